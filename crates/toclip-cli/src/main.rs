@@ -1,0 +1,2 @@
+//! The command `toclip`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Data for `toclip`: matrices and spectra from files.

@@ -1,0 +1,3 @@
+//! The theory of clipped SGD.
+mod error;
+pub use error::Error;
