@@ -1,3 +1,4 @@
 //! The theory of clipped SGD.
 mod error;
+mod gauss;
 pub use error::Error;
