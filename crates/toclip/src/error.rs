@@ -22,13 +22,10 @@ pub enum Error {
     Invalid(String),
     /// $\nu$, CSC or CCC was asked for noise of infinite variance.
     #[error(
-        "nu, CSC and CCC divide by E[X^2] = 2R + E[noise^2], which is infinite for {family} noise; \
+        "nu, CSC and CCC divide by E[X^2] = 2R + E[noise^2], which is infinite for this noise; \
          mu and m2 are finite and are all that the dynamics need"
     )]
-    InfiniteVariance {
-        /// The noise, in words.
-        family: String,
-    },
+    InfiniteVariance,
     /// Something this noise family does not provide.
     #[error("{family} noise does not provide {what}; implement `Noise::{method}` to use it")]
     NotProvided {

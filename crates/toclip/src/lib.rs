@@ -1,4 +1,14 @@
-//! The theory of clipped SGD.
+#![doc = include_str!("../README.md")]
+
+pub mod noise;
+
 mod error;
+mod factors;
 mod gauss;
-pub use error::Error;
+mod kernel;
+mod quad;
+mod special;
+
+pub use error::{Error, Result};
+pub use factors::Factors;
+pub use kernel::{Clipped, clipped_normal};

@@ -1,0 +1,244 @@
+//! Laplace noise (the paper's symmetrised exponential).
+
+use super::{Feature, Noise, check_scale, one_of, spread};
+use crate::error::{Error, Result};
+use crate::kernel::{Clipped, clipped_centred};
+use crate::special::{GAUSS_LEGENDRE_16, SQRT_2_OVER_PI, erf, erfc, erfcx};
+use rand::{Rng, RngExt};
+use serde::{Deserialize, Serialize};
+use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
+
+/// Laplace noise of variance $\sigma^2$: density $\tfrac{\lambda}{2}e^{-\lambda|x|}$ with rate
+/// $\lambda = \sqrt{2}/\sigma$.
+///
+/// With $s = \sqrt{2R}$, $\alpha = \lambda s$, $y = c/s$ the residual has density
+/// $$ f(x) = \tfrac{\lambda}{4} e^{\alpha^2/2} \left\[ e^{-\lambda x}
+/// \operatorname{erfc}\tfrac{\alpha - x/s}{\sqrt2} + e^{\lambda x}
+/// \operatorname{erfc}\tfrac{\alpha + x/s}{\sqrt2} \right\], $$
+/// which solves $f - f''/\lambda^2 = \varphi_s$. Integrated against the indicator of $\[-c, c\]$
+/// and against $\min(x^2, c^2)$, that equation gives both moments from those of the normal law:
+/// $$ \mu = \mu_{N(0,s^2)} + \sigma^2 f'(c), \qquad
+/// m^{(2)} = m^{(2)}_{N(0,s^2)} + \sigma^2 \[\mu - 2c f(c)\]. $$
+/// These cancel when clipping is below the scale of the noise ($\lambda c < 1/2$). There a power
+/// series in $\alpha$ takes over, and for $c < s$ a quadrature of the density.
+///
+/// ```
+/// use toclip::noise::{Laplace, Noise};
+/// let noise = Laplace::new(2f64.sqrt())?; // rate 1
+/// let x = noise.clipped(0.0, 1.0);
+/// assert!((x.mu - (1.0 - (-1f64).exp())).abs() < 1e-15);
+/// assert!((x.m2 - (2.0 - 4.0 * (-1f64).exp())).abs() < 1e-15);
+/// # Ok::<(), toclip::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Raw")]
+pub struct Laplace {
+    sigma: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    rate: Option<f64>,
+    sigma: Option<f64>,
+}
+
+impl TryFrom<Raw> for Laplace {
+    type Error = Error;
+    fn try_from(raw: Raw) -> Result<Self> {
+        if let (None, Some(sigma)) = (raw.rate, raw.sigma) {
+            return Laplace::new(sigma);
+        }
+        Laplace::from_rate(one_of("laplace", ("rate", raw.rate), raw.sigma, |s| SQRT_2 / s)?)
+    }
+}
+
+impl Laplace {
+    /// From the standard deviation $\sigma > 0$.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] unless σ is positive and finite.
+    pub fn new(sigma: f64) -> Result<Self> {
+        Ok(Laplace { sigma: check_scale("sigma", sigma)? })
+    }
+
+    /// From the rate $\lambda > 0$ of the exponential: $\sigma = \sqrt{2}/\lambda$.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] unless λ is positive and finite.
+    pub fn from_rate(rate: f64) -> Result<Self> {
+        Laplace::new(SQRT_2 / check_scale("rate", rate)?)
+    }
+
+    /// Both moments without model error, $R = 0$, for $t = \lambda c$.
+    fn exact(&self, c: f64) -> Clipped {
+        let t = SQRT_2 * c / self.sigma;
+        // σ²[1 − e^(−t)(1+t)] = c²·2[1 − e^(−t)(1+t)]/t²: near zero the bracket is t²/2.
+        let m2 = if t < 0.5 {
+            let (mut sum, mut term) = (0.0, 1.0);
+            for n in 0..18 {
+                let k = f64::from(n);
+                sum += term / (k + 2.0);
+                term *= -t / (k + 1.0);
+            }
+            2.0 * c * c * sum
+        } else {
+            self.sigma * self.sigma * (1.0 - (-t).exp() * (1.0 + t.min(1e300)))
+        };
+        Clipped { mu: -(-t).exp_m1(), m2 }
+    }
+
+    /// Integrates the density over $\[0, c\]$, for $c < s$.
+    fn below_spread(&self, s: f64, c: f64) -> Clipped {
+        let (mut mass, mut gap) = (0.0, 0.0);
+        for (u, w) in GAUSS_LEGENDRE_16 {
+            let f = w * self.density(s, u * c).0;
+            mass += f;
+            gap += f * (1.0 - u * u);
+        }
+        Clipped { mu: 2.0 * c * mass, m2: c * c * (1.0 - 2.0 * c * gap) }
+    }
+
+    /// The power series in $\alpha$, for $s \le c$ and $t = \lambda c = \alpha y < 1/2$.
+    ///
+    /// With $A, B = e^{\alpha^2/2 \mp \alpha y} \operatorname{erfc}((\alpha \mp y)/\sqrt2)$ we have
+    /// $\mu = \tfrac12\[(A-B)(0) - (A-B)(\alpha)\]$, and $A' = (\alpha - y)A - k$, $B' = (\alpha +
+    /// y)B - k$ with $k = \sqrt{2/\pi}\\,e^{-y^2/2}$ give the coefficients $p_n$ of $A+B$ and $q_n$
+    /// of $A-B$ by recurrence; below they carry their powers of $\alpha$, so nothing overflows.
+    /// In $c^2 - m^{(2)} = \lambda^{-2}\sum_{n\ge3}(q_n + y p_{n-1}/\alpha)\alpha^n$ the two leading
+    /// orders have cancelled on paper rather than in rounding.
+    fn small_rate(&self, s: f64, c: f64) -> Clipped {
+        let (y, t) = (c / s, SQRT_2 * c / self.sigma);
+        let alpha = t / y;
+        let a2 = alpha * alpha;
+        let edge = if y < 40.0 { 2.0 * SQRT_2_OVER_PI * (-0.5 * y * y).exp() * alpha } else { 0.0 };
+        let (mut p_before, mut q_before) = (2.0, 2.0 * erf(y * FRAC_1_SQRT_2));
+        let (mut p, mut q) = (-t * q_before - edge, -t * p_before);
+        let (mut mu, mut gap) = (-q, 0.0);
+        for n in 2..24 {
+            let n = f64::from(n);
+            let p_next = (a2 * p_before - t * q) / n;
+            let q_next = (a2 * q_before - t * p) / n;
+            mu -= q_next;
+            if n > 2.0 {
+                gap += q_next + t * p;
+            }
+            (p_before, q_before, p, q) = (p, q, p_next, q_next);
+        }
+        // gap·σ²/2 in units of c²: σ² = 2c²/t².
+        Clipped { mu: 0.5 * mu, m2: c * c * (1.0 - gap / (t * t)) }
+    }
+
+    /// The closed form, for $s \le c$ and $\lambda c \ge 1/2$.
+    fn closed(&self, s: f64, c: f64) -> Clipped {
+        let normal = clipped_centred(s, c);
+        let (f, df) = self.density(s, c);
+        let sigma2 = self.sigma * self.sigma;
+        let mu = normal.mu + sigma2 * df;
+        // c·f(c) with c infinitely far out is zero, not ∞·0.
+        let edge = if f == 0.0 { 0.0 } else { 2.0 * c * f };
+        Clipped { mu, m2: normal.m2 + sigma2 * (mu - edge) }
+    }
+
+    /// The density of the residual at $x \ge 0$ and its derivative.
+    fn density(&self, s: f64, x: f64) -> (f64, f64) {
+        let rate = SQRT_2 / self.sigma;
+        if s == 0.0 {
+            let f = 0.5 * rate * (-rate * x).exp();
+            return (f, -rate * f);
+        }
+        let (alpha, u) = (rate * s, x / s);
+        let gauss = (-0.5 * u * u).exp();
+        let far = gauss * erfcx((alpha + u) * FRAC_1_SQRT_2);
+        let near = if alpha >= u {
+            gauss * erfcx((alpha - u) * FRAC_1_SQRT_2)
+        } else {
+            // Here the exponent is negative, and erfcx of a negative number would overflow.
+            (alpha * (0.5 * alpha - u)).exp() * erfc((alpha - u) * FRAC_1_SQRT_2)
+        };
+        (0.25 * rate * (near + far), 0.25 * rate * rate * (far - near))
+    }
+}
+
+impl Noise for Laplace {
+    fn describe(&self) -> String {
+        format!("Laplace (σ = {})", self.sigma)
+    }
+
+    fn sample(&self, rng: &mut dyn Rng) -> f64 {
+        // The sign and the size from one uniform number on (−1, 1), never ln 0.
+        let u: f64 = 1.0 - rng.random::<f64>();
+        let v = 2.0 * u - 1.0;
+        let size = -self.sigma * FRAC_1_SQRT_2 * (1.0 - v.abs()).max(f64::EPSILON * 0.5).ln();
+        size.copysign(v)
+    }
+
+    fn mean(&self) -> Option<f64> {
+        Some(0.0)
+    }
+
+    fn second_moment(&self) -> f64 {
+        self.sigma * self.sigma
+    }
+
+    fn clipped(&self, r: f64, c: f64) -> Clipped {
+        let s = spread(r);
+        let second_moment = 2.0 * r + self.second_moment();
+        if c == f64::INFINITY {
+            return Clipped { mu: 1.0, m2: second_moment };
+        }
+        let x = if s == 0.0 {
+            self.exact(c)
+        } else if c < s {
+            self.below_spread(s, c)
+        } else if SQRT_2 * c < 0.5 * self.sigma {
+            self.small_rate(s, c)
+        } else {
+            self.closed(s, c)
+        };
+        x.within(c, second_moment)
+    }
+
+    fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
+        let (f, df) = self.density(spread(r), x.abs());
+        Some((f, if x < 0.0 { -df } else { df }))
+    }
+
+    fn features(&self, r: f64) -> Vec<Feature> {
+        let s = spread(r);
+        [s, self.sigma, s + self.sigma].map(|width| Feature::new(0.0, width)).to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::clipped_normal;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Every regime against the definition: the kernel averaged over the exponential law of
+        /// the variance, $\epsilon \sim N(0, \sigma^2 w)$, $w \sim \mathrm{Exp}(1)$.
+        #[test]
+        fn is_a_mixture_in_scale(log_s in -2.0..2.0f64, log_c in -3.0..2.0f64) {
+            let (s, c) = (10f64.powf(log_s), 10f64.powf(log_c));
+            let got = Laplace::new(1.0).unwrap().clipped(0.5 * s * s, c);
+            let (mut want, h) = (Clipped::default(), 0.005);
+            for k in -8000..1000 {
+                // w = e^u, trapezoidal in u.
+                let u = f64::from(k) * h;
+                let std = (s * s + u.exp()).sqrt();
+                want.add(h * (u - u.exp()).exp(), clipped_normal(0.0, std, c));
+            }
+            prop_assert!((got.mu / want.mu - 1.0).abs() < 1e-12, "mu {} {}", got.mu, want.mu);
+            prop_assert!((got.m2 / want.m2 - 1.0).abs() < 1e-12, "m2 {} {}", got.m2, want.m2);
+        }
+    }
+
+    #[test]
+    fn rate_and_sigma_are_two_names_for_one_noise() {
+        let by_rate: Laplace = serde_json::from_str(r#"{"rate": 2.0}"#).unwrap();
+        assert!((by_rate.sigma - FRAC_1_SQRT_2).abs() < 1e-16);
+        assert_eq!(serde_json::to_string(&by_rate).unwrap(), r#"{"sigma":0.7071067811865476}"#);
+    }
+}

@@ -1,0 +1,154 @@
+//! The noise $\epsilon$ in the targets: one family, one file.
+//!
+//! A target is $b = \langle a, \theta^* \rangle + \epsilon$, so with Gaussian data the residual at
+//! risk $R$ is $X = \sqrt{2R}\\,z - \epsilon$ with $z$ standard normal. A family's whole work is to
+//! say what clipping $X$ at $c$ leaves of it, [`Noise::clipped`]:
+//!
+//! | family | law of $\epsilon$ | as a mixture of normals | how $\mu$, $m^{(2)}$ are computed |
+//! |---|---|---|---|
+//! | [`NoNoise`] | $0$ | – | the kernel |
+//! | [`Gaussian`] | $N(0, \sigma^2)$ | – | the kernel |
+//! | [`Rademacher`] | $\pm\lambda$ with probability $p/2$ each, else $0$ | in location | three kernels |
+//! | [`Uniform`] | uniform on $\[-M, M\]$ | in location | iterated integrals of $\operatorname{erfc}$ |
+//! | [`Laplace`] | density $\tfrac{\lambda}{2} e^{-\lambda\|x\|}$ | in scale | $\operatorname{erfcx}$, three regimes |
+//! | [`StudentT`] | $\text{scale}\cdot t_{\text{df}}$ | in scale | trapezoidal rule in the log-precision |
+//! | [`Mixture`] | $\sum_j w_j N(m_j, s_j^2)$ | in both | one kernel a component |
+//! | [`Empirical`] | residuals from data | in location | Gauss rules on a tree |
+//!
+//! Your own family implements [`Noise`]; if it has a density, [`Density`] does the integrals:
+//!
+//! ```
+//! use toclip::{Factors, noise::{Density, Noise}};
+//!
+//! // Logistic noise of scale 1, from its density and a way to sample it.
+//! let logistic = Density::new(
+//!     "logistic",
+//!     |e: f64| 0.25 / (0.5 * e).cosh().powi(2),
+//!     |u: f64| (u / (1.0 - u)).ln(), // quantile function
+//!     1.0,                           // a typical scale
+//! )?;
+//! assert!((logistic.variance() - std::f64::consts::PI.powi(2) / 3.0).abs() < 1e-10);
+//! let factors = Factors::new(&logistic, 0.5, 1.0)?;
+//! assert!(factors.mu > 0.0 && factors.mu < 1.0);
+//! # Ok::<(), toclip::Error>(())
+//! ```
+
+mod density;
+mod empirical;
+mod family;
+mod gaussian;
+mod laplace;
+mod mixture;
+mod none;
+mod rademacher;
+mod student_t;
+mod uniform;
+
+pub use density::Density;
+pub use empirical::Empirical;
+pub use family::Family;
+pub use gaussian::Gaussian;
+pub use laplace::Laplace;
+pub use mixture::{Component, Mixture};
+pub use none::NoNoise;
+pub use rademacher::Rademacher;
+pub use student_t::StudentT;
+pub use uniform::Uniform;
+
+use crate::error::{Error, Result};
+use crate::kernel::Clipped;
+use rand::Rng;
+
+/// A law of the noise $\epsilon$, seen through the residual $X = \sqrt{2R}\\,z - \epsilon$.
+///
+/// Implementors promise, for every $R \ge 0$ and $0 < c \le \infty$: $0 \le \mu \le 1$, $0 \le
+/// m^{(2)} \le \min(c^2, E X^2)$, both non-decreasing in $c$. Callers promise such $R$ and $c$;
+/// [`Factors::new`](crate::Factors::new) is the checked way in.
+pub trait Noise: std::fmt::Debug + Send + Sync {
+    /// The law in a few words, for messages and legends.
+    fn describe(&self) -> String;
+
+    /// One draw of $\epsilon$.
+    fn sample(&self, rng: &mut dyn Rng) -> f64;
+
+    /// $E\epsilon$, or `None` where it does not exist (Student-t with df ≤ 1).
+    fn mean(&self) -> Option<f64>;
+
+    /// $E\epsilon^2$, which the paper calls $\sigma^2$; infinite for heavy tails.
+    fn second_moment(&self) -> f64;
+
+    /// $\operatorname{Var}\epsilon$; infinite for heavy tails.
+    fn variance(&self) -> f64 {
+        match self.mean() {
+            Some(mean) if self.second_moment().is_finite() => {
+                (self.second_moment() - mean * mean).max(0.0)
+            }
+            _ => f64::INFINITY,
+        }
+    }
+
+    /// $\mu_c(R)$ and $m^{(2)}_c(R)$: what clipping at $c$ leaves of the residual at risk $R$.
+    fn clipped(&self, r: f64, c: f64) -> Clipped;
+
+    /// The density of the residual $X$ at $x$ and its derivative, $(f, f')$, for $R > 0$.
+    ///
+    /// Only the [Fisher limit](crate::criteria::fisher_limit) needs it; `None` if not provided.
+    fn residual_density(&self, _r: f64, _x: f64) -> Option<(f64, f64)> {
+        None
+    }
+
+    /// Where the law of $X$ at risk $R$ has features, and how wide they are.
+    ///
+    /// Searches over thresholds and integrals over $x$ look there first, so that a narrow bump far
+    /// out is not missed.
+    fn features(&self, r: f64) -> Vec<Feature>;
+}
+
+/// A place where the law of the residual changes: a bump or an edge.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Feature {
+    /// Position on the axis of $X$.
+    pub at: f64,
+    /// Width; zero for an atom.
+    pub width: f64,
+}
+
+impl Feature {
+    /// A feature at `at` of width `width`.
+    pub fn new(at: f64, width: f64) -> Self {
+        Feature { at, width }
+    }
+}
+
+/// The spread $\sqrt{2R}$ that the error of the model adds to the noise.
+pub(crate) fn spread(r: f64) -> f64 {
+    (2.0 * r).sqrt()
+}
+
+/// Refuses a scale that is not a positive finite number.
+pub(crate) fn check_scale(name: &'static str, value: f64) -> Result<f64> {
+    if value > 0.0 && value.is_finite() {
+        Ok(value)
+    } else {
+        Err(Error::parameter(name, value, "a scale must be positive and finite (for no noise, use family `none`)"))
+    }
+}
+
+/// Exactly one of the natural parameter and σ must be given; returns the natural one.
+pub(crate) fn one_of(
+    family: &str,
+    natural: (&str, Option<f64>),
+    sigma: Option<f64>,
+    from_sigma: impl Fn(f64) -> f64,
+) -> Result<f64> {
+    match (natural.1, sigma) {
+        (Some(value), None) => Ok(value),
+        (None, Some(sigma)) => check_scale("sigma", sigma).map(from_sigma),
+        (Some(_), Some(_)) => {
+            Err(Error::Invalid(format!("{family} noise: give `{}` or `sigma`, not both", natural.0)))
+        }
+        (None, None) => {
+            Err(Error::Invalid(format!("{family} noise needs `{}` (or `sigma`)", natural.0)))
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Student-t noise, Cauchy included.
+
+use super::{Feature, Noise, check_scale, one_of, spread};
+use crate::error::{Error, Result};
+use crate::kernel::{Clipped, centred_series, centred_textbook};
+use crate::special::{SQRT_2_OVER_PI, phi};
+use rand::Rng;
+use rand_distr::{Distribution, Gamma, StandardNormal};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Student-t noise, $\epsilon = \text{scale}\cdot t_{\text{df}}$, for every df $> 0$; df $= 1$ is
+/// Cauchy noise.
+///
+/// The variance, $\text{scale}^2\\,\text{df}/(\text{df}-2)$, is infinite for df ≤ 2. $\mu$ and
+/// $m^{(2)}$ are finite all the same, and they are all that the dynamics need.
+///
+/// # How it is computed
+///
+/// $\epsilon$ is normal with a random precision $w \sim \Gamma(a, a)$, $a = \text{df}/2$, so with
+/// $w = e^u$
+/// $$ \mu = \int \mu_{N(0,V(u))}\\,p(u)\\,du, \qquad V(u) = 2R + \text{scale}^2 e^{-u}, \qquad
+/// p(u) \propto e^{a(u - e^u)}. $$
+/// The integrand is analytic and bounded in the strip $|\Im u| < \pi/2$, so the trapezoidal rule
+/// converges exponentially: with step $h$ its error is $(\cos\theta)^{-a} e^{-2\pi\theta/h}$ for
+/// every $\theta$ in the strip, and we take the largest $h$ for which some $\theta$ makes that
+/// $10^{-16}$. All terms are positive, so nothing cancels at any threshold. To the left the terms
+/// decay like $e^{(a+1/2)u}$ only, but there they become geometric series and are summed in
+/// closed form. The weights are normalised by their own sum, so no gamma function is needed.
+///
+/// ```
+/// use toclip::noise::{Noise, StudentT};
+/// let cauchy = StudentT::new(1.0, 0.5)?;
+/// // P(|ε| ≤ scale) = 1/2 for the Cauchy law.
+/// assert!((cauchy.clipped(0.0, 0.5).mu - 0.5).abs() < 1e-15);
+/// assert_eq!(cauchy.mean(), None);
+/// assert_eq!(cauchy.variance(), f64::INFINITY);
+/// # Ok::<(), toclip::Error>(())
+/// ```
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(try_from = "Raw")]
+pub struct StudentT {
+    df: f64,
+    scale: f64,
+    #[serde(skip)]
+    rule: Arc<Rule>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    df: f64,
+    scale: Option<f64>,
+    sigma: Option<f64>,
+}
+
+impl TryFrom<Raw> for StudentT {
+    type Error = Error;
+    fn try_from(raw: Raw) -> Result<Self> {
+        match (raw.scale, raw.sigma) {
+            (None, Some(sigma)) => StudentT::from_sigma(raw.df, sigma),
+            (scale, sigma) => {
+                StudentT::new(raw.df, one_of("student_t", ("scale", scale), sigma, |s| s)?)
+            }
+        }
+    }
+}
+
+impl PartialEq for StudentT {
+    fn eq(&self, other: &Self) -> bool {
+        (self.df, self.scale) == (other.df, other.scale)
+    }
+}
+
+impl StudentT {
+    /// From the degrees of freedom, df $> 0$, and the scale.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] unless both are positive and finite.
+    pub fn new(df: f64, scale: f64) -> Result<Self> {
+        if !(df > 0.0 && df.is_finite()) {
+            let expected = "degrees of freedom must be positive and finite (for df = inf, use family `gaussian`)";
+            return Err(Error::parameter("df", df, expected));
+        }
+        let scale = check_scale("scale", scale)?;
+        Ok(StudentT { df, scale, rule: Arc::new(Rule::new(0.5 * df)) })
+    }
+
+    /// From df $> 2$ and the standard deviation: $\text{scale} = \sigma\sqrt{(\text{df}-2)/\text{df}}$.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for df ≤ 2, whose variance is infinite, or an impossible σ.
+    pub fn from_sigma(df: f64, sigma: f64) -> Result<Self> {
+        if df <= 2.0 {
+            let expected = "Student-t noise has a standard deviation only for df > 2; give `scale` instead of `sigma`";
+            return Err(Error::parameter("df", df, expected));
+        }
+        StudentT::new(df, check_scale("sigma", sigma)? * ((df - 2.0) / df).sqrt())
+    }
+
+    /// Calls `term(V/scale², weight)` for every node of the rule with weight above rounding or
+    /// above `floor` (a value of $u$), and returns the last $u$ and weight on the left.
+    fn for_each_node(&self, rho: f64, floor: f64, negligible: f64, mut term: impl FnMut(f64, f64)) -> (f64, f64) {
+        let rule = &*self.rule;
+        for &(inverse, weight) in &rule.right {
+            term(rho + inverse, weight);
+        }
+        let mut k = 0;
+        loop {
+            let (u, inverse, weight) = rule.left_node(k);
+            term(rho + inverse, weight);
+            if u < floor || weight < negligible {
+                return (u, weight);
+            }
+            k += 1;
+        }
+    }
+}
+
+/// The part of the trapezoidal rule that depends on df alone.
+#[derive(Debug)]
+struct Rule {
+    /// $a = \text{df}/2$.
+    a: f64,
+    /// The step in $u$.
+    h: f64,
+    /// $(e^{-u}, p(u))$ for $u \ge 0$.
+    right: Vec<(f64, f64)>,
+    /// $(e^{-u}, p(u))$ for $u = -h, -2h, \dots$ as far as most thresholds need.
+    left: Vec<(f64, f64)>,
+}
+
+impl Rule {
+    fn new(a: f64) -> Self {
+        // 2πθ/h = 36.8 + a ln(1/cos θ) makes the error e^(−36.8) = 1e-16: take the best θ.
+        let step = |theta: f64| 2.0 * std::f64::consts::PI * theta / (36.8 - a * theta.cos().ln());
+        let mut h = 0.0f64;
+        for k in 1..600 {
+            h = h.max(step(std::f64::consts::FRAC_PI_2 * f64::from(k) / 600.0));
+            // For large df the best θ is of order 1/√a.
+            h = h.max(step((f64::from(k) / 50.0 / a.sqrt()).min(1.5)));
+        }
+        let mut rule = Rule { a, h, right: Vec::new(), left: Vec::new() };
+        let mut u = 0.0;
+        while rule.weight(u) > 1e-19 {
+            rule.right.push(((-u).exp(), rule.weight(u)));
+            u += h;
+        }
+        // Recomputed from integers: adding h repeatedly would drift.
+        for (k, node) in rule.right.iter_mut().enumerate() {
+            let u = k as f64 * h;
+            *node = ((-u).exp(), (a * log_weight(u)).exp());
+        }
+        for k in 1..400 {
+            let u = -f64::from(k) * h;
+            let weight = rule.weight(u);
+            if u < -45.0 || weight < 1e-60 {
+                break;
+            }
+            rule.left.push(((-u).exp(), weight));
+        }
+        rule
+    }
+
+    /// $p(u)$ up to a constant, one at its peak $u = 0$.
+    fn weight(&self, u: f64) -> f64 {
+        (self.a * log_weight(u)).exp()
+    }
+
+    fn left_node(&self, k: usize) -> (f64, f64, f64) {
+        let u = -((k + 1) as f64) * self.h;
+        match self.left.get(k) {
+            Some(&(inverse, weight)) => (u, inverse, weight),
+            None => (u, (-u).exp(), self.weight(u)),
+        }
+    }
+}
+
+/// $1 + u - e^u$, without cancellation near zero, where large df concentrates the weight.
+fn log_weight(u: f64) -> f64 {
+    if u.abs() > 0.3 {
+        return 1.0 + u - u.exp();
+    }
+    let (mut sum, mut term) = (0.0, -0.5 * u * u);
+    for n in 3..20 {
+        sum += term;
+        term *= u / f64::from(n);
+    }
+    sum
+}
+
+/// Below this, second-order terms of the left tail are beneath rounding.
+const TAIL: f64 = 1e-9;
+
+impl Noise for StudentT {
+    fn describe(&self) -> String {
+        format!("Student-t (df = {}, scale = {})", self.df, self.scale)
+    }
+
+    fn sample(&self, rng: &mut dyn Rng) -> f64 {
+        let z: f64 = StandardNormal.sample(rng);
+        let a = 0.5 * self.df;
+        // Both parameters are positive and finite by construction.
+        let precision = Gamma::new(a, 1.0 / a).map_or(1.0, |gamma| gamma.sample(rng));
+        // For tiny df the precision underflows; the draw is then the largest number, not ∞ or NaN.
+        let draw = self.scale * z / precision.sqrt();
+        draw.clamp(-f64::MAX, f64::MAX)
+    }
+
+    fn mean(&self) -> Option<f64> {
+        (self.df > 1.0).then_some(0.0)
+    }
+
+    fn second_moment(&self) -> f64 {
+        if self.df > 2.0 {
+            self.scale * self.scale * self.df / (self.df - 2.0)
+        } else {
+            f64::INFINITY
+        }
+    }
+
+    fn variance(&self) -> f64 {
+        self.second_moment()
+    }
+
+    fn clipped(&self, r: f64, c: f64) -> Clipped {
+        let second_moment = 2.0 * r + self.second_moment();
+        if c == f64::INFINITY {
+            return Clipped { mu: 1.0, m2: second_moment };
+        }
+        let (a, h) = (self.rule.a, self.rule.h);
+        // In units of the scale: V = ρ + e^(−u), threshold q = c/scale.
+        let s = spread(r) / self.scale;
+        let (rho, q) = (s * s, c / self.scale);
+        let q2 = q * q;
+        let (mut total, mut mu, mut m2) = (0.0, 0.0, 0.0);
+        let add = |v: f64, weight: f64| {
+            let y = q / v.sqrt();
+            total += weight;
+            if y < 1.0 {
+                let (inside, gap) = centred_series(y);
+                mu += weight * inside;
+                m2 += weight * q2 * (1.0 - gap);
+            } else {
+                let (inside, square) = centred_textbook(y);
+                mu += weight * inside;
+                m2 += weight * v * square;
+            }
+        };
+        // Left of the floor a·e^u, ρe^u and q²e^u are below TAIL; where the weight is so small
+        // that even c² per sample would not show, there is no tail to add.
+        let floor = TAIL.ln() - a.max(rho).max(q2).max(1e-300).ln();
+        let negligible = 1e-19 / (q2 / (1.0 + rho).min(q2)).max(1.0);
+        let (u, weight) = self.for_each_node(rho, floor, negligible, add);
+        if weight >= negligible {
+            // Σ over the nodes left of u: geometric series with a first-order correction.
+            let e = u.exp();
+            let y = q * (0.5 * u).exp();
+            let geometric = |power: f64| 1.0 / (power * h).exp_m1();
+            let mass = geometric(a) - a * e * geometric(a + 1.0);
+            let root = |over: f64| {
+                let correction = a * e + 0.5 * rho * e + y * y / over;
+                geometric(a + 0.5) - correction * geometric(a + 1.5)
+            };
+            // p(u) carries its own correction at the last node: divide it out.
+            let lead = weight / (1.0 - a * e);
+            total += lead * mass;
+            mu += lead * SQRT_2_OVER_PI * y * root(6.0);
+            m2 += lead * q2 * (mass - 2.0 / 3.0 * SQRT_2_OVER_PI * y * root(10.0));
+        }
+        let unit = self.scale * self.scale;
+        Clipped { mu: mu / total, m2: unit * (m2 / total) }.within(c, second_moment)
+    }
+
+    fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
+        let s = spread(r) / self.scale;
+        let x = x / self.scale;
+        let (mut total, mut f, mut df) = (0.0, 0.0, 0.0);
+        // The terms decay by e^(u/2) at least once the weight's own decay has begun.
+        let floor = -84.0 - (s * s + x * x).max(1.0).ln();
+        let last = self.for_each_node(s * s, floor, 1e-300, |v, weight| {
+            let std = v.sqrt();
+            let g = weight * phi(x / std) / std;
+            total += weight;
+            f += g;
+            df -= g * x / v;
+        });
+        total += last.1 / (self.rule.a * self.rule.h).exp_m1();
+        Some((f / total / self.scale, df / total / (self.scale * self.scale)))
+    }
+
+    fn features(&self, r: f64) -> Vec<Feature> {
+        let s = spread(r);
+        [s, self.scale, s + self.scale].map(|width| Feature::new(0.0, width)).to_vec()
+    }
+}
