@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
+pub mod dynamics;
 pub mod noise;
+pub mod schedule;
 
 mod error;
 mod factors;

@@ -1,0 +1,73 @@
+//! What every method returns.
+
+use serde::Serialize;
+
+/// A path of the risk $R(t)$ and the distance $D(t)$, and how it ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Trajectory {
+    /// $t$, the times asked for, as far as the path went.
+    pub times: Vec<f64>,
+    /// $R(t) = \sum_i \lambda_i v_i$.
+    pub risk: Vec<f64>,
+    /// $D(t) = 2 \sum_i v_i = \|\theta - \theta^*\|^2$.
+    pub distance: Vec<f64>,
+    /// $\mu, m^{(2)}, \eta, c$ at the same times, when asked for.
+    pub path: Option<Vec<PathPoint>>,
+    /// Why it stopped.
+    pub stop: Stop,
+    /// What it cost.
+    pub counts: Counts,
+}
+
+/// What acts on the dynamics at one time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PathPoint {
+    /// $\mu_c(R)$.
+    pub mu: f64,
+    /// $m^{(2)}_c(R)$.
+    pub m2: f64,
+    /// $\eta$.
+    pub eta: f64,
+    /// $c$.
+    pub c: f64,
+}
+
+/// Why a path ended.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Stop {
+    /// The last time asked for was reached.
+    Finished,
+    /// The risk fell to the target.
+    TargetReached {
+        /// When it did.
+        t: f64,
+    },
+    /// The risk left every bound: the learning rate is above its stability limit.
+    Diverged {
+        /// When it did.
+        t: f64,
+    },
+}
+
+impl std::fmt::Display for Stop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Stop::Finished => write!(f, "finished"),
+            Stop::TargetReached { t } => write!(f, "target reached at t = {t:.4}"),
+            Stop::Diverged { t } => write!(f, "diverged at t = {t:.4}"),
+        }
+    }
+}
+
+/// What a path cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Counts {
+    /// Steps taken.
+    pub steps: u64,
+    /// Steps tried and refused by the error control.
+    pub rejected: u64,
+    /// Evaluations of $(\mu, m^{(2)})$.
+    pub evaluations: u64,
+}

@@ -1,0 +1,73 @@
+//! Schedules: what the learning rate $\eta$ and the threshold $c$ are at each time.
+//!
+//! A [`Schedule`] is a number that changes with time. A [`Policy`] gives both numbers, and may look
+//! at the risk to do so; every method of the [dynamics](crate::dynamics) takes any policy.
+
+mod curve;
+
+pub use curve::{Schedule, Shape};
+
+/// $\eta$ and $c$ at one moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Control {
+    /// $\eta \ge 0$, the learning rate; a step of C-SGD is $\eta/d$.
+    pub eta: f64,
+    /// $0 < c \le \infty$, the threshold; C-SGD clips gradients at $c\sqrt{d}$.
+    pub c: f64,
+}
+
+/// A rule that chooses $\eta$ and $c$, possibly from the risk.
+pub trait Policy: std::fmt::Debug + Send + Sync {
+    /// $\eta$ and $c$ at time $t$ and risk $R$.
+    fn at(&self, t: f64, r: f64) -> Control;
+
+    /// Whether the choice depends on the risk: if not, simulations need not compute it each step.
+    fn uses_risk(&self) -> bool;
+
+    /// Times at which the choice jumps or has a corner, where an ODE solver must not step across.
+    fn breakpoints(&self) -> Vec<f64> {
+        Vec::new()
+    }
+}
+
+/// A policy that looks only at the clock: $\eta(t)$ and $c(t)$.
+///
+/// ```
+/// use toclip::schedule::{OpenLoop, Policy, Schedule};
+/// let policy = OpenLoop::new(Schedule::constant(0.7)?, Schedule::constant(0.9)?);
+/// assert_eq!(policy.at(3.0, 0.1).eta, 0.7);
+/// let unclipped = OpenLoop::unclipped(Schedule::constant(0.7)?);
+/// assert_eq!(unclipped.at(3.0, 0.1).c, f64::INFINITY);
+/// # Ok::<(), toclip::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenLoop {
+    eta: Schedule,
+    clip: Schedule,
+}
+
+impl OpenLoop {
+    /// From $\eta(t)$ and $c(t)$.
+    pub fn new(eta: Schedule, clip: Schedule) -> Self {
+        OpenLoop { eta, clip }
+    }
+
+    /// From $\eta(t)$ alone, $c = \infty$.
+    pub fn unclipped(eta: Schedule) -> Self {
+        OpenLoop { eta, clip: Schedule::never() }
+    }
+}
+
+impl Policy for OpenLoop {
+    fn at(&self, t: f64, _r: f64) -> Control {
+        Control { eta: self.eta.at(t), c: self.clip.at(t) }
+    }
+
+    fn uses_risk(&self) -> bool {
+        false
+    }
+
+    fn breakpoints(&self) -> Vec<f64> {
+        [self.eta.breakpoints(), self.clip.breakpoints()].concat()
+    }
+}
