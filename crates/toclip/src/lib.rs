@@ -3,6 +3,7 @@
 pub mod dynamics;
 pub mod noise;
 pub mod schedule;
+pub mod spectrum;
 
 mod error;
 mod factors;
