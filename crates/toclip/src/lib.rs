@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod criteria;
 pub mod dynamics;
 pub mod noise;
 pub mod schedule;

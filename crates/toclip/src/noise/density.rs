@@ -150,8 +150,7 @@ impl Noise for Density {
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {
-        let s = spread(r);
-        [s, self.scale, s + self.scale].map(|width| Feature::new(0.0, width)).to_vec()
+        super::centred_features(spread(r), self.scale)
     }
 }
 

@@ -205,8 +205,7 @@ impl Noise for Laplace {
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {
-        let s = spread(r);
-        [s, self.sigma, s + self.sigma].map(|width| Feature::new(0.0, width)).to_vec()
+        super::centred_features(spread(r), self.sigma)
     }
 }
 

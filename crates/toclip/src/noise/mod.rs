@@ -109,7 +109,7 @@ pub trait Noise: std::fmt::Debug + Send + Sync {
 pub struct Feature {
     /// Position on the axis of $X$.
     pub at: f64,
-    /// Width; zero for an atom.
+    /// Width; zero for an atom or a jump.
     pub width: f64,
 }
 
@@ -118,6 +118,12 @@ impl Feature {
     pub fn new(at: f64, width: f64) -> Self {
         Feature { at, width }
     }
+}
+
+/// The features of a smooth law centred at zero with one scale of its own.
+pub(crate) fn centred_features(spread: f64, scale: f64) -> Vec<Feature> {
+    let widths = if spread > 0.0 { vec![spread, scale, spread + scale] } else { vec![scale] };
+    widths.into_iter().map(|width| Feature::new(0.0, width)).collect()
 }
 
 /// The spread $\sqrt{2R}$ that the error of the model adds to the noise.

@@ -290,7 +290,6 @@ impl Noise for StudentT {
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {
-        let s = spread(r);
-        [s, self.scale, s + self.scale].map(|width| Feature::new(0.0, width)).to_vec()
+        super::centred_features(spread(r), self.scale)
     }
 }

@@ -1,0 +1,165 @@
+//! The threshold with the largest CCC.
+
+use super::maximise::{log_grid, maximise_on};
+use crate::error::Result;
+use crate::factors::check_risk;
+use crate::noise::{Feature, Noise};
+use serde::Serialize;
+
+/// The threshold $c^*$ that maximises CCC $= \mu^2/\nu$ (paper, equation 14), and its value.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct BestThreshold {
+    /// $c^*$: zero if the supremum is only approached as $c \to 0$, infinite if not clipping is
+    /// best (the supremum is one).
+    pub c: f64,
+    /// $\mu$ at $c^*$.
+    pub mu: f64,
+    /// $m^{(2)}$ at $c^*$.
+    pub m2: f64,
+    /// The largest CCC; infinite for noise of infinite variance, which clipping improves without
+    /// bound.
+    pub ccc: f64,
+    /// $\sup_c \mu^2/m^{(2)}$, which is CCC$/(2R+\sigma^2)$ and finite for every noise with a
+    /// density.
+    pub efficiency: f64,
+}
+
+/// Below this gain over one, the best is not to clip: it is what rounding leaves.
+const ROUNDING: f64 = 1e-12;
+/// Points of the search for each factor of ten in $c$.
+const PER_DECADE: f64 = 16.0;
+
+/// $c^* = \arg\max_c \mu_c^2(R)/\nu_c(R)$ over $0 < c \le \infty$.
+///
+/// CCC may have several peaks (one before and one after each bump of the noise), so the search
+/// first looks on a grid that covers every scale and every [`Feature`] of the law, then refines
+/// each peak, and compares with both ends. $\mu^2/m^{(2)}$ is maximised,
+/// which orders thresholds as CCC does but stays finite for noise of infinite variance.
+///
+/// For $R > 0$ the residual has a smooth density and CCC grows at first, $4f(0)^2 E X^2 (1 +
+/// \tfrac43 f(0) c + \dots)$, so the optimum is never at zero; for Laplace noise it tends to zero
+/// with $R$ and is there at $R = 0$.
+///
+/// # Errors
+/// [`Error::Parameter`](crate::Error::Parameter) for a risk that is negative or not finite.
+///
+/// ```
+/// use toclip::{criteria::best_threshold, noise::{Gaussian, Rademacher}};
+/// let best = best_threshold(&Rademacher::from_sigma(5.0, 0.2)?, 3.0)?;
+/// assert!((best.c - 2.2).abs() < 0.1 && (best.ccc - 2.5).abs() < 0.05);
+/// assert_eq!(best_threshold(&Gaussian::new(5.0)?, 3.0)?.c, f64::INFINITY);
+/// # Ok::<(), toclip::Error>(())
+/// ```
+pub fn best_threshold(noise: &dyn Noise, r: f64) -> Result<BestThreshold> {
+    check_risk(r)?;
+    let second_moment = 2.0 * r + noise.second_moment();
+    let never = BestThreshold {
+        c: f64::INFINITY,
+        mu: 1.0,
+        m2: second_moment,
+        ccc: 1.0,
+        efficiency: 1.0 / second_moment,
+    };
+    let grid = thresholds(&noise.features(r));
+    let Some(&smallest) = grid.first() else {
+        return Ok(never);
+    };
+    let efficiency = |c: f64| {
+        let x = noise.clipped(r, c);
+        if x.mu == 0.0 { 0.0 } else { x.mu * (x.mu / x.m2) }
+    };
+    let (c, top) = maximise_on(&grid, efficiency);
+    let ccc = |efficiency: f64| efficiency * second_moment;
+    // Towards zero: a constant for a density, growing like 1/c² for an atom at zero.
+    let (near, nearer) = (efficiency(1e-5 * smallest), efficiency(1e-7 * smallest));
+    if nearer > 2.0 * near.max(top) {
+        return Ok(BestThreshold { c: 0.0, mu: 0.0, m2: 0.0, ccc: f64::INFINITY, efficiency: f64::INFINITY });
+    }
+    if nearer >= top {
+        return Ok(BestThreshold { c: 0.0, mu: 0.0, m2: 0.0, ccc: ccc(nearer), efficiency: nearer });
+    }
+    if second_moment.is_finite() && ccc(top) <= 1.0 + ROUNDING {
+        return Ok(never);
+    }
+    let x = noise.clipped(r, c);
+    Ok(BestThreshold { c, mu: x.mu, m2: x.m2, ccc: ccc(top), efficiency: top })
+}
+
+/// A grid of thresholds that no peak of the law slips through.
+pub(super) fn thresholds(features: &[Feature]) -> Vec<f64> {
+    let scales = features.iter().flat_map(|f| [f.at.abs(), f.width]).filter(|x| *x > 0.0);
+    let (low, high) = scales.fold((f64::INFINITY, 0.0f64), |(a, b), x| (a.min(x), b.max(x)));
+    if high == 0.0 {
+        return Vec::new();
+    }
+    let mut grid = log_grid(1e-2 * low, 1e2 * high, PER_DECADE);
+    for f in features {
+        for k in [-6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0] {
+            grid.push(f.at.abs() + k * f.width);
+        }
+    }
+    grid.retain(|c| *c >= 1e-2 * low);
+    grid.sort_by(f64::total_cmp);
+    grid.dedup();
+    grid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::{Family, Laplace, NoNoise, Rademacher, StudentT};
+    use proptest::prelude::*;
+
+    #[test]
+    fn laplace_noise_without_error_is_best_clipped_to_its_sign() {
+        let noise = Laplace::new(0.7).unwrap();
+        let best = best_threshold(&noise, 0.0).unwrap();
+        assert_eq!(best.c, 0.0);
+        assert!((best.ccc - 2.0).abs() < 1e-8, "{best:?}");
+        // With a little error the optimum leaves zero, and grows with the error.
+        let near = [1e-8, 1e-6, 1e-4].map(|r| best_threshold(&noise, r).unwrap());
+        assert!(near[0].c > 0.0 && near.windows(2).all(|w| w[0].c < w[1].c), "{near:?}");
+        assert!(near.windows(2).all(|w| w[0].ccc > w[1].ccc) && near[0].ccc < 2.0);
+    }
+
+    #[test]
+    fn an_atom_at_zero_is_recovered_exactly() {
+        let best = best_threshold(&Rademacher::new(1.0, 0.3).unwrap(), 0.0).unwrap();
+        assert_eq!((best.c, best.ccc), (0.0, f64::INFINITY));
+        assert_eq!(best_threshold(&NoNoise, 0.0).unwrap().c, f64::INFINITY);
+        assert_eq!(best_threshold(&NoNoise, 2.0).unwrap().ccc, 1.0);
+    }
+
+    #[test]
+    fn noise_of_infinite_variance_has_a_finite_best_threshold() {
+        let best = best_threshold(&StudentT::new(1.0, 0.5).unwrap(), 0.1).unwrap();
+        assert_eq!(best.ccc, f64::INFINITY);
+        assert!(best.c > 0.1 && best.c < 2.0 && best.efficiency.is_finite(), "{best:?}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+        /// No threshold of a much finer grid does better.
+        #[test]
+        fn nothing_does_better(
+            log_r in -8.0..2.0f64,
+            far in 1.0..100.0f64,
+            narrow in -4.0..0.0f64,
+            rare in 0.001..0.4f64,
+        ) {
+            let r = 10f64.powf(log_r);
+            let width = 10f64.powf(narrow);
+            let text = format!(
+                r#"{{"family":"gaussian_mixture","weights":[{rare},0.3,0.4],"means":[{far},-1,0],"stds":[{width},{width},0.1]}}"#
+            );
+            let noise: Family = serde_json::from_str(&text).unwrap();
+            let best = best_threshold(&noise, r).unwrap();
+            let second = 2.0 * r + noise.second_moment();
+            for c in log_grid(1e-6, 1e4, 400.0) {
+                let x = noise.clipped(r, c);
+                let ccc = x.mu * x.mu / x.m2 * second;
+                prop_assert!(ccc <= best.ccc * (1.0 + 1e-9), "c = {c} gives {ccc}, not {best:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The largest learning rates under which risk and distance fall.
+
+use crate::error::Result;
+use crate::factors::check_threshold;
+use crate::kernel::Clipped;
+use crate::noise::Noise;
+use crate::spectrum::Modes;
+use serde::Serialize;
+
+/// $\eta^*_R$ and $\eta^*_D$: the learning rates at which the drift of $R$ and of $D$ vanishes.
+///
+/// With $v_i = \langle\theta-\theta^*, w_i\rangle^2/2$ the drifts are
+/// $$ \dot R = -2\eta\mu\textstyle\sum\lambda_i^2 v_i + \tfrac{\eta^2}{2d} m^{(2)}
+/// \operatorname{Tr}K^2, \qquad \dot D = -4\eta\mu R + \tfrac{\eta^2}{d}m^{(2)}\operatorname{Tr}K, $$
+/// so, with $\|\nabla P\|^2 = 2\sum\lambda_i^2 v_i$, $P = R + \sigma^2/2$ and $\operatorname{Tr}K = d$,
+/// $$ \eta^*_R = \frac{d\\,\|\nabla P\|^2}{\operatorname{Tr}(K^2)\\,P}\cdot\frac{\mu}{\nu}, \qquad
+/// \eta^*_D = \frac{2R}{P}\cdot\frac{\mu}{\nu}. $$
+/// (The paper prints half of $\eta^*_D$, which is the rate of *fastest* descent of $D$.) In terms of
+/// $m^{(2)} = 2\nu P$ both are defined for noise of infinite variance too.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct StabilityLimits {
+    /// $\eta^*_R$: a larger learning rate makes the risk grow.
+    pub risk: f64,
+    /// $\eta^*_D$: a larger learning rate makes the distance grow.
+    pub distance: f64,
+}
+
+impl StabilityLimits {
+    /// From $d$, $\operatorname{Tr}K^2$, $R$, $\|\nabla P\|^2$ and the clipped moments at $R$.
+    pub fn at(dim: f64, trace_sq: f64, risk: f64, gradient_sq: f64, x: Clipped) -> Self {
+        // Nothing to clip means nothing to destabilise: 0/0 is no limit at all.
+        let over = |numerator: f64, denominator: f64| {
+            if denominator == 0.0 { f64::INFINITY } else { numerator / denominator }
+        };
+        StabilityLimits {
+            risk: over(2.0 * dim * gradient_sq * x.mu, trace_sq * x.m2),
+            distance: over(4.0 * risk * x.mu, x.m2),
+        }
+    }
+}
+
+/// $\eta^*_R$ and $\eta^*_D$ at the start of training with threshold $c$.
+///
+/// # Errors
+/// [`Error::Parameter`](crate::Error::Parameter) for an impossible threshold.
+///
+/// ```
+/// use toclip::{criteria::stability_limits, noise::NoNoise};
+/// use toclip::spectrum::{Modes, Spectrum, Start};
+/// // Isotropic data without noise or clipping: SGD is stable below η = 2, as is well known.
+/// let modes = Modes::new(&Spectrum::isotropic(100)?, &Start::Uniform { norm: 1.0 })?;
+/// let limits = stability_limits(&modes, &NoNoise, f64::INFINITY)?;
+/// assert!((limits.risk - 2.0).abs() < 1e-12 && (limits.distance - 2.0).abs() < 1e-12);
+/// # Ok::<(), toclip::Error>(())
+/// ```
+pub fn stability_limits(modes: &Modes, noise: &dyn Noise, c: f64) -> Result<StabilityLimits> {
+    check_threshold(c)?;
+    let risk = modes.risk();
+    let gradient_sq: f64 = modes.modes().iter().map(|m| 2.0 * m.lambda * m.lambda * m.energy).sum();
+    let x = noise.clipped(risk, c);
+    Ok(StabilityLimits::at(modes.dim(), modes.trace_sq(), risk, gradient_sq, x))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::{Rademacher, StudentT};
+    use crate::spectrum::{Spectrum, Start};
+    use proptest::prelude::*;
+
+    proptest! {
+        /// At the limit the drift, written out mode by mode, vanishes; just below it is negative.
+        #[test]
+        fn the_drift_vanishes_at_the_limit(
+            exponent in 0.0..2.0f64, norm in 0.1..10.0f64, c in 0.05..5.0f64, sigma in 0.1..3.0f64
+        ) {
+            let spectrum = Spectrum::power_law(60, exponent).unwrap();
+            let modes = Modes::new(&spectrum, &Start::PowerLaw { norm, exponent: 0.5 }).unwrap();
+            let noise = Rademacher::from_sigma(sigma, 0.3).unwrap();
+            let limits = stability_limits(&modes, &noise, c).unwrap();
+            let x = noise.clipped(modes.risk(), c);
+            let rates = |eta: f64| {
+                let each = modes.modes().iter().map(|m| {
+                    let dv = -2.0 * eta * m.lambda * x.mu * m.energy
+                        + eta * eta / modes.dim() * m.lambda * m.count * x.m2 / 2.0;
+                    (m.lambda * dv, 2.0 * dv)
+                });
+                each.fold((0.0, 0.0), |(r, d), (dr, dd)| (r + dr, d + dd))
+            };
+            let scale = modes.risk() * limits.risk;
+            prop_assert!(rates(limits.risk).0.abs() < 1e-11 * scale.max(1.0));
+            prop_assert!(rates(0.99 * limits.risk).0 < 0.0);
+            prop_assert!(rates(limits.distance).1.abs() < 1e-11 * (modes.distance() * limits.distance).max(1.0));
+            prop_assert!(rates(0.99 * limits.distance).1 < 0.0);
+        }
+    }
+
+    #[test]
+    fn heavy_tails_have_limits_only_when_clipped() {
+        let modes = Modes::new(&Spectrum::isotropic(10).unwrap(), &Start::Uniform { norm: 1.0 }).unwrap();
+        let cauchy = StudentT::new(1.0, 0.5).unwrap();
+        assert!(stability_limits(&modes, &cauchy, 0.4).unwrap().risk > 0.1);
+        assert_eq!(stability_limits(&modes, &cauchy, f64::INFINITY).unwrap().risk, 0.0);
+    }
+}
