@@ -18,25 +18,28 @@ fn panel<const N: usize>(f: &impl Fn(f64) -> Values<N>, a: f64, b: f64) -> Value
     sum.map(|x| x * half)
 }
 
-/// Halves the panel until the two halves agree with the whole to `tolerance` of `size`.
+/// Halves the panel until the two halves agree with the whole to rounding, or the budget of panels
+/// is spent: a function with a jump or with noise of its own would have it halved for ever.
 fn refine<const N: usize>(
     f: &impl Fn(f64) -> Values<N>,
     (a, b): (f64, f64),
     whole: Values<N>,
     size: &Values<N>,
-    depth: u32,
+    budget: &mut u32,
 ) -> Values<N> {
     let middle = 0.5 * (a + b);
     let (left, right) = (panel(f, a, middle), panel(f, middle, b));
+    let halves: Values<N> = std::array::from_fn(|i| left[i] + right[i]);
     let close = (0..N).all(|i| {
-        let gap = (left[i] + right[i] - whole[i]).abs();
-        gap <= 1e-15 * size[i].abs() || gap <= 1e-14 * whole[i].abs()
+        let gap = (halves[i] - whole[i]).abs();
+        gap <= 1e-15 * size[i].abs() || gap <= 1e-14 * whole[i].abs() || !gap.is_finite()
     });
-    if close || depth == 0 {
-        return std::array::from_fn(|i| left[i] + right[i]);
+    if close || *budget == 0 {
+        return halves;
     }
-    let left = refine(f, (a, middle), left, size, depth - 1);
-    let right = refine(f, (middle, b), right, size, depth - 1);
+    *budget -= 1;
+    let left = refine(f, (a, middle), left, size, budget);
+    let right = refine(f, (middle, b), right, size, budget);
     std::array::from_fn(|i| left[i] + right[i])
 }
 
@@ -61,9 +64,11 @@ pub(crate) fn half_line<const N: usize>(
         [only] => (*only, *only),
     };
     let mut width = (from - first).max(f64::MIN_POSITIVE);
+    let start = width;
     let mut settled = 0;
     let mut diverges = [false; N];
-    while settled < 3 && (from + width).is_finite() {
+    // Squares must not overflow on the way out.
+    while settled < 3 && from < 1e100 * start {
         let value = panel(&f, from, from + width);
         let mut small = true;
         for i in 0..N {
@@ -78,7 +83,7 @@ pub(crate) fn half_line<const N: usize>(
     }
     let mut sum = [0.0; N];
     for (ends, value) in panels {
-        let value = refine(&f, ends, value, &size, 40);
+        let value = refine(&f, ends, value, &size, &mut 200);
         for i in 0..N {
             sum[i] += value[i];
         }

@@ -124,7 +124,7 @@ impl Noise for Density {
     fn clipped(&self, r: f64, c: f64) -> Clipped {
         let second_moment = 2.0 * r + self.second_moment;
         if c == f64::INFINITY {
-            return Clipped { mu: 1.0, m2: second_moment };
+            return Clipped::open(second_moment);
         }
         let s = spread(r);
         let points: Vec<f64> = around(c, s).chain(around(-c, s)).chain(around(0.0, s)).collect();

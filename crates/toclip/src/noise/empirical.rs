@@ -206,7 +206,7 @@ impl Noise for Empirical {
     fn clipped(&self, r: f64, c: f64) -> Clipped {
         let second_moment = 2.0 * r + self.second_moment();
         if c == f64::INFINITY {
-            return Clipped { mu: 1.0, m2: second_moment };
+            return Clipped::open(second_moment);
         }
         let mut sum = Clipped::default();
         self.data.root.add_clipped(spread(r), c, &mut sum);

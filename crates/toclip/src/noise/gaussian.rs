@@ -72,7 +72,11 @@ impl Noise for Gaussian {
     }
 
     fn clipped(&self, r: f64, c: f64) -> Clipped {
-        clipped_normal(0.0, self.residual_std(r), c).within(c, 2.0 * r + self.second_moment())
+        let second_moment = 2.0 * r + self.second_moment();
+        if c == f64::INFINITY {
+            return Clipped::open(second_moment);
+        }
+        clipped_normal(0.0, self.residual_std(r), c).within(c, second_moment)
     }
 
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {

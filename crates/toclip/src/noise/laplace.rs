@@ -185,7 +185,7 @@ impl Noise for Laplace {
         let s = spread(r);
         let second_moment = 2.0 * r + self.second_moment();
         if c == f64::INFINITY {
-            return Clipped { mu: 1.0, m2: second_moment };
+            return Clipped::open(second_moment);
         }
         let x = if s == 0.0 {
             self.exact(c)

@@ -157,11 +157,15 @@ impl Noise for Mixture {
     }
 
     fn clipped(&self, r: f64, c: f64) -> Clipped {
+        let second_moment = 2.0 * r + self.second_moment();
+        if c == f64::INFINITY {
+            return Clipped::open(second_moment);
+        }
         let mut x = Clipped::default();
         for k in &self.components {
             x.add(k.weight, clipped_normal(k.mean, residual_std(r, k.std), c));
         }
-        x.within(c, 2.0 * r + self.second_moment())
+        x.within(c, second_moment)
     }
 
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {

@@ -44,6 +44,9 @@ impl Noise for NoNoise {
     }
 
     fn clipped(&self, r: f64, c: f64) -> Clipped {
+        if c == f64::INFINITY {
+            return Clipped::open(2.0 * r);
+        }
         clipped_normal(0.0, spread(r), c).within(c, 2.0 * r)
     }
 

@@ -101,11 +101,15 @@ impl Noise for Rademacher {
     }
 
     fn clipped(&self, r: f64, c: f64) -> Clipped {
+        let second_moment = 2.0 * r + self.second_moment();
+        if c == f64::INFINITY {
+            return Clipped::open(second_moment);
+        }
         let s = spread(r);
         let mut x = Clipped::default();
         x.add(1.0 - self.p, clipped_normal(0.0, s, c));
         x.add(self.p, clipped_normal(self.lambda, s, c));
-        x.within(c, 2.0 * r + self.second_moment())
+        x.within(c, second_moment)
     }
 
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {

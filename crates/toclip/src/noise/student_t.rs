@@ -226,7 +226,7 @@ impl Noise for StudentT {
     fn clipped(&self, r: f64, c: f64) -> Clipped {
         let second_moment = 2.0 * r + self.second_moment();
         if c == f64::INFINITY {
-            return Clipped { mu: 1.0, m2: second_moment };
+            return Clipped::open(second_moment);
         }
         let (a, h) = (self.rule.a, self.rule.h);
         // In units of the scale: V = ρ + e^(−u), threshold q = c/scale.

@@ -164,7 +164,7 @@ impl Noise for Uniform {
         let (s, m) = (spread(r), self.half_width);
         let second_moment = 2.0 * r + self.second_moment();
         if c == f64::INFINITY {
-            return Clipped { mu: 1.0, m2: second_moment };
+            return Clipped::open(second_moment);
         }
         let x = if s == 0.0 {
             self.exact(c)
