@@ -1,2 +1,6 @@
 //! The command `toclip`.
+
+#[allow(dead_code, unused_imports)]
+mod plot;
+
 fn main() {}

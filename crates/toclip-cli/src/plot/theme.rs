@@ -1,0 +1,145 @@
+//! Colours, dash patterns and the style sheet.
+
+/// Which colours a picture has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Theme {
+    /// Dark on white, for print.
+    Light,
+    /// Light on near-black.
+    Dark,
+    /// Follows the reader's system, by CSS; only a browser can. Elsewhere light.
+    Auto,
+}
+
+/// Name of a colour in the style sheet, its value on white, and its value on near-black.
+type Colour = (&'static str, &'static str, &'static str);
+
+#[rustfmt::skip]
+const SURFACE: [Colour; 5] = [
+    ("bg",    "#ffffff", "#14171c"),
+    ("ink",   "#1c2126", "#e8ebee"),
+    ("muted", "#57606a", "#a3acb5"),
+    ("frame", "#8a939c", "#6d7681"),
+    ("grid",  "#e9ebee", "#262c34"),
+];
+
+/// The palette of Okabe and Ito (2008), told apart by colour-blind readers, in an order that
+/// puts last what is pale on white. Its yellow is left out (invisible on white) and its blue is
+/// lighter on the dark ground.
+#[rustfmt::skip]
+pub(super) const SERIES: [Colour; 7] = [
+    ("c0", "#0072b2", "#3d9bdc"), // blue
+    ("c1", "#d55e00", "#e8711a"), // vermillion
+    ("c2", "#009e73", "#0fb488"), // bluish green
+    ("c3", "#cc79a7", "#d88ab5"), // reddish purple
+    ("c4", "#1c2126", "#e8ebee"), // black
+    ("c5", "#e69f00", "#e69f00"), // orange
+    ("c6", "#56b4e9", "#8fd0f5"), // sky blue
+];
+
+/// Patterns by order of appearance, so that curves differ without colour too.
+pub(super) const LINES: [&str; 6] = ["", "15 4", "11 3 2.5 3", "2.5 3", "11 3 2.5 3 2.5 3", "7 2"];
+/// The same for what is drawn dashed: shorter, so that it is never taken for a curve above.
+pub(super) const DASHES: [&str; 4] = ["6 4", "4 3 1.5 3", "3.5 2", "1.5 2"];
+/// Edges of bands.
+pub(super) const BANDS: [&str; 3] = ["", "4 2", "1.5 2"];
+/// Reference lines.
+pub(super) const REFERENCES: [&str; 3] = ["5 4", "1.5 3", "9 3 1.5 3"];
+
+/// Every rule starts from this class of the root: a style inside an SVG that is put into a page
+/// holds for the whole page.
+pub(super) const ROOT: &str = "toclip-plot";
+
+pub(super) fn style_sheet(theme: Theme) -> String {
+    let colours = || SURFACE.iter().chain(&SERIES);
+    let mut css = String::new();
+    if theme == Theme::Auto {
+        let light: String =
+            colours().map(|(name, light, _)| format!("--{name}:{light};")).collect();
+        let dark: String = colours().map(|(name, _, dark)| format!("--{name}:{dark};")).collect();
+        css.push_str(&format!(".{ROOT}{{{light}}}\n"));
+        css.push_str(&format!("@media(prefers-color-scheme:dark){{.{ROOT}{{{dark}}}}}\n"));
+    }
+    // The PNG renderer knows neither custom properties nor media queries.
+    let value = |(name, light, dark): &Colour| match theme {
+        Theme::Auto => format!("var(--{name})"),
+        Theme::Light => (*light).to_owned(),
+        Theme::Dark => (*dark).to_owned(),
+    };
+    let [bg, ink, muted, frame, grid] = SURFACE.each_ref().map(value);
+    let mut rule = |selector: &str, body: &str| {
+        css.push_str(&format!(".{ROOT}{selector}{{{body}}}\n"));
+    };
+    rule(
+        "",
+        "font-family:'DejaVu Sans',Verdana,'Segoe UI',system-ui,sans-serif;\
+         max-width:100%;height:auto",
+    );
+    rule(" text", &format!("fill:{ink}"));
+    rule(" .b", "font-weight:bold");
+    rule(" .q", &format!("fill:{muted}"));
+    rule(" .mid", "text-anchor:middle");
+    rule(" .end", "text-anchor:end");
+    rule(" .bg", &format!("fill:{bg}"));
+    rule(" .grid", &format!("fill:none;stroke:{grid};stroke-width:1"));
+    rule(" .frame", &format!("fill:none;stroke:{frame};stroke-width:1"));
+    rule(" .ref", &format!("fill:none;stroke:{muted};stroke-width:1.4"));
+    rule(" .line", "fill:none;stroke:currentColor;stroke-width:2.2;stroke-linejoin:round");
+    rule(" .area", "fill:currentColor;fill-opacity:.2;stroke:currentColor;stroke-opacity:.7");
+    rule(" .dot", &format!("fill:currentColor;stroke:{bg};stroke-width:.8"));
+    rule(" .hit", &format!("fill:{ink};fill-opacity:0"));
+    rule(" .hit:hover", "fill-opacity:.09");
+    for colour in &SERIES {
+        rule(&format!(" .{}", colour.0), &format!("color:{}", value(colour)));
+    }
+    css
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Contrast of two colours after WCAG 2: 3 is asked of graphics, 4.5 of text.
+    fn contrast(a: &str, b: &str) -> f64 {
+        let luminance = |hex: &str| {
+            let channel = |i: usize| {
+                let c = f64::from(u8::from_str_radix(&hex[i..i + 2], 16).unwrap()) / 255.0;
+                if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+            };
+            0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
+        };
+        let (a, b) = (luminance(a), luminance(b));
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    #[test]
+    fn text_and_curves_stand_out_on_both_grounds() {
+        let [bg, ink, muted, ..] = SURFACE;
+        for text in [ink, muted] {
+            assert!(contrast(text.1, bg.1) >= 4.5 && contrast(text.2, bg.2) >= 4.5);
+        }
+        for (i, (name, light, dark)) in SERIES.into_iter().enumerate() {
+            let (light, dark) = (contrast(light, bg.1), contrast(dark, bg.2));
+            assert!(dark >= 3.0, "{name} {dark}");
+            // The two pale ones come last, for charts of more than five curves.
+            assert!(light >= if i < 5 { 3.0 } else { 2.2 }, "{name} {light}");
+        }
+    }
+
+    #[test]
+    fn no_two_patterns_are_alike() {
+        let mut all: Vec<&str> = LINES.iter().chain(&DASHES).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), LINES.len() + DASHES.len());
+    }
+
+    #[test]
+    fn only_the_automatic_theme_needs_a_browser() {
+        assert!(style_sheet(Theme::Auto).contains("prefers-color-scheme:dark"));
+        for theme in [Theme::Light, Theme::Dark] {
+            let css = style_sheet(theme);
+            assert!(!css.contains("var(") && !css.contains("@media"));
+        }
+    }
+}
