@@ -197,8 +197,7 @@ mod tests {
     #[test]
     fn branches_meet_without_a_step() {
         for m in [0.0, 1e-3, 0.5, 2.0, 4.0, 20.0] {
-            let (below, above) =
-                (clipped_normal(m, 1.0, 1.0 - 1e-15), clipped_normal(m, 1.0, 1.0));
+            let (below, above) = (clipped_normal(m, 1.0, 1.0 - 1e-15), clipped_normal(m, 1.0, 1.0));
             assert!((below.mu / above.mu - 1.0).abs() < 1e-13, "mu at {m}");
             assert!((below.m2 / above.m2 - 1.0).abs() < 1e-13, "m2 at {m}");
         }

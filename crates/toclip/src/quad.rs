@@ -46,10 +46,7 @@ fn refine<const N: usize>(
 /// $\int_{x_0}^\infty f$, with panels that end at the given increasing points, then double in width.
 ///
 /// A component that still grows after the panels have run out of numbers is returned infinite.
-pub(crate) fn half_line<const N: usize>(
-    f: impl Fn(f64) -> Values<N>,
-    points: &[f64],
-) -> Values<N> {
+pub(crate) fn half_line<const N: usize>(f: impl Fn(f64) -> Values<N>, points: &[f64]) -> Values<N> {
     let mut panels: Vec<((f64, f64), Values<N>)> =
         points.windows(2).map(|w| ((w[0], w[1]), panel(&f, w[0], w[1]))).collect();
     let mut size = [0.0f64; N];
@@ -114,7 +111,8 @@ mod tests {
 
     #[test]
     fn integrates_bells_tails_and_kinks() {
-        let f = |x: f64| [(-0.5 * x * x).exp(), 1.0 / (1.0 + x * x), if x < 0.3 { 1.0 } else { 0.0 }];
+        let f =
+            |x: f64| [(-0.5 * x * x).exp(), 1.0 / (1.0 + x * x), if x < 0.3 { 1.0 } else { 0.0 }];
         let [bell, tail, step] = half_line(f, &panels_from(0.0, vec![0.3, 1.0, 2.0]));
         assert!((bell / (PI / 2.0).sqrt() - 1.0).abs() < 1e-14);
         assert!((tail / (PI / 2.0) - 1.0).abs() < 1e-14);

@@ -91,8 +91,7 @@ mod tests {
     #[test]
     fn the_quadrature_rule_is_exact_for_polynomials() {
         for degree in (0..=30).step_by(2) {
-            let sum: f64 =
-                GAUSS_LEGENDRE_16.iter().map(|&(x, w)| 2.0 * w * x.powi(degree)).sum();
+            let sum: f64 = GAUSS_LEGENDRE_16.iter().map(|&(x, w)| 2.0 * w * x.powi(degree)).sum();
             let want = 2.0 / f64::from(degree + 1);
             assert!((sum - want).abs() < 2e-16 * 8.0, "degree {degree}: {sum} against {want}");
         }

@@ -34,7 +34,9 @@ fn check_table(text: &str) {
         let mut error = off(got.mu, row.mu).max(off(got.m2, row.m2));
         match row.nu {
             Some(nu) => error = error.max(off(got.nu().expect("a finite variance"), nu)),
-            None => assert!(got.nu().is_err(), "nu must be an error for {} {}", row.family, row.params),
+            None => {
+                assert!(got.nu().is_err(), "nu must be an error for {} {}", row.family, row.params)
+            }
         }
         let place = format!(
             "{} {} r = {:e} c = {:e}: mu {:e} ({:e}), m2 {:e} ({:e})",

@@ -28,7 +28,8 @@ fn any_noise() -> impl Strategy<Value = Family> {
         scale().prop_map(|s| Laplace::new(s).unwrap().into()),
         (decades(-1.5, 4.0), scale()).prop_map(|(df, s)| StudentT::new(df, s).unwrap().into()),
         prop::collection::vec(component, 1..5).prop_map(|k| Mixture::new(&k).unwrap().into()),
-        prop::collection::vec(-20.0..20.0f64, 1..300).prop_map(|v| Empirical::new(&v).unwrap().into()),
+        prop::collection::vec(-20.0..20.0f64, 1..300)
+            .prop_map(|v| Empirical::new(&v).unwrap().into()),
     ]
 }
 
@@ -152,7 +153,8 @@ fn sampling_agrees_with_the_factors() {
             let Clipped { mu, m2 } = noise.clipped(r, c);
             let (mut inside, mut sum, mut sum_sq) = (0u32, 0.0, 0.0);
             for _ in 0..n {
-                let z: f64 = rand_distr::Distribution::sample(&rand_distr::StandardNormal, &mut rng);
+                let z: f64 =
+                    rand_distr::Distribution::sample(&rand_distr::StandardNormal, &mut rng);
                 let x = (2.0 * r).sqrt() * z - noise.sample(&mut rng);
                 let clipped = x.abs().min(c);
                 inside += u32::from(x.abs() <= c);

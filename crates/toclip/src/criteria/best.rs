@@ -73,10 +73,22 @@ pub fn best_threshold(noise: &dyn Noise, r: f64) -> Result<BestThreshold> {
     // Towards zero: a constant for a density, growing like 1/c² for an atom at zero.
     let (near, nearer) = (efficiency(1e-5 * smallest), efficiency(1e-7 * smallest));
     if nearer > 2.0 * near.max(top) {
-        return Ok(BestThreshold { c: 0.0, mu: 0.0, m2: 0.0, ccc: f64::INFINITY, efficiency: f64::INFINITY });
+        return Ok(BestThreshold {
+            c: 0.0,
+            mu: 0.0,
+            m2: 0.0,
+            ccc: f64::INFINITY,
+            efficiency: f64::INFINITY,
+        });
     }
     if nearer >= top {
-        return Ok(BestThreshold { c: 0.0, mu: 0.0, m2: 0.0, ccc: ccc(nearer), efficiency: nearer });
+        return Ok(BestThreshold {
+            c: 0.0,
+            mu: 0.0,
+            m2: 0.0,
+            ccc: ccc(nearer),
+            efficiency: nearer,
+        });
     }
     if second_moment.is_finite() && ccc(top) <= 1.0 + ROUNDING {
         return Ok(never);

@@ -48,7 +48,11 @@ impl KappaBounds {
 /// assert!((kappa.nu.0 - 0.5160585509617129).abs() < 1e-9 && kappa.upper() <= 1.0 + 1e-12);
 /// # Ok::<(), toclip::Error>(())
 /// ```
-pub fn kappa_bounds(noise: &dyn Noise, risks: (f64, f64), thresholds: (f64, f64)) -> Result<KappaBounds> {
+pub fn kappa_bounds(
+    noise: &dyn Noise,
+    risks: (f64, f64),
+    thresholds: (f64, f64),
+) -> Result<KappaBounds> {
     check_risk(risks.0)?;
     check_risk(risks.1)?;
     check_threshold(thresholds.0)?;
@@ -125,9 +129,13 @@ impl Search<'_> {
         // Climb in one coordinate, then the other.
         for _ in 0..6 {
             let (r, c, value) = best;
-            let near: Vec<f64> =
-                [0.5, 0.7, 1.0, 1.4, 2.0].iter().map(|k| k * r).filter(|r| (self.risks.0..=self.risks.1).contains(r) && *r > 0.0).collect();
-            let along_r = if near.is_empty() { (r, value) } else { maximise_on(&near, |r| f(r, c)) };
+            let near: Vec<f64> = [0.5, 0.7, 1.0, 1.4, 2.0]
+                .iter()
+                .map(|k| k * r)
+                .filter(|r| (self.risks.0..=self.risks.1).contains(r) && *r > 0.0)
+                .collect();
+            let along_r =
+                if near.is_empty() { (r, value) } else { maximise_on(&near, |r| f(r, c)) };
             if along_r.1 > best.2 {
                 best = (along_r.0, c, along_r.1);
             }

@@ -60,10 +60,18 @@ fn brent(a: f64, x: f64, b: f64, fx: f64, f: &impl Fn(f64) -> f64) -> (f64, f64)
         let u = if step.abs() >= tolerance { x + step } else { x + tolerance.copysign(step) };
         let fu = f(u.exp());
         if fu >= fx {
-            if u < x { b = x } else { a = x }
+            if u < x {
+                b = x
+            } else {
+                a = x
+            }
             (v, fv, w, fw, x, fx) = (w, fw, x, fx, u, fu);
         } else {
-            if u < x { a = u } else { b = u }
+            if u < x {
+                a = u
+            } else {
+                b = u
+            }
             if fu >= fw || w == x {
                 (v, fv, w, fw) = (w, fw, u, fu);
             } else if fu >= fv || v == x || v == w {

@@ -161,8 +161,7 @@ mod tests {
 
     fn laplace() -> Density {
         let density = |e: f64| 0.5 * (-e.abs()).exp();
-        let quantile =
-            |u: f64| if u < 0.5 { (2.0 * u).ln() } else { -(2.0 * (1.0 - u)).ln() };
+        let quantile = |u: f64| if u < 0.5 { (2.0 * u).ln() } else { -(2.0 * (1.0 - u)).ln() };
         Density::new("two-sided exponential", density, quantile, 1.0).unwrap()
     }
 

@@ -85,7 +85,8 @@ impl Empirical {
             return Err(Error::Invalid("empirical noise needs at least one residual".into()));
         }
         if let Some(i) = values.iter().position(|x| !x.is_finite()) {
-            let what = format!("residual number {} is {}: residuals must be finite", i + 1, values[i]);
+            let what =
+                format!("residual number {} is {}: residuals must be finite", i + 1, values[i]);
             return Err(Error::Invalid(what));
         }
         let mut sorted = values.to_vec();
@@ -273,7 +274,10 @@ mod tests {
                 let (got, want) = (noise.clipped(r, c), brute(&values, r, c));
                 let size = (c * c).min(2.0 * r + noise.second_moment());
                 assert!((got.mu - want.mu).abs() < 1e-13, "mu at {r}, {c}: {got:?} {want:?}");
-                assert!((got.m2 - want.m2).abs() < 1e-13 * size, "m2 at {r}, {c}: {got:?} {want:?}");
+                assert!(
+                    (got.m2 - want.m2).abs() < 1e-13 * size,
+                    "m2 at {r}, {c}: {got:?} {want:?}"
+                );
             }
         }
         let (f, df) = noise.residual_density(0.01, 0.4).unwrap();

@@ -56,7 +56,9 @@ impl TryFrom<Raw> for Mixture {
         if raw.means.len() != n || raw.stds.len() != n {
             return Err(Error::Invalid(format!(
                 "a Gaussian mixture needs as many means and stds as weights, got {} weights, {} means, {} stds",
-                n, raw.means.len(), raw.stds.len()
+                n,
+                raw.means.len(),
+                raw.stds.len()
             )));
         }
         let parts = raw.weights.iter().zip(&raw.means).zip(&raw.stds);

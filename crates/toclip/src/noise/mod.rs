@@ -136,7 +136,11 @@ pub(crate) fn check_scale(name: &'static str, value: f64) -> Result<f64> {
     if value > 0.0 && value.is_finite() {
         Ok(value)
     } else {
-        Err(Error::parameter(name, value, "a scale must be positive and finite (for no noise, use family `none`)"))
+        Err(Error::parameter(
+            name,
+            value,
+            "a scale must be positive and finite (for no noise, use family `none`)",
+        ))
     }
 }
 
@@ -150,9 +154,10 @@ pub(crate) fn one_of(
     match (natural.1, sigma) {
         (Some(value), None) => Ok(value),
         (None, Some(sigma)) => check_scale("sigma", sigma).map(from_sigma),
-        (Some(_), Some(_)) => {
-            Err(Error::Invalid(format!("{family} noise: give `{}` or `sigma`, not both", natural.0)))
-        }
+        (Some(_), Some(_)) => Err(Error::Invalid(format!(
+            "{family} noise: give `{}` or `sigma`, not both",
+            natural.0
+        ))),
         (None, None) => {
             Err(Error::Invalid(format!("{family} noise needs `{}` (or `sigma`)", natural.0)))
         }

@@ -114,7 +114,8 @@ impl Noise for Rademacher {
 
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
         let s = spread(r);
-        let parts = [(1.0 - self.p, 0.0), (0.5 * self.p, self.lambda), (0.5 * self.p, -self.lambda)];
+        let parts =
+            [(1.0 - self.p, 0.0), (0.5 * self.p, self.lambda), (0.5 * self.p, -self.lambda)];
         Some(parts.iter().fold((0.0, 0.0), |(f, df), &(w, m)| {
             let (g, dg) = normal_density(x, m, s);
             (f + w * g, df + w * dg)

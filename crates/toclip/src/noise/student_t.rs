@@ -100,7 +100,13 @@ impl StudentT {
 
     /// Calls `term(V/scale², weight)` for every node of the rule with weight above rounding or
     /// above `floor` (a value of $u$), and returns the last $u$ and weight on the left.
-    fn for_each_node(&self, rho: f64, floor: f64, negligible: f64, mut term: impl FnMut(f64, f64)) -> (f64, f64) {
+    fn for_each_node(
+        &self,
+        rho: f64,
+        floor: f64,
+        negligible: f64,
+        mut term: impl FnMut(f64, f64),
+    ) -> (f64, f64) {
         let rule = &*self.rule;
         for &(inverse, weight) in &rule.right {
             term(rho + inverse, weight);

@@ -181,11 +181,8 @@ impl Noise for Uniform {
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
         let (s, m) = (spread(r), self.half_width);
         // For M < s the mass between the edges is a difference of close tails: the kernel knows.
-        let f = if m < s {
-            clipped_normal(x, s, m).mu
-        } else {
-            normal_mass((x - m) / s, (x + m) / s)
-        };
+        let f =
+            if m < s { clipped_normal(x, s, m).mu } else { normal_mass((x - m) / s, (x + m) / s) };
         let df = (phi((x + m) / s) - phi((x - m) / s)) / s;
         Some((0.5 * f / m, 0.5 * df / m))
     }
