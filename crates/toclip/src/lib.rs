@@ -2,4 +2,5 @@
 mod error;
 mod gauss;
 pub mod spectrum;
+mod sum;
 pub use error::Error;
