@@ -20,9 +20,9 @@ mod best;
 mod fisher;
 mod kappa;
 mod maximise;
-// mod stability;
+mod stability;
 
 pub use best::{BestThreshold, best_threshold};
 pub use fisher::{FisherLimit, fisher_limit};
 pub use kappa::{KappaBounds, kappa_bounds};
-// pub use stability::{StabilityLimits, stability_limits};
+pub use stability::{StabilityLimits, stability_limits};

@@ -97,7 +97,8 @@ mod tests {
 
     #[test]
     fn heavy_tails_have_limits_only_when_clipped() {
-        let modes = Modes::new(&Spectrum::isotropic(10).unwrap(), &Start::Uniform { norm: 1.0 }).unwrap();
+        let modes =
+            Modes::new(&Spectrum::isotropic(10).unwrap(), &Start::Uniform { norm: 1.0 }).unwrap();
         let cauchy = StudentT::new(1.0, 0.5).unwrap();
         assert!(stability_limits(&modes, &cauchy, 0.4).unwrap().risk > 0.1);
         assert_eq!(stability_limits(&modes, &cauchy, f64::INFINITY).unwrap().risk, 0.0);
