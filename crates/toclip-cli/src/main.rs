@@ -1,6 +1,40 @@
-//! The command `toclip`.
+//! The command `toclip`: whether to clip gradients, where to clip, and what the loss will do.
 
-#[allow(dead_code, unused_imports)]
+mod commands;
 mod plot;
 
-fn main() {}
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Whether to clip gradients, where to clip, and what the loss will do
+#[derive(Parser)]
+#[command(name = "toclip", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "\
+Examples:
+  toclip factors --noise laplace --sigma 1 --risk 0.5 --clip 0.9
+  toclip factors --noise rademacher --sigma 5 --p 0.2 --risk 3 --clip 0.1..15 --plot ccc.svg
+
+Each command has examples of its own: toclip factors --help")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Factors(commands::factors::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Factors(args) => commands::factors::run(args),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            // Causes on one line: a message a person can read and a script can match.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

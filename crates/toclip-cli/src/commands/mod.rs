@@ -1,0 +1,3 @@
+//! One command, one file.
+
+pub mod factors;
