@@ -12,6 +12,7 @@ mod kernel;
 mod quad;
 mod sim;
 mod special;
+mod sum;
 
 pub use error::{Error, Result};
 pub use factors::Factors;
