@@ -58,7 +58,7 @@ pub struct Data {
 /// let stream = Stream::new(data, Arc::new(policy))?;
 /// let path = stream.run(1, 0, &[0.0, 50.0, 100.0, 101.0]);
 /// assert_eq!(path.stop, Stop::DataEnded { t: 100.0 });
-/// assert_eq!(path.risk[0], 1.0);
+/// assert_eq!((path.risk[0], stream.end()), (1.0, 100.0));
 /// assert!(path.risk[2] < 0.01);
 /// # Ok::<(), toclip::Error>(())
 /// ```

@@ -77,7 +77,6 @@ impl Streams {
 
 /// $q(v) = -\ln(1 - v/2)/v$ on $[0, 1]$, to $1.8 \times 10^{-12}$ in $v\\,q(v)$: interpolation at
 /// Chebyshev points, as the two below.
-#[expect(clippy::excessive_precision, reason = "kept as computed")]
 const LOG: [f64; 14] = [
     0.49999999999905903,
     0.12500000036841663,
@@ -166,7 +165,7 @@ pub(crate) fn fill(isa: Isa, streams: &mut Streams, blocks: &mut [Block]) {
 pub(crate) struct Normals {
     isa: Isa,
     streams: Streams,
-    ready: [Block; Normals::BLOCKS],
+    ready: [f64; Normals::READY],
     used: usize,
 }
 
@@ -176,12 +175,8 @@ impl Normals {
 
     /// The sequence of run `index` of `seed`; the bits are the same on every machine.
     pub(crate) fn new(seed: u64, index: u64, purpose: Purpose) -> Self {
-        Self::on(Isa::best(), seed, index, purpose)
-    }
-
-    fn on(isa: Isa, seed: u64, index: u64, purpose: Purpose) -> Self {
         let streams = Streams::new(seed, index, purpose);
-        Self { isa, streams, ready: [Block::ZERO; Self::BLOCKS], used: Self::READY }
+        Self { isa: Isa::best(), streams, ready: [0.0; Self::READY], used: Self::READY }
     }
 
     /// The next number.
@@ -190,22 +185,34 @@ impl Normals {
         if self.used == Self::READY {
             self.refill();
         }
-        let (block, place) = (self.used / Block::LEN, self.used % Block::LEN);
         self.used += 1;
-        let block = &self.ready[block];
-        if place < 8 { block.first[place] } else { block.second[place - 8] }
+        self.ready[self.used - 1]
     }
 
     /// The next numbers, as many as fit.
-    pub(crate) fn fill(&mut self, out: &mut [f64]) {
-        for x in out {
-            *x = self.draw();
+    #[inline]
+    pub(crate) fn fill(&mut self, mut out: &mut [f64]) {
+        while !out.is_empty() {
+            if self.used == Self::READY {
+                self.refill();
+            }
+            let rest = &self.ready[self.used..];
+            let count = rest.len().min(out.len());
+            let (now, later) = out.split_at_mut(count);
+            now.copy_from_slice(&rest[..count]);
+            self.used += count;
+            out = later;
         }
     }
 
     #[cold]
     fn refill(&mut self) {
-        fill(self.isa, &mut self.streams, &mut self.ready);
+        let mut blocks = [Block::ZERO; Self::BLOCKS];
+        fill(self.isa, &mut self.streams, &mut blocks);
+        let halves = blocks.iter().flat_map(|block| [&block.first, &block.second]);
+        for (to, half) in self.ready.as_chunks_mut::<8>().0.iter_mut().zip(halves) {
+            *to = *half;
+        }
         self.used = 0;
     }
 }
@@ -301,7 +308,13 @@ mod tests {
         let mut normals = Normals::new(1, 0, Purpose::Covariates);
         let first: Vec<f64> = (0..4).map(|_| normals.draw()).collect();
         assert_eq!(first, PINNED);
+        // Many at a time or one by one: the same sequence.
         let later = draws(1, 0, 1000);
+        let mut mixed = vec![0.0; 996];
+        normals.fill(&mut mixed[..300]);
+        mixed[300] = normals.draw();
+        normals.fill(&mut mixed[301..]);
+        assert_eq!(later[4..], mixed);
         assert_eq!(later[..4], PINNED);
         assert_eq!(later[999], PINNED_999);
     }
