@@ -10,6 +10,7 @@ mod factors;
 mod gauss;
 mod kernel;
 mod quad;
+mod sim;
 mod special;
 mod sum;
 

@@ -3,5 +3,6 @@
 mod simulator;
 mod trajectory;
 
+pub use crate::sim::InstructionSet;
 pub use simulator::Simulator;
 pub use trajectory::{Counts, PathPoint, Stop, Trajectory};
