@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod dynamics;
+pub mod ensemble;
 pub mod noise;
 pub mod schedule;
 pub mod spectrum;

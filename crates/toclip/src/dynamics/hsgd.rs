@@ -310,8 +310,8 @@ mod tests {
 
     #[test]
     fn weak_orders_in_large_dimensions() {
-        // In 10^14 dimensions the fluctuations are 1e-7 of R and the errors below are larger than
-        // 1e-5: what is left is the weak error of the scheme against the ODE
+        // In 10^14 dimensions the fluctuations are 1e-7 of R, which is below 0.1, and the errors
+        // seen here at least 1e-6: what is left is the weak error of the scheme against the ODE
         // R' = −2ημR + η² m2/2, here by Runge–Kutta with an error below 1e-12.
         let noise = || Laplace::new(0.5).unwrap();
         let eta = Shape::Cosine { from: 1.2, to: 0.2, over: 4.0, warmup: 0.0 };
@@ -341,12 +341,10 @@ mod tests {
             assert_eq!(run.counts.steps, u64::from(count));
             (run.risk[count as usize] - r).abs()
         };
-        for n in [8, 16,32,64,128,256,512] { eprintln!("{n} {:e} {:e}", error(Scheme::EulerMaruyama, n), error(Scheme::Exponential, n)); }
-        let counts = [128, 256, 512];
-        for order in orders(&counts.map(|n| error(Scheme::EulerMaruyama, n))) {
+        for order in orders(&[128, 256, 512].map(|n| error(Scheme::EulerMaruyama, n))) {
             assert!((order - 1.0).abs() < 0.1, "Euler–Maruyama: {order}");
         }
-        for order in orders(&counts.map(|n| error(Scheme::Exponential, n))) {
+        for order in orders(&[16, 32, 64].map(|n| error(Scheme::Exponential, n))) {
             assert!((order - 2.0).abs() < 0.2, "exponential: {order}");
         }
     }
