@@ -4,6 +4,7 @@
 //! integral of every polynomial of degree at most $2q - 1$. It is what lets a million eigenvalues
 //! or a million residuals be summed at the price of a few hundred.
 
+use crate::sum::{compensated, dot};
 use std::cmp::Ordering;
 
 /// Below this off-diagonal (support scaled to $[-1, 1]$) the measure is, to rounding, carried by
@@ -47,12 +48,12 @@ fn rule_of_part(points: &[f64], weights: &[f64], q: usize) -> Vec<(f64, f64)> {
         return merged;
     }
     let (mut lo, mut hi) = (f64::INFINITY, f64::NEG_INFINITY);
-    let mut total = 0.0;
     for (&p, &w) in points.iter().zip(weights) {
         if w > 0.0 {
-            (lo, hi, total) = (lo.min(p), hi.max(p), total + w);
+            (lo, hi) = (lo.min(p), hi.max(p));
         }
     }
+    let total = compensated(weights.iter().copied());
     // Halves first, so that a support near the largest f64 does not overflow.
     let (mid, half) = (0.5 * lo + 0.5 * hi, 0.5 * hi - 0.5 * lo);
     let (mut x, mut root) = (Vec::new(), Vec::new());
@@ -133,20 +134,6 @@ fn lanczos(x: &[f64], start: Vec<f64>, q: usize) -> (Vec<f64>, Vec<f64>) {
     (diagonal, off)
 }
 
-/// $\sum_i a_i b_i$ in eight interleaved sums: it vectorises, and its rounding error is smaller.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let (a8, a_rest) = a.as_chunks::<8>();
-    let (b8, b_rest) = b.as_chunks::<8>();
-    let mut sums = [0.0; 8];
-    for (a, b) in a8.iter().zip(b8) {
-        for k in 0..8 {
-            sums[k] += a[k] * b[k];
-        }
-    }
-    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    sums.iter().sum::<f64>() + rest
-}
-
 /// Eigenvalues of the symmetric tridiagonal matrix (`d`, `e`), `e[i]` coupling `i` and `i + 1` and
 /// its last entry unused; the rotations are applied to the row `z`. Implicit QL with Wilkinson's
 /// shift.
@@ -199,6 +186,7 @@ fn tridiagonal_ql(d: &mut [f64], e: &mut [f64], z: &mut [f64]) {
 /// Newton's method runs in the angle $\theta$, $x = \cos\theta$, and the recurrence in
 /// $1 - x = 2\sin^2(\theta/2)$: near $x = 1$ a rounded $x$ would cost the weights a factor $n^2$ of
 /// rounding. The weights are $2 / (dP_n/d\theta)^2$.
+#[allow(dead_code, reason = "for the noise families")]
 pub(crate) fn gauss_legendre(n: usize) -> Vec<(f64, f64)> {
     let order = n as f64;
     let mut rule = vec![(0.0, 0.0); n];
@@ -234,9 +222,9 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// The largest errors over the moments $x^k$ and $T_k(x)$ of degree $k < 2q$, on the hull of the
-    /// points scaled to $[-1, 1]$, relative to the total weight. Compensated sums: the test must be
-    /// better than what it tests.
+    /// The largest errors over the moments $x^k$ and $T_k(x)$ of degree $k < 2q$, on the hull of
+    /// the points scaled to $[-1, 1]$, relative to the total weight. Compensated sums: the test
+    /// must be better than what it tests.
     fn moment_errors(points: &[f64], weights: &[f64], rule: &[(f64, f64)], q: usize) -> (f64, f64) {
         let (lo, hi) = hull(points);
         let scaled = |p: f64| (p - 0.5 * (lo + hi)) / (0.5 * (hi - lo));

@@ -11,6 +11,7 @@ mod gauss;
 mod kernel;
 mod quad;
 mod special;
+mod sum;
 
 pub use error::{Error, Result};
 pub use factors::Factors;

@@ -4,19 +4,27 @@
 //! depend on $K$ only through its eigenvalues $\lambda_i$, and on the start only through
 //! $v_i(0) = \langle\theta_0 - \theta^\ast, w_i\rangle^2 / 2$. Four steps, one file each:
 //!
-//! 1. [`Spectrum`]: eigenvalues, checked, equal ones merged, rescaled so that $\|K\| = 1$;
+//! 1. [`Spectrum`]: eigenvalues, checked, equal ones merged, rescaled so that $\\|K\\| = 1$;
 //! 2. [`Rescaling`]: what that does to learning rate, threshold and distance, both ways;
 //! 3. [`Start`] gives the $v_i(0)$, and together they are the [`Modes`] of the dynamics;
 //! 4. [`Modes::compress`]: a million of them to a few hundred, with a bound on the error.
 
+mod bound;
+mod compress;
 mod marchenko_pastur;
+mod modes;
 mod rescaling;
 mod spec;
+mod start;
 
+pub use bound::Bound;
+pub use modes::{Mode, Modes};
 pub use rescaling::Rescaling;
 pub use spec::SpectrumSpec;
+pub use start::Start;
 
 use crate::error::{Error, Result};
+use crate::sum::compensated;
 
 /// Eigenvalues down to this share below zero of the largest are an eigen-solver's rounding.
 const ROUNDING: f64 = 1e-12;
@@ -35,7 +43,7 @@ pub struct Block {
 }
 
 /// $\lambda_1 > \lambda_2 > \dots \ge 0$, the distinct eigenvalues of the covariance $K$ with their
-/// multiplicities, scaled so that $\|K\| = \lambda_1 = 1$.
+/// multiplicities, scaled so that $\\|K\\| = \lambda_1 = 1$.
 ///
 /// The norm it was given with is kept ([`norm`](Self::norm)); [`rescaling`](Self::rescaling) says
 /// what else of a problem changes with it. So is the order in which the eigenvalues were given,
@@ -197,14 +205,13 @@ impl Spectrum {
             }
             (blocks, Some(given))
         };
-        // Smallest first: the sum of a long power law keeps its last digits.
         let weighted = |b: &Block| b.value * b.multiplicity as f64;
-        let trace = blocks.iter().rev().map(weighted).sum();
-        let trace_sq = blocks.iter().rev().map(|b| b.value * weighted(b)).sum();
+        let trace = compensated(blocks.iter().map(weighted));
+        let trace_sq = compensated(blocks.iter().map(|b| b.value * weighted(b)));
         Ok(Self { blocks, norm, ambient, trace, trace_sq, given })
     }
 
-    /// $d = \mathrm{Tr}\,K / \|K\|$, the intrinsic dimension.
+    /// $d = \mathrm{Tr}\\,K / \\|K\\|$, the intrinsic dimension.
     ///
     /// ```
     /// let k = toclip::spectrum::Spectrum::from_eigenvalues(&[4.0, 1.0, 1.0])?;
@@ -220,12 +227,12 @@ impl Spectrum {
         self.ambient
     }
 
-    /// $\mathrm{Tr}\,K$ of the rescaled $K$, equal to $d$ since $\|K\| = 1$.
+    /// $\mathrm{Tr}\\,K$ of the rescaled $K$, equal to $d$ since $\\|K\\| = 1$.
     pub fn trace(&self) -> f64 {
         self.trace
     }
 
-    /// $\mathrm{Tr}\,K^2$ of the rescaled $K$.
+    /// $\mathrm{Tr}\\,K^2$ of the rescaled $K$.
     ///
     /// ```
     /// let k = toclip::spectrum::Spectrum::from_eigenvalues(&[4.0, 2.0, 2.0])?;
@@ -236,12 +243,12 @@ impl Spectrum {
         self.trace_sq
     }
 
-    /// $\|K\|$ as it was given, before the rescaling to one.
+    /// $\\|K\\|$ as it was given, before the rescaling to one.
     pub fn norm(&self) -> f64 {
         self.norm
     }
 
-    /// The rescaling of the problem that goes with $\|K\| = 1$.
+    /// The rescaling of the problem that goes with $\\|K\\| = 1$.
     ///
     /// ```
     /// let k = toclip::spectrum::Spectrum::from_eigenvalues(&[4.0, 1.0])?;

@@ -1,19 +1,20 @@
-//! What $\|K\| = 1$ does to the rest of a problem.
+//! What $\\|K\\| = 1$ does to the rest of a problem.
 //!
-//! Let $\|K\| = s$. In the coordinates $x' = x/\sqrt s$, $\theta' = \sqrt s\,\theta$ the predictions
-//! $\langle x, \theta\rangle$ are the same, and with them the residuals, the noise and the risk $R$,
-//! while $K' = K/s$ has norm one and the same $d$. Gradients become $g' = g/\sqrt s$, so the step
-//! $$\theta \leftarrow \theta - \tfrac{\eta}{d}\,\mathrm{clip}(g, c\sqrt d)$$
-//! is the same step in $\theta'$ with $\eta' = s\,\eta$ and $c' = c/\sqrt s$; and
-//! $D' = \|\theta' - \theta'^\ast\|^2 = s\,D$.
+//! Let $\\|K\\| = s$. In the coordinates $x' = x/\sqrt s$, $\theta' = \sqrt s\\,\theta$ the
+//! predictions $\langle x, \theta\rangle$ are the same, and with them the residuals, the noise and
+//! the risk $R$, while $K' = K/s$ has norm one and the same $d$. Gradients become $g' = g/\sqrt s$,
+//! so the step
+//! $$\theta \leftarrow \theta - \tfrac{\eta}{d}\\,\mathrm{clip}(g, c\sqrt d)$$
+//! is the same step in $\theta'$ with $\eta' = s\\,\eta$ and $c' = c/\sqrt s$; and $D' =
+//! \\|\theta' - \theta'^\ast\\|^2 = s\\,D$.
 
 use crate::error::{Error, Result};
 use std::fmt;
 
-/// $s = \|K\|$ as given, and how learning rate, threshold, distance and coordinates follow when
+/// $s = \\|K\\|$ as given, and how learning rate, threshold, distance and coordinates follow when
 /// $K$ is divided by it.
 ///
-/// The methods take what the user gave to the coordinates in which $\|K\| = 1$;
+/// The methods take what the user gave to the coordinates in which $\\|K\\| = 1$;
 /// [`inverse`](Self::inverse) goes back.
 ///
 /// ```
@@ -29,7 +30,7 @@ pub struct Rescaling {
 }
 
 impl Rescaling {
-    /// The rescaling by $s = \|K\|$ = `norm`.
+    /// The rescaling by $s = \\|K\\|$ = `norm`.
     ///
     /// # Errors
     /// [`Error::Parameter`] for a norm that is not finite and positive.
@@ -60,7 +61,7 @@ impl Rescaling {
         Self { norm: 1.0 / self.norm }
     }
 
-    /// $\eta' = s\,\eta$.
+    /// $\eta' = s\\,\eta$.
     pub fn learning_rate(&self, eta: f64) -> f64 {
         self.norm * eta
     }
@@ -70,12 +71,12 @@ impl Rescaling {
         c / self.norm.sqrt()
     }
 
-    /// $D' = s\,D$.
+    /// $D' = s\\,D$.
     pub fn distance(&self, distance: f64) -> f64 {
         self.norm * distance
     }
 
-    /// $\theta'_i = \sqrt s\,\theta_i$.
+    /// $\theta'_i = \sqrt s\\,\theta_i$.
     pub fn coordinate(&self, theta: f64) -> f64 {
         self.norm.sqrt() * theta
     }
