@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod convergence;
 pub mod dynamics;
 pub mod ensemble;
 pub mod noise;

@@ -141,7 +141,7 @@ impl Ensemble {
         self.check(times)?;
         let missing: Vec<u64> = (0..self.runs).filter(|i| !finished.contains(i)).collect();
         let count = AtomicU64::new(0);
-        self.on_threads(|| {
+        on_threads(self.threads, || {
             // One run is one task: they are long, and some may end early.
             missing.par_iter().with_max_len(1).for_each(|&index| {
                 if !cancel.load(Ordering::Relaxed) {
@@ -173,8 +173,8 @@ impl Ensemble {
         while first < self.runs {
             let round: Vec<u64> = (first..self.runs.min(first + ROUND)).collect();
             let run = |&index: &u64| simulator.run(self.seed, index, times);
-            let runs: Vec<Trajectory> = self
-                .on_threads(|| round.par_iter().with_max_len(1).map(run).collect())?;
+            let all = || round.par_iter().with_max_len(1).map(run).collect();
+            let runs: Vec<Trajectory> = on_threads(self.threads, all)?;
             // In the order of the indices, so that sums do not depend on who was first.
             for (&index, run) in round.iter().zip(&runs) {
                 for ((risk, distance), (r, d)) in
@@ -195,19 +195,9 @@ impl Ensemble {
         Ok(Summary::of_sketches(times, self.runs, diverged, &sketches, &self.probabilities))
     }
 
-    fn on_threads<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
-        let Some(threads) = self.threads else { return Ok(work()) };
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(|e| Error::Invalid(format!("{threads} threads: {e}")))?;
-        Ok(pool.install(work))
-    }
-
     fn check(&self, times: &[f64]) -> Result<()> {
         if self.runs == 0 {
             return Err(Error::parameter("runs", 0.0, "an ensemble needs at least one run"));
-        }
-        if self.threads == Some(0) {
-            return Err(Error::parameter("threads", 0.0, "give at least one, or none for all cores"));
         }
         check_probabilities(&self.probabilities)?;
         let allowed = times.iter().all(|t| t.is_finite() && *t >= 0.0) && times.is_sorted();
@@ -220,6 +210,20 @@ impl Ensemble {
         }
         Ok(())
     }
+}
+
+/// Does `work` in a pool of so many threads, or in that of all cores.
+pub(crate) fn on_threads<T: Send>(
+    threads: Option<usize>,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T> {
+    let Some(threads) = threads else { return Ok(work()) };
+    if threads == 0 {
+        return Err(Error::parameter("threads", 0.0, "give at least one, or none for all cores"));
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|e| Error::Invalid(format!("{threads} threads: {e}")))?;
+    Ok(pool.install(work))
 }
 
 fn check_probabilities(probabilities: &[f64]) -> Result<()> {
