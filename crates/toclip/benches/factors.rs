@@ -29,7 +29,8 @@ fn families() -> Vec<(&'static str, Family)> {
             ("student_t df=0.1", StudentT::new(0.1, 0.5)?.into()),
             (
                 "mixture of 3",
-                Mixture::new(&parts.map(|(weight, mean, std)| Component { weight, mean, std }))?.into(),
+                Mixture::new(&parts.map(|(weight, mean, std)| Component { weight, mean, std }))?
+                    .into(),
             ),
             ("empirical 1e3", Empirical::new(&residuals(1_000))?.into()),
             ("empirical 1e6", Empirical::new(&residuals(1_000_000))?.into()),

@@ -36,11 +36,11 @@ pub struct Args {
     noise: NoiseArgs,
 
     /// R, the risk: a number, or a range A..B or A..B:POINTS
-    #[arg(long, short, value_name = "R", default_value = "1")]
+    #[arg(long, short, value_name = "R", default_value = "1", allow_negative_numbers = true)]
     risk: Sweep,
 
     /// c, the threshold: a number, `inf` for no clipping, or a range A..B or A..B:POINTS
-    #[arg(long, short, value_name = "C", default_value = "1")]
+    #[arg(long, short, value_name = "C", default_value = "1", allow_negative_numbers = true)]
     clip: Sweep,
 
     /// Space the points of a range evenly in the logarithm

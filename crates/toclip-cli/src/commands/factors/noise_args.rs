@@ -25,31 +25,31 @@ pub struct NoiseArgs {
     noise: Vec<String>,
 
     /// σ, the standard deviation, of any family that has one
-    #[arg(long, value_name = "σ")]
+    #[arg(long, value_name = "σ", allow_negative_numbers = true)]
     sigma: Option<f64>,
 
     /// λ, the size of Rademacher-like noise
-    #[arg(long, value_name = "λ")]
+    #[arg(long, value_name = "λ", allow_negative_numbers = true)]
     lambda: Option<f64>,
 
     /// p, the probability that Rademacher-like noise is not zero
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     p: Option<f64>,
 
     /// M, the half-width of uniform noise
-    #[arg(long, value_name = "M")]
+    #[arg(long, value_name = "M", allow_negative_numbers = true)]
     half_width: Option<f64>,
 
     /// λ, the rate of Laplace noise
-    #[arg(long, value_name = "λ")]
+    #[arg(long, value_name = "λ", allow_negative_numbers = true)]
     rate: Option<f64>,
 
     /// Degrees of freedom of Student-t noise
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     df: Option<f64>,
 
     /// The scale of Student-t noise
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     scale: Option<f64>,
 
     /// Weights of a Gaussian mixture, as in 0.7,0.3
