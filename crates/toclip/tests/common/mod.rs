@@ -1,6 +1,7 @@
 //! The problems of the reference curves, and a closed-loop rule to run them with.
 
 #![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
 use serde::Deserialize;
 use std::sync::Arc;
