@@ -2,6 +2,13 @@
 //!
 //! The full number runs with `--ignored`, in continuous integration; a hundredth of it each time.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper that fails fails the test"
+)]
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use toclip::Factors;
