@@ -179,6 +179,14 @@ impl Normals {
         Self { isa: Isa::best(), streams, ready: [0.0; Self::READY], used: Self::READY }
     }
 
+    /// The next number.
+    #[cfg(test)]
+    pub(crate) fn draw(&mut self) -> f64 {
+        let mut one = [0.0];
+        self.fill(&mut one);
+        one[0]
+    }
+
     /// The next numbers, as many as fit.
     #[inline]
     pub(crate) fn fill(&mut self, mut out: &mut [f64]) {
