@@ -6,13 +6,12 @@ use rayon::prelude::*;
 use std::sync::Arc;
 use toclip::criteria::{best_threshold, stability_limits};
 use toclip::dynamics::{Collapsed, Ode, Sgd, Simulator, Stop, Trajectory, linear_times};
-use toclip::ensemble::Ensemble;
 use toclip::noise::{
     Component, Empirical, Gaussian, Laplace, Mixture, NoNoise, Noise, Rademacher, StudentT, Uniform,
 };
 use toclip::schedule::{
     Compensation, Control, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, Proportional, Scale,
-    Schedule, Shape, tune_kappa,
+    Schedule, Session, Shape, tune_kappa,
 };
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
 
@@ -40,7 +39,7 @@ fn any_noise(rng: &mut ChaCha8Rng, family: usize) -> Arc<dyn Noise> {
         1 => Arc::new(Gaussian::new(sigma).unwrap()),
         2 => Arc::new(Rademacher::from_sigma(sigma, between(rng, 0.02, 1.0)).unwrap()),
         3 => Arc::new(Uniform::new(sigma).unwrap()),
-        4 => Arc::new(Laplace::new(1.0 / sigma).unwrap()),
+        4 => Arc::new(Laplace::new(sigma).unwrap()),
         5 => Arc::new(StudentT::new(2.0 + decades(rng, -0.7, 1.5), sigma).unwrap()),
         6 => {
             let component = |rng: &mut ChaCha8Rng| Component {
@@ -146,8 +145,8 @@ fn max_ccc_never_ends_above_unclipped() {
     let strict = outcomes.iter().filter(|(_, least)| *least > 1e-8);
     assert!(strict.clone().all(|(gain, _)| *gain > 0.0));
     let (count, equal) = (strict.count(), outcomes.iter().filter(|o| o.0.abs() < 3e-9).count());
-    println!("{count} strictly better, {equal} equal; {outcomes:?}");
-    assert!(count > 100 && equal > 30, "{count} strictly better, {equal} equal");
+    println!("{count} strictly better, {equal} equal");
+    assert!(count >= 80 && equal >= 80, "{count} strictly better, {equal} equal");
 }
 
 /// Figure 4b of the paper.
@@ -366,8 +365,109 @@ fn a_margin_tames_sgd_itself() {
         let expected = end(&modes, &*noise, &policy, 8.0);
         let risk = run(Arc::new(policy)).risk[0];
         assert!(
-            risk < 0.2 * modes.risk() && (risk / expected - 1.0).abs() < 0.3,
+            risk < 0.5 * modes.risk() && (risk / expected - 1.0).abs() < 0.3,
             "{risk} {expected}"
         );
+    }
+}
+
+/// A problem with few distinct eigenvalues, for many runs.
+fn three_blocks() -> Modes {
+    let block = |(value, multiplicity)| Block { value, multiplicity };
+    let spectrum = Spectrum::from_blocks(&[(1.0, 120), (0.5, 120), (0.2, 120)].map(block)).unwrap();
+    Modes::new(&spectrum, &Start::Uniform { norm: 1.5 }).unwrap()
+}
+
+#[test]
+fn online_rules_lose_little_against_the_oracle() {
+    let modes = three_blocks();
+    let noises: [Arc<dyn Noise>; 4] = [
+        Arc::new(Gaussian::new(0.8).unwrap()),
+        Arc::new(Rademacher::from_sigma(0.8, 0.2).unwrap()),
+        Arc::new(Laplace::new(0.8).unwrap()),
+        Arc::new(StudentT::from_sigma(3.0, 0.8).unwrap()),
+    ];
+    for noise in noises {
+        let exact = Compensation::Exact;
+        let tuned = tune_kappa(&modes, noise.clone(), constant(0.4), exact, 15.0).unwrap();
+        let kappa = tuned.kappa.min(Proportional::HUBER);
+        let oracle = Proportional::new(kappa, constant(0.4), noise.clone(), exact).unwrap();
+        let ends = |policy: Arc<dyn Policy>| -> Vec<f64> {
+            let sgd = Collapsed::new(&modes, noise.clone(), policy).unwrap();
+            (0..100u64).into_par_iter().map(|i| sgd.run(7, i, &[15.0]).risk[0]).collect()
+        };
+        let told = ends(Arc::new(oracle.clone()));
+        let (n, mean) = (told.len() as f64, told.iter().sum::<f64>() / told.len() as f64);
+        for scale in [Scale::MeanSquare, Scale::ClippedSquare] {
+            let online = ends(Arc::new(Online::new(oracle.clone(), scale, 150.0).unwrap()));
+            // The same samples in both: their ratio is known better than either.
+            let ratio = online.iter().sum::<f64>() / n / mean;
+            let off = online.iter().zip(&told).map(|(a, b)| (a - ratio * b).powi(2)).sum::<f64>();
+            let error = (off / n / n).sqrt() / mean;
+            println!("{}, {scale:?}: {ratio:.4} ± {error:.4}", noise.describe());
+            // Measured: 0.98 to 1.012, known to 0.003. Thresholds that are off show at once:
+            // without clipping it would be 4.0, 1.2 and 1.5 for the last three.
+            assert!((ratio - 1.0).abs() < 0.04, "{noise:?}, {scale:?}: {ratio} ± {error}");
+        }
+    }
+}
+
+#[test]
+fn the_full_and_the_collapsed_run_follow_the_same_session() {
+    // Different draws of one law: 60 runs each, their means 5 standard errors apart at most, a
+    // false alarm of 6e-7.
+    let modes = three_blocks();
+    let noise: Arc<dyn Noise> = Arc::new(Rademacher::from_sigma(0.8, 0.2).unwrap());
+    let exact = Compensation::Exact;
+    let oracle = Proportional::new(0.31, constant(0.4), noise.clone(), exact).unwrap();
+    let online: Arc<dyn Policy> =
+        Arc::new(Online::new(oracle, Scale::ClippedSquare, 100.0).unwrap());
+    let statistics = |simulator: &dyn Simulator| {
+        let ends: Vec<f64> =
+            (0..60u64).into_par_iter().map(|i| simulator.run(2, i, &[3.0]).risk[0]).collect();
+        let mean = ends.iter().sum::<f64>() / 60.0;
+        (mean, ends.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / 60.0 / 59.0)
+    };
+    let full = statistics(&Sgd::new(&modes, noise.clone(), online.clone()).unwrap());
+    let collapsed = statistics(&Collapsed::new(&modes, noise.clone(), online).unwrap());
+    let apart = (full.0 - collapsed.0).abs() / (full.1 + collapsed.1).sqrt();
+    assert!(apart < 5.0, "{full:?} {collapsed:?}");
+    // And it is the session they follow, not the risk: that takes no step in the beginning.
+    let first = Collapsed::new(&modes, noise.clone(), Arc::new(LookTwice)).unwrap();
+    let time = 1.0 / modes.dim();
+    let path = first.run(1, 0, &[0.0, time, 2.0 * time, 3.0 * time]);
+    assert!(path.risk[0] == path.risk[2] && path.risk[2] != path.risk[3], "{:?}", path.risk);
+    let path = Sgd::new(&modes, noise, Arc::new(LookTwice)).unwrap().run(
+        1,
+        0,
+        &[0.0, time, 2.0 * time, 3.0 * time],
+    );
+    assert!(path.risk[1] == path.risk[2] && path.risk[2] != path.risk[3], "{:?}", path.risk);
+}
+
+/// Takes no step until it has seen two residuals.
+#[derive(Debug)]
+struct LookTwice;
+
+impl Policy for LookTwice {
+    fn at(&self, _t: f64, _r: f64) -> Control {
+        Control { eta: 0.5, c: f64::INFINITY }
+    }
+    fn uses_risk(&self) -> bool {
+        false
+    }
+    fn session(&self) -> Option<Box<dyn Session>> {
+        Some(Box::new(Seen(0)))
+    }
+}
+
+struct Seen(u32);
+
+impl Session for Seen {
+    fn control(&mut self, _t: f64) -> Control {
+        Control { eta: if self.0 < 2 { 0.0 } else { 0.5 }, c: f64::INFINITY }
+    }
+    fn observe(&mut self, _residual: f64) {
+        self.0 += 1;
     }
 }

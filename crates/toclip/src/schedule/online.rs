@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
-    /// The running average of $\rho^2$, with $1/\mu$ from the running share of unclipped samples.
+    /// The running average of $\rho^2$.
     ///
     /// Needs no law of the noise, and has its tails: one outlier raises the threshold for as long
     /// as it is remembered.
@@ -33,7 +33,8 @@ pub enum Scale {
 /// | `memory` | how many samples the average remembers: at most a fraction of $d/\eta$, in which the risk changes |
 ///
 /// Weights fall like $e^{-k/\text{memory}}$, after an even average at first. The first
-/// twenty samples are only looked at, with $\eta = 0$.
+/// twenty samples are only looked at, with $\eta = 0$. The $\mu$ of exact compensation is the running
+/// share of unclipped samples.
 ///
 /// C-SGD, full, collapsed or on data, runs it without looking at its risk. As a [`Policy`] of
 /// the ODE and of C-HSGD, which have no samples, it is the oracle: what is lost is the difference.
@@ -103,6 +104,7 @@ impl Policy for Online {
             first: Vec::with_capacity(LOOK),
             seen: 0.0,
             square: 0.0,
+            mu: 1.0,
             law: Expected::default(),
         }))
     }
@@ -119,14 +121,15 @@ struct Estimate {
     seen: f64,
     /// $\hat s^2$.
     square: f64,
+    /// $\hat\mu$, the running share of samples below $c$. Counted: by the law of the noise it would
+    /// be that of the risk some time ago, and as the risk falls the rate would be too large.
+    mu: f64,
     law: Expected,
 }
 
 /// What is expected of a sample at $c = \kappa\hat s$.
 #[derive(Debug, Clone, Copy, Default)]
 struct Expected {
-    /// $\mu$: by the law of the noise, or counted.
-    mu: f64,
     /// $m^{(2)}_c$ at the estimated risk.
     m2: f64,
     /// $\partial m^{(2)}_c/\partial s^2$ at fixed $c$.
@@ -144,14 +147,14 @@ impl Estimate {
         self.oracle.kappa * self.square.sqrt()
     }
 
-    /// $\mu$, $m^{(2)}_c$ and its slope by the law of the noise at the estimated risk.
+    /// $m^{(2)}_c$ and its slope by the law of the noise at the estimated risk.
     fn by_law(&self) -> Expected {
         let (noise, c) = (&*self.oracle.noise, self.threshold());
         let risk = (0.5 * (self.square - noise.second_moment())).max(0.0);
         let apart = APART * self.square;
-        let (here, above) = (noise.clipped(risk, c), noise.clipped(risk + apart, c));
-        let slope = (above.m2 - here.m2) / (2.0 * apart);
-        Expected { mu: here.mu, m2: here.m2, slope: slope.max(LEAST_SLOPE) }
+        let (m2, above) = (noise.clipped(risk, c).m2, noise.clipped(risk + apart, c).m2);
+        let slope = (above - m2) / (2.0 * apart);
+        Expected { m2, slope: slope.max(LEAST_SLOPE) }
     }
 
     /// The first estimates, from the samples that were looked at.
@@ -160,10 +163,6 @@ impl Estimate {
         match self.scale {
             Scale::MeanSquare => {
                 self.square = self.first.iter().map(|x| x * x).sum::<f64>() / count;
-                let c = self.threshold();
-                let open = self.first.iter().filter(|x| **x <= c).count();
-                // As if two more samples had been seen, one of them unclipped: never zero.
-                self.law.mu = (open as f64 + 1.0) / (count + 2.0);
             }
             Scale::ClippedSquare => {
                 self.first.sort_by(f64::total_cmp);
@@ -174,17 +173,20 @@ impl Estimate {
                 }
             }
         }
+        let c = self.threshold();
+        let open = self.first.iter().filter(|x| **x <= c).count();
+        // As if two more samples had been seen, one of them unclipped: never zero.
+        self.mu = (open as f64 + 1.0) / (count + 2.0);
     }
 
     fn update(&mut self, size: f64) {
         let c = self.threshold();
         let weight = (1.0 / self.seen).max(1.0 / self.memory);
+        let open = if size <= c { 1.0 } else { 0.0 };
+        self.mu = (self.mu + weight * (open - self.mu)).max(1.0 / self.memory);
         match self.scale {
             Scale::MeanSquare => {
-                let open = if size <= c { 1.0 } else { 0.0 };
                 self.square += weight * (size * size - self.square);
-                self.law.mu += weight * (open - self.law.mu);
-                self.law.mu = self.law.mu.max(1.0 / self.memory);
             }
             Scale::ClippedSquare if self.square > 0.0 => {
                 let surprise = size.min(c).powi(2) - self.law.m2;
@@ -211,8 +213,7 @@ impl Session for Estimate {
         match self.oracle.compensation {
             Compensation::None => Control { eta, c },
             Compensation::Printed => Control { eta: eta * (1.0 / self.oracle.kappa).max(1.0), c },
-            Compensation::Exact if self.law.mu > 0.0 => Control { eta: eta / self.law.mu, c },
-            Compensation::Exact => Control { eta, c: f64::INFINITY },
+            Compensation::Exact => Control { eta: eta / self.mu, c },
         }
     }
 
@@ -244,4 +245,99 @@ fn risk_of_median(noise: &dyn Noise, m: f64) -> f64 {
         }
     }
     low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::{Gaussian, Laplace, NoNoise, Rademacher, StudentT};
+    use crate::schedule::Schedule;
+    use crate::sim::normal::Normals;
+    use crate::sim::{Purpose, scalar_rng};
+    use std::sync::Arc;
+
+    fn online(kappa: f64, noise: Arc<dyn Noise>, how: Compensation, scale: Scale) -> Online {
+        let eta = Schedule::constant(0.4).unwrap();
+        Online::new(Proportional::new(kappa, eta, noise, how).unwrap(), scale, 200.0).unwrap()
+    }
+
+    /// Mean and root mean square error of $c/c_{\text{true}}$, and mean of $\eta/\eta_{\text{true}}$,
+    /// at a risk that stays where it is.
+    fn at_rest(kappa: f64, noise: &Arc<dyn Noise>, r: f64, scale: Scale) -> [f64; 3] {
+        let policy = online(kappa, noise.clone(), Compensation::Exact, scale);
+        let truth = policy.at(0.0, r);
+        let mut session = policy.session().unwrap();
+        let mut z = Normals::new(3, 0, Purpose::Covariates);
+        let mut rng = scalar_rng(3, 0, Purpose::Noise);
+        let mut block = [0.0; 8];
+        let mut sums = [0.0; 3];
+        let (skip, count) = (2_000, 100_000);
+        for k in 0..skip + count {
+            let control = session.control(0.0);
+            if k >= skip {
+                let off = control.c / truth.c;
+                sums = [
+                    sums[0] + off,
+                    sums[1] + (off - 1.0).powi(2),
+                    sums[2] + control.eta / truth.eta,
+                ];
+            }
+            if k % 8 == 0 {
+                z.fill(&mut block);
+            }
+            session.observe((2.0 * r).sqrt() * block[k % 8] - noise.sample(&mut rng));
+        }
+        let n = count as f64;
+        [sums[0] / n, (sums[1] / n).sqrt(), sums[2] / n]
+    }
+
+    #[test]
+    fn clipped_squares_are_consistent_and_shrug_off_outliers() {
+        // 100 000 samples with a memory of 200: 250 independent estimates, so a mean is known to a
+        // sixteenth of the root mean square.
+        let noises: [(f64, Arc<dyn Noise>); 5] = [
+            (1.345, Arc::new(NoNoise)),
+            (1.345, Arc::new(Gaussian::new(0.8).unwrap())),
+            (0.3, Arc::new(Rademacher::from_sigma(0.8, 0.2).unwrap())),
+            (0.9, Arc::new(Laplace::new(0.8).unwrap())),
+            (0.9, Arc::new(StudentT::from_sigma(3.0, 0.8).unwrap())),
+        ];
+        for (kappa, noise) in noises {
+            for r in [0.02, 0.5] {
+                let clipped = at_rest(kappa, &noise, r, Scale::ClippedSquare);
+                let plain = at_rest(kappa, &noise, r, Scale::MeanSquare);
+                println!("{} R = {r}: {clipped:.3?} {plain:.3?}", noise.describe());
+                assert!(
+                    (clipped[0] - 1.0).abs() < 0.03 && clipped[1] < 0.11,
+                    "{noise:?} {clipped:?}"
+                );
+                // η = η₀/μ̂ is biased by the spread of μ̂: at most two percent.
+                assert!((clipped[2] - 1.0).abs() < 0.03, "{noise:?} {clipped:?}");
+                if noise.describe().starts_with("Student") && r < 0.1 {
+                    assert!(plain[1] > 2.0 * clipped[1], "{clipped:?} {plain:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_to_see_is_nothing_to_clip() {
+        for scale in [Scale::MeanSquare, Scale::ClippedSquare] {
+            let policy = online(1.0, Arc::new(NoNoise), Compensation::Printed, scale);
+            let mut session = policy.session().unwrap();
+            assert_eq!(session.control(0.0), Control { eta: 0.0, c: f64::INFINITY });
+            (0..40).for_each(|_| session.observe(0.0));
+            assert_eq!(session.control(0.0), Control { eta: 0.4, c: f64::INFINITY });
+        }
+    }
+
+    #[test]
+    fn a_memory_of_nothing_is_refused() {
+        let eta = Schedule::constant(0.4).unwrap();
+        let noise = Arc::new(Gaussian::new(1.0).unwrap());
+        let oracle = Proportional::new(1.0, eta, noise, Compensation::None).unwrap();
+        for memory in [0.0, 19.0, f64::NAN, f64::INFINITY] {
+            assert!(Online::new(oracle.clone(), Scale::MeanSquare, memory).is_err());
+        }
+    }
 }
