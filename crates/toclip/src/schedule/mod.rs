@@ -4,8 +4,12 @@
 //! at the risk to do so; every method of the [dynamics](crate::dynamics) takes any policy.
 
 mod curve;
+mod max_ccc;
+mod proportional;
 
 pub use curve::{Schedule, Shape};
+pub use max_ccc::MaxCcc;
+pub use proportional::{Compensation, Proportional};
 
 /// $\eta$ and $c$ at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,0 +1,130 @@
+//! Thresholds in proportion to the size of the residual.
+
+use super::{Control, Policy, Schedule};
+use crate::error::{Error, Result};
+use crate::noise::Noise;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What the learning rate does about the descent that clipping takes away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Compensation {
+    /// $\eta/\mu$: the descent is that of unclipped SGD. What the authors ran.
+    #[default]
+    Exact,
+    /// $\eta\max(1, 1/\kappa)$, as the paper prints it (equation 18).
+    Printed,
+    /// $\eta$ as it is.
+    None,
+}
+
+/// $c(t) = \kappa\sqrt{2R + \sigma^2}$: clip at $\kappa$ standard deviations of the residual.
+///
+/// The paper's heuristic (equation 18): one number $\kappa$ instead of a schedule. Huber's
+/// $\kappa = 1.345$ costs at most five percent under Gaussian noise.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toclip::{noise::Gaussian, schedule::{Compensation, Policy, Proportional, Schedule}};
+/// let policy = Proportional::new(
+///     1.345,
+///     Schedule::constant(0.4)?,
+///     Arc::new(Gaussian::new(0.8)?),
+///     Compensation::Exact,
+/// )?;
+/// let at = policy.at(0.0, 0.18); // 2R + σ² = 1
+/// assert!((at.c - 1.345).abs() < 1e-12);
+/// assert!((at.eta - 0.4 / 0.8213747654313257).abs() < 1e-12);
+/// # Ok::<(), toclip::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Proportional {
+    kappa: f64,
+    eta: Schedule,
+    noise: Arc<dyn Noise>,
+    compensation: Compensation,
+}
+
+impl Proportional {
+    /// Huber's constant, the default $\kappa$.
+    pub const HUBER: f64 = 1.345;
+
+    /// From $\kappa > 0$, the learning rate of unclipped SGD, the noise and a compensation.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for an impossible κ, [`Error::InfiniteVariance`] where there is no σ to
+    /// be in proportion to.
+    pub fn new(
+        kappa: f64,
+        eta: Schedule,
+        noise: Arc<dyn Noise>,
+        compensation: Compensation,
+    ) -> Result<Self> {
+        if !(kappa > 0.0 && kappa.is_finite()) {
+            return Err(Error::parameter("kappa", kappa, "must be positive and finite"));
+        }
+        if noise.second_moment().is_infinite() {
+            return Err(Error::InfiniteVariance);
+        }
+        Ok(Proportional { kappa, eta, noise, compensation })
+    }
+}
+
+impl Policy for Proportional {
+    fn at(&self, t: f64, r: f64) -> Control {
+        let eta = self.eta.at(t);
+        // Without error or noise there is nothing to clip.
+        let second_moment = 2.0 * r + self.noise.second_moment();
+        if !(second_moment > 0.0) {
+            return Control { eta, c: f64::INFINITY };
+        }
+        let c = self.kappa * second_moment.sqrt();
+        match self.compensation {
+            Compensation::None => Control { eta, c },
+            Compensation::Printed => Control { eta: eta * (1.0 / self.kappa).max(1.0), c },
+            Compensation::Exact => compensated(&*self.noise, eta, r, c),
+        }
+    }
+
+    fn uses_risk(&self) -> bool {
+        true
+    }
+
+    fn breakpoints(&self) -> Vec<f64> {
+        self.eta.breakpoints()
+    }
+}
+
+/// $\eta/\mu_c(R)$, and no clipping where clipping would leave nothing to compensate.
+pub(super) fn compensated(noise: &dyn Noise, eta: f64, r: f64, c: f64) -> Control {
+    let mu = noise.clipped(r, c).mu;
+    if mu > 0.0 { Control { eta: eta / mu, c } } else { Control { eta, c: f64::INFINITY } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::{Rademacher, StudentT};
+
+    #[test]
+    fn the_three_compensations_differ_only_in_the_rate() {
+        let noise = Arc::new(Rademacher::from_sigma(0.8, 0.2).unwrap());
+        let eta = || Schedule::constant(0.4).unwrap();
+        let at = |how| Proportional::new(0.3, eta(), noise.clone(), how).unwrap().at(1.0, 0.1);
+        let (exact, printed, none) =
+            (at(Compensation::Exact), at(Compensation::Printed), at(Compensation::None));
+        assert!(exact.c == printed.c && printed.c == none.c);
+        assert_eq!((printed.eta, none.eta), (0.4 / 0.3, 0.4));
+        let mu = noise.clipped(0.1, exact.c).mu;
+        assert!((exact.eta * mu - 0.4).abs() < 1e-15);
+    }
+
+    #[test]
+    fn noise_without_a_size_is_refused() {
+        let cauchy = Arc::new(StudentT::new(1.0, 1.0).unwrap());
+        let eta = Schedule::constant(0.4).unwrap();
+        let refused = Proportional::new(1.0, eta, cauchy, Compensation::Exact);
+        assert_eq!(refused.unwrap_err(), Error::InfiniteVariance);
+    }
+}
