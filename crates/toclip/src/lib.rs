@@ -1,7 +1,9 @@
 #![doc = include_str!("../README.md")]
 
+pub mod convergence;
 pub mod criteria;
 pub mod dynamics;
+pub mod ensemble;
 pub mod noise;
 pub mod schedule;
 pub mod spectrum;
@@ -11,6 +13,7 @@ mod factors;
 mod gauss;
 mod kernel;
 mod quad;
+mod sim;
 mod special;
 mod sum;
 

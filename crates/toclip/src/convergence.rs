@@ -1,0 +1,298 @@
+//! The rate of Theorem 1: how fast C-SGD approaches its ODE as the dimension grows.
+
+use crate::dynamics::{Collapsed, Ode, Stop, linear_times};
+use crate::ensemble::{Progress, on_threads};
+use crate::error::{Error, Result};
+use crate::noise::Noise;
+use crate::schedule::Policy;
+use crate::spectrum::Modes;
+use crate::special::upper_tail;
+use crate::sum::compensated;
+use rayon::prelude::*;
+use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// $\sup_{t\le T}|R_{\text{SGD}}(t) - R_{\text{ODE}}(t)|$ against $d$: an experiment on Theorem 1.
+///
+/// For each problem of a family, `runs` runs of [`Collapsed`] C-SGD are compared with the [`Ode`] at
+/// **every step** $k \le Td$, and the mean of the largest gap is taken. The theorem says that it
+/// falls as $d^{-1/2}$, up to a power of $d$ as small as one likes.
+///
+/// The ODE is known at every step where there are at most $2^{20}$ of them, and beyond that at
+/// $2^{20}$ even times with straight lines between, which is off by
+/// $T^2 |\ddot R| / 2^{43}$ where the learning rate is smooth.
+///
+/// | field | meaning |
+/// |---|---|
+/// | `time` | $T > 0$ |
+/// | `runs` | runs for each dimension, at least 2 |
+/// | `seed` | seed; run $i$ is run $i$ of [`Collapsed`] with it |
+/// | `confidence` | of the interval of the slope |
+/// | `threads` | `None` for all cores; changes no bit of the result |
+///
+/// ```
+/// use std::sync::Arc;
+/// use toclip::convergence::Convergence;
+/// use toclip::noise::Gaussian;
+/// use toclip::schedule::{OpenLoop, Schedule};
+/// use toclip::spectrum::{Modes, Spectrum, Start};
+///
+/// let family = |d| Modes::new(&Spectrum::isotropic(d)?, &Start::Uniform { norm: 1.0 });
+/// let policy = OpenLoop::new(Schedule::constant(0.7)?, Schedule::constant(0.9)?);
+/// let experiment =
+///     Convergence { time: 2.0, runs: 50, seed: 1, confidence: 0.95, threads: None };
+/// let noise = Arc::new(Gaussian::new(0.5)?);
+/// let rate = experiment.measure(&[100, 1000], &family, noise, Arc::new(policy), None)?;
+/// assert!(rate.slope < -0.3 && rate.slope > -0.7);
+/// # Ok::<(), toclip::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Convergence {
+    /// $T$.
+    pub time: f64,
+    /// Runs for each dimension.
+    pub runs: u64,
+    /// The seed.
+    pub seed: u64,
+    /// The confidence of the interval of the slope.
+    pub confidence: f64,
+    /// The number of threads; `None` for all cores.
+    pub threads: Option<usize>,
+}
+
+/// $E\sup_t|R_{\text{SGD}} - R_{\text{ODE}}|$ in one dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Gap {
+    /// $d$.
+    pub dim: f64,
+    /// The mean over the runs.
+    pub mean: f64,
+    /// Its standard error.
+    pub standard_error: f64,
+    /// The runs it is the mean of.
+    pub runs: u64,
+    /// Runs left out because they diverged.
+    pub diverged: u64,
+}
+
+/// $\log E\sup_t|R_{\text{SGD}} - R_{\text{ODE}}| = a + b\log d$: the measured rate $b$.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rate {
+    /// What was measured.
+    pub gaps: Vec<Gap>,
+    /// $b$, by least squares weighted with the standard errors.
+    pub slope: f64,
+    /// $a$.
+    pub intercept: f64,
+    /// The standard error of $b$ from those of the means.
+    pub standard_error: f64,
+    /// The lower end of the interval of $b$.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+    /// The confidence of that interval.
+    pub confidence: f64,
+    /// $\chi^2$ of the fit per degree of freedom: much above one, the points are no straight line
+    /// within their errors; `None` with two points.
+    pub chi_square: Option<f64>,
+}
+
+/// The ODE is tabulated at so many times at most.
+const TABLE: u64 = 1 << 20;
+
+impl Convergence {
+    /// The gaps in the problems `family(d)` and the slope through them.
+    ///
+    /// `progress` is told the number of runs finished, of `dims.len()` times `runs`.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] or [`Error::Invalid`] for fewer than two dimensions or runs, an
+    /// impossible time or confidence, a problem that cannot be built, and one whose ODE diverges.
+    pub fn measure(
+        &self,
+        dims: &[u64],
+        family: &dyn Fn(u64) -> Result<Modes>,
+        noise: Arc<dyn Noise>,
+        policy: Arc<dyn Policy>,
+        progress: Option<Progress<'_>>,
+    ) -> Result<Rate> {
+        self.check(dims)?;
+        let done = AtomicU64::new(0);
+        let tick = || {
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            if let Some(progress) = progress {
+                progress(done);
+            }
+        };
+        let gap = |&d: &u64| self.gap(&family(d)?, &noise, &policy, &tick);
+        let gaps = dims.iter().map(gap).collect::<Result<Vec<Gap>>>()?;
+        Rate::through(gaps, self.confidence)
+    }
+
+    /// The gap in one problem.
+    fn gap(
+        &self,
+        modes: &Modes,
+        noise: &Arc<dyn Noise>,
+        policy: &Arc<dyn Policy>,
+        tick: &(dyn Fn() + Sync),
+    ) -> Result<Gap> {
+        let sgd = Collapsed::new(modes, Arc::clone(noise), Arc::clone(policy))?;
+        let steps = (self.time * modes.dim()).floor().max(1.0) as u64;
+        let cells = steps.min(TABLE);
+        let end = steps as f64 / modes.dim();
+        let times = linear_times(end, cells as usize + 1)?;
+        let theory = Ode::new(modes, &**noise, &**policy).solve(&times)?;
+        if let Stop::Diverged { t } = theory.stop {
+            return Err(Error::Invalid(format!(
+                "in dimension {} the ODE itself diverges at t = {t:.4}: there is no rate; \
+                 use a smaller learning rate or threshold",
+                modes.dim()
+            )));
+        }
+        let cells_per_step = cells as f64 / steps as f64;
+        let sup = |index: u64| {
+            let mut sup = 0.0_f64;
+            let (stop, _) = sgd.observe(self.seed, index, steps, |k, risk, _| {
+                let place = k as f64 * cells_per_step;
+                let cell = (place as usize).min(theory.risk.len() - 2);
+                let (left, right) = (theory.risk[cell], theory.risk[cell + 1]);
+                let expected = left + (place - cell as f64) * (right - left);
+                sup = sup.max((risk - expected).abs());
+            });
+            tick();
+            (stop == Stop::Finished).then_some(sup)
+        };
+        let all = || (0..self.runs).into_par_iter().with_max_len(1).map(sup).collect();
+        let sups: Vec<Option<f64>> = on_threads(self.threads, all)?;
+        let finished: Vec<f64> = sups.into_iter().flatten().collect();
+        let n = finished.len() as f64;
+        let mean = compensated(finished.iter().copied()) / n;
+        let squares = compensated(finished.iter().map(|s| (s - mean).powi(2)));
+        let runs = finished.len() as u64;
+        let gap = Gap {
+            dim: modes.dim(),
+            mean,
+            standard_error: (squares / (n - 1.0) / n).sqrt(),
+            runs,
+            diverged: self.runs - runs,
+        };
+        if runs < 2 || gap.standard_error == 0.0 {
+            return Err(Error::Invalid(format!(
+                "in dimension {} {} of {} runs diverged and the others do not vary: no mean can \
+                 be taken",
+                gap.dim, gap.diverged, self.runs
+            )));
+        }
+        Ok(gap)
+    }
+
+    fn check(&self, dims: &[u64]) -> Result<()> {
+        if dims.len() < 2 || dims.iter().all(|d| *d == dims[0]) {
+            return Err(Error::Invalid("a slope needs at least two different dimensions".into()));
+        }
+        if self.runs < 2 {
+            let expected = "an error bar needs at least two runs";
+            return Err(Error::parameter("runs", self.runs as f64, expected));
+        }
+        if !(self.time > 0.0 && self.time.is_finite()) {
+            return Err(Error::parameter("time", self.time, "must be positive and finite"));
+        }
+        if !(self.confidence > 0.0 && self.confidence < 1.0) {
+            let expected = "give a number in (0, 1)";
+            return Err(Error::parameter("confidence", self.confidence, expected));
+        }
+        Ok(())
+    }
+}
+
+impl Rate {
+    /// $b$ through the gaps, weighted by the inverse variance of $\log$ mean.
+    ///
+    /// Where the points scatter more than their errors ($\chi^2$ above one a degree of freedom) the
+    /// interval is widened by that factor's root (Birge, 1932); it is never narrowed.
+    fn through(gaps: Vec<Gap>, confidence: f64) -> Result<Self> {
+        let weight = |g: &Gap| (g.mean / g.standard_error).powi(2);
+        let total: f64 = gaps.iter().map(weight).sum();
+        let mean = |f: &dyn Fn(&Gap) -> f64| gaps.iter().map(|g| weight(g) * f(g)).sum::<f64>() / total;
+        let x0 = mean(&|g| g.dim.ln());
+        let y0 = mean(&|g| g.mean.ln());
+        let spread = total * mean(&|g| (g.dim.ln() - x0).powi(2));
+        let slope = total * mean(&|g| (g.dim.ln() - x0) * (g.mean.ln() - y0)) / spread;
+        if !slope.is_finite() {
+            return Err(Error::Invalid("the gaps have no slope: are the dimensions equal?".into()));
+        }
+        let off = |g: &Gap| g.mean.ln() - y0 - slope * (g.dim.ln() - x0);
+        let chi_square = (gaps.len() > 2)
+            .then(|| total * mean(&|g| off(g).powi(2)) / (gaps.len() - 2) as f64);
+        let standard_error = spread.sqrt().recip();
+        let widened = standard_error * chi_square.unwrap_or(1.0).max(1.0).sqrt();
+        let half = two_sided(confidence) * widened;
+        Ok(Rate {
+            intercept: y0 - slope * x0,
+            slope,
+            standard_error,
+            low: slope - half,
+            high: slope + half,
+            confidence,
+            chi_square,
+            gaps,
+        })
+    }
+}
+
+/// The $q$ with $P(|z| \le q) = p$ for a standard normal $z$, by bisection.
+fn two_sided(p: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 40.0);
+    for _ in 0..60 {
+        let q = 0.5 * (low + high);
+        if 2.0 * upper_tail(q) > 1.0 - p { low = q } else { high = q }
+    }
+    high
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn normal_quantiles() {
+        // Abramowitz and Stegun, table 26.6.
+        assert!((two_sided(0.95) - 1.959_963_984_540_054).abs() < 1e-12);
+        assert!((two_sided(0.99) - 2.575_829_303_548_901).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_power_law_is_found_and_a_bend_widens_the_interval() {
+        let gap = |dim: f64, mean: f64| Gap {
+            dim,
+            mean,
+            standard_error: 0.01 * mean,
+            runs: 100,
+            diverged: 0,
+        };
+        let dims = [1e2, 1e3, 1e4, 1e5];
+        let line = Rate::through(dims.map(|d| gap(d, 0.4 * d.powf(-0.5))).to_vec(), 0.95).unwrap();
+        assert!((line.slope + 0.5).abs() < 1e-12 && line.chi_square.unwrap() < 1e-12);
+        assert!((line.intercept.exp() - 0.4).abs() < 1e-12);
+        // Equal relative errors e at log10 d = 2…5: variance e²/(Σ(x − x̄)²), Σ = 5 ln²10.
+        let exact = 0.01 / (5_f64.sqrt() * std::f64::consts::LN_10);
+        assert!((line.standard_error / exact - 1.0).abs() < 1e-12);
+        assert!((line.high - line.slope - 1.959_964 * exact).abs() < 1e-8);
+        let bent = dims.map(|d| gap(d, 0.4 * d.powf(-0.5) * (1.0 + 3.0 / d.sqrt()))).to_vec();
+        let bent = Rate::through(bent, 0.95).unwrap();
+        assert!(bent.high - bent.low > 2.0 * (line.high - line.low));
+    }
+
+    #[test]
+    fn impossible_experiments_are_refused_in_words() {
+        let good = Convergence { time: 1.0, runs: 2, seed: 1, confidence: 0.9, threads: None };
+        let message = |c: Convergence, dims: &[u64]| c.check(dims).unwrap_err().to_string();
+        assert!(good.check(&[1, 2]).is_ok());
+        assert!(message(good.clone(), &[5, 5]).contains("two different"));
+        assert!(message(Convergence { runs: 1, ..good.clone() }, &[1, 2]).contains("runs = 1"));
+        assert!(message(Convergence { time: 0.0, ..good.clone() }, &[1, 2]).contains("time = 0"));
+        assert!(message(Convergence { confidence: 1.0, ..good }, &[1, 2]).contains("(0, 1)"));
+    }
+}

@@ -1,0 +1,471 @@
+//! C-HSGD: the stochastic differential equation that clipped SGD follows.
+
+use super::block::Blocks;
+use super::simulator::{Simulator, divergence_limit};
+use super::{Counts, Stop, Trajectory};
+use crate::error::{Error, Result};
+use crate::noise::Noise;
+use crate::schedule::Policy;
+use crate::sim::normal::Normals;
+use crate::sim::{Purpose, scalar_rng};
+use crate::spectrum::Modes;
+use crate::sum::dot;
+use std::sync::Arc;
+
+/// $d\Theta = -\eta\mu\nabla P\\,dt + \eta\sqrt{\tfrac{m^{(2)}}{d} K}\\,dB$: clipped homogenised SGD.
+///
+/// In the eigenbasis, and with $2\nu P = m^{(2)}$, every coordinate of $\Theta - \theta^\ast$ obeys
+/// $$ d\theta_i = -\eta\mu_c(R)\\,\lambda_i\theta_i\\,dt
+/// + \eta\sqrt{\tfrac1d\lambda_i\\,m^{(2)}_c(R)}\\,dB_i, $$
+/// and coordinates meet only in $R$. Over a step $\Delta$ with $\eta$, $\mu$, $m^{(2)}$ held fixed each
+/// is an Ornstein–Uhlenbeck process, whose law is known: the default [`Scheme`] draws from that, and
+/// errs only in what $R$ changes meanwhile. Directions of equal eigenvalue are one: with
+/// $\theta_i \leftarrow a\theta_i + g\xi_i$ the length $u_b$ of $n_b$ of them becomes
+/// $u_b^2 \leftarrow (a u_b + g z)^2 + g^2 h$, $z \sim N(0,1)$, $h \sim \chi^2(n_b - 1)$, exactly in law.
+///
+/// Steps end on the times to be saved and on the breakpoints of the policy. Between them
+/// $\Delta = h/(\eta\mu\max(1, \eta\operatorname{Tr}K^2/d))$, so that in one step $R$ and $m^{(2)}$
+/// change by about the fraction $h$ at most ([`with_step`](Self::with_step)). It is not tied to
+/// SGD's own clock $\Delta = 1/d$: the equation has no such clock, in large dimensions the steps
+/// would be many for nothing, and in small ones too coarse.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toclip::dynamics::{Hsgd, Simulator};
+/// use toclip::noise::StudentT;
+/// use toclip::schedule::{OpenLoop, Schedule};
+/// use toclip::spectrum::{Modes, Spectrum, Start};
+///
+/// // Figure 1b of the paper: Cauchy noise.
+/// let modes = Modes::new(&Spectrum::power_law(500, 0.2)?, &Start::Uniform { norm: 1.0 })?;
+/// let policy = OpenLoop::new(Schedule::constant(0.6)?, Schedule::constant(0.4)?);
+/// let hsgd = Hsgd::new(&modes, Arc::new(StudentT::new(1.0, 0.5)?), Arc::new(policy))?;
+/// let run = hsgd.run(1, 0, &[0.0, 15.0]);
+/// assert!((run.risk[1] - 0.07).abs() < 0.03);
+/// # Ok::<(), toclip::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Hsgd {
+    blocks: Blocks,
+    noise: Arc<dyn Noise>,
+    policy: Arc<dyn Policy>,
+    scheme: Scheme,
+    step: f64,
+    /// $\operatorname{Tr} K^2$.
+    trace_sq: f64,
+    limit: f64,
+}
+
+/// How a step of [`Hsgd`] is taken.
+///
+/// | | in a step | weak order | strong order |
+/// |---|---|---|---|
+/// | `EulerMaruyama` | $a = 1 - x$, $g^2 = q$, coefficients from the start of the step | 1 | 1/2 |
+/// | `Exponential` | $a = e^{-x}$, $g^2 = q\\,\frac{1 - e^{-2x}}{2x}$, coefficients from its middle | 2 as $d\to\infty$ | 1/2 |
+///
+/// with $x = \eta\mu\lambda\Delta$, $q = \eta^2\lambda m^{(2)}\Delta/d$. $R$ in the middle is predicted with the drift of the
+/// step before, so both evaluate $\mu$ and $m^{(2)}$ once a step. In finite $d$ the fluctuation of
+/// $R$ within a step leaves a weak error of order $\Delta/d$.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Scheme {
+    /// Euler–Maruyama, the simplest.
+    EulerMaruyama,
+    /// Exponential Euler with coefficients at mid-step; the default.
+    #[default]
+    Exponential,
+}
+
+/// What acts on the coordinates in one step.
+#[derive(Debug, Clone, Copy)]
+struct Rates {
+    /// $\eta\mu$.
+    drift: f64,
+    /// $\eta^2 m^{(2)}/d$.
+    diffusion: f64,
+    /// The inverse of the time in which $R$ and $m^{(2)}$ change by their size.
+    speed: f64,
+}
+
+/// Where a path is.
+#[derive(Debug, Clone)]
+struct State {
+    u: Vec<f64>,
+    squares: Vec<f64>,
+    risk: f64,
+    distance: f64,
+}
+
+impl Hsgd {
+    /// The step $h$ unless chosen: measured, the error of the mean is then below $10^{-4}$ of it.
+    pub const STEP: f64 = 0.02;
+
+    /// C-HSGD from the spectrum and start of `modes`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the modes were compressed, for then a count is not a number of
+    /// dimensions.
+    pub fn new(modes: &Modes, noise: Arc<dyn Noise>, policy: Arc<dyn Policy>) -> Result<Self> {
+        let blocks = Blocks::new(modes, "C-HSGD")?;
+        let limit = divergence_limit(modes.risk(), &*noise, &*policy);
+        let (scheme, step, trace_sq) = (Scheme::default(), Self::STEP, modes.trace_sq());
+        Ok(Self { blocks, noise, policy, scheme, step, trace_sq, limit })
+    }
+
+    /// The same with another scheme.
+    pub fn with_scheme(mut self, scheme: Scheme) -> Self {
+        self.scheme = scheme;
+        self
+    }
+
+    /// $h$: the same with steps of at most this fraction of the time in which $R$ changes.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] unless $0 < h \le 1$.
+    pub fn with_step(mut self, step: f64) -> Result<Self> {
+        if !(step > 0.0 && step <= 1.0) {
+            return Err(Error::parameter("step", step, "give a number above 0 and at most 1"));
+        }
+        self.step = step;
+        Ok(self)
+    }
+
+    fn start(&self) -> State {
+        let u = self.blocks.lengths.clone();
+        let squares: Vec<f64> = u.iter().map(|u| u * u).collect();
+        let (risk, distance) = self.blocks.risk_and_distance(&squares);
+        State { u, squares, risk, distance }
+    }
+
+    fn rates(&self, t: f64, risk: f64) -> Rates {
+        let control = self.policy.at(t, risk);
+        let clipped = self.noise.clipped(risk, control.c);
+        let drift = control.eta * clipped.mu;
+        Rates {
+            drift,
+            diffusion: control.eta * control.eta * clipped.m2 / self.blocks.dim,
+            // By the heat equation m2 grows with R at most at the rate 2μ: its relative change is
+            // that of R in the noise term times μ, which is where the second factor comes from.
+            speed: drift * (control.eta * self.trace_sq / self.blocks.dim).max(1.0),
+        }
+    }
+
+    /// $R$ after `dt` without fluctuations, to first order.
+    fn predicted(&self, state: &State, rates: Rates, dt: f64) -> f64 {
+        let slope = 0.5 * dot(&self.blocks.lambda_sq, &state.squares);
+        let drift = 0.5 * rates.diffusion * self.trace_sq - 2.0 * rates.drift * slope;
+        (state.risk + dt * drift).max(0.0)
+    }
+
+    /// One step with normals `z`, one a block, and $\chi^2$ draws `h` of the blocks of several.
+    fn advance(&self, state: &mut State, rates: Rates, dt: f64, z: &[f64], h: &[f64]) {
+        let (x, q) = (rates.drift * dt, rates.diffusion * dt);
+        // λ ≤ 1, so x is the largest of all.
+        match self.scheme {
+            Scheme::EulerMaruyama => self.apply(state, h, z, |l| (1.0 - x * l, q * l)),
+            Scheme::Exponential if x <= SMALL => self.apply(state, h, z, |l| {
+                let p = decay_small(x * l);
+                let a = 1.0 - x * l * p;
+                (a, q * l * p * (0.5 + 0.5 * a))
+            }),
+            Scheme::Exponential => self.apply(state, h, z, |l| {
+                let a = (-x * l).exp();
+                (a, q * l * (-0.5 * (-2.0 * x * l).exp_m1() / (x * l)))
+            }),
+        }
+    }
+
+    /// $\theta \leftarrow a\theta + g\xi$ with $(a, g^2)$ of every $\lambda$.
+    fn apply(&self, state: &mut State, h: &[f64], z: &[f64], law: impl Fn(f64) -> (f64, f64)) {
+        let Blocks { lambda, .. } = &self.blocks;
+        let columns = state.u.iter_mut().zip(&mut state.squares).zip(z).zip(lambda);
+        for (((u, square), z), &lambda) in columns {
+            let (a, g_sq) = law(lambda);
+            *u = a * *u + g_sq.sqrt() * z;
+            *square = *u * *u;
+        }
+        for (((u, square), h), &lambda) in
+            state.u.iter_mut().zip(&mut state.squares).zip(h).zip(lambda)
+        {
+            *square += law(lambda).1 * h;
+            *u = square.sqrt();
+        }
+        (state.risk, state.distance) = self.blocks.risk_and_distance(&state.squares);
+    }
+}
+
+/// Up to here [`decay_small`] is exact to rounding: the first term left out is $x^9/10!$.
+const SMALL: f64 = 0.0625;
+
+/// $(1 - e^{-x})/x$ by its series, which a loop over eigenvalues can vectorise.
+fn decay_small(x: f64) -> f64 {
+    const INVERSE_FACTORIALS: [f64; 8] = [
+        1.0 / 362_880.0,
+        -1.0 / 40_320.0,
+        1.0 / 5_040.0,
+        -1.0 / 720.0,
+        1.0 / 120.0,
+        -1.0 / 24.0,
+        1.0 / 6.0,
+        -1.0 / 2.0,
+    ];
+    INVERSE_FACTORIALS.iter().fold(0.0, |sum, c| (sum + c) * x) + 1.0
+}
+
+impl Simulator for Hsgd {
+    fn run(&self, seed: u64, index: u64, times: &[f64]) -> Trajectory {
+        let mut normals = Normals::new(seed, index, Purpose::Brownian);
+        let mut across = scalar_rng(seed, index, Purpose::Lengths);
+        let mut state = self.start();
+        let mut z = vec![0.0; state.u.len()];
+        let mut h = vec![0.0; self.blocks.rest.len()];
+        let (mut risk, mut distance) = (Vec::new(), Vec::new());
+        let mut counts = Counts::default();
+        let last = times.last().copied().unwrap_or(0.0);
+        let mut breaks = self.policy.breakpoints();
+        breaks.retain(|b| *b > 0.0 && *b < last);
+        breaks.sort_by(f64::total_cmp);
+        let mut breaks = breaks.into_iter().peekable();
+
+        let mut t = 0.0;
+        let mut stop = Stop::Finished;
+        // What acted in the step before; None where it says nothing of the next.
+        let mut known: Option<Rates> = None;
+        let mut span = self.step;
+        'path: for &time in times {
+            while t < time {
+                let end = breaks.peek().map_or(time, |b| b.min(time));
+                let mut rates = match (known, self.scheme) {
+                    (Some(rates), Scheme::Exponential) => rates,
+                    _ => {
+                        counts.evaluations += 1;
+                        self.rates(t, state.risk)
+                    }
+                };
+                // At most twice the last, for a policy may grow from zero.
+                span = (2.0 * span).min(self.step / rates.speed);
+                let pieces = ((end - t) / span).ceil().max(1.0);
+                let dt = (end - t) / pieces;
+                // No clock can count steps so small: the learning rate has left every bound.
+                if t + dt == t {
+                    stop = Stop::Diverged { t };
+                    break 'path;
+                }
+                if self.scheme == Scheme::Exponential {
+                    let middle = self.predicted(&state, rates, 0.5 * dt);
+                    rates = self.rates(t + 0.5 * dt, middle);
+                    counts.evaluations += 1;
+                }
+                normals.fill(&mut z);
+                for (h, rest) in h.iter_mut().zip(&self.blocks.rest) {
+                    *h = rest.sample(&mut across);
+                }
+                self.advance(&mut state, rates, dt, &z, &h);
+                counts.steps += 1;
+                known = Some(rates);
+                t = if pieces > 1.0 { t + dt } else { end };
+                if breaks.next_if(|b| *b <= t).is_some() {
+                    known = None;
+                }
+                if state.risk.is_nan() || state.risk > self.limit {
+                    stop = Stop::Diverged { t };
+                    break 'path;
+                }
+            }
+            risk.push(state.risk);
+            distance.push(state.distance);
+        }
+        let times = times[..risk.len()].to_vec();
+        Trajectory { times, risk, distance, path: None, stop, counts }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::{Gaussian, Laplace, NoNoise};
+    use crate::schedule::{OpenLoop, Schedule, Shape};
+    use crate::spectrum::{Spectrum, Start};
+
+    fn isotropic(n: u64, noise: impl Noise + 'static, eta: Schedule, c: Schedule) -> Hsgd {
+        let modes = Modes::new(&Spectrum::isotropic(n).unwrap(), &Start::Uniform { norm: 1.0 });
+        let policy = OpenLoop::new(eta, c);
+        Hsgd::new(&modes.unwrap(), Arc::new(noise), Arc::new(policy)).unwrap()
+    }
+
+    /// The slope of log error against log step, steps halved each time.
+    fn orders(errors: &[f64]) -> Vec<f64> {
+        errors.windows(2).map(|w| (w[0] / w[1]).log2()).collect()
+    }
+
+    #[test]
+    fn the_series_is_exact_to_rounding() {
+        for k in 1..=100 {
+            let x = SMALL * f64::from(k) / 100.0;
+            let exact = -(-x).exp_m1() / x;
+            assert!((decay_small(x) / exact - 1.0).abs() < 3e-16, "{x}");
+        }
+        assert_eq!(decay_small(0.0), 1.0);
+    }
+
+    #[test]
+    fn weak_orders_in_large_dimensions() {
+        // In 10^14 dimensions the fluctuations are 1e-7 of R, which is below 0.1, and the errors
+        // seen here at least 1e-6: what is left is the weak error of the scheme against the ODE
+        // R' = −2ημR + η² m2/2, here by Runge–Kutta with an error below 1e-12.
+        let noise = || Laplace::new(0.5).unwrap();
+        let eta = Shape::Cosine { from: 1.2, to: 0.2, over: 4.0, warmup: 0.0 };
+        let eta = Schedule::new(eta).unwrap();
+        let c = Schedule::constant(0.6).unwrap();
+        let slope = |t: f64, r: f64| {
+            let (eta, at) = (eta.at(t), noise().clipped(r, 0.6));
+            -2.0 * eta * at.mu * r + 0.5 * eta * eta * at.m2
+        };
+        let (mut r, n) = (0.5, 2000);
+        let dt = 3.0 / f64::from(n);
+        for k in 0..n {
+            let t = f64::from(k) * dt;
+            let k1 = slope(t, r);
+            let k2 = slope(t + 0.5 * dt, r + 0.5 * dt * k1);
+            let k3 = slope(t + 0.5 * dt, r + 0.5 * dt * k2);
+            let k4 = slope(t + dt, r + dt * k3);
+            r += dt / 6.0 * (k1 + 2.0 * (k2 + k3) + k4);
+        }
+        let error = |scheme, count: u32| {
+            let hsgd = isotropic(100_000_000_000_000, noise(), eta.clone(), c.clone());
+            let hsgd = hsgd.with_scheme(scheme).with_step(1.0).unwrap();
+            // Saved so often that every step is from one saved time to the next.
+            let share = 3.0 / f64::from(count);
+            let times: Vec<f64> = (0..=count).map(|i| f64::from(i) * share).collect();
+            let run = hsgd.run(1, 0, &times);
+            assert_eq!(run.counts.steps, u64::from(count));
+            (run.risk[count as usize] - r).abs()
+        };
+        for order in orders(&[128, 256, 512].map(|n| error(Scheme::EulerMaruyama, n))) {
+            assert!((order - 1.0).abs() < 0.1, "Euler–Maruyama: {order}");
+        }
+        for order in orders(&[16, 32, 64].map(|n| error(Scheme::Exponential, n))) {
+            assert!((order - 2.0).abs() < 0.2, "exponential: {order}");
+        }
+    }
+
+    #[test]
+    fn weak_orders_in_one_dimension() {
+        // Without clipping E R' is linear in R, in any dimension, and three points of z give the
+        // mean of a step exactly: no sampling error. E R solves R' = −2ηR + η²(R + σ²/2).
+        let (eta, sigma, r0, time) = (0.8_f64, 0.5, 0.5, 2.0);
+        let rest = eta * sigma * sigma / 2.0 / (2.0 - eta);
+        let exact = rest + (r0 - rest) * (-eta * (2.0 - eta) * time).exp();
+        let error = |scheme, count: u32| {
+            let schedule = Schedule::constant(eta).unwrap();
+            let hsgd =
+                isotropic(1, Gaussian::new(sigma).unwrap(), schedule, Schedule::never());
+            let hsgd = hsgd.with_scheme(scheme);
+            let dt = time / f64::from(count);
+            let mean = (0..count).fold(r0, |r, _| {
+                let length = (2.0 * r).sqrt();
+                let mut state = hsgd.start();
+                (state.u[0], state.squares[0], state.risk) = (length, length * length, r);
+                let mut rates = hsgd.rates(0.0, r);
+                if scheme == Scheme::Exponential {
+                    rates = hsgd.rates(0.0, hsgd.predicted(&state, rates, 0.5 * dt));
+                }
+                let after = |z: f64| {
+                    let mut state = state.clone();
+                    hsgd.advance(&mut state, rates, dt, &[z], &[]);
+                    state.risk
+                };
+                2.0 / 3.0 * after(0.0) + (after(3_f64.sqrt()) + after(-3_f64.sqrt())) / 6.0
+            });
+            (mean - exact).abs()
+        };
+        for (scheme, theory) in [(Scheme::EulerMaruyama, 1.0), (Scheme::Exponential, 2.0)] {
+            for order in orders(&[64, 128, 256].map(|count| error(scheme, count))) {
+                assert!((order - theory).abs() < 0.05, "{scheme:?}: {order}");
+            }
+        }
+    }
+
+    #[test]
+    fn strong_orders_in_one_dimension() {
+        // dθ = −ηθ dt + η√(θ² + σ²) dB, the noise as multiplicative as it gets: order 1/2. The mean
+        // of |θ_Δ(T) − θ_{Δ/2}(T)| on one Brownian path is of the same order as the error. With
+        // 2000 paths the order from steps 8 times apart has a standard deviation of 0.015.
+        let (eta, time, finest) = (1.0_f64, 1.0, 2048);
+        let noise = Gaussian::new(0.3).unwrap();
+        let hsgd = isotropic(1, noise, Schedule::constant(eta).unwrap(), Schedule::never());
+        for scheme in [Scheme::EulerMaruyama, Scheme::Exponential] {
+            let hsgd = hsgd.clone().with_scheme(scheme);
+            let mut gaps = [0.0_f64; 5];
+            for path in 0..2000 {
+                let mut z = vec![0.0; finest];
+                Normals::new(2, path, Purpose::Brownian).fill(&mut z);
+                let mut finer: Option<f64> = None;
+                for gap in (0..=gaps.len()).rev() {
+                    let dt = time / z.len() as f64;
+                    let mut state = hsgd.start();
+                    for z in &z {
+                        let mut rates = hsgd.rates(0.0, state.risk);
+                        if scheme == Scheme::Exponential {
+                            rates = hsgd.rates(0.0, hsgd.predicted(&state, rates, 0.5 * dt));
+                        }
+                        hsgd.advance(&mut state, rates, dt, &[*z], &[]);
+                    }
+                    if let Some(finer) = finer {
+                        let gap = &mut gaps[gap];
+                        *gap += (state.u[0] - finer).abs();
+                    }
+                    finer = Some(state.u[0]);
+                    // The normal that drives a step twice as long: of ∫dB for Euler–Maruyama, of
+                    // ∫exp(−η(t − s))dB, which is what it draws, for the exponential scheme.
+                    let a = if scheme == Scheme::Exponential { (-eta * dt).exp() } else { 1.0 };
+                    let norm = (1.0 + a * a).sqrt();
+                    z = z.chunks_exact(2).map(|pair| (a * pair[0] + pair[1]) / norm).collect();
+                }
+            }
+            let order = (gaps[1] / gaps[4]).log2() / 3.0;
+            assert!((order - 0.5).abs() < 0.1, "{scheme:?}: {order}");
+        }
+    }
+
+    #[test]
+    fn steps_land_on_saved_times_and_breakpoints() {
+        let eta = Shape::Step { value: 1.0, factor: 0.1, at: vec![0.5, 1.5], warmup: 0.0 };
+        let eta = Schedule::new(eta).unwrap();
+        let hsgd = isotropic(1 << 50, NoNoise, eta, Schedule::never());
+        // Without noise R' = −2ηR + η²R, with η = 1, 0.1, 0.01 in turn.
+        let times = [0.25, 0.5, 1.0, 1.0, 1.5, 3.0];
+        let run = hsgd.run(1, 0, &times);
+        assert_eq!(run.times, times);
+        let exponents = [0.25, 0.5, 0.595, 0.595, 0.69, 0.69 + 1.5 * 0.0199];
+        for (r, x) in run.risk.iter().zip(exponents) {
+            let exact = 0.5 * f64::exp(-x);
+            assert!((r / exact - 1.0).abs() < 1e-4, "{r} {exact}");
+        }
+        assert_eq!(run, hsgd.run(1, 0, &times));
+        assert_ne!(run.risk, hsgd.run(1, 1, &times).risk);
+    }
+
+    #[test]
+    fn divergence_is_said_and_leaves_no_nan() {
+        let eta = || Schedule::constant(4.0).unwrap();
+        let hsgd = isotropic(50, NoNoise, eta(), Schedule::never());
+        let times: Vec<f64> = (0..100).map(f64::from).collect();
+        let run = hsgd.run(1, 0, &times);
+        assert!(matches!(run.stop, Stop::Diverged { t } if t > 1.0 && t < 20.0), "{}", run.stop);
+        assert!(run.times.len() == run.risk.len() && run.risk.iter().all(|r| r.is_finite()));
+        // Infinite variance without clipping: no diffusion is large enough.
+        let cauchy = crate::noise::StudentT::new(1.0, 0.5).unwrap();
+        let run = isotropic(50, cauchy, eta(), Schedule::never()).run(1, 0, &times);
+        assert!(matches!(run.stop, Stop::Diverged { .. }) && run.risk == [0.5]);
+    }
+
+    #[test]
+    fn impossible_steps_are_refused() {
+        let one = || Schedule::constant(1.0).unwrap();
+        for step in [0.0, -1.0, f64::NAN, 2.0] {
+            let error = isotropic(5, NoNoise, one(), one()).with_step(step).unwrap_err();
+            assert!(error.to_string().contains("step = "), "{error}");
+        }
+    }
+}

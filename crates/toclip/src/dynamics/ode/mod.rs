@@ -1,0 +1,255 @@
+//! The ODE system of the risk.
+
+mod system;
+mod tableau;
+
+use super::course::{DEFAULT_TOLERANCE, Record, Tolerance, Watch, last_saved, stretches};
+use super::simulator::divergence_limit;
+use super::{Counts, Stop, Trajectory};
+use crate::error::{Error, Result};
+use crate::noise::Noise;
+use crate::schedule::Policy;
+use crate::spectrum::Modes;
+use system::{Attempt, Sums, System};
+
+/// More steps than this mean that the horizon is out of all proportion to $1/\eta$, or that the
+/// policy chatters.
+const MOST_STEPS: u64 = 2_000_000;
+
+/// What a step may be off by, as a share of what the curve may be: errors of steps add up, and the
+/// estimate is one of order 7 with dense output between. On smooth problems this costs half as
+/// many steps again and keeps whole curves within the tolerance.
+const SHARE: f64 = 0.02;
+
+/// $\dot v = -2\eta\mu\lambda\\,v + \tfrac{\eta^2}{d}\lambda n\\,\tfrac{m_2}{2}$: the deterministic
+/// limit of clipped SGD.
+///
+/// One equation for every distinct eigenvalue $\lambda$ of multiplicity $n$, coupled only through
+/// the risk $R = \sum \lambda v$, which decides $(\eta, c)$ by the policy and
+/// $(\mu, m_2) = (\mu_c(R), m^{(2)}_c(R))$ by the noise. The other output is $D = 2\sum v$.
+///
+/// | option | default | |
+/// |---|---|---|
+/// | [`tolerance`](Self::tolerance) | 1e-8, 0 | relative and absolute error of $R$ and $D$ |
+/// | [`target`](Self::target) | none | stop when the risk falls to this |
+/// | [`keep_path`](Self::keep_path) | no | also save $\mu, m_2, \eta, c$ |
+///
+/// The method is explicit Runge–Kutta of order 8 with dense output of order 7. It never steps
+/// across a [breakpoint](Policy::breakpoints) of the policy. Steps are at most
+/// $1.5/\eta\mu$ long, whatever the tolerance: an explicit method has to follow the fastest mode.
+///
+/// ```
+/// use toclip::dynamics::{Ode, linear_times};
+/// use toclip::noise::StudentT;
+/// use toclip::schedule::{OpenLoop, Schedule};
+/// use toclip::spectrum::{Modes, Spectrum, Start};
+///
+/// // Clipped SGD under Cauchy noise: figure 1b of the paper.
+/// let modes = Modes::new(&Spectrum::power_law(500, 0.2)?, &Start::Uniform { norm: 1.0 })?;
+/// let noise = StudentT::new(1.0, 0.5)?;
+/// let policy = OpenLoop::new(Schedule::constant(0.6)?, Schedule::constant(0.4)?);
+/// let path = Ode::new(&modes, &noise, &policy).solve(&linear_times(15.0, 61)?)?;
+/// assert!((path.risk[60] - 0.070).abs() < 5e-4);
+/// # Ok::<(), toclip::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Ode<'a> {
+    modes: &'a Modes,
+    noise: &'a dyn Noise,
+    policy: &'a dyn Policy,
+    tolerance: Tolerance,
+    target: Option<f64>,
+    keep_path: bool,
+}
+
+impl<'a> Ode<'a> {
+    /// The system of these modes, this noise and this policy.
+    pub fn new(modes: &'a Modes, noise: &'a dyn Noise, policy: &'a dyn Policy) -> Self {
+        let tolerance = DEFAULT_TOLERANCE;
+        Ode { modes, noise, policy, tolerance, target: None, keep_path: false }
+    }
+
+    /// Errors of $R$ and $D$ up to `atol + rtol·value` do not matter.
+    pub fn tolerance(mut self, rtol: f64, atol: f64) -> Self {
+        self.tolerance = Tolerance { rtol, atol };
+        self
+    }
+
+    /// Stop when $R$ falls to `risk`.
+    ///
+    /// ```
+    /// use toclip::dynamics::{Ode, Stop};
+    /// use toclip::noise::NoNoise;
+    /// use toclip::schedule::{OpenLoop, Schedule};
+    /// use toclip::spectrum::{Modes, Spectrum, Start};
+    ///
+    /// // Isotropic and noiseless: R = R(0) exp(-(2η - η²) t).
+    /// let modes = Modes::new(&Spectrum::isotropic(100)?, &Start::Uniform { norm: 2.0 })?;
+    /// let policy = OpenLoop::unclipped(Schedule::constant(1.0)?);
+    /// let ode = Ode::new(&modes, &NoNoise, &policy);
+    /// let Stop::TargetReached { t } = ode.target(1.0).solve(&[10.0])?.stop else { panic!() };
+    /// assert!((t - 2.0_f64.ln()).abs() < 1e-8);
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    pub fn target(mut self, risk: f64) -> Self {
+        self.target = Some(risk);
+        self
+    }
+
+    /// Whether to save $\mu, m_2, \eta, c$ as well.
+    pub fn keep_path(mut self, keep: bool) -> Self {
+        self.keep_path = keep;
+        self
+    }
+
+    /// $R$ and $D$ at the given increasing times; the start is at $t = 0$ and need not be among them.
+    ///
+    /// A path that diverges, or starts with infinite $m_2$ as unclipped SGD under noise of infinite
+    /// variance does, is returned up to there with [`Stop::Diverged`].
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] or [`Error::Invalid`] for times that are none, negative, not finite or
+    /// do not increase, for impossible tolerances or targets, and if two million steps do not reach
+    /// the last time.
+    pub fn solve(&self, times: &[f64]) -> Result<Trajectory> {
+        self.tolerance.check()?;
+        Watch::check_target(self.target)?;
+        let mut record = Record::new(times, self.keep_path)?;
+        let mut run = Run {
+            system: System::new(self.modes, self.noise, self.policy),
+            tolerance: self.tolerance.share(SHARE),
+            watch: Watch {
+                target: self.target,
+                limit: divergence_limit(self.modes.risk(), self.noise, self.policy),
+            },
+            t: 0.0,
+            h: 0.0,
+            counts: Counts::default(),
+        };
+        let stop = run.to_the_end(&mut record, self.policy)?;
+        let counts = Counts { evaluations: run.system.evaluations, ..run.counts };
+        Ok(record.finish(stop, counts))
+    }
+}
+
+/// A solution under way.
+///
+/// The integrator is our own because the system is diagonal but for one scalar: a step needs no
+/// state but the modes, error norms and dense output only concern $R$ and $D$, and the evaluation
+/// at the end of a stretch must look at the policy from the left. A general solver has none of it.
+#[derive(Debug)]
+struct Run<'a> {
+    system: System<'a>,
+    tolerance: Tolerance,
+    watch: Watch,
+    t: f64,
+    h: f64,
+    counts: Counts,
+}
+
+impl Run<'_> {
+    fn to_the_end(&mut self, record: &mut Record<'_>, policy: &dyn Policy) -> Result<Stop> {
+        let start = self.system.sums();
+        if record.due(0.0).is_some() {
+            record.save(0.0, start, |risk| self.system.act(0.0, risk));
+        }
+        if let Some(stop) = self.watch.at_start(start[0]) {
+            return Ok(stop);
+        }
+        for end in stretches(policy, record.end) {
+            let slope = self.system.begin(self.t);
+            if !slope.iter().all(|s| s.is_finite()) {
+                return Ok(Stop::Diverged { t: self.t });
+            }
+            if self.h == 0.0 {
+                self.h = self.first_step(start, slope, end);
+            }
+            if let Some(stop) = self.through(end, record)? {
+                return Ok(stop);
+            }
+        }
+        Ok(Stop::Finished)
+    }
+
+    /// A fraction of the time in which $R$ or $D$ would change by their own size.
+    fn first_step(&self, sums: Sums, slope: Sums, end: f64) -> f64 {
+        let rate = (slope[0] / sums[0]).abs().max((slope[1] / sums[1]).abs());
+        let h = self.tolerance.rtol.powf(0.125) / rate;
+        if h > 0.0 && h.is_finite() { h } else { end }
+    }
+
+    /// Steps to the end of a stretch on which the policy is smooth.
+    fn through(&mut self, end: f64, record: &mut Record<'_>) -> Result<Option<Stop>> {
+        // The policy may jump at the end: the stages there must see what was before.
+        let latest = end.next_down();
+        let least = 8.0 * f64::EPSILON * end;
+        let mut growth: f64 = 6.0;
+        while self.t < end {
+            if self.counts.steps + self.counts.rejected >= MOST_STEPS {
+                return Err(Error::Invalid(format!(
+                    "{MOST_STEPS} steps of the ODE only reached t = {} of {}; ask for a shorter \
+                     time, a looser tolerance, or a policy that does not jump to and fro with the risk",
+                    self.t, record.end
+                )));
+            }
+            let (t, left) = (self.t, end - self.t);
+            let h = self.h.min(self.system.longest());
+            // Two halves rather than a step and a sliver.
+            let h = if h >= left { left } else { h.min(0.5 * left) };
+            let attempt = self.system.step(t, h, latest);
+            let error = self.error(&attempt);
+            let factor = 0.9 * error.powf(-0.125);
+            if !(error <= 1.0) && h > least {
+                self.counts.rejected += 1;
+                self.h = h * if error.is_nan() { 0.1 } else { factor.clamp(0.1, 0.9) };
+                growth = 1.0;
+                continue;
+            }
+            // A step that is as small as steps can be and still not finite.
+            if !attempt.end.iter().all(|s| s.is_finite()) {
+                return Ok(Some(Stop::Diverged { t }));
+            }
+            self.counts.steps += 1;
+            let to = if h == left { end } else { t + h };
+            let watched = self.watch.target.is_some() || !(attempt.end[0] <= self.watch.limit);
+            if watched || record.due(to).is_some() {
+                let dense = self.system.dense(t, h, latest, attempt.end);
+                let stop = if watched { self.watch.event(t, to, |t| dense.at(t)[0]) } else { None };
+                let last = last_saved(stop, to);
+                while let Some(time) = record.due(last) {
+                    record.save(time, dense.at(time), |risk| self.system.act(time, risk));
+                }
+                if stop.is_some() {
+                    return Ok(stop);
+                }
+            }
+            self.system.advance();
+            self.t = to;
+            self.h = h * factor.clamp(0.2, growth);
+            growth = 6.0;
+        }
+        Ok(None)
+    }
+
+    /// The error of a step in units of what is allowed: the larger of those of $R$ and $D$.
+    ///
+    /// Errors of modes do not cancel in these norms, so that no mode is wrong by more than $R$ and
+    /// $D$ may be. The two estimates are combined as Hairer, Nørsett and Wanner do.
+    fn error(&self, attempt: &Attempt) -> f64 {
+        let start = self.system.sums();
+        let error = |i: usize| {
+            let allowed = self.tolerance.of(start[i].max(attempt.end[i]));
+            let [fifth, third] = attempt.errors.map(|e| e[i] / allowed);
+            if fifth == 0.0 { 0.0 } else { fifth / (1.0 + 0.01 * (third / fifth).powi(2)).sqrt() }
+        };
+        let (risk, distance) = (error(0), error(1));
+        // `max` would drop a NaN.
+        if risk.is_nan() {
+            risk
+        } else if distance > risk || distance.is_nan() {
+            distance
+        } else {
+            risk
+        }
+    }
+}

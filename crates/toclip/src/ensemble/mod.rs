@@ -1,0 +1,239 @@
+//! Ensembles: many runs of a simulation, and what their risks $R$ and distances $D$ look like.
+//!
+//! - [`Ensemble::run`] keeps every run: memory proportional to runs × saved times, exact quantiles;
+//! - [`Ensemble::stream`] keeps counts only: memory proportional to the saved times, quantiles to a
+//!   stated relative error, for very many runs;
+//! - [`Ensemble::run_missing`] hands every run over as it is finished and can be interrupted;
+//!   [`Summary::of`] makes the statistics of runs from wherever they come.
+//!
+//! Run number $i$ is a function of the seed and $i$, and statistics are taken in the order of the
+//! indices: the bits do not depend on the number of threads.
+
+mod sketch;
+mod summary;
+
+pub use sketch::Sketch;
+pub use summary::{Statistics, Summary};
+
+use crate::dynamics::{Simulator, Stop, Trajectory};
+use crate::error::{Error, Result};
+use rayon::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What is told of an ensemble under way: the number of runs finished.
+pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
+
+/// $N$ runs from one seed.
+///
+/// | field | default | meaning |
+/// |---|---|---|
+/// | `runs` | | $N \ge 1$ |
+/// | `seed` | | seed of the whole ensemble; run $i$ is replayed by `simulator.run(seed, i, times)` |
+/// | `probabilities` | 0.1, 0.9 | which quantiles to report besides the median |
+/// | `threads` | all cores | how many threads to use; changes no bit of the result |
+///
+/// ```
+/// use std::sync::Arc;
+/// use toclip::dynamics::{Collapsed, Simulator};
+/// use toclip::ensemble::Ensemble;
+/// use toclip::noise::Gaussian;
+/// use toclip::schedule::{OpenLoop, Schedule};
+/// use toclip::spectrum::{Modes, Spectrum, Start};
+///
+/// let modes = Modes::new(&Spectrum::isotropic(100)?, &Start::Uniform { norm: 1.0 })?;
+/// let policy = OpenLoop::new(Schedule::constant(0.7)?, Schedule::constant(0.9)?);
+/// let sgd = Collapsed::new(&modes, Arc::new(Gaussian::new(0.5)?), Arc::new(policy))?;
+/// let times = [0.0, 1.0, 2.0];
+/// let band = Ensemble::new(100, 1).confidence(0.8)?.run(&sgd, &times, None)?;
+/// let (low, high) = (&band.risk.quantiles[0], &band.risk.quantiles[1]);
+/// assert!(low[2] < band.risk.median[2] && band.risk.median[2] < high[2]);
+/// assert_eq!(band.alive, [100, 100, 100]);
+/// // Any run again, by its index.
+/// let run = sgd.run(1, 42, &times);
+/// assert!(band.risk.min[2] <= run.risk[2] && run.risk[2] <= band.risk.max[2]);
+/// # Ok::<(), toclip::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ensemble {
+    /// $N$, the number of runs.
+    pub runs: u64,
+    /// The seed of the ensemble.
+    pub seed: u64,
+    /// The probabilities of the quantiles to report.
+    pub probabilities: Vec<f64>,
+    /// The number of threads; `None` for all cores.
+    pub threads: Option<usize>,
+}
+
+/// So many runs are in memory at once when streaming: enough to keep every core busy.
+const ROUND: u64 = 1024;
+
+impl Ensemble {
+    /// $N$ runs from `seed`, with an 80% band, on all cores.
+    pub fn new(runs: u64, seed: u64) -> Self {
+        Ensemble { runs, seed, probabilities: vec![0.1, 0.9], threads: None }
+    }
+
+    /// The same with the central band that holds this fraction of the runs.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] unless the fraction is between 0 and 1.
+    ///
+    /// ```
+    /// use toclip::ensemble::Ensemble;
+    /// assert_eq!(Ensemble::new(10, 1).confidence(0.5)?.probabilities, [0.25, 0.75]);
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    pub fn confidence(mut self, confidence: f64) -> Result<Self> {
+        if !(confidence > 0.0 && confidence < 1.0) {
+            return Err(Error::parameter("confidence", confidence, "give a number in (0, 1)"));
+        }
+        self.probabilities = vec![0.5 - 0.5 * confidence, 0.5 + 0.5 * confidence];
+        Ok(self)
+    }
+
+    /// The same on this many threads.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// All runs, and the statistics of $R$ and $D$ at the times asked for.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] or [`Error::Parameter`] for an ensemble without runs, impossible
+    /// probabilities, times that do not increase, or threads that cannot be started.
+    pub fn run(
+        &self,
+        simulator: &dyn Simulator,
+        times: &[f64],
+        progress: Option<Progress<'_>>,
+    ) -> Result<Summary> {
+        let finished = Mutex::new(BTreeMap::new());
+        let done = AtomicU64::new(0);
+        self.run_missing(simulator, times, &BTreeSet::new(), &AtomicBool::new(false), &|i, run| {
+            lock(&finished).insert(i, run);
+            if let Some(progress) = progress {
+                progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+            }
+        })?;
+        let finished = finished.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        Summary::of(times, &finished, &self.probabilities)
+    }
+
+    /// Those runs that are not yet finished, each handed to `on_finished` with its index, from
+    /// whichever thread and in whichever order they end. Returns how many were run.
+    ///
+    /// Once `cancel` is set no further run is begun; those under way are finished.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_missing(
+        &self,
+        simulator: &dyn Simulator,
+        times: &[f64],
+        finished: &BTreeSet<u64>,
+        cancel: &AtomicBool,
+        on_finished: &(dyn Fn(u64, Trajectory) + Sync),
+    ) -> Result<u64> {
+        self.check(times)?;
+        let missing: Vec<u64> = (0..self.runs).filter(|i| !finished.contains(i)).collect();
+        let count = AtomicU64::new(0);
+        on_threads(self.threads, || {
+            // One run is one task: they are long, and some may end early.
+            missing.par_iter().with_max_len(1).for_each(|&index| {
+                if !cancel.load(Ordering::Relaxed) {
+                    on_finished(index, simulator.run(self.seed, index, times));
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        })?;
+        Ok(count.into_inner())
+    }
+
+    /// All runs without keeping them: quantiles by a [`Sketch`], off by at most `accuracy`
+    /// relative to their value; means, extremes and counts exact.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and for an accuracy outside $[10^{-6}, 0.5]$.
+    pub fn stream(
+        &self,
+        simulator: &dyn Simulator,
+        times: &[f64],
+        accuracy: f64,
+        progress: Option<Progress<'_>>,
+    ) -> Result<Summary> {
+        self.check(times)?;
+        let empty = Sketch::new(accuracy)?;
+        let mut sketches = vec![(empty.clone(), empty); times.len()];
+        let mut diverged = BTreeMap::new();
+        let mut first = 0;
+        while first < self.runs {
+            let round: Vec<u64> = (first..self.runs.min(first + ROUND)).collect();
+            let run = |&index: &u64| simulator.run(self.seed, index, times);
+            let all = || round.par_iter().with_max_len(1).map(run).collect();
+            let runs: Vec<Trajectory> = on_threads(self.threads, all)?;
+            // In the order of the indices, so that sums do not depend on who was first.
+            for (&index, run) in round.iter().zip(&runs) {
+                for ((risk, distance), (r, d)) in
+                    sketches.iter_mut().zip(run.risk.iter().zip(&run.distance))
+                {
+                    risk.add(*r);
+                    distance.add(*d);
+                }
+                if let Stop::Diverged { t } = run.stop {
+                    diverged.insert(index, t);
+                }
+            }
+            first += round.len() as u64;
+            if let Some(progress) = progress {
+                progress(first);
+            }
+        }
+        Ok(Summary::of_sketches(times, self.runs, diverged, &sketches, &self.probabilities))
+    }
+
+    fn check(&self, times: &[f64]) -> Result<()> {
+        if self.runs == 0 {
+            return Err(Error::parameter("runs", 0.0, "an ensemble needs at least one run"));
+        }
+        check_probabilities(&self.probabilities)?;
+        let allowed = times.iter().all(|t| t.is_finite() && *t >= 0.0) && times.is_sorted();
+        if times.is_empty() || !allowed {
+            return Err(Error::Invalid(
+                "the times to save must be finite, not negative, in increasing order, and at \
+                 least one"
+                    .into(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Does `work` in a pool of so many threads, or in that of all cores.
+pub(crate) fn on_threads<T: Send>(
+    threads: Option<usize>,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T> {
+    let Some(threads) = threads else { return Ok(work()) };
+    if threads == 0 {
+        return Err(Error::parameter("threads", 0.0, "give at least one, or none for all cores"));
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|e| Error::Invalid(format!("{threads} threads: {e}")))?;
+    Ok(pool.install(work))
+}
+
+fn check_probabilities(probabilities: &[f64]) -> Result<()> {
+    match probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
+        Some(p) => Err(Error::parameter("probability", *p, "a quantile's must be in [0, 1]")),
+        None => Ok(()),
+    }
+}
+
+/// What a thread that panicked left is whole: insertions do not stop half-way.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
