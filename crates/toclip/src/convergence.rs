@@ -5,8 +5,8 @@ use crate::ensemble::{Progress, on_threads};
 use crate::error::{Error, Result};
 use crate::noise::Noise;
 use crate::schedule::Policy;
-use crate::spectrum::Modes;
 use crate::special::upper_tail;
+use crate::spectrum::Modes;
 use crate::sum::compensated;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -152,7 +152,7 @@ impl Convergence {
             )));
         }
         let cells_per_step = cells as f64 / steps as f64;
-        let sup = |index: u64| {
+        let sup = |&index: &u64| {
             let mut sup = 0.0_f64;
             let (stop, _) = sgd.observe(self.seed, index, steps, |k, risk, _| {
                 let place = k as f64 * cells_per_step;
@@ -164,7 +164,8 @@ impl Convergence {
             tick();
             (stop == Stop::Finished).then_some(sup)
         };
-        let all = || (0..self.runs).into_par_iter().with_max_len(1).map(sup).collect();
+        let indices: Vec<u64> = (0..self.runs).collect();
+        let all = || indices.par_iter().with_max_len(1).map(sup).collect();
         let sups: Vec<Option<f64>> = on_threads(self.threads, all)?;
         let finished: Vec<f64> = sups.into_iter().flatten().collect();
         let n = finished.len() as f64;
@@ -215,7 +216,8 @@ impl Rate {
     fn through(gaps: Vec<Gap>, confidence: f64) -> Result<Self> {
         let weight = |g: &Gap| (g.mean / g.standard_error).powi(2);
         let total: f64 = gaps.iter().map(weight).sum();
-        let mean = |f: &dyn Fn(&Gap) -> f64| gaps.iter().map(|g| weight(g) * f(g)).sum::<f64>() / total;
+        let mean =
+            |f: &dyn Fn(&Gap) -> f64| gaps.iter().map(|g| weight(g) * f(g)).sum::<f64>() / total;
         let x0 = mean(&|g| g.dim.ln());
         let y0 = mean(&|g| g.mean.ln());
         let spread = total * mean(&|g| (g.dim.ln() - x0).powi(2));
@@ -224,8 +226,8 @@ impl Rate {
             return Err(Error::Invalid("the gaps have no slope: are the dimensions equal?".into()));
         }
         let off = |g: &Gap| g.mean.ln() - y0 - slope * (g.dim.ln() - x0);
-        let chi_square = (gaps.len() > 2)
-            .then(|| total * mean(&|g| off(g).powi(2)) / (gaps.len() - 2) as f64);
+        let chi_square =
+            (gaps.len() > 2).then(|| total * mean(&|g| off(g).powi(2)) / (gaps.len() - 2) as f64);
         let standard_error = spread.sqrt().recip();
         let widened = standard_error * chi_square.unwrap_or(1.0).max(1.0).sqrt();
         let half = two_sided(confidence) * widened;

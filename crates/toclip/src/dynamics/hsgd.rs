@@ -15,13 +15,14 @@ use std::sync::Arc;
 /// $d\Theta = -\eta\mu\nabla P\\,dt + \eta\sqrt{\tfrac{m^{(2)}}{d} K}\\,dB$: clipped homogenised SGD.
 ///
 /// In the eigenbasis, and with $2\nu P = m^{(2)}$, every coordinate of $\Theta - \theta^\ast$ obeys
-/// $$ d\theta_i = -\eta\mu_c(R)\\,\lambda_i\theta_i\\,dt
-/// + \eta\sqrt{\tfrac1d\lambda_i\\,m^{(2)}_c(R)}\\,dB_i, $$
-/// and coordinates meet only in $R$. Over a step $\Delta$ with $\eta$, $\mu$, $m^{(2)}$ held fixed each
-/// is an Ornstein–Uhlenbeck process, whose law is known: the default [`Scheme`] draws from that, and
-/// errs only in what $R$ changes meanwhile. Directions of equal eigenvalue are one: with
+/// $$ d\theta_i = -\eta\mu_c(R)\\,\lambda_i\theta_i\\,dt +
+/// \eta\sqrt{\tfrac1d\lambda_i\\,m^{(2)}_c(R)}\\,dB_i, $$
+/// and coordinates meet only in $R$. Over a step $\Delta$ with $\eta$, $\mu$, $m^{(2)}$ held fixed
+/// each is an Ornstein–Uhlenbeck process, whose law is known: the default [`Scheme`] draws from
+/// that, and errs only in what $R$ changes meanwhile. Directions of equal eigenvalue are one: with
 /// $\theta_i \leftarrow a\theta_i + g\xi_i$ the length $u_b$ of $n_b$ of them becomes
-/// $u_b^2 \leftarrow (a u_b + g z)^2 + g^2 h$, $z \sim N(0,1)$, $h \sim \chi^2(n_b - 1)$, exactly in law.
+/// $u_b^2 \leftarrow (a u_b + g z)^2 + g^2 h$, $z \sim N(0,1)$, $h \sim \chi^2(n_b - 1)$, exactly in
+/// law.
 ///
 /// Steps end on the times to be saved and on the breakpoints of the policy. Between them
 /// $\Delta = h/(\eta\mu\max(1, \eta\operatorname{Tr}K^2/d))$, so that in one step $R$ and $m^{(2)}$
@@ -56,16 +57,18 @@ pub struct Hsgd {
     limit: f64,
 }
 
-/// How a step of [`Hsgd`] is taken.
+/// How a step of [`Hsgd`] is taken: $\theta \leftarrow a\theta + g\xi$.
 ///
-/// | | in a step | weak order | strong order |
-/// |---|---|---|---|
-/// | `EulerMaruyama` | $a = 1 - x$, $g^2 = q$, coefficients from the start of the step | 1 | 1/2 |
-/// | `Exponential` | $a = e^{-x}$, $g^2 = q\\,\frac{1 - e^{-2x}}{2x}$, coefficients from its middle | 2 as $d\to\infty$ | 1/2 |
+/// | | $a$ | $g^2$ | $\eta$, $\mu$, $m^{(2)}$ of the | weak order | strong order |
+/// |---|---|---|---|---|---|
+/// | `EulerMaruyama` | $1 - x$ | $q$ | start of the step | 1 | 1/2 |
+/// | `Exponential` | $e^{-x}$ | $q\\,\frac{1 - e^{-2x}}{2x}$ | middle of the step | 2, see below | 1/2 |
 ///
-/// with $x = \eta\mu\lambda\Delta$, $q = \eta^2\lambda m^{(2)}\Delta/d$. $R$ in the middle is predicted with the drift of the
-/// step before, so both evaluate $\mu$ and $m^{(2)}$ once a step. In finite $d$ the fluctuation of
-/// $R$ within a step leaves a weak error of order $\Delta/d$.
+/// with $x = \eta\mu\lambda\Delta$ and $q = \eta^2\lambda m^{(2)}\Delta/d$. $R$ in the middle is
+/// predicted with the drift of the step before, so that both evaluate $\mu$ and $m^{(2)}$ once a
+/// step. The weak order 2 is that of $d \to \infty$, and of any $d$ without clipping; otherwise
+/// the fluctuation of $R$ within a step leaves an error of order $\Delta/d$. With 32 steps over
+/// $T = 3$ the exponential scheme is as near to the ODE as Euler–Maruyama with some 4000.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Scheme {
@@ -97,7 +100,8 @@ struct State {
 }
 
 impl Hsgd {
-    /// The step $h$ unless chosen: measured, the error of the mean is then below $10^{-4}$ of it.
+    /// The step $h$ unless chosen. The weak error, at most about $h^2/20$ of $R$, is then below the
+    /// fluctuations of ensembles of any practical size.
     pub const STEP: f64 = 0.02;
 
     /// C-HSGD from the spectrum and start of `modes`.
@@ -358,8 +362,7 @@ mod tests {
         let exact = rest + (r0 - rest) * (-eta * (2.0 - eta) * time).exp();
         let error = |scheme, count: u32| {
             let schedule = Schedule::constant(eta).unwrap();
-            let hsgd =
-                isotropic(1, Gaussian::new(sigma).unwrap(), schedule, Schedule::never());
+            let hsgd = isotropic(1, Gaussian::new(sigma).unwrap(), schedule, Schedule::never());
             let hsgd = hsgd.with_scheme(scheme);
             let dt = time / f64::from(count);
             let mean = (0..count).fold(r0, |r, _| {

@@ -113,12 +113,18 @@ impl Ensemble {
     ) -> Result<Summary> {
         let finished = Mutex::new(BTreeMap::new());
         let done = AtomicU64::new(0);
-        self.run_missing(simulator, times, &BTreeSet::new(), &AtomicBool::new(false), &|i, run| {
-            lock(&finished).insert(i, run);
-            if let Some(progress) = progress {
-                progress(done.fetch_add(1, Ordering::Relaxed) + 1);
-            }
-        })?;
+        self.run_missing(
+            simulator,
+            times,
+            &BTreeSet::new(),
+            &AtomicBool::new(false),
+            &|i, run| {
+                lock(&finished).insert(i, run);
+                if let Some(progress) = progress {
+                    progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+                }
+            },
+        )?;
         let finished = finished.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         Summary::of(times, &finished, &self.probabilities)
     }
@@ -154,7 +160,7 @@ impl Ensemble {
     }
 
     /// All runs without keeping them: quantiles by a [`Sketch`], off by at most `accuracy`
-    /// relative to their value; means, extremes and counts exact.
+    /// relative to the nearest order statistic; means, extremes and counts exact.
     ///
     /// # Errors
     /// As [`run`](Self::run), and for an accuracy outside $[10^{-6}, 0.5]$.
@@ -236,4 +242,146 @@ fn check_probabilities(probabilities: &[f64]) -> Result<()> {
 /// What a thread that panicked left is whole: insertions do not stop half-way.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dynamics::Counts;
+    use crate::sim::{Purpose, scalar_rng};
+    use rand::RngExt;
+
+    /// Uniform numbers; every fifth run ends after its second time.
+    #[derive(Debug)]
+    struct Dice;
+
+    impl Simulator for Dice {
+        fn run(&self, seed: u64, index: u64, times: &[f64]) -> Trajectory {
+            let mut rng = scalar_rng(seed, index, Purpose::Noise);
+            let length = if index % 5 == 4 { times.len().min(2) } else { times.len() };
+            let risk: Vec<f64> = (0..length).map(|_| rng.random()).collect();
+            let distance = risk.iter().map(|r| 2.0 * r).collect();
+            let stop = if length < times.len() {
+                Stop::Diverged { t: times[length] }
+            } else {
+                Stop::Finished
+            };
+            let times = times[..length].to_vec();
+            Trajectory { times, risk, distance, path: None, stop, counts: Counts::default() }
+        }
+    }
+
+    const TIMES: [f64; 4] = [0.0, 1.0, 2.0, 3.0];
+
+    #[test]
+    fn threads_change_no_bit() {
+        let bytes = |summary: Summary| serde_json::to_string(&summary).unwrap();
+        let ensemble = Ensemble::new(2500, 3);
+        let one = ensemble.clone().threads(1);
+        let run = bytes(one.run(&Dice, &TIMES, None).unwrap());
+        let stream = bytes(one.stream(&Dice, &TIMES, 0.01, None).unwrap());
+        for threads in [2, 5] {
+            let other = ensemble.clone().threads(threads);
+            assert_eq!(run, bytes(other.run(&Dice, &TIMES, None).unwrap()));
+            assert_eq!(stream, bytes(other.stream(&Dice, &TIMES, 0.01, None).unwrap()));
+        }
+        assert_eq!(run, bytes(ensemble.run(&Dice, &TIMES, None).unwrap()));
+    }
+
+    #[test]
+    fn diverged_runs_are_counted_and_left_out() {
+        let ensemble = Ensemble { probabilities: vec![0.2], ..Ensemble::new(100, 3) };
+        let summary = ensemble.run(&Dice, &TIMES, None).unwrap();
+        assert_eq!(summary.alive, [100, 100, 80, 80]);
+        assert_eq!(summary.diverged.len(), 20);
+        assert_eq!(summary.diverged[&4], 2.0);
+        // Independently, for one time.
+        let mut risks: Vec<f64> =
+            (0..100).filter_map(|i| Dice.run(3, i, &TIMES).risk.get(2).copied()).collect();
+        let mean = risks.iter().sum::<f64>() / 80.0;
+        assert!((summary.risk.mean[2] - mean).abs() < 1e-15);
+        risks.sort_by(f64::total_cmp);
+        assert_eq!(summary.risk.min[2], risks[0]);
+        assert!((summary.risk.median[2] - 0.5 * (risks[39] + risks[40])).abs() < 1e-15);
+        let fifth = risks[15] + 0.8 * (risks[16] - risks[15]);
+        assert!((summary.risk.quantiles[0][2] - fifth).abs() < 1e-15);
+        let variance = risks.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / 79.0;
+        assert!((summary.risk.standard_error[2] - (variance / 80.0).sqrt()).abs() < 1e-15);
+        assert_eq!(summary.distance.max[2], 2.0 * risks[79]);
+    }
+
+    #[test]
+    fn where_all_have_diverged_the_table_ends() {
+        let run = Dice.run(3, 4, &TIMES);
+        let summary = Summary::of(&TIMES, &BTreeMap::from([(4, run)]), &[0.5]).unwrap();
+        assert_eq!(summary.times, [0.0, 1.0]);
+        assert_eq!(summary.risk.mean.len(), 2);
+        assert_eq!(summary.risk.standard_error, [0.0, 0.0]);
+    }
+
+    #[test]
+    fn streaming_is_within_its_accuracy() {
+        let ensemble = Ensemble::new(3000, 9);
+        let exact = ensemble.run(&Dice, &TIMES, None).unwrap();
+        let last = AtomicU64::new(0);
+        let progress = |done| last.store(done, Ordering::Relaxed);
+        let stream = ensemble.stream(&Dice, &TIMES, 0.01, Some(&progress)).unwrap();
+        assert_eq!(last.into_inner(), 3000);
+        assert_eq!((&stream.alive, &stream.diverged), (&exact.alive, &exact.diverged));
+        assert_eq!((&stream.risk.min, &stream.risk.max), (&exact.risk.min, &exact.risk.max));
+        for k in 0..4 {
+            assert!((stream.risk.mean[k] / exact.risk.mean[k] - 1.0).abs() < 1e-13);
+            let errors = stream.risk.standard_error[k] / exact.risk.standard_error[k];
+            assert!((errors - 1.0).abs() < 1e-12);
+            let at = |i| Dice.run(9, i, &TIMES).risk.get(k).copied();
+            let mut risks: Vec<f64> = (0..3000).filter_map(at).collect();
+            risks.sort_by(f64::total_cmp);
+            for (column, p) in stream.risk.quantiles.iter().zip(&stream.probabilities) {
+                let nearest = risks[(p * (risks.len() - 1) as f64).round() as usize];
+                assert!((column[k] / nearest - 1.0).abs() <= 0.01 * (1.0 + 1e-9));
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_cut_short_is_continued() {
+        let ensemble = Ensemble::new(50, 3).threads(2);
+        let whole = ensemble.run(&Dice, &TIMES, None).unwrap();
+        let runs = Mutex::new(BTreeMap::new());
+        let cancel = AtomicBool::new(false);
+        let first = |index, run| {
+            let mut runs = lock(&runs);
+            runs.insert(index, run);
+            cancel.store(runs.len() >= 20, Ordering::Relaxed);
+        };
+        let count = ensemble.run_missing(&Dice, &TIMES, &BTreeSet::new(), &cancel, &first).unwrap();
+        assert!((20..50).contains(&count), "{count}");
+        let finished: BTreeSet<u64> = lock(&runs).keys().copied().collect();
+        let go = AtomicBool::new(false);
+        let rest = |index, run| {
+            assert!(lock(&runs).insert(index, run).is_none());
+        };
+        let more = ensemble.run_missing(&Dice, &TIMES, &finished, &go, &rest).unwrap();
+        assert_eq!(count + more, 50);
+        assert_eq!(Summary::of(&TIMES, &lock(&runs), &[0.1, 0.9]).unwrap(), whole);
+    }
+
+    #[test]
+    fn impossible_ensembles_are_refused_in_words() {
+        let message =
+            |e: Ensemble, times: &[f64]| e.run(&Dice, times, None).unwrap_err().to_string();
+        let good = Ensemble::new(1, 1);
+        assert!(message(Ensemble::new(0, 1), &TIMES).contains("runs = 0"));
+        assert!(message(good.clone().threads(0), &TIMES).contains("threads = 0"));
+        let odd = Ensemble { probabilities: vec![1.5], ..good.clone() };
+        assert!(message(odd, &TIMES).contains("probability = 1.5"));
+        for times in [&[][..], &[1.0, 0.0], &[-1.0], &[f64::NAN]] {
+            assert!(message(good.clone(), times).contains("increasing"));
+        }
+        assert!(good.clone().confidence(1.0).is_err());
+        assert!(good.stream(&Dice, &TIMES, 0.0, None).is_err());
+        assert!(Summary::of(&TIMES, &BTreeMap::new(), &[]).is_err());
+        let long = BTreeMap::from([(0, Dice.run(1, 0, &TIMES))]);
+        assert!(Summary::of(&TIMES[..1], &long, &[]).unwrap_err().to_string().contains("run 0"));
+    }
 }

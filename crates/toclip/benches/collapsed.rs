@@ -1,0 +1,68 @@
+//! What a step of the collapsed methods costs, and what an ensemble gains by a second thread.
+
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use std::sync::Arc;
+use toclip::dynamics::{Collapsed, Hsgd, Simulator, linear_times};
+use toclip::ensemble::Ensemble;
+use toclip::noise::{Gaussian, Noise, StudentT};
+use toclip::schedule::{OpenLoop, Policy, Schedule};
+use toclip::spectrum::{Block, Modes, Spectrum, Start};
+
+fn constant(eta: f64, c: f64) -> Arc<dyn Policy> {
+    Arc::new(OpenLoop::new(Schedule::constant(eta).unwrap(), Schedule::constant(c).unwrap()))
+}
+
+fn gaussian() -> Arc<dyn Noise> {
+    Arc::new(Gaussian::new(0.5).unwrap())
+}
+
+fn cauchy() -> Arc<dyn Noise> {
+    Arc::new(StudentT::new(1.0, 0.5).unwrap())
+}
+
+fn modes(spectrum: Spectrum) -> Modes {
+    Modes::new(&spectrum, &Start::Uniform { norm: 1.0 }).unwrap()
+}
+
+/// Time per step: at most 100 ns are wanted in a million dimensions.
+fn steps(c: &mut Criterion) {
+    let mut group = c.benchmark_group("steps");
+    group.sample_size(20).throughput(Throughput::Elements(1_000_000));
+    let million = modes(Spectrum::isotropic(1_000_000).unwrap());
+    for (name, noise) in [("gaussian", gaussian()), ("cauchy", cauchy())] {
+        let sgd = Collapsed::new(&million, noise, constant(0.7, 0.9)).unwrap();
+        group.bench_function(format!("isotropic_1e6_{name}"), |b| b.iter(|| sgd.run(1, 0, &[1.0])));
+    }
+    let block = |j| Block { value: 1.0 / f64::from(j), multiplicity: 50_000 };
+    let blocks = modes(Spectrum::from_blocks(&[1, 2, 3, 4, 5].map(block)).unwrap());
+    let sgd = Collapsed::new(&blocks, gaussian(), constant(0.7, 0.9)).unwrap();
+    let million_steps = [1e6 / blocks.dim()];
+    group.bench_function("five_blocks", |b| b.iter(|| sgd.run(1, 0, &million_steps)));
+    group.finish();
+}
+
+/// The hundred runs of C-HSGD of figure 1b on one thread and on two, and isotropic C-SGD.
+fn ensembles(c: &mut Criterion) {
+    let mut group = c.benchmark_group("ensembles");
+    group.sample_size(10);
+    let times = linear_times(15.0, 61).unwrap();
+    let power_law = modes(Spectrum::power_law(500, 0.2).unwrap());
+    let hsgd = Hsgd::new(&power_law, cauchy(), constant(0.6, 0.4)).unwrap();
+    let isotropic = modes(Spectrum::isotropic(10_000).unwrap());
+    let sgd = Collapsed::new(&isotropic, gaussian(), constant(0.7, 0.9)).unwrap();
+    for threads in [1, 2] {
+        let ensemble = Ensemble::new(100, 1).threads(threads);
+        group.bench_function(format!("hsgd_figure_1b_threads_{threads}"), |b| {
+            b.iter(|| ensemble.run(&hsgd, &times, None).unwrap());
+        });
+        group.bench_function(format!("sgd_isotropic_1e4_threads_{threads}"), |b| {
+            b.iter(|| ensemble.run(&sgd, &times, None).unwrap());
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, steps, ensembles);
+criterion_main!(benches);
