@@ -8,6 +8,7 @@ mod ode;
 mod simulator;
 mod times;
 mod trajectory;
+mod volterra;
 
 pub use crate::sim::InstructionSet;
 pub use collapsed::Collapsed;
@@ -16,3 +17,4 @@ pub use ode::Ode;
 pub use simulator::Simulator;
 pub use times::{linear_times, log_times};
 pub use trajectory::{Counts, PathPoint, Stop, Trajectory};
+pub use volterra::{Volterra, VolterraSolution};
