@@ -3,18 +3,25 @@
 mod block;
 mod collapsed;
 mod course;
+mod covariates;
 mod hsgd;
 mod ode;
+mod record;
+mod sgd;
 mod simulator;
+mod stream;
 mod times;
 mod trajectory;
 mod volterra;
 
-pub use crate::sim::InstructionSet;
 pub use collapsed::Collapsed;
+pub use covariates::Covariates;
+pub use crate::sim::InstructionSet;
 pub use hsgd::{Hsgd, Scheme};
 pub use ode::Ode;
+pub use sgd::Sgd;
 pub use simulator::Simulator;
+pub use stream::{Data, Stream};
 pub use times::{linear_times, log_times};
 pub use trajectory::{Counts, PathPoint, Stop, Trajectory};
 pub use volterra::{Volterra, VolterraSolution};

@@ -49,6 +49,11 @@ pub enum Stop {
         /// When it did.
         t: f64,
     },
+    /// One pass over the data was over before the last time asked for.
+    DataEnded {
+        /// When it was.
+        t: f64,
+    },
 }
 
 impl std::fmt::Display for Stop {
@@ -57,6 +62,7 @@ impl std::fmt::Display for Stop {
             Stop::Finished => write!(f, "finished"),
             Stop::TargetReached { t } => write!(f, "target reached at t = {t:.4}"),
             Stop::Diverged { t } => write!(f, "diverged at t = {t:.4}"),
+            Stop::DataEnded { t } => write!(f, "the data ended at t = {t:.4}"),
         }
     }
 }

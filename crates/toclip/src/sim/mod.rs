@@ -8,11 +8,13 @@
 //! - `lanes`: the operations, and the portable form of them; `x86`: the two vector forms;
 //! - [`isa`]: which of them this machine has;
 //! - [`normal`]: standard normal numbers;
-//! - [`step`]: one step of C-SGD in one pass over the coordinates.
+//! - [`step`]: one step of C-SGD in one pass over the coordinates;
+//! - [`row`]: the two loops over a row of a data matrix.
 
 mod isa;
 mod lanes;
 pub(crate) mod normal;
+pub(crate) mod row;
 pub(crate) mod step;
 #[cfg(target_arch = "x86_64")]
 mod x86;

@@ -12,6 +12,7 @@
 use super::lanes::{Kernel, Lanes, horner};
 use super::{Isa, Purpose, key};
 use rand::Rng;
+use std::f64::consts::LN_2;
 
 /// Sixteen numbers on their own cache lines: what one call of the generator makes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,11 +40,6 @@ impl Block {
             }
         }
         blocks
-    }
-
-    /// The numbers in order.
-    pub(crate) fn values(blocks: &[Self]) -> impl Iterator<Item = f64> + '_ {
-        blocks.iter().flat_map(|b| b.first.into_iter().chain(b.second))
     }
 }
 
@@ -81,7 +77,6 @@ impl Streams {
 
 /// $q(v) = -\ln(1 - v/2)/v$ on $[0, 1]$, to $1.8 \times 10^{-12}$ in $v\\,q(v)$: interpolation at
 /// Chebyshev points, as the two below.
-#[expect(clippy::excessive_precision, reason = "kept as computed")]
 const LOG: [f64; 14] = [
     0.49999999999905903,
     0.12500000036841663,
@@ -140,8 +135,6 @@ pub(super) fn pair<L: Lanes>(l: L, state: &mut [L::U; 4]) -> (L::F, L::F) {
     (l.mul(r, cos), l.mul(r, sin))
 }
 
-use std::f64::consts::LN_2;
-
 struct Fill<'a> {
     streams: &'a mut Streams,
     blocks: &'a mut [Block],
@@ -172,7 +165,7 @@ pub(crate) fn fill(isa: Isa, streams: &mut Streams, blocks: &mut [Block]) {
 pub(crate) struct Normals {
     isa: Isa,
     streams: Streams,
-    ready: [Block; Normals::BLOCKS],
+    ready: [f64; Normals::READY],
     used: usize,
 }
 
@@ -182,12 +175,8 @@ impl Normals {
 
     /// The sequence of run `index` of `seed`; the bits are the same on every machine.
     pub(crate) fn new(seed: u64, index: u64, purpose: Purpose) -> Self {
-        Self::on(Isa::best(), seed, index, purpose)
-    }
-
-    fn on(isa: Isa, seed: u64, index: u64, purpose: Purpose) -> Self {
         let streams = Streams::new(seed, index, purpose);
-        Self { isa, streams, ready: [Block::ZERO; Self::BLOCKS], used: Self::READY }
+        Self { isa: Isa::best(), streams, ready: [0.0; Self::READY], used: Self::READY }
     }
 
     /// The next number.
@@ -196,22 +185,237 @@ impl Normals {
         if self.used == Self::READY {
             self.refill();
         }
-        let (block, place) = (self.used / Block::LEN, self.used % Block::LEN);
         self.used += 1;
-        let block = &self.ready[block];
-        if place < 8 { block.first[place] } else { block.second[place - 8] }
+        self.ready[self.used - 1]
     }
 
     /// The next numbers, as many as fit.
-    pub(crate) fn fill(&mut self, out: &mut [f64]) {
-        for x in out {
-            *x = self.draw();
+    #[inline]
+    pub(crate) fn fill(&mut self, mut out: &mut [f64]) {
+        while !out.is_empty() {
+            if self.used == Self::READY {
+                self.refill();
+            }
+            let rest = &self.ready[self.used..];
+            let count = rest.len().min(out.len());
+            let (now, later) = out.split_at_mut(count);
+            now.copy_from_slice(&rest[..count]);
+            self.used += count;
+            out = later;
         }
     }
 
     #[cold]
     fn refill(&mut self) {
-        fill(self.isa, &mut self.streams, &mut self.ready);
+        let mut blocks = [Block::ZERO; Self::BLOCKS];
+        fill(self.isa, &mut self.streams, &mut blocks);
+        let halves = blocks.iter().flat_map(|block| [&block.first, &block.second]);
+        for (to, half) in self.ready.as_chunks_mut::<8>().0.iter_mut().zip(halves) {
+            *to = *half;
+        }
         self.used = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sim::InstructionSet;
+    use rand::SeedableRng;
+    use rand::rngs::Xoshiro256PlusPlus;
+
+    fn draws(seed: u64, index: u64, count: usize) -> Vec<f64> {
+        let mut out = vec![0.0; count];
+        Normals::new(seed, index, Purpose::Covariates).fill(&mut out);
+        out
+    }
+
+    fn tail(x: f64) -> f64 {
+        0.5 * libm::erfc(x / std::f64::consts::SQRT_2)
+    }
+
+    #[test]
+    fn polynomials_are_as_good_as_stated() {
+        let sum = |c: &[f64], x: f64| c.iter().rev().fold(0.0, |s, c| s * x + c);
+        for i in 0..=100_000 {
+            let v = f64::from(i) / 100_000.0;
+            assert!((v * sum(&LOG, v) + (-0.5 * v).ln_1p()).abs() < 2e-12, "ln at {v}");
+            let x = 0.5 * v;
+            let (sin, cos) = (std::f64::consts::PI * x).sin_cos();
+            assert!((x * sum(&SIN, x * x) - sin).abs() < 1e-13, "sin at {x}");
+            assert!((sum(&COS, x * x) - cos).abs() < 1e-12, "cos at {x}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_box_muller_of_the_generators() {
+        // Independently: the generator of the `rand` crate, the functions of the standard library.
+        let streams = Streams::new(5, 6, Purpose::Covariates);
+        let mut blocks = vec![Block::ZERO; 500];
+        fill(Isa::best(), &mut streams.clone(), &mut blocks);
+        for lane in 0..8 {
+            let mut bytes = [0; 32];
+            for (to, word) in bytes.chunks_exact_mut(8).zip(&streams.0) {
+                to.copy_from_slice(&word[lane].to_le_bytes());
+            }
+            let mut rng = Xoshiro256PlusPlus::from_seed(bytes);
+            for block in &blocks {
+                let (j, k) = (rng.next_u64(), rng.next_u64());
+                let u = ((j >> 12) as f64 + 0.5) / (1_u64 << 52) as f64;
+                let r = (-2.0 * u.ln()).sqrt();
+                let angle = ((k >> 12) as f64 / (1_u64 << 52) as f64 - 0.5) * std::f64::consts::PI;
+                let sign = if k & 1 == 1 { -1.0 } else { 1.0 };
+                assert!((block.first[lane] - sign * r * angle.cos()).abs() < 1e-11);
+                assert!((block.second[lane] - r * angle.sin()).abs() < 1e-11);
+            }
+        }
+    }
+
+    #[test]
+    fn extreme_bits_give_extreme_radii() {
+        for j in [0, u64::MAX] {
+            // The first output is rotl(s0 + s3, 23) + s0: with s0 = 0, s3 sets j.
+            let s3 = u64::rotate_right(j, 23);
+            for s1 in [s3, !s3] {
+                let mut streams = Streams([[0; 8], [s1; 8], [0; 8], [s3; 8]]);
+                let mut block = [Block::ZERO];
+                fill(Isa::best(), &mut streams, &mut block);
+                let r = block[0].first[0].hypot(block[0].second[0]);
+                let expected = if j == 0 { (106.0 * LN_2).sqrt() } else { f64::EPSILON.sqrt() };
+                assert!((r / expected - 1.0).abs() < 1e-9, "{r} from {j}");
+            }
+        }
+    }
+
+    #[test]
+    fn bits_do_not_depend_on_the_instruction_set() {
+        let with = |set| {
+            let mut blocks = vec![Block::ZERO; 20_000];
+            let mut streams = Streams::new(1, 2, Purpose::Brownian);
+            fill(Isa::new(set).unwrap(), &mut streams, &mut blocks);
+            let numbers = blocks.iter().flat_map(|b| [b.first, b.second]).flatten();
+            numbers.map(f64::to_bits).collect::<Vec<_>>()
+        };
+        let portable = with(InstructionSet::Portable);
+        for set in InstructionSet::available() {
+            assert!(with(set) == portable, "{set:?} and portable code differ");
+        }
+    }
+
+    #[test]
+    fn first_numbers_are_pinned() {
+        // A change of these is a change of what users' seeds mean.
+        let mut normals = Normals::new(1, 0, Purpose::Covariates);
+        let first: Vec<f64> = (0..4).map(|_| normals.draw()).collect();
+        assert_eq!(first, PINNED);
+        // Many at a time or one by one: the same sequence.
+        let later = draws(1, 0, 1000);
+        let mut mixed = vec![0.0; 996];
+        normals.fill(&mut mixed[..300]);
+        mixed[300] = normals.draw();
+        normals.fill(&mut mixed[301..]);
+        assert_eq!(later[4..], mixed);
+        assert_eq!(later[..4], PINNED);
+        assert_eq!(later[999], PINNED_999);
+    }
+
+    const PINNED: [f64; 4] =
+        [-0.016589957175216052, 0.9416004710109678, 0.8577927874644127, 1.8442678579167597];
+    const PINNED_999: f64 = -0.1353403679974441;
+
+    #[test]
+    fn moments_are_normal() {
+        // 2^22 draws; each mean within five standard errors: false alarm 8 × 6e-7.
+        let z = draws(2, 0, 1 << 22);
+        let double_factorial = |n: i32| (1..=n).rev().step_by(2).map(f64::from).product::<f64>();
+        for power in 1..=8 {
+            let mean = z.iter().map(|z| z.powi(power)).sum::<f64>() / z.len() as f64;
+            let expected = if power % 2 == 1 { 0.0 } else { double_factorial(power - 1) };
+            let variance = double_factorial(2 * power - 1) - expected * expected;
+            let error = (mean - expected) / (variance / z.len() as f64).sqrt();
+            assert!(error.abs() < 5.0, "moment {power}: {error} standard errors");
+        }
+    }
+
+    #[test]
+    fn law_is_normal() {
+        // Kolmogorov and Smirnov with the bound of Massart: P(√n D > x) ≤ 2 exp(-2x²), so that
+        // x = 2.7 has a false-alarm rate below 1e-6.
+        let mut z = draws(3, 1, 1 << 22);
+        z.sort_unstable_by(f64::total_cmp);
+        let n = z.len() as f64;
+        let gap = z.iter().enumerate().fold(0.0_f64, |gap, (i, &z)| {
+            let below = tail(-z);
+            gap.max((below - i as f64 / n).abs()).max(((i + 1) as f64 / n - below).abs())
+        });
+        assert!(n.sqrt() * gap < 2.7, "√n D = {}", n.sqrt() * gap);
+    }
+
+    #[test]
+    fn tails_are_normal() {
+        // Counts beyond ±x in 2^24 draws against the Poisson law that they nearly have; bounds of
+        // five standard deviations, and at x = 5 (4.8 expected a side) at most 17: false alarm
+        // below 2e-5 in all.
+        let mut normals = Normals::new(4, 0, Purpose::Covariates);
+        let mut counts = [[0_u32; 2]; 6];
+        for _ in 0..1 << 24 {
+            let z = normals.draw();
+            for (x, count) in counts.iter_mut().enumerate().skip(1) {
+                count[0] += u32::from(z > x as f64);
+                count[1] += u32::from(z < -(x as f64));
+            }
+        }
+        for (x, sides) in counts.into_iter().enumerate().skip(1) {
+            let expected = tail(x as f64) * f64::from(1 << 24);
+            for count in sides {
+                let spread = 5.0 * expected.sqrt() + if x == 5 { 1.3 } else { 0.0 };
+                assert!((f64::from(count) - expected).abs() < spread, "{count} beyond {x}");
+            }
+        }
+    }
+
+    /// The largest correlation between columns of 16 numbers and the same columns `lag` rows later.
+    fn largest_correlation(a: &[f64], b: &[f64], lag: usize, same: bool) -> f64 {
+        let mut sums = [[0.0; 16]; 16];
+        let rows = a.len() / 16 - lag;
+        for row in 0..rows {
+            let (a, b) = (&a[16 * row..][..16], &b[16 * (row + lag)..][..16]);
+            for i in 0..16 {
+                for j in 0..16 {
+                    sums[i][j] += a[i] * b[j];
+                }
+            }
+        }
+        let all = (0..16).flat_map(|i| (0..16).map(move |j| (i, j)));
+        let apart = all.filter(|(i, j)| !(same && i == j));
+        apart.map(|(i, j)| sums[i][j].abs() / (rows as f64).sqrt()).fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn lanes_steps_and_runs_are_uncorrelated() {
+        // 65536 rows: sums are normal to high accuracy; 6 × 256 of them below six standard
+        // deviations: false alarm 3e-6. Squares too, since Box–Muller shares a radius.
+        let (a, b) = (draws(6, 0, 1 << 20), draws(6, 1, 1 << 20));
+        let squares = |z: &[f64]| z.iter().map(|z| (z * z - 1.0) / 2_f64.sqrt()).collect();
+        let (a2, b2): (Vec<f64>, Vec<f64>) = (squares(&a), squares(&b));
+        for (z, other) in [(&a, &b), (&a2, &b2)] {
+            assert!(largest_correlation(z, z, 0, true) < 6.0, "lanes");
+            assert!(largest_correlation(z, z, 1, false) < 6.0, "steps");
+            assert!(largest_correlation(z, other, 0, false) < 6.0, "runs");
+        }
+    }
+
+    #[test]
+    fn streams_differ_by_seed_index_and_purpose() {
+        let first = |seed, index, purpose| Normals::new(seed, index, purpose).draw();
+        let all = [
+            first(0, 0, Purpose::Covariates),
+            first(1, 0, Purpose::Covariates),
+            first(0, 1, Purpose::Covariates),
+            first(0, 0, Purpose::Brownian),
+        ];
+        for i in 0..4 {
+            assert!(all[..i].iter().all(|x| *x != all[i]), "{all:?}");
+        }
     }
 }

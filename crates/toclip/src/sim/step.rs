@@ -30,42 +30,87 @@ pub(crate) enum Source<'a> {
     Given(&'a [Block]),
 }
 
-/// The state of an iteration: $\lambda$, $w$ and the open update $y$, block by block.
+/// The state of an iteration, sixteen coordinates at a time.
 #[derive(Debug, Clone)]
 pub(crate) struct State {
-    pub(crate) coordinates: Vec<Coordinates>,
-    /// The size of the step that is still open.
-    pub(crate) open: f64,
+    coordinates: Vec<Coordinates>,
+    /// The size $s$ of the step that is still open.
+    open: f64,
 }
 
-/// Sixteen coordinates of all that the pass needs, side by side.
+/// Sixteen coordinates of all that a pass needs, side by side.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Coordinates {
-    pub(crate) lambda: Block,
-    pub(crate) w: Block,
-    pub(crate) y: Block,
+struct Coordinates {
+    lambda: Block,
+    w: Block,
+    /// The open update $\lambda_i z_i$.
+    y: Block,
 }
 
 impl State {
-    /// Makes the update that the last pass left open.
-    pub(crate) fn settle(&mut self) {
-        for c in &mut self.coordinates {
-            for (w, y) in c.w.first.iter_mut().zip(c.y.first) {
-                *w = (-self.open).mul_add(y, *w);
-            }
-            for (w, y) in c.w.second.iter_mut().zip(c.y.second) {
-                *w = (-self.open).mul_add(y, *w);
-            }
-        }
-        self.open = 0.0;
+    /// From $\lambda_i$ and $w_i = \sqrt{\lambda_i}\\,\theta_i$; a last block that is not full is
+    /// filled up with $\lambda = 0$.
+    pub(crate) fn new(values: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        let (lambda, w): (Vec<f64>, Vec<f64>) = values.into_iter().unzip();
+        let blocks = Block::from_values(lambda).into_iter().zip(Block::from_values(w));
+        let coordinates = blocks.map(|(lambda, w)| Coordinates { lambda, w, y: Block::ZERO });
+        Self { coordinates: coordinates.collect(), open: 0.0 }
     }
 
-    /// Draws $x$, and sums.
+    /// The number of blocks.
+    pub(crate) fn len(&self) -> usize {
+        self.coordinates.len()
+    }
+
+    /// Makes the update that the step before left open, draws $x$, and sums.
     pub(crate) fn pass(&mut self, isa: Isa, source: Source<'_>) -> Sums {
         match source {
             Source::Normal(streams) => isa.run(NormalPass { state: self, streams }),
             Source::Given(z) => isa.run(GivenPass { state: self, z }),
         }
+    }
+
+    /// Sets the size $s$ of the step that the last pass drew.
+    pub(crate) fn step(&mut self, size: f64) {
+        self.open = size;
+    }
+
+    /// $(2R, D)$ now, with $D = \sum_i (w_i r_i)^2$ for weights $r_i = \lambda_i^{-1/2}$.
+    ///
+    /// Makes the open update, which changes nothing of what follows.
+    pub(crate) fn measure(&mut self, isa: Isa, weights: &[Block]) -> (f64, f64) {
+        let measured = isa.run(Measure { state: self, weights });
+        self.open = 0.0;
+        measured
+    }
+}
+
+struct Measure<'a> {
+    state: &'a mut State,
+    weights: &'a [Block],
+}
+
+impl Kernel for Measure<'_> {
+    type Output = (f64, f64);
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, l: L) -> (f64, f64) {
+        let open = l.splat(self.state.open);
+        let (mut twice_risk, mut distance) = (l.splat(0.0), l.splat(0.0));
+        for (c, weights) in self.state.coordinates.iter_mut().zip(self.weights) {
+            let halves = [
+                (&mut c.w.first, &c.y.first, &weights.first),
+                (&mut c.w.second, &c.y.second, &weights.second),
+            ];
+            for (w, y, weight) in halves {
+                let settled = l.fnma(open, l.load(y), l.load(w));
+                l.store(settled, w);
+                let theta = l.mul(settled, l.load(weight));
+                twice_risk = l.fma(settled, settled, twice_risk);
+                distance = l.fma(theta, theta, distance);
+            }
+        }
+        (total(l, twice_risk), total(l, distance))
     }
 }
 
@@ -165,43 +210,77 @@ impl<L: Lanes> Accumulators<L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::*;
+    use crate::sim::normal::Normals;
+    use crate::sim::{InstructionSet, Purpose};
+
+    fn problem(n: usize) -> Vec<(f64, f64)> {
+        (1..=n).map(|i| ((i as f64).powf(-0.3), 1.0 / (i as f64 + 2.0))).collect()
+    }
+
     #[test]
-    #[ignore]
-    fn speed() {
-        for set in InstructionSet::available() {
-            let isa = Isa::new(set).unwrap();
-            let mut st = State {
-                coordinates: vec![
-                    Coordinates {
-                        lambda: Block { first: [0.5; 8], second: [0.5; 8] },
-                        w: Block { first: [0.1; 8], second: [0.1; 8] },
-                        y: Block::ZERO
-                    };
-                    32
-                ],
-                open: 0.0,
+    fn passes_are_the_formulas() {
+        // 37 coordinates: two full blocks and a part of one.
+        let values = problem(37);
+        let mut state = State::new(values.clone());
+        let mut streams = Streams::new(1, 1, Purpose::Covariates);
+        let mut normals = Normals::new(1, 1, Purpose::Covariates);
+        let weights = Block::from_values(values.iter().map(|(lambda, _)| lambda.sqrt().recip()));
+        let mut theta: Vec<f64> = values.iter().map(|(lambda, w)| w / lambda.sqrt()).collect();
+        for k in 0..10 {
+            let mut z = [0.0; 48];
+            normals.fill(&mut z);
+            let x: Vec<f64> =
+                values.iter().zip(z).map(|((lambda, _), z)| lambda.sqrt() * z).collect();
+            let sums = state.pass(Isa::best(), Source::Normal(&mut streams));
+            let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+            assert!((sums.inner - dot(&x, &theta)).abs() < 1e-13);
+            assert!((sums.norm_sq - dot(&x, &x)).abs() < 1e-13);
+            let twice_risk = |theta: &[f64]| {
+                values.iter().zip(theta).map(|((lambda, _), t)| lambda * t * t).sum::<f64>()
             };
-            let mut streams = Streams::new(1, 2, Purpose::Covariates);
-            let mut best = f64::INFINITY;
-            let mut bestf = f64::INFINITY;
-            let mut blocks = vec![Block::ZERO; 32];
-            let mut acc = 0.0;
-            for _ in 0..200 {
-                let t = std::time::Instant::now();
-                for _ in 0..20 {
-                    let s = st.pass(isa, Source::Normal(&mut streams));
-                    st.open = 1e-3 * s.inner;
-                    acc += s.norm_sq;
-                }
-                best = best.min(t.elapsed().as_secs_f64() / 20.0 / 512.0 * 1e9);
-                let t = std::time::Instant::now();
-                for _ in 0..20 {
-                    normal::fill(isa, &mut streams, &mut blocks);
-                }
-                bestf = bestf.min(t.elapsed().as_secs_f64() / 20.0 / 512.0 * 1e9);
+            assert!((sums.twice_risk - twice_risk(&theta)).abs() < 1e-13);
+            let size = 0.01 * f64::from(k);
+            state.step(size);
+            for (t, x) in theta.iter_mut().zip(&x) {
+                *t -= size * x;
             }
-            println!("{set:?} pass {best:.3} fill {bestf:.3} ns per dim {acc}");
+            if k % 3 == 0 {
+                let (risk, distance) = state.measure(Isa::best(), &weights);
+                assert!((risk - twice_risk(&theta)).abs() < 1e-13);
+                assert!((distance - dot(&theta, &theta)).abs() < 1e-13);
+            }
+        }
+    }
+
+    #[test]
+    fn bits_depend_neither_on_instructions_nor_on_measuring() {
+        let path = |set, every: usize, given: bool| {
+            let isa = Isa::new(set).unwrap();
+            let mut state = State::new(problem(100));
+            let mut streams = Streams::new(3, 0, Purpose::Covariates);
+            let mut z = vec![Block::ZERO; state.len()];
+            let weights = vec![Block::from_values([2.0; 16])[0]; state.len()];
+            for k in 0..60 {
+                if every > 0 && k % every == 0 {
+                    state.measure(isa, &weights);
+                }
+                let source = if given {
+                    crate::sim::normal::fill(isa, &mut streams, &mut z);
+                    Source::Given(&z)
+                } else {
+                    Source::Normal(&mut streams)
+                };
+                let sums = state.pass(isa, source);
+                state.step(0.03 * sums.inner / sums.norm_sq.sqrt());
+            }
+            let (risk, distance) = state.measure(isa, &weights);
+            (risk.to_bits(), distance.to_bits())
+        };
+        let plain = path(InstructionSet::Portable, 0, false);
+        for set in InstructionSet::available() {
+            for (every, given) in [(0, false), (1, false), (7, false), (0, true)] {
+                assert_eq!(path(set, every, given), plain, "{set:?} {every} {given}");
+            }
         }
     }
 }

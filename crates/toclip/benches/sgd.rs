@@ -1,0 +1,46 @@
+//! Nanoseconds per step and dimension of C-SGD on 500 distinct eigenvalues, one core, random
+//! numbers included: the best of many repetitions, for every instruction set of this machine.
+//!
+//! `benches/peers/compare.py` runs it beside other implementations.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Instant;
+use toclip::dynamics::{Covariates, InstructionSet, Sgd, Simulator};
+use toclip::noise::{Gaussian, Noise, StudentT};
+use toclip::schedule::{OpenLoop, Schedule};
+use toclip::spectrum::{Modes, Spectrum, Start};
+
+const DIM: u64 = 500;
+const STEPS: f64 = 1000.0;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let modes = Modes::new(&Spectrum::power_law(DIM, 0.2)?, &Start::Uniform { norm: 1.0 })?;
+    let sgd = |noise: Arc<dyn Noise>| {
+        let policy = OpenLoop::new(Schedule::constant(0.7)?, Schedule::constant(0.9)?);
+        Sgd::new(&modes, noise, Arc::new(policy))
+    };
+    let end = [STEPS / modes.dim()];
+    let gaussian = sgd(Arc::new(Gaussian::new(0.5)?))?;
+    for set in InstructionSet::available() {
+        let repetitions = if set == InstructionSet::Portable { 5 } else { 100 };
+        let ns = best(&gaussian.clone().with_instruction_set(set)?, &end, repetitions);
+        println!("{ns:8.3} ns  {set:?}");
+    }
+    let cauchy = sgd(Arc::new(StudentT::new(1.0, 0.5)?))?;
+    println!("{:8.3} ns  best instructions, Cauchy noise", best(&cauchy, &end, 100));
+    for law in [Covariates::Rademacher, Covariates::Uniform, Covariates::StudentT { df: 5.0 }] {
+        let other = gaussian.clone().with_covariates(law)?;
+        println!("{:8.3} ns  best instructions, {law:?} covariates", best(&other, &end, 5));
+    }
+    Ok(())
+}
+
+fn best(sgd: &Sgd, end: &[f64], repetitions: u64) -> f64 {
+    let time = |index| {
+        let clock = Instant::now();
+        std::hint::black_box(sgd.run(1, index, end));
+        clock.elapsed().as_secs_f64() * 1e9 / (STEPS * DIM as f64)
+    };
+    (0..repetitions).map(time).fold(f64::INFINITY, f64::min)
+}
