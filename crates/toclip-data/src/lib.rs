@@ -1,1 +1,17 @@
 //! Data for `toclip`: matrices and spectra from files.
+//!
+//! [`Matrix::read`] takes a dense matrix from CSV or NPY; [`spectrum_from_covariance`],
+//! [`spectrum_from_data`] and [`read_spectrum`] make it the eigenvalues of $K$. What is wrong with a
+//! file is said with its name, and with line and column where there is one.
+
+mod csv_file;
+mod error;
+mod matrix;
+mod npy_file;
+mod spectrum;
+
+pub use error::{Error, Result};
+pub use matrix::Matrix;
+pub use spectrum::{
+    SpectrumSource, read_spectrum, resolve_spectrum, spectrum_from_covariance, spectrum_from_data,
+};

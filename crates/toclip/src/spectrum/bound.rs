@@ -188,13 +188,13 @@ mod tests {
             (0.3, Start::Uniform { norm: 1.0 }),
             (1.0, Start::PowerLaw { norm: 1.0, exponent: 0.3 }),
         ] {
-            let full = Modes::new(&Spectrum::power_law(2000, exponent).unwrap(), &start).unwrap();
+            let full = Modes::new(&Spectrum::power_law(1000, exponent).unwrap(), &start).unwrap();
             // The two runs share their steps, so that what is left is the compression.
-            let reference = integrate(&full, 80.0, 1600);
+            let reference = integrate(&full, 80.0, 800);
             for tolerance in [1e-2, 1e-4, 1e-6] {
                 let small = full.compress(tolerance).unwrap();
                 assert!(small.modes().len() < 150);
-                let path = integrate(&small, 80.0, 1600);
+                let path = integrate(&small, 80.0, 800);
                 let mut largest = [0.0_f64; 2];
                 for (a, b) in reference.iter().zip(&path) {
                     let [t, risk, distance, noise] = *b;
