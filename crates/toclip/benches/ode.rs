@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use toclip::dynamics::{Ode, linear_times, log_times};
+use toclip::dynamics::{Ode, Volterra, linear_times, log_times};
 use toclip::noise::{Gaussian, Noise, StudentT};
 use toclip::schedule::{OpenLoop, Schedule};
 use toclip::spectrum::{Modes, Spectrum, Start};
@@ -33,6 +33,10 @@ fn ode(c: &mut Criterion) {
             });
         }
     }
+    group.bench_function("volterra/figure_1b", |b| {
+        let equation = Volterra::new(&modes, &cauchy, &figures[1].2);
+        b.iter(|| equation.solve(&times).unwrap());
+    });
     let million = power_law(1_000_000);
     let small = million.compress(1e-10).unwrap();
     let policy = constant(0.6, 0.4);

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// |---|---|
 /// | `time` | $T > 0$ |
 /// | `runs` | runs for each dimension, at least 2 |
-/// | `seed` | seed; run $i$ is run $i$ of [`Collapsed`] with it |
+/// | `seed` | seed; in the $j$-th dimension (from 0) the runs of [`Collapsed`] with it from index $j\cdot$`runs` on, so that dimensions are independent |
 /// | `confidence` | of the interval of the slope |
 /// | `threads` | `None` for all cores; changes no bit of the result |
 ///
@@ -125,17 +125,20 @@ impl Convergence {
                 progress(done);
             }
         };
-        let gap = |&d: &u64| self.gap(&family(d)?, &noise, &policy, &tick);
-        let gaps = dims.iter().map(gap).collect::<Result<Vec<Gap>>>()?;
+        let mut gaps = Vec::new();
+        for (first, &d) in (0..).step_by(self.runs as usize).zip(dims) {
+            gaps.push(self.gap(&family(d)?, &noise, &policy, first, &tick)?);
+        }
         Rate::through(gaps, self.confidence)
     }
 
-    /// The gap in one problem.
+    /// The gap in one problem, of the runs from index `first` on.
     fn gap(
         &self,
         modes: &Modes,
         noise: &Arc<dyn Noise>,
         policy: &Arc<dyn Policy>,
+        first: u64,
         tick: &(dyn Fn() + Sync),
     ) -> Result<Gap> {
         let sgd = Collapsed::new(modes, Arc::clone(noise), Arc::clone(policy))?;
@@ -164,7 +167,7 @@ impl Convergence {
             tick();
             (stop == Stop::Finished).then_some(sup)
         };
-        let indices: Vec<u64> = (0..self.runs).collect();
+        let indices: Vec<u64> = (first..first + self.runs).collect();
         let all = || indices.par_iter().with_max_len(1).map(sup).collect();
         let sups: Vec<Option<f64>> = on_threads(self.threads, all)?;
         let finished: Vec<f64> = sups.into_iter().flatten().collect();

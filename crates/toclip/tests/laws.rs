@@ -2,6 +2,8 @@
 //!
 //! Seeds are fixed. Every test says how often it would fail by chance if its seed were not.
 
+#![allow(clippy::unwrap_used)]
+
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
@@ -232,7 +234,10 @@ fn the_rate_of_theorem_1_is_one_half() {
         let error = 2_f64.sqrt() * gap.standard_error;
         assert!((gap.mean - known).abs() < 4.0 * error, "{gap:?}");
     }
-    // −1/2 in the interval of confidence 0.9999, and the interval is narrow.
+    // −1/2 in the interval of confidence 0.9999, and the interval is narrow. From d = 100 on the
+    // straight line is not quite reached: its slope is −0.493 ± 0.003, which moves −1/2 by about 1.3
+    // standard errors of this test towards the edge. False alarm below 1e-2 with that, 1e-4
+    // without.
     assert!(rate.low < -0.5 && -0.5 < rate.high, "{rate:?}");
     assert!(rate.high - rate.low < 0.1, "{rate:?}");
     let two = Convergence { threads: Some(2), runs: 20, ..experiment.clone() };

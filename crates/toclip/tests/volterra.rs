@@ -1,13 +1,15 @@
 //! The integral equation against reference curves, closed forms and the ODE.
 
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+
 mod common;
 
-use common::{Compensation, Proportional, cases, constant, power_law, worst};
+use common::{cases, constant, power_law, worst};
 use proptest::prelude::*;
 use std::sync::Arc;
 use toclip::dynamics::{Ode, Stop, Volterra, linear_times, log_times};
 use toclip::noise::{Gaussian, Laplace, NoNoise, Noise, Rademacher, StudentT, Uniform};
-use toclip::schedule::{Control, OpenLoop, Policy, Schedule, Shape};
+use toclip::schedule::{Compensation, Control, OpenLoop, Policy, Proportional, Schedule, Shape};
 use toclip::spectrum::{Modes, Spectrum, Start};
 
 #[test]
@@ -196,9 +198,11 @@ fn any_policy(kind: usize, eta: f64, c: f64, end: f64, noise: &Arc<dyn Noise>) -
         2 => Shape::Step { value: eta, factor: 0.3, at: vec![0.2 * end, 0.7 * end], warmup: 0.0 },
         3 => Shape::Warmup { value: eta, over: 0.4 * end, from: 0.0 },
         _ if noise.second_moment().is_finite() => {
-            let compensation = if kind == 4 { Compensation::Kappa } else { Compensation::Exact };
+            let compensation = if kind == 4 { Compensation::Printed } else { Compensation::Exact };
             let noise = noise.clone();
-            return Box::new(Proportional { eta, kappa: c.max(0.3), compensation, noise });
+            let eta = Schedule::constant(eta).unwrap();
+            let kappa = c.max(0.3);
+            return Box::new(Proportional::new(kappa, eta, noise, compensation).unwrap());
         }
         _ => Shape::Polynomial { from: eta, to: 0.0, over: end, power: 2.0, warmup: 0.0 },
     };

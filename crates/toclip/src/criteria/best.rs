@@ -81,14 +81,10 @@ pub fn best_threshold(noise: &dyn Noise, r: f64) -> Result<BestThreshold> {
             efficiency: f64::INFINITY,
         });
     }
+    // The limit itself, by extrapolation: the efficiency is linear in c there.
+    let limit = nearer + (nearer - near) / 99.0;
     if nearer >= top {
-        return Ok(BestThreshold {
-            c: 0.0,
-            mu: 0.0,
-            m2: 0.0,
-            ccc: ccc(nearer),
-            efficiency: nearer,
-        });
+        return Ok(BestThreshold { c: 0.0, mu: 0.0, m2: 0.0, ccc: ccc(limit), efficiency: limit });
     }
     if second_moment.is_finite() && ccc(top) <= 1.0 + ROUNDING {
         return Ok(never);

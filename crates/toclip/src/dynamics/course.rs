@@ -59,9 +59,14 @@ impl Watch {
         }
     }
 
+    /// Whether a path at this risk has diverged.
+    pub fn diverged(&self, risk: f64) -> bool {
+        risk.is_nan() || risk > self.limit
+    }
+
     /// Whether a path at this risk ends, and why.
     fn verdict(&self, t: f64, risk: f64) -> Option<Stop> {
-        if !(risk <= self.limit) {
+        if self.diverged(risk) {
             Some(Stop::Diverged { t })
         } else {
             self.target.filter(|target| risk <= *target).map(|_| Stop::TargetReached { t })

@@ -68,7 +68,7 @@ pub struct Hsgd {
 /// predicted with the drift of the step before, so that both evaluate $\mu$ and $m^{(2)}$ once a
 /// step. The weak order 2 is that of $d \to \infty$, and of any $d$ without clipping; otherwise
 /// the fluctuation of $R$ within a step leaves an error of order $\Delta/d$. With 32 steps over
-/// $T = 3$ the exponential scheme is as near to the ODE as Euler–Maruyama with some 4000.
+/// $T = 3$ the exponential scheme came as near to the ODE as Euler–Maruyama would with 3000.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Scheme {
@@ -100,8 +100,8 @@ struct State {
 }
 
 impl Hsgd {
-    /// The step $h$ unless chosen. The weak error, at most about $h^2/20$ of $R$, is then below the
-    /// fluctuations of ensembles of any practical size.
+    /// The step $h$ unless chosen. Measured where it is worst, without noise and clipping and with
+    /// $\eta = 1$, the weak error is $0.2\\,h^2\eta t$ of $R$: here $10^{-4}$ in a unit of time.
     pub const STEP: f64 = 0.02;
 
     /// C-HSGD from the spectrum and start of `modes`.

@@ -14,9 +14,9 @@ mod times;
 mod trajectory;
 mod volterra;
 
+pub use crate::sim::InstructionSet;
 pub use collapsed::Collapsed;
 pub use covariates::Covariates;
-pub use crate::sim::InstructionSet;
 pub use hsgd::{Hsgd, Scheme};
 pub use ode::Ode;
 pub use sgd::Sgd;

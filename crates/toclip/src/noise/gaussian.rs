@@ -1,6 +1,6 @@
 //! Gaussian noise.
 
-use super::{Feature, Noise, check_scale};
+use super::{Feature, Noise, check_scale, short};
 use crate::error::{Error, Result};
 use crate::kernel::{Clipped, clipped_normal};
 use rand::Rng;
@@ -55,7 +55,7 @@ impl Gaussian {
 
 impl Noise for Gaussian {
     fn describe(&self) -> String {
-        format!("Gaussian (σ = {})", self.sigma)
+        format!("Gaussian (σ = {})", short(self.sigma))
     }
 
     fn sample(&self, rng: &mut dyn Rng) -> f64 {

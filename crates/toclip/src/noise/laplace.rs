@@ -1,6 +1,6 @@
 //! Laplace noise (the paper's symmetrised exponential).
 
-use super::{Feature, Noise, check_scale, one_of, spread};
+use super::{Feature, Noise, check_scale, one_of, short, spread};
 use crate::error::{Error, Result};
 use crate::kernel::{Clipped, clipped_centred};
 use crate::special::{GAUSS_LEGENDRE_16, SQRT_2_OVER_PI, erf, erfc, erfcx};
@@ -162,7 +162,7 @@ impl Laplace {
 
 impl Noise for Laplace {
     fn describe(&self) -> String {
-        format!("Laplace (σ = {})", self.sigma)
+        format!("Laplace (σ = {})", short(self.sigma))
     }
 
     fn sample(&self, rng: &mut dyn Rng) -> f64 {

@@ -126,6 +126,17 @@ pub(crate) fn centred_features(spread: f64, scale: f64) -> Vec<Feature> {
     widths.into_iter().map(|width| Feature::new(0.0, width)).collect()
 }
 
+/// A parameter in a few digits, for names: 11.1803, not 11.180339887498949.
+pub(crate) fn short(x: f64) -> String {
+    // Through six significant digits and back, which drops trailing zeros.
+    let rounded: f64 = format!("{x:.5e}").parse().unwrap_or(x);
+    if rounded != 0.0 && !(1e-4..1e7).contains(&rounded.abs()) {
+        format!("{rounded:e}")
+    } else {
+        rounded.to_string()
+    }
+}
+
 /// The spread $\sqrt{2R}$ that the error of the model adds to the noise.
 pub(crate) fn spread(r: f64) -> f64 {
     (2.0 * r).sqrt()

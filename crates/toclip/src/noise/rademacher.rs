@@ -1,6 +1,6 @@
 //! Rademacher-like noise: a few samples are off by a fixed amount.
 
-use super::{Feature, Noise, check_scale, mixture::normal_density, one_of, spread};
+use super::{Feature, Noise, check_scale, mixture::normal_density, one_of, short, spread};
 use crate::error::{Error, Result};
 use crate::kernel::{Clipped, clipped_normal};
 use rand::{Rng, RngExt};
@@ -78,7 +78,7 @@ impl Rademacher {
 
 impl Noise for Rademacher {
     fn describe(&self) -> String {
-        format!("Rademacher-like (λ = {}, p = {})", self.lambda, self.p)
+        format!("Rademacher-like (λ = {}, p = {})", short(self.lambda), short(self.p))
     }
 
     fn sample(&self, rng: &mut dyn Rng) -> f64 {

@@ -1,6 +1,6 @@
 //! Student-t noise, Cauchy included.
 
-use super::{Feature, Noise, check_scale, one_of, spread};
+use super::{Feature, Noise, check_scale, one_of, short, spread};
 use crate::error::{Error, Result};
 use crate::kernel::{Clipped, centred_series, centred_textbook};
 use crate::special::{SQRT_2_OVER_PI, phi};
@@ -200,7 +200,7 @@ const TAIL: f64 = 1e-9;
 
 impl Noise for StudentT {
     fn describe(&self) -> String {
-        format!("Student-t (df = {}, scale = {})", self.df, self.scale)
+        format!("Student-t (df = {}, scale = {})", short(self.df), short(self.scale))
     }
 
     fn sample(&self, rng: &mut dyn Rng) -> f64 {

@@ -1,6 +1,6 @@
 //! Uniform noise.
 
-use super::{Feature, Noise, check_scale, one_of, spread};
+use super::{Feature, Noise, check_scale, one_of, short, spread};
 use crate::error::{Error, Result};
 use crate::kernel::{Clipped, clipped_normal};
 use crate::special::{GAUSS_LEGENDRE_16, normal_mass, phi, upper_tail};
@@ -144,7 +144,7 @@ impl Tails {
 
 impl Noise for Uniform {
     fn describe(&self) -> String {
-        format!("uniform (M = {})", self.half_width)
+        format!("uniform (M = {})", short(self.half_width))
     }
 
     fn sample(&self, rng: &mut dyn Rng) -> f64 {

@@ -7,7 +7,7 @@ use crate::noise::Noise;
 use std::sync::{Arc, OnceLock};
 
 /// Nodes of the table for each e-fold of the risk.
-const PER_FOLD: f64 = 10.0;
+const PER_FOLD: f64 = 25.0;
 /// The table covers $e^{\pm 46}$, twenty orders of magnitude to each side of the scale of the noise.
 const FOLDS: f64 = 46.0;
 
@@ -18,7 +18,7 @@ const FOLDS: f64 = 46.0;
 ///
 /// $c^*$ depends on the risk alone, and a search for it costs some hundred evaluations; so
 /// it is looked up in a table over $\ln R$, filled where it is used, by cubic interpolation. CCC is
-/// flat at its maximum, so the error of the table enters only squared, below $10^{-11}$. Where the
+/// flat at its maximum, so the error of the table enters only squared, below $10^{-13}$. Where the
 /// best threshold jumps from one peak to another the search is done in full.
 ///
 /// ```
@@ -86,7 +86,7 @@ impl MaxCcc {
         }
         // A jump between peaks shows as a second difference that a smooth curve does not have.
         let bends = [y[0] - 2.0 * y[1] + y[2], y[1] - 2.0 * y[2] + y[3]];
-        if !bends.iter().all(|b| b.abs() < 0.02) {
+        if !bends.iter().all(|b| b.abs() < 0.005) {
             return None;
         }
         let x = place - k;

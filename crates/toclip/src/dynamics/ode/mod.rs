@@ -128,7 +128,7 @@ impl<'a> Ode<'a> {
             h: 0.0,
             counts: Counts::default(),
         };
-        let stop = run.to_the_end(&mut record, self.policy)?;
+        let stop = run.whole(&mut record, self.policy)?;
         let counts = Counts { evaluations: run.system.evaluations, ..run.counts };
         Ok(record.finish(stop, counts))
     }
@@ -150,7 +150,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn to_the_end(&mut self, record: &mut Record<'_>, policy: &dyn Policy) -> Result<Stop> {
+    fn whole(&mut self, record: &mut Record<'_>, policy: &dyn Policy) -> Result<Stop> {
         let start = self.system.sums();
         if record.due(0.0).is_some() {
             record.save(0.0, start, |risk| self.system.act(0.0, risk));
@@ -201,9 +201,9 @@ impl Run<'_> {
             let attempt = self.system.step(t, h, latest);
             let error = self.error(&attempt);
             let factor = 0.9 * error.powf(-0.125);
-            if !(error <= 1.0) && h > least {
+            if error > 1.0 && h > least {
                 self.counts.rejected += 1;
-                self.h = h * if error.is_nan() { 0.1 } else { factor.clamp(0.1, 0.9) };
+                self.h = h * factor.clamp(0.1, 0.9);
                 growth = 1.0;
                 continue;
             }
@@ -213,7 +213,7 @@ impl Run<'_> {
             }
             self.counts.steps += 1;
             let to = if h == left { end } else { t + h };
-            let watched = self.watch.target.is_some() || !(attempt.end[0] <= self.watch.limit);
+            let watched = self.watch.target.is_some() || self.watch.diverged(attempt.end[0]);
             if watched || record.due(to).is_some() {
                 let dense = self.system.dense(t, h, latest, attempt.end);
                 let stop = if watched { self.watch.event(t, to, |t| dense.at(t)[0]) } else { None };
@@ -245,13 +245,7 @@ impl Run<'_> {
             if fifth == 0.0 { 0.0 } else { fifth / (1.0 + 0.01 * (third / fifth).powi(2)).sqrt() }
         };
         let (risk, distance) = (error(0), error(1));
-        // `max` would drop a NaN.
-        if risk.is_nan() {
-            risk
-        } else if distance > risk || distance.is_nan() {
-            distance
-        } else {
-            risk
-        }
+        // A stage that overflowed is an error without bound; `max` would drop the NaN.
+        if (risk + distance).is_nan() { f64::INFINITY } else { risk.max(distance) }
     }
 }

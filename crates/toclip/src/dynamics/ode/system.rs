@@ -33,6 +33,9 @@ pub(super) struct System<'a> {
 /// long decayed itself, still shows the errors of the step inside it a hundredfold.
 const REACH: f64 = 3.0;
 
+/// Modes that are worked on together, so that what is added to stays in the nearest cache.
+const BLOCK: usize = 64;
+
 /// What a step found, before it is known whether it is good enough.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Attempt {
@@ -83,8 +86,9 @@ impl<'a> System<'a> {
         let (drift, noise) = if eta == 0.0 { (0.0, 0.0) } else { (2.0 * eta * mu, eta * eta * m2) };
         self.rates[number] = drift;
         let slope = &mut self.slopes[number];
-        for i in 0..slope.len() {
-            slope[i] = noise * self.source[i] - drift * self.lambda[i] * self.stage[i];
+        let inputs = self.source.iter().zip(&self.lambda).zip(&self.stage);
+        for (k, ((source, lambda), v)) in slope.iter_mut().zip(inputs) {
+            *k = noise * source - drift * lambda * v;
         }
         self.slope_sums[number] = weigh(&self.lambda, slope);
     }
@@ -99,9 +103,13 @@ impl<'a> System<'a> {
     /// Stages `from` to `to` of a step of length `h`; no stage is evaluated after `latest`.
     fn stages(&mut self, from: usize, to: usize, t: f64, h: f64, latest: f64) {
         for number in from..=to {
-            self.stage.copy_from_slice(&self.v);
-            for &(j, a) in A[number] {
-                axpy(h * a, &self.slopes[j], &mut self.stage);
+            for first in (0..self.v.len()).step_by(BLOCK) {
+                let range = first..(first + BLOCK).min(self.v.len());
+                let stage = &mut self.stage[range.clone()];
+                stage.copy_from_slice(&self.v[range.clone()]);
+                for &(j, a) in A[number] {
+                    axpy(h * a, &self.slopes[j][range.clone()], stage);
+                }
             }
             self.slope(number, (t + C[number] * h).min(latest));
         }
@@ -117,9 +125,9 @@ impl<'a> System<'a> {
     /// $(\sum \lambda_i |x_i|, \sum |x_i|)$ of $x = h \sum_j e_j k_j$.
     fn size(&self, row: Row, h: f64) -> Sums {
         let mut sums = [0.0; 2];
-        let mut block = [0.0; 64];
-        for first in (0..self.v.len()).step_by(block.len()) {
-            let end = (first + block.len()).min(self.v.len());
+        let mut block = [0.0; BLOCK];
+        for first in (0..self.v.len()).step_by(BLOCK) {
+            let end = (first + BLOCK).min(self.v.len());
             let block = &mut block[..end - first];
             block.fill(0.0);
             for &(j, e) in row {

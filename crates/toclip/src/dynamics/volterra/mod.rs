@@ -129,7 +129,7 @@ impl<'a> Volterra<'a> {
             record: Record::new(times, self.keep_path)?,
             points: Vec::with_capacity(times.len()),
         };
-        let stop = run.to_the_end(self.policy)?;
+        let stop = run.whole(self.policy)?;
         let counts = Counts { evaluations: run.panel.evaluations, ..run.counts };
         Ok(VolterraSolution {
             trajectory: run.record.finish(stop, counts),
@@ -158,7 +158,7 @@ impl Run<'_> {
         self.points.push(point);
     }
 
-    fn to_the_end(&mut self, policy: &dyn Policy) -> Result<Stop> {
+    fn whole(&mut self, policy: &dyn Policy) -> Result<Stop> {
         let start = self.panel.start();
         if self.record.due(0.0).is_some() {
             self.save(0.0, start);
@@ -205,7 +205,7 @@ impl Run<'_> {
             let solved = self.panel.solve(h, latest, converged);
             let error = if solved { self.error(to, latest) } else { f64::INFINITY };
             let factor = 0.9 * error.powf(-1.0 / (NODES as f64 + 1.0));
-            if !(error <= 1.0) && h > least {
+            if error > 1.0 && h > least {
                 self.counts.rejected += 1;
                 self.h = h * factor.clamp(0.25, 0.9);
                 growth = 1.0;
@@ -213,11 +213,11 @@ impl Run<'_> {
             }
             let risk = self.panel.at(to).sums()[0];
             // A panel that is as small as panels can be and still has no solution.
-            if !risk.is_finite() || !solved && !(risk <= self.watch.limit) {
+            if !risk.is_finite() || !solved && self.watch.diverged(risk) {
                 return Ok(Some(Stop::Diverged { t }));
             }
             self.counts.steps += 1;
-            let watched = self.watch.target.is_some() || !(risk <= self.watch.limit);
+            let watched = self.watch.target.is_some() || self.watch.diverged(risk);
             let stop = if watched {
                 self.watch.event(t, to, |t| self.panel.at(t).sums()[0])
             } else {

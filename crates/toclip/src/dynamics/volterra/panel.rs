@@ -138,13 +138,15 @@ impl<'a> Panel<'a> {
         self.h = h;
         let mut risks = [self.start().sums()[0]; NODES];
         for _iteration in 0..MOST_ITERATIONS {
-            for k in 0..NODES {
+            for (k, risk) in risks.iter().enumerate() {
                 let t = (self.t + h * self.rule.nodes[k]).min(latest);
-                (self.drift[k], self.heat[k]) = self.force(t, risks[k]);
+                (self.drift[k], self.heat[k]) = self.force(t, *risk);
             }
             let gammas = self.rule.partial.map(|row| h * inner(&row, &self.drift));
-            let reach = gammas.iter().fold(0.0, |m: f64, g| m.max(2.0 * g.abs()));
-            if !(reach <= REACH) || !self.heat.iter().all(|b| b.is_finite()) {
+            // NaN is not within reach either.
+            if !gammas.iter().all(|gamma| 2.0 * gamma.abs() <= REACH)
+                || !self.heat.iter().all(|heat| heat.is_finite())
+            {
                 return false;
             }
             for (growth, gamma) in self.growth.iter_mut().zip(gammas) {

@@ -1,0 +1,129 @@
+//! The factors along a range of risks or thresholds.
+
+use super::{json_number, sweep::Sweep, table};
+use crate::plot::{self, Axis, Chart, Figure, write::write_whole};
+use anyhow::{Context, Result};
+use std::path::Path;
+use toclip::Factors;
+use toclip::noise::{Family, Noise};
+
+/// One curve for each noise, over risks or over thresholds.
+pub struct Curve {
+    points: Vec<(f64, f64)>,
+    /// What changes along the curve, and what does not.
+    x_label: &'static str,
+    fixed: String,
+    over_risk: bool,
+    log_x: bool,
+}
+
+impl Curve {
+    /// From a range and a number, in either order.
+    pub fn new(risk: &Sweep, clip: &Sweep, log_x: bool) -> Result<Self> {
+        let risks = risk.values(log_x).map_err(anyhow::Error::msg)?;
+        let clips = clip.values(log_x).map_err(anyhow::Error::msg)?;
+        let over_risk = risks.len() > 1;
+        let points = risks.iter().flat_map(|&r| clips.iter().map(move |&c| (r, c))).collect();
+        let (x_label, fixed) = if over_risk {
+            ("risk R", format!("c = {}", clips[0]))
+        } else {
+            ("threshold c", format!("R = {}", risks[0]))
+        };
+        Ok(Curve { points, x_label, fixed, over_risk, log_x })
+    }
+
+    /// Evaluates, and writes what was asked for.
+    pub fn run(
+        &self,
+        noises: &[Family],
+        plot: Option<&Path>,
+        out: Option<&Path>,
+        as_json: bool,
+    ) -> Result<()> {
+        let curves = noises
+            .iter()
+            .map(|noise| Ok((noise, Factors::batch(noise, &self.points)?)))
+            .collect::<Result<Vec<_>>>()?;
+        if let Some(path) = plot {
+            plot::save(&self.figure(&curves), path)?;
+            eprintln!("wrote {}", path.display());
+        }
+        if as_json {
+            println!("{}", serde_json::to_string_pretty(&json(&curves))?);
+        } else if out.is_some() || plot.is_none() {
+            let text = csv(&curves)?;
+            match out {
+                Some(path) => {
+                    write_whole(path, &text)
+                        .with_context(|| format!("cannot write {}", path.display()))?;
+                    eprintln!("wrote {}", path.display());
+                }
+                None => print!("{}", String::from_utf8(text)?),
+            }
+        }
+        Ok(())
+    }
+
+    fn figure(&self, curves: &[(&Family, Vec<Factors>)]) -> Figure {
+        let axis =
+            |log: bool, label: &str| if log { Axis::log(label) } else { Axis::linear(label) };
+        let panel = |title: &str, y: Axis, of: fn(&Factors) -> toclip::Result<f64>, one: bool| {
+            let mut chart =
+                Chart::new(title).subtitle(&self.fixed).x(axis(self.log_x, self.x_label)).y(y);
+            for (noise, factors) in curves {
+                let x: Vec<f64> =
+                    factors.iter().map(|at| if self.over_risk { at.r } else { at.c }).collect();
+                // Where a criterion is not defined the line is broken, not drawn at zero.
+                let y: Vec<f64> = factors.iter().map(|at| of(at).unwrap_or(f64::NAN)).collect();
+                chart = chart.line(&noise.describe(), &x, &y);
+            }
+            if one { chart.hline(1.0, "1") } else { chart }
+        };
+        let csc =
+            curves.iter().flat_map(|(_, factors)| factors.iter().filter_map(|at| at.csc().ok()));
+        let (low, high) = csc.fold((f64::INFINITY, 0.0f64), |(a, b), x| (a.min(x), b.max(x)));
+        Figure::new("Reduction factors of gradient clipping")
+            .chart(panel("Descent kept, μ", Axis::linear("μ"), |at| Ok(at.mu), false))
+            .chart(panel("Variance kept, ν", Axis::linear("ν"), Factors::nu, false))
+            .chart(panel(
+                "Stability, CSC = μ/ν",
+                axis(high > 20.0 * low, "CSC"),
+                Factors::csc,
+                true,
+            ))
+            .chart(panel("Comparison, CCC = μ²/ν", Axis::linear("CCC"), Factors::ccc, true))
+            .columns(2)
+    }
+}
+
+fn csv(curves: &[(&Family, Vec<Factors>)]) -> Result<Vec<u8>> {
+    let mut out = csv::Writer::from_writer(Vec::new());
+    out.write_record(table::HEADER)?;
+    for (noise, factors) in curves {
+        let mut params = serde_json::to_value(noise)?;
+        let family = params["family"].as_str().unwrap_or_default().to_string();
+        if let Some(map) = params.as_object_mut() {
+            map.remove("family");
+        }
+        let params = params.to_string();
+        for at in factors {
+            let mut record =
+                vec![family.clone(), params.clone(), at.r.to_string(), at.c.to_string()];
+            record.extend(table::values(at));
+            out.write_record(&record)?;
+        }
+    }
+    Ok(out.into_inner()?)
+}
+
+fn json(curves: &[(&Family, Vec<Factors>)]) -> serde_json::Value {
+    let point = |at: &Factors| {
+        let defined = |x: toclip::Result<f64>| x.map_or(serde_json::Value::Null, json_number);
+        serde_json::json!({
+            "r": at.r, "c": json_number(at.c), "mu": at.mu, "m2": json_number(at.m2),
+            "nu": defined(at.nu()), "csc": defined(at.csc()), "ccc": defined(at.ccc()),
+        })
+    };
+    let curve = |(noise, factors): &(&Family, Vec<Factors>)| serde_json::json!({ "noise": noise, "points": factors.iter().map(point).collect::<Vec<_>>() });
+    curves.iter().map(curve).collect()
+}

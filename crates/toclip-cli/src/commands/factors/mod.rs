@@ -1,0 +1,96 @@
+//! `toclip factors`: the reduction factors at a point, along a curve, or for a whole table.
+
+mod curve;
+mod noise_args;
+mod point;
+mod sweep;
+mod table;
+
+use anyhow::{Result, bail};
+use noise_args::NoiseArgs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use sweep::Sweep;
+
+/// The reduction factors μ and ν, and the criteria CSC and CCC
+///
+/// At one point (R, c); along a curve when --risk or --clip is a range; or for every row of a
+/// table. Several --noise make a comparison; each takes the parameters it knows.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  One point, with the best threshold and what no rule can pass:
+    toclip factors --noise laplace --sigma 1 --risk 0.5 --clip 0.9
+
+  Figure 2b of the paper, as a picture and as numbers:
+    toclip factors --noise gaussian,rademacher,uniform,laplace --sigma 5 --p 0.2 \\
+        --risk 3 --clip 0.1..15 --plot ccc.svg --out ccc.csv
+
+  How much clipping can gain as the risk falls (100 points, logarithmic):
+    toclip factors --noise student_t --df 3 --scale 0.5 --clip 1 --risk 1e-4..10:100 --log-x --plot r.png
+
+  A table with the columns family,params,r,c:
+    toclip factors --table points.csv --out factors.csv")]
+pub struct Args {
+    #[command(flatten)]
+    noise: NoiseArgs,
+
+    /// R, the risk: a number, or a range A..B or A..B:POINTS
+    #[arg(long, short, value_name = "R", default_value = "1", allow_negative_numbers = true)]
+    risk: Sweep,
+
+    /// c, the threshold: a number, `inf` for no clipping, or a range A..B or A..B:POINTS
+    #[arg(long, short, value_name = "C", default_value = "1", allow_negative_numbers = true)]
+    clip: Sweep,
+
+    /// Space the points of a range evenly in the logarithm
+    #[arg(long)]
+    log_x: bool,
+
+    /// Draw the curve, as .svg or .png
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+
+    /// Evaluate every row of a CSV table with the columns family,params,r,c
+    #[arg(long, value_name = "IN.csv", conflicts_with_all = ["noise", "params", "risk", "clip", "plot", "log_x"])]
+    table: Option<PathBuf>,
+
+    /// Write the numbers to a CSV file instead of the terminal
+    #[arg(long, value_name = "OUT.csv")]
+    out: Option<PathBuf>,
+
+    /// Print JSON, for scripts (infinite values are the string "inf")
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<ExitCode> {
+    if let Some(table) = &args.table {
+        return table::run(table, args.out.as_deref(), args.json);
+    }
+    let noises = args.noise.families()?;
+    match (&args.risk, &args.clip) {
+        (Sweep::Point(r), Sweep::Point(c)) => {
+            if args.plot.is_some() || args.out.is_some() {
+                bail!(
+                    "--plot and --out need a curve: give --clip or --risk as a range, such as --clip 0.1..15"
+                );
+            }
+            point::run(&noises, *r, *c, args.json)?;
+        }
+        (Sweep::Range { .. }, Sweep::Range { .. }) => {
+            bail!("only one of --risk and --clip can be a range; the other is a number");
+        }
+        (risk, clip) => {
+            let job = curve::Curve::new(risk, clip, args.log_x)?;
+            job.run(&noises, args.plot.as_deref(), args.out.as_deref(), args.json)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A number for JSON, which knows no infinity.
+fn json_number(x: f64) -> serde_json::Value {
+    if x.is_finite() { x.into() } else { x.to_string().into() }
+}

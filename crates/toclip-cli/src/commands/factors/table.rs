@@ -1,0 +1,160 @@
+//! The factors for every row of a table.
+
+use super::{json_number, noise_args::from_parts};
+use crate::plot::write::write_whole;
+use anyhow::{Context, Result, bail};
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::ExitCode;
+use toclip::Factors;
+use toclip::noise::Family;
+
+/// The columns of the result: those that were read, and those that were computed.
+pub const HEADER: [&str; 9] = ["family", "params", "r", "c", "mu", "m2", "nu", "csc", "ccc"];
+
+/// The computed columns of one point, 17 significant digits; empty where not defined.
+pub fn values(at: &Factors) -> [String; 5] {
+    let defined = |x: toclip::Result<f64>| x.map_or(String::new(), digits);
+    [digits(at.mu), digits(at.m2), defined(at.nu()), defined(at.csc()), defined(at.ccc())]
+}
+
+fn digits(x: f64) -> String {
+    format!("{x:.16e}")
+}
+
+/// Reads the table, writes the result, and reports bad rows by their line.
+pub fn run(path: &Path, out: Option<&Path>, as_json: bool) -> Result<ExitCode> {
+    let name = path.display();
+    let mut reader = csv::ReaderBuilder::new()
+        .flexible(true)
+        .from_path(path)
+        .with_context(|| format!("cannot read {name}"))?;
+    let header = reader.headers().with_context(|| format!("cannot read {name}"))?.clone();
+    let column = |wanted: &str| {
+        header.iter().position(|h| h.trim().trim_start_matches('\u{feff}') == wanted)
+    };
+    let (Some(family), Some(params), Some(r), Some(c)) =
+        (column("family"), column("params"), column("r"), column("c"))
+    else {
+        let found = header.iter().collect::<Vec<_>>().join(",");
+        bail!("{name}: the first line must name the columns family,params,r,c; it says `{found}`");
+    };
+    let columns = [family, params, r, c];
+    let mut rows = Rows::default();
+    let mut record = csv::StringRecord::new();
+    let mut bad = 0usize;
+    loop {
+        let line = reader.position().line();
+        match reader.read_record(&mut record) {
+            Ok(false) => break,
+            Ok(true) => {
+                let line = record.position().map_or(line, csv::Position::line);
+                if let Err(error) = rows.add(&record, columns) {
+                    bad += 1;
+                    eprintln!("{name}:{line}: {error:#}");
+                }
+            }
+            Err(error) => {
+                // A line that is not UTF-8 is one bad row; a disk that fails is the end.
+                if error.is_io_error() {
+                    return Err(error).with_context(|| format!("cannot read {name}"));
+                }
+                bad += 1;
+                eprintln!("{name}:{line}: {error}");
+            }
+        }
+    }
+    rows.write(out, as_json)?;
+    if bad > 0 {
+        eprintln!("{name}: {} rows done, {bad} bad", rows.done.len());
+        return Ok(ExitCode::FAILURE);
+    }
+    if let Some(out) = out {
+        eprintln!("wrote {} ({} rows)", out.display(), rows.done.len());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Default)]
+struct Rows {
+    /// What was read, word for word, and what was computed.
+    done: Vec<([String; 4], Factors)>,
+    /// Tables ask the same law many times, and making one may cost more than asking it.
+    laws: HashMap<(String, String), Family>,
+}
+
+impl Rows {
+    fn add(&mut self, record: &csv::StringRecord, columns: [usize; 4]) -> Result<()> {
+        let mut fields: [String; 4] = Default::default();
+        for ((field, i), name) in fields.iter_mut().zip(columns).zip(HEADER) {
+            let Some(text) = record.get(i) else {
+                bail!("there is no column `{name}`: the row has {} columns", record.len());
+            };
+            *field = text.to_string();
+        }
+        let number = |text: &str, name: &str| {
+            text.trim()
+                .parse::<f64>()
+                .map_err(|_| anyhow::anyhow!("{name} = `{text}` is not a number"))
+        };
+        let (r, c) = (number(&fields[2], "r")?, number(&fields[3], "c")?);
+        let key = (fields[0].trim().to_string(), fields[1].clone());
+        let law = match self.laws.get(&key) {
+            Some(law) => law,
+            None => {
+                let law = law(&key.0, &key.1)?;
+                self.laws.entry(key).or_insert(law)
+            }
+        };
+        let at = Factors::new(law, r, c)?;
+        self.done.push((fields, at));
+        Ok(())
+    }
+
+    fn write(&self, out: Option<&Path>, as_json: bool) -> Result<()> {
+        let text = if as_json { self.json()? } else { self.csv()? };
+        match out {
+            Some(path) => write_whole(path, &text),
+            None => {
+                use std::io::Write;
+                // A reader that has seen enough, such as `head`, is no error.
+                let _ = std::io::stdout().write_all(&text);
+                Ok(())
+            }
+        }
+    }
+
+    fn csv(&self) -> Result<Vec<u8>> {
+        let mut out = csv::Writer::from_writer(Vec::new());
+        out.write_record(HEADER)?;
+        for (fields, at) in &self.done {
+            out.write_record(fields.iter().cloned().chain(values(at)))?;
+        }
+        Ok(out.into_inner()?)
+    }
+
+    fn json(&self) -> Result<Vec<u8>> {
+        let defined = |x: toclip::Result<f64>| x.map_or(serde_json::Value::Null, json_number);
+        let row = |(fields, at): &([String; 4], Factors)| {
+            serde_json::json!({
+                "family": fields[0],
+                "params": serde_json::from_str::<serde_json::Value>(&fields[1]).unwrap_or_default(),
+                "r": at.r, "c": json_number(at.c), "mu": at.mu, "m2": json_number(at.m2),
+                "nu": defined(at.nu()), "csc": defined(at.csc()), "ccc": defined(at.ccc()),
+            })
+        };
+        let mut text = serde_json::to_vec_pretty(&self.done.iter().map(row).collect::<Vec<_>>())?;
+        text.push(b'\n');
+        Ok(text)
+    }
+}
+
+fn law(family: &str, params: &str) -> Result<Family> {
+    let text = if params.trim().is_empty() { "{}" } else { params };
+    let map = serde_json::from_str(text)
+        .with_context(|| format!("params must be a JSON object, not `{params}`"))?;
+    if !Family::NAMES.contains(&family) {
+        bail!("there is no noise family `{family}`; there are {}", Family::NAMES.join(", "));
+    }
+    from_parts(family, map)
+}
