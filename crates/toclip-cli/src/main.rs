@@ -2,6 +2,8 @@
 
 mod commands;
 mod plot;
+#[allow(dead_code, unused_imports)]
+mod report;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
