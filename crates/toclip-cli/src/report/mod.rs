@@ -1,9 +1,15 @@
 //! The report: what the paper claims, what was measured, and the plots, in one HTML file that
 //! needs nothing from the network, in a table for the terminal, and in JSON for programs.
 
+mod data;
 mod html;
 mod json;
 mod terminal;
+
+#[cfg(test)]
+mod looks;
+#[cfg(test)]
+mod sample;
 
 pub use html::render as html;
 pub use json::render as json;
@@ -131,5 +137,15 @@ impl Report {
             text += &format!(", {} differ for a stated reason", of(Verdict::Differs));
         }
         text + &format!(", {} fail.", of(Verdict::Fails))
+    }
+}
+
+/// A time for people.
+fn seconds(s: f64) -> String {
+    match s {
+        s if s < 0.0995 => format!("{:.0} ms", 1e3 * s),
+        s if s < 9.95 => format!("{s:.1} s"),
+        s if s < 99.5 => format!("{s:.0} s"),
+        s => format!("{:.0} min {:02.0} s", (s / 60.0).floor(), (s % 60.0).floor()),
     }
 }
