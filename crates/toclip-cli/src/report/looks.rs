@@ -41,6 +41,18 @@ fn awkward_texts_and_values_break_nothing() {
     works(&sample::hostile(), 360);
 }
 
+/// The rules for paper applied to the screen: the still pictures come back, nothing sticks out.
+#[test]
+fn paper_gets_the_still_pictures() {
+    let Some(browser) = Browser::find() else { return };
+    let report = sample::report();
+    let found = browser.try_out(&html(&report).replace("@media print", "@media all"), 700);
+    let figures: usize = report.sections.iter().map(|s| s.figures.len()).sum();
+    assert_eq!(found["stills"], figures, "{found}");
+    assert_eq!(found["live"], 0, "{found}");
+    assert!(found["overflow"].as_i64() <= Some(0), "{found}");
+}
+
 #[test]
 fn the_page_is_painted_in_both_themes() {
     let Some(browser) = Browser::find() else { return };

@@ -69,10 +69,13 @@
     const digit = [1, 2, 5, 10].find((d) => raw <= d * 10 ** e * (1 + slack)) ?? 10;
     const step = digit * 10 ** e, all = [];
     const first = Math.ceil(lo / step - slack), count = Math.min(Math.floor(hi / step + slack) - first, 40);
-    const digits = clamp(Math.ceil(Math.log10(Math.max(Math.abs(lo), Math.abs(hi)) / step)) + 1, 1, 15);
+    // All labels of an axis share one form, so that their digits line up.
+    const largest = Math.max(Math.abs(lo), Math.abs(hi)), places = Math.round(Math.log10(step / digit)) + (digit === 10);
+    const plain = largest >= 1e-3 && largest < 1e5 && places > -16;
+    const digits = clamp(Math.ceil(Math.log10(largest / step)) + 1, 1, 15);
     for (let i = 0; i <= count; i++) {
       const at = (first + i) * step;
-      all.push([at, Math.abs(at) < step / 2 ? "0" : short(at, digits)]);
+      all.push([at, Math.abs(at) < step / 2 ? "0" : plain ? minus(at.toFixed(Math.max(0, -places))) : short(at, digits)]);
     }
     return all;
   }

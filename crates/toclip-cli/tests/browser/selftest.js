@@ -10,10 +10,12 @@ addEventListener("load", () => setTimeout(() => {
     .map((node) => `${node.tagName}.${node.getAttribute("class")}`).slice(0, 5);
   found.stills = [...document.querySelectorAll(".still")].filter((node) => node.offsetWidth).length;
 
+  found.live = [...document.querySelectorAll(".live")].filter((node) => node.offsetWidth).length;
+
   const close = (a, b, by = 1e-6) => Math.abs(a - b) <= by * Math.max(Math.abs(a), Math.abs(b), 1e-9);
   const same = (a, b) => ["x", "y"].every((k) => close(a[k][0], b[k][0]) && close(a[k][1], b[k][1]));
   const span = (chart) => chart.view.x[1] - chart.view.x[0];
-  const charts = [...document.querySelectorAll("figure.plot")].flatMap((figure) => figure.charts);
+  const charts = [...document.querySelectorAll("figure.plot")].flatMap((figure) => figure.charts).filter((chart) => chart.plot.clientWidth);
   charts.forEach((chart, n) => {
     const say = (name) => `chart ${n}: ${name}`;
     const fire = (type, x, y, more = {}) => {
