@@ -7,7 +7,8 @@ use super::{Claim, Correction, Report, Section, Verdict, data};
 use crate::plot::{self, Figure, Theme};
 
 const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("plot.js");
+const SCRIPT: [&str; 3] =
+    [include_str!("marks.js"), include_str!("chart.js"), include_str!("page.js")];
 /// The browser itself refuses whatever is not in the file.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
@@ -25,12 +26,13 @@ pub fn render(report: &Report) -> String {
          <header><h1>{title}</h1>\
          <button id=\"theme\" type=\"button\" hidden title=\"Change between light and dark\"></button>\
          </header>\n<main>\n{intro}{summary}{contents}{sections}{corrections}{run}</main>\n\
-         <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+         <script>\n\"use strict\";\n(() => {{\n{script}}})();\n</script>\n</body>\n</html>\n",
         intro = paragraphs(&report.intro),
         summary = summary(report, &anchors),
         contents = contents(report, &anchors),
         corrections = corrections(&report.corrections),
         run = run(report),
+        script = SCRIPT.concat(),
     )
 }
 
