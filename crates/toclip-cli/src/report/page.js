@@ -4,7 +4,6 @@ const root = document.documentElement;
 for (const figure of document.querySelectorAll("figure.plot")) {
   const data = JSON.parse(figure.querySelector("script").textContent);
   const live = html("div", { class: data.charts.length > 1 ? "live many" : "live" });
-  if (data.columns) live.style.setProperty("--columns", data.columns);
   figure.append(live);
   const letter = (i) => (data.charts.length > 1 ? `(${i < 26 ? String.fromCharCode(97 + i) : i + 1}) ` : "");
   if (data.title) live.append(html("h3", {}, data.title));
