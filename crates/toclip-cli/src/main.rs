@@ -1,7 +1,9 @@
 //! The command `toclip`: whether to clip gradients, where to clip, and what the loss will do.
 
 mod commands;
+mod experiment;
 mod plot;
+mod tables;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -13,6 +15,8 @@ use std::process::ExitCode;
 Examples:
   toclip factors --noise laplace --sigma 1 --risk 0.5 --clip 0.9
   toclip factors --noise rademacher --sigma 5 --p 0.2 --risk 3 --clip 0.1..15 --plot ccc.svg
+  toclip run experiments/figure-1b.toml
+  toclip convergence --dims 1e2..1e6
 
 Each command has examples of its own: toclip factors --help")]
 struct Cli {
@@ -23,11 +27,17 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Factors(commands::factors::Args),
+    Run(commands::run::Args),
+    Schema(commands::schema::Args),
+    Convergence(commands::convergence::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Factors(args) => commands::factors::run(args),
+        Command::Run(args) => commands::run::run(args),
+        Command::Schema(args) => commands::schema::run(args),
+        Command::Convergence(args) => commands::convergence::run(args),
     };
     match result {
         Ok(code) => code,

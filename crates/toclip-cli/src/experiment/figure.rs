@@ -1,0 +1,102 @@
+//! The plot of an experiment: bands of the ensembles, lines of the theory.
+
+use super::run::{Curve, Outcome};
+use super::{Experiment, Method, Problem, Spacing};
+use crate::plot::{Axis, Chart, Figure, Series};
+
+/// From this ratio of the largest to the smallest risk on, the axis is logarithmic.
+const LOG_FROM: f64 = 20.0;
+/// A curve that diverges is followed so far above the others.
+const HEADROOM: f64 = 10.0;
+
+/// R(t) of all curves.
+pub fn figure(experiment: &Experiment, problem: &Problem, curves: &[Curve]) -> Figure {
+    let clipped = experiment.clip.clips();
+    let subtitle = format!("{}, d = {:.4}", problem.noise.describe(), problem.spectrum.intrinsic_dim());
+    let (low, high, cut) = range(curves);
+    let logarithmic = low > 0.0 && high / low > LOG_FROM;
+    let mut y = if logarithmic { Axis::log("risk R(t)") } else { Axis::linear("risk R(t)") };
+    if cut {
+        y = y.range(if logarithmic { f64::NAN } else { 0.0 }, high);
+    }
+    let x = match experiment.points.spacing {
+        Spacing::Linear => Axis::linear("time t = k/d"),
+        Spacing::Log => Axis::log("time t = k/d"),
+    };
+    let mut chart = Chart::new(&experiment.name).subtitle(&subtitle).x(x).y(y);
+    // Bands first: lines lie on top of them.
+    for curve in curves.iter().filter(|c| c.method.is_ensemble()) {
+        if let Outcome::Band(band) = &curve.outcome {
+            let (title, share) = (curve.method.title(clipped), 100.0 * experiment.ensemble.confidence);
+            let label = format!("{title}, median and {share:.0}% of {} runs", band.runs);
+            let [low, high] = [&band.risk.quantiles[0], &band.risk.quantiles[1]];
+            let series = Series::band(&label, &band.times, low, high).middle(&band.risk.median);
+            chart = chart.series(series.slot(slot(curve.method)));
+        }
+    }
+    for curve in curves.iter().filter(|c| !c.method.is_ensemble()) {
+        let title = curve.method.title(clipped);
+        let make = match curve.method {
+            Method::Ode => Series::line,
+            _ => Series::dashed,
+        };
+        let series = make(title, curve.times(), curve.risk());
+        chart = chart.series(series.slot(slot(curve.method)));
+    }
+    let notes: Vec<String> = curves.iter().filter_map(|c| note(c, clipped)).collect();
+    if !notes.is_empty() {
+        chart = chart.note(&notes.join("; "));
+    }
+    chart.into()
+}
+
+/// The same method has the same colour in every plot.
+fn slot(method: Method) -> usize {
+    match method {
+        Method::Sgd => 0,
+        Method::Hsgd => 1,
+        Method::Ode => 2,
+        Method::Unclipped => 3,
+        Method::Volterra => 4,
+    }
+}
+
+fn note(curve: &Curve, clipped: bool) -> Option<String> {
+    let title = curve.method.title(clipped);
+    match &curve.outcome {
+        Outcome::Path { path, .. } => match path.stop {
+            toclip::dynamics::Stop::Finished => None,
+            stop => Some(format!("{title}: {stop}")),
+        },
+        Outcome::Band(band) if band.diverged.is_empty() => None,
+        Outcome::Band(band) => {
+            Some(format!("{title}: {} of {} runs diverged", band.diverged.len(), band.runs))
+        }
+    }
+}
+
+/// The smallest risk, the largest worth showing, and whether that cuts a curve off.
+fn range(curves: &[Curve]) -> (f64, f64, bool) {
+    let whole = |curve: &&Curve| match &curve.outcome {
+        Outcome::Path { path, .. } => path.stop == toclip::dynamics::Stop::Finished,
+        Outcome::Band(band) => band.diverged.is_empty(),
+    };
+    let largest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+    let top = |curve: &Curve| match &curve.outcome {
+        Outcome::Path { path, .. } => largest(&path.risk),
+        Outcome::Band(band) => largest(&band.risk.quantiles[1]),
+    };
+    let bottom = |curve: &Curve| match &curve.outcome {
+        Outcome::Path { path, .. } => path.risk.iter().copied().fold(f64::INFINITY, f64::min),
+        Outcome::Band(band) => {
+            band.risk.quantiles[0].iter().copied().fold(f64::INFINITY, f64::min)
+        }
+    };
+    let low = curves.iter().map(bottom).fold(f64::INFINITY, f64::min);
+    let high = curves.iter().map(top).fold(0.0, f64::max);
+    let calm = curves.iter().filter(whole).map(top).fold(0.0, f64::max);
+    if calm > 0.0 && high > HEADROOM * calm {
+        return (low, HEADROOM * calm, true);
+    }
+    (low, high, false)
+}

@@ -1,0 +1,334 @@
+//! What an experiment names, built: in the coordinates of the theory, where ‖K‖ = 1.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use toclip::dynamics::{
+    Collapsed, Covariates, Hsgd, Sgd, Simulator, Trajectory, linear_times, log_times,
+};
+use toclip::noise::{Empirical, Noise};
+use toclip::schedule::{Control, MaxCcc, OpenLoop, Policy, Proportional};
+use toclip::spectrum::{Modes, Rescaling, Spectrum, Start};
+use toclip_data::{Matrix, SpectrumSource};
+
+use super::{Clip, Experiment, Method, NoiseChoice, Source, Spacing};
+
+/// Above so many modes the deterministic methods get a compressed spectrum.
+const COMPRESS_ABOVE: usize = 2000;
+/// The error allowed in that, as a share of the solver's.
+const COMPRESS_SHARE: f64 = 0.01;
+/// A block of the collapsed form (a normal and a χ²) costs as much as so many plain coordinates.
+const BLOCK_COST: u64 = 20;
+
+/// An experiment, ready to run.
+#[derive(Debug)]
+pub struct Problem {
+    pub spectrum: Spectrum,
+    /// What the spectrum was read from, if from a file.
+    pub source: Option<SpectrumSource>,
+    pub modes: Modes,
+    /// The modes for the ODE and the integral equation: the same, or fewer that stand for them.
+    pub few_modes: Modes,
+    pub noise: Arc<dyn Noise>,
+    pub policy: Arc<dyn Policy>,
+    pub unclipped: Arc<dyn Policy>,
+    pub covariates: Covariates,
+    pub times: Vec<f64>,
+    /// From the coordinates of the user to those of the theory.
+    rescaling: Rescaling,
+    /// Thresholds in the coordinates of the theory per threshold as the user means it.
+    threshold: f64,
+}
+
+impl Problem {
+    pub fn new(experiment: &Experiment, source: &Source) -> Result<Self> {
+        let (spectrum, read) =
+            toclip_data::resolve_spectrum(&experiment.spectrum, source.folder())
+                .map_err(|e| source.error("spectrum", e))?;
+        let rescaling = spectrum.rescaling();
+        let modes =
+            Modes::new(&spectrum, &experiment.start).map_err(|e| source.error("start", e))?;
+        if modes.risk() == 0.0 && matches!(experiment.start, Start::Uniform { norm } if norm == 0.0)
+            && experiment.noise == NoiseChoice::Family(toclip::noise::NoNoise.into())
+        {
+            let what = "a start at the optimum without noise: nothing would ever move";
+            return Err(source.error("start", what));
+        }
+        let few_modes = if modes.modes().len() > COMPRESS_ABOVE {
+            let allowed = (COMPRESS_SHARE * experiment.tolerance).max(1e-12);
+            modes.compress(allowed).map_err(|e| source.error("spectrum", e))?
+        } else {
+            modes.clone()
+        };
+        let noise = noise(&experiment.noise, source)?;
+        let times = times(experiment).map_err(|e| source.error("points", e))?;
+
+        let eta = experiment.learning_rate.clone();
+        // Only thresholds that the user gave as numbers are in the user's coordinates. Rules look at
+        // the residual, which is the same in both.
+        let (rule, threshold): (Arc<dyn Policy>, f64) = match &experiment.clip {
+            Clip::None => (Arc::new(OpenLoop::unclipped(eta.clone())), 1.0),
+            Clip::Schedule(clip) => {
+                let (mut moments, end) = (clip.breakpoints(), experiment.time);
+                moments.extend([0.0, end]);
+                moments.extend(&times);
+                if let Some(t) = moments.into_iter().find(|&t| t <= end && clip.at(t) <= 0.0) {
+                    let what = format!("the threshold is 0 at t = {t}: keep it positive");
+                    return Err(source.error("clip", what));
+                }
+                (Arc::new(OpenLoop::new(eta.clone(), clip.clone())), rescaling.threshold(1.0))
+            }
+            Clip::MaxCcc => (Arc::new(MaxCcc::new(eta.clone(), Arc::clone(&noise))), 1.0),
+            Clip::Proportional { kappa, compensation } => {
+                let rule =
+                    Proportional::new(*kappa, eta.clone(), Arc::clone(&noise), *compensation)
+                        .map_err(|e| source.error("clip", e))?;
+                (Arc::new(rule), 1.0)
+            }
+        };
+        let rate = rescaling.learning_rate(1.0);
+        let policy = Arc::new(Scaled { rule, rate, threshold });
+        let unclipped: Arc<dyn Policy> = Arc::new(OpenLoop::unclipped(eta));
+        let unclipped = Arc::new(Scaled { rule: unclipped, rate, threshold: 1.0 });
+        Ok(Problem {
+            spectrum,
+            source: read,
+            modes,
+            few_modes,
+            noise,
+            policy,
+            unclipped,
+            covariates: experiment.covariates,
+            times,
+            rescaling,
+            threshold,
+        })
+    }
+
+    /// η and c as the user means them, at the start.
+    pub fn control_at_start(&self) -> Control {
+        let Control { eta, c } = self.policy.at(0.0, self.modes.risk());
+        let back = self.rescaling.inverse();
+        Control { eta: back.learning_rate(eta), c: back.threshold(c) }
+    }
+
+    /// The threshold at the start as the theory sees it.
+    pub fn threshold_at_start(&self) -> f64 {
+        self.policy.at(0.0, self.modes.risk()).c
+    }
+
+    /// ‖θ₀ − θ*‖² as the user means it.
+    pub fn distance(&self) -> f64 {
+        self.rescaling.inverse().distance(self.modes.distance())
+    }
+
+    /// What was rescaled, in a sentence, if anything.
+    pub fn rescaled(&self) -> Option<String> {
+        (!self.rescaling.is_identity()).then(|| {
+            let s = self.rescaling.norm();
+            let own = if self.threshold == 1.0 { "" } else { ", thresholds divided by its root" };
+            format!(
+                "||K|| = {s:.6}: computed in the coordinates where it is 1 (learning rates \
+                 multiplied by it{own}); eta, c and distances are given back in yours"
+            )
+        })
+    }
+
+    /// What was compressed, in a sentence, if anything.
+    pub fn compressed(&self) -> Option<String> {
+        let (from, to) = (self.modes.modes().len(), self.few_modes.modes().len());
+        (to < from).then(|| {
+            format!(
+                "{from} distinct eigenvalues stand as {to} nodes in the ODE, which changes the \
+                 functions of the data in it by at most {:.0e}",
+                self.few_modes.bound().largest()
+            )
+        })
+    }
+
+    /// A path in the coordinates of the user.
+    pub fn to_user(&self, mut path: Trajectory) -> Trajectory {
+        let back = self.rescaling.inverse();
+        path.distance.iter_mut().for_each(|d| *d = back.distance(*d));
+        for point in path.path.iter_mut().flatten() {
+            point.eta = back.learning_rate(point.eta);
+            point.c = back.threshold(point.c);
+        }
+        path
+    }
+
+    /// The random method, and in which form it is simulated.
+    pub fn simulator(&self, method: Method) -> Result<(Box<dyn Simulator>, &'static str)> {
+        let (noise, policy) = (Arc::clone(&self.noise), Arc::clone(&self.policy));
+        if method == Method::Hsgd {
+            return Ok((Box::new(Hsgd::new(&self.modes, noise, policy)?), "equal eigenvalues as one"));
+        }
+        let blocks = self.modes.modes().len() as u64;
+        let few = blocks.saturating_mul(BLOCK_COST) <= self.modes.ambient_dim();
+        if few && self.covariates == Covariates::Gaussian {
+            let sgd = Collapsed::new(&self.modes, noise, policy)?;
+            return Ok((Box::new(sgd), "collapsed: equal eigenvalues as one, exact in law"));
+        }
+        let sgd = Sgd::new(&self.modes, noise, policy)?.with_covariates(self.covariates)?;
+        Ok((Box::new(sgd), "every coordinate"))
+    }
+}
+
+fn noise(choice: &NoiseChoice, source: &Source) -> Result<Arc<dyn Noise>> {
+    Ok(match choice {
+        NoiseChoice::Family(family) => Arc::new(family.clone()),
+        NoiseChoice::File(residuals) => {
+            let path = source.folder().join(&residuals.file);
+            let wrong = |e: &dyn std::fmt::Display| source.error("noise", e);
+            let matrix = Matrix::read(&path).map_err(|e| wrong(&e))?;
+            if matrix.rows() > 1 && matrix.cols() > 1 {
+                return Err(wrong(&format!(
+                    "{}: residuals are one row or one column of numbers, but the file holds a \
+                     {} x {} table",
+                    path.display(),
+                    matrix.rows(),
+                    matrix.cols()
+                )));
+            }
+            Arc::new(Empirical::new(matrix.data()).map_err(|e| wrong(&e))?)
+        }
+    })
+}
+
+fn times(experiment: &Experiment) -> toclip::Result<Vec<f64>> {
+    let (end, points) = (experiment.time, experiment.points);
+    match points.spacing {
+        Spacing::Linear => linear_times(end, points.count),
+        Spacing::Log => log_times(points.first.unwrap_or(1e-3 * end), end, points.count),
+    }
+}
+
+/// A rule in the units of the user, seen in those of the theory.
+#[derive(Debug)]
+struct Scaled {
+    rule: Arc<dyn Policy>,
+    rate: f64,
+    threshold: f64,
+}
+
+impl Policy for Scaled {
+    fn at(&self, t: f64, r: f64) -> Control {
+        let Control { eta, c } = self.rule.at(t, r);
+        Control { eta: self.rate * eta, c: self.threshold * c }
+    }
+
+    fn uses_risk(&self) -> bool {
+        self.rule.uses_risk()
+    }
+
+    fn breakpoints(&self) -> Vec<f64> {
+        self.rule.breakpoints()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+    use std::path::Path;
+    use toclip::dynamics::Ode;
+
+    fn problem(spectrum: &str, rest: &str) -> Result<Problem> {
+        let text = format!(
+            "spectrum = {spectrum}\nstart = {{ kind = 'uniform', norm = 2.0 }}\ntime = 3\n{rest}\n"
+        );
+        let (experiment, source) = parse(&text, Path::new("e.toml"))?;
+        Problem::new(&experiment, &source)
+    }
+
+    fn path(problem: &Problem) -> Trajectory {
+        let ode = Ode::new(&problem.few_modes, &*problem.noise, &*problem.policy).keep_path(true);
+        problem.to_user(ode.solve(&problem.times).unwrap())
+    }
+
+    const GAUSS: &str = "noise = { family = 'gaussian', sigma = 0.5 }";
+
+    #[test]
+    fn rescaling_is_done_for_the_user() {
+        // θ is the same in both: data twice as long, learning rate a quarter, threshold double.
+        let unit = problem(
+            "{ kind = 'eigenvalues', values = [1.0, 0.5, 0.25] }",
+            &format!("learning_rate = 0.4\nclip = 0.9\n{GAUSS}"),
+        )
+        .unwrap();
+        let (a, b) = (path(&unit), {
+            // x' = 2x, θ' = θ/2 predicts the same: K' = 4K, ‖θ'‖ = 1, η' = η/4, c' = 2c.
+            let text = format!(
+                "spectrum = {{ kind = 'eigenvalues', values = [4.0, 2.0, 1.0] }}\n\
+                 start = {{ kind = 'uniform', norm = 1.0 }}\ntime = 3\n\
+                 learning_rate = 0.1\nclip = 1.8\n{GAUSS}\n"
+            );
+            let (experiment, source) = parse(&text, Path::new("e.toml")).unwrap();
+            let scaled = Problem::new(&experiment, &source).unwrap();
+            assert!(scaled.rescaled().unwrap().starts_with("||K|| = 4"));
+            assert_eq!(scaled.distance(), 1.0);
+            let start = scaled.control_at_start();
+            assert!((start.eta - 0.1).abs() < 1e-15 && (start.c - 1.8).abs() < 1e-15);
+            path(&scaled)
+        });
+        assert!(unit.rescaled().is_none());
+        for k in 0..a.risk.len() {
+            assert!((a.risk[k] / b.risk[k] - 1.0).abs() < 1e-9);
+            assert!((a.distance[k] / (4.0 * b.distance[k]) - 1.0).abs() < 1e-9);
+        }
+        let (pa, pb) = (a.path.unwrap()[9], b.path.unwrap()[9]);
+        assert!((pa.mu - pb.mu).abs() < 1e-9 && (pb.c - 1.8).abs() < 1e-12);
+        assert!((pb.eta - 0.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_rule_sees_the_residual_whatever_the_norm() {
+        let rest = format!("learning_rate = 0.1\nclip = {{ kind = 'proportional' }}\n{GAUSS}");
+        let problem = problem("{ kind = 'eigenvalues', values = [4.0, 2.0] }", &rest).unwrap();
+        let sigma = (2.0 * problem.modes.risk() + 0.25_f64).sqrt();
+        assert!((problem.threshold_at_start() / (1.345 * sigma) - 1.0).abs() < 1e-12);
+        assert!((problem.control_at_start().c / (2.0 * 1.345 * sigma) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_cheaper_form_is_chosen() {
+        let rest = format!("learning_rate = 0.4\nclip = 0.9\n{GAUSS}");
+        let form = |spectrum: &str, rest: &str| {
+            problem(spectrum, rest).unwrap().simulator(Method::Sgd).unwrap().1
+        };
+        assert!(form("{ kind = 'isotropic', dim = 1000000 }", &rest).starts_with("collapsed"));
+        assert_eq!(form("{ kind = 'power_law', dim = 50, exponent = 1 }", &rest), "every coordinate");
+        let other = format!("{rest}\ncovariates = {{ kind = 'rademacher' }}");
+        assert_eq!(form("{ kind = 'isotropic', dim = 100 }", &other), "every coordinate");
+    }
+
+    #[test]
+    fn a_large_spectrum_is_compressed_below_the_tolerance() {
+        let rest = format!("learning_rate = 0.4\nclip = 0.9\n{GAUSS}");
+        let large = problem("{ kind = 'power_law', dim = 20000, exponent = 0.5 }", &rest).unwrap();
+        assert!(large.few_modes.modes().len() < 500);
+        assert!(large.few_modes.bound().largest() <= 1e-10);
+        assert!(large.compressed().unwrap().starts_with("20000 distinct eigenvalues stand as "));
+        let full = Ode::new(&large.modes, &*large.noise, &*large.policy);
+        let full = full.solve(&large.times).unwrap();
+        for (a, b) in path(&large).risk.iter().zip(&full.risk) {
+            assert!((a / b - 1.0).abs() < 1e-8);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_told_by_key() {
+        let says = |spectrum: &str, rest: &str| problem(spectrum, rest).unwrap_err().to_string();
+        let iso = "{ kind = 'isotropic', dim = 10 }";
+        let cauchy = "noise = { family = 'student_t', df = 1, scale = 1 }";
+        let rule = "learning_rate = 0.1\nclip = { kind = 'proportional' }";
+        assert!(says(iso, &format!("{rule}\n{cauchy}")).starts_with("e.toml, line 5: clip: "));
+        let to_zero = "learning_rate = 0.1\nclip = { kind = 'cosine', from = 1, over = 2 }";
+        assert!(says(iso, &format!("{to_zero}\n{GAUSS}")).contains("threshold is 0 at t = 2"));
+        let gone = says("{ kind = 'file', path = 'gone.csv' }", &format!("{rule}\n{GAUSS}"));
+        assert!(gone.starts_with("e.toml, line 1: spectrum: gone.csv"), "{gone}");
+        let file = "noise = { family = 'empirical', file = 'gone.csv' }";
+        assert!(says(iso, &format!("{rule}\n{file}")).starts_with("e.toml, line 6: noise: gone.csv"));
+        assert!(says("{ kind = 'isotropic', dim = 0 }", &format!("{rule}\n{GAUSS}")).contains("dim = 0"));
+    }
+}

@@ -1,0 +1,307 @@
+//! What the curves of an experiment show, in numbers and in words.
+
+use std::fmt::{self, Write};
+
+use serde::Serialize;
+use toclip::Factors;
+use toclip::dynamics::Stop;
+use toclip::ensemble::Summary;
+
+use super::run::{Curve, Outcome};
+use super::{Experiment, Method, Problem};
+
+/// A band has no width where all runs start: rounding must not put the theory outside.
+const ROUNDING: f64 = 1e-9;
+
+/// What an experiment showed. It holds no time of day and no duration: the same experiment gives
+/// the same report.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    pub name: String,
+    pub intrinsic_dim: f64,
+    pub ambient_dim: u64,
+    pub distinct_eigenvalues: usize,
+    /// R(0).
+    pub risk: f64,
+    /// D(0), in the coordinates of the file.
+    pub distance: f64,
+    pub at_start: AtStart,
+    pub notes: Vec<String>,
+    pub methods: Vec<Line>,
+    /// The largest gap between the theory and an ensemble.
+    pub largest_gap: Option<Gap>,
+    #[serde(skip)]
+    noise: String,
+    #[serde(skip)]
+    confidence: f64,
+    #[serde(skip)]
+    clipped: bool,
+}
+
+/// What acts at the start. CSC and CCC are missing where the noise has no variance.
+#[derive(Debug, Clone, Serialize)]
+pub struct AtStart {
+    pub eta: f64,
+    /// Missing where nothing is clipped.
+    pub c: Option<f64>,
+    pub mu: f64,
+    pub csc: Option<f64>,
+    pub ccc: Option<f64>,
+}
+
+/// One method.
+#[derive(Debug, Clone, Serialize)]
+pub struct Line {
+    pub method: Method,
+    pub form: String,
+    /// The last time reached, and R there; of an ensemble the median.
+    pub end: Option<End>,
+    /// When the curve diverged, or the first run of the ensemble did.
+    pub diverged_at: Option<f64>,
+    pub runs: Option<u64>,
+    pub diverged_runs: Option<u64>,
+    /// Against the theory: the largest relative gap of the median and of the mean.
+    pub median_gap: Option<Gap>,
+    pub mean_gap: Option<Gap>,
+    /// The share of the saved times at which the theory lies in the band.
+    pub theory_in_band: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct End {
+    pub t: f64,
+    pub risk: f64,
+    /// The band there.
+    pub band: Option<(f64, f64)>,
+}
+
+/// |R − R_theory| / R_theory, where it is largest.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Gap {
+    pub method: Method,
+    pub relative: f64,
+    pub t: f64,
+}
+
+impl Report {
+    pub fn new(experiment: &Experiment, problem: &Problem, curves: &[Curve]) -> Self {
+        let theory = [Method::Ode, Method::Volterra]
+            .into_iter()
+            .find_map(|method| curves.iter().find(|curve| curve.method == method));
+        let methods: Vec<Line> = curves.iter().map(|curve| Line::new(curve, theory)).collect();
+        let gaps = methods.iter().filter(|l| l.method.is_ensemble()).filter_map(|l| l.median_gap);
+        Report {
+            name: experiment.name.clone(),
+            intrinsic_dim: problem.spectrum.intrinsic_dim(),
+            ambient_dim: problem.spectrum.ambient_dim(),
+            distinct_eigenvalues: problem.modes.modes().len(),
+            risk: problem.modes.risk(),
+            distance: problem.distance(),
+            at_start: AtStart::new(problem),
+            notes: [
+                problem.source.map(|s| format!("the spectrum was read from {s}")),
+                problem.rescaled(),
+                problem.compressed().filter(|_| curves.iter().any(|c| !c.method.is_ensemble())),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+            largest_gap: gaps.max_by(|a, b| a.relative.total_cmp(&b.relative)),
+            methods,
+            noise: problem.noise.describe(),
+            confidence: experiment.ensemble.confidence,
+            clipped: experiment.clip.clips(),
+        }
+    }
+}
+
+impl AtStart {
+    fn new(problem: &Problem) -> Self {
+        let control = problem.control_at_start();
+        let factors =
+            Factors::new(&*problem.noise, problem.modes.risk(), problem.threshold_at_start()).ok();
+        AtStart {
+            eta: control.eta,
+            c: control.c.is_finite().then_some(control.c),
+            mu: factors.map_or(1.0, |f| f.mu),
+            csc: factors.and_then(|f| f.csc().ok()),
+            ccc: factors.and_then(|f| f.ccc().ok()),
+        }
+    }
+}
+
+impl Line {
+    fn new(curve: &Curve, theory: Option<&Curve>) -> Self {
+        let method = curve.method;
+        let compared = theory.filter(|t| t.method != method && method != Method::Unclipped);
+        let mut line = Line {
+            method,
+            form: curve.form.clone(),
+            end: None,
+            diverged_at: None,
+            runs: None,
+            diverged_runs: None,
+            median_gap: compared.and_then(|theory| gap(method, curve.risk(), theory)),
+            mean_gap: None,
+            theory_in_band: None,
+        };
+        let last = curve.times().last().zip(curve.risk().last());
+        line.end = last.map(|(&t, &risk)| End { t, risk, band: None });
+        match &curve.outcome {
+            Outcome::Path { path, .. } => {
+                if let Stop::Diverged { t } = path.stop {
+                    line.diverged_at = Some(t);
+                }
+            }
+            Outcome::Band(band) => {
+                let [low, high] = edges(band);
+                if let (Some(end), Some((&low, &high))) =
+                    (line.end.as_mut(), low.last().zip(high.last()))
+                {
+                    end.band = Some((low, high));
+                }
+                line.runs = Some(band.runs);
+                line.diverged_runs = Some(band.diverged.len() as u64);
+                line.diverged_at = band.diverged.values().copied().min_by(f64::total_cmp);
+                line.mean_gap = compared.and_then(|theory| gap(method, &band.risk.mean, theory));
+                line.theory_in_band = compared.and_then(|theory| inside(low, high, theory.risk()));
+            }
+        }
+        line
+    }
+}
+
+/// The edges of the band of R.
+fn edges(band: &Summary) -> [&[f64]; 2] {
+    [&band.risk.quantiles[0], &band.risk.quantiles[1]]
+}
+
+fn gap(method: Method, risk: &[f64], theory: &Curve) -> Option<Gap> {
+    let all = risk.iter().zip(theory.risk()).zip(theory.times());
+    all.filter(|((_, theory), _)| **theory > 0.0)
+        .map(|((r, theory), &t)| Gap { method, relative: (r / theory - 1.0).abs(), t })
+        .max_by(|a, b| a.relative.total_cmp(&b.relative))
+}
+
+fn inside(low: &[f64], high: &[f64], theory: &[f64]) -> Option<f64> {
+    let compared = low.len().min(theory.len());
+    let within = |k: &usize| {
+        low[*k] <= theory[*k] * (1.0 + ROUNDING) && theory[*k] <= high[*k] * (1.0 + ROUNDING)
+    };
+    let count = (0..compared).filter(within).count();
+    (compared > 0).then(|| count as f64 / compared as f64)
+}
+
+/// Four digits, in the shortest form.
+fn short(x: f64) -> String {
+    let size = x.abs();
+    if size == 0.0 || (1e-3..1e5).contains(&size) {
+        let digits = (3 - size.max(1e-3).log10().floor() as i32).max(0) as usize;
+        format!("{x:.digits$}")
+    } else {
+        format!("{x:.3e}")
+    }
+}
+
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        p if p >= 10.0 => format!("{p:.0}%"),
+        p if p >= 0.01 => format!("{p:.2}%"),
+        p => format!("{p:.0e}%"),
+    }
+}
+
+/// The summary for the terminal.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.name)?;
+        let distinct = if self.distinct_eigenvalues as u64 == self.ambient_dim {
+            String::new()
+        } else {
+            format!(" ({} distinct eigenvalues)", self.distinct_eigenvalues)
+        };
+        writeln!(f, "  data    {} dimensions{distinct}, d = {}", self.ambient_dim, short(self.intrinsic_dim))?;
+        writeln!(f, "  noise   {}", self.noise)?;
+        writeln!(f, "  start   R = {}, D = {}", short(self.risk), short(self.distance))?;
+        let at = &self.at_start;
+        let clip = at.c.map_or("no clipping".into(), |c| format!("c = {}", short(c)));
+        write!(f, "          eta = {}, {clip}, mu = {}", short(at.eta), short(at.mu))?;
+        match (at.csc, at.ccc) {
+            (Some(csc), Some(ccc)) => writeln!(f, ", CSC = {}, CCC = {}", short(csc), short(ccc))?,
+            _ => writeln!(f, "; CSC and CCC need a finite variance")?,
+        }
+        for note in &self.notes {
+            writeln!(f, "  note    {note}")?;
+        }
+        writeln!(f)?;
+        f.write_str(&self.table())?;
+        if let Some(gap) = self.largest_gap {
+            let title = gap.method.title(self.clipped);
+            let (size, t) = (percent(gap.relative), short(gap.t));
+            writeln!(f, "\nLargest gap to the theory: {size} of R at t = {t} (median of {title}).")?;
+        }
+        for line in &self.methods {
+            let title = line.method.title(self.clipped);
+            match (line.diverged_at, line.diverged_runs, line.runs) {
+                (Some(t), Some(count), Some(runs)) => writeln!(
+                    f,
+                    "{title}: {count} of {runs} runs diverged, the first at t = {}; the statistics \
+                     are of the others",
+                    short(t)
+                )?,
+                (Some(t), ..) => writeln!(f, "{title}: diverged at t = {}", short(t))?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    fn table(&self) -> String {
+        let band = format!("{:.0}% band", 100.0 * self.confidence);
+        let mut rows = vec![["method".into(), "t".into(), "R".into(), band, "gap".into(), "theory in band".into()]];
+        for line in &self.methods {
+            let or = |text: Option<String>| text.unwrap_or("-".into());
+            let runs = line.runs.map_or(String::new(), |n| format!(" ({n} runs)"));
+            rows.push([
+                format!("{}{runs}", line.method.title(self.clipped)),
+                or(line.end.map(|e| short(e.t))),
+                or(line.end.map(|e| short(e.risk))),
+                or(line.end.and_then(|e| e.band).map(|(l, h)| format!("{} .. {}", short(l), short(h)))),
+                or(line.median_gap.map(|g| percent(g.relative))),
+                or(line.theory_in_band.map(percent)),
+            ]);
+        }
+        let widths: Vec<usize> =
+            (0..6).map(|k| rows.iter().map(|r| r[k].chars().count()).max().unwrap_or(0)).collect();
+        let mut text = String::new();
+        for row in rows {
+            let mut cells = String::new();
+            for (cell, width) in row.iter().zip(&widths) {
+                let _ = write!(cells, "  {cell:<width$}");
+            }
+            let _ = writeln!(text, "{}", cells.trim_end());
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let all = [0.0, 0.070_031, 179.7512, 1.5, 12345.6, 1e-7, 3.2e9].map(short);
+        assert_eq!(all, ["0.000", "0.07003", "179.8", "1.500", "12346", "1.000e-7", "3.200e9"]);
+        assert_eq!([0.5, 0.0123, 1e-9].map(percent), ["50%", "1.23%", "1e-7%"]);
+    }
+
+    #[test]
+    fn the_theory_is_inside_up_to_rounding() {
+        let (low, high) = ([1.0, 1.0, 2.0, 1.0], [1.0, 2.0, 3.0, 2.0]);
+        assert_eq!(inside(&low, &high, &[1.0 + 1e-15, 1.5, 1.0]), Some(2.0 / 3.0));
+        assert_eq!(inside(&[], &[], &[1.0]), None);
+    }
+}

@@ -1,0 +1,147 @@
+//! Running the methods of an experiment.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use toclip::dynamics::{Ode, Trajectory, Volterra};
+use toclip::ensemble::{Ensemble, Summary};
+
+use super::store::{Finished, Store};
+use super::{Experiment, Method, Problem};
+
+/// What one method gave.
+#[derive(Debug, Clone)]
+pub struct Curve {
+    pub method: Method,
+    /// In which form it was computed.
+    pub form: String,
+    pub outcome: Outcome,
+    pub took: Duration,
+}
+
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// Of a deterministic method; with the risk of gradient flow where that is known apart.
+    Path { path: Trajectory, flow: Option<Vec<f64>> },
+    /// Of an ensemble.
+    Band(Summary),
+}
+
+impl Curve {
+    /// The times that it reached.
+    pub fn times(&self) -> &[f64] {
+        match &self.outcome {
+            Outcome::Path { path, .. } => &path.times,
+            Outcome::Band(band) => &band.times,
+        }
+    }
+
+    /// R along the curve; of an ensemble the median.
+    pub fn risk(&self) -> &[f64] {
+        match &self.outcome {
+            Outcome::Path { path, .. } => &path.risk,
+            Outcome::Band(band) => &band.risk.median,
+        }
+    }
+}
+
+/// How to run.
+pub struct Plan<'a> {
+    pub threads: Option<usize>,
+    /// Set from elsewhere to stop: runs under way are finished and saved.
+    pub cancel: &'a AtomicBool,
+    /// Told after every run: the method.
+    pub tick: &'a (dyn Fn(Method) + Sync),
+}
+
+/// The curves in the order of the methods, or `None` if it was cancelled on the way.
+///
+/// Runs go to the store as they finish. The result depends neither on the order in which they do,
+/// nor on the threads, nor on which of them were in `finished` from before.
+pub fn run(
+    experiment: &Experiment,
+    problem: &Problem,
+    plan: &Plan<'_>,
+    store: Option<&mut Store>,
+    finished: Vec<Finished>,
+) -> Result<Option<Vec<Curve>>> {
+    let store = Mutex::new(store);
+    let mut curves = Vec::new();
+    for &method in &experiment.methods {
+        let begin = Instant::now();
+        let (form, outcome) = if method.is_ensemble() {
+            let before: BTreeMap<u64, Trajectory> = finished
+                .iter()
+                .filter(|f| f.method == method && f.index < experiment.ensemble.runs)
+                .map(|f| (f.index, f.run.clone()))
+                .collect();
+            let (form, band) = ensemble(experiment, problem, method, plan, &store, before)?;
+            let Some(band) = band else { return Ok(None) };
+            (form.to_owned(), Outcome::Band(band))
+        } else {
+            let (path, flow) = solve(experiment, problem, method)?;
+            let nodes = problem.few_modes.modes().len();
+            (format!("{nodes} equations"), Outcome::Path { path, flow })
+        };
+        curves.push(Curve { method, form, outcome, took: begin.elapsed() });
+    }
+    Ok(Some(curves))
+}
+
+fn solve(
+    experiment: &Experiment,
+    problem: &Problem,
+    method: Method,
+) -> Result<(Trajectory, Option<Vec<f64>>)> {
+    let (modes, noise) = (&problem.few_modes, &*problem.noise);
+    let policy = if method == Method::Unclipped { &problem.unclipped } else { &problem.policy };
+    let rtol = experiment.tolerance;
+    let (path, flow) = if method == Method::Volterra {
+        let equation = Volterra::new(modes, noise, &**policy).tolerance(rtol, 0.0).keep_path(true);
+        let solution = equation.solve(&problem.times).context("the integral equation")?;
+        (solution.trajectory, Some(solution.flow))
+    } else {
+        let ode = Ode::new(modes, noise, &**policy).tolerance(rtol, 0.0).keep_path(true);
+        (ode.solve(&problem.times).context("the ODE")?, None)
+    };
+    Ok((problem.to_user(path), flow))
+}
+
+fn ensemble(
+    experiment: &Experiment,
+    problem: &Problem,
+    method: Method,
+    plan: &Plan<'_>,
+    store: &Mutex<Option<&mut Store>>,
+    before: BTreeMap<u64, Trajectory>,
+) -> Result<(&'static str, Option<Summary>)> {
+    let (simulator, form) = problem.simulator(method)?;
+    let spec = experiment.ensemble;
+    let mut ensemble = Ensemble::new(spec.runs, spec.seed).confidence(spec.confidence)?;
+    ensemble.threads = plan.threads;
+    let indices: BTreeSet<u64> = before.keys().copied().collect();
+    let done = Mutex::new(before);
+    let failure = Mutex::new(None);
+    ensemble.run_missing(&*simulator, &problem.times, &indices, plan.cancel, &|index, run| {
+        let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Err(error)) = store.as_mut().map(|store| store.add(method, index, &run)) {
+            // Without a place to save to there is no use in going on.
+            plan.cancel.store(true, Ordering::Relaxed);
+            failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+        done.lock().unwrap_or_else(PoisonError::into_inner).insert(index, run);
+        (plan.tick)(method);
+    })?;
+    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error);
+    }
+    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if (done.len() as u64) < spec.runs {
+        return Ok((form, None));
+    }
+    let done = done.into_iter().map(|(index, run)| (index, problem.to_user(run))).collect();
+    Ok((form, Some(Summary::of(&problem.times, &done, &ensemble.probabilities)?)))
+}

@@ -1,0 +1,4 @@
+//! The JSON Schema of an experiment, for editors.
+
+/// The schema, as `toclip schema` prints it.
+pub const SCHEMA: &str = include_str!("schema.json");
