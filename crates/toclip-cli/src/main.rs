@@ -4,6 +4,8 @@ mod commands;
 mod experiment;
 mod plot;
 mod tables;
+#[allow(dead_code, unused_imports)]
+mod report;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
