@@ -123,12 +123,8 @@ impl Args {
         files: &Files,
     ) -> Result<Option<Vec<Curve>>> {
         let (mut store, finished) = if problem_has_ensembles(experiment) {
-            let (store, finished) = Store::for_run(
-                &files.progress(),
-                experiment,
-                problem,
-                self.resume,
-            )?;
+            let (store, finished) =
+                Store::for_run(&files.progress(), experiment, problem, self.resume)?;
             (Some(store), finished)
         } else {
             (None, Vec::new())
@@ -191,7 +187,13 @@ impl Args {
         bar
     }
 
-    fn print(&self, report: &Report, curves: &[Curve], written: &[PathBuf], all: Duration) -> Result<()> {
+    fn print(
+        &self,
+        report: &Report,
+        curves: &[Curve],
+        written: &[PathBuf],
+        all: Duration,
+    ) -> Result<()> {
         if self.json {
             let seconds: serde_json::Map<_, _> = curves
                 .iter()

@@ -1,5 +1,8 @@
 //! The plot of an experiment: bands of the ensembles, lines of the theory.
 
+use toclip::dynamics::Stop;
+
+use super::report::diverged;
 use super::run::{Curve, Outcome};
 use super::{Experiment, Method, Problem, Spacing};
 use crate::plot::{Axis, Chart, Figure, Series};
@@ -12,7 +15,8 @@ const HEADROOM: f64 = 10.0;
 /// R(t) of all curves.
 pub fn figure(experiment: &Experiment, problem: &Problem, curves: &[Curve]) -> Figure {
     let clipped = experiment.clip.clips();
-    let subtitle = format!("{}, d = {:.4}", problem.noise.describe(), problem.spectrum.intrinsic_dim());
+    let subtitle =
+        format!("{}, d = {:.1}", problem.noise.describe(), problem.spectrum.intrinsic_dim());
     let (low, high, cut) = range(curves);
     let logarithmic = low > 0.0 && high / low > LOG_FROM;
     let mut y = if logarithmic { Axis::log("risk R(t)") } else { Axis::linear("risk R(t)") };
@@ -24,17 +28,8 @@ pub fn figure(experiment: &Experiment, problem: &Problem, curves: &[Curve]) -> F
         Spacing::Log => Axis::log("time t = k/d"),
     };
     let mut chart = Chart::new(&experiment.name).subtitle(&subtitle).x(x).y(y);
-    // Bands first: lines lie on top of them.
-    for curve in curves.iter().filter(|c| c.method.is_ensemble()) {
-        if let Outcome::Band(band) = &curve.outcome {
-            let (title, share) = (curve.method.title(clipped), 100.0 * experiment.ensemble.confidence);
-            let label = format!("{title}, median and {share:.0}% of {} runs", band.runs);
-            let [low, high] = [&band.risk.quantiles[0], &band.risk.quantiles[1]];
-            let series = Series::band(&label, &band.times, low, high).middle(&band.risk.median);
-            chart = chart.series(series.slot(slot(curve.method)));
-        }
-    }
-    for curve in curves.iter().filter(|c| !c.method.is_ensemble()) {
+    // Bands are drawn below all lines. The theory comes first: the first line is the solid one.
+    for curve in curves.iter().filter(|c| !c.method.is_ensemble() && c.times().len() > 1) {
         let title = curve.method.title(clipped);
         let make = match curve.method {
             Method::Ode => Series::line,
@@ -42,6 +37,16 @@ pub fn figure(experiment: &Experiment, problem: &Problem, curves: &[Curve]) -> F
         };
         let series = make(title, curve.times(), curve.risk());
         chart = chart.series(series.slot(slot(curve.method)));
+    }
+    for curve in curves.iter().filter(|c| c.method.is_ensemble()) {
+        if let Outcome::Band(band) = &curve.outcome {
+            let (title, share) =
+                (curve.method.title(clipped), 100.0 * experiment.ensemble.confidence);
+            let label = format!("{title}, median and {share:.0}% of {} runs", band.runs);
+            let [low, high] = [&band.risk.quantiles[0], &band.risk.quantiles[1]];
+            let series = Series::band(&label, &band.times, low, high).middle(&band.risk.median);
+            chart = chart.series(series.slot(slot(curve.method)));
+        }
     }
     let notes: Vec<String> = curves.iter().filter_map(|c| note(c, clipped)).collect();
     if !notes.is_empty() {
@@ -65,8 +70,8 @@ fn note(curve: &Curve, clipped: bool) -> Option<String> {
     let title = curve.method.title(clipped);
     match &curve.outcome {
         Outcome::Path { path, .. } => match path.stop {
-            toclip::dynamics::Stop::Finished => None,
-            stop => Some(format!("{title}: {stop}")),
+            Stop::Diverged { t } => Some(format!("{title}: {}", diverged(t))),
+            _ => None,
         },
         Outcome::Band(band) if band.diverged.is_empty() => None,
         Outcome::Band(band) => {
@@ -78,7 +83,7 @@ fn note(curve: &Curve, clipped: bool) -> Option<String> {
 /// The smallest risk, the largest worth showing, and whether that cuts a curve off.
 fn range(curves: &[Curve]) -> (f64, f64, bool) {
     let whole = |curve: &&Curve| match &curve.outcome {
-        Outcome::Path { path, .. } => path.stop == toclip::dynamics::Stop::Finished,
+        Outcome::Path { path, .. } => path.stop == Stop::Finished,
         Outcome::Band(band) => band.diverged.is_empty(),
     };
     let largest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
@@ -88,9 +93,7 @@ fn range(curves: &[Curve]) -> (f64, f64, bool) {
     };
     let bottom = |curve: &Curve| match &curve.outcome {
         Outcome::Path { path, .. } => path.risk.iter().copied().fold(f64::INFINITY, f64::min),
-        Outcome::Band(band) => {
-            band.risk.quantiles[0].iter().copied().fold(f64::INFINITY, f64::min)
-        }
+        Outcome::Band(band) => band.risk.quantiles[0].iter().copied().fold(f64::INFINITY, f64::min),
     };
     let low = curves.iter().map(bottom).fold(f64::INFINITY, f64::min);
     let high = curves.iter().map(top).fold(0.0, f64::max);

@@ -1,6 +1,5 @@
 //! What makes two runs of an experiment the same, so that one may continue the other.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Experiment, Problem};
@@ -19,12 +18,15 @@ pub fn of(experiment: &Experiment, problem: &Problem) -> anyhow::Result<Value> {
     }
     let mut digest = Digest::default();
     for mode in problem.modes.modes() {
-        [mode.lambda, mode.count, mode.energy].map(|x| digest.add(&x.to_bits().to_le_bytes()));
+        for x in [mode.lambda, mode.count, mode.energy] {
+            digest.add(&x.to_bits().to_le_bytes());
+        }
     }
     // Residuals from a file show in these: whatever they are, two risks and thresholds tell.
     for (r, c) in [(0.1, 0.5), (1.0, 2.0), (0.0, 1.0)] {
         let x = problem.noise.clipped(r, c);
-        [x.mu, x.m2].map(|x| digest.add(&x.to_bits().to_le_bytes()));
+        digest.add(&x.mu.to_bits().to_le_bytes());
+        digest.add(&x.m2.to_bits().to_le_bytes());
     }
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -52,7 +54,7 @@ pub fn difference(saved: &Value, now: &Value) -> String {
 }
 
 /// The 64-bit hash of Fowler, Noll and Vo (FNV-1a): against accidents, not against malice.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct Digest(u64);
 
 impl Default for Digest {

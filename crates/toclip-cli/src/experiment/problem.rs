@@ -42,13 +42,13 @@ pub struct Problem {
 
 impl Problem {
     pub fn new(experiment: &Experiment, source: &Source) -> Result<Self> {
-        let (spectrum, read) =
-            toclip_data::resolve_spectrum(&experiment.spectrum, source.folder())
-                .map_err(|e| source.error("spectrum", e))?;
+        let (spectrum, read) = toclip_data::resolve_spectrum(&experiment.spectrum, source.folder())
+            .map_err(|e| source.error("spectrum", e))?;
         let rescaling = spectrum.rescaling();
         let modes =
             Modes::new(&spectrum, &experiment.start).map_err(|e| source.error("start", e))?;
-        if modes.risk() == 0.0 && matches!(experiment.start, Start::Uniform { norm } if norm == 0.0)
+        if modes.risk() == 0.0
+            && matches!(experiment.start, Start::Uniform { norm } if norm == 0.0)
             && experiment.noise == NoiseChoice::Family(toclip::noise::NoNoise.into())
         {
             let what = "a start at the optimum without noise: nothing would ever move";
@@ -161,7 +161,10 @@ impl Problem {
     pub fn simulator(&self, method: Method) -> Result<(Box<dyn Simulator>, &'static str)> {
         let (noise, policy) = (Arc::clone(&self.noise), Arc::clone(&self.policy));
         if method == Method::Hsgd {
-            return Ok((Box::new(Hsgd::new(&self.modes, noise, policy)?), "equal eigenvalues as one"));
+            return Ok((
+                Box::new(Hsgd::new(&self.modes, noise, policy)?),
+                "equal eigenvalues as one",
+            ));
         }
         let blocks = self.modes.modes().len() as u64;
         let few = blocks.saturating_mul(BLOCK_COST) <= self.modes.ambient_dim();
@@ -228,7 +231,7 @@ impl Policy for Scaled {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse;
+    use super::super::read::parse;
     use super::*;
     use std::path::Path;
     use toclip::dynamics::Ode;
@@ -297,7 +300,10 @@ mod tests {
             problem(spectrum, rest).unwrap().simulator(Method::Sgd).unwrap().1
         };
         assert!(form("{ kind = 'isotropic', dim = 1000000 }", &rest).starts_with("collapsed"));
-        assert_eq!(form("{ kind = 'power_law', dim = 50, exponent = 1 }", &rest), "every coordinate");
+        assert_eq!(
+            form("{ kind = 'power_law', dim = 50, exponent = 1 }", &rest),
+            "every coordinate"
+        );
         let other = format!("{rest}\ncovariates = {{ kind = 'rademacher' }}");
         assert_eq!(form("{ kind = 'isotropic', dim = 100 }", &other), "every coordinate");
     }
@@ -328,7 +334,12 @@ mod tests {
         let gone = says("{ kind = 'file', path = 'gone.csv' }", &format!("{rule}\n{GAUSS}"));
         assert!(gone.starts_with("e.toml, line 1: spectrum: gone.csv"), "{gone}");
         let file = "noise = { family = 'empirical', file = 'gone.csv' }";
-        assert!(says(iso, &format!("{rule}\n{file}")).starts_with("e.toml, line 6: noise: gone.csv"));
-        assert!(says("{ kind = 'isotropic', dim = 0 }", &format!("{rule}\n{GAUSS}")).contains("dim = 0"));
+        assert!(
+            says(iso, &format!("{rule}\n{file}")).starts_with("e.toml, line 6: noise: gone.csv")
+        );
+        assert!(
+            says("{ kind = 'isotropic', dim = 0 }", &format!("{rule}\n{GAUSS}"))
+                .contains("dim = 0")
+        );
     }
 }

@@ -63,7 +63,8 @@ pub fn parse(text: &str, file: &Path) -> Result<(Experiment, Source)> {
         Some(span) => format!("{}, line {}", file.display(), line_of(text, span.start)),
         None => file.display().to_string(),
     };
-    let table = DeTable::parse(text).map_err(|e| anyhow!("{}: {}", place(e.span()), one_line(&e)))?;
+    let table =
+        DeTable::parse(text).map_err(|e| anyhow!("{}: {}", place(e.span()), one_line(&e)))?;
     let mut source = Source { file: file.into(), lines: BTreeMap::new() };
     let mut values = BTreeMap::new();
     for (key, value) in table.into_inner() {
@@ -72,7 +73,9 @@ pub fn parse(text: &str, file: &Path) -> Result<(Experiment, Source)> {
         if !KEYS.iter().any(|(known, _)| *known == key) {
             let keys = KEYS.map(|(key, _)| key).join("`, `");
             let place = place(None);
-            return Err(anyhow!("{place}, line {line}: unknown key `{key}`; the keys are `{keys}`"));
+            return Err(anyhow!(
+                "{place}, line {line}: unknown key `{key}`; the keys are `{keys}`"
+            ));
         }
         source.lines.insert(key.clone(), line);
         values.insert(key, value);
@@ -80,7 +83,9 @@ pub fn parse(text: &str, file: &Path) -> Result<(Experiment, Source)> {
     for (key, example) in KEYS {
         if let Some(example) = example.filter(|_| !values.contains_key(key)) {
             let place = place(None);
-            return Err(anyhow!("{place}: the key `{key}` is missing; for example `{key} = {example}`"));
+            return Err(anyhow!(
+                "{place}: the key `{key}` is missing; for example `{key} = {example}`"
+            ));
         }
     }
     let experiment = {
@@ -283,7 +288,11 @@ ensemble = { runs = 100, seed = 1, confidence = 0.8 }
             ("time = -1", 6, "time: -1 is not allowed: must be positive"),
             ("time = 'long'", 6, "time: invalid type: string \"long\""),
             ("spectrum = { kind = 'power_law', dims = 5 }", 3, "spectrum: unknown field `dims`"),
-            ("spectrum = { kind = 'flat' }", 3, "unknown variant `flat`, expected one of `isotropic`"),
+            (
+                "spectrum = { kind = 'flat' }",
+                3,
+                "unknown variant `flat`, expected one of `isotropic`",
+            ),
             ("start = { kind = 'uniform' }", 4, "start: missing field `norm`"),
             ("noise = { family = 'gaussian', sigma = -1 }", 5, "sigma = -1 is not allowed"),
             ("noise = { family = 'empirical' }", 5, "needs `values`"),
@@ -304,7 +313,11 @@ ensemble = { runs = 100, seed = 1, confidence = 0.8 }
             ("ensemble = { confidence = 80 }", 10, "confidence = 80 is not allowed"),
             ("ensemble = { seeds = 1 }", 10, "unknown field `seeds`"),
             ("points = 1", 11, "points: 1 is too few"),
-            ("points = { count = 5, spacing = 'log', first = 20 }", 11, "first = 20 is not allowed"),
+            (
+                "points = { count = 5, spacing = 'log', first = 20 }",
+                11,
+                "first = 20 is not allowed",
+            ),
             ("tolerance = 0", 11, "tolerance: 0 is not allowed: give between"),
             ("time = 15 15", 6, "x/e.toml, line 6: "),
         ] {

@@ -192,14 +192,25 @@ fn inside(low: &[f64], high: &[f64], theory: &[f64]) -> Option<f64> {
     (compared > 0).then(|| count as f64 / compared as f64)
 }
 
-/// Four digits, in the shortest form.
+/// Four digits at most, in the shortest form.
 fn short(x: f64) -> String {
     let size = x.abs();
-    if size == 0.0 || (1e-3..1e5).contains(&size) {
-        let digits = (3 - size.max(1e-3).log10().floor() as i32).max(0) as usize;
-        format!("{x:.digits$}")
-    } else {
-        format!("{x:.3e}")
+    if x == 0.0 {
+        return "0".into();
+    }
+    if !(1e-3..1e5).contains(&size) {
+        return format!("{x:.3e}");
+    }
+    let digits = (3 - size.log10().floor() as i32).max(0) as usize;
+    let text = format!("{x:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+}
+
+/// When a curve diverged. At once means that there is no curve: a step has no finite variance.
+pub(super) fn diverged(t: f64) -> String {
+    match t {
+        0.0 => "diverged at t = 0: the noise has no finite variance".into(),
+        t => format!("diverged at t = {}", short(t)),
     }
 }
 
@@ -220,7 +231,12 @@ impl fmt::Display for Report {
         } else {
             format!(" ({} distinct eigenvalues)", self.distinct_eigenvalues)
         };
-        writeln!(f, "  data    {} dimensions{distinct}, d = {}", self.ambient_dim, short(self.intrinsic_dim))?;
+        writeln!(
+            f,
+            "  data    {} dimensions{distinct}, d = {}",
+            self.ambient_dim,
+            short(self.intrinsic_dim)
+        )?;
         writeln!(f, "  noise   {}", self.noise)?;
         writeln!(f, "  start   R = {}, D = {}", short(self.risk), short(self.distance))?;
         let at = &self.at_start;
@@ -238,7 +254,10 @@ impl fmt::Display for Report {
         if let Some(gap) = self.largest_gap {
             let title = gap.method.title(self.clipped);
             let (size, t) = (percent(gap.relative), short(gap.t));
-            writeln!(f, "\nLargest gap to the theory: {size} of R at t = {t} (median of {title}).")?;
+            writeln!(
+                f,
+                "\nLargest gap to the theory: {size} of R at t = {t} (median of {title})."
+            )?;
         }
         for line in &self.methods {
             let title = line.method.title(self.clipped);
@@ -249,7 +268,7 @@ impl fmt::Display for Report {
                      are of the others",
                     short(t)
                 )?,
-                (Some(t), ..) => writeln!(f, "{title}: diverged at t = {}", short(t))?,
+                (Some(t), ..) => writeln!(f, "{title}: {}", diverged(t))?,
                 _ => {}
             }
         }
@@ -260,7 +279,14 @@ impl fmt::Display for Report {
 impl Report {
     fn table(&self) -> String {
         let band = format!("{:.0}% band", 100.0 * self.confidence);
-        let mut rows = vec![["method".into(), "t".into(), "R".into(), band, "gap".into(), "theory in band".into()]];
+        let mut rows = vec![[
+            "method".into(),
+            "t".into(),
+            "R".into(),
+            band,
+            "gap".into(),
+            "theory in band".into(),
+        ]];
         for line in &self.methods {
             let or = |text: Option<String>| text.unwrap_or("-".into());
             let runs = line.runs.map_or(String::new(), |n| format!(" ({n} runs)"));
@@ -268,7 +294,10 @@ impl Report {
                 format!("{}{runs}", line.method.title(self.clipped)),
                 or(line.end.map(|e| short(e.t))),
                 or(line.end.map(|e| short(e.risk))),
-                or(line.end.and_then(|e| e.band).map(|(l, h)| format!("{} .. {}", short(l), short(h)))),
+                or(line
+                    .end
+                    .and_then(|e| e.band)
+                    .map(|(l, h)| format!("{} .. {}", short(l), short(h)))),
                 or(line.median_gap.map(|g| percent(g.relative))),
                 or(line.theory_in_band.map(percent)),
             ]);
@@ -294,7 +323,7 @@ mod tests {
     #[test]
     fn numbers_are_short() {
         let all = [0.0, 0.070_031, 179.7512, 1.5, 12345.6, 1e-7, 3.2e9].map(short);
-        assert_eq!(all, ["0.000", "0.07003", "179.8", "1.500", "12346", "1.000e-7", "3.200e9"]);
+        assert_eq!(all, ["0", "0.07003", "179.8", "1.5", "12346", "1.000e-7", "3.200e9"]);
         assert_eq!([0.5, 0.0123, 1e-9].map(percent), ["50%", "1.23%", "1e-7%"]);
     }
 

@@ -27,7 +27,7 @@ pub enum Outcome {
     /// Of a deterministic method; with the risk of gradient flow where that is known apart.
     Path { path: Trajectory, flow: Option<Vec<f64>> },
     /// Of an ensemble.
-    Band(Summary),
+    Band(Box<Summary>),
 }
 
 impl Curve {
@@ -80,7 +80,7 @@ pub fn run(
                 .collect();
             let (form, band) = ensemble(experiment, problem, method, plan, &store, before)?;
             let Some(band) = band else { return Ok(None) };
-            (form.to_owned(), Outcome::Band(band))
+            (form.to_owned(), Outcome::Band(Box::new(band)))
         } else {
             let (path, flow) = solve(experiment, problem, method)?;
             let nodes = problem.few_modes.modes().len();

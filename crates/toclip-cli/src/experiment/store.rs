@@ -239,7 +239,10 @@ mod tests {
             drop(store);
             let (_, again) = Store::open(&path, &identity, true, &TIMES).unwrap();
             assert_eq!(again[..expected], finished[..]);
-            assert_eq!(again[expected], Finished { method: Method::Sgd, index: 3, run: run(9.0, 3) });
+            assert_eq!(
+                again[expected],
+                Finished { method: Method::Sgd, index: 3, run: run(9.0, 3) }
+            );
         }
         std::fs::write(&path, &whole).unwrap();
         let (_, both) = Store::open(&path, &identity, true, &TIMES).unwrap();

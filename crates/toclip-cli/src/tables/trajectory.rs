@@ -78,10 +78,13 @@ impl Rows {
             push(&mut self.distance, distance);
             self.flow.push(flow);
             self.runs.push(runs);
-            push(&mut self.acting, match acting {
-                Some(PathPoint { mu, m2, eta, c, .. }) => [mu, m2, eta, c].map(|x| Some(*x)),
-                None => [None; 4],
-            });
+            push(
+                &mut self.acting,
+                match acting {
+                    Some(PathPoint { mu, m2, eta, c, .. }) => [mu, m2, eta, c].map(|x| Some(*x)),
+                    None => [None; 4],
+                },
+            );
         }
     }
 }

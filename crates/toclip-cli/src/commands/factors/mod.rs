@@ -1,7 +1,7 @@
 //! `toclip factors`: the reduction factors at a point, along a curve, or for a whole table.
 
 mod curve;
-mod noise_args;
+pub(super) mod noise_args;
 mod point;
 mod sweep;
 mod table;
