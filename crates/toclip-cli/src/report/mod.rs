@@ -1,9 +1,15 @@
 //! The report: what the paper claims, what was measured, and the plots, in one HTML file that
 //! needs nothing from the network, in a table for the terminal, and in JSON for programs.
 
+mod data;
 mod html;
 mod json;
 mod terminal;
+
+#[cfg(test)]
+mod looks;
+#[cfg(test)]
+mod sample;
 
 pub use html::render as html;
 pub use json::render as json;
@@ -115,21 +121,31 @@ impl Report {
 
     /// The outcome of all claims in a sentence.
     pub fn tally(&self) -> String {
-        let total = self.claims().count();
-        let of = |v| self.count(v);
-        let mut text = match total {
-            0 => return "No claims were checked.".into(),
-            1 => "1 claim checked: ".to_string(),
-            n => format!("{n} claims checked: "),
+        let part = |verdict, one: &str, many: &str| match self.count(verdict) {
+            1 => format!("1 {one}"),
+            n => format!("{n} {many}"),
         };
-        text += &format!(
-            "{} hold{}",
-            of(Verdict::Holds),
-            if of(Verdict::Holds) == 1 { "s" } else { "" }
-        );
-        if of(Verdict::Differs) > 0 {
-            text += &format!(", {} differ for a stated reason", of(Verdict::Differs));
+        let checked = match self.claims().count() {
+            0 => return "No claims were checked.".into(),
+            1 => "1 claim checked".to_string(),
+            n => format!("{n} claims checked"),
+        };
+        let mut parts = vec![part(Verdict::Holds, "holds", "hold")];
+        if self.count(Verdict::Differs) > 0 {
+            let (one, many) = ("differs for a stated reason", "differ for stated reasons");
+            parts.push(part(Verdict::Differs, one, many));
         }
-        text + &format!(", {} fail.", of(Verdict::Fails))
+        parts.push(part(Verdict::Fails, "fails", "fail"));
+        format!("{checked}: {}.", parts.join(", "))
+    }
+}
+
+/// A time for people.
+fn seconds(s: f64) -> String {
+    match s {
+        s if s < 0.0995 => format!("{:.0} ms", 1e3 * s),
+        s if s < 9.95 => format!("{s:.1} s"),
+        s if s < 99.5 => format!("{s:.0} s"),
+        s => format!("{:.0} min {:02.0} s", (s / 60.0).floor(), (s % 60.0).floor()),
     }
 }
