@@ -3,9 +3,8 @@
 mod commands;
 mod experiment;
 mod plot;
-mod tables;
-#[allow(dead_code, unused_imports)]
 mod report;
+mod tables;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -18,6 +17,7 @@ Examples:
   toclip factors --noise laplace --sigma 1 --risk 0.5 --clip 0.9
   toclip factors --noise rademacher --sigma 5 --p 0.2 --risk 3 --clip 0.1..15 --plot ccc.svg
   toclip run experiments/figure-1b.toml
+  toclip reproduce
   toclip convergence --dims 1e2..1e6
 
 Each command has examples of its own: toclip factors --help")]
@@ -30,6 +30,7 @@ struct Cli {
 enum Command {
     Factors(commands::factors::Args),
     Run(commands::run::Args),
+    Reproduce(commands::reproduce::Args),
     Schema(commands::schema::Args),
     Convergence(commands::convergence::Args),
 }
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Factors(args) => commands::factors::run(args),
         Command::Run(args) => commands::run::run(args),
+        Command::Reproduce(args) => commands::reproduce::run(args),
         Command::Schema(args) => commands::schema::run(args),
         Command::Convergence(args) => commands::convergence::run(args),
     };

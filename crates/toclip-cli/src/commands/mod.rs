@@ -2,5 +2,6 @@
 
 pub mod convergence;
 pub mod factors;
+pub mod reproduce;
 pub mod run;
 pub mod schema;

@@ -114,6 +114,20 @@ impl Margin {
     /// # Errors
     /// [`Error::Parameter`] unless $0 < \text{margin} \le 1$ and the time is positive and finite;
     /// [`Error::Invalid`] if the path changes too fast for a table up to that time.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use toclip::noise::Gaussian;
+    /// use toclip::schedule::{Margin, OpenLoop, Policy, Schedule};
+    /// use toclip::spectrum::{Modes, Spectrum, Start};
+    /// // Isotropic data, R = 1/2, σ = 1: the limit is 2R/(R + σ²/2) = 1, and falls with the risk.
+    /// let modes = Modes::new(&Spectrum::isotropic(100)?, &Start::Uniform { norm: 1.0 })?;
+    /// let fastest = Arc::new(OpenLoop::unclipped(Schedule::never()));
+    /// let greedy = Margin::predicted(fastest, &modes, Arc::new(Gaussian::new(1.0)?), 0.5, 10.0)?;
+    /// assert!((greedy.at(0.0, 0.5).eta - 0.5).abs() < 1e-12);
+    /// assert!(greedy.at(10.0, 0.1).eta < 0.2);
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
     pub fn predicted(
         inner: Arc<dyn Policy>,
         modes: &Modes,

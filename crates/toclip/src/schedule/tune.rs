@@ -27,7 +27,17 @@ pub struct Tuned {
 }
 
 impl Tuned {
-    /// The policy this is the best of; without clipping where $\kappa^\ast = \infty$.
+    /// The policy $c = \kappa^\ast\sqrt{2R+\sigma^2}$; without clipping where $\kappa^\ast = \infty$.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use toclip::{noise::Gaussian, schedule::{Compensation, Policy, Schedule, Tuned}};
+    /// let never = Tuned { kappa: f64::INFINITY, risk: 0.1 };
+    /// let noise = Arc::new(Gaussian::new(0.8)?);
+    /// let policy = never.policy(Schedule::constant(0.4)?, noise, Compensation::Exact)?;
+    /// assert_eq!(policy.at(0.0, 0.2).c, f64::INFINITY);
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Proportional::new`].
