@@ -4,4 +4,5 @@ pub mod convergence;
 pub mod factors;
 pub mod reproduce;
 pub mod run;
+pub mod schedule;
 pub mod schema;

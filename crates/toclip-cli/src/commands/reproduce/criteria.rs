@@ -315,9 +315,9 @@ fn claims_5(csc: &Curves, ccc: &Curves) -> Vec<Claim> {
         differs(
             "“As df increases, so do the values of the CSC and CCC” (appendix on Student-t noise).",
             format!(
-                "the opposite, {}: largest CCC {} at df = 50, {} at 5, {} at 2.1",
+                "the opposite, {}: largest CCC {:.4} at df = 50, {} at 5, {} at 2.1",
                 if rising { "at every c shown" } else { "but not at every c" },
-                short(peak("df = 50")),
+                peak("df = 50"),
                 short(peak("df = 5")),
                 short(peak("df = 2.1"))
             ),
@@ -325,7 +325,7 @@ fn claims_5(csc: &Curves, ccc: &Curves) -> Vec<Claim> {
         ),
         check(
             "For high df the thresholds resemble Gaussian behaviour: no gain worth having.",
-            format!("largest CCC at df = 50: {}", short(peak("df = 50"))),
+            format!("largest CCC at df = 50: {:.4}", peak("df = 50")),
             peak("df = 50") < 1.01,
         ),
         check(

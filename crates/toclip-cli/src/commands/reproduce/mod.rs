@@ -1,19 +1,19 @@
 //! `toclip reproduce`: the paper made executable.
 
 mod agreement;
-mod claims;
+pub mod claims;
 mod corrections;
 mod criteria;
 mod effort;
 mod folder;
-mod part;
+pub mod part;
 mod paths;
 mod random;
 mod rate;
 mod schedules;
 mod setup;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -263,11 +263,7 @@ fn write(
     let json = serde_json::to_string_pretty(&report::json(&report))? + "\n";
     folder.write("report.json", json.as_bytes())?;
     folder.finish()?;
-    Ok((report, shown(&args.out)))
-}
-
-fn shown(out: &Path) -> PathBuf {
-    out.to_path_buf()
+    Ok((report, args.out.clone()))
 }
 
 fn intro() -> Vec<String> {

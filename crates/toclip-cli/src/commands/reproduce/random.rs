@@ -129,10 +129,10 @@ fn claims(trials: &[Trial]) -> Vec<Claim> {
             "Clipped SGD with the max-CCC schedule and the compensated rate never ends above \
              unclipped SGD (Theorem 4).",
             format!(
-                "above in {above} of {} random problems; largest ratio of final risks 1 {} {:.0e}",
+                "above in {above} of {} random problems, beyond the solver's {SOLVER:.0e}; largest \
+                 ratio of final risks 1{}",
                 trials.len(),
-                if worst > 1.0 { '+' } else { '−' },
-                (worst - 1.0).abs()
+                if worst == 1.0 { String::new() } else { format!(" {:+.0e}", worst - 1.0) }
             ),
             above == 0 && !trials.is_empty(),
         ),
