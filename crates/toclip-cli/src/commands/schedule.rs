@@ -184,7 +184,15 @@ fn compare(
         }
         _ => notes.push("The file gives no threshold of its own: none is compared.".into()),
     }
-    ways.push(way("max_ccc", "max-CCC".into(), Clip::MaxCcc)?);
+    let best = way("max_ccc", "max-CCC".into(), Clip::MaxCcc)?;
+    if best.end().is_some_and(|end| end > problem.modes.risk()) {
+        notes.push(
+            "Max-CCC at the compensated rate η/μ ends above where it began: the learning rate of the \
+             file is too large for this noise at full descent."
+                .into(),
+        );
+    }
+    ways.push(best);
     if !finite {
         notes.push(
             "Thresholds in proportion to the residual are not defined here: the noise has no finite \
