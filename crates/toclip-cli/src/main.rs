@@ -3,6 +3,7 @@
 mod commands;
 mod experiment;
 mod plot;
+mod report;
 mod tables;
 
 use clap::{Parser, Subcommand};
@@ -16,6 +17,8 @@ Examples:
   toclip factors --noise laplace --sigma 1 --risk 0.5 --clip 0.9
   toclip factors --noise rademacher --sigma 5 --p 0.2 --risk 3 --clip 0.1..15 --plot ccc.svg
   toclip run experiments/figure-1b.toml
+  toclip reproduce
+  toclip schedule experiments/figure-4b.toml
   toclip convergence --dims 1e2..1e6
 
 Each command has examples of its own: toclip factors --help")]
@@ -28,6 +31,8 @@ struct Cli {
 enum Command {
     Factors(commands::factors::Args),
     Run(commands::run::Args),
+    Reproduce(commands::reproduce::Args),
+    Schedule(commands::schedule::Args),
     Schema(commands::schema::Args),
     Convergence(commands::convergence::Args),
 }
@@ -36,6 +41,8 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Factors(args) => commands::factors::run(args),
         Command::Run(args) => commands::run::run(args),
+        Command::Reproduce(args) => commands::reproduce::run(args),
+        Command::Schedule(args) => commands::schedule::run(args),
         Command::Schema(args) => commands::schema::run(args),
         Command::Convergence(args) => commands::convergence::run(args),
     };

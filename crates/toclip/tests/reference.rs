@@ -1,5 +1,12 @@
 //! The reduction factors against tables computed from the definitions with 60 digits or more.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper that fails fails the test"
+)]
+
 use serde::Deserialize;
 use toclip::criteria::{best_threshold, fisher_limit};
 use toclip::{Factors, noise::Family};

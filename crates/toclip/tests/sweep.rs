@@ -2,6 +2,13 @@
 //!
 //! The full number runs with `--ignored`, in continuous integration; a hundredth of it each time.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper that fails fails the test"
+)]
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use toclip::Factors;
@@ -61,6 +68,43 @@ fn sweep(inputs: u64) {
                 }
                 (Err(_), Err(_), Err(_)) => assert!(noise.variance().is_infinite(), "{}", place()),
                 _ => panic!("nu, CSC and CCC disagree on being defined: {}", place()),
+            }
+        }
+    }
+}
+
+/// The ends of the number line: squares overflow and underflow here, and loops must still end.
+#[test]
+fn the_ends_of_the_number_line_are_survived() {
+    let ends = [1e-300, 1e-150, 1e-20, 1.0, 1e20, 1e150, 1e300];
+    for scale in ends {
+        let two = [
+            Component { weight: 1.0, mean: scale, std: 0.0 },
+            Component { weight: 1.0, mean: 0.0, std: scale },
+        ];
+        let mut laws: Vec<Family> = vec![
+            NoNoise.into(),
+            Gaussian::new(scale).unwrap().into(),
+            Rademacher::new(scale, 0.3).unwrap().into(),
+            Uniform::new(scale).unwrap().into(),
+            Laplace::new(scale).unwrap().into(),
+            Mixture::new(&two).unwrap().into(),
+            Empirical::new(&[-scale, 0.0, scale]).unwrap().into(),
+        ];
+        for df in [1e-6, 0.1, 1.0, 2.0, 2.5, 50.0, 1e9, 1e300] {
+            laws.push(StudentT::new(df, scale).unwrap().into());
+        }
+        for noise in &laws {
+            for r in ends.into_iter().chain([0.0, f64::MAX / 4.0]) {
+                for c in ends.into_iter().chain([f64::MIN_POSITIVE, f64::MAX, f64::INFINITY]) {
+                    let x = Factors::new(noise, r, c).unwrap();
+                    let place = || format!("{} at R = {r:e}, c = {c:e}: {x:?}", noise.describe());
+                    assert!((0.0..=1.0).contains(&x.mu), "{}", place());
+                    assert!(x.m2 >= 0.0, "{}", place());
+                    for value in [x.nu(), x.csc(), x.ccc()].into_iter().flatten() {
+                        assert!(value >= 0.0, "{}", place());
+                    }
+                }
             }
         }
     }

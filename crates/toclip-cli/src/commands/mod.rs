@@ -2,5 +2,7 @@
 
 pub mod convergence;
 pub mod factors;
+pub mod reproduce;
 pub mod run;
+pub mod schedule;
 pub mod schema;

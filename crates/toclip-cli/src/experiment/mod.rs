@@ -16,7 +16,7 @@ pub mod schema;
 
 pub use choice::{Clip, NoiseChoice};
 pub use problem::Problem;
-pub use read::{Source, check_methods, read};
+pub use read::{Source, check_methods, parse, read};
 pub use report::Report;
 pub use store::{Finished, Store};
 

@@ -19,7 +19,7 @@
 mod best;
 mod fisher;
 mod kappa;
-mod maximise;
+pub(crate) mod maximise;
 mod stability;
 
 pub use best::{BestThreshold, best_threshold};

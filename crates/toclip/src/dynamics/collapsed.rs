@@ -5,7 +5,7 @@ use super::simulator::{Simulator, divergence_limit};
 use super::{Counts, Stop, Trajectory};
 use crate::error::Result;
 use crate::noise::Noise;
-use crate::schedule::Policy;
+use crate::schedule::{Controller, Policy};
 use crate::sim::normal::Normals;
 use crate::sim::{Purpose, scalar_rng};
 use crate::spectrum::Modes;
@@ -94,6 +94,7 @@ impl Collapsed {
         let mut h = vec![0.0; rest.len()];
         let root_dim = dim.sqrt();
         let mut risk = self.start.0;
+        let mut controller = Controller::new(&*self.policy);
         observe(0, self.start.0, self.start.1);
         for k in 0..last {
             normals.fill(&mut z);
@@ -107,8 +108,8 @@ impl Collapsed {
                 *h = lambda * rest.sample(&mut across);
                 square += *h;
             }
-            let control = self.policy.at(k as f64 / dim, risk);
             let residual = product - self.noise.sample(&mut noise);
+            let control = controller.step(k as f64 / dim, risk, residual);
             // Clipping ρx at c√d is clipping ρ at c√d/‖x‖. In this form no draw of the noise and no
             // threshold is so large that the product overflows.
             let threshold = control.c * root_dim / square.sqrt();

@@ -6,7 +6,7 @@ use super::simulator::divergence_limit;
 use super::{Covariates, Simulator, Stop, Trajectory};
 use crate::error::{Error, Result};
 use crate::noise::Noise;
-use crate::schedule::{Control, Policy};
+use crate::schedule::{Control, Controller, Policy};
 use crate::sim::normal::{Block, Streams};
 use crate::sim::step::{Source, State};
 use crate::sim::{InstructionSet, Isa, Purpose, scalar_rng};
@@ -156,6 +156,7 @@ impl Simulator for Sgd {
         let mut state = self.start.clone();
         let mut data = Draws::new(self, seed, index);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
+        let mut controller = Controller::new(&*self.policy);
         let mut record = Record::new(times.len());
         for &time in times {
             let target = steps_until(time, self.dim);
@@ -167,7 +168,7 @@ impl Simulator for Sgd {
                     return record.diverged(t);
                 }
                 let residual = sums.inner - self.noise.sample(&mut noise);
-                let control = self.policy.at(t, risk);
+                let control = controller.step(t, risk, residual);
                 state.step(step_size(control, self.dim, residual, sums.norm_sq.sqrt()));
                 record.steps += 1;
             }

@@ -4,7 +4,7 @@ use super::record::{Record, steps_until, within};
 use super::sgd::step_size;
 use super::{Simulator, Stop, Trajectory};
 use crate::error::{Error, Result};
-use crate::schedule::Policy;
+use crate::schedule::{Controller, Policy};
 use crate::sim::row::{inner, subtract};
 use crate::sim::{Isa, Purpose, scalar_rng};
 use rand::Rng;
@@ -182,6 +182,7 @@ impl Simulator for Stream {
         let order = self.order(seed, index);
         let mut theta = data.start.clone();
         let mut scratch = Vec::new();
+        let mut controller = Controller::new(&*self.policy);
         let mut record = Record::new(times.len());
         for &time in times {
             let target = steps_until(time, data.dim);
@@ -192,7 +193,7 @@ impl Simulator for Stream {
                 let t = record.steps as f64 / data.dim;
                 let row = order[record.steps as usize];
                 let x = data.row(row);
-                let risk = if self.policy.uses_risk() {
+                let risk = if controller.uses_risk() {
                     data.measure(isa, &theta, &mut scratch)[0]
                 } else {
                     0.0
@@ -203,7 +204,7 @@ impl Simulator for Stream {
                     return record.diverged(t);
                 }
                 let norm = inner(isa, x, x).sqrt();
-                let control = self.policy.at(t, risk);
+                let control = controller.step(t, risk, residual);
                 subtract(isa, step_size(control, data.dim, residual, norm), x, &mut theta);
                 record.steps += 1;
             }

@@ -49,7 +49,7 @@ impl Gaussian {
     }
 
     fn residual_std(&self, r: f64) -> f64 {
-        (2.0 * r + self.sigma * self.sigma).sqrt()
+        super::mixture::residual_std(r, self.sigma)
     }
 }
 

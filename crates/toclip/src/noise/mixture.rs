@@ -112,8 +112,10 @@ impl Mixture {
     }
 }
 
-fn residual_std(r: f64, std: f64) -> f64 {
-    (2.0 * r + std * std).sqrt()
+/// $\sqrt{2R + s^2}$, also where the squares leave the range of numbers.
+pub(super) fn residual_std(r: f64, std: f64) -> f64 {
+    let variance = 2.0 * r + std * std;
+    if (1e-280..1e300).contains(&variance) { variance.sqrt() } else { super::spread(r).hypot(std) }
 }
 
 /// The density of $N(m, s^2)$ at $x$ and its derivative.

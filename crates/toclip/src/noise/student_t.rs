@@ -2,7 +2,7 @@
 
 use super::{Feature, Noise, check_scale, one_of, short, spread};
 use crate::error::{Error, Result};
-use crate::kernel::{Clipped, centred_series, centred_textbook};
+use crate::kernel::{Clipped, centred_series, centred_textbook, clipped_normal};
 use crate::special::{SQRT_2_OVER_PI, phi};
 use rand::Rng;
 use rand_distr::{Distribution, Gamma, StandardNormal};
@@ -98,6 +98,20 @@ impl StudentT {
         StudentT::new(df, check_scale("sigma", sigma)? * ((df - 2.0) / df).sqrt())
     }
 
+    /// Thresholds so far from the scale that only a power law is left: $\mu \propto c$ and
+    /// $m^{(2)} = c^2$ towards zero, $\mu = 1$ and $m^{(2)} \propto c^{2-\text{df}}$ (or constant)
+    /// towards infinity.
+    fn far_out(&self, r: f64, c: f64, q: f64) -> Clipped {
+        let edge = if q > FAR { FAR } else { 1.0 / FAR };
+        let at = self.clipped(r, edge * self.scale);
+        let ratio = q / edge;
+        if q > FAR {
+            Clipped { mu: at.mu, m2: at.m2 * ratio.powf((2.0 - self.df).max(0.0)) }
+        } else {
+            Clipped { mu: at.mu * ratio, m2: c * c }
+        }
+    }
+
     /// Calls `term(V/scale², weight)` for every node of the rule with weight above rounding or
     /// above `floor` (a value of $u$), and returns the last $u$ and weight on the left.
     fn for_each_node(
@@ -123,6 +137,9 @@ impl StudentT {
     }
 }
 
+/// Ratios of threshold or error to scale beyond which their squares would overflow.
+const FAR: f64 = 1e140;
+
 /// The part of the trapezoidal rule that depends on df alone.
 #[derive(Debug)]
 struct Rule {
@@ -139,7 +156,11 @@ struct Rule {
 impl Rule {
     fn new(a: f64) -> Self {
         // 2πθ/h = 36.8 + a ln(1/cos θ) makes the error e^(−36.8) = 1e-16: take the best θ.
-        let step = |theta: f64| 2.0 * std::f64::consts::PI * theta / (36.8 - a * theta.cos().ln());
+        let step = |theta: f64| {
+            // For tiny θ the cosine rounds to one.
+            let bend = if theta < 1e-3 { 0.5 * theta * theta } else { -theta.cos().ln() };
+            2.0 * std::f64::consts::PI * theta / (36.8 + a * bend)
+        };
         let mut h = 0.0f64;
         for k in 1..600 {
             h = h.max(step(std::f64::consts::FRAC_PI_2 * f64::from(k) / 600.0));
@@ -234,10 +255,17 @@ impl Noise for StudentT {
         if c == f64::INFINITY {
             return Clipped::open(second_moment);
         }
-        let (a, h) = (self.rule.a, self.rule.h);
         // In units of the scale: V = ρ + e^(−u), threshold q = c/scale.
-        let s = spread(r) / self.scale;
-        let (rho, q) = (s * s, c / self.scale);
+        let (s, q) = (spread(r) / self.scale, c / self.scale);
+        if s > FAR {
+            // The noise is lost in the error of the model.
+            return clipped_normal(0.0, spread(r), c).within(c, second_moment);
+        }
+        if !(0.99 / FAR..=1.01 * FAR).contains(&q) {
+            return self.far_out(r, c, q).within(c, second_moment);
+        }
+        let (a, h) = (self.rule.a, self.rule.h);
+        let rho = s * s;
         let q2 = q * q;
         let (mut total, mut mu, mut m2) = (0.0, 0.0, 0.0);
         let add = |v: f64, weight: f64| {

@@ -4,12 +4,23 @@
 //! at the risk to do so; every method of the [dynamics](crate::dynamics) takes any policy.
 
 mod curve;
+mod greedy;
+mod margin;
 mod max_ccc;
+mod online;
 mod proportional;
+mod session;
+mod tune;
 
 pub use curve::{Schedule, Shape};
+pub use greedy::Greedy;
+pub use margin::Margin;
 pub use max_ccc::MaxCcc;
+pub use online::{Online, Scale};
 pub use proportional::{Compensation, Proportional};
+pub(crate) use session::Controller;
+pub use session::Session;
+pub use tune::{Tuned, tune_kappa};
 
 /// $\eta$ and $c$ at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,6 +42,15 @@ pub trait Policy: std::fmt::Debug + Send + Sync {
     /// Times at which the choice jumps or has a corner, where an ODE solver must not step across.
     fn breakpoints(&self) -> Vec<f64> {
         Vec::new()
+    }
+
+    /// How the rule is followed in a run that shows residuals but not the risk; `None`, the default,
+    /// for a rule that is told the risk, or needs none.
+    ///
+    /// C-SGD follows the [`Session`] where there is one. The methods without samples (ODE, integral
+    /// equation, C-HSGD) follow [`at`](Self::at): what the session tends to in high dimension.
+    fn session(&self) -> Option<Box<dyn Session>> {
+        None
     }
 }
 

@@ -40,10 +40,10 @@ pub enum Compensation {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Proportional {
-    kappa: f64,
-    eta: Schedule,
-    noise: Arc<dyn Noise>,
-    compensation: Compensation,
+    pub(super) kappa: f64,
+    pub(super) eta: Schedule,
+    pub(super) noise: Arc<dyn Noise>,
+    pub(super) compensation: Compensation,
 }
 
 impl Proportional {

@@ -91,6 +91,12 @@ impl<'a> Point<'a> {
         let best = &self.best;
         if best.c == f64::INFINITY {
             "do not clip; no threshold has CCC above 1".into()
+        } else if best.ccc < 1.0 + 1e-6 {
+            format!(
+                "do not clip; the best threshold, c = {:.4}, gains {:.0e}",
+                best.c,
+                best.ccc - 1.0
+            )
         } else if best.c == 0.0 {
             format!("the smaller the threshold the better; CCC tends to {:.6} as c → 0", best.ccc)
         } else if best.ccc.is_infinite() {

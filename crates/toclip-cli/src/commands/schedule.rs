@@ -1,0 +1,432 @@
+//! `toclip schedule`: whether to clip on one problem, and how, as a table for training code.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use toclip::dynamics::{Stop, Trajectory};
+use toclip::ensemble::Summary;
+use toclip::schedule::{Compensation, Proportional, Schedule, Shape, tune_kappa};
+
+use super::reproduce::{claims::short, part::table};
+use crate::experiment::run::{Outcome, Plan, run as run_methods};
+use crate::experiment::{self, Clip, Experiment, Method, Problem, Source};
+use crate::plot::{self, Axis, Chart, Figure, Series, write::write_whole};
+
+/// Below this gain in the final risk it is not worth a sentence.
+const WORTH: f64 = 0.01;
+/// The risk axis is logarithmic from this ratio on.
+const LOG_FROM: f64 = 20.0;
+
+/// Compare clipping schedules on one problem, and write them for training code
+///
+/// Predicts the risk without clipping, with the threshold of the file, with max-CCC and with
+/// thresholds in proportion to the residual (κ tuned on the prediction, and Huber's 1.345), all at
+/// the learning rate of the file compensated by η/μ. Says in words which to take, and writes a table
+/// for each: the time, the step k = t·d, η and c of the theory, the step size η/d and the gradient
+/// norm c·√d to clip at, and the risk to expect.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  toclip schedule experiments/figure-4b.toml
+  toclip schedule experiments/figure-1b.toml --runs 100     noise without variance, checked by C-SGD
+  toclip schedule mine.toml --json | jq -r .verdict
+
+In the tables, step_size is the learning rate of an SGD step and clip_norm the norm of a gradient to
+clip at, `inf` where not to clip.")]
+pub struct Args {
+    /// The experiment, a TOML file
+    experiment: PathBuf,
+    /// Folder for what is written
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    out: PathBuf,
+    /// Runs of C-SGD for each schedule, beside the prediction
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    runs: u64,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One way to clip, and what comes of it.
+struct Way {
+    key: &'static str,
+    label: String,
+    path: Trajectory,
+    runs: Option<Summary>,
+}
+
+impl Way {
+    /// R at the end, if the path got there.
+    fn end(&self) -> Option<f64> {
+        match self.path.stop {
+            Stop::Finished => self.path.risk.last().copied(),
+            _ => None,
+        }
+    }
+
+    /// When the risk first falls to a level, by straight lines between the saved times.
+    fn reaches(&self, level: f64) -> Option<f64> {
+        let (t, r) = (&self.path.times, &self.path.risk);
+        let k = (1..r.len()).find(|&k| r[k] <= level)?;
+        let share = if r[k - 1] > r[k] { (r[k - 1] - level) / (r[k - 1] - r[k]) } else { 0.0 };
+        Some(t[k - 1] + (t[k] - t[k - 1]) * share.clamp(0.0, 1.0))
+    }
+
+    fn csv(&self, dim: f64) -> String {
+        let along = |of: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
+            self.path.path.iter().flatten().map(|p| of(p.eta, p.c)).collect()
+        };
+        let step: Vec<f64> = self.path.times.iter().map(|t| t * dim).collect();
+        let (eta, c) = (along(&|eta, _| eta), along(&|_, c| c));
+        let (size, norm) = (along(&|eta, _| eta / dim), along(&|_, c| c * dim.sqrt()));
+        table(&[
+            ("t".into(), &self.path.times),
+            ("step".into(), &step),
+            ("eta".into(), &eta),
+            ("c".into(), &c),
+            ("step_size".into(), &size),
+            ("clip_norm".into(), &norm),
+            ("risk".into(), &self.path.risk),
+        ])
+    }
+}
+
+/// All ways, and what could not be done.
+struct Comparison {
+    ways: Vec<Way>,
+    notes: Vec<String>,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<ExitCode> {
+    let (mut experiment, source) = experiment::read(&args.experiment)?;
+    if args.runs > 0 {
+        experiment.ensemble.runs = args.runs;
+    }
+    let problem = Problem::new(&experiment, &source)?;
+    let found = compare(&experiment, &source, &problem, args.runs > 0)?;
+    let verdict = verdict(&found.ways, experiment.time);
+    let files = write(&args, &experiment, &problem, &found)?;
+    if args.json {
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&to_json(&experiment, &found, &verdict, &files))?
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("{}: {}, d = {:.2}\n", experiment.name, problem.noise.describe(), problem.modes.dim());
+    print!("{}", lines(&found.ways));
+    for note in &found.notes {
+        println!("{note}");
+    }
+    println!("\n{verdict}\n");
+    for file in files {
+        println!("wrote {file}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn compare(
+    experiment: &Experiment,
+    source: &Source,
+    problem: &Problem,
+    simulate: bool,
+) -> Result<Comparison> {
+    let way = |key, label: String, clip: Clip| -> Result<Way> {
+        let methods = if simulate { vec![Method::Ode, Method::Sgd] } else { vec![Method::Ode] };
+        let experiment = Experiment { clip, methods, ..experiment.clone() };
+        let problem = Problem::new(&experiment, source)?;
+        let cancel = AtomicBool::new(false);
+        let plan = Plan { threads: None, cancel: &cancel, tick: &|_| {} };
+        let curves = run_methods(&experiment, &problem, &plan, None, Vec::new())?
+            .context("a run was cancelled")?;
+        let (mut path, mut runs) = (None, None);
+        for curve in curves {
+            match curve.outcome {
+                Outcome::Path { path: found, .. } => path = Some(found),
+                Outcome::Band(band) => runs = Some(*band),
+            }
+        }
+        Ok(Way { key, label, path: path.context("the ODE gave no path")?, runs })
+    };
+    let mut notes = Vec::new();
+    let mut ways = vec![way("unclipped", "unclipped".into(), Clip::None)?];
+    match &experiment.clip {
+        Clip::Schedule(schedule) => {
+            let label = match schedule.shape() {
+                Shape::Constant { value } => format!("constant c = {value}"),
+                _ => "threshold of the file".into(),
+            };
+            ways.push(way("constant", label, experiment.clip.clone())?);
+        }
+        _ => notes.push("The file gives no threshold of its own: none is compared.".into()),
+    }
+    ways.push(way("max_ccc", "max-CCC".into(), Clip::MaxCcc)?);
+    if problem.noise.second_moment().is_infinite() {
+        notes.push(
+            "Thresholds in proportion to the residual are not defined here: the noise has no finite \
+             variance to be in proportion to. Max-CCC needs none."
+                .into(),
+        );
+        return Ok(Comparison { ways, notes });
+    }
+    let rule = |kappa| Clip::Proportional { kappa, compensation: Compensation::Exact };
+    let rate = scaled(&experiment.learning_rate, problem.spectrum.rescaling().learning_rate(1.0))?;
+    let noise = std::sync::Arc::clone(&problem.noise);
+    match tune_kappa(&problem.few_modes, noise, rate, Compensation::Exact, experiment.time) {
+        Ok(tuned) if tuned.kappa.is_finite() => {
+            let label = format!("κ = {} (tuned)", short(tuned.kappa));
+            ways.push(way("proportional_tuned", label, rule(tuned.kappa))?);
+        }
+        Ok(_) => {
+            notes.push("Tuned κ = ∞: of thresholds in proportion to the residual, none.".into())
+        }
+        Err(error) => notes.push(format!("κ could not be tuned: {error}.")),
+    }
+    let huber = Proportional::HUBER;
+    ways.push(way("proportional_huber", format!("κ = {huber} (Huber)"), rule(huber))?);
+    Ok(Comparison { ways, notes })
+}
+
+/// A learning rate times a number.
+fn scaled(rate: &Schedule, by: f64) -> toclip::Result<Schedule> {
+    let mut shape = rate.shape().clone();
+    match &mut shape {
+        Shape::Constant { value } | Shape::Step { value, .. } => *value *= by,
+        Shape::Cosine { from, to, .. } | Shape::Polynomial { from, to, .. } => {
+            *from *= by;
+            *to *= by;
+        }
+        Shape::Warmup { value, from, .. } => {
+            *value *= by;
+            *from *= by;
+        }
+        Shape::Table { values, .. } => values.iter_mut().for_each(|value| *value *= by),
+    }
+    Schedule::new(shape)
+}
+
+/// What to do, in words.
+fn verdict(ways: &[Way], time: f64) -> String {
+    let Some(free) = ways.first() else { return "Nothing was compared.".into() };
+    let best = ways[1..]
+        .iter()
+        .filter_map(|way| Some((way, way.end()?)))
+        .min_by(|a, b| a.1.total_cmp(&b.1));
+    let name = |way: &Way| match way.key {
+        "max_ccc" => "clipping where CCC is largest".to_owned(),
+        _ => format!("clipping at {}", way.label),
+    };
+    match (free.end(), best) {
+        (None, None) => "Every schedule diverges: take a smaller learning rate.".into(),
+        (None, Some((way, end))) => {
+            let when = match free.path.stop {
+                Stop::Diverged { t } if t > 0.0 => format!("diverges at t = {}", short(t)),
+                _ => "diverges at once".into(),
+            };
+            format!("Clip. Unclipped SGD {when}; {} ends at a risk of {}.", name(way), short(end))
+        }
+        (Some(end), None) => {
+            format!("Do not clip: unclipped SGD ends at {}, all else diverges.", short(end))
+        }
+        (Some(free_end), Some((way, end))) if end < (1.0 - WORTH) * free_end => {
+            let mut text = match way.reaches(free_end) {
+                Some(t) => format!(
+                    "Clip: {} reaches the risk of unclipped SGD at t = {} already at t = {:.1}; final \
+                     risk {} against {}.",
+                    name(way),
+                    short(time),
+                    t,
+                    short(end),
+                    short(free_end)
+                ),
+                None => {
+                    format!(
+                        "Clip: {}, final risk {} against {}.",
+                        name(way),
+                        short(end),
+                        short(free_end)
+                    )
+                }
+            };
+            let simple = ways.iter().find(|w| w.key == "proportional_tuned" && w.key != way.key);
+            if let Some((simple, its)) = simple.and_then(|w| Some((w, w.end()?))) {
+                text += &format!(
+                    " The one number {} ends {:.1}% above that.",
+                    simple.label,
+                    100.0 * (its / end - 1.0)
+                );
+            }
+            text
+        }
+        (Some(free_end), Some(_)) => {
+            let cost = ways.iter().find(|w| w.key == "proportional_huber").and_then(Way::end);
+            let cost = cost.map_or(String::new(), |end| {
+                format!(
+                    " Huber's κ = 1.345 would change it by {:+.1}%.",
+                    100.0 * (end / free_end - 1.0)
+                )
+            });
+            format!(
+                "Clipping gains nothing here at equal effective rate: final risk {} without it.{cost}",
+                short(free_end)
+            )
+        }
+    }
+}
+
+fn lines(ways: &[Way]) -> String {
+    let level = ways.first().and_then(Way::end);
+    let mut text =
+        format!("{:<22} {:>10}  {:>18}\n", "schedule", "final risk", "at unclipped's end");
+    for way in ways {
+        let end = way.end().map_or_else(|| format!("{}", way.path.stop), short);
+        let when = level.filter(|_| way.key != "unclipped").and_then(|level| way.reaches(level));
+        let when = when.map_or("–".into(), |t| format!("t = {t:.2}"));
+        text += &format!("{:<22} {end:>10}  {when:>18}", way.label);
+        if let Some(runs) = &way.runs {
+            let mean = runs.risk.mean.last().copied().unwrap_or(f64::NAN);
+            let lost = runs.diverged.len();
+            text += &format!("  C-SGD: mean {} of {} runs", short(mean), runs.runs);
+            if lost > 0 {
+                text += &format!(", {lost} diverged");
+            }
+        }
+        text += "\n";
+    }
+    text
+}
+
+fn figure(experiment: &Experiment, problem: &Problem, ways: &[Way]) -> Figure {
+    let ends =
+        || ways.iter().filter(|w| w.end().is_some()).flat_map(|w| w.path.risk.iter().copied());
+    let (low, high) = ends().fold((f64::INFINITY, 0.0f64), |(a, b), r| (a.min(r), b.max(r)));
+    let y = if low > 0.0 && high > LOG_FROM * low { Axis::log } else { Axis::linear };
+    let time = || Axis::linear("time t = k/d");
+    let mut risk = Chart::new("Risk")
+        .subtitle(&format!("{}, d = {:.1}", problem.noise.describe(), problem.modes.dim()))
+        .x(time())
+        .y(y("risk R(t)"));
+    let mut clip = Chart::new("Threshold").x(time()).y(Axis::linear("threshold c(t)"));
+    for (slot, way) in ways.iter().enumerate() {
+        if let Some(runs) = way.runs.as_ref().filter(|_| way.end().is_some()) {
+            let q = &runs.risk.quantiles;
+            risk = risk.series(Series::band("", &runs.times, &q[0], &q[1]).slot(slot));
+        }
+    }
+    for (slot, way) in ways.iter().enumerate().filter(|(_, way)| way.end().is_some()) {
+        risk = risk.series(Series::line(&way.label, &way.path.times, &way.path.risk).slot(slot));
+        let c: Vec<f64> = way.path.path.iter().flatten().map(|p| p.c).collect();
+        if c.iter().any(|c| c.is_finite()) {
+            clip = clip.series(Series::line(&way.label, &way.path.times, &c).slot(slot));
+        }
+    }
+    Figure::new(&experiment.name).chart(risk).chart(clip).columns(2)
+}
+
+fn write(
+    args: &Args,
+    experiment: &Experiment,
+    problem: &Problem,
+    found: &Comparison,
+) -> Result<Vec<String>> {
+    let stem = args.experiment.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let mut files = Vec::new();
+    for way in found.ways.iter().filter(|way| !way.path.times.is_empty()) {
+        let path = args.out.join(format!("{stem}.schedule.{}.csv", way.key));
+        write_whole(&path, way.csv(problem.modes.dim()).as_bytes())?;
+        files.push(path.display().to_string());
+    }
+    let figure = figure(experiment, problem, &found.ways);
+    for ending in ["svg", "png"] {
+        let path = args.out.join(format!("{stem}.schedule.{ending}"));
+        plot::save(&figure, &path)?;
+        files.push(path.display().to_string());
+    }
+    Ok(files)
+}
+
+fn to_json(experiment: &Experiment, found: &Comparison, verdict: &str, files: &[String]) -> Value {
+    let level = found.ways.first().and_then(Way::end);
+    let ways: Vec<Value> = found
+        .ways
+        .iter()
+        .map(|way| {
+            json!({
+                "schedule": way.key,
+                "label": way.label,
+                "final_risk": way.end(),
+                "stop": way.path.stop,
+                "reaches_unclipped_at": level.filter(|_| way.key != "unclipped").and_then(|l| way.reaches(l)),
+                "simulated_mean": way.runs.as_ref().and_then(|r| r.risk.mean.last()),
+            })
+        })
+        .collect();
+    json!({
+        "name": experiment.name, "verdict": verdict, "schedules": ways, "notes": found.notes,
+        "files": files,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use toclip::dynamics::Counts;
+
+    fn way(key: &'static str, label: &str, risk: &[f64], stop: Stop) -> Way {
+        let path = Trajectory {
+            times: (0..risk.len()).map(|k| k as f64).collect(),
+            risk: risk.to_vec(),
+            distance: risk.to_vec(),
+            path: None,
+            stop,
+            counts: Counts::default(),
+        };
+        Way { key, label: label.into(), path, runs: None }
+    }
+
+    #[test]
+    fn the_verdict_follows_the_numbers() {
+        let free = || way("unclipped", "unclipped", &[1.0, 0.6, 0.4], Stop::Finished);
+        let best = way("max_ccc", "max-CCC", &[1.0, 0.2, 0.1], Stop::Finished);
+        let kappa = way("proportional_tuned", "κ = 0.3 (tuned)", &[1.0, 0.3, 0.11], Stop::Finished);
+        let said = verdict(&[free(), best, kappa], 2.0);
+        assert!(said.contains("at t = 2 already at t = 0.8; final risk 0.1 against 0.4"), "{said}");
+        assert!(said.contains("κ = 0.3 (tuned) ends 10.0% above"), "{said}");
+        let same = way("max_ccc", "max-CCC", &[1.0, 0.6, 0.4], Stop::Finished);
+        assert!(verdict(&[free(), same], 2.0).starts_with("Clipping gains nothing"));
+        let gone = way("unclipped", "unclipped", &[], Stop::Diverged { t: 0.0 });
+        let best = way("max_ccc", "max-CCC", &[1.0, 0.2], Stop::Finished);
+        let said = verdict(&[gone, best], 2.0);
+        assert!(said.starts_with("Clip. Unclipped SGD diverges at once"), "{said}");
+        let worse = way("constant", "c", &[1.0], Stop::Diverged { t: 1.0 });
+        assert!(verdict(&[free(), worse], 2.0).starts_with("Do not clip"));
+    }
+
+    #[test]
+    fn a_tuned_rule_sees_the_scale_of_the_data() {
+        // x' = 2x, θ' = θ/2 and η' = η/4 are the same problem: κ and the final risk must agree.
+        let text = |values: &str, norm: f64, eta: f64| {
+            format!(
+                "spectrum = {{ kind = 'eigenvalues', values = {values} }}\ntime = 5\n\
+                 start = {{ kind = 'uniform', norm = {norm} }}\nlearning_rate = {eta}\nclip = 'none'\n\
+                 noise = {{ family = 'rademacher', sigma = 0.8, p = 0.2 }}\n"
+            )
+        };
+        let end = |text: &str| {
+            let (experiment, source) = experiment::parse(text, Path::new("e.toml")).unwrap();
+            let problem = Problem::new(&experiment, &source).unwrap();
+            let found = compare(&experiment, &source, &problem, false).unwrap();
+            let way = found.ways.into_iter().find(|w| w.key == "proportional_tuned").unwrap();
+            (way.end().unwrap(), way.label)
+        };
+        let unit = end(&text("[1.0, 0.5, 0.25]", 1.0, 0.2));
+        let double = end(&text("[4.0, 2.0, 1.0]", 0.5, 0.05));
+        assert!((unit.0 / double.0 - 1.0).abs() < 1e-6, "{unit:?} {double:?}");
+        assert_eq!(unit.1, double.1);
+    }
+}

@@ -1,0 +1,128 @@
+//! The one number of the proportional rule, chosen on the predicted curve.
+
+use super::{Compensation, OpenLoop, Policy, Proportional, Schedule};
+use crate::criteria::maximise::{log_grid, maximise_on};
+use crate::dynamics::{Ode, Stop};
+use crate::error::{Error, Result};
+use crate::noise::Noise;
+use crate::spectrum::Modes;
+use serde::Serialize;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Where κ is looked for: below, every gradient is reduced to its sign; above, almost none is
+/// clipped.
+const RANGE: (f64, f64) = (1e-3, 30.0);
+const PER_DECADE: f64 = 8.0;
+/// Enough to tell two κ apart at a flat minimum.
+const RTOL: f64 = 1e-7;
+
+/// $\kappa^\ast$ and the risk $R(T)$ it ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Tuned {
+    /// $\kappa^\ast$; infinite where it is best not to clip.
+    pub kappa: f64,
+    /// $R(T)$ of the ODE at $\kappa^\ast$.
+    pub risk: f64,
+}
+
+impl Tuned {
+    /// The policy $c = \kappa^\ast\sqrt{2R+\sigma^2}$; without clipping where $\kappa^\ast = \infty$.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use toclip::{noise::Gaussian, schedule::{Compensation, Policy, Schedule, Tuned}};
+    /// let never = Tuned { kappa: f64::INFINITY, risk: 0.1 };
+    /// let noise = Arc::new(Gaussian::new(0.8)?);
+    /// let policy = never.policy(Schedule::constant(0.4)?, noise, Compensation::Exact)?;
+    /// assert_eq!(policy.at(0.0, 0.2).c, f64::INFINITY);
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Proportional::new`].
+    pub fn policy(
+        &self,
+        eta: Schedule,
+        noise: Arc<dyn Noise>,
+        compensation: Compensation,
+    ) -> Result<Arc<dyn Policy>> {
+        if self.kappa.is_infinite() {
+            return Ok(Arc::new(OpenLoop::unclipped(eta)));
+        }
+        Ok(Arc::new(Proportional::new(self.kappa, eta, noise, compensation)?))
+    }
+}
+
+/// $\kappa^\ast = \arg\min_\kappa R(T)$ of the ODE under $c = \kappa\sqrt{2R+\sigma^2}$, over
+/// $10^{-3} \le \kappa \le \infty$.
+///
+/// Several minima are possible, so a grid is searched and each minimum of it refined; $\kappa =
+/// \infty$, unclipped SGD, wins ties. With another [compensation](Compensation) than the exact one
+/// κ also changes the effective learning rate $\eta\mu$, and is tuned for that as well: a κ that wins
+/// there need not have won by clipping.
+///
+/// # Errors
+/// As [`Proportional::new`] and [`Ode::solve`]; [`Error::Invalid`] if every κ diverges.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toclip::noise::Rademacher;
+/// use toclip::schedule::{Compensation, Schedule, tune_kappa};
+/// use toclip::spectrum::{Modes, Spectrum, Start};
+///
+/// // Figure 4b of the paper, tuned by the printed rule and by exact compensation.
+/// let modes = Modes::new(&Spectrum::power_law(500, 1.0 / 6.0)?, &Start::Uniform { norm: 1.0 })?;
+/// let modes = modes.compress(1e-6)?;
+/// let noise = Arc::new(Rademacher::from_sigma(0.8, 0.2)?);
+/// let tune = |how| tune_kappa(&modes, noise.clone(), Schedule::constant(0.4)?, how, 15.0);
+/// let (printed, exact) = (tune(Compensation::Printed)?, tune(Compensation::Exact)?);
+/// assert!((printed.kappa - 0.4).abs() < 0.05 && (printed.risk - 0.0173).abs() < 1e-4);
+/// assert!(exact.risk < 0.0115);
+/// # Ok::<(), toclip::Error>(())
+/// ```
+pub fn tune_kappa(
+    modes: &Modes,
+    noise: Arc<dyn Noise>,
+    eta: Schedule,
+    compensation: Compensation,
+    time: f64,
+) -> Result<Tuned> {
+    let end = |policy: &dyn Policy| -> Result<f64> {
+        let path = Ode::new(modes, &*noise, policy).tolerance(RTOL, 0.0).solve(&[time])?;
+        Ok(match (path.stop, path.risk.last()) {
+            (Stop::Finished, Some(&risk)) => risk,
+            _ => f64::INFINITY,
+        })
+    };
+    // The search knows numbers only: an error ends it here.
+    let failed = RefCell::new(None);
+    let gain = |kappa: f64| {
+        let policy = Proportional::new(kappa, eta.clone(), noise.clone(), compensation);
+        match policy.and_then(|policy| end(&policy)) {
+            Ok(risk) => -risk,
+            Err(error) => {
+                failed.replace(Some(error));
+                f64::NEG_INFINITY
+            }
+        }
+    };
+    let (kappa, gain) = maximise_on(&log_grid(RANGE.0, RANGE.1, PER_DECADE), gain);
+    if let Some(error) = failed.into_inner() {
+        return Err(error);
+    }
+    let unclipped = end(&OpenLoop::unclipped(eta))?;
+    let best = if -gain < unclipped * (1.0 - RTOL) {
+        Tuned { kappa, risk: -gain }
+    } else {
+        Tuned { kappa: f64::INFINITY, risk: unclipped }
+    };
+    if best.risk.is_finite() {
+        Ok(best)
+    } else {
+        Err(Error::Invalid(format!(
+            "SGD diverges before t = {time} at every kappa, without clipping too: give a smaller \
+             learning rate"
+        )))
+    }
+}
