@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
 use crate::experiment::run::{Curve, Plan};
-use crate::experiment::{self, Experiment, Method, Problem, Report, Source, Store};
+use crate::experiment::{self, Experiment, Finished, Method, Problem, Report, Source, Store};
 use crate::plot::{self, write::write_whole};
 use crate::tables;
 
@@ -89,14 +89,14 @@ pub fn run(args: Args) -> Result<ExitCode> {
     };
     let report = Report::new(&experiment, &problem, &curves);
     let written = files.write(&experiment, &problem, &curves, &report)?;
-    if problem_has_ensembles(&experiment) {
+    if has_ensembles(&experiment) {
         files.remove_progress()?;
     }
     args.print(&report, &curves, &written, begin.elapsed())?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn problem_has_ensembles(experiment: &Experiment) -> bool {
+fn has_ensembles(experiment: &Experiment) -> bool {
     experiment.methods.iter().any(|m| m.is_ensemble())
 }
 
@@ -122,7 +122,7 @@ impl Args {
         problem: &Problem,
         files: &Files,
     ) -> Result<Option<Vec<Curve>>> {
-        let (mut store, finished) = if problem_has_ensembles(experiment) {
+        let (mut store, finished) = if has_ensembles(experiment) {
             let (store, finished) =
                 Store::for_run(&files.progress(), experiment, problem, self.resume)?;
             (Some(store), finished)
@@ -131,7 +131,11 @@ impl Args {
         };
         handle_interrupts()?;
         let ensembles = experiment.methods.iter().filter(|m| m.is_ensemble()).count() as u64;
-        let bar = self.bar(ensembles * experiment.ensemble.runs, finished.len() as u64);
+        let wanted = |f: &&Finished| {
+            experiment.methods.contains(&f.method) && f.index < experiment.ensemble.runs
+        };
+        let done = finished.iter().filter(wanted).count() as u64;
+        let bar = self.bar(ensembles * experiment.ensemble.runs, done);
         let tick = |method: Method| {
             bar.set_message(method.title(experiment.clip.clips()));
             bar.inc(1);

@@ -18,7 +18,7 @@ pub use choice::{Clip, NoiseChoice};
 pub use problem::Problem;
 pub use read::{Source, check_methods, parse, read};
 pub use report::Report;
-pub use store::Store;
+pub use store::{Finished, Store};
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
