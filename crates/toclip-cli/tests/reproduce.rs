@@ -1,5 +1,12 @@
 //! `toclip reproduce` and `toclip schedule` as a user meets them.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper that fails fails the test"
+)]
+
 use std::path::Path;
 
 use assert_cmd::Command;

@@ -1,6 +1,13 @@
 //! `toclip run` from outside: what it writes, what it says, and that nothing can make the tables
 //! come out differently.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper that fails fails the test"
+)]
+
 use assert_cmd::Command;
 use assert_cmd::cargo::cargo_bin;
 use std::collections::BTreeMap;
@@ -294,8 +301,7 @@ fn ctrl_c_saves_and_says_how_to_go_on() {
 #[test]
 fn the_schema_is_printed() {
     let folder = tempfile::tempdir().unwrap();
-    let schema: serde_json::Value =
-        serde_json::from_str(&prints(folder.path(), "schema")).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&prints(folder.path(), "schema")).unwrap();
     assert!(schema["properties"]["clip"].is_object());
 }
 
