@@ -294,8 +294,7 @@ fn ctrl_c_saves_and_says_how_to_go_on() {
 #[test]
 fn the_schema_is_printed() {
     let folder = tempfile::tempdir().unwrap();
-    let schema: serde_json::Value =
-        serde_json::from_str(&prints(folder.path(), "schema")).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&prints(folder.path(), "schema")).unwrap();
     assert!(schema["properties"]["clip"].is_object());
 }
 
