@@ -7,6 +7,7 @@
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
+use toclip::dynamics::Covariates;
 use toclip::noise::Family;
 use toclip::schedule::{Compensation, Proportional, Schedule, Shape};
 use toml::Spanned;
@@ -33,6 +34,25 @@ fn is_number(value: &Value<'_>) -> bool {
 /// The text of a key of a table.
 fn text<'a>(value: &'a Value<'_>, key: &str) -> Option<&'a str> {
     value.get_ref().get(key).and_then(|v| v.get_ref().as_str())
+}
+
+/// Refuses further keys in a table whose kind takes none: there, serde overlooks them.
+fn alone(value: &Value<'_>, kinds: &[&str]) -> Result<(), Error> {
+    let (Some(kind), Some(table)) = (text(value, "kind"), value.get_ref().as_table()) else {
+        return Ok(());
+    };
+    match table.iter().map(|(key, _)| key.get_ref()).find(|key| *key != "kind") {
+        Some(key) if kinds.contains(&kind) => {
+            Err(Error::custom(format!("unknown field `{key}`: \"{kind}\" takes no parameters")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The law of the data.
+pub(super) fn covariates(value: Value<'_>) -> Result<Covariates, Error> {
+    alone(&value, &["gaussian", "rademacher", "uniform", "laplace"])?;
+    plain(value)
 }
 
 /// A number or a table with a kind.
@@ -112,6 +132,7 @@ pub(super) fn clip(value: Value<'_>) -> Result<Clip, Error> {
     }
     if let Some(kind) = text(&value, "kind") {
         if Clip::KINDS.contains(&kind) {
+            alone(&value, &["max_ccc"])?;
             return Ok(match plain(value)? {
                 Rule::MaxCcc => Clip::MaxCcc,
                 Rule::Proportional { kappa, compensation } => {

@@ -96,7 +96,7 @@ pub fn parse(text: &str, file: &Path) -> Result<(Experiment, Source)> {
             spectrum: fields.need("spectrum", plain)?,
             start: fields.need("start", plain)?,
             noise: fields.need("noise", choice::noise)?,
-            covariates: fields.get("covariates", plain)?.unwrap_or_default(),
+            covariates: fields.get("covariates", choice::covariates)?.unwrap_or_default(),
             time: fields.need("time", time)?,
             points: fields.get("points", choice::points)?.unwrap_or_default(),
             learning_rate: fields.need("learning_rate", choice::learning_rate)?,
