@@ -1,4 +1,5 @@
 //! `toclip reproduce` and `toclip schedule` as a user meets them.
+#![allow(clippy::unwrap_used)]
 
 #![allow(
     clippy::unwrap_used,
