@@ -4,6 +4,7 @@ mod commands;
 mod experiment;
 mod plot;
 mod report;
+mod stdout;
 mod tables;
 
 use clap::{Parser, Subcommand};

@@ -1,6 +1,4 @@
 //! `toclip reproduce` and `toclip schedule` as a user meets them.
-#![allow(clippy::unwrap_used)]
-
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

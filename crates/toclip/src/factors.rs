@@ -87,7 +87,8 @@ impl Factors {
     /// # Errors
     /// [`Error::InfiniteVariance`] where $E\epsilon^2 = \infty$.
     pub fn csc(&self) -> Result<f64> {
-        Ok(self.mu / self.nu()?.max(self.least_nu()))
+        let nu = self.nu()?;
+        Ok(if nu < UNDERFLOW { self.mu * self.inverse_nu() } else { self.mu / nu })
     }
 
     /// CCC $= \mu^2/\nu$: above one, clipping beats unclipped SGD at every learning rate.
@@ -98,24 +99,31 @@ impl Factors {
     /// [`Error::InfiniteVariance`] where $E\epsilon^2 = \infty$.
     pub fn ccc(&self) -> Result<f64> {
         let nu = self.nu()?;
-        if nu < f64::MIN_POSITIVE / f64::EPSILON {
-            // c² underflows before μ²/c² has a reason to: m2 is c² there, to rounding.
-            return Ok((self.mu / self.c).powi(2) * self.second_moment);
+        if nu < UNDERFLOW {
+            return Ok((self.mu / self.c) * (self.mu / self.c) * self.second_moment * self.share());
         }
         Ok(self.mu * (self.mu / nu))
     }
 
-    /// What $\nu$ is at least, so that a threshold whose square underflows does not divide by zero.
-    fn least_nu(&self) -> f64 {
-        f64::MIN_POSITIVE * f64::EPSILON
+    /// $1/\nu$ where $\nu$ itself underflows, taken apart so that no factor does.
+    fn inverse_nu(&self) -> f64 {
+        self.second_moment / self.c / self.c * self.share()
+    }
+
+    /// $c^2/m^{(2)}$, which is one for thresholds so small that their square is no number.
+    fn share(&self) -> f64 {
+        if self.m2 > 0.0 { self.c * (self.c / self.m2) } else { 1.0 }
     }
 }
 
+/// Below this, $\nu$ has lost digits or is zero.
+const UNDERFLOW: f64 = f64::MIN_POSITIVE / f64::EPSILON;
+
 pub(crate) fn check_risk(r: f64) -> Result<()> {
-    if r >= 0.0 && r.is_finite() {
+    if (0.0..=1e300).contains(&r) {
         Ok(())
     } else {
-        Err(Error::parameter("R", r, "a risk must be finite and not negative"))
+        Err(Error::parameter("R", r, "a risk must not be negative, and at most 1e300"))
     }
 }
 

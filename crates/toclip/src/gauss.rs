@@ -186,7 +186,6 @@ fn tridiagonal_ql(d: &mut [f64], e: &mut [f64], z: &mut [f64]) {
 /// Newton's method runs in the angle $\theta$, $x = \cos\theta$, and the recurrence in
 /// $1 - x = 2\sin^2(\theta/2)$: near $x = 1$ a rounded $x$ would cost the weights a factor $n^2$ of
 /// rounding. The weights are $2 / (dP_n/d\theta)^2$.
-#[allow(dead_code, reason = "for the noise families")]
 pub(crate) fn gauss_legendre(n: usize) -> Vec<(f64, f64)> {
     let order = n as f64;
     let mut rule = vec![(0.0, 0.0); n];

@@ -18,6 +18,7 @@ use toclip::spectrum::{Block, Modes, Spectrum, Start};
 
 use super::factors::noise_args::NoiseArgs;
 use crate::plot::{self, Axis, Chart, Figure, write::write_whole};
+use crate::stdout::say;
 
 /// Measure the rate of Theorem 1: how fast SGD approaches its ODE as the dimension grows
 ///
@@ -156,12 +157,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     if args.json {
         let seconds = begin.elapsed().as_secs_f64();
-        println!("{}", serde_json::to_string_pretty(&json!({ "rate": rate, "seconds": seconds }))?);
+        say!("{}", serde_json::to_string_pretty(&json!({ "rate": rate, "seconds": seconds }))?);
     } else {
-        print!("{}", text(&rate, &args.subtitle(&describe)));
-        println!("Time: {:.1} s", begin.elapsed().as_secs_f64());
+        crate::stdout::print(format_args!("{}", text(&rate, &args.subtitle(&describe))));
+        say!("Time: {:.1} s", begin.elapsed().as_secs_f64());
         for path in args.out.iter().chain(&args.plot) {
-            println!("Written: {}", path.display());
+            say!("Written: {}", path.display());
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::experiment::run::{Curve, Plan};
 use crate::experiment::{self, Experiment, Finished, Method, Problem, Report, Source, Store};
 use crate::plot::{self, write::write_whole};
+use crate::stdout::say;
 use crate::tables;
 
 /// Set by Ctrl-C.
@@ -209,22 +210,22 @@ impl Args {
                 "seconds_in_all": all.as_secs_f64(),
                 "files": written,
             });
-            println!("{}", serde_json::to_string_pretty(&text)?);
+            say!("{}", serde_json::to_string_pretty(&text)?);
         } else if !self.quiet {
-            print!("{report}");
+            crate::stdout::print(format_args!("{report}"));
             let times: Vec<String> =
                 curves.iter().map(|c| format!("{} {}", c.method.key(), duration(c.took))).collect();
-            println!("\nTime: {} ({})", duration(all), times.join(", "));
+            say!("\nTime: {} ({})", duration(all), times.join(", "));
             let forms: Vec<String> = curves
                 .iter()
                 .filter(|c| c.method.is_ensemble())
                 .map(|c| format!("{} {}", c.method.key(), c.form))
                 .collect();
             if !forms.is_empty() {
-                println!("Form: {}", forms.join("; "));
+                say!("Form: {}", forms.join("; "));
             }
-            println!("Written:");
-            written.iter().for_each(|path| println!("  {}", path.display()));
+            say!("Written:");
+            written.iter().for_each(|path| say!("  {}", path.display()));
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ use super::reproduce::{claims::short, part::table};
 use crate::experiment::run::{Outcome, Plan, run as run_methods};
 use crate::experiment::{self, Clip, Experiment, Method, Problem, Source};
 use crate::plot::{self, Axis, Chart, Figure, Series, write::write_whole};
+use crate::stdout::say;
 
 /// Below this gain in the final risk it is not worth a sentence.
 const WORTH: f64 = 0.01;
@@ -118,20 +119,17 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let verdict = verdict(&found.ways, experiment.time);
     let files = write(&args, &experiment, &problem, &found)?;
     if args.json {
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&to_json(&experiment, &found, &verdict, &files))?
-        );
+        say!("{}", serde_json::to_string_pretty(&to_json(&experiment, &found, &verdict, &files))?);
         return Ok(ExitCode::SUCCESS);
     }
-    println!("{}: {}, d = {:.2}\n", experiment.name, problem.noise.describe(), problem.modes.dim());
-    print!("{}", lines(&found.ways));
+    say!("{}: {}, d = {:.2}\n", experiment.name, problem.noise.describe(), problem.modes.dim());
+    crate::stdout::print(format_args!("{}", lines(&found.ways)));
     for note in &found.notes {
-        println!("{note}");
+        say!("{note}");
     }
-    println!("\n{verdict}\n");
+    say!("\n{verdict}\n");
     for file in files {
-        println!("wrote {file}");
+        say!("wrote {file}");
     }
     Ok(ExitCode::SUCCESS)
 }

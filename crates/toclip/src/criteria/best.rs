@@ -139,6 +139,26 @@ mod tests {
     }
 
     #[test]
+    fn residuals_without_error_are_searched_one_by_one() {
+        use crate::noise::Empirical;
+        use rand::SeedableRng;
+        let heavy = StudentT::new(1.5, 1.0).unwrap();
+        for seed in 0..5 {
+            let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
+            let values: Vec<f64> = (0..500).map(|_| heavy.sample(&mut rng)).collect();
+            let noise = Empirical::new(&values).unwrap();
+            let best = best_threshold(&noise, 0.0).unwrap();
+            // At R = 0 the maximum is at one of the residuals.
+            let top = values.iter().map(|e| {
+                let x = noise.clipped(0.0, e.abs());
+                x.mu * x.mu / x.m2 * noise.second_moment()
+            });
+            let top = top.fold(0.0, f64::max);
+            assert!(best.ccc >= top * (1.0 - 1e-12), "{} is not {top}", best.ccc);
+        }
+    }
+
+    #[test]
     fn noise_of_infinite_variance_has_a_finite_best_threshold() {
         let best = best_threshold(&StudentT::new(1.0, 0.5).unwrap(), 0.1).unwrap();
         assert_eq!(best.ccc, f64::INFINITY);

@@ -102,6 +102,23 @@ mod tests {
     }
 
     #[test]
+    fn residuals_that_stand_apart_are_all_seen() {
+        use crate::noise::Empirical;
+        // Bumps of width √(2R) that do not touch have the information of one: 1/(2R).
+        let values: Vec<f64> = (1..=400).map(f64::from).collect();
+        let noise = Empirical::new(&values).unwrap();
+        for r in [1e-10, 1e-6, 1e-4] {
+            let got = information(&noise, r).unwrap();
+            assert!((got * 2.0 * r - 1.0).abs() < 1e-9, "{got} at {r}");
+        }
+        // Too many to look at each: said, not guessed.
+        let values: Vec<f64> = (1..=5000).map(f64::from).collect();
+        let many = Empirical::new(&values).unwrap();
+        assert!(matches!(information(&many, 1e-6), Err(Error::NotProvided { .. })));
+        assert!(information(&many, 1e6).is_ok());
+    }
+
+    #[test]
     fn clipping_never_passes_the_limit_and_atoms_have_none() {
         let rademacher = Rademacher::from_sigma(5.0, 0.2).unwrap();
         let at = fisher_limit(&rademacher, 3.0).unwrap();

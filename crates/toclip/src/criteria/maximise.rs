@@ -84,12 +84,12 @@ fn brent(a: f64, x: f64, b: f64, fx: f64, f: &impl Fn(f64) -> f64) -> (f64, f64)
 
 /// `per_decade` points for each factor of ten from `low` to `high`, both included.
 pub(crate) fn log_grid(low: f64, high: f64, per_decade: f64) -> Vec<f64> {
-    let steps = ((high / low).log10() * per_decade).ceil().clamp(1.0, 1e5) as usize;
+    let steps = ((high.log10() - low.log10()) * per_decade).ceil().clamp(1.0, 1e5) as usize;
     (0..=steps)
         .map(|k| match k {
             0 => low,
             k if k == steps => high,
-            k => low * (high / low).powf(k as f64 / steps as f64),
+            k => (low.ln() + (high.ln() - low.ln()) * (k as f64 / steps as f64)).exp(),
         })
         .collect()
 }

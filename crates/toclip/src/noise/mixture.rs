@@ -90,10 +90,14 @@ impl Mixture {
             if !(k.weight >= 0.0 && k.weight.is_finite()) {
                 return Err(Error::parameter("weight", k.weight, "weights must not be negative"));
             }
-            if !k.mean.is_finite() {
-                return Err(Error::parameter("mean", k.mean, "means must be finite"));
+            if !(k.mean.abs() <= 1e150) {
+                return Err(Error::parameter(
+                    "mean",
+                    k.mean,
+                    "means must be finite, at most 1e150",
+                ));
             }
-            if !(k.std >= 0.0 && k.std.is_finite()) {
+            if !(0.0..=1e150).contains(&k.std) {
                 return Err(Error::parameter("std", k.std, "stds must be finite and not negative"));
             }
         }

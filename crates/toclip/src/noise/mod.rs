@@ -142,15 +142,15 @@ pub(crate) fn spread(r: f64) -> f64 {
     (2.0 * r).sqrt()
 }
 
-/// Refuses a scale that is not a positive finite number.
+/// Refuses a scale that is not positive, or whose square would leave the range of numbers.
 pub(crate) fn check_scale(name: &'static str, value: f64) -> Result<f64> {
-    if value > 0.0 && value.is_finite() {
+    if (1e-150..=1e150).contains(&value) {
         Ok(value)
     } else {
         Err(Error::parameter(
             name,
             value,
-            "a scale must be positive and finite (for no noise, use family `none`)",
+            "a scale must be positive, from 1e-150 to 1e150 (for no noise, use family `none`)",
         ))
     }
 }

@@ -1,6 +1,6 @@
 //! The factors along a range of risks or thresholds.
 
-use super::{json_number, sweep::Sweep, table};
+use super::{json_point, sweep::Sweep, table};
 use crate::plot::{self, Axis, Chart, Figure, Theme, write::write_whole};
 use anyhow::Result;
 use std::path::Path;
@@ -54,13 +54,20 @@ impl Curve {
         as_json: bool,
     ) -> Result<()> {
         let curves = self.evaluate(noises)?;
-        if as_json {
-            println!("{}", serde_json::to_string_pretty(&json(&curves))?);
-        } else if let Some(path) = out {
-            write_whole(path, &csv(&curves)?)?;
-            eprintln!("wrote {}", path.display());
-        } else if !drawn {
-            print!("{}", String::from_utf8(csv(&curves)?)?);
+        if out.is_none() && drawn && !as_json {
+            return Ok(());
+        }
+        let text = if as_json {
+            serde_json::to_string_pretty(&json(&curves))? + "\n"
+        } else {
+            String::from_utf8(csv(&curves)?)?
+        };
+        match out {
+            Some(path) => {
+                write_whole(path, text.as_bytes())?;
+                eprintln!("wrote {}", path.display());
+            }
+            None => crate::stdout::print(format_args!("{text}")),
         }
         Ok(())
     }
@@ -131,13 +138,6 @@ fn csv(curves: &[(&Family, Vec<Factors>)]) -> Result<Vec<u8>> {
 }
 
 fn json(curves: &[(&Family, Vec<Factors>)]) -> serde_json::Value {
-    let point = |at: &Factors| {
-        let defined = |x: toclip::Result<f64>| x.map_or(serde_json::Value::Null, json_number);
-        serde_json::json!({
-            "r": at.r, "c": json_number(at.c), "mu": at.mu, "m2": json_number(at.m2),
-            "nu": defined(at.nu()), "csc": defined(at.csc()), "ccc": defined(at.ccc()),
-        })
-    };
-    let curve = |(noise, factors): &(&Family, Vec<Factors>)| serde_json::json!({ "noise": noise, "points": factors.iter().map(point).collect::<Vec<_>>() });
+    let curve = |(noise, factors): &(&Family, Vec<Factors>)| serde_json::json!({ "noise": noise, "points": factors.iter().map(json_point).collect::<Vec<_>>() });
     curves.iter().map(curve).collect()
 }

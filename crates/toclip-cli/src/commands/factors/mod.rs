@@ -11,6 +11,7 @@ use noise_args::NoiseArgs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use sweep::Sweep;
+use toclip::Factors;
 
 /// The reduction factors μ and ν, and the criteria CSC and CCC
 ///
@@ -56,7 +57,7 @@ pub struct Args {
     dark: bool,
 
     /// Evaluate every row of a CSV table with the columns family,params,r,c
-    #[arg(long, value_name = "IN.csv", conflicts_with_all = ["noise", "params", "risk", "clip", "plot", "log_x"])]
+    #[arg(long, value_name = "IN.csv", conflicts_with_all = ["noise", "params", "risk", "clip", "plot", "log_x", "sigma", "lambda", "p", "half_width", "rate", "df", "scale", "weights", "means", "stds", "values"])]
     table: Option<PathBuf>,
 
     /// Write the numbers to a CSV file instead of the terminal
@@ -95,6 +96,23 @@ pub fn run(args: Args) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The factors at a point as JSON; null where a criterion is not defined.
+fn json_point(at: &Factors) -> serde_json::Map<String, serde_json::Value> {
+    let defined = |x: toclip::Result<f64>| x.map_or(serde_json::Value::Null, json_number);
+    [
+        ("r", at.r.into()),
+        ("c", json_number(at.c)),
+        ("mu", at.mu.into()),
+        ("m2", json_number(at.m2)),
+        ("nu", defined(at.nu())),
+        ("csc", defined(at.csc())),
+        ("ccc", defined(at.ccc())),
+    ]
+    .map(|(key, value)| (key.to_string(), value))
+    .into_iter()
+    .collect()
 }
 
 /// A number for JSON, which knows no infinity.

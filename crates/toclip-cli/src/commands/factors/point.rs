@@ -1,6 +1,7 @@
 //! The factors at one risk and one threshold, in words.
 
-use super::json_number;
+use super::{json_number, json_point};
+use crate::stdout::say;
 use anyhow::Result;
 use serde_json::json;
 use toclip::criteria::{BestThreshold, FisherLimit, best_threshold, fisher_limit};
@@ -16,10 +17,10 @@ pub fn run(noises: &[Family], r: f64, c: f64, as_json: bool) -> Result<()> {
             [one] => serde_json::to_string_pretty(one)?,
             all => serde_json::to_string_pretty(all)?,
         };
-        println!("{text}");
+        say!("{text}");
     } else {
         let texts: Vec<_> = points.iter().map(Point::text).collect();
-        print!("{}", texts.join("\n"));
+        crate::stdout::print(format_args!("{}", texts.join("\n")));
     }
     Ok(())
 }
@@ -43,23 +44,22 @@ impl<'a> Point<'a> {
     }
 
     fn json(&self) -> serde_json::Value {
-        let defined = |x: toclip::Result<f64>| x.map_or(serde_json::Value::Null, json_number);
-        json!({
-            "noise": self.noise,
-            "r": self.at.r,
-            "c": json_number(self.at.c),
-            "mu": self.at.mu,
-            "m2": json_number(self.at.m2),
-            "nu": defined(self.at.nu()),
-            "csc": defined(self.at.csc()),
-            "ccc": defined(self.at.ccc()),
-            "best": { "c": json_number(self.best.c), "mu": self.best.mu, "ccc": json_number(self.best.ccc) },
-            "fisher": self.limit.map(|limit| json!({
+        let mut map = json_point(&self.at);
+        map.insert("noise".into(), json!(self.noise));
+        let best = &self.best;
+        map.insert(
+            "best".into(),
+            json!({ "c": json_number(best.c), "mu": best.mu, "ccc": json_number(best.ccc) }),
+        );
+        let fisher = self.limit.map(|limit| {
+            json!({
                 "information": json_number(limit.information),
                 "limit": json_number(limit.limit),
                 "reached": limit.reached,
-            })),
-        })
+            })
+        });
+        map.insert("fisher".into(), json!(fisher));
+        map.into()
     }
 
     fn text(&self) -> String {

@@ -61,10 +61,12 @@ impl Sweep {
             Sweep::Range { from, to, points } => Ok((0..points)
                 .map(|k| {
                     let share = k as f64 / (points - 1) as f64;
-                    if k == points - 1 {
+                    if k == 0 {
+                        from
+                    } else if k == points - 1 {
                         to
                     } else if log {
-                        from * (to / from).powf(share)
+                        (from.ln() + (to.ln() - from.ln()) * share).exp()
                     } else {
                         from + (to - from) * share
                     }

@@ -1,6 +1,6 @@
 //! The factors for every row of a table.
 
-use super::{json_number, noise_args::from_parts};
+use super::{json_point, noise_args::from_parts};
 use crate::plot::write::write_whole;
 use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
@@ -103,6 +103,10 @@ impl Rows {
             Some(law) => law,
             None => {
                 let law = law(&key.0, &key.1)?;
+                // A table in which every row has a law of its own must not keep them all.
+                if self.laws.len() >= 1000 {
+                    self.laws.clear();
+                }
                 self.laws.entry(key).or_insert(law)
             }
         };
@@ -116,9 +120,7 @@ impl Rows {
         match out {
             Some(path) => write_whole(path, &text),
             None => {
-                use std::io::Write;
-                // A reader that has seen enough, such as `head`, is no error.
-                let _ = std::io::stdout().write_all(&text);
+                crate::stdout::print(format_args!("{}", String::from_utf8(text)?));
                 Ok(())
             }
         }
@@ -134,14 +136,12 @@ impl Rows {
     }
 
     fn json(&self) -> Result<Vec<u8>> {
-        let defined = |x: toclip::Result<f64>| x.map_or(serde_json::Value::Null, json_number);
         let row = |(fields, at): &([String; 4], Factors)| {
-            serde_json::json!({
-                "family": fields[0],
-                "params": serde_json::from_str::<serde_json::Value>(&fields[1]).unwrap_or_default(),
-                "r": at.r, "c": json_number(at.c), "mu": at.mu, "m2": json_number(at.m2),
-                "nu": defined(at.nu()), "csc": defined(at.csc()), "ccc": defined(at.ccc()),
-            })
+            let mut map = json_point(at);
+            map.insert("family".into(), fields[0].clone().into());
+            let params = serde_json::from_str::<serde_json::Value>(&fields[1]).unwrap_or_default();
+            map.insert("params".into(), params);
+            map
         };
         let mut text = serde_json::to_vec_pretty(&self.done.iter().map(row).collect::<Vec<_>>())?;
         text.push(b'\n');

@@ -21,6 +21,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::plot::{self, Theme};
 use crate::report::{self, Report, Verdict};
+use crate::stdout::say;
 use effort::Effort;
 use folder::Folder;
 use part::Part;
@@ -186,10 +187,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     let (report, place) = write(&args, &effort, parts, timings)?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&report::json(&report))?);
+        say!("{}", serde_json::to_string_pretty(&report::json(&report))?);
     } else {
-        println!("{}", report::terminal(&report).trim_end());
-        println!("\nreport: {}", place.join("report.html").display());
+        say!("{}", report::terminal(&report).trim_end());
+        say!("\nreport: {}", place.join("report.html").display());
     }
     let failed = report.count(Verdict::Fails) > 0;
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
