@@ -423,10 +423,10 @@ mod tests {
     #[test]
     fn the_verdict_follows_the_numbers() {
         let free = || way("unclipped", "unclipped", &[1.0, 0.6, 0.4], Stop::Finished);
-        let best = way("max_ccc", "max-CCC", &[1.0, 0.2, 0.1], Stop::Finished);
+        let best = way("max_ccc", "max-CCC", &[1.0, 0.0625, 0.1], Stop::Finished);
         let kappa = way("proportional_tuned", "κ = 0.3 (tuned)", &[1.0, 0.3, 0.11], Stop::Finished);
         let said = verdict(&[free(), best, kappa], 2.0);
-        assert!(said.contains("at t = 2 already at t = 0.8; final risk 0.1 against 0.4"), "{said}");
+        assert!(said.contains("at t = 2 already at t = 0.6; final risk 0.1 against 0.4"), "{said}");
         assert!(said.contains("κ = 0.3 (tuned) ends 10.0% above"), "{said}");
         let same = way("max_ccc", "max-CCC", &[1.0, 0.6, 0.4], Stop::Finished);
         assert!(verdict(&[free(), same], 2.0).starts_with("Clipping gains nothing"));

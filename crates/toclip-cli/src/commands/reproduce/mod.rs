@@ -152,12 +152,12 @@ impl Item {
         match self {
             Item::F1a => paths::figure_1a(embedded!("figure-1a.toml"), effort),
             Item::F1b => paths::figure_1b(embedded!("figure-1b.toml"), effort),
-            Item::F2a => criteria::figure_2a(embedded!("figure-2a.toml"), effort.points),
-            Item::F2b => criteria::figure_2b(embedded!("figure-2b.toml"), effort.points),
-            Item::F3 => criteria::figure_3(embedded!("figure-3.toml"), effort.points),
+            Item::F2a => criteria::figure_2a(embedded!("criteria/figure-2a.toml"), effort.points),
+            Item::F2b => criteria::figure_2b(embedded!("criteria/figure-2b.toml"), effort.points),
+            Item::F3 => criteria::figure_3(embedded!("criteria/figure-3.toml"), effort.points),
             Item::F4a => schedules::figure_4a(embedded!("figure-4a.toml"), effort),
             Item::F4b => schedules::figure_4b(embedded!("figure-4b.toml"), effort),
-            Item::F5 => criteria::figure_5(embedded!("figure-5.toml"), effort.points),
+            Item::F5 => criteria::figure_5(embedded!("criteria/figure-5.toml"), effort.points),
             Item::Theorem1 => rate::theorem_1(embedded!("theorem-1.toml"), effort),
             Item::Theorem4 => random::theorem_4(effort),
         }
