@@ -1,7 +1,12 @@
 //! `toclip run` from outside: what it writes, what it says, and that nothing can make the tables
 //! come out differently.
 
-#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper that fails fails the test"
+)]
 
 use assert_cmd::Command;
 use assert_cmd::cargo::cargo_bin;

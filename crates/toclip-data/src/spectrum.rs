@@ -11,7 +11,7 @@ const ASYMMETRY: f64 = 1e-10;
 
 /// $\lambda_i$ of a covariance matrix $K$.
 ///
-/// Eigenvalues within $n \epsilon \\|K\\|$ of zero are rounding and become zero, where $\epsilon$
+/// Eigenvalues within $n \epsilon \Vert K\Vert $ of zero are rounding and become zero, where $\epsilon$
 /// is the spacing of the numbers that the matrix was stored in (a file in single precision is
 /// forgiven more).
 ///

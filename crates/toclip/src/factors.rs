@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// The reduction factors at a risk $R$ and a threshold $c$ (paper, equation 7).
 ///
-/// With $X = \sqrt{2R}\\,z - \epsilon$ the residual of one sample,
+/// With $X = \sqrt{2R}\thinspace z - \epsilon$ the residual of one sample,
 /// $$ \mu_c(R) = P(|X| \le c), \qquad m^{(2)}_c(R) = E\[\min(X^2, c^2)\], \qquad
 /// \nu_c(R) = \frac{m^{(2)}_c(R)}{2R + E\epsilon^2}. $$
 /// Clipping multiplies the descent of SGD by $\mu$ and its variance by $\nu$.

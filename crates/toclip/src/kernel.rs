@@ -49,7 +49,7 @@ impl Clipped {
 /// m^{(2)} = (m^2+s^2)\mu - s\[(c+|m|)\varphi(a) + (c-|m|)\varphi(b)\] + c^2(1-\mu). $$
 /// It cancels to nothing for $c \ll s$, where the terms are of size $s^2$ and the value is near
 /// $c^2$. For $c < s$ we integrate the density instead, which is smooth on $\[-c, c\]$:
-/// $m^{(2)} = c^2 - \int (c^2-x^2) f(x)\\,dx$, a difference that never loses more than one bit.
+/// $m^{(2)} = c^2 - \int (c^2-x^2) f(x)\thinspace dx$, a difference that never loses more than one bit.
 ///
 /// Any $m$, any $s \ge 0$ and any $0 < c \le \infty$ will do.
 ///

@@ -8,17 +8,17 @@
 //! # The question
 //!
 //! A linear model sees a stream of samples $(a, b)$ with Gaussian features $a \sim N(0, K)$ and
-//! targets $b = \langle a, \theta^* \rangle + \epsilon$. Clipped SGD takes one step a sample,
-//! $$ \theta_{k+1} = \theta_k - \frac{\eta}{d}\,\operatorname{clip}\_{c\sqrt d}\bigl( (\langle
-//! a, \theta_k\rangle - b)\,a \bigr), \qquad d = \operatorname{Tr} K, \quad \|K\| = 1, $$
-//! where $\operatorname{clip}_c(g) = g \min(1, c/\|g\|)$. What does the risk $R = \tfrac12
-//! E\langle a, \theta - \theta^* \rangle^2$ do, as a function of the time $t = k/d$, and which
+//! targets $b = \langle a, \theta^\ast \rangle + \epsilon$. Clipped SGD takes one step a sample,
+//! $$ \theta_{k+1} = \theta_k - \frac{\eta}{d}\thinspace \operatorname{clip}_{c\sqrt d}\bigl( (\langle
+//! a, \theta_k\rangle - b)\thinspace a \bigr), \qquad d = \operatorname{Tr} K, \quad \Vert K\Vert = 1, $$
+//! where $\operatorname{clip}_c(g) = g \min(1, c/\Vert g\Vert )$. What does the risk $R = \tfrac12
+//! E\langle a, \theta - \theta^\ast \rangle^2$ do, as a function of the time $t = k/d$, and which
 //! $c$ makes it fall fastest?
 //!
 //! # Two numbers
 //!
-//! In high dimensions $\|a\|^2 \approx d$, so clipping the gradient at $c\sqrt d$ is clipping the
-//! scalar residual $X = \sqrt{2R}\,z - \epsilon$ at $c$, and all that it does is in two moments
+//! In high dimensions $\Vert a\Vert ^2 \approx d$, so clipping the gradient at $c\sqrt d$ is clipping the
+//! scalar residual $X = \sqrt{2R}\thinspace z - \epsilon$ at $c$, and all that it does is in two moments
 //! ([`Clipped`]):
 //! $$ \mu_c(R) = P(|X| \le c), \qquad m^{(2)}_c(R) = E\[\min(X^2, c^2)\]. $$
 //! $\mu$ is the share of the descent that is kept (Stein's lemma turns the expectation of the
@@ -53,10 +53,10 @@
 //!
 //! # What will the loss do?
 //!
-//! With $v_i = \langle \theta - \theta^*, w_i \rangle^2/2$ along the eigenvector $w_i$ of $K$ and
+//! With $v_i = \langle \theta - \theta^\ast, w_i \rangle^2/2$ along the eigenvector $w_i$ of $K$ and
 //! its eigenvalue $\lambda_i$,
-//! $$ \dot v_i = -2\eta\lambda_i\mu\,v_i + \frac{\eta^2}{d}\,\lambda_i\,\frac{m^{(2)}}{2},
-//! \qquad R = \sum_i \lambda_i v_i, \qquad \|\theta - \theta^*\|^2 = 2\sum_i v_i. $$
+//! $$ \dot v_i = -2\eta\lambda_i\mu\thinspace v_i + \frac{\eta^2}{d}\thinspace \lambda_i\thinspace \frac{m^{(2)}}{2},
+//! \qquad R = \sum_i \lambda_i v_i, \qquad \Vert \theta - \theta^\ast\Vert ^2 = 2\sum_i v_i. $$
 //! [`dynamics::Ode`] solves it, [`dynamics::Volterra`] the equivalent integral equation, which
 //! splits the risk into gradient flow and the price of finite steps. [`dynamics::Sgd`] is the
 //! iteration itself, [`dynamics::Hsgd`] its diffusion limit; by Theorem 1 all agree up to

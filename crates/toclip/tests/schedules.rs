@@ -85,7 +85,7 @@ fn any_modes(rng: &mut ChaCha8Rng) -> Modes {
 /// With the rate $\eta/\mu$ both paths have the same $\Gamma$. So the gradient-flow terms cancel, and
 /// as $R \le R_{\text{unclipped}}$ on the way,
 /// $$ R_{\text{unclipped}}(T) - R(T) \ge \frac1{2d}\int \eta^2 (2R + \sigma^2)(1 - 1/\text{CCC})
-/// \sum \lambda^2 e^{-2\lambda\eta(T-s)}\\,ds. $$
+/// \sum \lambda^2 e^{-2\lambda\eta(T-s)}\thinspace ds. $$
 fn least_gain(modes: &Modes, noise: &dyn Noise, eta: f64, path: &Trajectory) -> f64 {
     let end = *path.times.last().unwrap();
     let at = |k: usize| {

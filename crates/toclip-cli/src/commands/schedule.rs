@@ -23,8 +23,9 @@ const LOG_FROM: f64 = 20.0;
 /// Compare clipping schedules on one problem, and write them for training code
 ///
 /// Predicts the risk without clipping, with the threshold of the file, with max-CCC and with
-/// thresholds in proportion to the residual (κ tuned on the prediction, and Huber's 1.345), all at
-/// the learning rate of the file compensated by η/μ. Says in words which to take, and writes a table
+/// thresholds in proportion to the residual (κ tuned on the prediction, and Huber's 1.345). The rules
+/// run at the learning rate of the file compensated by η/μ, so that all have the same effective rate;
+/// the threshold of the file runs as it is, and beside it unclipped SGD slowed down as much. Says in words which to take, and writes a table
 /// for each: the time, the step k = t·d, η and c of the theory, the step size η/d and the gradient
 /// norm c·√d to clip at, and the risk to expect.
 #[derive(clap::Args)]
@@ -73,6 +74,12 @@ impl Way {
         let k = (1..r.len()).find(|&k| r[k] <= level)?;
         let share = if r[k - 1] > r[k] { (r[k - 1] - level) / (r[k - 1] - r[k]) } else { 0.0 };
         Some(t[k - 1] + (t[k] - t[k - 1]) * share.clamp(0.0, 1.0))
+    }
+
+    /// η·μ along the path: the rate of unclipped SGD with the same descent.
+    fn effective_rate(&self) -> toclip::Result<Schedule> {
+        let values = self.path.path.iter().flatten().map(|p| p.eta * p.mu).collect();
+        Schedule::new(Shape::Table { times: self.path.times.clone(), values })
     }
 
     fn csv(&self, dim: f64) -> String {
@@ -135,9 +142,10 @@ fn compare(
     problem: &Problem,
     simulate: bool,
 ) -> Result<Comparison> {
-    let way = |key, label: String, clip: Clip| -> Result<Way> {
+    let at_rate = |key, label: String, clip: Clip, rate: Schedule| -> Result<Way> {
         let methods = if simulate { vec![Method::Ode, Method::Sgd] } else { vec![Method::Ode] };
-        let experiment = Experiment { clip, methods, ..experiment.clone() };
+        let learning_rate = rate;
+        let experiment = Experiment { clip, methods, learning_rate, ..experiment.clone() };
         let problem = Problem::new(&experiment, source)?;
         let cancel = AtomicBool::new(false);
         let plan = Plan { threads: None, cancel: &cancel, tick: &|_| {} };
@@ -152,6 +160,8 @@ fn compare(
         }
         Ok(Way { key, label, path: path.context("the ODE gave no path")?, runs })
     };
+    let way = |key, label, clip| at_rate(key, label, clip, experiment.learning_rate.clone());
+    let finite = problem.noise.second_moment().is_finite();
     let mut notes = Vec::new();
     let mut ways = vec![way("unclipped", "unclipped".into(), Clip::None)?];
     match &experiment.clip {
@@ -160,12 +170,30 @@ fn compare(
                 Shape::Constant { value } => format!("constant c = {value}"),
                 _ => "threshold of the file".into(),
             };
-            ways.push(way("constant", label, experiment.clip.clone())?);
+            let own = way("constant", label, experiment.clip.clone())?;
+            if own.end().is_some() && finite {
+                let (label, rate) = ("unclipped, its rate ημ".into(), own.effective_rate()?);
+                ways.push(at_rate("unclipped_slower", label, Clip::None, rate)?);
+            }
+            notes.push(
+                "The threshold of the file runs at η as it is, so at a smaller effective rate ημ than \
+                 the others: what it gains may be that of a smaller rate."
+                    .into(),
+            );
+            ways.push(own);
         }
         _ => notes.push("The file gives no threshold of its own: none is compared.".into()),
     }
-    ways.push(way("max_ccc", "max-CCC".into(), Clip::MaxCcc)?);
-    if problem.noise.second_moment().is_infinite() {
+    let best = way("max_ccc", "max-CCC".into(), Clip::MaxCcc)?;
+    if best.end().is_some_and(|end| end > problem.modes.risk()) {
+        notes.push(
+            "Max-CCC at the compensated rate η/μ ends above where it began: the learning rate of the \
+             file is too large for this noise at full descent."
+                .into(),
+        );
+    }
+    ways.push(best);
+    if !finite {
         notes.push(
             "Thresholds in proportion to the residual are not defined here: the noise has no finite \
              variance to be in proportion to. Max-CCC needs none."
@@ -212,8 +240,13 @@ fn scaled(rate: &Schedule, by: f64) -> toclip::Result<Schedule> {
 /// What to do, in words.
 fn verdict(ways: &[Way], time: f64) -> String {
     let Some(free) = ways.first() else { return "Nothing was compared.".into() };
+    // At the effective rate of unclipped SGD: otherwise a smaller rate could pass for a gain. Where
+    // unclipped SGD has no end to compare with, whatever ends is good.
+    let fair =
+        |way: &&Way| free.end().is_none() || !matches!(way.key, "constant" | "unclipped_slower");
     let best = ways[1..]
         .iter()
+        .filter(fair)
         .filter_map(|way| Some((way, way.end()?)))
         .min_by(|a, b| a.1.total_cmp(&b.1));
     let name = |way: &Way| match way.key {
@@ -283,7 +316,7 @@ fn lines(ways: &[Way]) -> String {
     let mut text =
         format!("{:<22} {:>10}  {:>18}\n", "schedule", "final risk", "at unclipped's end");
     for way in ways {
-        let end = way.end().map_or_else(|| format!("{}", way.path.stop), short);
+        let end = way.end().map_or_else(|| "diverges".into(), short);
         let when = level.filter(|_| way.key != "unclipped").and_then(|level| way.reaches(level));
         let when = when.map_or("–".into(), |t| format!("t = {t:.2}"));
         text += &format!("{:<22} {end:>10}  {when:>18}", way.label);
@@ -335,7 +368,7 @@ fn write(
 ) -> Result<Vec<String>> {
     let stem = args.experiment.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let mut files = Vec::new();
-    for way in found.ways.iter().filter(|way| !way.path.times.is_empty()) {
+    for way in found.ways.iter().filter(|way| way.end().is_some()) {
         let path = args.out.join(format!("{stem}.schedule.{}.csv", way.key));
         write_whole(&path, way.csv(problem.modes.dim()).as_bytes())?;
         files.push(path.display().to_string());
@@ -399,11 +432,15 @@ mod tests {
         assert!(said.contains("κ = 0.3 (tuned) ends 10.0% above"), "{said}");
         let same = way("max_ccc", "max-CCC", &[1.0, 0.6, 0.4], Stop::Finished);
         assert!(verdict(&[free(), same], 2.0).starts_with("Clipping gains nothing"));
+        // A constant threshold ends lower by its smaller rate: no reason to clip.
+        let same = way("max_ccc", "max-CCC", &[1.0, 0.6, 0.4], Stop::Finished);
+        let slow = way("constant", "constant c = 1", &[1.0, 0.6, 0.2], Stop::Finished);
+        assert!(verdict(&[free(), slow, same], 2.0).starts_with("Clipping gains nothing"));
         let gone = way("unclipped", "unclipped", &[], Stop::Diverged { t: 0.0 });
         let best = way("max_ccc", "max-CCC", &[1.0, 0.2], Stop::Finished);
         let said = verdict(&[gone, best], 2.0);
         assert!(said.starts_with("Clip. Unclipped SGD diverges at once"), "{said}");
-        let worse = way("constant", "c", &[1.0], Stop::Diverged { t: 1.0 });
+        let worse = way("max_ccc", "max-CCC", &[1.0], Stop::Diverged { t: 1.0 });
         assert!(verdict(&[free(), worse], 2.0).starts_with("Do not clip"));
     }
 

@@ -234,6 +234,7 @@ impl Chart {
     }
 
     /// Adds a band.
+    #[cfg(test)]
     pub fn band(self, label: &str, x: &[f64], low: &[f64], high: &[f64]) -> Self {
         self.series(Series::band(label, x, low, high))
     }

@@ -6,15 +6,15 @@ use crate::factors::check_risk;
 use crate::noise::{Feature, Noise};
 use serde::Serialize;
 
-/// The threshold $c^*$ that maximises CCC $= \mu^2/\nu$ (paper, equation 14), and its value.
+/// The threshold $c^\ast$ that maximises CCC $= \mu^2/\nu$ (paper, equation 14), and its value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct BestThreshold {
-    /// $c^*$: zero if the supremum is only approached as $c \to 0$, infinite if not clipping is
+    /// $c^\ast$: zero if the supremum is only approached as $c \to 0$, infinite if not clipping is
     /// best (the supremum is one).
     pub c: f64,
-    /// $\mu$ at $c^*$.
+    /// $\mu$ at $c^\ast$.
     pub mu: f64,
-    /// $m^{(2)}$ at $c^*$.
+    /// $m^{(2)}$ at $c^\ast$.
     pub m2: f64,
     /// The largest CCC; infinite for noise of infinite variance, which clipping improves without
     /// bound.
@@ -29,7 +29,7 @@ const ROUNDING: f64 = 1e-12;
 /// Points of the search for each factor of ten in $c$.
 const PER_DECADE: f64 = 16.0;
 
-/// $c^* = \arg\max_c \mu_c^2(R)/\nu_c(R)$ over $0 < c \le \infty$.
+/// $c^\ast = \arg\max_c \mu_c^2(R)/\nu_c(R)$ over $0 < c \le \infty$.
 ///
 /// CCC may have several peaks (one before and one after each bump of the noise), so the search
 /// first looks on a grid that covers every scale and every [`Feature`] of the law, then refines

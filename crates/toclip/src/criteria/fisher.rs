@@ -9,23 +9,23 @@ use serde::Serialize;
 
 /// The Fisher-information limit on clipping, and how near clipping comes to it.
 ///
-/// Replace the residual $X$ by any function $\psi(X)$: the descent is multiplied by $E\psi'(X)$ and
+/// Replace the residual $X$ by any function $\psi(X)$: the descent is multiplied by $E{\psi^\prime}(X)$ and
 /// the noise by $E\psi(X)^2$. By the inequality of Cauchy and Schwarz
-/// $$ \frac{(E\psi')^2}{E\psi^2} \le I(X) = \int \frac{f'^2}{f}, $$
-/// with equality for $\psi = -f'/f$. So no rule, clipping included, has a CCC above
-/// $(2R+\sigma^2)\\,I(X)$.
+/// $$ \frac{(E{\psi^\prime})^2}{E\psi^2} \le I(X) = \int \frac{{f^\prime}^2}{f}, $$
+/// with equality for $\psi = -{f^\prime}/f$. So no rule, clipping included, has a CCC above
+/// $(2R+\sigma^2)\thinspace I(X)$.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct FisherLimit {
     /// $I(X)$; infinite at $R = 0$ for laws with atoms or jumps.
     pub information: f64,
-    /// $(2R+\sigma^2)\\,I(X)$, the largest CCC of any rule.
+    /// $(2R+\sigma^2)\thinspace I(X)$, the largest CCC of any rule.
     pub limit: f64,
     /// $\sup_c \text{CCC}/\text{limit}$, the share of it that the best threshold reaches, at most
     /// one.
     pub reached: f64,
 }
 
-/// $(2R+\sigma^2)\\,I(X)$ at risk $R$, and the share of it that clipping reaches.
+/// $(2R+\sigma^2)\thinspace I(X)$ at risk $R$, and the share of it that clipping reaches.
 ///
 /// # Errors
 /// [`Error::NotProvided`] for a noise of your own without
@@ -56,7 +56,7 @@ pub fn fisher_limit(noise: &dyn Noise, r: f64) -> Result<FisherLimit> {
     Ok(FisherLimit { information, limit, reached })
 }
 
-/// $I(X) = \int f'^2/f$.
+/// $I(X) = \int {f^\prime}^2/f$.
 fn information(noise: &dyn Noise, r: f64) -> Result<f64> {
     let features = noise.features(r);
     // An atom or a jump locates the residual exactly.

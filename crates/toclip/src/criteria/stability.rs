@@ -7,26 +7,26 @@ use crate::noise::Noise;
 use crate::spectrum::Modes;
 use serde::Serialize;
 
-/// $\eta^*_R$ and $\eta^*_D$: the learning rates at which the drift of $R$ and of $D$ vanishes.
+/// $\eta^\ast_R$ and $\eta^\ast_D$: the learning rates at which the drift of $R$ and of $D$ vanishes.
 ///
-/// With $v_i = \langle\theta-\theta^*, w_i\rangle^2/2$ the drifts are
+/// With $v_i = \langle\theta-\theta^\ast, w_i\rangle^2/2$ the drifts are
 /// $$ \dot R = -2\eta\mu\textstyle\sum\lambda_i^2 v_i + \tfrac{\eta^2}{2d} m^{(2)}
 /// \operatorname{Tr}K^2, \qquad \dot D = -4\eta\mu R + \tfrac{\eta^2}{d}m^{(2)}\operatorname{Tr}K, $$
-/// so, with $\|\nabla P\|^2 = 2\sum\lambda_i^2 v_i$, $P = R + \sigma^2/2$ and $\operatorname{Tr}K = d$,
-/// $$ \eta^*_R = \frac{d\\,\|\nabla P\|^2}{\operatorname{Tr}(K^2)\\,P}\cdot\frac{\mu}{\nu}, \qquad
-/// \eta^*_D = \frac{2R}{P}\cdot\frac{\mu}{\nu}. $$
-/// (The paper prints half of $\eta^*_D$, which is the rate of *fastest* descent of $D$.) In terms of
+/// so, with $\Vert \nabla P\Vert ^2 = 2\sum\lambda_i^2 v_i$, $P = R + \sigma^2/2$ and $\operatorname{Tr}K = d$,
+/// $$ \eta^\ast_R = \frac{d\thinspace \Vert \nabla P\Vert ^2}{\operatorname{Tr}(K^2)\thinspace P}\cdot\frac{\mu}{\nu}, \qquad
+/// \eta^\ast_D = \frac{2R}{P}\cdot\frac{\mu}{\nu}. $$
+/// (The paper prints half of $\eta^\ast_D$, which is the rate of *fastest* descent of $D$.) In terms of
 /// $m^{(2)} = 2\nu P$ both are defined for noise of infinite variance too.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct StabilityLimits {
-    /// $\eta^*_R$: a larger learning rate makes the risk grow.
+    /// $\eta^\ast_R$: a larger learning rate makes the risk grow.
     pub risk: f64,
-    /// $\eta^*_D$: a larger learning rate makes the distance grow.
+    /// $\eta^\ast_D$: a larger learning rate makes the distance grow.
     pub distance: f64,
 }
 
 impl StabilityLimits {
-    /// From $d$, $\operatorname{Tr}K^2$, $R$, $\|\nabla P\|^2$ and the clipped moments at $R$.
+    /// From $d$, $\operatorname{Tr}K^2$, $R$, $\Vert \nabla P\Vert ^2$ and the clipped moments at $R$.
     pub fn at(dim: f64, trace_sq: f64, risk: f64, gradient_sq: f64, x: Clipped) -> Self {
         // Nothing to clip means nothing to destabilise: 0/0 is no limit at all.
         let over = |numerator: f64, denominator: f64| {
@@ -39,7 +39,7 @@ impl StabilityLimits {
     }
 }
 
-/// $\eta^*_R$ and $\eta^*_D$ at the start of training with threshold $c$.
+/// $\eta^\ast_R$ and $\eta^\ast_D$ at the start of training with threshold $c$.
 ///
 /// # Errors
 /// [`Error::Parameter`](crate::Error::Parameter) for an impossible threshold.

@@ -17,7 +17,7 @@ pub(crate) struct Blocks {
     pub lambda_sq: Vec<f64>,
     /// $\sqrt{\lambda_b}$.
     pub root: Vec<f64>,
-    /// $u_b(0) = \|\theta_b\|$.
+    /// $u_b(0) = \Vert \theta_b\Vert $.
     pub lengths: Vec<f64>,
     /// The law of $h_b \sim \chi^2(n_b - 1)$ of the blocks of several directions, which come first.
     pub rest: Vec<Rest>,

@@ -16,13 +16,13 @@ use std::sync::Arc;
 ///
 /// Gaussian data look the same from every direction of an eigenspace. So of the part $\theta_b$ of
 /// $\theta - \theta^\ast$ in the eigenspace of $\lambda_b$, of dimension $n_b$, only the length
-/// $u_b = \|\theta_b\|$ matters, and of a sample only its component along $\theta_b$,
-/// $\sqrt{\lambda_b}\\,z_b$ with $z_b \sim N(0, 1)$, and the square of the rest, $\lambda_b h_b$ with
+/// $u_b = \Vert \theta_b\Vert $ matters, and of a sample only its component along $\theta_b$,
+/// $\sqrt{\lambda_b}\thinspace z_b$ with $z_b \sim N(0, 1)$, and the square of the rest, $\lambda_b h_b$ with
 /// $h_b \sim \chi^2(n_b - 1)$:
-/// $$ \rho = \sum_b \sqrt{\lambda_b}\\,z_b u_b - \epsilon, \qquad
-/// \|x\|^2 = \sum_b \lambda_b (z_b^2 + h_b), \qquad
-/// s = \frac{\eta}{d}\\,\rho\\,\min\Bigl(1, \frac{c\sqrt d}{|\rho|\\,\|x\|}\Bigr), $$
-/// $$ u_b^2 \leftarrow (u_b - s\sqrt{\lambda_b}\\,z_b)^2 + s^2\lambda_b h_b. $$
+/// $$ \rho = \sum_b \sqrt{\lambda_b}\thinspace z_b u_b - \epsilon, \qquad
+/// \Vert x\Vert ^2 = \sum_b \lambda_b (z_b^2 + h_b), \qquad
+/// s = \frac{\eta}{d}\thinspace \rho\thinspace \min\Bigl(1, \frac{c\sqrt d}{|\rho|\thinspace \Vert x\Vert }\Bigr), $$
+/// $$ u_b^2 \leftarrow (u_b - s\sqrt{\lambda_b}\thinspace z_b)^2 + s^2\lambda_b h_b. $$
 /// The law of $R$ and $D$ is that of the full iteration, not an approximation to it; a step costs as
 /// much as there are different eigenvalues. Time is $t = k/d$; a time $t$ is saved at step
 /// $\operatorname{round}(t d)$. Without clipping, $c = \infty$, it is the same code.

@@ -7,11 +7,11 @@ use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Exp1, StudentT};
 use serde::{Deserialize, Serialize};
 
-/// The law of $z_i$ in $x = \sum_i \sqrt{\lambda_i}\\,z_i w_i$: independent, mean 0, variance 1.
+/// The law of $z_i$ in $x = \sum_i \sqrt{\lambda_i}\thinspace z_i w_i$: independent, mean 0, variance 1.
 ///
 /// The theory is for Gaussian $z$. The others have the same covariance $K$ and show where the
 /// formulas stop holding: little changes while many coordinates share the work, much when a few
-/// carry it or when $\|x\|$ no longer concentrates (heavy tails).
+/// carry it or when $\Vert x\Vert $ no longer concentrates (heavy tails).
 ///
 /// ```
 /// use toclip::dynamics::Covariates;

@@ -12,11 +12,11 @@ use crate::spectrum::Modes;
 use crate::sum::dot;
 use std::sync::Arc;
 
-/// $d\Theta = -\eta\mu\nabla P\\,dt + \eta\sqrt{\tfrac{m^{(2)}}{d} K}\\,dB$: clipped homogenised SGD.
+/// $d\Theta = -\eta\mu\nabla P\thinspace dt + \eta\sqrt{\tfrac{m^{(2)}}{d} K}\thinspace dB$: clipped homogenised SGD.
 ///
 /// In the eigenbasis, and with $2\nu P = m^{(2)}$, every coordinate of $\Theta - \theta^\ast$ obeys
-/// $$ d\theta_i = -\eta\mu_c(R)\\,\lambda_i\theta_i\\,dt +
-/// \eta\sqrt{\tfrac1d\lambda_i\\,m^{(2)}_c(R)}\\,dB_i, $$
+/// $$ d\theta_i = -\eta\mu_c(R)\thinspace \lambda_i\theta_i\thinspace dt +
+/// \eta\sqrt{\tfrac1d\lambda_i\thinspace m^{(2)}_c(R)}\thinspace dB_i, $$
 /// and coordinates meet only in $R$. Over a step $\Delta$ with $\eta$, $\mu$, $m^{(2)}$ held fixed
 /// each is an Ornstein–Uhlenbeck process, whose law is known: the default [`Scheme`] draws from
 /// that, and errs only in what $R$ changes meanwhile. Directions of equal eigenvalue are one: with
@@ -62,7 +62,7 @@ pub struct Hsgd {
 /// | | $a$ | $g^2$ | $\eta$, $\mu$, $m^{(2)}$ of the | weak order | strong order |
 /// |---|---|---|---|---|---|
 /// | `EulerMaruyama` | $1 - x$ | $q$ | start of the step | 1 | 1/2 |
-/// | `Exponential` | $e^{-x}$ | $q\\,\frac{1 - e^{-2x}}{2x}$ | middle of the step | 2, see below | 1/2 |
+/// | `Exponential` | $e^{-x}$ | $q\thinspace \frac{1 - e^{-2x}}{2x}$ | middle of the step | 2, see below | 1/2 |
 ///
 /// with $x = \eta\mu\lambda\Delta$ and $q = \eta^2\lambda m^{(2)}\Delta/d$. $R$ in the middle is
 /// predicted with the drift of the step before, so that both evaluate $\mu$ and $m^{(2)}$ once a
@@ -101,7 +101,7 @@ struct State {
 
 impl Hsgd {
     /// The step $h$ unless chosen. Measured where it is worst, without noise and clipping and with
-    /// $\eta = 1$, the weak error is $0.2\\,h^2\eta t$ of $R$: here $10^{-4}$ in a unit of time.
+    /// $\eta = 1$, the weak error is $0.2\thinspace h^2\eta t$ of $R$: here $10^{-4}$ in a unit of time.
     pub const STEP: f64 = 0.02;
 
     /// C-HSGD from the spectrum and start of `modes`.

@@ -16,10 +16,10 @@ use std::sync::Arc;
 /// The most coordinates that are simulated one by one: 4 GB of state a run.
 const LARGEST: u64 = 100_000_000;
 
-/// $\theta_{k+1} = \theta_k - \frac{\eta}{d}\\,\mathrm{clip}_{c\sqrt d}\\!\left(
-/// (\langle x, \theta_k - \theta^\ast\rangle - \epsilon)\\,x\right)$: C-SGD in the eigenbasis of $K$.
+/// $\theta_{k+1} = \theta_k - \frac{\eta}{d}\thinspace \mathrm{clip}_{c\sqrt d}\left(
+/// (\langle x, \theta_k - \theta^\ast\rangle - \epsilon)\thinspace x\right)$: C-SGD in the eigenbasis of $K$.
 ///
-/// $x_i = \sqrt{\lambda_i}\\,z_i$ with $z$ standard normal, which is rotation invariant: no dense
+/// $x_i = \sqrt{\lambda_i}\thinspace z_i$ with $z$ standard normal, which is rotation invariant: no dense
 /// $K$ is ever formed, and a step costs a nanosecond or two a coordinate. Step $k$ is made with
 /// $\eta$ and $c$ of time $t = k/d$; a time $t$ asked for is read off after step
 /// $\mathrm{round}(t d)$. $c = \infty$ is plain SGD.
@@ -214,7 +214,7 @@ impl Draws {
 }
 
 /// $s$ in $\theta \leftarrow \theta - s x$: $\frac{\eta}{d}\rho$, or less if
-/// $|\rho|\\,\|x\| > c\sqrt d$.
+/// $|\rho|\thinspace \Vert x\Vert > c\sqrt d$.
 pub(super) fn step_size(control: Control, dim: f64, residual: f64, norm: f64) -> f64 {
     let threshold = control.c * dim.sqrt();
     // Not min(1, threshold/|ρ|‖x‖)·ρ, which is 0·∞ for the largest draws of a Cauchy law.

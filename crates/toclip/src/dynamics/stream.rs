@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// $(x_k, b_k)$, and what the risk is measured with.
 ///
-/// Scale the data so that $\|K\| = 1$, as everywhere ([`Rescaling`](crate::spectrum::Rescaling) says
+/// Scale the data so that $\Vert K\Vert = 1$, as everywhere ([`Rescaling`](crate::spectrum::Rescaling) says
 /// what changes with it).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Data {
@@ -26,16 +26,16 @@ pub struct Data {
     pub optimum: Vec<f64>,
     /// $K$, row by row, symmetric; used only where the risk is saved or the policy asks for it.
     pub covariance: Vec<f64>,
-    /// $d = \mathrm{Tr}\\,K/\|K\|$: time is $t = k/d$.
+    /// $d = \mathrm{Tr}\thinspace K/\Vert K\Vert $: time is $t = k/d$.
     pub dim: f64,
 }
 
-/// $\theta_{k+1} = \theta_k - \frac{\eta}{d}\\,\mathrm{clip}_{c\sqrt d}\\!\left(
-/// (\langle x_k, \theta_k\rangle - b_k)\\,x_k\right)$: C-SGD on the rows of a data matrix, each
+/// $\theta_{k+1} = \theta_k - \frac{\eta}{d}\thinspace \mathrm{clip}_{c\sqrt d}\left(
+/// (\langle x_k, \theta_k\rangle - b_k)\thinspace x_k\right)$: C-SGD on the rows of a data matrix, each
 /// used once.
 ///
 /// Saved are $R = \frac12(\theta - \theta^\ast)^\top K (\theta - \theta^\ast)$ and
-/// $D = \|\theta - \theta^\ast\|^2$. Rows are taken in an order drawn from seed and index, or as
+/// $D = \Vert \theta - \theta^\ast\Vert ^2$. Rows are taken in an order drawn from seed and index, or as
 /// they come ([`in_order`](Stream::in_order)). Times after the last row, $t > n/d$, are left out
 /// and the path ends with [`Stop::DataEnded`].
 ///

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// `count` times at equal distances, $t_k = k\\,T/(\text{count}-1)$: from 0 to `end`, both included.
+/// `count` times at equal distances, $t_k = k\thinspace T/(\text{count}-1)$: from 0 to `end`, both included.
 ///
 /// ```
 /// assert_eq!(toclip::dynamics::linear_times(15.0, 4)?, [0.0, 5.0, 10.0, 15.0]);

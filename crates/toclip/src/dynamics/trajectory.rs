@@ -9,7 +9,7 @@ pub struct Trajectory {
     pub times: Vec<f64>,
     /// $R(t) = \sum_i \lambda_i v_i$.
     pub risk: Vec<f64>,
-    /// $D(t) = 2 \sum_i v_i = \|\theta - \theta^*\|^2$.
+    /// $D(t) = 2 \sum_i v_i = \Vert \theta - \theta^\ast\Vert ^2$.
     pub distance: Vec<f64>,
     /// $\mu, m^{(2)}, \eta, c$ at the same times, when asked for.
     pub path: Option<Vec<PathPoint>>,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 type Function = Arc<dyn Fn(f64) -> f64 + Send + Sync>;
 
-/// Noise with any density $f_\epsilon$: $\mu = \int f_\epsilon(e)\\,\mu_{N(e, 2R)}\\,de$.
+/// Noise with any density $f_\epsilon$: $\mu = \int f_\epsilon(e)\thinspace \mu_{N(e, 2R)}\thinspace de$.
 ///
 /// The integrals are adaptive, to about $10^{-12}$ for a density that is smooth on its scale, and
 /// cost some tens of microseconds. A family of your own that knows a closed form implements
@@ -79,7 +79,7 @@ impl Density {
         Ok(noise)
     }
 
-    /// $\int f_\epsilon(e)\\,g(e)\\,de$, with panels ending at the given points.
+    /// $\int f_\epsilon(e)\thinspace g(e)\thinspace de$, with panels ending at the given points.
     fn integrate<const N: usize>(&self, points: &[f64], g: impl Fn(f64) -> [f64; N]) -> [f64; N] {
         let side = |sign: f64| {
             let mut ends: Vec<f64> = points.iter().map(|x| sign * x).collect();

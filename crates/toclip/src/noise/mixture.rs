@@ -21,7 +21,7 @@ pub struct Component {
 
 /// A Gaussian mixture, $\epsilon \sim \sum_j w_j N(m_j, s_j^2)$, with any means.
 ///
-/// $$ \mu = \sum_j w_j\\,\mu_{N(m_j,\\, 2R + s_j^2)}, $$
+/// $$ \mu = \sum_j w_j\thinspace \mu_{N(m_j,\thinspace 2R + s_j^2)}, $$
 /// likewise $m^{(2)}$. For noise that is not centred, $\sigma^2$ stands for $E\epsilon^2$ wherever
 /// the theory divides by $E X^2 = 2R + E\epsilon^2$.
 ///

@@ -1,7 +1,7 @@
 //! The noise $\epsilon$ in the targets: one family, one file.
 //!
-//! A target is $b = \langle a, \theta^* \rangle + \epsilon$, so with Gaussian data the residual at
-//! risk $R$ is $X = \sqrt{2R}\\,z - \epsilon$ with $z$ standard normal. A family's whole work is to
+//! A target is $b = \langle a, \theta^\ast \rangle + \epsilon$, so with Gaussian data the residual at
+//! risk $R$ is $X = \sqrt{2R}\thinspace z - \epsilon$ with $z$ standard normal. A family's whole work is to
 //! say what clipping $X$ at $c$ leaves of it, [`Noise::clipped`]:
 //!
 //! | family | law of $\epsilon$ | as a mixture of normals | how $\mu$, $m^{(2)}$ are computed |
@@ -10,7 +10,7 @@
 //! | [`Gaussian`] | $N(0, \sigma^2)$ | – | the kernel |
 //! | [`Rademacher`] | $\pm\lambda$ with probability $p/2$ each, else $0$ | in location | three kernels |
 //! | [`Uniform`] | uniform on $\[-M, M\]$ | in location | iterated integrals of $\operatorname{erfc}$ |
-//! | [`Laplace`] | density $\tfrac{\lambda}{2} e^{-\lambda\|x\|}$ | in scale | $\operatorname{erfcx}$, three regimes |
+//! | [`Laplace`] | density $\tfrac{\lambda}{2} e^{-\lambda\Vert x\Vert }$ | in scale | $\operatorname{erfcx}$, three regimes |
 //! | [`StudentT`] | $\text{scale}\cdot t_{\text{df}}$ | in scale | trapezoidal rule in the log-precision |
 //! | [`Mixture`] | $\sum_j w_j N(m_j, s_j^2)$ | in both | one kernel a component |
 //! | [`Empirical`] | residuals from data | in location | Gauss rules on a tree |
@@ -59,7 +59,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Clipped;
 use rand::Rng;
 
-/// A law of the noise $\epsilon$, seen through the residual $X = \sqrt{2R}\\,z - \epsilon$.
+/// A law of the noise $\epsilon$, seen through the residual $X = \sqrt{2R}\thinspace z - \epsilon$.
 ///
 /// Implementors promise, for every $R \ge 0$ and $0 < c \le \infty$: $0 \le \mu \le 1$, $0 \le
 /// m^{(2)} \le \min(c^2, E X^2)$, both non-decreasing in $c$. Callers promise such $R$ and $c$;
@@ -90,7 +90,7 @@ pub trait Noise: std::fmt::Debug + Send + Sync {
     /// $\mu_c(R)$ and $m^{(2)}_c(R)$: what clipping at $c$ leaves of the residual at risk $R$.
     fn clipped(&self, r: f64, c: f64) -> Clipped;
 
-    /// The density of the residual $X$ at $x$ and its derivative, $(f, f')$, for $R > 0$.
+    /// The density of the residual $X$ at $x$ and its derivative, $(f, {f^\prime})$, for $R > 0$.
     ///
     /// Only the [Fisher limit](crate::criteria::fisher_limit) needs it; `None` if not provided.
     fn residual_density(&self, _r: f64, _x: f64) -> Option<(f64, f64)> {

@@ -5,7 +5,7 @@ use crate::kernel::{Clipped, clipped_normal};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-/// No noise, $\epsilon = 0$: the residual is $X = \sqrt{2R}\\,z$.
+/// No noise, $\epsilon = 0$: the residual is $X = \sqrt{2R}\thinspace z$.
 ///
 /// ```
 /// use toclip::noise::{NoNoise, Noise};

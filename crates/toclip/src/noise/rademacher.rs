@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// The paper's example of noise with all its moments under which clipping helps (Theorems 3
 /// and 6). $\sigma^2 = p\lambda^2$, and with $s = \sqrt{2R}$
-/// $$ \mu = (1-p)\\,\mu_{N(0,s^2)} + p\\,\mu_{N(\lambda,s^2)}, $$
+/// $$ \mu = (1-p)\thinspace \mu_{N(0,s^2)} + p\thinspace \mu_{N(\lambda,s^2)}, $$
 /// likewise $m^{(2)}$.
 ///
 /// ```

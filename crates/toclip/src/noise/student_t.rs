@@ -12,14 +12,14 @@ use std::sync::Arc;
 /// Student-t noise, $\epsilon = \text{scale}\cdot t_{\text{df}}$, for every df $> 0$; df $= 1$ is
 /// Cauchy noise.
 ///
-/// The variance, $\text{scale}^2\\,\text{df}/(\text{df}-2)$, is infinite for df ≤ 2. $\mu$ and
+/// The variance, $\text{scale}^2\thinspace \text{df}/(\text{df}-2)$, is infinite for df ≤ 2. $\mu$ and
 /// $m^{(2)}$ are finite all the same, and they are all that the dynamics need.
 ///
 /// # How it is computed
 ///
 /// $\epsilon$ is normal with a random precision $w \sim \Gamma(a, a)$, $a = \text{df}/2$, so with
 /// $w = e^u$
-/// $$ \mu = \int \mu_{N(0,V(u))}\\,p(u)\\,du, \qquad V(u) = 2R + \text{scale}^2 e^{-u}, \qquad
+/// $$ \mu = \int \mu_{N(0,V(u))}\thinspace p(u)\thinspace du, \qquad V(u) = 2R + \text{scale}^2 e^{-u}, \qquad
 /// p(u) \propto e^{a(u - e^u)}. $$
 /// The integrand is analytic and bounded in the strip $|\Im u| < \pi/2$, so the trapezoidal rule
 /// converges exponentially: with step $h$ its error is $(\cos\theta)^{-a} e^{-2\pi\theta/h}$ for

@@ -54,7 +54,7 @@ impl Uniform {
         Ok(Uniform { half_width: check_scale("half_width", half_width)? })
     }
 
-    /// From the standard deviation: $M = \sqrt{3}\\,\sigma$.
+    /// From the standard deviation: $M = \sqrt{3}\thinspace \sigma$.
     ///
     /// # Errors
     /// [`Error::Parameter`] unless σ is positive and finite.

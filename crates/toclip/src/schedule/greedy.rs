@@ -9,14 +9,14 @@ use std::sync::Arc;
 /// For $K = I$ the risk obeys $\dot R = -2\eta\mu R + \tfrac12\eta^2 m^{(2)}$, whose minimum over
 /// $\eta$ is at half the [stability limit](crate::criteria::stability_limits):
 /// $$ \eta = \frac{2R\mu}{m^{(2)}} = \frac{R}{R+\sigma^2/2}\cdot\frac{\mu}{\nu}, \qquad
-/// \dot R = -\frac{R^2}{R + \sigma^2/2}\\,\frac{\mu^2}{\nu}. $$
+/// \dot R = -\frac{R^2}{R + \sigma^2/2}\thinspace \frac{\mu^2}{\nu}. $$
 /// So the threshold that is best with its best rate is the one with the largest CCC
 /// ([`clipped`](Self::clipped)). As the slope depends on $R$ alone and is the steepest at every $R$,
 /// greedy is optimal at the end as well: no other $\eta(t), c(t)$ reaches a lower $R(T)$.
 ///
 /// For other spectra the same rate is that of fastest descent of the *distance*,
 /// $\dot D = -4\eta\mu R + \eta^2 m^{(2)}$. The greedy rate of the risk there needs
-/// $\|\nabla P\|^2$: take [`Margin::predicted`](super::Margin::predicted) with a margin of one half
+/// $\Vert \nabla P\Vert ^2$: take [`Margin::predicted`](super::Margin::predicted) with a margin of one half
 /// around an infinite rate.
 ///
 /// ```

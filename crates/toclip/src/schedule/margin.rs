@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// $\eta \le \text{margin}\cdot\eta^\ast_R$: another policy, slowed where the risk would grow.
 ///
-/// The limit needs $\|\nabla P\|^2 = 2\sum\lambda_i^2 v_i$ as well as the risk
+/// The limit needs $\Vert \nabla P\Vert ^2 = 2\sum\lambda_i^2 v_i$ as well as the risk
 /// ([`StabilityLimits`]), and a policy is told the risk alone. There are two honest ways around it,
 /// and both give policies for every method of the dynamics:
 ///
@@ -69,7 +69,7 @@ impl Margin {
     /// By Cauchy and Schwarz $R^2 = (\sum\lambda_i v_i)^2 \le \tfrac{D}{2}\sum\lambda_i^2 v_i$, and
     /// below $\eta^\ast_D$ the distance falls, so $D \le D(0)$; also $\sum\lambda_i^2 v_i \ge
     /// \lambda_{\min} R$. Hence
-    /// $$ \eta^\ast_R \ge \underline\eta_R = \frac{4d\mu}{\operatorname{Tr}(K^2)\\,m^{(2)}}
+    /// $$ \eta^\ast_R \ge \underline\eta_R = \frac{4d\mu}{\operatorname{Tr}(K^2)\thinspace m^{(2)}}
     /// \max\Bigl(\lambda_{\min} R, \frac{2R^2}{D(0)}\Bigr). $$
     /// In the ODE risk and distance then never grow, whatever the wrapped policy asks for.
     ///

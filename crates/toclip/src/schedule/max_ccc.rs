@@ -11,12 +11,12 @@ const PER_FOLD: f64 = 25.0;
 /// The table covers $e^{\pm 46}$, twenty orders of magnitude to each side of the scale of the noise.
 const FOLDS: f64 = 46.0;
 
-/// $c^*(t) = \arg\max_c \mu_c^2/\nu_c$ with the compensated rate $\eta/\mu$ (paper, equations 14–15).
+/// $c^\ast(t) = \arg\max_c \mu_c^2/\nu_c$ with the compensated rate $\eta/\mu$ (paper, equations 14–15).
 ///
 /// By Theorem 4 it never ends above unclipped SGD with the same $\eta$, and ends below it if
-/// CCC > 1 anywhere on the way. Where the supremum of CCC is one, $c^* = \infty$.
+/// CCC > 1 anywhere on the way. Where the supremum of CCC is one, $c^\ast = \infty$.
 ///
-/// $c^*$ depends on the risk alone, and a search for it costs some hundred evaluations; so
+/// $c^\ast$ depends on the risk alone, and a search for it costs some hundred evaluations; so
 /// it is looked up in a table over $\ln R$, filled where it is used, by cubic interpolation. CCC is
 /// flat at its maximum, so the error of the table enters only squared, below $10^{-13}$. Where the
 /// best threshold jumps from one peak to another the search is done in full.
@@ -38,7 +38,7 @@ pub struct MaxCcc {
     table: Arc<Table>,
 }
 
-/// $\ln c^*$ at $\ln R = \text{origin} + k/\text{PER_FOLD}$.
+/// $\ln c^\ast$ at $\ln R$ = `origin` + k/`PER_FOLD`.
 #[derive(Debug)]
 struct Table {
     origin: f64,
@@ -56,7 +56,7 @@ impl MaxCcc {
         MaxCcc { eta, noise, table }
     }
 
-    /// $c^*$ at risk $r$; infinite where not clipping is best.
+    /// $c^\ast$ at risk $r$; infinite where not clipping is best.
     pub fn threshold(&self, r: f64) -> f64 {
         self.interpolated(r).unwrap_or_else(|| self.searched(r))
     }

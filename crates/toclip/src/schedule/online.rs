@@ -23,7 +23,7 @@ pub enum Scale {
     ClippedSquare,
 }
 
-/// $c = \kappa\\,\hat s$ with $\hat s$ from the residuals of the run: the [`Proportional`] rule as SGD
+/// $c = \kappa\thinspace \hat s$ with $\hat s$ from the residuals of the run: the [`Proportional`] rule as SGD
 /// has to follow it.
 ///
 /// | parameter | meaning |

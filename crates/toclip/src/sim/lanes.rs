@@ -31,9 +31,9 @@ pub(super) trait Lanes: Copy {
     fn unit(self, bits: Self::U) -> Self::F;
     /// $\pm a$, minus where the lowest bit is set.
     fn flip(self, a: Self::F, bits: Self::U) -> Self::F;
-    /// $e$ of $a = m\,2^e$, $1 \le m < 2$, for normal positive $a$.
+    /// $e$ of $a = m\thinspace 2^e$, $1 \le m < 2$, for normal positive $a$.
     fn exponent(self, a: Self::F) -> Self::F;
-    /// $m$ of $a = m\,2^e$, $1 \le m < 2$, for normal positive $a$.
+    /// $m$ of $a = m\thinspace 2^e$, $1 \le m < 2$, for normal positive $a$.
     fn mantissa(self, a: Self::F) -> Self::F;
 }
 

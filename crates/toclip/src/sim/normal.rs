@@ -2,7 +2,7 @@
 //!
 //! Eight interleaved xoshiro256++ generators give one `u64` for every number. Two of them, $j$ and
 //! $k$ of 52 bits and a spare bit $b$, make a pair by the method of Box and Muller (1958):
-//! $$z = \sqrt{-2 \ln u}\\,\bigl((-1)^b \cos \pi x,\\ \sin \pi x\bigr), \qquad
+//! $$z = \sqrt{-2 \ln u}\thinspace \bigl((-1)^b \cos \pi x,\\ \sin \pi x\bigr), \qquad
 //! u = (j + \tfrac12)/2^{52}, \quad x = k/2^{52} - \tfrac12.$$
 //!
 //! Quality: radius and angle have $2^{52}$ and $2^{53}$ equally likely values; $|z| \le 8.57$, which
@@ -75,7 +75,7 @@ impl Streams {
     }
 }
 
-/// $q(v) = -\ln(1 - v/2)/v$ on $[0, 1]$, to $1.8 \times 10^{-12}$ in $v\\,q(v)$: interpolation at
+/// $q(v) = -\ln(1 - v/2)/v$ on $[0, 1]$, to $1.8 \times 10^{-12}$ in $v\thinspace q(v)$: interpolation at
 /// Chebyshev points, as the two below.
 const LOG: [f64; 14] = [
     0.49999999999905903,

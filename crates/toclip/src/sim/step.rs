@@ -1,7 +1,7 @@
 //! One step of C-SGD in one pass over the coordinates.
 //!
-//! The state is $w_i = \sqrt{\lambda_i}\\,\theta_i$, so that with $x_i = \sqrt{\lambda_i}\\,z_i$
-//! $$\langle x, \theta\rangle = \sum_i z_i w_i, \quad \|x\|^2 = \sum_i \lambda_i z_i^2, \quad
+//! The state is $w_i = \sqrt{\lambda_i}\thinspace \theta_i$, so that with $x_i = \sqrt{\lambda_i}\thinspace z_i$
+//! $$\langle x, \theta\rangle = \sum_i z_i w_i, \quad \Vert x\Vert ^2 = \sum_i \lambda_i z_i^2, \quad
 //! w_i \leftarrow w_i - s \lambda_i z_i, \quad R = \tfrac12 \sum_i w_i^2.$$
 //! The size $s$ of a step is known only after its sums, so a pass first makes the update that the
 //! step before left open, $y_i = \lambda_i z_i$, and then draws and sums for its own: every number
@@ -16,7 +16,7 @@ use super::normal::{Block, Streams, pair};
 pub(crate) struct Sums {
     /// $\langle x, \theta \rangle = \sum z_i w_i$.
     pub(crate) inner: f64,
-    /// $\|x\|^2 = \sum \lambda_i z_i^2$.
+    /// $\Vert x\Vert ^2 = \sum \lambda_i z_i^2$.
     pub(crate) norm_sq: f64,
     /// $2R = \sum w_i^2$, before this step.
     pub(crate) twice_risk: f64,
@@ -48,7 +48,7 @@ struct Coordinates {
 }
 
 impl State {
-    /// From $\lambda_i$ and $w_i = \sqrt{\lambda_i}\\,\theta_i$; a last block that is not full is
+    /// From $\lambda_i$ and $w_i = \sqrt{\lambda_i}\thinspace \theta_i$; a last block that is not full is
     /// filled up with $\lambda = 0$.
     pub(crate) fn new(values: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let (lambda, w): (Vec<f64>, Vec<f64>) = values.into_iter().unzip();

@@ -14,37 +14,37 @@ use super::Modes;
 /// e^{-2\lambda_i\Gamma}, \quad \mathcal L(\Gamma) = \frac1d\sum_i \lambda_i
 /// e^{-2\lambda_i\Gamma},$$
 /// for with $\Gamma_t = \int_0^t \eta\mu$ and $a = \eta^2 m_2/2$
-/// $$R(t) = F(\Gamma_t) + \int_0^t a_s\\,\mathcal K(\Gamma_t - \Gamma_s)\\,ds, \qquad \tfrac12 D(t)
-/// = V(\Gamma_t) + \int_0^t a_s\\,\mathcal L(\Gamma_t - \Gamma_s)\\,ds.$$
+/// $$R(t) = F(\Gamma_t) + \int_0^t a_s\thinspace \mathcal K(\Gamma_t - \Gamma_s)\thinspace ds, \qquad \tfrac12 D(t)
+/// = V(\Gamma_t) + \int_0^t a_s\thinspace \mathcal L(\Gamma_t - \Gamma_s)\thinspace ds.$$
 /// The fields are $\delta_F = \sup_\Gamma |\Delta F| / F(0)$ and so on. All four functions
-/// decrease, $F(0) = R(0)$, $\mathcal K(0) = \mathrm{Tr}\\,K^2/d$, $\mathcal L(0) = 1$, $V(0) =
+/// decrease, $F(0) = R(0)$, $\mathcal K(0) = \mathrm{Tr}\thinspace K^2/d$, $\mathcal L(0) = 1$, $V(0) =
 /// D(0)/2$.
 ///
 /// **Frozen coefficients.** If $\eta$, $\mu$ and $m_2$ are given functions of time, then at once
-/// $$|\Delta R(t)| \le \delta_F R(0) + \delta_{\mathcal K}\\,\mathcal K(0) A_t =: \beta_t, \qquad
-/// |\Delta D(t)| \le \delta_V D(0) + 2\\,\delta_{\mathcal L} A_t, \qquad A_t = \int_0^t a_s\\,ds.$$
+/// $$|\Delta R(t)| \le \delta_F R(0) + \delta_{\mathcal K}\thinspace \mathcal K(0) A_t =: \beta_t, \qquad
+/// |\Delta D(t)| \le \delta_V D(0) + 2\thinspace \delta_{\mathcal L} A_t, \qquad A_t = \int_0^t a_s\thinspace ds.$$
 ///
 /// **With feedback.** $\mu$ and $m_2$ follow $R$, so an error in $R$ moves $\Gamma$ and $a$. Let
 /// $\ell_b$ and $\ell_a$ be Lipschitz constants in $R$ of $b = \eta\mu$ and of $a$, and let a tilde
 /// mark the compressed solution, $e = |\tilde R - R|$. Write $\tilde R - R$ as
 /// $$(\tilde F - F)(\tilde\Gamma_t) + \bigl[F(\tilde\Gamma_t) - F(\Gamma_t)\bigr] + \int \tilde
-/// a\\,(\tilde{\mathcal K} - \mathcal K) + \int \tilde a\\,\bigl[\mathcal K(\tilde\Gamma_t -
-/// \tilde\Gamma_s) - \mathcal K(\Gamma_t - \Gamma_s)\bigr] + \int (\tilde a - a)\\,\mathcal K.$$
-/// Since $\lambda \le 1$, $|F'| \le 2R(0)$ and $|\mathcal K'| \le 2\mathcal K(0)$; and
+/// a\thinspace (\tilde{\mathcal K} - \mathcal K) + \int \tilde a\thinspace \bigl[\mathcal K(\tilde\Gamma_t -
+/// \tilde\Gamma_s) - \mathcal K(\Gamma_t - \Gamma_s)\bigr] + \int (\tilde a - a)\thinspace \mathcal K.$$
+/// Since $\lambda \le 1$, $|{F^\prime}| \le 2R(0)$ and $|\mathcal {K^\prime}| \le 2\mathcal K(0)$; and
 /// $|\tilde\Gamma_t - \tilde\Gamma_s - \Gamma_t + \Gamma_s| \le \int_s^t \ell_b e$. Hence
 /// $$e(t) \le \beta_t + \int_0^t \Bigl[2\bigl(R(0) + \mathcal K(0)\tilde A_t\bigr)\ell_b + \mathcal
-/// K(0)\\,\ell_a\Bigr] e(s)\\,ds,$$
+/// K(0)\thinspace \ell_a\Bigr] e(s)\thinspace ds,$$
 /// and by Grönwall's lemma ($\beta$ and $\tilde A$ do not decrease)
 /// $$e(t) \le \beta_t \exp\Bigl(2\bigl(R(0) + \mathcal K(0)\tilde
 /// A_t\bigr)\textstyle\int_0^t\ell_b + \mathcal K(0)\int_0^t\ell_a\Bigr).$$
-/// For the distance, with $|V'| \le 2R(0)$, $|\mathcal L'| \le 2\mathcal K(0)$, $\mathcal L \le 1$,
+/// For the distance, with $|{V^\prime}| \le 2R(0)$, $|\mathcal {L^\prime}| \le 2\mathcal K(0)$, $\mathcal L \le 1$,
 /// the error of $R$ adds $\sup e\cdot\bigl[4(R(0) + \mathcal K(0)\tilde A_t)\int\ell_b +
 /// 2\int\ell_a\bigr]$.
 ///
 /// At a fixed threshold $\ell_b = \eta \sup|\partial_R\mu|$ and $\ell_a = \tfrac12\eta^2
 /// \sup|\partial_R m_2|$. With $p$ the density of $X = \sqrt{2R}z - \varepsilon$, the heat equation
-/// gives $\partial_R m_2 = 2\mu - 2c\\,[p(c) + p(-c)] \le 2$; for symmetric unimodal noise it is
-/// not negative either ($\mu \ge 2c\\,p(c)$), so that $\ell_a = \eta^2$ will do.
+/// gives $\partial_R m_2 = 2\mu - 2c\thinspace [p(c) + p(-c)] \le 2$; for symmetric unimodal noise it is
+/// not negative either ($\mu \ge 2c\thinspace p(c)$), so that $\ell_a = \eta^2$ will do.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Bound {
     /// $\delta_F = \sup_\Gamma|\Delta F|/R(0)$.
@@ -72,9 +72,9 @@ impl Modes {
     /// A bound on $|\Delta R(t)|$, the error of compression in the risk at time $t$.
     ///
     /// With the $\delta$ of [`bound`](Self::bound) (derived at [`Bound`]) and
-    /// $\mathcal K(0) = \mathrm{Tr}\\,K^2/d$,
+    /// $\mathcal K(0) = \mathrm{Tr}\thinspace K^2/d$,
     /// $$|\Delta R(t)| \le \bigl(\delta_F R(0) + \delta_{\mathcal K}\mathcal K(0)A\bigr)
-    /// \exp\bigl(2(R(0) + \mathcal K(0)A)\\,B_\mu + \mathcal K(0)\\,B_{m}\bigr)$$
+    /// \exp\bigl(2(R(0) + \mathcal K(0)A)\thinspace B_\mu + \mathcal K(0)\thinspace B_{m}\bigr)$$
     /// where
     ///
     /// | argument | is | |
@@ -103,8 +103,8 @@ impl Modes {
     /// A bound on $|\Delta D(t)|$, the error of compression in the distance at time $t$; the
     /// arguments are those of [`risk_error`](Self::risk_error).
     ///
-    /// $$|\Delta D(t)| \le \delta_V D(0) + 2\\,\delta_{\mathcal L}A +
-    /// \sup|\Delta R|\\,\bigl(4(R(0) + \mathcal K(0)A)\\,B_\mu + 2B_m\bigr).$$
+    /// $$|\Delta D(t)| \le \delta_V D(0) + 2\thinspace \delta_{\mathcal L}A +
+    /// \sup|\Delta R|\thinspace \bigl(4(R(0) + \mathcal K(0)A)\thinspace B_\mu + 2B_m\bigr).$$
     ///
     /// ```
     /// use toclip::spectrum::{Modes, Spectrum, Start};

@@ -25,10 +25,10 @@ const ROUNDING: f64 = 1e-13;
 const TAIL_SHARE: f64 = 0.25;
 
 impl Modes {
-    /// $\\{(\lambda, n, v)\\}$ replaced by a few hundred weighted nodes, such that every part of
+    /// $\lbrace (\lambda, n, v)\rbrace $ replaced by a few hundred weighted nodes, such that every part of
     /// the stated [`Bound`] is at most `tolerance`.
     ///
-    /// $R(0)$, $D(0)$, $d$ and $\mathrm{Tr}\\,K^2$ are kept to rounding; zero eigenvalues stay one
+    /// $R(0)$, $D(0)$, $d$ and $\mathrm{Tr}\thinspace K^2$ are kept to rounding; zero eigenvalues stay one
     /// mode. What is small already comes back as it is, with a bound of zero.
     /// [`risk_error`](Self::risk_error) turns the bound into one on $R(t)$.
     ///
@@ -52,18 +52,18 @@ impl Modes {
     /// measure $u$ on $(0, 1]$ of which two Laplace transforms are needed,
     /// $$\sum_i u_i e^{-2\lambda_i\Gamma} \quad\text{and}\quad \sum_i \lambda_i u_i
     /// e^{-2\lambda_i\Gamma}, \qquad \Gamma \ge 0:$$
-    /// $u = v(0)$ gives $V$ and $F$, $u = \lambda n$ gives $d\\,\mathcal L$ and $d\\,\mathcal K$
+    /// $u = v(0)$ gives $V$ and $F$, $u = \lambda n$ gives $d\thinspace \mathcal L$ and $d\thinspace \mathcal K$
     /// (see [`Bound`]). Each $u$ is cut into bins $[\lambda_-, \lambda_+]$ with $\rho =
     /// \lambda_+/\lambda_- \le 2$ and each bin replaced by its $q$-point Gauss rule. Every such
-    /// rule is exact for $1$ and $\lambda$, so $R(0)$, $D(0)$, $\mathrm{Tr}\\,K$ and
-    /// $\mathrm{Tr}\\,K^2$ stay what they were.
+    /// rule is exact for $1$ and $\lambda$, so $R(0)$, $D(0)$, $\mathrm{Tr}\thinspace K$ and
+    /// $\mathrm{Tr}\thinspace K^2$ stay what they were.
     ///
     /// # The error of one bin
     ///
     /// Let $m$ be the centre, $\varepsilon = (\rho - 1)/(\rho + 1)$ half the width over the centre,
     /// $\lambda = m(1 + \varepsilon x)$ with $|x| \le 1$, and $y = 2m\Gamma$. Then
     /// $$e^{-2\lambda\Gamma} = e^{-y}e^{-\varepsilon y x} = e^{-y}\Bigl[I_0(\varepsilon y) +
-    /// 2\sum_{k\ge1}(-1)^k I_k(\varepsilon y)\\,T_k(x)\Bigr].$$
+    /// 2\sum_{k\ge1}(-1)^k I_k(\varepsilon y)\thinspace T_k(x)\Bigr].$$
     /// The rule is exact below degree $2q$, and its weights are positive with the sum $U$ of the
     /// bin, so each further $T_k$ errs by at most $2U$:
     /// $$|\Delta| \le 4U\sum_{k\ge2q} e^{-y}I_k(\varepsilon y).$$
@@ -73,12 +73,12 @@ impl Modes {
     /// $\tfrac{\varepsilon y}2 r^{-1}$ differ by $k$ (Skellam's law). Conditioned on the second,
     /// that is at most $\max_{n \ge k} n^n e^{-n}/n! \le 1/\sqrt{2\pi k}$, whatever $y$. Hence
     /// **for every $\Gamma \ge 0$**
-    /// $$\Bigl|\Delta\sum u e^{-2\lambda\Gamma}\Bigr| \le \frac{4U}{\sqrt{4\pi q}}\\,
+    /// $$\Bigl|\Delta\sum u e^{-2\lambda\Gamma}\Bigr| \le \frac{4U}{\sqrt{4\pi q}}\thinspace
     /// \frac{r^{-2q}}{1 - 1/r}.$$
-    /// The second function has $\lambda e^{-2\lambda\Gamma} = -m\\,\partial_y e^{-y(1 + \varepsilon
-    /// x)}$, so $I_k$ becomes $m\\,[I_k - \tfrac\varepsilon2(I_{k-1} + I_{k+1})]$, whose three
+    /// The second function has $\lambda e^{-2\lambda\Gamma} = -m\thinspace \partial_y e^{-y(1 + \varepsilon
+    /// x)}$, so $I_k$ becomes $m\thinspace [I_k - \tfrac\varepsilon2(I_{k-1} + I_{k+1})]$, whose three
     /// terms are bounded in the same way and add up, again by $\tfrac\varepsilon2(r + 1/r) = 1$, to
-    /// $$\Bigl|\Delta\sum \lambda u e^{-2\lambda\Gamma}\Bigr| \le \frac{8mU}{\sqrt{2\pi(2q-1)}}\\,
+    /// $$\Bigl|\Delta\sum \lambda u e^{-2\lambda\Gamma}\Bigr| \le \frac{8mU}{\sqrt{2\pi(2q-1)}}\thinspace
     /// \frac{r^{-2q}}{1 - 1/r}.$$
     /// At $\rho = 2$ this is a factor $r^2 = 34$ for every node. Both errors are also at most the
     /// whole of their sum, $U$ or $\sum\lambda u$: full and compressed sum lie between zero and it.

@@ -2,7 +2,7 @@
 //!
 //! With $a = \sqrt\gamma \le 1$ and $x = 1 + a^2 - 2a\cos\varphi$ the square root of the density at
 //! the edges goes away:
-//! $$dF = \frac2\pi\\,\frac{\sin^2\varphi}{1 + a^2 - 2a\cos\varphi}\\,d\varphi, \qquad
+//! $$dF = \frac2\pi\thinspace \frac{\sin^2\varphi}{1 + a^2 - 2a\cos\varphi}\thinspace d\varphi, \qquad
 //! F(\varphi) = \frac2\pi\Bigl[\frac{(1 + a^2)\varphi}{4a^2} + \frac{\sin\varphi}{2a} -
 //! \frac{1 - a^2}{2a^2}\arctan\frac{(1 + a)\sin(\varphi/2)}{(1 - a)\cos(\varphi/2)}\Bigr].$$
 //! For small $a$ that cancels, and $\sin\varphi/(1 + a^2 - 2a\cos\varphi) = \sum_k a^{k-1}\sin

@@ -4,7 +4,7 @@
 //! depend on $K$ only through its eigenvalues $\lambda_i$, and on the start only through
 //! $v_i(0) = \langle\theta_0 - \theta^\ast, w_i\rangle^2 / 2$. Four steps, one file each:
 //!
-//! 1. [`Spectrum`]: eigenvalues, checked, equal ones merged, rescaled so that $\\|K\\| = 1$;
+//! 1. [`Spectrum`]: eigenvalues, checked, equal ones merged, rescaled so that $\Vert K\Vert = 1$;
 //! 2. [`Rescaling`]: what that does to learning rate, threshold and distance, both ways;
 //! 3. [`Start`] gives the $v_i(0)$, and together they are the [`Modes`] of the dynamics;
 //! 4. [`Modes::compress`]: a million of them to a few hundred, with a bound on the error.
@@ -43,7 +43,7 @@ pub struct Block {
 }
 
 /// $\lambda_1 > \lambda_2 > \dots \ge 0$, the distinct eigenvalues of the covariance $K$ with their
-/// multiplicities, scaled so that $\\|K\\| = \lambda_1 = 1$.
+/// multiplicities, scaled so that $\Vert K\Vert = \lambda_1 = 1$.
 ///
 /// The norm it was given with is kept ([`norm`](Self::norm)); [`rescaling`](Self::rescaling) says
 /// what else of a problem changes with it. So is the order in which the eigenvalues were given,
@@ -211,7 +211,7 @@ impl Spectrum {
         Ok(Self { blocks, norm, ambient, trace, trace_sq, given })
     }
 
-    /// $d = \mathrm{Tr}\\,K / \\|K\\|$, the intrinsic dimension.
+    /// $d = \mathrm{Tr}\thinspace K / \Vert K\Vert $, the intrinsic dimension.
     ///
     /// ```
     /// let k = toclip::spectrum::Spectrum::from_eigenvalues(&[4.0, 1.0, 1.0])?;
@@ -227,12 +227,12 @@ impl Spectrum {
         self.ambient
     }
 
-    /// $\mathrm{Tr}\\,K$ of the rescaled $K$, equal to $d$ since $\\|K\\| = 1$.
+    /// $\mathrm{Tr}\thinspace K$ of the rescaled $K$, equal to $d$ since $\Vert K\Vert = 1$.
     pub fn trace(&self) -> f64 {
         self.trace
     }
 
-    /// $\mathrm{Tr}\\,K^2$ of the rescaled $K$.
+    /// $\mathrm{Tr}\thinspace K^2$ of the rescaled $K$.
     ///
     /// ```
     /// let k = toclip::spectrum::Spectrum::from_eigenvalues(&[4.0, 2.0, 2.0])?;
@@ -243,12 +243,12 @@ impl Spectrum {
         self.trace_sq
     }
 
-    /// $\\|K\\|$ as it was given, before the rescaling to one.
+    /// $\Vert K\Vert $ as it was given, before the rescaling to one.
     pub fn norm(&self) -> f64 {
         self.norm
     }
 
-    /// The rescaling of the problem that goes with $\\|K\\| = 1$.
+    /// The rescaling of the problem that goes with $\Vert K\Vert = 1$.
     ///
     /// ```
     /// let k = toclip::spectrum::Spectrum::from_eigenvalues(&[4.0, 1.0])?;

@@ -7,7 +7,7 @@ use crate::sum::compensated;
 /// $(\lambda, n, \sum_i v_i(0))$: the eigendirections that share one eigenvalue.
 ///
 /// Their sum $v = \sum_i v_i$ obeys
-/// $\dot v = -2\eta\lambda\mu\\,v + \frac{\eta^2}{d}\\,\lambda\\,n\\,\frac{m_2}{2}$.
+/// $\dot v = -2\eta\lambda\mu\thinspace v + \frac{\eta^2}{d}\thinspace \lambda\thinspace n\thinspace \frac{m_2}{2}$.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mode {
     /// $\lambda$.
@@ -18,10 +18,10 @@ pub struct Mode {
     pub energy: f64,
 }
 
-/// $\\{(\lambda, n, v(0))\\}$ with $\\|K\\| = 1$: a spectrum and a start, ready for the dynamics.
+/// $\lbrace (\lambda, n, v(0))\rbrace $ with $\Vert K\Vert = 1$: a spectrum and a start, ready for the dynamics.
 ///
-/// Coordinates are rescaled to $\\|K\\| = 1$ ([`Rescaling`](super::Rescaling)), so
-/// [`distance`](Self::distance) is $\\|K\\|$ times that of the user; the risk is the same.
+/// Coordinates are rescaled to $\Vert K\Vert = 1$ ([`Rescaling`](super::Rescaling)), so
+/// [`distance`](Self::distance) is $\Vert K\Vert $ times that of the user; the risk is the same.
 ///
 /// ```
 /// use toclip::spectrum::{Modes, Spectrum, Start};
@@ -72,7 +72,7 @@ impl Modes {
         &self.modes
     }
 
-    /// $d = \mathrm{Tr}\\,K / \\|K\\|$.
+    /// $d = \mathrm{Tr}\thinspace K / \Vert K\Vert $.
     pub fn dim(&self) -> f64 {
         self.dim
     }
@@ -111,7 +111,7 @@ impl Modes {
         2.0 * compensated(self.modes.iter().map(|m| m.energy))
     }
 
-    /// $\mathrm{Tr}\\,K^2 = \sum_i \lambda_i^2$.
+    /// $\mathrm{Tr}\thinspace K^2 = \sum_i \lambda_i^2$.
     ///
     /// ```
     /// use toclip::spectrum::{Modes, Spectrum, Start};

@@ -1,20 +1,20 @@
-//! What $\\|K\\| = 1$ does to the rest of a problem.
+//! What $\Vert K\Vert = 1$ does to the rest of a problem.
 //!
-//! Let $\\|K\\| = s$. In the coordinates $x' = x/\sqrt s$, $\theta' = \sqrt s\\,\theta$ the
+//! Let $\Vert K\Vert = s$. In the coordinates ${x^\prime} = x/\sqrt s$, ${\theta^\prime} = \sqrt s\thinspace \theta$ the
 //! predictions $\langle x, \theta\rangle$ are the same, and with them the residuals, the noise and
-//! the risk $R$, while $K' = K/s$ has norm one and the same $d$. Gradients become $g' = g/\sqrt s$,
+//! the risk $R$, while ${K^\prime} = K/s$ has norm one and the same $d$. Gradients become ${g^\prime} = g/\sqrt s$,
 //! so the step
-//! $$\theta \leftarrow \theta - \tfrac{\eta}{d}\\,\mathrm{clip}(g, c\sqrt d)$$
-//! is the same step in $\theta'$ with $\eta' = s\\,\eta$ and $c' = c/\sqrt s$; and $D' =
-//! \\|\theta' - \theta'^\ast\\|^2 = s\\,D$.
+//! $$\theta \leftarrow \theta - \tfrac{\eta}{d}\thinspace \mathrm{clip}(g, c\sqrt d)$$
+//! is the same step in ${\theta^\prime}$ with ${\eta^\prime} = s\thinspace \eta$ and ${c^\prime} = c/\sqrt s$; and ${D^\prime} =
+//! \Vert {\theta^\prime} - {\theta^\prime}^\ast\Vert ^2 = s\thinspace D$.
 
 use crate::error::{Error, Result};
 use std::fmt;
 
-/// $s = \\|K\\|$ as given, and how learning rate, threshold, distance and coordinates follow when
+/// $s = \Vert K\Vert $ as given, and how learning rate, threshold, distance and coordinates follow when
 /// $K$ is divided by it.
 ///
-/// The methods take what the user gave to the coordinates in which $\\|K\\| = 1$;
+/// The methods take what the user gave to the coordinates in which $\Vert K\Vert = 1$;
 /// [`inverse`](Self::inverse) goes back.
 ///
 /// ```
@@ -30,7 +30,7 @@ pub struct Rescaling {
 }
 
 impl Rescaling {
-    /// The rescaling by $s = \\|K\\|$ = `norm`.
+    /// The rescaling by $s = \Vert K\Vert $ = `norm`.
     ///
     /// # Errors
     /// [`Error::Parameter`] for a norm that is not finite and positive.
@@ -61,22 +61,22 @@ impl Rescaling {
         Self { norm: 1.0 / self.norm }
     }
 
-    /// $\eta' = s\\,\eta$.
+    /// ${\eta^\prime} = s\thinspace \eta$.
     pub fn learning_rate(&self, eta: f64) -> f64 {
         self.norm * eta
     }
 
-    /// $c' = c/\sqrt s$; $c = \infty$ stays infinite.
+    /// ${c^\prime} = c/\sqrt s$; $c = \infty$ stays infinite.
     pub fn threshold(&self, c: f64) -> f64 {
         c / self.norm.sqrt()
     }
 
-    /// $D' = s\\,D$.
+    /// ${D^\prime} = s\thinspace D$.
     pub fn distance(&self, distance: f64) -> f64 {
         self.norm * distance
     }
 
-    /// $\theta'_i = \sqrt s\\,\theta_i$.
+    /// ${\theta^\prime}_i = \sqrt s\thinspace \theta_i$.
     pub fn coordinate(&self, theta: f64) -> f64 {
         self.norm.sqrt() * theta
     }

@@ -9,7 +9,7 @@ use rand_distr::{ChiSquared, Distribution};
 
 /// $\theta_0 - \theta^\ast$ in the eigenbasis of $K$: `{ kind = "uniform", norm = 1.0 }`.
 ///
-/// Coordinates are those of the user, before the rescaling to $\\|K\\| = 1$, in the order in which
+/// Coordinates are those of the user, before the rescaling to $\Vert K\Vert = 1$, in the order in which
 /// the eigenvalues were given (named spectra: largest first).
 ///
 /// ```
@@ -25,7 +25,7 @@ use rand_distr::{ChiSquared, Distribution};
 pub enum Start {
     /// All coordinates equal.
     Uniform {
-        /// $\\|\theta_0 - \theta^\ast\\|$.
+        /// $\Vert \theta_0 - \theta^\ast\Vert $.
         norm: f64,
     },
     /// Every coordinate given.
@@ -35,14 +35,14 @@ pub enum Start {
     },
     /// Coordinate $j$ proportional to $j^{-a}$.
     PowerLaw {
-        /// $\\|\theta_0 - \theta^\ast\\|$.
+        /// $\Vert \theta_0 - \theta^\ast\Vert $.
         norm: f64,
         /// $a$, of either sign.
         exponent: f64,
     },
     /// A direction drawn uniformly from the sphere, the same for the same seed and spectrum.
     Random {
-        /// $\\|\theta_0 - \theta^\ast\\|$.
+        /// $\Vert \theta_0 - \theta^\ast\Vert $.
         norm: f64,
         /// Seed of the draw.
         seed: u64,

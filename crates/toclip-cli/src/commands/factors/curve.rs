@@ -1,10 +1,11 @@
 //! The factors along a range of risks or thresholds.
 
 use super::{json_number, sweep::Sweep, table};
-use crate::plot::{self, Axis, Chart, Figure, write::write_whole};
-use anyhow::{Context, Result};
+use crate::plot::{self, Axis, Chart, Figure, Theme, write::write_whole};
+use anyhow::Result;
 use std::path::Path;
 use toclip::Factors;
+use toclip::criteria::best_threshold;
 use toclip::noise::{Family, Noise};
 
 /// One curve for each noise, over risks or over thresholds.
@@ -32,36 +33,44 @@ impl Curve {
         Ok(Curve { points, x_label, fixed, over_risk, log_x })
     }
 
-    /// Evaluates, and writes what was asked for.
+    fn evaluate<'a>(&self, noises: &'a [Family]) -> Result<Vec<(&'a Family, Vec<Factors>)>> {
+        noises.iter().map(|noise| Ok((noise, Factors::batch(noise, &self.points)?))).collect()
+    }
+
+    /// Draws the curves.
+    pub fn draw(&self, noises: &[Family], path: &Path, dark: bool) -> Result<()> {
+        let theme = if dark { Theme::Dark } else { Theme::Auto };
+        plot::save_as(&self.figure(&self.evaluate(noises)?), path, theme)?;
+        eprintln!("wrote {}", path.display());
+        Ok(())
+    }
+
+    /// Writes the numbers: as JSON, to a file, or to the terminal unless a picture was enough.
     pub fn run(
         &self,
         noises: &[Family],
-        plot: Option<&Path>,
+        drawn: bool,
         out: Option<&Path>,
         as_json: bool,
     ) -> Result<()> {
-        let curves = noises
-            .iter()
-            .map(|noise| Ok((noise, Factors::batch(noise, &self.points)?)))
-            .collect::<Result<Vec<_>>>()?;
-        if let Some(path) = plot {
-            plot::save(&self.figure(&curves), path)?;
-            eprintln!("wrote {}", path.display());
-        }
+        let curves = self.evaluate(noises)?;
         if as_json {
             println!("{}", serde_json::to_string_pretty(&json(&curves))?);
-        } else if out.is_some() || plot.is_none() {
-            let text = csv(&curves)?;
-            match out {
-                Some(path) => {
-                    write_whole(path, &text)
-                        .with_context(|| format!("cannot write {}", path.display()))?;
-                    eprintln!("wrote {}", path.display());
-                }
-                None => print!("{}", String::from_utf8(text)?),
-            }
+        } else if let Some(path) = out {
+            write_whole(path, &csv(&curves)?)?;
+            eprintln!("wrote {}", path.display());
+        } else if !drawn {
+            print!("{}", String::from_utf8(csv(&curves)?)?);
         }
         Ok(())
+    }
+
+    /// The best threshold, where one noise is drawn over thresholds that contain it.
+    fn best(&self, curves: &[(&Family, Vec<Factors>)]) -> Option<f64> {
+        let [(noise, factors)] = curves else { return None };
+        let (first, last) = (factors.first()?, factors.last()?);
+        let best = best_threshold(*noise, first.r).ok()?;
+        (!self.over_risk && (first.c..=last.c).contains(&best.c)).then_some(best.c)
     }
 
     fn figure(&self, curves: &[(&Family, Vec<Factors>)]) -> Figure {
@@ -79,6 +88,11 @@ impl Curve {
             }
             if one { chart.hline(1.0, "1") } else { chart }
         };
+        let mut comparison =
+            panel("Comparison, CCC = μ²/ν", Axis::linear("CCC"), Factors::ccc, true);
+        if let Some(c) = self.best(curves) {
+            comparison = comparison.vline(c, "c*");
+        }
         let csc =
             curves.iter().flat_map(|(_, factors)| factors.iter().filter_map(|at| at.csc().ok()));
         let (low, high) = csc.fold((f64::INFINITY, 0.0f64), |(a, b), x| (a.min(x), b.max(x)));
@@ -91,7 +105,7 @@ impl Curve {
                 Factors::csc,
                 true,
             ))
-            .chart(panel("Comparison, CCC = μ²/ν", Axis::linear("CCC"), Factors::ccc, true))
+            .chart(comparison)
             .columns(2)
     }
 }

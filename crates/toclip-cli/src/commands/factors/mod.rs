@@ -51,6 +51,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 
+    /// Draw on a dark ground (an .svg follows the reader's own setting unless this is given)
+    #[arg(long, requires = "plot")]
+    dark: bool,
+
     /// Evaluate every row of a CSV table with the columns family,params,r,c
     #[arg(long, value_name = "IN.csv", conflicts_with_all = ["noise", "params", "risk", "clip", "plot", "log_x"])]
     table: Option<PathBuf>,
@@ -84,7 +88,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
         }
         (risk, clip) => {
             let job = curve::Curve::new(risk, clip, args.log_x)?;
-            job.run(&noises, args.plot.as_deref(), args.out.as_deref(), args.json)?;
+            if let Some(path) = &args.plot {
+                job.draw(&noises, path, args.dark)?;
+            }
+            job.run(&noises, args.plot.is_some(), args.out.as_deref(), args.json)?;
         }
     }
     Ok(ExitCode::SUCCESS)

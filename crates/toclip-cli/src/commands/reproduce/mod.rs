@@ -166,7 +166,6 @@ impl Item {
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
-    let begin = Instant::now();
     let items = chosen(&args.figures)?;
     let effort = match (args.quick, args.full) {
         (true, _) => Effort::quick(args.seed),
@@ -185,7 +184,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         timings.push((item.title(), took.as_secs_f64()));
         parts.push(part);
     }
-    let (report, place) = write(&args, &effort, parts, timings, begin)?;
+    let (report, place) = write(&args, &effort, parts, timings)?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&report::json(&report))?);
     } else {
@@ -216,7 +215,6 @@ fn write(
     effort: &Effort,
     parts: Vec<Part>,
     mut timings: Vec<(String, f64)>,
-    begin: Instant,
 ) -> Result<(Report, PathBuf)> {
     let mut folder = Folder::new(&args.out)?;
     let start = Instant::now();
@@ -244,7 +242,6 @@ fn write(
         sections.push(part.section);
     }
     timings.push(("plots and tables".into(), start.elapsed().as_secs_f64()));
-    timings.push(("everything".into(), begin.elapsed().as_secs_f64()));
     let report = Report {
         title: "To clip or not to clip, reproduced".into(),
         intro: intro(),

@@ -23,7 +23,7 @@ const MOST_STEPS: u64 = 2_000_000;
 /// 0.4 of the tolerance anywhere on its curve, and the median by a few thousandths.
 const SHARE: f64 = 0.005;
 
-/// $\dot v = -2\eta\mu\lambda\\,v + \tfrac{\eta^2}{d}\lambda n\\,\tfrac{m_2}{2}$: the deterministic
+/// $\dot v = -2\eta\mu\lambda\thinspace v + \tfrac{\eta^2}{d}\lambda n\thinspace \tfrac{m_2}{2}$: the deterministic
 /// limit of clipped SGD.
 ///
 /// One equation for every distinct eigenvalue $\lambda$ of multiplicity $n$, coupled only through

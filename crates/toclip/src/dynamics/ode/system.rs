@@ -24,7 +24,7 @@ pub(super) struct System<'a> {
     slopes: Vec<Vec<f64>>,
     /// The sums of each slope: all that dense output of $R$ and $D$ needs.
     slope_sums: [Sums; STAGES],
-    /// $2\eta\mu$ at each stage: the rate of decay of the fastest mode, as $\|K\| = 1$.
+    /// $2\eta\mu$ at each stage: the rate of decay of the fastest mode, as $\Vert K\Vert = 1$.
     rates: [f64; STAGES],
     pub evaluations: u64,
 }

@@ -22,7 +22,7 @@ const MOST_PANELS: u64 = 1_000_000;
 const SHARE: f64 = 0.5;
 
 /// $R(t) = \sum \lambda v(0) e^{-2\lambda\Gamma_t} + \frac1d \int_0^t \eta_s^2 \tfrac{m_{2,s}}{2}
-/// \sum n \lambda^2 e^{-2\lambda(\Gamma_t - \Gamma_s)}\\,ds$ with $\Gamma_t = \int_0^t \eta\mu$: the
+/// \sum n \lambda^2 e^{-2\lambda(\Gamma_t - \Gamma_s)}\thinspace ds$ with $\Gamma_t = \int_0^t \eta\mu$: the
 /// risk as gradient flow, run for the time $\Gamma_t$, and what finite steps add to it.
 ///
 /// Sums are over distinct eigenvalues $\lambda$ of multiplicity $n$; $\eta, c$ come from the policy
@@ -79,7 +79,7 @@ pub struct VolterraSolution {
     /// $\sum \lambda v(0) e^{-2\lambda\Gamma_t}$, the risk of gradient flow, at the same times.
     pub flow: Vec<f64>,
     /// $\frac1d \int_0^t \eta_s^2 \tfrac{m_{2,s}}{2} \sum n \lambda^2 e^{-2\lambda(\Gamma_t -
-    /// \Gamma_s)}\\,ds$, the finite-step correction, at the same times.
+    /// \Gamma_s)}\thinspace ds$, the finite-step correction, at the same times.
     pub correction: Vec<f64>,
     /// $\Gamma_t = \int_0^t \eta\mu$ at the same times.
     pub gamma: Vec<f64>,

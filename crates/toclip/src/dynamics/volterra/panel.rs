@@ -45,9 +45,9 @@ pub(super) struct Panel<'a> {
     /// Where the panel starts, and $\Gamma$ there.
     pub t: f64,
     gamma: f64,
-    /// $v(0)\\,e^{-2\lambda\Gamma}$ at the start of the panel.
+    /// $v(0)\thinspace e^{-2\lambda\Gamma}$ at the start of the panel.
     flow: Vec<f64>,
-    /// $\frac{\lambda n}{2d} \int \eta_s^2 m_{2,s}\\,e^{-2\lambda(\Gamma - \Gamma_s)}\\,ds$ up to the
+    /// $\frac{\lambda n}{2d} \int \eta_s^2 m_{2,s}\thinspace e^{-2\lambda(\Gamma - \Gamma_s)}\thinspace ds$ up to the
     /// start of the panel: all that the kernel, a sum of exponentials, remembers.
     history: Vec<f64>,
     h: f64,
@@ -115,7 +115,7 @@ impl<'a> Panel<'a> {
     }
 
     /// The equation at `gamma` after the start of the panel, the integral over the panel being
-    /// $\sum_k$ `weights`$_k\\,e^{-2\lambda(\Gamma_t - \Gamma_k)}$.
+    /// $\sum_k$ `weights`$_k\thinspace e^{-2\lambda(\Gamma_t - \Gamma_k)}$.
     fn point(&self, gamma: f64, weights: &Nodal) -> Point {
         let (mut flow, mut correction) = ([0.0; 2], [0.0; 2]);
         for i in 0..self.lambda.len() {

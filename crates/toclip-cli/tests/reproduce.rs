@@ -1,0 +1,124 @@
+//! `toclip reproduce` and `toclip schedule` as a user meets them.
+#![allow(clippy::unwrap_used)]
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper that fails fails the test"
+)]
+
+use std::path::Path;
+
+use assert_cmd::Command;
+
+fn toclip(folder: &Path, args: &[&str]) -> (i32, String, String) {
+    let output =
+        Command::cargo_bin("toclip").unwrap().current_dir(folder).args(args).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn figures_become_a_folder_with_everything_in_it() {
+    let root = tempfile::tempdir().unwrap();
+    let (code, out, err) = toclip(root.path(), &["reproduce", "2b", "4b", "--quick", "--out", "r"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(err.contains("figure 2b") && err.contains("figure 4b"), "{err}");
+    assert!(out.contains("0.08245") && out.contains("0.01075"), "{out}");
+    assert!(out.trim_end().ends_with("report.html"), "{out}");
+    let folder = root.path().join("r");
+    for stem in ["figure-2b", "figure-4b"] {
+        for ending in ["svg", "png", "csv"] {
+            let file = folder.join(format!("{stem}.{ending}"));
+            assert!(file.metadata().unwrap().len() > 1000, "{}", file.display());
+        }
+        assert!(folder.join(format!("experiments/{stem}.toml")).exists());
+    }
+    let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(page.contains("0.01075") && page.contains("exact compensation"));
+    assert_eq!(names(root.path()), ["r"], "nothing is left beside it");
+    // The experiment beside the report runs by itself.
+    let args = ["run", "r/experiments/figure-4b.toml", "--methods", "ode", "--out", "again"];
+    assert_eq!(toclip(root.path(), &args).0, 0);
+}
+
+#[test]
+fn json_is_the_same_for_the_same_seed() {
+    let root = tempfile::tempdir().unwrap();
+    let args = ["reproduce", "1a", "--quick", "--json", "--seed", "7"];
+    let json = || -> serde_json::Value {
+        let (code, out, err) = toclip(root.path(), &args);
+        assert_eq!(code, 0, "{err}");
+        serde_json::from_str(&out).unwrap()
+    };
+    let (first, second) = (json(), json());
+    assert_eq!(first["sections"], second["sections"]);
+    assert_eq!(first["sections"][0]["id"], "1a");
+    let claims = first["sections"][0]["claims"].as_array().unwrap();
+    assert!(claims.len() >= 5 && claims.iter().all(|c| c["verdict"] == "holds"), "{claims:?}");
+    assert!(first["corrections"].as_array().unwrap().len() >= 13);
+}
+
+#[test]
+fn wrong_names_are_answered_with_the_right_ones() {
+    let root = tempfile::tempdir().unwrap();
+    let (code, _, err) = toclip(root.path(), &["reproduce", "2c"]);
+    assert!(code != 0 && err.contains("`2c`") && err.contains("2a, 2b, 3, 4a, 4b"), "{err}");
+    let (code, _, err) = toclip(root.path(), &["reproduce", "6"]);
+    assert!(code != 0 && err.contains("figure 6 needs data"), "{err}");
+    assert!(names(root.path()).is_empty());
+}
+
+#[test]
+fn a_folder_in_the_way_is_left_alone() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir(root.path().join("mine")).unwrap();
+    std::fs::write(root.path().join("mine/thesis.tex"), "x").unwrap();
+    let (code, _, err) = toclip(root.path(), &["reproduce", "2a", "--out", "mine"]);
+    assert!(code != 0 && err.contains("thesis.tex"), "{err}");
+    assert_eq!(names(&root.path().join("mine")), ["thesis.tex"]);
+    let (code, _, err) = toclip(root.path(), &["reproduce", "2a", "--out", "mine/thesis.tex"]);
+    assert!(code != 0 && err.contains("file of that name"), "{err}");
+    let (code, _, err) = toclip(root.path(), &["reproduce", "2a", "--out", "mine/thesis.tex/r"]);
+    assert!(code != 0 && err.contains("error: "), "{err}");
+    assert_eq!(names(root.path()), ["mine"]);
+}
+
+#[test]
+fn schedules_are_compared_in_words_and_written_as_tables() {
+    let root = tempfile::tempdir().unwrap();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/figure-4b.toml");
+    let (code, out, err) = toclip(root.path(), &["schedule", file, "--out", "s"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("already at t = 4.6; final risk 0.01075 against 0.08245"), "{out}");
+    let table =
+        std::fs::read_to_string(root.path().join("s/figure-4b.schedule.max_ccc.csv")).unwrap();
+    assert!(table.starts_with("t,step,eta,c,step_size,clip_norm,risk\n"));
+    assert_eq!(table.lines().count(), 202);
+    assert!(!table.contains("NaN"));
+}
+
+#[test]
+fn noise_without_variance_is_no_special_case() {
+    let root = tempfile::tempdir().unwrap();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/figure-1b.toml");
+    let (code, out, err) = toclip(root.path(), &["schedule", file, "--json"]);
+    assert_eq!(code, 0, "{err}");
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert!(json["verdict"].as_str().unwrap().contains("Unclipped SGD diverges"), "{out}");
+    assert!(json["notes"].to_string().contains("not defined"), "{out}");
+    let ways = json["schedules"].as_array().unwrap();
+    let best = ways.iter().find(|way| way["schedule"] == "max_ccc").unwrap();
+    assert!(best["final_risk"].as_f64().unwrap() > 0.0);
+    assert!(ways[0]["final_risk"].is_null());
+}
