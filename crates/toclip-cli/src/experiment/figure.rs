@@ -2,21 +2,21 @@
 
 use toclip::dynamics::Stop;
 
-use super::report::diverged;
+use super::report::{diverged, short};
 use super::run::{Curve, Outcome};
 use super::{Experiment, Method, Problem, Spacing};
 use crate::plot::{Axis, Chart, Figure, Series};
 
 /// From this ratio of the largest to the smallest risk on, the axis is logarithmic.
 const LOG_FROM: f64 = 20.0;
-/// A curve that diverges is followed so far above the others.
-const HEADROOM: f64 = 10.0;
+/// A curve that diverges, or the unclipped one for comparison, is followed so far above the others.
+const HEADROOM: f64 = 3.0;
 
 /// R(t) of all curves.
 pub fn figure(experiment: &Experiment, problem: &Problem, curves: &[Curve]) -> Figure {
     let clipped = experiment.clip.clips();
     let subtitle =
-        format!("{}, d = {:.1}", problem.noise.describe(), problem.spectrum.intrinsic_dim());
+        format!("{}, d = {}", problem.noise.describe(), short(problem.spectrum.intrinsic_dim()));
     let (low, high, cut) = range(curves);
     let logarithmic = low > 0.0 && high / low > LOG_FROM;
     let mut y = if logarithmic { Axis::log("risk R(t)") } else { Axis::linear("risk R(t)") };
@@ -83,7 +83,9 @@ fn note(curve: &Curve, clipped: bool) -> Option<String> {
 /// The smallest risk, the largest worth showing, and whether that cuts a curve off.
 fn range(curves: &[Curve]) -> (f64, f64, bool) {
     let whole = |curve: &&Curve| match &curve.outcome {
-        Outcome::Path { path, .. } => path.stop == Stop::Finished,
+        Outcome::Path { path, .. } => {
+            path.stop == Stop::Finished && curve.method != Method::Unclipped
+        }
         Outcome::Band(band) => band.diverged.is_empty(),
     };
     let largest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);

@@ -11,6 +11,7 @@ use toclip::schedule::{Control, MaxCcc, OpenLoop, Policy, Proportional};
 use toclip::spectrum::{Modes, Rescaling, Spectrum, Start};
 use toclip_data::{Matrix, SpectrumSource};
 
+use super::report::short;
 use super::{Clip, Experiment, Method, NoiseChoice, Source, Spacing};
 
 /// Above so many modes the deterministic methods get a compressed spectrum.
@@ -125,10 +126,10 @@ impl Problem {
     /// What was rescaled, in a sentence, if anything.
     pub fn rescaled(&self) -> Option<String> {
         (!self.rescaling.is_identity()).then(|| {
-            let s = self.rescaling.norm();
+            let s = short(self.rescaling.norm());
             let own = if self.threshold == 1.0 { "" } else { ", thresholds divided by its root" };
             format!(
-                "||K|| = {s:.6}: computed in the coordinates where it is 1 (learning rates \
+                "||K|| = {s}: computed in the coordinates where it is 1 (learning rates \
                  multiplied by it{own}); eta, c and distances are given back in yours"
             )
         })

@@ -193,7 +193,7 @@ fn inside(low: &[f64], high: &[f64], theory: &[f64]) -> Option<f64> {
 }
 
 /// Four digits at most, in the shortest form.
-fn short(x: f64) -> String {
+pub(super) fn short(x: f64) -> String {
     let size = x.abs();
     if x == 0.0 {
         return "0".into();
