@@ -10,7 +10,6 @@ chi-square variable) and integrate the density of eps against the Gaussian kerne
 import argparse
 import csv
 import json
-import math
 import random
 import sys
 
@@ -25,19 +24,18 @@ from factors import DATA
 REACH = 60  # standard deviations: exp(-1800)
 
 
-def panels(edges, functions):
-    """Gauss-Legendre between neighbouring edges, several integrands sharing the nodes."""
+def panels(edges, pair):
+    """Gauss-Legendre between neighbouring edges of two integrands that share the nodes."""
     rule = gauss_legendre(d.NODES, gmpy2.get_context().precision)
-    total = None
+    first = second = ZERO
     edges = sorted(edges)
     for lo, hi in zip(edges, edges[1:]):
         half, mid = (hi - lo) / 2, (hi + lo) / 2
         for x, w in rule:
-            values = functions(mid + half * x)
-            if total is None:
-                total = [ZERO] * len(values)
-            total = [t + half * w * v for t, v in zip(total, values)]
-    return total if total is not None else None
+            u, v = pair(mid + half * x)
+            first += half * w * u
+            second += half * w * v
+    return first, second
 
 
 def component(m, S, c):
@@ -51,16 +49,11 @@ def component(m, S, c):
 
     lo, hi = m - REACH * S, m + REACH * S
     grid = [m + S * k / 2 for k in range(-2 * REACH, 2 * REACH + 1)]
-    edges = [e for e in [-c, c, *grid] if lo <= e <= hi]
-    inside = [e for e in edges if -c <= e <= c]
-    if lo < -c or hi > c:
-        edges = sorted(set(edges))
-    got = panels(set(inside), clipped) if len(set(inside)) > 1 else None
-    mu, m2 = got if got else (ZERO, ZERO)
-    for side in ([e for e in edges if e <= -c], [e for e in edges if e >= c]):
-        got = panels(set(side), clipped) if len(set(side)) > 1 else None
-        m2 += got[1] if got else 0
-    return mu, m2
+    edges = sorted({e for e in [-c, c, *grid] if lo <= e <= hi})
+    mu, inside = panels([e for e in edges if -c <= e <= c], clipped)
+    _, below = panels([e for e in edges if e <= -c], clipped)
+    _, above = panels([e for e in edges if e >= c], clipped)
+    return mu, below + inside + above
 
 
 def density(family, p):

@@ -278,11 +278,8 @@ def sum_over_log_v(df, h, offset, kernel, digits):
 
 
 def student_t(df, scale, s, c):
-    """(mu, m2, digits): the two half-shifted sums must agree, which is checked."""
-    if s == 0:
-        s2 = ZERO
-    else:
-        s2 = s * s
+    """(mu, m2); two half-shifted sums must agree, which is checked."""
+    s2 = s * s
     digits = 32
     while True:
         set_bits(int((digits + 25) * 3.33) + 64)

@@ -17,7 +17,7 @@ import gmpy2
 from gmpy2 import mpfr
 
 import definitions as d
-from definitions import ONE, ZERO, gauss_legendre, set_bits, show, sqrt2pi
+from definitions import ZERO, gauss_legendre, set_bits, show, sqrt2pi
 from factors import DATA
 
 BITS = 240
