@@ -130,7 +130,7 @@ fn what_cannot_be_read_or_written_is_said_in_one_line() {
     let cases: Vec<(Vec<&str>, &str)> = vec![
         (vec!["--table", "no-such-file.csv"], "cannot read no-such-file.csv"),
         (vec!["--table", file.to_str().unwrap()], "must name the columns family,params,r,c"),
-        (vec!["--clip", "0.1..2", "--plot", inside.to_str().unwrap()], "out.svg"),
+        (vec!["--clip", "0.1..2", "--plot", inside.to_str().unwrap()], "cannot make the folder"),
         (vec!["--clip", "0.1..2", "--plot", "curve.pdf"], ".svg"),
         (vec!["--clip", "0.1..2", "--risk", "1..2"], "only one of --risk and --clip"),
         (vec!["--plot", "a.svg"], "need a curve"),

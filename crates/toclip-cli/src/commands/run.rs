@@ -144,13 +144,15 @@ impl Args {
         let threads = self.threads.map(usize::from);
         let plan = Plan { threads, cancel: &INTERRUPTED, tick: &tick };
         let curves = experiment::run::run(experiment, problem, &plan, store.as_mut(), finished);
+        // Before the bar is cleared, which moves it to its end.
+        let saved = bar.position();
         bar.finish_and_clear();
         let curves = curves?;
         if let (None, Some(store)) = (&curves, &store) {
             store.sync()?;
             eprintln!(
                 "interrupted: {} of {} runs are saved in {}; to continue:\n  toclip run {} --out {} --resume{}",
-                bar.position(),
+                saved,
                 ensembles * experiment.ensemble.runs,
                 store.path().display(),
                 self.experiment.display(),

@@ -72,7 +72,8 @@ impl Way {
     /// When the risk first falls to a level, by straight lines between the saved times.
     fn reaches(&self, level: f64) -> Option<f64> {
         let (t, r) = (&self.path.times, &self.path.risk);
-        let k = (1..r.len()).find(|&k| r[k] <= level)?;
+        // A risk that starts below the level does not reach it.
+        let k = (1..r.len()).find(|&k| r[k] <= level).filter(|_| r[0] > level)?;
         let share = if r[k - 1] > r[k] { (r[k - 1] - level) / (r[k - 1] - r[k]) } else { 0.0 };
         Some(t[k - 1] + (t[k] - t[k - 1]) * share.clamp(0.0, 1.0))
     }
@@ -253,6 +254,14 @@ fn verdict(ways: &[Way], time: f64) -> String {
     };
     match (free.end(), best) {
         (None, None) => "Every schedule diverges: take a smaller learning rate.".into(),
+        (None, Some((way, end))) if way.path.risk.first().is_some_and(|&start| end > start) => {
+            format!(
+                "Take a smaller learning rate: unclipped SGD diverges, and with {} the risk still \
+                 grows, to {}.",
+                name(way),
+                short(end)
+            )
+        }
         (None, Some((way, end))) => {
             let when = match free.path.stop {
                 Stop::Diverged { t } if t > 0.0 => format!("diverges at t = {}", short(t)),

@@ -14,6 +14,8 @@ use toclip_data::{Matrix, SpectrumSource};
 use super::report::short;
 use super::{Clip, Experiment, Method, NoiseChoice, Source, Spacing};
 
+/// What the runs of an ensemble may take of memory.
+const MOST_BYTES: f64 = 8e9;
 /// Above so many modes the deterministic methods get a compressed spectrum.
 const COMPRESS_ABOVE: usize = 2000;
 /// The error allowed in that, as a share of the solver's.
@@ -91,7 +93,7 @@ impl Problem {
         let policy = Arc::new(Scaled { rule, rate, threshold });
         let unclipped: Arc<dyn Policy> = Arc::new(OpenLoop::unclipped(eta));
         let unclipped = Arc::new(Scaled { rule: unclipped, rate, threshold: 1.0 });
-        Ok(Problem {
+        let problem = Problem {
             spectrum,
             source: read,
             modes,
@@ -103,7 +105,31 @@ impl Problem {
             times,
             rescaling,
             threshold,
-        })
+        };
+        problem.check_ensembles(experiment, source)?;
+        Ok(problem)
+    }
+
+    /// What would otherwise be found only after hours: a method that cannot be simulated, or runs
+    /// that cannot be kept.
+    fn check_ensembles(&self, experiment: &Experiment, source: &Source) -> Result<()> {
+        for &method in experiment.methods.iter().filter(|m| m.is_ensemble()) {
+            let key =
+                if self.covariates == Covariates::Gaussian { "spectrum" } else { "covariates" };
+            self.simulator(method).map_err(|e| source.error(key, e))?;
+            // R and D of each run at each time, and their summary.
+            let bytes = 32.0 * experiment.ensemble.runs as f64 * self.times.len() as f64;
+            if bytes > MOST_BYTES {
+                let what = format!(
+                    "{} runs at {} times would need {:.0} GB: take fewer runs or points",
+                    experiment.ensemble.runs,
+                    self.times.len(),
+                    bytes / 1e9
+                );
+                return Err(source.error("ensemble", what));
+            }
+        }
+        Ok(())
     }
 
     /// η and c as the user means them, at the start.

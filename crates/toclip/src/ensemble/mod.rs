@@ -145,16 +145,22 @@ impl Ensemble {
         on_finished: &(dyn Fn(u64, Trajectory) + Sync),
     ) -> Result<u64> {
         self.check(times)?;
-        let missing: Vec<u64> = (0..self.runs).filter(|i| !finished.contains(i)).collect();
         let count = AtomicU64::new(0);
+        let runs = usize::try_from(self.runs).unwrap_or(usize::MAX);
         on_threads(self.threads, || {
-            // One run is one task: they are long, and some may end early.
-            missing.par_iter().with_max_len(1).for_each(|&index| {
-                if !cancel.load(Ordering::Relaxed) {
-                    on_finished(index, simulator.run(self.seed, index, times));
-                    count.fetch_add(1, Ordering::Relaxed);
-                }
-            });
+            // One run is one task: they are long, and some may end early. An error ends them all.
+            let _: std::result::Result<(), ()> =
+                (0..runs).into_par_iter().with_max_len(1).try_for_each(|index| {
+                    let index = index as u64;
+                    if cancel.load(Ordering::Relaxed) {
+                        return Err(());
+                    }
+                    if !finished.contains(&index) {
+                        on_finished(index, simulator.run(self.seed, index, times));
+                        count.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Ok(())
+                });
         })?;
         Ok(count.into_inner())
     }
