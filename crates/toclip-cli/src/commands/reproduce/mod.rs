@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn every_embedded_file_is_the_one_on_disk_and_every_name_is_known() {
+    fn every_name_and_title_is_known() {
         for item in Item::ALL {
             assert_eq!(Item::parse(item.name()).unwrap(), item);
             assert_eq!(Item::parse(&item.title()).unwrap(), item);
