@@ -88,7 +88,11 @@ impl Factors {
     /// [`Error::InfiniteVariance`] where $E\epsilon^2 = \infty$.
     pub fn csc(&self) -> Result<f64> {
         let nu = self.nu()?;
-        Ok(if nu < UNDERFLOW { self.mu * self.inverse_nu() } else { self.mu / nu })
+        if nu >= UNDERFLOW {
+            return Ok(self.mu / nu);
+        }
+        let (root, share) = self.apart();
+        Ok(if self.mu == 0.0 { 0.0 } else { self.mu * root * root * share })
     }
 
     /// CCC $= \mu^2/\nu$: above one, clipping beats unclipped SGD at every learning rate.
@@ -99,20 +103,18 @@ impl Factors {
     /// [`Error::InfiniteVariance`] where $E\epsilon^2 = \infty$.
     pub fn ccc(&self) -> Result<f64> {
         let nu = self.nu()?;
-        if nu < UNDERFLOW {
-            return Ok((self.mu / self.c) * (self.mu / self.c) * self.second_moment * self.share());
+        if nu >= UNDERFLOW {
+            return Ok(self.mu * (self.mu / nu));
         }
-        Ok(self.mu * (self.mu / nu))
+        let (root, share) = self.apart();
+        Ok(if self.mu == 0.0 { 0.0 } else { (self.mu * root).powi(2) * share })
     }
 
-    /// $1/\nu$ where $\nu$ itself underflows, taken apart so that no factor does.
-    fn inverse_nu(&self) -> f64 {
-        self.second_moment / self.c / self.c * self.share()
-    }
-
-    /// $c^2/m^{(2)}$, which is one for thresholds so small that their square is no number.
-    fn share(&self) -> f64 {
-        if self.m2 > 0.0 { self.c * (self.c / self.m2) } else { 1.0 }
+    /// $1/\nu = (\sqrt{E X^2}/c)^2 \cdot c^2/m^{(2)}$ taken apart, for thresholds so small that
+    /// their square is no number: with $\mu$ between the factors only a true overflow is infinite.
+    fn apart(&self) -> (f64, f64) {
+        let share = if self.m2 > 0.0 { (self.c * (self.c / self.m2)).max(1.0) } else { 1.0 };
+        (self.second_moment.sqrt() / self.c, share)
     }
 }
 
@@ -132,5 +134,20 @@ pub(crate) fn check_threshold(c: f64) -> Result<()> {
         Ok(())
     } else {
         Err(Error::parameter("c", c, "a threshold must be positive; infinity means no clipping"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::{Gaussian, Rademacher};
+
+    #[test]
+    fn criteria_survive_thresholds_whose_square_is_no_number() {
+        let at = Factors::new(&Gaussian::new(1.0).unwrap(), 0.0, 1e-200).unwrap();
+        assert!((at.csc().unwrap() / 7.978845608028654e199 - 1.0).abs() < 1e-12);
+        assert!((at.ccc().unwrap() / (2.0 / std::f64::consts::PI) - 1.0).abs() < 1e-12);
+        let far = Factors::new(&Rademacher::new(1e150, 0.5).unwrap(), 0.0, 1.0).unwrap();
+        assert!((far.ccc().unwrap() / 2.5e299 - 1.0).abs() < 1e-12, "{:?}", far.ccc());
     }
 }
