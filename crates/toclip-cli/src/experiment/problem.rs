@@ -184,6 +184,19 @@ impl Problem {
         path
     }
 
+    /// Said where C-SGD sees other features than the theory.
+    pub fn other_covariates(&self) -> Option<String> {
+        let kind = match self.covariates {
+            Covariates::Gaussian => return None,
+            Covariates::Rademacher => "Rademacher".into(),
+            Covariates::Uniform => "uniform".into(),
+            Covariates::Laplace => "Laplace".into(),
+            Covariates::StudentT { df } => format!("Student-t (df = {df})"),
+            other => format!("{other:?}"),
+        };
+        Some(format!("C-SGD sees {kind} features; the theory is for Gaussian ones"))
+    }
+
     /// The random method, and in which form it is simulated.
     pub fn simulator(&self, method: Method) -> Result<(Box<dyn Simulator>, &'static str)> {
         let (noise, policy) = (Arc::clone(&self.noise), Arc::clone(&self.policy));

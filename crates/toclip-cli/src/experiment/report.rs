@@ -101,6 +101,7 @@ impl Report {
             notes: [
                 problem.source.map(|s| format!("the spectrum was read from {s}")),
                 problem.rescaled(),
+                problem.other_covariates(),
                 problem.compressed().filter(|_| curves.iter().any(|c| !c.method.is_ensemble())),
             ]
             .into_iter()
@@ -265,7 +266,7 @@ impl fmt::Display for Report {
                 (Some(t), Some(count), Some(runs)) => writeln!(
                     f,
                     "{title}: {count} of {runs} runs diverged, the first at t = {}; the statistics \
-                     are of the others",
+                     are of those that had not by then",
                     short(t)
                 )?,
                 (Some(t), ..) => writeln!(f, "{title}: {}", diverged(t))?,

@@ -15,6 +15,7 @@ mod setup;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -165,6 +166,32 @@ impl Item {
     }
 }
 
+/// Set once the report is being written, which takes a moment and is then finished.
+static WRITING: AtomicBool = AtomicBool::new(false);
+
+/// Ctrl-C before the report is written leaves nothing behind.
+fn handle_interrupts() -> Result<()> {
+    let handler = || {
+        if !WRITING.load(Ordering::Relaxed) {
+            eprintln!("\ninterrupted: nothing was written");
+            std::process::exit(130);
+        }
+    };
+    ctrlc::set_handler(handler).context("cannot listen to Ctrl-C")
+}
+
+impl Args {
+    /// The flags that make a command give these numbers again.
+    fn again(&self) -> String {
+        let effort = match (self.quick, self.full) {
+            (true, _) => " --quick",
+            (_, true) => " --full",
+            _ => "",
+        };
+        format!("{effort} --seed {}", self.seed)
+    }
+}
+
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
     let items = chosen(&args.figures)?;
@@ -173,6 +200,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         (_, true) => Effort::full(args.seed),
         _ => Effort::default(args.seed),
     };
+    handle_interrupts()?;
     // Before anything is computed: a folder that cannot be written should not cost the run.
     drop(Folder::new(&args.out)?);
     let mut parts = Vec::new();
@@ -217,8 +245,10 @@ fn write(
     parts: Vec<Part>,
     mut timings: Vec<(String, f64)>,
 ) -> Result<(Report, PathBuf)> {
+    WRITING.store(true, Ordering::Relaxed);
     let mut folder = Folder::new(&args.out)?;
     let start = Instant::now();
+    let again = args.again();
     let mut sections = Vec::new();
     for mut part in parts {
         let mut files = Vec::new();
@@ -240,6 +270,7 @@ fn write(
             files.push(name);
         }
         part.section.files = files;
+        part.section.command += &again;
         sections.push(part.section);
     }
     timings.push(("plots and tables".into(), start.elapsed().as_secs_f64()));
