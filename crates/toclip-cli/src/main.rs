@@ -6,6 +6,7 @@ mod plot;
 mod report;
 mod stdout;
 mod tables;
+mod words;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -10,11 +10,12 @@ use toclip::dynamics::{Stop, Trajectory};
 use toclip::ensemble::Summary;
 use toclip::schedule::{Compensation, Proportional, Schedule, Shape, tune_kappa};
 
-use super::reproduce::{claims::short, part::table};
+use super::reproduce::part::table;
 use crate::experiment::run::{Outcome, Plan, run as run_methods};
 use crate::experiment::{self, Clip, Experiment, Method, Problem, Source};
 use crate::plot::{self, Axis, Chart, Figure, Series, write::write_whole};
 use crate::stdout::say;
+use crate::words::short;
 
 /// Below this gain in the final risk it is not worth a sentence.
 const WORTH: f64 = 0.01;

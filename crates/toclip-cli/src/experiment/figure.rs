@@ -2,10 +2,11 @@
 
 use toclip::dynamics::Stop;
 
-use super::report::{diverged, short};
+use super::report::diverged;
 use super::run::{Curve, Outcome};
 use super::{Experiment, Method, Problem, Spacing};
 use crate::plot::{Axis, Chart, Figure, Series};
+use crate::words::short;
 
 /// From this ratio of the largest to the smallest risk on, the axis is logarithmic.
 const LOG_FROM: f64 = 20.0;

@@ -11,8 +11,8 @@ use toclip::schedule::{Control, MaxCcc, OpenLoop, Policy, Proportional};
 use toclip::spectrum::{Modes, Rescaling, Spectrum, Start};
 use toclip_data::{Matrix, SpectrumSource};
 
-use super::report::short;
 use super::{Clip, Experiment, Method, NoiseChoice, Source, Spacing};
+use crate::words::short;
 
 /// What the runs of an ensemble may take of memory.
 const MOST_BYTES: f64 = 8e9;

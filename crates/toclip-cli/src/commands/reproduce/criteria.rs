@@ -6,10 +6,11 @@ use toclip::Factors;
 use toclip::criteria::best_threshold;
 use toclip::noise::{Family, Noise};
 
-use super::claims::{check, differs, near, short};
+use super::claims::{check, differs, near};
 use super::part::{Part, stem, table};
 use crate::plot::{Axis, Chart};
 use crate::report::{Claim, Section};
+use crate::words::short;
 
 /// The file of such a figure.
 #[derive(Debug, Deserialize)]

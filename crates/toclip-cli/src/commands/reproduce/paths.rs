@@ -5,13 +5,14 @@ use toclip::dynamics::{Ode, Stop};
 use toclip::schedule::{OpenLoop, Schedule};
 
 use super::agreement::Agreement;
-use super::claims::{check, near, short};
+use super::claims::{check, near};
 use super::effort::Effort;
 use super::part::{Part, stem};
 use super::setup::{Setup, band, last, path};
 use crate::experiment::{self, Clip, Method, Problem};
 use crate::report::{Claim, Section};
 use crate::tables;
+use crate::words::short;
 
 const CLOSE: &str = "In all cases the deterministic equivalent ODE closely matches the actual path of \
                      clipped SGD.";

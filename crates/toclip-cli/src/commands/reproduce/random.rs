@@ -9,11 +9,12 @@ use toclip::noise::{Family, Gaussian, Laplace, Noise, Rademacher, StudentT, Unif
 use toclip::schedule::{MaxCcc, OpenLoop, Policy, Schedule, Shape};
 use toclip::spectrum::{Modes, Spectrum, Start};
 
-use super::claims::{check, short};
+use super::claims::check;
 use super::effort::Effort;
 use super::part::{Part, stem, table};
 use crate::plot::{Axis, Chart};
 use crate::report::{Claim, Section};
+use crate::words::short;
 
 /// Relative tolerance of the ODE, and what two solutions may differ by on that account.
 const RTOL: f64 = 1e-10;

@@ -6,13 +6,14 @@ use toclip::ensemble::Summary;
 use toclip::schedule::{Compensation, OpenLoop, Schedule, Shape};
 
 use super::agreement::Agreement;
-use super::claims::{check, differs, near, short};
+use super::claims::{check, differs, near};
 use super::effort::Effort;
 use super::part::{Part, stem, table};
 use super::setup::{Setup, band, last, path};
 use crate::experiment::{Clip, Method, Problem};
 use crate::plot::{Axis, Chart, Figure, Series};
 use crate::report::{Claim, Section};
+use crate::words::short;
 
 /// One schedule: its ODE and its ensemble.
 struct Run {
