@@ -152,9 +152,12 @@ fn contents(report: &Report, anchors: &[String]) -> String {
 }
 
 fn section(section: &Section, anchor: &str) -> String {
+    // A title that names its figure needs no number before it.
+    let numbered = section.title.split([' ', ':']).any(|word| word == section.id)
+        || section.title.starts_with("Theorem");
+    let number = if numbered { String::new() } else { format!("{} · ", escape(&section.id)) };
     let mut out = format!(
-        "<section class=\"part\" id=\"{anchor}\">\n<h2>{} · {}</h2>\n",
-        escape(&section.id),
+        "<section class=\"part\" id=\"{anchor}\">\n<h2>{number}{}</h2>\n",
         escape(&section.title)
     );
     if !section.settings.is_empty() {
