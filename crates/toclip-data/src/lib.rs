@@ -8,10 +8,12 @@ mod csv_file;
 mod error;
 mod matrix;
 mod npy_file;
+mod source;
 mod spectrum;
 
 pub use error::{Error, Result};
 pub use matrix::Matrix;
+pub use source::{Block, Samples, Source};
 pub use spectrum::{
     SpectrumSource, read_spectrum, resolve_spectrum, spectrum_from_covariance, spectrum_from_data,
 };
