@@ -48,7 +48,7 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--data", type=Path, nargs="+", required=True, help="folder(s) with the .bin files")
     p.add_argument("--files", type=int, default=5, help="how many of the five training files")
     p.add_argument("--out", type=Path, required=True)
-    p.add_argument("--measurements", type=int, default=12, help="log-spaced, the first and last step included")
+    p.add_argument("--measurements", type=int, default=12, help="log-spaced, the last step included")
     p.add_argument("--measure-batches", type=int, default=192)
     p.add_argument("--curvature-samples", type=int, default=2048)
     p.add_argument("--probes", type=int, default=16)
@@ -83,10 +83,10 @@ class Run:
         count = self.a.measurements
         if count < 1:
             return []
-        first = max(1, self.per_epoch // 8)
+        # Not before some tens of steps: batch norm's running statistics start from nowhere.
+        first = min(max(1, self.per_epoch // 8), self.steps)
         ratio = self.steps / first
-        later = {round(first * ratio ** (i / max(count - 2, 1))) for i in range(count - 1)}
-        return sorted({0} | later)
+        return sorted({round(first * ratio ** (i / max(count - 1, 1))) for i in range(count)})
 
     def learning_rate(self) -> float:
         warm = WARM_UP.get(self.a.model, 0.0) * self.per_epoch
