@@ -6,12 +6,14 @@
 
 mod csv_file;
 mod error;
+mod features;
 mod matrix;
 mod npy_file;
 mod source;
 mod spectrum;
 
 pub use error::{Error, Result};
+pub use features::{Activation, Design, Features, LeastSquares, Residuals, Ridge};
 pub use matrix::Matrix;
 pub use source::{Block, Samples, Source};
 pub use spectrum::{
