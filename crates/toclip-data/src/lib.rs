@@ -13,7 +13,9 @@ mod source;
 mod spectrum;
 
 pub use error::{Error, Result};
-pub use features::{Activation, Design, Features, LeastSquares, Residuals, Ridge};
+pub use features::{
+    Activation, Design, Destination, Features, LeastSquares, OnePass, Residuals, Ridge,
+};
 pub use matrix::Matrix;
 pub use source::{Block, Samples, Source};
 pub use spectrum::{

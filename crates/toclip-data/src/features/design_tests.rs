@@ -12,7 +12,8 @@ const SIGMA: f64 = 0.3;
 
 /// x = M z + 7 for a fixed M, b = <x - 7, TRUTH> + SIGMA noise + 5.
 fn made(n: usize) -> (Samples, [[f64; 4]; 4]) {
-    let m = [[2.0, 0.0, 0.0, 0.0], [0.5, 1.0, 0.0, 0.0], [0.0, 0.3, 0.5, 0.0], [0.1, 0.0, 0.2, 0.4]];
+    let m =
+        [[2.0, 0.0, 0.0, 0.0], [0.5, 1.0, 0.0, 0.0], [0.0, 0.3, 0.5, 0.0], [0.1, 0.0, 0.2, 0.4]];
     let (z, noise) = (normals(4 * n, 1), normals(n, 2));
     let mut x = Vec::new();
     let mut b = Vec::new();

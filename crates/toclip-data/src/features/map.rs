@@ -147,14 +147,13 @@ mod tests {
     #[test]
     fn random_features_are_those_written_out() {
         let samples = samples(BLOCK + 10);
-        for (text, activation) in
-            [("tanh:4", Activation::Tanh), ("relu:4", Activation::Relu)]
-        {
+        for (text, activation) in [("tanh:4", Activation::Tanh), ("relu:4", Activation::Relu)] {
             let mapped = map(&samples, text.parse().unwrap(), 7).unwrap();
             let mut rng = ChaCha8Rng::seed_from_u64(7);
             let a: Vec<f64> = (0..12).map(|_| StandardNormal.sample(&mut rng)).collect();
             let n = samples.rows() as f64;
-            let mean = |j: usize| samples.features().data().chunks(3).map(|x| x[j]).sum::<f64>() / n;
+            let mean =
+                |j: usize| samples.features().data().chunks(3).map(|x| x[j]).sum::<f64>() / n;
             let mean = [mean(0), mean(1), mean(2)];
             for row in [0, 5, BLOCK, BLOCK + 9] {
                 let x = samples.features().row(row);

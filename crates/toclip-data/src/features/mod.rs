@@ -6,12 +6,16 @@
 //! pieces of a fixed size, and sums are taken in the order of the pieces.
 
 mod design;
+mod destination;
 mod least_squares;
 mod map;
+mod one_pass;
 mod pieces;
 
 pub use design::Design;
+pub use destination::Destination;
 pub use least_squares::{LeastSquares, Residuals, Ridge};
+pub use one_pass::OnePass;
 
 use crate::{Error, Result};
 use std::fmt;
@@ -87,7 +91,8 @@ impl FromStr for Features {
             return Ok(Features::None);
         }
         let (name, count) = text.split_once(':').ok_or_else(wrong)?;
-        let activation = [Activation::Tanh, Activation::Relu].into_iter().find(|a| a.name() == name);
+        let activation =
+            [Activation::Tanh, Activation::Relu].into_iter().find(|a| a.name() == name);
         let count = count.parse().ok().filter(|count| (1..=20_000).contains(count));
         match (activation, count) {
             (Some(activation), Some(count)) => Ok(Features::Random { activation, count }),

@@ -1,8 +1,8 @@
 //! Products with tall matrices, row by row in pieces of a fixed size: the same bits for any number
 //! of threads, which the library's own threading does not promise.
 
-use faer::linalg::matmul::triangular::{BlockStructure, matmul as triangular};
 use faer::linalg::matmul::matmul;
+use faer::linalg::matmul::triangular::{BlockStructure, matmul as triangular};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
