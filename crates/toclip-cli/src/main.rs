@@ -21,6 +21,7 @@ Examples:
   toclip run experiments/figure-1b.toml
   toclip reproduce
   toclip schedule experiments/figure-4b.toml
+  toclip residuals residuals.npy --plot noise.svg
   toclip convergence --dims 1e2..1e6
 
 Each command has examples of its own: toclip factors --help")]
@@ -34,6 +35,7 @@ enum Command {
     Factors(commands::factors::Args),
     Run(commands::run::Args),
     Reproduce(commands::reproduce::Args),
+    Residuals(commands::residuals::Args),
     Schedule(commands::schedule::Args),
     Schema(commands::schema::Args),
     Convergence(commands::convergence::Args),
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Command::Factors(args) => commands::factors::run(args),
         Command::Run(args) => commands::run::run(args),
         Command::Reproduce(args) => commands::reproduce::run(args),
+        Command::Residuals(args) => commands::residuals::run(args),
         Command::Schedule(args) => commands::schedule::run(args),
         Command::Schema(args) => commands::schema::run(args),
         Command::Convergence(args) => commands::convergence::run(args),

@@ -1,13 +1,16 @@
-//! Data for `toclip`: matrices and spectra from files.
+//! Data for `toclip`: matrices and spectra from files, and noise fitted to residuals.
 //!
 //! [`Matrix::read`] takes a dense matrix from CSV or NPY; [`spectrum_from_covariance`],
 //! [`spectrum_from_data`] and [`read_spectrum`] make it the eigenvalues of $K$. What is wrong with a
 //! file is said with its name, and with line and column where there is one.
+//!
+//! [`noise_fit::fit_all`] fits families of noise to residuals and compares them.
 
 mod csv_file;
 mod error;
 mod features;
 mod matrix;
+pub mod noise_fit;
 mod npy_file;
 mod source;
 mod spectrum;

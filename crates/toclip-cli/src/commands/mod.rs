@@ -3,6 +3,7 @@
 pub mod convergence;
 pub mod factors;
 pub mod reproduce;
+pub mod residuals;
 pub mod run;
 pub mod schedule;
 pub mod schema;

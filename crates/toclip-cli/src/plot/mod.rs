@@ -291,6 +291,16 @@ impl Series {
         Self::new(label, x, y, Kind::Points)
     }
 
+    /// A histogram: the area between zero and one height for each pair of neighbouring edges.
+    pub fn histogram(label: &str, edges: &[f64], heights: &[f64]) -> Self {
+        // A band that goes up and down in steps, with two points at every edge.
+        let sides = |i: usize| [edges[i], edges[i + 1]];
+        let bins = heights.len().min(edges.len().saturating_sub(1));
+        let x: Vec<f64> = (0..bins).flat_map(sides).collect();
+        let high: Vec<f64> = heights[..bins].iter().flat_map(|&h| [h, h]).collect();
+        Self::band(label, &x, &vec![0.0; x.len()], &high)
+    }
+
     /// Draws a line through a band, say the median of its ensemble.
     pub fn middle(mut self, y: &[f64]) -> Self {
         self.y = y.to_vec();
