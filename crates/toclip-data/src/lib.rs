@@ -1,16 +1,27 @@
-//! Data for `toclip`: matrices and spectra from files.
+//! Data for `toclip`: matrices, spectra, samples and known data sets from files.
 //!
 //! [`Matrix::read`] takes a dense matrix from CSV or NPY; [`spectrum_from_covariance`],
 //! [`spectrum_from_data`] and [`read_spectrum`] make it the eigenvalues of $K$. What is wrong with a
 //! file is said with its name, and with line and column where there is one.
+//!
+//! [`cifar10`] and [`wikitext`] read the data sets of the paper, [`DataSet::locate`] finds them in
+//! the cache; a [`Source`] gives samples in blocks.
 
+mod archive;
+mod cache;
+mod checksum;
+pub mod cifar10;
 mod csv_file;
 mod error;
+mod kind;
 mod matrix;
 mod npy_file;
 mod source;
 mod spectrum;
+pub mod wikitext;
 
+pub use cache::{DataSet, cache_folder};
+pub use checksum::sha256;
 pub use error::{Error, Result};
 pub use matrix::Matrix;
 pub use source::{Block, Samples, Source};
