@@ -28,3 +28,17 @@ pub use source::{Block, Samples, Source};
 pub use spectrum::{
     SpectrumSource, read_spectrum, resolve_spectrum, spectrum_from_covariance, spectrum_from_data,
 };
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+/// Writes a file and waits until it is on the disk.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    let write = || {
+        let mut file = File::create(path)?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    };
+    write().map_err(|e| Error::io(path, e))
+}

@@ -45,6 +45,11 @@ impl Lines {
         self.spans.is_empty()
     }
 
+    /// The text as it was read.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Line `i`, from 0, if there is one.
     pub fn get(&self, i: usize) -> Option<&str> {
         self.spans.get(i).and_then(|(from, to)| self.text.get(*from..*to))
@@ -100,6 +105,25 @@ impl WikiText {
                 format!("this is {}; WikiText-2 is a folder, a .zip or a text file", other.words()),
             )),
         }
+    }
+}
+
+impl WikiText {
+    /// Writes the parts that are there into `folder` as `train.txt`, `valid.txt` and `test.txt`.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write(&self, folder: impl AsRef<Path>) -> Result<()> {
+        let folder = folder.as_ref();
+        std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+        let parts = [Some(&self.train), self.valid.as_ref(), self.test.as_ref()];
+        for (lines, (part, _)) in parts.into_iter().zip(LINES) {
+            if let Some(lines) = lines {
+                let path = folder.join(format!("{part}.txt"));
+                crate::write_file(&path, lines.text().as_bytes())?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -238,6 +262,10 @@ mod tests {
             let members = [(&inside[..], REAL.as_bytes()), (&test, b"a\nb\n")];
             let zip = write_zip(dir.path().join(format!("{style}.zip")), &members);
             assert_eq!(WikiText::read(&zip).unwrap(), read);
+            let copy = dir.path().join(format!("copy {style}"));
+            read.write(&copy).unwrap();
+            assert_eq!(std::fs::read_to_string(copy.join("train.txt")).unwrap(), REAL);
+            assert_eq!(WikiText::read(&copy).unwrap().test, read.test);
             assert_eq!(WikiText::read(folder.join(name)).unwrap().train, read.train);
         }
         let parent = dir.path().join("parent");

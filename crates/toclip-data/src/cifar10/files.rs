@@ -3,7 +3,7 @@
 use super::{Cifar10, Images, PIXELS};
 use crate::archive::{self, Members};
 use crate::kind::Kind;
-use crate::{Error, Result, checksum};
+use crate::{Error, Result, checksum, write_file};
 use std::path::{Path, PathBuf};
 
 /// The names and MD5 sums of the published files, training batches first.
@@ -83,7 +83,8 @@ fn complete(path: &Path, names: &[String]) -> Result<()> {
     } else if has("train.bin") {
         "; this looks like CIFAR-100"
     } else if has("data_batch_1.png") {
-        "; these are the images of the npm package, which `toclip data get cifar10 --from` converts"
+        "; these are the images of the npm package, whose .tgz \
+         `toclip data get cifar10 --from` converts"
     } else {
         ""
     };
@@ -139,6 +140,23 @@ fn assemble(
     Ok(Cifar10 { train, test, notes })
 }
 
+/// Writes the six files as they would be published.
+pub(super) fn write(data: &Cifar10, folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+    let per_file = data.test.len();
+    let images = (0..5).map(|k| (&data.train, k * per_file)).chain([(&data.test, 0)]);
+    for ((name, _), (images, first)) in BATCHES.iter().zip(images) {
+        let path = folder.join(name);
+        let mut bytes = Vec::with_capacity(per_file * RECORD);
+        for i in first..first + per_file {
+            bytes.push(images.labels[i]);
+            bytes.extend_from_slice(images.image(i));
+        }
+        write_file(&path, &bytes)?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,7 +173,7 @@ mod tests {
         (0..FEW).flat_map(record).collect()
     }
 
-    fn write(folder: &Path) {
+    fn make(folder: &Path) {
         for (number, (name, _)) in BATCHES.iter().enumerate() {
             std::fs::write(folder.join(name), batch(number)).unwrap();
         }
@@ -170,7 +188,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join(FOLDER);
         std::fs::create_dir(&folder).unwrap();
-        write(&folder);
+        make(&folder);
         let direct = read(&folder, FEW).unwrap();
         assert_eq!((direct.train.len(), direct.test.len()), (5 * FEW, FEW));
         assert_eq!(direct.train.labels()[FEW..2 * FEW], [1, 2, 3, 4]);
@@ -179,6 +197,12 @@ mod tests {
         assert_eq!(direct.notes.len(), 6);
         assert!(direct.notes[5].contains("test_batch.bin has the right form but is not"));
         assert_eq!(read(dir.path(), FEW).unwrap(), direct);
+        let copy = dir.path().join("copy");
+        direct.write(&copy).unwrap();
+        for (name, _) in BATCHES {
+            let bytes = |folder: &Path| std::fs::read(folder.join(name)).unwrap();
+            assert_eq!(bytes(&copy), bytes(&folder));
+        }
 
         // Any order, any folder, strangers among them.
         let batches: Vec<Vec<u8>> = (0..6).map(batch).collect();
@@ -193,7 +217,7 @@ mod tests {
     fn what_is_wrong_is_said() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path();
-        write(path);
+        make(path);
         let third = path.join("data_batch_3.bin");
         let mut bytes = batch(2);
         bytes[RECORD] = 10;
@@ -210,7 +234,7 @@ mod tests {
         std::fs::remove_file(path.join("test_batch.bin")).unwrap();
         assert!(message(path).ends_with("no data_batch_3.bin, test_batch.bin"));
         // The real reader wants 10,000 images a file.
-        write(path);
+        make(path);
         let real = Cifar10::read(path).unwrap_err().to_string();
         assert!(real.contains("12292 bytes, not 30730000"), "{real}");
     }

@@ -46,4 +46,12 @@ impl Cifar10 {
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         files::read(path.as_ref(), IMAGES_PER_FILE)
     }
+
+    /// Writes the six files into `folder`, which is made where it is not there.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io).
+    pub fn write(&self, folder: impl AsRef<Path>) -> Result<()> {
+        files::write(self, folder.as_ref())
+    }
 }
