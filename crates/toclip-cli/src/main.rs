@@ -23,6 +23,7 @@ Examples:
   toclip schedule experiments/figure-4b.toml
   toclip residuals residuals.npy --plot noise.svg
   toclip convergence --dims 1e2..1e6
+  toclip data get cifar10
 
 Each command has examples of its own: toclip factors --help")]
 struct Cli {
@@ -39,6 +40,7 @@ enum Command {
     Schedule(commands::schedule::Args),
     Schema(commands::schema::Args),
     Convergence(commands::convergence::Args),
+    Data(commands::data::Args),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Command::Schedule(args) => commands::schedule::run(args),
         Command::Schema(args) => commands::schema::run(args),
         Command::Convergence(args) => commands::convergence::run(args),
+        Command::Data(args) => commands::data::run(args),
     };
     match result {
         Ok(code) => code,

@@ -1,6 +1,7 @@
 //! One command, one file.
 
 pub mod convergence;
+pub mod data;
 pub mod factors;
 pub mod reproduce;
 pub mod residuals;
