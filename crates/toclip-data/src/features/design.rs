@@ -7,6 +7,7 @@ use crate::{Error, Result, Source};
 use faer::{Mat, Side};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use toclip::dynamics::Data;
 use toclip::spectrum::{Modes, Spectrum, Start};
 
 /// $(x_k, b_k)$ with $x_k$ centred and scaled to $\Vert K\Vert = 1$, $b_k$ centred, and the
@@ -53,8 +54,22 @@ impl Design {
     /// the memory, a feature that is the same in all of them, targets that are all the same; and
     /// what the source says.
     pub fn new(source: &dyn Source, features: Features, seed: u64) -> Result<Self> {
+        Self::about(source, None, features, seed)
+    }
+
+    /// The same with random features of $x - $ `centre` where there is one, say the mean over a
+    /// larger set of which these samples are a part.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and for a centre of the wrong length.
+    pub fn about(
+        source: &dyn Source,
+        centre_at: Option<&[f64]>,
+        features: Features,
+        seed: u64,
+    ) -> Result<Self> {
         let name = source.name();
-        let Mapped { mut features, cols, mut targets } = map(source, features, seed)?;
+        let Mapped { mut features, cols, mut targets } = map(source, centre_at, features, seed)?;
         let binary = targets.iter().all(|b| b.abs() == 1.0);
         let target_mean = centre(&mut targets, 1)[0];
         if targets.iter().all(|b| *b == 0.0) {
@@ -237,6 +252,21 @@ impl Design {
     pub fn modes(&self, gap: &[f64]) -> Result<Modes> {
         let spectrum = Spectrum::from_eigenvalues(&self.eigenvalues)?;
         Ok(Modes::new(&spectrum, &Start::Coordinates { values: self.project(gap) })?)
+    }
+
+    /// $\Vert x_k\Vert ^2/d$: its mean and standard deviation. The theory takes it for one.
+    pub fn square_norms(&self) -> (f64, f64) {
+        let (n, d) = (self.rows() as f64, self.dim());
+        let rows = self.features.chunks_exact(self.cols);
+        let squares: Vec<f64> = rows.map(|x| x.iter().map(|x| x * x).sum::<f64>() / d).collect();
+        let mean = squares.iter().sum::<f64>() / n;
+        (mean, (squares.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / n).sqrt())
+    }
+
+    /// The samples for C-SGD from `start` $= \theta_0$, the risk measured from `optimum`.
+    pub fn into_data(self, start: Vec<f64>, optimum: Vec<f64>) -> Data {
+        let (covariance, dim) = (self.covariance(), self.dim());
+        Data { features: self.features, targets: self.targets, start, optimum, covariance, dim }
     }
 
     /// $\frac1n\sum_k f_k x_k$.

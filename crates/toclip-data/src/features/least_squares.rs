@@ -3,6 +3,9 @@
 use super::Design;
 use super::pieces::times;
 use crate::{Error, Result};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
 use std::fmt;
 
 /// The ridge that is used where $K$ is singular, as a share of $\Vert K\Vert $: far below every
@@ -94,6 +97,15 @@ impl LeastSquares {
         let moment = design.project(&design.mean_of(design.targets()));
         let along: Vec<f64> = moment.iter().zip(lambda).map(|(m, l)| m / (l + rho)).collect();
         Ok(LeastSquares { optimum: design.lift(&along), ridge })
+    }
+
+    /// $\theta_0 = \theta^\ast + $ `spread` $\cdot N(0, I)$, drawn from `seed`.
+    pub fn start(&self, spread: f64, seed: u64) -> Vec<f64> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        // The features are drawn from the first stream.
+        rng.set_stream(1);
+        let draw = |rng: &mut ChaCha8Rng| -> f64 { StandardNormal.sample(rng) };
+        self.optimum.iter().map(|t| t + spread * draw(&mut rng)).collect()
     }
 
     /// What this $\theta^\ast$ leaves of samples: those it was fitted on, or others.

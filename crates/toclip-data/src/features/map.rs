@@ -18,8 +18,13 @@ pub struct Mapped {
     pub targets: Vec<f64>,
 }
 
-/// $f((x - \bar x)A)$ for every sample.
-pub fn map(source: &dyn Source, features: Features, seed: u64) -> Result<Mapped> {
+/// $f((x - m)A)$ for every sample, where $m$ is the mean unless another centre is given.
+pub fn map(
+    source: &dyn Source,
+    centre: Option<&[f64]>,
+    features: Features,
+    seed: u64,
+) -> Result<Mapped> {
     let (rows, inputs) = (source.rows(), source.cols());
     let name = source.name();
     if rows < 2 || inputs == 0 {
@@ -43,7 +48,16 @@ pub fn map(source: &dyn Source, features: Features, seed: u64) -> Result<Mapped>
     let random = match features {
         Features::None => None,
         Features::Random { activation, count } => {
-            Some(Random::new(activation, count, &mean(source)?, seed))
+            let centre = match centre {
+                Some(centre) if centre.len() != inputs => {
+                    let found = centre.len();
+                    let message = format!("{name}: a centre of {found} numbers, not {inputs}");
+                    return Err(Error::Invalid(message));
+                }
+                Some(centre) => centre.to_vec(),
+                None => mean(source)?,
+            };
+            Some(Random::new(activation, count, &centre, seed))
         }
     };
     let mut row = 0;
@@ -101,11 +115,11 @@ fn check(name: &str, first: usize, x: &[f64], cols: usize, targets: &[f64]) -> R
     Ok(())
 }
 
-/// $x \mapsto f((x - \bar x)A)$.
+/// $x \mapsto f((x - m)A)$.
 struct Random {
     activation: Activation,
     weights: Mat<f64>,
-    /// $\bar x A$, taken off the product: the inputs need not be copied.
+    /// $mA$, taken off the product: the inputs need not be copied.
     offset: Vec<f64>,
 }
 
@@ -148,7 +162,7 @@ mod tests {
     fn random_features_are_those_written_out() {
         let samples = samples(BLOCK + 10);
         for (text, activation) in [("tanh:4", Activation::Tanh), ("relu:4", Activation::Relu)] {
-            let mapped = map(&samples, text.parse().unwrap(), 7).unwrap();
+            let mapped = map(&samples, None, text.parse().unwrap(), 7).unwrap();
             let mut rng = ChaCha8Rng::seed_from_u64(7);
             let a: Vec<f64> = (0..12).map(|_| StandardNormal.sample(&mut rng)).collect();
             let n = samples.rows() as f64;
@@ -172,7 +186,7 @@ mod tests {
     #[test]
     fn the_draw_depends_on_the_seed_alone() {
         let samples = samples(50);
-        let features = |seed| map(&samples, "tanh:5".parse().unwrap(), seed).unwrap().features;
+        let features = |seed| map(&samples, None, "tanh:5".parse().unwrap(), seed).unwrap().features;
         assert_eq!(features(1), features(1));
         assert_ne!(features(1), features(2));
     }
@@ -198,7 +212,7 @@ mod tests {
 
     #[test]
     fn what_is_not_finite_is_named() {
-        let message = |source: Broken| match map(&source, Features::None, 1) {
+        let message = |source: Broken| match map(&source, None, Features::None, 1) {
             Err(error) => error.to_string(),
             Ok(_) => String::new(),
         };
