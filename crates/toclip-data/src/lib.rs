@@ -5,7 +5,8 @@
 //! file is said with its name, and with line and column where there is one.
 //!
 //! [`cifar10`] and [`wikitext`] read the data sets of the paper, [`DataSet::locate`] finds them in
-//! the cache; a [`Source`] gives samples in blocks.
+//! the cache; a [`Source`] gives samples in blocks, [`open_source`] those of any CSV, NPY, NPZ or
+//! Parquet file.
 
 mod archive;
 mod cache;
@@ -16,6 +17,7 @@ mod error;
 mod kind;
 mod matrix;
 mod npy_file;
+mod open;
 mod source;
 mod spectrum;
 pub mod wikitext;
@@ -24,6 +26,7 @@ pub use cache::{DataSet, cache_folder};
 pub use checksum::sha256;
 pub use error::{Error, Result};
 pub use matrix::Matrix;
+pub use open::{Target, open_source};
 pub use source::{Block, Samples, Source};
 pub use spectrum::{
     SpectrumSource, read_spectrum, resolve_spectrum, spectrum_from_covariance, spectrum_from_data,
