@@ -6,9 +6,10 @@
 //! file is said with its name, and with line and column where there is one.
 //!
 //! [`cifar10`] and [`wikitext`] read the data sets of the paper, [`DataSet::locate`] finds them in
-//! the cache; a [`Source`] gives samples in blocks. A [`Design`] makes features of them,
-//! [`LeastSquares`] fits, [`noise_fit::fit_all`] fits families of noise to the residuals and compares
-//! them, and [`OnePass`] says what the risk of clipped SGD will do on them.
+//! the cache; a [`Source`] gives samples in blocks, [`open_source`] those of any CSV, NPY, NPZ or
+//! Parquet file. A [`Design`] makes features of them, [`LeastSquares`] fits,
+//! [`noise_fit::fit_all`] fits families of noise to the residuals and compares them, and [`OnePass`]
+//! says what the risk of clipped SGD will do on them.
 
 mod archive;
 mod cache;
@@ -21,6 +22,7 @@ mod kind;
 mod matrix;
 pub mod noise_fit;
 mod npy_file;
+mod open;
 mod source;
 mod spectrum;
 pub mod wikitext;
@@ -32,6 +34,7 @@ pub use features::{
     Activation, Design, Destination, Features, LeastSquares, OnePass, Residuals, Ridge,
 };
 pub use matrix::Matrix;
+pub use open::{Target, open_source};
 pub use source::{Block, Samples, Source};
 pub use spectrum::{
     SpectrumSource, read_spectrum, resolve_spectrum, spectrum_from_covariance, spectrum_from_data,
