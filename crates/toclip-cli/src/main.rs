@@ -18,6 +18,7 @@ use std::process::ExitCode;
 Examples:
   toclip factors --noise laplace --sigma 1 --risk 0.5 --clip 0.9
   toclip factors --noise rademacher --sigma 5 --p 0.2 --risk 3 --clip 0.1..15 --plot ccc.svg
+  toclip fit data.csv --target y --out report
   toclip run experiments/figure-1b.toml
   toclip reproduce
   toclip schedule experiments/figure-4b.toml
@@ -34,6 +35,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Factors(commands::factors::Args),
+    Fit(commands::fit::Args),
     Run(commands::run::Args),
     Reproduce(commands::reproduce::Args),
     Residuals(commands::residuals::Args),
@@ -46,6 +48,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Factors(args) => commands::factors::run(args),
+        Command::Fit(args) => commands::fit::run(args),
         Command::Run(args) => commands::run::run(args),
         Command::Reproduce(args) => commands::reproduce::run(args),
         Command::Residuals(args) => commands::residuals::run(args),

@@ -3,6 +3,7 @@
 pub mod convergence;
 pub mod data;
 pub mod factors;
+pub mod fit;
 pub mod reproduce;
 pub mod residuals;
 pub mod run;

@@ -186,7 +186,8 @@ mod tests {
     #[test]
     fn the_draw_depends_on_the_seed_alone() {
         let samples = samples(50);
-        let features = |seed| map(&samples, None, "tanh:5".parse().unwrap(), seed).unwrap().features;
+        let features =
+            |seed| map(&samples, None, "tanh:5".parse().unwrap(), seed).unwrap().features;
         assert_eq!(features(1), features(1));
         assert_ne!(features(1), features(2));
     }

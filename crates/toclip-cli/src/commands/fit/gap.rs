@@ -27,7 +27,8 @@ impl Gap {
         let errors = late.iter().map(|&k| band.risk.standard_error[k] / risk[k]);
         let [low, high] = [band.risk.quantiles.first()?, band.risk.quantiles.last()?];
         // At the start the band has no width.
-        let inside = |k: &usize| low[*k] <= risk[*k] * (1.0 + 1e-9) && risk[*k] <= high[*k] * (1.0 + 1e-9);
+        let inside =
+            |k: &usize| low[*k] <= risk[*k] * (1.0 + 1e-9) && risk[*k] <= high[*k] * (1.0 + 1e-9);
         Some(Gap {
             least: gaps.iter().copied().fold(f64::INFINITY, f64::min),
             most: gaps.iter().copied().fold(f64::NEG_INFINITY, f64::max),
@@ -89,9 +90,8 @@ mod tests {
 
     #[test]
     fn sides_are_named_nearest_first() {
-        let words = |least, most| {
-            Gap { least, most, mean: 0.0, standard_error: 0.0, inside: 1.0 }.words()
-        };
+        let words =
+            |least, most| Gap { least, most, mean: 0.0, standard_error: 0.0, inside: 1.0 }.words();
         assert_eq!(words(0.021, 0.083), "2.1% to 8.3% above");
         assert_eq!(words(-0.04, -0.001), "0.1% to 4.0% below");
     }

@@ -75,7 +75,7 @@ impl Input {
         match (known, file) {
             (Some(Known::Cifar10), None) => Self::cifar10(from),
             (Some(Known::Wikitext2), None) => Self::wikitext2(from, target),
-            (None, Some(file)) => Self::file(file, target),
+            (None, Some(file)) => Self::file(file, &target.map_or(Target::Last, Target::from_word)),
             _ => bail!(
                 "which samples? give a file (toclip fit data.csv --target y) or a data set (toclip \
                  fit --dataset cifar10)"
@@ -109,21 +109,19 @@ impl Input {
             );
         }
         let target = match target {
-            Some(target) => target.to_owned(),
-            None => path.with_file_name("targets.npy").display().to_string(),
+            Some(target) => Target::from_word(target),
+            None => Target::File(path.with_file_name("targets.npy")),
         };
-        Self::file(&path, Some(&target))
+        Self::file(&path, &target)
     }
 
-    fn file(path: &PathBuf, target: Option<&str>) -> Result<Self> {
-        let target = target.map_or(Target::Last, Target::from_word);
-        let source = open_source(path, &target)?;
+    fn file(path: &PathBuf, target: &Target) -> Result<Self> {
+        let source = open_source(path, target)?;
         Ok(Input { source, centre: None, notes: Vec::new() })
     }
 
     pub fn design(&self, features: Features, seed: u64) -> Result<Design> {
-        Design::about(&*self.source, self.centre.as_deref(), features, seed)
-            .context("the features")
+        Design::about(&*self.source, self.centre.as_deref(), features, seed).context("the features")
     }
 }
 

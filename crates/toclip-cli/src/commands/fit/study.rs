@@ -221,8 +221,7 @@ impl<'a> Theory<'a> {
     }
 
     fn ode(&self, noise: &dyn Noise) -> Result<(Path, Vec<(PathPoint, f64)>)> {
-        let path =
-            Ode::new(&self.modes, noise, &self.policy).keep_path(true).solve(&self.times)?;
+        let path = Ode::new(&self.modes, noise, &self.policy).keep_path(true).solve(&self.times)?;
         let second = |r: &f64| 2.0 * r + noise.second_moment();
         let seconds: Vec<f64> = path.risk.iter().map(second).collect();
         let points = path.path.unwrap_or_default().into_iter().zip(seconds).collect();

@@ -5,7 +5,7 @@ pub mod claims;
 mod corrections;
 mod criteria;
 mod effort;
-mod folder;
+pub mod folder;
 pub mod part;
 mod paths;
 mod random;
