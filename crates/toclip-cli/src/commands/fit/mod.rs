@@ -1,6 +1,6 @@
 //! `toclip fit`: data in, the predicted and the measured risk out, and the verdict.
 
-mod check;
+pub mod check;
 pub mod figures;
 mod gap;
 pub mod input;
@@ -21,6 +21,7 @@ use crate::commands::reproduce::folder::Folder;
 use crate::plot::{self, Theme};
 use crate::report::{self, Report, Section};
 use crate::stdout::say;
+pub use gap::Gap;
 use input::{Defaults, Input, Known};
 use study::{Settings, Study};
 
