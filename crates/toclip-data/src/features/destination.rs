@@ -28,6 +28,8 @@ pub struct Destination {
     pub bias: f64,
     /// The share of samples that are not clipped there.
     pub unclipped: f64,
+    /// $c$.
+    pub c: f64,
 }
 
 impl Destination {
@@ -55,11 +57,7 @@ impl Destination {
         if !(c > 0.0) {
             return Err(Error::Invalid(format!("a threshold is positive, not {c}")));
         }
-        let bounds: Vec<f64> = design
-            .features()
-            .chunks_exact(design.cols())
-            .map(|x| c * design.dim().sqrt() / x.iter().map(|x| x * x).sum::<f64>().sqrt())
-            .collect();
+        let bounds = bounds(design, c);
         let rho = fit.ridge.map_or(0.0, |r| r.value).max(f64::EPSILON);
         let spread: f64 =
             design.targets().iter().map(|b| b * b).sum::<f64>() / design.rows() as f64;
@@ -79,6 +77,7 @@ impl Destination {
                     point: at.theta,
                     residuals,
                     unclipped,
+                    c,
                 });
             }
             let direction = design.lift(&step);
@@ -100,6 +99,19 @@ impl Destination {
             100.0 * at.unclipped(&bounds)
         )))
     }
+
+    pub(super) fn bounds(&self, design: &Design) -> Vec<f64> {
+        bounds(design, self.c)
+    }
+}
+
+/// $c_k$: clipping the gradient at $c\sqrt d$ is clipping the residual there.
+fn bounds(design: &Design, c: f64) -> Vec<f64> {
+    let root = design.dim().sqrt();
+    let norm = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
+    // A sample that is zero moves nothing, wherever it is clipped.
+    let bound = |x: &[f64]| (c * root / norm(x)).min(f64::MAX);
+    design.features().chunks_exact(design.cols()).map(bound).collect()
 }
 
 /// A point and Huber's loss there.

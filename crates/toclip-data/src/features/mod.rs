@@ -11,6 +11,7 @@ mod least_squares;
 mod map;
 mod one_pass;
 mod pieces;
+mod smooth;
 
 pub use design::Design;
 pub use destination::Destination;

@@ -22,16 +22,16 @@ pub struct Numbers {
     pub sigma: f64,
 }
 
-/// Measured once over draws of the features; the authors' notebook has d = 5.68, MSE 0.568,
-/// accuracy 0.809 and σ = 0.754 for one draw. A draw differs from the next by 1% in d and a few
-/// thousandths in the others.
-pub const CIFAR10: Numbers = Numbers { dim: 5.7, mse: 0.567, accuracy: 0.807, sigma: 0.753 };
+/// Means over twelve draws of the features. The authors' notebook has d = 5.68, MSE 0.568,
+/// accuracy 0.809 and σ = 0.754 for one draw. From draw to draw d has standard deviation 0.24, the
+/// others a few thousandths: the bounds are four or more of them.
+pub const CIFAR10: Numbers = Numbers { dim: 5.94, mse: 0.567, accuracy: 0.807, sigma: 0.753 };
 
 impl Numbers {
-    fn rows(&self) -> [(&'static str, f64, f64, f64); 4] {
+    pub fn rows(&self) -> [(&'static str, f64, f64, f64); 4] {
         let paper = CIFAR10;
         [
-            ("d", self.dim, paper.dim, 0.03),
+            ("d", self.dim, paper.dim, 0.16),
             ("MSE", self.mse, paper.mse, 0.01),
             ("accuracy", self.accuracy, paper.accuracy, 0.01),
             ("σ", self.sigma, paper.sigma, 0.005),
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn numbers_can_be_off() {
         assert!(CIFAR10.as_expected());
-        assert!(!Numbers { dim: 6.0, ..CIFAR10 }.as_expected());
+        assert!(!Numbers { dim: 7.0, ..CIFAR10 }.as_expected());
         assert!(!Numbers { mse: 0.58, ..CIFAR10 }.as_expected());
         assert!(!Numbers { accuracy: f64::NAN, ..CIFAR10 }.as_expected());
     }

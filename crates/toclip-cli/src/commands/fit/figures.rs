@@ -71,7 +71,7 @@ pub fn spectrum(study: &Study) -> Chart {
         .subtitle(&format!("{} features, ‖K‖ = 1, d = Tr K = {}", study.cols, short(study.dim)))
         .x(Axis::log("rank i"))
         .y(Axis::log("eigenvalue λ"))
-        .points("λ", &rank, &study.eigenvalues)
+        .line("λ", &rank, &study.eigenvalues)
 }
 
 /// CSC and CCC along the predicted path.

@@ -199,6 +199,7 @@ struct Theory<'a> {
     design: &'a Design,
     least: &'a LeastSquares,
     start: &'a [f64],
+    eta: f64,
     policy: OpenLoop,
     modes: toclip::spectrum::Modes,
     gap_risk: f64,
@@ -217,7 +218,7 @@ impl<'a> Theory<'a> {
         let times = times(design.rows() as f64 / design.dim(), design.dim())?;
         let policy = policy(settings.eta, settings.clip)?;
         let gap_risk = modes.risk();
-        Ok(Theory { design, least, start, policy, modes, gap_risk, times })
+        Ok(Theory { design, least, start, eta: settings.eta, policy, modes, gap_risk, times })
     }
 
     fn ode(&self, noise: &dyn Noise) -> Result<(Path, Vec<(PathPoint, f64)>)> {
@@ -229,14 +230,8 @@ impl<'a> Theory<'a> {
     }
 
     fn corrected(&self, destination: &Destination) -> Result<[Path; 2]> {
-        let one = OnePass::new(
-            self.design,
-            self.least,
-            destination,
-            self.start,
-            &self.policy,
-            &self.times,
-        )?;
+        let one =
+            OnePass::new(self.design, self.least, destination, self.start, self.eta, &self.times)?;
         Ok([(one.times.clone(), one.risk), (one.times, one.with_replacement)])
     }
 }

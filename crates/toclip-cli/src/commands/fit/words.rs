@@ -36,16 +36,13 @@ pub fn verdict(study: &Study) -> Vec<String> {
     if let Some((point, second)) = study.path.last().filter(|_| c.is_finite()) {
         let nu = point.m2 / second;
         said.push(format!(
-            "At c = {} and the end of the pass μ = {:.3}, CSC = {:.3}, CCC = {:.3}: the step is \
-             worth {:.0}% of an unclipped one, and as much noise is left as {:.0}% more samples \
-             would {}.",
+            "At c = {} and the end of the pass μ = {:.3}, CSC = {:.3}, CCC = {:.3}: SGD clipped there \
+             needs {:.2} times the samples of unclipped SGD for the same noise.",
             clip(c),
             point.mu,
             point.mu / nu,
             point.mu * point.mu / nu,
-            100.0 * point.mu,
-            100.0 * (nu / (point.mu * point.mu) - 1.0).abs(),
-            if point.mu * point.mu < nu { "take away" } else { "save" },
+            nu / (point.mu * point.mu),
         ));
     }
     if c.is_finite() {
