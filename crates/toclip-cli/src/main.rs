@@ -18,11 +18,13 @@ use std::process::ExitCode;
 Examples:
   toclip factors --noise laplace --sigma 1 --risk 0.5 --clip 0.9
   toclip factors --noise rademacher --sigma 5 --p 0.2 --risk 3 --clip 0.1..15 --plot ccc.svg
+  toclip fit data.csv --target y --out report
   toclip run experiments/figure-1b.toml
   toclip reproduce
   toclip schedule experiments/figure-4b.toml
   toclip residuals residuals.npy --plot noise.svg
   toclip convergence --dims 1e2..1e6
+  toclip data get cifar10
 
 Each command has examples of its own: toclip factors --help")]
 struct Cli {
@@ -33,23 +35,27 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Factors(commands::factors::Args),
+    Fit(commands::fit::Args),
     Run(commands::run::Args),
     Reproduce(commands::reproduce::Args),
     Residuals(commands::residuals::Args),
     Schedule(commands::schedule::Args),
     Schema(commands::schema::Args),
     Convergence(commands::convergence::Args),
+    Data(commands::data::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Factors(args) => commands::factors::run(args),
+        Command::Fit(args) => commands::fit::run(args),
         Command::Run(args) => commands::run::run(args),
         Command::Reproduce(args) => commands::reproduce::run(args),
         Command::Residuals(args) => commands::residuals::run(args),
         Command::Schedule(args) => commands::schedule::run(args),
         Command::Schema(args) => commands::schema::run(args),
         Command::Convergence(args) => commands::convergence::run(args),
+        Command::Data(args) => commands::data::run(args),
     };
     match result {
         Ok(code) => code,

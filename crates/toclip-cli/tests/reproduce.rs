@@ -73,7 +73,7 @@ fn wrong_names_are_answered_with_the_right_ones() {
     let (code, _, err) = toclip(root.path(), &["reproduce", "2c"]);
     assert!(code != 0 && err.contains("`2c`") && err.contains("2a, 2b, 3, 4a, 4b"), "{err}");
     let (code, _, err) = toclip(root.path(), &["reproduce", "6"]);
-    assert!(code != 0 && err.contains("figure 6 needs data"), "{err}");
+    assert!(code != 0 && err.contains("figure 6 needs networks"), "{err}");
     assert!(names(root.path()).is_empty());
 }
 

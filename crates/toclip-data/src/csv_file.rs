@@ -5,30 +5,89 @@ use std::io::Read;
 use std::path::Path;
 
 pub(crate) fn read(path: &Path, reader: impl Read) -> Result<Matrix> {
-    // Lengths are compared here, so that the message can say which line differs from which.
-    let mut csv = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .comment(Some(b'#'))
-        .trim(csv::Trim::All)
-        .from_reader(reader);
-    let mut record = csv::ByteRecord::new();
+    let mut lines = Rows::new(path, reader);
     let mut data: Vec<f64> = Vec::new();
-    let (mut rows, mut cols, mut first_line) = (0, 0, 0);
-    loop {
-        let more = csv.read_byte_record(&mut record).map_err(|e| from_csv(path, e))?;
-        if !more {
-            break;
-        }
-        let line = record.position().map_or(0, csv::Position::line);
-        if first_line == 0 {
-            (first_line, cols) = (line, record.len());
-            if record.iter().all(|cell| number(cell).is_none() && !cell.is_empty()) {
-                continue;
+    let mut rows = 0;
+    while lines.next(&mut data)? {
+        rows += 1;
+    }
+    if rows == 0 {
+        return Err(Error::file(path, "there are no numbers in the file"));
+    }
+    Matrix::new(rows, lines.cols(), data).map_err(|e| e.in_file(path))
+}
+
+/// The rows of a CSV file, one after the other.
+pub(crate) struct Rows<'a, R> {
+    path: &'a Path,
+    csv: csv::Reader<R>,
+    record: csv::ByteRecord,
+    /// The first line that is not blank and its number of fields.
+    first_line: u64,
+    cols: usize,
+    names: Option<Vec<String>>,
+}
+
+impl<'a, R: Read> Rows<'a, R> {
+    pub fn new(path: &'a Path, reader: R) -> Self {
+        // Lengths are compared here, so that the message can say which line differs from which.
+        let csv = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .comment(Some(b'#'))
+            .trim(csv::Trim::All)
+            .from_reader(reader);
+        Self { path, csv, record: csv::ByteRecord::new(), first_line: 0, cols: 0, names: None }
+    }
+
+    /// The fields of every line, once one was read.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// The names in the first line, if there were any.
+    pub fn into_names(self) -> Option<Vec<String>> {
+        self.names
+    }
+
+    /// Appends the numbers of the next row, if there is one.
+    pub fn next(&mut self, data: &mut Vec<f64>) -> Result<bool> {
+        loop {
+            let more = self.csv.read_byte_record(&mut self.record);
+            if !more.map_err(|e| from_csv(self.path, e))? {
+                return Ok(false);
             }
+            let line = self.record.position().map_or(0, csv::Position::line);
+            if self.first_line == 0 {
+                (self.first_line, self.cols) = (line, self.record.len());
+                if self.header(line)? {
+                    continue;
+                }
+            }
+            return self.numbers(line, data).map(|()| true);
         }
-        if record.len() != cols {
-            let column = record.len().min(cols) + 1;
+    }
+
+    /// Whether the first line has names; it has when it has no number.
+    fn header(&mut self, line: u64) -> Result<bool> {
+        let cells = || self.record.iter();
+        if cells().any(|cell| number(cell).is_some()) || cells().all(<[u8]>::is_empty) {
+            return Ok(false);
+        }
+        if let Some(i) = cells().position(<[u8]>::is_empty) {
+            let message = "the column has no name; give it one, or leave out the index that \
+                           pandas writes (index=False)";
+            return Err(Error::cell(self.path, line, i + 1, message));
+        }
+        let name = |cell: &[u8]| String::from_utf8_lossy(cell).into_owned();
+        self.names = Some(cells().map(name).collect());
+        Ok(true)
+    }
+
+    fn numbers(&self, line: u64, data: &mut Vec<f64>) -> Result<()> {
+        let Self { path, record, cols, first_line, .. } = self;
+        if record.len() != *cols {
+            let column = record.len().min(*cols) + 1;
             let message = format!(
                 "the line has {} fields, line {first_line} has {cols}; all must have the same",
                 record.len()
@@ -36,27 +95,28 @@ pub(crate) fn read(path: &Path, reader: impl Read) -> Result<Matrix> {
             return Err(Error::cell(path, line, column, message));
         }
         for (i, cell) in record.iter().enumerate() {
-            let value = number(cell).ok_or_else(|| {
-                let text = String::from_utf8_lossy(cell);
-                let what = if cell.is_empty() {
-                    "the field is empty; give a number".to_owned()
-                } else {
-                    format!("{text:?} is not a number; numbers are separated by commas")
-                };
-                Error::cell(path, line, i + 1, what)
-            })?;
+            let value = number(cell).ok_or_else(|| Error::cell(path, line, i + 1, reason(cell)))?;
             if !value.is_finite() {
                 let message = format!("{value} is not allowed; all numbers must be finite");
                 return Err(Error::cell(path, line, i + 1, message));
             }
             data.push(value);
         }
-        rows += 1;
+        Ok(())
     }
-    if rows == 0 {
-        return Err(Error::file(path, "there are no numbers in the file"));
+}
+
+/// Why a cell is no number.
+fn reason(cell: &[u8]) -> String {
+    let text = String::from_utf8_lossy(cell);
+    if cell.is_empty() {
+        "the field is empty; give a number".into()
+    } else if text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false") {
+        format!("{text:?} is not a number; write true as 1 and false as 0")
+    } else {
+        let shown: String = text.chars().take(40).collect();
+        format!("{shown:?} is not a number; numbers are separated by commas")
     }
-    Matrix::new(rows, cols, data).map_err(|e| e.in_file(path))
 }
 
 fn number(cell: &[u8]) -> Option<f64> {
@@ -111,6 +171,8 @@ mod tests {
         // A line with some numbers is no header.
         assert!(message("1,b\n3,4\n").starts_with("k.csv, line 1, column 2"));
         assert!(message("1 2\n3 4\n2\n").contains("separated by commas"));
+        assert!(message("1,True\n").contains("write true as 1"));
+        assert!(message(",a\n0,1\n").contains("line 1, column 1: the column has no name"));
         assert!(message("").contains("no numbers"));
         assert!(message("a,b\n").contains("no numbers"));
     }

@@ -22,7 +22,7 @@ pub enum Error {
     Cell {
         /// The file.
         path: PathBuf,
-        /// The line in the file, from 1 (NPY: the row).
+        /// The line in the file, from 1 (NPY, NPZ and Parquet: the row).
         line: u64,
         /// The field of the line, from 1.
         column: usize,

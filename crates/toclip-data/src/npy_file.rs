@@ -43,7 +43,7 @@ pub(crate) fn read(path: &Path, mut reader: BufReader<File>) -> Result<Matrix> {
 }
 
 /// A damaged header can claim any size: compare with what is there before making room for it.
-fn check_length(
+pub(crate) fn check_length(
     path: &Path,
     reader: &mut BufReader<File>,
     header: &NpyHeader,

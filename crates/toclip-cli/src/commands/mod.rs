@@ -1,7 +1,9 @@
 //! One command, one file.
 
 pub mod convergence;
+pub mod data;
 pub mod factors;
+pub mod fit;
 pub mod reproduce;
 pub mod residuals;
 pub mod run;

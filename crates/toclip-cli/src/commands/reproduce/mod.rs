@@ -5,11 +5,12 @@ pub mod claims;
 mod corrections;
 mod criteria;
 mod effort;
-mod folder;
+pub mod folder;
 pub mod part;
 mod paths;
 mod random;
 mod rate;
+mod real;
 mod schedules;
 mod setup;
 
@@ -26,13 +27,14 @@ use crate::stdout::say;
 use effort::Effort;
 use folder::Folder;
 use part::Part;
+use real::Real;
 
 /// Pixels of a PNG for one of the SVG.
 const SCALE: f32 = 2.0;
 
 /// Reproduce the paper: its figures, its claims by number, and a report
 ///
-/// Draws the synthetic figures of the paper and checks what the paper says about each by number.
+/// Draws the figures of the paper, those on real data where it is there, and checks what the paper says about each by number.
 /// Writes a folder with the report (report.html, one file that needs no network), the plots (SVG and
 /// PNG), the data (CSV) and the experiment files they were made from. A folder that holds a former
 /// report is replaced once the new one is complete; anything else in the way is left alone and said.
@@ -41,7 +43,9 @@ const SCALE: f32 = 2.0;
 /// the report gives, is no failure.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Figures: 1a, 1b, 2a, 2b, 3, 4a, 4b, 5, theorem1, theorem4 (all unless given)
+Figures: 1a, 1b, 1c, 1d, 2a, 2b, 3, 4a, 4b, 5, 8, theorem1, theorem4 (all unless given)
+1c and 8 need CIFAR-10 (toclip data get cifar10), 1d and 8 an embedding of WikiText-2 (toclip embed);
+where they are not there, the report says how to get them.
 
 Examples:
   toclip reproduce                        everything, into toclip-out/
@@ -76,6 +80,8 @@ enum Item {
     Theorem1,
     F1a,
     F1b,
+    F1c,
+    F1d,
     F2a,
     F2b,
     F3,
@@ -83,10 +89,11 @@ enum Item {
     F4a,
     F4b,
     F5,
+    F8,
 }
 
-/// Figures of the paper that need data.
-const NEED_DATA: [&str; 5] = ["1c", "1d", "6", "7", "8"];
+/// Figures of the paper that need networks.
+const NEED_DATA: [&str; 2] = ["6", "7"];
 
 macro_rules! embedded {
     ($name:literal) => {
@@ -95,9 +102,11 @@ macro_rules! embedded {
 }
 
 impl Item {
-    const ALL: [Item; 10] = [
+    const ALL: [Item; 13] = [
         Item::F1a,
         Item::F1b,
+        Item::F1c,
+        Item::F1d,
         Item::Theorem1,
         Item::F2a,
         Item::F2b,
@@ -106,6 +115,7 @@ impl Item {
         Item::F4b,
         Item::Theorem4,
         Item::F5,
+        Item::F8,
     ];
 
     fn name(self) -> &'static str {
@@ -113,6 +123,8 @@ impl Item {
             Item::Theorem1 => "theorem1",
             Item::F1a => "1a",
             Item::F1b => "1b",
+            Item::F1c => "1c",
+            Item::F1d => "1d",
             Item::F2a => "2a",
             Item::F2b => "2b",
             Item::F3 => "3",
@@ -120,6 +132,7 @@ impl Item {
             Item::F4a => "4a",
             Item::F4b => "4b",
             Item::F5 => "5",
+            Item::F8 => "8",
         }
     }
 
@@ -139,26 +152,29 @@ impl Item {
         let known = Item::ALL.map(Item::name).join(", ");
         if NEED_DATA.contains(&short) {
             bail!(
-                "figure {short} needs data that is not part of this command yet; there are {known}"
+                "figure {short} needs networks that are not part of this command yet; there are {known}"
             );
         }
         bail!(
-            "there is no figure `{name}`; there are {known} ({} need data that is not part of this \
-             command yet)",
+            "there is no figure `{name}`; there are {known} ({} need networks that are not part of \
+             this command yet)",
             NEED_DATA.join(", ")
         );
     }
 
-    fn run(self, effort: &Effort) -> Result<Part> {
+    fn run(self, effort: &Effort, real: &mut Real) -> Result<Part> {
         match self {
             Item::F1a => paths::figure_1a(embedded!("figure-1a.toml"), effort),
             Item::F1b => paths::figure_1b(embedded!("figure-1b.toml"), effort),
+            Item::F1c => real::figure_1c(real, effort),
+            Item::F1d => real::figure_1d(real, effort),
             Item::F2a => criteria::figure_2a(embedded!("criteria/figure-2a.toml"), effort.points),
             Item::F2b => criteria::figure_2b(embedded!("criteria/figure-2b.toml"), effort.points),
             Item::F3 => criteria::figure_3(embedded!("criteria/figure-3.toml"), effort.points),
             Item::F4a => schedules::figure_4a(embedded!("figure-4a.toml"), effort),
             Item::F4b => schedules::figure_4b(embedded!("figure-4b.toml"), effort),
             Item::F5 => criteria::figure_5(embedded!("criteria/figure-5.toml"), effort.points),
+            Item::F8 => real::figure_8(real, effort),
             Item::Theorem1 => rate::theorem_1(embedded!("theorem-1.toml"), effort),
             Item::Theorem4 => random::theorem_4(effort),
         }
@@ -205,9 +221,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
     drop(Folder::new(&args.out)?);
     let mut parts = Vec::new();
     let mut timings = Vec::new();
+    let mut real = Real::new(!args.figures.is_empty());
     for item in items {
         let start = Instant::now();
-        let part = item.run(&effort)?;
+        let part = item.run(&effort, &mut real)?;
         let took = start.elapsed();
         eprintln!("{}", progress(item, &part, took));
         timings.push((item.title(), took.as_secs_f64()));
@@ -300,7 +317,7 @@ fn intro() -> Vec<String> {
         "Clipping a gradient bounds how far one bad sample can move the weights; it also throws \
          descent away. The paper “To Clip or not to Clip” gives, for least squares with many \
          parameters, equations for the loss under clipping and from them a criterion for when it \
-         pays. This page recomputes each synthetic figure of the paper and checks by number what \
+         pays. This page recomputes the figures of the paper and checks by number what \
          the paper says about it."
             .into(),
         "In short: μ is the share of the descent that clipping keeps, ν the share of the variance. \
@@ -327,9 +344,9 @@ mod tests {
             assert_eq!(Item::parse(text).unwrap(), item);
         }
         let wrong = Item::parse("9").unwrap_err().to_string();
-        assert!(wrong.contains("`9`") && wrong.contains("1a, 1b, theorem1"), "{wrong}");
-        let later = Item::parse("1c").unwrap_err().to_string();
-        assert!(later.contains("needs data") && later.contains("there are 1a"), "{later}");
+        assert!(wrong.contains("`9`") && wrong.contains("1a, 1b, 1c, 1d, theorem1"), "{wrong}");
+        let later = Item::parse("6").unwrap_err().to_string();
+        assert!(later.contains("needs networks") && later.contains("there are 1a"), "{later}");
     }
 
     #[test]

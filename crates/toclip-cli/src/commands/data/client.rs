@@ -1,0 +1,165 @@
+//! Programs that fetch: `curl` and `npm`.
+//!
+//! Both are called as commands. They bring the user's own proxies, certificates and registries, and
+//! no TLS has to be compiled into a program that needs the network twice in its life.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::workshop::{delete, size};
+
+/// Set by Ctrl-C.
+pub static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// An error once Ctrl-C was pressed.
+pub fn check_interrupt() -> Result<()> {
+    match INTERRUPTED.load(Ordering::Relaxed) {
+        true => Err(anyhow!("interrupted")),
+        false => Ok(()),
+    }
+}
+
+/// How long an answer may take, and how long a download may stand still.
+const ANSWER: Duration = Duration::from_secs(15);
+const STANDSTILL: Duration = Duration::from_secs(60);
+
+/// Fetches an address into a file of about `bytes` bytes, going on where an earlier try stopped.
+pub fn curl(url: &str, to: &Path, bytes: u64) -> Result<()> {
+    if size(to) > bytes {
+        delete(to)?;
+    }
+    if size(to) == bytes {
+        return Ok(());
+    }
+    let resumed = size(to) > 0;
+    let get = || -> Result<(ExitStatus, String)> {
+        let mut command = Command::new("curl");
+        command
+            .args(["--fail", "--location", "--silent", "--show-error"])
+            .args(["--proto", "=https", "--proto-redir", "=https", "--connect-timeout", "10"])
+            .args(["--speed-limit", "1000", "--speed-time", "20", "--continue-at", "-"])
+            .arg("--output")
+            .arg(to)
+            .arg(url);
+        watch(command, &to.with_extension("log"), &|| size(to), bytes, STANDSTILL)
+    };
+    let (status, said) = get()?;
+    if status.success() {
+        return Ok(());
+    }
+    // 22: the server refuses the range or the whole, 33 and 36: it cannot continue.
+    if resumed && matches!(status.code(), Some(22 | 33 | 36)) {
+        delete(to)?;
+        let (status, said) = get()?;
+        return if status.success() { Ok(()) } else { Err(failed("curl", status, &said)) };
+    }
+    Err(failed("curl", status, &said))
+}
+
+/// Fetches a package's archive into a folder through the `npm` client.
+pub fn npm_pack(package: &str, folder: &Path, bytes: u64) -> Result<()> {
+    // The folder also keeps the client's own cache, which would hold the archive for ever.
+    let npm = |arguments: &[&str]| {
+        let mut command = Command::new(if cfg!(windows) { "npm.cmd" } else { "npm" });
+        command.current_dir(folder).args(arguments).args(["--loglevel", "error", "--cache"]);
+        command.arg(folder.join("cache"));
+        command
+    };
+    let log = folder.join("npm.log");
+    let arrived = || size(folder);
+    // Asked first for a few bytes, because the download must have a long time and this must not.
+    let ask = npm(&["view", package, "dist.shasum", "--fetch-timeout=10000", "--fetch-retries=0"]);
+    let (status, said) = watch(ask, &log, &arrived, bytes, ANSWER)?;
+    if !status.success() {
+        return Err(failed("npm", status, &said));
+    }
+    let pack = npm(&[
+        "pack",
+        package,
+        "--ignore-scripts",
+        "--pack-destination",
+        ".",
+        "--fetch-timeout=7200000",
+        "--fetch-retries=1",
+    ]);
+    let (status, said) = watch(pack, &log, &arrived, bytes, STANDSTILL)?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(failed("npm", status, &said)),
+    }
+}
+
+/// Runs a client to its end, showing the bytes that arrive; ends it when nothing arrives any more
+/// or Ctrl-C is pressed. What it says goes to `log`, and comes back.
+fn watch(
+    mut command: Command,
+    log: &Path,
+    arrived: &dyn Fn() -> u64,
+    bytes: u64,
+    patience: Duration,
+) -> Result<(ExitStatus, String)> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let out = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(out).spawn();
+    let mut child = match child {
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!("{name} is not installed"),
+        other => other.with_context(|| format!("cannot start {name}"))?,
+    };
+    let bar = bar(bytes);
+    let (mut last, mut since) = (arrived(), Instant::now());
+    let ended = loop {
+        if let Some(status) = child.try_wait().with_context(|| format!("waiting for {name}"))? {
+            break Ok(status);
+        }
+        let now = arrived();
+        bar.set_position(now.min(bytes));
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+        if let Err(stop) = check_interrupt() {
+            break Err(stop);
+        }
+        if since.elapsed() > patience {
+            break Err(anyhow!("nothing came for {} s", patience.as_secs()));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    bar.finish_and_clear();
+    if ended.is_err() {
+        // It may have ended by itself in between: then there is nothing to end.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    let said = std::fs::read(log).map(|said| String::from_utf8_lossy(&said).into_owned());
+    delete(log)?;
+    Ok((ended?, said.unwrap_or_default()))
+}
+
+/// One line of what a client said.
+fn failed(name: &str, status: ExitStatus, said: &str) -> anyhow::Error {
+    let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
+    // npm says several lines, of which that with the reason speaks of the request or its outcome.
+    let telling = lines()
+        .find(|line| ["request to", "reason:", "404", "curl:"].iter().any(|w| line.contains(w)));
+    match telling.or(lines().next()) {
+        Some(line) => anyhow!("{}", line.trim_start_matches("npm error ")),
+        None => anyhow!("{name} ended with {status}"),
+    }
+}
+
+fn bar(bytes: u64) -> ProgressBar {
+    // Drawn on a terminal only.
+    let bar = ProgressBar::new(bytes);
+    let template = "{wide_bar} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}

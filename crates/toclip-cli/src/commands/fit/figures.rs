@@ -1,0 +1,110 @@
+//! The pictures of a fit.
+
+use crate::commands::residuals;
+use crate::plot::{Axis, Chart, Figure, Series};
+use crate::words::short;
+
+use super::study::Study;
+
+/// The band of the runs and the predictions, as the paper draws figures 1c and 1d.
+pub fn risk(study: &Study) -> Chart {
+    let (band, settings) = (&study.band, &study.settings);
+    let ends = [band.risk.quantiles.first(), band.risk.quantiles.last()];
+    let mut chart = Chart::new("Risk: predicted and measured")
+        .subtitle(&format!(
+            "d = {}, η = {}, c = {}; one pass over {} samples, {} runs",
+            short(study.dim),
+            short(settings.eta),
+            clip(settings.clip),
+            study.rows,
+            band.runs
+        ))
+        .x(Axis::log("time t = k/d"))
+        .y(Axis::log("risk R(t)"));
+    if let [Some(low), Some(high)] = ends {
+        let series = Series::band("C-SGD, 80% band and mean", &band.times, low, high);
+        chart = chart.series(series.middle(&band.risk.mean).slot(0));
+    }
+    for (slot, curve) in study.curves.iter().enumerate() {
+        let (label, x, y) = (&curve.label, &curve.times, &curve.risk);
+        match curve.key {
+            // Its picture is in the table; four curves on one another cannot be told apart.
+            "with_replacement" => {}
+            "one_pass" => chart = chart.series(Series::line(label, x, y).slot(slot + 1)),
+            _ => chart = chart.series(Series::dashed(label, x, y).slot(slot + 1)),
+        }
+    }
+    chart
+}
+
+/// Measured over predicted, where the eye cannot see it on a log axis.
+pub fn ratio(study: &Study) -> Chart {
+    let band = &study.band;
+    let mut chart = Chart::new("Measured over predicted")
+        .subtitle("mean of the runs over each curve; the band is ± 2 standard errors of the mean")
+        .x(Axis::log("time t = k/d"))
+        .y(Axis::linear("mean of the runs / prediction"))
+        .hline(1.0, "");
+    for (slot, curve) in study.curves.iter().enumerate() {
+        let n = curve.risk.len().min(band.risk.mean.len());
+        let over =
+            |y: &dyn Fn(usize) -> f64| (0..n).map(|k| y(k) / curve.risk[k]).collect::<Vec<f64>>();
+        let (mean, error) = (&band.risk.mean, &band.risk.standard_error);
+        let times = &curve.times[..n];
+        let middle = over(&|k| mean[k]);
+        if curve.key == "one_pass" {
+            let low = over(&|k| mean[k] - 2.0 * error[k]);
+            let high = over(&|k| mean[k] + 2.0 * error[k]);
+            let series = Series::band(&curve.label, times, &low, &high);
+            chart = chart.series(series.middle(&middle).slot(slot + 1));
+        } else if curve.key != "with_replacement" {
+            chart = chart.series(Series::dashed(&curve.label, times, &middle).slot(slot + 1));
+        }
+    }
+    chart
+}
+
+/// Eigenvalues by rank.
+pub fn spectrum(study: &Study) -> Chart {
+    let rank: Vec<f64> = (1..=study.eigenvalues.len()).map(|k| k as f64).collect();
+    Chart::new("Spectrum of K")
+        .subtitle(&format!("{} features, ‖K‖ = 1, d = Tr K = {}", study.cols, short(study.dim)))
+        .x(Axis::log("rank i"))
+        .y(Axis::log("eigenvalue λ"))
+        .line("λ", &rank, &study.eigenvalues)
+}
+
+/// CSC and CCC along the predicted path.
+pub fn criteria(study: &Study) -> Chart {
+    let times = study.curve("ode_residuals").map_or(&[][..], |curve| &curve.times);
+    let of = |f: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
+        study.path.iter().map(|(at, second)| f(at.mu, at.m2 / second)).collect()
+    };
+    Chart::new("Does clipping pay along the path?")
+        .subtitle(&format!("residuals themselves, c = {}", clip(study.settings.clip)))
+        .x(Axis::log("time t = k/d"))
+        .y(Axis::linear("ratio"))
+        .line("CSC = μ/ν: stability", times, &of(&|mu, nu| mu / nu))
+        .line("CCC = μ²/ν: efficiency", times, &of(&|mu, nu| mu * mu / nu))
+        .hline(1.0, "no clipping")
+}
+
+/// The residuals with the fitted laws, as figure 8.
+pub fn noise(study: &Study) -> Figure {
+    let [whole, tails] = residuals::figure::charts(&study.residuals.values, &study.noise);
+    Figure::new("What least squares leaves").chart(whole).chart(tails)
+}
+
+/// All of them, with the names of their files.
+pub fn all(study: &Study) -> Vec<(&'static str, Figure)> {
+    vec![
+        ("risk", Figure::new(&study.name).chart(risk(study)).chart(ratio(study))),
+        ("noise", noise(study)),
+        ("spectrum", Figure::default().chart(spectrum(study)).chart(criteria(study))),
+    ]
+}
+
+/// A threshold in words.
+pub fn clip(c: f64) -> String {
+    if c.is_finite() { short(c) } else { "∞".into() }
+}

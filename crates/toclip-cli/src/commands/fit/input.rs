@@ -1,0 +1,131 @@
+//! Which samples, and what the paper does with them.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use toclip_data::cifar10::Cifar10;
+use toclip_data::noise_fit::Kind;
+use toclip_data::{DataSet, Design, Features, Source, Target, cache_folder, open_source};
+
+/// A data set of the paper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Known {
+    /// CIFAR-10, animals against vehicles (figure 1c)
+    Cifar10,
+    /// WikiText-2, embedded by `toclip embed` (figure 1d)
+    Wikitext2,
+}
+
+/// The settings of the paper for its data sets; those of CIFAR-10 for everything else.
+#[derive(Debug, Clone, Copy)]
+pub struct Defaults {
+    pub features: Features,
+    pub eta: f64,
+    pub clip: f64,
+    pub start_noise: f64,
+    pub noise: Option<Kind>,
+    pub components: Option<usize>,
+}
+
+const fn tanh(count: usize) -> Features {
+    Features::Random { activation: toclip_data::Activation::Tanh, count }
+}
+
+impl Defaults {
+    /// `None` for data of the user's own.
+    pub fn of(known: Option<Known>) -> Self {
+        let cifar = Defaults {
+            features: tanh(500),
+            eta: 0.1,
+            clip: 0.5,
+            start_noise: 0.4,
+            noise: Some(Kind::Gaussian),
+            components: None,
+        };
+        match known {
+            Some(Known::Cifar10) => cifar,
+            Some(Known::Wikitext2) => Defaults {
+                features: tanh(1000),
+                eta: 0.4,
+                start_noise: 0.6,
+                noise: Some(Kind::GaussianMixture),
+                components: Some(3),
+                ..cifar
+            },
+            None => Defaults { noise: None, ..cifar },
+        }
+    }
+}
+
+/// Samples, and what their inputs are centred by if not by their own mean.
+pub struct Input {
+    source: Box<dyn Source>,
+    centre: Option<Vec<f64>>,
+    /// What a reader should know of the files.
+    pub notes: Vec<String>,
+}
+
+impl Input {
+    pub fn open(
+        known: Option<Known>,
+        file: Option<&PathBuf>,
+        target: Option<&str>,
+        from: Option<&PathBuf>,
+    ) -> Result<Self> {
+        match (known, file) {
+            (Some(Known::Cifar10), None) => Self::cifar10(from),
+            (Some(Known::Wikitext2), None) => Self::wikitext2(from, target),
+            (None, Some(file)) => Self::file(file, &target.map_or(Target::Last, Target::from_word)),
+            _ => bail!(
+                "which samples? give a file (toclip fit data.csv --target y) or a data set (toclip \
+                 fit --dataset cifar10)"
+            ),
+        }
+    }
+
+    pub fn cifar10(from: Option<&PathBuf>) -> Result<Self> {
+        let path = match from {
+            Some(path) => path.clone(),
+            None => DataSet::Cifar10.locate()?,
+        };
+        let cifar = Cifar10::read(&path)?;
+        // The paper takes off the mean over all ten classes.
+        let centre = Some(cifar.train.pixel_means());
+        Ok(Input { source: Box::new(cifar.train.into_two_classes()), centre, notes: cifar.notes })
+    }
+
+    /// The rows that `toclip embed` wrote, and the targets beside them.
+    pub fn wikitext2(from: Option<&PathBuf>, target: Option<&str>) -> Result<Self> {
+        let path = match from {
+            Some(path) => path.clone(),
+            None => wikitext_embedding()?,
+        };
+        if !path.is_file() {
+            bail!(
+                "{} is not there: WikiText-2 has to be embedded once; `toclip data get wikitext2`, \
+                 then `toclip embed --out {}` (toclip embed --help), then this",
+                path.display(),
+                path.display()
+            );
+        }
+        let target = match target {
+            Some(target) => Target::from_word(target),
+            None => Target::File(path.with_file_name("targets.npy")),
+        };
+        Self::file(&path, &target)
+    }
+
+    fn file(path: &PathBuf, target: &Target) -> Result<Self> {
+        let source = open_source(path, target)?;
+        Ok(Input { source, centre: None, notes: Vec::new() })
+    }
+
+    pub fn design(&self, features: Features, seed: u64) -> Result<Design> {
+        Design::about(&*self.source, self.centre.as_deref(), features, seed).context("the features")
+    }
+}
+
+/// Where the embedding of WikiText-2 is looked for.
+pub fn wikitext_embedding() -> Result<PathBuf> {
+    Ok(cache_folder()?.join("embeddings").join("wikitext2").join("embeddings.npy"))
+}

@@ -1,0 +1,209 @@
+//! What was found, in words, in numbers for programs, and in tables.
+
+use serde_json::{Value, json};
+use toclip_data::Residuals;
+
+use super::figures::clip;
+use super::study::Study;
+use crate::commands::reproduce::part::table;
+use crate::commands::residuals;
+use crate::words::short;
+
+/// A gain of CCC below this is within what the residuals themselves are known to.
+const WORTH: f64 = 1.01;
+
+/// Whether to clip, where, and what the corrections say.
+pub fn verdict(study: &Study) -> Vec<String> {
+    let [first, last] = study.best;
+    let c = study.settings.clip;
+    let mut said = Vec::new();
+    said.push(if last.ccc < WORTH && first.ccc < WORTH {
+        format!(
+            "Do not clip for speed: at no threshold does CCC pass 1 by a hundredth, neither at the \
+             start (at best {:.3}) nor at the end ({:.3}).",
+            first.ccc, last.ccc
+        )
+    } else {
+        let at = |b: &toclip::criteria::BestThreshold| {
+            if b.ccc < WORTH {
+                "not at all".into()
+            } else {
+                format!("at c = {} (CCC = {:.3})", clip(b.c), b.ccc)
+            }
+        };
+        format!("Clip: at the start {}, at the end {}.", at(&first), at(&last))
+    });
+    if let Some((point, second)) = study.path.last().filter(|_| c.is_finite()) {
+        let nu = point.m2 / second;
+        said.push(format!(
+            "At c = {} and the end of the pass μ = {:.3}, CSC = {:.3}, CCC = {:.3}: SGD clipped there \
+             needs {:.2} times the samples of unclipped SGD for the same noise.",
+            clip(c),
+            point.mu,
+            point.mu / nu,
+            point.mu * point.mu / nu,
+            nu / (point.mu * point.mu),
+        ));
+    }
+    if c.is_finite() {
+        let end = study.band.risk.mean.last().copied().unwrap_or(f64::NAN);
+        said.push(format!(
+            "SGD clipped at c = {} does not tend to least squares here but to a point whose risk is \
+             {}, {:.0}% of what the runs end with: the residuals depend on the features. No \
+             learning rate takes that away; a larger threshold does.",
+            clip(c),
+            short(study.bias),
+            100.0 * study.bias / end
+        ));
+    }
+    said
+}
+
+/// The lines for the terminal.
+pub fn text(study: &Study) -> String {
+    let mut out = format!("{}\n\n", study.name);
+    let mut line = |name: &str, value: String| out += &format!("  {name:<22}{value}\n");
+    line(
+        "samples",
+        format!("{} of {} features ({})", study.rows, study.cols, study.settings.features),
+    );
+    line("d = Tr K/‖K‖", short(study.dim));
+    line("‖x‖²/d", format!("1 ± {}", short(study.norm_spread)));
+    line("least squares", left(&study.residuals));
+    if let Some(train) = &study.train {
+        line("  on its own half", left(train));
+    }
+    if let Some(ridge) = &study.ridge {
+        line("  with", ridge.to_string());
+    }
+    line("noise", study.fitted.describe());
+    if study.noise.best().kind != study.fitted.kind {
+        line("  advised", study.noise.best().describe());
+    }
+    let end = study.end();
+    line(
+        "one pass",
+        format!(
+            "T = n/d = {}, η = {}, c = {}, {} runs, seed {}",
+            short(end),
+            short(study.settings.eta),
+            clip(study.settings.clip),
+            study.band.runs,
+            study.settings.seed
+        ),
+    );
+    let stats = &study.band.risk;
+    let last = |v: Option<&Vec<f64>>| v.and_then(|v| v.last()).copied().unwrap_or(f64::NAN);
+    line(
+        "R at the end",
+        format!(
+            "{} ± {}, 80% of the runs in {} to {}",
+            short(last(Some(&stats.mean))),
+            short(last(Some(&stats.standard_error))),
+            short(last(stats.quantiles.first())),
+            short(last(stats.quantiles.last()))
+        ),
+    );
+    if !study.band.diverged.is_empty() {
+        line("diverged", format!("{} of {} runs", study.band.diverged.len(), study.band.runs));
+    }
+    out += "\nThe mean of the runs over the second half of the pass, against each prediction:\n";
+    for curve in &study.curves {
+        let said = match &curve.gap {
+            Some(gap) => format!(
+                "{} (mean {:+.1}%), inside the band {:.0}% of the times",
+                gap.words(),
+                100.0 * gap.mean,
+                100.0 * gap.inside
+            ),
+            None => "cannot be compared: not all paths reached the end".into(),
+        };
+        let risk = short(curve.risk.last().copied().unwrap_or(f64::NAN));
+        out += &format!("  {:<38} R = {risk:<9} {said}\n", curve.label);
+    }
+    if let Some(gap) = study.curves.first().and_then(|c| c.gap) {
+        out += &format!("  (standard error of the mean: {:.1}%)\n", 100.0 * gap.standard_error);
+    }
+    out += "\n";
+    for said in verdict(study) {
+        out += &format!("{said}\n");
+    }
+    out
+}
+
+/// MSE, σ and accuracy in a line.
+fn left(residuals: &Residuals) -> String {
+    let accuracy = residuals.accuracy.map_or(String::new(), |a| format!(", accuracy {a:.4}"));
+    format!("MSE {}{accuracy}, residual σ {}", short(residuals.mse), short(residuals.sigma))
+}
+
+/// For programs.
+pub fn json(study: &Study) -> Value {
+    let residual =
+        |r: &Residuals| json!({ "mse": r.mse, "sigma": r.sigma, "accuracy": r.accuracy });
+    let finite = |x: f64| x.is_finite().then_some(x);
+    let curve = |c: &super::study::Curve| json!({ "key": c.key, "label": c.label, "end": c.risk.last(), "gap": c.gap });
+    let best = |b: &toclip::criteria::BestThreshold| json!({ "clip": finite(b.c), "ccc": finite(b.ccc), "mu": b.mu });
+    let settings = &study.settings;
+    json!({
+        "name": study.name,
+        "settings": {
+            "features": settings.features, "eta": settings.eta, "clip": finite(settings.clip),
+            "runs": settings.runs, "seed": settings.seed, "start_noise": settings.start_noise,
+            "held_out": settings.held_out,
+        },
+        "samples": study.rows,
+        "features": study.cols,
+        "dim": study.dim,
+        "norm": study.norm,
+        "target_mean": study.target_mean,
+        "norm_spread": study.norm_spread,
+        "least_squares": residual(&study.residuals),
+        "train": study.train.as_ref().map(residual),
+        "ridge": study.ridge.map(|r| json!({ "value": r.value, "without_variance": r.without_variance })),
+        "noise": residuals::json(&study.noise),
+        "noise_of_curve": study.fitted.kind.name(),
+        "end": study.end(),
+        "measured": {
+            "end": study.band.risk.mean.last(),
+            "standard_error": study.band.risk.standard_error.last(),
+            "low": study.band.risk.quantiles.first().and_then(|q| q.last()),
+            "high": study.band.risk.quantiles.last().and_then(|q| q.last()),
+            "diverged": study.band.diverged.len(),
+        },
+        "predicted": study.curves.iter().map(curve).collect::<Vec<_>>(),
+        "destination": { "bias": study.bias, "unclipped": study.unclipped },
+        "best_threshold": { "start": best(&study.best[0]), "end": best(&study.best[1]) },
+        "verdict": verdict(study),
+    })
+}
+
+/// Names and texts of the CSV tables.
+pub fn tables(study: &Study) -> Vec<(String, String)> {
+    let band = &study.band;
+    let mut columns: Vec<(String, &[f64])> = vec![
+        ("t".into(), &study.times),
+        ("measured_mean".into(), &band.risk.mean),
+        ("measured_standard_error".into(), &band.risk.standard_error),
+    ];
+    for (p, q) in band.probabilities.iter().zip(&band.risk.quantiles) {
+        columns.push((format!("measured_q{}", short(100.0 * p)), q));
+    }
+    columns.extend(study.curves.iter().map(|c| (c.key.to_owned(), &c.risk[..])));
+    let of = |f: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
+        study.path.iter().map(|(at, second)| f(at.mu, at.m2 / second)).collect()
+    };
+    let criteria = [
+        ("mu", of(&|mu, _| mu)),
+        ("nu", of(&|_, nu| nu)),
+        ("csc", of(&|mu, nu| mu / nu)),
+        ("ccc", of(&|mu, nu| mu * mu / nu)),
+    ];
+    columns.extend(criteria.iter().map(|(name, values)| ((*name).to_owned(), &values[..])));
+    vec![
+        ("risk".into(), table(&columns)),
+        ("spectrum".into(), table(&[("eigenvalue".into(), &study.eigenvalues)])),
+        ("theta".into(), table(&[("theta".into(), &study.optimum)])),
+        ("residuals".into(), table(&[("residual".into(), &study.residuals.values)])),
+    ]
+}

@@ -1,0 +1,152 @@
+//! `toclip fit` as a user meets it, on data made here.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper that fails fails the test"
+)]
+
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn toclip(folder: &Path, args: &[&str]) -> (i32, String, String) {
+    let output = Command::cargo_bin("toclip")
+        .unwrap()
+        .current_dir(folder)
+        // No data set of the machine's owner is looked at.
+        .env("TOCLIP_CACHE", folder.join("cache"))
+        .args(args)
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// Uniform numbers in (0, 1): a linear congruential generator is random enough here.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> f64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    /// Box and Muller.
+    fn normal(&mut self) -> f64 {
+        (-2.0 * self.roll().ln()).sqrt() * (std::f64::consts::TAU * self.roll()).cos()
+    }
+}
+
+const COLS: usize = 30;
+
+/// Independent features with variances 1/j, y = x_1 + noise of σ = 0.5: d = Σ 1/j = 3.995.
+fn made(folder: &Path, rows: usize) {
+    let mut dice = Dice(1);
+    let header: Vec<String> = (1..=COLS).map(|j| format!("x{j}")).collect();
+    let mut text = header.join(",") + ",y\n";
+    for _ in 0..rows {
+        let x: Vec<f64> = (1..=COLS).map(|j| dice.normal() / (j as f64).sqrt()).collect();
+        let y = x[0] + 0.5 * dice.normal() + 3.0;
+        let cells: Vec<String> = x.iter().chain([&y]).map(|v| format!("{v:.6}")).collect();
+        text += &(cells.join(",") + "\n");
+    }
+    std::fs::write(folder.join("data.csv"), text).unwrap();
+}
+
+fn json(folder: &Path, more: &[&str]) -> Value {
+    let mut args = vec!["fit", "data.csv", "--target", "y", "--features", "none", "--json"];
+    args.extend(more);
+    let (code, out, err) = toclip(folder, &args);
+    assert_eq!(code, 0, "{err}");
+    serde_json::from_str(&out).unwrap()
+}
+
+#[test]
+fn a_known_problem_is_found_predicted_and_run() {
+    let root = tempfile::tempdir().unwrap();
+    made(root.path(), 6000);
+    let fit = json(root.path(), &["--runs", "40", "--eta", "0.2", "--out", "report"]);
+    let number = |path: &str| fit.pointer(path).and_then(Value::as_f64).unwrap();
+    // Harmonic number 30; eigenvalues of 6000 samples are off by sqrt(2/6000) = 2%, the largest more.
+    assert!((number("/dim") / 3.995 - 1.0).abs() < 0.08, "{}", number("/dim"));
+    assert!((number("/least_squares/sigma") / 0.5 - 1.0).abs() < 0.05);
+    assert!((number("/target_mean") - 3.0).abs() < 0.1);
+    assert_eq!(fit["samples"], 6000);
+    assert_eq!(fit["measured"]["diverged"], 0);
+    // Gaussian noise: not clipping is best, up to what 6000 residuals know.
+    assert!(number("/best_threshold/end/ccc") < 1.02);
+    // Gaussian data: every prediction meets the runs. 40 runs know their mean to 3% or so, d = 4
+    // leaves the theory 10%.
+    for curve in fit["predicted"].as_array().unwrap() {
+        let mean = curve["gap"]["mean"].as_f64().unwrap();
+        assert!(mean.abs() < 0.15, "{curve}");
+    }
+    let folder = root.path().join("report");
+    for file in ["report.html", "risk.svg", "noise.png", "risk.csv", "theta.csv", "fit.json"] {
+        assert!(folder.join(file).metadata().unwrap().len() > 100, "{file}");
+    }
+    let risk = std::fs::read_to_string(folder.join("risk.csv")).unwrap();
+    assert!(risk.starts_with("t,measured_mean,measured_standard_error,measured_q10"), "{risk}");
+    let theta = std::fs::read_to_string(folder.join("theta.csv")).unwrap();
+    assert_eq!(theta.lines().count(), COLS + 1);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_and_halves_are_honest() {
+    let root = tempfile::tempdir().unwrap();
+    made(root.path(), 1200);
+    let run = |more: &[&str]| {
+        let mut args = vec!["--runs", "5"];
+        args.extend(more);
+        let mut fit = json(root.path(), &args);
+        fit["seconds"] = Value::Null;
+        fit
+    };
+    assert_eq!(run(&[]), run(&[]));
+    assert_ne!(run(&[]), run(&["--seed", "2"]));
+    let halves = run(&["--held-out"]);
+    assert_eq!(halves["samples"], 600);
+    let mse = |part: &str| halves[part]["mse"].as_f64().unwrap();
+    // 30 numbers fitted to 600 samples: the fit flatters itself by 5% on its own half and is
+    // worse by as much on the other, ± 8% for the noise of 600 squares.
+    assert!(mse("least_squares") > mse("train"), "{halves}");
+    let none = run(&["--clip", "none"]);
+    assert!(none["settings"]["clip"].is_null());
+    assert!(none["destination"]["bias"].as_f64().unwrap() < 1e-12);
+}
+
+#[test]
+fn what_is_wrong_is_said_in_a_sentence() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path();
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    write("nan.csv", "a,b,y\n1,2,3\n1,nan,2\n2,1,1\n");
+    write("constant.csv", "a,b,y\n1,7,3\n5,7,2\n2,7,1\n4,7,1\n");
+    write("short.csv", "a,b,c,y\n1,2,5,3\n2,1,4,2\n");
+    write("idle.csv", "a,y\n1,3\n2,3\n4,3\n");
+    write("word.csv", "a,y\n1,3\nx,3\n");
+    let fails = |args: &[&str], part: &str| {
+        let (code, out, err) = toclip(folder, args);
+        assert!(code != 0 && out.is_empty(), "{args:?}: {out}");
+        assert!(err.contains(part) && !err.contains("panicked"), "{args:?}: {err}");
+        assert_eq!(err.lines().filter(|l| l.starts_with("error")).count(), 1, "{err}");
+    };
+    let none = ["--features", "none"];
+    fails(&["fit", "nan.csv", none[0], none[1]], "nan.csv");
+    fails(&["fit", "constant.csv", none[0], none[1]], "feature 2 is 7 in every sample");
+    fails(&["fit", "short.csv", none[0], none[1]], "2 samples and 3 features");
+    fails(&["fit", "idle.csv", none[0], none[1]], "every target is 3");
+    fails(&["fit", "word.csv", none[0], none[1]], "word.csv");
+    fails(&["fit", "absent.csv"], "absent.csv");
+    fails(&["fit", "idle.csv", "--target", "price"], "price");
+    fails(&["fit"], "which samples?");
+    fails(&["fit", "idle.csv", "--features", "tanh"], "write tanh:500");
+    fails(&["fit", "idle.csv", "--clip", "-1"], "positive number, or none");
+    fails(&["fit", "idle.csv", "--eta", "0"], "--eta 0 is not allowed");
+    fails(&["fit", "--dataset", "cifar10"], "toclip data get cifar10");
+    fails(&["fit", "--dataset", "wikitext2"], "toclip embed");
+    fails(&["reproduce", "1c"], "toclip data get cifar10");
+}

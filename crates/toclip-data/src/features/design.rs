@@ -1,0 +1,320 @@
+//! Features and targets ready for the theory.
+
+use super::map::{Mapped, map};
+use super::pieces::{gram, sum};
+use super::{Features, pieces};
+use crate::{Error, Result, Source};
+use faer::{Mat, Side};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use toclip::dynamics::Data;
+use toclip::spectrum::{Modes, Spectrum, Start};
+
+/// $(x_k, b_k)$ with $x_k$ centred and scaled to $\Vert K\Vert = 1$, $b_k$ centred, and the
+/// eigenvectors of $K = \frac1n \sum_k x_k x_k^\top$.
+///
+/// Targets are centred because the model has no intercept: a constant in them would be noise. The
+/// mean that was taken off is kept, and predictions of classes put it back.
+///
+/// ```
+/// use toclip_data::{Design, Features, LeastSquares, Matrix, Samples};
+/// let x = Matrix::new(4, 1, vec![1.0, 2.0, 3.0, 4.0])?;
+/// let samples = Samples::new(x, vec![3.1, 4.9, 7.0, 9.0])?; // 2x + 1, nearly
+/// let design = Design::new(&samples, Features::None, 1)?;
+/// assert_eq!((design.dim(), design.norm()), (1.0, 1.25)); // Var(1, 2, 3, 4)
+/// let fit = LeastSquares::new(&design, None)?;
+/// let slope = fit.optimum[0] / design.norm().sqrt();
+/// assert!((slope - 1.98).abs() < 1e-12);
+/// # Ok::<(), toclip_data::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Design {
+    name: String,
+    features: Vec<f64>,
+    targets: Vec<f64>,
+    cols: usize,
+    target_mean: f64,
+    /// Whether every target was -1 or +1.
+    binary: bool,
+    norm: f64,
+    covariance: Mat<f64>,
+    /// Descending.
+    eigenvalues: Vec<f64>,
+    /// $w_i$, one after the other.
+    eigenvectors: Vec<f64>,
+}
+
+impl Design {
+    /// Reads all samples and maps them; memory is that of the features, not that of the inputs.
+    ///
+    /// Random features see centred inputs, $f((x - \bar x)A)$, with $A$ drawn from `seed`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], in a sentence, for samples that are too few, not finite or too many for
+    /// the memory, a feature that is the same in all of them, targets that are all the same; and
+    /// what the source says.
+    pub fn new(source: &dyn Source, features: Features, seed: u64) -> Result<Self> {
+        Self::about(source, None, features, seed)
+    }
+
+    /// The same with random features of $x - $ `centre` where there is one, say the mean over a
+    /// larger set of which these samples are a part.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and for a centre of the wrong length.
+    pub fn about(
+        source: &dyn Source,
+        centre_at: Option<&[f64]>,
+        features: Features,
+        seed: u64,
+    ) -> Result<Self> {
+        let name = source.name();
+        let Mapped { mut features, cols, mut targets } = map(source, centre_at, features, seed)?;
+        let binary = targets.iter().all(|b| b.abs() == 1.0);
+        let target_mean = centre(&mut targets, 1)[0];
+        if targets.iter().all(|b| *b == 0.0) {
+            return Err(Error::Invalid(format!(
+                "{name}: every target is {target_mean}, so there is nothing to learn"
+            )));
+        }
+        check_constant(&name, &features, cols)?;
+        centre(&mut features, cols);
+        let design = Design {
+            name,
+            features,
+            targets,
+            cols,
+            target_mean,
+            binary,
+            norm: 1.0,
+            covariance: Mat::new(),
+            eigenvalues: Vec::new(),
+            eigenvectors: Vec::new(),
+        };
+        design.diagonalised()?.scaled()
+    }
+
+    fn diagonalised(mut self) -> Result<Self> {
+        self.covariance = gram(&self.features, self.cols);
+        let failed = || Error::Invalid(format!("{}: the eigenvalues did not converge", self.name));
+        let eigen = self.covariance.self_adjoint_eigen(Side::Lower).map_err(|_| failed())?;
+        let (p, s, u) = (self.cols, eigen.S().column_vector(), eigen.U());
+        // Rounding can leave a zero below zero.
+        self.eigenvalues = (0..p).rev().map(|i| s[i].max(0.0)).collect();
+        self.eigenvectors = (0..p * p).map(|k| u[(k % p, p - 1 - k / p)]).collect();
+        Ok(self)
+    }
+
+    /// The same in coordinates with $\Vert K\Vert = 1$.
+    fn scaled(self) -> Result<Self> {
+        let norm = self.eigenvalues.first().copied().unwrap_or(0.0);
+        if !(norm > 0.0 && norm.is_finite()) {
+            return Err(Error::Invalid(format!(
+                "{}: the features have covariance of norm {norm}; scale them to moderate numbers",
+                self.name
+            )));
+        }
+        Ok(self.divided(norm))
+    }
+
+    /// $x/\sqrt{\text{norm}}$.
+    fn divided(mut self, norm: f64) -> Self {
+        let factor = norm.sqrt().recip();
+        self.features.iter_mut().for_each(|x| *x *= factor);
+        self.eigenvalues.iter_mut().for_each(|l| *l /= norm);
+        let p = self.cols;
+        self.covariance = Mat::from_fn(p, p, |i, j| self.covariance[(i, j)] / norm);
+        self.norm *= norm;
+        self
+    }
+
+    /// Two halves at random, each with its own $K$, in coordinates where that of the second has
+    /// norm 1: one to fit $\theta^\ast$ on, the other to try it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for fewer than four samples.
+    pub fn halves(&self, seed: u64) -> Result<(Design, Design)> {
+        let n = self.rows();
+        if n < 4 {
+            return Err(Error::Invalid(format!("{}: {n} samples make no halves", self.name)));
+        }
+        let mut order: Vec<usize> = (0..n).collect();
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        for last in (1..n).rev() {
+            let scaled = u128::from(rng.next_u64()) * (last as u128 + 1);
+            order.swap(last, (scaled >> 64) as usize);
+        }
+        let take = |rows: &[usize]| {
+            let mut rows = rows.to_vec();
+            rows.sort_unstable();
+            let half = Design {
+                name: self.name.clone(),
+                features: rows.iter().flat_map(|&k| self.row(k)).copied().collect(),
+                targets: rows.iter().map(|&k| self.targets[k]).collect(),
+                covariance: Mat::new(),
+                eigenvalues: Vec::new(),
+                eigenvectors: Vec::new(),
+                ..*self
+            };
+            half.diagonalised()
+        };
+        let (train, test) = (take(&order[..n / 2])?, take(&order[n / 2..])?);
+        let test = test.scaled()?;
+        let norm = test.norm / self.norm;
+        Ok((train.divided(norm), test))
+    }
+
+    /// What the samples are called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// $n$.
+    pub fn rows(&self) -> usize {
+        self.targets.len()
+    }
+
+    /// The number of features.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// $x_k$, row by row.
+    pub fn features(&self) -> &[f64] {
+        &self.features
+    }
+
+    fn row(&self, k: usize) -> &[f64] {
+        &self.features[k * self.cols..][..self.cols]
+    }
+
+    /// $b_k$, centred.
+    pub fn targets(&self) -> &[f64] {
+        &self.targets
+    }
+
+    /// What was taken off the targets.
+    pub fn target_mean(&self) -> f64 {
+        self.target_mean
+    }
+
+    /// Whether the targets are two classes, -1 and +1.
+    pub fn is_binary(&self) -> bool {
+        self.binary
+    }
+
+    /// $\Vert K\Vert $ before scaling; features were divided by its root.
+    pub fn norm(&self) -> f64 {
+        self.norm
+    }
+
+    /// $d = \mathrm{Tr}\thinspace K/\Vert K\Vert $.
+    pub fn dim(&self) -> f64 {
+        let trace: f64 = self.eigenvalues.iter().rev().sum();
+        trace / self.eigenvalues.first().copied().unwrap_or(1.0)
+    }
+
+    /// $\lambda_i$, descending from 1.
+    pub fn eigenvalues(&self) -> &[f64] {
+        &self.eigenvalues
+    }
+
+    /// $K$, row by row.
+    pub fn covariance(&self) -> Vec<f64> {
+        let p = self.cols;
+        (0..p * p).map(|k| self.covariance[(k / p, k % p)]).collect()
+    }
+
+    /// $\langle v, w_i\rangle$ for each eigenvector.
+    pub fn project(&self, v: &[f64]) -> Vec<f64> {
+        pieces::times(&self.eigenvectors, v)
+    }
+
+    /// $\sum_i y_i w_i$: back from the eigenbasis.
+    pub fn lift(&self, y: &[f64]) -> Vec<f64> {
+        let mut v = vec![0.0; self.cols];
+        for (w, y) in self.eigenvectors.chunks_exact(self.cols).zip(y) {
+            v.iter_mut().zip(w).for_each(|(v, w)| *v += y * w);
+        }
+        v
+    }
+
+    /// $\frac12 v^\top K v$: the risk of being off by $v$.
+    pub fn risk(&self, v: &[f64]) -> f64 {
+        let along = self.project(v);
+        0.5 * along.iter().zip(&self.eigenvalues).map(|(y, l)| l * y * y).sum::<f64>()
+    }
+
+    /// The modes of the theory, started $\theta_0 - \theta^\ast = $ `gap` away.
+    ///
+    /// # Errors
+    /// [`Error::Theory`] for a gap that does not fit.
+    pub fn modes(&self, gap: &[f64]) -> Result<Modes> {
+        let spectrum = Spectrum::from_eigenvalues(&self.eigenvalues)?;
+        Ok(Modes::new(&spectrum, &Start::Coordinates { values: self.project(gap) })?)
+    }
+
+    /// $\Vert x_k\Vert ^2/d$: its mean and standard deviation. The theory takes it for one.
+    pub fn square_norms(&self) -> (f64, f64) {
+        let (n, d) = (self.rows() as f64, self.dim());
+        let rows = self.features.chunks_exact(self.cols);
+        let squares: Vec<f64> = rows.map(|x| x.iter().map(|x| x * x).sum::<f64>() / d).collect();
+        let mean = squares.iter().sum::<f64>() / n;
+        (mean, (squares.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / n).sqrt())
+    }
+
+    /// The samples for C-SGD from `start` $= \theta_0$, the risk measured from `optimum`.
+    pub fn into_data(self, start: Vec<f64>, optimum: Vec<f64>) -> Data {
+        let (covariance, dim) = (self.covariance(), self.dim());
+        Data { features: self.features, targets: self.targets, start, optimum, covariance, dim }
+    }
+
+    /// $\frac1n\sum_k f_k x_k$.
+    pub fn mean_of(&self, f: &[f64]) -> Vec<f64> {
+        let n = self.rows() as f64;
+        let total = sum(&self.features, self.cols, self.cols, &|first, x, part| {
+            for (x, f) in x.chunks_exact(self.cols).zip(&f[first..]) {
+                part.iter_mut().zip(x).for_each(|(p, x)| *p += f * x);
+            }
+        });
+        total.into_iter().map(|t| t / n).collect()
+    }
+}
+
+/// Takes the mean off every column, and returns it.
+fn centre(x: &mut [f64], cols: usize) -> Vec<f64> {
+    let total = sum(x, cols, cols, &|_, x, part| {
+        for x in x.chunks_exact(cols) {
+            part.iter_mut().zip(x).for_each(|(p, x)| *p += x);
+        }
+    });
+    let n = (x.len() / cols) as f64;
+    let mean: Vec<f64> = total.into_iter().map(|t| t / n).collect();
+    for x in x.chunks_exact_mut(cols) {
+        x.iter_mut().zip(&mean).for_each(|(x, m)| *x -= m);
+    }
+    mean
+}
+
+fn check_constant(name: &str, x: &[f64], cols: usize) -> Result<()> {
+    let mut varies = vec![false; cols];
+    let first = &x[..cols];
+    for x in x.chunks_exact(cols) {
+        for ((v, x), f) in varies.iter_mut().zip(x).zip(first) {
+            *v |= x != f;
+        }
+    }
+    match varies.iter().position(|v| !v) {
+        None => Ok(()),
+        Some(j) => Err(Error::Invalid(format!(
+            "{name}: feature {} is {} in every sample; leave such columns out (centred, they are \
+             zero and tell nothing)",
+            j + 1,
+            first[j]
+        ))),
+    }
+}
+
+#[cfg(test)]
+#[path = "design_tests.rs"]
+mod tests;

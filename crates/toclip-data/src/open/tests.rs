@@ -1,0 +1,199 @@
+//! The same samples through every format, and every sentence for what is wrong.
+
+use super::*;
+use std::path::PathBuf;
+
+/// Files that NumPy and Arrow wrote (`scripts/fixtures/samples.py`): row k, column j of the
+/// features is k + j/10, the target is −k.
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/samples").join(name)
+}
+
+fn samples(source: &dyn Source, size: usize) -> (Vec<f64>, Vec<f64>) {
+    let (mut features, mut targets) = (Vec::new(), Vec::new());
+    source
+        .visit(size, &mut |block| {
+            assert!((1..=size).contains(&block.targets.len()));
+            assert_eq!(block.features.len(), block.targets.len() * block.cols);
+            features.extend_from_slice(block.features);
+            targets.extend_from_slice(block.targets);
+            Ok(())
+        })
+        .unwrap();
+    (features, targets)
+}
+
+fn expected(rows: usize) -> (Vec<f64>, Vec<f64>) {
+    let k = || (0..rows).map(|k| k as f64);
+    (k().flat_map(|k| [k, k + 0.1, k + 0.2]).collect(), k().map(|k| -k).collect())
+}
+
+fn column(name: &str) -> Target {
+    Target::Column(name.into())
+}
+
+fn said(path: &Path, target: &Target) -> String {
+    open_source(path, target).err().expect("refused").to_string()
+}
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+#[test]
+fn numpy_archives_give_the_same_samples() {
+    let array = Target::Array("labels".into());
+    for (name, target, rows) in [
+        ("plain.npz", Target::Last, 5),
+        ("plain.npz", column("y"), 5),
+        ("packed.npz", Target::Last, 1100),
+        ("packed.npz", array, 1100),
+        ("one.npz", Target::Last, 5),
+        ("one.npz", column("4"), 5),
+    ] {
+        let source = open_source(fixture(name), &target).unwrap();
+        assert_eq!((source.rows(), source.cols()), (rows, 3), "{name}");
+        for size in [1, 7, 4096] {
+            assert_eq!(samples(source.as_ref(), size), expected(rows), "{name}");
+        }
+    }
+    assert!(said(&fixture("many.npz"), &Target::Last).contains("call it X; there are a, b2"));
+    assert!(said(&fixture("columns.npz"), &Target::Last).contains("ascontiguousarray"));
+    let none = said(&fixture("plain.npz"), &Target::Array("z".into()));
+    assert!(none.contains("no array \"z\" in the archive; there are X, y"), "{none}");
+}
+
+#[test]
+fn column_order_and_big_endian_singles() {
+    let source = open_source(fixture("columns.npy"), &Target::Last).unwrap();
+    let (features, targets) = samples(source.as_ref(), 2);
+    let (x, b) = expected(5);
+    assert_eq!(targets, b);
+    assert!(features.iter().zip(x).all(|(a, b)| *a == f64::from(b as f32)));
+}
+
+#[test]
+fn parquet_has_every_type_of_number() {
+    let source = open_source(fixture("numbers.parquet"), &column("target")).unwrap();
+    assert_eq!((source.rows(), source.cols()), (1100, 7));
+    let (features, targets) = samples(source.as_ref(), 64);
+    assert_eq!(targets, expected(1100).1);
+    for (row, x) in features.chunks(7).enumerate() {
+        let k = row as f64;
+        let even = f64::from(u8::from(row % 2 == 0));
+        assert_eq!(x, [k, k + 0.5, -k, k - 7.0, k % 100.0, k + 4e9, even]);
+    }
+    // Any column can be the target.
+    let source = open_source(fixture("numbers.parquet"), &column("1")).unwrap();
+    assert_eq!(samples(source.as_ref(), 2000).1[1099], 1099.0);
+    assert_eq!(open_source(fixture("gzip.parquet"), &Target::Last).unwrap().rows(), 5);
+}
+
+#[test]
+fn parquet_without_numbers_gets_a_sentence() {
+    for (name, part) in [
+        ("zstd.parquet", "compressed with ZSTD"),
+        ("text.parquet", "the column \"species\" holds text or categories"),
+        ("missing.parquet", "line 3, column 1: \"a\" has no value here"),
+        ("nan.parquet", "line 2, column 1: NaN"),
+        ("date.parquet", "the column \"day\" holds dates or times"),
+        ("list.parquet", "holds lists or groups"),
+        ("index.parquet", "index=False"),
+        ("none.parquet", "no rows"),
+    ] {
+        let said = said(&fixture(name), &Target::Last);
+        assert!(said.contains(name) && said.contains(part), "{said}");
+    }
+    let folder = Folder::new();
+    let bytes = std::fs::read(fixture("numbers.parquet")).unwrap();
+    let cut = folder.file("cut.parquet", &bytes[..bytes.len() / 2]);
+    assert!(said(&cut, &Target::Last).contains("damaged or cut short"));
+    let mut wrong = bytes;
+    wrong[40..4000].fill(0x55);
+    let wrong = folder.file("wrong.parquet", wrong);
+    assert!(said(&wrong, &Target::Last).contains("wrong.parquet"));
+}
+
+#[test]
+fn csv_columns_by_name_and_number() {
+    let folder = Folder::new();
+    let named = folder.file("a.csv", "x,price,y\n1,10,2\n3,30,4\n5,50,6\n");
+    for target in [column("price"), column("2")] {
+        let source = open_source(&named, &target).unwrap();
+        assert_eq!((source.rows(), source.cols()), (3, 2));
+        let all = (vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], vec![10.0, 30.0, 50.0]);
+        assert_eq!(samples(source.as_ref(), 2), all);
+    }
+    let source = open_source(&named, &Target::default()).unwrap();
+    assert_eq!(samples(source.as_ref(), 9).1, [2.0, 4.0, 6.0]);
+    let apart = folder.file("b.csv", "7\n8\n9\n");
+    let source = open_source(&named, &Target::from_word(apart.to_str().unwrap())).unwrap();
+    assert_eq!((source.cols(), samples(source.as_ref(), 9).1), (3, vec![7.0, 8.0, 9.0]));
+
+    let word = |name: &str| said(&named, &column(name));
+    assert!(word("size").contains("no column is called \"size\"; there are x, price, y"));
+    assert!(word("4").contains("the columns are 1 to 3"));
+    assert!(said(&named, &Target::Array("y".into())).contains("only an NPZ file"));
+    let twice = folder.file("c.csv", "x,x\n1,2\n");
+    assert!(said(&twice, &column("x")).contains("two columns are called \"x\", 1 and 2"));
+    let bare = folder.file("d.csv", "1,2\n");
+    assert!(said(&bare, &column("x")).contains("the columns have no names"));
+    let short = folder.file("e.csv", "1\n2\n");
+    let said = said(&named, &Target::File(short));
+    assert!(said.contains("3 rows of features but 2 targets"), "{said}");
+    let wide = open_source(&named, &Target::File(named.clone())).err().unwrap().to_string();
+    assert!(wide.contains("targets are one row or one column, and this is 3 x 3"), "{wide}");
+}
+
+#[test]
+fn content_decides_and_what_is_wrong_is_said() {
+    let folder = Folder::new();
+    let csv_bytes: &[u8] = b"1,2\n3,4\n";
+    let npy = std::fs::read(fixture("columns.npy")).unwrap();
+    assert_eq!(open_source(folder.file("a.npy", csv_bytes), &Target::Last).unwrap().rows(), 2);
+    assert_eq!(open_source(folder.file("a.csv", npy), &Target::Last).unwrap().rows(), 5);
+    for (name, bytes, part) in [
+        ("p.csv", &b"\x89PNG\r\n\x1a\n"[..], "this is a PNG image; samples are read from CSV"),
+        ("e.csv", b"", "the file is empty"),
+        ("h.csv", b"a,b\n", "no rows of numbers"),
+        ("g.csv", b"\x1f\x8b\x08", "this is a gzip archive"),
+        ("u.csv", b"1\x00,\x002\x00", "an unknown binary format"),
+        ("1.csv", b"1\n2\n", "one column, the target"),
+        ("w.csv", b"1,2\n3,4\n5\n", "line 3, column 2: the line has 1 fields"),
+        ("t.csv", b"a,b\n1,2\n3,red\n", "line 3, column 2: \"red\" is not a number"),
+        ("n.csv", b"1,2\nnan,4\n", "line 2, column 1: NaN"),
+        ("b.csv", b"1,2\n3,true\n", "write true as 1"),
+        ("z.npz", b"PK\x03\x04rest", "damaged or cut short"),
+        ("z.npy", b"\x93NUMPYrest", "z.npy"),
+    ] {
+        let said = said(&folder.file(name, bytes), &Target::Last);
+        assert!(said.contains(name) && said.contains(part), "{said}");
+    }
+    assert!(said(folder.0.path(), &Target::Last).contains("this is a folder"));
+    assert!(matches!(open_source("no/such", &Target::Last), Err(Error::Io { .. })));
+}
+
+#[test]
+fn a_file_that_changes_is_noticed() {
+    let folder = Folder::new();
+    let path = folder.file("a.csv", "1,2\n3,4\n");
+    let source = open_source(&path, &Target::Last).unwrap();
+    for other in ["1,2\n", "1,2\n3,4\n5,6\n", "1,2,3\n4,5,6\n"] {
+        folder.file("a.csv", other);
+        let error = source.visit(10, &mut |_| Ok(())).unwrap_err().to_string();
+        assert!(error.contains("has changed since it was opened"), "{error}");
+    }
+    folder.file("a.csv", "1,2\n3,4\n");
+    let stop = source.visit(1, &mut |_| Err(Error::Invalid("enough".into())));
+    assert_eq!(stop.unwrap_err().to_string(), "enough");
+}
