@@ -89,6 +89,7 @@ pub mod criteria;
 pub mod dynamics;
 pub mod ensemble;
 pub mod noise;
+pub mod rules;
 pub mod schedule;
 pub mod spectrum;
 
