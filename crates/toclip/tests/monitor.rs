@@ -51,7 +51,7 @@ fn single_samples_have_the_factors_of_theory() {
         // A norm of √d |X|, with √d = 1 as good as any.
         (0..200_000).for_each(|_| monitor.observe(residual(&*noise, 0.3, &mut rng).abs()));
         let mut checked = 0;
-        for at in monitor.curve().iter().filter(|at| at.exceedances > 100 && at.mu.value > 0.01) {
+        for at in monitor.curve().iter().filter(|at| at.exceedances > 1000 && at.mu.value > 0.1) {
             let exact = Factors::new(&*noise, 0.3, at.threshold).unwrap();
             // Four families, some 40 strongly dependent candidates, five numbers, each outside with
             // probability 1e-5: a false alarm in one of a hundred seeds.
@@ -67,7 +67,7 @@ fn single_samples_have_the_factors_of_theory() {
             }
             checked += 1;
         }
-        assert!(checked > 25, "{checked}");
+        assert!(checked > 15, "{checked}");
     }
 }
 
@@ -162,9 +162,10 @@ fn intervals_cover_as_often_as_they_claim() {
     // Of a true 95 % fewer than 92 % are hit in one of 200 cases per number, and numbers of one run
     // hang together; at these seeds none was.
     let least = 0.92;
-    let candidates = [22, 26, 30, 34];
     let batch = Settings { components: Some(16.0), ..Settings::default() };
-    // Neighbours alike, with the running scale: the truth is a run of two million steps.
+    // Neighbours alike, with the running scale: the truth is a run of two million steps. The highest
+    // candidate is exceeded by one norm of twenty, in some fifteen bursts a run.
+    let candidates = [20, 24, 28, 31];
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let truth = curve(batch, autoregressive(2_000_000, &mut rng));
     let hits = coverage(runs, &truth, &candidates, |index| {
@@ -181,6 +182,7 @@ fn intervals_cover_as_often_as_they_claim() {
     let draw = |steps: usize, mut rng: ChaCha8Rng| {
         (0..steps).map(|_| residual(&noise, 0.0, &mut rng).abs()).collect::<Vec<_>>()
     };
+    let candidates = [20, 24, 28, 32, 34];
     let truth = curve(heavy, draw(4_000_000, ChaCha8Rng::seed_from_u64(4)).into_iter());
     let hits = coverage(runs, &truth, &candidates, |index| {
         curve(heavy, draw(4_000, ChaCha8Rng::seed_from_u64(1000 + index)).into_iter())
