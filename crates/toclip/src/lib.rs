@@ -84,6 +84,7 @@
 //! of other laws are close when many of them matter at once ([`dynamics::Covariates`] shows how
 //! close). Finite $d$ adds fluctuations of size $d^{-1/2}$, which an ensemble shows.
 
+mod batch;
 pub mod convergence;
 pub mod criteria;
 pub mod dynamics;
@@ -103,6 +104,7 @@ mod sim;
 mod special;
 mod sum;
 
+pub use batch::{Batched, Rule, SquareLaw};
 pub use error::{Error, Result};
 pub use factors::Factors;
 pub use kernel::{Clipped, clipped_normal};
