@@ -1,0 +1,65 @@
+//! Where to clip, and what no reshaping of the residual can pass.
+
+use numpy::ToPyArray;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rayon::prelude::*;
+use toclip::criteria::{self, BestThreshold, FisherLimit};
+
+use crate::convert::{numbers, refuse};
+use crate::noise::Noise;
+
+/// The threshold with the largest CCC at each risk: arrays `c`, `mu`, `m2`, `ccc`, `efficiency`.
+#[pyfunction]
+pub fn best_threshold<'py>(
+    py: Python<'py>,
+    noise: &Noise,
+    r: &Bound<'_, PyAny>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let found = each(py, noise, r, criteria::best_threshold)?;
+    let columns: [(&str, fn(&BestThreshold) -> f64); 5] = [
+        ("c", |b| b.c),
+        ("mu", |b| b.mu),
+        ("m2", |b| b.m2),
+        ("ccc", |b| b.ccc),
+        ("efficiency", |b| b.efficiency),
+    ];
+    table(py, &found, &columns)
+}
+
+/// The Fisher information of the residual at each risk: arrays `information`, `limit`, `reached`.
+#[pyfunction]
+pub fn fisher_limit<'py>(
+    py: Python<'py>,
+    noise: &Noise,
+    r: &Bound<'_, PyAny>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let found = each(py, noise, r, criteria::fisher_limit)?;
+    let columns: [(&str, fn(&FisherLimit) -> f64); 3] =
+        [("information", |f| f.information), ("limit", |f| f.limit), ("reached", |f| f.reached)];
+    table(py, &found, &columns)
+}
+
+fn each<T: Send>(
+    py: Python<'_>,
+    noise: &Noise,
+    r: &Bound<'_, PyAny>,
+    find: fn(&dyn toclip::noise::Noise, f64) -> toclip::Result<T>,
+) -> PyResult<Vec<T>> {
+    let (noise, r) = (&*noise.inner, numbers("r", r)?);
+    let r = r.as_slice()?;
+    py.detach(|| r.par_iter().map(|&r| find(noise, r)).collect::<toclip::Result<_>>())
+        .map_err(refuse)
+}
+
+fn table<'py, T>(
+    py: Python<'py>,
+    rows: &[T],
+    columns: &[(&str, fn(&T) -> f64)],
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, of) in columns {
+        dict.set_item(*name, rows.iter().map(of).collect::<Vec<f64>>().to_pyarray(py))?;
+    }
+    Ok(dict)
+}

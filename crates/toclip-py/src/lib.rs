@@ -1,0 +1,47 @@
+//! The extension module `toclip._toclip`: the crate `toclip` in Python's words.
+//!
+//! A thin skin. Arrays come in as NumPy and go out as NumPy, Rust works with the interpreter
+//! released, and whatever the core refuses is a `ValueError` with the core's own sentence. What is
+//! pleasant to use (broadcasting, results with names, frames) is Python, in `python/toclip`.
+
+mod convert;
+mod criteria;
+mod factors;
+mod monitor;
+mod noise;
+mod problem;
+mod rules;
+mod schedule;
+mod simulate;
+mod spectrum;
+
+use pyo3::prelude::*;
+
+/// The Rust part of toclip.
+#[pymodule]
+mod _toclip {
+    #[pymodule_export]
+    use crate::criteria::{best_threshold, fisher_limit};
+    #[pymodule_export]
+    use crate::factors::factors;
+    #[pymodule_export]
+    use crate::monitor::Monitor;
+    #[pymodule_export]
+    use crate::noise::Noise;
+    #[pymodule_export]
+    use crate::problem::Problem;
+    #[pymodule_export]
+    use crate::rules::Rule;
+    #[pymodule_export]
+    use crate::schedule::{Schedule, linear_times, log_times};
+    #[pymodule_export]
+    use crate::spectrum::Spectrum;
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("INFINITE_VARIANCE", toclip::Error::InfiniteVariance.to_string())
+    }
+}

@@ -1,0 +1,133 @@
+//! The noise families, alone or in batches.
+
+use std::sync::Arc;
+
+use numpy::{PyArray1, ToPyArray};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rand::SeedableRng;
+use rand::rngs::Xoshiro256PlusPlus;
+use toclip::noise::Family;
+use toclip::{Batched, Rule};
+
+use crate::convert::{from_python, refuse, to_python};
+
+/// The law of the noise in the targets, and the batches it comes in.
+#[pyclass(frozen, module = "toclip._toclip")]
+#[derive(Debug)]
+pub struct Noise {
+    family: Family,
+    rule: Rule,
+    pub inner: Arc<dyn toclip::noise::Noise>,
+}
+
+impl Noise {
+    fn with_rule(family: Family, rule: Rule) -> toclip::Result<Self> {
+        let single: Arc<dyn toclip::noise::Noise> = Arc::new(family.clone());
+        let inner = if rule.is_single() { single } else { Arc::new(Batched::new(single, rule)?) };
+        Ok(Noise { family, rule, inner })
+    }
+}
+
+#[pymethods]
+impl Noise {
+    /// From a dictionary such as `{"family": "laplace", "sigma": 0.5}`.
+    #[new]
+    fn new(family: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Noise::with_rule(from_python(family)?, Rule::single()).map_err(refuse)
+    }
+
+    /// The family and its parameters as a dictionary, without the batch.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.family)
+    }
+
+    /// The same noise in batches of `size`: everywhere a noise goes, the batch goes with it.
+    #[pyo3(signature = (size, *, outputs = 1, per_sample = false))]
+    fn batched(&self, size: u64, outputs: u64, per_sample: bool) -> PyResult<Self> {
+        let rule = if per_sample { Rule::per_sample(size) } else { Rule::batch(size) };
+        let rule = rule.and_then(|rule| rule.outputs(outputs)).map_err(refuse)?;
+        Noise::with_rule(self.family.clone(), rule).map_err(refuse)
+    }
+
+    /// Samples of a step.
+    #[getter]
+    fn batch_size(&self) -> u64 {
+        self.rule.size()
+    }
+
+    /// Outputs of the model.
+    #[getter]
+    fn outputs(&self) -> u64 {
+        self.rule.output_count()
+    }
+
+    /// Whether each sample is clipped, rather than their mean.
+    #[getter]
+    fn per_sample(&self) -> bool {
+        self.rule.is_per_sample()
+    }
+
+    /// The mean of one sample; `None` where there is none.
+    #[getter]
+    fn mean(&self) -> Option<f64> {
+        self.inner.mean()
+    }
+
+    /// The variance of one sample; infinite for heavy tails.
+    #[getter]
+    fn variance(&self) -> f64 {
+        self.inner.variance()
+    }
+
+    /// The second moment of one sample.
+    #[getter]
+    fn second_moment(&self) -> f64 {
+        self.inner.second_moment()
+    }
+
+    /// `size` draws, the same for the same seed.
+    #[pyo3(signature = (size, seed = 0))]
+    fn sample<'py>(&self, py: Python<'py>, size: usize, seed: u64) -> Bound<'py, PyArray1<f64>> {
+        let draws: Vec<f64> = py.detach(|| {
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+            (0..size).map(|_| self.inner.sample(&mut rng)).collect()
+        });
+        draws.to_pyarray(py)
+    }
+
+    fn __str__(&self) -> String {
+        self.inner.describe()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<toclip.Noise: {}>", self.inner.describe())
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Noise>().is_ok_and(|other| {
+            let other = other.get();
+            self.family == other.family && self.rule == other.rule
+        })
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>, u64, u64, bool))> {
+        let (py, this) = (slf.py(), slf.get());
+        let rule = this.rule;
+        let parts =
+            (to_python(py, &this.family)?, rule.size(), rule.output_count(), rule.is_per_sample());
+        Ok((slf.get_type().getattr("_restore")?, parts))
+    }
+
+    #[staticmethod]
+    fn _restore(
+        family: &Bound<'_, PyDict>,
+        size: u64,
+        outputs: u64,
+        per_sample: bool,
+    ) -> PyResult<Self> {
+        Noise::new(family)?.batched(size, outputs, per_sample)
+    }
+}

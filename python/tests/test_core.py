@@ -1,0 +1,298 @@
+"""The skin: the same bits as Rust, shapes, frames, pickles, progress."""
+
+import csv
+import json
+import math
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import toclip
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "crates/toclip/tests/data"
+
+NOISES = [
+    {"family": "none"},
+    {"family": "gaussian", "sigma": 0.7},
+    {"family": "rademacher", "lambda": 2.0, "p": 0.3},
+    {"family": "uniform", "half_width": 1.5},
+    {"family": "laplace", "sigma": 0.9},
+    {"family": "student_t", "df": 2.5, "scale": 0.5},
+    {"family": "gaussian_mixture", "weights": [0.7, 0.3], "means": [0.0, 1.0], "stds": [0.5, 3.0]},
+    {"family": "empirical", "values": [-2.0, -0.1, 0.3, 7.0]},
+]
+
+
+def command():
+    """The command `toclip`, if it is built."""
+    built = [ROOT / "target" / kind / "toclip" for kind in ("release", "debug")]
+    found = os.environ.get("TOCLIP") or next((str(p) for p in built if p.exists()), None)
+    if not (found and shutil.which(found)):
+        pytest.skip("the command toclip is not built: cargo build")
+    return found
+
+
+def asked(*args):
+    done = subprocess.run([command(), *args], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=lambda n: n["family"])
+def test_the_same_bits_as_the_command(noise):
+    parameters = {k: v for k, v in noise.items() if k != "family"}
+    for r, c in [(0.5, 0.9), (1e-3, 3.25), (2.0, 0.05)]:
+        words = ["factors", "--noise", noise["family"], "--params", json.dumps(parameters)]
+        said = asked(*words, "-r", str(r), "-c", str(c), "--json")
+        at, best = toclip.factors(noise, r, c), toclip.best_threshold(noise, r)
+        for name in ("mu", "m2", "nu", "csc", "ccc"):
+            assert getattr(at, name) == said[name], name
+        for name in ("c", "mu", "ccc"):
+            assert getattr(best, name) == float(said["best"][name]), name  # "inf" is a word in JSON
+        if said.get("fisher") and noise["family"] != "none":
+            limit = toclip.fisher_limit(noise, r)
+            assert (limit.information, limit.reached) == (
+                said["fisher"]["information"],
+                said["fisher"]["reached"],
+            )
+
+
+def test_paths_have_the_same_bits_as_an_experiment(tmp_path):
+    text = """
+    name = "bits"
+    time = 3.0
+    methods = ["ode", "sgd"]
+    points = 7
+    learning_rate = 0.3
+    clip = 0.8
+    spectrum = { kind = "eigenvalues", values = [2.0, 1.0, 0.5, 0.5] }
+    start = { kind = "uniform", norm = 1.0 }
+    noise = { family = "laplace", sigma = 0.5 }
+    ensemble = { runs = 5, seed = 3 }
+    """
+    (tmp_path / "e.toml").write_text(text)
+    subprocess.run(
+        [command(), "run", "e.toml", "--out", "out"], cwd=tmp_path, capture_output=True, check=True
+    )
+    with open(next(tmp_path.glob("out/**/*.csv"))) as table:
+        rows = list(csv.DictReader(table))
+    problem = toclip.Problem(
+        toclip.eigenvalues([2.0, 1.0, 0.5, 0.5]),
+        1.0,
+        toclip.noise.laplace(sigma=0.5),
+        learning_rate=0.3,
+        clip=0.8,
+    )
+    times = toclip.linear_times(3.0, 7)
+    path = problem.predict(times)
+    band = problem.simulate(times, runs=5, seed=3)
+
+    def said(method, name):
+        return [float(row[name]) for row in rows if row["method"] == method]
+
+    for name in ("risk", "distance", "mu", "m2", "eta", "c"):
+        assert said("ode", name) == getattr(path, name).tolist(), name
+    assert said("sgd", "risk") == band.risk["median"].tolist()
+    assert said("sgd", "distance_high") == band.distance["high"].tolist()
+
+
+def test_factors_agree_with_the_reference_values():
+    with open(DATA / "reduction_factors.csv") as table:
+        rows = list(csv.DictReader(table))[::7]
+    assert len(rows) > 100
+    for row in rows:
+        noise = {"family": row["family"], **json.loads(row["params"])}
+        at = toclip.factors(noise, float(row["r"]), float(row["c"]))
+        assert math.isclose(at.mu, float(row["mu"]), rel_tol=1e-9)
+        assert math.isclose(at.m2, float(row["m2"]), rel_tol=1e-9)
+
+
+def test_batch_factors_agree_with_the_reference_values():
+    with open(DATA / "batch_factors.csv") as table:
+        rows = [r for r in csv.DictReader(table) if r["family"] in ("gaussian", "rademacher")][::9]
+    assert len(rows) > 10
+    for row in rows:
+        noise = toclip.Noise({"family": row["family"], **json.loads(row["params"])})
+        at = toclip.factors(noise.batched(int(row["batch"])), float(row["r"]), float(row["c"]))
+        assert math.isclose(at.mu, float(row["mu"]), rel_tol=1e-6)
+        assert math.isclose(at.nu, float(row["nu"]), rel_tol=1e-6)
+
+
+def test_many_points_are_the_points_one_by_one():
+    noise = toclip.noise.student_t(3.0, scale=0.5)
+    r, c = np.geomspace(1e-3, 10, 40)[:, None], np.geomspace(0.1, 10, 30)
+    grid = toclip.factors(noise, r, c)
+    assert grid.mu.shape == (40, 30) and grid.r.shape == (40, 30)
+    for i, j in [(0, 0), (17, 29), (39, 3)]:
+        at = toclip.factors(noise, r[i, 0], c[j])
+        assert isinstance(at.ccc, float)
+        assert (at.mu, at.m2, at.ccc) == (grid.mu[i, j], grid.m2[i, j], grid.ccc[i, j])
+    # Any strides, and integers.
+    assert (toclip.factors(noise, 1, c[::-1]).mu == toclip.factors(noise, 1.0, c).mu[::-1]).all()
+    assert toclip.factors(noise, np.empty((0, 3)), 1.0).mu.shape == (0, 3)
+
+
+def test_without_a_variance_mu_is_known_and_nu_is_refused():
+    at = toclip.factors(toclip.noise.student_t(1.0, scale=0.5), 0.1, [0.5, 1.0])
+    assert (at.mu < 1).all() and "nu" not in at.to_dict()
+    with pytest.raises(ValueError, match=r"nu, CSC and CCC divide by E\[X\^2\]"):
+        _ = at.ccc
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=lambda n: n["family"])
+def test_noises_survive_dictionaries_and_pickles(noise):
+    made = toclip.Noise(noise)
+    assert toclip.Noise(made.to_dict()) == made == pickle.loads(pickle.dumps(made))
+    assert (made.sample(5, seed=3) == made.sample(5, seed=3)).all()
+    if math.isfinite(made.second_moment):
+        batched = made.batched(4, outputs=2)
+        assert pickle.loads(pickle.dumps(batched)) == batched != made
+
+
+def small(**change):
+    given = dict(learning_rate=0.5, clip=0.9) | change
+    return toclip.Problem(toclip.power_law(60, 0.3), 1.0, toclip.noise.laplace(sigma=0.5), **given)
+
+
+def test_two_solvers_and_the_simulation_agree():
+    times = toclip.linear_times(4.0, 9)
+    ode, volterra = small().predict(times), small().predict(times, method="volterra")
+    assert np.allclose(ode.risk, volterra.risk, rtol=1e-6)
+    assert ode.stop == {"reason": "finished"} and (volterra.flow <= volterra.risk * 1.000001).all()
+    band = small().simulate(times, runs=400, seed=2)
+    # d = 27: corrections of a few percent beside four standard errors.
+    error = np.abs(band.risk["mean"] - ode.risk)
+    assert (error < 4 * band.risk["standard_error"] + 0.05 * ode.risk).all()
+
+
+def test_simulations_depend_on_the_seed_only():
+    times = [0.0, 0.5, 1.0]
+    one = small().simulate(times, runs=20, seed=5, threads=1)
+    two = small().simulate(times, runs=20, seed=5, threads=2)
+    other = small().simulate(times, runs=20, seed=6)
+    assert (one.risk["mean"] == two.risk["mean"]).all()
+    assert not (one.risk["mean"] == other.risk["mean"]).all()
+    alone = [small().run(times, seed=5, index=k).risk for k in range(20)]
+    assert (np.min(alone, axis=0) == one.risk["min"]).all()
+
+
+def test_every_kind_of_learning_rate_and_threshold_is_understood():
+    times = [1.0, 2.0]
+    cosine = {"kind": "cosine", "from": 0.5, "over": 3.0}
+    kinds = [
+        dict(learning_rate=cosine, clip="none"),
+        dict(learning_rate=toclip.Schedule(cosine), clip=None),
+        dict(clip="max_ccc"),
+        dict(clip={"kind": "proportional", "kappa": 1.0, "compensation": "none"}),
+        dict(clip={"kind": "table", "times": [0.0, 2.0], "values": [1.0, 0.5]}),
+        dict(learning_rate="greedy", clip="max_ccc"),
+        dict(learning_rate="greedy", clip="none"),
+    ]
+    risks = [small(**kind).predict(times).risk[-1] for kind in kinds]
+    assert risks[0] == risks[1] and len(set(risks)) == len(risks) - 1
+    # The greedy rate with the best threshold is best, by construction.
+    assert min(risks) == risks[5]
+    online = small(clip={"kind": "online", "memory": 100})
+    assert online.simulate(times, runs=3).risk["mean"].shape == (2,)
+
+
+def test_units_are_those_of_the_user():
+    def path(scale):
+        problem = toclip.Problem(
+            toclip.eigenvalues(scale * np.array([1.0, 0.5, 0.25])),
+            2.0 / math.sqrt(scale),
+            toclip.noise.gaussian(0.5),
+            learning_rate=0.4 / scale,
+            clip=0.9 * math.sqrt(scale),
+        )
+        return problem.predict(toclip.linear_times(3.0, 5))
+
+    unit, scaled = path(1.0), path(4.0)
+    assert np.allclose(unit.risk, scaled.risk, rtol=1e-9)
+    assert np.allclose(unit.distance, 4 * scaled.distance, rtol=1e-9)
+    assert np.allclose(scaled.eta, 0.1) and np.allclose(scaled.c, 1.8)
+
+
+def test_progress_is_told_and_may_stop_the_work():
+    told = []
+    problem = small()
+    problem.simulate([20.0], runs=200, progress=lambda done, of: told.append((done, of)))
+    assert told[-1] == (200, 200) and told == sorted(told)
+
+    def enough(done, of):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        problem.simulate([300.0], runs=1000, progress=enough)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_ctrl_c_stops_an_ensemble():
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        small().simulate([1000.0], runs=100_000)
+    timer.join()
+
+
+def test_results_turn_into_frames():
+    best = toclip.best_threshold(toclip.noise.rademacher(0.2, sigma=5.0), [0.1, 1.0])
+    band = small().simulate([0.5, 1.0], runs=5)
+    assert list(best.to_dict()) == ["r", "c", "mu", "m2", "ccc", "efficiency"]
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(band.to_pandas(), pandas.DataFrame)
+    assert list(band.to_pandas()["risk_median"]) == band.risk["median"].tolist()
+    assert small().predict([0.5, 1.0]).to_pandas().shape == (2, 7)
+    polars = pytest.importorskip("polars")
+    assert isinstance(best.to_polars(), polars.DataFrame) and best.to_polars().height == 2
+
+
+def test_figures_are_drawn():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    times = toclip.linear_times(3.0, 20)
+    axes = small().predict(times).plot(label="ODE")
+    small().simulate(times, runs=20).plot(axes, label="C-SGD")
+    assert len(axes.lines) == 2 and axes.get_yscale() == "log"
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda: toclip.noise.gaussian(-1.0), "sigma = -1 is not allowed"),
+        (lambda: toclip.noise.gaussian(math.nan), "sigma = NaN is not allowed"),
+        (lambda: toclip.Noise({"family": "gauss"}), "unknown variant `gauss`, expected one of"),
+        (lambda: toclip.Noise({"family": "gaussian"}), "missing field `sigma`"),
+        (lambda: toclip.noise.gaussian(1.0).batched(0), "batch = 0 is not allowed"),
+        (lambda: toclip.noise.empirical([]), "at least one residual"),
+        (lambda: toclip.factors(toclip.noise.none(), math.nan, 1.0), "R = NaN is not allowed"),
+        (lambda: toclip.factors(toclip.noise.none(), 1.0, [1.0, -2.0]), "c = -2 is not allowed"),
+        (lambda: toclip.factors(toclip.noise.none(), [1.0, 2.0], [1.0] * 3), "do not go together"),
+        (lambda: toclip.factors(toclip.noise.none(), "x", 1.0), "r must be numbers"),
+        (lambda: toclip.power_law(0, 1.0), "dim"),
+        (lambda: toclip.eigenvalues([1.0, -1.0]), "eigenvalue"),
+        (lambda: small(clip="often"), '"often" is not known'),
+        (lambda: small(clip=-0.5), "-0.5"),
+        (lambda: small(clip=0.0).predict([1.0]), "keep it positive"),
+        (lambda: small(learning_rate="greedy", clip=0.5), "greedy learning rate goes with"),
+        (lambda: small().predict([]), "at least one time"),
+        (lambda: small().predict([1.0, 0.5]), "times must increase"),
+        (lambda: small().predict([[1.0, 2.0]]), "shape"),
+        (lambda: small().predict([1.0], method="magic"), 'method "magic" is not known'),
+        (lambda: small().predict([1.0], rtol=1.0), "rtol = 1 is not allowed"),
+        (lambda: small().simulate([1.0], runs=0), "at least one run"),
+        (lambda: small().simulate([1.0], confidence=2.0), "confidence = 2"),
+        (lambda: small().simulate([1.0], method="magic"), 'method "magic" is not known'),
+        (lambda: toclip.linear_times(-1.0, 5), "end = -1 is not allowed"),
+    ],
+)
+def test_bad_input_meets_a_sentence(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()

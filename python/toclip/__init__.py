@@ -1,0 +1,48 @@
+"""Whether to clip gradients, where to clip, and what the loss will do.
+
+The theory of clipped SGD in high dimensions, computed in Rust:
+
+>>> import toclip
+>>> noise = toclip.noise.student_t(df=2.5, sigma=1.0)
+>>> best = toclip.best_threshold(noise, r=0.1)
+>>> bool(best.c < 1.0 and best.ccc > 1.9)           # clip: nearly twice the efficiency
+True
+
+`toclip.torch` measures clipping in a PyTorch model; it is imported only when asked for.
+"""
+
+from . import noise
+from ._toclip import Noise, Rule, Schedule, Spectrum, __version__, linear_times, log_times
+from .criteria import best_threshold, factors, fisher_limit
+from .monitor import Advice, Monitor
+from .problem import Problem
+from .results import Band, BestThreshold, Estimates, Factors, FisherLimit, Path
+from .spectra import blocks, eigenvalues, isotropic, marchenko_pastur, power_law
+
+__all__ = [
+    "Advice",
+    "Band",
+    "BestThreshold",
+    "Estimates",
+    "Factors",
+    "FisherLimit",
+    "Monitor",
+    "Noise",
+    "Path",
+    "Problem",
+    "Rule",
+    "Schedule",
+    "Spectrum",
+    "__version__",
+    "best_threshold",
+    "blocks",
+    "eigenvalues",
+    "factors",
+    "fisher_limit",
+    "isotropic",
+    "linear_times",
+    "log_times",
+    "marchenko_pastur",
+    "noise",
+    "power_law",
+]

@@ -1,0 +1,92 @@
+"""What clipping leaves of descent and variance, and where to clip."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import _toclip
+from ._toclip import Noise
+from .results import BestThreshold, Factors, FisherLimit
+
+__all__ = ["as_noise", "best_threshold", "factors", "fisher_limit"]
+
+
+def as_noise(noise: Noise | dict[str, Any]) -> Noise:
+    """A noise, or a dictionary such as ``{"family": "laplace", "sigma": 0.5}``, as a noise."""
+    return noise if isinstance(noise, Noise) else Noise(noise)
+
+
+def _array(name: str, values: ArrayLike) -> np.ndarray:
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers: {error}") from None
+
+
+def _shaped(values: np.ndarray, shape: tuple[int, ...]) -> Any:
+    return values.reshape(shape) if shape else float(values[0])
+
+
+def factors(noise: Noise | dict[str, Any], r: ArrayLike, c: ArrayLike) -> Factors:
+    """The reduction factors at risks ``r`` and thresholds ``c``, broadcast against each other.
+
+    >>> import numpy as np, toclip
+    >>> noise = toclip.noise.laplace(sigma=1.0)
+    >>> at = toclip.factors(noise, 0.5, 0.9)
+    >>> round(at.mu, 7), round(at.ccc, 7)
+    (0.5010494, 0.9465702)
+    >>> toclip.factors(noise, [[0.1], [1.0]], np.linspace(0.5, 3, 6)).ccc.shape
+    (2, 6)
+
+    Of a batch, clipped together:
+
+    >>> toclip.factors(toclip.noise.gaussian(0.8).batched(32), 0.18, 0.5).mu > 0.48
+    True
+    """
+    given = _array("r", r), _array("c", c)
+    try:
+        risks, thresholds = np.broadcast_arrays(*given)
+    except ValueError:
+        shapes = f"{given[0].shape} and {given[1].shape}"
+        raise ValueError(f"r and c have the shapes {shapes}, which do not go together") from None
+    shape = risks.shape
+    mu, m2, variance = _toclip.factors(as_noise(noise), risks.ravel(), thresholds.ravel())
+    return Factors(
+        r=_shaped(risks.ravel(), shape),
+        c=_shaped(thresholds.ravel(), shape),
+        mu=_shaped(mu, shape),
+        m2=_shaped(m2, shape),
+        _variance=None if variance is None else tuple(_shaped(x, shape) for x in variance),
+    )
+
+
+def best_threshold(noise: Noise | dict[str, Any], r: ArrayLike) -> BestThreshold:
+    """The threshold with the largest CCC at risks ``r``; infinite where clipping never helps.
+
+    >>> import toclip
+    >>> noise = toclip.noise.rademacher(0.2, sigma=5.0)
+    >>> best = toclip.best_threshold(noise, [0.1, 3.0])
+    >>> bool((best.ccc > 2).all())
+    True
+    """
+    risks = _array("r", r)
+    found = _toclip.best_threshold(as_noise(noise), risks.ravel())
+    shaped = {name: _shaped(values, risks.shape) for name, values in found.items()}
+    return BestThreshold(r=_shaped(risks.ravel(), risks.shape), **shaped)
+
+
+def fisher_limit(noise: Noise | dict[str, Any], r: ArrayLike) -> FisherLimit:
+    """The largest CCC of any reshaping of the residual, and how much of it clipping reaches.
+
+    >>> import toclip
+    >>> limit = toclip.fisher_limit(toclip.noise.laplace(sigma=1.0), 0.01)
+    >>> 0.9 < limit.reached <= 1.0
+    True
+    """
+    risks = _array("r", r)
+    found = _toclip.fisher_limit(as_noise(noise), risks.ravel())
+    shaped = {name: _shaped(values, risks.shape) for name, values in found.items()}
+    return FisherLimit(r=_shaped(risks.ravel(), risks.shape), **shaped)

@@ -1,0 +1,162 @@
+"""What clipping does to a training run, from the norms of its gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from . import _toclip
+from .results import Estimates
+
+__all__ = ["Advice", "Monitor"]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do about the threshold.
+
+    ``kind`` is ``"clip"``, ``"loosen"`` or ``"stay"``; ``reason`` says why to stay (``too_few``,
+    ``drift``, ``no_gain``, ``norms_alone``, ``no_better``); ``choice`` has the numbers of the
+    advised threshold or of the best candidate. ``str(advice)`` is a sentence.
+    """
+
+    kind: str
+    sentence: str
+    reason: str | None
+    choice: dict[str, Any] | None
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+class Monitor:
+    """Running estimates from the norms of gradients before clipping, one a step.
+
+    ``components``
+        batch size times outputs of the model; 1 for single samples, ``None`` for very many.
+    ``memory``
+        how many steps are remembered; ``None`` for all.
+    ``scale_memory``, ``fixed_scale``
+        thresholds are multiples of a running scale of about so many norms, or of a fixed one.
+    ``watched``
+        the threshold in force.
+    ``confidence``
+        of every interval and of the choice.
+    ``margin``
+        the gain that norms alone must show to be evidence.
+
+    >>> import numpy as np, toclip
+    >>> monitor = toclip.Monitor(components=1)
+    >>> k = np.arange(5000)
+    >>> u = (k * 0.618033988749895) % 1
+    >>> monitor.observe(np.where(k % 10 == 3, 20 + u, 1.5 * u + 0.01))
+    >>> advice = monitor.advice()
+    >>> advice.kind, 0.8 < advice.choice["threshold"] < 2.0
+    ('clip', True)
+    >>> toclip.Monitor.from_json(monitor.to_json()) == monitor
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        components: float | None = None,
+        memory: int | None = None,
+        scale_memory: float = 200.0,
+        fixed_scale: float | None = None,
+        watched: float | None = None,
+        confidence: float = 0.95,
+        margin: float = 0.1,
+    ) -> None:
+        self._inner = _toclip.Monitor(
+            components=components,
+            memory=memory,
+            scale_memory=scale_memory,
+            fixed_scale=fixed_scale,
+            watched=watched,
+            confidence=confidence,
+            margin=margin,
+        )
+
+    @classmethod
+    def _of(cls, inner: _toclip.Monitor) -> Monitor:
+        made = cls.__new__(cls)
+        made._inner = inner
+        return made
+
+    def observe(self, norms: ArrayLike) -> None:
+        """Takes in the norm of a step, or the norms of steps in their order.
+
+        Zeros and what is not finite are counted apart (``left_out``) and leave the estimates alone.
+        """
+        self._inner.observe(norms)
+
+    def observe_aligned(self, norms: ArrayLike, inners: ArrayLike) -> None:
+        """The same with the inner product of each gradient with an independent estimate of the mean
+        gradient: then mu is measured directly."""
+        self._inner.observe_aligned(norms, inners)
+
+    def merge(self, other: Monitor) -> None:
+        """Takes in all that another monitor with the same settings has seen."""
+        self._inner.merge(other._inner)
+
+    @property
+    def steps(self) -> int:
+        """Steps that are counted at present."""
+        return self._inner.steps
+
+    @property
+    def scale(self) -> float | None:
+        """The present scale of the norms; ``None`` before the first."""
+        return self._inner.scale
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """How many norms were ``zero`` and ``not_finite``."""
+        return self._inner.left_out
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What it was told."""
+        return self._inner.settings
+
+    def threshold(self) -> float:
+        """The advised threshold, or the one in force; infinite without either."""
+        return self._inner.threshold()
+
+    def advice(self) -> Advice:
+        """What to do about the threshold."""
+        return Advice(**self._inner.advice())
+
+    def curve(self) -> Estimates:
+        """The estimates at the 64 candidate thresholds, lowest first."""
+        return Estimates(self._inner.curve())
+
+    def watched(self) -> dict[str, Any] | None:
+        """The estimates at the watched threshold."""
+        return self._inner.watched()
+
+    def tail(self) -> dict[str, Any] | None:
+        """The tail of the norms; ``None`` while fewer than thirty are in it."""
+        return self._inner.tail()
+
+    def drift(self) -> dict[str, Any] | None:
+        """Whether the law of the norms changed; ``None`` before the first steps."""
+        return self._inner.drift()
+
+    def to_json(self) -> str:
+        """Everything it knows, in a few hundred kilobytes at most."""
+        return self._inner.to_json()
+
+    @classmethod
+    def from_json(cls, text: str) -> Monitor:
+        """A monitor as :meth:`to_json` wrote it."""
+        return cls._of(_toclip.Monitor.from_json(text))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Monitor) and self._inner == other._inner
+
+    def __repr__(self) -> str:
+        return repr(self._inner)

@@ -1,0 +1,58 @@
+"""Small figures of the results, with matplotlib."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .results import Band, Estimates, Path
+
+__all__ = ["band", "estimates", "path"]
+
+
+def _axes(axes: Any) -> Any:
+    if axes is not None:
+        return axes
+    from matplotlib import pyplot
+
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def _time(axes: Any) -> Any:
+    axes.set_yscale("log")
+    axes.set_xlabel("time t = steps / d")
+    axes.set_ylabel("risk R")
+    return axes
+
+
+def path(found: Path, axes: Any = None, **style: Any) -> Any:
+    """The risk along time."""
+    axes = _axes(axes)
+    axes.plot(found.t, found.risk, **style)
+    return _time(axes)
+
+
+def band(found: Band, axes: Any = None, **style: Any) -> Any:
+    """The median of the risk along time, and the band of the runs."""
+    axes = _axes(axes)
+    (line,) = axes.plot(found.t, found.risk["median"], **style)
+    low, high = found.risk["low"], found.risk["high"]
+    axes.fill_between(found.t, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
+    return _time(axes)
+
+
+def estimates(found: Estimates, axes: Any = None, **style: Any) -> Any:
+    """CCC with its interval over the thresholds of a monitor."""
+    axes = _axes(axes)
+    columns = found.columns()
+    (line,) = axes.plot(columns["threshold"], columns["ccc"], **style)
+    low, high = (np.asarray(columns[f"ccc_{end}"]) for end in ("low", "high"))
+    axes.fill_between(
+        columns["threshold"], low, high, color=line.get_color(), alpha=0.25, linewidth=0
+    )
+    axes.axhline(1.0, color="0.5", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_xlabel("threshold")
+    axes.set_ylabel("CCC: gain over no clipping")
+    return axes

@@ -1,0 +1,159 @@
+"""What the risk will do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import _toclip
+from ._toclip import Noise, Schedule, Spectrum
+from .criteria import as_noise
+from .results import Band, Path
+
+__all__ = ["Problem"]
+
+Progress = Callable[[int, int], None]
+
+
+class Problem:
+    """Clipped SGD on a linear model with Gaussian features.
+
+    ``spectrum``
+        a :class:`toclip.Spectrum`, or its dictionary.
+    ``start``
+        the norm of θ₀ - θ*, spread evenly over the eigendirections; or its coordinates; or a
+        dictionary such as ``{"kind": "power_law", "norm": 1.0, "exponent": 0.5}``.
+    ``noise``
+        a :class:`toclip.Noise` (``noise.batched(32)`` for batches), or its dictionary.
+    ``learning_rate``
+        a number, a :class:`toclip.Schedule` or its dictionary, or ``"greedy"``.
+    ``clip``
+        a threshold, a schedule of thresholds, ``"none"``, ``"max_ccc"``, or a dictionary with the
+        kind ``proportional`` or ``online``.
+
+    Time is steps over the intrinsic dimension ``dim``; a step is ``learning_rate/dim`` long and the
+    gradient is clipped at ``clip·sqrt(dim)``. Learning rates, thresholds and distances are in your
+    units, whatever the norm of the spectrum.
+
+    >>> import toclip
+    >>> problem = toclip.Problem(
+    ...     toclip.power_law(500, 0.2), 1.0, toclip.noise.student_t(1.0, scale=0.5),
+    ...     learning_rate=0.6, clip=0.4)
+    >>> path = problem.predict(toclip.linear_times(15.0, 61))
+    >>> round(float(path.risk[-1]), 4)                  # figure 1b of the paper
+    0.0698
+    """
+
+    def __init__(
+        self,
+        spectrum: Spectrum | dict[str, Any],
+        start: float | ArrayLike | dict[str, Any],
+        noise: Noise | dict[str, Any],
+        *,
+        learning_rate: float | Schedule | dict[str, Any] | str,
+        clip: float | Schedule | dict[str, Any] | str | None = "none",
+    ) -> None:
+        if not isinstance(spectrum, Spectrum):
+            spectrum = Spectrum(spectrum)
+        if not isinstance(start, dict):
+            values = np.asarray(start, dtype=float)
+            start = (
+                {"kind": "uniform", "norm": float(values)}
+                if values.ndim == 0
+                else {"kind": "coordinates", "values": values.ravel().tolist()}
+            )
+        self._inner = _toclip.Problem(spectrum, start, as_noise(noise), learning_rate, clip)
+
+    @property
+    def dim(self) -> float:
+        """The intrinsic dimension: steps in a unit of time."""
+        return self._inner.dim
+
+    @property
+    def risk(self) -> float:
+        """The risk at the start."""
+        return self._inner.risk
+
+    @property
+    def distance(self) -> float:
+        """‖θ₀ - θ*‖² at the start."""
+        return self._inner.distance
+
+    def stability_limits(self, c: float = float("inf")) -> dict[str, float]:
+        """The learning rates above which ``risk`` and ``distance`` grow at the start.
+
+        >>> import toclip
+        >>> problem = toclip.Problem(
+        ...     toclip.isotropic(100), 1.0, toclip.noise.none(), learning_rate=0.5)
+        >>> problem.stability_limits()
+        {'risk': 2.0, 'distance': 2.0}
+        """
+        return self._inner.stability_limits(float(c))
+
+    def predict(
+        self,
+        times: ArrayLike,
+        *,
+        method: str = "ode",
+        rtol: float = 1e-8,
+        target: float | None = None,
+    ) -> Path:
+        """Risk and distance at increasing times, by the ODE or (``"volterra"``) the integral equation.
+
+        With a ``target`` the path ends when the risk falls to it.
+        """
+        return Path(**self._inner.predict(times, method=method, rtol=rtol, target=target))
+
+    def simulate(
+        self,
+        times: ArrayLike,
+        *,
+        runs: int = 100,
+        seed: int = 1,
+        method: str = "sgd",
+        confidence: float = 0.8,
+        threads: int | None = None,
+        progress: bool | Progress = False,
+    ) -> Band:
+        """Statistics over many runs.
+
+        ``method`` is ``"sgd"`` (the iteration, every coordinate), ``"collapsed"`` (the same in law,
+        equal eigenvalues as one) or ``"hsgd"`` (the diffusion). ``progress`` is called with the runs
+        done and all runs; ``True`` draws a bar. Ctrl-C ends it. The numbers depend on the seed only,
+        not on the threads.
+
+        >>> import toclip
+        >>> problem = toclip.Problem(
+        ...     toclip.isotropic(100), 1.0, toclip.noise.gaussian(0.5), learning_rate=0.7, clip=0.9)
+        >>> band = problem.simulate([0.0, 1.0, 2.0], runs=50, method="collapsed")
+        >>> bool((band.risk["low"] <= band.risk["high"]).all())
+        True
+        """
+        tell = _bar if progress is True else (progress or None)
+        found = self._inner.simulate(
+            times,
+            runs=runs,
+            seed=seed,
+            method=method,
+            confidence=confidence,
+            threads=threads,
+            progress=tell,
+        )
+        return Band(**found)
+
+    def run(
+        self, times: ArrayLike, *, seed: int = 1, index: int = 0, method: str = "sgd"
+    ) -> Path:
+        """Run number ``index`` of the ensemble with this seed, alone."""
+        return Path(**self._inner.run(times, seed=seed, index=index, method=method))
+
+
+def _bar(done: int, all_runs: int) -> None:
+    filled = 30 * done // all_runs
+    end = "\n" if done == all_runs else ""
+    sys.stderr.write(f"\r[{'#' * filled:<30}] {done}/{all_runs} runs{end}")
+    sys.stderr.flush()

@@ -1,0 +1,214 @@
+"""What the functions give back: arrays with names, that turn into frames."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from ._toclip import INFINITE_VARIANCE
+
+__all__ = ["Band", "BestThreshold", "Estimates", "Factors", "FisherLimit", "Path", "Table"]
+
+
+class Table:
+    """Columns of equal length under their names."""
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns, each a flat array."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return {
+            name: np.atleast_1d(value).ravel()
+            for name, value in values.items()
+            if isinstance(value, (float, np.ndarray))
+        }
+
+    def to_dict(self) -> dict[str, list[float]]:
+        """The columns as lists."""
+        return {name: column.tolist() for name, column in self.columns().items()}
+
+    def to_pandas(self) -> Any:
+        """A pandas data frame; needs pandas."""
+        import pandas
+
+        return pandas.DataFrame(self.columns())
+
+    def to_polars(self) -> Any:
+        """A polars data frame; needs polars."""
+        import polars
+
+        return polars.DataFrame(self.columns())
+
+
+Numbers = Any  # a float for one point, an array of the broadcast shape for many
+
+
+@dataclass(frozen=True)
+class Factors(Table):
+    """The reduction factors at risks ``r`` and thresholds ``c``.
+
+    ``mu`` is the share of the descent that is kept, ``m2`` the mean square of the clipped residual.
+    ``nu`` (what is left of the variance), ``csc`` = mu/nu and ``ccc`` = mu²/nu need noise with a
+    variance, and raise ``ValueError`` for other noise.
+    """
+
+    r: Numbers
+    c: Numbers
+    mu: Numbers
+    m2: Numbers
+    _variance: tuple[Numbers, Numbers, Numbers] | None = field(repr=False, compare=False)
+
+    def _with_variance(self, k: int) -> Numbers:
+        if self._variance is None:
+            raise ValueError(INFINITE_VARIANCE)
+        return self._variance[k]
+
+    @property
+    def nu(self) -> Numbers:
+        """What is left of the variance."""
+        return self._with_variance(0)
+
+    @property
+    def csc(self) -> Numbers:
+        """mu/nu: the factor by which clipping raises the largest stable learning rate."""
+        return self._with_variance(1)
+
+    @property
+    def ccc(self) -> Numbers:
+        """mu²/nu: above one, clipping beats unclipped SGD at every learning rate."""
+        return self._with_variance(2)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns; without nu, csc and ccc where the noise has no variance."""
+        found = super().columns()
+        if self._variance is not None:
+            rest = zip(("nu", "csc", "ccc"), self._variance, strict=True)
+            found.update({name: np.atleast_1d(values).ravel() for name, values in rest})
+        return found
+
+
+@dataclass(frozen=True)
+class BestThreshold(Table):
+    """The threshold ``c`` with the largest CCC at risks ``r``; infinite where clipping never helps.
+
+    ``efficiency`` is mu²/m2, which is finite for noise without a variance too.
+    """
+
+    r: Numbers
+    c: Numbers
+    mu: Numbers
+    m2: Numbers
+    ccc: Numbers
+    efficiency: Numbers
+
+
+@dataclass(frozen=True)
+class FisherLimit(Table):
+    """What no reshaping of the residual can pass.
+
+    ``information`` is the Fisher information of the residual, ``limit`` the largest CCC of any
+    reshaping, ``reached`` the share of it that the best clipping has.
+    """
+
+    r: Numbers
+    information: Numbers
+    limit: Numbers
+    reached: Numbers
+
+
+@dataclass(frozen=True)
+class Path(Table):
+    """Risk and distance along time, and why the path ended.
+
+    ``stop["reason"]`` is ``finished``, ``target_reached`` or ``diverged``, the latter two with the
+    time ``stop["t"]``. ``flow``, of the integral equation only, is the risk of gradient flow.
+    """
+
+    t: np.ndarray
+    risk: np.ndarray
+    distance: np.ndarray
+    mu: np.ndarray | None = None
+    m2: np.ndarray | None = None
+    eta: np.ndarray | None = None
+    c: np.ndarray | None = None
+    flow: np.ndarray | None = None
+    stop: dict[str, Any] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def plot(self, axes: Any = None, **style: Any) -> Any:
+        """The risk along time on logarithmic axes; needs matplotlib."""
+        from .plot import path
+
+        return path(self, axes, **style)
+
+
+@dataclass(frozen=True)
+class Band(Table):
+    """Statistics of many runs at each time: ``risk["median"]``, ``risk["low"]``, …
+
+    A run that has diverged is left out from then on: ``alive`` says of how many runs each number
+    speaks, ``diverged`` which runs did and when.
+    """
+
+    t: np.ndarray
+    risk: dict[str, np.ndarray]
+    distance: dict[str, np.ndarray]
+    alive: np.ndarray
+    runs: int
+    probabilities: list[float]
+    diverged: dict[int, float]
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns, as ``risk_median`` and so on."""
+        found = {"t": self.t, "alive": self.alive}
+        for name, of in (("risk", self.risk), ("distance", self.distance)):
+            found.update({f"{name}_{key}": values for key, values in of.items()})
+        return found
+
+    def plot(self, axes: Any = None, **style: Any) -> Any:
+        """Median and band of the risk along time; needs matplotlib."""
+        from .plot import band
+
+        return band(self, axes, **style)
+
+
+@dataclass(frozen=True)
+class Estimates(Table):
+    """What clipping does at each of a monitor's candidate thresholds, lowest first.
+
+    Each of ``mu``, ``nu``, ``csc``, ``ccc``, … has the ends of its interval beside it, as ``mu_low``
+    and ``mu_high`` in :meth:`columns`.
+    """
+
+    rows: list[dict[str, Any]]
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns; those from inner products begin with ``direct_``."""
+        flat = [_flat(row) for row in self.rows]
+        return {name: np.array([row[name] for row in flat]) for name in (flat[0] if flat else {})}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.columns()[name]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def plot(self, axes: Any = None, **style: Any) -> Any:
+        """CCC with its interval over the thresholds; needs matplotlib."""
+        from .plot import estimates
+
+        return estimates(self, axes, **style)
+
+
+def _flat(row: dict[str, Any], prefix: str = "") -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name, value in row.items():
+        if isinstance(value, dict) and "value" in value:
+            found[prefix + name] = value["value"]
+            found[f"{prefix}{name}_low"], found[f"{prefix}{name}_high"] = value["low"], value["high"]
+        elif isinstance(value, dict):
+            found.update(_flat(value, f"{prefix}{name}_"))
+        elif value is not None:
+            found[prefix + name] = value
+    return found
