@@ -1,12 +1,18 @@
-"""toclip for PyTorch: measure clipping in your own network."""
+"""toclip for PyTorch: watch clipping in training, and measure it at fixed weights.
+
+The callbacks for the Trainers of Hugging Face and Lightning are in ``toclip.torch.huggingface`` and
+``toclip.torch.lightning_callback``, which are imported only when asked for.
+"""
 
 from .curvature import GaussNewton, IntrinsicDimension, intrinsic_dimension
 from .factors import Estimate, ReductionFactors, reduction_factors
+from .monitor import Monitor
 
 __all__ = [
     "Estimate",
     "GaussNewton",
     "IntrinsicDimension",
+    "Monitor",
     "ReductionFactors",
     "intrinsic_dimension",
     "reduction_factors",
