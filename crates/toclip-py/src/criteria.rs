@@ -9,6 +9,9 @@ use toclip::criteria::{self, BestThreshold, FisherLimit};
 use crate::convert::{numbers, refuse};
 use crate::noise::Noise;
 
+/// A column of a table: its name, and its number in a row.
+type Column<T> = (&'static str, fn(&T) -> f64);
+
 /// The threshold with the largest CCC at each risk: arrays `c`, `mu`, `m2`, `ccc`, `efficiency`.
 #[pyfunction]
 pub fn best_threshold<'py>(
@@ -17,7 +20,7 @@ pub fn best_threshold<'py>(
     r: &Bound<'_, PyAny>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let found = each(py, noise, r, criteria::best_threshold)?;
-    let columns: [(&str, fn(&BestThreshold) -> f64); 5] = [
+    let columns: [Column<BestThreshold>; 5] = [
         ("c", |b| b.c),
         ("mu", |b| b.mu),
         ("m2", |b| b.m2),
@@ -35,7 +38,7 @@ pub fn fisher_limit<'py>(
     r: &Bound<'_, PyAny>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let found = each(py, noise, r, criteria::fisher_limit)?;
-    let columns: [(&str, fn(&FisherLimit) -> f64); 3] =
+    let columns: [Column<FisherLimit>; 3] =
         [("information", |f| f.information), ("limit", |f| f.limit), ("reached", |f| f.reached)];
     table(py, &found, &columns)
 }
@@ -55,7 +58,7 @@ fn each<T: Send>(
 fn table<'py, T>(
     py: Python<'py>,
     rows: &[T],
-    columns: &[(&str, fn(&T) -> f64)],
+    columns: &[Column<T>],
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, of) in columns {

@@ -12,6 +12,9 @@ use toclip::{Batched, Rule};
 
 use crate::convert::{from_python, refuse, to_python};
 
+/// What a pickle holds: the family, batch, outputs, and whether each sample is clipped.
+type Parts<'py> = (Bound<'py, PyAny>, u64, u64, bool);
+
 /// The law of the noise in the targets, and the batches it comes in.
 #[pyclass(frozen, module = "toclip._toclip")]
 #[derive(Debug)]
@@ -111,9 +114,7 @@ impl Noise {
         })
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>, u64, u64, bool))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Parts<'py>)> {
         let (py, this) = (slf.py(), slf.get());
         let rule = this.rule;
         let parts =
