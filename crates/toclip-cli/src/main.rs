@@ -37,6 +37,7 @@ enum Command {
     Schedule(commands::schedule::Args),
     Schema(commands::schema::Args),
     Convergence(commands::convergence::Args),
+    Embed(commands::embed::Args),
 }
 
 fn main() -> ExitCode {
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Schedule(args) => commands::schedule::run(args),
         Command::Schema(args) => commands::schema::run(args),
         Command::Convergence(args) => commands::convergence::run(args),
+        Command::Embed(args) => commands::embed::run(args),
     };
     match result {
         Ok(code) => code,

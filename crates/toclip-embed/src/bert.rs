@@ -8,6 +8,7 @@ use crate::Result;
 use crate::config::BertConfig;
 use crate::gpt2::{id_tensor, look_up};
 use crate::layers::{Attention, Block, Linear, Norm};
+use crate::ops;
 use crate::weights::Weights;
 
 /// BERT: blocks of attention in both directions, normalised after each part.
@@ -76,13 +77,16 @@ impl Bert {
     pub fn last_hidden_state(&self, batch: &[&[u32]]) -> Result<Tensor> {
         let ids = id_tensor(batch, self.max_tokens(), self.vocabulary)?;
         let (_, length) = ids.dims2()?;
-        let places = self.places.narrow(0, 0, length)?;
-        let mut x = self.norm.forward(&look_up(&self.tokens, &ids)?.broadcast_add(&places)?)?;
+        let x = look_up(&self.tokens, &ids)?;
+        ops::add(&x, &self.places.narrow(0, 0, length)?)?;
+        let mut x = self.norm.forward(&x)?;
         for layer in &self.layers {
-            let attended = layer.attention.forward(&x, None)?;
-            x = layer.after_attention.forward(&(x + attended)?)?;
-            let changed = layer.block.forward(&x)?;
-            x = layer.after_block.forward(&(x + changed)?)?;
+            let attended = layer.attention.forward(&x)?;
+            ops::add(&attended, &x)?;
+            let attended = layer.after_attention.forward(&attended)?;
+            let changed = layer.block.forward(&attended)?;
+            ops::add(&changed, &attended)?;
+            x = layer.after_block.forward(&changed)?;
         }
         Ok(x)
     }
@@ -107,6 +111,7 @@ impl Layer {
             output: linear(weights, &name("attention.output.dense"), width, width)?,
             heads: config.num_attention_heads,
             scale: 1.0 / ((width / config.num_attention_heads) as f64).sqrt(),
+            causal: false,
         };
         let block = Block {
             inner: linear(weights, &name("intermediate.dense"), width, inner)?,

@@ -6,6 +6,7 @@ use candle_core::{Device, Tensor};
 
 use crate::config::Gpt2Config;
 use crate::layers::{Attention, Block, Linear, Norm};
+use crate::ops;
 use crate::weights::Weights;
 use crate::{Error, Result};
 
@@ -70,15 +71,13 @@ impl Gpt2 {
     pub fn last_hidden_state(&self, batch: &[&[u32]]) -> Result<Tensor> {
         let ids = id_tensor(batch, self.max_tokens(), self.vocabulary)?;
         let (_, length) = ids.dims2()?;
-        let places = self.places.narrow(0, 0, length)?;
-        let mut x = look_up(&self.tokens, &ids)?.broadcast_add(&places)?;
-        let mask = causal_mask(length)?;
+        let mut x = look_up(&self.tokens, &ids)?;
+        ops::add(&x, &self.places.narrow(0, 0, length)?)?;
         for layer in &self.layers {
-            let attended =
-                layer.attention.forward(&layer.before_attention.forward(&x)?, Some(&mask))?;
-            x = (x + attended)?;
-            let changed = layer.block.forward(&layer.before_block.forward(&x)?)?;
-            x = (x + changed)?;
+            let attended = layer.attention.forward(&layer.before_attention.forward(&x)?)?;
+            ops::add(&attended, &x)?;
+            x = layer.block.forward(&layer.before_block.forward(&attended)?)?;
+            ops::add(&x, &attended)?;
         }
         Ok(self.norm.forward(&x)?)
     }
@@ -101,6 +100,7 @@ impl Layer {
             output: linear(weights, &name("attn.c_proj"), width, width)?,
             heads: config.n_head,
             scale,
+            causal: true,
         };
         let block = Block {
             inner: linear(weights, &name("mlp.c_fc"), width, inner)?,
@@ -130,13 +130,6 @@ fn norm(weights: &Weights, config: &Gpt2Config, name: &str) -> Result<Norm> {
         bias: weights.get(&format!("{name}.bias"), &[config.n_embd])?,
         epsilon: config.layer_norm_epsilon,
     })
-}
-
-/// $-\infty$ for every token after the one that looks.
-fn causal_mask(length: usize) -> Result<Tensor> {
-    let entry = |i: usize| if i % length > i / length { f32::NEG_INFINITY } else { 0.0 };
-    let entries: Vec<f32> = (0..length * length).map(entry).collect();
-    Ok(Tensor::from_vec(entries, (length, length), &Device::Cpu)?)
 }
 
 /// The rows of a table that the ids name: (B, T) to (B, T, width).

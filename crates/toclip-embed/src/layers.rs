@@ -3,9 +3,9 @@
 //! Everything takes a batch of `B` sequences of one length `T`: shape `(B, T, width)`.
 
 use candle_core::{D, Result, Tensor};
-use candle_nn::ops;
 
 use crate::config::Activation;
+use crate::ops;
 
 /// $x W + b$, with $W$ of shape (in, out).
 pub(crate) struct Linear {
@@ -15,11 +15,16 @@ pub(crate) struct Linear {
 
 impl Linear {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let y = self.without_bias(x)?;
+        ops::add(&y, &self.bias)?;
+        Ok(y)
+    }
+
+    fn without_bias(&self, x: &Tensor) -> Result<Tensor> {
         let (batch, length, width) = x.dims3()?;
         // One large product instead of one a sequence.
         let rows = x.reshape((batch * length, width))?;
-        let y = rows.matmul(&self.weight)?.broadcast_add(&self.bias)?;
-        y.reshape((batch, length, ()))
+        rows.matmul(&self.weight)?.reshape((batch, length, ()))
     }
 }
 
@@ -32,7 +37,7 @@ pub(crate) struct Norm {
 
 impl Norm {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        ops::layer_norm(x, &self.weight, &self.bias, self.epsilon as f32)
+        candle_nn::ops::layer_norm(x, &self.weight, &self.bias, self.epsilon as f32)
     }
 }
 
@@ -44,11 +49,12 @@ pub(crate) struct Attention {
     pub heads: usize,
     /// What scores are multiplied by.
     pub scale: f64,
+    /// Whether a token sees only itself and those before it.
+    pub causal: bool,
 }
 
 impl Attention {
-    /// `mask` is added to the scores: 0 where a token may look, $-\infty$ where not.
-    pub fn forward(&self, x: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let (batch, length, width) = x.dims3()?;
         let parts = self
             .project
@@ -56,12 +62,9 @@ impl Attention {
             .reshape((batch, length, 3, self.heads, width / self.heads))?
             .permute((2, 0, 3, 1, 4))?;
         let part = |i: usize| parts.get(i)?.contiguous();
-        let (query, key, value) = ((part(0)? * self.scale)?, part(1)?, part(2)?);
-        let mut scores = query.matmul(&key.t()?)?;
-        if let Some(mask) = mask {
-            scores = scores.broadcast_add(mask)?;
-        }
-        let mixed = ops::softmax_last_dim(&scores)?.matmul(&value)?;
+        let weights = part(0)?.matmul(&part(1)?.t()?)?;
+        ops::softmax(&weights, self.scale, self.causal)?;
+        let mixed = weights.matmul(&part(2)?)?;
         self.output.forward(&mixed.transpose(1, 2)?.reshape((batch, length, width))?)
     }
 }
@@ -75,12 +78,8 @@ pub(crate) struct Block {
 
 impl Block {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let inner = self.inner.forward(x)?;
-        let inner = match self.activation {
-            Activation::Gelu => inner.gelu_erf()?,
-            Activation::GeluNew => inner.gelu()?,
-            Activation::Relu => inner.relu()?,
-        };
+        let inner = self.inner.without_bias(x)?;
+        ops::add_and_activate(&inner, &self.inner.bias, self.activation)?;
         self.outer.forward(&inner)
     }
 }

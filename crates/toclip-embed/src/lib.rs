@@ -18,6 +18,7 @@ mod embedder;
 mod error;
 mod gpt2;
 mod layers;
+mod ops;
 mod targets;
 mod tokens;
 mod weights;

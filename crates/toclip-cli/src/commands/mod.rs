@@ -1,6 +1,7 @@
 //! One command, one file.
 
 pub mod convergence;
+pub mod embed;
 pub mod factors;
 pub mod reproduce;
 pub mod run;
