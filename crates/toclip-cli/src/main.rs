@@ -22,6 +22,7 @@ Examples:
   toclip reproduce
   toclip schedule experiments/figure-4b.toml
   toclip convergence --dims 1e2..1e6
+  toclip embed --model minilm --text train.txt
 
 Each command has examples of its own: toclip factors --help")]
 struct Cli {

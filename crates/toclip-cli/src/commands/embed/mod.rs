@@ -1,20 +1,22 @@
 //! `toclip embed`: lines of text as vectors, with targets, for `toclip fit`.
 
 #[cfg(feature = "embed")]
-mod compute;
+mod command;
 #[cfg(feature = "embed")]
-mod fetch;
+pub mod fetch;
 #[cfg(feature = "embed")]
 mod npy;
 #[cfg(feature = "embed")]
 mod progress;
 #[cfg(feature = "embed")]
 mod text;
+#[cfg(feature = "embed")]
+mod work;
 
 use std::path::PathBuf;
 
 #[cfg(feature = "embed")]
-pub use compute::run;
+pub use command::run;
 
 /// Turn the lines of a text into vectors with a language model, and make targets
 ///

@@ -1,20 +1,20 @@
-//! The work of `toclip embed`: batches on all cores, kept as they are finished.
+//! `toclip embed` from its arguments to its files.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use toclip_embed::{Batches, Embedder, next_tokens, relative};
 
 use super::fetch::{self, MINILM};
-use super::progress::{Done, Progress};
+use super::progress::Progress;
 use super::text::Text;
+use super::work::{Table, Work, cores};
 use super::{Args, TargetRule, npy};
 use crate::experiment::identity::Digest;
 use crate::plot::write::write_whole;
@@ -109,7 +109,6 @@ fn identity(folder: &Path, embedder: &Embedder, ids: &[Vec<u32>]) -> Result<Valu
         model
             .add(&std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?);
     }
-    // In the order in which a difference is best explained.
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "rule": embedder.rule(),
@@ -118,102 +117,6 @@ fn identity(folder: &Path, embedder: &Embedder, ids: &[Vec<u32>]) -> Result<Valu
         "max_tokens": embedder.max_tokens(),
         "text": format!("{:016x}", tokens.value()),
     }))
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// The vectors of all lines.
-struct Table {
-    values: Vec<f32>,
-    width: usize,
-}
-
-impl Table {
-    fn new(rows: usize, width: usize) -> Self {
-        Table { values: vec![0.0; rows * width], width }
-    }
-
-    /// Gives every line of a batch its vector; `false` where the batch is not of this text.
-    fn fill(&mut self, batches: &Batches, done: &Done) -> bool {
-        let count =
-            if done.batch < batches.len() { batches.sequences(done.batch).len() } else { 0 };
-        if count == 0 || done.vectors.len() != count * self.width {
-            return false;
-        }
-        for (vector, lines) in done.vectors.chunks(self.width).zip(batches.lines(done.batch)) {
-            for line in lines {
-                self.values[line * self.width..][..self.width].copy_from_slice(vector);
-            }
-        }
-        true
-    }
-}
-
-/// How batches are computed.
-struct Work<'a> {
-    embedder: &'a Embedder,
-    batches: &'a Batches,
-    threads: usize,
-    cancel: &'a AtomicBool,
-    tick: &'a (dyn Fn(usize) + Sync),
-}
-
-impl Work<'_> {
-    /// Computes what is not done yet. Where it was cancelled: the number of finished batches.
-    fn run(
-        &self,
-        table: &mut Table,
-        progress: &mut Progress,
-        done: Vec<Done>,
-    ) -> Result<Option<usize>> {
-        let mut left = vec![true; self.batches.len()];
-        for done in &done {
-            if !table.fill(self.batches, done) {
-                bail!("{} does not fit this text; delete it", progress.path().display());
-            }
-            left[done.batch] = false;
-            (self.tick)(done.batch);
-        }
-        let left: Vec<usize> = (0..left.len()).filter(|b| left[*b]).collect();
-        let taken = AtomicUsize::new(0);
-        let failed = AtomicBool::new(false);
-        let sink = Mutex::new((table, progress, 0));
-        let worker = || -> Result<()> {
-            while !self.cancel.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed) {
-                let Some(batch) = left.get(taken.fetch_add(1, Ordering::Relaxed)) else { break };
-                let vectors = self.embedder.embed(&self.batches.sequences(*batch))?.concat();
-                let done = Done { batch: *batch, vectors };
-                let mut sink = sink.lock().map_err(|_| anyhow!("a thread has failed"))?;
-                sink.0.fill(self.batches, &done);
-                sink.1.add(&done)?;
-                sink.2 += 1;
-                (self.tick)(*batch);
-            }
-            Ok(())
-        };
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..self.threads.min(left.len()))
-                .map(|_| {
-                    scope.spawn(|| {
-                        // The inference crate would share out every small product; a batch a
-                        // thread keeps all cores busy with less waiting.
-                        let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
-                        let result = alone.install(worker);
-                        failed.fetch_or(result.is_err(), Ordering::Relaxed);
-                        result
-                    })
-                })
-                .collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().unwrap_or_else(|_| Err(anyhow!("a thread has failed"))))
-                .collect::<Result<()>>()
-        })?;
-        let finished = sink.into_inner().map_or(0, |sink| sink.2) + done.len();
-        Ok((finished < self.batches.len()).then_some(finished))
-    }
 }
 
 impl Args {
