@@ -34,7 +34,7 @@ impl Tokens {
             let message = format!("{ids} token ids, but the model knows only {vocabulary}");
             return Err(Error::file(&path, message));
         }
-        // Cut by `Tokens::ids`, or, with marks around the line, so that the marks stay.
+        // The tokenizer cuts the text, not the marks around it, and has no room below them.
         let marks =
             tokenizer.encode("", true).map_err(wrong)?.get_attention_mask().iter().sum::<u32>();
         if most <= marks as usize {
@@ -64,8 +64,8 @@ impl Tokens {
         Ok(Tokens::Gpt2)
     }
 
-    /// The ids of a line, not cut for GPT-2's own vocabulary. A line without any gets
-    /// GPT-2's end of text, so that it has a vector.
+    /// The ids of a line, at most so many. A line without any gets GPT-2's end of text, so that it
+    /// has a vector.
     pub fn ids(&self, line: &str, most: usize) -> Result<Vec<u32>> {
         let mut ids = match self {
             Tokens::Gpt2 => gpt2_ids(line),
