@@ -25,6 +25,7 @@ Examples:
   toclip residuals residuals.npy --plot noise.svg
   toclip convergence --dims 1e2..1e6
   toclip data get cifar10
+  toclip embed --model minilm --text train.txt
 
 Each command has examples of its own: toclip factors --help")]
 struct Cli {
@@ -43,6 +44,7 @@ enum Command {
     Schema(commands::schema::Args),
     Convergence(commands::convergence::Args),
     Data(commands::data::Args),
+    Embed(commands::embed::Args),
 }
 
 fn main() -> ExitCode {
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         Command::Schema(args) => commands::schema::run(args),
         Command::Convergence(args) => commands::convergence::run(args),
         Command::Data(args) => commands::data::run(args),
+        Command::Embed(args) => commands::embed::run(args),
     };
     match result {
         Ok(code) => code,

@@ -2,6 +2,7 @@
 
 pub mod convergence;
 pub mod data;
+pub mod embed;
 pub mod factors;
 pub mod fit;
 pub mod reproduce;
