@@ -274,6 +274,25 @@ fn a_threshold_that_costs_is_loosened() {
 }
 
 #[test]
+fn the_rate_changes_by_what_the_threshold_in_force_does_now() {
+    // Norms with outliers fall by ten: a threshold of 0.3 clipped all of them at first, few now.
+    let mut rng = ChaCha8Rng::seed_from_u64(13);
+    let settings = Settings { watched: Some(0.3), ..single(Scale::default()) };
+    let mut monitor = Monitor::new(settings).unwrap();
+    let noise = Rademacher::new(5.0, 0.2).unwrap();
+    for k in 0..20_000 {
+        let fall = (-f64::from(k) / 20_000.0 * 10.0_f64.ln()).exp();
+        monitor.observe(fall * residual(&noise, 0.3, &mut rng).abs());
+    }
+    let Advice::Clip(choice) = monitor.advice() else { panic!("{}", monitor.advice()) };
+    let now = Factors::new(&noise, 0.3, 0.3 / 0.1).unwrap().mu;
+    // Known to the scale's error of ten percent, and μ changes by half of it or less there.
+    let want = now / choice.mu;
+    assert!((choice.rate_change / want - 1.0).abs() < 0.05, "{} {want}", choice.rate_change);
+    assert!(monitor.watched().unwrap().mu.value < 0.8 * now);
+}
+
+#[test]
 fn a_law_that_changes_is_said_to() {
     let mut rng = ChaCha8Rng::seed_from_u64(9);
     let mut monitor = Monitor::new(Settings::default()).unwrap();
