@@ -22,6 +22,7 @@ Examples:
   toclip reproduce
   toclip schedule experiments/figure-4b.toml
   toclip convergence --dims 1e2..1e6
+  toclip trial --quick
 
 Each command has examples of its own: toclip factors --help")]
 struct Cli {
@@ -37,6 +38,7 @@ enum Command {
     Schedule(commands::schedule::Args),
     Schema(commands::schema::Args),
     Convergence(commands::convergence::Args),
+    Trial(commands::trial::Args),
 }
 
 fn main() -> ExitCode {
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Command::Schedule(args) => commands::schedule::run(args),
         Command::Schema(args) => commands::schema::run(args),
         Command::Convergence(args) => commands::convergence::run(args),
+        Command::Trial(args) => commands::trial::run(args),
     };
     match result {
         Ok(code) => code,

@@ -6,3 +6,4 @@ pub mod reproduce;
 pub mod run;
 pub mod schedule;
 pub mod schema;
+pub mod trial;

@@ -1,0 +1,175 @@
+//! The results as text: for the terminal, as Markdown, as CSV.
+
+use std::fmt::Write;
+
+use super::results::{Entry, Results, Verdict};
+use crate::words::short;
+
+/// A ratio in three digits.
+fn ratio(x: f64) -> String {
+    match x {
+        x if x < 1e-3 => format!("{x:.0e}"),
+        x if x < 0.1 => format!("{x:.3}"),
+        x if x < 10.0 => format!("{x:.2}"),
+        x if x < 1000.0 => format!("{x:.0}"),
+        x => format!("{x:.0e}"),
+    }
+}
+
+fn mark(entry: &Entry) -> char {
+    match entry.verdict() {
+        Verdict::Better => '+',
+        Verdict::Worse => '-',
+        Verdict::Same => ' ',
+    }
+}
+
+/// What the numbers are, in words.
+fn caption(results: &Results) -> String {
+    let effort = &results.effort;
+    format!(
+        "Final excess risk over that of unclipped SGD on the same runs (geometric mean of {} runs of \
+         {} steps, {:.0}% intervals; learning rates tuned for each rule on {} other runs each).",
+        effort.runs,
+        effort.steps,
+        100.0 * results.confidence,
+        effort.tuning
+    )
+}
+
+/// For the terminal: `+` better than unclipped, `-` worse, nothing where the interval holds one.
+pub fn terminal(results: &Results) -> String {
+    let rules = results.rules();
+    let mut text =
+        caption(results) + "\nBelow one is better; + and - where the interval leaves one out.\n\n";
+    let _ = write!(text, "{:<16}{:>10}", "problem / B", "risk");
+    for rule in rules.iter().skip(1) {
+        let _ = write!(text, "{:>14}", rule.name());
+    }
+    text.push('\n');
+    for row in &results.rows {
+        let risk = row.entries.first().map(|e| short(e.risk.mean)).unwrap_or_default();
+        let _ = write!(text, "{:<16}{risk:>10}", row.problem);
+        for entry in row.entries.iter().skip(1) {
+            let _ = write!(text, "{:>12} {}", ratio(entry.ratio.mean), mark(entry));
+        }
+        text.push('\n');
+    }
+    let mut line = |name: &str, cell: &dyn Fn([usize; 3], f64) -> String| {
+        let _ = write!(text, "{name:<26}");
+        for rule in rules.iter().skip(1) {
+            let (counts, mean) = results.score(*rule);
+            let _ = write!(text, "{:>12}  ", cell(counts, mean));
+        }
+        text.push('\n');
+    };
+    line("better / worse", &|c, _| format!("{}/{}", c[0], c[2]));
+    line("geometric mean", &|_, mean| ratio(mean));
+    text + &remarks(results)
+}
+
+/// Where tuning ended at the edge of its grid, and where runs diverged.
+fn remarks(results: &Results) -> String {
+    let mut text = String::new();
+    for row in &results.rows {
+        for entry in &row.entries {
+            let (name, rule) = (&row.problem, entry.cell.rule.name());
+            if entry.cell.at_edge {
+                let _ = writeln!(
+                    text,
+                    "{name}, {rule}: the best learning rate, {}, is at the edge of the grid",
+                    short(entry.cell.eta)
+                );
+            }
+            if entry.cell.diverged > 0 {
+                let runs = entry.cell.log_risk.len();
+                let _ = writeln!(
+                    text,
+                    "{name}, {rule}: {} of {runs} runs diverged",
+                    entry.cell.diverged
+                );
+            }
+        }
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+/// A Markdown table with every interval; bold where it leaves one out on the good side, italic on
+/// the bad.
+pub fn markdown(results: &Results) -> String {
+    let rules = results.rules();
+    let mut text = caption(results)
+        + "\n**Bold**: better than unclipped; *italic*: worse.\n\n| problem | B | unclipped risk |";
+    for rule in rules.iter().skip(1) {
+        let _ = write!(text, " {} |", rule.name());
+    }
+    text += "\n|---|--:|--:|";
+    text += &"--:|".repeat(rules.len().saturating_sub(1));
+    text.push('\n');
+    for row in &results.rows {
+        let risk = row.entries.first().map(|e| e.risk);
+        let risk = risk.map(|r| format!("{} ({}–{})", short(r.mean), short(r.low), short(r.high)));
+        let _ = write!(text, "| {} | {} | {} |", row.group, row.batch, risk.unwrap_or_default());
+        for entry in row.entries.iter().skip(1) {
+            let r = entry.ratio;
+            let around = match entry.verdict() {
+                Verdict::Better => "**",
+                Verdict::Worse => "*",
+                Verdict::Same => "",
+            };
+            let mean = ratio(r.mean);
+            // A rule that never acted did the same to the last bit.
+            let ends = match r.low == r.high {
+                true => String::new(),
+                false => format!(" ({}–{})", ratio(r.low), ratio(r.high)),
+            };
+            let _ = write!(text, " {around}{mean}{around}{ends} |");
+        }
+        text.push('\n');
+    }
+    let mut line = |name: &str, cell: &dyn Fn([usize; 3], f64) -> String| {
+        let _ = write!(text, "| {name} | | |");
+        for rule in rules.iter().skip(1) {
+            let (counts, mean) = results.score(*rule);
+            let _ = write!(text, " {} |", cell(counts, mean));
+        }
+        text.push('\n');
+    };
+    line("better / no difference / worse", &|c, _| format!("{} / {} / {}", c[0], c[1], c[2]));
+    line("geometric mean", &|_, mean| ratio(mean));
+    text
+}
+
+/// One row for each problem and rule.
+pub fn csv(results: &Results) -> String {
+    let mut text =
+        "problem,batch,rule,eta,at_edge,risk,risk_low,risk_high,ratio,ratio_low,ratio_high,\
+                    mean_risk,runs,diverged,clipped,acted,shrunk\n"
+            .to_owned();
+    for row in &results.rows {
+        for Entry { cell, risk, ratio } in &row.entries {
+            let runs = cell.log_risk.len();
+            let mean = cell.log_risk.iter().map(|x| x.exp()).sum::<f64>() / runs as f64;
+            let _ = writeln!(
+                text,
+                "{},{},{},{:?},{},{:?},{:?},{:?},{:?},{:?},{:?},{mean:?},{runs},{},{:?},{:?},{:?}",
+                row.group,
+                row.batch,
+                cell.rule.name(),
+                cell.eta,
+                cell.at_edge,
+                risk.mean,
+                risk.low,
+                risk.high,
+                ratio.mean,
+                ratio.low,
+                ratio.high,
+                cell.diverged,
+                cell.clipped,
+                cell.acted,
+                cell.shrunk
+            );
+        }
+    }
+    text
+}
