@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 ///
 /// | field | quick | default | full |
 /// |---|---|---|---|
-/// | `steps` | 600 | 2000 | 2000 |
+/// | `steps` | 600 | 3000 | 3000 |
 /// | `tuning` | 3 | 8 | 16 |
 /// | `runs` | 10 | 40 | 200 |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct Effort {
 impl Effort {
     /// Enough to tell differences of a few percent.
     pub fn standard(seed: u64) -> Self {
-        Effort { steps: 2000, tuning: 8, runs: 40, seed }
+        Effort { steps: 3000, tuning: 8, runs: 40, seed }
     }
 
     /// A look: few runs, and short ones.
@@ -41,7 +41,7 @@ impl Effort {
 
     /// Enough to tell differences of a percent.
     pub fn full(seed: u64) -> Self {
-        Effort { steps: 2000, tuning: 16, runs: 200, seed }
+        Effort { steps: 3000, tuning: 16, runs: 200, seed }
     }
 
     fn check(&self) -> Result<()> {

@@ -5,6 +5,8 @@ use crate::plot::{Axis, Chart, Figure, Series};
 
 /// Neighbouring rules stand this factor apart, so that their intervals can be told.
 const APART: f64 = 1.12;
+/// Half the width of a bar, as a factor.
+const BAR: f64 = 1.035;
 
 /// The ratios to unclipped with their intervals.
 pub fn figure(results: &Results) -> Figure {
@@ -34,17 +36,18 @@ fn chart(results: &Results, group: &str) -> Chart {
     for (slot, rule) in rules.iter().skip(1).enumerate() {
         let shift = APART.powf(slot as f64 - 0.5 * (rules.len() as f64 - 2.0));
         let (mut x, mut y) = (Vec::new(), Vec::new());
-        // The intervals are one line with gaps.
-        let (mut bar_x, mut bar_y) = (Vec::new(), Vec::new());
+        // The intervals are bars: a band with gaps.
+        let (mut bar, mut low, mut high) = (Vec::new(), Vec::new(), Vec::new());
         for (row, entry) in results.of(*rule).filter(|(row, _)| row.group == group) {
             let at = row.batch as f64 * shift;
             x.push(at);
             y.push(entry.ratio.mean);
-            bar_x.extend([at, at, f64::NAN]);
-            bar_y.extend([entry.ratio.low, entry.ratio.high, f64::NAN]);
+            bar.extend([at / BAR, at * BAR, f64::NAN]);
+            low.extend([entry.ratio.low, entry.ratio.low, f64::NAN]);
+            high.extend([entry.ratio.high, entry.ratio.high, f64::NAN]);
         }
         chart = chart
-            .series(Series::line("", &bar_x, &bar_y).slot(slot))
+            .series(Series::band("", &bar, &low, &high).slot(slot))
             .series(Series::points(rule.name(), &x, &y).slot(slot));
     }
     chart
