@@ -88,6 +88,7 @@ pub mod convergence;
 pub mod criteria;
 pub mod dynamics;
 pub mod ensemble;
+pub mod monitor;
 pub mod noise;
 pub mod rules;
 pub mod schedule;

@@ -10,6 +10,7 @@
 //! | [`AutoClip`] | a percentile of all norms so far, or of the last few | all of them, or the window |
 //! | [`ZClip`] | mean plus $z$ standard deviations, and less for worse spikes | two numbers |
 //! | [`Huber`] | $\kappa$ times the scale that the median shows | a window |
+//! | [`Monitored`] | where the [monitor](crate::monitor) shows a gain, else none | constant |
 //!
 //! A norm that is not a number is a step that must be skipped whatever the threshold: rules answer
 //! with the threshold they had and learn nothing from it.
@@ -17,12 +18,14 @@
 mod autoclip;
 mod fixed;
 mod huber;
+mod monitored;
 mod sliding;
 mod zclip;
 
 pub use autoclip::AutoClip;
 pub use fixed::Fixed;
 pub use huber::Huber;
+pub use monitored::Monitored;
 pub use zclip::ZClip;
 
 /// A rule for the threshold $c_k$ of step $k$, from the norms $G_1, \dots, G_k$ before clipping.
