@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// | field | quick | default | full |
 /// |---|---|---|---|
 /// | `steps` | 600 | 3000 | 3000 |
-/// | `tuning` | 3 | 8 | 16 |
-/// | `runs` | 10 | 40 | 200 |
+/// | `tuning` | 2 | 6 | 16 |
+/// | `runs` | 8 | 40 | 200 |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effort {
     /// Steps of each run.
@@ -31,12 +31,12 @@ pub struct Effort {
 impl Effort {
     /// Enough to tell differences of a few percent.
     pub fn standard(seed: u64) -> Self {
-        Effort { steps: 3000, tuning: 8, runs: 40, seed }
+        Effort { steps: 3000, tuning: 6, runs: 40, seed }
     }
 
     /// A look: few runs, and short ones.
     pub fn quick(seed: u64) -> Self {
-        Effort { steps: 600, tuning: 3, runs: 10, seed }
+        Effort { steps: 600, tuning: 2, runs: 8, seed }
     }
 
     /// Enough to tell differences of a percent.
@@ -75,6 +75,8 @@ pub struct Cell {
     pub clipped: f64,
     /// The share of the runs in which any step was clipped.
     pub acted: f64,
+    /// The mean over those of the first step that was clipped.
+    pub began: Option<f64>,
     /// The mean of what steps were multiplied by, the rule's rate factor included.
     pub shrunk: f64,
 }
@@ -110,19 +112,23 @@ impl Cell {
             diverged: 0,
             clipped: 0.0,
             acted: 0.0,
+            began: None,
             shrunk: 0.0,
         };
         let share = 1.0 / f64::from(effort.runs);
+        let mut began = Vec::new();
         for index in 0..u64::from(effort.runs) {
-            let mut clipper = rule.start(problem.batch())?;
+            let mut clipper = rule.start(problem)?;
             let run = (seed(" measuring"), index);
             let end = train(problem, &mut *clipper, best.eta, effort.steps, run);
             cell.log_risk.push(end.log_risk);
             cell.diverged += u32::from(end.diverged);
             cell.clipped += share * end.clipped;
-            cell.acted += share * f64::from(u8::from(end.clipped > 0.0));
+            began.extend(end.began.map(f64::from));
             cell.shrunk += share * end.shrunk;
         }
+        cell.acted = share * began.len() as f64;
+        cell.began = (!began.is_empty()).then(|| began.iter().sum::<f64>() / began.len() as f64);
         Ok(cell)
     }
 

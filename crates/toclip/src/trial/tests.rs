@@ -2,6 +2,7 @@
 
 use super::rule::{Action, Clipper};
 use super::train::{train, tune};
+use super::walk::Walk;
 use super::*;
 use crate::dynamics::{Ode, Sgd, Simulator};
 use crate::noise::{Family, Laplace, NoNoise};
@@ -16,7 +17,7 @@ const STEPS: u32 = 800;
 struct At(f64);
 
 impl Clipper for At {
-    fn act(&mut self, _norm: f64, _gradient: &[f64]) -> Action {
+    fn act(&mut self, _norm: f64, _walk: &Walk<'_>) -> Action {
         Action { threshold: self.0, rate_factor: 1.0 }
     }
 }
@@ -72,7 +73,7 @@ fn single_samples_are_clipped_sgd_and_its_ode() {
 #[test]
 fn rules_that_never_clip_are_unclipped_bit_for_bit() {
     let (problem, _) = setup();
-    let mut unclipped = Rule::Unclipped.start(1).unwrap();
+    let mut unclipped = Rule::Unclipped.start(&problem).unwrap();
     let open = train(&problem, &mut *unclipped, 0.4, STEPS, (1, 0));
     assert_eq!(open, train(&problem, &mut At(1e300), 0.4, STEPS, (1, 0)));
     assert_eq!((open.clipped, open.shrunk, open.diverged), (0.0, 1.0, false));
@@ -152,6 +153,7 @@ fn ratios_are_of_the_same_runs() {
         diverged: 0,
         clipped: 0.0,
         acted: 0.0,
+        began: None,
         shrunk: 1.0,
     };
     let (a, b) = (cell("x/1", vec![0.0, 1.0, 2.0]), cell("x/1", vec![1.0, 2.0, 3.0]));

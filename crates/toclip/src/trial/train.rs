@@ -24,6 +24,8 @@ pub(super) struct End {
     pub diverged: bool,
     /// The share of the steps that were clipped.
     pub clipped: f64,
+    /// The first step that was clipped.
+    pub began: Option<u32>,
     /// The mean of what steps were multiplied by: the clip factor and the rule's rate factor.
     pub shrunk: f64,
 }
@@ -38,7 +40,7 @@ pub(super) fn train(
     (seed, index): (u64, u64),
 ) -> End {
     let mut walk = Walk::new(problem, seed, index);
-    let (mut clipped, mut shrunk) = (0.0, 0.0);
+    let (mut clipped, mut shrunk, mut began) = (0.0, 0.0, None);
     let steps_f = f64::from(steps);
     let log_start = problem.start_risk().ln();
     for k in 0..steps {
@@ -46,13 +48,16 @@ pub(super) fn train(
         if !walk.is_bounded() || !norm.is_finite() {
             let done = f64::from(k).max(1.0);
             let (clipped, shrunk) = (clipped / done, shrunk / done);
-            return End { log_risk: log_start + LOST.ln(), diverged: true, clipped, shrunk };
+            return End { log_risk: log_start + LOST.ln(), diverged: true, clipped, began, shrunk };
         }
-        let action = clipper.act(norm, walk.gradient());
+        let action = clipper.act(norm, &walk);
         let factor = clip_factor(norm, action.threshold);
         let eta = eta * (1.0 - f64::from(k) / steps_f);
         walk.step(eta / problem.dim() * action.rate_factor * factor);
-        clipped += f64::from(u8::from(factor < 1.0));
+        if factor < 1.0 {
+            clipped += 1.0;
+            began.get_or_insert(k);
+        }
         shrunk += factor * action.rate_factor;
     }
     let log_risk = (walk.risk().ln() - log_start).clamp(SOLVED.ln(), LOST.ln());
@@ -61,6 +66,7 @@ pub(super) fn train(
         log_risk: log_start + log_risk,
         diverged: false,
         clipped: clipped / steps_f,
+        began,
         shrunk: shrunk / steps_f,
     }
 }
@@ -88,7 +94,7 @@ pub(super) fn tune(
     let score = |eta: f64| -> Result<Tuned> {
         let mut sum = 0.0;
         for index in 0..u64::from(runs) {
-            let mut clipper = rule.start(problem.batch())?;
+            let mut clipper = rule.start(problem)?;
             sum += train(problem, &mut *clipper, eta, steps, (seed, index)).log_risk;
         }
         Ok(Tuned { eta, score: sum / f64::from(runs), at_edge: false })

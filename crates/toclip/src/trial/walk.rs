@@ -32,8 +32,9 @@ pub(super) struct Walk<'a> {
     zeta: Vec<f64>,
     gradient: Vec<f64>,
     z: Vec<f64>,
-    /// $\Vert K^{1/2}\theta\Vert$, or that of $\theta - \theta^\ast$, at the batch drawn last.
-    size: f64,
+    /// The components of $K^{1/2}\theta$, or of $K^{1/2}(\theta - \theta^\ast)$, along the truth and along
+    /// the direction that moves, at the batch drawn last.
+    components: [f64; 2],
 }
 
 /// A run whose parameters have grown so much has diverged: a risk ten orders of magnitude over the
@@ -65,14 +66,14 @@ impl<'a> Walk<'a> {
             zeta: vec![0.0; n],
             gradient: vec![0.0; n],
             z: vec![0.0; problem.batch() * if problem.truth.is_empty() { 1 } else { 2 }],
-            size: 0.0,
+            components: [0.0; 2],
         }
     }
 
     /// Draws a batch; the norm of its gradient. Not finite once the run has diverged.
     pub fn draw(&mut self) -> f64 {
         let [truth, length] = self.find_direction();
-        self.size = truth.hypot(length);
+        self.components = [truth, length];
         self.along.fill(&mut self.z);
         self.covariates.fill(&mut self.zeta);
         let sums = match &self.problem.labels {
@@ -128,7 +129,7 @@ impl<'a> Walk<'a> {
     /// Whether the parameters were finite and of a sensible size when the last batch was drawn.
     pub fn is_bounded(&self) -> bool {
         let natural = self.problem.margin.max((2.0 * self.problem.start_risk()).sqrt());
-        self.size <= BOUND * natural
+        self.components[0].hypot(self.components[1]) <= BOUND * natural
     }
 
     /// $\nabla$, the mean gradient of the batch drawn last.
@@ -139,6 +140,23 @@ impl<'a> Walk<'a> {
     /// $\theta \leftarrow \theta - s\nabla$.
     pub fn step(&mut self, s: f64) {
         subtract(self.isa, s, &self.gradient, &mut self.state);
+    }
+
+    /// $\langle\nabla, E\nabla\rangle$ of the batch drawn last with the exact mean gradient: what an
+    /// endless held-out batch would give.
+    pub fn descent(&self) -> f64 {
+        let along = |e: &[f64]| {
+            let parts = self.gradient.iter().zip(&self.problem.root).zip(e);
+            parts.map(|((g, root), e)| g * root * e).sum::<f64>()
+        };
+        let [truth, length] = self.components;
+        match &self.problem.labels {
+            Labels::Linear(_) => length * along(&self.direction),
+            Labels::Logistic(law) => {
+                let [fixed, moving] = law.descent([truth, length], self.problem.margin);
+                fixed * along(&self.problem.truth) + moving * along(&self.direction)
+            }
+        }
     }
 
     /// The excess risk.
@@ -284,6 +302,29 @@ mod tests {
                 let error = ((square[i] - mean[i] * mean[i]) / f64::from(runs)).sqrt();
                 assert!((mean[i] - slope).abs() < 5.0 * error + 1e-7, "{i}: {} {slope}", mean[i]);
             }
+        }
+    }
+
+    #[test]
+    fn descent_is_the_inner_product_with_the_slope_of_the_risk() {
+        for problem in problems(3) {
+            let n = problem.root.len();
+            let mut walk = Walk::new(&problem, 4, 0);
+            let base = state(n);
+            let slope: Vec<f64> = (0..n)
+                .map(|i| {
+                    let mut risk_at = |h: f64| {
+                        walk.state.clone_from(&base);
+                        walk.state[i] += h;
+                        walk.risk()
+                    };
+                    (risk_at(1e-4) - risk_at(-1e-4)) / 2e-4
+                })
+                .collect();
+            walk.state.clone_from(&base);
+            let norm = walk.draw();
+            let expected: f64 = walk.gradient().iter().zip(&slope).map(|(g, s)| g * s).sum();
+            assert!((walk.descent() - expected).abs() < 1e-7 * norm, "{}", problem.name());
         }
     }
 

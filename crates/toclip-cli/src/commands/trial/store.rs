@@ -105,7 +105,7 @@ mod tests {
     fn cell(problem: &str) -> Cell {
         serde_json::from_value(json!({
             "problem": problem, "rule": Rule::Huber, "eta": 0.1 + 0.2, "at_edge": false,
-            "log_risk": [-1.0 / 3.0, 1e-300], "diverged": 0, "clipped": 0.5, "acted": 1.0,
+            "log_risk": [-1.0 / 3.0, 1e-300], "diverged": 0, "clipped": 0.5, "acted": 1.0, "began": 3.0,
             "shrunk": 0.9,
         }))
         .unwrap()

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::results::{Entry, Results, Verdict};
 use crate::words::short;
+use toclip::trial::Rule;
 
 /// A ratio in three digits.
 fn ratio(x: f64) -> String {
@@ -42,16 +43,22 @@ pub fn terminal(results: &Results) -> String {
     let rules = results.rules();
     let mut text =
         caption(results) + "\nBelow one is better; + and - where the interval leaves one out.\n\n";
-    let _ = write!(text, "{:<16}{:>10}", "problem / B", "risk");
-    for rule in rules.iter().skip(1) {
-        let _ = write!(text, "{:>14}", rule.name());
-    }
-    text.push('\n');
+    // Names in two lines, so that the table fits a terminal.
+    let halves = |rule: &Rule| rule.name().split_once(' ').unwrap_or((rule.name(), ""));
+    let mut heading = |first: [&str; 2], part: &dyn Fn(&Rule) -> &'static str| {
+        let _ = write!(text, "{:<16}{:>10}", first[0], first[1]);
+        for rule in rules.iter().skip(1) {
+            let _ = write!(text, "{:>10}", part(rule));
+        }
+        text.push('\n');
+    };
+    heading(["", "unclipped"], &|rule| halves(rule).0);
+    heading(["problem / B", "risk"], &|rule| halves(rule).1);
     for row in &results.rows {
         let risk = row.entries.first().map(|e| short(e.risk.mean)).unwrap_or_default();
         let _ = write!(text, "{:<16}{risk:>10}", row.problem);
         for entry in row.entries.iter().skip(1) {
-            let _ = write!(text, "{:>12} {}", ratio(entry.ratio.mean), mark(entry));
+            let _ = write!(text, "{:>8} {}", ratio(entry.ratio.mean), mark(entry));
         }
         text.push('\n');
     }
@@ -59,7 +66,7 @@ pub fn terminal(results: &Results) -> String {
         let _ = write!(text, "{name:<26}");
         for rule in rules.iter().skip(1) {
             let (counts, mean) = results.score(*rule);
-            let _ = write!(text, "{:>12}  ", cell(counts, mean));
+            let _ = write!(text, "{:>8}  ", cell(counts, mean));
         }
         text.push('\n');
     };
@@ -144,7 +151,7 @@ pub fn markdown(results: &Results) -> String {
 pub fn csv(results: &Results) -> String {
     let mut text =
         "problem,batch,rule,eta,at_edge,risk,risk_low,risk_high,ratio,ratio_low,ratio_high,\
-                    mean_risk,runs,diverged,clipped,acted,shrunk\n"
+                    mean_risk,runs,diverged,clipped,acted,began,shrunk\n"
             .to_owned();
     for row in &results.rows {
         for Entry { cell, risk, ratio } in &row.entries {
@@ -152,7 +159,7 @@ pub fn csv(results: &Results) -> String {
             let mean = cell.log_risk.iter().map(|x| x.exp()).sum::<f64>() / runs as f64;
             let _ = writeln!(
                 text,
-                "{},{},{},{:?},{},{:?},{:?},{:?},{:?},{:?},{:?},{mean:?},{runs},{},{:?},{:?},{:?}",
+                "{},{},{},{:?},{},{:?},{:?},{:?},{:?},{:?},{:?},{mean:?},{runs},{},{:?},{:?},{},{:?}",
                 row.group,
                 row.batch,
                 cell.rule.name(),
@@ -167,6 +174,7 @@ pub fn csv(results: &Results) -> String {
                 cell.diverged,
                 cell.clipped,
                 cell.acted,
+                cell.began.map(|x| format!("{x:?}")).unwrap_or_default(),
                 cell.shrunk
             );
         }
