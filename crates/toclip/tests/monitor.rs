@@ -41,20 +41,24 @@ fn families() -> Vec<Box<dyn Noise>> {
     ]
 }
 
+/// Whether a number is as far from an estimate as two and a half times the half of its 95 % interval
+/// on that side: five standard errors, one of a million and a half.
+fn near(got: Interval, want: f64) -> bool {
+    let reach = if want > got.value { got.high - got.value } else { got.value - got.low };
+    (want - got.value).abs() <= 2.5 * reach
+}
+
 #[test]
 fn single_samples_have_the_factors_of_theory() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let confidence = 0.99999;
     for noise in families() {
-        let settings = Settings { confidence, ..single(Scale::Fixed(1.0)) };
-        let mut monitor = Monitor::new(settings).unwrap();
+        let mut monitor = Monitor::new(single(Scale::Fixed(1.0))).unwrap();
         // A norm of √d |X|, with √d = 1 as good as any.
         (0..200_000).for_each(|_| monitor.observe(residual(&*noise, 0.3, &mut rng).abs()));
         let mut checked = 0;
         for at in monitor.curve().iter().filter(|at| at.exceedances > 1000 && at.mu.value > 0.1) {
             let exact = Factors::new(&*noise, 0.3, at.threshold).unwrap();
-            // Four families, some 40 strongly dependent candidates, five numbers, each outside with
-            // probability 1e-5: a false alarm in one of a hundred seeds.
+            // Four families, some 25 candidates, five numbers: a false alarm in one of 3000 seeds.
             for (got, want) in [
                 (at.mu, exact.mu),
                 (at.clip_fraction, 1.0 - exact.mu),
@@ -62,8 +66,8 @@ fn single_samples_have_the_factors_of_theory() {
                 (at.csc, exact.csc().unwrap()),
                 (at.ccc, exact.ccc().unwrap()),
             ] {
-                assert!(got.contains(want), "{}: {want} not in {got:?}", noise.describe());
-                assert!(got.high - got.low < 0.2 * want.max(0.05), "too wide: {got:?}");
+                assert!(near(got, want), "{}: {want} not in {got:?}", noise.describe());
+                assert!(got.high - got.low < 0.1 * want.max(0.05), "too wide: {got:?}");
             }
             checked += 1;
         }
@@ -74,7 +78,7 @@ fn single_samples_have_the_factors_of_theory() {
 /// $\mu_B$ and $\nu_B$ from many sums $S$ of $B$ squares by their definition.
 fn batch_factors(noise: &dyn Noise, r: f64, b: usize, c: f64, rng: &mut ChaCha8Rng) -> (f64, f64) {
     let (mut below, mut ratio, mut clipped, mut all) = (0.0, 0.0, 0.0, 0.0);
-    let draws = 400_000 / b;
+    let draws = 50_000;
     for _ in 0..draws {
         let s: f64 = (0..b).map(|_| residual(noise, r, rng).powi(2)).sum();
         let (root, edge) = (s.sqrt(), c * (b as f64).sqrt());
@@ -97,7 +101,6 @@ fn batches_have_the_batch_form() {
         let settings = Settings {
             components: Some(b as f64),
             scale: Scale::Fixed(1.0),
-            confidence: 0.9999,
             ..Settings::default()
         };
         let mut monitor = Monitor::new(settings).unwrap();
@@ -193,6 +196,37 @@ fn intervals_cover_as_often_as_they_claim() {
     }
 }
 
+#[test]
+fn direct_intervals_cover_as_often_as_they_claim() {
+    // Gradients in one dimension about a mean of 0.4, compared with that mean: at these numbers
+    // large ones are as often against it as the noise has them.
+    let noise = StudentT::new(9.0, 1.0).unwrap();
+    let settings = single(Scale::Fixed(1.0));
+    let run = |steps: usize, seed: u64| {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut monitor = Monitor::new(settings).unwrap();
+        for _ in 0..steps {
+            let g = 0.4 + noise.sample(&mut rng);
+            monitor.observe_aligned(g.abs(), 0.4 * g);
+        }
+        monitor.curve()
+    };
+    let truth = run(4_000_000, 20);
+    let candidates = [20, 25, 30];
+    let (mut hits, runs) = ([[0.0; 2]; 3], 400);
+    for seed in 0..runs {
+        let curve = run(4_000, 3000 + seed);
+        for (hit, k) in hits.iter_mut().zip(candidates) {
+            let (got, want) = (curve[k].direct.unwrap(), truth[k].direct.unwrap());
+            hit[0] += f64::from(got.mu.contains(want.mu.value)) / runs as f64;
+            hit[1] += f64::from(got.ccc.contains(want.ccc.value)) / runs as f64;
+        }
+    }
+    println!("direct: {hits:.3?}");
+    // As above: below 92 % in one of 200 cases each.
+    assert!(hits.iter().flatten().all(|hit| *hit >= 0.92), "{hits:?}");
+}
+
 /// In how many of `runs` clipping is advised.
 fn advised(runs: u64, settings: Settings, steps: usize, noise: &dyn Noise) -> f64 {
     let clip = |index: u64| {
@@ -282,6 +316,12 @@ fn a_law_that_changes_is_said_to() {
     }
     assert!(monitor.drift().unwrap().found());
     assert!(matches!(monitor.advice(), Advice::Stay(Reason::Drift(_))));
+    // Neighbours of the process above have correlation 0.9, of which the running scale takes little;
+    // its standard error is 0.004 in 20 000 steps.
+    let mut alike = Monitor::new(Settings::default()).unwrap();
+    autoregressive(20_000, &mut rng).for_each(|norm| alike.observe(norm));
+    let correlation = alike.drift().unwrap().correlation;
+    assert!((0.87..0.91).contains(&correlation), "{correlation}");
     // A scale that falls by a hundred is followed, and is no change of the law.
     let found = |seed: u64| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);

@@ -19,6 +19,11 @@ const LEAST_ABOVE: f64 = 10.0;
 const LEAST_BELOW: f64 = 50.0;
 /// A candidate that is known better than this has norms that are all alike.
 const ROUNDING: f64 = 1e-9;
+/// Candidates whose gains are sure to nearly the same extent are as good: the highest of them, which
+/// changes the least, is taken. Where every norm is above, all are the same.
+const AS_GOOD: f64 = 0.02;
+/// A change that gains less than this over the threshold in force is not worth it.
+const WORTH: f64 = 0.01;
 /// A guard catches at most this share of the steps.
 const GUARD: f64 = 0.001;
 
@@ -60,13 +65,14 @@ pub(super) fn choose(
         Form::Direct => 0.0,
     };
     // The best by what is sure of it: of all candidates at once, so that any may be taken.
-    let order = |a: &&Case, b: &&Case| a.ccc.at_least(t_ccc).total_cmp(&b.ccc.at_least(t_ccc));
-    let best = cases.iter().max_by(order);
+    let sure = |case: &Case| case.ccc.at_least(t_ccc);
+    let most = cases.iter().map(sure).fold(f64::NEG_INFINITY, f64::max);
+    let best = cases.iter().rfind(|case| sure(case) >= most - AS_GOOD.min(0.5 * most.abs()));
     if let Some(best) = best
-        && best.ccc.at_least(t_ccc) > margin.ln_1p()
+        && sure(best) > margin.ln_1p()
     {
         let choice = shown.choice(best, t_ccc, t_gain);
-        return if best.gain.at_least(t_gain) > 0.0 {
+        return if best.gain.at_least(t_gain) > WORTH {
             Advice::Clip(choice)
         } else {
             Advice::Stay(Reason::NoBetter(choice))
@@ -80,7 +86,7 @@ pub(super) fn choose(
         ));
     }
     match best {
-        Some(best) if best.ccc.at_least(t_ccc) > 0.0 => {
+        Some(best) if sure(best) > 0.0 => {
             Advice::Stay(Reason::NormsAlone { best: shown.choice(best, t_ccc, t_gain), margin })
         }
         Some(best) => Advice::Stay(Reason::NoGain(shown.choice(best, t_ccc, t_gain))),
@@ -131,7 +137,7 @@ fn loosen(
     let gain = ccc.clone().over(&now);
     let t = single(settings.confidence, table.blocks());
     let costs = now.interval(t).high < 1.0;
-    let helps = gain.at_least(t) > 0.0;
+    let helps = gain.at_least(t) > WORTH;
     (costs && helps && at.exceedances() < in_force.exceedances()).then_some(Case {
         candidate,
         ccc,
