@@ -90,8 +90,8 @@ impl Cell {
     /// ```
     /// use toclip::trial::{Cell, Effort, Problem, Rule};
     /// let problems = Problem::standard()?;
-    /// let effort = Effort { steps: 200, tuning: 1, runs: 4, seed: 1 };
-    /// let cauchy = problems.iter().find(|p| p.name() == "cauchy/1").unwrap();
+    /// let effort = Effort { steps: 300, tuning: 1, runs: 4, seed: 1 };
+    /// let cauchy = problems.iter().find(|p| p.name() == "cauchy/8").unwrap();
     /// let open = Cell::measure(cauchy, Rule::Unclipped, &effort)?;
     /// let huber = Cell::measure(cauchy, Rule::Huber, &effort)?;
     /// assert!(huber.ratio(&open, 0.95)?.mean < 0.5);

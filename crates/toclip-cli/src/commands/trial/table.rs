@@ -6,11 +6,11 @@ use super::results::{Entry, Results, Verdict};
 use crate::words::short;
 use toclip::trial::Rule;
 
-/// A ratio in three digits.
+/// A ratio in two or three digits, and in more near one, where they tell better from worse.
 fn ratio(x: f64) -> String {
     match x {
         x if x < 1e-3 => format!("{x:.0e}"),
-        x if x < 0.1 => format!("{x:.3}"),
+        x if x < 0.1 || (0.95..1.05).contains(&x) => format!("{x:.3}"),
         x if x < 10.0 => format!("{x:.2}"),
         x if x < 1000.0 => format!("{x:.0}"),
         x => format!("{x:.0e}"),
@@ -180,4 +180,62 @@ pub fn csv(results: &Results) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use toclip::trial::{Cell, Effort, Problem};
+
+    fn cell(rule: Rule, log_risk: [f64; 3]) -> Cell {
+        serde_json::from_value(json!({
+            "problem": "gaussian/8", "rule": rule, "eta": 0.5, "at_edge": rule == Rule::Fixed,
+            "log_risk": log_risk, "diverged": u8::from(rule == Rule::Huber), "clipped": 0.5,
+            "acted": 1.0, "began": null, "shrunk": 0.9,
+        }))
+        .unwrap()
+    }
+
+    fn results() -> Results {
+        let mut problems = Problem::standard().unwrap();
+        problems.retain(|p| p.name() == "gaussian/8");
+        let rules = [Rule::Unclipped, Rule::Fixed, Rule::Huber, Rule::ZClip];
+        let cells = vec![
+            cell(Rule::ZClip, [0.0, 1.0, 2.0]),
+            cell(Rule::Fixed, [0.7, 1.71, 2.69]),
+            cell(Rule::Unclipped, [0.0, 1.0, 2.0]),
+            cell(Rule::Huber, [-0.7, 0.31, 1.31]),
+        ];
+        Results::new(&problems, &rules, cells, Effort::quick(1), 0.9).unwrap()
+    }
+
+    #[test]
+    fn better_worse_and_the_same_are_marked() {
+        let results = results();
+        let text = terminal(&results);
+        let row = text.lines().find(|l| l.starts_with("gaussian/8")).unwrap();
+        let words: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(words, ["gaussian/8", "2.718", "2.01", "-", "0.50", "+", "1.000"]);
+        assert!(text.contains("gaussian/8, fixed 1: the best learning rate, 0.5, is at the edge"));
+        assert!(text.contains("gaussian/8, huber: 1 of 3 runs diverged"));
+        let text = markdown(&results);
+        let row = text.lines().find(|l| l.starts_with("| gaussian")).unwrap();
+        assert!(row.contains("| *2.01* (1.99–2.04) | **0.50** (0.49–0.51) | 1.000 |"), "{row}");
+        assert!(text.contains("| 0 / 0 / 1 | 1 / 0 / 0 | 0 / 1 / 0 |"), "{text}");
+    }
+
+    #[test]
+    fn a_missing_cell_is_named() {
+        let problems = Problem::standard().unwrap();
+        let effort = Effort::quick(1);
+        let error = Results::new(&problems, &[Rule::Unclipped], Vec::new(), effort, 0.9);
+        assert!(error.unwrap_err().to_string().contains("unclipped on none/1 is missing"));
+    }
+
+    #[test]
+    fn ratios_have_the_digits_that_matter() {
+        let said = [3e-5, 0.0123, 0.456, 0.996, 1.2, 45.6, 3e6].map(ratio);
+        assert_eq!(said, ["3e-5", "0.012", "0.46", "0.996", "1.20", "46", "3e6"]);
+    }
 }
