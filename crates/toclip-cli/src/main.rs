@@ -26,6 +26,7 @@ Examples:
   toclip convergence --dims 1e2..1e6
   toclip data get cifar10
   toclip embed --model minilm --text train.txt
+  toclip trial --quick
 
 Each command has examples of its own: toclip factors --help")]
 struct Cli {
@@ -45,6 +46,7 @@ enum Command {
     Convergence(commands::convergence::Args),
     Data(commands::data::Args),
     Embed(commands::embed::Args),
+    Trial(commands::trial::Args),
 }
 
 fn main() -> ExitCode {
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         Command::Convergence(args) => commands::convergence::run(args),
         Command::Data(args) => commands::data::run(args),
         Command::Embed(args) => commands::embed::run(args),
+        Command::Trial(args) => commands::trial::run(args),
     };
     match result {
         Ok(code) => code,

@@ -10,3 +10,4 @@ pub mod residuals;
 pub mod run;
 pub mod schedule;
 pub mod schema;
+pub mod trial;
