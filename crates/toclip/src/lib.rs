@@ -88,7 +88,9 @@ pub mod convergence;
 pub mod criteria;
 pub mod dynamics;
 pub mod ensemble;
+pub mod monitor;
 pub mod noise;
+pub mod rules;
 pub mod schedule;
 pub mod spectrum;
 
