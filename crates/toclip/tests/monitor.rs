@@ -41,20 +41,24 @@ fn families() -> Vec<Box<dyn Noise>> {
     ]
 }
 
+/// Whether a number is as far from an estimate as two and a half times the half of its 95 % interval
+/// on that side: five standard errors, one of a million and a half.
+fn near(got: Interval, want: f64) -> bool {
+    let reach = if want > got.value { got.high - got.value } else { got.value - got.low };
+    (want - got.value).abs() <= 2.5 * reach
+}
+
 #[test]
 fn single_samples_have_the_factors_of_theory() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let confidence = 0.99999;
     for noise in families() {
-        let settings = Settings { confidence, ..single(Scale::Fixed(1.0)) };
-        let mut monitor = Monitor::new(settings).unwrap();
+        let mut monitor = Monitor::new(single(Scale::Fixed(1.0))).unwrap();
         // A norm of √d |X|, with √d = 1 as good as any.
         (0..200_000).for_each(|_| monitor.observe(residual(&*noise, 0.3, &mut rng).abs()));
         let mut checked = 0;
-        for at in monitor.curve().iter().filter(|at| at.exceedances > 100 && at.mu.value > 0.01) {
+        for at in monitor.curve().iter().filter(|at| at.exceedances > 1000 && at.mu.value > 0.1) {
             let exact = Factors::new(&*noise, 0.3, at.threshold).unwrap();
-            // Four families, some 40 strongly dependent candidates, five numbers, each outside with
-            // probability 1e-5: a false alarm in one of a hundred seeds.
+            // Four families, some 25 candidates, five numbers: a false alarm in one of 3000 seeds.
             for (got, want) in [
                 (at.mu, exact.mu),
                 (at.clip_fraction, 1.0 - exact.mu),
@@ -62,19 +66,19 @@ fn single_samples_have_the_factors_of_theory() {
                 (at.csc, exact.csc().unwrap()),
                 (at.ccc, exact.ccc().unwrap()),
             ] {
-                assert!(got.contains(want), "{}: {want} not in {got:?}", noise.describe());
-                assert!(got.high - got.low < 0.2 * want.max(0.05), "too wide: {got:?}");
+                assert!(near(got, want), "{}: {want} not in {got:?}", noise.describe());
+                assert!(got.high - got.low < 0.1 * want.max(0.05), "too wide: {got:?}");
             }
             checked += 1;
         }
-        assert!(checked > 25, "{checked}");
+        assert!(checked > 15, "{checked}");
     }
 }
 
 /// $\mu_B$ and $\nu_B$ from many sums $S$ of $B$ squares by their definition.
 fn batch_factors(noise: &dyn Noise, r: f64, b: usize, c: f64, rng: &mut ChaCha8Rng) -> (f64, f64) {
     let (mut below, mut ratio, mut clipped, mut all) = (0.0, 0.0, 0.0, 0.0);
-    let draws = 400_000 / b;
+    let draws = 50_000;
     for _ in 0..draws {
         let s: f64 = (0..b).map(|_| residual(noise, r, rng).powi(2)).sum();
         let (root, edge) = (s.sqrt(), c * (b as f64).sqrt());
@@ -97,7 +101,6 @@ fn batches_have_the_batch_form() {
         let settings = Settings {
             components: Some(b as f64),
             scale: Scale::Fixed(1.0),
-            confidence: 0.9999,
             ..Settings::default()
         };
         let mut monitor = Monitor::new(settings).unwrap();
@@ -162,9 +165,10 @@ fn intervals_cover_as_often_as_they_claim() {
     // Of a true 95 % fewer than 92 % are hit in one of 200 cases per number, and numbers of one run
     // hang together; at these seeds none was.
     let least = 0.92;
-    let candidates = [22, 26, 30, 34];
     let batch = Settings { components: Some(16.0), ..Settings::default() };
-    // Neighbours alike, with the running scale: the truth is a run of two million steps.
+    // Neighbours alike, with the running scale: the truth is a run of two million steps. The highest
+    // candidate is exceeded by one norm of twenty, in some fifteen bursts a run.
+    let candidates = [20, 24, 28, 31];
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let truth = curve(batch, autoregressive(2_000_000, &mut rng));
     let hits = coverage(runs, &truth, &candidates, |index| {
@@ -181,6 +185,7 @@ fn intervals_cover_as_often_as_they_claim() {
     let draw = |steps: usize, mut rng: ChaCha8Rng| {
         (0..steps).map(|_| residual(&noise, 0.0, &mut rng).abs()).collect::<Vec<_>>()
     };
+    let candidates = [20, 24, 28, 32, 34];
     let truth = curve(heavy, draw(4_000_000, ChaCha8Rng::seed_from_u64(4)).into_iter());
     let hits = coverage(runs, &truth, &candidates, |index| {
         curve(heavy, draw(4_000, ChaCha8Rng::seed_from_u64(1000 + index)).into_iter())

@@ -12,7 +12,7 @@ pub(super) struct Step {
     pub log_scale: f64,
     /// $\langle g, \text{reference}\rangle/s^2$, where it was given.
     pub inner: Option<f64>,
-    /// The watched threshold over $s$, if one is watched.
+    /// $\ln(\tau/s)$ of the watched threshold, if one is watched.
     pub watched: Option<f64>,
 }
 
@@ -116,13 +116,16 @@ impl Block {
         }
         if let Some(at) = step.watched {
             let clip = &mut self.watched;
-            let factor = if u > at { at * inverse } else { 1.0 };
-            if u > at {
+            // Of the logarithms, which are equal where norm and threshold are: norms that were
+            // logged after clipping pile up there.
+            let above = log > at;
+            let factor = if above { (at - log).exp() } else { 1.0 };
+            if above {
                 clip.above += 1.0;
                 clip.ratio += factor;
-                clip.excess -= factor.ln();
+                clip.excess += log - at;
             }
-            clip.square += square.min(at * at);
+            clip.square += square * factor * factor;
             clip.inner += step.inner.unwrap_or(0.0) * factor;
         }
     }
@@ -205,7 +208,7 @@ mod tests {
             .map(|k| {
                 let v = (f64::from(k) * 0.618_033_988_749_895).fract();
                 let log = 8.0 * v - 4.0;
-                Step { log, log_scale: 0.0, inner: Some(v - 0.3), watched: Some(1.7) }
+                Step { log, log_scale: 0.0, inner: Some(v - 0.3), watched: Some(1.7_f64.ln()) }
             })
             .collect();
         let mut block = Block::default();

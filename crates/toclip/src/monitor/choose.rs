@@ -3,7 +3,7 @@
 use super::advice::{Advice, Choice, Evidence, Reason};
 use super::drift::Drift;
 use super::grid::{CANDIDATES, multiple};
-use super::interval::{Product, single};
+use super::interval::{Interval, Product, single};
 use super::settings::Settings;
 use super::student::simultaneous;
 use super::table::{Column, Form, Table};
@@ -17,6 +17,8 @@ const LEAST_STEPS: f64 = 320.0;
 const LEAST_ABOVE: f64 = 10.0;
 /// Nor is one below which so few single samples lie that their share, $\mu$, is not known.
 const LEAST_BELOW: f64 = 50.0;
+/// A candidate that is known better than this has norms that are all alike.
+const ROUNDING: f64 = 1e-9;
 /// A guard catches at most this share of the steps.
 const GUARD: f64 = 0.001;
 
@@ -58,14 +60,13 @@ pub(super) fn choose(
         Form::Direct => 0.0,
     };
     // The best by what is sure of it: of all candidates at once, so that any may be taken.
-    let sure = |product: &Product, t: f64| product.log - t * product.error();
-    let order = |a: &&Case, b: &&Case| sure(&a.ccc, t_ccc).total_cmp(&sure(&b.ccc, t_ccc));
+    let order = |a: &&Case, b: &&Case| a.ccc.at_least(t_ccc).total_cmp(&b.ccc.at_least(t_ccc));
     let best = cases.iter().max_by(order);
     if let Some(best) = best
-        && sure(&best.ccc, t_ccc) > margin.ln_1p()
+        && best.ccc.at_least(t_ccc) > margin.ln_1p()
     {
         let choice = shown.choice(best, t_ccc, t_gain);
-        return if sure(&best.gain, t_gain) > 0.0 {
+        return if best.gain.at_least(t_gain) > 0.0 {
             Advice::Clip(choice)
         } else {
             Advice::Stay(Reason::NoBetter(choice))
@@ -79,7 +80,7 @@ pub(super) fn choose(
         ));
     }
     match best {
-        Some(best) if sure(&best.ccc, t_ccc) > 0.0 => {
+        Some(best) if best.ccc.at_least(t_ccc) > 0.0 => {
             Advice::Stay(Reason::NormsAlone { best: shown.choice(best, t_ccc, t_gain), margin })
         }
         Some(best) => Advice::Stay(Reason::NoGain(shown.choice(best, t_ccc, t_gain))),
@@ -110,7 +111,7 @@ fn case(
         Some(column) => ccc.clone().over(&table.criterion(column, form, 2.0)?),
         None => ccc.clone(),
     };
-    (ccc.error() > 0.0).then_some(Case { candidate, ccc, gain })
+    (ccc.error() > ROUNDING).then_some(Case { candidate, ccc, gain })
 }
 
 /// A guard against spikes, if the threshold in force is shown to cost more than it saves. Norms
@@ -129,8 +130,8 @@ fn loosen(
     let ccc = table.criterion(at, form, 2.0)?;
     let gain = ccc.clone().over(&now);
     let t = single(settings.confidence, table.blocks());
-    let costs = now.log + t * now.error() < 0.0;
-    let helps = gain.log - t * gain.error() > 0.0;
+    let costs = now.interval(t).high < 1.0;
+    let helps = gain.at_least(t) > 0.0;
     (costs && helps && at.exceedances() < in_force.exceedances()).then_some(Case {
         candidate,
         ccc,
@@ -181,8 +182,8 @@ impl Shown<'_> {
             mu: mu(at),
             rate_factor: mu(at).recip(),
             rate_change: self.in_force.map_or(1.0, mu) / mu(at),
-            ccc: case.ccc.interval(t_ccc),
-            gain: case.gain.interval(t_gain),
+            ccc: cautious(&case.ccc, t_ccc),
+            gain: cautious(&case.gain, t_gain),
             evidence: match self.form {
                 Form::Norms => Evidence::Norms,
                 Form::Direct => Evidence::Direct,
@@ -190,4 +191,9 @@ impl Shown<'_> {
             second_moment: Tail::new(self.table, multiple, t).map(|tail| tail.second_moment()),
         }
     }
+}
+
+/// The interval whose lower end the choice went by.
+fn cautious(product: &Product, t: f64) -> Interval {
+    Interval { low: product.at_least(t).exp(), ..product.interval(t) }
 }

@@ -20,7 +20,9 @@ use serde::{Deserialize, Serialize};
 ///
 /// ```
 /// use toclip::rules::{ThresholdRule, ZClip};
-/// let mut rule = ZClip { cap: None, ..ZClip::default() }.started()?;
+/// let mut rule = ZClip::default();
+/// rule.cap = None;
+/// let mut rule = rule.started()?;
 /// for k in 0..25 {
 ///     assert_eq!(rule.threshold([0.9, 1.1][k % 2]), f64::INFINITY);
 /// }
@@ -40,12 +42,12 @@ pub struct ZClip {
     /// The largest norm that passes; `None` for no such limit.
     pub cap: Option<f64>,
     #[serde(default)]
-    state: State,
+    seen: State,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct State {
-    seen: u32,
+    steps: u32,
     mean: f64,
     variance: f64,
 }
@@ -55,15 +57,15 @@ const EPSILON: f64 = 1e-6;
 
 impl Default for ZClip {
     fn default() -> Self {
-        ZClip { alpha: 0.97, z: 2.5, warmup: 25, cap: Some(1.0), state: State::default() }
+        ZClip { alpha: 0.97, z: 2.5, warmup: 25, cap: Some(1.0), seen: State::default() }
     }
 }
 
 impl ZClip {
-    /// The rule, once its parameters have been found possible.
+    /// The rule before its first norm, once its parameters have been found possible.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for one that is not.
+    /// [`Error::Parameter`] unless $0 < \alpha < 1$, $z_0 > 0$, and warm-up and cap are positive.
     pub fn started(self) -> Result<Self> {
         if !(self.alpha > 0.0 && self.alpha < 1.0) {
             return Err(Error::parameter("alpha", self.alpha, "a number between 0 and 1"));
@@ -75,14 +77,15 @@ impl ZClip {
             return Err(Error::parameter("warmup", 0.0, "at least one norm starts the averages"));
         }
         self.cap.map_or(Ok(()), check_threshold)?;
-        Ok(ZClip { state: State::default(), ..self })
+        // An infinite cap is none, and most formats cannot write it.
+        Ok(ZClip { cap: self.cap.filter(|c| c.is_finite()), seen: State::default(), ..self })
     }
 
     /// The threshold of a spike; `None` for a norm that is none.
     fn spike(&self, norm: f64) -> Option<f64> {
-        let std = self.state.variance.sqrt();
-        let z = (norm - self.state.mean) / (std + EPSILON);
-        (z > self.z).then(|| self.state.mean + self.z * self.z * std / z)
+        let std = self.seen.variance.sqrt();
+        let z = (norm - self.seen.mean) / (std + EPSILON);
+        (z > self.z).then(|| self.seen.mean + self.z * self.z * std / z)
     }
 }
 
@@ -92,18 +95,18 @@ impl ThresholdRule for ZClip {
         if !norm.is_finite() {
             return cap;
         }
-        if self.state.seen < self.warmup {
+        if self.seen.steps < self.warmup {
             // Plain mean and variance of the first norms, divided by their number.
-            let state = &mut self.state;
-            state.seen += 1;
+            let state = &mut self.seen;
+            state.steps += 1;
             let off = norm - state.mean;
-            state.mean += off / f64::from(state.seen);
-            state.variance += (off * (norm - state.mean) - state.variance) / f64::from(state.seen);
+            state.mean += off / f64::from(state.steps);
+            state.variance += (off * (norm - state.mean) - state.variance) / f64::from(state.steps);
             return cap;
         }
         let spike = self.spike(norm);
         let kept = spike.unwrap_or(norm);
-        let (alpha, state) = (self.alpha, &mut self.state);
+        let (alpha, state) = (self.alpha, &mut self.seen);
         state.mean = alpha * state.mean + (1.0 - alpha) * kept;
         state.variance = alpha * state.variance + (1.0 - alpha) * (kept - state.mean).powi(2);
         spike.unwrap_or(f64::INFINITY).min(cap)
