@@ -1,7 +1,7 @@
 //! What to do, why, and the line to change.
 
 use serde::Serialize;
-use toclip::monitor::{Advice, Choice, Monitor, Reason, SecondMoment};
+use toclip::monitor::{Advice, Choice, Estimates, Interval, Monitor, Reason, SecondMoment};
 
 use super::current::{Current, Origin};
 use crate::words::short;
@@ -132,7 +132,7 @@ impl Recommendation {
             );
         }
         match steady.advice() {
-            Advice::Clip(choice) => Self::clip(&choice, current, learning_rate),
+            Advice::Clip(best) => Self::clip(&best, steady, current, learning_rate),
             Advice::Loosen(choice) => Self::loosen(&choice, current, learning_rate),
             Advice::Stay(reason) => Self::stay(&reason, current),
         }
@@ -146,25 +146,59 @@ impl Recommendation {
         self
     }
 
-    fn clip(choice: &Choice, current: Option<&Current>, rate: Option<f64>) -> Self {
+    /// Clipping is shown to help; the loosest threshold that is as good as the best is advised,
+    /// unless the present one does as well.
+    fn clip(best: &Choice, steady: &Monitor, current: Option<&Current>, rate: Option<f64>) -> Self {
+        let margin = steady.settings().margin;
+        let choice = &loosest(best, &steady.curve(), margin);
+        let in_force = current.filter(|now| now.threshold.is_finite());
+        if let Some(now) = in_force
+            && choice.gain.low < 1.0 + margin
+        {
+            let mut keep = Self::plain(
+                Action::Keep,
+                &format!("Keep {}: no other threshold is shown to be better.", short(now.threshold)),
+                format!(
+                    "clipping helps here by the norms (CCC {} at {}), but over the present \
+                     threshold the gain is {}, and less than {:.0}% from norms alone is not \
+                     evidence: they cannot see that large gradients may carry more signal.{}",
+                    shown(&choice.ccc),
+                    short(choice.threshold),
+                    shown(&choice.gain),
+                    100.0 * margin,
+                    tail(choice)
+                ),
+                "Nothing that can be shown is lost by keeping it.",
+            );
+            keep.choice = Some(*choice);
+            note_origin(&mut keep, current);
+            return keep;
+        }
         let reason = format!(
             "at {} the criterion CCC is {}: clipping there takes away more variance than descent. \
-             The interval allows for having chosen the best of all thresholds, and the gain is \
-             above the ten percent that norms alone must show.{}",
+             The interval allows for having chosen among all thresholds, and the gain is above the \
+             {:.0}% that norms alone must show. It is the loosest threshold within {:.0}% of the \
+             best.{}",
             short(choice.threshold),
             shown(&choice.ccc),
+            100.0 * margin,
+            100.0 * (1.0 - AS_GOOD),
             tail(choice)
         );
+        let (noise, than) = match in_force {
+            Some(_) => (&choice.gain, "as now"),
+            None => (&choice.ccc, "as without clipping"),
+        };
         let effect = format!(
-            "{:.1}% of steps are clipped and {:.1}% of the descent is kept at the same rate; with \
-             the learning rate multiplied by {:.3}, SGD descends as before with its gradient noise \
+            "{:.1}% of steps are clipped, and {:.1}% of the descent is kept at the same rate; with \
+             the learning rate multiplied by {:.3}, SGD descends {than}, with its gradient noise \
              divided by {:.2} ({:.2} to {:.2}).",
             100.0 * choice.clip_fraction,
             100.0 * choice.mu,
             choice.rate_change,
-            choice.ccc.value,
-            choice.ccc.low,
-            choice.ccc.high
+            noise.value,
+            noise.low,
+            noise.high
         );
         let headline = format!(
             "Clip at {} and multiply the learning rate by {:.3}.",
@@ -281,6 +315,52 @@ impl Recommendation {
     }
 }
 
+/// A threshold with this share of the best criterion is as good.
+const AS_GOOD: f64 = 0.98;
+
+/// The largest threshold that is as good as the best.
+///
+/// Once nearly all steps are clipped, clipping more only rescales them, and the criterion is flat:
+/// of thresholds that are alike, the one that changes training least is to be preferred. Its
+/// interval is widened as that of the best was, to hold for all candidates at once.
+fn loosest(best: &Choice, curve: &[Estimates], margin: f64) -> Choice {
+    let reach = |i: &Interval| (i.value / i.low).ln();
+    let alone = curve.get(best.candidate).map_or(0.0, |at| reach(&at.ccc));
+    let widen = if alone > 0.0 { (reach(&best.ccc) / alone).max(1.0) } else { 1.0 };
+    let wide = |i: &Interval| Interval {
+        value: i.value,
+        low: i.value * (i.low / i.value).powf(widen),
+        high: i.value * (i.high / i.value).powf(widen),
+    };
+    let good = |at: &Estimates| {
+        at.exceedances >= 10
+            && at.ccc.value >= AS_GOOD * best.ccc.value
+            && wide(&at.ccc).low > 1.0 + margin
+    };
+    let Some(candidate) = curve.iter().rposition(good).filter(|k| *k > best.candidate) else {
+        return *best;
+    };
+    let at = &curve[candidate];
+    let less = at.ccc.value / best.ccc.value;
+    let scaled = |i: &Interval| Interval {
+        value: less * i.value,
+        low: less * i.low,
+        high: less * i.high,
+    };
+    Choice {
+        threshold: at.threshold,
+        multiple: at.multiple,
+        candidate,
+        clip_fraction: at.clip_fraction.value,
+        mu: at.mu.value,
+        rate_factor: at.mu.value.recip(),
+        rate_change: best.rate_change * best.mu / at.mu.value,
+        ccc: wide(&at.ccc),
+        gain: scaled(&best.gain),
+        ..*best
+    }
+}
+
 fn note_origin(recommendation: &mut Recommendation, current: Option<&Current>) {
     match current {
         None => recommendation.reason.push_str(
@@ -295,7 +375,7 @@ fn note_origin(recommendation: &mut Recommendation, current: Option<&Current>) {
     }
 }
 
-fn shown(interval: &toclip::monitor::Interval) -> String {
+fn shown(interval: &Interval) -> String {
     format!("{:.3} ({:.3} to {:.3})", interval.value, interval.low, interval.high)
 }
 

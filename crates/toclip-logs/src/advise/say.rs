@@ -51,11 +51,11 @@ impl Advised {
                 .map_or(String::new(), |f| format!(", {} in the last quarter", percent(&f)))
         )];
         if let (Some(step), Some(mu)) = (&now.step_factor, &now.mu) {
-            text.push(format!(
-                "On average it shrinks a step to {}, and keeps {} of the descent.",
-                percent(step),
-                percent(mu)
-            ));
+            let kept = match step == mu {
+                true => "and keeps as much of the descent".into(),
+                false => format!("and keeps {} of the descent", percent(mu)),
+            };
+            text.push(format!("On average it shrinks a step to {}, {kept}.", percent(step)));
         } else if now.origin == Origin::PileUp {
             text.push(
                 "By how much it shrinks the step cannot be seen: the norms were logged after \

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use toclip_logs::advise::{Advised, Ask, advise};
 use toclip_logs::{Format, Log, Options, load};
 
+use crate::plot::save;
 use crate::plot::write::write_whole;
 use crate::stdout::say;
 
@@ -70,7 +71,7 @@ pub struct Args {
     /// Divide the norms by the loss scale that the log has beside them
     #[arg(long)]
     unscale: bool,
-    /// Write a report with plots, DIR/advise.html, and its numbers, DIR/advise.json
+    /// Write a report with plots, DIR/advise.html, its numbers, DIR/advise.json, and its plots as PNG
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print JSON, for scripts
@@ -125,6 +126,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
         let (html, numbers) = (folder.join("advise.html"), folder.join("advise.json"));
         write_whole(&html, page::of(&done).as_bytes())?;
         write_whole(&numbers, serde_json::to_string_pretty(&whole)?.as_bytes())?;
+        for (i, one) in done.iter().enumerate() {
+            let log = if done.len() > 1 { format!("log-{}-", i + 1) } else { String::new() };
+            for (name, figure) in ["norms", "law", "criteria"].iter().zip(figures::of(one)) {
+                save(&figure, &folder.join(format!("{log}{name}.png")))?;
+            }
+        }
         if !args.json {
             say!("Written: {}", html.display());
             say!("Written: {}", numbers.display());
