@@ -58,7 +58,8 @@ fn intervals_cover_as_often_as_they_claim() {
         for seed in 0..LOGS {
             let text = log_normal(1000 * seed + (10.0 * rho) as u64, 1000, sigma, rho);
             let now = advice(text.as_bytes(), &ask).current.unwrap();
-            let intervals = [now.fires, now.step_factor.unwrap(), now.mu.unwrap(), now.ccc.unwrap()];
+            let intervals =
+                [now.fires, now.step_factor.unwrap(), now.mu.unwrap(), now.ccc.unwrap()];
             for (k, truth) in [fires, step, mu, mu * mu / nu].into_iter().enumerate() {
                 hits[k] += usize::from(intervals[k].contains(truth));
             }
@@ -169,7 +170,8 @@ fn the_two_real_logs() {
     assert_eq!(star.recommendation.action, Action::Keep);
     assert!(star.law.unwrap().tail.unwrap().index.value < 3.0);
 
-    let mistral = advice(&common::bytes("mistral7b-translator.trainer_state.json"), &Ask::default());
+    let mistral =
+        advice(&common::bytes("mistral7b-translator.trainer_state.json"), &Ask::default());
     let now = mistral.current.as_ref().unwrap();
     assert_eq!(now.fires.value, MISTRAL_FIRES / 866.0);
     assert!((now.step_factor.unwrap().value - MISTRAL_STEP).abs() < 1e-9);

@@ -157,7 +157,10 @@ impl Recommendation {
         {
             let mut keep = Self::plain(
                 Action::Keep,
-                &format!("Keep {}: no other threshold is shown to be better.", short(now.threshold)),
+                &format!(
+                    "Keep {}: no other threshold is shown to be better.",
+                    short(now.threshold)
+                ),
                 format!(
                     "clipping helps here by the norms (CCC {} at {}), but over the present \
                      threshold the gain is {}, and less than {:.0}% from norms alone is not \
@@ -342,11 +345,8 @@ fn loosest(best: &Choice, curve: &[Estimates], margin: f64) -> Choice {
     };
     let at = &curve[candidate];
     let less = at.ccc.value / best.ccc.value;
-    let scaled = |i: &Interval| Interval {
-        value: less * i.value,
-        low: less * i.low,
-        high: less * i.high,
-    };
+    let scaled =
+        |i: &Interval| Interval { value: less * i.value, low: less * i.low, high: less * i.high };
     Choice {
         threshold: at.threshold,
         multiple: at.multiple,
@@ -407,7 +407,10 @@ fn code(threshold: Option<f64>, rate: Option<f64>, change: f64) -> Vec<CodeLine>
                 "torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm={c})  # and lr={lr}"
             ),
         ),
-        line("Hugging Face", format!("TrainingArguments(max_grad_norm={c}, learning_rate={lr}, …)")),
+        line(
+            "Hugging Face",
+            format!("TrainingArguments(max_grad_norm={c}, learning_rate={lr}, …)"),
+        ),
         line(
             "Lightning",
             format!(

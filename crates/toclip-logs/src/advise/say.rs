@@ -120,10 +120,10 @@ impl Advised {
 
     fn say_criteria(&self) -> Vec<String> {
         let seen: Vec<&Estimates> = self.curve.iter().filter(|e| e.exceedances >= 10).collect();
-        let best = |f: fn(&Estimates) -> &Interval| {
-            seen.iter().copied().max_by(|a, b| f(a).value.total_cmp(&f(b).value))
-        };
-        let (Some(ccc), Some(csc)) = (best(|e| &e.ccc), best(|e| &e.csc)) else {
+        // Where nearly all is clipped the criterion is flat: the loosest of equals is named.
+        let most = seen.iter().map(|e| e.ccc.value).fold(f64::NEG_INFINITY, f64::max);
+        let best = seen.iter().rev().find(|e| e.ccc.value >= 0.99 * most);
+        let (Some(ccc), Some(csc)) = (best, seen.first()) else {
             return vec!["There are too few norms on both sides of any threshold.".into()];
         };
         let batch = match self.components {
@@ -132,13 +132,14 @@ impl Advised {
         };
         vec![
             format!(
-                "CCC = μ²/ν, above 1 where clipping beats every rate without it: at most {} at {}; \
+                "CCC = μ²/ν, above 1 where clipping beats every rate without it: at best {} at {}; \
                  {batch}.",
                 range(&ccc.ccc),
                 short(ccc.threshold)
             ),
             format!(
-                "CSC = μ/ν, by which larger rates stay stable: {} there, up to {} at {}.",
+                "CSC = μ/ν, by which larger rates stay stable: {} there; it grows as the threshold \
+                 falls, to {} at {}.",
                 range(&ccc.csc),
                 range(&csc.csc),
                 short(csc.threshold)
@@ -165,14 +166,18 @@ impl Advised {
 fn effect(now: &Current) -> String {
     match now.effect {
         Effect::Idle => "It never fired: it has done nothing so far.".into(),
-        Effect::Guard => "It is a guard against explosions: nearly all steps pass unchanged.".into(),
+        Effect::Guard => {
+            "It is a guard against explosions: nearly all steps pass unchanged.".into()
+        }
         Effect::Both => "It is between a guard and a learning rate: a good part of the steps is \
                          shortened."
             .into(),
-        Effect::HiddenRate => "It is a hidden learning rate: most steps have the length it allows, \
+        Effect::HiddenRate => {
+            "It is a hidden learning rate: most steps have the length it allows, \
                                whatever their gradient. (With Adam-like optimizers a constant \
                                factor cancels; what remains is that large gradients count less.)"
-            .into(),
+                .into()
+        }
     }
 }
 

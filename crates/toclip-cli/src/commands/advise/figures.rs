@@ -7,10 +7,10 @@ use super::Read1;
 use crate::plot::{Axis, Chart, Figure, Series};
 use crate::words::short;
 
-/// More points than this are drawn as a band.
-const POINTS: usize = 3000;
+/// More points than this are drawn as a band, which hides no line below it.
+const POINTS: usize = 250;
 /// Stretches of a band.
-const BINS: usize = 600;
+const BINS: usize = 200;
 
 /// All plots of a log: what cannot be drawn is left out.
 pub fn of(one: &Read1) -> Vec<Figure> {
@@ -31,19 +31,18 @@ fn along(one: &Read1) -> Figure {
         .x(Axis::linear("step"))
         .y(Axis::log("gradient norm"));
     if points.len() <= POINTS {
-        chart = chart.series(Series::points("norm", &steps, &norms).slot(6));
+        chart = chart.series(Series::points("norm", &steps, &norms).slot(0));
     } else {
         let (x, low, middle, high) = stretches(&steps, &norms);
-        let band = Series::band("norm, least to largest", &x, &low, &high);
-        chart = chart.series(band.slot(6).middle(&middle));
+        let name = format!("least, median and largest of {} norms", points.len().div_ceil(x.len()));
+        let band = Series::band(&name, &x, &low, &high);
+        chart = chart.series(band.slot(0).middle(&middle));
     }
     if one.advised.law.is_some() {
         let scale = scales(&norms);
         let every = points.len().div_ceil(2000).max(1);
         let thin = |v: &[f64]| -> Vec<f64> { v.iter().step_by(every).copied().collect() };
-        chart = chart.series(
-            Series::line("running scale", &thin(&steps), &thin(&scale)).slot(0),
-        );
+        chart = chart.series(Series::line("running scale", &thin(&steps), &thin(&scale)).slot(1));
     }
     thresholds(one, chart, true).into()
 }
@@ -66,7 +65,7 @@ fn thresholds(one: &Read1, chart: Chart, horizontal: bool) -> Chart {
 
 /// The least, the middle and the largest of stretches in a row.
 fn stretches(x: &[f64], y: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>) {
-    let size = x.len().div_ceil(BINS).max(1);
+    let size = x.len().div_ceil(BINS).max(4);
     let mut out = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (x, y) in x.chunks(size).zip(y.chunks(size)) {
         let mut sorted = y.to_vec();
@@ -83,8 +82,12 @@ fn stretches(x: &[f64], y: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>) {
 fn law(one: &Read1) -> Figure {
     let norms = one.log.norms();
     let scale = scales(&norms);
-    let mut over: Vec<f64> =
-        norms.iter().zip(&scale).map(|(n, s)| n / s).filter(|u| *u > 0.0 && u.is_finite()).collect();
+    let mut over: Vec<f64> = norms
+        .iter()
+        .zip(&scale)
+        .map(|(n, s)| n / s)
+        .filter(|u| *u > 0.0 && u.is_finite())
+        .collect();
     over.sort_by(f64::total_cmp);
     let (Some(low), Some(high)) = (over.first().copied(), over.last().copied()) else {
         return Figure::default();
@@ -133,15 +136,16 @@ fn law(one: &Read1) -> Figure {
 
 /// CSC and CCC against the threshold.
 fn criteria(one: &Read1) -> Figure {
-    let rows: Vec<&Estimates> = one
-        .advised
-        .curve
-        .iter()
-        .filter(|e| e.exceedances >= 10 && e.ccc.value.is_finite())
-        .collect();
+    let curve = &one.advised.curve;
+    // Below the threshold that clips everything the curves only go on as they are.
+    let all = |e: &Estimates| e.clip_fraction.value > 0.995;
+    let from = curve.iter().rposition(all).unwrap_or(0).saturating_sub(6);
+    let drawn = |e: &&Estimates| e.exceedances >= 10 && e.ccc.value.is_finite();
+    let rows: Vec<&Estimates> = curve[from..].iter().filter(drawn).collect();
     let c: Vec<f64> = rows.iter().map(|e| e.threshold).collect();
     let chart = |title: &str, y: Axis, name: &str, of: fn(&Estimates) -> Interval| {
-        let column = |f: fn(Interval) -> f64| -> Vec<f64> { rows.iter().map(|e| f(of(e))).collect() };
+        let column =
+            |f: fn(Interval) -> f64| -> Vec<f64> { rows.iter().map(|e| f(of(e))).collect() };
         let label = format!("{:.0}% interval", 100.0 * one.advised.confidence);
         let chart = Chart::new(title)
             .x(Axis::log("threshold c"))
@@ -153,5 +157,7 @@ fn criteria(one: &Read1) -> Figure {
     };
     Figure::new("")
         .chart(chart("CCC: what clipping gains", Axis::linear("CCC = μ²/ν"), "CCC", |e| e.ccc))
-        .chart(chart("CSC: how much larger a step may be", Axis::log("CSC = μ/ν"), "CSC", |e| e.csc))
+        .chart(chart("CSC: how much larger a step may be", Axis::log("CSC = μ/ν"), "CSC", |e| {
+            e.csc
+        }))
 }

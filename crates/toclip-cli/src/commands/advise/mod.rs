@@ -101,7 +101,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
             Err(error) if args.logs.len() == 1 => return Err(error),
             Err(error) => {
                 eprintln!("error: {error:#}");
-                failed.push(json!({ "log": path.display().to_string(), "error": format!("{error:#}") }));
+                failed.push(
+                    json!({ "log": path.display().to_string(), "error": format!("{error:#}") }),
+                );
             }
         }
     }
@@ -178,10 +180,10 @@ fn read(path: &Path, args: &Args) -> Result<Read1> {
 /// The file, with a bar where it is long and someone looks.
 fn watched(file: File, length: u64, quiet: bool) -> impl Read {
     let shown = !quiet && length > 50_000_000 && std::io::stderr().is_terminal();
-    let target =
-        if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(Some(length), target);
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes}, {eta} left") {
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes}, {eta} left")
+    {
         bar.set_style(style);
     }
     bar.wrap_read(file)

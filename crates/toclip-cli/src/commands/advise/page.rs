@@ -38,16 +38,12 @@ fn paragraph(text: &str) -> String {
 fn section(one: &Read1, index: usize) -> String {
     let (log, advised) = (&one.log, &one.advised);
     let recommendation = &advised.recommendation;
-    let mut out = format!(
-        "<section class=\"part\" id=\"log-{index}\">\n<h2>{}</h2>\n",
-        escape(&one.name)
-    );
-    let summary = format!("{}: {} norms. {}", log.reading.format, advised.points, text::columns(one));
+    let mut out =
+        format!("<section class=\"part\" id=\"log-{index}\">\n<h2>{}</h2>\n", escape(&one.name));
+    let summary =
+        format!("{}: {} norms. {}", log.reading.format, advised.points, text::columns(one));
     out.push_str(&format!("<p class=\"settings\">{}</p>\n", escape(&summary)));
-    out.push_str(&format!(
-        "<p class=\"tally\"><b>{}</b></p>\n",
-        escape(&recommendation.headline)
-    ));
+    out.push_str(&format!("<p class=\"tally\"><b>{}</b></p>\n", escape(&recommendation.headline)));
     if !advised.findings.is_empty() {
         let items: String = advised
             .findings

@@ -41,10 +41,8 @@ pub fn of(one: &Read1) -> String {
             "rule", "fires", "mean step", "CCC (interval)"
         );
         for rule in &advised.comparison {
-            let ccc = format!(
-                "{:.3} ({:.3} to {:.3})",
-                rule.ccc.value, rule.ccc.low, rule.ccc.high
-            );
+            let ccc =
+                format!("{:.3} ({:.3} to {:.3})", rule.ccc.value, rule.ccc.low, rule.ccc.high);
             let _ = writeln!(
                 out,
                 "   {:<28} {:>6.1}% {:>9.1}% {ccc:>24}",
