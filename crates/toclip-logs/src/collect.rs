@@ -111,7 +111,7 @@ impl Collector {
             norm /= scale;
         }
         self.seen += 1;
-        if self.seen % self.every != 0 {
+        if !self.seen.is_multiple_of(self.every) {
             return;
         }
         let or_nan = |x: Option<f64>| x.unwrap_or(f64::NAN);

@@ -308,7 +308,9 @@ mod tests {
     use super::*;
     use crate::{Options, Row};
 
-    fn norms(text: &str) -> (Vec<(Option<f64>, Option<f64>)>, Vec<Finding>) {
+    type Pair = (Option<f64>, Option<f64>);
+
+    fn norms(text: &str) -> (Vec<Pair>, Vec<Finding>) {
         let (options, mut rows) = (Options::default(), Vec::new());
         let mut visit = |row: &Row| rows.push((row.step, row.norm));
         let mut sink = Chooser::new(&options, &mut visit);

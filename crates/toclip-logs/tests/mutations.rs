@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use toclip_logs::advise::{Ask, advise};
 use toclip_logs::{Format, Options, load};
 
 const ROUNDS: usize = 12;
@@ -81,6 +82,9 @@ fn read(bytes: &[u8], options: &Options) -> Result<Vec<(u64, u64)>, String> {
             for finding in &log.findings {
                 assert!(finding.sentence().ends_with('.'));
             }
+            // Whatever was read, the adviser has something to say about it.
+            let answers = advise(&log, &Ask::default()).unwrap().answers();
+            assert!(answers.iter().all(|a| !a.text.is_empty()));
             Ok(log.points.iter().map(|p| (p.step.to_bits(), p.norm.to_bits())).collect())
         }
         Err(error) => {
