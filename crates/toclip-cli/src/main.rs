@@ -16,6 +16,7 @@ use std::process::ExitCode;
 #[command(name = "toclip", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = "\
 Examples:
+  toclip advise trainer_state.json
   toclip factors --noise laplace --sigma 1 --risk 0.5 --clip 0.9
   toclip factors --noise rademacher --sigma 5 --p 0.2 --risk 3 --clip 0.1..15 --plot ccc.svg
   toclip fit data.csv --target y --out report
@@ -36,6 +37,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Advise(commands::advise::Args),
     Factors(commands::factors::Args),
     Fit(commands::fit::Args),
     Run(commands::run::Args),
@@ -51,6 +53,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Advise(args) => commands::advise::run(args),
         Command::Factors(args) => commands::factors::run(args),
         Command::Fit(args) => commands::fit::run(args),
         Command::Run(args) => commands::run::run(args),

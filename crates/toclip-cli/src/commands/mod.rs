@@ -1,5 +1,6 @@
 //! One command, one file.
 
+pub mod advise;
 pub mod convergence;
 pub mod data;
 pub mod embed;
