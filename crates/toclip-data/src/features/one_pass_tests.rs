@@ -163,3 +163,17 @@ fn independent_noise_that_never_is_clipped_gives_the_ode_back() {
         assert!((a / b - 1.0).abs() < 0.03, "{a} {b}");
     }
 }
+
+#[test]
+fn a_bias_by_chance_is_told_from_one_that_is_there() {
+    let ratio = |skew: f64| {
+        let case = Case::new(6000, skew);
+        let to = Destination::new(&case.design, &case.fit, 0.4).unwrap();
+        let left = case.fit.residuals(&case.design).unwrap();
+        to.bias / left.bias_by_chance(0.4, COLS, None)
+    };
+    // A sum of 60 squares over its mean: five standard deviations are 0.91.
+    let chance = ratio(0.0);
+    assert!((chance - 1.0).abs() < 0.91, "{chance}");
+    assert!(ratio(1.0) > 4.0, "{}", ratio(1.0));
+}
