@@ -182,8 +182,13 @@ fn section(section: &Section, anchor: &str) -> String {
         ));
     }
     if !section.notes.is_empty() {
+        // Without claims there is nothing of the paper's to differ from.
+        let heading = match section.claims.is_empty() {
+            true => "Notes",
+            false => "Notes and differences from the paper",
+        };
         out.push_str(&format!(
-            "<details open><summary>Notes and differences from the paper</summary>\n{}</details>\n",
+            "<details open><summary>{heading}</summary>\n{}</details>\n",
             paragraphs(&section.notes)
         ));
     }
