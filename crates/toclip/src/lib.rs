@@ -94,6 +94,7 @@ pub mod noise;
 pub mod rules;
 pub mod schedule;
 pub mod spectrum;
+pub mod trial;
 
 mod error;
 mod factors;

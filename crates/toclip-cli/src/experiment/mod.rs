@@ -4,15 +4,15 @@
 //! [`run`](run::run) makes the curves and [`Report`] says what they show.
 
 mod choice;
-mod identity;
 mod problem;
 mod read;
 mod report;
-mod store;
 
 pub mod figure;
+pub mod identity;
 pub mod run;
 pub mod schema;
+pub mod store;
 
 pub use choice::{Clip, NoiseChoice};
 pub use problem::Problem;

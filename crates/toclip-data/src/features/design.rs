@@ -4,7 +4,7 @@ use super::map::{Mapped, map};
 use super::pieces::{gram, sum};
 use super::{Features, pieces};
 use crate::{Error, Result, Source};
-use faer::{Mat, Side};
+use faer::{Mat, MatRef, Side};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use toclip::dynamics::Data;
@@ -228,6 +228,11 @@ impl Design {
     /// $\langle v, w_i\rangle$ for each eigenvector.
     pub fn project(&self, v: &[f64]) -> Vec<f64> {
         pieces::times(&self.eigenvectors, v)
+    }
+
+    /// $w_i$ as columns.
+    pub(super) fn basis(&self) -> MatRef<'_, f64> {
+        MatRef::from_column_major_slice(&self.eigenvectors, self.cols, self.cols)
     }
 
     /// $\sum_i y_i w_i$: back from the eigenbasis.

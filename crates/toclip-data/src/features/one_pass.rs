@@ -1,10 +1,9 @@
 //! The risk of one pass over real data, with what the paper leaves out.
 
-use super::smooth::{Common, Drive};
+use super::smooth::{Along, Common, Moments};
 use super::{Design, Destination, LeastSquares};
 use crate::{Error, Result};
 use toclip::dynamics::log_times;
-use toclip::noise::{Empirical, Noise};
 
 /// Steps of the integration; each is exact but for the change of the risk within it.
 const NODES: usize = 1200;
@@ -16,18 +15,20 @@ const DIVERGED: f64 = 1e10;
 ///
 /// - **The destination.** Clipped SGD tends to $\theta_c$ ([`Destination`]), not to $\theta^\ast$. In the
 ///   eigenbasis let $\delta = \theta_c - \theta^\ast$ and let $m_i$, $s_i$ be mean and variance of
-///   $\theta - \theta_c$, with $\mu$ and $m_2$ those of the residuals at $\theta_c$:
-///   $\dot m_i = -\eta\mu\lambda_i m_i + \eta\thinspace g_i(R)$,
-///   $\dot s_i = -2\eta\mu\lambda_i s_i + \frac{\eta^2}{d}\lambda_i m_2$. The drive $g(R) =
-///   E\[x\thinspace E\[\psi_c(\epsilon + \sqrt{2R}\thinspace z) | x, \epsilon\]\]$ vanishes with $R$; where $R$ is
-///   large, clipping is a matter of $z$ and the drive leads back to $\theta^\ast$.
+///   $\theta - \theta_c$: $\dot m_i = -\eta\mu_i\lambda_i m_i + \eta\thinspace g_i$,
+///   $\dot s_i = -2\eta\mu_i\lambda_i s_i + \frac{\eta^2}{d}\lambda_i m_{2,i}$. Here $\mu_i(R)$ and
+///   $m_{2,i}(R)$ are measured along each eigenvector, since residuals that depend on the features
+///   are clipped more along some than along others, and $g(R) = E\[x\thinspace
+///   \psi_c(\epsilon + \sqrt{2R}\thinspace z)\]$ is the mean clipped gradient that is left: it vanishes with
+///   $R$; where $R$ is large, clipping is a matter of $z$ and it leads back to $\theta^\ast$.
 /// - **One pass.** Samples drawn without replacement from $n$ are negatively correlated, by
-///   $-1/n$: what has come cannot come again. $\dot S_i = -\eta\mu\lambda_i S_i + \eta\thinspace q$ adds
+///   $-1/n$: what has come cannot come again. $\dot S_i = -\eta\mu_i\lambda_i S_i + \eta\thinspace q$ adds
 ///   their correlations up, where $q^2 = E\[E\[\psi_c(X) | \epsilon\]^2\]$ is what one sample has in common
 ///   with itself at another time.
 ///
-/// Where noise and features are independent, the drive and $\delta$ are sampling error, and without
-/// the second correction this is the ODE of the paper. Left out are fluctuations of finite $d$.
+/// Where noise and features are independent, $g$, $\delta$ and the differences between directions
+/// are sampling error, and without the second correction this is the ODE of the paper. Left out are
+/// fluctuations of finite $d$, and that clipping couples directions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OnePass {
     /// $t$, as far as the path went.
@@ -42,8 +43,7 @@ impl OnePass {
     /// Predicts the risk of `start` $= \theta_0$ at the learning rate `eta` and `times`, which increase.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a start of the wrong length or impossible times, [`Error::Theory`] for
-    /// residuals that make no noise.
+    /// [`Error::Invalid`] for a start of the wrong length or impossible times.
     pub fn new(
         design: &Design,
         fit: &LeastSquares,
@@ -69,8 +69,7 @@ impl OnePass {
         let delta = design.project(&minus(point, &fit.optimum));
         let first = state.risk();
         let law = Law {
-            noise: Empirical::new(&destination.residuals)?,
-            drive: Drive::new(design, destination, first),
+            moments: Moments::new(design, destination, first),
             common: Common::new(&destination.residuals),
             c: destination.c,
             eta,
@@ -106,8 +105,7 @@ impl OnePass {
 
 /// What acts on the path, as functions of the risk.
 struct Law {
-    noise: Empirical,
-    drive: Drive,
+    moments: Moments,
     common: Common,
     c: f64,
     eta: f64,
@@ -116,26 +114,21 @@ struct Law {
 
 /// The same at one risk.
 struct Rates {
-    /// $\eta\mu$.
-    descent: f64,
-    /// $\frac{\eta^2}{d} m_2$.
+    eta: f64,
+    /// $\eta^2/d$.
     heat: f64,
-    /// $\eta\thinspace g_i$.
-    drive: Vec<f64>,
-    /// $\eta\thinspace q$.
+    along: Along,
+    /// $q$.
     common: f64,
 }
 
 impl Law {
     fn at(&self, risk: f64) -> Rates {
-        let clipped = self.noise.clipped(risk, self.c);
-        let mut drive = self.drive.at(risk);
-        drive.iter_mut().for_each(|g| *g *= self.eta);
         Rates {
-            descent: self.eta * clipped.mu,
-            heat: self.eta * self.eta / self.dim * clipped.m2,
-            drive,
-            common: self.eta * self.common.root(risk, self.c),
+            eta: self.eta,
+            heat: self.eta * self.eta / self.dim,
+            along: self.moments.at(risk),
+            common: self.common.root(risk, self.c),
         }
     }
 }
@@ -152,12 +145,13 @@ struct State<'a> {
 impl State<'_> {
     /// A step of length `h` with constant rates, exactly.
     fn advance(&mut self, h: f64, rates: &Rates) {
+        let Along { mu, m2, drive } = &rates.along;
         for (i, l) in self.lambda.iter().enumerate() {
-            let x = rates.descent * l * h;
-            let (decay, gain) = ((-x).exp(), h * mean_decay(x));
-            self.mean[i] = self.mean[i] * decay + rates.drive[i] * gain;
+            let x = rates.eta * mu[i] * l * h;
+            let (decay, gain) = ((-x).exp(), rates.eta * h * mean_decay(x));
+            self.mean[i] = self.mean[i] * decay + drive[i] * gain;
             self.sums[i] = self.sums[i] * decay + rates.common * gain;
-            let heat = rates.heat * l * h * mean_decay(2.0 * x);
+            let heat = rates.heat * m2[i] * l * h * mean_decay(2.0 * x);
             self.variance[i] = self.variance[i] * decay * decay + heat;
         }
     }

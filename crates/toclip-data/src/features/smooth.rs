@@ -1,10 +1,13 @@
 //! The clipped residual averaged over the error of the model, sample by sample.
 
+use super::pieces::sum;
 use super::{Design, Destination};
-use rayon::prelude::*;
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
+use toclip::{Clipped, clipped_normal};
 
-/// Risks at which the drive is computed, at equal ratios.
+/// Risks at which the moments are computed, at equal ratios.
 const POINTS: usize = 24;
 /// The smallest of them, as a share of the largest.
 const SMALLEST: f64 = 1e-4;
@@ -22,43 +25,92 @@ pub fn mean_clipped(m: f64, s: f64, c: f64) -> f64 {
     m - over(c - m) + over(c + m)
 }
 
-/// $g(R) = \frac1n\sum_k x_k\thinspace E\thinspace \psi_{c_k}(\epsilon_k + \sqrt{2R}\thinspace z)$ in the
-/// eigenbasis, with residuals from the destination: zero at $R = 0$.
-pub struct Drive {
-    largest: f64,
-    /// At `largest` times [`SMALLEST`], …, 1.
-    table: Vec<Vec<f64>>,
+/// What clipping leaves along each eigenvector at one risk.
+#[derive(Debug, Clone)]
+pub struct Along {
+    /// $\mu_i$, the share of the descent.
+    pub mu: Vec<f64>,
+    /// $m_{2,i}$, the mean square of the clipped residual.
+    pub m2: Vec<f64>,
+    /// $g_i$, the mean clipped gradient that is left at the destination.
+    pub drive: Vec<f64>,
 }
 
-impl Drive {
+/// Moments of the samples clipped at $c_k$, their residuals $\epsilon_k$ from the destination smeared
+/// by the error of the model, $\sqrt{2R}\thinspace z$:
+/// $\mu_i(R) = \frac{1}{n\lambda_i}\sum_k x_{ki}^2\thinspace P(|\epsilon_k + \sqrt{2R}\thinspace z| \le c_k)$, likewise
+/// $m_{2,i}$ with $\min(\cdot^2, c_k^2)$, and $g_i(R) = \frac1n\sum_k x_{ki} E\thinspace
+/// \psi_{c_k}(\epsilon_k + \sqrt{2R}\thinspace z)$.
+pub struct Moments {
+    largest: f64,
+    /// At `largest` times [`SMALLEST`], …, 1.
+    table: Vec<Along>,
+}
+
+impl Moments {
     /// For risks up to that of the start, and twice as much.
     pub fn new(design: &Design, destination: &Destination, start: f64) -> Self {
         let largest = (2.0 * start).max(f64::MIN_POSITIVE);
+        let share = |k: usize| SMALLEST.powf(1.0 - k as f64 / (POINTS - 1) as f64);
+        let spreads: Vec<f64> = (0..POINTS).map(|k| (2.0 * share(k) * largest).sqrt()).collect();
         let bounds = destination.bounds(design);
-        let at = |k: usize| {
-            let share = SMALLEST.powf(1.0 - k as f64 / (POINTS - 1) as f64);
-            let spread = (2.0 * share * largest).sqrt();
-            let mean: Vec<f64> = destination
-                .residuals
-                .par_iter()
-                .zip(&bounds)
-                .map(|(e, c)| mean_clipped(*e, spread, *c))
-                .collect();
-            design.project(&design.mean_of(&mean))
-        };
-        Drive { largest, table: (0..POINTS).map(at).collect() }
+        let p = design.cols();
+        let basis = design.basis();
+        let width = 3 * POINTS * p;
+        let total = sum(design.features(), p, width, &|first, x, part| {
+            let rows = x.len() / p;
+            let mut y = vec![0.0; x.len()];
+            let from = MatRef::from_row_major_slice(x, rows, p);
+            let to = MatMut::from_row_major_slice_mut(&mut y, rows, p);
+            matmul(to, Accum::Replace, from, basis, 1.0, Par::Seq);
+            for (k, y) in y.chunks_exact(p).enumerate() {
+                let (e, c) = (destination.residuals[first + k], bounds[first + k]);
+                for (spread, part) in spreads.iter().zip(part.chunks_exact_mut(3 * p)) {
+                    let Clipped { mu, m2 } = clipped_normal(e, *spread, c);
+                    let mean = mean_clipped(e, *spread, c);
+                    let (first, rest) = part.split_at_mut(p);
+                    let (second, third) = rest.split_at_mut(p);
+                    for (i, y) in y.iter().enumerate() {
+                        first[i] += mu * y * y;
+                        second[i] += m2 * y * y;
+                        third[i] += mean * y;
+                    }
+                }
+            }
+        });
+        let n = design.rows() as f64;
+        // A direction without variance is not moved, whatever stands here.
+        let over = |x: f64, l: f64| if l > 0.0 { x / (n * l) } else { 0.0 };
+        let lambda = design.eigenvalues();
+        let each = |x: &[f64]| x.iter().zip(lambda).map(|(x, l)| over(*x, *l)).collect();
+        let table = total.chunks_exact(3 * p).map(|at| Along {
+            mu: each(&at[..p]),
+            m2: each(&at[p..2 * p]),
+            drive: at[2 * p..].iter().map(|g| g / n).collect(),
+        });
+        Moments { largest, table: table.collect() }
     }
 
-    pub fn at(&self, risk: f64) -> Vec<f64> {
+    pub fn at(&self, risk: f64) -> Along {
         let share = (risk / self.largest).min(1.0);
         if share <= SMALLEST {
-            return self.table[0].iter().map(|g| g * share / SMALLEST).collect();
+            // The drive vanishes with the risk.
+            let first = &self.table[0];
+            let drive = first.drive.iter().map(|g| g * share / SMALLEST).collect();
+            return Along { drive, ..first.clone() };
         }
         let place = (1.0 - share.ln() / SMALLEST.ln()) * (POINTS - 1) as f64;
         let k = (place as usize).min(POINTS - 2);
         let w = place - k as f64;
-        let pairs = self.table[k].iter().zip(&self.table[k + 1]);
-        pairs.map(|(a, b)| (1.0 - w) * a + w * b).collect()
+        let between = |a: &[f64], b: &[f64]| {
+            a.iter().zip(b).map(|(a, b)| (1.0 - w) * a + w * b).collect::<Vec<f64>>()
+        };
+        let (a, b) = (&self.table[k], &self.table[k + 1]);
+        Along {
+            mu: between(&a.mu, &b.mu),
+            m2: between(&a.m2, &b.m2),
+            drive: between(&a.drive, &b.drive),
+        }
     }
 }
 

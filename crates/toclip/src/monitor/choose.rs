@@ -175,9 +175,31 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
+    fn mu(&self, at: &Column) -> f64 {
+        self.table.mu(at, self.form).map_or(1.0, |mu| mu.log.exp())
+    }
+
+    /// $\mu$ of the threshold in force at the present scale: the scale may have drifted, and a
+    /// number was then another multiple of it at first.
+    fn mu_in_force(&self) -> f64 {
+        let Some(in_force) = self.in_force else { return 1.0 };
+        let Some(number) = self.settings.watched else { return self.mu(in_force) };
+        let at = number / self.scale;
+        let candidate = |k: usize| (multiple(k), self.mu(&self.table.candidates[k]));
+        match (0..CANDIDATES).find(|k| multiple(*k) >= at) {
+            // Below all candidates hardly any norm is kept whole, and a clipped one in proportion.
+            Some(0) => candidate(0).1 * at / candidate(0).0,
+            Some(k) => {
+                let ((x, low), (y, high)) = (candidate(k - 1), candidate(k));
+                low + (high - low) * (at - x) / (y - x)
+            }
+            None => 1.0,
+        }
+    }
+
     fn choice(&self, case: &Case, t_ccc: f64, t_gain: f64) -> Choice {
         let at = &self.table.candidates[case.candidate];
-        let mu = |at: &Column| self.table.mu(at, self.form).map_or(1.0, |mu| mu.log.exp());
+        let mu = self.mu(at);
         let t = single(self.settings.confidence, self.table.blocks());
         let multiple_of_scale = multiple(case.candidate);
         Choice {
@@ -185,9 +207,9 @@ impl Shown<'_> {
             multiple: multiple_of_scale,
             candidate: case.candidate,
             clip_fraction: at.exceedances() / self.table.steps(),
-            mu: mu(at),
-            rate_factor: mu(at).recip(),
-            rate_change: self.in_force.map_or(1.0, mu) / mu(at),
+            mu,
+            rate_factor: mu.recip(),
+            rate_change: self.mu_in_force() / mu,
             ccc: cautious(&case.ccc, t_ccc),
             gain: cautious(&case.gain, t_gain),
             evidence: match self.form {

@@ -70,6 +70,8 @@ pub struct Study {
     /// ½‖θ_c − θ*‖² in the norm of K, and the share of samples unclipped at θ_c.
     pub bias: f64,
     pub unclipped: f64,
+    /// The same were it chance alone.
+    pub bias_by_chance: f64,
     pub times: Vec<f64>,
     /// With the fitted law, with the residuals, corrected, and corrected but with replacement.
     pub curves: Vec<Curve>,
@@ -91,6 +93,7 @@ impl Study {
             }
             false => (None, design),
         };
+        let elsewhere = train.as_ref().map(Design::rows);
         let least = LeastSquares::new(train.as_ref().unwrap_or(&design), settings.ridge)?;
         let train = train.map(|train| least.residuals(&train)).transpose()?;
         let residuals = least.residuals(&design)?;
@@ -102,6 +105,8 @@ impl Study {
         let (plain, path) = theory.ode(&empirical)?;
         let destination = Destination::new(&design, &least, settings.clip)?;
         let corrected = theory.corrected(&destination)?;
+        let learnt = design.eigenvalues().iter().filter(|l| **l > 0.0).count();
+        let bias_by_chance = residuals.bias_by_chance(settings.clip, learnt, elsewhere);
         let last = plain.1.last().copied().unwrap_or(0.0);
         let first = theory.gap_risk;
         let best = [best_threshold(&empirical, first)?, best_threshold(&empirical, last)?];
@@ -129,6 +134,7 @@ impl Study {
             noise,
             fitted,
             bias: destination.bias,
+            bias_by_chance,
             unclipped: destination.unclipped,
             times,
             curves: Vec::new(),

@@ -12,6 +12,9 @@ use crate::words::short;
 /// A gain of CCC below this is within what the residuals themselves are known to.
 const WORTH: f64 = 1.01;
 
+/// A bias this many times that of chance is there: sums of a few squares may be twice their mean.
+const CHANCE: f64 = 3.0;
+
 /// Whether to clip, where, and what the corrections say.
 pub fn verdict(study: &Study) -> Vec<String> {
     let [first, last] = study.best;
@@ -47,14 +50,23 @@ pub fn verdict(study: &Study) -> Vec<String> {
     }
     if c.is_finite() {
         let end = study.band.risk.mean.last().copied().unwrap_or(f64::NAN);
-        said.push(format!(
-            "SGD clipped at c = {} does not tend to least squares here but to a point whose risk is \
-             {}, {:.0}% of what the runs end with: the residuals depend on the features. No \
-             learning rate takes that away; a larger threshold does.",
-            clip(c),
-            short(study.bias),
-            100.0 * study.bias / end
-        ));
+        let (bias, chance) = (short(study.bias), short(study.bias_by_chance));
+        said.push(if study.bias > CHANCE * study.bias_by_chance {
+            format!(
+                "SGD clipped at c = {} does not tend to least squares here but to a point whose risk \
+                 is {bias}, where chance alone would make it {chance}: the residuals depend on the \
+                 features. That is {:.0}% of what the runs end with. No learning rate takes it away; \
+                 a larger threshold does.",
+                clip(c),
+                100.0 * study.bias / end
+            )
+        } else {
+            format!(
+                "SGD clipped at c = {} tends to a point whose risk is {bias}, no further from least \
+                 squares than chance makes it ({chance}): clipping does not mislead it here.",
+                clip(c)
+            )
+        });
     }
     said
 }
@@ -172,7 +184,9 @@ pub fn json(study: &Study) -> Value {
             "diverged": study.band.diverged.len(),
         },
         "predicted": study.curves.iter().map(curve).collect::<Vec<_>>(),
-        "destination": { "bias": study.bias, "unclipped": study.unclipped },
+        "destination": {
+            "bias": study.bias, "by_chance": study.bias_by_chance, "unclipped": study.unclipped,
+        },
         "best_threshold": { "start": best(&study.best[0]), "end": best(&study.best[1]) },
         "verdict": verdict(study),
     })

@@ -272,9 +272,10 @@ fn notes(study: &Study) -> Vec<String> {
         format!(
             "The residuals depend on the features, so the mean clipped gradient does not vanish at \
              least squares. It vanishes at Huber's estimate for the threshold c, whose own risk is \
-             {}: the floor under every clipped run. It is not the norm of the samples: ‖x‖²/d is \
-             1 ± {}.",
+             {}, where chance alone would make it {}: the floor under every clipped run. It is not \
+             the norm of the samples: ‖x‖²/d is 1 ± {}.",
             short(study.bias),
+            short(study.bias_by_chance),
             short(study.norm_spread)
         ),
     ]
