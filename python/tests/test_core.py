@@ -68,7 +68,7 @@ def test_paths_have_the_same_bits_as_an_experiment(tmp_path):
     text = """
     name = "bits"
     time = 3.0
-    methods = ["ode", "sgd"]
+    methods = ["ode", "volterra", "sgd"]
     points = 7
     learning_rate = 0.3
     clip = 0.8
@@ -83,16 +83,8 @@ def test_paths_have_the_same_bits_as_an_experiment(tmp_path):
     )
     with open(next(tmp_path.glob("out/**/*.csv"))) as table:
         rows = list(csv.DictReader(table))
-    problem = toclip.Problem(
-        toclip.eigenvalues([2.0, 1.0, 0.5, 0.5]),
-        1.0,
-        toclip.noise.laplace(sigma=0.5),
-        learning_rate=0.3,
-        clip=0.8,
-    )
-    times = toclip.linear_times(3.0, 7)
-    path = problem.predict(times)
-    band = problem.simulate(times, runs=5, seed=3)
+    curves = toclip.experiment(tmp_path / "e.toml")
+    path, band = curves["ode"], curves["sgd"]
 
     def said(method, name):
         return [float(row[name]) for row in rows if row["method"] == method]
@@ -101,6 +93,57 @@ def test_paths_have_the_same_bits_as_an_experiment(tmp_path):
         assert said("ode", name) == getattr(path, name).tolist(), name
     assert said("sgd", "risk") == band.risk["median"].tolist()
     assert said("sgd", "distance_high") == band.distance["high"].tolist()
+    assert said("volterra", "risk_flow") == curves["volterra"].flow.tolist()
+
+
+def test_an_experiment_from_a_dictionary_is_the_problem_itself():
+    text = {
+        "time": 2.0,
+        "points": {"count": 5, "spacing": "log", "first": 0.1},
+        "methods": ["unclipped", "sgd", "hsgd"],
+        "spectrum": {"kind": "isotropic", "dim": 100},
+        "start": {"kind": "uniform", "norm": 1.0},
+        "noise": {"family": "gaussian", "sigma": 0.5},
+        "learning_rate": 0.5,
+        "clip": 0.9,
+        "ensemble": {"runs": 3},
+    }
+    curves = toclip.experiment(text)
+    times = toclip.log_times(0.1, 2.0, 5)
+    parts = toclip.isotropic(100), 1.0, toclip.noise.gaussian(0.5)
+    alone = toclip.Problem(*parts, learning_rate=0.5).predict(times)
+    assert (curves["unclipped"].risk == alone.risk).all()
+    clipped = toclip.Problem(*parts, learning_rate=0.5, clip=0.9)
+    for name, form in (("sgd", "collapsed"), ("hsgd", "hsgd")):
+        band = clipped.simulate(times, runs=3, method=form)
+        assert (curves[name].risk["mean"] == band.risk["mean"]).all()
+    for change, words in [
+        ({"steps": 3}, "unknown field `steps`"),
+        ({"methods": ["adam"]}, "unknown method `adam`"),
+        ({"points": {"number": 3}}, "unknown field `number`"),
+        ({"spectrum": {"kind": "file", "path": "k.npy"}}, "reads no files"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            toclip.experiment(text | change)
+    del text["noise"]
+    with pytest.raises(ValueError, match="missing field `noise`"):
+        toclip.experiment(text)
+
+
+def test_few_nodes_stand_for_many_eigenvalues():
+    problem = toclip.Problem(
+        toclip.power_law(3000, 0.5), 1.0, toclip.noise.laplace(sigma=0.5), learning_rate=0.5, clip=1.0
+    )
+    whole, few = problem.predict([1.0, 5.0]), problem.predict([1.0, 5.0], compress=1e-10)
+    assert np.allclose(whole.risk, few.risk, rtol=1e-7) and not (whole.risk == few.risk).all()
+
+
+def test_other_features_than_gaussian_ones():
+    sees = {"kind": "student_t", "df": 3.0}
+    plain, heavy = (small().simulate([1.0], runs=4, covariates=law) for law in (None, sees))
+    assert plain.risk["mean"] != heavy.risk["mean"]
+    with pytest.raises(ValueError, match="only method"):
+        small().simulate([1.0], method="hsgd", covariates=sees)
 
 
 def test_factors_agree_with_the_reference_values():

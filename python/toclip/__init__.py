@@ -14,6 +14,8 @@ True
 from . import noise
 from ._toclip import Noise, Rule, Schedule, Spectrum, __version__, linear_times, log_times
 from .criteria import best_threshold, factors, fisher_limit
+from .experiment import experiment
+from .logs import Log, LogAdvice, advise, read_log
 from .monitor import Advice, Monitor
 from .problem import Problem
 from .results import Band, BestThreshold, Estimates, Factors, FisherLimit, Path
@@ -26,6 +28,8 @@ __all__ = [
     "Estimates",
     "Factors",
     "FisherLimit",
+    "Log",
+    "LogAdvice",
     "Monitor",
     "Noise",
     "Path",
@@ -34,9 +38,11 @@ __all__ = [
     "Schedule",
     "Spectrum",
     "__version__",
+    "advise",
     "best_threshold",
     "blocks",
     "eigenvalues",
+    "experiment",
     "factors",
     "fisher_limit",
     "isotropic",
@@ -45,4 +51,5 @@ __all__ = [
     "marchenko_pastur",
     "noise",
     "power_law",
+    "read_log",
 ]

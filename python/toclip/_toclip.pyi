@@ -1,5 +1,6 @@
 """The Rust part of toclip."""
 
+import os
 from collections.abc import Callable
 from typing import Any, final
 
@@ -74,7 +75,13 @@ class Problem:
     def distance(self) -> float: ...
     def stability_limits(self, c: float) -> dict[str, float]: ...
     def predict(
-        self, times: ArrayLike, *, method: str = ..., rtol: float = ..., target: float | None = ...
+        self,
+        times: ArrayLike,
+        *,
+        method: str = ...,
+        rtol: float = ...,
+        target: float | None = ...,
+        compress: float | None = ...,
     ) -> dict[str, Any]: ...
     def simulate(
         self,
@@ -83,12 +90,49 @@ class Problem:
         runs: int,
         seed: int,
         method: str,
+        covariates: dict[str, Any] | None,
         confidence: float,
         threads: int | None,
         progress: Callable[[int, int], object] | None,
     ) -> dict[str, Any]: ...
     def run(
         self, times: ArrayLike, *, seed: int, index: int, method: str
+    ) -> dict[str, Any]: ...
+
+@final
+class Log:
+    """A training log, read and put in order."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        norm: str | None = None,
+        step: str | None = None,
+        loss: str | None = None,
+        learning_rate: str | None = None,
+        unscale: bool = False,
+    ) -> None: ...
+    @property
+    def steps(self) -> _Floats: ...
+    @property
+    def norms(self) -> _Floats: ...
+    @property
+    def losses(self) -> _Floats: ...
+    @property
+    def learning_rates(self) -> _Floats: ...
+    @property
+    def findings(self) -> list[str]: ...
+    @property
+    def reading(self) -> dict[str, Any]: ...
+    def advise(
+        self,
+        *,
+        clip: float | None = None,
+        batch_size: float | None = None,
+        outputs: float | None = None,
+        confidence: float = 0.95,
     ) -> dict[str, Any]: ...
 
 @final
@@ -165,5 +209,6 @@ def factors(
 ) -> tuple[_Floats, _Floats, tuple[_Floats, _Floats, _Floats] | None]: ...
 def best_threshold(noise: Noise, r: ArrayLike) -> dict[str, _Floats]: ...
 def fisher_limit(noise: Noise, r: ArrayLike) -> dict[str, _Floats]: ...
+def read_toml(text: str) -> dict[str, Any]: ...
 def linear_times(end: float, count: int) -> _Floats: ...
 def log_times(first: float, end: float, count: int) -> _Floats: ...

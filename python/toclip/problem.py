@@ -101,12 +101,15 @@ class Problem:
         method: str = "ode",
         rtol: float = 1e-8,
         target: float | None = None,
+        compress: float | None = None,
     ) -> Path:
         """Risk and distance at increasing times, by the ODE or (``"volterra"``) the integral equation.
 
-        With a ``target`` the path ends when the risk falls to it.
+        With a ``target`` the path ends when the risk falls to it. With ``compress``, such as 1e-10,
+        a spectrum of very many eigenvalues is replaced by few that stand for it to that accuracy.
         """
-        return Path(**self._inner.predict(times, method=method, rtol=rtol, target=target))
+        options = {"method": method, "rtol": rtol, "target": target, "compress": compress}
+        return Path(**self._inner.predict(times, **options))
 
     def simulate(
         self,
@@ -115,6 +118,7 @@ class Problem:
         runs: int = 100,
         seed: int = 1,
         method: str = "sgd",
+        covariates: dict[str, Any] | None = None,
         confidence: float = 0.8,
         threads: int | None = None,
         progress: bool | Progress = False,
@@ -122,7 +126,8 @@ class Problem:
         """Statistics over many runs.
 
         ``method`` is ``"sgd"`` (the iteration, every coordinate), ``"collapsed"`` (the same in law,
-        equal eigenvalues as one) or ``"hsgd"`` (the diffusion). ``progress`` is called with the runs
+        equal eigenvalues as one) or ``"hsgd"`` (the diffusion). ``covariates``, of ``"sgd"`` only, is
+        another law of the features, such as ``{"kind": "rademacher"}``. ``progress`` is called with the runs
         done and all runs; ``True`` draws a bar. Ctrl-C ends it. The numbers depend on the seed only,
         not on the threads.
 
@@ -139,6 +144,7 @@ class Problem:
             runs=runs,
             seed=seed,
             method=method,
+            covariates=covariates,
             confidence=confidence,
             threads=threads,
             progress=tell,

@@ -7,6 +7,7 @@
 mod convert;
 mod criteria;
 mod factors;
+mod logs;
 mod monitor;
 mod noise;
 mod problem;
@@ -24,6 +25,8 @@ mod _toclip {
     use crate::criteria::{best_threshold, fisher_limit};
     #[pymodule_export]
     use crate::factors::factors;
+    #[pymodule_export]
+    use crate::logs::{Log, read_toml};
     #[pymodule_export]
     use crate::monitor::Monitor;
     #[pymodule_export]

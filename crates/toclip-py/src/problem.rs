@@ -87,7 +87,10 @@ impl Problem {
     }
 
     /// R and D at the given times, by the ODE or by the integral equation.
-    #[pyo3(signature = (times, *, method = "ode", rtol = 1e-8, target = None))]
+    ///
+    /// With `compress` the eigenvalues are replaced by fewer that stand for them to this accuracy.
+    #[pyo3(signature = (times, *, method = "ode", rtol = 1e-8, target = None, compress = None))]
+    #[expect(clippy::too_many_arguments, reason = "all but the first are named")]
     fn predict<'py>(
         &self,
         py: Python<'py>,
@@ -95,11 +98,17 @@ impl Problem {
         method: &str,
         rtol: f64,
         target: Option<f64>,
+        compress: Option<f64>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let times = numbers("times", times)?;
         let times = times.as_slice()?;
         self.check_thresholds(times)?;
-        let (modes, noise, policy) = (&self.modes, &*self.noise, &*self.policy);
+        let fewer = match compress {
+            Some(tolerance) => Some(py.detach(|| self.modes.compress(tolerance)).map_err(refuse)?),
+            None => None,
+        };
+        let modes = fewer.as_ref().unwrap_or(&self.modes);
+        let (noise, policy) = (&*self.noise, &*self.policy);
         let (path, flow) = match method {
             "ode" => py.detach(|| {
                 let ode = Ode::new(modes, noise, policy).tolerance(rtol, 0.0).keep_path(true);
@@ -126,7 +135,7 @@ impl Problem {
     }
 
     /// Statistics of many runs of the iteration, or of its diffusion.
-    #[pyo3(signature = (times, *, runs, seed, method, confidence, threads, progress))]
+    #[pyo3(signature = (times, *, runs, seed, method, covariates, confidence, threads, progress))]
     #[expect(clippy::too_many_arguments, reason = "all but the first are named")]
     fn simulate<'py>(
         &self,
@@ -135,6 +144,7 @@ impl Problem {
         runs: u64,
         seed: u64,
         method: &str,
+        covariates: Option<Bound<'py, PyAny>>,
         confidence: f64,
         threads: Option<usize>,
         progress: Option<Bound<'py, PyAny>>,
@@ -142,8 +152,10 @@ impl Problem {
         let times = numbers("times", times)?;
         let times = times.as_slice()?;
         self.check_thresholds(times)?;
+        let covariates = covariates.map(|law| from_python(&law)).transpose()?;
         let asked = simulate::Asked { times, runs, seed, confidence, threads };
-        simulate::ensemble(py, self, method, &asked, progress)
+        let simulator = simulate::simulator(self, method, covariates)?;
+        simulate::ensemble(py, self, &*simulator, &asked, progress)
     }
 
     /// Run number `index` of the ensemble with this seed.

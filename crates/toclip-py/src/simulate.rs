@@ -9,7 +9,7 @@ use std::time::Duration;
 use numpy::ToPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use toclip::dynamics::{Collapsed, Hsgd, Sgd, Simulator, Trajectory};
+use toclip::dynamics::{Collapsed, Covariates, Hsgd, Sgd, Simulator, Trajectory};
 use toclip::ensemble::{Ensemble, Statistics, Summary};
 
 use crate::convert::refuse;
@@ -27,10 +27,20 @@ pub struct Asked<'a> {
     pub threads: Option<usize>,
 }
 
-fn simulator(problem: &Problem, method: &str) -> PyResult<Box<dyn Simulator>> {
+/// The random method of this name; C-SGD may see other features than Gaussian ones.
+pub fn simulator(
+    problem: &Problem,
+    method: &str,
+    covariates: Option<Covariates>,
+) -> PyResult<Box<dyn Simulator>> {
+    if covariates.is_some_and(|law| law != Covariates::Gaussian) && method != "sgd" {
+        return Err(refuse("only method \"sgd\" knows other covariates than Gaussian ones"));
+    }
     let (modes, noise, policy) = (&problem.modes, problem.noise.clone(), problem.policy.clone());
     let made: toclip::Result<Box<dyn Simulator>> = match method {
-        "sgd" => Sgd::new(modes, noise, policy).map(|s| Box::new(s) as _),
+        "sgd" => Sgd::new(modes, noise, policy)
+            .and_then(|sgd| sgd.with_covariates(covariates.unwrap_or_default()))
+            .map(|s| Box::new(s) as _),
         "collapsed" => Collapsed::new(modes, noise, policy).map(|s| Box::new(s) as _),
         "hsgd" => Hsgd::new(modes, noise, policy).map(|s| Box::new(s) as _),
         other => {
@@ -51,7 +61,7 @@ pub fn one(
     seed: u64,
     index: u64,
 ) -> PyResult<Trajectory> {
-    let simulator = simulator(problem, method)?;
+    let simulator = simulator(problem, method, None)?;
     // An ensemble refuses times that cannot be; a single run would not.
     let check = Ensemble { threads: Some(1), ..Ensemble::new(1, seed) };
     let all = BTreeSet::from([0]);
@@ -65,11 +75,10 @@ pub fn one(
 pub fn ensemble<'py>(
     py: Python<'py>,
     problem: &Problem,
-    method: &str,
+    simulator: &dyn Simulator,
     asked: &Asked<'_>,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let simulator = simulator(problem, method)?;
     let mut ensemble =
         Ensemble::new(asked.runs, asked.seed).confidence(asked.confidence).map_err(refuse)?;
     ensemble.threads = asked.threads;
@@ -78,7 +87,7 @@ pub fn ensemble<'py>(
     let finished = Mutex::new(BTreeMap::new());
 
     let work = || {
-        ensemble.run_missing(&*simulator, asked.times, &BTreeSet::new(), &cancel, &|index, run| {
+        ensemble.run_missing(simulator, asked.times, &BTreeSet::new(), &cancel, &|index, run| {
             finished.lock().unwrap_or_else(PoisonError::into_inner).insert(index, run);
             done.fetch_add(1, Ordering::Relaxed);
         })

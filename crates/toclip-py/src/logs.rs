@@ -1,0 +1,119 @@
+//! Training logs, and advice from them.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use numpy::{PyArray1, ToPyArray};
+use pyo3::exceptions::{PyFileNotFoundError, PyOSError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use toclip_logs::advise::{Ask, advise};
+use toclip_logs::{Options, Point};
+
+use crate::convert::{refuse, to_python};
+
+/// A training log, read and put in order.
+#[pyclass(frozen, module = "toclip._toclip")]
+#[derive(Debug)]
+pub struct Log {
+    inner: toclip_logs::Log,
+}
+
+impl Log {
+    fn column<'py>(&self, py: Python<'py>, of: fn(&Point) -> f64) -> Bound<'py, PyArray1<f64>> {
+        self.inner.points.iter().map(of).collect::<Vec<f64>>().to_pyarray(py)
+    }
+}
+
+#[pymethods]
+impl Log {
+    /// Reads a log whole.
+    #[new]
+    #[pyo3(signature = (path, *, format = None, norm = None, step = None, loss = None,
+                        learning_rate = None, unscale = false))]
+    #[expect(clippy::too_many_arguments, reason = "all but the first are named")]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        format: Option<&str>,
+        norm: Option<String>,
+        step: Option<String>,
+        loss: Option<String>,
+        learning_rate: Option<String>,
+        unscale: bool,
+    ) -> PyResult<Self> {
+        let format = format.map(str::parse).transpose().map_err(refuse)?;
+        let options = Options { format, norm, step, loss, learning_rate, unscale };
+        let file = File::open(&path).map_err(|error| {
+            let what = format!("cannot read {}: {error}", path.display());
+            match error.kind() {
+                ErrorKind::NotFound => PyFileNotFoundError::new_err(what),
+                _ => PyOSError::new_err(what),
+            }
+        })?;
+        let inner = py.detach(|| toclip_logs::load(file, &options));
+        let inner = inner.map_err(|error| refuse(format!("{}: {error}", path.display())))?;
+        Ok(Log { inner })
+    }
+
+    /// The steps with a finite norm.
+    #[getter]
+    fn steps<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.column(py, |p| p.step)
+    }
+
+    /// The norms.
+    #[getter]
+    fn norms<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.column(py, |p| p.norm)
+    }
+
+    /// The losses; NaN where there is none.
+    #[getter]
+    fn losses<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.column(py, |p| p.loss)
+    }
+
+    /// The learning rates; NaN where there is none.
+    #[getter]
+    fn learning_rates<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.column(py, |p| p.learning_rate)
+    }
+
+    /// What a reader of the numbers must know, in sentences.
+    #[getter]
+    fn findings(&self) -> Vec<String> {
+        self.inner.findings.iter().map(|finding| finding.sentence()).collect()
+    }
+
+    /// How it was read: format, columns, rows.
+    #[getter]
+    fn reading<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.inner.reading)
+    }
+
+    /// Everything found out, as a dictionary, with the answers in words under `answers`.
+    #[pyo3(signature = (*, clip = None, batch_size = None, outputs = None, confidence = 0.95))]
+    fn advise<'py>(
+        &self,
+        py: Python<'py>,
+        clip: Option<f64>,
+        batch_size: Option<f64>,
+        outputs: Option<f64>,
+        confidence: f64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let ask = Ask { clip, batch_size, outputs, confidence };
+        let advised = py.detach(|| advise(&self.inner, &ask)).map_err(refuse)?;
+        let dict = to_python(py, &advised)?;
+        dict.cast::<PyDict>()?.set_item("answers", to_python(py, &advised.answers())?)?;
+        Ok(dict)
+    }
+}
+
+/// The text of a TOML file as dictionaries and lists.
+#[pyfunction]
+pub fn read_toml<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+    let table: toml::Table = text.parse().map_err(refuse)?;
+    to_python(py, &table)
+}
