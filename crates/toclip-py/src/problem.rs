@@ -90,7 +90,6 @@ impl Problem {
     ///
     /// With `compress` the eigenvalues are replaced by fewer that stand for them to this accuracy.
     #[pyo3(signature = (times, *, method = "ode", rtol = 1e-8, target = None, compress = None))]
-    #[expect(clippy::too_many_arguments, reason = "all but the first are named")]
     fn predict<'py>(
         &self,
         py: Python<'py>,
