@@ -38,6 +38,7 @@ const BINDING: [&str; 18] = [
 
 /// Reads a log of lines.
 pub(crate) fn read(reader: impl Read, sink: &mut Chooser) -> Result<Vec<Finding>> {
+    sink.joins = true;
     let mut lines = Lines::new(reader, true);
     let mut text = Text::default();
     let mut plain = Vec::new();
@@ -263,6 +264,17 @@ mod tests {
         let norms: Vec<f64> = rows.iter().filter_map(|r| r.norm).collect();
         // Two names for the norm: the better one is taken.
         assert_eq!(norms, [20.19]);
+    }
+
+    #[test]
+    fn a_line_for_each_value() {
+        let rows = rows(
+            "INFO\t[step=1/9]\n    train/loss=3.5\n    optim/total_grad_norm=0.5\n    tps=1,234\n\
+             INFO\t[step=2/9]\n    train/loss=3.4\n    optim/total_grad_norm=0.6\n",
+        );
+        let read: Vec<_> = rows[..2].iter().map(|r| (r.step, r.loss, r.norm)).collect();
+        let row = |step, loss, norm| (Some(step), Some(loss), Some(norm));
+        assert_eq!(read, [row(1.0, 3.5, 0.5), row(2.0, 3.4, 0.6)]);
     }
 
     #[test]

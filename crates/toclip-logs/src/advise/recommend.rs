@@ -134,7 +134,7 @@ impl Recommendation {
         match steady.advice() {
             Advice::Clip(best) => Self::clip(&best, steady, current, learning_rate),
             Advice::Loosen(choice) => Self::loosen(&choice, current, learning_rate),
-            Advice::Stay(reason) => Self::stay(&reason, current),
+            Advice::Stay(reason) => Self::stay(&reason, current, log.points.len()),
         }
     }
 
@@ -241,7 +241,7 @@ impl Recommendation {
         loosen
     }
 
-    fn stay(reason: &Reason, current: Option<&Current>) -> Self {
+    fn stay(reason: &Reason, current: Option<&Current>, points: usize) -> Self {
         let not = |reason: String, effect: &str| {
             let headline = "Not enough evidence for a change.";
             Self::plain(Action::NotEnoughEvidence, headline, reason, effect)
@@ -254,8 +254,8 @@ impl Recommendation {
             _ => "Leave clipping as it is: no threshold is shown to be better than none.".into(),
         };
         match reason {
-            Reason::TooFew { seen, needed } => not(
-                format!("{seen} norms are too few to tell; {needed} are needed."),
+            Reason::TooFew { needed, .. } => not(
+                format!("there are too few norms to tell: {points}, and {needed} are needed."),
                 "Log every step, or train longer, and ask again.",
             ),
             Reason::Drift(drift) => not(
