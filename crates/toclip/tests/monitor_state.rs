@@ -154,6 +154,26 @@ fn different_settings_are_not_merged() {
 }
 
 #[test]
+fn where_all_are_clipped_the_gentlest_is_taken_and_kept() {
+    // Norms of 1 and 4 in turn, many components: below 1 all thresholds are the same.
+    let mut rule = Monitored::new(Settings::default(), 50).unwrap();
+    let mut taken = Vec::new();
+    for k in 0..20_000_u32 {
+        let golden = (f64::from(k) * 0.618_033_988_749_895).fract();
+        let now = rule.threshold(if golden < 0.5 { 1.0 } else { 4.0 });
+        let multiple = now / rule.monitor().scale().unwrap();
+        if now.is_finite()
+            && taken.last().is_none_or(|last: &f64| (last / multiple - 1.0).abs() > 0.1)
+        {
+            taken.push(multiple);
+        }
+    }
+    // One choice for good: half of the geometric mean, where 1 is just not clipped, or a little less.
+    assert_eq!(taken.len(), 1, "{taken:?}");
+    assert!((0.4..0.6).contains(&taken[0]), "{taken:?}");
+}
+
+#[test]
 fn the_rule_takes_up_a_threshold_and_gives_it_up() {
     let settings =
         Settings { components: Some(1.0), memory: Memory::Last(1024), ..Settings::default() };

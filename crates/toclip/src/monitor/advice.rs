@@ -34,7 +34,8 @@ pub struct Choice {
     pub mu: f64,
     /// $1/\mu$: by what the learning rate without clipping is to be multiplied.
     pub rate_factor: f64,
-    /// By what the present learning rate is to be multiplied: $\mu$ in force over $\mu$.
+    /// By what the present learning rate is to be multiplied: $\mu$ in force, at the present scale,
+    /// over $\mu$.
     pub rate_change: f64,
     /// CCC $= \mu^2/\nu$: what is gained over no clipping. The interval holds for all
     /// candidates at once, so that having chosen the best does not spoil it.

@@ -10,6 +10,8 @@ pub(super) struct Step {
     pub log: f64,
     /// $\ln s$.
     pub log_scale: f64,
+    /// $\ln u$ of the step before, if there was one.
+    pub before: Option<f64>,
     /// $\langle g, \text{reference}\rangle/s^2$, where it was given.
     pub inner: Option<f64>,
     /// $\ln(\tau/s)$ of the watched threshold, if one is watched.
@@ -65,6 +67,8 @@ pub(super) struct Whole {
     pub log_square: f64,
     /// $\sum \ln s$.
     pub log_scale: f64,
+    /// $\sum \ln u_k \ln u_{k-1}$.
+    pub log_before: f64,
     /// $\sum p$.
     pub inner: f64,
     /// How many steps had an inner product.
@@ -105,6 +109,7 @@ impl Block {
         whole.log += log;
         whole.log_square += log * log;
         whole.log_scale += step.log_scale;
+        whole.log_before += log * step.before.unwrap_or(0.0).clamp(-EXTREME, EXTREME);
         if let Some(inner) = step.inner {
             if self.inners.is_empty() {
                 self.inners = vec![InnerBin::default(); BINS];
@@ -169,6 +174,7 @@ impl Block {
         a.log += b.log;
         a.log_square += b.log_square;
         a.log_scale += b.log_scale;
+        a.log_before += b.log_before;
         a.inner += b.inner;
         a.inners += b.inners;
         let (a, b) = (&mut self.watched, &other.watched);
@@ -208,7 +214,13 @@ mod tests {
             .map(|k| {
                 let v = (f64::from(k) * 0.618_033_988_749_895).fract();
                 let log = 8.0 * v - 4.0;
-                Step { log, log_scale: 0.0, inner: Some(v - 0.3), watched: Some(1.7_f64.ln()) }
+                Step {
+                    log,
+                    log_scale: 0.0,
+                    before: None,
+                    inner: Some(v - 0.3),
+                    watched: Some(1.7_f64.ln()),
+                }
             })
             .collect();
         let mut block = Block::default();

@@ -119,7 +119,13 @@ mod tests {
     use super::*;
 
     fn step(k: usize) -> Step {
-        Step { log: (k as f64 * 0.7).sin(), log_scale: k as f64, inner: None, watched: None }
+        Step {
+            log: (k as f64 * 0.7).sin(),
+            log_scale: k as f64,
+            before: None,
+            inner: None,
+            watched: None,
+        }
     }
 
     #[test]

@@ -19,6 +19,11 @@ const LEAST_ABOVE: f64 = 10.0;
 const LEAST_BELOW: f64 = 50.0;
 /// A candidate that is known better than this has norms that are all alike.
 const ROUNDING: f64 = 1e-9;
+/// Candidates whose gains are sure to nearly the same extent are as good: the highest of them, which
+/// changes the least, is taken. Where every norm is above, all are the same.
+const AS_GOOD: f64 = 0.02;
+/// A change that gains less than this over the threshold in force is not worth it.
+const WORTH: f64 = 0.01;
 /// A guard catches at most this share of the steps.
 const GUARD: f64 = 0.001;
 
@@ -60,13 +65,14 @@ pub(super) fn choose(
         Form::Direct => 0.0,
     };
     // The best by what is sure of it: of all candidates at once, so that any may be taken.
-    let order = |a: &&Case, b: &&Case| a.ccc.at_least(t_ccc).total_cmp(&b.ccc.at_least(t_ccc));
-    let best = cases.iter().max_by(order);
+    let sure = |case: &Case| case.ccc.at_least(t_ccc);
+    let most = cases.iter().map(sure).fold(f64::NEG_INFINITY, f64::max);
+    let best = cases.iter().rfind(|case| sure(case) >= most - AS_GOOD.min(0.5 * most.abs()));
     if let Some(best) = best
-        && best.ccc.at_least(t_ccc) > margin.ln_1p()
+        && sure(best) > margin.ln_1p()
     {
         let choice = shown.choice(best, t_ccc, t_gain);
-        return if best.gain.at_least(t_gain) > 0.0 {
+        return if best.gain.at_least(t_gain) > WORTH {
             Advice::Clip(choice)
         } else {
             Advice::Stay(Reason::NoBetter(choice))
@@ -80,7 +86,7 @@ pub(super) fn choose(
         ));
     }
     match best {
-        Some(best) if best.ccc.at_least(t_ccc) > 0.0 => {
+        Some(best) if sure(best) > 0.0 => {
             Advice::Stay(Reason::NormsAlone { best: shown.choice(best, t_ccc, t_gain), margin })
         }
         Some(best) => Advice::Stay(Reason::NoGain(shown.choice(best, t_ccc, t_gain))),
@@ -131,7 +137,7 @@ fn loosen(
     let gain = ccc.clone().over(&now);
     let t = single(settings.confidence, table.blocks());
     let costs = now.interval(t).high < 1.0;
-    let helps = gain.at_least(t) > 0.0;
+    let helps = gain.at_least(t) > WORTH;
     (costs && helps && at.exceedances() < in_force.exceedances()).then_some(Case {
         candidate,
         ccc,
@@ -169,9 +175,31 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
+    fn mu(&self, at: &Column) -> f64 {
+        self.table.mu(at, self.form).map_or(1.0, |mu| mu.log.exp())
+    }
+
+    /// $\mu$ of the threshold in force at the present scale: the scale may have drifted, and a
+    /// number was then another multiple of it at first.
+    fn mu_in_force(&self) -> f64 {
+        let Some(in_force) = self.in_force else { return 1.0 };
+        let Some(number) = self.settings.watched else { return self.mu(in_force) };
+        let at = number / self.scale;
+        let candidate = |k: usize| (multiple(k), self.mu(&self.table.candidates[k]));
+        match (0..CANDIDATES).find(|k| multiple(*k) >= at) {
+            // Below all candidates hardly any norm is kept whole, and a clipped one in proportion.
+            Some(0) => candidate(0).1 * at / candidate(0).0,
+            Some(k) => {
+                let ((x, low), (y, high)) = (candidate(k - 1), candidate(k));
+                low + (high - low) * (at - x) / (y - x)
+            }
+            None => 1.0,
+        }
+    }
+
     fn choice(&self, case: &Case, t_ccc: f64, t_gain: f64) -> Choice {
         let at = &self.table.candidates[case.candidate];
-        let mu = |at: &Column| self.table.mu(at, self.form).map_or(1.0, |mu| mu.log.exp());
+        let mu = self.mu(at);
         let t = single(self.settings.confidence, self.table.blocks());
         let multiple_of_scale = multiple(case.candidate);
         Choice {
@@ -179,9 +207,9 @@ impl Shown<'_> {
             multiple: multiple_of_scale,
             candidate: case.candidate,
             clip_fraction: at.exceedances() / self.table.steps(),
-            mu: mu(at),
-            rate_factor: mu(at).recip(),
-            rate_change: self.in_force.map_or(1.0, mu) / mu(at),
+            mu,
+            rate_factor: mu.recip(),
+            rate_change: self.mu_in_force() / mu,
             ccc: cautious(&case.ccc, t_ccc),
             gain: cautious(&case.gain, t_gain),
             evidence: match self.form {

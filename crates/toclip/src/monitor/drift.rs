@@ -1,5 +1,6 @@
 //! Whether the law of the norms changed while it was watched.
 
+use super::block::Whole;
 use super::interval::variance;
 use super::table::Table;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,12 @@ pub struct Drift {
     /// The scale of the last quarter of the steps over that of the first: its own drift, which
     /// thresholds that are multiples of it follow.
     pub scale_change: f64,
+    /// The correlation of $\ln u$ from one step to the next, $u$ being the norm over its scale.
+    ///
+    /// Norms that swing slowly, with a correlation near one, are not noise about a scale: the scale
+    /// itself moves, faster than its [memory](super::Scale) follows. CCC then counts the swing as noise
+    /// that clipping could take away, which flatters it; a shorter memory shows how much.
+    pub correlation: f64,
 }
 
 /// Below this the law is said to have changed.
@@ -35,11 +42,17 @@ impl Drift {
         };
         let mean = table.whole.iter().map(|w| w.log).sum::<f64>() / n;
         let place = p(table.whole.iter().map(|w| w.log).collect());
-        let spread =
-            |w: &super::block::Whole| w.log_square - 2.0 * mean * w.log + mean * mean * w.count;
+        let spread = |w: &Whole| w.log_square - 2.0 * mean * w.log + mean * mean * w.count;
         let width = p(table.whole.iter().map(spread).collect());
         // Two tests: the smaller of their values, doubled.
-        Drift { p_value: (2.0 * place.min(width)).min(1.0), scale_change: scale_change(table) }
+        let sum = |f: fn(&Whole) -> f64| table.whole.iter().map(f).sum::<f64>();
+        let squares = sum(|w| w.log_square) / n - mean * mean;
+        let products = sum(|w| w.log_before) / n - mean * mean;
+        Drift {
+            p_value: (2.0 * place.min(width)).min(1.0),
+            scale_change: scale_change(table),
+            correlation: if squares > 0.0 { (products / squares).clamp(-1.0, 1.0) } else { 0.0 },
+        }
     }
 }
 
@@ -63,8 +76,8 @@ fn bridge(shares: &[f64]) -> f64 {
 
 fn scale_change(table: &Table) -> f64 {
     let quarter = (table.blocks() / 4).max(1);
-    let mean = |blocks: &[super::block::Whole]| {
-        let sum = |f: fn(&super::block::Whole) -> f64| blocks.iter().map(f).sum::<f64>();
+    let mean = |blocks: &[Whole]| {
+        let sum = |f: fn(&Whole) -> f64| blocks.iter().map(f).sum::<f64>();
         sum(|w| w.log_scale + w.log) / sum(|w| w.count)
     };
     match (table.whole.first_chunk::<1>(), table.blocks()) {

@@ -35,6 +35,8 @@ pub struct Monitor {
     settings: Settings,
     scale: Running,
     blocks: Blocks,
+    /// $\ln u$ of the last step.
+    last: Option<f64>,
     left_out: LeftOut,
 }
 
@@ -58,6 +60,7 @@ impl Monitor {
             settings,
             scale: Running::new(settings.scale),
             blocks: Blocks::new(settings.memory),
+            last: None,
             left_out: LeftOut::default(),
         })
     }
@@ -123,12 +126,13 @@ impl Monitor {
     }
 
     fn count(&mut self, log: f64, inner: Option<f64>) {
-        let Monitor { settings, scale, blocks, .. } = self;
+        let Monitor { settings, scale, blocks, last, .. } = self;
         scale.learn(log, inner, |log, inner, log_scale| {
             let inverse = (-log_scale).exp();
             blocks.add(Step {
                 log: log - log_scale,
                 log_scale,
+                before: last.replace(log - log_scale),
                 inner: inner.map(|p| p * inverse * inverse),
                 watched: settings.watched.map(|threshold| threshold.ln() - log_scale),
             });
@@ -218,7 +222,7 @@ impl Monitor {
 
     /// What to do about the threshold: compared with the watched one, or else with no clipping.
     ///
-    /// It takes about a tenth of a millisecond: not for every step.
+    /// It takes some tenths of a millisecond: not for every step.
     /// [`Monitored`](crate::rules::Monitored) asks now and then.
     pub fn advice(&self) -> Advice {
         let table = self.table();

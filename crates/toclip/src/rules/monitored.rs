@@ -86,20 +86,45 @@ impl Monitored {
             Advice::Stay(_) => {}
         }
     }
+
+    /// The threshold for a gradient that comes with its inner product with an independent estimate of
+    /// the mean gradient, as in [`Monitor::observe_aligned`]: then the choice goes by the direct
+    /// form of $\mu$.
+    ///
+    /// ```
+    /// use toclip::monitor::{Halves, Settings};
+    /// use toclip::rules::Monitored;
+    /// let mut rule = Monitored::new(Settings::default(), 100)?;
+    /// let mut halves = Halves::new(2, 100.0)?;
+    /// halves.inner(&[3.0, 4.0])?;
+    /// if let Some(inner) = halves.inner(&[0.6, 0.8])? {
+    ///     assert_eq!(rule.threshold_aligned(1.0, inner), f64::INFINITY);
+    /// }
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    pub fn threshold_aligned(&mut self, norm: f64, inner: f64) -> f64 {
+        let threshold = self.next();
+        self.monitor.observe_aligned(norm, inner);
+        threshold
+    }
+
+    /// The threshold from the steps before: a spike cannot raise its own.
+    fn next(&mut self) -> f64 {
+        if self.seen > 0 && self.seen.is_multiple_of(self.every) {
+            self.decide();
+        }
+        self.seen += 1;
+        match (self.in_force, self.monitor.scale()) {
+            (Some(now), Some(scale)) => now.multiple * scale,
+            _ => f64::INFINITY,
+        }
+    }
 }
 
 impl ThresholdRule for Monitored {
     fn threshold(&mut self, norm: f64) -> f64 {
-        if self.seen > 0 && self.seen.is_multiple_of(self.every) {
-            self.decide();
-        }
-        // The scale of the norms before this one: a spike cannot raise its own threshold.
-        let threshold = match (self.in_force, self.monitor.scale()) {
-            (Some(now), Some(scale)) => now.multiple * scale,
-            _ => f64::INFINITY,
-        };
+        let threshold = self.next();
         self.monitor.observe(norm);
-        self.seen += 1;
         threshold
     }
 
