@@ -117,7 +117,7 @@ impl Text {
             let digit = |at: usize| line.get(at).is_some_and(u8::is_ascii_digit);
             let clock = digit(i) && line.get(end) == Some(&b':') && digit(end + 1);
             if clock {
-                let blank = line[i..].iter().position(|b| *b == b' ');
+                let blank = line[i..].iter().position(|b| matches!(b, b' ' | b'\t'));
                 i = blank.map_or(line.len(), |n| i + n);
                 from = i;
                 continue;
@@ -195,7 +195,9 @@ fn key(before: &[u8]) -> Option<&[u8]> {
             start = i + 3;
         }
     }
-    let name = before.get(start..)?.trim_ascii();
+    let lead = |b: &&u8| b" \t[(-".contains(b);
+    let skipped = before[start.min(before.len())..].iter().take_while(lead).count();
+    let name = before.get(start + skipped..)?;
     let letters = name.iter().any(u8::is_ascii_alphabetic);
     letters.then_some(name)
 }
@@ -269,7 +271,7 @@ mod tests {
     #[test]
     fn a_line_for_each_value() {
         let rows = rows(
-            "INFO\t[step=1/9]\n    train/loss=3.5\n    optim/total_grad_norm=0.5\n    tps=1,234\n\
+            "2024-02-01 12:00:00.000\thost:0\tolmo:700\tINFO\t[step=1/9]\n    train/loss=3.5\n    optim/total_grad_norm=0.5\n    tps=1,234\n\
              INFO\t[step=2/9]\n    train/loss=3.4\n    optim/total_grad_norm=0.6\n",
         );
         let read: Vec<_> = rows[..2].iter().map(|r| (r.step, r.loss, r.norm)).collect();
