@@ -225,12 +225,18 @@ fn saddle(sum: &Sum<'_>) -> (f64, f64) {
         // At z = 1 the slope is that of ln G, which falls.
         (1.0, -1e-3, f64::INFINITY, 0.0)
     };
-    let mut found = (sign * t.exp(), 0.0);
+    let mut found = (sign * t.exp(), 1.0);
     for _ in 0..100 {
         let z = sign * t.exp();
         let (first, second) = slopes(z);
+        if !(first.is_finite() && second.is_finite()) {
+            // So far to the left G is no number.
+            high = t;
+            t = if low.is_finite() { 0.5 * (low + t) } else { t - 2.0 };
+            continue;
+        }
         found = (z, second / (z * z));
-        if first * first < 0.01 * (1.0 + second) {
+        if first * first < 0.01 * (1.0 + second) || high - low < 1e-9 {
             break;
         }
         if first < 0.0 {

@@ -141,11 +141,11 @@ impl SquareLaw {
     }
 
     /// Laplace noise of variance $\sigma^2$ with variance `v` about it: an exponential mixture of
-    /// scales, $\int e^{-w}(1 + 2zv + z\sigma^2 w)^{-1/2} dw$.
+    /// scales, $\int e^{-w}(1 + 2zv + 2z\sigma^2 w)^{-1/2} dw$.
     pub(crate) fn laplace(sigma: f64, v: f64) -> Self {
         SquareLaw::new(Shape::Free, f64::INFINITY, move |z| {
             let centre = -exp_m1(-0.5 * ln_1p(2.0 * v * z));
-            let b = (1.0 + 2.0 * v * z) / (sigma * sigma * z);
+            let b = (1.0 + 2.0 * v * z) / (2.0 * sigma * sigma * z);
             let noise = if b.norm() > 60.0 {
                 // 1 − √(πb) erfcx(√b) by its asymptotic series.
                 let (mut sum, mut term) = (Complex64::ZERO, 0.5 / b);
