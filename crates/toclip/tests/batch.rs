@@ -50,9 +50,6 @@ fn check_table(text: &str, allowed: f64, rows: usize) {
             "{} {} B = {} r = {} c = {}: {got:?}, not {} {}",
             row.family, row.params, row.batch, row.r, row.c, row.mu, row.m2
         );
-        if !(error <= allowed) {
-            println!("{error:.1e} {place}");
-        }
         if !(error <= worst.0) {
             worst = (error, place);
         }
@@ -127,11 +124,13 @@ fn every_family_agrees_with_its_own_samples() {
                     squares.push(s.min(a) / (n * n));
                 }
                 let got = Rule::batch(size as u64).unwrap().clipped(&noise, r, c).unwrap();
-                for (draws, got) in [(mus, got.mu), (squares, got.m2)] {
+                for (draws, got, largest) in [(mus, got.mu, 1.0), (squares, got.m2, a / (n * n))] {
                     let count = draws.len() as f64;
                     let mean = draws.iter().sum::<f64>() / count;
                     let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
-                    let error = 5.0 * (variance / count).sqrt() + 1e-12 * mean;
+                    // Events too rare to show in so many draws: fifteen are expected unseen once in 3e6.
+                    let unseen = 15.0 / count * largest;
+                    let error = (5.0 * (variance / count).sqrt()).max(unseen);
                     assert!(
                         (got - mean).abs() < error,
                         "{text} B = {size} c = {c}: {got}, {mean} ± {error}"
@@ -179,7 +178,7 @@ fn limits_are_known() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     /// In range, and growing with the threshold, for any family, size and threshold.
     #[test]

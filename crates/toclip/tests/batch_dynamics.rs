@@ -45,12 +45,12 @@ fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     (mean, (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt())
 }
 
-/// The ODE must lie within one standard deviation of a single run from the mean over sixteen runs:
-/// four standard errors. Without bias the false alarm of a comparison is 6e-5, 0.7 % for all 108.
+/// The ODE must lie within one standard deviation of a single run from the mean over 32 runs: 5.6
+/// standard errors. By Student's law the false alarm of a comparison is 4e-6, 4e-4 for all 108.
 /// The largest distances are printed.
 #[test]
 fn the_ode_is_inside_the_fluctuations_of_sgd() {
-    let spectra = [modes(&[(1.0, 8000)]), modes(&[(1.0, 3000), (0.4, 6000), (0.1, 20_000)])];
+    let spectra = [modes(&[(1.0, 4000)]), modes(&[(1.0, 1500), (0.4, 3000), (0.1, 10_000)])];
     let times = [0.3, 0.6, 1.0];
     let mut worst = (0.0, String::new());
     let mut clipped_most = 1.0f64;
@@ -62,7 +62,7 @@ fn the_ode_is_inside_the_fluctuations_of_sgd() {
                 let policy = constant(eta, c);
                 let theory = Ode::new(spectrum, &*noise, &*policy).solve(&times).unwrap();
                 let sgd = Collapsed::new(spectrum, noise.clone(), policy).unwrap();
-                let runs: Vec<_> = (0..16).map(|i| sgd.run(7, i, &times)).collect();
+                let runs: Vec<_> = (0..32).map(|i| sgd.run(7, i, &times)).collect();
                 // μ so near c√B E S^(-1/2) that hardly a batch is left as it is.
                 clipped_most = clipped_most.min(noise.clipped(theory.risk[2], c).m2 / (c * c));
                 for (k, want) in theory.risk.iter().enumerate() {
@@ -87,7 +87,8 @@ fn the_ode_is_inside_the_fluctuations_of_sgd() {
 }
 
 /// The numbers that came with the theory: 1500 eigenvalues, Student-t noise, nearly every batch
-/// clipped. SGD within 5 % (its runs scatter by 2 %), the ODE to the digits given.
+/// clipped. The start was not given with them, so both are held to 2 % and 5 %; runs of SGD scatter by
+/// 2 %, and their mean must be that near to the ODE.
 #[test]
 fn heavy_tails_in_batches_of_thirty_two_do_what_they_did() {
     let spectrum = Spectrum::power_law(1500, 0.3).unwrap();
@@ -104,7 +105,8 @@ fn heavy_tails_in_batches_of_thirty_two_do_what_they_did() {
     {
         let mean = runs.iter().map(|r| r.risk[k]).sum::<f64>() / 3.0;
         println!("t = {}: SGD {mean:.4} ({before}), ODE {:.4} ({theory})", times[k], ode.risk[k]);
-        if false { assert!((ode.risk[k] - theory).abs() < 5.1e-5, "{} {theory}", ode.risk[k]); }
+        assert!((ode.risk[k] / theory - 1.0).abs() < 0.02, "{} {theory}", ode.risk[k]);
+        assert!((mean / ode.risk[k] - 1.0).abs() < 0.05, "{mean} {}", ode.risk[k]);
         assert!((mean / before - 1.0).abs() < 0.05, "{mean} {before}");
     }
 }
@@ -151,7 +153,7 @@ fn collapsed_batches_have_the_law_of_full_ones() {
     }
 }
 
-/// Each sample clipped, then averaged: 4 standard errors of sixteen runs as above.
+/// Each sample clipped, then averaged: as above, with 32 runs.
 #[test]
 fn per_sample_clipping_follows_its_ode() {
     let spectrum = modes(&[(1.0, 800), (0.4, 1500), (0.1, 4000)]);
@@ -161,7 +163,7 @@ fn per_sample_clipping_follows_its_ode() {
         let times = [0.5, 1.5];
         let theory = Ode::new(&spectrum, &*noise, &*policy).solve(&times).unwrap();
         let sgd = Collapsed::new(&spectrum, noise, policy).unwrap();
-        let runs: Vec<_> = (0..16).map(|i| sgd.run(9, i, &times)).collect();
+        let runs: Vec<_> = (0..32).map(|i| sgd.run(9, i, &times)).collect();
         for (k, want) in theory.risk.iter().enumerate() {
             let risks: Vec<f64> = runs.iter().map(|r| r.risk[k]).collect();
             let (mean, deviation) = mean_and_deviation(&risks);
@@ -236,4 +238,29 @@ fn what_cannot_be_simulated_is_refused_in_words() {
     assert!(twice.contains("already"), "{twice}");
     assert!(Rule::batch(0).is_err() && Rule::per_sample(0).is_err());
     assert!(Rule::batch(100_000).unwrap().outputs(100_000).is_err());
+}
+
+/// Where the formulas stop: the batch must be small against $d$. The mean of many runs at one time,
+/// relative to the ODE; printed for `docs/batches.md`.
+#[test]
+fn the_batch_must_be_small_against_the_dimension() {
+    let spectrum = modes(&[(1.0, 400)]);
+    let mut off = Vec::new();
+    for size in [2, 8, 40, 120, 400] {
+        let noise = batched(Gaussian::new(0.5).unwrap(), Rule::batch(size).unwrap());
+        let policy = constant(1.5, 0.4);
+        let t = [1.0];
+        let theory = Ode::new(&spectrum, &*noise, &*policy).solve(&t).unwrap().risk[0];
+        let sgd = Collapsed::new(&spectrum, noise, policy).unwrap();
+        let risks: Vec<f64> = (0..200).map(|i| sgd.run(5, i, &t).risk[0]).collect();
+        let (mean, deviation) = mean_and_deviation(&risks);
+        let (bias, error) = (mean / theory - 1.0, deviation / theory / 200f64.sqrt());
+        println!(
+            "B = {size}, B/d = {}: SGD / ODE − 1 = {bias:.4} ± {error:.4}",
+            size as f64 / 400.0
+        );
+        off.push(bias);
+    }
+    // Five standard errors are below 2 % throughout.
+    assert!(off[0].abs() < 0.03 && off[4] > 0.1, "{off:?}");
 }
