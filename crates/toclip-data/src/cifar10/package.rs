@@ -133,8 +133,10 @@ mod tests {
         (50 * batch + 20 * image + x % 11 + 3 * colour) as u8
     }
 
-    fn package(dir: &Path, change: impl Fn(&mut Vec<(String, Vec<u8>)>)) -> PathBuf {
-        let mut members: Vec<(String, Vec<u8>)> = BATCHES
+    type Members = Vec<(String, Vec<u8>)>;
+
+    fn package(dir: &Path, change: impl Fn(&mut Members)) -> PathBuf {
+        let mut members: Members = BATCHES
             .iter()
             .enumerate()
             .map(|(b, (name, _))| {
@@ -173,7 +175,7 @@ mod tests {
     #[test]
     fn a_wrong_package_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let message = |change: &dyn Fn(&mut Vec<(String, Vec<u8>)>)| {
+        let message = |change: &dyn Fn(&mut Members)| {
             let package = package(dir.path(), change);
             unpack(&package, &dir.path().join("out"), FEW, &mut |_| Ok(())).unwrap_err().to_string()
         };

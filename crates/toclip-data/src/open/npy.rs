@@ -37,6 +37,10 @@ impl Layout {
         if rows == 0 || width == 0 {
             return Err(Error::file(path, format!("{name} is empty ({rows} x {width})")));
         }
+        // A damaged header can claim any width, and a row must fit in memory.
+        if width > 1 << 26 {
+            return Err(Error::file(path, format!("{name} claims {width} numbers in a row")));
+        }
         let refused = || {
             let descr = header.dtype().descr();
             let message = format!("{name} has numbers of type {descr}; convert with .astype('f8')");

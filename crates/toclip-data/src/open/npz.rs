@@ -25,7 +25,10 @@ struct Array {
 }
 
 /// The features, and the targets where they are an array of their own.
-pub(super) fn open(path: &Path, target: &Target) -> Result<(Box<dyn Table>, Option<Vec<f64>>)> {
+type Opened = (Box<dyn Table>, Option<Vec<f64>>);
+
+/// Chooses the arrays by their names.
+pub(super) fn open(path: &Path, target: &Target) -> Result<Opened> {
     let mut arrays = arrays(path)?;
     let there = arrays.iter().map(|a| a.name.as_str()).collect::<Vec<_>>().join(", ");
     let at = |name: &str| arrays.iter().position(|a| a.name == name);

@@ -145,9 +145,9 @@ fn watch(
 /// One line of what a client said.
 fn failed(name: &str, status: ExitStatus, said: &str) -> anyhow::Error {
     let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
-    // npm says several lines, of which that with the reason speaks of the request or its outcome.
-    let telling = lines()
-        .find(|line| ["request to", "reason:", "404", "curl:"].iter().any(|w| line.contains(w)));
+    // npm says several lines; the first is a code, a later one has the reason.
+    let words = ["request to", "reason:", "404 ", "curl:"];
+    let telling = lines().find(|line| words.iter().any(|word| line.contains(word)));
     match telling.or(lines().next()) {
         Some(line) => anyhow!("{}", line.trim_start_matches("npm error ")),
         None => anyhow!("{name} ended with {status}"),

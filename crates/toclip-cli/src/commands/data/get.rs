@@ -1,10 +1,10 @@
 //! `toclip data get`: a data set from the first place that has it, or from a copy.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use toclip_data::DataSet;
 
 use super::client::{INTERRUPTED, check_interrupt};
@@ -67,26 +67,45 @@ fn get(args: &Args) -> Result<ExitCode> {
         }
     }
     let shop = Workshop::open(set)?;
-    if let Some(from) = &args.from {
-        let new = shop.empty("new")?;
-        let notes = import(set, from, &new)
-            .with_context(|| format!("{} cannot be taken from there", set.title()))?;
-        return show(set, shop, &new, &notes);
-    }
-    fetch(set, shop)
+    let got = match &args.from {
+        Some(from) => copy(set, &shop, from).map(Some),
+        None => fetch(set, &shop),
+    };
+    let Ok(Some(new)) = got else {
+        shop.tidy()?;
+        return got.map(|_| ExitCode::from(EXIT_UNAVAILABLE));
+    };
+    let folder = shop.show(&new.folder)?;
+    say!("{} is in the cache: {}", set.title(), folder.display());
+    new.notes.iter().for_each(|note| say!("note: {note}"));
+    Ok(ExitCode::SUCCESS)
 }
 
-/// Tries the places in order; the last word is one message with all the reasons.
-fn fetch(set: DataSet, shop: Workshop) -> Result<ExitCode> {
+/// A data set that was made and verified, and what is to be said about it.
+struct New {
+    folder: PathBuf,
+    notes: Vec<String>,
+}
+
+fn copy(set: DataSet, shop: &Workshop, from: &Path) -> Result<New> {
+    let folder = shop.empty("new")?;
+    let notes = import(set, from, &folder)
+        .with_context(|| format!("{} cannot be taken from there", set.title()))?;
+    Ok(New { folder, notes })
+}
+
+/// Tries the places in order; the last word is one message with all the reasons. Nothing comes back
+/// where no place could be reached, and the message is out.
+fn fetch(set: DataSet, shop: &Workshop) -> Result<Option<New>> {
     let (mut reasons, mut reached) = (Vec::new(), false);
     for source in sources::of(set) {
         eprintln!("fetching {} from {}", set.title(), source.name());
-        let failed = match source.fetch(&shop) {
+        let failed = match source.fetch(shop) {
             Ok(archive) => {
                 reached = true;
-                let new = shop.empty("new")?;
-                match source.make(set, &archive, &new) {
-                    Ok(()) => return show(set, shop, &new, &[]),
+                let folder = shop.empty("new")?;
+                match source.make(set, &archive, &folder) {
+                    Ok(()) => return Ok(Some(New { folder, notes: Vec::new() })),
                     Err(error) => error,
                 }
             }
@@ -95,22 +114,19 @@ fn fetch(set: DataSet, shop: Workshop) -> Result<ExitCode> {
         check_interrupt()?;
         reasons.push(format!("  {}: {failed:#}", source.name()));
     }
-    eprintln!(
-        "error: {} could not be fetched:\n{}\n\
+    let message = format!(
+        "{} could not be fetched:\n{}\n\
          Bring a copy by hand with `toclip data get {} --from PATH`: {}",
         set.title(),
         reasons.join("\n"),
         set.key(),
         sources::by_hand(set),
     );
-    Ok(if reached { ExitCode::FAILURE } else { ExitCode::from(EXIT_UNAVAILABLE) })
-}
-
-fn show(set: DataSet, shop: Workshop, new: &std::path::Path, notes: &[String]) -> Result<ExitCode> {
-    let folder = shop.show(new)?;
-    say!("{} is in the cache: {}", set.title(), folder.display());
-    notes.iter().for_each(|note| say!("note: {note}"));
-    Ok(ExitCode::SUCCESS)
+    if reached {
+        bail!("{message}");
+    }
+    eprintln!("error: {message}");
+    Ok(None)
 }
 
 /// The first Ctrl-C ends the client and keeps what has come, the second ends at once.

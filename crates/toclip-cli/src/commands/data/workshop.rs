@@ -68,6 +68,15 @@ impl Workshop {
         Ok(self.target)
     }
 
+    /// Deletes what a failed try leaves, save downloads that can be continued.
+    pub fn tidy(&self) -> Result<()> {
+        delete(&self.partial.join("new"))?;
+        delete(&self.partial.join("npm"))?;
+        // Only an empty folder goes; with a download in it, it stays.
+        let _ = std::fs::remove_dir(&self.partial);
+        Ok(())
+    }
+
     /// Deletes the data set and what was left of fetching it; out of sight first, so that nobody
     /// finds half of it.
     pub fn remove_all(self) -> Result<()> {
