@@ -11,11 +11,13 @@ use toclip::noise::{Component, Family, Mixture};
 const TRIAL: usize = 50;
 /// Steps on cells, at most.
 const ROUGH: usize = 1000;
-/// Steps on all residuals, at most.
+/// Steps on finer cells, at most.
 const FINE: usize = 200;
-/// Cells of the rough climb: at least this many to hold the residuals, none wider than a fiftieth
-/// of their spread.
-const CELLS: usize = 1024;
+/// Rough cells: none wider than this in units of the spread, and at least so many of them.
+const ROUGH_CELLS: (f64, usize) = (0.02, 1024);
+/// Widest fine cell in units of the narrowest component. A variance then is too small by less than
+/// one part in 10⁵, a hundredth of its standard error with a million residuals.
+const FINE_CELL: f64 = 0.01;
 
 /// $\sum_j w_j N(m_j, s_j^2)$, sorted by mean.
 #[derive(Debug)]
@@ -24,32 +26,26 @@ pub(super) struct Fitted {
     components: Vec<Component>,
     median: f64,
     spread: f64,
-    note: Option<String>,
 }
 
 /// The largest likelihood EM finds, with the number of components given or of least BIC.
 ///
-/// Six starts climb on the residuals merged into a few thousand cells, which costs the same however
-/// many there are; the best of them then climbs to the end on the residuals. No standard deviation
-/// may fall below a thousandth of the spread (or spread/$n$ for few residuals), where the
-/// likelihood would have no bound.
+/// Six starts climb on the residuals merged into a few thousand cells; the best of them then climbs
+/// to the end on cells that are narrow against every component, so the cost hardly grows with the
+/// number of residuals. No standard deviation may fall below a thousandth of the spread (or
+/// spread/$n$ for few residuals), where the likelihood would have no bound.
 pub(super) fn fit(sample: &Sample, components: Components) -> Fitted {
     let standard = |x: &f64| (x - sample.median) / sample.spread;
-    let values: Vec<f64> = sample.fitted().iter().map(standard).collect();
+    let values: Vec<f64> = sample.values.iter().map(standard).collect();
     let floor = sample.floor / sample.spread;
-    let rough = cells(&values, 0.02, values.len().div_ceil(CELLS));
-    let fine = cells(&values, 0.0, values.len());
+    let (width, count) = ROUGH_CELLS;
+    let rough = cells(&values, width, values.len().div_ceil(count));
     let mut found = match components {
-        Components::Exactly(k) => with(k, &rough, &fine, floor).1,
-        Components::UpTo(most) => by_bic(most, values.len(), |k| with(k, &rough, &fine, floor)),
+        Components::Exactly(k) => with(k, &rough, &values, floor).1,
+        Components::UpTo(most) => by_bic(most, values.len(), |k| with(k, &rough, &values, floor)),
     };
     found.sort_by(|a, b| a.mean.total_cmp(&b.mean));
-    Fitted {
-        components: found,
-        median: sample.median,
-        spread: sample.spread,
-        note: sample.fitted_note(),
-    }
+    Fitted { components: found, median: sample.median, spread: sample.spread }
 }
 
 /// Tries 1, 2, … components until BIC has risen twice in a row.
@@ -70,11 +66,13 @@ fn by_bic(most: usize, n: usize, fit: impl Fn(usize) -> (f64, Vec<Component>)) -
     best
 }
 
-fn with(k: usize, rough: &[Cell], fine: &[Cell], floor: f64) -> (f64, Vec<Component>) {
+fn with(k: usize, rough: &[Cell], values: &[f64], floor: f64) -> (f64, Vec<Component>) {
     let trials = starts(rough, k, floor).into_iter().map(|start| climb(start, rough, floor, TRIAL));
     let best = trials.max_by(|a, b| a.0.total_cmp(&b.0)).map(|trial| trial.1).unwrap_or_default();
     let (_, best) = climb(best, rough, floor, ROUGH);
-    let (log_likelihood, mut best) = climb(best, fine, floor, FINE);
+    let narrowest = best.iter().map(|c| c.std).fold(f64::INFINITY, f64::min);
+    let fine = cells(values, FINE_CELL * narrowest, values.len());
+    let (log_likelihood, mut best) = climb(best, &fine, floor, FINE);
     best.retain(|c| c.weight > 0.0);
     (log_likelihood, best)
 }
@@ -95,9 +93,5 @@ impl Law for Fitted {
 
     fn parameters(&self) -> usize {
         3 * self.components.len() - 1
-    }
-
-    fn note(&self) -> Option<String> {
-        self.note.clone()
     }
 }

@@ -188,7 +188,11 @@ impl NoiseFit {
 
     /// The law in a few words with its parameters.
     pub fn describe(&self) -> String {
-        let short = |x: f64| -> f64 { format!("{x:.3e}").parse().unwrap_or(x) };
+        let short = |x: f64| {
+            let rounded: f64 = format!("{x:.3e}").parse().unwrap_or(x);
+            let plain = rounded == 0.0 || (1e-4..1e7).contains(&rounded.abs());
+            if plain { rounded.to_string() } else { format!("{rounded:e}") }
+        };
         match (&self.family, self.kind) {
             (Family::GaussianMixture(mixture), Kind::GaussianWithMean) => {
                 let one = mixture.components()[0];

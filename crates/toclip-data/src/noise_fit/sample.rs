@@ -7,8 +7,8 @@ use crate::{Error, Result};
 const FEWEST: usize = 20;
 /// Sizes, and ratios of sizes, beyond which squares would leave the range of numbers.
 const LARGEST: f64 = 1e100;
-/// Fits that take many passes see at most so many residuals; their standard errors are then
-/// below 1% of the spread.
+/// A fit of many passes sees at most so many residuals; its scale then has a standard error below
+/// 1%.
 const MOST_FITTED: usize = 100_000;
 
 /// Checked residuals in ascending order.

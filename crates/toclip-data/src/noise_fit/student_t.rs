@@ -50,11 +50,13 @@ pub(super) fn fit(sample: &Sample) -> Fitted {
     }
     let bracket = (at(best.0.saturating_sub(1)), at((best.0 + 1).min(GRID - 1)));
     let ln_df = golden(bracket, |x| profile(x).0);
+    // The search comes near an end of the range and never onto it.
+    let ends = [low, high].into_iter().find(|end| (ln_df - end).abs() < 1e-3);
+    let ln_df = ends.unwrap_or(ln_df);
     let scale = unit * (0.5 * profile(ln_df).1).exp();
-    let end = |edge: f64| (ln_df - edge).abs() < 1e-3;
-    let note = if end(high) {
+    let note = if ln_df == high {
         Some("the tails are no heavier than Gaussian: df is at the end of its range".to_owned())
-    } else if end(low) {
+    } else if ln_df == low {
         Some("the tails are heavier than any law looked at: df is at the end of its range".into())
     } else {
         sample.fitted_note()

@@ -23,35 +23,35 @@ struct Histogram {
 /// The density, and its logarithm to see the tails.
 pub fn charts(residuals: &[f64], comparison: &Comparison) -> [Chart; 2] {
     let histogram = Histogram::new(residuals);
-    let top = 1.3 * histogram.heights.iter().copied().fold(0.0, f64::max);
+    let top = 2.0 * histogram.heights.iter().copied().fold(0.0, f64::max);
     let shown: Vec<&NoiseFit> = shown(comparison);
     let (low, high) = histogram.ends();
     let curves: Vec<(Vec<f64>, Vec<f64>)> = shown.iter().map(|fit| curve(fit, low, high)).collect();
     // A law that shrank onto a few residuals would press the rest flat.
     let spike = curves.iter().flat_map(|c| &c.1).any(|&y| y > top);
-    let linear = Axis::linear("density");
-    let linear = if spike { linear.range(0.0, top) } else { linear };
+    let top = if spike { top } else { f64::NAN };
+    let linear = Axis::linear("density").range(0.0, top);
     // Below a third of one residual in a bin there is nothing to compare with.
     let one = 1.0 / (residuals.len() as f64 * (histogram.edges[1] - histogram.edges[0]));
-    let log = Axis::log("density").range(one / 3.0, if spike { top } else { f64::NAN });
-    let subtitle = format!("{} residuals", residuals.len());
-    let chart = |title: &str, y: Axis| {
+    let log = Axis::log("density").range(one / 3.0, top);
+    let chart = |title: &str, subtitle: &str, y: Axis| {
         let series = Series::histogram("residuals", &histogram.edges, &histogram.heights);
         let mut chart = Chart::new(title)
-            .subtitle(&subtitle)
+            .subtitle(subtitle)
             .x(Axis::linear("residual").range(low, high))
             .y(y)
             .series(series.slot(6));
         for (fit, (x, y)) in shown.iter().zip(&curves) {
             chart = chart.series(Series::line(&label(fit, comparison), x, y).slot(slot(fit.kind)));
         }
-        if histogram.outside > 0 {
-            let range = format!("{} to {}", short(low), short(high));
-            chart = chart.note(&format!("{} residuals outside {range}", histogram.outside));
-        }
         chart
     };
-    [chart("Noise", linear), chart("Its tails", log)]
+    let mut count = format!("{} residuals", residuals.len());
+    if histogram.outside > 0 {
+        let [from, to] = histogram.reach().map(short);
+        count += &format!(", {} of them outside {from} to {to}", histogram.outside);
+    }
+    [chart("Noise", &count, linear), chart("Its tails", "logarithmic", log)]
 }
 
 /// The advised law first, which makes its line the solid one. Laws that would lie on another are
@@ -139,9 +139,13 @@ impl Histogram {
         Histogram { edges, heights, outside }
     }
 
+    fn reach(&self) -> [f64; 2] {
+        [self.edges[0], self.edges[self.edges.len() - 1]]
+    }
+
     /// The axis: the bins and a little more.
     fn ends(&self) -> (f64, f64) {
-        let (low, high) = (self.edges[0], self.edges[self.edges.len() - 1]);
+        let [low, high] = self.reach();
         let more = 0.08 * (high - low);
         (low - more, high + more)
     }

@@ -148,8 +148,9 @@ fn toml(fit: &NoiseFit) -> String {
         Ok(Value::Object(fields)) => fields,
         _ => return String::new(),
     };
+    let (family, rest): (Vec<_>, Vec<_>) = fields.iter().partition(|(key, _)| *key == "family");
     let fields: Vec<String> =
-        fields.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        family.iter().chain(&rest).map(|(key, value)| format!("{key} = {value}")).collect();
     format!("noise = {{ {} }}", fields.join(", "))
 }
 
