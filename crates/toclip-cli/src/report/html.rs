@@ -129,10 +129,6 @@ fn summary(report: &Report, anchors: &[String]) -> String {
          <th scope=\"col\">The paper says</th><th scope=\"col\">Measured</th>\
          <th scope=\"col\">Verdict</th></tr></thead>\n<tbody>\n{rows}</tbody></table>\n"
     );
-    if rows.is_empty() {
-        // A report without claims has its summary in its opening words.
-        return String::from("<span id=\"summary\"></span>\n");
-    }
     let tally = escape(&report.tally());
     format!(
         "<section id=\"summary\">\n<h2>Summary</h2>\n<p class=\"tally\">{tally}</p>\n{table}</section>\n"
