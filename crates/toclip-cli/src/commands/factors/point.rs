@@ -73,7 +73,12 @@ impl<'a> Point<'a> {
         let mut line = |name: &str, value: f64, says: &str| {
             text.push_str(&format!("  {name:<4}{value:<13.7} {says}\n"));
         };
-        line("μ", at.mu, "the share of the descent that clipping keeps (samples not clipped)");
+        let kept = if self.given.noise.rule().is_single() {
+            "the share of the descent that clipping keeps (samples not clipped)"
+        } else {
+            "the share of the descent that clipping keeps"
+        };
+        line("μ", at.mu, kept);
         line("m2", at.m2, "the mean square of the clipped residual");
         match (at.nu(), at.csc(), at.ccc()) {
             (Ok(nu), Ok(csc), Ok(ccc)) => {
