@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(())
     };
 
-    let sgd = Sgd::new(&modes, Arc::new(gaussian.clone()), Arc::new(policy.clone()))?;
+    let sgd = Sgd::new(&modes, Arc::new(gaussian), Arc::new(policy.clone()))?;
     say("Gaussian features and noise", &gaussian, &ensemble.run(&sgd, &times, None)?)?;
 
     let data = design.clone().into_data(start.clone(), fit.optimum.clone());
