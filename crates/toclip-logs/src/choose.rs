@@ -48,6 +48,8 @@ pub(crate) struct Chooser<'a> {
     pending: Option<Row>,
     /// Settings found outside the rows.
     pub settings: Row,
+    /// A record without a step belongs to the step before it, as where each value has its line.
+    pub joins: bool,
     visit: &'a mut dyn FnMut(&Row),
 }
 
@@ -69,6 +71,7 @@ impl<'a> Chooser<'a> {
             record: Vec::new(),
             pending: None,
             settings: Row::default(),
+            joins: false,
             visit,
         }
     }
@@ -217,7 +220,11 @@ impl<'a> Chooser<'a> {
             self.settings.batch_size = row.batch_size.or(self.settings.batch_size);
         }
         if let Some(pending) = &mut self.pending {
-            if row.step.is_some() && row.step == pending.step && pending.merge(&row) {
+            let same = match row.step {
+                Some(step) => pending.step == Some(step),
+                None => self.joins && pending.step.is_some(),
+            };
+            if same && pending.merge(&row) {
                 return;
             }
             if pending.norm.is_some() || pending.loss.is_some() {

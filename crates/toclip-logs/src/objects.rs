@@ -10,12 +10,15 @@ use std::io::Read;
 use crate::choose::Chooser;
 use crate::row::number;
 use crate::source::{Bytes, Source};
-use crate::{Finding, Result};
+use crate::{Error, Finding, Result, Role};
 
 /// Nesting beyond this is no log.
 const DEEPEST: usize = 32;
 /// Lists under these keys hold rows; other lists of objects are details of one row.
 const ROWS: [&str; 7] = ["log_history", "history", "logs", "rows", "records", "entries", "data"];
+
+/// A norm with more elements than this is no norm of one step.
+const LONGEST_LIST: usize = 16;
 
 /// Why an object ended before its closing brace.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,6 +38,8 @@ pub(crate) struct Scanner {
     token: Vec<u8>,
     /// The object holds rows, so its own values are settings.
     container: bool,
+    /// The name of a norm that is a long list: the log is columns, not rows.
+    columns: Option<String>,
 }
 
 impl Scanner {
@@ -152,6 +157,7 @@ impl Scanner {
         source.bump();
         let rows = keep && ROWS.iter().any(|name| self.path.ends_with(name.as_bytes()));
         let mut first = true;
+        let mut length = 0;
         loop {
             match blank(source)? {
                 b']' => {
@@ -173,6 +179,12 @@ impl Scanner {
                 _ => self.value(source, sink, depth, keep && first)?,
             }
             first = false;
+            length += 1;
+            if keep && length == LONGEST_LIST {
+                let name = String::from_utf8_lossy(&self.path).into_owned();
+                let norm = sink.role(&name).is_some_and(|(role, _)| Role::ALL[role] == Role::Norm);
+                self.columns = norm.then_some(name).or(self.columns.take());
+            }
             match blank(source)? {
                 b',' => source.bump(),
                 b']' => {}
@@ -289,6 +301,11 @@ pub(crate) fn read(reader: impl Read, sink: &mut Chooser) -> Result<Vec<Finding>
     }
     if let Some(error) = source.error {
         return Err(error.into());
+    }
+    if let Some(name) = scanner.columns {
+        return Err(Error::NotALog(format!(
+            "`{name}` is one long list: write the log as a table (CSV) or as one object a step"
+        )));
     }
     let mut findings = Vec::new();
     if joined > 0 {

@@ -38,6 +38,7 @@ const BINDING: [&str; 18] = [
 
 /// Reads a log of lines.
 pub(crate) fn read(reader: impl Read, sink: &mut Chooser) -> Result<Vec<Finding>> {
+    sink.joins = true;
     let mut lines = Lines::new(reader, true);
     let mut text = Text::default();
     let mut plain = Vec::new();
@@ -116,7 +117,7 @@ impl Text {
             let digit = |at: usize| line.get(at).is_some_and(u8::is_ascii_digit);
             let clock = digit(i) && line.get(end) == Some(&b':') && digit(end + 1);
             if clock {
-                let blank = line[i..].iter().position(|b| *b == b' ');
+                let blank = line[i..].iter().position(|b| matches!(b, b' ' | b'\t'));
                 i = blank.map_or(line.len(), |n| i + n);
                 from = i;
                 continue;
@@ -194,7 +195,9 @@ fn key(before: &[u8]) -> Option<&[u8]> {
             start = i + 3;
         }
     }
-    let name = before.get(start..)?.trim_ascii();
+    let lead = |b: &&u8| b" \t[(-".contains(b);
+    let skipped = before[start.min(before.len())..].iter().take_while(lead).count();
+    let name = before.get(start + skipped..)?;
     let letters = name.iter().any(u8::is_ascii_alphabetic);
     letters.then_some(name)
 }
@@ -263,6 +266,17 @@ mod tests {
         let norms: Vec<f64> = rows.iter().filter_map(|r| r.norm).collect();
         // Two names for the norm: the better one is taken.
         assert_eq!(norms, [20.19]);
+    }
+
+    #[test]
+    fn a_line_for_each_value() {
+        let rows = rows(
+            "2024-02-01 12:00:00.000\thost:0\tolmo:700\tINFO\t[step=1/9]\n    train/loss=3.5\n    optim/total_grad_norm=0.5\n    tps=1,234\n\
+             INFO\t[step=2/9]\n    train/loss=3.4\n    optim/total_grad_norm=0.6\n",
+        );
+        let read: Vec<_> = rows[..2].iter().map(|r| (r.step, r.loss, r.norm)).collect();
+        let row = |step, loss, norm| (Some(step), Some(loss), Some(norm));
+        assert_eq!(read, [row(1.0, 3.5, 0.5), row(2.0, 3.4, 0.6)]);
     }
 
     #[test]

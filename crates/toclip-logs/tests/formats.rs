@@ -76,6 +76,9 @@ fn a_name_does_not_make_the_format() {
 fn what_has_no_norm_says_how_to_log_it() {
     assert!(message("nanogpt.log").contains("nanoGPT prints the loss but not the norm"));
     assert!(message("deepspeed.log").contains("get_global_grad_norm()"));
+    let list = format!("{{\"step\": [1, 2], \"grad_norm\": [{}]}}", vec!["1.5"; 50].join(", "));
+    let columns = load(list.as_bytes(), &Options::default()).unwrap_err().to_string();
+    assert!(columns.starts_with("`grad_norm` is one long list"), "{columns}");
     let none = load(&b"step,loss\n1,2\n"[..], &Options::default()).unwrap_err().to_string();
     assert!(none.contains("`step`, `loss`") && none.contains("--norm"), "{none}");
 }

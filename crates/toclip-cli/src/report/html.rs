@@ -120,14 +120,15 @@ fn summary(report: &Report, anchors: &[String]) -> String {
             ));
         }
     }
-    let table = match rows.is_empty() {
-        true => String::new(),
-        false => format!(
-            "<table class=\"cards\"><thead><tr><th scope=\"col\">Figure</th>\
-             <th scope=\"col\">The paper says</th><th scope=\"col\">Measured</th>\
-             <th scope=\"col\">Verdict</th></tr></thead>\n<tbody>\n{rows}</tbody></table>\n"
-        ),
-    };
+    if rows.is_empty() {
+        // The place that sections lead back to.
+        return "<div id=\"summary\"></div>\n".into();
+    }
+    let table = format!(
+        "<table class=\"cards\"><thead><tr><th scope=\"col\">Figure</th>\
+         <th scope=\"col\">The paper says</th><th scope=\"col\">Measured</th>\
+         <th scope=\"col\">Verdict</th></tr></thead>\n<tbody>\n{rows}</tbody></table>\n"
+    );
     let tally = escape(&report.tally());
     format!(
         "<section id=\"summary\">\n<h2>Summary</h2>\n<p class=\"tally\">{tally}</p>\n{table}</section>\n"

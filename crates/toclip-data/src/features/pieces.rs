@@ -36,14 +36,12 @@ pub fn map_rows(x: &[f64], a: &Mat<f64>, z: &mut [f64], then: &(dyn Fn(&mut [f64
     });
 }
 
+/// Adds what a piece contributes: the number of its first row, its rows, and where to add.
+pub type Add<'a> = &'a (dyn Fn(usize, &[f64], &mut [f64]) + Sync);
+
 /// The sum over the rows of $x$ of what `add` puts into `width` numbers for each piece, in the
 /// order of the pieces.
-pub fn sum(
-    x: &[f64],
-    cols: usize,
-    width: usize,
-    add: &(dyn Fn(usize, &[f64], &mut [f64]) + Sync),
-) -> Vec<f64> {
+pub fn sum(x: &[f64], cols: usize, width: usize, add: Add<'_>) -> Vec<f64> {
     let mut total = vec![0.0; width];
     let pieces: Vec<(usize, &[f64])> = x.chunks(ROWS * cols).enumerate().collect();
     for round in pieces.chunks(ROUND) {

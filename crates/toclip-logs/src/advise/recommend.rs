@@ -1,7 +1,7 @@
 //! What to do, why, and the line to change.
 
 use serde::Serialize;
-use toclip::monitor::{Advice, Choice, Estimates, Interval, Monitor, Reason, SecondMoment};
+use toclip::monitor::{Advice, Choice, Interval, Monitor, Reason, SecondMoment};
 
 use super::current::{Current, Origin};
 use crate::words::short;
@@ -132,9 +132,9 @@ impl Recommendation {
             );
         }
         match steady.advice() {
-            Advice::Clip(best) => Self::clip(&best, steady, current, learning_rate),
+            Advice::Clip(choice) => Self::clip(&choice, steady, current, learning_rate),
             Advice::Loosen(choice) => Self::loosen(&choice, current, learning_rate),
-            Advice::Stay(reason) => Self::stay(&reason, current),
+            Advice::Stay(reason) => Self::stay(&reason, current, log.points.len()),
         }
     }
 
@@ -146,11 +146,15 @@ impl Recommendation {
         self
     }
 
-    /// Clipping is shown to help; the loosest threshold that is as good as the best is advised,
-    /// unless the present one does as well.
-    fn clip(best: &Choice, steady: &Monitor, current: Option<&Current>, rate: Option<f64>) -> Self {
+    /// Clipping is shown to help; it is advised unless the present threshold does as well, as far
+    /// as norms can tell.
+    fn clip(
+        choice: &Choice,
+        steady: &Monitor,
+        current: Option<&Current>,
+        rate: Option<f64>,
+    ) -> Self {
         let margin = steady.settings().margin;
-        let choice = &loosest(best, &steady.curve(), margin);
         let in_force = current.filter(|now| now.threshold.is_finite());
         if let Some(now) = in_force
             && choice.gain.low < 1.0 + margin
@@ -180,12 +184,11 @@ impl Recommendation {
         let reason = format!(
             "at {} the criterion CCC is {}: clipping there takes away more variance than descent. \
              The interval allows for having chosen among all thresholds, and the gain is above the \
-             {:.0}% that norms alone must show. It is the loosest threshold within {:.0}% of the \
-             best.{}",
+             {:.0}% that norms alone must show. Of thresholds as good it is \
+             the loosest.{}",
             short(choice.threshold),
             shown(&choice.ccc),
             100.0 * margin,
-            100.0 * (1.0 - AS_GOOD),
             tail(choice)
         );
         let (noise, than) = match in_force {
@@ -241,7 +244,7 @@ impl Recommendation {
         loosen
     }
 
-    fn stay(reason: &Reason, current: Option<&Current>) -> Self {
+    fn stay(reason: &Reason, current: Option<&Current>, points: usize) -> Self {
         let not = |reason: String, effect: &str| {
             let headline = "Not enough evidence for a change.";
             Self::plain(Action::NotEnoughEvidence, headline, reason, effect)
@@ -254,8 +257,8 @@ impl Recommendation {
             _ => "Leave clipping as it is: no threshold is shown to be better than none.".into(),
         };
         match reason {
-            Reason::TooFew { seen, needed } => not(
-                format!("{seen} norms are too few to tell; {needed} are needed."),
+            Reason::TooFew { needed, .. } => not(
+                format!("there are too few norms to tell: {points}, and {needed} are needed."),
                 "Log every step, or train longer, and ask again.",
             ),
             Reason::Drift(drift) => not(
@@ -315,49 +318,6 @@ impl Recommendation {
                 stay
             }
         }
-    }
-}
-
-/// A threshold with this share of the best criterion is as good.
-const AS_GOOD: f64 = 0.98;
-
-/// The largest threshold that is as good as the best.
-///
-/// Once nearly all steps are clipped, clipping more only rescales them, and the criterion is flat:
-/// of thresholds that are alike, the one that changes training least is to be preferred. Its
-/// interval is widened as that of the best was, to hold for all candidates at once.
-fn loosest(best: &Choice, curve: &[Estimates], margin: f64) -> Choice {
-    let reach = |i: &Interval| (i.value / i.low).ln();
-    let alone = curve.get(best.candidate).map_or(0.0, |at| reach(&at.ccc));
-    let widen = if alone > 0.0 { (reach(&best.ccc) / alone).max(1.0) } else { 1.0 };
-    let wide = |i: &Interval| Interval {
-        value: i.value,
-        low: i.value * (i.low / i.value).powf(widen),
-        high: i.value * (i.high / i.value).powf(widen),
-    };
-    let good = |at: &Estimates| {
-        at.exceedances >= 10
-            && at.ccc.value >= AS_GOOD * best.ccc.value
-            && wide(&at.ccc).low > 1.0 + margin
-    };
-    let Some(candidate) = curve.iter().rposition(good).filter(|k| *k > best.candidate) else {
-        return *best;
-    };
-    let at = &curve[candidate];
-    let less = at.ccc.value / best.ccc.value;
-    let scaled =
-        |i: &Interval| Interval { value: less * i.value, low: less * i.low, high: less * i.high };
-    Choice {
-        threshold: at.threshold,
-        multiple: at.multiple,
-        candidate,
-        clip_fraction: at.clip_fraction.value,
-        mu: at.mu.value,
-        rate_factor: at.mu.value.recip(),
-        rate_change: best.rate_change * best.mu / at.mu.value,
-        ccc: wide(&at.ccc),
-        gain: scaled(&best.gain),
-        ..*best
     }
 }
 

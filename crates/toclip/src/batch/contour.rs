@@ -61,7 +61,15 @@ const MOST_PANELS: usize = 20_000;
 
 pub(super) fn left(sum: &Sum<'_>) -> Left {
     let path = Path::new(sum);
+    if path.start < 0.0 && path.start + path.level < -NOTHING {
+        // By Chernoff's bound no batch is clipped.
+        return Left { inside: 1.0, outside: 0.0, square: sum.mean };
+    }
     let first = if path.start > 0.0 { path.real_axis(sum.ln_g) } else { 0.0 };
+    if path.start > 0.0 && path.start + path.level < -NOTHING {
+        // By the same bound all are.
+        return Left { inside: 0.0, outside: first / PI.sqrt(), square: 1.0 };
+    }
     let (mut inside, mut below, mut rest, mut above) = (0.0, 0.0, 0.0, 0.0);
     let mut y = 0.0;
     let mut quiet = 0;
@@ -216,7 +224,7 @@ fn saddle(sum: &Sum<'_>) -> (f64, f64) {
         let h = 1e-3 * z.abs().min(z + sum.edge);
         let (on, off) = ((sum.ln_g)(Complex64::new(z, 0.0)), (sum.ln_g)(Complex64::new(z, h)));
         let second = -2.0 * (off.re - on.re) * (z / h).powi(2);
-        (z - 1.0 + off.im * (z / h), second.max(0.0))
+        (z - 1.0 + off.im * (z / h), second.max(0.0), z + on.re)
     };
     let (sign, mut low, mut high, mut t) = if sum.mean < 1.0 && sum.edge > 0.0 {
         let guess = (0.5 * sum.edge).min(1.0 / (1.0 - sum.mean));
@@ -225,12 +233,21 @@ fn saddle(sum: &Sum<'_>) -> (f64, f64) {
         // At z = 1 the slope is that of ln G, which falls.
         (1.0, -1e-3, f64::INFINITY, 0.0)
     };
-    let mut found = (sign * t.exp(), 0.0);
+    let mut found = (sign * t.exp(), 1.0);
     for _ in 0..100 {
         let z = sign * t.exp();
-        let (first, second) = slopes(z);
+        let (first, second, height) = slopes(z);
+        if !(first.is_finite() && second.is_finite()) {
+            // So far to the left G is no number.
+            high = t;
+            t = if low.is_finite() { 0.5 * (low + t) } else { t - 2.0 };
+            continue;
+        }
         found = (z, second / (z * z));
-        if first * first < 0.01 * (1.0 + second) {
+        if first * first < 0.01 * (1.0 + second)
+            || high - low < 1e-9
+            || (z < 0.0 && height < -NOTHING)
+        {
             break;
         }
         if first < 0.0 {

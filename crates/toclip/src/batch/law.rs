@@ -17,11 +17,10 @@ pub(crate) enum Shape {
     Atoms(f64),
 }
 
-/// $\psi(z) = 1 - E e^{-zX^2}$ of a residual $X$: what a sum of squares over a batch needs to know.
+/// $\ln E e^{-zX^2}$ of a residual $X$: what a sum of squares over a batch needs to know.
 ///
-/// The transform of $S = \sum_{i\le N} X_i^2$ is $(1-\psi(z))^N$, whatever the law; everything that
-/// clipping does to a batch is read off it ([`Rule`](crate::Rule)). $1 - E e^{-zX^2}$ rather than
-/// $E e^{-zX^2}$, so that small $z$, which decide about rare large batches, keep their digits.
+/// For $S = \sum_{i\le N} X_i^2$ it is $N$ times as much, whatever the law; everything that clipping
+/// does to a batch is read off it ([`Rule`](crate::Rule)).
 ///
 /// A noise of your own returns one from [`Noise::square_law`](crate::noise::Noise::square_law).
 ///
@@ -30,9 +29,9 @@ pub(crate) enum Shape {
 /// use toclip::SquareLaw;
 /// // X is N(0, 1) with probability 3/4, and N(2, 0.25) otherwise.
 /// let law = SquareLaw::normals(vec![(0.75, 0.0, 1.0), (0.25, 2.0, 0.25)]);
-/// let psi = law.transform(Complex64::new(1e-6, 0.0));
+/// let small = law.ln_transform(Complex64::new(1e-6, 0.0));
 /// let second_moment = 0.75 + 0.25 * 4.25;
-/// assert!((psi.re / (1e-6 * second_moment) - 1.0).abs() < 1e-5);
+/// assert!((small.re / (-1e-6 * second_moment) - 1.0).abs() < 1e-5);
 /// ```
 pub struct SquareLaw {
     transform: Box<dyn Fn(Complex64) -> Complex64 + Send + Sync>,
@@ -69,8 +68,7 @@ impl SquareLaw {
     }
 
     /// A mixture of normals: weights $w_j$ that add up to one, means $m_j$ and variances $v_j$,
-    /// $$ 1 - E e^{-zX^2} = \sum_j w_j \Bigl[ 1 - (1+2zv_j)^{-1/2}
-    /// \exp\Bigl(-\frac{z m_j^2}{1+2zv_j}\Bigr) \Bigr]. $$
+    /// $$ E e^{-zX^2} = \sum_j w_j (1+2zv_j)^{-1/2} \exp\Bigl(-\frac{z m_j^2}{1+2zv_j}\Bigr). $$
     pub fn normals(parts: Vec<(f64, f64, f64)>) -> Self {
         let least = parts.iter().map(|p| p.2).fold(f64::INFINITY, f64::min);
         let widest = parts.iter().map(|p| p.2).fold(0.0, f64::max);
@@ -80,12 +78,10 @@ impl SquareLaw {
             return SquareLaw::scales(parts.into_iter().map(|(w, _, v)| (w, v)).collect(), 0.0);
         }
         SquareLaw::new(shape, widest, move |z| {
-            let mut sum = Complex64::ZERO;
-            for &(w, m, v) in &parts {
+            ln_of_sum(parts.iter().map(|&(w, m, v)| {
                 let spread = 2.0 * v * z;
-                sum -= w * exp_m1(-0.5 * ln_1p(spread) - m * m * z / (1.0 + spread));
-            }
-            sum
+                (w, -0.5 * ln_1p(spread) - m * m * z / (1.0 + spread))
+            }))
         })
     }
 
@@ -96,7 +92,15 @@ impl SquareLaw {
         let heavy = if infinite > 0.0 { f64::INFINITY } else { 0.0 };
         let widest = variances.iter().fold(heavy, |a, v| a.max(*v));
         SquareLaw::new(Shape::Free, widest, move |z| {
-            infinite + mixed_scales(&weights, &variances, z)
+            if let ([_], [v]) = (&weights[..], &variances[..]) {
+                return -0.5 * ln_1p(2.0 * v * z);
+            }
+            let lost = infinite + mixed_scales(&weights, &variances, z);
+            if lost.norm() < 0.9 {
+                return ln_1p(-lost);
+            }
+            let parts = weights.iter().zip(&variances);
+            parts.map(|(w, v)| w / (1.0 + 2.0 * v * z).sqrt()).sum::<Complex64>().ln()
         })
     }
 
@@ -106,7 +110,7 @@ impl SquareLaw {
         SquareLaw::new(shape, v, move |z| {
             let spread = 2.0 * v * z;
             let (root, w) = (-0.5 * ln_1p(spread), z / (1.0 + spread));
-            squares.iter().fold(Complex64::ZERO, |sum, &(p, q)| sum - p * exp_m1(root - w * q))
+            root + ln_of_sum(squares.iter().map(|&(p, q)| (p, -w * q)))
         })
     }
 
@@ -120,53 +124,64 @@ impl SquareLaw {
     pub(crate) fn uniform(half_width: f64, v: f64) -> Self {
         SquareLaw::new(Shape::Spread(v), v, move |z| {
             let spread = 2.0 * v * z;
-            let centre = -exp_m1(-0.5 * ln_1p(spread));
+            let centre = -0.5 * ln_1p(spread);
             let square = half_width * half_width * z / (1.0 + spread);
-            let noise = if square.norm() < 1.0 {
-                // 1 − ∫₀¹ e^(−qt²) dt by its power series.
-                let (mut sum, mut term) = (Complex64::ZERO, -square);
-                for n in 1..20 {
-                    sum -= term / f64::from(2 * n + 1);
-                    term *= -square / f64::from(n + 1);
+            centre
+                + if square.norm() < 1.0 {
+                    // ∫₀¹ e^(−qt²) dt − 1 by its power series.
+                    let (mut sum, mut term) = (Complex64::ZERO, -square);
+                    for n in 1..20 {
+                        sum += term / f64::from(2 * n + 1);
+                        term *= -square / f64::from(n + 1);
+                    }
+                    ln_1p(sum)
+                } else {
+                    let zeta = square.sqrt();
+                    let turned = Complex64::new(-zeta.im, zeta.re);
+                    let erf = 1.0 - (-square).exp() * upper_faddeeva(turned);
+                    (0.5 * PI.sqrt() * erf / zeta).ln()
                 }
-                sum
-            } else {
-                let zeta = square.sqrt();
-                let turned = Complex64::new(-zeta.im, zeta.re);
-                let erf = 1.0 - (-square).exp() * upper_faddeeva(turned);
-                1.0 - 0.5 * PI.sqrt() * erf / zeta
-            };
-            centre + noise - centre * noise
         })
     }
 
     /// Laplace noise of variance $\sigma^2$ with variance `v` about it: an exponential mixture of
-    /// scales, $\int e^{-w}(1 + 2zv + z\sigma^2 w)^{-1/2} dw$.
+    /// scales, $\int e^{-w}(1 + 2zv + 2z\sigma^2 w)^{-1/2} dw$.
     pub(crate) fn laplace(sigma: f64, v: f64) -> Self {
         SquareLaw::new(Shape::Free, f64::INFINITY, move |z| {
-            let centre = -exp_m1(-0.5 * ln_1p(2.0 * v * z));
-            let b = (1.0 + 2.0 * v * z) / (sigma * sigma * z);
-            let noise = if b.norm() > 60.0 {
-                // 1 − √(πb) erfcx(√b) by its asymptotic series.
-                let (mut sum, mut term) = (Complex64::ZERO, 0.5 / b);
-                for k in 1..24 {
-                    sum += term;
-                    term *= -f64::from(2 * k + 1) * 0.5 / b;
+            let centre = -0.5 * ln_1p(2.0 * v * z);
+            let b = (1.0 + 2.0 * v * z) / (2.0 * sigma * sigma * z);
+            centre
+                + if b.norm() > 60.0 {
+                    // √(πb) erfcx(√b) − 1 by its asymptotic series.
+                    let (mut sum, mut term) = (Complex64::ZERO, -0.5 / b);
+                    for k in 1..24 {
+                        sum += term;
+                        term *= -f64::from(2 * k + 1) * 0.5 / b;
+                    }
+                    ln_1p(sum)
+                } else {
+                    let root = b.sqrt();
+                    let turned = Complex64::new(-root.im, root.re);
+                    (PI.sqrt() * root * upper_faddeeva(turned)).ln()
                 }
-                sum
-            } else {
-                let root = b.sqrt();
-                let turned = Complex64::new(-root.im, root.re);
-                1.0 - PI.sqrt() * root * upper_faddeeva(turned)
-            };
-            centre + noise - centre * noise
         })
     }
 
-    /// $\psi(z)$, for $\Re z > 0$ and somewhat beyond.
-    pub fn transform(&self, z: Complex64) -> Complex64 {
+    /// $\ln E e^{-zX^2}$, for $\Re z > 0$ and somewhat beyond; up to multiples of $2\pi i$.
+    pub fn ln_transform(&self, z: Complex64) -> Complex64 {
         (self.transform)(z)
     }
+}
+
+/// $\ln\sum_j w_j e^{q_j}$ for weights that add up to one, without losing small $q_j$, nor those so
+/// negative that their exponentials are nothing.
+fn ln_of_sum(parts: impl Iterator<Item = (f64, Complex64)> + Clone) -> Complex64 {
+    let lost = parts.clone().fold(Complex64::ZERO, |sum, (w, q)| sum - w * exp_m1(q));
+    if lost.norm() < 0.9 {
+        return ln_1p(-lost);
+    }
+    let top = parts.clone().map(|(_, q)| q.re).fold(f64::NEG_INFINITY, f64::max);
+    top + parts.fold(Complex64::ZERO, |sum, (w, q)| sum + w * (q - top).exp()).ln()
 }
 
 /// $\sum_j w_j (1 - (1+x_j)^{-1/2})$ with $x_j = 2 z v_j$.

@@ -20,7 +20,7 @@ pub(super) fn clipped_sum(law: &SquareLaw, n: f64, c: f64, second_moment: f64) -
                 Shape::Spread(v) => Shape::Spread(v / a),
                 Shape::Atoms(v) => Shape::Atoms(v / a),
             };
-            let ln_g = |z| n * ln_1p(-law.transform(z / a));
+            let ln_g = |z| n * law.ln_transform(z / a);
             let (mean, edge) = (second_moment / (c * c), a * law.edge);
             left(&Sum { ln_g: &ln_g, shape, n, mean, edge })
         }
@@ -33,7 +33,8 @@ pub(super) fn clipped_sum(law: &SquareLaw, n: f64, c: f64, second_moment: f64) -
 /// the atoms until the normal part blurs them.
 fn counts_are_cheaper(Pair { square, p, v }: Pair, n: f64, c: f64) -> bool {
     let counts = (17.0 * (n * p * (1.0 - p)).sqrt() + 1.0).min(n + 1.0);
-    let panels = 4.0 + 2.5 * square * (p * (1.0 - p)).sqrt() / (v.sqrt() * c);
+    let size = c.max((p * square).sqrt());
+    let panels = 4.0 + 2.5 * square * (p * (1.0 - p)).sqrt() / (v.sqrt() * size);
     8.0 * counts < panels || v == 0.0
 }
 

@@ -216,14 +216,14 @@ fn longest_step(a: f64, digits: f64) -> f64 {
     h
 }
 
-/// The mixture of scales to ten digits, for the transforms of batches: their integrand is analytic
+/// The mixture of scales to nine digits, for the transforms of batches: their integrand is analytic
 /// in the same strip for $z$ on the real axis, and in three quarters of it along their paths.
 fn batch_scales(a: f64) -> (Vec<(f64, f64)>, f64) {
-    let h = 0.75 * longest_step(a, 25.0);
+    let h = 0.75 * longest_step(a, 21.0);
     let weight = |u: f64| (a * log_weight(u)).exp();
     let mut scales = Vec::new();
     let mut u = 0.0;
-    while weight(u) > 1e-14 {
+    while weight(u) > 1e-12 {
         scales.push((weight(u), (-u).exp()));
         u += h;
     }
@@ -231,7 +231,7 @@ fn batch_scales(a: f64) -> (Vec<(f64, f64)>, f64) {
     loop {
         let u = -k * h;
         // Squares of variances must not overflow, nor times those of z.
-        if weight(u) < 1e-14 || u < -160.0 {
+        if weight(u) < 1e-12 || u < -160.0 {
             break;
         }
         scales.push((weight(u), (-u).exp()));

@@ -5,6 +5,7 @@ use super::train::{train, tune};
 use super::walk::Walk;
 use super::*;
 use crate::dynamics::{Ode, Sgd, Simulator};
+use crate::monitor::{Advice, Monitor, Settings};
 use crate::noise::{Family, Laplace, NoNoise};
 use crate::schedule::{OpenLoop, Schedule, Shape};
 use crate::spectrum::{Modes, Spectrum, Start};
@@ -170,4 +171,25 @@ fn ratios_are_of_the_same_runs() {
         )
         .is_err()
     );
+}
+
+#[test]
+fn where_large_gradients_carry_the_signal_norms_mislead_and_inner_products_do_not() {
+    // Logistic regression without flips: the large gradients are the samples that are still
+    // misclassified. Why the monitor that sees norms loses there (docs/trial.md).
+    let problems = Problem::standard().unwrap();
+    let problem = problems.iter().find(|p| p.name() == "logistic 0%/1").unwrap();
+    let settings = Settings { components: Some(1.0), ..Settings::default() };
+    let mut norms = Monitor::new(settings).unwrap();
+    let mut exact = norms.clone();
+    let mut walk = Walk::new(problem, 1, 0);
+    for k in 0..2900 {
+        let norm = walk.draw();
+        norms.observe(norm);
+        exact.observe_aligned(norm, walk.descent());
+        walk.step(4.0 * (1.0 - f64::from(k) / 3000.0) / problem.dim());
+    }
+    let Advice::Clip(choice) = norms.advice() else { panic!("{}", norms.advice()) };
+    assert!(choice.ccc.low > 2.0, "{choice}");
+    assert!(matches!(exact.advice(), Advice::Stay(_)), "{}", exact.advice());
 }

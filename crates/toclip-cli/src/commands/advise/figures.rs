@@ -143,6 +143,10 @@ fn criteria(one: &Read1) -> Figure {
     let drawn = |e: &&Estimates| e.exceedances >= 10 && e.ccc.value.is_finite();
     let rows: Vec<&Estimates> = curve[from..].iter().filter(drawn).collect();
     let c: Vec<f64> = rows.iter().map(|e| e.threshold).collect();
+    // Under heavy tails the upper ends go far up; the curve is what must be seen.
+    let highest = |f: fn(&Estimates) -> f64| rows.iter().map(|e| f(e)).fold(1.0, f64::max);
+    let room = 1.0 + 3.0 * (highest(|e| e.ccc.value) - 1.0).max(0.05);
+    let gains = Axis::linear("CCC = μ²/ν").range(f64::NAN, room.min(highest(|e| e.ccc.high)));
     let chart = |title: &str, y: Axis, name: &str, of: fn(&Estimates) -> Interval| {
         let column =
             |f: fn(Interval) -> f64| -> Vec<f64> { rows.iter().map(|e| f(of(e))).collect() };
@@ -155,9 +159,10 @@ fn criteria(one: &Read1) -> Figure {
             .hline(1.0, "no clipping");
         thresholds(one, chart, false)
     };
-    Figure::new("")
-        .chart(chart("CCC: what clipping gains", Axis::linear("CCC = μ²/ν"), "CCC", |e| e.ccc))
-        .chart(chart("CSC: how much larger a step may be", Axis::log("CSC = μ/ν"), "CSC", |e| {
-            e.csc
-        }))
+    Figure::new("").chart(chart("CCC: what clipping gains", gains, "CCC", |e| e.ccc)).chart(chart(
+        "CSC: how much larger a step may be",
+        Axis::log("CSC = μ/ν"),
+        "CSC",
+        |e| e.csc,
+    ))
 }

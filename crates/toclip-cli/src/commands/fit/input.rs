@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use toclip_data::cifar10::Cifar10;
 use toclip_data::noise_fit::Kind;
-use toclip_data::{DataSet, Design, Features, Source, Target, cache_folder, open_source};
+use toclip_data::{Block, DataSet, Design, Features, Source, Target, cache_folder, open_source};
 
 /// A data set of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -112,7 +112,9 @@ impl Input {
             Some(target) => Target::from_word(target),
             None => Target::File(path.with_file_name("targets.npy")),
         };
-        Self::file(&path, &target)
+        let Input { source, centre, notes } = Self::file(&path, &target)?;
+        let named = Named { source, name: "WikiText-2, embedded".into() };
+        Ok(Input { source: Box::new(named), centre, notes })
     }
 
     fn file(path: &PathBuf, target: &Target) -> Result<Self> {
@@ -122,6 +124,34 @@ impl Input {
 
     pub fn design(&self, features: Features, seed: u64) -> Result<Design> {
         Design::about(&*self.source, self.centre.as_deref(), features, seed).context("the features")
+    }
+}
+
+/// Samples under another name than their file's.
+struct Named {
+    source: Box<dyn Source>,
+    name: String,
+}
+
+impl Source for Named {
+    fn rows(&self) -> usize {
+        self.source.rows()
+    }
+
+    fn cols(&self) -> usize {
+        self.source.cols()
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn visit(
+        &self,
+        size: usize,
+        visit: &mut dyn FnMut(Block<'_>) -> toclip_data::Result<()>,
+    ) -> toclip_data::Result<()> {
+        self.source.visit(size, visit)
     }
 }
 

@@ -21,6 +21,7 @@ use crate::commands::reproduce::folder::Folder;
 use crate::plot::{self, Theme};
 use crate::report::{self, Report, Section};
 use crate::stdout::say;
+use crate::words::short;
 pub use gap::Gap;
 use input::{Defaults, Input, Known};
 use study::{Settings, Study};
@@ -69,13 +70,13 @@ pub struct Args {
     #[arg(long, value_name = "KIND")]
     features: Option<Features>,
     /// Learning rate η; a step is η/d [default: 0.1]
-    #[arg(long, value_name = "ETA")]
+    #[arg(long, value_name = "ETA", allow_negative_numbers = true)]
     eta: Option<f64>,
     /// Threshold c, or none; gradients are clipped at c√d [default: 0.5]
-    #[arg(long, value_name = "C", value_parser = threshold)]
+    #[arg(long, value_name = "C", value_parser = threshold, allow_negative_numbers = true)]
     clip: Option<f64>,
     /// Spread of the start, θ0 = θ* + spread·N(0, I) [default: 0.4]
-    #[arg(long, value_name = "SPREAD")]
+    #[arg(long, value_name = "SPREAD", allow_negative_numbers = true)]
     start_noise: Option<f64>,
     /// Law of the first curve: best, gaussian, laplace, student_t or gaussian_mixture [default: best]
     #[arg(long, value_name = "LAW", value_parser = law)]
@@ -84,7 +85,7 @@ pub struct Args {
     #[arg(long, value_name = "K")]
     components: Option<usize>,
     /// Ridge of least squares, as a share of ‖K‖; one of 1e-6 where K is singular unless given
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     ridge: Option<f64>,
     /// Fit θ* on one half of the samples; residuals, risk and SGD on the other
     #[arg(long)]
@@ -258,13 +259,20 @@ fn write(out: &Path, study: &Study, command: String, seconds: f64) -> Result<()>
         folder.write(&name, text.as_bytes())?;
         files.push(name);
     }
-    let text = words::text(study);
+    let gaps = words::gaps(study);
+    let gaps = gaps.iter().map(|[label, end, said]| format!("{label}: R = {end}; {said}."));
     let section = Section {
         id: "fit".into(),
-        title: study.name.clone(),
-        settings: String::new(),
+        title: "What the fit shows".into(),
+        settings: format!(
+            "{} samples, d = {}, MSE = {}; {} passes",
+            study.rows,
+            short(study.dim),
+            short(study.residuals.mse),
+            study.band.runs
+        ),
         figures,
-        notes: text.lines().filter(|l| !l.is_empty()).map(|l| l.trim().to_owned()).collect(),
+        notes: std::iter::once(words::GAPS.to_owned()).chain(gaps).collect(),
         files,
         command,
         ..Section::default()
@@ -274,10 +282,10 @@ fn write(out: &Path, study: &Study, command: String, seconds: f64) -> Result<()>
         intro: words::verdict(study),
         sections: vec![section],
         corrections: Vec::new(),
-        facts: vec![
-            ("toclip".into(), env!("CARGO_PKG_VERSION").into()),
-            ("seed".into(), study.settings.seed.to_string()),
-        ],
+        facts: words::facts(study)
+            .into_iter()
+            .chain([("toclip".into(), env!("CARGO_PKG_VERSION").into())])
+            .collect(),
         timings: vec![("in all".into(), seconds)],
     };
     folder.write("report.html", report::html(&report).as_bytes())?;

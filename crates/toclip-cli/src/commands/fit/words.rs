@@ -71,42 +71,42 @@ pub fn verdict(study: &Study) -> Vec<String> {
     said
 }
 
-/// The lines for the terminal.
-pub fn text(study: &Study) -> String {
-    let mut out = format!("{}\n\n", study.name);
-    let mut line = |name: &str, value: String| out += &format!("  {name:<22}{value}\n");
-    line(
-        "samples",
-        format!("{} of {} features ({})", study.rows, study.cols, study.settings.features),
-    );
-    line("d = Tr K/‖K‖", short(study.dim));
-    line("‖x‖²/d", format!("1 ± {}", short(study.norm_spread)));
-    line("least squares", left(&study.residuals));
+/// What was found, name and value.
+pub fn facts(study: &Study) -> Vec<(String, String)> {
+    let settings = &study.settings;
+    let mut facts = Vec::new();
+    let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
+    fact("samples", format!("{} of {} features ({})", study.rows, study.cols, settings.features));
+    fact("d = Tr K/‖K‖", short(study.dim));
+    fact("‖x‖²/d", format!("1 ± {}", short(study.norm_spread)));
+    fact("least squares", left(&study.residuals));
     if let Some(train) = &study.train {
-        line("  on its own half", left(train));
+        fact("  on its own half", left(train));
     }
     if let Some(ridge) = &study.ridge {
-        line("  with", ridge.to_string());
+        fact("  with", ridge.to_string());
     }
-    line("noise", study.fitted.describe());
+    if study.target_mean != 0.0 {
+        fact("taken off targets", short(study.target_mean));
+    }
+    fact("noise", study.fitted.describe());
     if study.noise.best().kind != study.fitted.kind {
-        line("  advised", study.noise.best().describe());
+        fact("  advised", study.noise.best().describe());
     }
-    let end = study.end();
-    line(
+    fact(
         "one pass",
         format!(
             "T = n/d = {}, η = {}, c = {}, {} runs, seed {}",
-            short(end),
-            short(study.settings.eta),
-            clip(study.settings.clip),
+            short(study.end()),
+            short(settings.eta),
+            clip(settings.clip),
             study.band.runs,
-            study.settings.seed
+            settings.seed
         ),
     );
     let stats = &study.band.risk;
     let last = |v: Option<&Vec<f64>>| v.and_then(|v| v.last()).copied().unwrap_or(f64::NAN);
-    line(
+    fact(
         "R at the end",
         format!(
             "{} ± {}, 80% of the runs in {} to {}",
@@ -117,24 +117,42 @@ pub fn text(study: &Study) -> String {
         ),
     );
     if !study.band.diverged.is_empty() {
-        line("diverged", format!("{} of {} runs", study.band.diverged.len(), study.band.runs));
+        fact("diverged", format!("{} of {} runs", study.band.diverged.len(), study.band.runs));
     }
-    out += "\nThe mean of the runs over the second half of the pass, against each prediction:\n";
-    for curve in &study.curves {
-        let said = match &curve.gap {
-            Some(gap) => format!(
-                "{} (mean {:+.1}%), inside the band {:.0}% of the times",
-                gap.words(),
-                100.0 * gap.mean,
-                100.0 * gap.inside
-            ),
-            None => "cannot be compared: not all paths reached the end".into(),
-        };
-        let risk = short(curve.risk.last().copied().unwrap_or(f64::NAN));
-        out += &format!("  {:<38} R = {risk:<9} {said}\n", curve.label);
+    facts
+}
+
+/// How far the runs are from each prediction: its name, its end, and the gap.
+pub fn gaps(study: &Study) -> Vec<[String; 3]> {
+    let said = |curve: &super::study::Curve| match &curve.gap {
+        Some(gap) => format!(
+            "{} (mean {:+.1}% ± {:.1}%), inside the band {:.0}% of the times",
+            gap.words(),
+            100.0 * gap.mean,
+            100.0 * gap.standard_error,
+            100.0 * gap.inside
+        ),
+        None => "cannot be compared: not all paths reached the end".into(),
+    };
+    let end = |curve: &super::study::Curve| short(curve.risk.last().copied().unwrap_or(f64::NAN));
+    study.curves.iter().map(|c| [c.label.clone(), end(c), said(c)]).collect()
+}
+
+/// What the gaps are.
+pub const GAPS: &str =
+    "The mean of the runs over the second half of the pass, against each prediction:";
+
+/// The lines for the terminal.
+pub fn text(study: &Study) -> String {
+    let mut out = format!("{}\n\n", study.name);
+    for (name, value) in facts(study) {
+        out += &format!("  {name:<19}{value}\n");
     }
-    if let Some(gap) = study.curves.first().and_then(|c| c.gap) {
-        out += &format!("  (standard error of the mean: {:.1}%)\n", 100.0 * gap.standard_error);
+    out += &format!("\n{GAPS}\n");
+    let gaps = gaps(study);
+    let width = gaps.iter().map(|[label, ..]| label.chars().count()).max().unwrap_or(0);
+    for [label, end, said] in gaps {
+        out += &format!("  {label:<width$}  R = {end:<9} {said}\n");
     }
     out += "\n";
     for said in verdict(study) {

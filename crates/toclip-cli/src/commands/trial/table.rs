@@ -221,7 +221,7 @@ mod tests {
         assert!(text.contains("gaussian/8, huber: 1 of 3 runs diverged"));
         let text = markdown(&results);
         let row = text.lines().find(|l| l.starts_with("| gaussian")).unwrap();
-        assert!(row.contains("| *2.01* (1.99–2.04) | **0.50** (0.49–0.51) | 1.000 |"), "{row}");
+        assert!(row.contains("| *2.01* (1.98–2.05) | **0.50** (0.50–0.50) | 1.000 |"), "{row}");
         assert!(text.contains("| 0 / 0 / 1 | 1 / 0 / 0 | 0 / 1 / 0 |"), "{text}");
     }
 
