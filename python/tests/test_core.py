@@ -72,6 +72,7 @@ def test_paths_have_the_same_bits_as_an_experiment(tmp_path):
     points = 7
     learning_rate = 0.3
     clip = 0.8
+    batch = 2
     spectrum = { kind = "eigenvalues", values = [2.0, 1.0, 0.5, 0.5] }
     start = { kind = "uniform", norm = 1.0 }
     noise = { family = "laplace", sigma = 0.5 }
@@ -119,6 +120,8 @@ def test_an_experiment_from_a_dictionary_is_the_problem_itself():
         assert (curves[name].risk["mean"] == band.risk["mean"]).all()
     for change, words in [
         ({"steps": 3}, "unknown field `steps`"),
+        ({"batch": {"size": 2, "rule": "sum"}}, 'rule "sum" is not known'),
+        ({"batch": 0}, "batch = 0 is not allowed"),
         ({"methods": ["adam"]}, "unknown method `adam`"),
         ({"points": {"number": 3}}, "unknown field `number`"),
         ({"spectrum": {"kind": "file", "path": "k.npy"}}, "reads no files"),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path as FilePath
 from typing import Any
 
-from ._toclip import Spectrum, linear_times, log_times, read_toml
+from ._toclip import Noise, Spectrum, linear_times, log_times, read_toml
 from .problem import Problem
 from .results import Band, Path
 
@@ -15,7 +15,7 @@ __all__ = ["experiment"]
 
 METHODS = ("ode", "unclipped", "volterra", "hsgd", "sgd")
 KEYS = {
-    *("name", "time", "tolerance", "methods", "spectrum", "start", "noise"),
+    *("name", "time", "tolerance", "methods", "spectrum", "start", "noise", "batch"),
     *("covariates", "learning_rate", "clip", "points", "ensemble"),
 }
 # As the command does: the deterministic methods get a compressed spectrum above so many modes, and
@@ -67,7 +67,7 @@ def experiment(
 
     spectrum = Spectrum(given["spectrum"])
     rate, clip = given["learning_rate"], given.get("clip", "none")
-    parts = (spectrum, given["start"], given["noise"])
+    parts = (spectrum, given["start"], _batched(given["noise"], given.get("batch", 1)))
     problem = Problem(*parts, learning_rate=rate, clip=clip)
     unclipped = Problem(*parts, learning_rate=rate)
     times = _times(float(given["time"]), given.get("points", 201))
@@ -91,6 +91,16 @@ def experiment(
             of = unclipped if method == "unclipped" else problem
             curves[method] = of.predict(times, method=solver, rtol=rtol, compress=compress)
     return curves
+
+
+def _batched(noise: dict[str, Any], batch: int | dict[str, Any]) -> Noise:
+    given = {"size": batch} if isinstance(batch, int) else dict(batch)
+    size, rule = given.pop("size", 1), given.pop("rule", "mean")
+    if given:
+        raise ValueError(f"unknown field `{next(iter(given))}` in batch: size or rule")
+    if rule not in ("mean", "per_sample"):
+        raise ValueError(f'rule "{rule}" is not known: "mean" or "per_sample"')
+    return Noise(noise).batched(size, per_sample=rule == "per_sample")
 
 
 def _times(end: float, points: int | dict[str, Any]) -> Any:
