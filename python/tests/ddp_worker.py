@@ -19,10 +19,21 @@ def problem(step):
     return x, noise * (torch.rand(BATCH, 1, generator=g) < 0.1)
 
 
-def train(rank=0, world=1, shared=True):
+def sharded(model, world):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    return fully_shard(model, mesh=init_device_mesh("cpu", (world,)))
+
+
+def train(rank=0, world=1, how="ddp"):
+    """``ddp`` and ``fsdp`` share gradients, ``own`` does not."""
+    shared = how != "own"
     torch.manual_seed(0)
     model = torch.nn.Linear(20, 1).double()
-    if world > 1 and shared:
+    if world > 1 and how == "fsdp":
+        model = sharded(model, world)
+    elif world > 1 and how == "ddp":
         model = torch.nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     # Each rank's own gradient is that of half a batch.
@@ -43,9 +54,8 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", rank=rank, world_size=world)
     found = {}
-    for shared in (True, False):
-        merged = train(rank, world, shared).merged()
-        found["shared" if shared else "own"] = merged.to_json()
+    for how in ("ddp", "own", "fsdp"):
+        found[how] = train(rank, world, how).merged().to_json()
     with open(f"{out}.{rank}", "w") as file:
         json.dump(found, file)
     torch.distributed.destroy_process_group()

@@ -169,12 +169,14 @@ def two_processes(tmp_path):
 def test_two_processes_find_what_one_does(tmp_path):
     first, second = two_processes(tmp_path)
     assert first == second  # every rank has the same answer
-    shared, alone = toclip.Monitor.from_json(first["shared"]), ddp_worker.train().core
-    assert shared.steps == alone.steps == ddp_worker.STEPS
-    for name, column in alone.curve().columns().items():
-        # The mean of two halves is the whole but for rounding.
-        assert np.allclose(shared.curve()[name], column, rtol=1e-9, equal_nan=True), name
-    own = [ddp_worker.train(rank, 2, shared=False).core for rank in range(2)]
+    alone = ddp_worker.train().core
+    assert alone.steps == ddp_worker.STEPS
+    for how in ("ddp", "fsdp"):
+        curve = toclip.Monitor.from_json(first[how]).curve().columns()
+        for name, column in alone.curve().columns().items():
+            # The mean of two halves is the whole but for rounding.
+            assert np.allclose(curve[name], column, rtol=1e-9, equal_nan=True), (how, name)
+    own = [ddp_worker.train(rank, 2, how="own").core for rank in range(2)]
     own[0].merge(own[1])
     merged = toclip.Monitor.from_json(first["own"])
     assert merged == own[0] and merged.steps == 2 * ddp_worker.STEPS
