@@ -58,6 +58,15 @@ def test_norms_wait_on_the_device_and_all_are_counted():
     assert monitor.watched() == core.watched()
 
 
+def test_norms_may_come_from_anywhere():
+    monitor, core = Monitor(flush=4), toclip.Monitor()
+    seen = [1.5, torch.tensor(2.5), torch.tensor([0.25], dtype=torch.bfloat16), np.float32(3.5)] * 20
+    for norm in seen:
+        monitor.observe(norm)
+    core.observe([1.5, 2.5, 0.25, 3.5] * 20)
+    assert monitor.core == core and core.steps == 80
+
+
 def outliers(apply, steps=3000, **settings):
     """A run by norms alone: one weight whose gradient is given."""
     weight = torch.nn.Parameter(torch.zeros(1))

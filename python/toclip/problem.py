@@ -108,8 +108,10 @@ class Problem:
         With a ``target`` the path ends when the risk falls to it. With ``compress``, such as 1e-10,
         a spectrum of very many eigenvalues is replaced by few that stand for it to that accuracy.
         """
-        options = {"method": method, "rtol": rtol, "target": target, "compress": compress}
-        return Path(**self._inner.predict(times, **options))
+        found = self._inner.predict(
+            times, method=method, rtol=rtol, target=target, compress=compress
+        )
+        return Path(**found)
 
     def simulate(
         self,

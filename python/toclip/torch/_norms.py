@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -11,6 +12,7 @@ Parameters = nn.Module | Tensor | Iterable[Tensor]
 
 
 def _listed(parameters: Parameters) -> list[Tensor]:
+    found: list[Tensor]
     if isinstance(parameters, nn.Module):
         found = list(parameters.parameters())
     elif isinstance(parameters, Tensor):
@@ -53,8 +55,9 @@ def _whole(norm: Tensor) -> Tensor:
 
 def total_norm(parameters: Parameters) -> Tensor:
     """The norm of all gradients as one vector; over all shards where they are sharded."""
-    if isinstance(parameters, nn.Module) and hasattr(parameters, "clip_grad_norm_"):
-        return _whole(parameters.clip_grad_norm_(math.inf))
+    own: Any = getattr(parameters, "clip_grad_norm_", None)
+    if isinstance(parameters, nn.Module) and own is not None:  # FSDP, first version
+        return _whole(own(math.inf))
     listed = _listed(parameters)
     _check(listed)
     grads = [p.grad for p in listed if p.grad is not None]
@@ -65,8 +68,9 @@ def total_norm(parameters: Parameters) -> Tensor:
 
 def clip_to(parameters: Parameters, limit: float) -> Tensor:
     """Clips in place and gives the norm before."""
-    if isinstance(parameters, nn.Module) and hasattr(parameters, "clip_grad_norm_"):
-        return _whole(parameters.clip_grad_norm_(limit))
+    own: Any = getattr(parameters, "clip_grad_norm_", None)
+    if isinstance(parameters, nn.Module) and own is not None:  # FSDP, first version
+        return _whole(own(limit))
     if math.isinf(limit):
         return total_norm(parameters)
     listed = _listed(parameters)

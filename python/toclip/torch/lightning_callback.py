@@ -7,7 +7,7 @@ from typing import Any
 try:
     from lightning.pytorch import Callback
 except ImportError:
-    from pytorch_lightning import Callback
+    from pytorch_lightning import Callback  # type: ignore[assignment]
 
 from .monitor import Monitor
 

@@ -85,7 +85,7 @@ class Monitor:
             raise ValueError("compensate = True makes up for clipping by apply = True: give both")
         self.apply, self.compensate, self.shared = apply, compensate, shared
         self._flush_every, self._every = flush, every
-        self._settings = {
+        self._settings: dict[str, Any] = {
             "components": None if batch_size is None else float(batch_size * outputs),
             "memory": memory,
             "scale_memory": scale_memory,
@@ -172,10 +172,11 @@ class Monitor:
         """Takes in the norms that are still on the device: the one moment that waits for it."""
         if not self._waiting:
             return
-        devices = {norm.device for norm in self._waiting}
-        waiting = self._waiting if len(devices) == 1 else [norm.cpu() for norm in self._waiting]
-        norms = torch.stack([norm.double() for norm in waiting]).cpu().numpy()
-        self._waiting = []
+        waiting, self._waiting = self._waiting, []
+        if len({(norm.device, norm.dtype) for norm in waiting}) > 1:
+            waiting = [norm.cpu().double() for norm in waiting]
+        # Doubles only here: not every device has them.
+        norms = torch.stack(waiting).cpu().double().numpy()
         if self._rule is not None:
             self._rule.thresholds(norms)
             self._threshold, self._rate_factor = self._rule.next()
