@@ -50,7 +50,8 @@ impl Matrix {
     /// Reads a matrix from a CSV or NPY file (told apart by their content, not their name).
     ///
     /// - CSV: numbers separated by commas, lines of equal length, `#` comments, blank lines
-    ///   ignored. A first line without any number is a header.
+    ///   ignored. A first line without any number is a header, and so is one whose numbers only count
+    ///   columns that have no name (`0,1,2,y`).
     /// - NPY: booleans, integers, or floats of 4 or 8 bytes; either byte order, C or Fortran order;
     ///   one dimension (a column) or two.
     ///
