@@ -20,7 +20,8 @@ use table::{Table, TableSource, Targets};
 ///
 /// - CSV: as in [`Matrix::read`]; names of columns in the first line are optional.
 /// - NPY: two dimensions, any type of number; booleans are 0 and 1.
-/// - NPZ: the features `X` and the targets `y`, or the array that `target` names; compressed or not.
+/// - NPZ: the features `X` and the targets `y`, or the array that `target` names; compressed or not. The last
+///   column is the target only of an array that is alone.
 /// - Parquet: columns of numbers or booleans, uncompressed or with Snappy or gzip.
 ///
 /// One pass is made at once, so that what is wrong with the file is said here, with row and column.
