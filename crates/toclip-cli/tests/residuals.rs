@@ -69,7 +69,10 @@ fn what_is_wrong_is_said() {
     let parquet = dir.path().join("good.parquet");
     std::fs::write(&parquet, b"PAR1\x15\x04PAR1").unwrap();
     for (args, says) in [
-        (vec![parquet.to_str().unwrap()], "this is a Parquet table; give the numbers as CSV or NPY"),
+        (
+            vec![parquet.to_str().unwrap()],
+            "this is a Parquet table; give the numbers as CSV or NPY",
+        ),
         (vec![path], "has 2 columns; say which by --column"),
         (vec![path, "--column", "3"], "has columns 1 to 2"),
         (vec![path, "--column", "1", "--components", "0"], "give 1 to 20"),
