@@ -151,6 +151,8 @@ fn a_copy_is_taken_listed_and_removed() {
     assert_eq!(rows[0]["name"], "cifar10");
     assert_eq!((&rows[0]["cached"], &rows[1]["cached"]), (&false.into(), &true.into()));
     assert_eq!(rows[1]["bytes"], 23);
+    assert_eq!((&rows[0]["usable"], &rows[1]["usable"]), (&false.into(), &true.into()));
+    assert!(rows[1]["notes"][0].as_str().unwrap().contains("has 3 lines"), "{rows}");
     assert!(stdout(&world.run(&["list"])).contains("toclip data get cifar10"));
 
     // Another copy takes its place whole; a broken one leaves it as it was.
@@ -182,6 +184,41 @@ fn images_that_are_cut_short_never_reach_the_cache() {
     let refused = world.run(&["get", "cifar10", "--from", "nowhere"]);
     assert!(stderr(&refused).contains("nowhere"));
     assert!(world.cached().is_empty());
+}
+
+#[test]
+fn a_batch_copied_over_another_is_refused() {
+    let world = World::new();
+    std::fs::create_dir(world.path("copy")).unwrap();
+    for name in toclip_data::cifar10::BATCHES.map(|(name, _)| name) {
+        // Zeros are ten thousand images of the first class.
+        let file = std::fs::File::create(world.path("copy").join(name)).unwrap();
+        file.set_len(30_730_000).unwrap();
+    }
+    for more in [&["--force"][..], &["--allow-variant"]] {
+        let refused = world.run(&[&["get", "cifar10", "--from", "copy"], more].concat());
+        assert_eq!(refused.status.code(), Some(1));
+        let said = stderr(&refused);
+        assert!(said.contains("data_batch_2.bin is the same as data_batch_1.bin"), "{said}");
+    }
+    assert!(world.cached().is_empty());
+}
+
+#[test]
+fn the_list_says_what_is_damaged() {
+    let world = World::new();
+    std::fs::create_dir_all(world.path("cache/cifar10")).unwrap();
+    for name in toclip_data::cifar10::BATCHES.map(|(name, _)| name) {
+        std::fs::write(world.path("cache/cifar10").join(name), [0; 3073]).unwrap();
+    }
+    let output = world.run(&["list"]);
+    assert!(output.status.success());
+    let said = stdout(&output);
+    assert!(said.contains("DAMAGED") && said.contains("cut short: 3073 bytes"), "{said}");
+    let json = world.run(&["list", "--json"]);
+    let rows: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!((&rows[0]["cached"], &rows[0]["usable"]), (&true.into(), &false.into()));
+    assert!(rows[0]["error"].as_str().unwrap().contains("cut short"), "{rows}");
 }
 
 #[test]

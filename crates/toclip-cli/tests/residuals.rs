@@ -66,7 +66,13 @@ fn what_is_wrong_is_said() {
     let path = csv.to_str().unwrap();
     let short = dir.path().join("short.csv");
     std::fs::write(&short, "1\n2\n3\n").unwrap();
+    let parquet = dir.path().join("good.parquet");
+    std::fs::write(&parquet, b"PAR1\x15\x04PAR1").unwrap();
     for (args, says) in [
+        (
+            vec![parquet.to_str().unwrap()],
+            "this is a Parquet table; give the numbers as CSV or NPY",
+        ),
         (vec![path], "has 2 columns; say which by --column"),
         (vec![path, "--column", "3"], "has columns 1 to 2"),
         (vec![path, "--column", "1", "--components", "0"], "give 1 to 20"),
@@ -77,5 +83,6 @@ fn what_is_wrong_is_said() {
     ] {
         let (code, _, error) = out(&args);
         assert!(code == 1 && error.contains(says), "{args:?} says: {error}");
+        assert!(error.matches("os error").count() <= 1, "said twice: {error}");
     }
 }

@@ -68,10 +68,31 @@ impl<'a, R: Read> Rows<'a, R> {
         }
     }
 
-    /// Whether the first line has names; it has when it has no number.
+    /// Whether the first line has names. A line without any number has; so has one whose numbers
+    /// count the columns, as pandas does for columns that nobody named (`0,1,2,y`).
     fn header(&mut self, line: u64) -> Result<bool> {
         let cells = || self.record.iter();
-        if cells().any(|cell| number(cell).is_some()) || cells().all(<[u8]>::is_empty) {
+        let counted = counts(cells());
+        if cells().all(|cell| number(cell).is_some()) {
+            // Two columns that start with 0,1 are as likely a sample.
+            if counted != Some(0) || self.cols < 3 {
+                return Ok(false);
+            }
+            let last = self.cols - 1;
+            let message = format!(
+                "is 0 to {last} a sample, or the numbers that pandas gives to columns without a \
+                 name? If a sample, write 0.0; if not, delete the line (pandas: header=False)"
+            );
+            return Err(Error::cell(self.path, line, 1, message));
+        }
+        let numbers = cells().any(|cell| number(cell).is_some());
+        let index = cells().next().is_some_and(<[u8]>::is_empty);
+        let named = cells().any(|cell| !cell.is_empty() && number(cell).is_none());
+        let header = match numbers {
+            true => counted.is_some() && (named || index) && !cells().any(is_value),
+            false => named,
+        };
+        if !header {
             return Ok(false);
         }
         if let Some(i) = cells().position(<[u8]>::is_empty) {
@@ -95,7 +116,13 @@ impl<'a, R: Read> Rows<'a, R> {
             return Err(Error::cell(path, line, column, message));
         }
         for (i, cell) in record.iter().enumerate() {
-            let value = number(cell).ok_or_else(|| Error::cell(path, line, i + 1, reason(cell)))?;
+            let value = number(cell).ok_or_else(|| {
+                let mut message = reason(cell);
+                if line == *first_line && !cell.is_empty() && !is_value(cell) {
+                    message += "; if the line names the columns, no name may be a number";
+                }
+                Error::cell(path, line, i + 1, message)
+            })?;
             if !value.is_finite() {
                 let message = format!("{value} is not allowed; all numbers must be finite");
                 return Err(Error::cell(path, line, i + 1, message));
@@ -104,6 +131,29 @@ impl<'a, R: Read> Rows<'a, R> {
         }
         Ok(())
     }
+}
+
+/// Where the numbers among the cells begin, 0 or 1, if they count on by one from there.
+fn counts<'c>(cells: impl Iterator<Item = &'c [u8]>) -> Option<u64> {
+    let mut first = None;
+    for (i, cell) in cells.filter(|cell| number(cell).is_some()).enumerate() {
+        // 0.0 and +1 are numbers, and nobody's names.
+        let plain = cell.iter().all(u8::is_ascii_digit) && (cell.len() == 1 || cell[0] != b'0');
+        let value: u64 = std::str::from_utf8(cell).ok().filter(|_| plain)?.parse().ok()?;
+        let first = *first.get_or_insert(value);
+        if first > 1 || value != first + i as u64 {
+            return None;
+        }
+    }
+    first
+}
+
+/// Words that stand for a value, and bytes that are no text: a line with numbers and one of them is
+/// a sample.
+fn is_value(cell: &[u8]) -> bool {
+    let words = ["true", "false", "na", "n/a", "null", "none", "?"];
+    let word = |word: &&str| cell.eq_ignore_ascii_case(word.as_bytes());
+    words.iter().any(word) || std::str::from_utf8(cell).is_err()
 }
 
 /// Why a cell is no number.
@@ -157,6 +207,34 @@ mod tests {
     }
 
     #[test]
+    fn headers_as_pandas_writes_them() {
+        // pd.DataFrame(X).assign(y=y), and columns counted from 1, or after a label.
+        for text in ["0,1,y\n5,6,7\n", "1,2,y\n5,6,7\n", "label,0,1\n5,6,7\n"] {
+            assert_eq!(parse(text).unwrap().data(), [5.0, 6.0, 7.0], "{text:?}");
+        }
+        let mut rows = Rows::new(Path::new("k.csv"), "0,1,y\n5,6,7\n".as_bytes());
+        assert!(rows.next(&mut Vec::new()).unwrap());
+        assert_eq!(rows.into_names().unwrap(), ["0", "1", "y"]);
+        // Nothing but column numbers may be a sample: the user decides.
+        let said = message("0,1,2\n5,6,7\n");
+        assert!(said.starts_with("k.csv, line 1, column 1: is 0 to 2 a sample"), "{said}");
+        assert!(said.contains("header=False"), "{said}");
+        for sample in ["0.0,1,2\n5,6,7\n", "1,2,3\n5,6,7\n", "0,2,1\n5,6,7\n"] {
+            assert_eq!(parse(sample).unwrap().rows(), 2, "{sample:?}");
+        }
+        assert_eq!(parse("0,1\n1,0\n").unwrap().rows(), 2);
+        assert_eq!(parse("0\n1\n").unwrap().rows(), 2);
+        // With the index.
+        assert!(message(",0,1,y\n0,5,6,7\n").contains("index=False"));
+        assert!(message(",0,1\n0,5,6\n").contains("index=False"));
+        // A sample with a hole is no header, whatever its numbers.
+        assert!(message("0,NA\n3,4\n").contains("line 1, column 2: \"NA\" is not a number"));
+        let years = message("2019,2020,y\n3,4,5\n");
+        assert!(years.contains("\"y\" is not a number"), "{years}");
+        assert!(years.contains("no name may be a number"), "{years}");
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_line_and_column() {
         assert_eq!(
             message("1,2\n3,x\n"),
@@ -168,8 +246,8 @@ mod tests {
         assert!(message("1,-inf\n").starts_with("k.csv, line 1, column 2: -inf"));
         assert!(message("1,1e999\n").starts_with("k.csv, line 1, column 2: inf"));
         assert!(message("1,\n").contains("line 1, column 2: the field is empty"));
-        // A line with some numbers is no header.
-        assert!(message("1,b\n3,4\n").starts_with("k.csv, line 1, column 2"));
+        // A line with some numbers that do not count the columns is no header.
+        assert!(message("1.5,b\n3,4\n").starts_with("k.csv, line 1, column 2"));
         assert!(message("1 2\n3 4\n2\n").contains("separated by commas"));
         assert!(message("1,True\n").contains("write true as 1"));
         assert!(message(",a\n0,1\n").contains("line 1, column 1: the column has no name"));

@@ -10,12 +10,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// The file could not be opened or read.
-    #[error("{}: {source}", path.display())]
+    ///
+    /// The message has the cause in it, so the cause is no `source()`: a chain would say it twice.
+    #[error("{}: {cause}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// One cell of a table, or one line of it, is wrong.
     #[error("{}, line {line}, column {column}: {message}", path.display())]
@@ -46,8 +48,8 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
-        Error::Io { path: path.into(), source }
+    pub(crate) fn io(path: &Path, cause: std::io::Error) -> Self {
+        Error::Io { path: path.into(), cause }
     }
 
     pub(crate) fn file(path: &Path, message: impl Into<String>) -> Self {

@@ -66,6 +66,14 @@ impl Kind {
         Kind::Text
     }
 
+    /// The kind of the file, where text that holds control characters is binary after all.
+    pub fn of_checked(path: &Path) -> Result<Self> {
+        match Self::of(path)? {
+            Kind::Text if looks_binary(path)? => Ok(Kind::Other("an unknown binary format")),
+            kind => Ok(kind),
+        }
+    }
+
     /// What it is, in words.
     pub fn words(self) -> &'static str {
         match self {
@@ -78,6 +86,14 @@ impl Kind {
             Kind::Text => "a text or an unknown format",
         }
     }
+}
+
+/// Control characters do not occur in text; zeros do in UTF-16.
+fn looks_binary(path: &Path) -> Result<bool> {
+    let mut start = Vec::new();
+    let file = File::open(path).map_err(|e| Error::io(path, e))?;
+    file.take(4096).read_to_end(&mut start).map_err(|e| Error::io(path, e))?;
+    Ok(start.iter().any(|b| matches!(b, 0..=8 | 14..=26)))
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! A dense matrix and where it comes from.
 
+use crate::kind::Kind;
 use crate::{Error, Result, csv_file, npy_file};
 use std::fs::File;
-use std::io::{BufReader, Read, Seek};
+use std::io::BufReader;
 use std::path::Path;
 
 /// A dense matrix of finite `f64`, row by row.
@@ -49,7 +50,8 @@ impl Matrix {
     /// Reads a matrix from a CSV or NPY file (told apart by their content, not their name).
     ///
     /// - CSV: numbers separated by commas, lines of equal length, `#` comments, blank lines
-    ///   ignored. A first line without any number is a header.
+    ///   ignored. A first line without any number is a header, and so is one whose numbers only count
+    ///   columns that have no name (`0,1,2,y`).
     /// - NPY: booleans, integers, or floats of 4 or 8 bytes; either byte order, C or Fortran order;
     ///   one dimension (a column) or two.
     ///
@@ -63,18 +65,19 @@ impl Matrix {
     /// [`Error::Io`], [`Error::File`] or, with line and column, [`Error::Cell`].
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(|e| Error::io(path, e))?;
-        let mut reader = BufReader::new(file);
-        let mut magic = Vec::new();
-        reader.by_ref().take(6).read_to_end(&mut magic).map_err(|e| Error::io(path, e))?;
-        reader.rewind().map_err(|e| Error::io(path, e))?;
-        match &magic[..] {
-            b"\x93NUMPY" => npy_file::read(path, reader),
-            [b'P', b'K', 3, 4, ..] => Err(Error::file(
+        let reader = || File::open(path).map(BufReader::new).map_err(|e| Error::io(path, e));
+        match Kind::of_checked(path)? {
+            Kind::Npy => npy_file::read(path, reader()?),
+            Kind::Text => csv_file::read(path, reader()?),
+            Kind::Zip => Err(Error::file(
                 path,
                 "this is a zip archive (.npz?); save the one array with numpy.save as .npy",
             )),
-            _ => csv_file::read(path, reader),
+            Kind::Empty => Err(Error::file(path, "the file is empty")),
+            other => {
+                let what = other.words();
+                Err(Error::file(path, format!("this is {what}; give the numbers as CSV or NPY")))
+            }
         }
     }
 
@@ -121,10 +124,23 @@ mod tests {
         let missing = Matrix::read("no/such/file.csv").unwrap_err();
         assert!(matches!(missing, Error::Io { .. }));
         assert!(missing.to_string().starts_with("no/such/file.csv: "));
+        // A chain of causes must not repeat what the message has.
+        assert!(std::error::Error::source(&missing).is_none());
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("k.npz");
         std::fs::write(&path, b"PK\x03\x04rest").unwrap();
         assert!(Matrix::read(&path).unwrap_err().to_string().contains("zip archive"));
         assert!(matches!(Matrix::read(dir.path()).unwrap_err(), Error::Io { .. }));
+        let path = dir.path().join("k.csv");
+        for (bytes, part) in [
+            (&b"PAR1\x15\x04"[..], "this is a Parquet table; give the numbers as CSV or NPY"),
+            (b"\x1f\x8b\x08", "this is a gzip archive; give"),
+            (b"1\x00,\x002\x00", "this is an unknown binary format; give"),
+            (b"", "the file is empty"),
+        ] {
+            std::fs::write(&path, bytes).unwrap();
+            let said = Matrix::read(&path).unwrap_err().to_string();
+            assert!(said.contains("k.csv: ") && said.contains(part), "{said}");
+        }
     }
 }

@@ -110,7 +110,7 @@ fn assemble(
     per_file: usize,
     mut bytes: impl FnMut(&str) -> Result<Vec<u8>>,
 ) -> Result<Cifar10> {
-    let mut notes = Vec::new();
+    let (mut notes, mut sums) = (Vec::new(), Vec::<(&str, String)>::new());
     let (mut train, mut test) = (Images::default(), Images::default());
     train.pixels.reserve_exact(5 * per_file * PIXELS);
     for (name, official) in BATCHES {
@@ -130,12 +130,20 @@ fn assemble(
             images.pixels.extend_from_slice(&record[1..]);
         }
         let sum = checksum::md5(&bytes);
+        if let Some((twin, _)) = sums.iter().find(|(_, known)| *known == sum) {
+            let message = format!(
+                "{name} is the same as {twin}: one was copied over the other; take the published \
+                 files again"
+            );
+            return Err(Error::file(path, message));
+        }
         if sum != official {
             notes.push(format!(
                 "{name} has the right form but is not the published file: \
                  its MD5 is {sum}, not {official}"
             ));
         }
+        sums.push((name, sum));
     }
     Ok(Cifar10 { train, test, notes })
 }
@@ -230,6 +238,9 @@ mod tests {
         bytes.push(0);
         std::fs::write(&third, &bytes).unwrap();
         assert!(message(path).contains("too long: 12293 bytes"));
+        std::fs::write(&third, batch(0)).unwrap();
+        let said = message(path);
+        assert!(said.contains("data_batch_3.bin is the same as data_batch_1.bin"), "{said}");
         std::fs::remove_file(&third).unwrap();
         std::fs::remove_file(path.join("test_batch.bin")).unwrap();
         assert!(message(path).ends_with("no data_batch_3.bin, test_batch.bin"));

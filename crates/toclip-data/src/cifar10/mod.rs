@@ -42,7 +42,7 @@ impl Cifar10 {
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), or [`Error::File`](crate::Error::File) where a file is
-    /// missing, has the wrong size or holds a label above 9.
+    /// missing, has the wrong size, holds a label above 9 or is the same as another.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         files::read(path.as_ref(), IMAGES_PER_FILE)
     }

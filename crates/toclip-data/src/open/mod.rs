@@ -20,7 +20,8 @@ use table::{Table, TableSource, Targets};
 ///
 /// - CSV: as in [`Matrix::read`]; names of columns in the first line are optional.
 /// - NPY: two dimensions, any type of number; booleans are 0 and 1.
-/// - NPZ: the features `X` and the targets `y`, or the array that `target` names; compressed or not.
+/// - NPZ: the features `X` and the targets `y`, or the array that `target` names; compressed or not. The last
+///   column is the target only of an array that is alone.
 /// - Parquet: columns of numbers or booleans, uncompressed or with Snappy or gzip.
 ///
 /// One pass is made at once, so that what is wrong with the file is said here, with row and column.
@@ -40,7 +41,7 @@ pub fn open_source(path: impl AsRef<Path>, target: &Target) -> Result<Box<dyn So
     if metadata.is_dir() {
         return Err(Error::file(path, "this is a folder; give a CSV, NPY, NPZ or Parquet file"));
     }
-    let table: Box<dyn Table> = match Kind::of(path)? {
+    let table: Box<dyn Table> = match Kind::of_checked(path)? {
         Kind::Npy => Box::new(npy::Npy::open(path)?),
         Kind::Zip => {
             let (features, targets) = npz::open(path, target)?;
@@ -50,7 +51,6 @@ pub fn open_source(path: impl AsRef<Path>, target: &Target) -> Result<Box<dyn So
             features
         }
         Kind::Parquet => Box::new(parquet::Parquet::open(path)?),
-        Kind::Text if looks_binary(path)? => return Err(unknown(path, "an unknown binary format")),
         Kind::Text => Box::new(csv::Csv::open(path)?),
         Kind::Empty => return Err(Error::file(path, "the file is empty")),
         other => return Err(unknown(path, other.words())),
@@ -69,15 +69,6 @@ pub fn open_source(path: impl AsRef<Path>, target: &Target) -> Result<Box<dyn So
 
 fn unknown(path: &Path, what: &str) -> Error {
     Error::file(path, format!("this is {what}; samples are read from CSV, NPY, NPZ or Parquet"))
-}
-
-/// Control characters do not occur in text; zeros do in UTF-16.
-fn looks_binary(path: &Path) -> Result<bool> {
-    use std::io::Read;
-    let mut start = Vec::new();
-    let file = std::fs::File::open(path).map_err(|e| Error::io(path, e))?;
-    file.take(4096).read_to_end(&mut start).map_err(|e| Error::io(path, e))?;
-    Ok(start.iter().any(|b| matches!(b, 0..=8 | 14..=26)))
 }
 
 /// Targets in a file of their own: one number a sample, so they always fit in memory.

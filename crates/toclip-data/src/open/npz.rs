@@ -2,7 +2,7 @@
 
 use super::npy::Layout;
 use super::table::Table;
-use super::target::Target;
+use super::target::{Target, looks_like_a_file};
 use crate::{Error, Result};
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -29,8 +29,9 @@ type Opened = (Box<dyn Table>, Option<Vec<f64>>);
 
 /// Chooses the arrays by their names.
 pub(super) fn open(path: &Path, target: &Target) -> Result<Opened> {
-    let mut arrays = arrays(path)?;
-    let there = arrays.iter().map(|a| a.name.as_str()).collect::<Vec<_>>().join(", ");
+    let (mut arrays, others) = arrays(path)?;
+    let there = arrays.iter().map(|a| &a.name[..]).chain(others.iter().map(|a| &a[..]));
+    let (count, there) = (arrays.len() + others.len(), there.collect::<Vec<_>>().join(", "));
     let at = |name: &str| arrays.iter().position(|a| a.name == name);
     let known = |names: &[&str]| names.iter().find_map(|name| at(name));
     let none = |name: &str| {
@@ -39,7 +40,14 @@ pub(super) fn open(path: &Path, target: &Target) -> Result<Opened> {
     };
     let targets = match target {
         Target::Array(name) => Some(at(name).ok_or_else(|| none(name))?),
-        Target::Column(name) => at(name),
+        Target::Column(name) => {
+            let found = at(name);
+            // Columns of an array have numbers, never names.
+            if found.is_none() && name.parse::<usize>().is_err() && !looks_like_a_file(name) {
+                return Err(none(name));
+            }
+            found
+        }
         Target::Last => known(&TARGETS),
         Target::File(_) => None,
     };
@@ -54,6 +62,15 @@ pub(super) fn open(path: &Path, target: &Target) -> Result<Opened> {
             return Err(Error::file(path, message));
         }
     };
+    // The last column of one array while another stands by would be a guess.
+    if targets.is_none() && *target == Target::Last && count > 1 {
+        let message = format!(
+            "which array holds the targets? give its name, or the number of a column of {}; there \
+             are {there}",
+            arrays[features].name
+        );
+        return Err(Error::file(path, message));
+    }
     let targets = targets.map(|i| arrays[i].column()).transpose()?;
     let features = arrays.swap_remove(features);
     if features.layout.fortran && features.layout.width > 1 {
@@ -75,22 +92,24 @@ fn broken(path: &Path, e: &dyn std::fmt::Display) -> Error {
     Error::file(path, format!("the zip archive is damaged or cut short ({e})"))
 }
 
-fn arrays(path: &Path) -> Result<Vec<Array>> {
+/// The arrays that can be read, and the names of the others, each with the reason.
+fn arrays(path: &Path) -> Result<(Vec<Array>, Vec<String>)> {
     let mut zip = archive(path)?;
-    let mut arrays = Vec::new();
+    let (mut arrays, mut others) = (Vec::new(), Vec::new());
     for index in 0..zip.len() {
         let mut member = zip.by_index(index).map_err(|e| broken(path, &e))?;
         let name = member.name().map_err(|e| broken(path, &e))?.into_owned();
         if let Some(name) = name.strip_suffix(".npy").map(str::to_owned) {
             // Arrays of other shapes and types may be there for other purposes.
-            if let Ok((layout, _)) = Layout::read(path, &name, &mut member) {
-                arrays.push(Array { path: path.into(), index, name, layout });
+            match Layout::read(path, &name, &mut member) {
+                Ok((layout, _)) => arrays.push(Array { path: path.into(), index, name, layout }),
+                Err(_) => others.push(format!("{name} (no table of numbers)")),
             }
         }
     }
     match arrays.is_empty() {
         true => Err(Error::file(path, "this zip archive holds no NumPy array of numbers")),
-        false => Ok(arrays),
+        false => Ok((arrays, others)),
     }
 }
 

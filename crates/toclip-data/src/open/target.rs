@@ -34,6 +34,13 @@ impl Target {
     }
 }
 
+/// Whether a word that is no column was meant as a file.
+pub(super) fn looks_like_a_file(word: &str) -> bool {
+    let known = ["csv", "tsv", "txt", "npy", "npz", "parquet"];
+    let ending = Path::new(word).extension().map(|ending| ending.to_ascii_lowercase());
+    ending.is_some_and(|ending| known.iter().any(|known| ending == *known)) || word.contains('/')
+}
+
 /// The column, from 0, that `name` means.
 pub(super) fn find(path: &Path, table: &dyn Table, name: &str) -> Result<usize> {
     let names = table.names().unwrap_or_default();
@@ -51,6 +58,10 @@ pub(super) fn find(path: &Path, table: &dyn Table, name: &str) -> Result<usize> 
         (None, _) => {}
     }
     let width = table.width();
+    if looks_like_a_file(name) {
+        let message = format!("there is no such file, and no column of {}", path.display());
+        return Err(Error::file(Path::new(name), message + " is called so"));
+    }
     match name.parse::<usize>() {
         Ok(position) if (1..=width).contains(&position) => Ok(position - 1),
         Ok(position) => Err(Error::file(

@@ -73,6 +73,42 @@ fn numpy_archives_give_the_same_samples() {
     assert!(none.contains("no array \"z\" in the archive; there are X, y"), "{none}");
 }
 
+/// An array of doubles as NumPy's format specification has it.
+fn npy(shape: &str, descr: &str, values: &[f64]) -> Vec<u8> {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.bytes().chain(values.iter().flat_map(|v| v.to_le_bytes())));
+    bytes
+}
+
+#[test]
+fn which_array_of_an_archive_is_the_target_is_not_guessed() {
+    let folder = Folder::new();
+    let x = npy("(2, 2)", "<f8", &[1.0, 2.0, 3.0, 4.0]);
+    let (b, words) = (npy("(2,)", "<f8", &[5.0, 6.0]), npy("(2,)", "<U2", &[0.0, 0.0]));
+    let zip = |name: &str, members: &[(&str, &[u8])]| {
+        crate::archive::tests::write_zip(folder.0.path().join(name), members)
+    };
+    let two = zip("two.npz", &[("foo.npy", &x), ("bar.npy", &b)]);
+    let asked = said(&two, &Target::Last);
+    assert!(asked.contains("which array holds the targets?"), "{asked}");
+    assert!(asked.contains("a column of foo; there are foo, bar"), "{asked}");
+    let targets =
+        |path: &Path, name| samples(open_source(path, &column(name)).unwrap().as_ref(), 9).1;
+    assert_eq!(targets(&two, "bar"), [5.0, 6.0]);
+    assert_eq!(targets(&two, "2"), [2.0, 4.0]);
+    assert!(said(&two, &column("baz")).contains("no array \"baz\" in the archive; there are foo"));
+    assert!(said(&two, &column("b.npy")).starts_with("b.npy: there is no such file"));
+    // Targets that cannot be read are no reason to take something else.
+    let text = zip("text.npz", &[("X.npy", &x), ("y.npy", &words)]);
+    let asked = said(&text, &Target::Last);
+    assert!(asked.contains("there are X, y (no table of numbers)"), "{asked}");
+    // One array alone has its targets in the last column.
+    let one = zip("one.npz", &[("foo.npy", &x)]);
+    assert_eq!(samples(open_source(&one, &Target::Last).unwrap().as_ref(), 9).1, [2.0, 4.0]);
+}
+
 #[test]
 fn column_order_and_big_endian_singles() {
     let source = open_source(fixture("columns.npy"), &Target::Last).unwrap();
@@ -144,6 +180,21 @@ fn csv_columns_by_name_and_number() {
     assert!(word("size").contains("no column is called \"size\"; there are x, price, y"));
     assert!(word("4").contains("the columns are 1 to 3"));
     assert!(said(&named, &Target::Array("y".into())).contains("only an NPZ file"));
+    assert_eq!(
+        word("nosuch.npy"),
+        format!(
+            "nosuch.npy: there is no such file, and no column of {} is called so",
+            named.display()
+        )
+    );
+    let numpy = said(&fixture("columns.npy"), &Target::from_word("no/such"));
+    assert!(numpy.starts_with("no/such: there is no such file"), "{numpy}");
+    // Such a name is a column's where there is one.
+    let speeds = folder.file("s.csv", "x,km/h,y.csv\n1,2,3\n");
+    assert!(["km/h", "y.csv"].iter().all(|name| open_source(&speeds, &column(name)).is_ok()));
+    let pandas = folder.file("f.csv", "0,1,y\n1,2,3\n4,5,6\n");
+    let source = open_source(&pandas, &column("1")).unwrap();
+    assert_eq!(samples(source.as_ref(), 9).1, [2.0, 5.0], "the name before the position");
     let twice = folder.file("c.csv", "x,x\n1,2\n");
     assert!(said(&twice, &column("x")).contains("two columns are called \"x\", 1 and 2"));
     let bare = folder.file("d.csv", "1,2\n");

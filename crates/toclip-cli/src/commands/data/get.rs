@@ -26,6 +26,7 @@ const EXIT_INTERRUPTED: u8 = 130;
 Examples:
   toclip data get cifar10
   toclip data get cifar10 --from ~/Downloads/cifar-10-binary.tar.gz
+  toclip data get cifar10 --from my-images/ --allow-variant
   toclip data get wikitext2 --from wikitext-2/
 
 Exit status: 0 it is in the cache; 1 something is wrong with the data or the disk;
@@ -40,6 +41,9 @@ pub struct Args {
     /// Fetch again what is in the cache already
     #[arg(long)]
     force: bool,
+    /// Take a copy of CIFAR-10 whose files are not the published ones (by their MD5)
+    #[arg(long)]
+    allow_variant: bool,
 }
 
 /// Runs the command.
@@ -57,18 +61,18 @@ fn get(args: &Args) -> Result<ExitCode> {
     let set = args.set;
     let folder = set.folder()?;
     if folder.is_dir() && !args.force && args.from.is_none() {
-        match super::check(set, &folder) {
+        match super::check(set, &folder).and_then(|notes| published(args, notes)) {
             Ok(notes) => {
                 say!("{} is in the cache: {}", set.title(), folder.display());
                 notes.iter().for_each(|note| say!("note: {note}"));
                 return Ok(ExitCode::SUCCESS);
             }
-            Err(error) => eprintln!("what is in the cache is damaged, fetching again: {error:#}"),
+            Err(error) => eprintln!("what is in the cache is not right, fetching again: {error:#}"),
         }
     }
     let shop = Workshop::open(set)?;
     let got = match &args.from {
-        Some(from) => copy(set, &shop, from).map(Some),
+        Some(from) => copy(args, &shop, from).map(Some),
         None => fetch(set, &shop),
     };
     let Ok(Some(new)) = got else {
@@ -87,11 +91,24 @@ struct New {
     notes: Vec<String>,
 }
 
-fn copy(set: DataSet, shop: &Workshop, from: &Path) -> Result<New> {
+fn copy(args: &Args, shop: &Workshop, from: &Path) -> Result<New> {
     let folder = shop.empty("new")?;
-    let notes = import(set, from, &folder)
-        .with_context(|| format!("{} cannot be taken from there", set.title()))?;
+    let notes = import(args.set, from, &folder)
+        .and_then(|notes| published(args, notes))
+        .with_context(|| format!("{} cannot be taken from there", args.set.title()))?;
     Ok(New { folder, notes })
+}
+
+/// Refuses files of CIFAR-10 that are not the published ones, unless they are wanted: swapped or
+/// damaged images would look like results. WikiText-2 has no sums for its many forms, so its notes
+/// stay notes.
+fn published(args: &Args, notes: Vec<String>) -> Result<Vec<String>> {
+    match notes.first() {
+        Some(note) if args.set == DataSet::Cifar10 && !args.allow_variant => {
+            bail!("{note}; --allow-variant takes it all the same")
+        }
+        _ => Ok(notes),
+    }
 }
 
 /// Tries the places in order; the last word is one message with all the reasons. Nothing comes back
@@ -137,4 +154,21 @@ fn handle_interrupts() -> Result<()> {
         }
     };
     ctrlc::set_handler(handler).context("cannot listen to Ctrl-C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_images_are_taken_only_when_they_are_wanted() {
+        let notes = || vec!["test_batch.bin is not the published file".to_owned()];
+        let args = |set, allow_variant| Args { set, from: None, force: false, allow_variant };
+        let refused = published(&args(DataSet::Cifar10, false), notes()).unwrap_err().to_string();
+        assert!(refused.starts_with("test_batch.bin is not"), "{refused}");
+        assert!(refused.contains("--allow-variant"), "{refused}");
+        assert_eq!(published(&args(DataSet::Cifar10, true), notes()).unwrap(), notes());
+        assert_eq!(published(&args(DataSet::WikiText2, false), notes()).unwrap(), notes());
+        assert!(published(&args(DataSet::Cifar10, false), Vec::new()).unwrap().is_empty());
+    }
 }

@@ -37,7 +37,7 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Say which data sets there are, and which are in the cache
+    /// Say which data sets there are, and which are in the cache and whole
     List {
         /// Print JSON
         #[arg(long)]
@@ -80,30 +80,46 @@ fn data_set(name: &str) -> Result<DataSet, String> {
 }
 
 fn list(json: bool) -> Result<()> {
-    let sets =
-        DataSet::ALL.into_iter().map(|set| Ok((set, set.folder()?))).collect::<Result<Vec<_>>>()?;
-    if json {
-        let rows: Vec<_> = sets
-            .iter()
-            .map(|(set, folder)| {
-                json!({
-                    "name": set.key(),
-                    "title": set.title(),
-                    "folder": folder,
-                    "cached": folder.is_dir(),
-                    "bytes": workshop::size(folder),
-                })
-            })
-            .collect();
-        say!("{}", serde_json::to_string_pretty(&rows)?);
-        return Ok(());
+    let mut rows = Vec::new();
+    for set in DataSet::ALL {
+        let folder = set.folder()?;
+        let bytes = workshop::size(&folder);
+        // Read, not looked at: a file may have been cut short or exchanged since it came.
+        let found = folder.is_dir().then(|| check(set, &folder));
+        if json {
+            let (error, notes) = match &found {
+                Some(Err(error)) => (Some(format!("{error:#}")), &[][..]),
+                Some(Ok(notes)) => (None, &notes[..]),
+                None => (None, &[][..]),
+            };
+            rows.push(json!({
+                "name": set.key(),
+                "title": set.title(),
+                "folder": folder,
+                "cached": found.is_some(),
+                "usable": matches!(found, Some(Ok(_))),
+                "error": error,
+                "notes": notes,
+                "bytes": bytes,
+            }));
+            continue;
+        }
+        let place = format!("{} MB in {}", bytes / 1_000_000, folder.display());
+        let (key, title) = (set.key(), set.title());
+        match found {
+            None => say!("{key:10} {title:11} not in the cache; toclip data get {key}"),
+            Some(Ok(notes)) => {
+                say!("{key:10} {title:11} {place}");
+                notes.iter().for_each(|note| say!("{:22} note: {note}", ""));
+            }
+            Some(Err(error)) => {
+                say!("{key:10} {title:11} DAMAGED, {place}");
+                say!("{:22} {error:#}; toclip data get {key}", "");
+            }
+        }
     }
-    for (set, folder) in sets {
-        let state = match folder.is_dir() {
-            true => format!("{} MB in {}", workshop::size(&folder) / 1_000_000, folder.display()),
-            false => format!("not in the cache; toclip data get {}", set.key()),
-        };
-        say!("{:10} {:11} {state}", set.key(), set.title());
+    if json {
+        say!("{}", serde_json::to_string_pretty(&rows)?);
     }
     Ok(())
 }
