@@ -47,6 +47,7 @@ mod drift;
 mod estimates;
 mod grid;
 mod halves;
+mod heaviest;
 mod interval;
 mod scale;
 mod settings;
