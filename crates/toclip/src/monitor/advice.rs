@@ -85,7 +85,7 @@ pub enum Reason {
     /// norms alone, to less than the margin over it.
     NoBetter(Choice),
     /// The gain rests on one stretch of the steps, or on very few, such as a single spike: without
-    /// them it is not shown.
+    /// them it is not shown, or less than half of $\ln$ CCC is left.
     OneStretch {
         /// The best candidate.
         best: Choice,
@@ -180,7 +180,7 @@ impl fmt::Display for Reason {
             ),
             Reason::OneStretch { best, guard } => write!(
                 f,
-                "a single stretch of steps, or very few, carry the gain: without them none is shown, \
+                "a single stretch of steps, or very few, carry the gain: without them little is left, \
                  and how often such spikes come is not known. A guard at {:.4} ({guard:.3} times the \
                  scale), at the same learning rate, is reasonable; the best by all steps is {best}",
                 guard * best.threshold / best.multiple,

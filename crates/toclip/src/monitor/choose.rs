@@ -25,6 +25,9 @@ const ROUNDING: f64 = 1e-9;
 const AS_GOOD: f64 = 0.02;
 /// A change that gains less than this over the threshold in force is not worth it.
 const WORTH: f64 = 0.01;
+/// So much of $\ln$ CCC must remain without the heaviest stretches: a gain of which they make most is
+/// not known to half of itself.
+const REMAINS: f64 = 0.5;
 /// Where neighbouring norms have more than this of their variance in common, most of it is not the noise
 /// of samples, which are drawn afresh.
 const SWINGS: f64 = 0.5;
@@ -80,9 +83,10 @@ pub(super) fn choose(
             // Norms are as blind to what a change of threshold does as to what clipping does.
             sure(case) > margin.ln_1p() && case.gain.at_least(t_gain) > WORTH.max(margin.ln_1p())
         };
+        let holds = |rest: Case| shows(&rest) && rest.ccc.log > REMAINS * best.ccc.log;
         return if !shows(best) {
             Advice::Stay(Reason::NoBetter(choice))
-        } else if !shown.of_most(best.candidate).is_some_and(|rest| shows(&rest)) {
+        } else if !shown.of_most(best.candidate).is_some_and(holds) {
             Advice::Stay(Reason::OneStretch { best: choice, guard: multiple(guard(table)) })
         } else if drift.correlation > SWINGS {
             Advice::Stay(Reason::Swings { best: choice, correlation: drift.correlation })

@@ -60,7 +60,8 @@ impl Drift {
         let stretches = stretches(&table.whole);
         let p = |f: fn(&Whole) -> f64| trend(&stretches.iter().map(f).collect::<Vec<_>>());
         // Three tests: the smallest of their values, three times.
-        let least = p(|w| w.log / w.count).min(p(log_variance)).min(p(|w| (w.square / w.count).ln()));
+        let least =
+            p(|w| w.log / w.count).min(p(log_variance)).min(p(|w| (w.square / w.count).ln()));
         let n = table.steps();
         let sum = |f: fn(&Whole) -> f64| table.whole.iter().map(f).sum::<f64>();
         let mean = sum(|w| w.log) / n;
