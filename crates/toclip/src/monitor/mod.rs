@@ -38,8 +38,8 @@
 //! 400 and 1500 steps with 3 % of outliers. For $\mu$, $\nu$, CSC and the share of clipped steps it was 92 to
 //! 100 % in the long runs. With the outliers it was less: 84 to 86 % for the share of clipped
 //! steps where most norms are near the threshold, and 83 % for $\mu$ in runs of 400 steps, because
-//! outliers move the running scale for longer than a stretch lasts. Runs of some hundred steps with
-//! neighbours alike by 0.8 had 91 to 93 % for CCC. With a tail index below four, or a law that
+//! outliers move the running scale for longer than a stretch lasts. Runs of 400 steps with
+//! neighbours alike by 0.8 had 90 % for CCC. With a tail index below four, or a law that
 //! changes, intervals promise nothing.
 //!
 //! # What is not evidence
