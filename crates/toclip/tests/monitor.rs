@@ -158,7 +158,7 @@ fn autoregressive(steps: usize, rng: &mut ChaCha8Rng) -> impl Iterator<Item = f6
 }
 
 #[test]
-fn intervals_cover_as_often_as_they_claim() {
+fn intervals_cover_in_long_runs_of_two_laws() {
     let runs = 400;
     // Of a true 95 % fewer than 92 % are hit in one of 200 cases per number, and numbers of one run
     // hang together; at these seeds none was.

@@ -302,6 +302,35 @@ impl Recommendation {
                 stay.choice = Some(*best);
                 stay
             }
+            Reason::OneStretch { best, guard } => {
+                let mut stay = not(
+                    format!(
+                        "the gain at {} rests on a single stretch of the log, or on very few: without \
+                         them little is left, and how often such spikes come is not known.",
+                        short(best.threshold)
+                    ),
+                    &format!(
+                        "A guard against spikes at {} ({} times the scale), with the learning rate \
+                         as it is, is reasonable.",
+                        short(guard * best.threshold / best.multiple),
+                        short(*guard)
+                    ),
+                );
+                stay.choice = Some(*best);
+                stay
+            }
+            Reason::Swings { best, correlation } => {
+                let mut stay = not(
+                    format!(
+                        "neighbouring norms are alike (correlation {correlation:.2}): most of what \
+                         varies is a slow swing, not noise that clipping takes away, and the gain \
+                         by the norms is that of the swing."
+                    ),
+                    "Nothing to expect from another threshold until the norms are steadier.",
+                );
+                stay.choice = Some(*best);
+                stay
+            }
             Reason::NoBetter(best) => {
                 let mut stay = Self::plain(
                     Action::Keep,

@@ -81,8 +81,26 @@ pub enum Reason {
         /// The gain that would be evidence.
         margin: f64,
     },
-    /// The best candidate's interval reaches down to what is had with the threshold in force.
+    /// The best candidate's interval reaches down to what is had with the threshold in force, or, from
+    /// norms alone, to less than the margin over it.
     NoBetter(Choice),
+    /// The gain rests on one stretch of the steps, or on very few, such as a single spike: without
+    /// them it is not shown, or less than half of $\ln$ CCC is left.
+    OneStretch {
+        /// The best candidate.
+        best: Choice,
+        /// A threshold against spikes, as a multiple of the scale: at most one step of a thousand is
+        /// above it.
+        guard: f64,
+    },
+    /// Neighbouring norms have more than half of their variance in common: the gain is that of slow
+    /// swings, which are not the noise that clipping takes away.
+    Swings {
+        /// The best candidate.
+        best: Choice,
+        /// The [correlation](Drift::correlation) from one step to the next.
+        correlation: f64,
+    },
 }
 
 impl fmt::Display for Advice {
@@ -160,6 +178,19 @@ impl fmt::Display for Reason {
                 f,
                 "the threshold in force is as good as any as far as can be told; the best is {best}"
             ),
+            Reason::OneStretch { best, guard } => write!(
+                f,
+                "a single stretch of steps, or very few, carry the gain: without them little is left, \
+                 and how often such spikes come is not known. A guard at {:.4} ({guard:.3} times the \
+                 scale), at the same learning rate, is reasonable; the best by all steps is {best}",
+                guard * best.threshold / best.multiple,
+            ),
+            Reason::Swings { best, correlation } => write!(
+                f,
+                "neighbouring norms are alike (correlation {correlation:.2}), so that more than half \
+                 of what varies is a slow swing and no noise that clipping takes away; a scale of \
+                 shorter memory may follow it. The best is {best}",
+            ),
         }
     }
 }
@@ -169,6 +200,11 @@ struct Shown<'a>(&'a Interval);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.3} ({:.3} to {:.3})", self.0.value, self.0.low, self.0.high)
+        let Interval { value, low, high } = self.0;
+        match high {
+            // A spike of 1e300 would print as three hundred digits.
+            high if *high < 1e5 => write!(f, "{value:.3} ({low:.3} to {high:.3})"),
+            _ => write!(f, "{value:.2e} ({low:.2e} to {high:.2e})"),
+        }
     }
 }

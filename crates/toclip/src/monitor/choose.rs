@@ -3,6 +3,7 @@
 use super::advice::{Advice, Choice, Evidence, Reason};
 use super::drift::Drift;
 use super::grid::{CANDIDATES, multiple};
+use super::heaviest::without_heaviest;
 use super::interval::{Interval, Product, single};
 use super::settings::Settings;
 use super::student::simultaneous;
@@ -24,6 +25,12 @@ const ROUNDING: f64 = 1e-9;
 const AS_GOOD: f64 = 0.02;
 /// A change that gains less than this over the threshold in force is not worth it.
 const WORTH: f64 = 0.01;
+/// So much of $\ln$ CCC must remain without the heaviest stretches: a gain of which they make most is
+/// not known to half of itself.
+const REMAINS: f64 = 0.5;
+/// Where neighbouring norms have more than this of their variance in common, most of it is not the noise
+/// of samples, which are drawn afresh.
+const SWINGS: f64 = 0.5;
 /// A guard catches at most this share of the steps.
 const GUARD: f64 = 0.001;
 
@@ -72,10 +79,19 @@ pub(super) fn choose(
         && sure(best) > margin.ln_1p()
     {
         let choice = shown.choice(best, t_ccc, t_gain);
-        return if best.gain.at_least(t_gain) > WORTH {
-            Advice::Clip(choice)
-        } else {
+        let shows = |case: &Case| {
+            // Norms are as blind to what a change of threshold does as to what clipping does.
+            sure(case) > margin.ln_1p() && case.gain.at_least(t_gain) > WORTH.max(margin.ln_1p())
+        };
+        let holds = |rest: Case| shows(&rest) && rest.ccc.log > REMAINS * best.ccc.log;
+        return if !shows(best) {
             Advice::Stay(Reason::NoBetter(choice))
+        } else if !shown.of_most(best.candidate).is_some_and(holds) {
+            Advice::Stay(Reason::OneStretch { best: choice, guard: multiple(guard(table)) })
+        } else if drift.correlation > SWINGS {
+            Advice::Stay(Reason::Swings { best: choice, correlation: drift.correlation })
+        } else {
+            Advice::Clip(choice)
         };
     }
     if let Some(guard) = loosen(table, in_force, settings, form) {
@@ -120,6 +136,12 @@ fn case(
     (ccc.error() > ROUNDING).then_some(Case { candidate, ccc, gain })
 }
 
+/// The lowest candidate that catches rare spikes only.
+fn guard(table: &Table) -> usize {
+    let rare = |at: &Column| at.exceedances() <= GUARD * table.steps();
+    table.candidates.iter().position(rare).unwrap_or(CANDIDATES - 1)
+}
+
 /// A guard against spikes, if the threshold in force is shown to cost more than it saves. Norms
 /// flatter clipping, so that what they say against it needs no margin.
 fn loosen(
@@ -129,8 +151,7 @@ fn loosen(
     form: Form,
 ) -> Option<Case> {
     let in_force = in_force?;
-    let rare = |at: &Column| at.exceedances() <= GUARD * table.steps();
-    let candidate = table.candidates.iter().position(rare).unwrap_or(CANDIDATES - 1);
+    let candidate = guard(table);
     let at = &table.candidates[candidate];
     let now = table.criterion(in_force, form, 2.0)?;
     let ccc = table.criterion(at, form, 2.0)?;
@@ -175,6 +196,13 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
+    /// The case of a candidate without the stretches that weigh most.
+    fn of_most(&self, candidate: usize) -> Option<Case> {
+        let kept = without_heaviest(&self.table.square);
+        let in_force = self.in_force.map(|at| at.only(&kept));
+        case(&self.table.only(&kept), in_force.as_ref(), self.settings, self.form, candidate)
+    }
+
     fn mu(&self, at: &Column) -> f64 {
         self.table.mu(at, self.form).map_or(1.0, |mu| mu.log.exp())
     }

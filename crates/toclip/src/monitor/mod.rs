@@ -31,6 +31,24 @@
 //! not grow, a step costs less than a tenth of a microsecond, and workers can be
 //! [merged](Monitor::merge).
 //!
+//! # How far the intervals can be trusted
+//!
+//! Counted in 400 runs each, 95 % intervals of CCC held the truth in 93 to 97 % of runs: of 4000 steps
+//! (neighbours alike by 0.9; single samples with Student's tails of nine degrees of freedom) and of
+//! 400 and 1500 steps with 3 % of outliers. For $\mu$, $\nu$, CSC and the share of clipped steps it was 92 to
+//! 100 % in the long runs. With the outliers it was less: 84 to 86 % for the share of clipped
+//! steps where most norms are near the threshold, and 83 % for $\mu$ in runs of 400 steps, because
+//! outliers move the running scale for longer than a stretch lasts. Runs of 400 steps with
+//! neighbours alike by 0.8 had 90 % for CCC. With a tail index below four, or a law that
+//! changes, intervals promise nothing.
+//!
+//! # What is not evidence
+//!
+//! [`Advice`] is to change nothing where the law of the norms [changed](Drift); where the gain
+//! [rests on one stretch](Reason::OneStretch), such as a single spike, without which it is not
+//! shown; where [neighbouring norms are alike](Reason::Swings), so that they swing more than they are
+//! noisy; and where it is below the margin, over no clipping or over the threshold in force.
+//!
 //! # What norms cannot say
 //!
 //! $\mu$ from norms takes for granted that the norm of a gradient says nothing about how well it
@@ -47,6 +65,7 @@ mod drift;
 mod estimates;
 mod grid;
 mod halves;
+mod heaviest;
 mod interval;
 mod scale;
 mod settings;

@@ -38,7 +38,8 @@ pub struct Settings {
     pub watched: Option<f64>,
     /// The confidence of every interval.
     pub confidence: f64,
-    /// The gain, as a share, that norms alone must show to count as evidence.
+    /// The gain, as a share, that norms alone must show to count as evidence, over no clipping and
+    /// over the threshold in force.
     ///
     /// Norms say nothing about how well a batch's gradient points downhill, and in networks large
     /// ones carry more signal: measured at fixed weights, CCC was 0.94 where norms gave 1.07

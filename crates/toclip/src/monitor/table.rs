@@ -63,6 +63,18 @@ impl Table {
         table
     }
 
+    /// The same of some stretches only.
+    pub fn only(&self, kept: &[usize]) -> Table {
+        Table {
+            whole: kept.iter().map(|b| self.whole[*b]).collect(),
+            count: pick(&self.count, kept),
+            square: pick(&self.square, kept),
+            inner: pick(&self.inner, kept),
+            candidates: self.candidates.iter().map(|at| at.only(kept)).collect(),
+            watched: self.watched.only(kept),
+        }
+    }
+
     pub fn blocks(&self) -> usize {
         self.whole.len()
     }
@@ -108,8 +120,24 @@ impl Column {
         self.excess.push(clip.excess);
     }
 
+    /// The same of some stretches only.
+    pub fn only(&self, kept: &[usize]) -> Column {
+        Column {
+            above: pick(&self.above, kept),
+            step: pick(&self.step, kept),
+            mu: pick(&self.mu, kept),
+            square: pick(&self.square, kept),
+            inner: pick(&self.inner, kept),
+            excess: pick(&self.excess, kept),
+        }
+    }
+
     /// Norms above.
     pub fn exceedances(&self) -> f64 {
         self.above.iter().sum()
     }
+}
+
+fn pick(sums: &[f64], kept: &[usize]) -> Vec<f64> {
+    kept.iter().map(|b| sums[*b]).collect()
 }
