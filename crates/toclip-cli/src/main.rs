@@ -16,6 +16,7 @@ use std::process::ExitCode;
 #[command(name = "toclip", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = "\
 Examples:
+  toclip advise trainer_state.json
   toclip factors --noise laplace --sigma 1 --risk 0.5 --clip 0.9
   toclip factors --noise rademacher --sigma 5 --p 0.2 --risk 3 --clip 0.1..15 --plot ccc.svg
   toclip fit data.csv --target y --out report
@@ -25,6 +26,8 @@ Examples:
   toclip residuals residuals.npy --plot noise.svg
   toclip convergence --dims 1e2..1e6
   toclip data get cifar10
+  toclip embed --model minilm --text train.txt
+  toclip trial --quick
 
 Each command has examples of its own: toclip factors --help")]
 struct Cli {
@@ -34,6 +37,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Advise(commands::advise::Args),
     Factors(commands::factors::Args),
     Fit(commands::fit::Args),
     Run(commands::run::Args),
@@ -43,10 +47,13 @@ enum Command {
     Schema(commands::schema::Args),
     Convergence(commands::convergence::Args),
     Data(commands::data::Args),
+    Embed(commands::embed::Args),
+    Trial(commands::trial::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Advise(args) => commands::advise::run(args),
         Command::Factors(args) => commands::factors::run(args),
         Command::Fit(args) => commands::fit::run(args),
         Command::Run(args) => commands::run::run(args),
@@ -56,6 +63,8 @@ fn main() -> ExitCode {
         Command::Schema(args) => commands::schema::run(args),
         Command::Convergence(args) => commands::convergence::run(args),
         Command::Data(args) => commands::data::run(args),
+        Command::Embed(args) => commands::embed::run(args),
+        Command::Trial(args) => commands::trial::run(args),
     };
     match result {
         Ok(code) => code,

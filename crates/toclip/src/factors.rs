@@ -1,5 +1,6 @@
 //! The reduction factors $\mu$ and $\nu$, and the two criteria they make.
 
+use crate::batch::Rule;
 use crate::error::{Error, Result};
 use crate::noise::Noise;
 use rayon::prelude::*;
@@ -31,7 +32,8 @@ pub struct Factors {
     pub mu: f64,
     /// $m^{(2)}_c(R)$, the mean square of the clipped residual.
     pub m2: f64,
-    /// $E X^2 = 2R + E\epsilon^2$, twice the population risk; infinite for heavy tails.
+    /// $E X^2 = 2R + E\epsilon^2$, twice the population risk; infinite for heavy tails. Of a batch,
+    /// $E X^2/B$: what $m^{(2)}$ is without clipping.
     pub second_moment: f64,
 }
 
@@ -44,7 +46,31 @@ impl Factors {
         check_risk(r)?;
         check_threshold(c)?;
         let clipped = noise.clipped(r, c);
-        let second_moment = 2.0 * r + noise.second_moment();
+        // One, unless the noise comes in batches.
+        let size = noise.rule().size() as f64;
+        let second_moment = (2.0 * r + noise.second_moment()) / size;
+        Ok(Factors { r, c, mu: clipped.mu, m2: clipped.m2 / size, second_moment })
+    }
+
+    /// $\mu_B$, $m^{(2)}_B$ and $\nu_B = E\min(S, c^2B)/E S$ of a step that averages $B$ samples.
+    ///
+    /// CSC and CCC compare with unclipped SGD on the same batches.
+    ///
+    /// # Errors
+    /// As [`Factors::new`] and [`Rule::clipped`].
+    ///
+    /// ```
+    /// use toclip::{Factors, Rule, noise::Gaussian};
+    /// let noise = Gaussian::new(0.8)?;
+    /// let at = Factors::with_rule(&noise, Rule::batch(32)?, 0.18, 0.5)?; // 2R + σ² = 1
+    /// // Every batch is clipped, to half its length: μ is near 1/2 though none is left alone.
+    /// assert!((at.mu - 0.496).abs() < 1e-3 && (at.nu()? - 0.25).abs() < 1e-5);
+    /// assert_eq!(Factors::with_rule(&noise, Rule::single(), 0.18, 0.5)?, Factors::new(&noise, 0.18, 0.5)?);
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    pub fn with_rule(noise: &dyn Noise, rule: Rule, r: f64, c: f64) -> Result<Self> {
+        let clipped = rule.clipped(noise, r, c)?;
+        let second_moment = (2.0 * r + noise.second_moment()) / rule.size() as f64;
         Ok(Factors { r, c, mu: clipped.mu, m2: clipped.m2, second_moment })
     }
 

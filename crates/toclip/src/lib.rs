@@ -78,19 +78,35 @@
 //! # Ok::<(), toclip::Error>(())
 //! ```
 //!
+//! # Batches
+//!
+//! Where a step averages $B$ samples and clips their mean, $\mu$ is no longer the fraction that is
+//! not clipped: [`Rule`] has the formulas, and a [`Batched`] noise takes them everywhere.
+//!
+//! ```
+//! use toclip::{Factors, Rule, noise::StudentT};
+//! let at = Factors::with_rule(&StudentT::new(2.2, 0.5)?, Rule::batch(32)?, 0.1, 0.6)?;
+//! assert!(at.mu > 0.5); // though nearly every batch is clipped
+//! # Ok::<(), toclip::Error>(())
+//! ```
+//!
 //! # What it does not know
 //!
-//! The formulas are for Gaussian features and one sample a step, exact as $d \to \infty$. Features
+//! The formulas are for Gaussian features and batches small against $d$, exact as $d \to \infty$. Features
 //! of other laws are close when many of them matter at once ([`dynamics::Covariates`] shows how
 //! close). Finite $d$ adds fluctuations of size $d^{-1/2}$, which an ensemble shows.
 
+mod batch;
 pub mod convergence;
 pub mod criteria;
 pub mod dynamics;
 pub mod ensemble;
+pub mod monitor;
 pub mod noise;
+pub mod rules;
 pub mod schedule;
 pub mod spectrum;
+pub mod trial;
 
 mod error;
 mod factors;
@@ -101,6 +117,7 @@ mod sim;
 mod special;
 mod sum;
 
+pub use batch::{Batched, Rule, SquareLaw};
 pub use error::{Error, Result};
 pub use factors::Factors;
 pub use kernel::{Clipped, clipped_normal};

@@ -1,7 +1,9 @@
 //! One command, one file.
 
+pub mod advise;
 pub mod convergence;
 pub mod data;
+pub mod embed;
 pub mod factors;
 pub mod fit;
 pub mod reproduce;
@@ -9,3 +11,4 @@ pub mod residuals;
 pub mod run;
 pub mod schedule;
 pub mod schema;
+pub mod trial;

@@ -40,8 +40,18 @@ pub fn of(experiment: &Experiment, problem: &Problem) -> anyhow::Result<Value> {
 pub fn difference(saved: &Value, now: &Value) -> String {
     let field = |of: &Value, key: &str| of.pointer(key).cloned().unwrap_or(Value::Null);
     let keys = ["/version".to_owned(), "/seed".to_owned()].into_iter().chain(
-        ["spectrum", "start", "noise", "covariates", "time", "points", "learning_rate", "clip"]
-            .map(|key| format!("/experiment/{key}")),
+        [
+            "spectrum",
+            "start",
+            "noise",
+            "batch",
+            "covariates",
+            "time",
+            "points",
+            "learning_rate",
+            "clip",
+        ]
+        .map(|key| format!("/experiment/{key}")),
     );
     for key in keys {
         let (before, after) = (field(saved, &key), field(now, &key));

@@ -3,17 +3,19 @@
 //! [`read`] takes the file, [`Problem`] builds what it names in the coordinates of the theory,
 //! [`run`](run::run) makes the curves and [`Report`] says what they show.
 
+mod batch;
 mod choice;
-mod identity;
 mod problem;
 mod read;
 mod report;
-mod store;
 
 pub mod figure;
+pub mod identity;
 pub mod run;
 pub mod schema;
+pub mod store;
 
+pub use batch::Batch;
 pub use choice::{Clip, NoiseChoice};
 pub use problem::Problem;
 pub use read::{Source, check_methods, parse, read};
@@ -36,6 +38,8 @@ pub struct Experiment {
     pub spectrum: SpectrumSpec,
     pub start: Start,
     pub noise: NoiseChoice,
+    #[serde(skip_serializing_if = "Batch::is_single")]
+    pub batch: Batch,
     pub covariates: Covariates,
     pub learning_rate: Schedule,
     pub clip: Clip,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use toclip::Batched;
 use toclip::dynamics::{
     Collapsed, Covariates, Hsgd, Sgd, Simulator, Trajectory, linear_times, log_times,
 };
@@ -64,6 +65,12 @@ impl Problem {
             modes.clone()
         };
         let noise = noise(&experiment.noise, source)?;
+        let rule = experiment.batch.rule().map_err(|e| source.error("batch", e))?;
+        let noise: Arc<dyn Noise> = if rule.is_single() {
+            noise
+        } else {
+            Arc::new(Batched::new(noise, rule).map_err(|e| source.error("batch", e))?)
+        };
         let times = times(experiment).map_err(|e| source.error("points", e))?;
 
         let eta = experiment.learning_rate.clone();

@@ -8,15 +8,17 @@ use anyhow::{Context, Result, anyhow};
 use serde::de::Error as _;
 use toml::de::{DeTable, Error};
 
+use super::batch;
 use super::choice::{self, Value, plain};
 use super::{Experiment, Method, Points, Runs};
 
 /// Every key, and what to write for one that is missing; `None` for those that may be missing.
-pub(super) const KEYS: [(&str, Option<&str>); 12] = [
+pub(super) const KEYS: [(&str, Option<&str>); 13] = [
     ("name", None),
     ("spectrum", Some("{ kind = \"power_law\", dim = 500, exponent = 0.2 }")),
     ("start", Some("{ kind = \"uniform\", norm = 1.0 }")),
     ("noise", Some("{ family = \"gaussian\", sigma = 0.5 }")),
+    ("batch", None),
     ("covariates", None),
     ("time", Some("15.0")),
     ("points", None),
@@ -96,6 +98,7 @@ pub fn parse(text: &str, file: &Path) -> Result<(Experiment, Source)> {
             spectrum: fields.need("spectrum", plain)?,
             start: fields.need("start", plain)?,
             noise: fields.need("noise", choice::noise)?,
+            batch: fields.get("batch", batch::batch)?.unwrap_or_default(),
             covariates: fields.get("covariates", choice::covariates)?.unwrap_or_default(),
             time: fields.need("time", time)?,
             points: fields.get("points", choice::points)?.unwrap_or_default(),
@@ -267,6 +270,8 @@ ensemble = { runs = 100, seed = 1, confidence = 0.8 }
             "spectrum = { kind = 'file', path = 'k.npy' }",
             "spectrum = { kind = 'blocks', blocks = [{ value = 1.0, multiplicity = 4 }] }",
             "covariates = { kind = 'student_t', df = 5.0 }",
+            "batch = 32",
+            "batch = { size = 8, rule = 'per_sample' }",
             "methods = ['unclipped', 'volterra']",
             "ensemble = { runs = 7 }",
             "tolerance = 1e-6",
@@ -297,6 +302,9 @@ ensemble = { runs = 100, seed = 1, confidence = 0.8 }
             ("noise = { family = 'gaussian', sigma = -1 }", 5, "sigma = -1 is not allowed"),
             ("noise = { family = 'empirical' }", 5, "needs `values`"),
             ("noise = { family = 'empirical', file = 'r', p = 1 }", 5, "unknown field `p`"),
+            ("batch = 0", 11, "batch = 0 is not allowed"),
+            ("batch = 'large'", 11, "give a whole number, or a table"),
+            ("batch = { size = 4, rule = 'each' }", 11, "unknown variant `each`"),
             ("learning_rate = -0.1", 7, "learning_rate: value = -0.1 is not allowed"),
             ("learning_rate = inf", 7, "a learning rate is finite"),
             ("learning_rate = 'fast'", 7, "give a number, or a table"),

@@ -138,14 +138,14 @@ impl Store {
 }
 
 /// A length, the bytes and their checksum.
-fn append(to: &mut Vec<u8>, bytes: &[u8]) {
+pub fn append(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend((bytes.len() as u64).to_le_bytes());
     to.extend(bytes);
     to.extend(Digest::of(bytes).to_le_bytes());
 }
 
 /// The bytes of the next record, if it is whole.
-fn next<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub fn next<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, after) = rest.split_first_chunk::<8>()?;
     let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
     let (bytes, after) = after.split_at_checked(length)?;

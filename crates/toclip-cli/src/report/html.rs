@@ -14,10 +14,24 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 
 /// The whole page.
 pub fn render(report: &Report) -> String {
-    let title = escape(&report.title);
     let anchors = anchors(&report.sections);
     let sections: String =
         report.sections.iter().zip(&anchors).map(|(s, anchor)| section(s, anchor)).collect();
+    let body = [
+        paragraphs(&report.intro),
+        summary(report, &anchors),
+        contents(report, &anchors),
+        sections,
+        corrections(&report.corrections),
+        run(report),
+    ];
+    page(&report.title, &body.concat())
+}
+
+/// A page around a body that is HTML already.
+pub fn page(title: &str, body: &str) -> String {
+    let title = escape(title);
+    let script = SCRIPT.concat();
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -25,19 +39,13 @@ pub fn render(report: &Report) -> String {
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body id=\"top\">\n\
          <header><h1>{title}</h1>\
          <button id=\"theme\" type=\"button\" hidden title=\"Change between light and dark\"></button>\
-         </header>\n<main>\n{intro}{summary}{contents}{sections}{corrections}{run}</main>\n\
-         <script>\n\"use strict\";\n(() => {{\n{script}}})();\n</script>\n</body>\n</html>\n",
-        intro = paragraphs(&report.intro),
-        summary = summary(report, &anchors),
-        contents = contents(report, &anchors),
-        corrections = corrections(&report.corrections),
-        run = run(report),
-        script = SCRIPT.concat(),
+         </header>\n<main>\n{body}</main>\n\
+         <script>\n\"use strict\";\n(() => {{\n{script}}})();\n</script>\n</body>\n</html>\n"
     )
 }
 
 /// Text as HTML, also between quotes.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -200,7 +208,8 @@ fn section(section: &Section, anchor: &str) -> String {
     out + "<p class=\"top\"><a href=\"#summary\">Back to the summary</a></p>\n</section>\n"
 }
 
-fn figure(figure: &Figure) -> String {
+/// A plot, still and alive.
+pub fn figure(figure: &Figure) -> String {
     format!(
         "<figure class=\"plot\">\n<div class=\"still\">{}</div>\n\
          <script type=\"application/json\">{}</script>\n</figure>\n",

@@ -11,7 +11,7 @@ mod looks;
 #[cfg(test)]
 mod sample;
 
-pub use html::render as html;
+pub use html::{escape, figure as html_figure, page as html_page, render as html};
 pub use json::render as json;
 pub use terminal::render as terminal;
 

@@ -1,5 +1,6 @@
 //! The largest learning rates under which risk and distance fall.
 
+use crate::batch::of_step;
 use crate::error::Result;
 use crate::factors::check_threshold;
 use crate::kernel::Clipped;
@@ -57,7 +58,7 @@ pub fn stability_limits(modes: &Modes, noise: &dyn Noise, c: f64) -> Result<Stab
     check_threshold(c)?;
     let risk = modes.risk();
     let gradient_sq: f64 = modes.modes().iter().map(|m| 2.0 * m.lambda * m.lambda * m.energy).sum();
-    let x = noise.clipped(risk, c);
+    let x = of_step(noise, risk, c);
     Ok(StabilityLimits::at(modes.dim(), modes.trace_sq(), risk, gradient_sq, x))
 }
 

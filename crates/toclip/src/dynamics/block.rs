@@ -21,6 +21,8 @@ pub(crate) struct Blocks {
     pub lengths: Vec<f64>,
     /// The law of $h_b \sim \chi^2(n_b - 1)$ of the blocks of several directions, which come first.
     pub rest: Vec<Rest>,
+    /// The law of $\chi^2(n_b - 2)$ of the same blocks; none for $n_b = 2$.
+    pub rest_but_one: Vec<Option<Rest>>,
     /// $\sum u_b^2$ over $\lambda_b = 0$, where nothing moves.
     pub frozen: f64,
 }
@@ -41,6 +43,8 @@ impl Blocks {
         let (mut moving, single): (Vec<Mode>, Vec<Mode>) =
             moving.into_iter().partition(|m| m.count > 1.0);
         let rest = moving.iter().map(|m| Rest::new(m.count - 1.0)).collect::<Result<_>>()?;
+        let fewer = |m: &Mode| (m.count > 2.0).then(|| Rest::new(m.count - 2.0)).transpose();
+        let rest_but_one = moving.iter().map(fewer).collect::<Result<_>>()?;
         moving.extend(single);
         let column = |f: fn(&Mode) -> f64| moving.iter().map(f).collect::<Vec<_>>();
         Ok(Self {
@@ -50,6 +54,7 @@ impl Blocks {
             root: column(|m| m.lambda.sqrt()),
             lengths: column(|m| (2.0 * m.energy).sqrt()),
             rest,
+            rest_but_one,
             frozen: still.iter().map(|m| 2.0 * m.energy).sum(),
         })
     }

@@ -1,7 +1,7 @@
 //! C-SGD with repeated eigenvalues collapsed: exact in law, and free of the ambient dimension.
 
 use super::block::Blocks;
-use super::simulator::{Simulator, divergence_limit};
+use super::simulator::{Simulator, check_batches, divergence_limit};
 use super::{Counts, Stop, Trajectory};
 use crate::error::Result;
 use crate::noise::Noise;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// s = \frac{\eta}{d}\thinspace \rho\thinspace \min\Bigl(1, \frac{c\sqrt d}{|\rho|\thinspace \Vert x\Vert }\Bigr), $$
 /// $$ u_b^2 \leftarrow (u_b - s\sqrt{\lambda_b}\thinspace z_b)^2 + s^2\lambda_b h_b. $$
 /// The law of $R$ and $D$ is that of the full iteration, not an approximation to it; a step costs as
-/// much as there are different eigenvalues. Time is $t = k/d$; a time $t$ is saved at step
+/// much as there are different eigenvalues, times $B$ if the noise is [`Batched`](crate::Batched). Time is $t = k/d$; a time $t$ is saved at step
 /// $\operatorname{round}(t d)$. Without clipping, $c = \infty$, it is the same code.
 ///
 /// ```
@@ -48,12 +48,12 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Collapsed {
-    blocks: Blocks,
-    noise: Arc<dyn Noise>,
-    policy: Arc<dyn Policy>,
+    pub(super) blocks: Blocks,
+    pub(super) noise: Arc<dyn Noise>,
+    pub(super) policy: Arc<dyn Policy>,
     /// $R$ and $D$ at the start.
-    start: (f64, f64),
-    limit: f64,
+    pub(super) start: (f64, f64),
+    pub(super) limit: f64,
 }
 
 impl Collapsed {
@@ -63,6 +63,7 @@ impl Collapsed {
     /// [`Error::Invalid`](crate::Error::Invalid) if the modes were compressed, for then a count is
     /// not a number of dimensions.
     pub fn new(modes: &Modes, noise: Arc<dyn Noise>, policy: Arc<dyn Policy>) -> Result<Self> {
+        check_batches(noise.rule(), policy.as_ref())?;
         let blocks = Blocks::new(modes, "collapsed C-SGD")?;
         let limit = divergence_limit(modes.risk(), &*noise, &*policy);
         let start = (modes.risk(), modes.distance());
@@ -85,6 +86,9 @@ impl Collapsed {
         last: u64,
         mut observe: impl FnMut(u64, f64, f64),
     ) -> (Stop, Counts) {
+        if self.noise.rule().size() > 1 {
+            return self.observe_batches(seed, index, last, &mut observe);
+        }
         let Blocks { dim, lambda, root, lengths, rest, frozen, .. } = &self.blocks;
         let mut normals = Normals::new(seed, index, Purpose::Covariates);
         let mut across = scalar_rng(seed, index, Purpose::Lengths);

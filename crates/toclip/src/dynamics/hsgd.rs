@@ -3,6 +3,7 @@
 use super::block::Blocks;
 use super::simulator::{Simulator, divergence_limit};
 use super::{Counts, Stop, Trajectory};
+use crate::batch::of_step;
 use crate::error::{Error, Result};
 use crate::noise::Noise;
 use crate::schedule::Policy;
@@ -143,7 +144,7 @@ impl Hsgd {
 
     fn rates(&self, t: f64, risk: f64) -> Rates {
         let control = self.policy.at(t, risk);
-        let clipped = self.noise.clipped(risk, control.c);
+        let clipped = of_step(&*self.noise, risk, control.c);
         let drift = control.eta * clipped.mu;
         Rates {
             drift,

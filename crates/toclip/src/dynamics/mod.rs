@@ -2,12 +2,14 @@
 
 mod block;
 mod collapsed;
+mod collapsed_batch;
 mod course;
 mod covariates;
 mod hsgd;
 mod ode;
 mod record;
 mod sgd;
+mod sgd_batch;
 mod simulator;
 mod stream;
 mod times;

@@ -2,7 +2,7 @@
 
 use super::covariates::Sampler;
 use super::record::{Record, steps_until, within};
-use super::simulator::divergence_limit;
+use super::simulator::{check_batches, divergence_limit};
 use super::{Covariates, Simulator, Stop, Trajectory};
 use crate::error::{Error, Result};
 use crate::noise::Noise;
@@ -29,6 +29,9 @@ const LARGEST: u64 = 100_000_000;
 /// [covariates](Sgd::with_covariates) than Gaussian ones the direction matters: this one is what is
 /// simulated.)
 ///
+/// Of a noise that is [`Batched`](crate::Batched) every step draws and averages $B$ samples; its
+/// batch gradient is clipped at $c\sqrt{d/B}$, or each sample's at $c\sqrt d$.
+///
 /// A run is a function of seed and index. **Its bits depend neither on the number of threads, nor on
 /// the times saved, nor on the [instruction set](InstructionSet)** that the loops are compiled for.
 ///
@@ -50,17 +53,19 @@ const LARGEST: u64 = 100_000_000;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Sgd {
-    start: State,
+    pub(super) start: State,
     /// $\lambda_i^{-1/2}$, which turns $w_i$ back into $\theta_i$.
-    weights: Vec<Block>,
+    pub(super) weights: Vec<Block>,
     /// $\sum \theta_i^2$ over the directions with $\lambda_i = 0$, which never move.
-    still: f64,
-    dim: f64,
-    limit: f64,
-    noise: Arc<dyn Noise>,
-    policy: Arc<dyn Policy>,
-    covariates: Sampler,
-    isa: Isa,
+    pub(super) still: f64,
+    pub(super) dim: f64,
+    pub(super) limit: f64,
+    /// $\lambda_i$, where steps average several samples.
+    pub(super) lambda: Option<Vec<Block>>,
+    pub(super) noise: Arc<dyn Noise>,
+    pub(super) policy: Arc<dyn Policy>,
+    pub(super) covariates: Sampler,
+    pub(super) isa: Isa,
 }
 
 impl Sgd {
@@ -86,6 +91,7 @@ impl Sgd {
                 modes.ambient_dim()
             )));
         }
+        check_batches(noise.rule(), policy.as_ref())?;
         let moving = || modes.modes().iter().filter(|m| m.lambda > 0.0);
         let coordinates = moving().flat_map(|m| {
             // θ² = 2 energy/count each.
@@ -101,6 +107,10 @@ impl Sgd {
             still: resting.map(|m| 2.0 * m.energy).sum(),
             dim: modes.dim(),
             limit: divergence_limit(modes.risk(), noise.as_ref(), policy.as_ref()),
+            lambda: noise.rule().size().gt(&1).then(|| {
+                let each = moving().flat_map(|m| std::iter::repeat_n(m.lambda, m.count as usize));
+                Block::from_values(each)
+            }),
             noise,
             policy,
             covariates: Sampler::Gaussian,
@@ -153,6 +163,9 @@ impl Sgd {
 
 impl Simulator for Sgd {
     fn run(&self, seed: u64, index: u64, times: &[f64]) -> Trajectory {
+        if let Some(lambda) = &self.lambda {
+            return self.run_batches(lambda, seed, index, times);
+        }
         let mut state = self.start.clone();
         let mut data = Draws::new(self, seed, index);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
@@ -185,19 +198,27 @@ impl Simulator for Sgd {
 }
 
 /// The covariates of a run, and where they wait to be used.
-enum Draws {
+pub(super) enum Draws {
     Normal(Streams),
     Other(rand::rngs::Xoshiro256PlusPlus, Vec<Block>),
 }
 
 impl Draws {
-    fn new(sgd: &Sgd, seed: u64, index: u64) -> Self {
+    pub(super) fn new(sgd: &Sgd, seed: u64, index: u64) -> Self {
         match sgd.covariates {
             Sampler::Gaussian => Self::Normal(Streams::new(seed, index, Purpose::Covariates)),
             _ => {
                 let rng = scalar_rng(seed, index, Purpose::Covariates);
                 Self::Other(rng, vec![Block::ZERO; sgd.start.len()])
             }
+        }
+    }
+
+    /// The next $z$, drawn into blocks.
+    pub(super) fn fill(&mut self, sgd: &Sgd, z: &mut [Block]) {
+        match self {
+            Self::Normal(streams) => crate::sim::normal::fill(sgd.isa, streams, z),
+            Self::Other(rng, _) => sgd.covariates.fill(rng, z),
         }
     }
 

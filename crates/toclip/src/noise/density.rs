@@ -1,10 +1,12 @@
 //! Noise given by its density: the easiest way to bring a law of one's own.
 
 use super::{Feature, Noise, check_scale, spread};
+use crate::batch::SquareLaw;
+use crate::batch::law::Shape;
 use crate::error::{Error, Result};
 use crate::kernel::{Clipped, clipped_normal};
 use crate::quad::{half_line, panels_from};
-use crate::special::phi;
+use crate::special::{GAUSS_LEGENDRE_16, phi};
 use rand::{Rng, RngExt};
 use std::sync::Arc;
 
@@ -23,6 +25,8 @@ pub struct Density {
     scale: f64,
     mean: Option<f64>,
     second_moment: f64,
+    /// $(w_j, |e_j|)$ that stand for the noise in a sum of squares.
+    squares: Vec<(f64, f64)>,
 }
 
 impl std::fmt::Debug for Density {
@@ -65,6 +69,7 @@ impl Density {
             scale,
             mean: None,
             second_moment: 0.0,
+            squares: Vec::new(),
         };
         let [mass, absolute, second, first] =
             noise.integrate(&[], |e| [1.0, e.abs(), e * e, e.max(0.0)]);
@@ -76,7 +81,30 @@ impl Density {
         }
         noise.mean = absolute.is_finite().then_some(2.0 * first - absolute);
         noise.second_moment = second;
+        noise.squares = noise.nodes(mass);
         Ok(noise)
+    }
+
+    /// Sixteen points on each of the panels that cover $|\epsilon|$: even ones up to four scales,
+    /// then wider by a quarter each until no mass is left or none that matters will come.
+    fn nodes(&self, mass: f64) -> Vec<(f64, f64)> {
+        let (mut from, mut width, mut sum) = (0.0, 0.25 * self.scale, 0.0);
+        let mut nodes = Vec::new();
+        while mass - sum > 1e-12 && from < 1e8 * self.scale {
+            let half = 0.5 * width;
+            for (u, weight) in GAUSS_LEGENDRE_16 {
+                for e in [from + half * (1.0 - u), from + half * (1.0 + u)] {
+                    let w = weight * half * ((self.density)(e) + (self.density)(-e));
+                    nodes.push((w, e));
+                    sum += w;
+                }
+            }
+            from += width;
+            width = width.max(0.25 * from);
+        }
+        nodes.push(((mass - sum).max(0.0), from));
+        nodes.iter_mut().for_each(|node| node.0 /= sum.max(mass));
+        nodes
     }
 
     /// $\int f_\epsilon(e)\thinspace g(e)\thinspace de$, with panels ending at the given points.
@@ -147,6 +175,12 @@ impl Noise for Density {
             [f, -z / s * f]
         });
         Some((f, df))
+    }
+
+    fn square_law(&self, r: f64) -> Option<SquareLaw> {
+        // Below this corners of the density are as good as sharp: what is lost is of this size.
+        let v = (2.0 * r).max(1e-7 * self.scale * self.scale);
+        Some(SquareLaw::located(self.squares.clone(), v, Shape::Spread(v)))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

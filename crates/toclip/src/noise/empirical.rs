@@ -1,6 +1,8 @@
 //! Residuals from data as the law of the noise.
 
 use super::{Feature, Noise, mixture::normal_density, spread};
+use crate::batch::SquareLaw;
+use crate::batch::law::Shape;
 use crate::error::{Error, Result};
 use crate::gauss::gauss_rule;
 use crate::kernel::{Clipped, clipped_normal};
@@ -179,6 +181,16 @@ impl Piece {
         }
     }
 
+    /// Adds $(w_j, e_j)$ that stand for the data to a kernel of width `s`.
+    fn add_means(&self, s: f64, means: &mut Vec<(f64, f64)>) {
+        match &self.halves {
+            Some(halves) if self.high - self.low > WIDEST * s => {
+                halves.iter().for_each(|half| half.add_means(s, means));
+            }
+            _ => means.extend(self.rule.iter().map(|&(e, weight)| (weight, e))),
+        }
+    }
+
     /// Adds the narrow pieces below this one; false if there are too many.
     fn add_features(&self, s: f64, features: &mut Vec<Feature>) -> bool {
         if let (false, Some(halves)) = (self.is_narrow(s), &self.halves) {
@@ -253,6 +265,15 @@ impl Noise for Empirical {
         self.data.root.add_density(spread(r), x, &mut sum);
         let n = self.data.root.count;
         Some((sum.0 / n, sum.1 / n))
+    }
+
+    fn square_law(&self, r: f64) -> Option<SquareLaw> {
+        // Below this the residuals are as good as points: what is lost is of this size.
+        let v = (2.0 * r).max(1e-6 * self.second_moment());
+        let mut means = Vec::new();
+        self.data.root.add_means(v.sqrt(), &mut means);
+        means.iter_mut().for_each(|m| m.0 /= self.data.root.count);
+        Some(SquareLaw::located(means, v, Shape::Atoms(v)))
     }
 
     /// One feature for each piece of the data that is narrow against the kernel. With more than

@@ -3,6 +3,7 @@
 use super::{
     Empirical, Feature, Gaussian, Laplace, Mixture, NoNoise, Noise, Rademacher, StudentT, Uniform,
 };
+use crate::batch::SquareLaw;
 use crate::kernel::Clipped;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -104,6 +105,10 @@ impl Noise for Family {
 
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
         self.inner().residual_density(r, x)
+    }
+
+    fn square_law(&self, r: f64) -> Option<SquareLaw> {
+        self.inner().square_law(r)
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

@@ -1,6 +1,7 @@
 //! Gaussian noise.
 
 use super::{Feature, Noise, check_scale, short};
+use crate::batch::SquareLaw;
 use crate::error::{Error, Result};
 use crate::kernel::{Clipped, clipped_normal};
 use rand::Rng;
@@ -81,6 +82,10 @@ impl Noise for Gaussian {
 
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
         Some(super::mixture::normal_density(x, 0.0, self.residual_std(r)))
+    }
+
+    fn square_law(&self, r: f64) -> Option<SquareLaw> {
+        Some(SquareLaw::scales(vec![(1.0, 2.0 * r + self.second_moment())], 0.0))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

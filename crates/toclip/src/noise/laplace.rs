@@ -1,6 +1,7 @@
 //! Laplace noise (the paper's symmetrised exponential).
 
 use super::{Feature, Noise, check_scale, one_of, short, spread};
+use crate::batch::SquareLaw;
 use crate::error::{Error, Result};
 use crate::kernel::{Clipped, clipped_centred};
 use crate::special::{GAUSS_LEGENDRE_16, SQRT_2_OVER_PI, erf, erfc, erfcx};
@@ -202,6 +203,10 @@ impl Noise for Laplace {
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
         let (f, df) = self.density(spread(r), x.abs());
         Some((f, if x < 0.0 { -df } else { df }))
+    }
+
+    fn square_law(&self, r: f64) -> Option<SquareLaw> {
+        Some(SquareLaw::laplace(self.sigma, 2.0 * r))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

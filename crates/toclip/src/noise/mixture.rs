@@ -1,6 +1,7 @@
 //! Gaussian mixtures.
 
 use super::{Feature, Noise};
+use crate::batch::SquareLaw;
 use crate::error::{Error, Result};
 use crate::kernel::{Clipped, clipped_normal};
 use crate::special::phi;
@@ -182,6 +183,14 @@ impl Noise for Mixture {
             let (g, dg) = normal_density(x, -k.mean, residual_std(r, k.std));
             (f + k.weight * g, df + k.weight * dg)
         }))
+    }
+
+    fn square_law(&self, r: f64) -> Option<SquareLaw> {
+        // Below this an atom is as good as a point: what is lost is of this size.
+        let least = 1e-6 * self.second_moment();
+        let variance = |std: f64| (2.0 * r + std * std).max(least);
+        let parts = self.components.iter().map(|k| (k.weight, k.mean, variance(k.std)));
+        Some(SquareLaw::normals(parts.collect()))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

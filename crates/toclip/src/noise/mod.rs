@@ -55,6 +55,7 @@ pub use rademacher::Rademacher;
 pub use student_t::StudentT;
 pub use uniform::Uniform;
 
+use crate::batch::{Rule, SquareLaw};
 use crate::error::{Error, Result};
 use crate::kernel::Clipped;
 use rand::Rng;
@@ -95,6 +96,19 @@ pub trait Noise: std::fmt::Debug + Send + Sync {
     /// Only the [Fisher limit](crate::criteria::fisher_limit) needs it; `None` if not provided.
     fn residual_density(&self, _r: f64, _x: f64) -> Option<(f64, f64)> {
         None
+    }
+
+    /// The law of $X^2$ at risk $R$, which [batches](Rule::batch) of more than one sample need.
+    ///
+    /// `None`, the default, if not provided: such a noise goes without batches.
+    fn square_law(&self, _r: f64) -> Option<SquareLaw> {
+        None
+    }
+
+    /// How many samples a step averages and what of them is clipped: one, unless the noise is
+    /// [`Batched`](crate::Batched).
+    fn rule(&self) -> Rule {
+        Rule::single()
     }
 
     /// Where the law of $X$ at risk $R$ has features, and how wide they are.

@@ -1,6 +1,7 @@
 //! No noise: targets are exact.
 
 use super::{Feature, Noise, spread};
+use crate::batch::SquareLaw;
 use crate::kernel::{Clipped, clipped_normal};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,10 @@ impl Noise for NoNoise {
 
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
         Some(super::mixture::normal_density(x, 0.0, spread(r)))
+    }
+
+    fn square_law(&self, r: f64) -> Option<SquareLaw> {
+        Some(SquareLaw::scales(vec![(1.0, 2.0 * r)], 0.0))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

@@ -1,6 +1,7 @@
 //! Rademacher-like noise: a few samples are off by a fixed amount.
 
 use super::{Feature, Noise, check_scale, mixture::normal_density, one_of, short, spread};
+use crate::batch::SquareLaw;
 use crate::error::{Error, Result};
 use crate::kernel::{Clipped, clipped_normal};
 use rand::{Rng, RngExt};
@@ -120,6 +121,10 @@ impl Noise for Rademacher {
             let (g, dg) = normal_density(x, m, s);
             (f + w * g, df + w * dg)
         }))
+    }
+
+    fn square_law(&self, r: f64) -> Option<SquareLaw> {
+        Some(SquareLaw::pair(self.lambda, self.p, 2.0 * r))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

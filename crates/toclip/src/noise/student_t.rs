@@ -1,6 +1,7 @@
 //! Student-t noise, Cauchy included.
 
 use super::{Feature, Noise, check_scale, one_of, short, spread};
+use crate::batch::SquareLaw;
 use crate::error::{Error, Result};
 use crate::kernel::{Clipped, centred_series, centred_textbook, clipped_normal};
 use crate::special::{SQRT_2_OVER_PI, phi};
@@ -151,23 +152,18 @@ struct Rule {
     right: Vec<(f64, f64)>,
     /// $(e^{-u}, p(u))$ for $u = -h, -2h, \dots$ as far as most thresholds need.
     left: Vec<(f64, f64)>,
+    /// A coarser rule for batches, $(p, e^{-u})$ with weights that add up to one with `beyond`.
+    scales: Vec<(f64, f64)>,
+    /// The weight of scales beyond all thresholds.
+    beyond: f64,
 }
 
 impl Rule {
     fn new(a: f64) -> Self {
-        // 2πθ/h = 36.8 + a ln(1/cos θ) makes the error e^(−36.8) = 1e-16: take the best θ.
-        let step = |theta: f64| {
-            // For tiny θ the cosine rounds to one.
-            let bend = if theta < 1e-3 { 0.5 * theta * theta } else { -theta.cos().ln() };
-            2.0 * std::f64::consts::PI * theta / (36.8 + a * bend)
-        };
-        let mut h = 0.0f64;
-        for k in 1..600 {
-            h = h.max(step(std::f64::consts::FRAC_PI_2 * f64::from(k) / 600.0));
-            // For large df the best θ is of order 1/√a.
-            h = h.max(step((f64::from(k) / 50.0 / a.sqrt()).min(1.5)));
-        }
-        let mut rule = Rule { a, h, right: Vec::new(), left: Vec::new() };
+        // e^(−36.8) = 1e-16.
+        let h = longest_step(a, 36.8);
+        let (scales, beyond) = batch_scales(a);
+        let mut rule = Rule { a, h, right: Vec::new(), left: Vec::new(), scales, beyond };
         let mut u = 0.0;
         while rule.weight(u) > 1e-19 {
             rule.right.push(((-u).exp(), rule.weight(u)));
@@ -201,6 +197,51 @@ impl Rule {
             None => (u, (-u).exp(), self.weight(u)),
         }
     }
+}
+
+/// The longest step with an error of $e^{-\text{digits}}$: $2\pi\theta/h = \text{digits} + a
+/// \ln(1/\cos\theta)$ for the best $\theta$.
+fn longest_step(a: f64, digits: f64) -> f64 {
+    let step = |theta: f64| {
+        // For tiny θ the cosine rounds to one.
+        let bend = if theta < 1e-3 { 0.5 * theta * theta } else { -theta.cos().ln() };
+        2.0 * std::f64::consts::PI * theta / (digits + a * bend)
+    };
+    let mut h = 0.0f64;
+    for k in 1..600 {
+        h = h.max(step(std::f64::consts::FRAC_PI_2 * f64::from(k) / 600.0));
+        // For large df the best θ is of order 1/√a.
+        h = h.max(step((f64::from(k) / 50.0 / a.sqrt()).min(1.5)));
+    }
+    h
+}
+
+/// The mixture of scales to nine digits, for the transforms of batches: their integrand is analytic
+/// in the same strip for $z$ on the real axis, and in three quarters of it along their paths.
+fn batch_scales(a: f64) -> (Vec<(f64, f64)>, f64) {
+    let h = 0.75 * longest_step(a, 21.0);
+    let weight = |u: f64| (a * log_weight(u)).exp();
+    let mut scales = Vec::new();
+    let mut u = 0.0;
+    while weight(u) > 1e-12 {
+        scales.push((weight(u), (-u).exp()));
+        u += h;
+    }
+    let mut k = 1.0;
+    loop {
+        let u = -k * h;
+        // Squares of variances must not overflow, nor times those of z.
+        if weight(u) < 1e-12 || u < -160.0 {
+            break;
+        }
+        scales.push((weight(u), (-u).exp()));
+        k += 1.0;
+    }
+    // Left of the last node the weights are a geometric series.
+    let beyond = weight(-k * h) / -(-a * h).exp_m1();
+    let total = beyond + scales.iter().map(|s| s.0).sum::<f64>();
+    scales.iter_mut().for_each(|s| s.0 /= total);
+    (scales, beyond / total)
 }
 
 /// $1 + u - e^u$, without cancellation near zero, where large df concentrates the weight.
@@ -321,6 +362,12 @@ impl Noise for StudentT {
         });
         total += last.1 / (self.rule.a * self.rule.h).exp_m1();
         Some((f / total / self.scale, df / total / (self.scale * self.scale)))
+    }
+
+    fn square_law(&self, r: f64) -> Option<SquareLaw> {
+        let (square, rule) = (self.scale * self.scale, &*self.rule);
+        let parts = rule.scales.iter().map(|&(w, inverse)| (w, 2.0 * r + square * inverse));
+        Some(SquareLaw::scales(parts.collect(), rule.beyond))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

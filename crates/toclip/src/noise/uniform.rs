@@ -1,6 +1,7 @@
 //! Uniform noise.
 
 use super::{Feature, Noise, check_scale, one_of, short, spread};
+use crate::batch::SquareLaw;
 use crate::error::{Error, Result};
 use crate::kernel::{Clipped, clipped_normal};
 use crate::special::{GAUSS_LEGENDRE_16, normal_mass, phi, upper_tail};
@@ -185,6 +186,12 @@ impl Noise for Uniform {
             if m < s { clipped_normal(x, s, m).mu } else { normal_mass((x - m) / s, (x + m) / s) };
         let df = (phi((x + m) / s) - phi((x - m) / s)) / s;
         Some((0.5 * f / m, 0.5 * df / m))
+    }
+
+    fn square_law(&self, r: f64) -> Option<SquareLaw> {
+        let m = self.half_width;
+        // Below this the edges of the noise are as good as sharp: what is lost is of this size.
+        Some(SquareLaw::uniform(m, (2.0 * r).max(1e-7 * m * m)))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

@@ -1,6 +1,7 @@
 //! The learning rate of fastest descent.
 
 use super::{Control, MaxCcc, Policy, Schedule};
+use crate::batch::of_step;
 use crate::noise::Noise;
 use std::sync::Arc;
 
@@ -64,7 +65,7 @@ impl Greedy {
 impl Policy for Greedy {
     fn at(&self, _t: f64, r: f64) -> Control {
         let c = self.clip.as_ref().map_or(f64::INFINITY, |clip| clip.threshold(r));
-        let x = self.noise.clipped(r, c);
+        let x = of_step(&*self.noise, r, c);
         // Infinite variance leaves no rate above zero; neither does nothing left to learn.
         let eta = if x.m2 > 0.0 { 2.0 * r * x.mu / x.m2 } else { 0.0 };
         Control { eta, c }

@@ -1,6 +1,7 @@
 //! Learning rates that stay below the stability limit.
 
 use super::{Control, Policy, Schedule, Session, Shape};
+use crate::batch::of_step;
 use crate::criteria::StabilityLimits;
 use crate::error::{Error, Result};
 use crate::kernel::Clipped;
@@ -161,7 +162,7 @@ impl Policy for Margin {
         let cap = match &self.cap {
             Cap::Predicted(table) => table.at(t),
             Cap::Certified { noise, margin, known } => {
-                margin * known.limit(r, noise.clipped(r, control.c))
+                margin * known.limit(r, of_step(&**noise, r, control.c))
             }
         };
         Control { eta: control.eta.min(cap), ..control }
@@ -259,7 +260,7 @@ impl<'a> Path<'a> {
             gradient_sq += 2.0 * mode.lambda * mode.lambda * v;
         }
         let control = self.inner.at(t, risk);
-        let x = self.noise.clipped(risk, control.c);
+        let x = of_step(self.noise, risk, control.c);
         let (dim, trace_sq) = (self.modes.dim(), self.modes.trace_sq());
         let limits = StabilityLimits::at(dim, trace_sq, risk, gradient_sq, x);
         let cap = (self.margin * limits.risk).min(UNLIMITED);

@@ -64,6 +64,12 @@ impl MaxCcc {
     fn searched(&self, r: f64) -> f64 {
         match best_threshold(&*self.noise, r) {
             Ok(BestThreshold { c, .. }) if c > 0.0 => c,
+            // Of batches, μ ∝ c and m2 = c² towards zero: any threshold that clips them all will
+            // do as well as none above zero can.
+            Ok(BestThreshold { ccc, .. }) if r > 0.0 && ccc < f64::INFINITY => {
+                let features = self.noise.features(r).into_iter();
+                1e-3 * features.map(|f| f.at.abs().max(f.width)).fold(f64::INFINITY, f64::min)
+            }
             // Only at R = 0, where no step has a descent to keep.
             _ => f64::INFINITY,
         }

@@ -40,6 +40,8 @@ pub(crate) enum Purpose {
     Brownian = 4,
     /// $\chi^2$ lengths of the collapsed forms.
     Lengths = 5,
+    /// The components of a batch along the parameters.
+    Along = 6,
 }
 
 /// The generator that all streams of run `index` of `seed` are seeded from.

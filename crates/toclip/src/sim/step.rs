@@ -57,6 +57,11 @@ impl State {
         Self { coordinates: coordinates.collect(), open: 0.0 }
     }
 
+    /// $w$, before any step.
+    pub(crate) fn w(&self) -> Vec<Block> {
+        self.coordinates.iter().map(|c| c.w).collect()
+    }
+
     /// The number of blocks.
     pub(crate) fn len(&self) -> usize {
         self.coordinates.len()

@@ -1,12 +1,11 @@
 //! The factors along a range of risks or thresholds.
 
-use super::{json_point, sweep::Sweep, table};
+use super::{Given, json_point, sweep::Sweep, table};
 use crate::plot::{self, Axis, Chart, Figure, Theme, write::write_whole};
 use anyhow::Result;
 use std::path::Path;
 use toclip::Factors;
 use toclip::criteria::best_threshold;
-use toclip::noise::{Family, Noise};
 
 /// One curve for each noise, over risks or over thresholds.
 pub struct Curve {
@@ -33,12 +32,13 @@ impl Curve {
         Ok(Curve { points, x_label, fixed, over_risk, log_x })
     }
 
-    fn evaluate<'a>(&self, noises: &'a [Family]) -> Result<Vec<(&'a Family, Vec<Factors>)>> {
-        noises.iter().map(|noise| Ok((noise, Factors::batch(noise, &self.points)?))).collect()
+    fn evaluate<'a>(&self, noises: &'a [Given]) -> Result<Vec<(&'a Given, Vec<Factors>)>> {
+        let factors = |given: &'a Given| Factors::batch(&*given.noise, &self.points);
+        noises.iter().map(|given| Ok((given, factors(given)?))).collect()
     }
 
     /// Draws the curves.
-    pub fn draw(&self, noises: &[Family], path: &Path, dark: bool) -> Result<()> {
+    pub fn draw(&self, noises: &[Given], path: &Path, dark: bool) -> Result<()> {
         let theme = if dark { Theme::Dark } else { Theme::Auto };
         plot::save_as(&self.figure(&self.evaluate(noises)?), path, theme)?;
         eprintln!("wrote {}", path.display());
@@ -48,7 +48,7 @@ impl Curve {
     /// Writes the numbers: as JSON, to a file, or to the terminal unless a picture was enough.
     pub fn run(
         &self,
-        noises: &[Family],
+        noises: &[Given],
         drawn: bool,
         out: Option<&Path>,
         as_json: bool,
@@ -73,14 +73,14 @@ impl Curve {
     }
 
     /// The best threshold, where one noise is drawn over thresholds that contain it.
-    fn best(&self, curves: &[(&Family, Vec<Factors>)]) -> Option<f64> {
-        let [(noise, factors)] = curves else { return None };
+    fn best(&self, curves: &[(&Given, Vec<Factors>)]) -> Option<f64> {
+        let [(given, factors)] = curves else { return None };
         let (first, last) = (factors.first()?, factors.last()?);
-        let best = best_threshold(*noise, first.r).ok()?;
+        let best = best_threshold(&*given.noise, first.r).ok()?;
         (!self.over_risk && (first.c..=last.c).contains(&best.c)).then_some(best.c)
     }
 
-    fn figure(&self, curves: &[(&Family, Vec<Factors>)]) -> Figure {
+    fn figure(&self, curves: &[(&Given, Vec<Factors>)]) -> Figure {
         let axis =
             |log: bool, label: &str| if log { Axis::log(label) } else { Axis::linear(label) };
         let panel = |title: &str, y: Axis, of: fn(&Factors) -> toclip::Result<f64>, one: bool| {
@@ -91,7 +91,7 @@ impl Curve {
                     factors.iter().map(|at| if self.over_risk { at.r } else { at.c }).collect();
                 // Where a criterion is not defined the line is broken, not drawn at zero.
                 let y: Vec<f64> = factors.iter().map(|at| of(at).unwrap_or(f64::NAN)).collect();
-                chart = chart.line(&noise.describe(), &x, &y);
+                chart = chart.line(&noise.noise.describe(), &x, &y);
             }
             if one { chart.hline(1.0, "1") } else { chart }
         };
@@ -117,11 +117,11 @@ impl Curve {
     }
 }
 
-fn csv(curves: &[(&Family, Vec<Factors>)]) -> Result<Vec<u8>> {
+fn csv(curves: &[(&Given, Vec<Factors>)]) -> Result<Vec<u8>> {
     let mut out = csv::Writer::from_writer(Vec::new());
     out.write_record(table::HEADER)?;
     for (noise, factors) in curves {
-        let mut params = serde_json::to_value(noise)?;
+        let mut params = serde_json::to_value(&noise.family)?;
         let family = params["family"].as_str().unwrap_or_default().to_string();
         if let Some(map) = params.as_object_mut() {
             map.remove("family");
@@ -137,7 +137,7 @@ fn csv(curves: &[(&Family, Vec<Factors>)]) -> Result<Vec<u8>> {
     Ok(out.into_inner()?)
 }
 
-fn json(curves: &[(&Family, Vec<Factors>)]) -> serde_json::Value {
-    let curve = |(noise, factors): &(&Family, Vec<Factors>)| serde_json::json!({ "noise": noise, "points": factors.iter().map(json_point).collect::<Vec<_>>() });
+fn json(curves: &[(&Given, Vec<Factors>)]) -> serde_json::Value {
+    let curve = |(noise, factors): &(&Given, Vec<Factors>)| serde_json::json!({ "noise": noise.family, "batch": noise.noise.rule().size(), "points": factors.iter().map(json_point).collect::<Vec<_>>() });
     curves.iter().map(curve).collect()
 }

@@ -10,8 +10,10 @@ use anyhow::{Result, bail};
 use noise_args::NoiseArgs;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use sweep::Sweep;
-use toclip::Factors;
+use toclip::noise::{Family, Noise};
+use toclip::{Batched, Factors, Rule};
 
 /// The reduction factors μ and ν, and the criteria CSC and CCC
 ///
@@ -30,6 +32,9 @@ Examples:
   How much clipping can gain as the risk falls (100 points, logarithmic):
     toclip factors --noise student_t --df 3 --scale 0.5 --clip 1 --risk 1e-4..10:100 --log-x --plot r.png
 
+  The mean gradient of 32 samples, clipped:
+    toclip factors --noise student_t --df 2.5 --scale 0.5 --batch 32 --risk 0.1 --clip 0.1..2 --plot b.svg
+
   A table with the columns family,params,r,c:
     toclip factors --table points.csv --out factors.csv")]
 pub struct Args {
@@ -44,6 +49,10 @@ pub struct Args {
     #[arg(long, short, value_name = "C", default_value = "1", allow_negative_numbers = true)]
     clip: Sweep,
 
+    /// B, the samples whose mean gradient is clipped
+    #[arg(long, short, value_name = "B", default_value = "1", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    batch: u64,
+
     /// Space the points of a range evenly in the logarithm
     #[arg(long)]
     log_x: bool,
@@ -57,7 +66,7 @@ pub struct Args {
     dark: bool,
 
     /// Evaluate every row of a CSV table with the columns family,params,r,c
-    #[arg(long, value_name = "IN.csv", conflicts_with_all = ["noise", "params", "risk", "clip", "plot", "log_x", "sigma", "lambda", "p", "half_width", "rate", "df", "scale", "weights", "means", "stds", "values"])]
+    #[arg(long, value_name = "IN.csv", conflicts_with_all = ["batch", "noise", "params", "risk", "clip", "plot", "log_x", "sigma", "lambda", "p", "half_width", "rate", "df", "scale", "weights", "means", "stds", "values"])]
     table: Option<PathBuf>,
 
     /// Write the numbers to a CSV file instead of the terminal
@@ -69,12 +78,29 @@ pub struct Args {
     json: bool,
 }
 
+/// A noise as it was given, and as it acts in batches.
+struct Given {
+    family: Family,
+    noise: Arc<dyn Noise>,
+}
+
+impl Given {
+    fn new(family: Family, rule: Rule) -> Result<Self> {
+        let noise: Arc<dyn Noise> = Arc::new(family.clone());
+        let noise = if rule.is_single() { noise } else { Arc::new(Batched::new(noise, rule)?) };
+        Ok(Given { family, noise })
+    }
+}
+
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
     if let Some(table) = &args.table {
         return table::run(table, args.out.as_deref(), args.json);
     }
+    let rule = Rule::batch(args.batch)?;
     let noises = args.noise.families()?;
+    let noises =
+        noises.into_iter().map(|family| Given::new(family, rule)).collect::<Result<Vec<_>>>()?;
     match (&args.risk, &args.clip) {
         (Sweep::Point(r), Sweep::Point(c)) => {
             if args.plot.is_some() || args.out.is_some() {

@@ -1,16 +1,15 @@
 //! The factors at one risk and one threshold, in words.
 
-use super::{json_number, json_point};
+use super::{Given, json_number, json_point};
 use crate::stdout::say;
 use anyhow::Result;
 use serde_json::json;
 use toclip::criteria::{BestThreshold, FisherLimit, best_threshold, fisher_limit};
-use toclip::noise::{Family, Noise};
 use toclip::{Error, Factors};
 
 /// Prints the factors of each noise.
-pub fn run(noises: &[Family], r: f64, c: f64, as_json: bool) -> Result<()> {
-    let points = noises.iter().map(|noise| Point::new(noise, r, c)).collect::<Result<Vec<_>>>()?;
+pub fn run(noises: &[Given], r: f64, c: f64, as_json: bool) -> Result<()> {
+    let points = noises.iter().map(|given| Point::new(given, r, c)).collect::<Result<Vec<_>>>()?;
     if as_json {
         let values: Vec<_> = points.iter().map(Point::json).collect();
         let text = match values.as_slice() {
@@ -26,26 +25,31 @@ pub fn run(noises: &[Family], r: f64, c: f64, as_json: bool) -> Result<()> {
 }
 
 struct Point<'a> {
-    noise: &'a Family,
+    given: &'a Given,
     at: Factors,
     best: BestThreshold,
     limit: Option<FisherLimit>,
 }
 
 impl<'a> Point<'a> {
-    fn new(noise: &'a Family, r: f64, c: f64) -> Result<Self> {
+    fn new(given: &'a Given, r: f64, c: f64) -> Result<Self> {
+        let noise = &*given.noise;
         let at = Factors::new(noise, r, c)?;
         let limit = match fisher_limit(noise, r) {
             Ok(limit) => Some(limit),
             Err(Error::NotProvided { .. }) => None,
             Err(error) => return Err(error.into()),
         };
-        Ok(Point { noise, at, best: best_threshold(noise, r)?, limit })
+        Ok(Point { given, at, best: best_threshold(noise, r)?, limit })
     }
 
     fn json(&self) -> serde_json::Value {
         let mut map = json_point(&self.at);
-        map.insert("noise".into(), json!(self.noise));
+        map.insert("noise".into(), json!(self.given.family));
+        let size = self.given.noise.rule().size();
+        if size > 1 {
+            map.insert("batch".into(), json!(size));
+        }
         let best = &self.best;
         map.insert(
             "best".into(),
@@ -64,11 +68,17 @@ impl<'a> Point<'a> {
 
     fn text(&self) -> String {
         let at = &self.at;
-        let mut text = format!("{} noise at R = {}, c = {}\n", self.noise.describe(), at.r, at.c);
+        let mut text =
+            format!("{} noise at R = {}, c = {}\n", self.given.noise.describe(), at.r, at.c);
         let mut line = |name: &str, value: f64, says: &str| {
             text.push_str(&format!("  {name:<4}{value:<13.7} {says}\n"));
         };
-        line("μ", at.mu, "the share of the descent that clipping keeps (samples not clipped)");
+        let kept = if self.given.noise.rule().is_single() {
+            "the share of the descent that clipping keeps (samples not clipped)"
+        } else {
+            "the share of the descent that clipping keeps"
+        };
+        line("μ", at.mu, kept);
         line("m2", at.m2, "the mean square of the clipped residual");
         match (at.nu(), at.csc(), at.ccc()) {
             (Ok(nu), Ok(csc), Ok(ccc)) => {

@@ -1,6 +1,7 @@
 //! The right-hand side, and one step of it.
 
 use super::tableau::{A, C, D, E3, E5, LAST, Row, STAGES};
+use crate::batch::of_step;
 use crate::dynamics::PathPoint;
 use crate::noise::Noise;
 use crate::schedule::Policy;
@@ -68,7 +69,7 @@ impl<'a> System<'a> {
         // A stage may undershoot zero by the tolerance; the factors are defined from zero on.
         let risk = risk.max(0.0);
         let control = self.policy.at(t, risk);
-        let clipped = self.noise.clipped(risk, control.c);
+        let clipped = of_step(self.noise, risk, control.c);
         self.evaluations += 1;
         PathPoint { mu: clipped.mu, m2: clipped.m2, eta: control.eta, c: control.c }
     }

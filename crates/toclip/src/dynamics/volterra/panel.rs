@@ -1,6 +1,7 @@
 //! The integral equation on one panel of time.
 
 use super::collocation::{Collocation, NODES, Nodal};
+use crate::batch::of_step;
 use crate::dynamics::PathPoint;
 use crate::noise::Noise;
 use crate::schedule::Policy;
@@ -90,7 +91,7 @@ impl<'a> Panel<'a> {
     pub fn act(&mut self, t: f64, risk: f64) -> PathPoint {
         let risk = risk.max(0.0);
         let control = self.policy.at(t, risk);
-        let clipped = self.noise.clipped(risk, control.c);
+        let clipped = of_step(self.noise, risk, control.c);
         self.evaluations += 1;
         PathPoint { mu: clipped.mu, m2: clipped.m2, eta: control.eta, c: control.c }
     }

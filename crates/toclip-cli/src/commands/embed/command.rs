@@ -1,0 +1,200 @@
+//! `toclip embed` from its arguments to its files.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+use toclip_embed::{Batches, Embedder, next_tokens, relative};
+
+use super::fetch::{self, MINILM};
+use super::progress::Progress;
+use super::text::Text;
+use super::work::{Table, Work, cores};
+use super::{Args, TargetRule, npy};
+use crate::experiment::identity::Digest;
+use crate::plot::write::write_whole;
+use crate::stdout::say;
+
+/// Set by Ctrl-C.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// What a shell reports for a process that Ctrl-C ended.
+const EXIT_INTERRUPTED: u8 = 130;
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<ExitCode> {
+    let begin = Instant::now();
+    let text = Text::read(&args.text)?;
+    let lines = text.lines();
+    let rows = args
+        .lines
+        .map_or(lines.len(), |n| lines.len().min(usize::try_from(n).unwrap_or(usize::MAX)));
+    let folder = if args.model == Path::new(MINILM) && !args.model.exists() {
+        fetch::minilm()?
+    } else {
+        args.model.clone()
+    };
+    let embedder = Embedder::open(&folder, args.max_tokens as usize)?;
+    let ids = lines[..rows].iter().map(|line| embedder.ids(line)).collect::<Result<Vec<_>, _>>()?;
+    let identity = identity(&folder, &embedder, &ids)?;
+    let cut = ids.iter().filter(|ids| ids.len() == embedder.max_tokens()).count();
+    let batches = Batches::new(ids);
+
+    let partial = PathBuf::from(format!("{}.partial", args.out.display()));
+    let (mut progress, done) = Progress::open(&partial, &identity)?;
+    handle_interrupts()?;
+    let resumed = done.len();
+    let mut table = Table::new(rows, embedder.width());
+    let computed = {
+        let bar = args.bar(&batches);
+        let tick = |batch: usize| bar.inc(batches.tokens(batch) as u64);
+        let threads = args.threads.map_or_else(cores, usize::from);
+        let work = Work {
+            embedder: &embedder,
+            batches: &batches,
+            threads,
+            cancel: &INTERRUPTED,
+            tick: &tick,
+        };
+        let computed = work.run(&mut table, &mut progress, done);
+        bar.finish_and_clear();
+        computed?
+    };
+    if let Some(finished) = computed {
+        eprintln!(
+            "interrupted: {finished} of {} batches are kept in {}; the same command goes on from there",
+            batches.len(),
+            progress.path().display()
+        );
+        return Ok(ExitCode::from(EXIT_INTERRUPTED));
+    }
+    write_whole(&args.out, &npy::rows(&table.values, table.width))?;
+    let targets = args.write_targets(&lines, rows)?;
+    progress.remove()?;
+    let summary = json!({
+        "model": folder,
+        "rule": embedder.rule(),
+        "text": args.text,
+        "lines": rows,
+        "lines_in_text": lines.len(),
+        "different_lines": batches.distinct(),
+        "cut_lines": cut,
+        "max_tokens": embedder.max_tokens(),
+        "tokens": (0..batches.len()).map(|b| batches.tokens(b)).sum::<usize>(),
+        "width": table.width,
+        "embeddings": args.out,
+        "targets": targets,
+        "batches": batches.len(),
+        "batches_from_before": resumed,
+        "seconds": begin.elapsed().as_secs_f64(),
+    });
+    args.print(&summary);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the vectors depend on.
+fn identity(folder: &Path, embedder: &Embedder, ids: &[Vec<u32>]) -> Result<Value> {
+    let mut tokens = Digest::default();
+    for line in ids {
+        tokens.add(&(line.len() as u64).to_le_bytes());
+        line.iter().for_each(|id| tokens.add(&id.to_le_bytes()));
+    }
+    let mut model = Digest::default();
+    for file in ["config.json", "model.safetensors"] {
+        let path = folder.join(file);
+        model
+            .add(&std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?);
+    }
+    Ok(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "rule": embedder.rule(),
+        "model": format!("{:016x}", model.value()),
+        "lines": ids.len(),
+        "max_tokens": embedder.max_tokens(),
+        "text": format!("{:016x}", tokens.value()),
+    }))
+}
+
+impl Args {
+    fn write_targets(&self, lines: &[&str], rows: usize) -> Result<Option<PathBuf>> {
+        let ids = match self.target_rule {
+            TargetRule::None => return Ok(None),
+            TargetRule::NextToken | TargetRule::NextTokenId => next_tokens(lines, rows),
+        };
+        let targets = match self.target_rule {
+            TargetRule::NextToken => relative(&ids)
+                .context("every next line begins with token 0: no mean to divide by")?,
+            _ => ids.into_iter().map(f64::from).collect(),
+        };
+        let path = self.targets.clone().unwrap_or_else(|| self.out.with_file_name("targets.npy"));
+        write_whole(&path, &npy::list(&targets))?;
+        Ok(Some(path))
+    }
+
+    fn bar(&self, batches: &Batches) -> ProgressBar {
+        let target = if self.quiet || !std::io::stderr().is_terminal() {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
+        };
+        let total = (0..batches.len()).map(|b| batches.tokens(b) as u64).sum();
+        let bar = ProgressBar::with_draw_target(Some(total), target);
+        let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} tokens, {eta} left");
+        if let Ok(style) = style {
+            bar.set_style(style);
+        }
+        bar
+    }
+
+    fn print(&self, summary: &Value) {
+        if self.json {
+            say!("{summary:#}");
+            return;
+        }
+        if self.quiet {
+            return;
+        }
+        let number = |key: &str| summary[key].as_u64().unwrap_or_default();
+        let (lines, all) = (number("lines"), number("lines_in_text"));
+        if lines < all {
+            say!("Lines    the first {lines} of {all}: a subset, as --lines asks");
+        } else {
+            say!("Lines    all {lines}, {} different", number("different_lines"));
+        }
+        say!(
+            "Vectors  {} numbers each: {}",
+            number("width"),
+            summary["rule"].as_str().unwrap_or_default()
+        );
+        let (most, cut) = (number("max_tokens"), number("cut_lines"));
+        say!("Tokens   {}, at most {most} a line ({cut} lines reach that)", number("tokens"));
+        let seconds = summary["seconds"].as_f64().unwrap_or_default();
+        let from_before = match number("batches_from_before") {
+            0 => String::new(),
+            n => format!(", {n} of {} batches from an earlier run", number("batches")),
+        };
+        say!("Time     {seconds:.1} s, {:.0} lines/s{from_before}", lines as f64 / seconds);
+        say!("Written:");
+        for key in ["embeddings", "targets"] {
+            if let Some(path) = summary[key].as_str() {
+                say!("  {path}");
+            }
+        }
+    }
+}
+
+/// The first Ctrl-C stops after the batches under way, the second at once; finished ones are kept
+/// either way.
+fn handle_interrupts() -> Result<()> {
+    let handler = || {
+        if INTERRUPTED.swap(true, Ordering::Relaxed) {
+            std::process::exit(i32::from(EXIT_INTERRUPTED));
+        }
+        eprintln!("\nfinishing the batches under way; Ctrl-C again stops at once");
+    };
+    ctrlc::set_handler(handler).context("cannot listen to Ctrl-C")
+}

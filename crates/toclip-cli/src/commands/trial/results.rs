@@ -1,0 +1,117 @@
+//! The cells of a trial put side by side.
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use toclip::trial::{Cell, Effort, Interval, Problem, Rule};
+
+/// A trial that is done.
+#[derive(Debug, Serialize)]
+pub struct Results {
+    pub effort: Effort,
+    pub confidence: f64,
+    pub rows: Vec<Row>,
+}
+
+/// A problem and what the rules reached on it.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    pub problem: String,
+    pub group: &'static str,
+    pub describe: String,
+    pub batch: usize,
+    /// In the order of the rules; unclipped is the first.
+    pub entries: Vec<Entry>,
+}
+
+/// A rule on a problem.
+#[derive(Debug, Serialize)]
+pub struct Entry {
+    #[serde(flatten)]
+    pub cell: Cell,
+    /// The geometric mean of the final risk.
+    pub risk: Interval,
+    /// Its ratio to that of unclipped SGD, run by run.
+    pub ratio: Interval,
+}
+
+/// What an interval says of a ratio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Better,
+    Same,
+    Worse,
+}
+
+impl Entry {
+    /// Whether the interval of the ratio leaves one out.
+    pub fn verdict(&self) -> Verdict {
+        if self.ratio.high < 1.0 {
+            Verdict::Better
+        } else if self.ratio.low > 1.0 {
+            Verdict::Worse
+        } else {
+            Verdict::Same
+        }
+    }
+}
+
+impl Results {
+    /// Puts the cells in the order of problems and rules.
+    pub fn new(
+        problems: &[Problem],
+        rules: &[Rule],
+        cells: Vec<Cell>,
+        effort: Effort,
+        confidence: f64,
+    ) -> Result<Self> {
+        let find = |problem: &str, rule: Rule| {
+            let found = cells.iter().find(|c| c.problem == problem && c.rule == rule);
+            found.with_context(|| format!("{} on {problem} is missing", rule.name()))
+        };
+        let rows = problems.iter().map(|problem| {
+            let name = problem.name();
+            let base = find(&name, Rule::Unclipped)?;
+            let entries = rules.iter().map(|&rule| {
+                let cell = find(&name, rule)?.clone();
+                let (risk, ratio) = (cell.risk(confidence)?, cell.ratio(base, confidence)?);
+                Ok(Entry { cell, risk, ratio })
+            });
+            Ok(Row {
+                entries: entries.collect::<Result<_>>()?,
+                problem: name,
+                group: problem.group(),
+                describe: problem.describe().into(),
+                batch: problem.batch(),
+            })
+        });
+        Ok(Results { effort, confidence, rows: rows.collect::<Result<_>>()? })
+    }
+
+    /// The rules, in the order of the entries.
+    pub fn rules(&self) -> Vec<Rule> {
+        self.rows
+            .first()
+            .map(|r| r.entries.iter().map(|e| e.cell.rule).collect())
+            .unwrap_or_default()
+    }
+
+    /// The entries of a rule.
+    pub fn of(&self, rule: Rule) -> impl Iterator<Item = (&Row, &Entry)> {
+        self.rows.iter().flat_map(move |row| {
+            row.entries.iter().filter(move |e| e.cell.rule == rule).map(move |e| (row, e))
+        })
+    }
+
+    /// How often a rule was better, the same and worse than unclipped, and the geometric mean of its
+    /// ratios over the problems.
+    pub fn score(&self, rule: Rule) -> ([usize; 3], f64) {
+        let mut counts = [0; 3];
+        let (mut sum, mut n) = (0.0, 0.0);
+        for (_, entry) in self.of(rule) {
+            counts[entry.verdict() as usize] += 1;
+            sum += entry.ratio.mean.ln();
+            n += 1.0;
+        }
+        (counts, (sum / f64::max(n, 1.0)).exp())
+    }
+}

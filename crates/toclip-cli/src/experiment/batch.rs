@@ -1,0 +1,75 @@
+//! How many samples a step averages, and what of them is clipped.
+
+use serde::de::Error as _;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+use toclip::Rule;
+use toml::de::Error;
+
+use super::choice::{Value, plain};
+
+/// `batch = 32`, or `batch = { size = 32, rule = "per_sample" }`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Batch {
+    size: u64,
+    #[serde(default)]
+    rule: Clipped,
+}
+
+/// What is clipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Clipped {
+    /// The mean gradient.
+    #[default]
+    Mean,
+    /// The gradient of each sample.
+    PerSample,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Batch { size: 1, rule: Clipped::Mean }
+    }
+}
+
+impl Batch {
+    pub fn is_single(&self) -> bool {
+        self.size == 1
+    }
+
+    pub fn rule(self) -> toclip::Result<Rule> {
+        match self.rule {
+            Clipped::Mean => Rule::batch(self.size),
+            Clipped::PerSample => Rule::per_sample(self.size),
+        }
+    }
+}
+
+impl Serialize for Batch {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.rule == Clipped::Mean {
+            return serializer.serialize_u64(self.size);
+        }
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("size", &self.size)?;
+        map.serialize_entry("rule", &self.rule)?;
+        map.end()
+    }
+}
+
+/// A whole number, or a table.
+pub(super) fn batch(value: Value<'_>) -> Result<Batch, Error> {
+    let batch = if value.get_ref().is_integer() {
+        Batch { size: plain(value)?, ..Batch::default() }
+    } else if value.get_ref().is_table() {
+        plain(value)?
+    } else {
+        return Err(Error::custom(
+            "give a whole number, or a table such as { size = 32, rule = \"per_sample\" }",
+        ));
+    };
+    batch.rule().map_err(Error::custom)?;
+    Ok(batch)
+}

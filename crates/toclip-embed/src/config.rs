@@ -1,0 +1,199 @@
+//! What the files beside the weights say about a model.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::read;
+use crate::{Error, Result};
+
+/// `config.json` of a GPT-2; what old files leave out has the value it had then.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Gpt2Config {
+    pub vocab_size: usize,
+    pub n_positions: usize,
+    pub n_embd: usize,
+    pub n_layer: usize,
+    pub n_head: usize,
+    #[serde(default)]
+    pub n_inner: Option<usize>,
+    #[serde(default = "Activation::gpt2")]
+    pub activation_function: Activation,
+    #[serde(default = "gpt2_epsilon")]
+    pub layer_norm_epsilon: f64,
+    #[serde(default = "yes")]
+    pub scale_attn_weights: bool,
+    #[serde(default)]
+    pub scale_attn_by_inverse_layer_idx: bool,
+}
+
+/// `config.json` of a BERT.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct BertConfig {
+    pub vocab_size: usize,
+    pub max_position_embeddings: usize,
+    pub hidden_size: usize,
+    pub num_hidden_layers: usize,
+    pub num_attention_heads: usize,
+    pub intermediate_size: usize,
+    pub type_vocab_size: usize,
+    pub hidden_act: Activation,
+    pub layer_norm_eps: f64,
+    #[serde(default = "absolute")]
+    pub position_embedding_type: String,
+}
+
+/// The function between the two layers of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Activation {
+    /// $x \Phi(x)$.
+    Gelu,
+    /// The same with a hyperbolic tangent in place of the error function.
+    #[serde(alias = "gelu_pytorch_tanh", alias = "gelu_fast")]
+    GeluNew,
+    Relu,
+}
+
+impl Activation {
+    fn gpt2() -> Self {
+        Activation::GeluNew
+    }
+}
+
+fn gpt2_epsilon() -> f64 {
+    1e-5
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn absolute() -> String {
+    "absolute".into()
+}
+
+impl Gpt2Config {
+    pub fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join("config.json");
+        let config: Self = json(&path)?;
+        let c = &config;
+        let sizes = [c.vocab_size, c.n_positions, c.n_embd, c.n_head, c.n_inner.unwrap_or(1)];
+        check(&path, &sizes, c.n_embd, c.n_head, c.layer_norm_epsilon)?;
+        Ok(config)
+    }
+}
+
+impl BertConfig {
+    pub fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join("config.json");
+        let config: Self = json(&path)?;
+        let c = &config;
+        let sizes = [c.vocab_size, c.max_position_embeddings, c.hidden_size, c.num_attention_heads];
+        check(&path, &sizes, c.hidden_size, c.num_attention_heads, c.layer_norm_eps)?;
+        check(&path, &[c.intermediate_size, c.type_vocab_size], 0, 1, c.layer_norm_eps)?;
+        if c.position_embedding_type != "absolute" {
+            let found = &c.position_embedding_type;
+            let message = format!("position_embedding_type {found:?}: only \"absolute\" is known");
+            return Err(Error::file(&path, message));
+        }
+        Ok(config)
+    }
+}
+
+fn check(path: &Path, sizes: &[usize], width: usize, heads: usize, epsilon: f64) -> Result<()> {
+    if sizes.contains(&0) {
+        return Err(Error::file(path, "a size is 0; every size must be at least 1"));
+    }
+    if !width.is_multiple_of(heads) {
+        let message = format!("{width} numbers cannot be shared equally by {heads} heads");
+        return Err(Error::file(path, message));
+    }
+    if !(epsilon > 0.0) {
+        return Err(Error::file(
+            path,
+            format!("the layer norm's epsilon is {epsilon}, not above 0"),
+        ));
+    }
+    Ok(())
+}
+
+/// Which family a folder holds.
+pub(crate) fn model_type(folder: &Path) -> Result<String> {
+    #[derive(Deserialize)]
+    struct Any {
+        model_type: String,
+    }
+    if !folder.is_dir() {
+        let message = "no such folder; it must hold config.json and model.safetensors";
+        return Err(Error::file(folder, message));
+    }
+    json::<Any>(&folder.join("config.json")).map(|any| any.model_type)
+}
+
+/// What a sentence model does with the hidden states, as its publisher says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sentence {
+    /// The tokens it was trained for, where that is said.
+    pub max_tokens: Option<usize>,
+    /// Whether vectors are scaled to length 1.
+    pub normalise: bool,
+}
+
+impl Sentence {
+    /// Reads `modules.json`, `sentence_bert_config.json` and the pooling's `config.json`; a folder
+    /// without them is a plain BERT, whose vectors are means.
+    pub fn read(folder: &Path) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Module {
+            path: String,
+            #[serde(rename = "type")]
+            kind: String,
+        }
+        #[derive(Deserialize)]
+        struct Limits {
+            #[serde(default)]
+            max_seq_length: Option<usize>,
+        }
+        let limits = optional::<Limits>(&folder.join("sentence_bert_config.json"))?;
+        let max_tokens = limits.and_then(|l| l.max_seq_length);
+        let modules_path = folder.join("modules.json");
+        let mut normalise = false;
+        for module in optional::<Vec<Module>>(&modules_path)?.unwrap_or_default() {
+            match module.kind.rsplit('.').next().unwrap_or_default() {
+                "Transformer" => {}
+                "Normalize" => normalise = true,
+                "Pooling" => pooling(&folder.join(&module.path).join("config.json"))?,
+                _ => {
+                    let message = format!("the module {} is not known", module.kind);
+                    return Err(Error::file(&modules_path, message));
+                }
+            }
+        }
+        Ok(Self { max_tokens, normalise })
+    }
+}
+
+/// Refuses every pooling but the mean.
+fn pooling(path: &Path) -> Result<()> {
+    let modes = json::<serde_json::Map<String, serde_json::Value>>(path)?;
+    let on = |(key, value): (&String, &serde_json::Value)| {
+        let mode = key.strip_prefix("pooling_mode_")?;
+        (value == &serde_json::Value::Bool(true)).then(|| mode.to_owned())
+    };
+    let used: Vec<String> = modes.iter().filter_map(on).collect();
+    if used != ["mean_tokens"] {
+        let message = format!("pooling by {}: only mean_tokens is known", used.join(" and "));
+        return Err(Error::file(path, message));
+    }
+    Ok(())
+}
+
+fn json<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    serde_json::from_slice(&read(path)?).map_err(|e| Error::file(path, e.to_string()))
+}
+
+fn optional<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    if path.exists() { json(path).map(Some) } else { Ok(None) }
+}

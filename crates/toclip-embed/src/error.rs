@@ -1,0 +1,45 @@
+//! The one error type of the crate.
+
+use std::path::{Path, PathBuf};
+
+/// The result of everything in this crate that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can be wrong with a model or a text.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file could not be opened or read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is not what a model needs.
+    #[error("{}: {message}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what would be right.
+        message: String,
+    },
+    /// What was asked for cannot be had from this model.
+    #[error("{0}")]
+    Invalid(String),
+    /// The inference crate failed, which no input should bring about.
+    #[error("the model could not be computed: {0}")]
+    Compute(#[from] candle_core::Error),
+}
+
+impl Error {
+    pub(crate) fn file(path: &Path, message: impl Into<String>) -> Self {
+        Error::File { path: path.into(), message: message.into() }
+    }
+}
+
+/// The bytes of a file, or its name and what is wrong.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|source| Error::Io { path: path.into(), source })
+}

@@ -1,0 +1,385 @@
+//! What to do, why, and the line to change.
+
+use serde::Serialize;
+use toclip::monitor::{Advice, Choice, Interval, Monitor, Reason, SecondMoment};
+
+use super::current::{Current, Origin};
+use crate::words::short;
+use crate::{Finding, Log};
+
+/// The kind of advice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Clip there.
+    Clip,
+    /// Clip less, or not at all.
+    Loosen,
+    /// Change nothing: the present setting is as good as any.
+    Keep,
+    /// There is not enough evidence for any change.
+    NotEnoughEvidence,
+    /// The norms were logged after clipping: log them before.
+    LogBeforeClipping,
+}
+
+/// One line of code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CodeLine {
+    /// For what.
+    pub framework: &'static str,
+    /// The line.
+    pub line: String,
+}
+
+/// The recommendation with its reason and expected effect.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Recommendation {
+    /// What to do.
+    pub action: Action,
+    /// In a sentence.
+    pub headline: String,
+    /// Why.
+    pub reason: String,
+    /// What to expect of it.
+    pub effect: String,
+    /// The threshold.
+    pub threshold: Option<f64>,
+    /// The threshold over the running scale of the norms.
+    pub multiple: Option<f64>,
+    /// By what the present learning rate is to be multiplied.
+    pub rate_change: Option<f64>,
+    /// The best candidate's numbers.
+    pub choice: Option<Choice>,
+    /// The lines to change.
+    pub code: Vec<CodeLine>,
+}
+
+impl Recommendation {
+    fn plain(action: Action, headline: &str, reason: String, effect: &str) -> Self {
+        Recommendation {
+            action,
+            headline: headline.into(),
+            reason,
+            effect: effect.into(),
+            threshold: None,
+            multiple: None,
+            rate_change: None,
+            choice: None,
+            code: Vec::new(),
+        }
+    }
+
+    /// For norms after clipping.
+    pub(super) fn unseen(threshold: f64) -> Self {
+        let reason = format!(
+            "the norms were logged after clipping at {}, so everything beyond it is cut off: how \
+             much the steps are shrunk, the tail, and what another threshold would do cannot be \
+             seen from this log.",
+            short(threshold)
+        );
+        let mut unseen = Self::plain(
+            Action::LogBeforeClipping,
+            "Log the norm before clipping, and ask again.",
+            reason,
+            "A few hundred steps of such a log are enough for an answer.",
+        );
+        let c = short(threshold);
+        let line = |framework, line: String| CodeLine { framework, line };
+        unseen.code = vec![
+            line(
+                "PyTorch",
+                format!(
+                    "norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm={c}); \
+                     log({{\"grad_norm\": norm.item()}})  # it returns the norm before clipping"
+                ),
+            ),
+            line(
+                "Hugging Face",
+                "TrainingArguments(logging_steps=1, …)  # its grad_norm is the one before clipping"
+                    .into(),
+            ),
+            line(
+                "Lightning",
+                "def on_before_optimizer_step(self, optimizer): \
+                 self.log_dict(grad_norm(self, norm_type=2))"
+                    .into(),
+            ),
+            line(
+                "Optax",
+                "log({\"grad_norm\": optax.global_norm(grads)})  # before optimizer.update".into(),
+            ),
+        ];
+        unseen
+    }
+
+    pub(super) fn new(
+        steady: &Monitor,
+        current: Option<&Current>,
+        learning_rate: Option<f64>,
+        log: &Log,
+    ) -> Self {
+        let scaled = log.findings.iter().any(|f| matches!(f, Finding::LossScaled { .. }));
+        if scaled {
+            return Self::plain(
+                Action::NotEnoughEvidence,
+                "Not enough evidence: take the loss scale out of the norms first.",
+                "the norms carry a loss scale that changes along the way, so their law is that of \
+                 the scale."
+                    .into(),
+                "With --unscale (where the log has the scale), or a log of unscaled norms, there \
+                 will be an answer.",
+            );
+        }
+        match steady.advice() {
+            Advice::Clip(choice) => Self::clip(&choice, steady, current, learning_rate),
+            Advice::Loosen(choice) => Self::loosen(&choice, current, learning_rate),
+            Advice::Stay(reason) => Self::stay(&reason, current, log.points.len()),
+        }
+    }
+
+    fn with(mut self, choice: &Choice) -> Self {
+        self.choice = Some(*choice);
+        self.threshold = Some(choice.threshold);
+        self.multiple = Some(choice.multiple);
+        self.rate_change = Some(choice.rate_change);
+        self
+    }
+
+    /// Clipping is shown to help; it is advised unless the present threshold does as well, as far
+    /// as norms can tell.
+    fn clip(
+        choice: &Choice,
+        steady: &Monitor,
+        current: Option<&Current>,
+        rate: Option<f64>,
+    ) -> Self {
+        let margin = steady.settings().margin;
+        let in_force = current.filter(|now| now.threshold.is_finite());
+        if let Some(now) = in_force
+            && choice.gain.low < 1.0 + margin
+        {
+            let mut keep = Self::plain(
+                Action::Keep,
+                &format!(
+                    "Keep {}: no other threshold is shown to be better.",
+                    short(now.threshold)
+                ),
+                format!(
+                    "clipping helps here by the norms (CCC {} at {}), but over the present \
+                     threshold the gain is {}, and less than {:.0}% from norms alone is not \
+                     evidence: they cannot see that large gradients may carry more signal.{}",
+                    shown(&choice.ccc),
+                    short(choice.threshold),
+                    shown(&choice.gain),
+                    100.0 * margin,
+                    tail(choice)
+                ),
+                "Nothing that can be shown is lost by keeping it.",
+            );
+            keep.choice = Some(*choice);
+            note_origin(&mut keep, current);
+            return keep;
+        }
+        let reason = format!(
+            "at {} the criterion CCC is {}: clipping there takes away more variance than descent. \
+             The interval allows for having chosen among all thresholds, and the gain is above the \
+             {:.0}% that norms alone must show. Of thresholds as good it is \
+             the loosest.{}",
+            short(choice.threshold),
+            shown(&choice.ccc),
+            100.0 * margin,
+            tail(choice)
+        );
+        let (noise, than) = match in_force {
+            Some(_) => (&choice.gain, "as now"),
+            None => (&choice.ccc, "as without clipping"),
+        };
+        let effect = format!(
+            "{:.1}% of steps are clipped, and {:.1}% of the descent is kept at the same rate; with \
+             the learning rate multiplied by {:.3}, SGD descends {than}, with its gradient noise \
+             divided by {:.2} ({:.2} to {:.2}).",
+            100.0 * choice.clip_fraction,
+            100.0 * choice.mu,
+            choice.rate_change,
+            noise.value,
+            noise.low,
+            noise.high
+        );
+        let headline = format!(
+            "Clip at {} and multiply the learning rate by {:.3}.",
+            short(choice.threshold),
+            choice.rate_change
+        );
+        let mut clip = Self::plain(Action::Clip, &headline, reason, &effect).with(choice);
+        clip.code = code(Some(choice.threshold), rate, choice.rate_change);
+        note_origin(&mut clip, current);
+        clip
+    }
+
+    fn loosen(choice: &Choice, current: Option<&Current>, rate: Option<f64>) -> Self {
+        let now = current.map_or(f64::NAN, |c| c.threshold);
+        let reason = format!(
+            "the present threshold {} costs more descent than it saves variance: without it the \
+             criterion is better by a factor {}. Norms flatter clipping, so what they say against \
+             it can be believed.",
+            short(now),
+            shown(&choice.gain)
+        );
+        let effect = format!(
+            "{:.2}% of steps would still be clipped, as a guard against explosions. Steps grow, so \
+             multiply the learning rate by {:.3} to keep their mean length.",
+            100.0 * choice.clip_fraction,
+            choice.rate_change
+        );
+        let headline = format!(
+            "Clip less: at {} instead of {}, or not at all, with the learning rate times {:.3}.",
+            short(choice.threshold),
+            short(now),
+            choice.rate_change
+        );
+        let mut loosen = Self::plain(Action::Loosen, &headline, reason, &effect).with(choice);
+        loosen.code = code(Some(choice.threshold), rate, choice.rate_change);
+        note_origin(&mut loosen, current);
+        loosen
+    }
+
+    fn stay(reason: &Reason, current: Option<&Current>, points: usize) -> Self {
+        let not = |reason: String, effect: &str| {
+            let headline = "Not enough evidence for a change.";
+            Self::plain(Action::NotEnoughEvidence, headline, reason, effect)
+        };
+        let keep = match current {
+            Some(current) if current.threshold.is_finite() => format!(
+                "Keep {}: as far as the norms can tell, no other threshold is better.",
+                short(current.threshold)
+            ),
+            _ => "Leave clipping as it is: no threshold is shown to be better than none.".into(),
+        };
+        match reason {
+            Reason::TooFew { needed, .. } => not(
+                format!("there are too few norms to tell: {points}, and {needed} are needed."),
+                "Log every step, or train longer, and ask again.",
+            ),
+            Reason::Drift(drift) => not(
+                format!(
+                    "the law of the norms, relative to their running scale, still changes at the \
+                     end of the log (p = {:.1e}), so no one threshold suits it.",
+                    drift.p_value
+                ),
+                "A longer log of the later training, or a rule that follows the norms, may do.",
+            ),
+            Reason::NormsAlone { best, margin } => {
+                let mut stay = not(
+                    format!(
+                        "the best threshold, {}, gains {} by the norms, and a gain below {:.0}% \
+                         from norms alone is not evidence: they cannot see that large gradients \
+                         may carry more signal (in networks this made up 4 to 13%).{}",
+                        short(best.threshold),
+                        shown(&best.ccc),
+                        100.0 * margin,
+                        tail(best)
+                    ),
+                    "Nothing is lost by leaving it: the most that can be gained is small. Inner \
+                     products with an independent gradient would settle it.",
+                );
+                stay.choice = Some(*best);
+                stay
+            }
+            Reason::NoGain(best) => {
+                let mut stay = Self::plain(
+                    Action::Keep,
+                    &keep,
+                    format!(
+                        "the best candidate, {}, has CCC {}: its interval reaches down to one, \
+                         which is no clipping.{}",
+                        short(best.threshold),
+                        shown(&best.ccc),
+                        tail(best)
+                    ),
+                    "Nothing to expect from another threshold, as far as norms can tell.",
+                );
+                stay.choice = Some(*best);
+                stay
+            }
+            Reason::NoBetter(best) => {
+                let mut stay = Self::plain(
+                    Action::Keep,
+                    &keep,
+                    format!(
+                        "clipping helps here (CCC {} at {}), and the present threshold does as \
+                         well as any within the intervals.",
+                        shown(&best.ccc),
+                        short(best.threshold)
+                    ),
+                    "Nothing to expect from another threshold.",
+                );
+                stay.choice = Some(*best);
+                stay
+            }
+        }
+    }
+}
+
+fn note_origin(recommendation: &mut Recommendation, current: Option<&Current>) {
+    match current {
+        None => recommendation.reason.push_str(
+            " The threshold in force is not known, so this is compared with no clipping; give it \
+             with --clip.",
+        ),
+        Some(Current { origin: Origin::Default, .. }) => recommendation.reason.push_str(
+            " This takes the threshold in force to be the trainer's default 1.0; if it was another \
+             one, give it with --clip.",
+        ),
+        Some(_) => {}
+    }
+}
+
+fn shown(interval: &Interval) -> String {
+    format!("{:.3} ({:.3} to {:.3})", interval.value, interval.low, interval.high)
+}
+
+fn tail(choice: &Choice) -> &'static str {
+    match choice.second_moment {
+        Some(SecondMoment::MayNotExist) => {
+            " The tail is so heavy that the second moment may not exist: the numbers are those of \
+             the norms seen, and rare larger ones would speak more for clipping."
+        }
+        Some(SecondMoment::SlowIntervals) => {
+            " The tail is heavy enough to make these intervals rough."
+        }
+        _ => "",
+    }
+}
+
+/// The lines to change; the rate is the largest of the log, compensated.
+fn code(threshold: Option<f64>, rate: Option<f64>, change: f64) -> Vec<CodeLine> {
+    let Some(c) = threshold.map(short) else { return Vec::new() };
+    let lr = match rate {
+        Some(rate) => format!("{:.3e}", rate * change),
+        None => format!("{change:.3} * lr"),
+    };
+    let line = |framework, line: String| CodeLine { framework, line };
+    vec![
+        line(
+            "PyTorch",
+            format!(
+                "torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm={c})  # and lr={lr}"
+            ),
+        ),
+        line(
+            "Hugging Face",
+            format!("TrainingArguments(max_grad_norm={c}, learning_rate={lr}, …)"),
+        ),
+        line(
+            "Lightning",
+            format!(
+                "Trainer(gradient_clip_val={c}, gradient_clip_algorithm=\"norm\", …)  # and lr={lr}"
+            ),
+        ),
+        line(
+            "Optax",
+            format!("optax.chain(optax.clip_by_global_norm({c}), optax.sgd(learning_rate={lr}))"),
+        ),
+    ]
+}

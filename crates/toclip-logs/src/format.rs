@@ -1,0 +1,250 @@
+//! What a log is, found from its first bytes and not from its name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::csv::{delimiter, split};
+use crate::events::masked;
+use crate::row::number;
+use crate::{Error, Result, roles};
+
+/// The formats that are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Format {
+    /// `trainer_state.json` of the Hugging Face trainer.
+    TrainerState,
+    /// JSON objects, one a line or one after another.
+    Jsonl,
+    /// A table: W&B export, Lightning `metrics.csv`.
+    Csv,
+    /// A TensorBoard event file.
+    TensorBoard,
+    /// Megatron's lines.
+    Megatron,
+    /// torchtitan's lines.
+    Torchtitan,
+    /// llm.c's lines.
+    LlmC,
+    /// nanoGPT's lines, which have no norm.
+    NanoGpt,
+    /// DeepSpeed's lines, which have no norm.
+    DeepSpeed,
+    /// Dictionaries as the Hugging Face trainer prints them.
+    Printed,
+    /// Other text with names before numbers.
+    Text,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Format; 11] = [
+        Format::TrainerState,
+        Format::Jsonl,
+        Format::Csv,
+        Format::TensorBoard,
+        Format::Megatron,
+        Format::Torchtitan,
+        Format::LlmC,
+        Format::NanoGpt,
+        Format::DeepSpeed,
+        Format::Printed,
+        Format::Text,
+    ];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::TrainerState => "trainer-state",
+            Format::Jsonl => "jsonl",
+            Format::Csv => "csv",
+            Format::TensorBoard => "tensorboard",
+            Format::Megatron => "megatron",
+            Format::Torchtitan => "torchtitan",
+            Format::LlmC => "llm.c",
+            Format::NanoGpt => "nanogpt",
+            Format::DeepSpeed => "deepspeed",
+            Format::Printed => "printed",
+            Format::Text => "text",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::TrainerState => "Hugging Face trainer_state.json",
+            Format::Jsonl => "JSON lines",
+            Format::Csv => "CSV",
+            Format::TensorBoard => "TensorBoard",
+            Format::Megatron => "Megatron",
+            Format::Torchtitan => "torchtitan",
+            Format::LlmC => "llm.c",
+            Format::NanoGpt => "nanoGPT",
+            Format::DeepSpeed => "DeepSpeed",
+            Format::Printed => "printed dictionaries",
+            Format::Text => "text",
+        })
+    }
+}
+
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let known = Format::ALL.into_iter().find(|f| f.name().eq_ignore_ascii_case(name));
+        known.ok_or_else(|| {
+            let names = Format::ALL.map(Format::name).join(", ");
+            Error::Invalid(format!("`{name}` is no format; the formats are {names}"))
+        })
+    }
+}
+
+/// Finds the format from the first bytes of a log.
+pub(crate) fn detect(head: &[u8]) -> Result<Format> {
+    if head.is_empty() {
+        return Err(Error::Empty);
+    }
+    let crc = |at: usize| head.get(at..at + 4).and_then(|b| b.first_chunk()).copied();
+    let frame = head.len() >= 12
+        && crc(8).map(u32::from_le_bytes) == Some(masked(&head[..8]))
+        && head[..8] != [0; 8];
+    let early = &head[..head.len().min(64)];
+    if frame || memchr::memmem::find(early, b"brain.Event:").is_some() {
+        return Ok(Format::TensorBoard);
+    }
+    let packed: [(&[u8], &str); 7] = [
+        (b"\x1f\x8b", "compressed with gzip: unpack it first (gunzip)"),
+        (b"PK\x03\x04", "a zip archive: unpack it first"),
+        (b"\x28\xb5\x2f\xfd", "compressed with zstd: unpack it first"),
+        (b"PAR1", "Parquet: write it as CSV first"),
+        (b"\xff\xfe", "UTF-16 text: write it as UTF-8 first"),
+        (b"\xfe\xff", "UTF-16 text: write it as UTF-8 first"),
+        (b"\x89HDF", "HDF5: write the columns as CSV first"),
+    ];
+    for (magic, what) in packed {
+        if head.starts_with(magic) {
+            return Err(Error::NotALog(format!("the file is {what}")));
+        }
+    }
+    let odd = head.iter().filter(|b| **b < 9 || (14..27).contains(*b)).count();
+    if odd * 50 > head.len() {
+        return Err(Error::NotALog(
+            "the file is binary, and no TensorBoard event file; logs that can be read: \
+             trainer_state.json, JSON lines, CSV, TensorBoard, Megatron, torchtitan, llm.c"
+                .into(),
+        ));
+    }
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    if text.is_empty() {
+        return Err(Error::Empty);
+    }
+    Ok(objects(text).or_else(|| table(text)).unwrap_or_else(|| lines(text)))
+}
+
+fn objects(text: &[u8]) -> Option<Format> {
+    let mut rest = text;
+    if rest[0] == b'[' {
+        rest = rest[1..].trim_ascii_start();
+    }
+    let inner = rest.strip_prefix(b"{")?.trim_ascii_start();
+    match inner.first() {
+        Some(b'"' | b'}') if memchr::memmem::find(text, b"\"log_history\"").is_some() => {
+            Some(Format::TrainerState)
+        }
+        Some(b'"' | b'}') | None => Some(Format::Jsonl),
+        Some(b'\'') => Some(Format::Printed),
+        _ => None,
+    }
+}
+
+/// A table has a header with a name that is known, or lines of as many numbers as the header.
+fn table(text: &[u8]) -> Option<Format> {
+    let mut lines = text
+        .split(|b| *b == b'\n')
+        .map(<[u8]>::trim_ascii)
+        .filter(|line| !line.is_empty() && line[0] != b'#');
+    let header = lines.next()?;
+    let by = delimiter(header);
+    let mut cells = Vec::new();
+    split(header, by, &mut cells);
+    let columns = cells.len();
+    let known = cells
+        .iter()
+        .filter(|c| std::str::from_utf8(c).is_ok_and(|name| roles::role_of(name).is_some()));
+    let named = columns > 1 && known.count() > 0;
+    let spoken = cells.iter().any(|c| memchr::memmem::find(c, b": ").is_some());
+    let (mut rows, mut good, mut numeric) = (0, 0, true);
+    for line in lines.take(8) {
+        rows += 1;
+        split(line, by, &mut cells);
+        let numbers = cells.iter().filter(|c| c.is_empty() || number(c).is_some()).count();
+        numeric &= numbers == cells.len() && cells.len() == columns;
+        good += usize::from(cells.len() == columns && 2 * numbers >= columns);
+    }
+    // Lines of the head may be garbled or cut: one good line under a known name is enough.
+    let table = match (columns, rows) {
+        (1, _) => number(header).is_some(),
+        (_, 0) => named && !spoken,
+        _ => (named && good > 0) || numeric,
+    };
+    table.then_some(Format::Csv)
+}
+
+fn lines(text: &[u8]) -> Format {
+    let has = |what: &str| memchr::memmem::find(text, what.as_bytes()).is_some();
+    if has("grad norm:") || (has("iteration ") && has("lm loss:")) {
+        Format::Megatron
+    } else if has("{'loss'") || has("'grad_norm'") || has("{'eval_loss'") {
+        Format::Printed
+    } else if has("grad_norm:") && has("step:") {
+        Format::Torchtitan
+    } else if has(" trl:") || has("| norm ") || (text.starts_with(b"s:0 ") && has("tel:")) {
+        Format::LlmC
+    } else if has("iter ") && has(": loss ") {
+        Format::NanoGpt
+    } else if has("deepspeed") || has("DeepSpeed") || has("logging.py") {
+        Format::DeepSpeed
+    } else {
+        Format::Text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_content() {
+        for (text, format) in [
+            ("{\n \"best_metric\": null,\n \"log_history\": [", Format::TrainerState),
+            ("{\"step\": 1}\n", Format::Jsonl),
+            ("[{\"step\": 1}", Format::Jsonl),
+            ("{'loss': 1.0, 'grad_norm': 2.0}", Format::Printed),
+            ("step,grad_norm\n1,2\n", Format::Csv),
+            ("\"Step\",\"a - train/grad_norm\"\n\"1\",\"2\"\n", Format::Csv),
+            ("1.5\n2.5\n", Format::Csv),
+            ("a\tb\n1\t2\n", Format::Csv),
+            (" iteration 1/ 10 | lm loss: 1.0 | grad norm: 2.0 |\n", Format::Megatron),
+            ("step:  1  loss:  2.0  grad_norm:  1.0\n", Format::Torchtitan),
+            ("s:0 tel:11.0\ns:1 trl:10.9 lr:0.0 norm:1.0\n", Format::LlmC),
+            ("iter 0: loss 10.9, time 100ms, mfu -100%\n", Format::NanoGpt),
+            ("[2023-01-01] [INFO] [logging.py:96:log_dist] step=10\n", Format::DeepSpeed),
+            ("hello\nworld\n", Format::Text),
+        ] {
+            assert_eq!(detect(text.as_bytes()).unwrap(), format, "{text}");
+        }
+        for (bytes, says) in [
+            (&b""[..], "empty"),
+            (b"  \n ", "empty"),
+            (b"\x1f\x8b\x08", "gunzip"),
+            (&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0, 0, 0][..], "binary"),
+        ] {
+            assert!(detect(bytes).unwrap_err().to_string().contains(says), "{bytes:?}");
+        }
+        assert!("wandb".parse::<Format>().unwrap_err().to_string().contains("jsonl"));
+    }
+}

@@ -1,0 +1,202 @@
+//! Traps that only the numbers give away.
+
+use crate::{Finding, Point};
+
+/// Clipped norms agree to this: half precision and the 1e-6 in PyTorch's scale come between.
+const SAME: f64 = 2e-3;
+
+/// Names the traps, and says how many steps lie from one row to the next.
+pub(crate) fn find(
+    points: &[Point],
+    unscaled: bool,
+    every: u64,
+    findings: &mut Vec<Finding>,
+) -> f64 {
+    // Thinning made gaps of its own.
+    let stride = median(points.windows(2).map(|w| w[1].step - w[0].step).collect())
+        .map_or(1.0, |s| s / every as f64);
+    if stride > 1.0 {
+        findings.push(Finding::SubSampled { stride });
+    }
+    if let Some((threshold, share)) = pile_up(points) {
+        findings.push(Finding::AfterClipping { threshold, share });
+    }
+    if !unscaled && let Some(finding) = loss_scale(points) {
+        findings.push(finding);
+    }
+    stride
+}
+
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+    if values.is_empty() {
+        return None;
+    }
+    let middle = values.len() / 2;
+    Some(*values.select_nth_unstable_by(middle, f64::total_cmp).1)
+}
+
+/// The maximum and the share of norms at it, if far more stand there than just below.
+///
+/// The law of an unclipped norm is smooth: in the window `(1 − 3ε, 1 − ε]` of the maximum there
+/// are then more norms than in the top window, which is half as wide.
+fn pile_up(points: &[Point]) -> Option<(f64, f64)> {
+    let max = points.iter().map(|p| p.norm).fold(0.0, f64::max);
+    if max <= 0.0 || points.len() < 10 {
+        return None;
+    }
+    let count = |low: f64, high: f64| {
+        points.iter().filter(|p| p.norm > low * max && p.norm <= high * max).count()
+    };
+    let top = count(1.0 - SAME, 1.0);
+    let mut below = count(1.0 - 3.0 * SAME, 1.0 - SAME);
+    if below == 0 {
+        // Norms written with few digits stand on a grid: look at the next place of it.
+        let next = points.iter().map(|p| p.norm).filter(|n| *n <= max * (1.0 - SAME));
+        let next = next.fold(0.0, f64::max) / max;
+        below = count(next * (1.0 - SAME), next);
+    }
+    let share = top as f64 / points.len() as f64;
+    (top >= 5 && share >= 0.02 && top > 4 * below).then_some((max, share))
+}
+
+/// Whether the norms move with the loss scale, or jump by powers of two without one.
+fn loss_scale(points: &[Point]) -> Option<Finding> {
+    let scaled: Vec<&Point> =
+        points.iter().filter(|p| p.loss_scale > 0.0 && p.norm > 0.0).collect();
+    if scaled.len() * 2 > points.len() {
+        return with_column(&scaled);
+    }
+    let logs: Vec<f64> = points.iter().filter(|p| p.norm > 0.0).map(|p| p.norm.log2()).collect();
+    let jumps = power_of_two_jumps(&logs);
+    (jumps >= 3).then_some(Finding::LossScaled { jumps, column: false })
+}
+
+fn with_column(points: &[&Point]) -> Option<Finding> {
+    let (mut jumps, mut followed) = (0, 0);
+    for i in 1..points.len() {
+        let by = (points[i].loss_scale / points[i - 1].loss_scale).log2();
+        if by.abs() < 0.9 {
+            continue;
+        }
+        let side = |part: &[&Point]| median(part.iter().map(|p| p.norm.log2()).collect());
+        // Up to eight points of one scale on either side of the jump.
+        let same = |at: usize| move |p: &&&Point| p.loss_scale == points[at].loss_scale;
+        let before = points[..i].iter().rev().take(8).take_while(same(i - 1)).count();
+        let after = points[i..].iter().take(8).take_while(same(i)).count();
+        let (low, high) = (side(&points[i - before..i])?, side(&points[i..i + after])?);
+        jumps += 1;
+        followed += usize::from(((high - low) / by - 1.0).abs() < 0.5);
+    }
+    if jumps >= 2 && followed * 4 >= jumps * 3 {
+        return Some(Finding::LossScaled { jumps: followed, column: true });
+    }
+    let scale = median(points.iter().map(|p| p.loss_scale).collect())?;
+    let typical = median(points.iter().map(|p| p.norm).collect())?;
+    let constant = points.iter().all(|p| p.loss_scale == scale);
+    (constant && scale >= 256.0 && typical > 100.0).then_some(Finding::MaybeLossScaled { scale })
+}
+
+/// Sudden, lasting changes of level by a whole power of two; none if there are as many by
+/// something else, or if the norms are too noisy to tell.
+fn power_of_two_jumps(logs: &[f64]) -> usize {
+    const WIDTH: usize = 16;
+    if logs.len() < 4 * WIDTH {
+        return 0;
+    }
+    let level = |part: &[f64]| median(part.to_vec()).unwrap_or(0.0);
+    let change = |i: usize| level(&logs[i..i + WIDTH]) - level(&logs[i - WIDTH..i]);
+    let noise = median(logs.windows(2).map(|w| (w[1] - w[0]).abs()).collect()).unwrap_or(0.0);
+    // With such noise the medians of sixteen are known to about a tenth.
+    if noise > 0.3 {
+        return 0;
+    }
+    // One step makes the jump: that is what tells it from a drift.
+    let sudden = |i: usize| (logs[i] - logs[i - 1]).abs() > 0.5;
+    let last = logs.len() - WIDTH;
+    let (mut whole, mut other, mut i) = (0, 0, WIDTH);
+    while i <= last {
+        if sudden(i) && change(i).abs() > 0.7 {
+            // Of the steps near here, the one with the largest change is the jump itself.
+            let near = (i..=last.min(i + WIDTH)).filter(|&j| sudden(j));
+            let best = near.map(|j| (j, change(j))).max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
+            let (at, by) = best.unwrap_or((i, 0.0));
+            let is_whole = (by - by.round()).abs() < 0.2;
+            whole += usize::from(is_whole);
+            other += usize::from(!is_whole);
+            i = at + WIDTH;
+        } else {
+            i += 1;
+        }
+    }
+    if whole > 3 * other { whole } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+    use rand_distr::{Distribution, LogNormal};
+
+    fn points(norms: &[f64], scales: Option<&[f64]>) -> Vec<Point> {
+        let scale = |i: usize| scales.map_or(f64::NAN, |s| s[i]);
+        let nan = f64::NAN;
+        let point = |(i, &norm): (usize, &f64)| Point {
+            step: i as f64,
+            norm,
+            loss: nan,
+            learning_rate: nan,
+            loss_scale: scale(i),
+        };
+        norms.iter().enumerate().map(point).collect()
+    }
+
+    fn law(seed: u64, n: usize, width: f64) -> Vec<f64> {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let law = LogNormal::new(0.0, width).unwrap();
+        (0..n).map(|_| law.sample(&mut rng)).collect()
+    }
+
+    #[test]
+    fn clipped_norms_pile_up_and_others_do_not() {
+        for seed in 0..200 {
+            let norms = law(seed, 500, 0.5);
+            assert_eq!(pile_up(&points(&norms, None)), None, "seed {seed}");
+            let rounded: Vec<f64> = norms.iter().map(|n| (n * 10.0).round() / 10.0).collect();
+            assert_eq!(pile_up(&points(&rounded, None)), None, "seed {seed}");
+            let clipped: Vec<f64> = norms.iter().map(|n| n.min(1.2) * (1.0 - 1e-4 * n)).collect();
+            let (at, share) = pile_up(&points(&clipped, None)).unwrap();
+            assert!((at - 1.2).abs() < 2e-3 && share > 0.2, "{at} {share}");
+        }
+        // Everything clipped: one value.
+        assert_eq!(pile_up(&points(&[1.0; 50], None)), Some((1.0, 1.0)));
+        assert_eq!(pile_up(&points(&[0.0; 50], None)), None);
+    }
+
+    #[test]
+    fn a_loss_scale_is_seen_with_and_without_its_column() {
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let mut seen = 0;
+        for seed in 0..50 {
+            let clean = law(seed, 600, 0.15);
+            let mut scale = 65536.0;
+            let scales: Vec<f64> = (0..600)
+                .map(|i| {
+                    if i % 80 == 79 {
+                        scale *= if rng.random_bool(0.5) { 2.0 } else { 0.5 };
+                    }
+                    scale
+                })
+                .collect();
+            let carried: Vec<f64> = clean.iter().zip(&scales).map(|(n, s)| n * s).collect();
+            let with = loss_scale(&points(&carried, Some(&scales)));
+            assert!(matches!(with, Some(Finding::LossScaled { column: true, .. })), "{with:?}");
+            let without = loss_scale(&points(&carried, None));
+            seen += usize::from(matches!(without, Some(Finding::LossScaled { column: false, .. })));
+            assert_eq!(loss_scale(&points(&clean, Some(&scales))), None, "{seed}");
+            assert_eq!(loss_scale(&points(&clean, None)), None, "{seed}");
+        }
+        // Seven jumps under noise of 15%: without the column nearly all such logs are seen.
+        assert!(seen >= 45, "{seen} of 50");
+    }
+}

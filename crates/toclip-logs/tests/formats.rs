@@ -1,0 +1,135 @@
+//! Every format gives back the numbers that were written into it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use toclip_logs::{Finding, Format, Log, Options, Role, load};
+
+fn read(name: &str) -> Log {
+    load(&common::bytes(name)[..], &Options::default()).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn message(name: &str) -> String {
+    load(&common::bytes(name)[..], &Options::default()).unwrap_err().to_string()
+}
+
+/// Step, norm, loss and learning rate, by hand from the table.
+fn truth() -> Vec<[f64; 4]> {
+    let text = String::from_utf8(common::bytes("truth.csv")).unwrap();
+    let row = |line: &str| -> [f64; 4] {
+        let cells: Vec<f64> = line.split(',').map(|c| c.parse().unwrap()).collect();
+        cells.try_into().unwrap()
+    };
+    text.lines().skip(1).map(row).collect()
+}
+
+/// `digits`: relative accuracy with which the format writes norms; NaN steps of the fixture.
+fn check(name: &str, format: Format, digits: f64, nan: &[usize], has: [bool; 3]) {
+    let log = read(name);
+    assert_eq!(log.reading.format, format, "{name}");
+    let truth = truth();
+    let kept: Vec<&[f64; 4]> =
+        truth.iter().enumerate().filter(|(i, _)| !nan.contains(i)).map(|(_, t)| t).collect();
+    assert_eq!(log.points.len(), kept.len(), "{name}: {:?}", log.findings);
+    assert_eq!(log.not_finite as usize, nan.len(), "{name}");
+    for (point, [step, norm, loss, rate]) in log.points.iter().zip(kept) {
+        let near = |a: f64, b: f64| (a - b).abs() <= digits * b.abs().max(1e-2);
+        assert!(near(point.norm, *norm), "{name}: {} {norm}", point.norm);
+        if has[0] {
+            assert_eq!(point.step, *step, "{name}");
+        }
+        assert!(!has[1] || near(point.loss, *loss), "{name}: {} {loss}", point.loss);
+        let rate_near = (point.learning_rate - rate).abs() <= 0.01 * rate + 1e-6;
+        assert!(!has[2] || rate_near, "{name}: {} {rate}", point.learning_rate);
+    }
+}
+
+#[test]
+fn the_numbers_come_back() {
+    let all = [true; 3];
+    check("truth.csv", Format::Csv, 1e-15, &[], all);
+    check("log.jsonl", Format::Jsonl, 1e-15, &[], all);
+    check("concatenated.json", Format::Jsonl, 1e-15, &[5], all);
+    check("trainer_state.json", Format::TrainerState, 1e-15, &[3], all);
+    check("printed.txt", Format::Printed, 1e-15, &[], [false, true, true]);
+    check("wandb.csv", Format::Csv, 1e-15, &[], [true, false, false]);
+    check("lightning.csv", Format::Csv, 1e-15, &[], [true, true, false]);
+    check("megatron.log", Format::Megatron, 1e-15, &[], all);
+    check("torchtitan.log", Format::Torchtitan, 1e-15, &[], [true, true, false]);
+    check("llmc_main.log", Format::LlmC, 1e-2, &[], all);
+    check("llmc_stdout.log", Format::LlmC, 1e-15, &[], all);
+    check("fairseq.log", Format::Text, 1e-15, &[], all);
+    // Written by tensorboardX and by TensorBoard itself; single precision.
+    check("events.simple_value", Format::TensorBoard, 1e-7, &[], all);
+    check("events.tensor", Format::TensorBoard, 1e-7, &[], all);
+}
+
+#[test]
+fn a_name_does_not_make_the_format() {
+    // Nothing but bytes is looked at, so a wrong format given by hand is what it takes to fail.
+    let options = Options { format: Some(Format::Csv), ..Options::default() };
+    let error = load(&common::bytes("log.jsonl")[..], &options).unwrap_err().to_string();
+    assert!(error.contains("no gradient norm in this CSV log"), "{error}");
+}
+
+#[test]
+fn what_has_no_norm_says_how_to_log_it() {
+    assert!(message("nanogpt.log").contains("nanoGPT prints the loss but not the norm"));
+    assert!(message("deepspeed.log").contains("get_global_grad_norm()"));
+    let list = format!("{{\"step\": [1, 2], \"grad_norm\": [{}]}}", vec!["1.5"; 50].join(", "));
+    let columns = load(list.as_bytes(), &Options::default()).unwrap_err().to_string();
+    assert!(columns.starts_with("`grad_norm` is one long list"), "{columns}");
+    let none = load(&b"step,loss\n1,2\n"[..], &Options::default()).unwrap_err().to_string();
+    assert!(none.contains("`step`, `loss`") && none.contains("--norm"), "{none}");
+}
+
+#[test]
+fn the_columns_taken_are_named_and_can_be_changed() {
+    let log = read("wandb.csv");
+    let norm = log.reading.column(Role::Norm).unwrap();
+    assert_eq!(norm.name, "brave-fog-7 - train/grad_norm");
+    assert_eq!(norm.others, ["old-sea-3 - train/grad_norm"]);
+    let other = Options { norm: Some(norm.others[0].clone()), ..Options::default() };
+    let log = load(&common::bytes("wandb.csv")[..], &other).unwrap();
+    assert_eq!(log.norms(), [1.25; 20]);
+    assert_eq!(read("megatron.log").reading.clip, Some(1.0));
+    assert_eq!(read("megatron.log").reading.batch_size, Some(8.0));
+    assert_eq!(read("llmc_stdout.log").reading.clip, Some(1.0));
+}
+
+#[test]
+fn both_real_logs_are_read_whole() {
+    let mistral = read("mistral7b-translator.trainer_state.json");
+    assert_eq!(mistral.points.len(), 866);
+    assert_eq!(mistral.points[0].norm, 11.009225845336914);
+    assert_eq!(mistral.points[865].step, 8660.0);
+    assert_eq!(mistral.findings, [Finding::SubSampled { stride: 10.0 }]);
+    let star = read("star.trainer_state.json");
+    assert_eq!(star.points.len(), 2000);
+    assert_eq!(star.reading.column(Role::LearningRate).unwrap().name, "lr");
+    assert_eq!(star.points[0].learning_rate, 1e-4);
+    assert_eq!(star.findings, [Finding::SubSampled { stride: 20.0 }]);
+}
+
+#[test]
+fn a_wrong_checksum_keeps_the_rest() {
+    let mut bytes = common::bytes("events.simple_value");
+    let at = bytes.windows(9).rposition(|w| w == b"grad_norm").unwrap();
+    bytes[at + 10] ^= 1;
+    let log = load(&bytes[..], &Options::default()).unwrap();
+    assert_eq!(log.points.len(), 39);
+    assert!(matches!(log.findings[..], [Finding::WrongChecksum { count: 1, stopped: false, .. }]));
+    // A length that is wrong leaves no way to go on.
+    let mut bytes = common::bytes("events.simple_value");
+    let half = bytes.windows(9).position(|w| w == b"eval/loss").unwrap();
+    let frame = (0..half).rev().find(|&i| bytes[i..].starts_with(&[0x23, 0, 0, 0, 0, 0, 0, 0]));
+    if let Some(frame) = frame {
+        bytes[frame + 3] = 9;
+        let log = load(&bytes[..], &Options::default()).unwrap();
+        assert!(log.points.len() >= 9, "{}", log.points.len());
+        let stopped = log.findings.iter();
+        let mut stopped =
+            stopped.filter(|f| matches!(f, Finding::WrongChecksum { stopped: true, .. }));
+        assert!(stopped.next().is_some());
+    }
+}

@@ -1,0 +1,135 @@
+//! Collapsed C-SGD whose steps average several samples.
+
+use super::block::Blocks;
+use super::sgd_batch::{bounded, limited};
+use super::{Collapsed, Counts, Stop};
+use crate::schedule::Control;
+use crate::sim::normal::Normals;
+use crate::sim::{Purpose, scalar_rng};
+use rand::rngs::Xoshiro256PlusPlus;
+use rand_distr::{Distribution, StandardNormal};
+
+/// The sum $\sum_j \omega_j x_j$ of a batch, as its components in each block.
+struct Sum {
+    /// $\sum_j \omega_j z_{jb}$, along $\theta_b$.
+    along: Vec<f64>,
+    /// The length of $\sum_j \omega_j \xi_{jb}$ across it, for the blocks of several directions.
+    across: Vec<f64>,
+}
+
+impl Collapsed {
+    /// [`observe`](Collapsed::observe) with several samples a step.
+    ///
+    /// A residual only depends on the sample along the $\theta_b$. So, given the residuals, the rest
+    /// $\sum_j \rho_j \xi_{jb}$ of the gradient is normal, and its squared length is
+    /// $\chi^2(n_b-1)\sum_j \rho_j^2$. Where every sample is clipped, its own length matters as
+    /// well, and the sum across is followed sample by sample: of each only the component along what
+    /// is there already and the length of what is left.
+    pub(super) fn observe_batches(
+        &self,
+        seed: u64,
+        index: u64,
+        last: u64,
+        observe: &mut impl FnMut(u64, f64, f64),
+    ) -> (Stop, Counts) {
+        let Blocks { dim, lambda, root, lengths, rest, frozen, .. } = &self.blocks;
+        let rule = self.noise.rule();
+        let size = rule.size() as f64;
+        let mut normals = Normals::new(seed, index, Purpose::Covariates);
+        let mut across = scalar_rng(seed, index, Purpose::Lengths);
+        let mut noise = scalar_rng(seed, index, Purpose::Noise);
+        let mut u = lengths.clone();
+        let mut z = vec![0.0; u.len()];
+        let mut sum = Sum { along: vec![0.0; u.len()], across: vec![0.0; rest.len()] };
+        let mut risk = self.start.0;
+        observe(0, self.start.0, self.start.1);
+        for k in 0..last {
+            let Control { eta, c } = self.policy.at(k as f64 / dim, risk);
+            sum.along.fill(0.0);
+            sum.across.fill(0.0);
+            let mut squares = 0.0;
+            for _ in 0..rule.size() {
+                normals.fill(&mut z);
+                let parts = z.iter().zip(&u).zip(root);
+                let product: f64 = parts.map(|((z, u), root)| root * z * u).sum();
+                let residual = bounded(product - self.noise.sample(&mut noise));
+                if rule.is_per_sample() {
+                    let threshold = c * dim.sqrt();
+                    self.add_clipped(&mut sum, &z, residual, threshold, &mut across);
+                } else {
+                    squares += residual * residual;
+                    sum.along.iter_mut().zip(&z).for_each(|(sum, z)| *sum += residual * z);
+                }
+            }
+            let share = if rule.is_per_sample() {
+                1.0
+            } else {
+                for (length, rest) in sum.across.iter_mut().zip(rest) {
+                    *length = (squares * rest.sample(&mut across)).sqrt();
+                }
+                // The gradient of the batch is this sum over B: clipped at c√(d/B), the sum is
+                // clipped at c√(dB).
+                limited(1.0, self.norm(&sum), c * (dim * size).sqrt())
+            };
+            let step = eta / dim / size * share;
+
+            let (mut twice_risk, mut distance) = (0.0, *frozen);
+            for (((u, g), root), lambda) in u.iter_mut().zip(&sum.along).zip(root).zip(lambda) {
+                *u -= step * root * g;
+                twice_risk += lambda * *u * *u;
+                distance += *u * *u;
+            }
+            for ((u, g), lambda) in u.iter_mut().zip(&sum.across).zip(lambda) {
+                let gained = step * step * lambda * g * g;
+                twice_risk += lambda * gained;
+                distance += gained;
+                *u = (*u * *u + gained).sqrt();
+            }
+            risk = 0.5 * twice_risk;
+            let steps = k + 1;
+            if risk.is_nan() || risk > self.limit {
+                let stop = Stop::Diverged { t: steps as f64 / dim };
+                return (stop, Counts { steps, ..Counts::default() });
+            }
+            observe(steps, risk, distance);
+        }
+        (Stop::Finished, Counts { steps: last, ..Counts::default() })
+    }
+
+    /// $\Vert \sum_j \omega_j x_j\Vert $.
+    fn norm(&self, sum: &Sum) -> f64 {
+        let lambda = &self.blocks.lambda;
+        let along = lambda.iter().zip(&sum.along).map(|(l, g)| l * g * g);
+        let across = lambda.iter().zip(&sum.across).map(|(l, g)| l * g * g);
+        (along.sum::<f64>() + across.sum::<f64>()).sqrt()
+    }
+
+    /// Adds $\omega x$ with $\omega$ the residual clipped so that $\Vert \omega x\Vert $ is at most the
+    /// threshold.
+    fn add_clipped(
+        &self,
+        sum: &mut Sum,
+        z: &[f64],
+        residual: f64,
+        threshold: f64,
+        across: &mut Xoshiro256PlusPlus,
+    ) {
+        let Blocks { lambda, rest_but_one, .. } = &self.blocks;
+        let mut square: f64 = z.iter().zip(lambda).map(|(z, l)| l * z * z).sum();
+        let rests: Vec<(f64, f64)> = rest_but_one
+            .iter()
+            .zip(lambda)
+            .map(|(rest, l)| {
+                let towards: f64 = StandardNormal.sample(across);
+                let left = rest.as_ref().map_or(0.0, |rest| rest.sample(across));
+                square += l * (towards * towards + left);
+                (towards, left)
+            })
+            .collect();
+        let weight = limited(residual, square.sqrt(), threshold);
+        sum.along.iter_mut().zip(z).for_each(|(sum, z)| *sum += weight * z);
+        for (length, (towards, left)) in sum.across.iter_mut().zip(rests) {
+            *length = ((*length + weight * towards).powi(2) + weight * weight * left).sqrt();
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! C-SGD whose steps average several samples.
+
+use super::record::{Record, steps_until, within};
+use super::sgd::Draws;
+use super::{Sgd, Stop, Trajectory};
+use crate::schedule::Control;
+use crate::sim::normal::Block;
+use crate::sim::{Purpose, scalar_rng};
+
+/// The state $w_i = \sqrt{\lambda_i}\thinspace\theta_i$ and the sum of a batch, sixteen coordinates at a time.
+struct Batch<'a> {
+    lambda: &'a [Block],
+    w: Vec<Block>,
+    /// $\sum_j \omega_j z_j$, with $\omega_j$ the residuals, or what clipping leaves of each.
+    sum: Vec<Block>,
+    z: Vec<Block>,
+}
+
+impl Sgd {
+    /// [`run`](super::Simulator::run) with several samples a step. No sample is kept: its residual
+    /// only depends on the state before the step, so it is added to the gradient as it is drawn.
+    pub(super) fn run_batches(
+        &self,
+        lambda: &[Block],
+        seed: u64,
+        index: u64,
+        times: &[f64],
+    ) -> Trajectory {
+        let rule = self.noise.rule();
+        let size = rule.size() as f64;
+        let mut batch = Batch {
+            lambda,
+            w: self.start.w(),
+            sum: vec![Block::ZERO; lambda.len()],
+            z: vec![Block::ZERO; lambda.len()],
+        };
+        let mut data = Draws::new(self, seed, index);
+        let mut noise = scalar_rng(seed, index, Purpose::Noise);
+        let mut record = Record::new(times.len());
+        for &time in times {
+            let target = steps_until(time, self.dim);
+            while record.steps < target {
+                let t = record.steps as f64 / self.dim;
+                let risk = 0.5 * each(&batch.w, &batch.w, |a, b| a * b);
+                if !within(risk, self.limit) {
+                    return record.diverged(t);
+                }
+                let Control { eta, c } = self.policy.at(t, risk);
+                batch.sum.fill(Block::ZERO);
+                for _ in 0..rule.size() {
+                    data.fill(self, &mut batch.z);
+                    let inner = each(&batch.z, &batch.w, |a, b| a * b);
+                    let residual = bounded(inner - self.noise.sample(&mut noise));
+                    let weight = if rule.is_per_sample() {
+                        let norm = each(&batch.z, lambda, |z, l| l * z * z).sqrt();
+                        limited(residual, norm, c * self.dim.sqrt())
+                    } else {
+                        residual
+                    };
+                    change(&mut batch.sum, &batch.z, |sum, z| sum + weight * z);
+                }
+                // The gradient of the batch is this sum over B: clipped at c√(d/B), the sum is
+                // clipped at c√(dB).
+                let share = if rule.is_per_sample() {
+                    1.0
+                } else {
+                    let norm = each(&batch.sum, lambda, |g, l| l * g * g).sqrt();
+                    limited(1.0, norm, c * (self.dim * size).sqrt())
+                };
+                let step = eta / self.dim / size * share;
+                let Batch { lambda, w, sum, .. } = &mut batch;
+                change(sum, lambda, |g, l| l * g);
+                change(w, sum, |w, g| w - step * g);
+                record.steps += 1;
+            }
+            let risk = 0.5 * each(&batch.w, &batch.w, |a, b| a * b);
+            let distance = self.still + each(&batch.w, &self.weights, |w, r| (w * r) * (w * r));
+            if !within(risk, self.limit) || !distance.is_finite() {
+                let t = record.steps as f64 / self.dim;
+                return record.diverged(t);
+            }
+            record.save(time, risk, distance);
+        }
+        record.finish(Stop::Finished)
+    }
+}
+
+/// Residuals whose squares still add up: beyond, a batch is as much clipped as it can be.
+pub(super) fn bounded(residual: f64) -> f64 {
+    residual.clamp(-1e140, 1e140)
+}
+
+/// `x`, or what is left of it where $|x|\thinspace\text{norm}$ exceeds the threshold.
+pub(super) fn limited(x: f64, norm: f64, threshold: f64) -> f64 {
+    // Not min(1, threshold/|x|norm)·x, which is 0·∞ for the largest draws of a Cauchy law.
+    if x.abs() * norm > threshold { (threshold / norm).copysign(x) } else { x }
+}
+
+/// $\sum f(a_i, b_i)$ over all coordinates.
+fn each(a: &[Block], b: &[Block], f: impl Fn(f64, f64) -> f64) -> f64 {
+    let mut sums = [0.0; 8];
+    for (a, b) in a.iter().zip(b) {
+        for i in 0..8 {
+            sums[i] += f(a.first[i], b.first[i]) + f(a.second[i], b.second[i]);
+        }
+    }
+    sums.iter().sum()
+}
+
+/// $a_i \leftarrow f(a_i, b_i)$ for all coordinates.
+fn change(a: &mut [Block], b: &[Block], f: impl Fn(f64, f64) -> f64) {
+    for (a, b) in a.iter_mut().zip(b) {
+        for i in 0..8 {
+            a.first[i] = f(a.first[i], b.first[i]);
+            a.second[i] = f(a.second[i], b.second[i]);
+        }
+    }
+}

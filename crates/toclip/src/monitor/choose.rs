@@ -1,0 +1,227 @@
+//! The choice: no change that its own interval does not support.
+
+use super::advice::{Advice, Choice, Evidence, Reason};
+use super::drift::Drift;
+use super::grid::{CANDIDATES, multiple};
+use super::interval::{Interval, Product, single};
+use super::settings::Settings;
+use super::student::simultaneous;
+use super::table::{Column, Form, Table};
+use super::tail::Tail;
+
+/// Fewer stretches have no intervals to speak of.
+const LEAST_BLOCKS: usize = 20;
+/// Twenty of the shortest.
+const LEAST_STEPS: f64 = 320.0;
+/// A threshold that fewer norms exceed is not judged: all that is known of it is a few spikes.
+const LEAST_ABOVE: f64 = 10.0;
+/// Nor is one below which so few single samples lie that their share, $\mu$, is not known.
+const LEAST_BELOW: f64 = 50.0;
+/// A candidate that is known better than this has norms that are all alike.
+const ROUNDING: f64 = 1e-9;
+/// Candidates whose gains are sure to nearly the same extent are as good: the highest of them, which
+/// changes the least, is taken. Where every norm is above, all are the same.
+const AS_GOOD: f64 = 0.02;
+/// A change that gains less than this over the threshold in force is not worth it.
+const WORTH: f64 = 0.01;
+/// A guard catches at most this share of the steps.
+const GUARD: f64 = 0.001;
+
+/// One candidate's case.
+struct Case {
+    candidate: usize,
+    /// CCC.
+    ccc: Product,
+    /// CCC over that of the threshold in force.
+    gain: Product,
+}
+
+/// The advice, compared with a threshold in force or with no clipping.
+pub(super) fn choose(
+    table: &Table,
+    in_force: Option<&Column>,
+    settings: &Settings,
+    scale: f64,
+) -> Advice {
+    if table.blocks() < LEAST_BLOCKS || table.steps() < LEAST_STEPS {
+        let (seen, needed) = (table.steps() as u64, LEAST_STEPS as u64);
+        return Advice::Stay(Reason::TooFew { seen, needed });
+    }
+    let form = if table.direct() { Form::Direct } else { Form::Norms };
+    let cases: Vec<Case> =
+        (0..CANDIDATES).filter_map(|k| case(table, in_force, settings, form, k)).collect();
+    let alpha = 1.0 - settings.confidence;
+    let freedom = table.blocks() - 1;
+    let t_ccc = simultaneous(alpha, freedom, length(cases.iter().map(|case| &case.ccc)));
+    let t_gain = simultaneous(alpha, freedom, length(cases.iter().map(|case| &case.gain)));
+    let shown = Shown { table, in_force, settings, form, scale };
+
+    let drift = Drift::new(table);
+    if drift.found() {
+        return Advice::Stay(Reason::Drift(drift));
+    }
+    let margin = match form {
+        Form::Norms => settings.margin,
+        Form::Direct => 0.0,
+    };
+    // The best by what is sure of it: of all candidates at once, so that any may be taken.
+    let sure = |case: &Case| case.ccc.at_least(t_ccc);
+    let most = cases.iter().map(sure).fold(f64::NEG_INFINITY, f64::max);
+    let best = cases.iter().rfind(|case| sure(case) >= most - AS_GOOD.min(0.5 * most.abs()));
+    if let Some(best) = best
+        && sure(best) > margin.ln_1p()
+    {
+        let choice = shown.choice(best, t_ccc, t_gain);
+        return if best.gain.at_least(t_gain) > WORTH {
+            Advice::Clip(choice)
+        } else {
+            Advice::Stay(Reason::NoBetter(choice))
+        };
+    }
+    if let Some(guard) = loosen(table, in_force, settings, form) {
+        return Advice::Loosen(shown.choice(
+            &guard,
+            t_ccc,
+            single(settings.confidence, table.blocks()),
+        ));
+    }
+    match best {
+        Some(best) if sure(best) > 0.0 => {
+            Advice::Stay(Reason::NormsAlone { best: shown.choice(best, t_ccc, t_gain), margin })
+        }
+        Some(best) => Advice::Stay(Reason::NoGain(shown.choice(best, t_ccc, t_gain))),
+        // Norms that are all alike: no candidate has norms on both sides.
+        None => {
+            let flat = Product { log: 0.0, shares: vec![0.0; table.blocks()] };
+            let case = Case { candidate: CANDIDATES - 1, ccc: flat.clone(), gain: flat };
+            Advice::Stay(Reason::NoGain(shown.choice(&case, t_ccc, t_gain)))
+        }
+    }
+}
+
+fn case(
+    table: &Table,
+    in_force: Option<&Column>,
+    settings: &Settings,
+    form: Form,
+    candidate: usize,
+) -> Option<Case> {
+    let at = &table.candidates[candidate];
+    let above = at.exceedances();
+    let few = settings.kept() < 0.5 && table.steps() - above < LEAST_BELOW;
+    if above < LEAST_ABOVE || few {
+        return None;
+    }
+    let ccc = table.criterion(at, form, 2.0)?;
+    let gain = match in_force {
+        Some(column) => ccc.clone().over(&table.criterion(column, form, 2.0)?),
+        None => ccc.clone(),
+    };
+    (ccc.error() > ROUNDING).then_some(Case { candidate, ccc, gain })
+}
+
+/// A guard against spikes, if the threshold in force is shown to cost more than it saves. Norms
+/// flatter clipping, so that what they say against it needs no margin.
+fn loosen(
+    table: &Table,
+    in_force: Option<&Column>,
+    settings: &Settings,
+    form: Form,
+) -> Option<Case> {
+    let in_force = in_force?;
+    let rare = |at: &Column| at.exceedances() <= GUARD * table.steps();
+    let candidate = table.candidates.iter().position(rare).unwrap_or(CANDIDATES - 1);
+    let at = &table.candidates[candidate];
+    let now = table.criterion(in_force, form, 2.0)?;
+    let ccc = table.criterion(at, form, 2.0)?;
+    let gain = ccc.clone().over(&now);
+    let t = single(settings.confidence, table.blocks());
+    let costs = now.interval(t).high < 1.0;
+    let helps = gain.at_least(t) > WORTH;
+    (costs && helps && at.exceedances() < in_force.exceedances()).then_some(Case {
+        candidate,
+        ccc,
+        gain,
+    })
+}
+
+/// The length in radians of the curve of directions, from stretch to stretch of one candidate to
+/// the next: what makes many candidates into more than one test.
+fn length<'a>(products: impl Iterator<Item = &'a Product>) -> f64 {
+    let mut last: Option<&Product> = None;
+    let mut sum = 0.0;
+    for product in products {
+        if let Some(before) = last {
+            let dot = |a: &Product, b: &Product| -> f64 {
+                a.shares.iter().zip(&b.shares).map(|(x, y)| x * y).sum()
+            };
+            let norms = dot(before, before) * dot(product, product);
+            if norms > 0.0 {
+                sum += (dot(before, product) / norms.sqrt()).clamp(-1.0, 1.0).acos();
+            }
+        }
+        last = Some(product);
+    }
+    sum
+}
+
+/// What a case looks like from outside.
+struct Shown<'a> {
+    table: &'a Table,
+    in_force: Option<&'a Column>,
+    settings: &'a Settings,
+    form: Form,
+    scale: f64,
+}
+
+impl Shown<'_> {
+    fn mu(&self, at: &Column) -> f64 {
+        self.table.mu(at, self.form).map_or(1.0, |mu| mu.log.exp())
+    }
+
+    /// $\mu$ of the threshold in force at the present scale: the scale may have drifted, and a
+    /// number was then another multiple of it at first.
+    fn mu_in_force(&self) -> f64 {
+        let Some(in_force) = self.in_force else { return 1.0 };
+        let Some(number) = self.settings.watched else { return self.mu(in_force) };
+        let at = number / self.scale;
+        let candidate = |k: usize| (multiple(k), self.mu(&self.table.candidates[k]));
+        match (0..CANDIDATES).find(|k| multiple(*k) >= at) {
+            // Below all candidates hardly any norm is kept whole, and a clipped one in proportion.
+            Some(0) => candidate(0).1 * at / candidate(0).0,
+            Some(k) => {
+                let ((x, low), (y, high)) = (candidate(k - 1), candidate(k));
+                low + (high - low) * (at - x) / (y - x)
+            }
+            None => 1.0,
+        }
+    }
+
+    fn choice(&self, case: &Case, t_ccc: f64, t_gain: f64) -> Choice {
+        let at = &self.table.candidates[case.candidate];
+        let mu = self.mu(at);
+        let t = single(self.settings.confidence, self.table.blocks());
+        let multiple_of_scale = multiple(case.candidate);
+        Choice {
+            threshold: multiple_of_scale * self.scale,
+            multiple: multiple_of_scale,
+            candidate: case.candidate,
+            clip_fraction: at.exceedances() / self.table.steps(),
+            mu,
+            rate_factor: mu.recip(),
+            rate_change: self.mu_in_force() / mu,
+            ccc: cautious(&case.ccc, t_ccc),
+            gain: cautious(&case.gain, t_gain),
+            evidence: match self.form {
+                Form::Norms => Evidence::Norms,
+                Form::Direct => Evidence::Direct,
+            },
+            second_moment: Tail::new(self.table, multiple, t).map(|tail| tail.second_moment()),
+        }
+    }
+}
+
+/// The interval whose lower end the choice went by.
+fn cautious(product: &Product, t: f64) -> Interval {
+    Interval { low: product.at_least(t).exp(), ..product.interval(t) }
+}

@@ -1,0 +1,258 @@
+//! The monitor itself: fed one norm a step.
+
+use super::advice::Advice;
+use super::block::Step;
+use super::blocks::Blocks;
+use super::choose::choose;
+use super::drift::Drift;
+use super::estimates::Estimates;
+use super::grid::{CANDIDATES, multiple};
+use super::halves::Halves;
+use super::interval::single;
+use super::scale::Running;
+use super::settings::Settings;
+use super::table::{Column, Table};
+use super::tail::Tail;
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// Running estimates of what clipping does, from the norms $G_k$ of a run's gradients before they
+/// are clipped. See the [module](super).
+///
+/// ```
+/// use toclip::monitor::{Monitor, Settings};
+/// let mut monitor = Monitor::new(Settings { watched: Some(1.0), ..Settings::default() })?;
+/// for k in 0..1000 {
+///     monitor.observe([0.5, 1.0, 2.0, 4.0][k % 4]);
+/// }
+/// let now = monitor.watched().ok_or(toclip::Error::Invalid("nothing is watched".into()))?;
+/// assert_eq!(now.clip_fraction.value, 0.5); // it fires at every other step
+/// assert!((now.step_factor.value - 0.6875).abs() < 1e-12); // and shortens the mean step by a third
+/// # Ok::<(), toclip::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Monitor {
+    settings: Settings,
+    scale: Running,
+    blocks: Blocks,
+    /// $\ln u$ of the last step.
+    last: Option<f64>,
+    left_out: LeftOut,
+}
+
+/// Norms that were counted and left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Norms of zero: steps that clipping cannot change.
+    pub zero: u64,
+    /// Infinite norms, and what is not a number or negative: steps that should not be taken.
+    pub not_finite: u64,
+}
+
+impl Monitor {
+    /// A monitor that has seen nothing.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a setting that is not possible.
+    pub fn new(settings: Settings) -> Result<Self> {
+        settings.check()?;
+        Ok(Monitor {
+            settings,
+            scale: Running::new(settings.scale),
+            blocks: Blocks::new(settings.memory),
+            last: None,
+            left_out: LeftOut::default(),
+        })
+    }
+
+    /// Takes in the norm of a step's gradient before clipping.
+    pub fn observe(&mut self, norm: f64) {
+        self.take(norm, None);
+    }
+
+    /// Takes in a norm $\Vert g\Vert $ and an inner product $\langle g, \text{reference}\rangle$, for the
+    /// direct form of $\mu$.
+    ///
+    /// The reference must estimate the mean gradient $E g$ from other samples than $g$'s: the mean
+    /// of other steps ([`Halves`]), a large held-out batch, or the gradient of another worker at the
+    /// same weights. The direct form is used when every remembered step came with one.
+    ///
+    /// ```
+    /// use toclip::monitor::{Monitor, Scale, Settings};
+    /// // Nine gradients of ten are 1, the tenth is −4, and the mean is 1/2. Clipped at one it is 0.8.
+    /// let scale = Scale::Fixed(1.0);
+    /// let mut monitor = Monitor::new(Settings { watched: Some(1.0), scale, ..Settings::default() })?;
+    /// for k in 0..2000 {
+    ///     let g: f64 = if k % 10 == 7 { -4.0 } else { 1.0 };
+    ///     monitor.observe_aligned(g.abs(), g * 0.5);
+    /// }
+    /// let now = monitor.watched().ok_or(toclip::Error::Invalid("nothing is watched".into()))?;
+    /// let direct = now.direct.ok_or(toclip::Error::Invalid("no inner products".into()))?;
+    /// assert!((direct.mu.value - 1.6).abs() < 1e-12); // clipping speeds descent up
+    /// assert!(now.mu.value < 1.0); // which norms cannot know
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    pub fn observe_aligned(&mut self, norm: f64, inner: f64) {
+        if inner.is_finite() {
+            self.take(norm, Some(inner));
+        } else {
+            self.left_out.not_finite += 1;
+        }
+    }
+
+    /// Takes in a whole gradient, with the other half of the steps for reference, and gives its
+    /// norm. The first gradient only serves as a reference.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a gradient of another dimension than the halves.
+    pub fn observe_vector(&mut self, halves: &mut Halves, gradient: &[f64]) -> Result<f64> {
+        let norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
+        match halves.inner(gradient)? {
+            Some(inner) => self.observe_aligned(norm, inner),
+            None if !norm.is_finite() => self.left_out.not_finite += 1,
+            None => {}
+        }
+        Ok(norm)
+    }
+
+    fn take(&mut self, norm: f64, inner: Option<f64>) {
+        if norm == 0.0 {
+            self.left_out.zero += 1;
+        } else if norm > 0.0 && norm.is_finite() {
+            self.count(norm.ln(), inner);
+        } else {
+            self.left_out.not_finite += 1;
+        }
+    }
+
+    fn count(&mut self, log: f64, inner: Option<f64>) {
+        let Monitor { settings, scale, blocks, last, .. } = self;
+        scale.learn(log, inner, |log, inner, log_scale| {
+            let inverse = (-log_scale).exp();
+            blocks.add(Step {
+                log: log - log_scale,
+                log_scale,
+                before: last.replace(log - log_scale),
+                inner: inner.map(|p| p * inverse * inverse),
+                watched: settings.watched.map(|threshold| threshold.ln() - log_scale),
+            });
+        });
+    }
+
+    /// Takes in all that another monitor with the same settings has seen: another worker of the same
+    /// run, or another run. Sums are as if one monitor had seen both, each norm relative to the
+    /// scale it was seen with; stretches of the same time become one, so that what happened to
+    /// both workers at once counts once.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for other settings.
+    pub fn merge(&mut self, other: &Monitor) -> Result<()> {
+        if self.settings != other.settings {
+            let why = "monitors with different settings cannot be merged";
+            return Err(Error::Invalid(why.into()));
+        }
+        let waiting = self.scale.merge(&other.scale);
+        self.blocks.merge(&other.blocks);
+        waiting.into_iter().for_each(|(log, inner)| self.count(log, inner));
+        self.left_out.zero += other.left_out.zero;
+        self.left_out.not_finite += other.left_out.not_finite;
+        Ok(())
+    }
+
+    /// What it was told.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The present scale $s$; `None` before the first norm.
+    pub fn scale(&self) -> Option<f64> {
+        self.scale.log().map(f64::exp)
+    }
+
+    /// Steps that are counted at present.
+    pub fn steps(&self) -> u64 {
+        self.blocks.iter().map(|block| block.whole.count).sum::<f64>() as u64
+    }
+
+    /// Norms that were left out.
+    pub fn left_out(&self) -> LeftOut {
+        self.left_out
+    }
+
+    /// The [estimates](Estimates) at the 64 candidates, lowest first; empty before the first steps.
+    ///
+    /// ```
+    /// use toclip::monitor::{Monitor, Settings};
+    /// let mut monitor = Monitor::new(Settings::default())?;
+    /// (0..1000_u32).for_each(|k| monitor.observe(1.0 + (f64::from(k) * 0.618).fract()));
+    /// let curve = monitor.curve();
+    /// assert_eq!(curve.len(), 64);
+    /// assert!(curve.windows(2).all(|w| w[0].mu.value <= w[1].mu.value));
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    pub fn curve(&self) -> Vec<Estimates> {
+        let table = self.table();
+        let Some(scale) = self.scale().filter(|_| table.blocks() > 0) else { return Vec::new() };
+        let t = single(self.settings.confidence, table.blocks());
+        let at = |k: usize| {
+            Estimates::new(&table, &table.candidates[k], multiple(k) * scale, multiple(k), t)
+        };
+        (0..CANDIDATES).map(at).collect()
+    }
+
+    /// The estimates at the watched threshold, if one is watched and steps were counted.
+    pub fn watched(&self) -> Option<Estimates> {
+        let (table, threshold, scale) = (self.table(), self.settings.watched?, self.scale()?);
+        let t = single(self.settings.confidence, table.blocks());
+        (table.blocks() > 0)
+            .then(|| Estimates::new(&table, &table.watched, threshold, threshold / scale, t))
+    }
+
+    /// The tail of the norms; `None` while fewer than thirty are in it.
+    pub fn tail(&self) -> Option<Tail> {
+        let table = self.table();
+        Tail::new(&table, multiple, single(self.settings.confidence, table.blocks()))
+    }
+
+    /// Whether the law of the norms changed; `None` before the first steps.
+    pub fn drift(&self) -> Option<Drift> {
+        let table = self.table();
+        (table.blocks() > 1).then(|| Drift::new(&table))
+    }
+
+    /// What to do about the threshold: compared with the watched one, or else with no clipping.
+    ///
+    /// It takes some tenths of a millisecond: not for every step.
+    /// [`Monitored`](crate::rules::Monitored) asks now and then.
+    pub fn advice(&self) -> Advice {
+        let table = self.table();
+        self.advice_over(&table, self.settings.watched.is_some().then_some(&table.watched))
+    }
+
+    /// The threshold to use: the advised one, or the one in force, infinite without either.
+    ///
+    /// ```
+    /// use toclip::monitor::{Monitor, Settings};
+    /// assert_eq!(Monitor::new(Settings::default())?.threshold(), f64::INFINITY);
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    pub fn threshold(&self) -> f64 {
+        match self.advice() {
+            Advice::Clip(choice) | Advice::Loosen(choice) => choice.threshold,
+            Advice::Stay(_) => self.settings.watched.unwrap_or(f64::INFINITY),
+        }
+    }
+
+    pub(crate) fn advice_at(&self, candidate: Option<usize>) -> Advice {
+        let table = self.table();
+        self.advice_over(&table, candidate.and_then(|k| table.candidates.get(k)))
+    }
+
+    fn advice_over(&self, table: &Table, in_force: Option<&Column>) -> Advice {
+        choose(table, in_force, &self.settings, self.scale().unwrap_or(f64::NAN))
+    }
+
+    fn table(&self) -> Table {
+        Table::new(&self.blocks, self.settings.kept())
+    }
+}

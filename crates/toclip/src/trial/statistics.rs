@@ -1,0 +1,93 @@
+//! Means with intervals, and comparisons run by run.
+
+use crate::error::{Error, Result};
+use crate::noise::{Noise, StudentT};
+use serde::Serialize;
+
+/// A mean and the ends of its confidence interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    /// The mean.
+    pub mean: f64,
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// The mean of `values` with Student's interval.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for fewer than two values, [`Error::Parameter`] for a confidence outside
+    /// $(0, 1)$.
+    ///
+    /// ```
+    /// use toclip::trial::Interval;
+    /// let x = Interval::student(&[1.0, 2.0, 3.0], 0.95)?;
+    /// // t = 4.3027 with two degrees of freedom, times 1/sqrt(3).
+    /// assert!((x.high - (2.0 + 4.302652729749 / 3.0_f64.sqrt())).abs() < 1e-9);
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    pub fn student(values: &[f64], confidence: f64) -> Result<Self> {
+        if !(confidence > 0.0 && confidence < 1.0) {
+            return Err(Error::parameter("confidence", confidence, "a number in (0, 1)"));
+        }
+        if values.len() < 2 {
+            return Err(Error::Invalid("an interval needs at least two runs".into()));
+        }
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        let half = two_sided(n - 1.0, confidence)? * (variance / n).sqrt();
+        Ok(Interval { mean, low: mean - half, high: mean + half })
+    }
+
+    /// The same on another scale; `f` must increase.
+    pub(super) fn map(self, f: impl Fn(f64) -> f64) -> Self {
+        Interval { mean: f(self.mean), low: f(self.low), high: f(self.high) }
+    }
+}
+
+/// The $q$ with $P(|t_{\text{df}}| \le q) = p$, by bisection.
+fn two_sided(df: f64, p: f64) -> Result<f64> {
+    let law = StudentT::new(df, 1.0)?;
+    // P(|t| ≤ c) is what clipping at c leaves at zero risk.
+    let mass = |c: f64| law.clipped(0.0, c).mu;
+    let (mut low, mut high) = (0.0, 1.0);
+    while mass(high) < p && high < 1e9 {
+        high *= 2.0;
+    }
+    for _ in 0..60 {
+        let q = 0.5 * (low + high);
+        if mass(q) < p { low = q } else { high = q }
+    }
+    Ok(high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_those_of_tables() {
+        for (df, p, q) in [
+            (1.0, 0.95, 12.706_204_736_174_7),
+            (10.0, 0.99, 3.169_272_672_616_95),
+            (39.0, 0.99, 2.707_913_183_517_7),
+            (1000.0, 0.95, 1.962_339_080_826_4),
+        ] {
+            assert!((two_sided(df, p).unwrap() / q - 1.0).abs() < 1e-9, "{df}");
+        }
+    }
+
+    #[test]
+    fn equal_values_have_no_width_and_one_is_refused() {
+        assert_eq!(
+            Interval::student(&[0.0; 5], 0.99).unwrap(),
+            Interval { mean: 0.0, low: 0.0, high: 0.0 }
+        );
+        assert!(Interval::student(&[1.0], 0.99).is_err());
+        assert!(Interval::student(&[1.0, 2.0], 1.0).is_err());
+    }
+}

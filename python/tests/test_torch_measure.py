@@ -1,0 +1,185 @@
+"""Measurements at fixed weights, against dense matrices and closed forms."""
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+from toclip.torch import GaussNewton, intrinsic_dimension, reduction_factors  # noqa: E402
+
+
+def mlp(norm=False):
+    torch.manual_seed(3)
+    layers = [torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)]
+    if norm:
+        layers.insert(1, torch.nn.BatchNorm1d(8))
+    return torch.nn.Sequential(*layers).double()
+
+
+def data(batches=3, size=20, classes=True):
+    torch.manual_seed(5)
+    return [
+        (
+            torch.randn(size, 6, dtype=torch.double),
+            torch.randint(0, 3, (size,)) if classes else torch.randn(size, 3, dtype=torch.double),
+        )
+        for _ in range(batches)
+    ]
+
+
+def dense(model, loss, pairs):
+    """G from whole Jacobians and Hessians, one batch after the other."""
+    names, params = zip(*model.named_parameters())
+    total, count = 0.0, sum(len(x) for x, _ in pairs)
+    for x, y in pairs:
+        def out(*p):
+            return torch.func.functional_call(model, dict(zip(names, p)), (x,))
+
+        j = torch.autograd.functional.jacobian(out, params)
+        j = torch.cat([part.reshape(x.shape[0] * 3, -1) for part in j], 1)
+        z = model(x).detach()
+        h = torch.autograd.functional.hessian(lambda z: loss(z, y), z).reshape(z.numel(), z.numel())
+        total = total + (len(x) / count) * j.T @ h @ j
+    return total.detach()
+
+
+@pytest.mark.parametrize("norm", [False, True])
+@pytest.mark.parametrize("loss, classes", [(F.cross_entropy, True), (F.mse_loss, False)])
+def test_gauss_newton_agrees_with_the_dense_matrix(norm, loss, classes):
+    model, pairs = mlp(norm).eval(), data(classes=classes)
+    g = dense(model, loss, pairs)
+    v = torch.randn(len(g), dtype=torch.double)
+    assert torch.allclose(GaussNewton(model, loss, pairs) @ v, g @ v, rtol=1e-10, atol=1e-12)
+
+    found = intrinsic_dimension(model, loss, pairs, probes=200, tolerance=1e-6)
+    top = float(torch.linalg.eigvalsh(g)[-1])
+    assert abs(found.norm / top - 1) < 1e-4 and found.converged
+    # Four standard errors: one false alarm in 16,000.
+    assert abs(found.trace - float(g.trace())) < 4 * found.trace_stderr
+    # The standard error itself: signs give Var = 2 (|G|_F^2 - |diag G|^2).
+    exact = math.sqrt(2 * float((g**2).sum() - (g.diagonal() ** 2).sum()) / 200)
+    assert 0.75 < found.trace_stderr / exact < 1.3
+
+
+def test_a_linear_model_has_the_intrinsic_dimension_of_its_features():
+    torch.manual_seed(1)
+    scale = torch.arange(1, 31, dtype=torch.double) ** -0.25
+    x = torch.randn(4000, 30, dtype=torch.double) * scale
+    k = x.T @ x / len(x)
+    exact = float(k.trace() / torch.linalg.eigvalsh(k)[-1])
+    model = torch.nn.Linear(30, 1, bias=False).double()
+    half = lambda z, y: 0.5 * (z - y).square().sum(1).mean()  # noqa: E731
+    found = intrinsic_dimension(model, half, [(x, x[:, :1])], probes=400, tolerance=1e-5)
+    assert abs(found.dimension - exact) < 4 * found.dimension_stderr
+    assert found.dimension_stderr < 0.02 * exact
+
+
+def test_the_same_call_gives_the_same_numbers_and_leaves_no_trace():
+    model, pairs = mlp(norm=True).train(), data()
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    for mode in ("train", "eval"):
+        first = intrinsic_dimension(model, F.cross_entropy, pairs, mode=mode)
+        assert first == intrinsic_dimension(model, F.cross_entropy, pairs, mode=mode)
+        reduction_factors(model, F.cross_entropy, data(24), [1.0], mode=mode)
+    assert model.training
+    assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
+    assert all(p.grad is None for p in model.parameters())
+
+
+def gaussian_batches(count, size, width, flips, seed=2):
+    """Batches of a linear problem with Gaussian features and Rademacher-like noise."""
+    g = torch.Generator().manual_seed(seed)
+    for _ in range(count):
+        x = torch.randn(size, width, generator=g)
+        noise = torch.randn(size, generator=g).sign() * (torch.rand(size, generator=g) < flips) * 4.0
+        yield x, noise[:, None]
+
+
+def test_three_estimators_on_a_linear_problem_with_known_factors():
+    # theta - theta* has norm one: X = z - eps, and a batch's gradient has norm |X| sqrt(d)/B.
+    width, size = 400, 8
+    model = torch.nn.Linear(width, 1, bias=False)
+    torch.nn.init.constant_(model.weight, width**-0.5)
+    half = lambda z, y: 0.5 * (z - y).square().sum(1).mean()  # noqa: E731
+    c = 1.0
+    level = c * math.sqrt(width / size)
+    found = reduction_factors(
+        model, half, gaussian_batches(4000, size, width, 0.2), [level, 1e9]
+    ).rows
+    clipped, free = found
+    for name in ("fraction", "batch", "direct"):
+        assert abs(free.mu[name].value - 1.0) < 1e-6 and free.nu.value == 1.0
+    # The truth by simulation of S = sum X^2 alone, with a thousand times the draws.
+    g = torch.Generator().manual_seed(9)
+    x = torch.randn(400_000, size, generator=g) - (
+        torch.randn(400_000, size, generator=g).sign()
+        * (torch.rand(400_000, size, generator=g) < 0.2) * 4.0
+    )
+    s = x.square().sum(1)
+    over = s > c * c * size
+    fraction = float((~over).double().mean())
+    truth = fraction + (1 - 1 / size) * float(torch.where(over, c * (size / s) ** 0.5, 0 * s).mean())
+    # d = 400 is not infinity: corrections of order B/d = 2% remain beside the statistical error.
+    assert abs(clipped.mu["fraction"].value - fraction) < 0.03
+    assert abs(clipped.mu["batch"].value - truth) < 0.02
+    assert abs(clipped.mu["direct"].value - truth) < 0.02 + 4 * clipped.mu["direct"].stderr
+    assert clipped.mu["direct"].value > 2 * fraction
+    assert clipped.ccc["direct"].value > 1.0
+
+
+def test_standard_errors_are_honest():
+    """The spread of repeated estimates is what the standard error says."""
+    width, size = 30, 4
+    model = torch.nn.Linear(width, 1, bias=False)
+    torch.nn.init.constant_(model.weight, width**-0.5)
+    half = lambda z, y: 0.5 * (z - y).square().sum(1).mean()  # noqa: E731
+    values, errors = [], []
+    for seed in range(40):
+        row = reduction_factors(
+            model, half, gaussian_batches(160, size, width, 0.2, seed), [2.0]
+        ).rows[0]
+        values.append(row.mu["direct"].value)
+        errors.append(row.mu["direct"].stderr)
+    spread = torch.tensor(values).std()
+    typical = torch.tensor(errors).square().mean().sqrt()
+    # 40 repetitions know a spread to 11%, eight blocks an error to 27%/sqrt(40): 3 sigma each way.
+    assert 0.65 < typical / spread < 1.5
+
+
+def test_groups_are_clipped_each_on_its_own():
+    model, pairs = mlp(), data(32)
+    whole = reduction_factors(model, F.cross_entropy, pairs, [0.1])
+    parts = reduction_factors(
+        model, F.cross_entropy, pairs, [0.1],
+        groups={"first": lambda n: n.startswith("0."), "last": lambda n: n.startswith("2.")},
+    )
+    squares = [a * a + b * b for a, b in zip(parts["first"].norms, parts["last"].norms)]
+    assert all(abs(s - n * n) < 1e-12 for s, n in zip(squares, whole.norms))
+    assert parts["first"].rows[0].clip_fraction.value <= whole.rows[0].clip_fraction.value
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda m, p: reduction_factors(m, F.cross_entropy, [], [1.0]), "0 full batches"),
+        (lambda m, p: reduction_factors(m, F.cross_entropy, p, []), "thresholds is empty"),
+        (lambda m, p: reduction_factors(m, F.cross_entropy, p, [-1.0]), "must be positive"),
+        (lambda m, p: reduction_factors(m, F.cross_entropy, [1, 2], [1.0]), "pair"),
+        (lambda m, p: reduction_factors(m, F.cross_entropy, p, [1.0], mode="x"), '"train" or "eval"'),
+        (lambda m, p: intrinsic_dimension(m, F.cross_entropy, []), "loader is empty"),
+        (lambda m, p: intrinsic_dimension(m.requires_grad_(False), F.cross_entropy, p), "requires_grad"),
+        (
+            lambda m, p: reduction_factors(m, lambda z, y: (z - 1).square(), p, [1.0]),
+            "must be one number",
+        ),
+        (
+            lambda m, p: reduction_factors(m, lambda z, y: z.sum() * math.nan, p, [1.0]),
+            "not finite",
+        ),
+    ],
+)
+def test_bad_input_meets_a_sentence(call, words):
+    with pytest.raises(ValueError, match=words):
+        call(mlp(), data(24))

@@ -1,0 +1,265 @@
+r"""Reduction factors of a network at fixed weights: three estimators side by side.
+
+With :math:`g` the gradient of a mini-batch, :math:`G = \|g\|` and a threshold :math:`\tau`,
+
+* ``fraction``: :math:`P(G \le \tau)`, the estimate of the paper, right for single samples;
+* ``batch``: :math:`P(G \le \tau) + (1 - 1/N)\, E[\tau/G; G > \tau]`, with :math:`N = B C` residual
+  components in a batch of :math:`B` samples and :math:`C` outputs. It takes a batch's norm to say
+  nothing about how well the batch points downhill;
+* ``direct``: :math:`\langle E\,\mathrm{clip}\,g, E g\rangle / \|E g\|^2`, which assumes nothing.
+
+The direct form divides two inner products of *means*, and the mean of finitely many gradients has
+a squared norm that is too large by its own variance. So means are kept over several blocks of
+batches, and only products of different blocks, which are independent, are used.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Callable, Iterable, Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ._params import Loss, batches, device_of, frozen, gradient, trainable
+
+ESTIMATORS = ("fraction", "batch", "direct")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and its standard error."""
+
+    value: float
+    stderr: float
+
+    def interval(self, z: float = 1.96) -> tuple[float, float]:
+        """``value`` ± ``z`` standard errors."""
+        return self.value - z * self.stderr, self.value + z * self.stderr
+
+
+@dataclass(frozen=True)
+class Row:
+    """The factors at one threshold; ``mu``, ``csc`` and ``ccc`` have one entry per estimator."""
+
+    threshold: float
+    clip_fraction: Estimate
+    nu: Estimate
+    mu: dict[str, Estimate]
+    csc: dict[str, Estimate]
+    ccc: dict[str, Estimate]
+
+
+@dataclass(frozen=True)
+class ReductionFactors:
+    """What :func:`reduction_factors` found."""
+
+    rows: list[Row]
+    norms: list[float]
+    loss: float
+    gradient_norm: float
+    batch_size: int
+    outputs: int
+    mode: str
+    group: str = "all"
+
+    def records(self) -> list[dict]:
+        """One flat dictionary per threshold: what ``pandas.DataFrame`` takes."""
+        out = []
+        for row in self.rows:
+            record = {"group": self.group, "threshold": row.threshold}
+            record |= {"clip_fraction": row.clip_fraction.value, "nu": row.nu.value}
+            record |= {"clip_fraction_stderr": row.clip_fraction.stderr, "nu_stderr": row.nu.stderr}
+            for name in ("mu", "csc", "ccc"):
+                for estimator, estimate in getattr(row, name).items():
+                    record[f"{name}_{estimator}"] = estimate.value
+                    record[f"{name}_{estimator}_stderr"] = estimate.stderr
+            out.append(record)
+        return out
+
+
+def reduction_factors(
+    model: nn.Module,
+    loss: Loss,
+    loader: Iterable,
+    thresholds: Sequence[float],
+    *,
+    outputs: int | None = None,
+    groups: Mapping[str, Callable[[str], bool]] | None = None,
+    blocks: int = 8,
+    mode: str = "train",
+) -> ReductionFactors | dict[str, ReductionFactors]:
+    """μ (three estimators), ν, CSC and CCC of a model's mini-batch gradients at its present weights.
+
+    ``loader`` gives pairs (inputs, targets), each one mini-batch as in training; ``loss(outputs,
+    targets)`` is the mean over the batch. ``outputs`` is C, the number of outputs of a sample; by
+    default what the model returns. ``groups`` names sets of parameters by a test on their name; then
+    a dictionary with one result per group comes back, each clipped on its own. ``mode`` is "train"
+    or "eval" and is said in the result, because batch norm differs between the two. Weights,
+    gradients and running statistics are left as they were.
+
+    >>> import torch
+    >>> from toclip.torch import reduction_factors
+    >>> _ = torch.manual_seed(0)
+    >>> x, y = torch.randn(64, 8, 5), torch.randn(64, 8, 1)
+    >>> found = reduction_factors(torch.nn.Linear(5, 1), torch.nn.functional.mse_loss,
+    ...                           list(zip(x, y)), thresholds=[1.0, 1e6])
+    >>> found.rows[1].mu["fraction"].value, round(found.rows[1].mu["direct"].value, 6)
+    (1.0, 1.0)
+    """
+    levels = _thresholds(thresholds)
+    if blocks < 3:
+        raise ValueError(f"blocks is {blocks}; at least 3 are needed for a standard error")
+    members = _members(model, groups)
+    device = device_of(model)
+    collectors: dict[str, _Collector] = {}
+    batch_size = None
+    total = 0.0
+    with frozen(model, mode):
+        for index, (inputs, targets) in enumerate(batches(loader, device)):
+            value, flat = gradient(model, loss, inputs, targets)
+            if not (math.isfinite(float(value)) and bool(torch.isfinite(flat).all())):
+                raise ValueError(f"batch {index} has a loss or a gradient that is not finite")
+            if batch_size is None:
+                batch_size = len(inputs)
+                outputs = outputs or _outputs(model, inputs)
+                for name, mask in members.items():
+                    size = flat.numel() if mask is None else mask.numel()
+                    collectors[name] = _Collector(levels, blocks, size, flat)
+            elif len(inputs) != batch_size:
+                # A short last batch has another law; leaving it out is what drop_last does.
+                continue
+            total += float(value)
+            for name, mask in members.items():
+                collectors[name].add(flat if mask is None else flat[mask])
+    count = len(next(iter(collectors.values())).norms) if collectors else 0
+    if batch_size is None or count < 2 * blocks:
+        raise ValueError(
+            f"the loader gave {count} full batches; at least {2 * blocks} are needed for "
+            f"{blocks} blocks"
+        )
+    assert outputs is not None
+    found = {
+        name: c.result(total / count, batch_size, outputs, mode, name)
+        for name, c in collectors.items()
+    }
+    return found if groups is not None else found["all"]
+
+
+def _thresholds(thresholds: Sequence[float]) -> list[float]:
+    levels = [float(t) for t in thresholds]
+    if not levels:
+        raise ValueError("thresholds is empty; give at least one positive number")
+    for level in levels:
+        if not level > 0.0:
+            raise ValueError(f"a threshold is {level}; each must be positive")
+    return levels
+
+
+def _members(model: nn.Module, groups) -> dict[str, Tensor | None]:
+    if groups is None:
+        return {"all": None}
+    if not groups:
+        raise ValueError("groups is empty; name at least one, or leave it out for the whole model")
+    parameters = trainable(model)
+    offsets, at = {}, 0
+    for name, p in parameters.items():
+        offsets[name] = (at, at + p.numel())
+        at += p.numel()
+    members = {}
+    for group, test in groups.items():
+        parts = [torch.arange(*offsets[n]) for n in parameters if test(n)]
+        if not parts:
+            raise ValueError(f'no parameter belongs to the group "{group}"')
+        members[group] = torch.cat(parts).to(device_of(model))
+    return members
+
+
+def _outputs(model: nn.Module, inputs: Tensor) -> int:
+    with torch.no_grad():
+        return max(1, model(inputs[:2]).reshape(len(inputs[:2]), -1).shape[1])
+
+
+class _Collector:
+    """Sums of gradients and clipped gradients over blocks of batches."""
+
+    def __init__(self, levels: list[float], blocks: int, size: int, like: Tensor):
+        self.levels, self.blocks = levels, blocks
+        self.norms: list[float] = []
+        # One row for the gradient itself, then one per threshold.
+        self.sums = torch.zeros(
+            blocks, 1 + len(levels), size, dtype=like.dtype, device=like.device
+        )
+
+    def add(self, g: Tensor) -> None:
+        norm = float(torch.linalg.vector_norm(g.double() if g.numel() < 10_000 else g))
+        block = len(self.norms) % self.blocks
+        scale = [1.0] + [min(1.0, t / norm) if norm > 0.0 else 1.0 for t in self.levels]
+        self.sums[block].addcmul_(
+            torch.tensor(scale, dtype=g.dtype, device=g.device)[:, None], g[None, :]
+        )
+        self.norms.append(norm)
+
+    def result(self, loss, batch_size, outputs, mode, group) -> ReductionFactors:
+        norms = torch.tensor(self.norms, dtype=torch.float64)
+        counts = [len(norms[b :: self.blocks]) for b in range(self.blocks)]
+        means = self.sums / torch.tensor(counts, dtype=self.sums.dtype, device=self.sums.device)[
+            :, None, None
+        ]
+        # gram[k][a, b] = <clipped mean at level k of block a, plain mean of block b>.
+        plain = means[:, 0].double() if means[0, 0].numel() < 10_000_000 else means[:, 0]
+        gram = [
+            (means[:, k].to(plain.dtype) @ plain.T).double().cpu() for k in range(means.shape[1])
+        ]
+        rows = [
+            _row(level, norms, gram[0], gram[k + 1], self.blocks, batch_size * outputs)
+            for k, level in enumerate(self.levels)
+        ]
+        signal = _off_diagonal(gram[0], range(self.blocks))
+        return ReductionFactors(
+            rows, self.norms, loss, math.sqrt(max(signal, 0.0)), batch_size, outputs, mode, group
+        )
+
+
+def _off_diagonal(gram: Tensor, keep: Iterable[int]) -> float:
+    """The mean product of two different blocks: free of the blocks' own variance."""
+    index = torch.tensor(list(keep))
+    part = gram[index][:, index]
+    k = len(index)
+    return float((part.sum() - part.diagonal().sum()) / (k * (k - 1)))
+
+
+def _row(level, norms, plain, clipped, blocks, components) -> Row:
+    def everything(left_out: int | None) -> dict[str, float]:
+        keep = [b for b in range(blocks) if b != left_out]
+        g = torch.cat([norms[b::blocks] for b in keep])
+        over = g > level
+        fraction = float((~over).double().mean())
+        shrunk = torch.where(over, level / g.clamp_min(1e-300), torch.zeros_like(g)).mean()
+        signal = _off_diagonal(plain, keep)
+        mu = {
+            "fraction": fraction,
+            "batch": fraction + (1.0 - 1.0 / components) * float(shrunk),
+            "direct": _off_diagonal(clipped, keep) / signal if signal != 0.0 else math.nan,
+        }
+        energy = float((g * g).mean())
+        nu = float(torch.minimum(g, torch.full_like(g, level)).square().mean()) / energy
+        out = {"clip_fraction": 1.0 - fraction, "nu": nu}
+        for name, value in mu.items():
+            out |= {f"mu/{name}": value, f"csc/{name}": value / nu, f"ccc/{name}": value**2 / nu}
+        return out
+
+    whole = everything(None)
+    parts = [everything(b) for b in range(blocks)]
+
+    def estimate(key: str) -> Estimate:
+        # The jackknife over blocks: good for ratios of means, and of products of means.
+        values = torch.tensor([p[key] for p in parts], dtype=torch.float64)
+        spread = (blocks - 1) / blocks * float(((values - values.mean()) ** 2).sum())
+        return Estimate(whole[key], math.sqrt(spread))
+
+    by = {
+        q: {name: estimate(f"{q}/{name}") for name in ESTIMATORS} for q in ("mu", "csc", "ccc")
+    }
+    return Row(level, estimate("clip_fraction"), estimate("nu"), by["mu"], by["csc"], by["ccc"])
