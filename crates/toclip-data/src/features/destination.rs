@@ -106,7 +106,7 @@ impl Destination {
 }
 
 /// $c_k$: clipping the gradient at $c\sqrt d$ is clipping the residual there.
-fn bounds(design: &Design, c: f64) -> Vec<f64> {
+pub(super) fn bounds(design: &Design, c: f64) -> Vec<f64> {
     let root = design.dim().sqrt();
     let norm = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
     // A sample that is zero moves nothing, wherever it is clipped.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Features, Matrix, Samples};
+use crate::{Chance, Features, Matrix, Samples};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1, StandardNormal};
@@ -193,7 +193,7 @@ fn a_bias_by_chance_is_told_from_one_that_is_there() {
         let case = Case::new(6000, skew);
         let to = Destination::new(&case.design, &case.fit, 0.4).unwrap();
         let left = case.fit.residuals(&case.design).unwrap();
-        to.bias / left.bias_by_chance(0.4, COLS, None)
+        to.bias / Chance::new(&case.design, &case.fit, &left, 0.4, None).mean
     };
     // A sum of 60 squares over its mean: five standard deviations are 0.91.
     let chance = ratio(0.0);

@@ -5,6 +5,7 @@ pub mod claims;
 mod corrections;
 mod criteria;
 mod effort;
+mod finding;
 pub mod folder;
 pub mod part;
 mod paths;
