@@ -194,7 +194,7 @@ impl Args {
 
 /// With every digit, and without a hundred zeros.
 fn number(x: f64) -> String {
-    if (1e-4..1e7).contains(&x.abs()) { x.to_string() } else { format!("{x:e}") }
+    if x == 0.0 || (1e-4..1e7).contains(&x.abs()) { x.to_string() } else { format!("{x:e}") }
 }
 
 /// Runs the command.
