@@ -154,6 +154,35 @@ fn what_is_wrong_is_said_in_a_sentence() {
     fails(&["fit", "idle.csv", "--clip", "-1"], "positive number, or none");
     fails(&["fit", "idle.csv", "--eta", "0"], "--eta 0 is not allowed");
     fails(&["fit", "--dataset", "cifar10"], "toclip data get cifar10");
-    fails(&["fit", "--dataset", "wikitext2"], "toclip embed");
+    fails(&["fit", "--dataset", "wikitext2"], "--features embed -- embed --model minilm --text");
     fails(&["reproduce", "1c"], "toclip data get cifar10");
+}
+
+#[test]
+fn divergence_is_no_result() {
+    let root = tempfile::tempdir().unwrap();
+    made(root.path(), 1200);
+    let fit = json(root.path(), &["--runs", "3", "--eta", "1e9"]);
+    assert_eq!(fit["measured"]["diverged"], 3, "{fit}");
+    assert!(fit["measured"]["end"].is_null());
+    let verdict = fit["verdict"].as_array().unwrap();
+    assert_eq!(verdict.len(), 1, "{verdict:?}");
+    assert!(verdict[0].as_str().unwrap().contains("every run diverged"), "{verdict:?}");
+    let fast = json(root.path(), &["--runs", "1", "--eta", "0.2"]);
+    assert!(fast["predicted"][0]["gap"]["standard_error"].is_null());
+}
+
+#[test]
+fn a_target_among_the_features_is_said_aloud() {
+    let root = tempfile::tempdir().unwrap();
+    let mut dice = Dice(5);
+    let mut text = "a,b,y\n".to_owned();
+    for _ in 0..400 {
+        let (a, b) = (dice.normal(), dice.normal());
+        text += &format!("{a:.6},{b:.6},{a:.6}\n");
+    }
+    std::fs::write(root.path().join("data.csv"), text).unwrap();
+    let fit = json(root.path(), &["--runs", "2"]);
+    assert_eq!(fit["perfect_fit"], true);
+    assert!(fit["verdict"][0].as_str().unwrap().contains("fits every target"), "{fit}");
 }

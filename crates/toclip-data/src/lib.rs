@@ -31,7 +31,7 @@ pub use cache::{DataSet, cache_folder};
 pub use checksum::sha256;
 pub use error::{Error, Result};
 pub use features::{
-    Activation, Design, Destination, Features, LeastSquares, OnePass, Residuals, Ridge,
+    Activation, Chance, Design, Destination, Features, LeastSquares, OnePass, Residuals, Ridge,
 };
 pub use matrix::Matrix;
 pub use open::{Target, open_source};

@@ -74,7 +74,8 @@ impl Design {
         let target_mean = centre(&mut targets, 1)[0];
         if targets.iter().all(|b| *b == 0.0) {
             return Err(Error::Invalid(format!(
-                "{name}: every target is {target_mean}, so there is nothing to learn"
+                "{name}: every target is {}, so there is nothing to learn",
+                number(target_mean)
             )));
         }
         check_constant(&name, &features, cols)?;
@@ -110,7 +111,7 @@ impl Design {
         let norm = self.eigenvalues.first().copied().unwrap_or(0.0);
         if !(norm > 0.0 && norm.is_finite()) {
             return Err(Error::Invalid(format!(
-                "{}: the features have covariance of norm {norm}; scale them to moderate numbers",
+                "{}: the features have covariance of norm {norm:e}; scale them to moderate numbers",
                 self.name
             )));
         }
@@ -315,8 +316,16 @@ fn check_constant(name: &str, x: &[f64], cols: usize) -> Result<()> {
             "{name}: feature {} is {} in every sample; leave such columns out (centred, they are \
              zero and tell nothing)",
             j + 1,
-            first[j]
+            number(first[j])
         ))),
+    }
+}
+
+/// Without a hundred zeros.
+fn number(x: f64) -> String {
+    match x == 0.0 || (1e-5..1e10).contains(&x.abs()) {
+        true => x.to_string(),
+        false => format!("{x:e}"),
     }
 }
 

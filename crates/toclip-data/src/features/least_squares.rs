@@ -54,27 +54,6 @@ pub struct Residuals {
     pub accuracy: Option<f64>,
 }
 
-impl Residuals {
-    /// $\frac{p}{2n}\left(\frac{m_2}{\mu^2} - \frac{2 E\[\psi_c(\epsilon)\epsilon\]}{\mu} + E\epsilon^2\right)$:
-    /// the [bias](super::Destination::bias) of a destination that chance alone makes, were noise
-    /// independent of the features and symmetric.
-    ///
-    /// $p$ is the number of `features`. Where $\theta^\ast$ was fitted `elsewhere`, on other
-    /// samples of this number, the two estimates do not share their errors.
-    pub fn bias_by_chance(&self, c: f64, features: usize, elsewhere: Option<usize>) -> f64 {
-        let n = self.values.len() as f64;
-        let mean = |f: &dyn Fn(f64) -> f64| self.values.iter().map(|e| f(*e)).sum::<f64>() / n;
-        let mu = mean(&|e| f64::from(u8::from(e.abs() <= c)));
-        let m2 = mean(&|e| e.abs().min(c).powi(2));
-        let shared = mean(&|e| e.clamp(-c, c) * e);
-        let half = 0.5 * features as f64;
-        match elsewhere {
-            None => half / n * (m2 / (mu * mu) - 2.0 * shared / mu + self.mse),
-            Some(rows) => half * (m2 / (mu * mu) / n + self.mse / rows as f64),
-        }
-    }
-}
-
 impl LeastSquares {
     /// Fits the targets; with a ridge of this share of $\Vert K\Vert $, or, for `None`, with one
     /// only where $K$ is singular.

@@ -5,6 +5,7 @@
 //! left of the targets. Both give the same bits for any number of threads: rows are worked on in
 //! pieces of a fixed size, and sums are taken in the order of the pieces.
 
+mod chance;
 mod design;
 mod destination;
 mod least_squares;
@@ -13,6 +14,7 @@ mod one_pass;
 mod pieces;
 mod smooth;
 
+pub use chance::Chance;
 pub use design::Design;
 pub use destination::Destination;
 pub use least_squares::{LeastSquares, Residuals, Ridge};

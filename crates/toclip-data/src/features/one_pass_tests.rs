@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Features, Matrix, Samples};
+use crate::{Chance, Features, Matrix, Samples};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1, StandardNormal};
@@ -15,6 +15,10 @@ const ETA: f64 = 0.3;
 /// Gaussian features, λ_j = j^(-1/2). The noise has mean zero given x, but is skewed by the sign of
 /// x_1 as much as `skew` says.
 fn made(rows: usize, skew: f64) -> Samples {
+    made_with(rows, 0.3, skew)
+}
+
+fn made_with(rows: usize, sigma: f64, skew: f64) -> Samples {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     let (mut x, mut b) = (Vec::new(), Vec::new());
     for _ in 0..rows {
@@ -26,7 +30,7 @@ fn made(rows: usize, skew: f64) -> Samples {
             .collect();
         let e: f64 = Exp1.sample(&mut rng);
         let z: f64 = StandardNormal.sample(&mut rng);
-        b.push(row[0] - row[5] + 0.3 * z + skew * row[0].signum() * (e - 1.0));
+        b.push(row[0] - row[5] + sigma * z + skew * row[0].signum() * (e - 1.0));
         x.extend(row);
     }
     Samples::new(Matrix::new(rows, COLS, x).unwrap(), b).unwrap()
@@ -42,7 +46,12 @@ struct Case {
 
 impl Case {
     fn new(rows: usize, skew: f64) -> Self {
-        let design = Design::new(&made(rows, skew), Features::None, 1).unwrap();
+        Case::of(&made(rows, skew))
+    }
+
+    fn of(samples: &Samples) -> Self {
+        let rows = samples.targets().len();
+        let design = Design::new(samples, Features::None, 1).unwrap();
         let fit = LeastSquares::new(&design, None).unwrap();
         let start = fit.optimum.iter().map(|t| t + 0.1).collect();
         let policy =
@@ -111,6 +120,20 @@ fn one_pass_over_few_samples_ends_below_sampling_with_replacement() {
 }
 
 #[test]
+fn noise_far_below_the_start_is_what_the_pass_ends_with() {
+    // The risk falls by six decades and more: at its end it is the noise alone that moves θ.
+    for sigma in [0.01, 0.001] {
+        let case = Case::of(&made_with(6000, sigma, 0.0));
+        let (one, _) = case.predicted();
+        let (band, ode) = (case.measured(), case.ode());
+        let (end, last) = (band.risk.mean.len() - 1, |v: &[f64]| v[v.len() - 1]);
+        println!("σ = {sigma}: {:?}\node {:?}\nmean {:?}", one, ode, band.risk.mean);
+        assert!((last(&one.risk) / band.risk.mean[end] - 1.0).abs() < 0.1, "σ = {sigma}");
+        assert!((last(&one.with_replacement) / last(&ode) - 1.0).abs() < 0.05, "σ = {sigma}");
+    }
+}
+
+#[test]
 fn a_finer_grid_changes_nothing() {
     let case = Case::new(1500, 1.0);
     let (one, to) = case.predicted();
@@ -170,7 +193,7 @@ fn a_bias_by_chance_is_told_from_one_that_is_there() {
         let case = Case::new(6000, skew);
         let to = Destination::new(&case.design, &case.fit, 0.4).unwrap();
         let left = case.fit.residuals(&case.design).unwrap();
-        to.bias / left.bias_by_chance(0.4, COLS, None)
+        to.bias / Chance::new(&case.design, &case.fit, &left, 0.4, None).mean
     };
     // A sum of 60 squares over its mean: five standard deviations are 0.91.
     let chance = ratio(0.0);

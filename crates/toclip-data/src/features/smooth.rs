@@ -7,10 +7,10 @@ use faer::{Accum, MatMut, MatRef, Par};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use toclip::{Clipped, clipped_normal};
 
-/// Risks at which the moments are computed, at equal ratios.
-const POINTS: usize = 24;
-/// The smallest of them, as a share of the largest.
-const SMALLEST: f64 = 1e-4;
+/// Risks at which the moments are computed in each decade, at equal ratios.
+const POINTS: usize = 6;
+/// Decades of risks: as many as lie above noise and threshold, within these bounds.
+const DECADES: (f64, f64) = (4.0, 10.0);
 
 /// $E\thinspace \psi_c(X)$ of $X \sim N(m, s^2)$, where $\psi_c$ clips at $c$.
 pub fn mean_clipped(m: f64, s: f64, c: f64) -> f64 {
@@ -42,21 +42,21 @@ pub struct Along {
 /// $m_{2,i}$ with $\min(\cdot^2, c_k^2)$, and $g_i(R) = \frac1n\sum_k x_{ki} E\thinspace
 /// \psi_{c_k}(\epsilon_k + \sqrt{2R}\thinspace z)$.
 pub struct Moments {
-    largest: f64,
-    /// At `largest` times [`SMALLEST`], …, 1.
+    /// Zero, and increasing from the second on.
+    risks: Vec<f64>,
+    /// At these risks.
     table: Vec<Along>,
 }
 
 impl Moments {
     /// For risks up to that of the start, and twice as much.
     pub fn new(design: &Design, destination: &Destination, start: f64) -> Self {
-        let largest = (2.0 * start).max(f64::MIN_POSITIVE);
-        let share = |k: usize| SMALLEST.powf(1.0 - k as f64 / (POINTS - 1) as f64);
-        let spreads: Vec<f64> = (0..POINTS).map(|k| (2.0 * share(k) * largest).sqrt()).collect();
         let bounds = destination.bounds(design);
+        let risks = risks(2.0 * start, &destination.residuals, &bounds);
+        let spreads: Vec<f64> = risks.iter().map(|r| (2.0 * r).sqrt()).collect();
         let p = design.cols();
         let basis = design.basis();
-        let width = 3 * POINTS * p;
+        let width = 3 * risks.len() * p;
         let total = sum(design.features(), p, width, &|first, x, part| {
             let rows = x.len() / p;
             let mut y = vec![0.0; x.len()];
@@ -88,30 +88,37 @@ impl Moments {
             m2: each(&at[p..2 * p]),
             drive: at[2 * p..].iter().map(|g| g / n).collect(),
         });
-        Moments { largest, table: table.collect() }
+        Moments { risks, table: table.collect() }
     }
 
+    /// Linear in the risk between those of the table, as moments are where nothing is clipped.
     pub fn at(&self, risk: f64) -> Along {
-        let share = (risk / self.largest).min(1.0);
-        if share <= SMALLEST {
-            // The drive vanishes with the risk.
-            let first = &self.table[0];
-            let drive = first.drive.iter().map(|g| g * share / SMALLEST).collect();
-            return Along { drive, ..first.clone() };
-        }
-        let place = (1.0 - share.ln() / SMALLEST.ln()) * (POINTS - 1) as f64;
-        let k = (place as usize).min(POINTS - 2);
-        let w = place - k as f64;
+        let last = self.risks.len() - 1;
+        let k = self.risks.partition_point(|r| *r <= risk).clamp(1, last);
+        let (low, high) = (self.risks[k - 1], self.risks[k]);
+        let w = ((risk - low) / (high - low)).clamp(0.0, 1.0);
         let between = |a: &[f64], b: &[f64]| {
             a.iter().zip(b).map(|(a, b)| (1.0 - w) * a + w * b).collect::<Vec<f64>>()
         };
-        let (a, b) = (&self.table[k], &self.table[k + 1]);
+        let (a, b) = (&self.table[k - 1], &self.table[k]);
         Along {
             mu: between(&a.mu, &b.mu),
             m2: between(&a.m2, &b.m2),
             drive: between(&a.drive, &b.drive),
         }
     }
+}
+
+/// Zero, and risks at equal ratios from where the error of the model no longer matters beside
+/// noise and threshold.
+fn risks(largest: f64, residuals: &[f64], bounds: &[f64]) -> Vec<f64> {
+    let largest = largest.max(f64::MIN_POSITIVE);
+    let square = |(e, c): (&f64, &f64)| e.abs().min(*c).powi(2);
+    let noise = residuals.iter().zip(bounds).map(square).sum::<f64>() / bounds.len() as f64;
+    let decades = (largest / (0.01 * noise)).log10().clamp(DECADES.0, DECADES.1);
+    let steps = (decades * POINTS as f64).ceil();
+    let risk = |k: usize| largest * 10_f64.powf((k as f64 - steps) / POINTS as f64);
+    std::iter::once(0.0).chain((0..=steps as usize).map(risk)).collect()
 }
 
 /// Residuals, thinned: what they are used for is a small correction.

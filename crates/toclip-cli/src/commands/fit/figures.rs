@@ -1,7 +1,7 @@
 //! The pictures of a fit.
 
 use crate::commands::residuals;
-use crate::plot::{Axis, Chart, Figure, Series};
+use crate::plot::{Axis, Chart, Figure, Kind, Series};
 use crate::words::short;
 
 use super::study::Study;
@@ -91,8 +91,30 @@ pub fn criteria(study: &Study) -> Chart {
 
 /// The residuals with the fitted laws, as figure 8.
 pub fn noise(study: &Study) -> Figure {
-    let [whole, tails] = residuals::figure::charts(&study.residuals.values, &study.noise);
+    let [mut whole, mut tails] = residuals::figure::charts(&study.residuals.values, &study.noise);
+    if let Some(top) = below_atoms(&whole.series[0]) {
+        whole.y = Axis::linear("density").range(0.0, top);
+        whole.note = Some("Repeated residuals make bars that go on above the axis.".into());
+    }
+    if let Some(k) = study.settings.components {
+        for series in whole.series.iter_mut().chain(&mut tails.series) {
+            let mixture = series.label.starts_with("Gaussian mixture");
+            if let Some(label) = series.label.strip_suffix(", advised").filter(|_| mixture) {
+                series.label = format!("{label}, with {k} asked for");
+            }
+        }
+    }
     Figure::new("What least squares leaves").chart(whole).chart(tails)
+}
+
+/// Where to end the axis so that a few repeated values do not press all other bars flat.
+fn below_atoms(bars: &Series) -> Option<f64> {
+    let Kind::Band { high, .. } = &bars.kind else { return None };
+    // Two points to a bar.
+    let mut heights: Vec<f64> = high.iter().step_by(2).copied().collect();
+    heights.sort_by(|a, b| b.total_cmp(a));
+    let (first, fourth) = (heights.first()?, heights.get(3)?);
+    (*first > 3.0 * fourth).then_some(1.5 * fourth)
 }
 
 /// All of them, with the names of their files.
@@ -107,4 +129,18 @@ pub fn all(study: &Study) -> Vec<(&'static str, Figure)> {
 /// A threshold in words.
 pub fn clip(c: f64) -> String {
     if c.is_finite() { short(c) } else { "∞".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_atom_ends_the_axis_and_a_hill_does_not() {
+        let edges: Vec<f64> = (0..=6).map(f64::from).collect();
+        let atom = Series::histogram("", &edges, &[0.1, 0.2, 7.7, 0.3, 0.4, 0.2]);
+        assert!((below_atoms(&atom).unwrap() - 1.5 * 0.2).abs() < 1e-12);
+        let hill = Series::histogram("", &edges, &[0.1, 0.2, 0.5, 0.5, 0.2, 0.1]);
+        assert!(below_atoms(&hill).is_none());
+    }
 }

@@ -102,10 +102,12 @@ impl Input {
         };
         if !path.is_file() {
             bail!(
-                "{} is not there: WikiText-2 has to be embedded once; `toclip data get wikitext2`, \
-                 then `toclip embed --out {}` (toclip embed --help), then this",
+                "{} is not there: WikiText-2 has to be embedded once: `toclip data get wikitext2`, then \
+                 `cargo run --release --features embed -- embed --model minilm --text {} --out {}` \
+                 (the plain build has no models), then this",
                 path.display(),
-                path.display()
+                quoted(&cache_folder()?.join("wikitext2").join("train.txt").display().to_string()),
+                quoted(&path.display().to_string())
             );
         }
         let target = match target {
@@ -113,7 +115,7 @@ impl Input {
             None => Target::File(path.with_file_name("targets.npy")),
         };
         let Input { source, centre, notes } = Self::file(&path, &target)?;
-        let named = Named { source, name: "WikiText-2, embedded".into() };
+        let named = Named { name: wikitext_name(source.rows(), source.cols()), source };
         Ok(Input { source: Box::new(named), centre, notes })
     }
 
@@ -155,7 +157,56 @@ impl Source for Named {
     }
 }
 
+/// Lines of the training text.
+const LINES: usize = 36_718;
+
+/// How much of the text, and by which kind of model: the files do not name it, but its width does.
+fn wikitext_name(rows: usize, width: usize) -> String {
+    let part = match rows {
+        LINES => "all lines".into(),
+        rows => format!("{rows} of {LINES} lines"),
+    };
+    let model = match width {
+        384 => ", as of MiniLM",
+        768 => ", as of GPT-2",
+        _ => "",
+    };
+    format!("WikiText-2, {part}, embedded in {width} dimensions{model}")
+}
+
+/// As a shell takes it for one word.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 /// Where the embedding of WikiText-2 is looked for.
 pub fn wikitext_embedding() -> Result<PathBuf> {
     Ok(cache_folder()?.join("embeddings").join("wikitext2").join("embeddings.npy"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_with_blanks_are_quoted() {
+        assert_eq!(quoted("a/b-1.csv"), "a/b-1.csv");
+        assert_eq!(quoted("my data.csv"), "'my data.csv'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn an_embedding_is_named_by_its_size() {
+        let name = wikitext_name(12_000, 384);
+        assert_eq!(
+            name,
+            "WikiText-2, 12000 of 36718 lines, embedded in 384 dimensions, as of MiniLM"
+        );
+        assert!(wikitext_name(LINES, 768).contains("all lines, embedded in 768 dimensions, as of GPT-2"));
+    }
 }

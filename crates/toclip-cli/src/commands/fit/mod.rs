@@ -10,6 +10,7 @@ pub mod words;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -17,13 +18,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use toclip_data::Features;
 use toclip_data::noise_fit::Kind;
 
-use crate::commands::reproduce::folder::Folder;
+use crate::commands::reproduce::{self, folder::Folder};
 use crate::plot::{self, Theme};
 use crate::report::{self, Report, Section};
 use crate::stdout::say;
 use crate::words::short;
 pub use gap::Gap;
-use input::{Defaults, Input, Known};
+use input::{Defaults, Input, Known, quoted};
 use study::{Settings, Study};
 
 /// Pixels of a PNG for one of the SVG.
@@ -99,8 +100,8 @@ pub struct Args {
     /// Folder for the report, the plots and the tables
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Compare d, MSE, accuracy and σ with the paper's over three draws of the features, and stop;
-    /// the exit code is 1 if they are off
+    /// Compare d, MSE, accuracy and σ of three draws of the features with those of other draws and
+    /// with the paper's one, and stop; the exit code is 1 if they are off
     #[arg(long, requires = "dataset")]
     check: bool,
     /// Print JSON, for scripts
@@ -146,7 +147,7 @@ impl Args {
         let defaults = Defaults::of(self.dataset);
         let positive = |name: &str, x: f64| match x > 0.0 && x.is_finite() {
             true => Ok(x),
-            false => bail!("--{name} {x} is not allowed: give a positive number"),
+            false => bail!("--{name} {} is not allowed: give a positive number", number(x)),
         };
         Ok(Settings {
             features: self.features().to_string(),
@@ -164,34 +165,43 @@ impl Args {
 
     /// The command that gives the same again.
     fn again(&self, settings: &Settings) -> String {
-        let mut text = "toclip fit".to_owned();
-        if let Some(file) = &self.file {
-            text += &format!(" {}", file.display());
-        }
-        if let Some(known) = self.dataset {
-            let name = if known == Known::Cifar10 { "cifar10" } else { "wikitext2" };
-            text += &format!(" --dataset {name}");
-        }
-        if let Some(target) = &self.target {
-            text += &format!(" --target {target}");
-        }
-        let clip =
-            if settings.clip.is_finite() { settings.clip.to_string() } else { "none".into() };
-        text += &format!(
-            " --features {} --eta {} --clip {clip} --start-noise {} --runs {} --seed {}",
-            settings.features, settings.eta, settings.start_noise, settings.runs, settings.seed
-        );
+        let mut words = vec!["toclip".to_owned(), "fit".into()];
+        let path = |path: &PathBuf| path.display().to_string();
+        words.extend(self.file.as_ref().map(path));
+        let mut flag = |name: &str, value: Option<String>| {
+            words.extend(value.map(|value| [format!("--{name}"), value]).into_iter().flatten());
+        };
+        let name = |known: Known| if known == Known::Cifar10 { "cifar10" } else { "wikitext2" };
+        flag("dataset", self.dataset.map(|known| name(known).into()));
+        flag("from", self.from.as_ref().map(path));
+        flag("target", self.target.clone());
+        flag("features", Some(settings.features.clone()));
+        flag("eta", Some(number(settings.eta)));
+        let clip = settings.clip.is_finite().then(|| number(settings.clip));
+        flag("clip", Some(clip.unwrap_or_else(|| "none".into())));
+        flag("start-noise", Some(number(settings.start_noise)));
+        flag("noise", Some(settings.noise.map_or("best", Kind::name).into()));
+        flag("components", settings.components.map(|k| k.to_string()));
+        flag("ridge", settings.ridge.map(number));
+        flag("runs", Some(settings.runs.to_string()));
+        flag("seed", Some(settings.seed.to_string()));
         if self.held_out {
-            text += " --held-out";
+            words.push("--held-out".into());
         }
-        text
+        words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// With every digit, and without a hundred zeros.
+fn number(x: f64) -> String {
+    if x == 0.0 || (1e-4..1e7).contains(&x.abs()) { x.to_string() } else { format!("{x:e}") }
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
     let begin = Instant::now();
     let settings = args.settings()?;
+    reproduce::handle_interrupts()?;
     // Before anything is computed: a folder that cannot be written should not cost the run.
     if let Some(out) = &args.out {
         drop(Folder::new(out)?);
@@ -244,6 +254,7 @@ fn bar(runs: u64) -> ProgressBar {
 
 /// Writes the folder, whole or not at all.
 fn write(out: &Path, study: &Study, command: String, seconds: f64) -> Result<()> {
+    reproduce::WRITING.store(true, Ordering::Relaxed);
     let mut folder = Folder::new(out)?;
     let mut files = Vec::new();
     let mut figures = Vec::new();
@@ -272,7 +283,10 @@ fn write(out: &Path, study: &Study, command: String, seconds: f64) -> Result<()>
             study.band.runs
         ),
         figures,
-        notes: std::iter::once(words::GAPS.to_owned()).chain(gaps).collect(),
+        notes: std::iter::once(words::GAPS.to_owned())
+            .chain(gaps)
+            .chain(study.noise.notes.iter().map(|note| format!("Of the noise: {note}.")))
+            .collect(),
         files,
         command,
         ..Section::default()
@@ -309,5 +323,35 @@ mod tests {
         assert!(matches!(law("best"), Ok(Law(None))));
         assert!(matches!(law("laplace"), Ok(Law(Some(Kind::Laplace)))));
         assert!(law("empirical").unwrap_err().contains("gaussian_mixture"));
+    }
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn the_command_gives_the_same_again() {
+        use clap::Parser;
+        let again = |words: &[&str]| {
+            let line = Line::try_parse_from(words).unwrap_or_else(|e| panic!("{e}"));
+            let settings = line.args.settings().unwrap();
+            line.args.again(&settings)
+        };
+        let said = again(&[
+            "fit", "my data.csv", "--target", "the price", "--noise", "laplace", "--ridge", "1e-9",
+            "--components", "2", "--eta", "1e180", "--held-out",
+        ]);
+        assert_eq!(
+            said,
+            "toclip fit 'my data.csv' --target 'the price' --features tanh:500 --eta 1e180 --clip 0.5 \
+             --start-noise 0.4 --noise laplace --components 2 --ridge 1e-9 --runs 50 --seed 1 --held-out"
+        );
+        let said = again(&["fit", "--dataset", "wikitext2", "--from", "e.npy", "--noise", "best"]);
+        assert!(said.contains("--from e.npy") && said.contains("--noise best --components 3"));
+        // Said twice it is the same.
+        let words: Vec<&str> = said.split(' ').skip(1).collect();
+        assert_eq!(again(&words), said);
     }
 }

@@ -1,17 +1,22 @@
 //! From samples to predicted and measured risk, and the verdict.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use toclip::criteria::{BestThreshold, best_threshold};
-use toclip::dynamics::{Ode, PathPoint, Stream, linear_times, log_times};
+use toclip::dynamics::{Ode, PathPoint, Stream, Trajectory, linear_times, log_times};
 use toclip::ensemble::{Ensemble, Progress, Summary};
 use toclip::noise::{Empirical, Noise};
 use toclip::schedule::{OpenLoop, Schedule};
 use toclip_data::noise_fit::{Comparison, Components, Kind, NoiseFit, Options, fit, fit_all};
-use toclip_data::{Design, Destination, LeastSquares, OnePass, Residuals, Ridge};
+use toclip_data::{Chance, Design, Destination, LeastSquares, OnePass, Residuals, Ridge};
 
 use super::gap::Gap;
+
+/// Residuals below this share of what was fitted are rounding, or the target in disguise.
+const PERFECT: f64 = 1e-8;
 
 /// What is run on the data.
 #[derive(Debug, Clone)]
@@ -54,6 +59,8 @@ pub struct Study {
     pub dim: f64,
     pub norm: f64,
     pub target_mean: f64,
+    /// Root of the mean square of the centred targets.
+    pub target_spread: f64,
     /// Standard deviation of ‖x‖²/d.
     pub norm_spread: f64,
     pub eigenvalues: Vec<f64>,
@@ -71,7 +78,7 @@ pub struct Study {
     pub bias: f64,
     pub unclipped: f64,
     /// The same were it chance alone.
-    pub bias_by_chance: f64,
+    pub chance: Chance,
     pub times: Vec<f64>,
     /// With the fitted law, with the residuals, corrected, and corrected but with replacement.
     pub curves: Vec<Curve>,
@@ -105,8 +112,7 @@ impl Study {
         let (plain, path) = theory.ode(&empirical)?;
         let destination = Destination::new(&design, &least, settings.clip)?;
         let corrected = theory.corrected(&destination)?;
-        let learnt = design.eigenvalues().iter().filter(|l| **l > 0.0).count();
-        let bias_by_chance = residuals.bias_by_chance(settings.clip, learnt, elsewhere);
+        let chance = Chance::new(&design, &least, &residuals, settings.clip, elsewhere);
         let last = plain.1.last().copied().unwrap_or(0.0);
         let first = theory.gap_risk;
         let best = [best_threshold(&empirical, first)?, best_threshold(&empirical, last)?];
@@ -125,6 +131,10 @@ impl Study {
             dim: design.dim(),
             norm: design.norm(),
             target_mean: design.target_mean(),
+            target_spread: {
+                let squares: f64 = design.targets().iter().map(|b| b * b).sum();
+                (squares / design.rows() as f64).sqrt()
+            },
             norm_spread: design.square_norms().1,
             eigenvalues: design.eigenvalues().to_vec(),
             optimum: least.optimum.clone(),
@@ -134,7 +144,7 @@ impl Study {
             noise,
             fitted,
             bias: destination.bias,
-            bias_by_chance,
+            chance,
             unclipped: destination.unclipped,
             times,
             curves: Vec::new(),
@@ -154,13 +164,25 @@ impl Study {
             design.into_data(start, least.optimum),
             Arc::new(policy(settings.eta, settings.clip)?),
         )?;
-        study.band =
-            Ensemble::new(settings.runs, settings.seed).run(&stream, &study.times, Some(tick))?;
+        let ensemble = Ensemble::new(settings.runs, settings.seed);
+        let runs = passes(&ensemble, &stream, &study.times, tick)?;
+        study.band = Summary::of(&study.times, &runs, &ensemble.probabilities)?;
         for (key, label, (times, risk)) in labels {
-            let gap = Gap::second_half(&study.band, &risk);
+            let gap = Gap::second_half(&study.band, &runs, &risk);
             study.curves.push(Curve { key, label, times, risk, gap });
         }
         Ok(study)
+    }
+
+    /// Whether clipping moves the point that SGD tends to by more than chance.
+    pub fn is_biased(&self) -> bool {
+        self.settings.clip.is_finite() && !self.is_perfect() && self.bias > self.chance.limit
+    }
+
+    /// Whether least squares leaves nothing but rounding errors.
+    pub fn is_perfect(&self) -> bool {
+        let predicted = self.target_spread.powi(2) - self.residuals.mse;
+        !(self.residuals.sigma > PERFECT * predicted.max(0.0).sqrt())
     }
 
     /// n/d.
@@ -171,6 +193,23 @@ impl Study {
     pub fn curve(&self, key: &str) -> Option<&Curve> {
         self.curves.iter().find(|curve| curve.key == key)
     }
+}
+
+/// The runs themselves: how well the mean over time is known depends on how each goes on.
+fn passes(
+    ensemble: &Ensemble,
+    stream: &Stream,
+    times: &[f64],
+    tick: Progress<'_>,
+) -> Result<BTreeMap<u64, Trajectory>> {
+    let finished = Mutex::new(BTreeMap::new());
+    let done = AtomicU64::new(0);
+    let keep = |index: u64, run: Trajectory| {
+        finished.lock().unwrap_or_else(PoisonError::into_inner).insert(index, run);
+        tick(done.fetch_add(1, Ordering::Relaxed) + 1);
+    };
+    ensemble.run_missing(stream, times, &BTreeSet::new(), &AtomicBool::new(false), &keep)?;
+    Ok(finished.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 fn policy(eta: f64, clip: f64) -> Result<OpenLoop> {

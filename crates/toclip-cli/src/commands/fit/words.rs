@@ -12,14 +12,30 @@ use crate::words::short;
 /// A gain of CCC below this is within what the residuals themselves are known to.
 const WORTH: f64 = 1.01;
 
-/// A bias this many times that of chance is there: sums of a few squares may be twice their mean.
-const CHANCE: f64 = 3.0;
-
 /// Whether to clip, where, and what the corrections say.
 pub fn verdict(study: &Study) -> Vec<String> {
+    if let Some(said) = lost(study) {
+        return vec![said];
+    }
     let [first, last] = study.best;
     let c = study.settings.clip;
     let mut said = Vec::new();
+    if study.is_perfect() {
+        said.push(format!(
+            "Least squares fits every target: residual σ is {}, rounding errors. There is no noise to \
+             clip; perhaps a feature is the target, or features are about as many as samples. Nothing \
+             below is to be relied on.",
+            short(study.residuals.sigma)
+        ));
+    }
+    let (from, to) = (study.curves.first().and_then(|c| c.risk.first()), end(study));
+    if let Some(from) = from.filter(|from| to > **from) {
+        said.push(format!(
+            "The pass ends with more risk than it began with, {} after {}: take a smaller --eta.",
+            short(to),
+            short(*from)
+        ));
+    }
     said.push(if last.ccc < WORTH && first.ccc < WORTH {
         format!(
             "Do not clip for speed: at no threshold does CCC pass 1 by a hundredth, neither at the \
@@ -48,27 +64,51 @@ pub fn verdict(study: &Study) -> Vec<String> {
             nu / (point.mu * point.mu),
         ));
     }
-    if c.is_finite() {
-        let end = study.band.risk.mean.last().copied().unwrap_or(f64::NAN);
-        let (bias, chance) = (short(study.bias), short(study.bias_by_chance));
-        said.push(if study.bias > CHANCE * study.bias_by_chance {
-            format!(
-                "SGD clipped at c = {} does not tend to least squares here but to a point whose risk \
-                 is {bias}, where chance alone would make it {chance}: the residuals depend on the \
-                 features. That is {:.0}% of what the runs end with. No learning rate takes it away; \
-                 a larger threshold does.",
-                clip(c),
-                100.0 * study.bias / end
-            )
-        } else {
-            format!(
-                "SGD clipped at c = {} tends to a point whose risk is {bias}, no further from least \
-                 squares than chance makes it ({chance}): clipping does not mislead it here.",
-                clip(c)
-            )
-        });
+    if c.is_finite() && !study.is_perfect() {
+        said.push(destination(study));
     }
     said
+}
+
+/// Where clipped SGD goes, and whether that is chance.
+fn destination(study: &Study) -> String {
+    let [c, bias] = [clip(study.settings.clip), short(study.bias)];
+    let [chance, limit] = [study.chance.mean, study.chance.limit].map(short);
+    if study.is_biased() {
+        format!(
+            "SGD clipped at c = {c} does not tend to least squares here but to a point whose risk is \
+             {bias}, where chance alone would make it {chance} and pass {limit} once in 1000 cases: \
+             the residuals depend on the features, or are not symmetric. That is {:.0}% of what the \
+             runs end with. No learning rate takes it away; a larger threshold takes away what is \
+             above chance.",
+            100.0 * study.bias / end(study)
+        )
+    } else {
+        format!(
+            "SGD clipped at c = {c} tends to a point whose risk is {bias}, no further from least \
+             squares than chance makes it ({chance}; once in 1000 cases {limit}): these samples do \
+             not show that clipping misleads it."
+        )
+    }
+}
+
+/// Why there is nothing to say, where runs diverged.
+fn lost(study: &Study) -> Option<String> {
+    let (diverged, runs) = (study.band.diverged.len() as u64, study.band.runs);
+    let first = study.band.diverged.values().copied().reduce(f64::min)?;
+    let who = if diverged == runs { "every run".into() } else { format!("{diverged} of {runs} runs") };
+    Some(format!(
+        "At η = {} {who} diverged, the first at t = {}: no prediction is compared and nothing is \
+         advised. Take a smaller --eta.",
+        short(study.settings.eta),
+        short(first)
+    ))
+}
+
+/// The mean risk of the runs at the end of the pass; NaN where none came there.
+fn end(study: &Study) -> f64 {
+    let whole = study.band.times.len() == study.times.len();
+    study.band.risk.mean.last().copied().filter(|_| whole).unwrap_or(f64::NAN)
 }
 
 /// What was found, name and value.
@@ -93,6 +133,9 @@ pub fn facts(study: &Study) -> Vec<(String, String)> {
     if study.noise.best().kind != study.fitted.kind {
         fact("  advised", study.noise.best().describe());
     }
+    for note in &study.noise.notes {
+        fact("  note", note.clone());
+    }
     fact(
         "one pass",
         format!(
@@ -106,16 +149,20 @@ pub fn facts(study: &Study) -> Vec<(String, String)> {
     );
     let stats = &study.band.risk;
     let last = |v: Option<&Vec<f64>>| v.and_then(|v| v.last()).copied().unwrap_or(f64::NAN);
-    fact(
-        "R at the end",
-        format!(
-            "{} ± {}, 80% of the runs in {} to {}",
-            short(last(Some(&stats.mean))),
-            short(last(Some(&stats.standard_error))),
-            short(last(stats.quantiles.first())),
-            short(last(stats.quantiles.last()))
-        ),
-    );
+    if study.band.diverged.is_empty() {
+        let mean = short(last(Some(&stats.mean)));
+        let several = || {
+            let [error, low, high] = [
+                last(Some(&stats.standard_error)),
+                last(stats.quantiles.first()),
+                last(stats.quantiles.last()),
+            ]
+            .map(short);
+            format!(" ± {error}, 80% of the runs in {low} to {high}")
+        };
+        let more = if study.band.runs > 1 { several() } else { String::new() };
+        fact("R at the end", mean + &more);
+    }
     if !study.band.diverged.is_empty() {
         fact("diverged", format!("{} of {} runs", study.band.diverged.len(), study.band.runs));
     }
@@ -126,10 +173,9 @@ pub fn facts(study: &Study) -> Vec<(String, String)> {
 pub fn gaps(study: &Study) -> Vec<[String; 3]> {
     let said = |curve: &super::study::Curve| match &curve.gap {
         Some(gap) => format!(
-            "{} (mean {:+.1}% ± {:.1}%), inside the band {:.0}% of the times",
+            "{} ({}), inside the band {:.0}% of the times",
             gap.words(),
-            100.0 * gap.mean,
-            100.0 * gap.standard_error,
+            gap.mean_words(),
             100.0 * gap.inside
         ),
         None => "cannot be compared: not all paths reached the end".into(),
@@ -189,13 +235,14 @@ pub fn json(study: &Study) -> Value {
         "target_mean": study.target_mean,
         "norm_spread": study.norm_spread,
         "least_squares": residual(&study.residuals),
+        "perfect_fit": study.is_perfect(),
         "train": study.train.as_ref().map(residual),
         "ridge": study.ridge.map(|r| json!({ "value": r.value, "without_variance": r.without_variance })),
         "noise": residuals::json(&study.noise),
         "noise_of_curve": study.fitted.kind.name(),
         "end": study.end(),
         "measured": {
-            "end": study.band.risk.mean.last(),
+            "end": finite(end(study)),
             "standard_error": study.band.risk.standard_error.last(),
             "low": study.band.risk.quantiles.first().and_then(|q| q.last()),
             "high": study.band.risk.quantiles.last().and_then(|q| q.last()),
@@ -203,7 +250,8 @@ pub fn json(study: &Study) -> Value {
         },
         "predicted": study.curves.iter().map(curve).collect::<Vec<_>>(),
         "destination": {
-            "bias": study.bias, "by_chance": study.bias_by_chance, "unclipped": study.unclipped,
+            "bias": study.bias, "by_chance": study.chance.mean,
+            "chance_limit": study.chance.limit, "unclipped": study.unclipped,
         },
         "best_threshold": { "start": best(&study.best[0]), "end": best(&study.best[1]) },
         "verdict": verdict(study),

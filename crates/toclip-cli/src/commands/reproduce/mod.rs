@@ -5,6 +5,7 @@ pub mod claims;
 mod corrections;
 mod criteria;
 mod effort;
+mod finding;
 pub mod folder;
 pub mod part;
 mod paths;
@@ -183,10 +184,10 @@ impl Item {
 }
 
 /// Set once the report is being written, which takes a moment and is then finished.
-static WRITING: AtomicBool = AtomicBool::new(false);
+pub static WRITING: AtomicBool = AtomicBool::new(false);
 
 /// Ctrl-C before the report is written leaves nothing behind.
-fn handle_interrupts() -> Result<()> {
+pub fn handle_interrupts() -> Result<()> {
     let handler = || {
         if !WRITING.load(Ordering::Relaxed) {
             eprintln!("\ninterrupted: nothing was written");
@@ -252,7 +253,12 @@ fn chosen(names: &[String]) -> Result<Vec<Item>> {
 
 fn progress(item: Item, part: &Part, took: Duration) -> String {
     let marks: Vec<&str> = part.section.claims.iter().map(|c| c.verdict.mark()).collect();
-    format!("{:<10} {:>6.2} s  {}", item.title(), took.as_secs_f64(), marks.join(" "))
+    let said = match (&part.section.figures[..], part.section.notes.first()) {
+        // Without its data a figure has nothing but the way to get it.
+        ([], Some(why)) if marks.is_empty() => format!("not drawn: {why}"),
+        _ => marks.join(" "),
+    };
+    format!("{:<10} {:>6.2} s  {said}", item.title(), took.as_secs_f64())
 }
 
 /// Writes the folder, and says where it is.

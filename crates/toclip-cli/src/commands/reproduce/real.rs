@@ -4,8 +4,9 @@ use anyhow::{Result, bail};
 
 use super::claims::{check, near};
 use super::effort::Effort;
+use super::finding::Gaps;
 use super::part::{Part, stem};
-use crate::commands::fit::check::Numbers;
+use crate::commands::fit::check::{Numbers, PAPER};
 use crate::commands::fit::figures;
 use crate::commands::fit::input::{Defaults, Input, Known};
 use crate::commands::fit::study::{Settings, Study};
@@ -13,13 +14,6 @@ use crate::commands::fit::words;
 use crate::report::{Claim, Section};
 use crate::words::short;
 
-const CLOSE: &str = "In all cases the deterministic equivalent ODE closely matches the actual path of \
-                     clipped SGD.";
-/// How far the mean of the runs may be from the ODE to be called close on a log axis over a decade
-/// and a half.
-const NEAR: f64 = 0.15;
-/// As for the synthetic figures: the share of times at which a prediction lies in the 80% band.
-const INSIDE: f64 = 0.95;
 /// Runs of the paper; `--full` makes more.
 const RUNS: u64 = 50;
 
@@ -90,9 +84,14 @@ pub fn figure_1c(real: &mut Real, effort: &Effort) -> Result<Part> {
     match real.study(Known::Cifar10, effort) {
         Err(why) => absent("1c", title, why, asked),
         Ok(study) => {
-            let mut claims = numbers(study);
-            claims.extend(agreement(study));
-            Ok(part("1c", title, study, claims))
+            let mut part = part("1c", title, study, numbers(study));
+            // Shown with the samples of CIFAR-10 only (docs/real-data.md).
+            part.section.notes.push(format!(
+                "It is not the norm of the samples, by which thresholds differ: ‖x‖²/d is 1 ± {}, and \
+                 thresholds corrected for each norm change the prediction by 0.06 points.",
+                short(study.norm_spread)
+            ));
+            Ok(part)
         }
     }
 }
@@ -102,7 +101,7 @@ pub fn figure_1d(real: &mut Real, effort: &Effort) -> Result<Part> {
     match real.study(Known::Wikitext2, effort) {
         Err(why) => absent("1d", title, why, asked),
         Ok(study) => {
-            let mut part = part("1d", title, study, agreement(study));
+            let mut part = part("1d", title, study, Vec::new());
             part.section.notes.push(format!(
                 "The paper embeds with GPT-2 and finds d = 3.33 and MSE = 0.459. Another model gives \
                  other numbers: here d = {} and MSE = {}.",
@@ -124,12 +123,17 @@ pub fn figure_8(real: &mut Real, effort: &Effort) -> Result<Part> {
             Ok(study) => {
                 let mut figure = figures::noise(study);
                 figure.title = format!("Residuals of {}", study.name);
-                let note = format!(
-                    "{}: drawn with {}; by held-out likelihood {} is advised.",
+                let asked = match study.settings.components {
+                    Some(k) => format!(" (mixtures of {k} components, as in the paper)"),
+                    None => String::new(),
+                };
+                let mut note = format!(
+                    "{}: drawn with {}; by held-out likelihood {} is first{asked}.",
                     study.name,
                     study.fitted.describe(),
                     study.noise.best().describe()
                 );
+                study.noise.notes.iter().for_each(|more| note += &format!(" Note: {more}."));
                 let part = found.get_or_insert_with(|| Part {
                     section: Section {
                         id: "8".into(),
@@ -162,14 +166,17 @@ pub fn figure_8(real: &mut Real, effort: &Effort) -> Result<Part> {
     }
 }
 
-fn part(id: &str, title: &str, study: &Study, claims: Vec<Claim>) -> Part {
+fn part(id: &str, title: &str, study: &Study, mut claims: Vec<Claim>) -> Part {
+    let (judged, undecided) = Gaps::judge(Gaps::of(study));
+    claims.extend(judged);
     let settings = &study.settings;
     let section = Section {
         id: id.into(),
         title: format!("Figure {id}: {title}"),
         settings: format!(
-            "{} samples, features {}, d = {}; {}; η = {}, c = {}; θ0 = θ* + {}·N(0, I); one pass, \
+            "{}: {} samples, features {}, d = {}; {}; η = {}, c = {}; θ0 = θ* + {}·N(0, I); one pass, \
              T = {}; {} runs, seed {}",
+            study.name,
             study.rows,
             settings.features,
             short(study.dim),
@@ -187,7 +194,7 @@ fn part(id: &str, title: &str, study: &Study, claims: Vec<Claim>) -> Part {
             .filter(|(name, _)| *name != "noise")
             .map(|(_, figure)| figure)
             .collect(),
-        notes: notes(study),
+        notes: notes(study).into_iter().chain(undecided).collect(),
         command: format!("toclip reproduce {id}"),
         ..Section::default()
     };
@@ -206,53 +213,17 @@ fn numbers(study: &Study) -> Vec<Claim> {
         "CIFAR-10 has d = 5.68; least squares leaves MSE = 0.568, accuracy 0.809 and residuals of \
          σ = 0.754.",
         format!(
-            "d = {}, MSE = {}, accuracy {}, σ = {}; over draws of the random features d is 5.94 ± \
-             0.24, the others differ by half a percent",
+            "d = {}, MSE = {}, accuracy {}, σ = {}; the paper's d = {} is one draw of the random \
+             features, and allowed is what draws gave here: {}",
             short(study.dim),
             short(left.mse),
             short(accuracy),
-            short(left.sigma)
+            short(left.sigma),
+            PAPER.dim,
+            Numbers::bounds()
         ),
         found.as_expected(),
     )]
-}
-
-/// How near the ODE of the paper and the corrected curve come.
-fn agreement(study: &Study) -> Vec<Claim> {
-    let gap = |key| study.curve(key).and_then(|curve| curve.gap);
-    let (Some(plain), Some(own), Some(corrected)) =
-        (gap("ode_fitted"), gap("ode_residuals"), gap("one_pass"))
-    else {
-        return vec![check(CLOSE, "a path did not reach the end", false)];
-    };
-    let far = |gap: &crate::commands::fit::Gap| gap.least.abs().max(gap.most.abs());
-    vec![
-        check(
-            CLOSE,
-            format!(
-                "over the second half of the pass the mean of the runs is {} the ODE with the fitted \
-                 law, {} that with the residuals themselves (at most {:.0}% demanded)",
-                plain.words(),
-                own.words(),
-                100.0 * NEAR
-            ),
-            far(&plain) < NEAR && far(&own) < NEAR,
-        ),
-        check(
-            "What parts theory and data is where clipped SGD goes, and that one pass draws without \
-             replacement (our finding, not the paper's).",
-            format!(
-                "corrected for both, the mean of the runs is {} the prediction (standard error \
-                 {:.1}%), which is inside the 80% band at {:.0}% of the times (at least {:.0}% \
-                 demanded)",
-                corrected.words(),
-                100.0 * corrected.standard_error,
-                100.0 * corrected.inside,
-                100.0 * INSIDE
-            ),
-            corrected.inside >= INSIDE && corrected.mean.abs() < own.mean.abs(),
-        ),
-    ]
 }
 
 fn notes(study: &Study) -> Vec<String> {
@@ -269,16 +240,27 @@ fn notes(study: &Study) -> Vec<String> {
             short(last("with_replacement")),
             short(last("one_pass"))
         ),
-        format!(
-            "The residuals depend on the features, so the mean clipped gradient does not vanish at \
-             least squares. It vanishes at Huber's estimate for the threshold c, whose own risk is \
-             {}, where chance alone would make it {}: the floor under every clipped run. It is not \
-             the norm of the samples: ‖x‖²/d is 1 ± {}.",
-            short(study.bias),
-            short(study.bias_by_chance),
-            short(study.norm_spread)
-        ),
+        destination(study),
     ]
+}
+
+/// Where clipped SGD goes, as far as these samples show it.
+fn destination(study: &Study) -> String {
+    let [bias, chance, limit] = [study.bias, study.chance.mean, study.chance.limit].map(short);
+    let chance = format!("chance alone would make it {chance}, and more than {limit} once in 1000 cases");
+    if study.is_biased() {
+        format!(
+            "The mean clipped gradient does not vanish at least squares. It vanishes at Huber's \
+             estimate for the threshold c, whose own risk is {bias}; {chance}. The residuals depend on \
+             the features or are not symmetric, and this risk is the floor under every clipped run."
+        )
+    } else {
+        format!(
+            "The mean clipped gradient vanishes at Huber's estimate for the threshold c, whose own \
+             risk is {bias}; {chance}. These samples do not show that clipping moves the point that \
+             SGD tends to."
+        )
+    }
 }
 
 #[cfg(test)]
