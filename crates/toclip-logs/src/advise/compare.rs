@@ -60,6 +60,12 @@ pub(super) fn all(
         let thresholds: Vec<f64> = scales.iter().map(|s| multiple * s).collect();
         let name = format!("recommended, {} × scale", crate::words::short(multiple));
         outcomes.insert(0, outcome(name, &norms, &scales, &thresholds, components));
+        // What the number alone would have done: at other scales it was another multiple.
+        if let Some(c) = recommendation.threshold {
+            let name = format!("fixed at the number, {}", crate::words::short(c));
+            let thresholds = vec![c; norms.len()];
+            outcomes.insert(1, outcome(name, &norms, &scales, &thresholds, components));
+        }
     }
     Ok(outcomes)
 }
