@@ -124,6 +124,15 @@ fn norms_after_clipping_are_not_taken_for_more() {
     assert!(now.step_factor.is_none() && advised.curve.is_empty());
     assert!(advised.recommendation.reason.contains("after clipping at 0.8"));
     assert!(advised.recommendation.code[0].line.contains("returns the norm before clipping"));
+    // Who says that they were not clipped, or elsewhere, is believed; not so for the pile itself.
+    for (clip, seen) in [(f64::INFINITY, true), (2.0, true), (0.5, true), (0.8, false)] {
+        let ask = Ask { clip: Some(clip), ..Ask::default() };
+        let advised = advice(text.as_bytes(), &ask);
+        assert_eq!(!advised.curve.is_empty(), seen, "{clip}");
+        assert_eq!(advised.current.as_ref().unwrap().threshold, clip);
+        let said: String = advised.findings.iter().map(|f| f.sentence()).collect();
+        assert_eq!(said.contains("another threshold was given"), seen, "{said}");
+    }
 }
 
 #[test]

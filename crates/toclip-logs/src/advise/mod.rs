@@ -93,6 +93,8 @@ pub struct Advised {
     pub learning_rate: Option<f64>,
 }
 
+/// A threshold this near to a pile of norms is the one that made it.
+const NEAR: f64 = 0.01;
 /// The shortest stretch that the law is looked at in by itself.
 const SHORTEST: usize = 512;
 
@@ -143,7 +145,15 @@ pub fn advise(log: &Log, ask: &Ask) -> Result<Advised> {
         Finding::AfterClipping { threshold, share } => Some((*threshold, *share)),
         _ => None,
     });
-    if let Some((threshold, share)) = clipped {
+    // Who gives another threshold knows that the norms were not clipped here.
+    let overruled = |at: f64| ask.clip.is_some_and(|c| !((c / at - 1.0).abs() < NEAR));
+    if let Some((threshold, share)) = clipped.filter(|(at, _)| overruled(*at)) {
+        for finding in &mut advised.findings {
+            if matches!(finding, Finding::AfterClipping { .. }) {
+                *finding = Finding::NotClipped { threshold, share };
+            }
+        }
+    } else if let Some((threshold, share)) = clipped {
         advised.current = Some(Current::after_clipping(threshold, share, log, ask.confidence));
         advised.recommendation = Recommendation::unseen(threshold);
         return Ok(advised);
