@@ -151,6 +151,32 @@ fn a_loss_scale_that_changes_forbids_an_answer() {
     assert!((advised.law.unwrap().quantiles[3] - 1.0).abs() < 0.05);
 }
 
+/// Every interval is that of the confidence asked for: Student's with 19 degrees of freedom in the
+/// table of rules, the normal law's where norms were logged after clipping.
+#[test]
+fn the_confidence_is_honoured_everywhere() {
+    let text = log_normal(5, 2000, 0.5, 0.0);
+    let clipped = text.lines().fold(String::new(), |mut out, line| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let norm = cells[1].parse::<f64>().map_or("grad_norm".into(), |n| n.min(0.8).to_string());
+        let _ = writeln!(out, "{},{norm},0", cells[0]);
+        out
+    });
+    let row = |confidence| {
+        let ask = Ask { confidence, ..Ask::default() };
+        let rules = advice(text.as_bytes(), &ask).comparison;
+        let row = rules.into_iter().find(|r| r.rule == "fixed 1.0").unwrap().ccc;
+        let share = advice(clipped.as_bytes(), &ask).current.unwrap().fires;
+        ((row.high / row.low).ln() / 2.0, (share.high - share.low) / 2.0)
+    };
+    let (table, share) = row(0.95);
+    for (confidence, student, normal) in [(0.5, 0.6876, 0.6745), (0.99, 2.8609, 2.5758)] {
+        let (wide, wide_share) = row(confidence);
+        assert!((wide / table / (student / 2.0930) - 1.0).abs() < 1e-3, "{confidence}");
+        assert!((wide_share / share / (normal / 1.9600) - 1.0).abs() < 0.01, "{confidence}");
+    }
+}
+
 #[test]
 fn impossible_wishes_are_refused() {
     let log = load(&b"step,grad_norm,x\n1,2,0\n2,3,0\n"[..], &Options::default()).unwrap();

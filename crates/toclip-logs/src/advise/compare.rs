@@ -1,11 +1,12 @@
 //! What other rules would have done on the same log.
 
 use serde::Serialize;
-use toclip::monitor::Interval;
+use toclip::monitor::{Interval, Settings};
 use toclip::rules::{AutoClip, Fixed, ThresholdRule, ZClip, clip_factor};
 
 use super::law::scales;
 use super::recommend::{Action, Recommendation};
+use super::student::critical;
 use crate::{Log, Result};
 
 /// One rule, replayed on the norms of the log.
@@ -23,16 +24,15 @@ pub struct Outcome {
     pub last: f64,
 }
 
-/// Stretches of the log whose spread gives the interval, and Student's 97.5% value for 19 degrees.
+/// Stretches of the log whose spread gives the interval.
 const STRETCHES: usize = 20;
-const STUDENT: f64 = 2.093;
 
 /// Replays the rules that people use, the present threshold and the recommended one.
 pub(super) fn all(
     log: &Log,
     watched: Option<f64>,
     recommendation: &Recommendation,
-    components: Option<f64>,
+    settings: &Settings,
 ) -> Result<Vec<Outcome>> {
     let mut uncapped = ZClip::default();
     uncapped.cap = None;
@@ -52,19 +52,19 @@ pub(super) fn all(
     let mut outcomes = Vec::new();
     for (name, mut rule) in rules {
         let thresholds: Vec<f64> = norms.iter().map(|n| rule.threshold(*n)).collect();
-        outcomes.push(outcome(name, &norms, &scales, &thresholds, components));
+        outcomes.push(outcome(name, &norms, &scales, &thresholds, settings));
     }
     if let (Action::Clip | Action::Loosen, Some(multiple)) =
         (recommendation.action, recommendation.multiple)
     {
         let thresholds: Vec<f64> = scales.iter().map(|s| multiple * s).collect();
         let name = format!("recommended, {} × scale", crate::words::short(multiple));
-        outcomes.insert(0, outcome(name, &norms, &scales, &thresholds, components));
+        outcomes.insert(0, outcome(name, &norms, &scales, &thresholds, settings));
         // What the number alone would have done: at other scales it was another multiple.
         if let Some(c) = recommendation.threshold {
             let name = format!("fixed at the number, {}", crate::words::short(c));
             let thresholds = vec![c; norms.len()];
-            outcomes.insert(1, outcome(name, &norms, &scales, &thresholds, components));
+            outcomes.insert(1, outcome(name, &norms, &scales, &thresholds, settings));
         }
     }
     Ok(outcomes)
@@ -78,10 +78,10 @@ fn outcome(
     norms: &[f64],
     scales: &[f64],
     thresholds: &[f64],
-    components: Option<f64>,
+    settings: &Settings,
 ) -> Outcome {
     // What is kept of the descent of a clipped batch: (1 − 1/N) c/G.
-    let kept = 1.0 - components.map_or(0.0, f64::recip);
+    let kept = 1.0 - settings.components.map_or(0.0, f64::recip);
     let n = norms.len();
     let stretch = n.div_ceil(STRETCHES).max(1);
     let mut parts: Vec<Sums> = vec![[0.0; 4]; n.div_ceil(stretch)];
@@ -107,7 +107,7 @@ fn outcome(
     let k = left.len() as f64;
     let mean = left.iter().sum::<f64>() / k;
     let spread = left.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
-    let reach = STUDENT * ((k - 1.0) / k * spread).sqrt();
+    let reach = critical(settings.confidence, left.len().saturating_sub(1)) * ((k - 1.0) / k * spread).sqrt();
     let value = ccc(total);
     Outcome {
         rule,

@@ -11,6 +11,7 @@ mod law;
 mod optimizer;
 mod recommend;
 mod say;
+mod student;
 
 use serde::Serialize;
 use toclip::monitor::{Estimates, Monitor, Settings};
@@ -186,7 +187,7 @@ pub fn advise(log: &Log, ask: &Ask) -> Result<Advised> {
         recommendation = recommendation.for_any_batch(least);
     }
     advised.recommendation = recommendation;
-    advised.comparison = compare::all(log, watched, &advised.recommendation, components)?;
+    advised.comparison = compare::all(log, watched, &advised.recommendation, &settings)?;
     Ok(advised)
 }
 
