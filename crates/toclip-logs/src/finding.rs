@@ -52,6 +52,18 @@ pub enum Finding {
         /// How many.
         count: u64,
     },
+    /// Norms of zero: steps that clipping cannot change.
+    Zero {
+        /// How many.
+        count: u64,
+    },
+    /// The step starts again with each epoch: they were joined.
+    StepsByEpoch {
+        /// How many epochs.
+        epochs: u64,
+    },
+    /// Numbers have a decimal comma.
+    DecimalComma,
     /// The step went back: a run was taken up again from a checkpoint.
     Restarts {
         /// How often.
@@ -116,7 +128,7 @@ impl Finding {
             Finding::AfterClipping { threshold, share } => format!(
                 "{}% of the norms stand at {}: they were logged after clipping, so nothing beyond \
                  the threshold can be seen. Log what clip_grad_norm_ returns, which is the norm \
-                 before clipping. (If nothing was clipped there, say so with --clip.)",
+                 before clipping; if nothing was clipped there, say so with --clip.",
                 crate::words::short((1000.0 * share).round() / 10.0),
                 crate::words::short(*threshold)
             ),
@@ -163,6 +175,15 @@ impl Finding {
                     several(*count, "norm is", "norms are")
                 )
             }
+            Finding::Zero { count } => format!(
+                "{} zero: clipping cannot change such a step, so the estimates leave it out.",
+                several(*count, "norm is", "norms are")
+            ),
+            Finding::StepsByEpoch { epochs } => format!(
+                "The step starts again with each epoch: {epochs} epochs were joined, and the steps \
+                 counted on."
+            ),
+            Finding::DecimalComma => "Numbers have a decimal comma: it was read as such.".into(),
             Finding::Restarts { count, replaced } => format!(
                 "The step went back {}: where steps overlap the later rows count ({} replaced).",
                 several(*count, "time", "times"),

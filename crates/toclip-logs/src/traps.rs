@@ -121,6 +121,7 @@ mod tests {
             loss: nan,
             learning_rate: nan,
             loss_scale: scale(i),
+            epoch: nan,
         };
         norms.iter().enumerate().map(point).collect()
     }

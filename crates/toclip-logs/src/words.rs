@@ -22,6 +22,14 @@ pub(crate) fn decimals(x: f64) -> String {
     if x.is_finite() && x.abs() < 1e4 { format!("{x:.3}") } else { format!("{x:.2e}") }
 }
 
+/// A number for JSON, which would write null for an infinite one.
+pub(crate) fn or_inf<S: serde::Serializer>(x: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    match x.is_infinite() {
+        true => serializer.serialize_str("inf"),
+        false => serializer.serialize_f64(*x),
+    }
+}
+
 /// Names joined for a message, at most a dozen of them.
 pub(crate) fn list(names: &[String]) -> String {
     let shown: Vec<String> = names.iter().take(12).map(|n| format!("`{n}`")).collect();

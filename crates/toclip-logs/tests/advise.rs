@@ -178,6 +178,20 @@ fn the_confidence_is_honoured_everywhere() {
 }
 
 #[test]
+fn one_burst_is_one_and_zeros_are_told() {
+    let mut text = String::from("step,grad_norm,end\n");
+    for step in 0..600 {
+        let norm = if step == 400 { 9.0 } else { 1.0 + (f64::from(step) * 0.618).fract() };
+        let _ = writeln!(text, "{step},{},0", if step % 3 == 0 { 0.0 } else { norm });
+    }
+    let ask = Ask { clip: Some(f64::INFINITY), ..Ask::default() };
+    let advised = advice(text.as_bytes(), &ask);
+    assert!(advised.answers()[1].text.iter().any(|t| t.starts_with("1 burst (")));
+    let said: String = advised.findings.iter().map(|f| f.sentence()).collect();
+    assert!(said.contains("200 norms are zero"), "{said}");
+}
+
+#[test]
 fn impossible_wishes_are_refused() {
     let log = load(&b"step,grad_norm,x\n1,2,0\n2,3,0\n"[..], &Options::default()).unwrap();
     for (ask, says) in [

@@ -20,7 +20,8 @@ pub struct Outcome {
     pub step_factor: f64,
     /// CCC over the log, with an interval; one is no clipping.
     pub ccc: Interval,
-    /// The threshold at the last step; infinite where it lets pass.
+    /// The threshold at the last step; infinite (`"inf"` in JSON) where it lets pass.
+    #[serde(serialize_with = "crate::words::or_inf")]
     pub last: f64,
 }
 
@@ -107,7 +108,8 @@ fn outcome(
     let k = left.len() as f64;
     let mean = left.iter().sum::<f64>() / k;
     let spread = left.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
-    let reach = critical(settings.confidence, left.len().saturating_sub(1)) * ((k - 1.0) / k * spread).sqrt();
+    let reach = critical(settings.confidence, left.len().saturating_sub(1))
+        * ((k - 1.0) / k * spread).sqrt();
     let value = ccc(total);
     Outcome {
         rule,

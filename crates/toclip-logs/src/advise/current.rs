@@ -38,7 +38,8 @@ pub enum Effect {
 /// The present setting and what it does.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Current {
-    /// The threshold; infinite for none.
+    /// The threshold; infinite for none (`"inf"` in JSON, which has no such number).
+    #[serde(serialize_with = "crate::words::or_inf")]
     pub threshold: f64,
     /// How it is known.
     pub origin: Origin,
