@@ -8,6 +8,8 @@ const OVER: f64 = 4.0;
 /// ... and so many more than that: by chance, of Poisson counts, fewer than one window in a million
 /// has.
 const MORE: f64 = 10.0;
+/// With fewer different norms, several of them repeated, they are rounded too much to tell.
+const FEW: usize = 12;
 /// A smaller share of the steps is no matter.
 const SHARE: f64 = 2e-3;
 
@@ -23,6 +25,9 @@ pub(crate) fn pile_up(norms: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let n = sorted.len();
     let logs: Vec<f64> = sorted.iter().map(|x| x.ln()).collect();
     let least = (SHARE * n as f64).max(MORE) as usize;
+    // Where rounding left only a few places, none tells a pile from a mode.
+    let distinct = 1 + logs.windows(2).filter(|w| w[0] < w[1]).count();
+    let coarse = if distinct < FEW { distinct } else { 0 };
     let (mut most, mut found) = (0, None);
     for width in WIDTHS {
         let mut end = 0;
@@ -49,6 +54,9 @@ pub(crate) fn pile_up(norms: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
             // Only now, as it takes a walk over the neighbours.
             let below = expected(&logs[low..=start], width, inside + step(&logs[low..=start]));
             let above = expected(&logs[end - 1..high], width, inside + step(&logs[end - 1..high]));
+            if coarse > 0 && n - held >= 3 * (coarse - 1) && held < n {
+                continue;
+            }
             if held as f64 >= OVER * below.max(above) + MORE {
                 most = held;
                 found = Some((sorted[start + held / 2], held as f64 / n as f64));
@@ -140,6 +148,15 @@ mod tests {
                 }
             }
         }
+        // Rounded to three places, and clipped but for three rows.
+        let coarse: Vec<f64> =
+            (0..1000).map(|i| [0.03, 0.02, 0.03, 0.04][i * i % 97 % 4]).collect();
+        let narrow: Vec<f64> =
+            law(7, 1000, 0.15).iter().map(|x| (x * 3.0).round() / 100.0).collect();
+        assert_eq!((pile(&coarse), pile(&narrow)), (None, None));
+        let mut clipped = [1.0; 1000];
+        clipped[..3].copy_from_slice(&[0.5, 0.7, 0.8]);
+        assert_eq!(pile(&clipped), Some((1.0, 0.997)));
         // Everything clipped: one value.
         assert_eq!(pile(&[1.0; 50]), Some((1.0, 1.0)));
         assert_eq!(pile(&[0.0; 50]), None);

@@ -44,7 +44,7 @@ fn mean(sigma: f64, f: impl Fn(f64) -> f64) -> f64 {
 /// 400 logs of 1000 norms each, at 95%: with full coverage fewer than 366 hits have probability
 /// 0.001 for each of the four numbers, in each of the two cases.
 #[test]
-fn intervals_cover_as_often_as_they_claim() {
+fn intervals_of_log_normal_norms_cover_as_often_as_they_claim() {
     const LOGS: u64 = 400;
     const LEAST: usize = 366;
     let (sigma, c, batch) = (0.4_f64, 1.3, 16.0);
@@ -189,6 +189,15 @@ fn one_burst_is_one_and_zeros_are_told() {
     assert!(advised.answers()[1].text.iter().any(|t| t.starts_with("1 burst (")));
     let said: String = advised.findings.iter().map(|f| f.sentence()).collect();
     assert!(said.contains("200 norms are zero"), "{said}");
+}
+
+#[test]
+fn rows_that_say_nothing_are_left_out() {
+    let text = log_normal(3, 500, 0.5, 0.0).replace(",0\n", "e300,0\n");
+    let rows = advice(text.as_bytes(), &Ask::default()).comparison;
+    assert!(!rows.is_empty() && rows.iter().all(|row| row.rule != "fixed 1.0"), "{rows:?}");
+    let few = log_normal(3, 30, 0.5, 0.0);
+    assert!(advice(few.as_bytes(), &Ask::default()).comparison.is_empty());
 }
 
 #[test]

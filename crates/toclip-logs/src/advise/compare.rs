@@ -49,6 +49,10 @@ pub(super) fn all(
         rules.insert(0, (format!("present {}", crate::words::short(c)), Box::new(Fixed::new(c)?)));
     }
     let norms = log.norms();
+    // A stretch of one norm has no spread to speak of.
+    if norms.len() < 2 * STRETCHES {
+        return Ok(Vec::new());
+    }
     let scales = scales(&norms);
     let mut outcomes = Vec::new();
     for (name, mut rule) in rules {
@@ -68,6 +72,8 @@ pub(super) fn all(
             outcomes.insert(1, outcome(name, &norms, &scales, &thresholds, settings));
         }
     }
+    // Norms near the ends of what a number can be leave nothing to compare.
+    outcomes.retain(|outcome| outcome.ccc.value.is_finite() && outcome.ccc.high.is_finite());
     Ok(outcomes)
 }
 
