@@ -38,6 +38,8 @@ struct Candidate {
 
 pub(crate) struct Chooser<'a> {
     wanted: [Option<&'a str>; ROLES],
+    /// The step is the format's own, and was not asked for.
+    own_step: bool,
     ids: HashMap<Vec<u8>, Option<u32>>,
     names: Vec<String>,
     candidates: Vec<Candidate>,
@@ -62,6 +64,7 @@ impl<'a> Chooser<'a> {
         }
         Self {
             wanted,
+            own_step: false,
             ids: HashMap::new(),
             names: Vec::new(),
             candidates: Vec::new(),
@@ -79,6 +82,7 @@ impl<'a> Chooser<'a> {
     /// The format has a step of its own.
     pub fn fix_step(&mut self, name: &'static str) {
         self.wanted[0] = Some(name);
+        self.own_step = true;
     }
 
     /// The role of a name and how well it fits: what the user asked for comes first.
@@ -243,6 +247,9 @@ impl<'a> Chooser<'a> {
             (self.visit)(&pending);
         }
         for (role, wanted) in self.wanted.iter().enumerate() {
+            if self.own_step && Role::ALL[role] == Role::Step {
+                continue;
+            }
             if let (Some(wanted), None) = (wanted, chosen[role]) {
                 let have = match self.names.is_empty() {
                     true => "the log has no columns".into(),

@@ -22,6 +22,8 @@ pub struct Point {
     pub learning_rate: f64,
     /// The loss scale.
     pub loss_scale: f64,
+    /// The epoch.
+    pub epoch: f64,
 }
 
 /// A log, read and put in order.
@@ -76,6 +78,7 @@ struct Collector {
     infinite: u64,
     first_odd: Option<f64>,
     negative: u64,
+    zero: u64,
 }
 
 impl Collector {
@@ -90,6 +93,7 @@ impl Collector {
             infinite: 0,
             first_odd: None,
             negative: 0,
+            zero: 0,
         }
     }
 
@@ -110,6 +114,7 @@ impl Collector {
         {
             norm /= scale;
         }
+        self.zero += u64::from(norm == 0.0);
         self.seen += 1;
         if !self.seen.is_multiple_of(self.every) {
             return;
@@ -121,6 +126,7 @@ impl Collector {
             loss: or_nan(row.loss),
             learning_rate: or_nan(row.learning_rate),
             loss_scale: or_nan(row.loss_scale),
+            epoch: or_nan(row.epoch),
         });
         if self.points.len() == self.keep {
             let mut odd = false;
@@ -150,6 +156,9 @@ impl Collector {
         }
         if self.negative > 0 {
             findings.push(Finding::Negative { count: self.negative });
+        }
+        if self.zero > 0 {
+            findings.push(Finding::Zero { count: self.zero });
         }
         if self.every > 1 {
             findings.push(Finding::Thinned { every: self.every });
@@ -182,6 +191,10 @@ fn in_order(mut points: Vec<Point>, findings: &mut Vec<Finding>) -> Vec<Point> {
     if without > 0 {
         points.retain(|p| !p.step.is_nan());
         findings.push(Finding::WithoutStep { count: without as u64 });
+    }
+    let epochs = join_epochs(&mut points);
+    if epochs > 1 {
+        findings.push(Finding::StepsByEpoch { epochs });
     }
     let back = points.windows(2).filter(|w| w[1].step < w[0].step).count();
     let forth = points.windows(2).filter(|w| w[1].step > w[0].step).count();
@@ -222,13 +235,49 @@ fn in_order(mut points: Vec<Point>, findings: &mut Vec<Finding>) -> Vec<Point> {
     runs.into_iter().max_by_key(Vec::len).unwrap_or_default()
 }
 
+/// Where the step starts again with each epoch, lets it go on counting instead; gives the number of
+/// epochs joined, one for a log that is not so.
+fn join_epochs(points: &mut [Point]) -> u64 {
+    let mut backs = points.windows(2).filter(|w| w[1].step < w[0].step).peekable();
+    // After a restart, or in another run, the epoch goes back as well or stays.
+    if backs.peek().is_none() || !backs.all(|w| w[1].epoch > w[0].epoch) {
+        return 1;
+    }
+    let (mut epochs, mut before) = (1, 0.0);
+    for i in 1..points.len() {
+        if points[i].step + before < points[i - 1].step {
+            epochs += 1;
+            before = points[i - 1].step + 1.0 - points[i].step;
+        }
+        points[i].step += before;
+    }
+    epochs
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn point(step: f64, norm: f64) -> Point {
         let nan = f64::NAN;
-        Point { step, norm, loss: nan, learning_rate: nan, loss_scale: nan }
+        Point { step, norm, loss: nan, learning_rate: nan, loss_scale: nan, epoch: nan }
+    }
+
+    #[test]
+    fn steps_of_each_epoch_are_joined() {
+        let by_epoch = |epochs: &[f64]| {
+            let mut points: Vec<Point> = (0..epochs.len())
+                .map(|i| Point { epoch: epochs[i], ..point((i % 3) as f64, i as f64) })
+                .collect();
+            let joined = join_epochs(&mut points);
+            (joined, points.iter().map(|p| p.step).collect::<Vec<_>>())
+        };
+        let (joined, steps) = by_epoch(&[0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 2.0]);
+        assert_eq!((joined, steps), (3, vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]));
+        // Two runs: the epoch starts again as well.
+        assert_eq!(by_epoch(&[0.0, 0.0, 0.0, 0.0, 0.0, 0.0]).0, 1);
+        assert_eq!(by_epoch(&[0.0, 0.5, 1.0, 0.0, 0.5, 1.0]).0, 1);
+        assert_eq!(by_epoch(&[f64::NAN; 6]).0, 1);
     }
 
     fn order(steps: &[f64]) -> (Vec<(f64, f64)>, Vec<Finding>) {

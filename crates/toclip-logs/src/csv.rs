@@ -57,6 +57,9 @@ pub(crate) fn read(reader: impl Read, sink: &mut Chooser) -> Result<Vec<Finding>
     if bad.count > 0 {
         findings.push(Finding::Unreadable { count: bad.count, first: bad.first });
     }
+    if bad.comma {
+        findings.push(Finding::DecimalComma);
+    }
     if bad.cut {
         findings.push(Finding::Truncated);
     }
@@ -121,6 +124,8 @@ struct Bad {
     count: u64,
     first: u64,
     cut: bool,
+    /// Numbers with a decimal comma were read.
+    comma: bool,
 }
 
 impl Bad {
@@ -139,6 +144,19 @@ struct Table {
 }
 
 impl Table {
+    /// Puts a cell into its field; between semicolons a comma is a decimal one.
+    #[inline]
+    fn set(&self, field: &mut Option<f64>, cell: &[u8], bad: &mut Bad) -> bool {
+        if set(field, cell) {
+            return true;
+        }
+        if self.delimiter == b';' {
+            *field = decimal_comma(cell);
+            bad.comma |= field.is_some();
+        }
+        field.is_some()
+    }
+
     fn line(&self, line: &[u8], at: u64, complete: bool, sink: &mut Chooser, bad: &mut Bad) {
         let mut row = Row::default();
         let (mut readable, mut whole) = (true, false);
@@ -149,7 +167,7 @@ impl Table {
             let fields = row.fields_mut();
             for &(column, role) in &self.wanted {
                 match cells.get(column) {
-                    Some(cell) => readable &= set(fields[role], cell),
+                    Some(cell) => readable &= self.set(fields[role], cell, bad),
                     None => readable = false,
                 }
             }
@@ -168,7 +186,8 @@ impl Table {
                     }
                 }
                 let end = ends.next();
-                readable &= set(fields[role], &line[start..end.unwrap_or(line.len())]);
+                let cell = &line[start..end.unwrap_or(line.len())];
+                readable &= self.set(fields[role], cell, bad);
                 match end {
                     Some(end) => (start, at_column) = (end + 1, column + 1),
                     None => {
@@ -213,6 +232,14 @@ fn set(field: &mut Option<f64>, cell: &[u8]) -> bool {
     field.is_some() || matches!(cell, b"null" | b"None" | b"NA" | b"N/A" | b"-" | b"null\r")
 }
 
+/// A number with a comma where others have a point.
+fn decimal_comma(cell: &[u8]) -> Option<f64> {
+    let comma = memchr::memchr(b',', cell)?;
+    let mut with_point = cell.to_vec();
+    with_point[comma] = b'.';
+    number(&with_point)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,6 +282,14 @@ mod tests {
         let again = "step\tgnorm\n1\t2\nstep\tgnorm\n2\t3\n";
         assert_eq!(norms(again), [(Some(1.0), Some(2.0)), (Some(2.0), Some(3.0))]);
         assert_eq!(norms("step;gnorm;x\r\n1;nan;\r\n")[0].0, Some(1.0));
+    }
+
+    #[test]
+    fn decimal_commas_between_semicolons() {
+        let (read, findings) = rows("step;grad_norm;x\n1;1,5;0\n2;\"2,25e-1\";0\n3;1.000,5;0\n");
+        let norms: Vec<_> = read.iter().filter_map(|r| r.norm).collect();
+        assert_eq!(norms, [1.5, 0.225]);
+        assert_eq!(findings, [Finding::Unreadable { count: 1, first: 4 }, Finding::DecimalComma]);
     }
 
     #[test]

@@ -7,9 +7,16 @@ use serde::Serialize;
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Finding {
-    /// The norms pile up at a maximum: they were logged after clipping.
+    /// The norms pile up at one value: they were logged after clipping.
     AfterClipping {
-        /// The maximum, which is the threshold.
+        /// The value, which is the threshold.
+        threshold: f64,
+        /// The share of the norms that stand there.
+        share: f64,
+    },
+    /// The norms pile up at one value, but the user says that they were not clipped there.
+    NotClipped {
+        /// The value.
         threshold: f64,
         /// The share of the norms that stand there.
         share: f64,
@@ -45,6 +52,18 @@ pub enum Finding {
         /// How many.
         count: u64,
     },
+    /// Norms of zero: steps that clipping cannot change.
+    Zero {
+        /// How many.
+        count: u64,
+    },
+    /// The step starts again with each epoch: they were joined.
+    StepsByEpoch {
+        /// How many epochs.
+        epochs: u64,
+    },
+    /// Numbers have a decimal comma.
+    DecimalComma,
     /// The step went back: a run was taken up again from a checkpoint.
     Restarts {
         /// How often.
@@ -107,10 +126,16 @@ impl Finding {
         };
         match self {
             Finding::AfterClipping { threshold, share } => format!(
-                "{:.0}% of the norms stand at the maximum, {}: they were logged after clipping, so \
-                 nothing beyond the threshold can be seen. Log what clip_grad_norm_ returns, which \
-                 is the norm before clipping.",
-                100.0 * share,
+                "{}% of the norms stand at {}: they were logged after clipping, so nothing beyond \
+                 the threshold can be seen. Log what clip_grad_norm_ returns, which is the norm \
+                 before clipping; if nothing was clipped there, say so with --clip.",
+                crate::words::short((1000.0 * share).round() / 10.0),
+                crate::words::short(*threshold)
+            ),
+            Finding::NotClipped { threshold, share } => format!(
+                "{}% of the norms stand at {}, which looks like clipping; as another threshold was \
+                 given, they are taken for norms before clipping.",
+                crate::words::short((1000.0 * share).round() / 10.0),
                 crate::words::short(*threshold)
             ),
             Finding::LossScaled { jumps, column: true } => format!(
@@ -150,6 +175,15 @@ impl Finding {
                     several(*count, "norm is", "norms are")
                 )
             }
+            Finding::Zero { count } => format!(
+                "{} zero: clipping cannot change such a step, so the estimates leave it out.",
+                several(*count, "norm is", "norms are")
+            ),
+            Finding::StepsByEpoch { epochs } => format!(
+                "The step starts again with each epoch: {epochs} epochs were joined, and the steps \
+                 counted on."
+            ),
+            Finding::DecimalComma => "Numbers have a decimal comma: it was read as such.".into(),
             Finding::Restarts { count, replaced } => format!(
                 "The step went back {}: where steps overlap the later rows count ({} replaced).",
                 several(*count, "time", "times"),

@@ -15,6 +15,7 @@ mod events;
 mod finding;
 mod format;
 mod objects;
+mod pile;
 mod read;
 mod roles;
 mod row;

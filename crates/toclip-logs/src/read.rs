@@ -108,7 +108,12 @@ pub fn read(
     };
     let (columns, settings, names) = chooser.finish()?;
     if norms == 0 {
-        return Err(Error::NoNorm { format, why: no_norm(format, &columns, &names) });
+        let mut why = no_norm(format, &columns, &names);
+        // What is wrong with the file may be why.
+        if let Some(finding) = findings.first() {
+            why = format!("{} Besides, {why}", finding.sentence());
+        }
+        return Err(Error::NoNorm { format, why });
     }
     let positive = |x: Option<f64>| x.filter(|x| x.is_finite() && *x > 0.0);
     Ok(Reading {

@@ -131,6 +131,14 @@ fn norm(segments: &[Vec<String>], all: &[String]) -> Option<u32> {
     if has(&["ratio", "std", "var", "variance", "threshold", "coef", "coeff", "fraction", "frac"]) {
         return None;
     }
+    // Other norms, and functions of the norm, are not what the theory speaks of. A `log/` before
+    // the name is only where it was logged.
+    let other =
+        ["squared", "square", "sq", "sqr", "log", "ln", "log10", "log2", "inf", "linf", "l1"];
+    if last.iter().any(|w| other.contains(&w.as_str())) || last.windows(2).any(|w| w == ["1", "0"])
+    {
+        return None;
+    }
     let mut score = 10;
     if !all.iter().any(is_grad) {
         // A bare `norm`, as in llm.c; other norms are of weights or activations.
@@ -206,6 +214,7 @@ mod tests {
             "grad_norm_step",
             "Gradients/Total Norm",
             "grad_norm_pre_clip",
+            "log/grad_norm",
         ] {
             assert_eq!(role(name), Some(Role::Norm), "{name}");
         }
@@ -220,6 +229,13 @@ mod tests {
             "max_grad_norm",
             "normal",
             "grad",
+            "grad_norm_squared",
+            "log_grad_norm",
+            "train/grad_norm_log10",
+            "grad_norm_inf",
+            "grad_inf_norm_total",
+            "grad_1.0_norm_total",
+            "grad_norm_sq",
         ] {
             assert_ne!(role(name), Some(Role::Norm), "{name}");
         }

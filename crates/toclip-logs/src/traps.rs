@@ -1,9 +1,7 @@
 //! Traps that only the numbers give away.
 
+use crate::pile::pile_up;
 use crate::{Finding, Point};
-
-/// Clipped norms agree to this: half precision and the 1e-6 in PyTorch's scale come between.
-const SAME: f64 = 2e-3;
 
 /// Names the traps, and says how many steps lie from one row to the next.
 pub(crate) fn find(
@@ -18,7 +16,7 @@ pub(crate) fn find(
     if stride > 1.0 {
         findings.push(Finding::SubSampled { stride });
     }
-    if let Some((threshold, share)) = pile_up(points) {
+    if let Some((threshold, share)) = pile_up(points.iter().map(|p| p.norm)) {
         findings.push(Finding::AfterClipping { threshold, share });
     }
     if !unscaled && let Some(finding) = loss_scale(points) {
@@ -33,30 +31,6 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     }
     let middle = values.len() / 2;
     Some(*values.select_nth_unstable_by(middle, f64::total_cmp).1)
-}
-
-/// The maximum and the share of norms at it, if far more stand there than just below.
-///
-/// The law of an unclipped norm is smooth: in the window `(1 − 3ε, 1 − ε]` of the maximum there
-/// are then more norms than in the top window, which is half as wide.
-fn pile_up(points: &[Point]) -> Option<(f64, f64)> {
-    let max = points.iter().map(|p| p.norm).fold(0.0, f64::max);
-    if max <= 0.0 || points.len() < 10 {
-        return None;
-    }
-    let count = |low: f64, high: f64| {
-        points.iter().filter(|p| p.norm > low * max && p.norm <= high * max).count()
-    };
-    let top = count(1.0 - SAME, 1.0);
-    let mut below = count(1.0 - 3.0 * SAME, 1.0 - SAME);
-    if below == 0 {
-        // Norms written with few digits stand on a grid: look at the next place of it.
-        let next = points.iter().map(|p| p.norm).filter(|n| *n <= max * (1.0 - SAME));
-        let next = next.fold(0.0, f64::max) / max;
-        below = count(next * (1.0 - SAME), next);
-    }
-    let share = top as f64 / points.len() as f64;
-    (top >= 5 && share >= 0.02 && top > 4 * below).then_some((max, share))
 }
 
 /// Whether the norms move with the loss scale, or jump by powers of two without one.
@@ -147,6 +121,7 @@ mod tests {
             loss: nan,
             learning_rate: nan,
             loss_scale: scale(i),
+            epoch: nan,
         };
         norms.iter().enumerate().map(point).collect()
     }
@@ -155,22 +130,6 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let law = LogNormal::new(0.0, width).unwrap();
         (0..n).map(|_| law.sample(&mut rng)).collect()
-    }
-
-    #[test]
-    fn clipped_norms_pile_up_and_others_do_not() {
-        for seed in 0..200 {
-            let norms = law(seed, 500, 0.5);
-            assert_eq!(pile_up(&points(&norms, None)), None, "seed {seed}");
-            let rounded: Vec<f64> = norms.iter().map(|n| (n * 10.0).round() / 10.0).collect();
-            assert_eq!(pile_up(&points(&rounded, None)), None, "seed {seed}");
-            let clipped: Vec<f64> = norms.iter().map(|n| n.min(1.2) * (1.0 - 1e-4 * n)).collect();
-            let (at, share) = pile_up(&points(&clipped, None)).unwrap();
-            assert!((at - 1.2).abs() < 2e-3 && share > 0.2, "{at} {share}");
-        }
-        // Everything clipped: one value.
-        assert_eq!(pile_up(&points(&[1.0; 50], None)), Some((1.0, 1.0)));
-        assert_eq!(pile_up(&points(&[0.0; 50], None)), None);
     }
 
     #[test]

@@ -17,11 +17,39 @@ pub(crate) fn short(x: f64) -> String {
     }
 }
 
+/// Three decimals, or a power of ten where the number is large.
+pub(crate) fn decimals(x: f64) -> String {
+    if x.is_finite() && x.abs() < 1e4 { format!("{x:.3}") } else { format!("{x:.2e}") }
+}
+
+/// A number for JSON, which would write null for an infinite one.
+pub(crate) fn or_inf<S: serde::Serializer>(x: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    match x.is_infinite() {
+        true => serializer.serialize_str("inf"),
+        false => serializer.serialize_f64(*x),
+    }
+}
+
 /// Names joined for a message, at most a dozen of them.
 pub(crate) fn list(names: &[String]) -> String {
     let shown: Vec<String> = names.iter().take(12).map(|n| format!("`{n}`")).collect();
     match names.len().saturating_sub(12) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_numbers_are_powers_of_ten() {
+        assert_eq!(
+            [1.2345, 9999.0, 1.2e8, 1e308].map(decimals),
+            ["1.234", "9999.000", "1.20e8", "1.00e308"]
+        );
+        assert_eq!(decimals(f64::INFINITY), "inf");
+        assert_eq!(short(1e300), "1.00e300");
     }
 }

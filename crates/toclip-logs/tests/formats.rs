@@ -133,3 +133,34 @@ fn a_wrong_checksum_keeps_the_rest() {
         assert!(stopped.next().is_some());
     }
 }
+
+#[test]
+fn an_event_file_with_a_broken_length_is_said_to_be_damaged() {
+    let mut bytes = common::bytes("events.simple_value");
+    bytes[3] ^= 0x40;
+    let error = load(&bytes[..], &Options::default()).unwrap_err().to_string();
+    assert!(error.contains("wrong checksum") && !error.contains("no column `step`"), "{error}");
+}
+
+#[test]
+fn a_step_that_starts_again_with_each_epoch() {
+    let mut text = String::from("epoch,step,grad_norm,end\n");
+    for i in 0..1000 {
+        text.push_str(&format!("{},{},{},0\n", i / 100, i % 100, 1 + i % 7));
+    }
+    let log = load(text.as_bytes(), &Options::default()).unwrap();
+    assert_eq!(log.points.len(), 1000);
+    assert!(log.findings.contains(&Finding::StepsByEpoch { epochs: 10 }), "{:?}", log.findings);
+    assert!(log.points.windows(2).all(|w| w[1].step - w[0].step == 1.0));
+}
+
+#[test]
+fn other_norms_are_not_taken_for_the_norm() {
+    for name in ["grad_norm_squared", "log_grad_norm", "grad_norm_inf"] {
+        let text = format!("step,{name},end\n1,2,0\n2,3,0\n");
+        let error = load(text.as_bytes(), &Options::default()).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("--norm"), "{error}");
+        let options = Options { norm: Some(name.into()), ..Options::default() };
+        assert_eq!(load(text.as_bytes(), &options).unwrap().norms(), [2.0, 3.0]);
+    }
+}

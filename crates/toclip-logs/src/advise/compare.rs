@@ -1,11 +1,12 @@
 //! What other rules would have done on the same log.
 
 use serde::Serialize;
-use toclip::monitor::Interval;
+use toclip::monitor::{Interval, Settings};
 use toclip::rules::{AutoClip, Fixed, ThresholdRule, ZClip, clip_factor};
 
 use super::law::scales;
 use super::recommend::{Action, Recommendation};
+use super::student::critical;
 use crate::{Log, Result};
 
 /// One rule, replayed on the norms of the log.
@@ -19,20 +20,20 @@ pub struct Outcome {
     pub step_factor: f64,
     /// CCC over the log, with an interval; one is no clipping.
     pub ccc: Interval,
-    /// The threshold at the last step; infinite where it lets pass.
+    /// The threshold at the last step; infinite (`"inf"` in JSON) where it lets pass.
+    #[serde(serialize_with = "crate::words::or_inf")]
     pub last: f64,
 }
 
-/// Stretches of the log whose spread gives the interval, and Student's 97.5% value for 19 degrees.
+/// Stretches of the log whose spread gives the interval.
 const STRETCHES: usize = 20;
-const STUDENT: f64 = 2.093;
 
 /// Replays the rules that people use, the present threshold and the recommended one.
 pub(super) fn all(
     log: &Log,
     watched: Option<f64>,
     recommendation: &Recommendation,
-    components: Option<f64>,
+    settings: &Settings,
 ) -> Result<Vec<Outcome>> {
     let mut uncapped = ZClip::default();
     uncapped.cap = None;
@@ -48,19 +49,31 @@ pub(super) fn all(
         rules.insert(0, (format!("present {}", crate::words::short(c)), Box::new(Fixed::new(c)?)));
     }
     let norms = log.norms();
+    // A stretch of one norm has no spread to speak of.
+    if norms.len() < 2 * STRETCHES {
+        return Ok(Vec::new());
+    }
     let scales = scales(&norms);
     let mut outcomes = Vec::new();
     for (name, mut rule) in rules {
         let thresholds: Vec<f64> = norms.iter().map(|n| rule.threshold(*n)).collect();
-        outcomes.push(outcome(name, &norms, &scales, &thresholds, components));
+        outcomes.push(outcome(name, &norms, &scales, &thresholds, settings));
     }
     if let (Action::Clip | Action::Loosen, Some(multiple)) =
         (recommendation.action, recommendation.multiple)
     {
         let thresholds: Vec<f64> = scales.iter().map(|s| multiple * s).collect();
         let name = format!("recommended, {} × scale", crate::words::short(multiple));
-        outcomes.insert(0, outcome(name, &norms, &scales, &thresholds, components));
+        outcomes.insert(0, outcome(name, &norms, &scales, &thresholds, settings));
+        // What the number alone would have done: at other scales it was another multiple.
+        if let Some(c) = recommendation.threshold {
+            let name = format!("fixed at the number, {}", crate::words::short(c));
+            let thresholds = vec![c; norms.len()];
+            outcomes.insert(1, outcome(name, &norms, &scales, &thresholds, settings));
+        }
     }
+    // Norms near the ends of what a number can be leave nothing to compare.
+    outcomes.retain(|outcome| outcome.ccc.value.is_finite() && outcome.ccc.high.is_finite());
     Ok(outcomes)
 }
 
@@ -72,10 +85,10 @@ fn outcome(
     norms: &[f64],
     scales: &[f64],
     thresholds: &[f64],
-    components: Option<f64>,
+    settings: &Settings,
 ) -> Outcome {
     // What is kept of the descent of a clipped batch: (1 − 1/N) c/G.
-    let kept = 1.0 - components.map_or(0.0, f64::recip);
+    let kept = 1.0 - settings.components.map_or(0.0, f64::recip);
     let n = norms.len();
     let stretch = n.div_ceil(STRETCHES).max(1);
     let mut parts: Vec<Sums> = vec![[0.0; 4]; n.div_ceil(stretch)];
@@ -101,7 +114,8 @@ fn outcome(
     let k = left.len() as f64;
     let mean = left.iter().sum::<f64>() / k;
     let spread = left.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
-    let reach = STUDENT * ((k - 1.0) / k * spread).sqrt();
+    let reach = critical(settings.confidence, left.len().saturating_sub(1))
+        * ((k - 1.0) / k * spread).sqrt();
     let value = ccc(total);
     Outcome {
         rule,

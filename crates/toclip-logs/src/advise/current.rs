@@ -3,6 +3,7 @@
 use serde::Serialize;
 use toclip::monitor::{Interval, Monitor, Settings};
 
+use super::student::normal;
 use super::{Ask, watch};
 use crate::{Format, Log, Result};
 
@@ -37,7 +38,8 @@ pub enum Effect {
 /// The present setting and what it does.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Current {
-    /// The threshold; infinite for none.
+    /// The threshold; infinite for none (`"inf"` in JSON, which has no such number).
+    #[serde(serialize_with = "crate::words::or_inf")]
     pub threshold: f64,
     /// How it is known.
     pub origin: Origin,
@@ -111,7 +113,7 @@ impl Current {
     pub(super) fn after_clipping(threshold: f64, share: f64, log: &Log, confidence: f64) -> Self {
         // Wilson's interval; neighbouring steps are taken to be independent.
         let n = log.points.len() as f64;
-        let z = if confidence > 0.98 { 2.58 } else { 1.96 };
+        let z = normal(confidence);
         let centre = (share + z * z / (2.0 * n)) / (1.0 + z * z / n);
         let spread = share * (1.0 - share) / n + z * z / (4.0 * n * n);
         let reach = z * spread.sqrt() / (1.0 + z * z / n);

@@ -4,19 +4,24 @@
 //! answer questions: what the present setting does, what the norms look like, where the criteria
 //! stand, what to do, and what other rules would have done.
 
+mod code;
 mod compare;
 mod current;
 mod law;
+mod optimizer;
 mod recommend;
 mod say;
+mod student;
 
 use serde::Serialize;
 use toclip::monitor::{Estimates, Monitor, Settings};
 
+pub use code::CodeLine;
 pub use compare::Outcome;
 pub use current::{Current, Effect, Origin};
 pub use law::{Bursts, Law, scales};
-pub use recommend::{Action, CodeLine, Recommendation};
+pub use optimizer::Optimizer;
+pub use recommend::{Action, Recommendation};
 pub use say::Answer;
 
 use crate::{Error, Finding, Log, Point, Result};
@@ -26,9 +31,13 @@ use crate::{Error, Finding, Log, Point, Result};
 /// | field | default | meaning |
 /// |---|---|---|
 /// | `clip` | from the log | the threshold in force |
-/// | `batch_size` | from the log, else very large | samples behind one gradient |
+/// | `batch_size` | from the log, else not known | samples behind one gradient |
 /// | `outputs` | 1 | outputs of the model, or tokens of a sample |
+/// | `optimizer` | not known | what takes the step |
 /// | `confidence` | 0.95 | of every interval |
+///
+/// Without a batch size the curves are for very many samples, which flatters clipping; it is then
+/// advised only if it would be for a single sample too.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ask {
     /// The threshold in force; infinite for none.
@@ -37,13 +46,15 @@ pub struct Ask {
     pub batch_size: Option<f64>,
     /// Outputs of the model for one sample.
     pub outputs: Option<f64>,
+    /// What takes the step.
+    pub optimizer: Option<Optimizer>,
     /// The confidence of every interval.
     pub confidence: f64,
 }
 
 impl Default for Ask {
     fn default() -> Self {
-        Ask { clip: None, batch_size: None, outputs: None, confidence: 0.95 }
+        Ask { clip: None, batch_size: None, outputs: None, optimizer: None, confidence: 0.95 }
     }
 }
 
@@ -72,14 +83,19 @@ pub struct Advised {
     pub recommendation: Recommendation,
     /// What other rules would have done.
     pub comparison: Vec<Outcome>,
-    /// Samples times outputs behind one norm; `None` for very many.
+    /// Samples times outputs behind one norm; `None` if not known, and the curve is then for very
+    /// many.
     pub components: Option<f64>,
     /// The confidence of the intervals.
     pub confidence: f64,
-    /// The largest learning rate of the log.
+    /// The optimizer, where it is known.
+    pub optimizer: Option<Optimizer>,
+    /// The last learning rate of the log.
     pub learning_rate: Option<f64>,
 }
 
+/// A threshold this near to a pile of norms is the one that made it.
+const NEAR: f64 = 0.01;
 /// The shortest stretch that the law is looked at in by itself.
 const SHORTEST: usize = 512;
 
@@ -106,8 +122,8 @@ pub fn advise(log: &Log, ask: &Ask) -> Result<Advised> {
     check(ask)?;
     let batch = ask.batch_size.or(log.reading.batch_size);
     let components = batch.map(|b| (b * ask.outputs.unwrap_or(1.0)).max(1.0));
-    let rates = log.points.iter().map(|p| p.learning_rate).filter(|r| r.is_finite());
-    let learning_rate = Some(rates.fold(0.0, f64::max)).filter(|r| *r > 0.0);
+    let rates = log.points.iter().map(|p| p.learning_rate);
+    let learning_rate = rates.filter(|r| r.is_finite() && *r > 0.0).next_back();
     let step = |p: Option<&Point>| p.map_or(f64::NAN, |p| p.step);
     let mut advised = Advised {
         points: log.points.len(),
@@ -123,13 +139,22 @@ pub fn advise(log: &Log, ask: &Ask) -> Result<Advised> {
         comparison: Vec::new(),
         components,
         confidence: ask.confidence,
+        optimizer: ask.optimizer,
         learning_rate,
     };
     let clipped = log.findings.iter().find_map(|finding| match finding {
         Finding::AfterClipping { threshold, share } => Some((*threshold, *share)),
         _ => None,
     });
-    if let Some((threshold, share)) = clipped {
+    // Who gives another threshold knows that the norms were not clipped here.
+    let overruled = |at: f64| ask.clip.is_some_and(|c| !((c / at - 1.0).abs() < NEAR));
+    if let Some((threshold, share)) = clipped.filter(|(at, _)| overruled(*at)) {
+        for finding in &mut advised.findings {
+            if matches!(finding, Finding::AfterClipping { .. }) {
+                *finding = Finding::NotClipped { threshold, share };
+            }
+        }
+    } else if let Some((threshold, share)) = clipped {
         advised.current = Some(Current::after_clipping(threshold, share, log, ask.confidence));
         advised.recommendation = Recommendation::unseen(threshold);
         return Ok(advised);
@@ -148,10 +173,45 @@ pub fn advise(log: &Log, ask: &Ask) -> Result<Advised> {
     advised.steady_points = log.points.len() - from;
     advised.scale = steady.scale();
     advised.curve = steady.curve();
-    advised.recommendation =
-        Recommendation::new(&steady, advised.current.as_ref(), learning_rate, log);
-    advised.comparison = compare::all(log, watched, &advised.recommendation, components)?;
+    let setup = code::Setup {
+        optimizer: ask.optimizer,
+        rate: learning_rate,
+        scale: steady.scale().unwrap_or(f64::NAN),
+        moved: code::moved(&log.norms()[from..]),
+    };
+    let with =
+        |monitor: &Monitor| Recommendation::new(monitor, advised.current.as_ref(), &setup, log);
+    let mut recommendation = with(&steady);
+    if components.is_none() && recommendation.action == Action::Clip {
+        let least = least_batch(&log.points[from..], settings, with)?;
+        recommendation = recommendation.for_any_batch(least);
+    }
+    advised.recommendation = recommendation;
+    advised.comparison = compare::all(log, watched, &advised.recommendation, &settings)?;
     Ok(advised)
+}
+
+/// The least power of two of samples for which clipping is advised, and that advice. The more
+/// samples, the more is kept of a clipped gradient, so that halving the range finds it.
+fn least_batch(
+    points: &[Point],
+    settings: Settings,
+    with: impl Fn(&Monitor) -> Recommendation,
+) -> Result<Option<(f64, Recommendation)>> {
+    let (mut low, mut high) = (0, recommend::LARGEST.log2() as i32 + 1);
+    let mut least = None;
+    while low < high {
+        let middle = (low + high) / 2;
+        let n = f64::powi(2.0, middle);
+        let advice = with(&watch(points, Settings { components: Some(n), ..settings })?);
+        if advice.action == Action::Clip {
+            least = Some((n, advice));
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Ok(least)
 }
 
 fn check(ask: &Ask) -> Result<()> {

@@ -3,9 +3,14 @@
 use serde::Serialize;
 use toclip::monitor::{Advice, Choice, Interval, Monitor, Reason, SecondMoment};
 
+use super::code::{CodeLine, Setup};
 use super::current::{Current, Origin};
-use crate::words::short;
+use super::optimizer::Optimizer;
+use crate::words::{decimals, short};
 use crate::{Finding, Log};
+
+/// The largest number of samples times outputs that is tried where it is not known.
+pub(super) const LARGEST: f64 = 1024.0;
 
 /// The kind of advice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -23,15 +28,6 @@ pub enum Action {
     LogBeforeClipping,
 }
 
-/// One line of code.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CodeLine {
-    /// For what.
-    pub framework: &'static str,
-    /// The line.
-    pub line: String,
-}
-
 /// The recommendation with its reason and expected effect.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Recommendation {
@@ -47,8 +43,11 @@ pub struct Recommendation {
     pub threshold: Option<f64>,
     /// The threshold over the running scale of the norms.
     pub multiple: Option<f64>,
-    /// By what the present learning rate is to be multiplied.
+    /// By what the present learning rate is to be multiplied; only where the optimizer is SGD.
     pub rate_change: Option<f64>,
+    /// The least samples times outputs behind a norm for which clipping is supported; only where
+    /// their number is not known.
+    pub holds_from: Option<f64>,
     /// The best candidate's numbers.
     pub choice: Option<Choice>,
     /// The lines to change.
@@ -65,6 +64,7 @@ impl Recommendation {
             threshold: None,
             multiple: None,
             rate_change: None,
+            holds_from: None,
             choice: None,
             code: Vec::new(),
         }
@@ -116,7 +116,7 @@ impl Recommendation {
     pub(super) fn new(
         steady: &Monitor,
         current: Option<&Current>,
-        learning_rate: Option<f64>,
+        setup: &Setup,
         log: &Log,
     ) -> Self {
         let scaled = log.findings.iter().any(|f| matches!(f, Finding::LossScaled { .. }));
@@ -132,28 +132,70 @@ impl Recommendation {
             );
         }
         match steady.advice() {
-            Advice::Clip(choice) => Self::clip(&choice, steady, current, learning_rate),
-            Advice::Loosen(choice) => Self::loosen(&choice, current, learning_rate),
+            Advice::Clip(choice) => Self::clip(&choice, steady, current, setup),
+            Advice::Loosen(choice) => Self::loosen(&choice, current, setup),
             Advice::Stay(reason) => Self::stay(&reason, current, log.points.len()),
         }
     }
 
-    fn with(mut self, choice: &Choice) -> Self {
+    /// What becomes of advice to clip when nobody says how many samples are behind a norm: it
+    /// stands if it holds even for a single one.
+    pub(super) fn for_any_batch(self, least: Option<(f64, Recommendation)>) -> Self {
+        match least {
+            Some((n, mut single)) if n <= 1.0 => {
+                single.holds_from = Some(n);
+                single.reason.push_str(
+                    " The batch size is not known; these numbers are for a single sample, and \
+                     with more the gain is larger (--batch-size).",
+                );
+                single
+            }
+            other => {
+                let from = other.as_ref().map(|(n, _)| *n);
+                let then = other.as_ref().map_or(&self, |(_, then)| then);
+                let choice = then.choice;
+                let at = choice.map_or(String::new(), |choice| {
+                    format!(" at {} (CCC {})", short(choice.threshold), shown(&choice.ccc))
+                });
+                let reason = match from {
+                    Some(n) => format!(
+                        "how many samples are behind each norm is not known. With {} or more, \
+                         times outputs, this log would speak for clipping{at}; with fewer, such \
+                         norms come about without outliers, and it does not.",
+                        short(n)
+                    ),
+                    None => format!(
+                        "how many samples are behind each norm is not known, and only with more \
+                         than {LARGEST} of them, times outputs, would this log speak for \
+                         clipping{at}."
+                    ),
+                };
+                let mut asks = Self::plain(
+                    Action::NotEnoughEvidence,
+                    "Not enough evidence: give --batch-size.",
+                    reason,
+                    "Count the samples over all workers and accumulated steps; where a sample has \
+                     many outputs (tokens, classes), give --outputs too.",
+                );
+                asks.holds_from = from;
+                asks.choice = choice;
+                asks
+            }
+        }
+    }
+
+    fn with(mut self, choice: &Choice, setup: &Setup) -> Self {
         self.choice = Some(*choice);
         self.threshold = Some(choice.threshold);
         self.multiple = Some(choice.multiple);
-        self.rate_change = Some(choice.rate_change);
+        self.rate_change = (setup.optimizer == Some(Optimizer::Sgd)).then_some(choice.rate_change);
+        self.code = setup.lines(choice);
         self
     }
 
     /// Clipping is shown to help; it is advised unless the present threshold does as well, as far
     /// as norms can tell.
-    fn clip(
-        choice: &Choice,
-        steady: &Monitor,
-        current: Option<&Current>,
-        rate: Option<f64>,
-    ) -> Self {
+    fn clip(choice: &Choice, steady: &Monitor, current: Option<&Current>, setup: &Setup) -> Self {
         let margin = steady.settings().margin;
         let in_force = current.filter(|now| now.threshold.is_finite());
         if let Some(now) = in_force
@@ -167,8 +209,8 @@ impl Recommendation {
                 ),
                 format!(
                     "clipping helps here by the norms (CCC {} at {}), but over the present \
-                     threshold the gain is {}, and less than {:.0}% from norms alone is not \
-                     evidence: they cannot see that large gradients may carry more signal.{}",
+                     threshold the gain is {}, which is not shown to exceed {:.0}%, and less than that from \
+                     norms alone is not evidence: they cannot see that large gradients may carry more signal.{}",
                     shown(&choice.ccc),
                     short(choice.threshold),
                     shown(&choice.gain),
@@ -195,29 +237,32 @@ impl Recommendation {
             Some(_) => (&choice.gain, "as now"),
             None => (&choice.ccc, "as without clipping"),
         };
-        let effect = format!(
+        let mut effect = format!(
             "{:.1}% of steps are clipped, and {:.1}% of the descent is kept at the same rate; with \
-             the learning rate multiplied by {:.3}, SGD descends {than}, with its gradient noise \
-             divided by {:.2} ({:.2} to {:.2}).",
+             the learning rate multiplied by {}, SGD descends {than}, with its gradient noise \
+             divided by {} ({} to {}).",
             100.0 * choice.clip_fraction,
             100.0 * choice.mu,
-            choice.rate_change,
-            noise.value,
-            noise.low,
-            noise.high
+            short(choice.rate_change),
+            short(noise.value),
+            short(noise.low),
+            short(noise.high)
         );
-        let headline = format!(
-            "Clip at {} and multiply the learning rate by {:.3}.",
-            short(choice.threshold),
-            choice.rate_change
-        );
-        let mut clip = Self::plain(Action::Clip, &headline, reason, &effect).with(choice);
-        clip.code = code(Some(choice.threshold), rate, choice.rate_change);
+        if setup.optimizer != Some(Optimizer::Sgd) {
+            effect.push_str(
+                " Adam and its like divide by their own running scale, so that a constant factor \
+                 cancels: there the rate stays, what is left is that large gradients count less, \
+                 and how much that gains is not known.",
+            );
+        }
+        let headline =
+            format!("Clip at {}, and {}.", setup.threshold(choice), setup.rate(choice.rate_change));
+        let mut clip = Self::plain(Action::Clip, &headline, reason, &effect).with(choice, setup);
         note_origin(&mut clip, current);
         clip
     }
 
-    fn loosen(choice: &Choice, current: Option<&Current>, rate: Option<f64>) -> Self {
+    fn loosen(choice: &Choice, current: Option<&Current>, setup: &Setup) -> Self {
         let now = current.map_or(f64::NAN, |c| c.threshold);
         let reason = format!(
             "the present threshold {} costs more descent than it saves variance: without it the \
@@ -227,19 +272,19 @@ impl Recommendation {
             shown(&choice.gain)
         );
         let effect = format!(
-            "{:.2}% of steps would still be clipped, as a guard against explosions. Steps grow, so \
-             multiply the learning rate by {:.3} to keep their mean length.",
+            "{:.2}% of steps would still be clipped, as a guard against explosions. Steps of SGD \
+             grow: its learning rate times {} keeps their mean length.",
             100.0 * choice.clip_fraction,
-            choice.rate_change
+            short(choice.rate_change)
         );
         let headline = format!(
-            "Clip less: at {} instead of {}, or not at all, with the learning rate times {:.3}.",
-            short(choice.threshold),
+            "Clip less: not at {} but at {}, or not at all, and {}.",
             short(now),
-            choice.rate_change
+            setup.threshold(choice),
+            setup.rate(choice.rate_change)
         );
-        let mut loosen = Self::plain(Action::Loosen, &headline, reason, &effect).with(choice);
-        loosen.code = code(Some(choice.threshold), rate, choice.rate_change);
+        let mut loosen =
+            Self::plain(Action::Loosen, &headline, reason, &effect).with(choice, setup);
         note_origin(&mut loosen, current);
         loosen
     }
@@ -261,20 +306,13 @@ impl Recommendation {
                 format!("there are too few norms to tell: {points}, and {needed} are needed."),
                 "Log every step, or train longer, and ask again.",
             ),
-            Reason::Drift(drift) => not(
-                format!(
-                    "the law of the norms, relative to their running scale, still changes at the \
-                     end of the log (p = {:.1e}), so no one threshold suits it.",
-                    drift.p_value
-                ),
-                "A longer log of the later training, or a rule that follows the norms, may do.",
-            ),
             Reason::NormsAlone { best, margin } => {
                 let mut stay = not(
                     format!(
-                        "the best threshold, {}, gains {} by the norms, and a gain below {:.0}% \
-                         from norms alone is not evidence: they cannot see that large gradients \
-                         may carry more signal (in networks this made up 4 to 13%).{}",
+                        "the best threshold, {}, gains {} by the norms, which is not shown to \
+                         exceed {:.0}%, and less than that from norms alone is not evidence: they \
+                         cannot see that large gradients may carry more signal (in networks this \
+                         made up 4 to 13%).{}",
                         short(best.threshold),
                         shown(&best.ccc),
                         100.0 * margin,
@@ -346,6 +384,11 @@ impl Recommendation {
                 stay.choice = Some(*best);
                 stay
             }
+            // The norms changed or swung along the way, or all rests on one stretch of them.
+            other => not(
+                format!("{other}."),
+                "A longer log of the later training, or a rule that follows the norms, may do.",
+            ),
         }
     }
 }
@@ -365,7 +408,8 @@ fn note_origin(recommendation: &mut Recommendation, current: Option<&Current>) {
 }
 
 fn shown(interval: &Interval) -> String {
-    format!("{:.3} ({:.3} to {:.3})", interval.value, interval.low, interval.high)
+    let [value, low, high] = [interval.value, interval.low, interval.high].map(decimals);
+    format!("{value} ({low} to {high})")
 }
 
 fn tail(choice: &Choice) -> &'static str {
@@ -379,36 +423,4 @@ fn tail(choice: &Choice) -> &'static str {
         }
         _ => "",
     }
-}
-
-/// The lines to change; the rate is the largest of the log, compensated.
-fn code(threshold: Option<f64>, rate: Option<f64>, change: f64) -> Vec<CodeLine> {
-    let Some(c) = threshold.map(short) else { return Vec::new() };
-    let lr = match rate {
-        Some(rate) => format!("{:.3e}", rate * change),
-        None => format!("{change:.3} * lr"),
-    };
-    let line = |framework, line: String| CodeLine { framework, line };
-    vec![
-        line(
-            "PyTorch",
-            format!(
-                "torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm={c})  # and lr={lr}"
-            ),
-        ),
-        line(
-            "Hugging Face",
-            format!("TrainingArguments(max_grad_norm={c}, learning_rate={lr}, …)"),
-        ),
-        line(
-            "Lightning",
-            format!(
-                "Trainer(gradient_clip_val={c}, gradient_clip_algorithm=\"norm\", …)  # and lr={lr}"
-            ),
-        ),
-        line(
-            "Optax",
-            format!("optax.chain(optax.clip_by_global_norm({c}), optax.sgd(learning_rate={lr}))"),
-        ),
-    ]
 }

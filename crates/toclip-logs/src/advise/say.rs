@@ -94,7 +94,7 @@ impl Advised {
                     short(self.steady_from),
                     self.steady_points
                 ),
-                false => "and relative to it the law did not change".into(),
+                false => "and relative to it no change of the law was found".into(),
             };
             format!("{moved} from the first quarter to the last, {law}.")
         }));
@@ -106,8 +106,9 @@ impl Advised {
                 short(bursts.largest)
             ),
             count => format!(
-                "{count} bursts ({:.2}%) above four times the running scale, the largest {} times \
+                "{count} {} ({:.2}%) above four times the running scale, the largest {} times \
                  at step {}; {} directly after another, where chance would give {}.",
+                if count == 1 { "burst" } else { "bursts" },
                 100.0 * bursts.share,
                 short(bursts.largest),
                 short(bursts.largest_at),
@@ -128,7 +129,9 @@ impl Advised {
         };
         let batch = match self.components {
             Some(n) => format!("for {} samples times outputs behind each norm", short(n)),
-            None => "for very large batches (give --batch-size if it is below 100)".into(),
+            None => "for very large batches, which flatters it: the batch size is not known \
+                 (--batch-size)"
+                .into(),
         };
         vec![
             format!(

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
-use toclip_logs::advise::{Advised, Ask, advise};
+use toclip_logs::advise::{Advised, Ask, Optimizer, advise};
 use toclip_logs::{Format, Log, Options, load};
 
 use crate::plot::save;
@@ -29,7 +29,7 @@ use crate::stdout::say;
 #[command(after_help = "\
 Examples:
   toclip advise trainer_state.json
-  toclip advise lightning_logs/version_0/metrics.csv --clip 0.5 --batch-size 32
+  toclip advise lightning_logs/version_0/metrics.csv --clip 0.5 --batch-size 32 --optimizer sgd
   toclip advise runs/*/events.out.tfevents.* --out advice
   toclip advise wandb_export.csv --norm 'run-7 - train/grad_norm'
   toclip advise train.log --json
@@ -43,12 +43,17 @@ pub struct Args {
     /// The threshold in force (inf: none); found in the log where it says so
     #[arg(long, value_name = "C")]
     clip: Option<f64>,
-    /// Samples behind one gradient, over all workers; without it, very many
+    /// Samples behind one gradient, over all workers and accumulated steps; without it clipping is
+    /// advised only where it would be for a single sample too
     #[arg(long, value_name = "B")]
     batch_size: Option<f64>,
     /// Outputs of the model for one sample (tokens, classes)
     #[arg(long, value_name = "N", requires = "batch_size")]
     outputs: Option<f64>,
+    /// What takes the step: sgd, or adam for all that divide by their own scale; the learning rate is
+    /// left alone unless it is sgd
+    #[arg(long, value_name = "NAME", value_parser = |name: &str| name.parse::<Optimizer>())]
+    optimizer: Option<Optimizer>,
     /// Confidence of the intervals
     #[arg(long, value_name = "P", default_value_t = 0.95)]
     confidence: f64,
@@ -171,6 +176,7 @@ fn read(path: &Path, args: &Args) -> Result<Read1> {
         clip: args.clip,
         batch_size: args.batch_size,
         outputs: args.outputs,
+        optimizer: args.optimizer,
         confidence: args.confidence,
     };
     let advised = advise(&log, &ask).with_context(|| name.clone())?;

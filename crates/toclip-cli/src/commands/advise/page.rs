@@ -80,13 +80,11 @@ fn section(one: &Read1, index: usize) -> String {
             .map(|rule| {
                 format!(
                     "<tr><th scope=\"row\">{}</th><td class=\"num\">{:.1}%</td>\
-                     <td class=\"num\">{:.1}%</td><td class=\"num\">{:.3} ({:.3} to {:.3})</td></tr>\n",
+                     <td class=\"num\">{:.1}%</td><td>{}</td></tr>\n",
                     escape(&rule.rule),
                     100.0 * rule.fires,
                     100.0 * rule.step_factor,
-                    rule.ccc.value,
-                    rule.ccc.low,
-                    rule.ccc.high
+                    text::interval(&rule.ccc)
                 )
             })
             .collect();

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use toclip::monitor::Interval;
 use toclip_logs::advise::Action;
 
 use super::Read1;
@@ -37,15 +38,14 @@ pub fn of(one: &Read1) -> String {
         out.push_str("\n5. What other rules would have done on this log\n");
         let _ = writeln!(
             out,
-            "   {:<28} {:>7} {:>10} {:>24}",
+            "   {:<31} {:>7} {:>10} {:>24}",
             "rule", "fires", "mean step", "CCC (interval)"
         );
         for rule in &advised.comparison {
-            let ccc =
-                format!("{:.3} ({:.3} to {:.3})", rule.ccc.value, rule.ccc.low, rule.ccc.high);
+            let ccc = interval(&rule.ccc);
             let _ = writeln!(
                 out,
-                "   {:<28} {:>6.1}% {:>9.1}% {ccc:>24}",
+                "   {:<31} {:>6.1}% {:>9.1}% {ccc:>24}",
                 rule.rule,
                 100.0 * rule.fires,
                 100.0 * rule.step_factor
@@ -54,6 +54,15 @@ pub fn of(one: &Read1) -> String {
     }
     out.push('\n');
     out
+}
+
+/// A number with its interval: three decimals, or powers of ten where it is large.
+pub fn interval(i: &Interval) -> String {
+    let one = |x: f64| match x.is_finite() && x.abs() < 1e4 {
+        true => format!("{x:.3}"),
+        false => format!("{x:.2e}"),
+    };
+    format!("{} ({} to {})", one(i.value), one(i.low), one(i.high))
 }
 
 /// Which columns were taken, and which could have been.
@@ -128,6 +137,12 @@ fn wrap(out: &mut String, indent: &str, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn large_gains_are_powers_of_ten() {
+        let i = Interval { value: 1.2e8, low: 1.5, high: f64::INFINITY };
+        assert_eq!(interval(&i), "1.20e8 (1.500 to inf)");
+    }
 
     #[test]
     fn paragraphs_are_broken_between_words() {
