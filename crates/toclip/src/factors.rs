@@ -1,6 +1,6 @@
 //! The reduction factors $\mu$ and $\nu$, and the two criteria they make.
 
-use crate::batch::Rule;
+use crate::batch::{Rule, check_converged};
 use crate::error::{Error, Result};
 use crate::noise::Noise;
 use rayon::prelude::*;
@@ -41,11 +41,15 @@ impl Factors {
     /// $\mu$ and $m^{(2)}$ for any risk $R \ge 0$ and threshold $0 < c \le \infty$.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for another $R$ or $c$.
+    /// [`Error::Parameter`] for another $R$ or $c$; [`Error::Invalid`] for a batch of which the
+    /// integrals do not converge.
     pub fn new(noise: &dyn Noise, r: f64, c: f64) -> Result<Self> {
         check_risk(r)?;
         check_threshold(c)?;
         let clipped = noise.clipped(r, c);
+        if !noise.rule().is_single() {
+            check_converged(noise, r, c, clipped)?;
+        }
         // One, unless the noise comes in batches.
         let size = noise.rule().size() as f64;
         let second_moment = (2.0 * r + noise.second_moment()) / size;

@@ -177,6 +177,156 @@ fn limits_are_known() {
     }
 }
 
+/// Relative errors of $\mu$ and $m^{(2)}$, the larger.
+fn error(noise: &Family, size: u64, r: f64, c: f64, mu: f64, m2: f64) -> f64 {
+    let got = Rule::batch(size).unwrap().clipped(noise, r, c).unwrap();
+    let errors = [got.mu / mu - 1.0, got.m2 / m2 - 1.0].map(f64::abs);
+    // A NaN is an error too.
+    if errors[0] >= errors[1] { errors[0] } else { errors[1] }
+}
+
+/// A wide component that is rare, centred and with a mean that changes nothing else than the road.
+///
+/// Given that $k$ of $B$ are wide, $S$ is $\rho^2(\cos^2\theta + s^2\sin^2\theta)$ with $\rho^2$
+/// from $\chi^2_B$ and a Beta law of $\sin^2\theta$: a binomial sum of integrals over $\theta$ of
+/// incomplete gamma functions (scipy, 3000 nodes).
+#[test]
+fn rare_wide_components_are_not_overlooked() {
+    for (size, p, std, c, mu, m2) in CONTAMINATED {
+        for mean in [0.0, 1e-9] {
+            let noise: Family = serde_json::from_value(serde_json::json!({
+                "family": "gaussian_mixture", "weights": [1.0 - p, p], "means": [0.0, mean], "stds": [1.0, std]
+            }))
+            .unwrap();
+            let off = error(&noise, size, 0.0, c, mu, m2);
+            assert!(off < 1e-10, "B = {size}, p = {p}, std {std}, mean {mean}, c = {c}: {off:.1e}");
+        }
+    }
+}
+
+const CONTAMINATED: [(u64, f64, f64, f64, f64, f64); 10] = [
+    (3, 0.0001, 10.0, 2.0, 0.9970254159207373, 0.3318257165284542),
+    (2, 0.0001, 100.0, 3.0, 0.9997528597548061, 0.5007195797645106),
+    (2, 0.003, 1000.0, 2.0, 0.9840972959835882, 0.4998685514138585),
+    (3, 0.02, 30.0, 5.0, 0.9661314062358842, 0.7333446267297163),
+    (7, 0.0001, 10.0, 2.0, 0.9997229577556942, 0.14306907415241332),
+    (32, 0.003, 10.0, 1.0, 0.9172001020468254, 0.028384679045722946),
+    (100, 0.0001, 100.0, 2.0, 0.9941598545448422, 0.010271064762342158),
+    (2, 0.0001, 100.0, 1.5, 0.939480316868561, 0.44743405081949233),
+    (3, 0.0001, 100.0, 1.5, 0.9667117155451029, 0.3137240948532118),
+    (7, 0.003, 100.0, 2.0, 0.9822127885403801, 0.15153288304802237),
+];
+
+/// A threshold below the width of the model error, and outliers far beyond it: a binomial sum of
+/// non-central $\chi^2$ laws as Poisson mixtures of incomplete gamma functions (scipy).
+#[test]
+fn outliers_far_beyond_the_threshold_leave_ten_digits() {
+    for (p, size, r, c, mu, m2) in OUTLIERS {
+        let noise = noise("rademacher", &format!("{{\"lambda\":1.0,\"p\":{p}}}"));
+        let off = error(&noise, size, r, c, mu, m2);
+        assert!(off < 1e-10, "B = {size}, p = {p}, R = {r}, c = {c}: {off:.1e}");
+    }
+}
+
+const OUTLIERS: [(f64, u64, f64, f64, f64, f64); 4] = [
+    (0.1, 3, 0.005, 0.06, 0.4120285195828295, 0.0011164733568415268),
+    (0.02, 2, 0.0005555555555555556, 0.02, 0.4932128732631821, 0.00016922647580076768),
+    (0.3, 5, 0.005, 0.06, 0.16633769138458976, 0.0007150614904678881),
+    (0.003, 16, 5e-05, 0.006, 0.5638068957244793, 2.247015361274334e-06),
+];
+
+/// $S$ of Student-t noise with $\nu = 0.1$ is all tail, $P(X^2 > x) = Cx^{-\alpha}$ with $\alpha =
+/// 1/20$, so $E e^{-zX^2} = 1 - C^\prime z^\alpha$, $C^\prime = C\thinspace\Gamma(1-\alpha)$, and
+/// $E S^{-1/2} = \frac{1}{\alpha\sqrt\pi} C^{\prime -10}\thinspace\mathrm{B}(10, B+1)$.
+#[test]
+fn the_heaviest_tails_come_to_an_end() {
+    let heavy = noise("student_t", r#"{"df":0.1,"scale":0.5}"#);
+    // C′ = 2Γ(0.55)/(√(0.1π)Γ(0.05)) 0.1^(−0.45) 0.5^0.1 Γ(0.95).
+    let constant: f64 = 0.8033569110198219;
+    for (size, allowed) in [(1000, 1e-10), (3000, 1e-7), (10_000, 1e-3)] {
+        let n = size as f64;
+        let beta = 362_880.0 / (1..=10).map(|i| n + f64::from(i)).product::<f64>();
+        let inverse = 20.0 / std::f64::consts::PI.sqrt() * constant.powi(-10) * beta;
+        let mu = (1.0 - 1.0 / n) * n.sqrt() * inverse;
+        let off = error(&heavy, size, 0.1, 1.0, mu, 1.0 / n);
+        assert!(off < allowed, "B = {size}: {off:.1e}");
+    }
+    for (df, size) in [(0.1, 100_000), (0.05, 1000), (0.05, 1_000_000_000)] {
+        let heavy = noise("student_t", &format!("{{\"df\":{df},\"scale\":0.5}}"));
+        let x = Rule::batch(size).unwrap().clipped(&heavy, 0.1, 1.0).unwrap();
+        assert!((0.0..1e-30).contains(&x.mu), "{df} {size} {x:?}");
+        assert!((x.m2 * size as f64 - 1.0).abs() < 1e-12, "{df} {size} {x:?}");
+    }
+}
+
+/// The definition, over every sequence of draws.
+fn all_draws(atoms: &[(f64, f64)], size: u32, c: f64) -> (f64, f64) {
+    let (n, k) = (f64::from(size), atoms.len());
+    let (mut mu, mut m2) = (0.0, 0.0);
+    for way in 0..k.pow(size) {
+        let drawn = (0..size).map(|i| atoms[way / k.pow(i) % k]);
+        let (weight, s) = drawn.fold((1.0, 0.0), |(w, s), (p, x)| (w * p, s + x * x));
+        let a = c * c * n;
+        let clipped = s > a * (1.0 + 1e-12);
+        mu += weight * if clipped { (1.0 - 1.0 / n) * (a / s).sqrt() } else { 1.0 };
+        m2 += weight * s.min(a) / (n * n);
+    }
+    (mu, m2)
+}
+
+#[test]
+fn atoms_are_drawn_exactly_where_there_is_no_model_error() {
+    let third = 1.0 / 3.0;
+    let cases = [
+        (
+            r#"{"family":"gaussian_mixture","weights":[0.3,0.7],"means":[-1.0,0.5],"stds":[0.0,0.0]}"#,
+            vec![(0.3, -1.0), (0.7, 0.5)],
+        ),
+        (
+            r#"{"family":"empirical","values":[-1.0,0.5,2.0]}"#,
+            vec![(third, -1.0), (third, 0.5), (third, 2.0)],
+        ),
+        (
+            r#"{"family":"empirical","values":[0.7,-0.7,0.7]}"#,
+            vec![(2.0 * third, 0.7), (third, -0.7)],
+        ),
+    ];
+    for (text, atoms) in cases {
+        let noise: Family = serde_json::from_str(text).unwrap();
+        for size in [2, 3, 7] {
+            for c in [0.1, 0.49, 0.5, 0.51, 0.7, 1.0, 1.1, 1.5, 2.0, 2.1] {
+                let (mu, m2) = all_draws(&atoms, size, c);
+                let off = error(&noise, size.into(), 0.0, c, mu, m2);
+                assert!(off < 1e-13, "{text} B = {size} c = {c}: {off:.1e}");
+                // A model error far below the distances changes what is off a threshold by as little.
+                let clusters = (0..=size)
+                    .flat_map(|i| (0..=size - i).map(move |j| (i, j, size - i - j)))
+                    .any(|(i, j, k)| {
+                        let s = [i, j, k]
+                            .iter()
+                            .zip(atoms.iter().cycle())
+                            .fold(0.0, |s, (k, x)| s + f64::from(*k) * x.1 * x.1);
+                        (s / (c * c * f64::from(size)) - 1.0).abs() < 1e-2
+                    });
+                if !clusters {
+                    let off = error(&noise, size.into(), 1e-12, c, mu, m2);
+                    assert!(off < 1e-9, "{text} B = {size} c = {c} next to R = 0: {off:.1e}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_noise_in_batches_takes_no_second_rule() {
+    let noise = std::sync::Arc::new(noise("gaussian", r#"{"sigma":1.0}"#));
+    let batched = toclip::Batched::new(noise, Rule::batch(4).unwrap()).unwrap();
+    for rule in [Rule::single(), Rule::batch(8).unwrap(), Rule::per_sample(8).unwrap()] {
+        let error = Factors::with_rule(&batched, rule, 0.1, 1.0).unwrap_err().to_string();
+        assert!(error.contains("batches already: batches of 4"), "{error}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 

@@ -1,7 +1,7 @@
 //! A noise together with the rule by which its samples are clipped.
 
-use super::{Rule, SquareLaw, check_law};
-use crate::error::{Error, Result};
+use super::{Rule, SquareLaw, check_law, check_single};
+use crate::error::Result;
 use crate::kernel::Clipped;
 use crate::noise::{Feature, Noise};
 use rand::Rng;
@@ -35,13 +35,10 @@ impl Batched {
     /// This noise under this rule.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a noise that comes in batches already, or that does not say its
+    /// [`Error::Invalid`](crate::Error::Invalid) for a noise that comes in batches already, or that does not say its
     /// [`square_law`](Noise::square_law).
     pub fn new(noise: Arc<dyn Noise>, rule: Rule) -> Result<Self> {
-        if !noise.rule().is_single() {
-            let what = format!("the noise comes in batches already: {}", noise.rule());
-            return Err(Error::Invalid(what));
-        }
+        check_single(&*noise)?;
         if rule.together() > 1 {
             check_law(&*noise)?;
         }

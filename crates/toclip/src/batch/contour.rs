@@ -35,6 +35,8 @@ pub(super) struct Sum<'a> {
     pub mean: f64,
     /// The largest $x$ for which it exists at $-x$; zero for heavy tails.
     pub edge: f64,
+    /// How far apart the squares of the atoms are, in units of $a$.
+    pub range: f64,
 }
 
 /// What clipping at $S = a$ leaves.
@@ -59,6 +61,7 @@ const PANEL_FOLDS: f64 = 2.0;
 /// Panels of sixteen points that an integral may take.
 const MOST_PANELS: usize = 20_000;
 
+/// Not numbers where the path does not end within [`MOST_PANELS`].
 pub(super) fn left(sum: &Sum<'_>) -> Left {
     let path = Path::new(sum);
     if path.start < 0.0 && path.start + path.level < -NOTHING {
@@ -73,6 +76,7 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
     let (mut inside, mut below, mut rest, mut above) = (0.0, 0.0, 0.0, 0.0);
     let mut y = 0.0;
     let mut quiet = 0;
+    let mut done = false;
     for _ in 0..MOST_PANELS {
         let width = path.panel(y, sum);
         let half = 0.5 * width;
@@ -100,8 +104,12 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
         let floor = NEGLIGIBLE * inside.abs().max(below.abs()).max(1e-3);
         quiet = if size <= floor { quiet + 1 } else { 0 };
         if path.ended(y, sum) || (quiet >= 2 && !matches!(sum.shape, Shape::Atoms(_))) {
+            done = true;
             break;
         }
+    }
+    if !done {
+        return Left { inside: f64::NAN, outside: f64::NAN, square: f64::NAN };
     }
     let (inside, below, above) = (inside / PI, below / PI, above / PI);
     let outside = (first + rest) / PI.sqrt();
@@ -151,14 +159,24 @@ impl Path {
         Complex64::new(self.start - self.bend * y * y, y)
     }
 
-    /// The width of the panel at `y`: sixteen points resolve the pole at zero, the bell around the
-    /// saddle, and, further out, whatever is smooth on a logarithmic scale.
+    /// The width of the panel at `y`: sixteen points resolve the pole at zero, the branch point at
+    /// the edge, the bell around the saddle, and, further out, whatever is smooth on a logarithmic
+    /// scale.
     fn panel(&self, y: f64, sum: &Sum<'_>) -> f64 {
+        let free = self.bell.hypot(y / sum.n.sqrt());
         let bell = match sum.shape {
-            Shape::Free => self.bell.hypot(y / sum.n.sqrt()),
-            Shape::Spread(_) | Shape::Atoms(_) => self.bell,
+            Shape::Free => free,
+            // A bell narrower than atoms make it is that of a wide component, and ends with it.
+            Shape::Atoms(_) => free.min(2.0 / (sum.n.sqrt() * sum.range)).max(self.bell),
+            Shape::Spread(_) => self.bell,
         };
-        (WIDE.0 * self.start.hypot(0.5 * y)).min(WIDE.1 * bell)
+        let width = (WIDE.0 * self.start.hypot(0.5 * y)).min(WIDE.1 * bell);
+        if sum.edge > 0.0 && !matches!(sum.shape, Shape::Spread(_)) {
+            // The path runs along the cut at this speed, past the branch points of other parts.
+            let speed = 1f64.hypot(2.0 * self.bend * y);
+            return width.min(WIDE.0 * (self.start + sum.edge).hypot(y) / speed);
+        }
+        width
     }
 
     /// Whether the normal part of the residuals alone has put an end to the integrand at `y`.
@@ -189,10 +207,18 @@ impl Path {
         let (mut knee, mut level) = (self.start, self.level);
         while level < -1.5 {
             knee *= 0.75 / -level;
-            level = value(knee);
+            let next = value(knee);
+            // Where mass is out of reach G(0+) < 1, and there may be no such place.
+            let flat = next <= level * (1.0 - 1e-9);
+            level = next;
+            if flat {
+                break;
+            }
         }
-        let head =
-            6.0 * knee.sqrt() * panel(0.0, 1.0, |tau| tau * tau * value(knee * tau.powi(6)).exp());
+        // In eighths, for atoms leave a fall of their own long before the knee.
+        let f = |tau: f64| tau * tau * value(knee * tau.powi(6)).exp();
+        let eighths = (0..8).map(|k| panel(f64::from(k) / 8.0, f64::from(k + 1) / 8.0, f));
+        let head = 6.0 * knee.sqrt() * eighths.sum::<f64>();
         let (mut sum, mut from) = (head, knee.ln());
         let end = self.start.ln();
         while from < end - 1e-12 {

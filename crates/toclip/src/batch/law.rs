@@ -39,6 +39,18 @@ pub struct SquareLaw {
     /// The largest $x$ for which $E e^{xX^2}$ exists; zero for heavy tails.
     pub(crate) edge: f64,
     pub(crate) pair: Option<Pair>,
+    pub(crate) atoms: Option<Atoms>,
+    /// The largest difference of the $m_j^2$ of [`Shape::Atoms`].
+    pub(crate) range: f64,
+}
+
+/// Normals of one variance about a few means, narrow against their distances.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Atoms {
+    /// Weights and $m_j^2$, different ones, in order.
+    pub squares: Vec<(f64, f64)>,
+    /// The variance about them.
+    pub v: f64,
 }
 
 /// Normals of variance `v`, about $\pm\lambda$ with probability `p` and about zero otherwise.
@@ -64,7 +76,14 @@ impl SquareLaw {
         widest: f64,
         transform: impl Fn(Complex64) -> Complex64 + Send + Sync + 'static,
     ) -> Self {
-        SquareLaw { transform: Box::new(transform), shape, edge: 0.5 / widest, pair: None }
+        SquareLaw {
+            transform: Box::new(transform),
+            shape,
+            edge: 0.5 / widest,
+            pair: None,
+            atoms: None,
+            range: 0.0,
+        }
     }
 
     /// A mixture of normals: weights $w_j$ that add up to one, means $m_j$ and variances $v_j$,
@@ -72,17 +91,19 @@ impl SquareLaw {
     pub fn normals(parts: Vec<(f64, f64, f64)>) -> Self {
         let least = parts.iter().map(|p| p.2).fold(f64::INFINITY, f64::min);
         let widest = parts.iter().map(|p| p.2).fold(0.0, f64::max);
+        let range = range(parts.iter().map(|p| p.1 * p.1));
         let centred = parts.iter().all(|p| p.1 == 0.0);
         let shape = if centred { Shape::Free } else { Shape::Atoms(least) };
         if centred {
             return SquareLaw::scales(parts.into_iter().map(|(w, _, v)| (w, v)).collect(), 0.0);
         }
-        SquareLaw::new(shape, widest, move |z| {
+        let law = SquareLaw::new(shape, widest, move |z| {
             ln_of_sum(parts.iter().map(|&(w, m, v)| {
                 let spread = 2.0 * v * z;
                 (w, -0.5 * ln_1p(spread) - m * m * z / (1.0 + spread))
             }))
-        })
+        });
+        SquareLaw { range, ..law }
     }
 
     /// A mixture of centred normals of variances $v_j$; the rest of the mass, `infinite`, is where
@@ -107,11 +128,28 @@ impl SquareLaw {
     /// Normals of variance `v` about the means of weights $w_j$.
     pub(crate) fn located(means: Vec<(f64, f64)>, v: f64, shape: Shape) -> Self {
         let squares: Vec<(f64, f64)> = means.into_iter().map(|(w, m)| (w, m * m)).collect();
-        SquareLaw::new(shape, v, move |z| {
+        let range = range(squares.iter().map(|s| s.1));
+        let law = SquareLaw::new(shape, v, move |z| {
             let spread = 2.0 * v * z;
             let (root, w) = (-0.5 * ln_1p(spread), z / (1.0 + spread));
             root + ln_of_sum(squares.iter().map(|&(p, q)| (p, -w * q)))
-        })
+        });
+        SquareLaw { range, ..law }
+    }
+
+    /// With the atoms of which this law is a blurred picture: weights, means, and the variance
+    /// about all of them. Where the ways to draw a batch of them are few, they are summed.
+    pub(crate) fn of_atoms(self, means: impl Iterator<Item = (f64, f64)>, v: f64) -> Self {
+        let mut sorted: Vec<(f64, f64)> = means.map(|(w, m)| (w, m * m)).collect();
+        sorted.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let mut squares: Vec<(f64, f64)> = Vec::new();
+        for (w, q) in sorted {
+            match squares.last_mut() {
+                Some(last) if last.1 == q => last.0 += w,
+                _ => squares.push((w, q)),
+            }
+        }
+        SquareLaw { atoms: Some(Atoms { squares, v }), ..self }
     }
 
     /// Two means as a sum of squares sees them: how many are at $\pm\lambda$ is binomial.
@@ -171,6 +209,12 @@ impl SquareLaw {
     pub fn ln_transform(&self, z: Complex64) -> Complex64 {
         (self.transform)(z)
     }
+}
+
+fn range(squares: impl Iterator<Item = f64>) -> f64 {
+    let (low, high) =
+        squares.fold((f64::INFINITY, 0.0f64), |(low, high), q| (low.min(q), high.max(q)));
+    (high - low).max(0.0)
 }
 
 /// $\ln\sum_j w_j e^{q_j}$ for weights that add up to one, without losing small $q_j$, nor those so

@@ -2,18 +2,21 @@
 
 use super::complex::ln_1p;
 use super::contour::{Left, Sum, left};
-use super::law::{Pair, Shape, SquareLaw};
+use super::law::{Atoms, Pair, Shape, SquareLaw};
 use crate::kernel::Clipped;
 use num_complex::Complex64;
 
 /// Binomial weights below this do not count.
 const RARE: f64 = 1e-18;
+/// Ways to draw a batch of atoms that may be summed: points, and where each is an integral.
+const MOST_WAYS: (f64, f64) = (1e5, 300.0);
 
 /// $\mu_N$ and $E\min(S, c^2N)/N$ of $S = \sum_{i\le N} X_i^2$, for $N \ge 2$ and $0 < c < \infty$.
 pub(super) fn clipped_sum(law: &SquareLaw, n: f64, c: f64, second_moment: f64) -> Clipped {
     let a = c * c * n;
-    let x = match law.pair {
-        Some(pair) if counts_are_cheaper(pair, n, c) => by_counts(pair, n, a),
+    let x = match (law.pair, &law.atoms) {
+        (Some(pair), _) if counts_are_cheaper(pair, n, c) => by_counts(pair, n, a),
+        (_, Some(atoms)) if are_few(atoms, n) => by_draws(atoms, n, a),
         _ => {
             let shape = match law.shape {
                 Shape::Free => Shape::Free,
@@ -22,7 +25,7 @@ pub(super) fn clipped_sum(law: &SquareLaw, n: f64, c: f64, second_moment: f64) -
             };
             let ln_g = |z| n * law.ln_transform(z / a);
             let (mean, edge) = (second_moment / (c * c), a * law.edge);
-            left(&Sum { ln_g: &ln_g, shape, n, mean, edge })
+            left(&Sum { ln_g: &ln_g, shape, n, mean, edge, range: law.range / a })
         }
     };
     let mu = x.inside + (1.0 - 1.0 / n) * x.outside;
@@ -75,16 +78,82 @@ fn by_counts(Pair { square, p, v }: Pair, n: f64, a: f64) -> Left {
     Left { inside: sum.inside / total, outside: sum.outside / total, square: sum.square / total }
 }
 
+/// Whether the $\binom{N+k-1}{k-1}$ ways to draw $N$ of $k$ atoms may be summed.
+fn are_few(Atoms { squares, v }: &Atoms, n: f64) -> bool {
+    let most = if *v == 0.0 { MOST_WAYS.0 } else { MOST_WAYS.1 };
+    let mut ways = 1.0;
+    for k in 1..squares.len() {
+        ways *= (n + k as f64) / k as f64;
+        if ways > most {
+            return false;
+        }
+    }
+    true
+}
+
+/// The mean over how often each atom is drawn, as [`by_counts`] for more than two or for others.
+fn by_draws(Atoms { squares, v }: &Atoms, n: f64, a: f64) -> Left {
+    if let [(_, square)] = squares[..] {
+        return given(n * square / a, v / a, n);
+    }
+    let mut ln_factorial = vec![0.0];
+    let mut sum = 0.0;
+    for k in 1..=n as u64 {
+        sum += (k as f64).ln();
+        ln_factorial.push(sum);
+    }
+    let mut left = Left { inside: 0.0, outside: 0.0, square: 0.0 };
+    let mut total = 0.0;
+    each_draw(squares, &ln_factorial, 0.0, sum, &mut |delta, ln_weight| {
+        let weight = ln_weight.exp();
+        if weight < RARE {
+            return;
+        }
+        let at = given(delta / a, v / a, n);
+        total += weight;
+        left.inside += weight * at.inside;
+        left.outside += weight * at.outside;
+        left.square += weight * at.square;
+    });
+    Left { inside: left.inside / total, outside: left.outside / total, square: left.square / total }
+}
+
+/// Calls `visit` with $\sum_j k_j m_j^2$ and the logarithm of the multinomial probability for every
+/// way to draw as many as `ln_factorial` reaches.
+fn each_draw(
+    squares: &[(f64, f64)],
+    ln_factorial: &[f64],
+    delta: f64,
+    ln_weight: f64,
+    visit: &mut dyn FnMut(f64, f64),
+) {
+    let Some((&(w, square), rest)) = squares.split_first() else { return };
+    let draws = ln_factorial.len() - 1;
+    let least = if rest.is_empty() { draws } else { 0 };
+    for k in least..=draws {
+        let delta = delta + k as f64 * square;
+        let ln_weight = ln_weight + k as f64 * w.ln() - ln_factorial[k];
+        if rest.is_empty() {
+            visit(delta, ln_weight);
+        } else {
+            each_draw(rest, &ln_factorial[..=draws - k], delta, ln_weight, visit);
+        }
+    }
+}
+
 /// $v\thinspace\chi^2_n(\delta/v)$ clipped at one.
 fn given(delta: f64, v: f64, n: f64) -> Left {
     if v == 0.0 {
-        let inside = if delta <= 1.0 { 1.0 } else { 0.0 };
-        let outside = if delta <= 1.0 { 0.0 } else { delta.sqrt().recip() };
-        return Left { inside, outside, square: delta.min(1.0) };
+        // Rounding must not clip a batch that is at the threshold.
+        if delta <= 1.0 + 1e-14 {
+            return Left { inside: 1.0, outside: 0.0, square: delta.min(1.0) };
+        }
+        return Left { inside: 0.0, outside: delta.sqrt().recip(), square: 1.0 };
     }
     let ln_g = |z: Complex64| {
         let spread = 2.0 * v * z;
         -0.5 * n * ln_1p(spread) - delta * z / (1.0 + spread)
     };
-    left(&Sum { ln_g: &ln_g, shape: Shape::Free, n, mean: delta + n * v, edge: 0.5 / v })
+    let (mean, edge) = (delta + n * v, 0.5 / v);
+    left(&Sum { ln_g: &ln_g, shape: Shape::Free, n, mean, edge, range: 0.0 })
 }

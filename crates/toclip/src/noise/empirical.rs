@@ -20,6 +20,8 @@ const RULE: usize = 16;
 const WIDEST: f64 = 4.0;
 /// Pieces of at most this many points are summed as they are.
 const LEAF: usize = 64;
+/// Residuals of which the ways to draw a batch may be few.
+const FEW: usize = 64;
 /// Features that a law of this kind shows at most.
 const FEATURES: usize = 1000;
 /// Distance from the threshold, in units of the kernel, beyond which it is all or nothing.
@@ -270,10 +272,16 @@ impl Noise for Empirical {
     fn square_law(&self, r: f64) -> Option<SquareLaw> {
         // Below this the residuals are as good as points: what is lost is of this size.
         let v = (2.0 * r).max(1e-6 * self.second_moment());
+        let few = self.count() <= FEW && 2.0 * r < v;
         let mut means = Vec::new();
         self.data.root.add_means(v.sqrt(), &mut means);
         means.iter_mut().for_each(|m| m.0 /= self.data.root.count);
-        Some(SquareLaw::located(means, v, Shape::Atoms(v)))
+        let law = SquareLaw::located(means, v, Shape::Atoms(v));
+        if few {
+            let weight = 1.0 / self.count() as f64;
+            return Some(law.of_atoms(self.data.sorted.iter().map(|x| (weight, *x)), 2.0 * r));
+        }
+        Some(law)
     }
 
     /// One feature for each piece of the data that is narrow against the kernel. With more than

@@ -190,7 +190,14 @@ impl Noise for Mixture {
         let least = 1e-6 * self.second_moment();
         let variance = |std: f64| (2.0 * r + std * std).max(least);
         let parts = self.components.iter().map(|k| (k.weight, k.mean, variance(k.std)));
-        Some(SquareLaw::normals(parts.collect()))
+        let law = SquareLaw::normals(parts.collect());
+        let std = self.components.first()?.std;
+        let v = 2.0 * r + std * std;
+        // Of a few atoms that are narrower than this nothing need be lost.
+        if v < least && self.components.iter().all(|k| k.std == std) {
+            return Some(law.of_atoms(self.components.iter().map(|k| (k.weight, k.mean)), v));
+        }
+        Some(law)
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {
