@@ -148,3 +148,54 @@ fn what_cannot_be_read_or_written_is_said_in_one_line() {
         assert_eq!(errors.trim_end().lines().count(), 1, "{args:?} says {errors}");
     }
 }
+
+#[test]
+fn a_table_says_the_batch_of_each_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let law = r#"gaussian,"{""sigma"":0.8}",0.18,0.5"#;
+    let text = format!("family,params,r,c,batch\n{law},1\n{law},32\n{law},1e3\n{law},0.5\n");
+    let (code, text, errors) = table(dir.path(), text);
+    assert_eq!(code, 1);
+    assert!(errors.contains(":5: batch = `0.5` is not a whole number from 1 to 1e9"), "{errors}");
+    let rows = read_csv(&text);
+    assert_eq!(rows[0][3..6], ["c", "batch", "mu"]);
+    assert_eq!(rows.len(), 4);
+    let mu: Vec<f64> = rows[1..].iter().map(|row| row[5].parse().unwrap()).collect();
+    // 2R + σ² = 1: erf(0.5/√2) for one sample, near 1/2 for many.
+    assert!((mu[0] - 0.38292492254802624).abs() < 1e-14, "{mu:?}");
+    assert!((mu[1] - 0.496).abs() < 1e-3 && (mu[2] - 0.4999).abs() < 1e-4, "{mu:?}");
+}
+
+#[test]
+fn a_curve_of_batches_is_read_back_as_what_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let csv = dir.path().join("curve.csv");
+    for rule in [&["--batch", "8"][..], &["--batch", "8", "--per-sample", "--outputs", "3"]] {
+        let curve = ["factors", "--sigma", "0.5", "--clip", "0.1..2:3", "--out"];
+        let (code, _, errors) = out(toclip().args(curve).arg(&csv).args(rule));
+        assert_eq!(code, 0, "{errors}");
+        let (code, again, _) = out(toclip().args(["factors", "--table"]).arg(&csv));
+        assert_eq!(code, 0);
+        assert_eq!(again, std::fs::read_to_string(&csv).unwrap());
+    }
+}
+
+#[test]
+fn each_sample_and_several_outputs_have_flags() {
+    let mu = |rule: &[&str]| {
+        let (code, text, errors) =
+            out(toclip().args(["factors", "--sigma", "0.5", "--json"]).args(rule));
+        assert_eq!(code, 0, "{errors}");
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        (json["mu"].as_f64().unwrap(), json["m2"].as_f64().unwrap())
+    };
+    let (single, each) = (mu(&[]), mu(&["--batch", "8", "--per-sample"]));
+    assert_eq!((each.0, each.1), (single.0, single.1 / 8.0));
+    assert_eq!(mu(&["--batch", "2", "--outputs", "10"]).0, mu(&["--batch", "20"]).0);
+    assert_eq!(mu(&["--batch", "1e3"]), mu(&["--batch", "1000"]));
+    for wrong in ["0", "-1", "2.5", "1e10", "many"] {
+        let (code, _, errors) = out(toclip().args(["factors", "--batch", wrong]));
+        assert_eq!(code, 2, "{wrong}");
+        assert!(errors.contains("is not a whole number from 1 to 1e9"), "{errors}");
+    }
+}

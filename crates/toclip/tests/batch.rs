@@ -318,6 +318,20 @@ fn atoms_are_drawn_exactly_where_there_is_no_model_error() {
 }
 
 #[test]
+fn an_integral_without_an_end_is_an_error() {
+    let text = r#"{"family":"gaussian_mixture","weights":[0.9999,0.0001],"means":[0.0,30.0],"stds":[0.0,0.01]}"#;
+    let far: Family = serde_json::from_str(text).unwrap();
+    let rule = Rule::batch(3).unwrap();
+    let batched = toclip::Batched::new(std::sync::Arc::new(far.clone()), rule).unwrap();
+    let errors = [Factors::with_rule(&far, rule, 0.0, 1.5), Factors::new(&batched, 0.0, 1.5)];
+    for error in errors {
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("R = 0, c = 1.5 did not converge"), "{error}");
+    }
+    assert!(Factors::with_rule(&far, rule, 0.1, 1.5).is_ok());
+}
+
+#[test]
 fn a_noise_in_batches_takes_no_second_rule() {
     let noise = std::sync::Arc::new(noise("gaussian", r#"{"sigma":1.0}"#));
     let batched = toclip::Batched::new(noise, Rule::batch(4).unwrap()).unwrap();

@@ -61,7 +61,12 @@ impl Serialize for Batch {
 
 /// A whole number, or a table.
 pub(super) fn batch(value: Value<'_>) -> Result<Batch, Error> {
-    let batch = if value.get_ref().is_integer() {
+    let number = value.get_ref().as_integer().map(|number| number.to_string());
+    let batch = if let Some(number) = number {
+        if number.starts_with('-') {
+            let what = format!("{number} is not allowed: a batch has at least one sample");
+            return Err(Error::custom(what));
+        }
         Batch { size: plain(value)?, ..Batch::default() }
     } else if value.get_ref().is_table() {
         plain(value)?

@@ -219,8 +219,8 @@ pub(crate) fn check_converged(noise: &dyn Noise, r: f64, c: f64, x: Clipped) -> 
         return Ok(());
     }
     Err(Error::Invalid(format!(
-        "the factors of a batch at R = {r}, c = {c} did not converge for {} noise: its parts are of \
-         too different widths; leave out the narrowest or the rarest",
+        "the factors of a batch at R = {r}, c = {c} did not converge for {} noise: its parts are too \
+         narrow for their distances; widen the narrowest, or leave out the rarest",
         noise.describe()
     )))
 }

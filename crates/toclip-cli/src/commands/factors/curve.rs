@@ -119,7 +119,10 @@ impl Curve {
 
 fn csv(curves: &[(&Given, Vec<Factors>)]) -> Result<Vec<u8>> {
     let mut out = csv::Writer::from_writer(Vec::new());
-    out.write_record(table::HEADER)?;
+    // All of one rule.
+    let batch = curves.first().map(|(given, _)| given.rule.columns()).unwrap_or_default();
+    let names = batch.iter().map(|(name, _)| *name);
+    out.write_record(table::GIVEN.into_iter().chain(names).chain(table::COMPUTED))?;
     for (noise, factors) in curves {
         let mut params = serde_json::to_value(&noise.family)?;
         let family = params["family"].as_str().unwrap_or_default().to_string();
@@ -130,6 +133,7 @@ fn csv(curves: &[(&Given, Vec<Factors>)]) -> Result<Vec<u8>> {
         for at in factors {
             let mut record =
                 vec![family.clone(), params.clone(), at.r.to_string(), at.c.to_string()];
+            record.extend(batch.iter().map(|(_, word)| word.clone()));
             record.extend(table::values(at));
             out.write_record(&record)?;
         }

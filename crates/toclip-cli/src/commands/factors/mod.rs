@@ -3,17 +3,19 @@
 mod curve;
 pub(super) mod noise_args;
 mod point;
+mod rule;
 mod sweep;
 mod table;
 
 use anyhow::{Result, bail};
 use noise_args::NoiseArgs;
+use rule::Words;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use sweep::Sweep;
 use toclip::noise::{Family, Noise};
-use toclip::{Batched, Factors, Rule};
+use toclip::{Batched, Factors};
 
 /// The reduction factors μ and ν, and the criteria CSC and CCC
 ///
@@ -35,7 +37,7 @@ Examples:
   The mean gradient of 32 samples, clipped:
     toclip factors --noise student_t --df 2.5 --scale 0.5 --batch 32 --risk 0.1 --clip 0.1..2 --plot b.svg
 
-  A table with the columns family,params,r,c:
+  A table with the columns family,params,r,c, and batch if it is of batches:
     toclip factors --table points.csv --out factors.csv")]
 pub struct Args {
     #[command(flatten)]
@@ -50,8 +52,17 @@ pub struct Args {
     clip: Sweep,
 
     /// B, the samples whose mean gradient is clipped
-    #[arg(long, short, value_name = "B", default_value = "1", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, short, value_name = "B", default_value = "1", value_parser = rule::whole, allow_negative_numbers = true)]
     batch: u64,
+
+    /// Clip the gradient of each of the B samples, not their mean
+    #[arg(long)]
+    per_sample: bool,
+
+    /// Outputs of the model, whose residuals are clipped together: each has the risk R, and noise of
+    /// its own
+    #[arg(long, value_name = "C", default_value = "1", value_parser = rule::whole, allow_negative_numbers = true)]
+    outputs: u64,
 
     /// Space the points of a range evenly in the logarithm
     #[arg(long)]
@@ -65,8 +76,9 @@ pub struct Args {
     #[arg(long, requires = "plot")]
     dark: bool,
 
-    /// Evaluate every row of a CSV table with the columns family,params,r,c
-    #[arg(long, value_name = "IN.csv", conflicts_with_all = ["batch", "noise", "params", "risk", "clip", "plot", "log_x", "sigma", "lambda", "p", "half_width", "rate", "df", "scale", "weights", "means", "stds", "values"])]
+    /// Evaluate every row of a CSV table with the columns family,params,r,c; and, if it has them,
+    /// batch, rule (mean or per_sample) and outputs
+    #[arg(long, value_name = "IN.csv", conflicts_with_all = ["batch", "per_sample", "outputs", "noise", "params", "risk", "clip", "plot", "log_x", "sigma", "lambda", "p", "half_width", "rate", "df", "scale", "weights", "means", "stds", "values"])]
     table: Option<PathBuf>,
 
     /// Write the numbers to a CSV file instead of the terminal
@@ -82,13 +94,15 @@ pub struct Args {
 struct Given {
     family: Family,
     noise: Arc<dyn Noise>,
+    rule: Words,
 }
 
 impl Given {
-    fn new(family: Family, rule: Rule) -> Result<Self> {
+    fn new(family: Family, words: Words) -> Result<Self> {
         let noise: Arc<dyn Noise> = Arc::new(family.clone());
+        let rule = words.rule()?;
         let noise = if rule.is_single() { noise } else { Arc::new(Batched::new(noise, rule)?) };
-        Ok(Given { family, noise })
+        Ok(Given { family, noise, rule: words })
     }
 }
 
@@ -97,7 +111,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if let Some(table) = &args.table {
         return table::run(table, args.out.as_deref(), args.json);
     }
-    let rule = Rule::batch(args.batch)?;
+    let rule = Words { batch: args.batch, per_sample: args.per_sample, outputs: args.outputs };
     let noises = args.noise.families()?;
     let noises =
         noises.into_iter().map(|family| Given::new(family, rule)).collect::<Result<Vec<_>>>()?;

@@ -46,9 +46,15 @@ impl<'a> Point<'a> {
     fn json(&self) -> serde_json::Value {
         let mut map = json_point(&self.at);
         map.insert("noise".into(), json!(self.given.family));
-        let size = self.given.noise.rule().size();
-        if size > 1 {
-            map.insert("batch".into(), json!(size));
+        let rule = self.given.rule;
+        if rule.batch > 1 {
+            map.insert("batch".into(), json!(rule.batch));
+        }
+        if rule.per_sample {
+            map.insert("rule".into(), json!("per_sample"));
+        }
+        if rule.outputs > 1 {
+            map.insert("outputs".into(), json!(rule.outputs));
         }
         let best = &self.best;
         map.insert(

@@ -1,6 +1,10 @@
 //! The factors for every row of a table.
 
-use super::{json_point, noise_args::from_parts};
+use super::{
+    json_point,
+    noise_args::from_parts,
+    rule::{self, Words},
+};
 use crate::plot::write::write_whole;
 use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
@@ -9,8 +13,10 @@ use std::process::ExitCode;
 use toclip::Factors;
 use toclip::noise::Family;
 
-/// The columns of the result: those that were read, and those that were computed.
-pub const HEADER: [&str; 9] = ["family", "params", "r", "c", "mu", "m2", "nu", "csc", "ccc"];
+/// The columns that a table has.
+pub const GIVEN: [&str; 4] = ["family", "params", "r", "c"];
+/// The columns that are computed.
+pub const COMPUTED: [&str; 5] = ["mu", "m2", "nu", "csc", "ccc"];
 
 /// The computed columns of one point, 17 significant digits; empty where not defined.
 pub fn values(at: &Factors) -> [String; 5] {
@@ -40,7 +46,7 @@ pub fn run(path: &Path, out: Option<&Path>, as_json: bool) -> Result<ExitCode> {
         bail!("{name}: the first line must name the columns family,params,r,c; it says `{found}`");
     };
     let columns = [family, params, r, c];
-    let mut rows = Rows::default();
+    let mut rows = Rows { batch: rule::COLUMNS.map(column), ..Rows::default() };
     let mut record = csv::StringRecord::new();
     let mut bad = 0usize;
     loop {
@@ -78,20 +84,27 @@ pub fn run(path: &Path, out: Option<&Path>, as_json: bool) -> Result<ExitCode> {
 #[derive(Default)]
 struct Rows {
     /// What was read, word for word, and what was computed.
-    done: Vec<([String; 4], Factors)>,
+    done: Vec<(Vec<String>, Factors)>,
+    /// Where the columns are that say how samples are clipped, if there are any.
+    batch: [Option<usize>; 3],
     /// Tables ask the same law many times, and making one may cost more than asking it.
     laws: HashMap<(String, String), Family>,
 }
 
 impl Rows {
     fn add(&mut self, record: &csv::StringRecord, columns: [usize; 4]) -> Result<()> {
-        let mut fields: [String; 4] = Default::default();
-        for ((field, i), name) in fields.iter_mut().zip(columns).zip(HEADER) {
+        let named = columns.into_iter().zip(GIVEN);
+        let batch = self.batch.into_iter().zip(rule::COLUMNS);
+        let batch = batch.filter_map(|(i, name)| i.map(|i| (i, name)));
+        let mut fields = Vec::new();
+        for (i, name) in named.chain(batch) {
             let Some(text) = record.get(i) else {
                 bail!("there is no column `{name}`: the row has {} columns", record.len());
             };
-            *field = text.to_string();
+            fields.push(text.to_string());
         }
+        let words = self.batch.map(|i| i.and_then(|i| record.get(i)));
+        let rule = Words::from_columns(words)?.rule()?;
         let number = |text: &str, name: &str| {
             text.trim()
                 .parse::<f64>()
@@ -110,7 +123,7 @@ impl Rows {
                 self.laws.entry(key).or_insert(law)
             }
         };
-        let at = Factors::new(law, r, c)?;
+        let at = Factors::with_rule(law, rule, r, c)?;
         self.done.push((fields, at));
         Ok(())
     }
@@ -128,7 +141,9 @@ impl Rows {
 
     fn csv(&self) -> Result<Vec<u8>> {
         let mut out = csv::Writer::from_writer(Vec::new());
-        out.write_record(HEADER)?;
+        let batch = self.batch.into_iter().zip(rule::COLUMNS);
+        let batch = batch.filter_map(|(i, name)| i.map(|_| name));
+        out.write_record(GIVEN.into_iter().chain(batch).chain(COMPUTED))?;
         for (fields, at) in &self.done {
             out.write_record(fields.iter().cloned().chain(values(at)))?;
         }
@@ -136,11 +151,16 @@ impl Rows {
     }
 
     fn json(&self) -> Result<Vec<u8>> {
-        let row = |(fields, at): &([String; 4], Factors)| {
+        let row = |(fields, at): &(Vec<String>, Factors)| {
             let mut map = json_point(at);
             map.insert("family".into(), fields[0].clone().into());
             let params = serde_json::from_str::<serde_json::Value>(&fields[1]).unwrap_or_default();
             map.insert("params".into(), params);
+            let batch = self.batch.into_iter().zip(rule::COLUMNS).filter(|(i, _)| i.is_some());
+            for (text, (_, name)) in fields[GIVEN.len()..].iter().zip(batch) {
+                let whole = rule::whole(text).map_or(text.trim().into(), Into::into);
+                map.insert(name.into(), whole);
+            }
             map
         };
         let mut text = serde_json::to_vec_pretty(&self.done.iter().map(row).collect::<Vec<_>>())?;
