@@ -98,12 +98,13 @@ fn one_spike_is_no_evidence_and_many_are() {
         let said = advice.to_string();
         assert!(said.contains("single stretch") && said.len() < 500, "{said}");
     }
-    // Nor does a gain that is there without it become one of 10^100 by a number that is none.
+    // Nor does a gain that is there without it become one of 10^8.
     let mut wide = widths(2000, 4, |_| 0.4);
     let Advice::Clip(choice) = advice(&wide) else { panic!("{}", advice(&wide)) };
     assert!(choice.ccc.high < 2.5);
-    wide[500] = 1e308;
-    assert!(!matches!(advice(&wide), Advice::Clip(_)), "{}", advice(&wide));
+    wide[500] = 1e6;
+    let Advice::Clip(choice) = advice(&wide) else { panic!("{}", advice(&wide)) };
+    assert!(choice.ccc.high < 4.0, "{choice}");
     // One of fifty, everywhere: in sixty-two stretches of thirty-two steps each. And a rule does not
     // follow the one, but the many.
     let mut many = quiet.clone();
@@ -127,7 +128,8 @@ fn slow_swings_are_not_noise() {
     let said = advice(&norms);
     let Advice::Stay(Reason::Swings { best, correlation }) = said else { panic!("{said}") };
     assert!(correlation > 0.95 && best.ccc.low > 1.1, "{said}");
-    // A correlation of 0.7 is known to 0.015 in 4000 steps, one of 0.3 to 0.02: neither is mistaken.
+    // With a correlation of 0.7 noise is given 0.16 of a gain whose logarithm is 0.48. It is known
+    // to 0.015 in 4000 steps, one of 0.3 to 0.02: neither is mistaken.
     for seed in 0..20 {
         for rho in [0.7, 0.9] {
             let said = advice(&autoregressive(4000, rho, seed));

@@ -344,7 +344,7 @@ impl Recommendation {
                 let mut stay = not(
                     format!(
                         "the gain at {} rests on a single stretch of the log, or on very few: without \
-                         them little is left, and how often such spikes come is not known.",
+                         them none is shown, and how often such spikes come is not known.",
                         short(best.threshold)
                     ),
                     &format!(

@@ -38,7 +38,8 @@ pub struct Choice {
     /// over $\mu$.
     pub rate_change: f64,
     /// CCC $= \mu^2/\nu$: what is gained over no clipping. The interval holds for all
-    /// candidates at once, so that having chosen the best does not spoil it.
+    /// candidates at once, so that having chosen the best does not spoil it. Where a few stretches
+    /// of steps carry more than half of $\ln$ CCC, it is that of the others.
     pub ccc: Interval,
     /// The same over the threshold in force.
     pub gain: Interval,
@@ -85,7 +86,7 @@ pub enum Reason {
     /// norms alone, to less than the margin over it.
     NoBetter(Choice),
     /// The gain rests on one stretch of the steps, or on very few, such as a single spike: without
-    /// them it is not shown, or less than half of $\ln$ CCC is left.
+    /// them it is not shown.
     OneStretch {
         /// The best candidate.
         best: Choice,
@@ -94,7 +95,8 @@ pub enum Reason {
         guard: f64,
     },
     /// Neighbouring norms have more than half of their variance in common: the gain is that of slow
-    /// swings, which are not the noise that clipping takes away.
+    /// swings, which are not the noise that clipping takes away. With a correlation $\rho$, noise is
+    /// given $1 - \sqrt\rho$ of $\ln$ CCC, and that is not enough by itself.
     Swings {
         /// The best candidate.
         best: Choice,
@@ -180,7 +182,7 @@ impl fmt::Display for Reason {
             ),
             Reason::OneStretch { best, guard } => write!(
                 f,
-                "a single stretch of steps, or very few, carry the gain: without them little is left, \
+                "a single stretch of steps, or very few, carry the gain: without them none is shown, \
                  and how often such spikes come is not known. A guard at {:.4} ({guard:.3} times the \
                  scale), at the same learning rate, is reasonable; the best by all steps is {best}",
                 guard * best.threshold / best.multiple,

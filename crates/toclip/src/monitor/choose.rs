@@ -11,7 +11,7 @@ use super::table::{Column, Form, Table};
 use super::tail::Tail;
 
 /// Fewer stretches have no intervals to speak of.
-const LEAST_BLOCKS: usize = 20;
+pub(super) const LEAST_BLOCKS: usize = 20;
 /// Twenty of the shortest.
 const LEAST_STEPS: f64 = 320.0;
 /// A threshold that fewer norms exceed is not judged: all that is known of it is a few spikes.
@@ -25,8 +25,8 @@ const ROUNDING: f64 = 1e-9;
 const AS_GOOD: f64 = 0.02;
 /// A change that gains less than this over the threshold in force is not worth it.
 const WORTH: f64 = 0.01;
-/// So much of $\ln$ CCC must remain without the heaviest stretches: a gain of which they make most is
-/// not known to half of itself.
+/// Where less of $\ln$ CCC than this remains without the heaviest stretches, it is that of the others
+/// that is told: the whole is not known to half of itself.
 const REMAINS: f64 = 0.5;
 /// Where neighbouring norms have more than this of their variance in common, most of it is not the noise
 /// of samples, which are drawn afresh.
@@ -83,12 +83,23 @@ pub(super) fn choose(
             // Norms are as blind to what a change of threshold does as to what clipping does.
             sure(case) > margin.ln_1p() && case.gain.at_least(t_gain) > WORTH.max(margin.ln_1p())
         };
-        let holds = |rest: Case| shows(&rest) && rest.ccc.log > REMAINS * best.ccc.log;
-        return if !shows(best) {
-            Advice::Stay(Reason::NoBetter(choice))
-        } else if !shown.of_most(best.candidate).is_some_and(holds) {
-            Advice::Stay(Reason::OneStretch { best: choice, guard: multiple(guard(table)) })
-        } else if drift.correlation > SWINGS {
+        if !shows(best) {
+            return Advice::Stay(Reason::NoBetter(choice));
+        }
+        let Some(rest) = shown.of_most(best.candidate).filter(shows) else {
+            let guard = multiple(guard(table));
+            return Advice::Stay(Reason::OneStretch { best: choice, guard });
+        };
+        let choice = if rest.ccc.log < REMAINS * best.ccc.log {
+            shown.choice(&rest, t_ccc, t_gain)
+        } else {
+            choice
+        };
+        // Of a swing only the product of its share of the variance and of its own likeness from step to
+        // step is seen, the correlation: taken alike, each is the root.
+        let noise = 1.0 - drift.correlation.max(0.0).sqrt();
+        let left = noise * sure(best);
+        return if drift.correlation > SWINGS && left <= WORTH.max(margin.ln_1p()) {
             Advice::Stay(Reason::Swings { best: choice, correlation: drift.correlation })
         } else {
             Advice::Clip(choice)

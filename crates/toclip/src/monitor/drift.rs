@@ -33,8 +33,8 @@ pub struct Drift {
     /// Samples are drawn afresh at every step, so that what neighbouring norms have in common is not
     /// noise: the scale itself moves, faster than its [memory](super::Scale) follows, and this is at
     /// least the share of the variance that does. CCC counts it as noise that clipping could
-    /// take away, which flatters it; a shorter memory shows how much. Above one half no gain is taken
-    /// for evidence ([`Reason::Swings`](super::Reason)).
+    /// take away, which flatters it; a shorter memory shows how much. Above one half a gain must be
+    /// so large that the noise's share in it is enough ([`Reason::Swings`](super::Reason)).
     pub correlation: f64,
 }
 
@@ -77,6 +77,17 @@ impl Drift {
             },
         }
     }
+}
+
+/// The longest of some last parts of the steps, of `least` stretches at least, in which no change is
+/// found; `None` if there is none.
+pub(super) fn steady(table: &Table, least: usize) -> Option<Table> {
+    let blocks = table.blocks();
+    [blocks, 3 * blocks / 4, blocks / 2, least]
+        .into_iter()
+        .filter(|last| (least..=blocks).contains(last))
+        .map(|last| table.only(&(blocks - last..blocks).collect::<Vec<_>>()))
+        .find(|part| !Drift::new(part).found())
 }
 
 /// About its own mean, so that a scale that swings is not also a width that does.

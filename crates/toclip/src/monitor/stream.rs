@@ -3,8 +3,8 @@
 use super::advice::Advice;
 use super::block::Step;
 use super::blocks::Blocks;
-use super::choose::choose;
-use super::drift::Drift;
+use super::choose::{LEAST_BLOCKS, choose};
+use super::drift::{Drift, steady};
 use super::estimates::Estimates;
 use super::grid::{CANDIDATES, multiple};
 use super::halves::Halves;
@@ -243,8 +243,12 @@ impl Monitor {
         }
     }
 
+    /// The advice over a candidate in force, or over no clipping, by the last part of the steps if the
+    /// law changed before: a rule goes on from the present.
     pub(crate) fn advice_at(&self, candidate: Option<usize>) -> Advice {
-        let table = self.table();
+        let all = self.table();
+        // One more, because the last may be short.
+        let table = steady(&all, LEAST_BLOCKS + 1).unwrap_or(all);
         self.advice_over(&table, candidate.and_then(|k| table.candidates.get(k)))
     }
 

@@ -5,7 +5,7 @@ use super::train::{train, tune};
 use super::walk::Walk;
 use super::*;
 use crate::dynamics::{Ode, Sgd, Simulator};
-use crate::monitor::{Advice, Monitor, Settings};
+use crate::monitor::{Advice, Memory, Monitor, Settings};
 use crate::noise::{Family, Laplace, NoNoise};
 use crate::schedule::{OpenLoop, Schedule, Shape};
 use crate::spectrum::{Modes, Spectrum, Start};
@@ -137,7 +137,7 @@ fn threads_change_no_bit_and_order_is_free() {
 #[test]
 fn cancelled_trials_begin_nothing() {
     let problems = Problem::standard().unwrap();
-    let effort = Effort::quick(1);
+    let effort = Effort::standard(1);
     let asked = [(&problems[0], Rule::Unclipped)];
     let never = |_| panic!("begun after it was cancelled");
     measure_all(&asked, &effort, Some(1), &AtomicBool::new(true), &never).unwrap();
@@ -179,7 +179,9 @@ fn where_large_gradients_carry_the_signal_norms_mislead_and_inner_products_do_no
     // misclassified. Why the monitor that sees norms loses there (docs/trial.md).
     let problems = Problem::standard().unwrap();
     let problem = problems.iter().find(|p| p.name() == "logistic 0%/1").unwrap();
-    let settings = Settings { components: Some(1.0), ..Settings::default() };
+    // The law changes along the run: only its last part is looked at.
+    let memory = Memory::Last(1024);
+    let settings = Settings { components: Some(1.0), memory, ..Settings::default() };
     let mut norms = Monitor::new(settings).unwrap();
     let mut exact = norms.clone();
     let mut walk = Walk::new(problem, 1, 0);
