@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+#[allow(dead_code, reason = "shared with the tests of the report")]
+mod browser;
+
 use assert_cmd::Command;
 use std::path::PathBuf;
 
@@ -54,6 +57,10 @@ fn a_page_and_its_numbers() {
     assert_eq!(code, 0);
     assert!(text.contains("Side by side") && text.contains("2 fires at"), "{text}");
     let page = std::fs::read_to_string(dir.path().join("advise.html")).unwrap();
+    if let Some(browser) = browser::Browser::find() {
+        let found = browser.try_out(&page, 390);
+        assert!(found["overflow"].as_i64() <= Some(0), "the page is too wide: {found}");
+    }
     assert!(page.contains("<svg") && page.contains("mistral7b"));
     // The script speaks of NaN; the text must not.
     assert!(!page.contains(">NaN") && !page.contains("NaN%") && !page.contains("(NaN"));
@@ -73,6 +80,26 @@ fn from_the_standard_input_as_json() {
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["logs"][0]["log"], "standard input");
     assert_eq!(json["logs"][0]["advice"]["recommendation"]["action"], "not_enough_evidence");
+}
+
+#[test]
+fn the_optimizer_and_no_threshold() {
+    let star = log("star.trainer_state.json");
+    let run = |args: &[&str]| {
+        let (code, text, _) = out(toclip().arg("advise").arg(&star).arg("--json").args(args));
+        assert_eq!(code, 0);
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()["logs"][0]["advice"].clone()
+    };
+    let none = run(&["--clip", "inf", "--batch-size", "512", "--optimizer", "sgd"]);
+    assert_eq!(none["current"]["threshold"], "inf");
+    assert_eq!(none["optimizer"], "sgd");
+    assert_eq!(
+        run(&["--optimizer", "AdamW"])["recommendation"]["rate_change"],
+        serde_json::Value::Null
+    );
+    let (code, _, stderr) = out(toclip().args(["advise", "x", "--optimizer", "lion"]));
+    assert_eq!(code, 2);
+    assert!(stderr.contains("give sgd, or adam"), "{stderr}");
 }
 
 #[test]

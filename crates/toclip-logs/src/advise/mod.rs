@@ -122,8 +122,8 @@ pub fn advise(log: &Log, ask: &Ask) -> Result<Advised> {
     check(ask)?;
     let batch = ask.batch_size.or(log.reading.batch_size);
     let components = batch.map(|b| (b * ask.outputs.unwrap_or(1.0)).max(1.0));
-    let rates = log.points.iter().map(|p| p.learning_rate);
-    let learning_rate = rates.filter(|r| r.is_finite() && *r > 0.0).next_back();
+    let mut rates = log.points.iter().map(|p| p.learning_rate);
+    let learning_rate = rates.rfind(|r| r.is_finite() && *r > 0.0);
     let step = |p: Option<&Point>| p.map_or(f64::NAN, |p| p.step);
     let mut advised = Advised {
         points: log.points.len(),

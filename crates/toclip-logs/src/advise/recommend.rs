@@ -160,8 +160,8 @@ impl Recommendation {
                 let reason = match from {
                     Some(n) => format!(
                         "how many samples are behind each norm is not known. With {} or more, \
-                         times outputs, this log would speak for clipping{at}; with fewer, such \
-                         norms come about without outliers, and it does not.",
+                         times outputs, this log would speak for clipping{at}; with fewer it does not, as norms of \
+                         small batches vary by themselves.",
                         short(n)
                     ),
                     None => format!(
