@@ -207,6 +207,9 @@ mod tests {
             name,
             "WikiText-2, 12000 of 36718 lines, embedded in 384 dimensions, as of MiniLM"
         );
-        assert!(wikitext_name(LINES, 768).contains("all lines, embedded in 768 dimensions, as of GPT-2"));
+        assert!(
+            wikitext_name(LINES, 768)
+                .contains("all lines, embedded in 768 dimensions, as of GPT-2")
+        );
     }
 }

@@ -340,8 +340,19 @@ mod tests {
             line.args.again(&settings)
         };
         let said = again(&[
-            "fit", "my data.csv", "--target", "the price", "--noise", "laplace", "--ridge", "1e-9",
-            "--components", "2", "--eta", "1e180", "--held-out",
+            "fit",
+            "my data.csv",
+            "--target",
+            "the price",
+            "--noise",
+            "laplace",
+            "--ridge",
+            "1e-9",
+            "--components",
+            "2",
+            "--eta",
+            "1e180",
+            "--held-out",
         ]);
         assert_eq!(
             said,

@@ -96,7 +96,8 @@ fn destination(study: &Study) -> String {
 fn lost(study: &Study) -> Option<String> {
     let (diverged, runs) = (study.band.diverged.len() as u64, study.band.runs);
     let first = study.band.diverged.values().copied().reduce(f64::min)?;
-    let who = if diverged == runs { "every run".into() } else { format!("{diverged} of {runs} runs") };
+    let who =
+        if diverged == runs { "every run".into() } else { format!("{diverged} of {runs} runs") };
     Some(format!(
         "At η = {} {who} diverged, the first at t = {}: no prediction is compared and nothing is \
          advised. Take a smaller --eta.",

@@ -247,7 +247,8 @@ fn notes(study: &Study) -> Vec<String> {
 /// Where clipped SGD goes, as far as these samples show it.
 fn destination(study: &Study) -> String {
     let [bias, chance, limit] = [study.bias, study.chance.mean, study.chance.limit].map(short);
-    let chance = format!("chance alone would make it {chance}, and more than {limit} once in 1000 cases");
+    let chance =
+        format!("chance alone would make it {chance}, and more than {limit} once in 1000 cases");
     if study.is_biased() {
         format!(
             "The mean clipped gradient does not vanish at least squares. It vanishes at Huber's \
