@@ -132,6 +132,7 @@ class Log:
         clip: float | None = None,
         batch_size: float | None = None,
         outputs: float | None = None,
+        optimizer: str | None = None,
         confidence: float = 0.95,
     ) -> dict[str, Any]: ...
 

@@ -57,16 +57,20 @@ def advise(
     clip: float | None = None,
     batch_size: float | None = None,
     outputs: float | None = None,
+    optimizer: str | None = None,
     confidence: float = 0.95,
     **options: Any,
 ) -> LogAdvice:
     """What clipping does in a logged run, and what to do about it.
 
     ``clip`` is the threshold in force, ``batch_size`` the samples behind one gradient; both are
-    taken from the log where it names them. Further options are those of :func:`read_log`.
+    taken from the log where it names them. ``optimizer`` is ``"sgd"`` or ``"adam"``; a learning rate
+    is compensated for SGD only. Further options are those of :func:`read_log`.
     """
     log = log if isinstance(log, Log) else read_log(log, **options)
-    found = log.advise(clip=clip, batch_size=batch_size, outputs=outputs, confidence=confidence)
+    found = log.advise(
+        clip=clip, batch_size=batch_size, outputs=outputs, optimizer=optimizer, confidence=confidence
+    )
     action = found["recommendation"]["action"]
     return LogAdvice(
         action=action if isinstance(action, str) else next(iter(action)),

@@ -18,7 +18,7 @@ class Advice:
     """What to do about the threshold.
 
     ``kind`` is ``"clip"``, ``"loosen"`` or ``"stay"``; ``reason`` says why to stay (``too_few``,
-    ``drift``, ``no_gain``, ``norms_alone``, ``no_better``); ``choice`` has the numbers of the
+    ``drift``, ``swings``, ``one_stretch``, ``no_gain``, ``norms_alone``, ``no_better``); ``choice`` has the numbers of the
     advised threshold or of the best candidate. ``str(advice)`` is a sentence.
     """
 

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
-#[allow(dead_code, reason = "shared with the tests of the report")]
 mod browser;
 
 use assert_cmd::Command;

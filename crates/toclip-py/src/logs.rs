@@ -94,16 +94,18 @@ impl Log {
     }
 
     /// Everything found out, as a dictionary, with the answers in words under `answers`.
-    #[pyo3(signature = (*, clip = None, batch_size = None, outputs = None, confidence = 0.95))]
+    #[pyo3(signature = (*, clip = None, batch_size = None, outputs = None, optimizer = None, confidence = 0.95))]
     fn advise<'py>(
         &self,
         py: Python<'py>,
         clip: Option<f64>,
         batch_size: Option<f64>,
         outputs: Option<f64>,
+        optimizer: Option<&str>,
         confidence: f64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let ask = Ask { clip, batch_size, outputs, confidence };
+        let optimizer = optimizer.map(str::parse).transpose().map_err(refuse)?;
+        let ask = Ask { clip, batch_size, outputs, optimizer, confidence };
         let advised = py.detach(|| advise(&self.inner, &ask)).map_err(refuse)?;
         let dict = to_python(py, &advised)?;
         dict.cast::<PyDict>()?.set_item("answers", to_python(py, &advised.answers())?)?;

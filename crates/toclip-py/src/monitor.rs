@@ -47,6 +47,8 @@ pub fn advice_dict<'py>(py: Python<'py>, advice: &Advice) -> PyResult<Bound<'py,
         Advice::Stay(Reason::NoBetter(best)) => ("stay", Some("no_better"), Some(best)),
         Advice::Stay(Reason::TooFew { .. }) => ("stay", Some("too_few"), None),
         Advice::Stay(Reason::Drift(_)) => ("stay", Some("drift"), None),
+        Advice::Stay(Reason::OneStretch { best, .. }) => ("stay", Some("one_stretch"), Some(best)),
+        Advice::Stay(Reason::Swings { best, .. }) => ("stay", Some("swings"), Some(best)),
     };
     dict.set_item("kind", kind)?;
     dict.set_item("sentence", advice.to_string())?;
