@@ -60,7 +60,7 @@ impl Log {
 ///
 /// # Errors
 ///
-/// As [`read`]; and if not a single norm is finite.
+/// As [`read()`]; and if not a single norm is finite.
 pub fn load(reader: impl Read, options: &Options) -> Result<Log> {
     let mut collector = Collector::new(KEEP, options.unscale);
     let reading = read(reader, options, &mut |row| collector.add(row))?;

@@ -1,6 +1,6 @@
 //! Training logs for `toclip`: gradient norms out of what people have, and advice from them.
 //!
-//! [`read`] goes over a log of any supported format once, in bounded memory, and hands on rows;
+//! [`read()`] goes over a log of any supported format once, in bounded memory, and hands on rows;
 //! [`load`] keeps what the analysis needs and names the log's traps ([`Finding`]);
 //! [`advise::advise`] answers what a person wants to know.
 //! What no format has in common is in one file each; what they share is that columns are found by
