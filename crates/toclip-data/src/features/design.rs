@@ -322,7 +322,7 @@ fn check_constant(name: &str, x: &[f64], cols: usize) -> Result<()> {
 }
 
 /// Without a hundred zeros.
-fn number(x: f64) -> String {
+pub(super) fn number(x: f64) -> String {
     match x == 0.0 || (1e-5..1e10).contains(&x.abs()) {
         true => x.to_string(),
         false => format!("{x:e}"),

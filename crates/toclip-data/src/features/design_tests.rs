@@ -162,8 +162,10 @@ fn huge_numbers_are_said_in_few_digits() {
     let samples =
         |x: Vec<f64>, b: Vec<f64>| Samples::new(Matrix::new(3, 1, x).unwrap(), b).unwrap();
     let said = |samples: &Samples| Design::new(samples, Features::None, 1).unwrap_err().to_string();
-    let constant = said(&samples(vec![1e180; 3], vec![1.0, 2.0, 3.0]));
-    assert!(constant.contains("feature 1 is 1e180 in every sample"), "{constant}");
+    let beyond = said(&samples(vec![1e180; 3], vec![1.0, 2.0, 3.0]));
+    assert!(beyond.contains("feature 1 of sample 1 is 1e180; all must be"), "{beyond}");
+    let constant = said(&samples(vec![1e130; 3], vec![1.0, 2.0, 3.0]));
+    assert!(constant.contains("feature 1 is 1e130 in every sample"), "{constant}");
     let idle = said(&samples(vec![1.0, 2.0, 4.0], vec![0.5; 3]));
     assert!(idle.contains("every target is 0.5,"), "{idle}");
 }

@@ -1,5 +1,6 @@
 //! Samples to features, block by block.
 
+use super::design::number;
 use super::pieces::map_rows;
 use super::{Activation, Features};
 use crate::{Error, Result, Source};
@@ -102,14 +103,14 @@ fn check(name: &str, first: usize, x: &[f64], cols: usize, targets: &[f64]) -> R
         let (row, col) = (first + i / cols + 1, i % cols + 1);
         return Err(Error::Invalid(format!(
             "{name}: feature {col} of sample {row} is {}; all must be finite, at most 1e140",
-            x[i]
+            number(x[i])
         )));
     }
     if let Some(i) = targets.iter().position(bad) {
         return Err(Error::Invalid(format!(
             "{name}: the target of sample {} is {}; all must be finite, at most 1e140",
             first + i + 1,
-            targets[i]
+            number(targets[i])
         )));
     }
     Ok(())
