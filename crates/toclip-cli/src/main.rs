@@ -3,6 +3,7 @@
 mod commands;
 mod experiment;
 mod plot;
+mod progress;
 mod report;
 mod stdout;
 mod tables;

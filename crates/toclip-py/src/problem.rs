@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use toclip::criteria::stability_limits;
 use toclip::dynamics::{Ode, Trajectory, Volterra};
-use toclip::schedule::{Control, Policy};
+use toclip::schedule::{Policy, Scaled};
 use toclip::spectrum::{Modes, Rescaling, Start};
 
 use crate::convert::{from_python, numbers, refuse, to_python};
@@ -52,7 +52,7 @@ impl Problem {
             )));
         } else {
             let threshold = if in_units { rescaling.threshold(1.0) } else { 1.0 };
-            Arc::new(Scaled { rule, rate: rescaling.learning_rate(1.0), threshold })
+            Arc::new(Scaled::new(rule, rescaling.learning_rate(1.0), threshold))
         };
         Ok(Problem { modes, noise, policy, rescaling })
     }
@@ -222,27 +222,4 @@ fn trajectory<'py>(py: Python<'py>, path: &Trajectory) -> PyResult<Bound<'py, Py
     dict.set_item("stop", to_python(py, &path.stop)?)?;
     dict.set_item("counts", to_python(py, &path.counts)?)?;
     Ok(dict)
-}
-
-/// A rule in the units of the user, seen in those of the theory, where ‖K‖ = 1.
-#[derive(Debug)]
-struct Scaled {
-    rule: Arc<dyn Policy>,
-    rate: f64,
-    threshold: f64,
-}
-
-impl Policy for Scaled {
-    fn at(&self, t: f64, r: f64) -> Control {
-        let Control { eta, c } = self.rule.at(t, r);
-        Control { eta: self.rate * eta, c: self.threshold * c }
-    }
-
-    fn uses_risk(&self) -> bool {
-        self.rule.uses_risk()
-    }
-
-    fn breakpoints(&self) -> Vec<f64> {
-        self.rule.breakpoints()
-    }
 }

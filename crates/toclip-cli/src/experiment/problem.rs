@@ -8,7 +8,7 @@ use toclip::dynamics::{
     Collapsed, Covariates, Hsgd, Sgd, Simulator, Trajectory, linear_times, log_times,
 };
 use toclip::noise::{Empirical, Noise};
-use toclip::schedule::{Control, MaxCcc, OpenLoop, Policy, Proportional};
+use toclip::schedule::{Control, MaxCcc, OpenLoop, Policy, Proportional, Scaled};
 use toclip::spectrum::{Modes, Rescaling, Spectrum, Start};
 use toclip_data::{Matrix, SpectrumSource};
 
@@ -97,9 +97,9 @@ impl Problem {
             }
         };
         let rate = rescaling.learning_rate(1.0);
-        let policy = Arc::new(Scaled { rule, rate, threshold });
+        let policy = Arc::new(Scaled::new(rule, rate, threshold));
         let unclipped: Arc<dyn Policy> = Arc::new(OpenLoop::unclipped(eta));
-        let unclipped = Arc::new(Scaled { rule: unclipped, rate, threshold: 1.0 });
+        let unclipped = Arc::new(Scaled::new(unclipped, rate, 1.0));
         let problem = Problem {
             spectrum,
             source: read,
@@ -250,29 +250,6 @@ fn times(experiment: &Experiment) -> toclip::Result<Vec<f64>> {
     match points.spacing {
         Spacing::Linear => linear_times(end, points.count),
         Spacing::Log => log_times(points.first.unwrap_or(1e-3 * end), end, points.count),
-    }
-}
-
-/// A rule in the units of the user, seen in those of the theory.
-#[derive(Debug)]
-struct Scaled {
-    rule: Arc<dyn Policy>,
-    rate: f64,
-    threshold: f64,
-}
-
-impl Policy for Scaled {
-    fn at(&self, t: f64, r: f64) -> Control {
-        let Control { eta, c } = self.rule.at(t, r);
-        Control { eta: self.rate * eta, c: self.threshold * c }
-    }
-
-    fn uses_risk(&self) -> bool {
-        self.rule.uses_risk()
-    }
-
-    fn breakpoints(&self) -> Vec<f64> {
-        self.rule.breakpoints()
     }
 }
 

@@ -4,8 +4,8 @@
 //! only ever appended. A process killed while it writes leaves a torn record at the end, which is
 //! seen by its length or checksum and cut off.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use toclip::dynamics::{Counts, Stop, Trajectory};
 
 use super::identity::{self, Digest};
 use super::{Experiment, Method, Problem};
-use crate::plot::write::write_whole;
+use crate::progress;
 
 const MAGIC: &[u8] = b"toclip progress 1\n";
 /// How long finished runs may be in the hands of the system only: the loss of power, not the end of
@@ -46,23 +46,10 @@ impl Store {
         resume: bool,
         times: &[f64],
     ) -> Result<(Self, Vec<Finished>)> {
-        if !path.exists() {
-            let mut header = MAGIC.to_vec();
-            append(&mut header, identity.to_string().as_bytes());
-            write_whole(path, &header)?;
-        }
+        let mut header = MAGIC.to_vec();
+        append(&mut header, identity.to_string().as_bytes());
+        let (mut file, bytes) = progress::open(path, &header, "toclip run")?;
         let name = path.display();
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(path)
-            .with_context(|| format!("cannot open {name}"))?;
-        // Where a file system has no locks, there is nothing to look at.
-        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
-            bail!("another toclip run is writing to {name}; wait for it or give another --out");
-        }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).with_context(|| format!("cannot read {name}"))?;
         let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
             bail!("{name} is not a progress file of toclip; move it away or give another --out");
         };

@@ -9,6 +9,7 @@ mod margin;
 mod max_ccc;
 mod online;
 mod proportional;
+mod scaled;
 mod session;
 mod tune;
 
@@ -18,6 +19,7 @@ pub use margin::Margin;
 pub use max_ccc::MaxCcc;
 pub use online::{Online, Scale};
 pub use proportional::{Compensation, Proportional};
+pub use scaled::Scaled;
 pub(crate) use session::Controller;
 pub use session::Session;
 pub use tune::{Tuned, tune_kappa};

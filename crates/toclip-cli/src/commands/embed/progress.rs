@@ -1,14 +1,14 @@
 //! Finished batches on disk, so that an interrupted run can go on.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::experiment::store::{append, next};
-use crate::plot::write::write_whole;
+use crate::progress;
 
 const MAGIC: &[u8] = b"toclip embeddings 1\n";
 
@@ -30,22 +30,10 @@ pub struct Done {
 impl Progress {
     /// Opens the file, new or with what is in it. `identity` is what the vectors depend on.
     pub fn open(path: &Path, identity: &Value) -> Result<(Self, Vec<Done>)> {
-        if !path.exists() {
-            let mut header = MAGIC.to_vec();
-            append(&mut header, identity.to_string().as_bytes());
-            write_whole(path, &header)?;
-        }
+        let mut header = MAGIC.to_vec();
+        append(&mut header, identity.to_string().as_bytes());
+        let (mut file, bytes) = progress::open(path, &header, "toclip embed")?;
         let name = path.display();
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(path)
-            .with_context(|| format!("cannot open {name}"))?;
-        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
-            bail!("another toclip embed is writing to {name}; wait for it or give another --out");
-        }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).with_context(|| format!("cannot read {name}"))?;
         let mut rest = bytes.strip_prefix(MAGIC).unwrap_or_default();
         let saved = next(&mut rest).and_then(|header| serde_json::from_slice::<Value>(header).ok());
         let Some(saved) = saved else {

@@ -1,14 +1,14 @@
 //! The finished cells of a trial on disk: one line each, so that Ctrl-C loses none.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use toclip::trial::{Cell, Effort};
 
-use crate::plot::write::write_whole;
+use crate::progress;
 
 /// A file of finished cells, open for more.
 #[derive(Debug)]
@@ -24,21 +24,9 @@ impl Store {
             "toclip trial": env!("CARGO_PKG_VERSION"),
             "effort": serde_json::to_value(effort)?,
         });
-        if !path.exists() {
-            write_whole(path, format!("{identity}\n").as_bytes())?;
-        }
+        let header = format!("{identity}\n");
+        let (mut file, bytes) = progress::open(path, header.as_bytes(), "toclip trial")?;
         let name = path.display();
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(path)
-            .with_context(|| format!("cannot open {name}"))?;
-        // Where a file system has no locks, there is nothing to look at.
-        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
-            bail!("another toclip trial is writing to {name}; wait for it or give another --out");
-        }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).with_context(|| format!("cannot read {name}"))?;
         // A process killed while it wrote leaves a line without an end: it is not counted.
         let mut lines = bytes.split_inclusive(|b| *b == b'\n').filter(|l| l.ends_with(b"\n"));
         let header = lines.next().unwrap_or_default();
