@@ -67,8 +67,8 @@ fn the_published_table_is_met_to_ten_digits() {
 
 /// Other families, and batches up to 1e5, by another road: `scripts/reference/batch.py`.
 #[test]
-fn a_table_by_another_road_is_met_to_seven_digits() {
-    check_table(include_str!("data/batch_factors_wide.csv"), 1e-7, WIDE_ROWS);
+fn a_table_by_another_road_is_met_to_nine_digits() {
+    check_table(include_str!("data/batch_factors_wide.csv"), 1e-9, WIDE_ROWS);
 }
 
 const WIDE_ROWS: usize = 111;

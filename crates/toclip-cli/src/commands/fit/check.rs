@@ -22,9 +22,10 @@ pub struct Numbers {
     pub sigma: f64,
 }
 
-/// Means over twelve draws of the features, measured with this program. From draw to draw d has
-/// standard deviation 0.24, the others a few thousandths: the bounds are four or more of them.
-pub const USUAL: Numbers = Numbers { dim: 5.94, mse: 0.567, accuracy: 0.807, sigma: 0.753 };
+/// Means over the seeds 1 to 12 of this program (`--check --seed 1`, 4, 7 and 10). From draw to draw
+/// the standard deviations are 0.30, 0.0031, 0.0016 and 0.0021: the bounds are four of them, so that
+/// one seed in thousands is refused.
+pub const USUAL: Numbers = Numbers { dim: 5.942, mse: 0.5679, accuracy: 0.8081, sigma: 0.7536 };
 /// The authors' notebook: one draw, with another generator.
 pub const PAPER: Numbers = Numbers { dim: 5.68, mse: 0.568, accuracy: 0.809, sigma: 0.754 };
 
@@ -32,10 +33,10 @@ impl Numbers {
     /// Names, numbers, how far draws may differ as a share, and the mean over draws.
     fn rows(&self) -> [(&'static str, f64, f64, f64); 4] {
         [
-            ("d", self.dim, 0.16, USUAL.dim),
-            ("MSE", self.mse, 0.01, USUAL.mse),
-            ("accuracy", self.accuracy, 0.01, USUAL.accuracy),
-            ("σ", self.sigma, 0.005, USUAL.sigma),
+            ("d", self.dim, 0.205, USUAL.dim),
+            ("MSE", self.mse, 0.022, USUAL.mse),
+            ("accuracy", self.accuracy, 0.008, USUAL.accuracy),
+            ("σ", self.sigma, 0.011, USUAL.sigma),
         ]
     }
 
@@ -112,9 +113,12 @@ mod tests {
     #[test]
     fn numbers_can_be_off() {
         assert!(USUAL.as_expected() && PAPER.as_expected());
-        assert!(!Numbers { dim: 7.0, ..USUAL }.as_expected());
-        assert!(!Numbers { mse: 0.58, ..USUAL }.as_expected());
+        // Seed 9, the furthest of the twelve.
+        let seed_9 = Numbers { dim: 5.9765, mse: 0.5739, accuracy: 0.8062, sigma: 0.7575 };
+        assert!(seed_9.as_expected());
+        assert!(!Numbers { dim: 7.2, ..USUAL }.as_expected());
+        assert!(!Numbers { mse: 0.581, ..USUAL }.as_expected());
         assert!(!Numbers { accuracy: f64::NAN, ..USUAL }.as_expected());
-        assert!(Numbers::bounds().starts_with("d = 5.94 ± 16.0%, MSE = 0.567 ± 1.0%"));
+        assert!(Numbers::bounds().starts_with("d = 5.942 ± 20.5%, MSE = 0.5679 ± 2.2%"));
     }
 }
