@@ -58,4 +58,8 @@ if __name__ == "__main__":
         found[how] = train(rank, world, how).merged().to_json()
     with open(f"{out}.{rank}", "w") as file:
         json.dump(found, file)
-    torch.distributed.destroy_process_group()
+    # The answer is on disk and every rank has it. Leaving by the front door runs the destructors of
+    # gloo's threads, which have been seen to abort the process ("terminate called without an active
+    # exception") on a busy machine; that is not what is tested here.
+    torch.distributed.barrier()
+    os._exit(0)
