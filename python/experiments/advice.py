@@ -1,0 +1,175 @@
+"""Does the advice help? CIFAR-10 with some labels replaced at random, five clipping rules.
+
+    python advice.py --data ~/.cache/toclip/cifar10 --out results/advice
+    python advice.py --out results/advice --table            # what is there, as Markdown
+    python advice.py --data ... --out ... --model small_cnn --batch 16 --minutes 5
+
+Every rule gets the same steps, the same batches, the same start and the same tuning: runs with a
+quarter of the steps at five rates, judged by accuracy on 5000 training images that are kept aside
+(their labels as noisy as the rest), and at the next rate for as long as the best is at the edge; then
+fresh seeds at the best rate. What is finished is in ``runs.jsonl``, what is not in a checkpoint:
+after Ctrl-C, or when ``--minutes`` are over, the same command goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from advice_runs import Group, Stop, rules
+from advice_table import tables
+from cifar import Cifar10
+
+import toclip
+
+Run = dict[str, Any]
+
+NOISES = (0.0, 0.2, 0.4)
+# Steps at full length: what a GPU does in minutes; the small network gets the longer run.
+STEPS = {
+    ("small_cnn", 16): 12_000, ("small_cnn", 128): 4000,
+    ("resnet18", 16): 4000, ("resnet18", 128): 1600,
+}
+SEEDS = {"small_cnn": 6, "resnet18": 3}
+# The powers of the square root of ten that tuning begins with, for momentum 0.9; and how far it goes.
+POWERS = {16: range(-6, -1), 128: range(-5, 0)}
+MOST_RATES, TUNING_SEED = 8, 1000
+
+
+def rate(power: int) -> float:
+    return float(f"{10.0 ** (power / 2):.3g}")
+
+
+class Store:
+    """``runs.jsonl``: whole groups of runs, each written at once."""
+
+    def __init__(self, folder: Path):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / "runs.jsonl"
+
+    def all(self) -> list[Run]:
+        records = []
+        for number, line in enumerate(
+            self.path.read_text().splitlines() if self.path.exists() else [], 1
+        ):
+            try:
+                records.append(json.loads(line))
+            except json.JSONDecodeError as error:
+                raise SystemExit(f"{self.path}, line {number} is not JSON ({error}): remove the line")
+        return records
+
+    def of(self, setting: Run) -> list[Run]:
+        return [r for r in self.all() if all(r.get(k) == v for k, v in setting.items())]
+
+    def add(self, records: list[Run]) -> None:
+        def plain(value: Any) -> Any:
+            if isinstance(value, float):
+                return float(f"{value:.6g}") if math.isfinite(value) else None
+            return value
+
+        lines = [json.dumps({k: plain(v) for k, v in r.items()}) for r in records]
+        # Several processes may share the file: an append of one piece is not torn.
+        out = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.write(out, ("\n".join(lines) + "\n").encode())
+        os.close(out)
+
+
+def best(tuned: list[Run], rule: str) -> Run | None:
+    """The run of this rule with the highest accuracy on the images kept aside."""
+    return max(
+        (r for r in tuned if r["rule"] == rule), key=lambda r: r["aside_accuracy"], default=None
+    )
+
+
+def to_tune(tuned: list[Run], names: list[str], batch: int) -> list[Run]:
+    """The first rates, then one more for each rule whose best is at the edge of those it had."""
+    jobs = []
+    for rule in names:
+        had = sorted(r["power"] for r in tuned if r["rule"] == rule)
+        found = best(tuned, rule)
+        if found is None:
+            more = list(POWERS[batch])
+        elif len(had) >= MOST_RATES or had[0] < found["power"] < had[-1]:
+            more = []
+        else:
+            more = [had[0] - 1 if found["power"] == had[0] else had[-1] + 1]
+        jobs += [{"rule": rule, "power": p, "rate": rate(p), "seed": TUNING_SEED} for p in more]
+    return jobs
+
+
+def cell(store: Store, data: Cifar10, a: argparse.Namespace, stop: Stop, where: Run) -> bool:
+    """One network, batch size and share of wrong labels: tuning, then the runs that count."""
+    steps = a.steps or STEPS[where["model"], where["batch"]]
+    names = list(rules(where["batch"]))
+    tuning = {"phase": "tuning"} | where | {"steps": max(1, steps // 4)}
+    final = {"phase": "final"} | where | {"steps": steps}
+
+    def run(setting: Run, jobs: list[Run]) -> bool:
+        group = Group(data, setting, jobs, a.out)
+        records = group.go(stop, a.judged)
+        if records is None:
+            return False
+        store.add(records)
+        group.checkpoint.unlink(missing_ok=True)
+        return True
+
+    while jobs := to_tune(store.of(tuning), names, where["batch"]):
+        if not run(tuning, jobs):
+            return False
+    if store.of(final):
+        return True
+    tuned = store.of(tuning)
+    chosen = {rule: found for rule in names if (found := best(tuned, rule))}
+    seeds = range(1, 1 + (a.seeds or SEEDS[where["model"]]))
+    return run(final, [
+        {"rule": rule, "power": r["power"], "rate": r["rate"], "seed": s}
+        for rule, r in chosen.items() for s in seeds
+    ])
+
+
+def arguments() -> argparse.Namespace:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument("--data", type=Path, nargs="+", help="folder(s) with CIFAR-10's .bin files")
+    p.add_argument("--out", type=Path, required=True)
+    p.add_argument("--table", action="store_true", help="print the tables of what is there, and stop")
+    p.add_argument("--model", choices=sorted(SEEDS), nargs="+", default=list(SEEDS))
+    p.add_argument("--batch", type=int, choices=sorted(POWERS), nargs="+", default=sorted(POWERS))
+    p.add_argument("--noise", type=float, nargs="+", default=list(NOISES), help="shares of wrong labels")
+    p.add_argument("--steps", type=int, help="steps of a run (default: by network and batch size)")
+    p.add_argument("--seeds", type=int, help="runs that count (default: by network)")
+    p.add_argument("--files", type=int, default=5, help="how many of the five training files")
+    p.add_argument("--judged", type=int, help="how many images to judge by (default: all)")
+    p.add_argument("--minutes", type=float, default=math.inf, help="stop, resumable, after so long")
+    return p.parse_args()
+
+
+def main() -> None:
+    a = arguments()
+    store = Store(a.out)
+    if a.table:
+        print(tables(store.all()))
+        return
+    if not a.data:
+        raise SystemExit("--data is missing: give the folder that `toclip data path cifar10` names")
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    stop = Stop(a.minutes)
+    data = Cifar10(a.data, device, a.files)
+    versions = {"torch": torch.__version__, "toclip": toclip.__version__,
+                "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu"}
+    (a.out / "versions.json").write_text(json.dumps(versions, indent=1) + "\n")
+    for model in a.model:
+        for batch in a.batch:
+            for noise in a.noise:
+                if not cell(store, data, a, stop, {"model": model, "batch": batch, "noise": noise}):
+                    raise SystemExit("stopped, and saved: the same command goes on")
+    print(tables(store.all()))
+
+
+if __name__ == "__main__":
+    main()

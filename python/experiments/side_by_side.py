@@ -1,0 +1,158 @@
+"""Many networks of one kind, trained side by side, each with its own rate and clipping rule.
+
+Small batches leave a GPU idle between kernels, so the networks' gradients are taken on streams of
+their own and the whole is replayed as one CUDA graph; weights, gradients and momenta of all networks
+are rows of one matrix each, so that a step of SGD is four kernels whatever their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+def laid_out(parameter: Tensor, row: Tensor) -> Tensor:
+    """A piece of a row in the parameter's shape; filters with their channels last."""
+    if parameter.dim() != 4:
+        return row.view_as(parameter)
+    outputs, inputs, height, width = parameter.shape
+    return row.view(outputs, height, width, inputs).permute(0, 3, 1, 2)
+
+
+class SideBySide:
+    """Network ``k`` sees the batches of stream ``stream[k]``; networks of one stream start alike."""
+
+    def __init__(
+        self,
+        make: Callable[[], nn.Module],
+        seeds: Sequence[int],
+        stream: Sequence[int],
+        batch: int,
+        loss: Loss,
+        device: torch.device,
+        momentum: float = 0.9,
+    ):
+        self.stream, self.loss, self.device, self.momentum = list(stream), loss, device, momentum
+        self.models = []
+        for s in self.stream:
+            torch.manual_seed(seeds[s])
+            self.models.append(make().to(device))
+        count = len(self.models)
+        size = sum(p.numel() for p in self.models[0].parameters())
+        self.weights, self.gradients, self.momenta = (
+            torch.zeros(count, size, device=device) for _ in range(3)
+        )
+        for model, weights, gradients in zip(self.models, self.weights, self.gradients):
+            at = 0
+            for p in model.parameters():
+                piece = slice(at, at + p.numel())
+                at += p.numel()
+                weight = laid_out(p, weights[piece])
+                weight.copy_(p.detach())
+                p.data, p.grad = weight, laid_out(p, gradients[piece])
+        self.images = [torch.zeros(batch, 3, 32, 32, device=device) for _ in seeds]
+        self.labels = [torch.zeros(batch, dtype=torch.long, device=device) for _ in seeds]
+        self.losses = torch.zeros(count, device=device)
+        self.norms = torch.zeros(count, device=device)
+        self._replay: Callable[[], None] | None = None
+
+    def autocast(self) -> torch.autocast:
+        """Half precision for a GPU, none for a processor."""
+        on = self.device.type == "cuda"
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=on, cache_enabled=False)
+
+    def gradients_of(self, k: int) -> None:
+        """Loss and gradient of one network on its batch."""
+        s = self.stream[k]
+        images = self.images[s].contiguous(memory_format=torch.channels_last)
+        with self.autocast():
+            outputs = self.models[k](images)
+        value = self.loss(outputs.float(), self.labels[s])
+        value.backward()
+        self.losses[k].copy_(value.detach())
+
+    def all_gradients(self) -> None:
+        """Those of all networks, on a stream each where there are streams, and their norms."""
+        self.gradients.zero_()
+        if self.device.type != "cuda":
+            for k in range(len(self.models)):
+                self.gradients_of(k)
+        else:
+            here = torch.cuda.current_stream()
+            for k, stream in enumerate(self.streams):
+                stream.wait_stream(here)
+                with torch.cuda.stream(stream):
+                    self.gradients_of(k)
+            for stream in self.streams:
+                here.wait_stream(stream)
+        torch.linalg.vector_norm(self.gradients, dim=1, out=self.norms)
+
+    def record(self) -> Callable[[], None]:
+        """The work of :meth:`all_gradients` as one CUDA graph; what warming up changed is put back."""
+        if self.device.type != "cuda":
+            return self.all_gradients
+        self.streams = [torch.cuda.Stream() for _ in self.models]
+        before = [{n: b.clone() for n, b in m.named_buffers()} for m in self.models]
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self.all_gradients()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self.all_gradients()
+        for model, buffers in zip(self.models, before):
+            for name, buffer in model.named_buffers():
+                buffer.copy_(buffers[name])
+        return graph.replay
+
+    def measure(self) -> list[float]:
+        """Takes all gradients on the batches that are in place; their norms, in order."""
+        if self._replay is None:
+            self._replay = self.record()
+        self._replay()
+        return self.norms.tolist()
+
+    @torch.no_grad()
+    def step(self, factors: Sequence[float], rates: Sequence[float]) -> None:
+        """Gradients times ``factors`` into the momenta, momenta times ``rates`` off the weights."""
+        scale = torch.tensor([factors, rates], dtype=torch.float32).to(self.device, non_blocking=True)
+        self.gradients.mul_(scale[0, :, None])
+        self.momenta.mul_(self.momentum).add_(self.gradients)
+        self.weights.addcmul_(self.momenta, scale[1, :, None], value=-1.0)
+
+    def state(self) -> dict[str, Any]:
+        """Everything that a step changes."""
+        buffers = [dict(model.named_buffers()) for model in self.models]
+        return {"weights": self.weights, "momenta": self.momenta, "buffers": buffers}
+
+    @torch.no_grad()
+    def restore(self, state: dict[str, Any]) -> None:
+        """Goes on where :meth:`state` was taken; in place, where the graph looks for it."""
+        self.weights.copy_(state["weights"])
+        self.momenta.copy_(state["momenta"])
+        for model, buffers in zip(self.models, state["buffers"]):
+            for name, buffer in model.named_buffers():
+                buffer.copy_(buffers[name])
+
+    @torch.no_grad()
+    def judge(self, images: Tensor, labels: Tensor) -> list[tuple[float, float]]:
+        """Accuracy and mean loss of each network, batch norm by its running statistics."""
+        found = []
+        for model in self.models:
+            model.eval()
+            right, loss = torch.zeros((), device=self.device), torch.zeros((), device=self.device)
+            for x, y in zip(images.split(1000), labels.split(1000)):
+                with self.autocast():
+                    outputs = model(x.contiguous(memory_format=torch.channels_last))
+                right += (outputs.argmax(1) == y).sum()
+                loss += self.loss(outputs.float(), y) * len(y)
+            model.train()
+            found.append((float(right) / len(labels), float(loss) / len(labels)))
+        return found

@@ -1,0 +1,142 @@
+"""The experiments on networks: what is trained side by side is what PyTorch trains one by one."""
+
+import json
+import math
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+torch = pytest.importorskip("torch")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
+
+import advice  # noqa: E402
+import advice_runs  # noqa: E402
+import advice_table  # noqa: E402
+from side_by_side import SideBySide  # noqa: E402
+
+F = torch.nn.functional
+
+
+def tiny():
+    """A network with filters, batch norm and biases."""
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3, 4), torch.nn.BatchNorm2d(4), torch.nn.GELU(),
+        torch.nn.Flatten(), torch.nn.Linear(4 * 64, 10),
+    )
+
+
+@pytest.fixture
+def data(monkeypatch):
+    monkeypatch.setattr(advice_runs, "KEPT_ASIDE", 24)
+    monkeypatch.setitem(advice_runs.MODELS, "small_cnn", tiny)
+    random = torch.Generator().manual_seed(0)
+    return SimpleNamespace(
+        train=torch.randn(88, 3, 32, 32, generator=random),
+        train_labels=torch.randint(0, 10, (88,), generator=random),
+        test=torch.randn(40, 3, 32, 32, generator=random),
+        test_labels=torch.randint(0, 10, (40,), generator=random),
+    )
+
+
+def test_side_by_side_is_one_by_one():
+    seeds, stream, limits, rates = [5, 6], [0, 1, 0], [0.5, 1.0, math.inf], [0.1, 0.03, 0.01]
+    many = SideBySide(tiny, seeds, stream, 8, F.cross_entropy, torch.device("cpu"))
+    batches = [
+        [(torch.randn(8, 3, 32, 32), torch.randint(0, 10, (8,))) for _ in seeds] for _ in range(6)
+    ]
+    for batch in batches:
+        for s, (images, labels) in enumerate(batch):
+            many.images[s].copy_(images)
+            many.labels[s].copy_(labels)
+        factors = [min(1.0, c / norm) for c, norm in zip(limits, many.measure())]
+        many.step(factors, rates)
+    for k, s in enumerate(stream):
+        torch.manual_seed(seeds[s])
+        alone = tiny()
+        optimiser = torch.optim.SGD(alone.parameters(), rates[k], momentum=0.9)
+        for batch in batches:
+            optimiser.zero_grad()
+            F.cross_entropy(alone(batch[s][0]), batch[s][1]).backward()
+            torch.nn.utils.clip_grad_norm_(alone.parameters(), limits[k])
+            optimiser.step()
+        for ours, theirs in zip(many.models[k].state_dict().values(), alone.state_dict().values()):
+            # Single precision, sums in another order.
+            assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+        accuracy, loss = many.judge(*batches[0][s])[k]
+        alone.eval()
+        outputs = alone(batches[0][s][0])
+        assert accuracy == (outputs.argmax(1) == batches[0][s][1]).float().mean()
+        assert math.isclose(loss, F.cross_entropy(outputs, batches[0][s][1]).item(), rel_tol=1e-4)
+
+
+def jobs(rules=("unclipped", "fixed 1", "autoclip 10", "zclip", "monitor")):
+    return [{"rule": r, "power": -2, "rate": 0.1, "seed": s} for r in rules for s in (1, 2)]
+
+
+def group(data, folder, steps=7):
+    setting = {"phase": "final", "model": "small_cnn", "batch": 8, "noise": 0.4, "steps": steps}
+    return advice_runs.Group(data, setting, jobs(), folder)
+
+
+def test_a_group_goes_on_to_the_same_result(data, tmp_path):
+    stop = SimpleNamespace(now=lambda: False)
+    whole = group(data, tmp_path).go(stop, None)
+    assert len(whole) == 10
+    calls = iter([False] * 3 + [True] * 9)
+    first = group(data, tmp_path)
+    assert first.go(SimpleNamespace(now=lambda: next(calls)), None) is None
+    assert first.done == 3 and first.checkpoint.exists()
+    again = group(data, tmp_path).go(stop, None)
+    assert json.dumps(again) == json.dumps(whole)
+    # On the same data from the same start, what never clips is what is not clipped.
+    by_rule = {(r["rule"], r["seed"]): r for r in whole}
+    assert by_rule["monitor", 1]["loss"] == by_rule["unclipped", 1]["loss"]
+    assert by_rule["autoclip 10", 1]["clip_fraction"] > 0.5
+    assert by_rule["unclipped", 1]["loss"] != by_rule["unclipped", 2]["loss"]
+
+
+def test_wrong_labels_are_as_many_as_said():
+    labels = torch.zeros(20_000, dtype=torch.long)
+    wrong = float((advice_runs.with_noise(labels, 0.4, 3) != 0).float().mean())
+    # A tenth of the draws hit the right class; six standard errors either way.
+    assert abs(wrong - 0.36) < 6 * math.sqrt(0.36 * 0.64 / 20_000)
+    assert torch.equal(advice_runs.with_noise(labels, 0.0, 3), labels)
+
+
+def test_tuning_goes_outward_while_the_best_is_at_the_edge():
+    names = ["a", "b"]
+    first = advice.to_tune([], names, 16)
+    assert [j["power"] for j in first if j["rule"] == "a"] == [-6, -5, -4, -3, -2]
+    peak = {"a": -4, "b": -1}
+    tuned, rounds = [], 0
+    while more := advice.to_tune(tuned, names, 16):
+        tuned += [j | {"aside_accuracy": -abs(j["power"] - peak[j["rule"]])} for j in more]
+        rounds += 1
+    assert rounds == 3 and {advice.best(tuned, n)["power"] for n in names} == {-4, -1}
+    # A rule that always wants more is stopped.
+    tuned = [j | {"aside_accuracy": j["power"]} for j in first]
+    while more := advice.to_tune(tuned, names, 16):
+        tuned += [j | {"aside_accuracy": j["power"]} for j in more]
+    assert len(tuned) == 2 * advice.MOST_RATES
+
+
+def test_the_table_marks_what_the_interval_shows(tmp_path):
+    def runs(rule, accuracies, loss=1.0):
+        return [
+            {"phase": "final", "model": "small_cnn", "batch": 16, "noise": 0.2, "rule": rule, "seed": s,
+             "rate": 0.1, "accuracy": a, "loss": loss, "clip_fraction": 0.5}
+            for s, a in enumerate(accuracies)
+        ]
+
+    store = advice.Store(tmp_path)
+    assert "no run" in advice_table.tables(store.all())
+    store.add(runs("unclipped", [0.50, 0.60, 0.70]) + runs("up", [0.51, 0.611, 0.71])
+              + runs("down", [0.49, 0.589, 0.69]) + runs("same", [0.52, 0.59, 0.70], math.nan))
+    found = advice_table.tables(store.all())
+    assert "**61.03 ± 10.00**" in found and " *58.97 ± 10.00* " in found
+    assert "1 / 0 / 0" in found and "0 / 0 / 1" in found and "diverged (3 of 3)" in found
+    store.path.write_text(store.path.read_text() + '{"phase": "fi')
+    with pytest.raises(SystemExit, match="line 13 is not JSON"):
+        store.all()
