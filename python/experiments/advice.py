@@ -110,7 +110,7 @@ def cell(store: Store, data: Cifar10, a: argparse.Namespace, stop: Stop, where: 
     final = {"phase": "final"} | where | {"steps": steps}
 
     def run(setting: Run, jobs: list[Run]) -> bool:
-        group = Group(data, setting, jobs, a.out)
+        group = Group(data, setting, jobs, a.out, graph=not a.plain)
         records = group.go(stop, a.judged)
         if records is None:
             return False
@@ -144,6 +144,7 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--seeds", type=int, help="runs that count (default: by network)")
     p.add_argument("--files", type=int, default=5, help="how many of the five training files")
     p.add_argument("--judged", type=int, help="how many images to judge by (default: all)")
+    p.add_argument("--plain", action="store_true", help="on a GPU, without a CUDA graph: slower")
     p.add_argument("--minutes", type=float, default=math.inf, help="stop, resumable, after so long")
     return p.parse_args()
 
@@ -158,6 +159,7 @@ def main() -> None:
         raise SystemExit("--data is missing: give the folder that `toclip data path cifar10` names")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    torch.backends.cudnn.benchmark = True
     stop = Stop(a.minutes)
     data = Cifar10(a.data, device, a.files)
     versions = {"torch": torch.__version__, "toclip": toclip.__version__,

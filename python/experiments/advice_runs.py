@@ -129,13 +129,16 @@ class Watch:
 class Group:
     """Runs that differ in rule, rate and seed; saved on the way, so that none is lost."""
 
-    def __init__(self, data: Cifar10, setting: dict[str, Any], jobs: list[dict[str, Any]], folder: Path):
+    def __init__(
+        self, data: Cifar10, setting: dict[str, Any], jobs: list[dict[str, Any]], folder: Path,
+        graph: bool = True,
+    ):
         self.data, self.setting, self.jobs = data, setting, jobs
         seeds = sorted({job["seed"] for job in jobs})
         self.streams = [Stream(data, setting["noise"], seed) for seed in seeds]
         self.many = SideBySide(
             MODELS[setting["model"]], seeds, [seeds.index(job["seed"]) for job in jobs],
-            setting["batch"], F.cross_entropy, data.train.device,
+            setting["batch"], F.cross_entropy, data.train.device, graph=graph,
         )
         self.watches = [Watch(rules(setting["batch"])[job["rule"]]) for job in jobs]
         self.done = 0

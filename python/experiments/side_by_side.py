@@ -36,8 +36,10 @@ class SideBySide:
         loss: Loss,
         device: torch.device,
         momentum: float = 0.9,
+        graph: bool = True,
     ):
         self.stream, self.loss, self.device, self.momentum = list(stream), loss, device, momentum
+        self.graph = graph and device.type == "cuda"
         self.models = []
         for s in self.stream:
             torch.manual_seed(seeds[s])
@@ -94,9 +96,10 @@ class SideBySide:
 
     def record(self) -> Callable[[], None]:
         """The work of :meth:`all_gradients` as one CUDA graph; what warming up changed is put back."""
-        if self.device.type != "cuda":
+        if self.device.type == "cuda":
+            self.streams = [torch.cuda.Stream() for _ in self.models]
+        if not self.graph:
             return self.all_gradients
-        self.streams = [torch.cuda.Stream() for _ in self.models]
         before = [{n: b.clone() for n, b in m.named_buffers()} for m in self.models]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
