@@ -183,6 +183,10 @@ fn in_order(mut points: Vec<Point>, findings: &mut Vec<Finding>) -> Vec<Point> {
     let without = points.iter().filter(|p| p.step.is_nan()).count();
     if 2 * without > points.len() {
         findings.push(Finding::StepsCounted);
+        // What a restart repeats is seen by the epoch, where there is one in every row.
+        if points.iter().all(|p| p.epoch.is_finite()) && !shuffled(&points, |p| p.epoch) {
+            points = resolved(points, |p| p.epoch, false, findings);
+        }
         for (i, point) in points.iter_mut().enumerate() {
             point.step = i as f64;
         }
@@ -201,11 +205,28 @@ fn in_order(mut points: Vec<Point>, findings: &mut Vec<Finding>) -> Vec<Point> {
     if back > forth {
         points.reverse();
         findings.push(Finding::Reversed);
-    } else if back > 20 && 10 * back > points.len() {
+    } else if shuffled(&points, |p| p.step) {
         // Stable: of equal steps the later row comes later, and stays.
         points.sort_by(|a, b| a.step.total_cmp(&b.step));
         findings.push(Finding::Unordered);
     }
+    resolved(points, |p| p.step, true, findings)
+}
+
+/// Whether the rows go back too often for restarts.
+fn shuffled(points: &[Point], at: fn(&Point) -> f64) -> bool {
+    let back = points.windows(2).filter(|w| at(&w[1]) < at(&w[0])).count();
+    back > 20 && 10 * back > points.len()
+}
+
+/// The longest run, of whose rows the later count where they overlap; those at the same place too if it
+/// is `exact`.
+fn resolved(
+    points: Vec<Point>,
+    at: fn(&Point) -> f64,
+    exact: bool,
+    findings: &mut Vec<Finding>,
+) -> Vec<Point> {
     let mut runs: Vec<Vec<Point>> = Vec::new();
     let mut run: Vec<Point> = Vec::new();
     let (mut restarts, mut replaced) = (0, 0);
@@ -214,12 +235,13 @@ fn in_order(mut points: Vec<Point>, findings: &mut Vec<Finding>) -> Vec<Point> {
             run.push(point);
             continue;
         };
-        if point.step < last.step && run.len() > 1 && point.step <= run[0].step {
+        if at(&point) < at(last) && run.len() > 1 && at(&point) <= at(&run[0]) {
             runs.push(std::mem::take(&mut run));
-        } else if point.step < last.step {
+        } else if at(&point) < at(last) {
             restarts += 1;
         }
-        while run.last().is_some_and(|last| last.step >= point.step) {
+        let covers = |last: &Point| at(last) > at(&point) || exact && at(last) == at(&point);
+        while run.last().is_some_and(covers) {
             run.pop();
             replaced += 1;
         }
@@ -292,6 +314,27 @@ mod tests {
         let (points, findings) = order(&[1.0, 2.0, 3.0, 4.0, 3.0, 4.0, 5.0]);
         assert_eq!(points, [(1.0, 0.0), (2.0, 1.0), (3.0, 4.0), (4.0, 5.0), (5.0, 6.0)]);
         assert_eq!(findings, [Finding::Restarts { count: 1, replaced: 2 }]);
+    }
+
+    #[test]
+    fn without_steps_a_restart_is_seen_by_the_epoch() {
+        let by_epoch = |epochs: &[f64]| {
+            let row = |(i, e): (usize, &f64)| Point { epoch: *e, ..point(f64::NAN, i as f64) };
+            let mut findings = Vec::new();
+            let points = in_order(epochs.iter().enumerate().map(row).collect(), &mut findings);
+            (points.iter().map(|p| (p.step, p.norm)).collect::<Vec<_>>(), findings)
+        };
+        // Epochs are rounded, so that rows share one: only what is later is replaced.
+        let (points, findings) = by_epoch(&[0.1, 0.1, 0.2, 0.3, 0.3, 0.2, 0.3, 0.4]);
+        let rows = [0.0, 1.0, 2.0, 5.0, 6.0, 7.0];
+        assert_eq!(points, [0, 1, 2, 3, 4, 5].map(|i| (i as f64, rows[i])));
+        let restart = Finding::Restarts { count: 1, replaced: 2 };
+        assert_eq!(findings, [Finding::StepsCounted, restart]);
+        let (points, findings) = by_epoch(&[0.1, 0.2, 0.3, 0.1, 0.2]);
+        assert_eq!(points.len(), 3);
+        assert_eq!(findings, [Finding::StepsCounted, Finding::SeveralRuns { runs: 2 }]);
+        // Where a row has none, nothing is known.
+        assert_eq!(by_epoch(&[0.1, 0.2, f64::NAN, 0.1]).0.len(), 4);
     }
 
     #[test]

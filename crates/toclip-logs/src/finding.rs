@@ -139,9 +139,9 @@ impl Finding {
                 crate::words::short(*threshold)
             ),
             Finding::LossScaled { jumps, column: true } => format!(
-                "The norms follow the loss scale at {}: they carry it. Unscale the gradients \
-                 before measuring them (scaler.unscale_), or divide by the column here.",
-                several(*jumps as u64, "of its jumps", "of its jumps")
+                "The norms follow the loss scale in its {}: they carry it. Unscale the gradients \
+                 before measuring them (scaler.unscale_), or divide by the column here (--unscale).",
+                several(*jumps as u64, "jump", "jumps")
             ),
             Finding::LossScaled { jumps, column: false } => format!(
                 "The norms jump by powers of two {jumps} times: they seem to carry a loss scale. \
@@ -184,8 +184,13 @@ impl Finding {
                  counted on."
             ),
             Finding::DecimalComma => "Numbers have a decimal comma: it was read as such.".into(),
+            Finding::Restarts { count: 0, replaced } => format!(
+                "{} the step of a later one, which counts.",
+                several(*replaced, "row has", "rows have")
+            ),
             Finding::Restarts { count, replaced } => format!(
-                "The step went back {}: where steps overlap the later rows count ({} replaced).",
+                "Training was taken up again from an earlier step {}: where rows overlap the later \
+                 ones count ({} replaced).",
                 several(*count, "time", "times"),
                 several(*replaced, "row was", "rows were")
             ),
