@@ -188,8 +188,11 @@ fn the_gain_is_over_what_the_threshold_in_force_does_now() {
     // The norms grew by 150: a threshold of ten clipped few of them at first, and all of them now, where
     // every low threshold is as good. Of 20 logs, one may show a drift of the law by chance, hardly two.
     let advice = |components: f64, watched: f64, seed: u64| {
-        let settings =
-            Settings { components: Some(components), watched: Some(watched), ..Settings::default() };
+        let settings = Settings {
+            components: Some(components),
+            watched: Some(watched),
+            ..Settings::default()
+        };
         fed(settings, &with_outliers(150.0, seed)).advice()
     };
     let better = (0..20).filter(|seed| {
@@ -223,6 +226,7 @@ fn a_threshold_that_no_single_sample_passes_is_not_kept() {
     let Advice::Clip(choice) = monitor.advice() else { panic!("{}", monitor.advice()) };
     // Less than one of a hundred samples can pass, so CCC in force is below 0.01²/0.005 = 0.02.
     assert!(choice.gain.low > 50.0 && choice.rate_change < 0.011, "{choice:?}");
+    assert_eq!(choice.gain.high, f64::INFINITY);
     // So low that they may gain as much as they cost: no evidence either way.
     assert!(matches!(with(1e-6).advice(), Advice::Stay(_)), "{}", with(1e-6).advice());
 }

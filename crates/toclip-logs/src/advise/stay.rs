@@ -145,7 +145,8 @@ fn may_cost(current: Option<&Current>, margin: f64) -> Option<String> {
     }
     (ccc.value * (1.0 + margin) < 1.0).then(|| {
         format!(
-            "the present threshold {at} has CCC {}: it may cost more than it saves, which is not shown.",
+            "the present threshold {at} had CCC {} over this log: it may cost more than it saves, but at the \
+             present scale of the norms that is not shown.",
             shown(&ccc)
         )
     })

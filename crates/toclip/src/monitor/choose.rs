@@ -67,7 +67,8 @@ pub(super) fn choose(
     let freedom = table.blocks() - 1;
     let t_ccc = simultaneous(alpha, freedom, length(cases.iter().map(|case| &case.ccc)));
     let t_gain = simultaneous(alpha, freedom, length(cases.iter().map(|case| &case.gain)));
-    let shown = Shown { table, in_force, settings, form, scale };
+    let bound = at_most.is_some();
+    let shown = Shown { table, in_force, bound, settings, form, scale };
 
     let drift = Drift::new(table);
     if drift.found() {
@@ -220,6 +221,8 @@ fn length<'a>(products: impl Iterator<Item = &'a Product>) -> f64 {
 struct Shown<'a> {
     table: &'a Table,
     in_force: Option<&'a Column>,
+    /// What is in force keeps at most what is taken here.
+    bound: bool,
     settings: &'a Settings,
     form: Form,
     scale: f64,
@@ -263,6 +266,10 @@ impl Shown<'_> {
         let mu = self.mu(at);
         let t = single(self.settings.confidence, self.table.blocks());
         let multiple_of_scale = multiple(case.candidate);
+        let mut gain = cautious(&case.gain, t_gain);
+        if self.bound {
+            gain.high = f64::INFINITY;
+        }
         Choice {
             threshold: multiple_of_scale * self.scale,
             multiple: multiple_of_scale,
@@ -272,7 +279,7 @@ impl Shown<'_> {
             rate_factor: mu.recip(),
             rate_change: self.mu_in_force() / mu,
             ccc: cautious(&case.ccc, t_ccc),
-            gain: cautious(&case.gain, t_gain),
+            gain,
             evidence: match self.form {
                 Form::Norms => Evidence::Norms,
                 Form::Direct => Evidence::Direct,

@@ -235,7 +235,8 @@ impl Monitor {
     /// The sums at the watched threshold, or at the candidate that it is next to at the present scale.
     fn in_force<'a>(&self, table: &'a Table) -> Option<&'a Column> {
         let (number, now) = (self.settings.watched?, self.scale()?.ln());
-        let moved = |w: &Whole| (w.log_scale / w.count - now).abs() > STEP;
+        // Two candidates away it is another threshold; less is the noise of the scale.
+        let moved = |w: &Whole| (w.log_scale / w.count - now).abs() > 2.0 * STEP;
         Some(match table.whole.iter().any(moved) {
             true => &table.candidates[nearest(number.ln() - now)],
             false => &table.watched,
