@@ -47,6 +47,11 @@ pub enum Finding {
         /// The first step at which one stands.
         first: Option<f64>,
     },
+    /// Rows of a table in which both the norm and the loss are NaN: empty cells.
+    Blank {
+        /// How many.
+        count: u64,
+    },
     /// Negative norms, which no gradient has; they are left out.
     Negative {
         /// How many.
@@ -169,6 +174,10 @@ impl Finding {
                     several(*count, "norm is", "norms are")
                 )
             }
+            Finding::Blank { count } => format!(
+                "{} NaN for the norm and for the loss, and training went on: taken for empty cells.",
+                several(*count, "row has", "rows have")
+            ),
             Finding::Negative { count } => {
                 format!(
                     "{} negative, which no norm can be: left out.",
