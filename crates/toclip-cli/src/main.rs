@@ -10,6 +10,7 @@ mod tables;
 mod words;
 
 use clap::{Parser, Subcommand};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Whether to clip gradients, where to clip, and what the loss will do
@@ -71,7 +72,8 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // Causes on one line: a message a person can read and a script can match.
-            eprintln!("error: {error:#}");
+            // Nobody may be there to read it: `2>&1 | head` closes both.
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
             ExitCode::FAILURE
         }
     }

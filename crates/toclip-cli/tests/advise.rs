@@ -125,3 +125,14 @@ fn what_is_wrong_is_said_in_a_line() {
     assert_eq!(code, 1);
     assert!(stdout.contains("40 norms") && stderr.contains("nanoGPT"));
 }
+
+#[test]
+fn an_error_that_nobody_reads_is_no_panic() {
+    for logs in [vec!["no-such-log"], vec!["no-such-log", "nor-this"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("toclip"));
+        let status = command.arg("advise").args(logs).stderr(writer).status().unwrap();
+        assert_eq!(status.code(), Some(1));
+    }
+}

@@ -4,10 +4,14 @@ use std::io::Read;
 
 use serde::Serialize;
 
+use crate::order::in_order;
 use crate::{Error, Finding, Format, Options, Reading, Result, Row, read, traps};
 
 /// Points kept; a longer log is thinned.
 const KEEP: usize = 1 << 20;
+
+/// Fewer rows of NaN at the end of a log are empty cells, of a last validation.
+const ENDED: u64 = 3;
 
 /// One step with a finite gradient norm. What is missing is NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -77,6 +81,12 @@ struct Collector {
     not_a_number: u64,
     infinite: u64,
     first_odd: Option<f64>,
+    /// Rows with NaN for both norm and loss.
+    blank: u64,
+    /// NaN norms in a row: since the last number, of them blank, and most between two numbers.
+    last: u64,
+    last_blank: u64,
+    longest: u64,
     negative: u64,
     zero: u64,
 }
@@ -92,6 +102,10 @@ impl Collector {
             not_a_number: 0,
             infinite: 0,
             first_odd: None,
+            blank: 0,
+            last: 0,
+            last_blank: 0,
+            longest: 0,
             negative: 0,
             zero: 0,
         }
@@ -100,11 +114,17 @@ impl Collector {
     fn add(&mut self, row: &Row) {
         let Some(mut norm) = row.norm else { return };
         if !norm.is_finite() {
+            let blank = norm.is_nan() && row.loss.is_some_and(f64::is_nan);
+            self.blank += u64::from(blank);
+            self.last_blank += u64::from(blank);
+            self.last += u64::from(norm.is_nan());
             self.not_a_number += u64::from(norm.is_nan());
             self.infinite += u64::from(norm.is_infinite());
             self.first_odd = self.first_odd.or(row.step);
             return;
         }
+        self.longest = self.longest.max(self.last);
+        (self.last, self.last_blank) = (0, 0);
         if norm < 0.0 {
             self.negative += 1;
             return;
@@ -147,12 +167,25 @@ impl Collector {
             );
             return Err(Error::NoNorm { format: reading.format, why });
         }
-        // Tables written by pandas have NaN where a cell is empty.
-        let empty_cells =
-            reading.format == Format::Csv && self.infinite == 0 && self.not_a_number >= self.seen;
-        let not_finite = if empty_cells { 0 } else { self.not_a_number + self.infinite };
+        // Tables written by pandas have NaN where a cell is empty: mostly, or where the loss is NaN too.
+        // Where norms end with more of them than stood anywhere before, training broke.
+        let broke = self.last >= ENDED && self.last > 2 * self.longest;
+        let cells = reading.format == Format::Csv && self.infinite == 0;
+        let empty_cells = cells && self.not_a_number >= self.seen && !broke;
+        let blank = match reading.format == Format::Csv {
+            true => self.blank - if broke { self.last_blank } else { 0 },
+            false => 0,
+        };
+        let not_finite = match empty_cells {
+            true => 0,
+            false => self.not_a_number + self.infinite - blank,
+        };
         if not_finite > 0 {
-            findings.push(Finding::NotFinite { count: not_finite, first: self.first_odd });
+            let first = self.first_odd.filter(|_| blank == 0);
+            findings.push(Finding::NotFinite { count: not_finite, first });
+        }
+        if blank > 0 && !empty_cells {
+            findings.push(Finding::Blank { count: blank });
         }
         if self.negative > 0 {
             findings.push(Finding::Negative { count: self.negative });
@@ -178,141 +211,28 @@ impl Collector {
     }
 }
 
-/// Orders the points by step: what a restart repeats replaces what stood there before.
-fn in_order(mut points: Vec<Point>, findings: &mut Vec<Finding>) -> Vec<Point> {
-    let without = points.iter().filter(|p| p.step.is_nan()).count();
-    if 2 * without > points.len() {
-        findings.push(Finding::StepsCounted);
-        for (i, point) in points.iter_mut().enumerate() {
-            point.step = i as f64;
-        }
-        return points;
-    }
-    if without > 0 {
-        points.retain(|p| !p.step.is_nan());
-        findings.push(Finding::WithoutStep { count: without as u64 });
-    }
-    let epochs = join_epochs(&mut points);
-    if epochs > 1 {
-        findings.push(Finding::StepsByEpoch { epochs });
-    }
-    let back = points.windows(2).filter(|w| w[1].step < w[0].step).count();
-    let forth = points.windows(2).filter(|w| w[1].step > w[0].step).count();
-    if back > forth {
-        points.reverse();
-        findings.push(Finding::Reversed);
-    } else if back > 20 && 10 * back > points.len() {
-        // Stable: of equal steps the later row comes later, and stays.
-        points.sort_by(|a, b| a.step.total_cmp(&b.step));
-        findings.push(Finding::Unordered);
-    }
-    let mut runs: Vec<Vec<Point>> = Vec::new();
-    let mut run: Vec<Point> = Vec::new();
-    let (mut restarts, mut replaced) = (0, 0);
-    for point in points {
-        let Some(last) = run.last() else {
-            run.push(point);
-            continue;
-        };
-        if point.step < last.step && run.len() > 1 && point.step <= run[0].step {
-            runs.push(std::mem::take(&mut run));
-        } else if point.step < last.step {
-            restarts += 1;
-        }
-        while run.last().is_some_and(|last| last.step >= point.step) {
-            run.pop();
-            replaced += 1;
-        }
-        run.push(point);
-    }
-    runs.push(run);
-    if runs.len() > 1 {
-        findings.push(Finding::SeveralRuns { runs: runs.len() as u64 });
-    }
-    if restarts > 0 || replaced > 0 {
-        findings.push(Finding::Restarts { count: restarts, replaced });
-    }
-    runs.into_iter().max_by_key(Vec::len).unwrap_or_default()
-}
-
-/// Where the step starts again with each epoch, lets it go on counting instead; gives the number of
-/// epochs joined, one for a log that is not so.
-fn join_epochs(points: &mut [Point]) -> u64 {
-    let mut backs = points.windows(2).filter(|w| w[1].step < w[0].step).peekable();
-    // After a restart, or in another run, the epoch goes back as well or stays.
-    if backs.peek().is_none() || !backs.all(|w| w[1].epoch > w[0].epoch) {
-        return 1;
-    }
-    let (mut epochs, mut before) = (1, 0.0);
-    for i in 1..points.len() {
-        if points[i].step + before < points[i - 1].step {
-            epochs += 1;
-            before = points[i - 1].step + 1.0 - points[i].step;
-        }
-        points[i].step += before;
-    }
-    epochs
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn point(step: f64, norm: f64) -> Point {
-        let nan = f64::NAN;
-        Point { step, norm, loss: nan, learning_rate: nan, loss_scale: nan, epoch: nan }
-    }
-
     #[test]
-    fn steps_of_each_epoch_are_joined() {
-        let by_epoch = |epochs: &[f64]| {
-            let mut points: Vec<Point> = (0..epochs.len())
-                .map(|i| Point { epoch: epochs[i], ..point((i % 3) as f64, i as f64) })
-                .collect();
-            let joined = join_epochs(&mut points);
-            (joined, points.iter().map(|p| p.step).collect::<Vec<_>>())
+    fn empty_cells_are_told_from_steps_that_broke() {
+        let read = |rows: &str| {
+            let text = format!("step,loss,grad_norm,eval\n{rows}");
+            load(text.as_bytes(), &Options::default()).unwrap()
         };
-        let (joined, steps) = by_epoch(&[0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 2.0]);
-        assert_eq!((joined, steps), (3, vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]));
-        // Two runs: the epoch starts again as well.
-        assert_eq!(by_epoch(&[0.0, 0.0, 0.0, 0.0, 0.0, 0.0]).0, 1);
-        assert_eq!(by_epoch(&[0.0, 0.5, 1.0, 0.0, 0.5, 1.0]).0, 1);
-        assert_eq!(by_epoch(&[f64::NAN; 6]).0, 1);
-    }
-
-    fn order(steps: &[f64]) -> (Vec<(f64, f64)>, Vec<Finding>) {
-        let points = steps.iter().enumerate().map(|(i, s)| point(*s, i as f64)).collect();
-        let mut findings = Vec::new();
-        let points = in_order(points, &mut findings);
-        (points.iter().map(|p| (p.step, p.norm)).collect(), findings)
-    }
-
-    #[test]
-    fn the_later_rows_of_a_restart_count() {
-        let (points, findings) = order(&[1.0, 2.0, 3.0, 4.0, 3.0, 4.0, 5.0]);
-        assert_eq!(points, [(1.0, 0.0), (2.0, 1.0), (3.0, 4.0), (4.0, 5.0), (5.0, 6.0)]);
-        assert_eq!(findings, [Finding::Restarts { count: 1, replaced: 2 }]);
-    }
-
-    #[test]
-    fn of_several_runs_the_longest() {
-        let (points, findings) = order(&[1.0, 2.0, 3.0, 1.0, 2.0]);
-        assert_eq!(points, [(1.0, 0.0), (2.0, 1.0), (3.0, 2.0)]);
-        assert_eq!(findings, [Finding::SeveralRuns { runs: 2 }]);
-    }
-
-    #[test]
-    fn turned_round_or_without_steps() {
-        let (points, findings) = order(&[3.0, 2.0, 1.0]);
-        assert_eq!(points, [(1.0, 2.0), (2.0, 1.0), (3.0, 0.0)]);
-        assert_eq!(findings, [Finding::Reversed]);
-        let (points, findings) = order(&[f64::NAN; 3]);
-        assert_eq!(points, [(0.0, 0.0), (1.0, 1.0), (2.0, 2.0)]);
-        assert_eq!(findings, [Finding::StepsCounted]);
-        let shuffled: Vec<f64> = (0..200).map(|i| f64::from(i * 77 % 200)).collect();
-        let (points, findings) = order(&shuffled);
-        assert_eq!(points.len(), 200);
-        assert_eq!(findings, [Finding::Unordered]);
+        let rows = "1,2.5,1.5,NaN\n2,2.5,1.5,NaN\n3,NaN,NaN,0.5\n4,2.5,1.6,NaN\n5,NaN,NaN,0.5\n";
+        let log = read(rows);
+        assert_eq!((log.points.len(), log.not_finite), (3, 0));
+        assert!(log.findings.contains(&Finding::Blank { count: 2 }), "{:?}", log.findings);
+        // Its loss is there, so its norm is NaN.
+        let more: String = (6..12).map(|i| format!("{i},2.5,1.5,NaN\n")).collect();
+        assert_eq!(read(&format!("{rows}{more}12,2.5,NaN,NaN\n")).not_finite, 1);
+        // It went on without either to the end, however long that was.
+        for steps in [5, 50] {
+            let broken: String = (0..steps).map(|i| format!("{},NaN,NaN,NaN\n", 12 + i)).collect();
+            assert_eq!(read(&format!("{rows}{more}{broken}")).not_finite, steps);
+        }
     }
 
     #[test]

@@ -47,6 +47,11 @@ pub enum Finding {
         /// The first step at which one stands.
         first: Option<f64>,
     },
+    /// Rows of a table in which both the norm and the loss are NaN: empty cells.
+    Blank {
+        /// How many.
+        count: u64,
+    },
     /// Negative norms, which no gradient has; they are left out.
     Negative {
         /// How many.
@@ -139,9 +144,9 @@ impl Finding {
                 crate::words::short(*threshold)
             ),
             Finding::LossScaled { jumps, column: true } => format!(
-                "The norms follow the loss scale at {}: they carry it. Unscale the gradients \
-                 before measuring them (scaler.unscale_), or divide by the column here.",
-                several(*jumps as u64, "of its jumps", "of its jumps")
+                "The norms follow the loss scale in its {}: they carry it. Unscale the gradients \
+                 before measuring them (scaler.unscale_), or divide by the column here (--unscale).",
+                several(*jumps as u64, "jump", "jumps")
             ),
             Finding::LossScaled { jumps, column: false } => format!(
                 "The norms jump by powers of two {jumps} times: they seem to carry a loss scale. \
@@ -169,6 +174,10 @@ impl Finding {
                     several(*count, "norm is", "norms are")
                 )
             }
+            Finding::Blank { count } => format!(
+                "{} NaN for the norm and for the loss, and training went on: taken for empty cells.",
+                several(*count, "row has", "rows have")
+            ),
             Finding::Negative { count } => {
                 format!(
                     "{} negative, which no norm can be: left out.",
@@ -184,8 +193,13 @@ impl Finding {
                  counted on."
             ),
             Finding::DecimalComma => "Numbers have a decimal comma: it was read as such.".into(),
+            Finding::Restarts { count: 0, replaced } => format!(
+                "{} the step of a later one, which counts.",
+                several(*replaced, "row has", "rows have")
+            ),
             Finding::Restarts { count, replaced } => format!(
-                "The step went back {}: where steps overlap the later rows count ({} replaced).",
+                "Training was taken up again from an earlier step {}: where rows overlap the later \
+                 ones count ({} replaced).",
                 several(*count, "time", "times"),
                 several(*replaced, "row was", "rows were")
             ),

@@ -187,7 +187,11 @@ fn table(text: &[u8]) -> Option<Format> {
     }
     // Lines of the head may be garbled or cut: one good line under a known name is enough.
     let table = match (columns, rows) {
-        (1, _) => number(header).is_some(),
+        (1, rows) => {
+            let norm = std::str::from_utf8(header).ok().and_then(roles::role_of);
+            let named = norm.is_some_and(|(role, _)| role == roles::Role::Norm);
+            number(header).is_some() || (named && rows > 0 && numeric)
+        }
         (_, 0) => named && !spoken,
         _ => (named && good > 0) || numeric,
     };
@@ -227,6 +231,8 @@ mod tests {
             ("step,grad_norm\n1,2\n", Format::Csv),
             ("\"Step\",\"a - train/grad_norm\"\n\"1\",\"2\"\n", Format::Csv),
             ("1.5\n2.5\n", Format::Csv),
+            ("grad_norm\n1.5\n2.5\n", Format::Csv),
+            ("grad_norm\nhello\n2.5\n", Format::Text),
             ("a\tb\n1\t2\n", Format::Csv),
             (" iteration 1/ 10 | lm loss: 1.0 | grad norm: 2.0 |\n", Format::Megatron),
             ("step:  1  loss:  2.0  grad_norm:  1.0\n", Format::Torchtitan),

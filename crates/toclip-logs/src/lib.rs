@@ -15,6 +15,7 @@ mod events;
 mod finding;
 mod format;
 mod objects;
+mod order;
 mod pile;
 mod read;
 mod roles;

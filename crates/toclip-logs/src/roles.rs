@@ -53,6 +53,26 @@ impl Role {
     }
 }
 
+/// Things that have norms of their own, which are not the gradient's.
+pub(crate) const OTHERS: [&str; 16] = [
+    "weight",
+    "weights",
+    "param",
+    "params",
+    "parameter",
+    "parameters",
+    "update",
+    "updates",
+    "activation",
+    "activations",
+    "layer",
+    "embedding",
+    "embeddings",
+    "hidden",
+    "momentum",
+    "logits",
+];
+
 /// The role a name speaks for, and how well: smaller is better.
 pub(crate) fn role_of(name: &str) -> Option<(Role, u32)> {
     // W&B writes `<run> - <metric>`; its minimum and maximum over a bin are no column of their own.
@@ -143,7 +163,7 @@ fn norm(segments: &[Vec<String>], all: &[String]) -> Option<u32> {
     if !all.iter().any(is_grad) {
         // A bare `norm`, as in llm.c; other norms are of weights or activations.
         let bare = last.iter().all(|w| is_norm(w) || total(w));
-        if !bare || has(&["weight", "weights", "param", "params", "update", "activation"]) {
+        if !bare || has(&OTHERS) {
             return None;
         }
         score += 30;

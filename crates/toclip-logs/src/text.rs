@@ -8,6 +8,7 @@ use std::io::Read;
 
 use crate::choose::Chooser;
 use crate::objects::{Scanner, Stop};
+use crate::roles::OTHERS;
 use crate::row::number;
 use crate::source::Lines;
 use crate::{Finding, Result};
@@ -166,7 +167,9 @@ impl Text {
             let Some((word, shorter)) = rest.split_once(' ') else {
                 break sink.column(name.as_bytes());
             };
-            if BINDING.contains(&word.to_lowercase().as_str()) {
+            let word = word.to_lowercase();
+            // Nor after these: "weight norm" is another norm.
+            if BINDING.contains(&word.as_str()) || OTHERS.contains(&word.as_str()) {
                 break sink.column(name.as_bytes());
             }
             rest = shorter.trim_start();
@@ -182,8 +185,16 @@ impl Text {
 /// The name in what stands before a number.
 fn key(before: &[u8]) -> Option<&[u8]> {
     let trim = |b: &&u8| b" \t:=.[(|,;-".contains(b);
-    let kept = before.len() - before.iter().rev().take_while(trim).count();
-    let before = &before[..kept];
+    let trimmed = |text: &[u8]| text.len() - text.iter().rev().take_while(trim).count();
+    let mut kept = &before[..trimmed(before)];
+    // "norm: tensor(1.2)" names the norm.
+    let wraps = |call: &&[u8]| kept.ends_with(call) && before.get(kept.len()) == Some(&b'(');
+    let calls: [&[u8]; 3] = [b"tensor", b"np.float32", b"np.float64"];
+    if let Some(call) = calls.iter().find(|call| wraps(call)) {
+        kept = &kept[..kept.len() - call.len()];
+        kept = &kept[..trimmed(kept)];
+    }
+    let before = kept;
     let before = &before[before.len().saturating_sub(LONGEST_NAME)..];
     let mut start = 0;
     for i in 0..before.len() {
@@ -277,6 +288,19 @@ mod tests {
         let read: Vec<_> = rows[..2].iter().map(|r| (r.step, r.loss, r.norm)).collect();
         let row = |step, loss, norm| (Some(step), Some(loss), Some(norm));
         assert_eq!(read, [row(1.0, 3.5, 0.5), row(2.0, 3.4, 0.6)]);
+    }
+
+    #[test]
+    fn norms_of_other_things_are_not_the_gradients() {
+        let rows = rows("step 1 | params norm: 90.5 | weight norm: 80.5 | lr 1e-4\n");
+        assert!(rows.iter().all(|row| row.norm.is_none()), "{rows:?}");
+    }
+
+    #[test]
+    fn tensors_printed_whole() {
+        let text = "Step 1, Loss: np.float64(2.5), Grad norm: tensor(1.25, device='cuda:0')\n";
+        let rows = rows(text);
+        assert_eq!((rows[0].step, rows[0].loss, rows[0].norm), (Some(1.0), Some(2.5), Some(1.25)));
     }
 
     #[test]

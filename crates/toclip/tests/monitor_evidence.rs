@@ -173,6 +173,64 @@ fn the_margin_of_norms_holds_over_the_threshold_in_force_too() {
     assert!(matches!(with(0.1), Advice::Stay(Reason::NoBetter(_))), "{}", with(0.1));
 }
 
+/// Norms of which 3 % are six times the others, on a scale that grows by `growth`.
+fn with_outliers(growth: f64, seed: u64) -> Vec<f64> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let one = |k: i32| {
+        let far = if rng.random::<f64>() < 0.03 { 6.0 } else { 1.0 };
+        far * (0.3 * normal(&mut rng) + growth.ln() * f64::from(k) / 6_000.0).exp()
+    };
+    (0..6_000).map(one).collect()
+}
+
+#[test]
+fn the_gain_is_over_what_the_threshold_in_force_does_now() {
+    // The norms grew by 150: a threshold of ten clipped few of them at first, and all of them now, where
+    // every low threshold is as good. Of 20 logs, one may show a drift of the law by chance, hardly two.
+    let advice = |components: f64, watched: f64, seed: u64| {
+        let settings = Settings {
+            components: Some(components),
+            watched: Some(watched),
+            ..Settings::default()
+        };
+        fed(settings, &with_outliers(150.0, seed)).advice()
+    };
+    let better = (0..20).filter(|seed| {
+        let advice = advice(8.0, 10.0, *seed);
+        matches!(advice, Advice::Clip(_) | Advice::Loosen(_))
+    });
+    assert_eq!(better.count(), 0);
+    // Of single samples none is kept now, where 99 % were at first: the rate that goes with the change
+    // keeps steps from growing by the fifteen that the threshold does.
+    let clip = (0..20).filter_map(|seed| match advice(1.0, 10.0, seed) {
+        Advice::Clip(choice) => Some(choice),
+        _ => None,
+    });
+    let choices: Vec<_> = clip.collect();
+    assert!(choices.len() >= 17, "{}", choices.len());
+    for choice in choices {
+        assert!(choice.threshold > 200.0 && choice.rate_change < 0.05, "{choice:?}");
+    }
+}
+
+#[test]
+fn a_threshold_that_no_single_sample_passes_is_not_kept() {
+    // For single samples what is clipped keeps nothing: below all norms, a threshold keeps no descent.
+    let with = |watched: f64| {
+        let settings =
+            Settings { components: Some(1.0), watched: Some(watched), ..Settings::default() };
+        fed(settings, &with_outliers(1.0, 1))
+    };
+    let monitor = with(0.1);
+    assert_eq!(monitor.watched().unwrap().mu.value, 0.0);
+    let Advice::Clip(choice) = monitor.advice() else { panic!("{}", monitor.advice()) };
+    // Less than one of a hundred samples can pass, so CCC in force is below 0.01²/0.005 = 0.02.
+    assert!(choice.gain.low > 50.0 && choice.rate_change < 0.011, "{choice:?}");
+    assert_eq!(choice.gain.high, f64::INFINITY);
+    // So low that they may gain as much as they cost: no evidence either way.
+    assert!(matches!(with(1e-6).advice(), Advice::Stay(_)), "{}", with(1e-6).advice());
+}
+
 #[test]
 fn coverage_where_three_of_a_hundred_are_outliers() {
     // Norms of which 3 % are five times the others. How many of them are among the last two hundred

@@ -81,9 +81,7 @@ impl Setup {
         };
         let line = |framework, line: String| CodeLine { framework, line: line + &lr };
         // The running scale of the monitor: a geometric mean that remembers 200 norms.
-        let follow = |scale: &str| {
-            format!("if 0 < norm < float(\"inf\"): {scale} *= (norm / {scale}) ** (1 / 200)")
-        };
+        let follow = "if 0 < norm < float(\"inf\"): scale *= (norm / scale) ** (1 / 200)";
         let optimizer = match self.optimizer {
             Some(Optimizer::Sgd) => "optax.sgd(schedule)",
             Some(Optimizer::Adam) => "optax.adamw(schedule)",
@@ -97,21 +95,17 @@ impl Setup {
                         "norm = torch.nn.utils.clip_grad_norm_(model.parameters(), {k} * scale).item()"
                     ),
                 ),
-                CodeLine {
-                    framework: "",
-                    line: format!("{}  # begin with scale = {s}", follow("scale")),
-                },
+                CodeLine { framework: "", line: format!("{follow}  # begin with scale = {s}") },
+                // One line, as a body has indents that a table would lose.
                 line(
                     "Lightning",
                     format!(
                         "def configure_gradient_clipping(self, optimizer, *args, **kwargs): norm = \
-                         torch.nn.utils.clip_grad_norm_(self.parameters(), {k} * self.scale).item()"
+                         torch.nn.utils.clip_grad_norm_(self.parameters(), {k} * self.scale).item(); \
+                         self.scale *= (norm / self.scale) ** (1 / 200) if 0 < norm < float(\"inf\") \
+                         else 1.0  # begin with self.scale = {s}"
                     ),
                 ),
-                CodeLine {
-                    framework: "",
-                    line: format!("{}  # begin with self.scale = {s}", follow("self.scale")),
-                },
                 CodeLine {
                     framework: "others",
                     line: format!("{c} while the scale of the norms stays near {s}; then again"),
@@ -149,6 +143,31 @@ pub(super) fn moved(norms: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A line of Python with a body after its colon takes no further line into that body.
+    #[test]
+    fn what_follows_the_scale_in_lightning_is_one_line() {
+        let setup = Setup { optimizer: None, rate: None, scale: 2.0, moved: 3.0 };
+        let interval = toclip::monitor::Interval { value: 1.0, low: 1.0, high: 1.0 };
+        let choice = Choice {
+            threshold: 3.0,
+            multiple: 1.5,
+            candidate: 0,
+            clip_fraction: 0.1,
+            mu: 0.9,
+            rate_factor: 1.1,
+            rate_change: 1.1,
+            ccc: interval,
+            gain: interval,
+            evidence: toclip::monitor::Evidence::Norms,
+            second_moment: None,
+        };
+        let lines = setup.lines(&choice);
+        let at = lines.iter().position(|line| line.framework == "Lightning").unwrap();
+        let def = &lines[at].line;
+        assert!(def.contains("1.5 * self.scale") && def.contains("; self.scale *= "), "{def}");
+        assert!(!lines[at + 1].framework.is_empty());
+    }
 
     #[test]
     fn the_scale_moves_or_it_does_not() {

@@ -48,7 +48,8 @@ pub(super) fn all(
     if let Some(c) = watched.filter(|c| *c != 1.0) {
         rules.insert(0, (format!("present {}", crate::words::short(c)), Box::new(Fixed::new(c)?)));
     }
-    let norms = log.norms();
+    // A step of zero has nothing to keep, and would count as kept.
+    let norms: Vec<f64> = log.norms().into_iter().filter(|norm| *norm > 0.0).collect();
     // A stretch of one norm has no spread to speak of.
     if norms.len() < 2 * STRETCHES {
         return Ok(Vec::new());

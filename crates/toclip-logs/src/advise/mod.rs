@@ -11,6 +11,7 @@ mod law;
 mod optimizer;
 mod recommend;
 mod say;
+mod stay;
 mod student;
 
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! What to do, why, and the line to change.
 
 use serde::Serialize;
-use toclip::monitor::{Advice, Choice, Interval, Monitor, Reason, SecondMoment};
+use toclip::monitor::{Advice, Choice, Interval, Monitor, SecondMoment};
 
 use super::code::{CodeLine, Setup};
 use super::current::{Current, Origin};
@@ -55,7 +55,7 @@ pub struct Recommendation {
 }
 
 impl Recommendation {
-    fn plain(action: Action, headline: &str, reason: String, effect: &str) -> Self {
+    pub(super) fn plain(action: Action, headline: &str, reason: String, effect: &str) -> Self {
         Recommendation {
             action,
             headline: headline.into(),
@@ -134,7 +134,7 @@ impl Recommendation {
         match steady.advice() {
             Advice::Clip(choice) => Self::clip(&choice, steady, current, setup),
             Advice::Loosen(choice) => Self::loosen(&choice, current, setup),
-            Advice::Stay(reason) => Self::stay(&reason, current, log.points.len()),
+            Advice::Stay(reason) => Self::stay(&reason, current, steady.settings(), log),
         }
     }
 
@@ -273,7 +273,7 @@ impl Recommendation {
         );
         let effect = format!(
             "{:.2}% of steps would still be clipped, as a guard against explosions. Steps of SGD \
-             grow: its learning rate times {} keeps their mean length.",
+             grow: its learning rate times {} keeps its descent.",
             100.0 * choice.clip_fraction,
             short(choice.rate_change)
         );
@@ -287,109 +287,6 @@ impl Recommendation {
             Self::plain(Action::Loosen, &headline, reason, &effect).with(choice, setup);
         note_origin(&mut loosen, current);
         loosen
-    }
-
-    fn stay(reason: &Reason, current: Option<&Current>, points: usize) -> Self {
-        let not = |reason: String, effect: &str| {
-            let headline = "Not enough evidence for a change.";
-            Self::plain(Action::NotEnoughEvidence, headline, reason, effect)
-        };
-        let keep = match current {
-            Some(current) if current.threshold.is_finite() => format!(
-                "Keep {}: as far as the norms can tell, no other threshold is better.",
-                short(current.threshold)
-            ),
-            _ => "Leave clipping as it is: no threshold is shown to be better than none.".into(),
-        };
-        match reason {
-            Reason::TooFew { needed, .. } => not(
-                format!("there are too few norms to tell: {points}, and {needed} are needed."),
-                "Log every step, or train longer, and ask again.",
-            ),
-            Reason::NormsAlone { best, margin } => {
-                let mut stay = not(
-                    format!(
-                        "the best threshold, {}, gains {} by the norms, which is not shown to \
-                         exceed {:.0}%, and less than that from norms alone is not evidence: they \
-                         cannot see that large gradients may carry more signal (in networks this \
-                         made up 4 to 13%).{}",
-                        short(best.threshold),
-                        shown(&best.ccc),
-                        100.0 * margin,
-                        tail(best)
-                    ),
-                    "Nothing is lost by leaving it: the most that can be gained is small. Inner \
-                     products with an independent gradient would settle it.",
-                );
-                stay.choice = Some(*best);
-                stay
-            }
-            Reason::NoGain(best) => {
-                let mut stay = Self::plain(
-                    Action::Keep,
-                    &keep,
-                    format!(
-                        "the best candidate, {}, has CCC {}: its interval reaches down to one, \
-                         which is no clipping.{}",
-                        short(best.threshold),
-                        shown(&best.ccc),
-                        tail(best)
-                    ),
-                    "Nothing to expect from another threshold, as far as norms can tell.",
-                );
-                stay.choice = Some(*best);
-                stay
-            }
-            Reason::OneStretch { best, guard } => {
-                let mut stay = not(
-                    format!(
-                        "the gain at {} rests on a single stretch of the log, or on very few: without \
-                         them none is shown, and how often such spikes come is not known.",
-                        short(best.threshold)
-                    ),
-                    &format!(
-                        "A guard against spikes at {} ({} times the scale), with the learning rate \
-                         as it is, is reasonable.",
-                        short(guard * best.threshold / best.multiple),
-                        short(*guard)
-                    ),
-                );
-                stay.choice = Some(*best);
-                stay
-            }
-            Reason::Swings { best, correlation } => {
-                let mut stay = not(
-                    format!(
-                        "neighbouring norms are alike (correlation {correlation:.2}): most of what \
-                         varies is a slow swing, not noise that clipping takes away, and the gain \
-                         by the norms is that of the swing."
-                    ),
-                    "Nothing to expect from another threshold until the norms are steadier.",
-                );
-                stay.choice = Some(*best);
-                stay
-            }
-            Reason::NoBetter(best) => {
-                let mut stay = Self::plain(
-                    Action::Keep,
-                    &keep,
-                    format!(
-                        "clipping helps here (CCC {} at {}), and the present threshold does as \
-                         well as any within the intervals.",
-                        shown(&best.ccc),
-                        short(best.threshold)
-                    ),
-                    "Nothing to expect from another threshold.",
-                );
-                stay.choice = Some(*best);
-                stay
-            }
-            // The norms changed or swung along the way, or all rests on one stretch of them.
-            other => not(
-                format!("{other}."),
-                "A longer log of the later training, or a rule that follows the norms, may do.",
-            ),
-        }
     }
 }
 
@@ -407,12 +304,12 @@ fn note_origin(recommendation: &mut Recommendation, current: Option<&Current>) {
     }
 }
 
-fn shown(interval: &Interval) -> String {
+pub(super) fn shown(interval: &Interval) -> String {
     let [value, low, high] = [interval.value, interval.low, interval.high].map(decimals);
     format!("{value} ({low} to {high})")
 }
 
-fn tail(choice: &Choice) -> &'static str {
+pub(super) fn tail(choice: &Choice) -> &'static str {
     match choice.second_moment {
         Some(SecondMoment::MayNotExist) => {
             " The tail is so heavy that the second moment may not exist: the numbers are those of \

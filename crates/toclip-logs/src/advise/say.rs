@@ -28,11 +28,13 @@ impl Advised {
 
     fn say_current(&self) -> Vec<String> {
         let Some(now) = &self.current else {
-            return vec![
-                "Neither you nor the log says at which threshold gradients were clipped (--clip). \
-                 The comparison below shows what fixed 1.0 would have done."
-                    .into(),
-            ];
+            let below = match self.comparison.is_empty() {
+                true => "",
+                false => " The comparison below shows what fixed 1.0 would have done.",
+            };
+            return vec![format!(
+                "Neither you nor the log says at which threshold gradients were clipped (--clip).{below}"
+            )];
         };
         if now.threshold.is_infinite() {
             return vec!["Nothing is clipped.".into()];
@@ -52,6 +54,9 @@ impl Advised {
         )];
         if let (Some(step), Some(mu)) = (&now.step_factor, &now.mu) {
             let kept = match step == mu {
+                true if self.components.is_none() => {
+                    "and keeps as much of the descent if batches are large".into()
+                }
                 true => "and keeps as much of the descent".into(),
                 false => format!("and keeps {} of the descent", percent(mu)),
             };

@@ -41,7 +41,8 @@ pub struct Choice {
     /// candidates at once, so that having chosen the best does not spoil it. Where a few stretches
     /// of steps carry more than half of $\ln$ CCC, it is that of the others.
     pub ccc: Interval,
-    /// The same over the threshold in force.
+    /// The same over the threshold in force, at the present scale. Without an upper end where no single
+    /// sample passes the threshold in force: the estimate is then the least that it can be.
     pub gain: Interval,
     /// Where $\mu$ comes from.
     pub evidence: Evidence,

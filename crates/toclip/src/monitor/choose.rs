@@ -2,9 +2,10 @@
 
 use super::advice::{Advice, Choice, Evidence, Reason};
 use super::drift::Drift;
+use super::estimates::inflation;
 use super::grid::{CANDIDATES, multiple};
 use super::heaviest::without_heaviest;
-use super::interval::{Interval, Product, single};
+use super::interval::{Interval, Product, single, wilson};
 use super::settings::Settings;
 use super::student::simultaneous;
 use super::table::{Column, Form, Table};
@@ -55,13 +56,19 @@ pub(super) fn choose(
         return Advice::Stay(Reason::TooFew { seen, needed });
     }
     let form = if table.direct() { Form::Direct } else { Form::Norms };
+    let at_most = match form {
+        Form::Norms => in_force.and_then(|at| at_most(at, table, settings)),
+        Form::Direct => None,
+    };
+    let in_force = at_most.as_ref().or(in_force);
     let cases: Vec<Case> =
         (0..CANDIDATES).filter_map(|k| case(table, in_force, settings, form, k)).collect();
     let alpha = 1.0 - settings.confidence;
     let freedom = table.blocks() - 1;
     let t_ccc = simultaneous(alpha, freedom, length(cases.iter().map(|case| &case.ccc)));
     let t_gain = simultaneous(alpha, freedom, length(cases.iter().map(|case| &case.gain)));
-    let shown = Shown { table, in_force, settings, form, scale };
+    let bound = at_most.is_some();
+    let shown = Shown { table, in_force, bound, settings, form, scale };
 
     let drift = Drift::new(table);
     if drift.found() {
@@ -147,6 +154,19 @@ fn case(
     (ccc.error() > ROUNDING).then_some(Case { candidate, ccc, gain })
 }
 
+/// The threshold in force of single samples where none passes it whole: what is kept of them was not
+/// seen, and is taken to be as much as it may be. `None` where some pass.
+fn at_most(in_force: &Column, table: &Table, settings: &Settings) -> Option<Column> {
+    if in_force.mu.iter().sum::<f64>() > 0.0 {
+        return None;
+    }
+    let t = single(settings.confidence, table.blocks());
+    let whole = 1.0 - wilson(&in_force.above, &table.count, inflation(table), t).low;
+    let share = whole.min(in_force.step.iter().sum::<f64>() / table.steps());
+    let mu = table.count.iter().map(|n| n * share).collect();
+    Some(Column { mu, ..in_force.clone() })
+}
+
 /// The lowest candidate that catches rare spikes only.
 fn guard(table: &Table) -> usize {
     let rare = |at: &Column| at.exceedances() <= GUARD * table.steps();
@@ -201,6 +221,8 @@ fn length<'a>(products: impl Iterator<Item = &'a Product>) -> f64 {
 struct Shown<'a> {
     table: &'a Table,
     in_force: Option<&'a Column>,
+    /// What is in force keeps at most what is taken here.
+    bound: bool,
     settings: &'a Settings,
     form: Form,
     scale: f64,
@@ -224,8 +246,9 @@ impl Shown<'_> {
         let Some(in_force) = self.in_force else { return 1.0 };
         let Some(number) = self.settings.watched else { return self.mu(in_force) };
         let at = number / self.scale;
-        let candidate = |k: usize| (multiple(k), self.mu(&self.table.candidates[k]));
-        match (0..CANDIDATES).find(|k| multiple(*k) >= at) {
+        let mu = |k: usize| self.table.mu(&self.table.candidates[k], self.form);
+        let candidate = |k: usize| (multiple(k), mu(k).map_or(0.0, |mu| mu.log.exp()));
+        let now = match (0..CANDIDATES).find(|k| multiple(*k) >= at) {
             // Below all candidates hardly any norm is kept whole, and a clipped one in proportion.
             Some(0) => candidate(0).1 * at / candidate(0).0,
             Some(k) => {
@@ -233,7 +256,9 @@ impl Shown<'_> {
                 low + (high - low) * (at - x) / (y - x)
             }
             None => 1.0,
-        }
+        };
+        // Where none passes whole, no more than may do.
+        if now > 0.0 { now } else { self.mu(in_force) }
     }
 
     fn choice(&self, case: &Case, t_ccc: f64, t_gain: f64) -> Choice {
@@ -241,6 +266,10 @@ impl Shown<'_> {
         let mu = self.mu(at);
         let t = single(self.settings.confidence, self.table.blocks());
         let multiple_of_scale = multiple(case.candidate);
+        let mut gain = cautious(&case.gain, t_gain);
+        if self.bound {
+            gain.high = f64::INFINITY;
+        }
         Choice {
             threshold: multiple_of_scale * self.scale,
             multiple: multiple_of_scale,
@@ -250,7 +279,7 @@ impl Shown<'_> {
             rate_factor: mu.recip(),
             rate_change: self.mu_in_force() / mu,
             ccc: cautious(&case.ccc, t_ccc),
-            gain: cautious(&case.gain, t_gain),
+            gain,
             evidence: match self.form {
                 Form::Norms => Evidence::Norms,
                 Form::Direct => Evidence::Direct,

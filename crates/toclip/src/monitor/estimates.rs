@@ -106,7 +106,7 @@ impl Estimates {
 
 /// How many steps count for one independent step, by the means of $(\ln u)^2$: the spread of their
 /// means over that of single steps, which for near normal $\ln u$ is $2 E\[(\ln u)^2\]^2$.
-fn inflation(table: &Table) -> f64 {
+pub(super) fn inflation(table: &Table) -> f64 {
     let squares: Vec<f64> = table.whole.iter().map(|w| w.log_square).collect();
     let relative = Product::new(&[(&squares, 1.0), (&table.count, -1.0)]);
     relative.map_or(1.0, |p| (0.5 * p.error().powi(2) * table.steps()).max(1.0))

@@ -1,12 +1,12 @@
 //! The monitor itself: fed one norm a step.
 
 use super::advice::Advice;
-use super::block::Step;
+use super::block::{Step, Whole};
 use super::blocks::Blocks;
 use super::choose::{LEAST_BLOCKS, choose};
 use super::drift::{Drift, steady};
 use super::estimates::Estimates;
-use super::grid::{CANDIDATES, multiple};
+use super::grid::{CANDIDATES, STEP, multiple, nearest};
 use super::halves::Halves;
 use super::interval::single;
 use super::scale::Running;
@@ -222,11 +222,25 @@ impl Monitor {
 
     /// What to do about the threshold: compared with the watched one, or else with no clipping.
     ///
+    /// Where the scale moved, the watched number is judged as the multiple of the scale that it is now:
+    /// what it did to norms of another size says nothing of what a change would gain from here on.
+    ///
     /// It takes some tenths of a millisecond: not for every step.
     /// [`Monitored`](crate::rules::Monitored) asks now and then.
     pub fn advice(&self) -> Advice {
         let table = self.table();
-        self.advice_over(&table, self.settings.watched.is_some().then_some(&table.watched))
+        self.advice_over(&table, self.in_force(&table))
+    }
+
+    /// The sums at the watched threshold, or at the candidate that it is next to at the present scale.
+    fn in_force<'a>(&self, table: &'a Table) -> Option<&'a Column> {
+        let (number, now) = (self.settings.watched?, self.scale()?.ln());
+        // Two candidates away it is another threshold; less is the noise of the scale.
+        let moved = |w: &Whole| (w.log_scale / w.count - now).abs() > 2.0 * STEP;
+        Some(match table.whole.iter().any(moved) {
+            true => &table.candidates[nearest(number.ln() - now)],
+            false => &table.watched,
+        })
     }
 
     /// The threshold to use: the advised one, or the one in force, infinite without either.

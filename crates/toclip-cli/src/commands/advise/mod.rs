@@ -5,7 +5,7 @@ mod page;
 mod text;
 
 use std::fs::File;
-use std::io::{IsTerminal, Read};
+use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -105,7 +105,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             Ok(one) => done.push(one),
             Err(error) if args.logs.len() == 1 => return Err(error),
             Err(error) => {
-                eprintln!("error: {error:#}");
+                let _ = writeln!(std::io::stderr(), "error: {error:#}");
                 failed.push(
                     json!({ "log": path.display().to_string(), "error": format!("{error:#}") }),
                 );
