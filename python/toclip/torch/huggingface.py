@@ -9,7 +9,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from .monitor import Monitor
+from .monitor import Monitor, given_or_made
 
 __all__ = ["MonitorCallback"]
 
@@ -34,9 +34,12 @@ class MonitorCallback(TrainerCallback):
     """
 
     def __init__(self, monitor: Monitor | None = None, **settings: Any) -> None:
-        self._given, self._made = settings, monitor
+        # Refuses impossible settings here and not when training begins.
+        checked = given_or_made(monitor, settings)
+        self._given, self._made = settings, None if monitor is None else checked
         self._max_norm: float | None = None
         self._taken: float | None = None
+        self._holds = False
         self._norm: Any = None
 
     @property
@@ -55,7 +58,10 @@ class MonitorCallback(TrainerCallback):
             self._given["batch_size"] = each * args.world_size
         if state.global_step > 0:
             self._resume(args, state)
-        self._taken = args.max_grad_norm
+        # After a run that broke off, the zero in the arguments is still this callback's own.
+        if not (self._holds and args.max_grad_norm == 0.0):
+            self._taken = args.max_grad_norm
+        self._holds = True
         self._max_norm = self._taken if self._taken and self._taken > 0 else None
         args.max_grad_norm = 0.0
 
@@ -75,8 +81,9 @@ class MonitorCallback(TrainerCallback):
         # accelerate wraps the optimizer, and a scaler knows only the inner one.
         scaler = getattr(optimizer, "scaler", None)
         inner = getattr(optimizer, "optimizer", optimizer)
+        # The model itself, because FSDP's first version adds up its shards only by its own method.
         self._norm = self.monitor.clip_(
-            kwargs["model"].parameters(), self._max_norm, scaler=scaler, optimizer=inner
+            kwargs["model"], self._max_norm, scaler=scaler, optimizer=inner
         )
 
     def on_log(
@@ -101,5 +108,5 @@ class MonitorCallback(TrainerCallback):
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Gives the arguments back as they were."""
-        args.max_grad_norm = self._taken
+        args.max_grad_norm, self._holds = self._taken, False
         self.monitor.flush()
