@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,10 @@ class MonitorCallback(TrainerCallback):
         print(callback.monitor.advice())
 
     The Trainer shows callbacks gradients only after it has clipped them. So the callback takes
-    clipping over: while training, ``args.max_grad_norm`` is zero and the callback clips at what it
-    was. The monitor is saved with every checkpoint and goes on from it. Logs get ``grad_norm``,
-    before clipping, and ``clip_threshold``.
+    clipping over: while training, ``args.max_grad_norm`` is infinite, with which the Trainer unscales
+    gradients and logs their norm but clips nothing, and the callback clips at what it was. The
+    monitor is saved with every checkpoint and goes on from it. With ``apply``, the callbacks that
+    follow find ``clip_threshold`` in the logs.
 
     Takes a :class:`toclip.torch.Monitor`, or the arguments of one. ``batch_size`` is the samples of
     a step unless given: per device times devices times accumulated.
@@ -58,12 +60,12 @@ class MonitorCallback(TrainerCallback):
             self._given["batch_size"] = each * args.world_size
         if state.global_step > 0:
             self._resume(args, state)
-        # After a run that broke off, the zero in the arguments is still this callback's own.
-        if not (self._holds and args.max_grad_norm == 0.0):
+        # After a run that broke off, the infinity in the arguments is still this callback's own.
+        if not (self._holds and args.max_grad_norm == math.inf):
             self._taken = args.max_grad_norm
         self._holds = True
         self._max_norm = self._taken if self._taken and self._taken > 0 else None
-        args.max_grad_norm = 0.0
+        args.max_grad_norm = math.inf
 
     def _resume(self, args: Any, state: Any) -> None:
         folders = [Path(args.output_dir) / f"checkpoint-{state.global_step}"]
@@ -89,10 +91,10 @@ class MonitorCallback(TrainerCallback):
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any
     ) -> None:
-        """Adds what the Trainer can no longer see."""
+        """Adds what the Trainer does not see."""
         if logs is None or self._norm is None or "loss" not in logs:
             return
-        logs["grad_norm"] = float(self._norm)
+        logs.setdefault("grad_norm", float(self._norm))
         if self.monitor.apply:
             logs["clip_threshold"] = self.monitor.threshold
 

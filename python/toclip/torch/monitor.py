@@ -91,6 +91,7 @@ class Monitor:
             "margin": margin,
         }
         self._waiting: list[Tensor] = []
+        self._seen = 0
         self._watched: float | None = None
         self._warned = False
         self._threshold, self._rate_factor = math.inf, 1.0
@@ -176,8 +177,12 @@ class Monitor:
             except (TypeError, ValueError):
                 raise ValueError(f"a norm is one number, not {norm!r:.60}") from None
             self._waiting.append(torch.tensor(value, dtype=torch.float64))
-        if len(self._waiting) >= self._flush_every:
+        self._seen += 1
+        if self._seen % self._flush_every == 0:
             self.flush()
+            # Only here: looking at the monitor, or saving it, must not change the run.
+            if self._rule is not None:
+                self._threshold, self._rate_factor = self._rule.next()
 
     def _refuse_overflow(self, norm: Tensor) -> None:
         if bool(torch.isfinite(norm)):
@@ -200,7 +205,6 @@ class Monitor:
         norms = torch.stack(waiting).cpu().double().numpy()
         if self._rule is not None:
             self._rule.thresholds(norms)
-            self._threshold, self._rate_factor = self._rule.next()
         else:
             self._core().observe(norms)
 
@@ -296,6 +300,9 @@ class Monitor:
             "version": _VERSION,
             "apply": self.apply,
             "watched": self._watched,
+            "seen": self._seen,
+            # JSON, in which checkpoints may be kept, has no infinity.
+            "in_force": None if math.isinf(self._threshold) else [self._threshold, self._rate_factor],
             "state": state.to_json(),
         }
 
@@ -326,8 +333,11 @@ class Monitor:
             )
         self._waiting, self._watched = [], state.get("watched")
         self._rule, self._monitor = rule, monitor
+        self._seen = int(state.get("seen", 0))
         if rule is not None:
-            self._threshold, self._rate_factor = rule.next()
+            # States of before had it implied.
+            implied = rule.next() if "in_force" not in state else (math.inf, 1.0)
+            self._threshold, self._rate_factor = state.get("in_force") or implied
 
     def __repr__(self) -> str:
         return f"<toclip.torch.Monitor: {self.steps} steps, apply={self.apply}>"
