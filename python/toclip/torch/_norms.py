@@ -34,13 +34,19 @@ def listed(parameters: Parameters) -> list[Tensor]:
     return found
 
 
+def _sharded(p: Tensor) -> bool:
+    return getattr(p, "_is_flat_param", False) or getattr(p, "_fsdp_flattened", False)
+
+
 def _with_gradients(parameters: Parameters) -> list[Tensor]:
-    found = listed(parameters)
+    # A list has been through here; a step has no time to look at everything twice.
+    found = parameters if type(parameters) is list else listed(parameters)
     if not found:
         raise ValueError(
             "there are no parameters: give model.parameters() (a generator can be used only once)"
         )
-    if any(getattr(p, "_is_flat_param", False) or getattr(p, "_fsdp_flattened", False) for p in found):
+    alone = not (torch.distributed.is_available() and torch.distributed.is_initialized())
+    if not alone and any(_sharded(p) for p in found):
         raise ValueError(
             "these parameters are shards of FSDP, whose norm is not that of the gradient: give the "
             "FSDP module itself"

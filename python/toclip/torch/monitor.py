@@ -158,6 +158,8 @@ class Monitor:
         limit = _limit(max_norm)
         if scaler is not None:
             _unscale(scaler, optimizer)
+        if not isinstance(parameters, nn.Module):
+            parameters = listed(parameters)
         self._watch(limit)
         norm = total_norm(parameters)
         self.observe(norm)
