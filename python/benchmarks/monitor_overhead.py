@@ -4,11 +4,11 @@
 
 A step is forward, backward and SGD of a ResNet-18 for 32x32 images, batch 128 (CUDA) or 8 (CPU);
 ``--amp`` takes bfloat16 and channels last, with which a step is shortest. The loops take turns, in
-blocks of ``--steps`` steps between two CUDA events, and the order turns with the round. Each block is
-compared with the block of its own round that does the same without the monitor; the ratio is the
-median over rounds, with a 95% interval for it (by order statistics, so that a disturbed round moves
-nothing). With ``--calls`` only the calls are timed, in CPU time, on as many gradients that are tiny: what
-the host does beside the device.
+blocks of ``--steps`` steps between two CUDA events (on CPU in CPU time), and the order turns with the
+round. Each block is compared with the block of its own round that does the same without the monitor;
+the ratio is the median over rounds, with a 95% interval for it (by order statistics, so that a
+disturbed round moves nothing). With ``--calls`` only the calls are timed, in CPU time, on as many
+gradients that are tiny: what the host does beside the device.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     asked.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    # 50 steps, after which the monitor takes its norms in, do not divide 130: the wait for it, hidden at
-    # the end of a block, is not always there.
+    # The monitor takes its norms in every 50 steps, which do not divide 130: were it always at the end
+    # of a block, where the device is waited for anyway, its own wait would not be seen.
     asked.add_argument("--steps", type=int, help="steps of a block (default: 130, on CPU 2)")
     asked.add_argument("--rounds", type=int, help="default: 15, on CPU 7")
     asked.add_argument("--batch", type=int, help="default: 128, on CPU 8")
@@ -109,10 +109,11 @@ class Bench:
                 clip()
             return (time.process_time() - start) / steps
         if not self.cuda:
-            start = time.perf_counter()
+            # CPU time: whatever else the machine does is not counted.
+            start = time.process_time()
             for _ in range(steps):
                 self.step(clip)
-            return (time.perf_counter() - start) / steps
+            return (time.process_time() - start) / steps
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         # From an idle device to an idle device, so that time in which it waits for the host counts.
         torch.cuda.synchronize()
@@ -168,7 +169,8 @@ def main() -> None:
         }))
         return
     for name, times in found.items():
-        line = f"{name:24} {1e3 * statistics.median(times):9.3f} ms a {'call' if args.calls else 'step'}"
+        each = "call" if args.calls else "step"
+        line = f"{name:24} {1e3 * statistics.median(times):9.3f} ms a {each}"
         if name in ratios:
             r = ratios[name]
             line += (f"  {100 * (r['ratio'] - 1):+6.2f} % on {r['against']} "

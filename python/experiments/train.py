@@ -225,7 +225,8 @@ class Run:
         whole = {
             "step": self.step, "order": self.order, "random": self.random.get_state(),
             "model": self.model.state_dict(), "optimiser": self.optimiser.state_dict(),
-            "due": self.due, "settings": self.settings(), "lines": {n: self.lines(n) for n in ("log", "factors", "curvature")},
+            "due": self.due, "settings": self.settings(),
+            "lines": {n: self.lines(n) for n in ("log", "factors", "curvature")},
         }
         partial = self.a.out / "checkpoint.partial"
         torch.save(whole, partial)

@@ -79,7 +79,7 @@ BOTH = {
     "all frozen": ({"model": mlp().requires_grad_(False)}, "no parameter with requires_grad=True"),
     "no weights": ({"model": mlp().to("meta")}, "device meta and has no weights"),
     "no shape": (lambda: {"model": torch.nn.LazyLinear(3)}, "run the model on a batch"),
-    "complex": ({"model": torch.nn.Linear(6, 3).to(torch.complex64)}, "must be real numbers"),
+    "complex": (lambda: {"model": torch.nn.Linear(6, 3).to(torch.complex64)}, "must be real numbers"),
     "wrapped": ({"model": torch.nn.DataParallel(mlp())}, "give model.module"),
     "number for a loader": ({"loader": 5}, "the loader is 5; give a DataLoader"),
     "dictionaries": ({"loader": [{"x": 1, "y": 2}]}, r"is a dictionary \(x, y\); each batch must be"),

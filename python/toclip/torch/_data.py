@@ -54,6 +54,6 @@ def _tensor(part: Any, index: int) -> Tensor:
         return torch.as_tensor(part)
     except (TypeError, ValueError, RuntimeError):
         raise ValueError(
-            f"batch {index} of the loader has {part!r:.60} in it, which is no tensor; each batch must be a "
-            "pair of tensors (inputs, targets)"
+            f"batch {index} of the loader has {part!r:.60} in it, which is no tensor; each batch must "
+            "be a pair of tensors (inputs, targets)"
         ) from None

@@ -149,14 +149,16 @@ def loss_of(loss: Loss, outputs: Any, targets: Tensor, index: int) -> Tensor:
             "(the mean over the batch)"
         )
     if not math.isfinite(float(value.detach())):
-        raise ValueError(f"batch {index} of the loader: the loss is {float(value.detach())}, which is not finite")
+        raise ValueError(
+            f"batch {index} of the loader: the loss is {float(value.detach())}, which is not finite"
+        )
     return value
 
 
 def gradient(
     model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor, index: int
 ) -> tuple[Tensor, Tensor, Any]:
-    """The loss of one batch, its gradient as one vector, and the model's outputs; ``.grad`` is left alone."""
+    """The loss of one batch, its gradient as one vector, and the outputs; ``.grad`` is left alone."""
     parameters = list(trainable(model).values())
     with torch.inference_mode(False), torch.enable_grad():
         outputs = outputs_of(model, inputs, index)
