@@ -3,9 +3,15 @@
     python train.py --model resnet18 --epochs 60 --data ~/.cache/toclip/cifar10 --out runs/resnet18
 
 Writes, in ``--out``: ``log.jsonl`` (one line every step: step, loss, learning_rate, grad_norm; what
-``toclip advise`` reads), ``factors.jsonl`` and ``curvature.jsonl`` (one line per measurement),
-``run.json`` (settings and versions) and ``checkpoint.pt``. Started again with the same arguments, a
-run goes on from its checkpoint. ``--minutes`` stops it in time with all of that written.
+``toclip advise`` reads), ``factors.jsonl`` (one line per threshold and batch size of a measurement),
+``curvature.jsonl`` (one line per measurement and ``mode`` of batch norm), ``run.json`` (settings and
+versions) and ``checkpoint.pt``. Started again with the same arguments, a run goes on from its
+checkpoint. ``--minutes`` stops it in time with all of that written.
+
+The first measurement is at step 0, before any training. In ``curvature.jsonl`` each line says where
+batch norm took its statistics from (``batch_norm``): with ``mode`` "train" from the batch, of
+``batch_size`` images as in training; with "eval" from the running averages, which at step 0 are
+"initial", that is zero and one and not those of the data. A model without batch norm has one line.
 """
 
 from __future__ import annotations
@@ -20,13 +26,14 @@ from pathlib import Path
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+# For a package built in place; one that is installed comes first.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from cifar import Cifar10, augment  # noqa: E402
 from losses import LOSSES  # noqa: E402
 from models import MODELS  # noqa: E402
 
-from toclip.torch import intrinsic_dimension, reduction_factors  # noqa: E402
+from toclip.torch import IntrinsicDimension, intrinsic_dimension, reduction_factors  # noqa: E402
 
 # The paper's base rates; ViT also warms up for two epochs.
 RATES = {"resnet18": 0.05, "vit_s16": 0.00625, "vit_s4": 0.00625, "small_cnn": 0.02}
@@ -36,7 +43,7 @@ THRESHOLDS = (0.1, 0.3, 1.0, 3.0, 10.0)
 MULTIPLES = (0.05, 0.5, 1.0, 2.0)
 
 
-def arguments() -> argparse.Namespace:
+def arguments(given: list[str] | None = None) -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--model", choices=sorted(MODELS), required=True)
     p.add_argument("--loss", choices=sorted(LOSSES), default="mse")
@@ -48,12 +55,13 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--data", type=Path, nargs="+", required=True, help="folder(s) with the .bin files")
     p.add_argument("--files", type=int, default=5, help="how many of the five training files")
     p.add_argument("--out", type=Path, required=True)
-    p.add_argument("--measurements", type=int, default=12, help="log-spaced, the last step included")
+    p.add_argument("--measurements", type=int, default=12,
+                   help="log-spaced, the last step included; one more is at step 0")
     p.add_argument("--measure-batches", type=int, default=192)
     p.add_argument("--curvature-samples", type=int, default=2048)
     p.add_argument("--probes", type=int, default=16)
     p.add_argument("--minutes", type=float, default=math.inf, help="stop, resumable, after so long")
-    return p.parse_args()
+    return p.parse_args(given)
 
 
 class Run:
@@ -73,6 +81,11 @@ class Run:
         self.random = torch.Generator(self.device).manual_seed(a.seed)
         self.per_epoch = len(self.data.train) // a.batch
         self.steps = int(a.epochs * self.per_epoch)
+        if self.steps < 1:
+            raise SystemExit(
+                f"--epochs {a.epochs} of {len(self.data.train)} images in batches of {a.batch} are no "
+                "step: give more epochs or smaller batches"
+            )
         self.step = 0
         self.order = torch.empty(0, dtype=torch.long, device=self.device)
         self.pending: list = []
@@ -83,10 +96,12 @@ class Run:
         count = self.a.measurements
         if count < 1:
             return []
-        # Not before some tens of steps: batch norm's running statistics start from nowhere.
+        # After the start, not before some tens of steps: there the running statistics of batch norm
+        # are those of neither the start nor the data.
         first = min(max(1, self.per_epoch // 8), self.steps)
         ratio = self.steps / first
-        return sorted({round(first * ratio ** (i / max(count - 1, 1))) for i in range(count)})
+        spaced = {round(first * ratio ** (i / max(count - 1, 1))) for i in range(count)}
+        return [0, *sorted(spaced)]
 
     def learning_rate(self) -> float:
         warm = WARM_UP.get(self.a.model, 0.0) * self.per_epoch
@@ -163,20 +178,40 @@ class Run:
             record = at | {"batch": size, "loss": found.loss, "gradient_norm": found.gradient_norm,
                            "median_norm": median, "mode": found.mode, "batches": len(found.norms)}
             self.append("factors.jsonl", [record | row for row in found.records()])
+        curvature = self.curvature()
+        self.append("curvature.jsonl", [at | vars(one) for one in curvature])
+        self.random.set_state(state)
+        self.order = order
+        dimensions = ", ".join(
+            f"d {one.dimension:.1f} ± {one.dimension_stderr:.1f} ({one.mode})" for one in curvature
+        )
+        print(f"{a.model} {a.loss} step {self.step} accuracy {at['accuracy']:.4f} {dimensions} "
+              f"({time.time() - began:.1f} s)", flush=True)
+
+    def curvature(self) -> list[IntrinsicDimension]:
+        """The intrinsic dimension on fixed images, in both modes where there is batch norm.
+
+        In evaluation mode samples do not see each other, so that the batches are only for memory; in
+        training mode they are those of training, because the statistics are theirs.
+        """
+        a = self.a
         chosen = torch.randperm(
             len(self.data.train), generator=torch.Generator().manual_seed(a.seed)
         )[: a.curvature_samples].to(self.device)
         images, labels = self.data.train[chosen], self.data.train_labels[chosen]
-        loader = list(zip(images.split(512), labels.split(512)))
-        found = intrinsic_dimension(
-            self.model, self.loss, loader, probes=a.probes, iterations=40, tolerance=2e-3, seed=a.seed
-        )
-        self.append("curvature.jsonl", [at | vars(found)])
-        self.random.set_state(state)
-        self.order = order
-        print(f"{a.model} {a.loss} step {self.step} accuracy {at['accuracy']:.4f} "
-              f"d {found.dimension:.0f} ± {found.dimension_stderr:.0f} "
-              f"({time.time() - began:.1f} s)", flush=True)
+        sizes = {"eval": 512}
+        if any(isinstance(m, torch.nn.modules.batchnorm._BatchNorm) for m in self.model.modules()):
+            sizes["train"] = a.batch
+        found = []
+        for mode, size in sizes.items():
+            loader = list(zip(images.split(size), labels.split(size)))
+            if mode == "train" and len(loader) > 1 and len(loader[-1][0]) < size:
+                loader.pop()  # a short batch has other statistics
+            found.append(intrinsic_dimension(
+                self.model, self.loss, loader, probes=a.probes, iterations=40, tolerance=2e-3,
+                mode=mode, seed=a.seed,
+            ))
+        return found
 
     def append(self, name: str, records: list[dict]) -> None:
         with open(self.a.out / name, "a") as out:
@@ -190,7 +225,8 @@ class Run:
         whole = {
             "step": self.step, "order": self.order, "random": self.random.get_state(),
             "model": self.model.state_dict(), "optimiser": self.optimiser.state_dict(),
-            "due": self.due, "lines": {n: self.lines(n) for n in ("log", "factors", "curvature")},
+            "due": self.due, "settings": self.settings(),
+            "lines": {n: self.lines(n) for n in ("log", "factors", "curvature")},
         }
         partial = self.a.out / "checkpoint.partial"
         torch.save(whole, partial)
@@ -207,6 +243,12 @@ class Run:
                 (self.a.out / f"{name}.jsonl").unlink(missing_ok=True)
             return
         whole = torch.load(path, map_location=self.device)
+        for name, value in whole.get("settings", {}).items():
+            if self.settings().get(name) != value:
+                raise SystemExit(
+                    f"{path} is of a run with {name} = {value}, and this one has "
+                    f"{self.settings().get(name)}: give the same arguments or another --out"
+                )
         self.step, self.order, self.due = whole["step"], whole["order"], whole["due"]
         self.random.set_state(whole["random"].cpu())
         self.model.load_state_dict(whole["model"])
@@ -218,13 +260,17 @@ class Run:
                 kept = file.read_text().splitlines(keepends=True)[:keep]
                 file.write_text("".join(kept))
 
+    def settings(self) -> dict:
+        """What makes the run what it is."""
+        given = {k: v for k, v in vars(self.a).items() if k not in ("data", "out", "minutes")}
+        return given | {"rate": self.rate, "steps": self.steps}
+
     def describe(self) -> None:
-        settings = {k: str(v) if isinstance(v, Path) else v for k, v in vars(self.a).items()}
-        for place in ("data", "out", "minutes"):
-            settings.pop(place)
-        settings |= {"rate": self.rate, "steps": self.steps, "torch": torch.__version__,
-                     "device": torch.cuda.get_device_name() if self.device.type == "cuda" else "cpu",
-                     "parameters": sum(p.numel() for p in self.model.parameters())}
+        settings = self.settings() | {
+            "torch": torch.__version__,
+            "device": torch.cuda.get_device_name() if self.device.type == "cuda" else "cpu",
+            "parameters": sum(p.numel() for p in self.model.parameters()),
+        }
         (self.a.out / "run.json").write_text(json.dumps(settings, indent=1) + "\n")
 
     def go(self) -> None:

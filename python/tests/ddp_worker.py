@@ -1,8 +1,9 @@
-"""One rank of a data-parallel run: ``ddp_worker.py RANK WORLD PORT OUT``. Also the run itself."""
+"""One rank of a data-parallel run: ``ddp_worker.py RANK WORLD MEETING OUT``. Also the run itself."""
 
 import json
 import os
 import sys
+import warnings
 
 import torch
 
@@ -26,40 +27,72 @@ def sharded(model, world):
     return fully_shard(model, mesh=init_device_mesh("cpu", (world,)))
 
 
+def sharded_first(model, by_parameter):
+    """FSDP's first version, which keeps parameters in one flat piece or one by one."""
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    return FullyShardedDataParallel(
+        model, device_id=torch.device("cpu"), use_orig_params=by_parameter
+    )
+
+
 def train(rank=0, world=1, how="ddp"):
-    """``ddp`` and ``fsdp`` share gradients, ``own`` does not."""
-    shared = how != "own"
+    """A monitor of the run, and its norms: ``ddp`` and ``fsdp`` share gradients, ``own`` does not."""
+    shared, first = how != "own", how.startswith("fsdp1")
     torch.manual_seed(0)
     model = torch.nn.Linear(20, 1).double()
+    if first:  # whose own norm is in single precision
+        model = model.float()
     if world > 1 and how == "fsdp":
         model = sharded(model, world)
+    elif world > 1 and first:
+        model = sharded_first(model, how.endswith("by parameter"))
     elif world > 1 and how == "ddp":
         model = torch.nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     # Each rank's own gradient is that of half a batch.
     size = BATCH if shared else BATCH // 2
     monitor = toclip.torch.Monitor(batch_size=size, flush=7, shared=shared)
+    norms = []
     for step in range(STEPS):
-        x, y = (part[rank::world] for part in problem(step))
+        x, y = (part[rank::world].float() if first else part[rank::world] for part in problem(step))
         optimizer.zero_grad()
         (0.5 * (model(x) - y).square()).mean().backward()
-        monitor.clip_(model.parameters(), max_norm=2.0)
+        norms.append(monitor.clip_(model if first else model.parameters(), max_norm=2.0))
         optimizer.step()
-    return monitor
+    return monitor, [float(norm) for norm in norms]
+
+
+def refused():
+    """What is said to one who gives shards for parameters."""
+    model = sharded_first(torch.nn.Linear(20, 1), by_parameter=True)
+    model(problem(0)[0].float()).sum().backward()
+    try:
+        toclip.torch.Monitor().clip_(model.parameters(), 1.0)
+    except ValueError as error:
+        return str(error)
 
 
 if __name__ == "__main__":
-    rank, world, port, out = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    rank, world, meeting, out = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
     torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo", rank=rank, world_size=world)
+    warnings.simplefilter("ignore")
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{meeting}", rank=rank, world_size=world
+    )
     found = {}
     for how in ("ddp", "own", "fsdp"):
-        found[how] = train(rank, world, how).merged().to_json()
+        found[how] = train(rank, world, how)[0].merged().to_json()
+    for how in ("fsdp1", "fsdp1 by parameter"):
+        found[how] = train(rank, world, how)[1]
+    found["refused"] = refused()
     with open(f"{out}.{rank}", "w") as file:
         json.dump(found, file)
-    # The answer is on disk and every rank has it. Leaving by the front door runs the destructors of
-    # gloo's threads, which have been seen to abort the process ("terminate called without an active
-    # exception") on a busy machine; that is not what is tested here.
-    torch.distributed.barrier()
-    os._exit(0)
+    # The answer is on disk. What is left is to leave: by the front door the destructors of gloo's
+    # threads run, which have been seen to abort the process ("terminate called without an active
+    # exception") on a busy machine; and a rank that leaves early may break what the other is still
+    # receiving. Neither is what is tested here, so the ranks wait for each other if they can, and go.
+    try:
+        torch.distributed.barrier()
+    finally:
+        os._exit(0)

@@ -6,46 +6,62 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 Parameters = nn.Module | Tensor | Iterable[Tensor]
 
 
-def _listed(parameters: Parameters) -> list[Tensor]:
-    found: list[Tensor]
+def listed(parameters: Parameters) -> list[Tensor]:
+    """The parameters one by one; what is not a parameter is refused with a sentence."""
     if isinstance(parameters, nn.Module):
-        found = list(parameters.parameters())
-    elif isinstance(parameters, Tensor):
-        found = [parameters]
-    else:
+        return list(parameters.parameters())
+    if isinstance(parameters, Tensor):
+        return [parameters]
+    if isinstance(parameters, torch.optim.Optimizer):
+        raise ValueError("this is an optimizer: give the model or model.parameters()")
+    try:
         found = list(parameters)
+    except TypeError:
+        raise ValueError(
+            f"parameters is {parameters!r:.60}: give the model or model.parameters()"
+        ) from None
+    for one in found:
+        if not isinstance(one, Tensor):
+            raise ValueError(
+                f"among the parameters is {one!r:.60}: give the model or model.parameters()"
+            )
+    return found
+
+
+def _sharded(p: Tensor) -> bool:
+    return getattr(p, "_is_flat_param", False) or getattr(p, "_fsdp_flattened", False)
+
+
+def _with_gradients(parameters: Parameters) -> list[Tensor]:
+    # A list has been through here; a step has no time to look at everything twice.
+    found = parameters if type(parameters) is list else listed(parameters)
     if not found:
         raise ValueError(
             "there are no parameters: give model.parameters() (a generator can be used only once)"
         )
-    if any(getattr(p, "_is_flat_param", False) for p in found):
+    alone = not (torch.distributed.is_available() and torch.distributed.is_initialized())
+    if not alone and any(_sharded(p) for p in found):
         raise ValueError(
             "these parameters are shards of FSDP, whose norm is not that of the gradient: give the "
             "FSDP module itself"
+        )
+    if all(p.grad is None for p in found):
+        raise ValueError(
+            "no parameter has a gradient: call this after loss.backward() and before "
+            "optimizer.zero_grad()"
         )
     return found
 
 
 def gradients_of(parameters: Parameters) -> list[Tensor]:
     """The gradients there are."""
-    if isinstance(parameters, nn.Module):
-        parameters = parameters.parameters()
-    elif isinstance(parameters, Tensor):
-        parameters = [parameters]
-    return [p.grad for p in parameters if p.grad is not None]
-
-
-def _check(parameters: list[Tensor]) -> None:
-    if all(p.grad is None for p in parameters):
-        raise ValueError(
-            "no parameter has a gradient: call this after loss.backward() and before "
-            "optimizer.zero_grad()"
-        )
+    return [p.grad for p in listed(parameters) if p.grad is not None]
 
 
 def _whole(norm: Tensor) -> Tensor:
@@ -53,26 +69,32 @@ def _whole(norm: Tensor) -> Tensor:
     return norm.full_tensor() if hasattr(norm, "full_tensor") else norm
 
 
-def total_norm(parameters: Parameters) -> Tensor:
+def _own(parameters: Parameters) -> Any:
+    """FSDP's first version clips by a method of its own, which adds up the shards."""
+    if not isinstance(parameters, nn.Module):
+        return None
+    return getattr(parameters, "clip_grad_norm_", None)
+
+
+def total_norm(parameters: Parameters, foreach: bool | None = None) -> Tensor:
     """The norm of all gradients as one vector; over all shards where they are sharded."""
-    own: Any = getattr(parameters, "clip_grad_norm_", None)
-    if isinstance(parameters, nn.Module) and own is not None:  # FSDP, first version
+    own = _own(parameters)
+    if own is not None:
         return _whole(own(math.inf))
-    listed = _listed(parameters)
-    _check(listed)
-    grads = [p.grad for p in listed if p.grad is not None]
+    grads = [p.grad for p in _with_gradients(parameters) if p.grad is not None]
     if hasattr(nn.utils, "get_total_norm"):
-        return _whole(nn.utils.get_total_norm(grads))
-    return nn.utils.clip_grad_norm_(listed, math.inf)
+        return _whole(nn.utils.get_total_norm(grads, foreach=foreach))
+    # Before PyTorch 2.6. Clipping at infinity would do, but makes NaN of gradients that overflow.
+    norms = [_whole(torch.linalg.vector_norm(g)).to(grads[0].device) for g in grads]
+    return torch.linalg.vector_norm(torch.stack(norms))
 
 
-def clip_to(parameters: Parameters, limit: float) -> Tensor:
+def clip_to(parameters: Parameters, limit: float, foreach: bool | None = None) -> Tensor:
     """Clips in place and gives the norm before."""
-    own: Any = getattr(parameters, "clip_grad_norm_", None)
-    if isinstance(parameters, nn.Module) and own is not None:  # FSDP, first version
+    own = _own(parameters)
+    if own is not None:
         return _whole(own(limit))
     if math.isinf(limit):
-        return total_norm(parameters)
-    listed = _listed(parameters)
-    _check(listed)
-    return _whole(nn.utils.clip_grad_norm_(listed, limit))
+        return total_norm(parameters, foreach)
+    found = _with_gradients(parameters)
+    return _whole(nn.utils.clip_grad_norm_(found, limit, foreach=foreach))

@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Callable, Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, Callable
 
 import torch
 from torch import Tensor, nn
 
 Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+def unwrapped(model: Any) -> nn.Module:
+    """The model itself, out of what measuring cannot look through."""
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"the model is {model!r:.60}; it must be a torch.nn.Module")
+    model = getattr(model, "_orig_mod", model)  # torch.compile
+    if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
+        raise ValueError(
+            f"the model is wrapped in {type(model).__name__}: give model.module (each rank then "
+            "measures its own batches)"
+        )
+    if any(hasattr(p, "full_tensor") or hasattr(p, "_fsdp_flattened") for p in model.parameters()):
+        raise ValueError("the model is sharded: measure it where it is whole, on one device")
+    return model
 
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
@@ -18,6 +35,11 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
         raise ValueError(
             "the model has no parameter with requires_grad=True, so it has no gradient to measure"
         )
+    for name, p in found.items():
+        if isinstance(p, nn.parameter.UninitializedParameter):
+            raise ValueError(f"the parameter {name} has no shape yet: run the model on a batch first")
+        if not p.is_floating_point():
+            raise ValueError(f"the parameter {name} is {p.dtype}; parameters must be real numbers")
     return found
 
 
@@ -27,7 +49,10 @@ def device_of(model: nn.Module) -> torch.device:
     if len(devices) > 1:
         names = ", ".join(sorted(str(d) for d in devices))
         raise ValueError(f"the model's parameters are on several devices ({names}); move it to one")
-    return devices.pop()
+    device = devices.pop()
+    if device.type == "meta":
+        raise ValueError("the model is on the device meta and has no weights; load them first")
+    return device
 
 
 def flatten(tensors: Iterable[Tensor | None], like: Iterable[Tensor]) -> Tensor:
@@ -38,36 +63,23 @@ def flatten(tensors: Iterable[Tensor | None], like: Iterable[Tensor]) -> Tensor:
     return torch.cat(parts)
 
 
-def batches(loader: Iterable, device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
-    """(inputs, targets) on the model's device; anything else is refused with a sentence."""
-    for index, batch in enumerate(loader):
-        if not (isinstance(batch, (tuple, list)) and len(batch) == 2):
-            raise ValueError(
-                f"batch {index} of the loader is a {type(batch).__name__}; each batch must be a "
-                "pair (inputs, targets)"
-            )
-        inputs, targets = (torch.as_tensor(part) for part in batch)
-        if len(inputs) == 0:
-            raise ValueError(f"batch {index} of the loader is empty")
-        if len(inputs) != len(targets):
-            raise ValueError(
-                f"batch {index} of the loader has {len(inputs)} inputs but {len(targets)} targets"
-            )
-        yield inputs.to(device, non_blocking=True), targets.to(device, non_blocking=True)
-
-
 @contextlib.contextmanager
-def frozen(model: nn.Module, mode: str) -> Iterator[None]:
+def frozen(model: nn.Module, mode: str, dropout: bool = True) -> Iterator[None]:
     """The model in ``mode`` ("train" or "eval"), left as it was found.
 
     In train mode a batch norm would move its running statistics; they are put back, because a
-    measurement must not change what it measures.
+    measurement must not change what it measures. Without ``dropout``, train mode is that of the
+    normalisations alone.
     """
     if mode not in ("train", "eval"):
-        raise ValueError(f'mode is "{mode}"; it must be "train" or "eval"')
+        raise ValueError(f'mode is {mode!r}; it must be "train" or "eval"')
     modes = {module: module.training for module in model.modules()}
     saved = {name: b.detach().clone() for name, b in model.named_buffers()}
-    model.train(mode == "train")
+    model.train(mode == "train" and dropout)
+    if mode == "train" and not dropout:
+        for module in model.modules():
+            if isinstance(module, nn.modules.batchnorm._NormBase):
+                module.train()
     try:
         yield
     finally:
@@ -75,20 +87,91 @@ def frozen(model: nn.Module, mode: str) -> Iterator[None]:
             module.training = was
         with torch.no_grad():
             for name, buffer in model.named_buffers():
-                buffer.copy_(saved[name])
+                if name in saved:
+                    buffer.copy_(saved[name])
 
 
-def gradient(model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """The loss of one batch and its gradient as one vector; ``.grad`` is left alone."""
-    parameters = list(trainable(model).values())
-    outputs = model(inputs)
-    value = loss(outputs, targets)
+def normalised_by(model: nn.Module) -> str:
+    """Where batch norm takes mean and variance from as the model stands.
+
+    "none" without batch norm; "batch" for the mini-batch at hand; "running" for averages along
+    training, or "initial" where there was none yet and they are still zero and one.
+    """
+    norms = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+    if not norms:
+        return "none"
+    if any(m.training or m.running_mean is None for m in norms):
+        return "batch"
+    seen = [m.num_batches_tracked for m in norms]
+    return "initial" if all(n is not None and int(n) == 0 for n in seen) else "running"
+
+
+def outputs_of(forward: Callable[[Tensor], Any], inputs: Tensor, index: int) -> Any:
+    """What the model returns for a batch."""
+    try:
+        return forward(inputs)
+    except torch.cuda.OutOfMemoryError:
+        raise
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise ValueError(
+            f"batch {index} of the loader: the model does not take inputs of shape "
+            f"{tuple(inputs.shape)} and type {inputs.dtype}: {error}"
+        ) from error
+
+
+def loss_of(loss: Loss, outputs: Any, targets: Tensor, index: int) -> Tensor:
+    """The loss of a batch, which must be one number."""
+    if not callable(loss) or isinstance(loss, type):
+        raise ValueError(
+            f"the loss is {loss!r:.60}; it must be a function of (outputs, targets), such as "
+            "torch.nn.functional.cross_entropy or torch.nn.CrossEntropyLoss()"
+        )
+    try:
+        value = loss(outputs, targets)
+    except torch.cuda.OutOfMemoryError:
+        raise
+    except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
+        what = f"a {type(outputs).__name__}"
+        if isinstance(outputs, Tensor):
+            what = f"outputs of shape {tuple(outputs.shape)} and type {outputs.dtype}"
+        raise ValueError(
+            f"batch {index} of the loader: the loss does not take {what} with targets of shape "
+            f"{tuple(targets.shape)} and type {targets.dtype}: {error}"
+        ) from error
+    if not isinstance(value, Tensor):
+        raise ValueError(
+            f"the loss returned {value!r:.60}; it must be a tensor with one number, not detached "
+            "from the model"
+        )
     if value.dim() != 0:
         raise ValueError(
             f"the loss returned a tensor of shape {tuple(value.shape)}; it must be one number "
             "(the mean over the batch)"
         )
-    if not value.requires_grad:
+    if not math.isfinite(float(value.detach())):
+        raise ValueError(
+            f"batch {index} of the loader: the loss is {float(value.detach())}, which is not finite"
+        )
+    return value
+
+
+def gradient(
+    model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor, index: int
+) -> tuple[Tensor, Tensor, Any]:
+    """The loss of one batch, its gradient as one vector, and the outputs; ``.grad`` is left alone."""
+    parameters = list(trainable(model).values())
+    with torch.inference_mode(False), torch.enable_grad():
+        outputs = outputs_of(model, inputs, index)
+        value = loss_of(loss, outputs, targets, index)
+        if not value.requires_grad:
+            raise ValueError("the loss does not depend on the model's parameters")
+        grads = torch.autograd.grad(value, parameters, allow_unused=True)
+    if all(g is None for g in grads):
         raise ValueError("the loss does not depend on the model's parameters")
-    grads = torch.autograd.grad(value, parameters, allow_unused=True)
-    return value.detach(), flatten(grads, parameters)
+    flat = flatten(grads, parameters)
+    # Half precision is enough for a gradient, but not for the sum of many.
+    if flat.dtype not in (torch.float32, torch.float64):
+        flat = flat.float()
+    if not bool(torch.isfinite(flat).all()):
+        raise ValueError(f"batch {index} of the loader has a gradient that is not finite")
+    return value.detach(), flat, outputs

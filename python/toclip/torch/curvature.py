@@ -10,19 +10,30 @@ one reverse-mode pass.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, jvp, vjp
 
-from ._params import Loss, batches, device_of, frozen, trainable
+from ._attention import plain_attention
+from ._check import at_least
+from ._data import batches
+from ._params import (
+    Loss, device_of, frozen, loss_of, normalised_by, outputs_of, trainable, unwrapped
+)
 
 
 @dataclass(frozen=True)
 class IntrinsicDimension:
-    """Tr G/‖G‖ with the parts it is made of, and how well each is known."""
+    """Tr G/‖G‖ with the parts it is made of, and how well each is known.
+
+    ``batch_norm`` says where batch norm took mean and variance from: "none" without batch norm,
+    "batch" (the mini-batch of ``batch_size`` samples at hand), "running" (averages along training),
+    or "initial" (such averages before any training: zero and one, not those of the data).
+    """
 
     dimension: float
     dimension_stderr: float
@@ -34,51 +45,105 @@ class IntrinsicDimension:
     converged: bool
     probes: int
     samples: int
+    batch_size: int
     mode: str
+    batch_norm: str
 
 
 class GaussNewton:
     """The linear operator v ↦ G v on flat vectors, over a fixed set of batches."""
 
     def __init__(self, model: nn.Module, loss: Loss, data: list[tuple[Tensor, Tensor]]):
-        self.model, self.loss, self.data = model, loss, data
-        self.parameters = {name: p.detach() for name, p in trainable(model).items()}
-        self.buffers = {name: b.detach().clone() for name, b in model.named_buffers()}
+        self.model, self.loss, self.data = unwrapped(model), loss, data
+        if not data:
+            raise ValueError(
+                "the loader is empty; give at least one batch (inputs, targets) (a generator can be "
+                "used only once)"
+            )
+        self.parameters = {name: p.detach() for name, p in trainable(self.model).items()}
+        for name, p in self.parameters.items():
+            if p.dtype not in (torch.float32, torch.float64):
+                raise ValueError(
+                    f"the parameter {name} is {p.dtype}, which is too coarse for a spectrum: measure "
+                    "copy.deepcopy(model).float()"
+                )
+        self.buffers = {name: b.detach().clone() for name, b in self.model.named_buffers()}
         self.frozen = {
-            name: p.detach() for name, p in model.named_parameters() if not p.requires_grad
+            name: p.detach() for name, p in self.model.named_parameters() if not p.requires_grad
         }
         self.size = sum(p.numel() for p in self.parameters.values())
         self.samples = sum(len(x) for x, _ in data)
         first = next(iter(self.parameters.values()))
         self.dtype, self.device = first.dtype, first.device
 
+    def outputs(self, parameters: dict[str, Tensor], inputs: Tensor) -> Any:
+        """What the model returns with these parameters; its own state is not touched."""
+        # Batch norm in train mode writes to its buffers: it writes to copies.
+        state = {name: b.clone() for name, b in self.buffers.items()}
+        return functional_call(self.model, {**parameters, **self.frozen, **state}, (inputs,))
+
+    def check(self) -> None:
+        """Refuses, with a sentence, what has no Gauss-Newton matrix."""
+        for index, (inputs, targets) in enumerate(self.data):
+            with torch.no_grad():
+                z = outputs_of(lambda x: self.outputs(self.parameters, x), inputs, index)
+                if not isinstance(z, Tensor):
+                    raise ValueError(
+                        f"the model returned a {type(z).__name__}; it must return one tensor: wrap it "
+                        "in a module that does"
+                    )
+                loss_of(self.loss, z, targets, index)
+                if index == 0:
+                    again = self.outputs(self.parameters, inputs)
+                    # Devices that add in any order differ in the last digits; dropout in the first.
+                    if float((again - z).abs().max()) > 1e-2 * float(z.abs().max()):
+                        raise ValueError(
+                            "the model gives other outputs when it is run again (dropout?), so it has "
+                            "no one Jacobian"
+                        )
+
     def __matmul__(self, v: Tensor) -> Tensor:
         tangent = self._unflatten(v)
         total = torch.zeros_like(v)
         for inputs, targets in self.data:
-            # Forward mode gives J v, the loss alone H (J v), reverse mode the rest.
-            def outputs(parameters):
-                # Batch norm in train mode writes to its buffers: it writes to copies.
-                state = {name: b.clone() for name, b in self.buffers.items()}
-                return functional_call(
-                    self.model, {**parameters, **self.frozen, **state}, (inputs,)
-                )
-
-            z, jv = jvp(outputs, (self.parameters,), (tangent,))
-            # H is symmetric, so its product needs reverse mode only, which every loss has.
-            _, curve = vjp(grad(lambda z: self.loss(z, targets)), z.detach())
-            (hjv,) = curve(jv)
-            _, pull = vjp(outputs, self.parameters)
-            (out,) = pull(hjv)
+            try:
+                with plain_attention():
+                    out = self._product(tangent, inputs, targets)
+            except torch.cuda.OutOfMemoryError:
+                raise
+            except RuntimeError as error:  # and NotImplementedError, which is one
+                # PyTorch's first line says which step; the rest asks for a report to PyTorch.
+                said = (str(error).splitlines() or ["?"])[0]
+                raise ValueError(
+                    "the model or the loss has a step without the derivatives that are needed "
+                    f"(forward mode through the model, twice backward through the loss): {said}"
+                ) from error
             flat = torch.cat([out[name].reshape(-1) for name in self.parameters])
             # The loss is a mean over its batch; the batches may differ in size.
             total += flat * (len(inputs) / self.samples)
         return total
 
+    def _product(
+        self, tangent: dict[str, Tensor], inputs: Tensor, targets: Tensor
+    ) -> dict[str, Tensor]:
+        def outputs(parameters: dict[str, Tensor]) -> Tensor:
+            return self.outputs(parameters, inputs)
+
+        def value(z: Tensor) -> Tensor:
+            return self.loss(z, targets)
+
+        # Forward mode gives J v, the loss alone H (J v), reverse mode the rest. H is symmetric, so
+        # its product needs reverse mode only, which every loss has.
+        z, jv = jvp(outputs, (self.parameters,), (tangent,))[:2]
+        curve = vjp(grad(value), z.detach())[1]
+        pull = vjp(outputs, self.parameters)[1]
+        out: dict[str, Tensor] = pull(*curve(jv))[0]
+        return out
+
     def _unflatten(self, v: Tensor) -> dict[str, Tensor]:
         parts = torch.split(v, [p.numel() for p in self.parameters.values()])
         return {
-            name: part.reshape(p.shape)
+            name: part.reshape(p.shape).to(p.dtype)
             for part, (name, p) in zip(parts, self.parameters.items())
         }
 
@@ -86,7 +151,7 @@ class GaussNewton:
 def intrinsic_dimension(
     model: nn.Module,
     loss: Loss,
-    loader: Iterable,
+    loader: Iterable[Any],
     *,
     probes: int = 32,
     iterations: int = 100,
@@ -96,11 +161,16 @@ def intrinsic_dimension(
 ) -> IntrinsicDimension:
     """d = Tr G/‖G‖ of the Gauss–Newton matrix of ``loss`` over all batches of ``loader``.
 
-    The trace is Hutchinson's, with ``probes`` random signs and its standard error; the norm is by
-    Lanczos, until value and residual have both converged to ``tolerance`` (relative), or
-    ``iterations`` products. The data is read once and kept, and the probes are seeded: the same call
-    gives the same numbers. ``mode`` is "eval" (batch norm uses its running statistics, so samples
-    do not see each other) or "train".
+    ``loss(outputs, targets)`` is the mean over a batch. The norm is by Lanczos, until value and
+    residual have both converged to ``tolerance`` (relative), or ``iterations`` products. The trace
+    is Hutchinson's, with ``probes`` random signs and its standard error; what Lanczos found out about
+    the largest eigenvalues is taken from the probes, which without it would scatter far more.
+    The data is read once and kept, and the probes are seeded: the same call gives the same numbers.
+
+    ``mode`` is that of batch norm, and is said in the result: "eval" (running statistics, so that
+    samples do not see each other) or "train" (statistics of the batch, so that the size of the
+    loader's batches is part of what is measured). Dropout is off in both. Weights, gradients and
+    running statistics are left as they were.
 
     >>> import torch
     >>> from toclip.torch import intrinsic_dimension
@@ -110,50 +180,85 @@ def intrinsic_dimension(
     >>> round(found.dimension, 3)
     4.0
     """
-    if probes < 2:
-        raise ValueError(f"probes is {probes}; at least 2 are needed for a standard error")
-    if iterations < 2:
-        raise ValueError(f"iterations is {iterations}; at least 2 are needed")
+    probes = at_least(2, probes, "probes", "at least 2 are needed for a standard error")
+    iterations = at_least(2, iterations, "iterations", "at least 2 are needed")
+    if not (isinstance(tolerance, (int, float)) and 0.0 < tolerance < 1.0):
+        raise ValueError(f"tolerance = {tolerance!r} is not allowed: it must be between 0 and 1")
+    seed = at_least(0, seed, "seed", "it must be 0 or more")
+    model = unwrapped(model)
     data = list(batches(loader, device_of(model)))
-    if not data:
-        raise ValueError("the loader is empty; give at least one batch (inputs, targets)")
-    with frozen(model, mode):
+    with torch.inference_mode(False), frozen(model, mode, dropout=False):
         operator = GaussNewton(model, loss, data)
-        trace, trace_stderr = hutchinson_trace(operator, probes, seed)
-        norm, residual, used, converged = lanczos_norm(operator, iterations, tolerance, seed)
-    if not (math.isfinite(trace) and math.isfinite(norm)):
-        raise ValueError("the Gauss-Newton matrix has entries that are not finite")
-    if norm <= 0.0:
-        raise ValueError("the Gauss-Newton matrix is zero here, so its dimension is not defined")
+        operator.check()
+        batch_norm = normalised_by(model)
+        found = lanczos(operator, iterations, tolerance, seed)
+        if found.norm <= 0.0:
+            raise ValueError("the Gauss-Newton matrix is zero here, so its dimension is not defined")
+        trace, trace_stderr = hutchinson_trace(operator, probes, seed, found)
+    if not math.isfinite(trace):
+        raise ValueError(NOT_FINITE)
+    norm = found.norm
     return IntrinsicDimension(
-        trace / norm, trace_stderr / norm, trace, trace_stderr, norm, residual, used, converged,
-        probes, operator.samples, mode,
+        trace / norm, trace_stderr / norm, trace, trace_stderr, norm, found.residual,
+        found.iterations, found.converged, probes, operator.samples,
+        max(len(inputs) for inputs, _ in data), mode, batch_norm,
     )
 
 
-def hutchinson_trace(operator: GaussNewton, probes: int, seed: int) -> tuple[float, float]:
-    """Tr G and its standard error, from products with random signs."""
+NOT_FINITE = "the Gauss-Newton matrix has entries that are not finite"
+
+
+@dataclass(frozen=True)
+class Lanczos:
+    """‖G‖, and G on the vectors that led to it: G ≈ Q T Q^T with T small."""
+
+    norm: float
+    residual: float
+    iterations: int
+    converged: bool
+    basis: list[Tensor]
+    small: Tensor
+
+    def excess(self, v: Tensor) -> tuple[float, float]:
+        """v^T A v and Tr A for A = Q (T - t) Q^T, t the least eigenvalue of T.
+
+        A is what stands out of the rest. With t = 0 a matrix that is flat, for which random signs
+        are exact, would lose that.
+        """
+        above = self.small - torch.linalg.eigvalsh(self.small)[0] * torch.eye(len(self.small)).double()
+        q = torch.tensor([float(torch.dot(v, b)) for b in self.basis], dtype=torch.float64)
+        return float(q @ above @ q), float(above.trace())
+
+
+def hutchinson_trace(
+    operator: GaussNewton, probes: int, seed: int, known: Lanczos | None = None
+) -> tuple[float, float]:
+    """Tr G and its standard error, from products with random signs.
+
+    The part of G that is ``known`` is taken out of each product and put back exactly. It does not
+    depend on the probes, so the mean stays right whatever it is.
+    """
     generator = torch.Generator().manual_seed(seed)
     values = []
     for _ in range(probes):
         signs = torch.randint(0, 2, (operator.size,), generator=generator)
         v = (2 * signs - 1).to(operator.device, operator.dtype)
-        values.append(float(torch.dot(v, operator @ v)))
+        part, whole = known.excess(v) if known is not None else (0.0, 0.0)
+        values.append(float(torch.dot(v, operator @ v)) - part + whole)
     found = torch.tensor(values, dtype=torch.float64)
     return float(found.mean()), float(found.std()) / math.sqrt(probes)
 
 
-def lanczos_norm(
-    operator: GaussNewton, iterations: int, tolerance: float, seed: int
-) -> tuple[float, float, int, bool]:
-    """‖G‖ by Lanczos: (value, relative residual, products used, converged)."""
+def lanczos(operator: GaussNewton, iterations: int, tolerance: float, seed: int) -> Lanczos:
+    """‖G‖ by Lanczos, until value and relative residual have settled."""
+    # Apart from the probes of the trace, which must not depend on this start.
     generator = torch.Generator().manual_seed(seed + 1)
     q = torch.randn(operator.size, generator=generator).to(operator.device, operator.dtype)
     basis = [q / torch.linalg.vector_norm(q)]
     diagonal: list[float] = []
     beside: list[float] = []
-    value, residual = 0.0, math.inf
-    for step in range(1, min(iterations, operator.size) + 1):
+    value = 0.0
+    while True:
         w = operator @ basis[-1]
         diagonal.append(float(torch.dot(w, basis[-1])))
         # Twice, because in single precision one pass leaves the basis visibly skew.
@@ -161,19 +266,21 @@ def lanczos_norm(
             for q in basis:
                 w = w - torch.dot(w, q) * q
         beta = float(torch.linalg.vector_norm(w))
+        if not math.isfinite(diagonal[-1] + beta):
+            raise ValueError(NOT_FINITE)
+        off = torch.tensor(beside, dtype=torch.float64)
         small = torch.diag(torch.tensor(diagonal, dtype=torch.float64))
-        if beside:
-            off = torch.tensor(beside, dtype=torch.float64)
-            small += torch.diag(off, 1) + torch.diag(off, -1)
+        small += torch.diag(off, 1) + torch.diag(off, -1) if beside else 0.0
         ritz, vectors = torch.linalg.eigh(small)
         before, value = value, float(ritz[-1])
+        step = len(diagonal)
         if value <= 0.0:
-            return 0.0, 0.0, step, True
+            return Lanczos(0.0, 0.0, step, True, basis, small)
         # For the Ritz vector the residual is the next off-diagonal times its last entry.
         residual = beta * abs(float(vectors[-1, -1])) / value
         settled = abs(value - before) <= tolerance * value and residual <= tolerance
-        if settled or beta <= 1e-7 * value:
-            return value, residual, step, True
+        settled = settled or beta <= 1e-7 * value
+        if settled or step >= min(iterations, operator.size):
+            return Lanczos(value, residual, step, settled, basis, small)
         beside.append(beta)
         basis.append(w / beta)
-    return value, residual, len(diagonal), False

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Callable, Iterable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence, overload
 
 import torch
 from torch import Tensor, nn
 
-from ._params import Loss, batches, device_of, frozen, gradient, trainable
+from ._check import at_least, positive_numbers
+from ._data import batches
+from ._params import Loss, device_of, frozen, gradient, trainable, unwrapped
 
 ESTIMATORS = ("fraction", "batch", "direct")
 
@@ -64,11 +66,11 @@ class ReductionFactors:
     mode: str
     group: str = "all"
 
-    def records(self) -> list[dict]:
+    def records(self) -> list[dict[str, Any]]:
         """One flat dictionary per threshold: what ``pandas.DataFrame`` takes."""
         out = []
         for row in self.rows:
-            record = {"group": self.group, "threshold": row.threshold}
+            record: dict[str, Any] = {"group": self.group, "threshold": row.threshold}
             record |= {"clip_fraction": row.clip_fraction.value, "nu": row.nu.value}
             record |= {"clip_fraction_stderr": row.clip_fraction.stderr, "nu_stderr": row.nu.stderr}
             for name in ("mu", "csc", "ccc"):
@@ -79,10 +81,38 @@ class ReductionFactors:
         return out
 
 
+@overload
 def reduction_factors(
     model: nn.Module,
     loss: Loss,
-    loader: Iterable,
+    loader: Iterable[Any],
+    thresholds: Sequence[float],
+    *,
+    outputs: int | None = None,
+    groups: None = None,
+    blocks: int = 8,
+    mode: str = "train",
+) -> ReductionFactors: ...
+
+
+@overload
+def reduction_factors(
+    model: nn.Module,
+    loss: Loss,
+    loader: Iterable[Any],
+    thresholds: Sequence[float],
+    *,
+    outputs: int | None = None,
+    groups: Mapping[str, Callable[[str], bool]],
+    blocks: int = 8,
+    mode: str = "train",
+) -> dict[str, ReductionFactors]: ...
+
+
+def reduction_factors(
+    model: nn.Module,
+    loss: Loss,
+    loader: Iterable[Any],
     thresholds: Sequence[float],
     *,
     outputs: int | None = None,
@@ -108,9 +138,11 @@ def reduction_factors(
     >>> found.rows[1].mu["fraction"].value, round(found.rows[1].mu["direct"].value, 6)
     (1.0, 1.0)
     """
-    levels = _thresholds(thresholds)
-    if blocks < 3:
-        raise ValueError(f"blocks is {blocks}; at least 3 are needed for a standard error")
+    levels = positive_numbers(thresholds, "thresholds")
+    blocks = at_least(3, blocks, "blocks", "at least 3 are needed for a standard error")
+    if outputs is not None:
+        outputs = at_least(1, outputs, "outputs", "a sample has 1 or more outputs")
+    model = unwrapped(model)
     members = _members(model, groups)
     device = device_of(model)
     collectors: dict[str, _Collector] = {}
@@ -118,12 +150,10 @@ def reduction_factors(
     total = 0.0
     with frozen(model, mode):
         for index, (inputs, targets) in enumerate(batches(loader, device)):
-            value, flat = gradient(model, loss, inputs, targets)
-            if not (math.isfinite(float(value)) and bool(torch.isfinite(flat).all())):
-                raise ValueError(f"batch {index} has a loss or a gradient that is not finite")
+            value, flat, returned = gradient(model, loss, inputs, targets, index)
             if batch_size is None:
                 batch_size = len(inputs)
-                outputs = outputs or _outputs(model, inputs)
+                outputs = outputs or _outputs(returned, batch_size)
                 for name, mask in members.items():
                     size = flat.numel() if mask is None else mask.numel()
                     collectors[name] = _Collector(levels, blocks, size, flat)
@@ -137,7 +167,7 @@ def reduction_factors(
     if batch_size is None or count < 2 * blocks:
         raise ValueError(
             f"the loader gave {count} full batches; at least {2 * blocks} are needed for "
-            f"{blocks} blocks"
+            f"{blocks} blocks (a generator can be used only once)"
         )
     assert outputs is not None
     found = {
@@ -147,19 +177,16 @@ def reduction_factors(
     return found if groups is not None else found["all"]
 
 
-def _thresholds(thresholds: Sequence[float]) -> list[float]:
-    levels = [float(t) for t in thresholds]
-    if not levels:
-        raise ValueError("thresholds is empty; give at least one positive number")
-    for level in levels:
-        if not level > 0.0:
-            raise ValueError(f"a threshold is {level}; each must be positive")
-    return levels
-
-
-def _members(model: nn.Module, groups) -> dict[str, Tensor | None]:
+def _members(
+    model: nn.Module, groups: Mapping[str, Callable[[str], bool]] | None
+) -> dict[str, Tensor | None]:
     if groups is None:
         return {"all": None}
+    if not isinstance(groups, Mapping) or not all(callable(test) for test in groups.values()):
+        raise ValueError(
+            'groups must be a dictionary of tests on a name, such as {"head": lambda name: '
+            'name.startswith("head.")}'
+        )
     if not groups:
         raise ValueError("groups is empty; name at least one, or leave it out for the whole model")
     parameters = trainable(model)
@@ -167,7 +194,7 @@ def _members(model: nn.Module, groups) -> dict[str, Tensor | None]:
     for name, p in parameters.items():
         offsets[name] = (at, at + p.numel())
         at += p.numel()
-    members = {}
+    members: dict[str, Tensor | None] = {}
     for group, test in groups.items():
         parts = [torch.arange(*offsets[n]) for n in parameters if test(n)]
         if not parts:
@@ -176,9 +203,13 @@ def _members(model: nn.Module, groups) -> dict[str, Tensor | None]:
     return members
 
 
-def _outputs(model: nn.Module, inputs: Tensor) -> int:
-    with torch.no_grad():
-        return max(1, model(inputs[:2]).reshape(len(inputs[:2]), -1).shape[1])
+def _outputs(returned: Any, batch_size: int) -> int:
+    if not isinstance(returned, Tensor):
+        raise ValueError(
+            f"the model returned a {type(returned).__name__}, which does not say how many outputs a "
+            "sample has: give outputs"
+        )
+    return max(1, returned.numel() // batch_size)
 
 
 class _Collector:
@@ -187,10 +218,16 @@ class _Collector:
     def __init__(self, levels: list[float], blocks: int, size: int, like: Tensor):
         self.levels, self.blocks = levels, blocks
         self.norms: list[float] = []
-        # One row for the gradient itself, then one per threshold.
-        self.sums = torch.zeros(
-            blocks, 1 + len(levels), size, dtype=like.dtype, device=like.device
-        )
+        shape = (blocks, 1 + len(levels), size)
+        try:
+            # One row for the gradient itself, then one per threshold.
+            self.sums = torch.zeros(shape, dtype=like.dtype, device=like.device)
+        except RuntimeError as error:
+            need = math.prod(shape) * like.element_size() / 2**30
+            raise ValueError(
+                f"{blocks} blocks of {len(levels)} thresholds and {size} parameters need {need:.1f} "
+                f"GiB on {like.device}: give fewer thresholds, or groups one at a time"
+            ) from error
 
     def add(self, g: Tensor) -> None:
         norm = float(torch.linalg.vector_norm(g.double() if g.numel() < 10_000 else g))
@@ -201,8 +238,13 @@ class _Collector:
         )
         self.norms.append(norm)
 
-    def result(self, loss, batch_size, outputs, mode, group) -> ReductionFactors:
+    def result(
+        self, loss: float, batch_size: int, outputs: int, mode: str, group: str
+    ) -> ReductionFactors:
         norms = torch.tensor(self.norms, dtype=torch.float64)
+        if not bool((norms > 0.0).any()):
+            where = "" if group == "all" else f' in the group "{group}"'
+            raise ValueError(f"every gradient{where} is zero, so clipping has nothing to reduce")
         counts = [len(norms[b :: self.blocks]) for b in range(self.blocks)]
         means = self.sums / torch.tensor(counts, dtype=self.sums.dtype, device=self.sums.device)[
             :, None, None
@@ -230,7 +272,13 @@ def _off_diagonal(gram: Tensor, keep: Iterable[int]) -> float:
     return float((part.sum() - part.diagonal().sum()) / (k * (k - 1)))
 
 
-def _row(level, norms, plain, clipped, blocks, components) -> Row:
+def _ratio(a: float, b: float) -> float:
+    return a / b if b != 0.0 else math.nan
+
+
+def _row(
+    level: float, norms: Tensor, plain: Tensor, clipped: Tensor, blocks: int, components: int
+) -> Row:
     def everything(left_out: int | None) -> dict[str, float]:
         keep = [b for b in range(blocks) if b != left_out]
         g = torch.cat([norms[b::blocks] for b in keep])
@@ -241,13 +289,17 @@ def _row(level, norms, plain, clipped, blocks, components) -> Row:
         mu = {
             "fraction": fraction,
             "batch": fraction + (1.0 - 1.0 / components) * float(shrunk),
-            "direct": _off_diagonal(clipped, keep) / signal if signal != 0.0 else math.nan,
+            "direct": _ratio(_off_diagonal(clipped, keep), signal),
         }
         energy = float((g * g).mean())
-        nu = float(torch.minimum(g, torch.full_like(g, level)).square().mean()) / energy
+        nu = _ratio(float(torch.minimum(g, torch.full_like(g, level)).square().mean()), energy)
         out = {"clip_fraction": 1.0 - fraction, "nu": nu}
         for name, value in mu.items():
-            out |= {f"mu/{name}": value, f"csc/{name}": value / nu, f"ccc/{name}": value**2 / nu}
+            out |= {
+                f"mu/{name}": value,
+                f"csc/{name}": _ratio(value, nu),
+                f"ccc/{name}": _ratio(value**2, nu),
+            }
         return out
 
     whole = everything(None)

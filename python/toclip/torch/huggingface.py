@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from pathlib import Path
 from typing import Any
 
 from transformers import TrainerCallback
 
-from .monitor import Monitor
+from .monitor import Monitor, given_or_made
 
 __all__ = ["MonitorCallback"]
 
@@ -25,18 +26,22 @@ class MonitorCallback(TrainerCallback):
         print(callback.monitor.advice())
 
     The Trainer shows callbacks gradients only after it has clipped them. So the callback takes
-    clipping over: while training, ``args.max_grad_norm`` is zero and the callback clips at what it
-    was. The monitor is saved with every checkpoint and goes on from it. Logs get ``grad_norm``,
-    before clipping, and ``clip_threshold``.
+    clipping over: while training, ``args.max_grad_norm`` is infinite, with which the Trainer unscales
+    gradients and logs their norm but clips nothing, and the callback clips at what it was. The
+    monitor is saved with every checkpoint and goes on from it. With ``apply``, the callbacks that
+    follow find ``clip_threshold`` in the logs.
 
     Takes a :class:`toclip.torch.Monitor`, or the arguments of one. ``batch_size`` is the samples of
     a step unless given: per device times devices times accumulated.
     """
 
     def __init__(self, monitor: Monitor | None = None, **settings: Any) -> None:
-        self._given, self._made = settings, monitor
+        # Refuses impossible settings here and not when training begins.
+        checked = given_or_made(monitor, settings)
+        self._given, self._made = settings, None if monitor is None else checked
         self._max_norm: float | None = None
         self._taken: float | None = None
+        self._holds = False
         self._norm: Any = None
 
     @property
@@ -55,9 +60,12 @@ class MonitorCallback(TrainerCallback):
             self._given["batch_size"] = each * args.world_size
         if state.global_step > 0:
             self._resume(args, state)
-        self._taken = args.max_grad_norm
+        # After a run that broke off, the infinity in the arguments is still this callback's own.
+        if not (self._holds and args.max_grad_norm == math.inf):
+            self._taken = args.max_grad_norm
+        self._holds = True
         self._max_norm = self._taken if self._taken and self._taken > 0 else None
-        args.max_grad_norm = 0.0
+        args.max_grad_norm = math.inf
 
     def _resume(self, args: Any, state: Any) -> None:
         folders = [Path(args.output_dir) / f"checkpoint-{state.global_step}"]
@@ -75,17 +83,18 @@ class MonitorCallback(TrainerCallback):
         # accelerate wraps the optimizer, and a scaler knows only the inner one.
         scaler = getattr(optimizer, "scaler", None)
         inner = getattr(optimizer, "optimizer", optimizer)
+        # The model itself, because FSDP's first version adds up its shards only by its own method.
         self._norm = self.monitor.clip_(
-            kwargs["model"].parameters(), self._max_norm, scaler=scaler, optimizer=inner
+            kwargs["model"], self._max_norm, scaler=scaler, optimizer=inner
         )
 
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any
     ) -> None:
-        """Adds what the Trainer can no longer see."""
+        """Adds what the Trainer does not see."""
         if logs is None or self._norm is None or "loss" not in logs:
             return
-        logs["grad_norm"] = float(self._norm)
+        logs.setdefault("grad_norm", float(self._norm))
         if self.monitor.apply:
             logs["clip_threshold"] = self.monitor.threshold
 
@@ -101,5 +110,5 @@ class MonitorCallback(TrainerCallback):
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Gives the arguments back as they were."""
-        args.max_grad_norm = self._taken
+        args.max_grad_norm, self._holds = self._taken, False
         self.monitor.flush()

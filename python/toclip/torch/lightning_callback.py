@@ -9,7 +9,7 @@ try:
 except ImportError:
     from pytorch_lightning import Callback  # type: ignore[assignment]
 
-from .monitor import Monitor
+from .monitor import Monitor, given_or_made
 
 __all__ = ["MonitorCallback"]
 
@@ -30,14 +30,27 @@ class MonitorCallback(Callback):
 
     def __init__(self, monitor: Monitor | None = None, **settings: Any) -> None:
         super().__init__()
-        self.monitor = Monitor(**settings) if monitor is None else monitor
+        self.monitor = given_or_made(monitor, settings)
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Refuses what one monitor cannot watch."""
+        if len(trainer.optimizers) > 1:
+            raise ValueError(
+                f"the model has {len(trainer.optimizers)} optimizers, and one monitor watches one: "
+                "call a toclip.torch.Monitor for each in training_step"
+            )
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         """Each step, after backward and unscaling, before clipping."""
         value = trainer.gradient_clip_val
         by_norm = str(trainer.gradient_clip_algorithm or "norm").endswith("norm")
         limit = float(value) if value and by_norm else None
-        parameters = pl_module.parameters()
+        # FSDP's first version adds up its shards only by its own method; of other models Lightning
+        # clips what the optimizer holds.
+        wrapped = getattr(trainer.strategy, "model", None)
+        parameters: Any = [p for group in optimizer.param_groups for p in group["params"]]
+        if hasattr(wrapped, "clip_grad_norm_"):
+            parameters = wrapped
         if self.monitor.apply:
             self.monitor.clip_(parameters, limit)
         else:

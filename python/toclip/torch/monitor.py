@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -14,7 +13,8 @@ from .. import _toclip
 from ..monitor import Advice
 from ..monitor import Monitor as CoreMonitor
 from ..results import Estimates
-from ._norms import clip_to, gradients_of, total_norm
+from ._check import at_least
+from ._norms import Parameters, clip_to, gradients_of, listed, total_norm
 
 __all__ = ["Monitor"]
 
@@ -75,12 +75,10 @@ class Monitor:
         confidence: float = 0.95,
         margin: float = 0.1,
     ) -> None:
-        if batch_size is not None and batch_size < 1:
-            raise ValueError(f"batch_size = {batch_size} is not allowed: a step has 1 or more samples")
-        if outputs < 1:
-            raise ValueError(f"outputs = {outputs} is not allowed: a model has 1 or more outputs")
-        if flush < 1:
-            raise ValueError(f"flush = {flush} is not allowed: norms are taken in every 1 or more steps")
+        if batch_size is not None:
+            batch_size = at_least(1, batch_size, "batch_size", "a step has 1 or more samples")
+        outputs = at_least(1, outputs, "outputs", "a model has 1 or more outputs")
+        flush = at_least(1, flush, "flush", "norms are taken in every 1 or more steps")
         if compensate and not apply:
             raise ValueError("compensate = True makes up for clipping by apply = True: give both")
         self.apply, self.compensate, self.shared = apply, compensate, shared
@@ -93,7 +91,9 @@ class Monitor:
             "margin": margin,
         }
         self._waiting: list[Tensor] = []
+        self._seen = 0
         self._watched: float | None = None
+        self._warned = False
         self._threshold, self._rate_factor = math.inf, 1.0
         self._rule: _toclip.Rule | None = None
         self._monitor: _toclip.Monitor | None = None
@@ -107,28 +107,35 @@ class Monitor:
 
     def clip_(
         self,
-        parameters: nn.Module | Tensor | Iterable[Tensor],
+        parameters: Parameters,
         max_norm: float | None = None,
+        norm_type: float = 2.0,
+        error_if_nonfinite: bool = False,
+        foreach: bool | None = None,
         *,
         scaler: Any = None,
         optimizer: Any = None,
     ) -> Tensor:
         """Clips the gradients in place and gives their norm before that, without waiting for the device.
 
-        Clips at ``max_norm``, or at the monitor's choice with ``apply``, or not at all. With FSDP's
-        first version give the wrapped module itself, not its parameters.
+        Clips at ``max_norm``, or at the monitor's choice with ``apply``, or not at all. Takes what
+        ``clip_grad_norm_`` takes, in the same order; of norms only the Euclidean, and with
+        ``error_if_nonfinite`` every step waits for the device. With FSDP's first version give the
+        wrapped module itself, not its parameters.
         """
-        if max_norm is not None and not max_norm > 0:
-            raise ValueError(f"max_norm = {max_norm} is not allowed: a threshold must be positive")
+        limit = _limit(max_norm)
+        _euclidean(norm_type)
         if scaler is not None:
             _unscale(scaler, optimizer)
-        if not isinstance(parameters, (nn.Module, Tensor)):
-            parameters = list(parameters)  # a generator can be used only once
-        self._watch(max_norm)
-        limit = math.inf if max_norm is None else float(max_norm)
+        if not isinstance(parameters, nn.Module):
+            parameters = listed(parameters)  # a generator can be used only once
+        self._watch(limit)
+        bound = math.inf if limit is None else limit
         if self.apply:
-            limit = min(limit, self._threshold)
-        norm = clip_to(parameters, limit)
+            bound = min(bound, self._threshold)
+        if error_if_nonfinite:
+            self._refuse_overflow(total_norm(parameters, foreach))
+        norm = clip_to(parameters, bound, foreach)
         if self.compensate and self._rate_factor != 1.0:
             grads = gradients_of(parameters)
             if grads:
@@ -138,7 +145,7 @@ class Monitor:
 
     def watch(
         self,
-        parameters: nn.Module | Tensor | Iterable[Tensor],
+        parameters: Parameters,
         max_norm: float | None = None,
         *,
         scaler: Any = None,
@@ -148,9 +155,12 @@ class Monitor:
 
         ``max_norm`` is the threshold at which it will.
         """
+        limit = _limit(max_norm)
         if scaler is not None:
             _unscale(scaler, optimizer)
-        self._watch(max_norm)
+        if not isinstance(parameters, nn.Module):
+            parameters = listed(parameters)
+        self._watch(limit)
         norm = total_norm(parameters)
         self.observe(norm)
         return norm
@@ -164,9 +174,27 @@ class Monitor:
                 raise ValueError(f"a norm is one number, not a tensor of shape {tuple(norm.shape)}")
             self._waiting.append(norm.reshape(()))
         else:
-            self._waiting.append(torch.tensor(float(norm), dtype=torch.float64))
-        if len(self._waiting) >= self._flush_every:
+            try:
+                value = float(norm)
+            except (TypeError, ValueError):
+                raise ValueError(f"a norm is one number, not {norm!r:.60}") from None
+            self._waiting.append(torch.tensor(value, dtype=torch.float64))
+        self._seen += 1
+        if self._seen % self._flush_every == 0:
             self.flush()
+            # Only here: looking at the monitor, or saving it, must not change the run.
+            if self._rule is not None:
+                self._threshold, self._rate_factor = self._rule.next()
+
+    def _refuse_overflow(self, norm: Tensor) -> None:
+        if bool(torch.isfinite(norm)):
+            return
+        self.observe(norm)  # it is counted apart
+        # The type that clip_grad_norm_ raises, for those who catch it.
+        raise RuntimeError(
+            f"the norm of the gradients is {float(norm)}, so they cannot be clipped; without "
+            "error_if_nonfinite the step would be counted apart"
+        )
 
     def flush(self) -> None:
         """Takes in the norms that are still on the device: the one moment that waits for it."""
@@ -179,7 +207,6 @@ class Monitor:
         norms = torch.stack(waiting).cpu().double().numpy()
         if self._rule is not None:
             self._rule.thresholds(norms)
-            self._threshold, self._rate_factor = self._rule.next()
         else:
             self._core().observe(norms)
 
@@ -187,11 +214,14 @@ class Monitor:
         if max_norm is None or self.apply or max_norm == self._watched or math.isinf(max_norm):
             return
         if self._watched is not None or self._monitor is not None:
-            warnings.warn(
-                f"max_norm is now {max_norm} and was {self._watched}: the estimates at the threshold "
-                f"in force stay those of {self._watched}",
-                stacklevel=4,
-            )
+            # Once: along a schedule of thresholds every step would say it.
+            if not self._warned:
+                self._warned = True
+                warnings.warn(
+                    f"max_norm is now {max_norm} and was {self._watched}: the estimates at the "
+                    f"threshold in force stay those of {self._watched}",
+                    stacklevel=3,
+                )
             return
         self._watched = float(max_norm)
 
@@ -272,6 +302,9 @@ class Monitor:
             "version": _VERSION,
             "apply": self.apply,
             "watched": self._watched,
+            "seen": self._seen,
+            # JSON, in which checkpoints may be kept, has no infinity.
+            "in_force": None if math.isinf(self._threshold) else [self._threshold, self._rate_factor],
             "state": state.to_json(),
         }
 
@@ -283,9 +316,9 @@ class Monitor:
             raise ValueError(
                 f"the state has version {state.get('version')} and this toclip reads {_VERSION}"
             )
-        if state["apply"] != self.apply:
+        if state.get("apply") != self.apply:
             raise ValueError(
-                f"the state was saved with apply = {state['apply']} and the monitor has apply = "
+                f"the state was saved with apply = {state.get('apply')} and the monitor has apply = "
                 f"{self.apply}: make them the same"
             )
         rule = monitor = None
@@ -300,13 +333,59 @@ class Monitor:
                 f"the state was saved with batch_size times outputs = {saved} and the monitor has "
                 f"{self._settings['components']}: their norms do not go together"
             )
-        self._waiting, self._watched = [], state["watched"]
+        self._waiting, self._watched = [], state.get("watched")
         self._rule, self._monitor = rule, monitor
+        self._seen = int(state.get("seen", 0))
         if rule is not None:
-            self._threshold, self._rate_factor = rule.next()
+            # States of before had it implied.
+            implied = rule.next() if "in_force" not in state else (math.inf, 1.0)
+            self._threshold, self._rate_factor = state.get("in_force") or implied
 
     def __repr__(self) -> str:
         return f"<toclip.torch.Monitor: {self.steps} steps, apply={self.apply}>"
+
+
+def given_or_made(monitor: Monitor | None, settings: dict[str, Any]) -> Monitor:
+    """What a callback watches with: the monitor it was given, or one of these settings."""
+    if monitor is None:
+        return Monitor(**settings)
+    if not isinstance(monitor, Monitor):
+        raise ValueError(
+            f"the monitor is a {type(monitor).__module__}.{type(monitor).__name__}; it must be a "
+            "toclip.torch.Monitor"
+        )
+    if settings:
+        raise ValueError(
+            f"a monitor and {', '.join(settings)} were given: give the monitor, or its arguments"
+        )
+    return monitor
+
+
+def _limit(max_norm: Any) -> float | None:
+    if max_norm is None:
+        return None
+    try:
+        limit = float(max_norm)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"max_norm is {max_norm!r:.60}; it must be a positive number, or None to "
+            "clip nothing"
+        ) from None
+    if not limit > 0:
+        raise ValueError(f"max_norm = {max_norm} is not allowed: a threshold must be positive")
+    return limit
+
+
+def _euclidean(norm_type: Any) -> None:
+    try:
+        given = float(norm_type)
+    except (TypeError, ValueError):
+        given = math.nan
+    if given != 2.0:
+        raise ValueError(
+            f"norm_type = {norm_type} is not allowed: what is known of clipping is known of the "
+            "Euclidean norm, norm_type = 2"
+        )
 
 
 def _unscale(scaler: Any, optimizer: Any) -> None:

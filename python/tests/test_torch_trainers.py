@@ -1,0 +1,281 @@
+"""The monitor in the Trainers of Hugging Face and Lightning: real runs on a tiny model."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import toclip  # noqa: E402
+from toclip.torch import Monitor  # noqa: E402
+
+
+def model():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+
+
+class Net(torch.nn.Module):
+    """As transformers wants it: the loss from forward."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = model()
+
+    def forward(self, x, labels):
+        return {"loss": (self.inner(x) - labels).square().mean()}
+
+
+@pytest.fixture
+def transformers(tmp_path):
+    """``train(callback, steps, ...)`` by the Trainer of transformers."""
+    pytest.importorskip("transformers")
+    pytest.importorskip("accelerate")
+    from transformers import Trainer, TrainingArguments
+
+    g = torch.Generator().manual_seed(1)
+    rows = [
+        {"x": torch.randn(6, generator=g), "labels": torch.randn(1, generator=g)} for _ in range(240)
+    ]
+
+    def train(callback, steps, resume=None, folder="out", limit=0.5, scaler=None, **settings):
+        args = TrainingArguments(
+            output_dir=str(tmp_path / folder),
+            per_device_train_batch_size=4,
+            gradient_accumulation_steps=2,
+            max_steps=steps,
+            save_steps=30,
+            logging_steps=5,
+            max_grad_norm=limit,
+            lr_scheduler_type="constant",
+            report_to=[],
+            disable_tqdm=True,
+            use_cpu=True,
+            seed=3,
+            **settings,
+        )
+        callbacks = [] if callback is None else [callback]
+        trainer = Trainer(Net(), args, train_dataset=rows, callbacks=callbacks)
+        if scaler is not None:
+            trainer.accelerator.scaler, trainer.accelerator.native_amp = scaler, True
+        trainer.train(resume_from_checkpoint=resume)
+        assert args.max_grad_norm == limit
+        return trainer
+
+    return train
+
+
+def norms(trainer):
+    return [row["grad_norm"] for row in trainer.state.log_history if "grad_norm" in row]
+
+
+def same_training(one, other):
+    return all(torch.equal(a, b) for a, b in zip(one.model.parameters(), other.model.parameters()))
+
+
+def test_the_trainer_of_transformers(transformers, tmp_path):
+    from toclip.torch.huggingface import MonitorCallback
+
+    whole = MonitorCallback(flush=4)
+    watched = transformers(whole, 60)
+    assert whole.monitor.steps == 60 and whole.monitor.core.settings["components"] == 8.0
+    assert whole.monitor.watched() is not None
+    # Training is what it is without the callback.
+    plain = transformers(None, 60, folder="plain")
+    assert np.allclose(norms(watched), norms(plain), rtol=1e-6) and same_training(watched, plain)
+    resumed = MonitorCallback(flush=4)
+    again = transformers(resumed, 60, resume=str(tmp_path / "out" / "checkpoint-30"))
+    assert resumed.monitor.core == whole.monitor.core and same_training(again, watched)
+
+
+@pytest.mark.parametrize("kind", ["bf16", "fp16"])
+def test_transformers_in_half_precision(transformers, kind):
+    from toclip.torch.huggingface import MonitorCallback
+
+    callback = MonitorCallback(flush=4)
+    watched = transformers(callback, 40, **{kind: True})
+    plain = transformers(None, 40, folder="plain", **{kind: True})
+    assert np.allclose(norms(watched), norms(plain), rtol=1e-6) and same_training(watched, plain)
+    assert callback.monitor.steps == 40
+
+
+def test_transformers_with_a_scaler(transformers):
+    """On a CPU no scaler is made, so it is given: the path is that of fp16 on a GPU."""
+    from toclip.torch.huggingface import MonitorCallback
+
+    def run(callback, folder, scale, steps=40):
+        scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+        return transformers(callback, steps, folder=folder, fp16=True, scaler=scaler)
+
+    callback, unscaled = MonitorCallback(flush=4), MonitorCallback(flush=4)
+    watched, plain = run(callback, "out", 1024.0), run(None, "plain", 1024.0)
+    assert norms(watched) == norms(plain) and same_training(watched, plain)
+    # What is seen does not depend on the scale, but for the rounding of half precision.
+    assert np.allclose(norms(run(unscaled, "unscaled", 1.0)), norms(watched), rtol=0.02)
+    assert unscaled.monitor.steps == callback.monitor.steps == 40
+    assert math.isclose(unscaled.monitor.core.scale, callback.monitor.core.scale, rel_tol=0.02)
+    # At a scale that overflows, steps are skipped and learnt nothing from until it is low enough.
+    callback = MonitorCallback(flush=4)
+    run(callback, "high", 2.0**24, steps=60)
+    left_out = callback.monitor.core.left_out["not_finite"]
+    assert 1 <= left_out <= 12 and callback.monitor.steps + left_out == 60
+
+
+def test_a_run_that_broke_off_does_not_lose_its_threshold(transformers):
+    from toclip.torch.huggingface import MonitorCallback
+
+    class Breaking(MonitorCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            self.args = args
+            raise KeyboardInterrupt
+
+    callback = Breaking(flush=4)
+    with pytest.raises(KeyboardInterrupt):
+        transformers(callback, 10)
+    assert callback.args.max_grad_norm == math.inf
+    # The same arguments again, as in a notebook.
+    state = type("State", (), {"global_step": 0})()
+    callback.on_train_begin(callback.args, state, None)
+    assert callback._max_norm == 0.5
+    callback.on_train_end(callback.args, state, None)
+    assert callback.args.max_grad_norm == 0.5
+
+
+def hash_of(step):
+    """A number between 0 and 1 that looks random."""
+    return float(torch.rand(1, generator=torch.Generator().manual_seed(step)))
+
+
+@pytest.fixture
+def lightning(tmp_path):
+    """``fit(callback, steps, ...)`` by the Trainer of Lightning."""
+    pl = pytest.importorskip("lightning.pytorch")
+
+    class Module(pl.LightningModule):
+        def __init__(self, optimizers, outliers):
+            super().__init__()
+            self.outliers = outliers
+            self.inner, self.norms, self.count = model(), [], optimizers
+            self.automatic_optimization = optimizers == 1
+
+        def training_step(self, batch, index):
+            # By the step: a resumed run begins its loader anew, which is not what is compared here.
+            x, y = (part[self.global_step % 20 :: 20] for part in data.tensors)
+            if hash_of(self.global_step) < self.outliers:
+                y = y + 30.0
+            return (self.inner(x) - y).square().mean()
+
+        def on_before_optimizer_step(self, optimizer):
+            self.norms.append(float(torch.nn.utils.get_total_norm(p.grad for p in self.parameters())))
+
+        def configure_optimizers(self):
+            made = [
+                torch.optim.SGD(self.parameters(), lr=0.01, momentum=0.9) for _ in range(self.count)
+            ]
+            return made[0] if self.count == 1 else made
+
+    g = torch.Generator().manual_seed(1)
+    data = torch.utils.data.TensorDataset(
+        torch.randn(80, 6, generator=g), torch.randn(80, 1, generator=g)
+    )
+
+    def fit(callback, steps, resume=None, limit=0.5, optimizers=1, outliers=0.0, **settings):
+        net = Module(optimizers, outliers)
+        saving = [pl.callbacks.ModelCheckpoint(dirpath=tmp_path, every_n_epochs=1, save_top_k=-1)]
+        trainer = pl.Trainer(
+            max_steps=steps,
+            max_epochs=-1,
+            callbacks=saving + ([] if callback is None else [callback]),
+            gradient_clip_val=limit,
+            accelerator="cpu",
+            devices=1,
+            default_root_dir=tmp_path,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            logger=False,
+            **settings,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            loader = torch.utils.data.DataLoader(data, batch_size=4)
+            trainer.fit(net, loader, ckpt_path=resume, **({"weights_only": False} if resume else {}))
+        return net, trainer
+
+    return fit
+
+
+def weights(net):
+    return torch.cat([p.detach().reshape(-1) for p in net.parameters()])
+
+
+def test_the_trainer_of_lightning(lightning, tmp_path):
+    from toclip.torch.lightning_callback import MonitorCallback
+
+    whole = MonitorCallback(batch_size=4, flush=4)
+    net, _ = lightning(whole, 80)
+    core = toclip.Monitor(components=4, watched=0.5)
+    core.observe(net.norms)
+    assert whole.monitor.core == core and core.steps == 80
+    assert whole.monitor.watched() is not None
+    plain, _ = lightning(None, 80)
+    assert plain.norms == net.norms and torch.equal(weights(plain), weights(net))
+    # What goes on from a checkpoint is the run that never stopped.
+    resumed = MonitorCallback(batch_size=4, flush=7)
+    after, _ = lightning(resumed, 80, resume=tmp_path / "epoch=1-step=40.ckpt")
+    assert after.norms == net.norms[40:] and torch.equal(weights(after), weights(net))
+    assert resumed.monitor.core == whole.monitor.core
+    assert resumed.monitor.watched() == whole.monitor.watched()
+
+
+def test_lightning_clips_where_the_monitor_says(lightning, tmp_path):
+    from toclip.torch.lightning_callback import MonitorCallback
+
+    def run(resume=None):
+        callback = MonitorCallback(batch_size=1, flush=4, apply=True, every=50)
+        net, _ = lightning(callback, 1000, limit=None, outliers=0.1, resume=resume)
+        return net, callback.monitor
+
+    net, whole = run()
+    assert whole.threshold < math.inf
+    # The module's hook comes after the callback's, so what it sees is clipped.
+    assert max(net.norms[-100:]) < 1.5 * whole.threshold and max(net.norms[:100]) > 5 * whole.threshold
+    after, resumed = run(tmp_path / "epoch=24-step=500.ckpt")
+    assert resumed.core == whole.core and resumed.threshold == whole.threshold
+    assert after.norms == net.norms[500:] and torch.equal(weights(after), weights(net))
+
+
+def test_lightning_in_half_precision(lightning):
+    from toclip.torch.lightning_callback import MonitorCallback
+
+    callback = MonitorCallback(batch_size=4, flush=4)
+    net, _ = lightning(callback, 40, precision="bf16-mixed")
+    plain, _ = lightning(None, 40, precision="bf16-mixed")
+    assert plain.norms == net.norms and torch.equal(weights(plain), weights(net))
+    assert callback.monitor.steps == 40
+
+
+def test_lightning_with_two_optimizers_is_refused(lightning):
+    from toclip.torch.lightning_callback import MonitorCallback
+
+    with pytest.raises(ValueError, match="has 2 optimizers, and one monitor watches one"):
+        lightning(MonitorCallback(), 4, limit=None, optimizers=2)
+
+
+@pytest.mark.parametrize("place", ["huggingface", "lightning_callback"])
+def test_callbacks_refuse_what_they_cannot_use(place):
+    pytest.importorskip({"huggingface": "transformers"}.get(place, "lightning"))
+    import importlib
+
+    made = importlib.import_module(f"toclip.torch.{place}").MonitorCallback
+    monitor = Monitor(batch_size=4)
+    assert made(monitor).monitor is monitor
+    with pytest.raises(ValueError, match="a monitor and batch_size, outputs were given"):
+        made(monitor, batch_size=4, outputs=2)
+    with pytest.raises(ValueError, match="must be a toclip.torch.Monitor"):
+        made(toclip.Monitor())
+    with pytest.raises(ValueError, match="flush = 0 is not allowed"):
+        made(flush=0)
+    with pytest.raises(TypeError, match="batchsize"):
+        made(batchsize=4)

@@ -1,0 +1,32 @@
+"""Attention by kernels that have forward-mode derivatives: the fused ones have none."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+
+@contextlib.contextmanager
+def plain_attention() -> Iterator[None]:
+    """Inside, attention is written out; its values are the same."""
+    mha: Any = getattr(torch.backends, "mha", None)  # since PyTorch 2.3
+    fast = mha.get_fastpath_enabled() if mha is not None else False
+    if mha is not None:
+        mha.set_fastpath_enabled(False)
+    try:
+        with _written_out():
+            yield
+    finally:
+        if mha is not None:
+            mha.set_fastpath_enabled(fast)
+
+
+def _written_out() -> contextlib.AbstractContextManager[Any]:
+    try:
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+    except ImportError:  # before PyTorch 2.3
+        return contextlib.nullcontext()
+    return sdpa_kernel(SDPBackend.MATH)
