@@ -72,8 +72,10 @@ fn wrong_names_are_answered_with_the_right_ones() {
     let root = tempfile::tempdir().unwrap();
     let (code, _, err) = toclip(root.path(), &["reproduce", "2c"]);
     assert!(code != 0 && err.contains("`2c`") && err.contains("2a, 2b, 3, 4a, 4b"), "{err}");
-    let (code, _, err) = toclip(root.path(), &["reproduce", "6"]);
-    assert!(code != 0 && err.contains("figure 6 needs networks"), "{err}");
+    let (code, _, err) = toclip(root.path(), &["reproduce", "2a", "--networks", "runs"]);
+    assert!(code != 0 && err.contains("figures 6 and 7"), "{err}");
+    let (code, _, err) = toclip(root.path(), &["reproduce", "6", "--networks", "runs"]);
+    assert!(code != 0 && err.contains("cannot read the folder runs"), "{err}");
     assert!(names(root.path()).is_empty());
 }
 
