@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rayon::prelude::*;
 
 use crate::plot::{self, Theme};
 use crate::report::{self, Report, Verdict};
@@ -292,11 +293,11 @@ fn write(
     let mut sections = Vec::new();
     for mut part in parts {
         let mut files = Vec::new();
-        for (name, figure) in part.figures() {
-            let (svg, png) = (format!("{name}.svg"), format!("{name}.png"));
-            folder.write(&svg, plot::svg(figure, Theme::Auto).as_bytes())?;
-            folder.write(&png, &plot::png(figure, Theme::Auto, SCALE)?)?;
-            files.extend([svg, png]);
+        for (name, svg, png) in draw(&part)? {
+            let (in_svg, in_png) = (format!("{name}.svg"), format!("{name}.png"));
+            folder.write(&in_svg, svg.as_bytes())?;
+            folder.write(&in_png, &png)?;
+            files.extend([in_svg, in_png]);
         }
         for (name, text) in &part.tables {
             let name = format!("{name}.csv");
@@ -333,6 +334,15 @@ fn write(
     folder.write("report.json", json.as_bytes())?;
     folder.finish()?;
     Ok((report, args.out.clone()))
+}
+
+/// The pictures of a part: name, SVG and PNG. Rendering takes longer than all else in writing.
+fn draw(part: &Part) -> Result<Vec<(String, String, Vec<u8>)>> {
+    let figures: Vec<_> = part.figures().collect();
+    let draw = |(name, figure)| {
+        Ok((name, plot::svg(figure, Theme::Auto), plot::png(figure, Theme::Auto, SCALE)?))
+    };
+    figures.into_par_iter().map(draw).collect()
 }
 
 fn intro() -> Vec<String> {

@@ -22,11 +22,12 @@ pub fn modes(networks: &Networks) -> Vec<String> {
     modes
 }
 
-pub fn mode_words(mode: &str) -> String {
+/// The mode in words, and what batch norm does in it.
+pub fn mode_words(mode: &str) -> (String, &'static str) {
     match mode {
-        "train" => "training mode (statistics of the batch)".into(),
-        "eval" => "evaluation mode (running statistics)".into(),
-        other => format!("mode {other}"),
+        "train" => ("training mode".into(), "statistics of the batch"),
+        "eval" => ("evaluation mode".into(), "running statistics"),
+        other => (format!("mode {other}"), ""),
     }
 }
 
@@ -54,7 +55,9 @@ pub fn figure(networks: &Networks) -> Figure {
         .fold(PAPER_END, f64::max);
     let mut figure = Figure::new("Intrinsic dimension d = Tr G/‖G‖ along training, 95 % intervals");
     for mode in modes(networks) {
-        let mut chart = Chart::new(&format!("Batch norm in {}", mode_words(&mode)))
+        let (words, means) = mode_words(&mode);
+        let mut chart = Chart::new(&format!("Batch norm in {words}"))
+            .subtitle(means)
             .x(Axis::log("epoch").range(0.8 * start, f64::NAN))
             .y(Axis::log("d = Tr G/‖G‖").range(5.0, 1.5 * largest));
         let mut from_start = false;

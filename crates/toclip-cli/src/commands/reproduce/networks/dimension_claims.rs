@@ -1,7 +1,7 @@
 //! Claims about figure 7, decided by the tables.
 
-use super::dimension::{PAPER_END, PAPER_START, PAPER_VIT, of};
-use super::factor_claims::{epoch, of_paper};
+use super::dimension::{PAPER_END, PAPER_START, PAPER_VIT, mode_words, of};
+use super::factor_claims::{of_paper, when};
 use super::run::{Networks, Run};
 use super::table::Dimension;
 use crate::commands::reproduce::claims::{check, differs, near};
@@ -27,15 +27,15 @@ fn main_mode(run: &Run) -> &'static str {
     if of(run, "train").is_empty() { "eval" } else { "train" }
 }
 
-fn mode_word(mode: &str) -> &'static str {
-    if mode == "train" { "training mode" } else { "evaluation mode" }
+fn mode_word(mode: &str) -> String {
+    mode_words(mode).0
 }
 
 fn start(run: &Run) -> Claim {
     let paper = "For ResNet-18 d starts at about 100.";
     let said = ["train", "eval"].into_iter().filter_map(|mode| {
         let first = *of(run, mode).first()?;
-        Some(format!("{} at epoch {} in {}", words(first), epoch(first.epoch), mode_word(mode)))
+        Some(format!("{} {} in {}", words(first), when(first.epoch), mode_word(mode)))
     });
     let said: Vec<String> = said.collect();
     let found = of(run, main_mode(run));
@@ -51,12 +51,14 @@ fn rise(run: &Run) -> Claim {
         let (Some(first), Some(last)) = (found.first(), found.last()) else { continue };
         let top = found.iter().map(|d| d.d().value).fold(0.0, f64::max);
         said.push(format!(
-            "in {} d = {} at epoch {}, {} times that at the start, and never above {}",
+            "in {} d = {} {}, {:.2} times what it was {}, and at most {} in {} measurements",
             mode_word(mode),
             words(last),
-            epoch(last.epoch),
-            short(last.d().value / first.d().value),
-            short(top)
+            when(last.epoch),
+            last.d().value / first.d().value,
+            when(first.epoch),
+            short(top),
+            found.len()
         ));
     }
     let found = of(run, main_mode(run));
@@ -84,16 +86,17 @@ fn steady(run: &Run) -> Claim {
         return check(paper, "d was not measured", false);
     };
     let measured = format!(
-        "d = {} at epoch {}, {} at epoch {}, between {} and {} throughout: steady within a factor of \
-         {}, but {} times smaller",
+        "d = {} {}, {} {}, between {} and {} in {} measurements: steady within a factor of {:.1}, at \
+         most {:.2} of the paper's level",
         words(first),
-        epoch(first.epoch),
+        when(first.epoch),
         words(last),
-        epoch(last.epoch),
+        when(last.epoch),
         short(low),
         short(high),
-        short(high / low),
-        short(PAPER_VIT / high)
+        found.len(),
+        high / low,
+        high / PAPER_VIT
     );
     if found.iter().all(|d| near(d.d().value, PAPER_VIT, ABOUT)) {
         return check(paper, measured, true);

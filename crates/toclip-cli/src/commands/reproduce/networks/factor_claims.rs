@@ -51,6 +51,11 @@ pub fn epoch(epoch: f64) -> String {
     }
 }
 
+/// "at epoch 54", or before the first step.
+pub fn when(at: f64) -> String {
+    if at == 0.0 { "before training".into() } else { format!("at epoch {}", epoch(at)) }
+}
+
 /// Lines at which the direct CCC is above 1 by more than chance.
 fn above<'a>(lines: &[&'a FactorLine]) -> Vec<&'a FactorLine> {
     let real = |line: &&FactorLine| {
@@ -183,14 +188,12 @@ fn fraction(networks: &Networks) -> Option<Claim> {
          finding, not the paper's).",
         format!(
             "too small by more than {ERRORS} standard errors in {seen} of {} measurements with at least \
-             {:.0}% clipped; at the median norm {} on average against {} directly, a factor of {} to {}; \
+             {:.0}% clipped; at the median norm {} on average against {} directly, a factor of {low:.1} to {high:.1}; \
              and 0 where all are clipped, where the direct μ is {} on average",
             all.len(),
             100.0 * CLIPPED,
             short(mean(&|line| line.mu(Estimator::Fraction).value)),
             short(mean(&|line| line.mu(Estimator::Direct).value)),
-            short(low),
-            short(high),
             short(all_clipped(&all))
         ),
         seen as f64 >= 0.95 * all.len() as f64,

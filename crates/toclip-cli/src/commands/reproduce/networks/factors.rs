@@ -72,11 +72,13 @@ fn series(
 }
 
 const NU: &str = "ν";
+/// The lower end of the axes: a line at zero is seen above the frame.
+const FLOOR: f64 = -0.03;
 
 fn mu_chart(title: &str, lines: &[&FactorLine]) -> Chart {
     let mut chart = Chart::new(title)
         .x(Axis::log("epoch"))
-        .y(Axis::linear("share kept, μ and ν").range(0.0, 1.05));
+        .y(Axis::linear("share kept, μ and ν").range(FLOOR, 1.05));
     for (slot, by) in Estimator::ALL.into_iter().enumerate() {
         let of = |line: &FactorLine| line.says(by).then(|| line.mu(by));
         chart = chart.series(series(&format!("μ, {}", by.label()), slot, lines, of));
@@ -84,14 +86,16 @@ fn mu_chart(title: &str, lines: &[&FactorLine]) -> Chart {
     chart.series(series(NU, 3, lines, |line| Some(line.nu)))
 }
 
-fn ccc_chart(title: &str, lines: &[&FactorLine], label: &str) -> Chart {
-    let mut chart =
-        Chart::new(title).x(Axis::log("epoch")).y(Axis::linear("CCC = μ²/ν").range(0.0, f64::NAN));
+fn ccc_chart(title: &str, lines: &[&FactorLine]) -> Chart {
+    let mut chart = Chart::new(title)
+        .x(Axis::log("epoch"))
+        .y(Axis::linear("CCC = μ²/ν").range(FLOOR, f64::NAN));
     for (slot, by) in Estimator::ALL.into_iter().enumerate() {
         let of = |line: &FactorLine| line.says(by).then(|| line.ccc(by));
-        chart = chart.series(series(&format!("{label}{}", by.label()), slot, lines, of));
+        chart = chart.series(series(&format!("μ, {}", by.label()), slot, lines, of));
     }
-    chart.hline(1.0, "1")
+    // One legend serves the charts beside it: ν has its place there, and no line.
+    chart.series(series(NU, 3, lines, |_| None)).hline(1.0, "1")
 }
 
 /// One picture for each network: μ and ν to the left, CCC to the right, a row for each threshold.
@@ -107,15 +111,9 @@ pub fn figures(networks: &Networks) -> Vec<Figure> {
             ));
             for c in thresholds(run, batch) {
                 let lines = at(run, batch, c);
-                // One legend serves both charts: ν has its place in the second one too.
-                figure = figure.chart(mu_chart(&format!("What is kept at c = {c}"), &lines)).chart(
-                    ccc_chart(&format!("CCC at c = {c}"), &lines, "μ, ").series(series(
-                        NU,
-                        3,
-                        &[],
-                        |_| None,
-                    )),
-                );
+                figure = figure
+                    .chart(mu_chart(&format!("What is kept at c = {c}"), &lines))
+                    .chart(ccc_chart(&format!("CCC at c = {c}"), &lines));
             }
             figure.columns(2)
         })
@@ -132,11 +130,10 @@ fn beyond(all: &[Run]) -> Option<Figure> {
         let median = at_median(run, batch);
         let (Some(small), false) = (small_batch(run), median.is_empty()) else { continue };
         let Some(&c) = thresholds(run, small).first() else { continue };
-        let ccc =
-            ccc_chart(&format!("{name}: CCC at c = {c}, batch {small}"), &at(run, small, c), "μ, ");
+        let ccc = format!("{name}: CCC at c = {c}, batch {small}");
         figure = figure
             .chart(mu_chart(&format!("{name}: c = median norm, batch {batch}"), &median))
-            .chart(ccc.series(series(NU, 3, &[], |_| None)));
+            .chart(ccc_chart(&ccc, &at(run, small, c)));
     }
     (!figure.charts.is_empty()).then(|| figure.columns(2))
 }
