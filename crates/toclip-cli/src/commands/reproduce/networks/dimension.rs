@@ -1,5 +1,6 @@
 //! Figure 7: the intrinsic dimension d = Tr G/‖G‖ of the Gauss–Newton matrix along training.
 
+use super::factor_claims::of_paper;
 use super::run::{Networks, Run};
 use super::table::{Dimension, Estimate};
 use crate::plot::{Axis, Chart, Figure, Series};
@@ -47,19 +48,18 @@ pub fn figure(networks: &Networks) -> Figure {
         .fold(f64::INFINITY, f64::min);
     // There is no zero on a log axis: the start has its own line to the left.
     let start = if first.is_finite() { first / 3.0 } else { 1.0 };
-    let largest = all
-        .iter()
-        .flat_map(|run| &run.dimensions)
-        .filter(|d| d.says())
-        .map(|d| d.d().high())
-        .fold(PAPER_END, f64::max);
+    let known = || all.iter().flat_map(|run| &run.dimensions).filter(|d| d.says()).map(|d| d.d());
+    let paper = paper_lines(networks);
+    let top = paper.iter().map(|line| line.0).fold(0.0, f64::max);
+    let least = known().map(Estimate::low).filter(|low| *low > 0.0).fold(5.0, f64::min);
+    let range = (0.9 * least, 1.5 * known().map(Estimate::high).fold(top, f64::max));
     let mut figure = Figure::new("Intrinsic dimension d = Tr G/‖G‖ along training, 95 % intervals");
     for mode in modes(networks) {
         let (words, means) = mode_words(&mode);
         let mut chart = Chart::new(&format!("Batch norm in {words}"))
             .subtitle(means)
             .x(Axis::log("epoch").range(0.8 * start, f64::NAN))
-            .y(Axis::log("d = Tr G/‖G‖").range(5.0, 1.5 * largest));
+            .y(Axis::log("d = Tr G/‖G‖").range(range.0, range.1));
         let mut from_start = false;
         for (slot, run) in all.iter().enumerate() {
             let found = of(run, &mode);
@@ -69,13 +69,27 @@ pub fn figure(networks: &Networks) -> Figure {
         if from_start {
             chart = chart.vline(start, "before training");
         }
-        chart = chart
-            .hline(PAPER_END, "paper, ResNet-18 at the end")
-            .hline(PAPER_VIT, "paper, ViT-S/16 throughout")
-            .hline(PAPER_START, "paper, ResNet-18 at the start");
+        for &(at, name) in &paper {
+            chart = chart.hline(at, name);
+        }
         figure = figure.chart(chart);
     }
     figure
+}
+
+/// What the paper says of the networks that are there.
+fn paper_lines(networks: &Networks) -> Vec<(f64, &'static str)> {
+    let mut lines = Vec::new();
+    if !of_paper(networks, "resnet18").is_empty() {
+        lines.push((PAPER_END, "paper, ResNet-18 at the end"));
+    }
+    if !of_paper(networks, "vit_s16").is_empty() {
+        lines.push((PAPER_VIT, "paper, ViT-S/16 throughout"));
+    }
+    if !of_paper(networks, "resnet18").is_empty() {
+        lines.push((PAPER_START, "paper, ResNet-18 at the start"));
+    }
+    lines
 }
 
 /// A line for what was measured along the run, marks with error bars for what stands alone.
@@ -158,6 +172,15 @@ mod tests {
         run.dimensions.sort_by_key(|d| d.step);
         let after = figure(&networks);
         assert_eq!((bands(&after, 0), bands(&after, 1)), (1, 3));
+    }
+
+    #[test]
+    fn the_paper_is_drawn_beside_its_own_networks_only() {
+        let mut networks = Networks::load(None).unwrap();
+        assert_eq!(figure(&networks).charts[0].lines.len(), 4, "three, and the start");
+        networks.runs.retain(|run| run.settings.model == "vit_s4");
+        let alone = figure(&networks);
+        assert!(alone.charts[0].lines.iter().all(|line| !line.label.contains("paper")));
     }
 
     #[test]
