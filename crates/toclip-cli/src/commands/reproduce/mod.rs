@@ -291,9 +291,10 @@ fn write(
     let start = Instant::now();
     let again = args.again();
     let mut sections = Vec::new();
-    for mut part in parts {
+    let pictures = parts.par_iter().map(draw).collect::<Result<Vec<_>>>()?;
+    for (mut part, pictures) in parts.into_iter().zip(pictures) {
         let mut files = Vec::new();
-        for (name, svg, png) in draw(&part)? {
+        for (name, svg, png) in pictures {
             let (in_svg, in_png) = (format!("{name}.svg"), format!("{name}.png"));
             folder.write(&in_svg, svg.as_bytes())?;
             folder.write(&in_png, &png)?;
