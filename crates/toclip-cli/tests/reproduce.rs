@@ -72,9 +72,59 @@ fn wrong_names_are_answered_with_the_right_ones() {
     let root = tempfile::tempdir().unwrap();
     let (code, _, err) = toclip(root.path(), &["reproduce", "2c"]);
     assert!(code != 0 && err.contains("`2c`") && err.contains("2a, 2b, 3, 4a, 4b"), "{err}");
-    let (code, _, err) = toclip(root.path(), &["reproduce", "6"]);
-    assert!(code != 0 && err.contains("figure 6 needs networks"), "{err}");
+    let (code, _, err) = toclip(root.path(), &["reproduce", "2a", "--networks", "runs"]);
+    assert!(code != 0 && err.contains("figures 6 and 7"), "{err}");
+    let (code, _, err) = toclip(root.path(), &["reproduce", "6", "--networks", "runs"]);
+    assert!(code != 0 && err.contains("cannot read the folder runs"), "{err}");
     assert!(names(root.path()).is_empty());
+}
+
+/// The measured networks, copied so that a test may change them.
+fn copy_networks(to: &Path) {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results/networks");
+    for run in ["resnet18-mse", "vit_s16-mse"] {
+        std::fs::create_dir_all(to.join(run)).unwrap();
+        for file in ["run.json", "factors.jsonl", "curvature.jsonl"] {
+            std::fs::copy(from.join(run).join(file), to.join(run).join(file)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn networks_are_drawn_without_any_files_and_from_a_folder() {
+    let root = tempfile::tempdir().unwrap();
+    let (code, out, err) = toclip(root.path(), &["reproduce", "6", "7", "--out", "r"]);
+    assert_eq!(code, 0, "{out}{err}");
+    for name in ["figure-6-1.svg", "figure-6-4.png", "figure-7.svg", "figure-6-resnet18-mse.csv"] {
+        assert!(root.path().join("r").join(name).exists(), "{name}");
+    }
+    let svg = std::fs::read_to_string(root.path().join("r/figure-6-1.svg")).unwrap();
+    for part in ["ResNet-18", "unclipped fraction (the paper's)", "batch form", "direct", "c = 0.1"]
+    {
+        assert!(svg.contains(part), "{part}");
+    }
+
+    let runs = root.path().join("my runs");
+    copy_networks(&runs);
+    // Killed while it wrote.
+    let file = runs.join("vit_s16-mse/curvature.jsonl");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, &text[..text.len() - 30]).unwrap();
+    let args = ["reproduce", "6", "7", "--networks", "my runs", "--out", "mine", "--json"];
+    let (code, out, err) = toclip(root.path(), &args);
+    assert_eq!(code, 0, "{err}");
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let said = json["sections"][1].to_string();
+    let cut = format!("vit_s16-mse/curvature.jsonl: line {}", text.lines().count());
+    assert!(said.contains(&cut) && said.contains("cut off"), "{said}");
+    assert!(said.contains("toclip reproduce 7 --networks 'my runs' --seed 1"), "{said}");
+    assert!(!out.contains("ViT-S/4"), "which is not in the folder");
+
+    let file = runs.join("resnet18-mse/factors.jsonl");
+    let text = std::fs::read_to_string(&file).unwrap().replacen("\"mu_direct\"", "\"mu\"", 1);
+    std::fs::write(&file, text).unwrap();
+    let (code, _, err) = toclip(root.path(), &args);
+    assert!(code != 0 && err.contains("factors.jsonl, line 1: missing field `mu_direct`"), "{err}");
 }
 
 #[test]
