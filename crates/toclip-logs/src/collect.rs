@@ -99,6 +99,12 @@ impl Collector {
 
     fn add(&mut self, row: &Row) {
         let Some(mut norm) = row.norm else { return };
+        // Before anything is asked of the norm: the quotient can be infinite where it was not.
+        if self.unscale
+            && let Some(scale) = row.loss_scale.filter(|s| *s > 0.0 && s.is_finite())
+        {
+            norm /= scale;
+        }
         if !norm.is_finite() {
             self.not_a_number += u64::from(norm.is_nan());
             self.infinite += u64::from(norm.is_infinite());
@@ -108,11 +114,6 @@ impl Collector {
         if norm < 0.0 {
             self.negative += 1;
             return;
-        }
-        if self.unscale
-            && let Some(scale) = row.loss_scale.filter(|s| *s > 0.0)
-        {
-            norm /= scale;
         }
         self.zero += u64::from(norm == 0.0);
         self.seen += 1;
