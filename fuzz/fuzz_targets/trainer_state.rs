@@ -3,4 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| toclip_logs_fuzz::check(bytes, Some(toclip_logs::Format::TrainerState)));
+fuzz_target!(|bytes: &[u8]| toclip_logs_fuzz::check(
+    bytes,
+    Some(toclip_logs::Format::TrainerState)
+));

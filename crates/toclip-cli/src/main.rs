@@ -2,6 +2,7 @@
 
 mod commands;
 mod experiment;
+mod interrupt;
 mod plot;
 mod progress;
 mod report;

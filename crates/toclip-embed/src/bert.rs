@@ -6,19 +6,16 @@ use candle_core::Tensor;
 
 use crate::Result;
 use crate::config::BertConfig;
-use crate::gpt2::{id_tensor, look_up};
 use crate::layers::{Attention, Block, Linear, Norm};
 use crate::ops;
+use crate::tables::Tables;
 use crate::weights::Weights;
 
 /// BERT: blocks of attention in both directions, normalised after each part.
 pub struct Bert {
-    tokens: Tensor,
-    /// Of the place, and of the first kind of segment: a line has no second one.
-    places: Tensor,
+    pub(crate) tables: Tables,
     norm: Norm,
     layers: Vec<Layer>,
-    vocabulary: usize,
 }
 
 struct Layer {
@@ -41,33 +38,17 @@ impl Bert {
         let table = |name: &str, rows: usize| {
             weights.get(&format!("embeddings.{name}_embeddings.weight"), &[rows, width])
         };
+        // A line has no second kind of segment: the vector of the first goes with every place.
         let segment = table("token_type", config.type_vocab_size)?.narrow(0, 0, 1)?;
         let places = table("position", config.max_position_embeddings)?.broadcast_add(&segment)?;
         let layers = (0..config.num_hidden_layers)
             .map(|i| Layer::read(&weights, &config, i))
             .collect::<Result<Vec<_>>>()?;
         Ok(Self {
-            tokens: table("word", config.vocab_size)?,
-            places,
+            tables: Tables { tokens: table("word", config.vocab_size)?, places },
             norm: norm(&weights, &config, "embeddings.LayerNorm")?,
             layers,
-            vocabulary: config.vocab_size,
         })
-    }
-
-    /// The number of token ids.
-    pub fn vocabulary(&self) -> usize {
-        self.vocabulary
-    }
-
-    /// The most tokens that the model can read at once.
-    pub fn max_tokens(&self) -> usize {
-        self.places.dims()[0]
-    }
-
-    /// The numbers in a vector.
-    pub fn width(&self) -> usize {
-        self.places.dims()[1]
     }
 
     /// The last hidden state of sequences of one length: `(sequences, tokens, width)`.
@@ -75,11 +56,7 @@ impl Bert {
     /// # Errors
     /// The sequences are empty, of several lengths or too long, or an id is out of range.
     pub fn last_hidden_state(&self, batch: &[&[u32]]) -> Result<Tensor> {
-        let ids = id_tensor(batch, self.max_tokens(), self.vocabulary)?;
-        let (_, length) = ids.dims2()?;
-        let x = look_up(&self.tokens, &ids)?;
-        ops::add(&x, &self.places.narrow(0, 0, length)?)?;
-        let mut x = self.norm.forward(&x)?;
+        let mut x = self.norm.forward(&self.tables.forward(batch)?)?;
         for layer in &self.layers {
             let attended = layer.attention.forward(&x)?;
             ops::add(&attended, &x)?;
@@ -136,9 +113,5 @@ fn linear(weights: &Weights, name: &str, from: usize, to: usize) -> Result<Linea
 }
 
 fn norm(weights: &Weights, config: &BertConfig, name: &str) -> Result<Norm> {
-    Ok(Norm {
-        weight: weights.get(&format!("{name}.weight"), &[config.hidden_size])?,
-        bias: weights.get(&format!("{name}.bias"), &[config.hidden_size])?,
-        epsilon: config.layer_norm_eps,
-    })
+    Norm::read(weights, name, config.hidden_size, config.layer_norm_eps)
 }

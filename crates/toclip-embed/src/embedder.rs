@@ -35,16 +35,16 @@ impl Embedder {
         match model_type(folder)?.as_str() {
             "gpt2" => {
                 let model = Gpt2::read(folder)?;
-                let max_tokens = max_tokens.min(model.max_tokens());
-                let tokens = Tokens::for_gpt2(folder, model.vocabulary(), max_tokens)?;
+                let max_tokens = max_tokens.min(model.tables.max_tokens());
+                let tokens = Tokens::for_gpt2(folder, model.tables.vocabulary(), max_tokens)?;
                 Ok(Self { model: Model::Gpt2(model), tokens, max_tokens, normalise: false })
             }
             "bert" => {
                 let sentence = Sentence::read(folder)?;
                 let model = Bert::read(folder)?;
                 let trained_for = sentence.max_tokens.unwrap_or(usize::MAX);
-                let max_tokens = max_tokens.min(model.max_tokens()).min(trained_for);
-                let tokens = Tokens::read(folder, model.vocabulary(), max_tokens)?;
+                let max_tokens = max_tokens.min(model.tables.max_tokens()).min(trained_for);
+                let tokens = Tokens::read(folder, model.tables.vocabulary(), max_tokens)?;
                 let normalise = sentence.normalise;
                 Ok(Self { model: Model::Bert(model), tokens, max_tokens, normalise })
             }
@@ -58,8 +58,8 @@ impl Embedder {
     /// The numbers in a vector.
     pub fn width(&self) -> usize {
         match &self.model {
-            Model::Gpt2(model) => model.width(),
-            Model::Bert(model) => model.width(),
+            Model::Gpt2(model) => model.tables.width(),
+            Model::Bert(model) => model.tables.width(),
         }
     }
 

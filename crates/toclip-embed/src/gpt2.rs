@@ -2,21 +2,20 @@
 
 use std::path::Path;
 
-use candle_core::{Device, Tensor};
+use candle_core::Tensor;
 
+use crate::Result;
 use crate::config::Gpt2Config;
 use crate::layers::{Attention, Block, Linear, Norm};
 use crate::ops;
+use crate::tables::Tables;
 use crate::weights::Weights;
-use crate::{Error, Result};
 
 /// GPT-2: blocks of causal attention, normalised before each part, and once more at the end.
 pub struct Gpt2 {
-    tokens: Tensor,
-    places: Tensor,
+    pub(crate) tables: Tables,
     layers: Vec<Layer>,
     norm: Norm,
-    vocabulary: usize,
 }
 
 struct Layer {
@@ -39,28 +38,11 @@ impl Gpt2 {
         let layers = (0..config.n_layer)
             .map(|i| Layer::read(&weights, &config, i))
             .collect::<Result<Vec<_>>>()?;
-        Ok(Self {
+        let tables = Tables {
             tokens: weights.get("wte.weight", &[config.vocab_size, width])?,
             places: weights.get("wpe.weight", &[config.n_positions, width])?,
-            layers,
-            norm: norm(&weights, &config, "ln_f")?,
-            vocabulary: config.vocab_size,
-        })
-    }
-
-    /// The number of token ids.
-    pub fn vocabulary(&self) -> usize {
-        self.vocabulary
-    }
-
-    /// The most tokens that the model can read at once.
-    pub fn max_tokens(&self) -> usize {
-        self.places.dims()[0]
-    }
-
-    /// The numbers in a vector.
-    pub fn width(&self) -> usize {
-        self.places.dims()[1]
+        };
+        Ok(Self { tables, layers, norm: norm(&weights, &config, "ln_f")? })
     }
 
     /// The last hidden state, after the last normalisation, of sequences of one length:
@@ -69,10 +51,7 @@ impl Gpt2 {
     /// # Errors
     /// The sequences are empty, of several lengths or too long, or an id is out of range.
     pub fn last_hidden_state(&self, batch: &[&[u32]]) -> Result<Tensor> {
-        let ids = id_tensor(batch, self.max_tokens(), self.vocabulary)?;
-        let (_, length) = ids.dims2()?;
-        let mut x = look_up(&self.tokens, &ids)?;
-        ops::add(&x, &self.places.narrow(0, 0, length)?)?;
+        let mut x = self.tables.forward(batch)?;
         for layer in &self.layers {
             let attended = layer.attention.forward(&layer.before_attention.forward(&x)?)?;
             ops::add(&attended, &x)?;
@@ -125,34 +104,5 @@ fn linear(weights: &Weights, name: &str, from: usize, to: usize) -> Result<Linea
 }
 
 fn norm(weights: &Weights, config: &Gpt2Config, name: &str) -> Result<Norm> {
-    Ok(Norm {
-        weight: weights.get(&format!("{name}.weight"), &[config.n_embd])?,
-        bias: weights.get(&format!("{name}.bias"), &[config.n_embd])?,
-        epsilon: config.layer_norm_epsilon,
-    })
-}
-
-/// The rows of a table that the ids name: (B, T) to (B, T, width).
-pub(crate) fn look_up(table: &Tensor, ids: &Tensor) -> candle_core::Result<Tensor> {
-    let (batch, length) = ids.dims2()?;
-    table.index_select(&ids.flatten_all()?, 0)?.reshape((batch, length, ()))
-}
-
-/// Ids as a tensor (B, T), if a model with these limits can read them.
-pub(crate) fn id_tensor(batch: &[&[u32]], most: usize, vocabulary: usize) -> Result<Tensor> {
-    let length = batch.first().map_or(0, |ids| ids.len());
-    if length == 0 || batch.iter().any(|ids| ids.len() != length) {
-        let message = "a batch must hold sequences of one length, of at least one token";
-        return Err(Error::Invalid(message.into()));
-    }
-    if length > most {
-        let message = format!("{length} tokens are too many: the model reads at most {most}");
-        return Err(Error::Invalid(message));
-    }
-    if let Some(id) = batch.iter().copied().flatten().find(|id| **id as usize >= vocabulary) {
-        let message = format!("the token id {id} is out of range: the model knows {vocabulary}");
-        return Err(Error::Invalid(message));
-    }
-    let shape = (batch.len(), length);
-    Ok(Tensor::from_vec(batch.concat(), shape, &Device::Cpu)?)
+    Norm::read(weights, name, config.n_embd, config.layer_norm_epsilon)
 }

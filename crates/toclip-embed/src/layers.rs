@@ -6,6 +6,7 @@ use candle_core::{D, Result, Tensor};
 
 use crate::config::Activation;
 use crate::ops;
+use crate::weights::Weights;
 
 /// $x W + b$, with $W$ of shape (in, out).
 pub(crate) struct Linear {
@@ -30,12 +31,20 @@ impl Linear {
 
 /// Each vector centred and scaled to variance 1, then weighed.
 pub(crate) struct Norm {
-    pub weight: Tensor,
-    pub bias: Tensor,
-    pub epsilon: f64,
+    weight: Tensor,
+    bias: Tensor,
+    epsilon: f64,
 }
 
 impl Norm {
+    pub fn read(weights: &Weights, name: &str, width: usize, epsilon: f64) -> crate::Result<Self> {
+        Ok(Self {
+            weight: weights.get(&format!("{name}.weight"), &[width])?,
+            bias: weights.get(&format!("{name}.bias"), &[width])?,
+            epsilon,
+        })
+    }
+
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         candle_nn::ops::layer_norm(x, &self.weight, &self.bias, self.epsilon as f32)
     }

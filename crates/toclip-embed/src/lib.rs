@@ -19,6 +19,7 @@ mod error;
 mod gpt2;
 mod layers;
 mod ops;
+mod tables;
 mod targets;
 mod tokens;
 mod weights;

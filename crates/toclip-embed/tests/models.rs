@@ -51,7 +51,7 @@ fn check_gpt2(model: &Gpt2, close: f32) {
         let state = model.last_hidden_state(&[&expected.ids]).unwrap();
         let state = state.get(0).unwrap().to_vec2::<f32>().unwrap();
         assert!(gap(&state.concat(), &expected.last_hidden_state.concat()) < close);
-        let mean: Vec<f32> = (0..model.width())
+        let mean: Vec<f32> = (0..state[0].len())
             .map(|j| state.iter().map(|row| row[j]).sum::<f32>() / state.len() as f32)
             .collect();
         assert!(gap(&mean, &expected.mean) < close);

@@ -8,13 +8,15 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::roles::{Role, role_of};
-use crate::words::list;
+use crate::words::{list, printable};
 use crate::{Error, Options, Result, Row};
 
 /// Records held back before the choice.
 const HELD: usize = 4096;
 /// Names remembered; a log with more than this has names that are no columns.
 const NAMES: usize = 20_000;
+/// Longer names are none; remembering them would make memory grow with the log.
+const LONGEST: usize = 1 << 10;
 const ROLES: usize = Role::ALL.len();
 
 /// A column that was taken.
@@ -106,10 +108,10 @@ impl<'a> Chooser<'a> {
         if let Some(id) = self.ids.get(key) {
             return *id;
         }
-        if self.ids.len() >= NAMES {
+        if self.ids.len() >= NAMES || key.len() > LONGEST {
             return None;
         }
-        let name = String::from_utf8_lossy(key).into_owned();
+        let name = printable(key);
         let id = self.role(&name).map(|(role, score)| {
             self.candidates.push(Candidate { name: name.clone(), role, score, rows: 0 });
             (self.candidates.len() - 1) as u32

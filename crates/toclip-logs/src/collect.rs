@@ -113,6 +113,12 @@ impl Collector {
 
     fn add(&mut self, row: &Row) {
         let Some(mut norm) = row.norm else { return };
+        // Before anything is asked of the norm: the quotient can be infinite where it was not.
+        if self.unscale
+            && let Some(scale) = row.loss_scale.filter(|s| *s > 0.0 && s.is_finite())
+        {
+            norm /= scale;
+        }
         if !norm.is_finite() {
             let blank = norm.is_nan() && row.loss.is_some_and(f64::is_nan);
             self.blank += u64::from(blank);
@@ -128,11 +134,6 @@ impl Collector {
         if norm < 0.0 {
             self.negative += 1;
             return;
-        }
-        if self.unscale
-            && let Some(scale) = row.loss_scale.filter(|s| *s > 0.0)
-        {
-            norm /= scale;
         }
         self.zero += u64::from(norm == 0.0);
         self.seen += 1;

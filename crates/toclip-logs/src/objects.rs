@@ -10,6 +10,7 @@ use std::io::Read;
 use crate::choose::Chooser;
 use crate::row::number;
 use crate::source::{Bytes, Source};
+use crate::words::printable;
 use crate::{Error, Finding, Result, Role};
 
 /// Nesting beyond this is no log.
@@ -181,7 +182,7 @@ impl Scanner {
             first = false;
             length += 1;
             if keep && length == LONGEST_LIST {
-                let name = String::from_utf8_lossy(&self.path).into_owned();
+                let name = printable(&self.path);
                 let norm = sink.role(&name).is_some_and(|(role, _)| Role::ALL[role] == Role::Norm);
                 self.columns = norm.then_some(name).or(self.columns.take());
             }

@@ -30,9 +30,19 @@ pub(crate) fn or_inf<S: serde::Serializer>(x: &f64, serializer: S) -> Result<S::
     }
 }
 
-/// Names joined for a message, at most a dozen of them.
+/// A name out of a log as one that can be printed: line breaks and the commands of terminals are
+/// no part of it.
+pub(crate) fn printable(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).replace(char::is_control, "\u{fffd}")
+}
+
+/// Names joined for a message, at most a dozen of them, none longer than a line.
 pub(crate) fn list(names: &[String]) -> String {
-    let shown: Vec<String> = names.iter().take(12).map(|n| format!("`{n}`")).collect();
+    let cut = |name: &String| match name.char_indices().nth(80) {
+        Some((end, _)) => format!("`{}…`", &name[..end]),
+        None => format!("`{name}`"),
+    };
+    let shown: Vec<String> = names.iter().take(12).map(cut).collect();
     match names.len().saturating_sub(12) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),

@@ -96,7 +96,7 @@ fn read(bytes: &[u8], options: &Options) -> Result<Vec<(u64, u64)>, String> {
         }
         Err(error) => {
             let text = error.to_string();
-            assert!(text.len() > 10 && !text.contains('\n'), "{text:?}");
+            assert!(text.len() > 10 && !text.contains(char::is_control), "{text:?}");
             Err(text)
         }
     }
@@ -174,4 +174,31 @@ fn nothing_at_all_is_said_to_be_nothing() {
         let error = read(bytes, &Options::default()).unwrap_err();
         assert!(error.contains(says), "{error}");
     }
+}
+
+/// The smallest inputs that once broke a promise.
+#[test]
+fn names_with_line_breaks_leave_a_message_of_one_line() {
+    let event = b"\x12\0\0\0\0\0\0\0$\x1fd%\x10\x01*\x0e\n\x0c\n\x05lo\nss\x15\0\0\x80?U,\xef\xb1";
+    for (bytes, format) in [
+        (&b"{\"lo\\\nss\":1}"[..], Format::Jsonl),
+        (b"{\"lo\x1bss\":1}", Format::Jsonl),
+        (b"lo\x07ss,x\n1,2\n", Format::Csv),
+        (event, Format::TensorBoard),
+    ] {
+        let options = Options { format: Some(format), ..Options::default() };
+        let error = read(bytes, &options).unwrap_err();
+        assert!(error.contains("lo\u{fffd}ss"), "{error}");
+    }
+    // Nor does a name of a megabyte stand in it.
+    let long = format!("{{\"{}\": 1}}\n", "x".repeat(250)).repeat(2);
+    let error = read(long.as_bytes(), &Options::default()).unwrap_err();
+    assert!(error.contains("xxx…`") && error.len() < 500, "{error}");
+}
+
+#[test]
+fn a_norm_that_unscaling_makes_infinite_is_left_out() {
+    let text = b"step,grad_norm,loss_scale\n1,1e300,1e-300\n2,3,2\n";
+    let log = load(&text[..], &Options { unscale: true, ..Options::default() }).unwrap();
+    assert_eq!((log.norms(), log.not_finite), (vec![1.5], 1));
 }

@@ -3,7 +3,6 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -12,14 +11,10 @@ use serde_json::json;
 
 use crate::experiment::run::{Curve, Plan};
 use crate::experiment::{self, Experiment, Finished, Method, Problem, Report, Source, Store};
+use crate::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
 use crate::plot::{self, write::write_whole};
 use crate::stdout::say;
 use crate::tables;
-
-/// Set by Ctrl-C.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// What a shell reports for a process that Ctrl-C ended.
-const EXIT_INTERRUPTED: u8 = 130;
 
 /// Run an experiment: theory and simulation of clipped SGD side by side
 ///
@@ -130,7 +125,7 @@ impl Args {
         } else {
             (None, Vec::new())
         };
-        handle_interrupts()?;
+        interrupt::listen(Some("runs"))?;
         let ensembles = experiment.methods.iter().filter(|m| m.is_ensemble()).count() as u64;
         let wanted = |f: &&Finished| {
             experiment.methods.contains(&f.method) && f.index < experiment.ensemble.runs
@@ -240,18 +235,6 @@ fn duration(d: Duration) -> String {
         s if s < 100.0 => format!("{s:.1} s"),
         s => format!("{:.1} min", s / 60.0),
     }
-}
-
-/// The first Ctrl-C stops after the runs under way, the second at once; finished runs are saved
-/// either way.
-fn handle_interrupts() -> Result<()> {
-    let handler = || {
-        if INTERRUPTED.swap(true, Ordering::Relaxed) {
-            std::process::exit(i32::from(EXIT_INTERRUPTED));
-        }
-        eprintln!("\nfinishing the runs under way; Ctrl-C again stops at once");
-    };
-    ctrlc::set_handler(handler).context("cannot listen to Ctrl-C")
 }
 
 /// The names of what is written.

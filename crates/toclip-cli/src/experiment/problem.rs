@@ -181,14 +181,8 @@ impl Problem {
     }
 
     /// A path in the coordinates of the user.
-    pub fn to_user(&self, mut path: Trajectory) -> Trajectory {
-        let back = self.rescaling.inverse();
-        path.distance.iter_mut().for_each(|d| *d = back.distance(*d));
-        for point in path.path.iter_mut().flatten() {
-            point.eta = back.learning_rate(point.eta);
-            point.c = back.threshold(point.c);
-        }
-        path
+    pub fn to_user(&self, path: Trajectory) -> Trajectory {
+        path.rescaled(&self.rescaling.inverse())
     }
 
     /// Said where C-SGD sees other features than the theory.

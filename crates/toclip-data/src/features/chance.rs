@@ -3,8 +3,6 @@
 use super::destination::bounds;
 use super::pieces::sum;
 use super::{Design, LeastSquares, Residuals};
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
 
 /// The standard normal quantile of 999 in 1000.
 const SELDOM: f64 = 3.0902;
@@ -52,15 +50,10 @@ impl Chance {
         let inverse: Vec<f64> = design.eigenvalues().iter().map(inverse).collect();
         let directions: f64 = design.eigenvalues().iter().zip(&inverse).map(|(l, i)| l * i).sum();
         let (n, cols) = (design.rows() as f64, design.cols());
-        let (bounds, basis) = (bounds(design, c), design.basis());
+        let bounds = bounds(design, c);
         // Weighted by h: all, those unclipped, ψ², ψε, ε².
         let sums = sum(design.features(), cols, 5, &|first, x, part| {
-            let rows = x.len() / cols;
-            let mut y = vec![0.0; x.len()];
-            let from = MatRef::from_row_major_slice(x, rows, cols);
-            let to = MatMut::from_row_major_slice_mut(&mut y, rows, cols);
-            matmul(to, Accum::Replace, from, basis, 1.0, Par::Seq);
-            for (k, y) in y.chunks_exact(cols).enumerate() {
+            for (k, y) in design.rotated(x).chunks_exact(cols).enumerate() {
                 let (e, c) = (left.values[first + k], bounds[first + k]);
                 let h: f64 = y.iter().zip(&inverse).map(|(y, i)| y * y * i).sum();
                 let clipped = e.clamp(-c, c);

@@ -4,7 +4,8 @@ use super::map::{Mapped, map};
 use super::pieces::{gram, sum};
 use super::{Features, pieces};
 use crate::{Error, Result, Source};
-use faer::{Mat, MatRef, Side};
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use toclip::dynamics::Data;
@@ -231,9 +232,15 @@ impl Design {
         pieces::times(&self.eigenvectors, v)
     }
 
-    /// $w_i$ as columns.
-    pub(super) fn basis(&self) -> MatRef<'_, f64> {
-        MatRef::from_column_major_slice(&self.eigenvectors, self.cols, self.cols)
+    /// Rows of features in the eigenbasis, $\langle x_k, w_i\rangle$.
+    pub(super) fn rotated(&self, x: &[f64]) -> Vec<f64> {
+        let (rows, p) = (x.len() / self.cols, self.cols);
+        let mut y = vec![0.0; x.len()];
+        let from = MatRef::from_row_major_slice(x, rows, p);
+        let basis = MatRef::from_column_major_slice(&self.eigenvectors, p, p);
+        let to = MatMut::from_row_major_slice_mut(&mut y, rows, p);
+        matmul(to, Accum::Replace, from, basis, 1.0, Par::Seq);
+        y
     }
 
     /// $\sum_i y_i w_i$: back from the eigenbasis.

@@ -2,8 +2,6 @@
 
 use super::pieces::sum;
 use super::{Design, Destination};
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use toclip::{Clipped, clipped_normal};
 
@@ -55,15 +53,9 @@ impl Moments {
         let risks = risks(2.0 * start, &destination.residuals, &bounds);
         let spreads: Vec<f64> = risks.iter().map(|r| (2.0 * r).sqrt()).collect();
         let p = design.cols();
-        let basis = design.basis();
         let width = 3 * risks.len() * p;
         let total = sum(design.features(), p, width, &|first, x, part| {
-            let rows = x.len() / p;
-            let mut y = vec![0.0; x.len()];
-            let from = MatRef::from_row_major_slice(x, rows, p);
-            let to = MatMut::from_row_major_slice_mut(&mut y, rows, p);
-            matmul(to, Accum::Replace, from, basis, 1.0, Par::Seq);
-            for (k, y) in y.chunks_exact(p).enumerate() {
+            for (k, y) in design.rotated(x).chunks_exact(p).enumerate() {
                 let (e, c) = (destination.residuals[first + k], bounds[first + k]);
                 for (spread, part) in spreads.iter().zip(part.chunks_exact_mut(3 * p)) {
                     let Clipped { mu, m2 } = clipped_normal(e, *spread, c);

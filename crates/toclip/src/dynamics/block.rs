@@ -59,6 +59,34 @@ impl Blocks {
         })
     }
 
+    /// $u_b^2 \leftarrow (u_b - s\sqrt{\lambda_b}\thinspace g_b)^2 + a_b$ with $g$ `along` the
+    /// directions of $u$ and $a_b$ = `gained`(`across`$_b$, $\lambda_b$) in the blocks that have
+    /// others; $R$ and $D$ after that.
+    #[inline]
+    pub fn advance(
+        &self,
+        u: &mut [f64],
+        step: f64,
+        along: &[f64],
+        across: &[f64],
+        gained: impl Fn(f64, f64) -> f64,
+    ) -> (f64, f64) {
+        let (mut twice_risk, mut distance) = (0.0, self.frozen);
+        for (((u, g), root), lambda) in u.iter_mut().zip(along).zip(&self.root).zip(&self.lambda) {
+            // Its sign is immaterial: a single direction keeps it, and so needs no root.
+            *u -= step * root * g;
+            twice_risk += lambda * *u * *u;
+            distance += *u * *u;
+        }
+        for ((u, g), lambda) in u.iter_mut().zip(across).zip(&self.lambda) {
+            let gained = gained(*g, *lambda);
+            twice_risk += lambda * gained;
+            distance += gained;
+            *u = (*u * *u + gained).sqrt();
+        }
+        (0.5 * twice_risk, distance)
+    }
+
     /// $R$ and $D$ of the squares $u_b^2$.
     pub fn risk_and_distance(&self, squares: &[f64]) -> (f64, f64) {
         (0.5 * dot(&self.lambda, squares), self.frozen + squares.iter().sum::<f64>())

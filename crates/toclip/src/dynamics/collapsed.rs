@@ -89,7 +89,7 @@ impl Collapsed {
         if self.noise.rule().size() > 1 {
             return self.observe_batches(seed, index, last, &mut observe);
         }
-        let Blocks { dim, lambda, root, lengths, rest, frozen, .. } = &self.blocks;
+        let Blocks { dim, lambda, root, lengths, rest, .. } = &self.blocks;
         let mut normals = Normals::new(seed, index, Purpose::Covariates);
         let mut across = scalar_rng(seed, index, Purpose::Lengths);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
@@ -118,29 +118,21 @@ impl Collapsed {
             // threshold is so large that the product overflows.
             let threshold = control.c * root_dim / square.sqrt();
             let step = control.eta / dim * residual.min(threshold).max(-threshold);
-
-            let (mut twice_risk, mut distance) = (0.0, *frozen);
-            for (((u, z), root), lambda) in u.iter_mut().zip(&z).zip(root).zip(lambda) {
-                // Its sign is immaterial: a single direction keeps it, and so needs no root.
-                *u -= step * root * z;
-                twice_risk += lambda * *u * *u;
-                distance += *u * *u;
+            let distance;
+            (risk, distance) = self.blocks.advance(&mut u, step, &z, &h, |h, _| step * step * h);
+            if let Some(end) = self.diverged(k + 1, risk) {
+                return end;
             }
-            for ((u, h), lambda) in u.iter_mut().zip(&h).zip(lambda) {
-                let gained = step * step * h;
-                twice_risk += lambda * gained;
-                distance += gained;
-                *u = (*u * *u + gained).sqrt();
-            }
-            risk = 0.5 * twice_risk;
-            let steps = k + 1;
-            if risk.is_nan() || risk > self.limit {
-                let stop = Stop::Diverged { t: steps as f64 / dim };
-                return (stop, Counts { steps, ..Counts::default() });
-            }
-            observe(steps, risk, distance);
+            observe(k + 1, risk, distance);
         }
         (Stop::Finished, Counts { steps: last, ..Counts::default() })
+    }
+
+    /// How a run ends whose risk after so many steps is out of all bounds.
+    pub(super) fn diverged(&self, steps: u64, risk: f64) -> Option<(Stop, Counts)> {
+        let t = steps as f64 / self.dim();
+        (risk.is_nan() || risk > self.limit)
+            .then(|| (Stop::Diverged { t }, Counts { steps, ..Counts::default() }))
     }
 }
 

@@ -32,7 +32,7 @@ impl Collapsed {
         last: u64,
         observe: &mut impl FnMut(u64, f64, f64),
     ) -> (Stop, Counts) {
-        let Blocks { dim, lambda, root, lengths, rest, frozen, .. } = &self.blocks;
+        let Blocks { dim, root, lengths, rest, .. } = &self.blocks;
         let rule = self.noise.rule();
         let size = rule.size() as f64;
         let mut normals = Normals::new(seed, index, Purpose::Covariates);
@@ -72,26 +72,13 @@ impl Collapsed {
                 limited(1.0, self.norm(&sum), c * (dim * size).sqrt())
             };
             let step = eta / dim / size * share;
-
-            let (mut twice_risk, mut distance) = (0.0, *frozen);
-            for (((u, g), root), lambda) in u.iter_mut().zip(&sum.along).zip(root).zip(lambda) {
-                *u -= step * root * g;
-                twice_risk += lambda * *u * *u;
-                distance += *u * *u;
+            let gained = |g: f64, lambda: f64| step * step * lambda * g * g;
+            let distance;
+            (risk, distance) = self.blocks.advance(&mut u, step, &sum.along, &sum.across, gained);
+            if let Some(end) = self.diverged(k + 1, risk) {
+                return end;
             }
-            for ((u, g), lambda) in u.iter_mut().zip(&sum.across).zip(lambda) {
-                let gained = step * step * lambda * g * g;
-                twice_risk += lambda * gained;
-                distance += gained;
-                *u = (*u * *u + gained).sqrt();
-            }
-            risk = 0.5 * twice_risk;
-            let steps = k + 1;
-            if risk.is_nan() || risk > self.limit {
-                let stop = Stop::Diverged { t: steps as f64 / dim };
-                return (stop, Counts { steps, ..Counts::default() });
-            }
-            observe(steps, risk, distance);
+            observe(k + 1, risk, distance);
         }
         (Stop::Finished, Counts { steps: last, ..Counts::default() })
     }

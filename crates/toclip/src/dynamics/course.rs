@@ -2,7 +2,9 @@
 
 use super::times::check_times;
 use super::{Counts, PathPoint, Stop, Trajectory};
+use crate::batch::of_step;
 use crate::error::{Error, Result};
+use crate::noise::Noise;
 use crate::schedule::Policy;
 
 /// Errors of $R$ and $D$ that do not matter: `atol + rtol·value`.
@@ -36,6 +38,37 @@ impl Tolerance {
     /// The error allowed on a value of this size; never zero, to be divided by.
     pub fn of(self, value: f64) -> f64 {
         (self.atol + self.rtol * value).max(f64::MIN_POSITIVE)
+    }
+}
+
+/// Noise and policy, as both solvers ask them, and how often they did.
+#[derive(Debug)]
+pub(crate) struct Drive<'a> {
+    noise: &'a dyn Noise,
+    policy: &'a dyn Policy,
+    pub evaluations: u64,
+}
+
+impl<'a> Drive<'a> {
+    pub fn new(noise: &'a dyn Noise, policy: &'a dyn Policy) -> Self {
+        Drive { noise, policy, evaluations: 0 }
+    }
+
+    /// $\mu, m_2, \eta, c$ at time $t$ and risk $R$.
+    pub fn act(&mut self, t: f64, risk: f64) -> PathPoint {
+        // A stage may undershoot zero by the tolerance; the factors are defined from zero on.
+        let risk = risk.max(0.0);
+        let control = self.policy.at(t, risk);
+        let clipped = of_step(self.noise, risk, control.c);
+        self.evaluations += 1;
+        PathPoint { mu: clipped.mu, m2: clipped.m2, eta: control.eta, c: control.c }
+    }
+
+    /// $(\eta\mu, \eta^2 m_2)$, which is all that the equations know of noise and policy.
+    pub fn force(&mut self, t: f64, risk: f64) -> (f64, f64) {
+        let PathPoint { mu, m2, eta, .. } = self.act(t, risk);
+        // No step, no noise: also where m2 is infinite.
+        if eta == 0.0 { (0.0, 0.0) } else { (eta * mu, eta * eta * m2) }
     }
 }
 

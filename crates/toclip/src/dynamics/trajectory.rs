@@ -1,5 +1,6 @@
 //! What every method returns.
 
+use crate::spectrum::Rescaling;
 use serde::Serialize;
 
 /// A path of the risk $R(t)$ and the distance $D(t)$, and how it ended.
@@ -17,6 +18,36 @@ pub struct Trajectory {
     pub stop: Stop,
     /// What it cost.
     pub counts: Counts,
+}
+
+impl Trajectory {
+    /// $D^\prime, \eta^\prime, c^\prime$: the same path in other coordinates, where times and risks
+    /// are the same.
+    ///
+    /// ```
+    /// use toclip::dynamics::Ode;
+    /// use toclip::noise::NoNoise;
+    /// use toclip::schedule::{OpenLoop, Schedule};
+    /// use toclip::spectrum::{Modes, Rescaling, Spectrum, Start};
+    ///
+    /// let modes = Modes::new(&Spectrum::isotropic(10)?, &Start::Uniform { norm: 1.0 })?;
+    /// let policy = OpenLoop::new(Schedule::constant(0.8)?, Schedule::constant(0.5)?);
+    /// let path = Ode::new(&modes, &NoNoise, &policy).keep_path(true).solve(&[0.0])?;
+    /// // To where the norm of K is 4.
+    /// let there = path.clone().rescaled(&Rescaling::new(4.0)?.inverse());
+    /// assert_eq!((there.risk[0], there.distance[0]), (path.risk[0], path.distance[0] / 4.0));
+    /// let point = there.path.unwrap()[0];
+    /// assert_eq!((point.eta, point.c), (0.2, 1.0));
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    pub fn rescaled(mut self, by: &Rescaling) -> Self {
+        self.distance.iter_mut().for_each(|d| *d = by.distance(*d));
+        for point in self.path.iter_mut().flatten() {
+            point.eta = by.learning_rate(point.eta);
+            point.c = by.threshold(point.c);
+        }
+        self
+    }
 }
 
 /// What acts on the dynamics at one time.

@@ -7,16 +7,14 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::workshop::{delete, size};
-
-/// Set by Ctrl-C.
-pub static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+use crate::interrupt::INTERRUPTED;
 
 /// An error once Ctrl-C was pressed.
 pub fn check_interrupt() -> Result<()> {

@@ -7,14 +7,14 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result, bail};
 use toclip_data::DataSet;
 
-use super::client::{INTERRUPTED, check_interrupt};
+use super::client::check_interrupt;
 use super::sources::{self, import};
 use super::workshop::Workshop;
+use crate::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
 use crate::stdout::say;
 
 /// What a script sees when no place could be reached: `EX_UNAVAILABLE` of sysexits.
 const EXIT_UNAVAILABLE: u8 = 69;
-const EXIT_INTERRUPTED: u8 = 130;
 
 /// Fetch a data set into the cache
 ///
@@ -48,7 +48,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
-    handle_interrupts()?;
+    interrupt::listen(None)?;
     let result = get(&args);
     if INTERRUPTED.load(Ordering::Relaxed) && result.is_err() {
         eprintln!("interrupted; the same command goes on with what has come");
@@ -144,16 +144,6 @@ fn fetch(set: DataSet, shop: &Workshop) -> Result<Option<New>> {
     }
     eprintln!("error: {message}");
     Ok(None)
-}
-
-/// The first Ctrl-C ends the client and keeps what has come, the second ends at once.
-fn handle_interrupts() -> Result<()> {
-    let handler = || {
-        if INTERRUPTED.swap(true, Ordering::Relaxed) {
-            std::process::exit(i32::from(EXIT_INTERRUPTED));
-        }
-    };
-    ctrlc::set_handler(handler).context("cannot listen to Ctrl-C")
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -17,13 +16,9 @@ use super::text::Text;
 use super::work::{Table, Work, cores};
 use super::{Args, TargetRule, npy};
 use crate::experiment::identity::Digest;
+use crate::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
 use crate::plot::write::write_whole;
 use crate::stdout::say;
-
-/// Set by Ctrl-C.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// What a shell reports for a process that Ctrl-C ended.
-const EXIT_INTERRUPTED: u8 = 130;
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
@@ -46,7 +41,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 
     let partial = PathBuf::from(format!("{}.partial", args.out.display()));
     let (mut progress, done) = Progress::open(&partial, &identity)?;
-    handle_interrupts()?;
+    interrupt::listen(Some("batches"))?;
     let resumed = done.len();
     let mut table = Table::new(rows, embedder.width());
     let computed = {
@@ -185,16 +180,4 @@ impl Args {
             }
         }
     }
-}
-
-/// The first Ctrl-C stops after the batches under way, the second at once; finished ones are kept
-/// either way.
-fn handle_interrupts() -> Result<()> {
-    let handler = || {
-        if INTERRUPTED.swap(true, Ordering::Relaxed) {
-            std::process::exit(i32::from(EXIT_INTERRUPTED));
-        }
-        eprintln!("\nfinishing the batches under way; Ctrl-C again stops at once");
-    };
-    ctrlc::set_handler(handler).context("cannot listen to Ctrl-C")
 }

@@ -9,24 +9,20 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use toclip::trial::{Cell, Effort, Problem, Rule, measure_all};
 
+use crate::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
 use crate::plot::{self, write::write_whole};
 use crate::stdout::{print, say};
 use results::Results;
 use store::Store;
-
-/// Set by Ctrl-C.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// What a shell reports for a process that Ctrl-C ended.
-const EXIT_INTERRUPTED: u8 = 130;
 
 /// Try clipping rules against each other on problems whose truth is known
 ///
@@ -104,7 +100,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let (problems, rules) = (args.problems()?, args.chosen_rules()?);
     let effort = args.effort();
     let (store, before) = Store::open(&args.out.join("trial.progress"), &effort, args.resume)?;
-    handle_interrupts()?;
+    interrupt::listen(Some("cells"))?;
     let done: BTreeSet<(String, Rule)> =
         before.iter().map(|c| (c.problem.clone(), c.rule)).collect();
     let asked: Vec<(&Problem, Rule)> = problems
@@ -248,16 +244,4 @@ fn known(option: &str, parts: &[String], names: &[String]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The first Ctrl-C stops after the cells under way, the second at once; finished cells are saved
-/// either way.
-fn handle_interrupts() -> Result<()> {
-    let handler = || {
-        if INTERRUPTED.swap(true, Ordering::Relaxed) {
-            std::process::exit(i32::from(EXIT_INTERRUPTED));
-        }
-        eprintln!("\nfinishing the cells under way; Ctrl-C again stops at once");
-    };
-    ctrlc::set_handler(handler).context("cannot listen to Ctrl-C")
 }

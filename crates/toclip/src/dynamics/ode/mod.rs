@@ -129,7 +129,7 @@ impl<'a> Ode<'a> {
             counts: Counts::default(),
         };
         let stop = run.whole(&mut record, self.policy)?;
-        let counts = Counts { evaluations: run.system.evaluations, ..run.counts };
+        let counts = Counts { evaluations: run.system.drive.evaluations, ..run.counts };
         Ok(record.finish(stop, counts))
     }
 }
@@ -153,7 +153,7 @@ impl Run<'_> {
     fn whole(&mut self, record: &mut Record<'_>, policy: &dyn Policy) -> Result<Stop> {
         let start = self.system.sums();
         if record.due(0.0).is_some() {
-            record.save(0.0, start, |risk| self.system.act(0.0, risk));
+            record.save(0.0, start, |risk| self.system.drive.act(0.0, risk));
         }
         if let Some(stop) = self.watch.at_start(start[0]) {
             return Ok(stop);
@@ -219,7 +219,7 @@ impl Run<'_> {
                 let stop = if watched { self.watch.event(t, to, |t| dense.at(t)[0]) } else { None };
                 let last = last_saved(stop, to);
                 while let Some(time) = record.due(last) {
-                    record.save(time, dense.at(time), |risk| self.system.act(time, risk));
+                    record.save(time, dense.at(time), |risk| self.system.drive.act(time, risk));
                 }
                 if stop.is_some() {
                     return Ok(stop);

@@ -1,8 +1,7 @@
 //! The right-hand side, and one step of it.
 
 use super::tableau::{A, C, D, E3, E5, LAST, Row, STAGES};
-use crate::batch::of_step;
-use crate::dynamics::PathPoint;
+use crate::dynamics::course::Drive;
 use crate::noise::Noise;
 use crate::schedule::Policy;
 use crate::spectrum::Modes;
@@ -13,8 +12,7 @@ pub(super) type Sums = [f64; 2];
 /// $\dot v = -2\eta\mu\lambda v + \eta^2 m_2 \lambda n / 2d$ and the arrays that a step needs.
 #[derive(Debug)]
 pub(super) struct System<'a> {
-    noise: &'a dyn Noise,
-    policy: &'a dyn Policy,
+    pub drive: Drive<'a>,
     lambda: Vec<f64>,
     /// $\lambda n / 2d$.
     source: Vec<f64>,
@@ -27,7 +25,6 @@ pub(super) struct System<'a> {
     slope_sums: [Sums; STAGES],
     /// $2\eta\mu$ at each stage: the rate of decay of the fastest mode, as $\Vert K\Vert = 1$.
     rates: [f64; STAGES],
-    pub evaluations: u64,
 }
 
 /// The method is stable for steps up to six times $1/2\eta\mu$, but beyond three the fastest mode,
@@ -51,8 +48,7 @@ impl<'a> System<'a> {
         let modes_of = modes.modes();
         let v: Vec<f64> = modes_of.iter().map(|m| m.energy).collect();
         System {
-            noise,
-            policy,
+            drive: Drive::new(noise, policy),
             lambda: modes_of.iter().map(|m| m.lambda).collect(),
             source: modes_of.iter().map(|m| 0.5 * m.lambda * m.count / modes.dim()).collect(),
             stage: v.clone(),
@@ -60,18 +56,7 @@ impl<'a> System<'a> {
             v,
             slope_sums: [[0.0; 2]; STAGES],
             rates: [0.0; STAGES],
-            evaluations: 0,
         }
-    }
-
-    /// $\mu, m_2, \eta, c$ at time $t$ and risk $R$.
-    pub fn act(&mut self, t: f64, risk: f64) -> PathPoint {
-        // A stage may undershoot zero by the tolerance; the factors are defined from zero on.
-        let risk = risk.max(0.0);
-        let control = self.policy.at(t, risk);
-        let clipped = of_step(self.noise, risk, control.c);
-        self.evaluations += 1;
-        PathPoint { mu: clipped.mu, m2: clipped.m2, eta: control.eta, c: control.c }
     }
 
     /// $(R, D/2)$ at the start of the step.
@@ -82,9 +67,8 @@ impl<'a> System<'a> {
     /// The slope of stage `number` at time $t$.
     fn slope(&mut self, number: usize, t: f64) {
         let risk = weigh(&self.lambda, &self.stage)[0];
-        let PathPoint { mu, m2, eta, .. } = self.act(t, risk);
-        // No step, no noise: also where m2 is infinite.
-        let (drift, noise) = if eta == 0.0 { (0.0, 0.0) } else { (2.0 * eta * mu, eta * eta * m2) };
+        let (drift, noise) = self.drive.force(t, risk);
+        let drift = 2.0 * drift;
         self.rates[number] = drift;
         let slope = &mut self.slopes[number];
         let inputs = self.source.iter().zip(&self.lambda).zip(&self.stage);

@@ -130,7 +130,7 @@ impl<'a> Volterra<'a> {
             points: Vec::with_capacity(times.len()),
         };
         let stop = run.whole(self.policy)?;
-        let counts = Counts { evaluations: run.panel.evaluations, ..run.counts };
+        let counts = Counts { evaluations: run.panel.drive.evaluations, ..run.counts };
         Ok(VolterraSolution {
             trajectory: run.record.finish(stop, counts),
             flow: run.points.iter().map(|p| p.flow[0]).collect(),
@@ -154,7 +154,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn save(&mut self, t: f64, point: Point) {
-        self.record.save(t, point.sums(), |risk| self.panel.act(t, risk));
+        self.record.save(t, point.sums(), |risk| self.panel.drive.act(t, risk));
         self.points.push(point);
     }
 
@@ -168,7 +168,7 @@ impl Run<'_> {
         }
         for end in stretches(policy, self.record.end) {
             let risk = self.panel.start().sums()[0];
-            let (drift, heat) = self.panel.force(self.panel.t, risk);
+            let (drift, heat) = self.panel.drive.force(self.panel.t, risk);
             if !(drift + heat).is_finite() {
                 return Ok(Stop::Diverged { t: self.panel.t });
             }

@@ -1,8 +1,7 @@
 //! The integral equation on one panel of time.
 
 use super::collocation::{Collocation, NODES, Nodal};
-use crate::batch::of_step;
-use crate::dynamics::PathPoint;
+use crate::dynamics::course::Drive;
 use crate::noise::Noise;
 use crate::schedule::Policy;
 use crate::spectrum::Modes;
@@ -35,8 +34,7 @@ impl Point {
 /// The equation, everything up to the start of the panel being known, and its solution there.
 #[derive(Debug)]
 pub(super) struct Panel<'a> {
-    noise: &'a dyn Noise,
-    policy: &'a dyn Policy,
+    pub drive: Drive<'a>,
     rule: Collocation,
     lambda: Vec<f64>,
     /// $\lambda n/2d$.
@@ -59,7 +57,6 @@ pub(super) struct Panel<'a> {
     /// $e^{2\lambda(\Gamma_k - \Gamma)}$ at node $k$.
     growth: Vec<Vec<f64>>,
     scratch: [Vec<f64>; 2],
-    pub evaluations: u64,
 }
 
 impl<'a> Panel<'a> {
@@ -68,8 +65,7 @@ impl<'a> Panel<'a> {
         let energy: Vec<f64> = of.iter().map(|m| m.energy).collect();
         let zeros = vec![0.0; of.len()];
         Panel {
-            noise,
-            policy,
+            drive: Drive::new(noise, policy),
             rule: Collocation::new(),
             lambda: of.iter().map(|m| m.lambda).collect(),
             source: of.iter().map(|m| 0.5 * m.lambda * m.count / modes.dim()).collect(),
@@ -83,24 +79,7 @@ impl<'a> Panel<'a> {
             heat: [0.0; NODES],
             growth: vec![zeros.clone(); NODES],
             scratch: [zeros.clone(), zeros],
-            evaluations: 0,
         }
-    }
-
-    /// $\mu, m_2, \eta, c$ at time $t$ and risk $R$.
-    pub fn act(&mut self, t: f64, risk: f64) -> PathPoint {
-        let risk = risk.max(0.0);
-        let control = self.policy.at(t, risk);
-        let clipped = of_step(self.noise, risk, control.c);
-        self.evaluations += 1;
-        PathPoint { mu: clipped.mu, m2: clipped.m2, eta: control.eta, c: control.c }
-    }
-
-    /// $(\eta\mu, \eta^2 m_2)$, which is all that the equation knows of noise and policy.
-    pub fn force(&mut self, t: f64, risk: f64) -> (f64, f64) {
-        let PathPoint { mu, m2, eta, .. } = self.act(t, risk);
-        // No step, no noise: also where m2 is infinite.
-        if eta == 0.0 { (0.0, 0.0) } else { (eta * mu, eta * eta * m2) }
     }
 
     /// What the equation says at the start of the panel.
@@ -141,7 +120,7 @@ impl<'a> Panel<'a> {
         for _iteration in 0..MOST_ITERATIONS {
             for (k, risk) in risks.iter().enumerate() {
                 let t = (self.t + h * self.rule.nodes[k]).min(latest);
-                (self.drift[k], self.heat[k]) = self.force(t, *risk);
+                (self.drift[k], self.heat[k]) = self.drive.force(t, *risk);
             }
             let gammas = self.rule.partial.map(|row| h * inner(&row, &self.drift));
             // NaN is not within reach either.
@@ -192,7 +171,7 @@ impl<'a> Panel<'a> {
         ];
         let mut worst = [0.0_f64; 2];
         for (t, point, values) in ends {
-            let (drift, heat) = self.force(t, point.sums()[0]);
+            let (drift, heat) = self.drive.force(t, point.sums()[0]);
             let lag = 2.0 * (inner(&values, &self.drift) - drift).abs();
             let gamma = point.gamma - self.gamma;
             let mut missed = [0.0; 2];
