@@ -38,7 +38,7 @@ pub mod words;
 pub use batch::Batch;
 pub use choice::{Clip, NoiseChoice, Residuals};
 pub use error::{Error, Place, Result};
-pub use problem::Problem;
+pub use problem::{Problem, check_memory, check_steps};
 pub use read::{Source, check_methods, of_values, parse, read};
 pub use run::{Finished, Keep};
 

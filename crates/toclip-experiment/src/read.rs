@@ -9,7 +9,7 @@ use toml::de::{DeTable, Error as TomlError};
 use crate::batch;
 use crate::choice::{self, Value, plain};
 use crate::error::{Error, Place, Result};
-use crate::{Experiment, Method, Points, Runs};
+use crate::{Experiment, Method, Points, Runs, words};
 
 /// Every key, and what to write for one that is missing; `None` for those that may be missing.
 pub(crate) const KEYS: [(&str, Option<&str>); 13] = [
@@ -165,7 +165,7 @@ impl<'a> Fields<'a> {
 }
 
 fn one_line(error: &TomlError) -> String {
-    error.message().trim_end().replace('\n', ", ")
+    words::plain(error.message())
 }
 
 /// The line of a place in the text, from 1.
