@@ -197,6 +197,7 @@ def test_passes_over_the_data_are_ordered_by_seed_and_index():
         ({"start": [0.0]}, "start must be 5 finite numbers"),
         ({"covariance": -np.eye(5)}, "the eigenvalue -1, which is negative"),
         ({"covariance": np.zeros((5, 5))}, "all are zero"),
+        ({"noise": toclip.noise.gaussian(1.0).batched(8)}, "one row a step"),
         ({"clip": "often"}, '"often" is not known'),
         ({"clip": {"kind": "online", "memory": 100}}, "online rules need features of norm 1"),
     ],

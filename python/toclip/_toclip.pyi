@@ -7,6 +7,31 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+__all__ = [
+    "INFINITE_VARIANCE",
+    "Halves",
+    "Log",
+    "Monitor",
+    "Noise",
+    "Problem",
+    "Rule",
+    "Schedule",
+    "Spectrum",
+    "Stream",
+    "__version__",
+    "as_array",
+    "as_number",
+    "as_whole",
+    "best_threshold",
+    "convergence",
+    "experiment",
+    "factors",
+    "fisher_limit",
+    "kappa_bounds",
+    "linear_times",
+    "log_times",
+]
+
 __version__: str
 INFINITE_VARIANCE: str
 

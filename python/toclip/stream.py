@@ -90,6 +90,8 @@ class Stream:
         self.noise: Noise = (
             noises.empirical(y - x @ self.optimum) if noise is None else as_noise(noise)
         )
+        if self.noise.batch_size != 1 or self.noise.outputs != 1:
+            raise ValueError("a stream takes one row a step: give the noise of one sample")
         self._policy: dict[str, Any] = {"learning_rate": learning_rate, "clip": clip}
         self._inner = _toclip.Stream(
             *(x, y, self.start, self.optimum, k, self.spectrum, self.noise),
