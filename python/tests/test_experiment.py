@@ -141,6 +141,7 @@ def test_progress_is_told_over_all_methods_and_may_stop_the_work():
 MISTAKES = [
     ("colour = 1", {"colour": 1}, "unknown key `colour`; the keys are `name`, `spectrum`"),
     ("time = -1", {"time": -1}, "time: -1 is not allowed: must be positive and finite"),
+    ("time = 1e18", {"time": 1e18}, "time: t = 1e18 is 1e20 steps of SGD"),
     ("time = 'long'", {"time": "long"}, 'time: invalid type: string "long", expected a number'),
     ("clip = 'max_ccc'", {"clip": "max_ccc"}, 'clip: "max_ccc" is not known: give a threshold'),
     ("methods = ['adam']", {"methods": ["adam"]}, "methods: unknown variant `adam`, expected one"),

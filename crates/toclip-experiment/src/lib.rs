@@ -1,7 +1,7 @@
 //! An experiment is a file: what it says, the problem it makes, and the running of it.
 //!
-//! [`read`] takes a TOML file and [`of_values`] the same as values of a program, [`Problem`] builds what
-//! is named in the coordinates of the theory, and [`run`](run::run) makes the curves. What is wrong is
+//! [`read()`] takes a TOML file and [`of_values`] the same as values of a program, [`Problem`] builds what
+//! is named in the coordinates of the theory, and [`run::run`] makes the curves. What is wrong is
 //! said with file, line and key.
 //!
 //! ```
@@ -28,6 +28,7 @@
 mod batch;
 mod choice;
 mod error;
+mod limits;
 mod problem;
 mod read;
 
@@ -38,7 +39,8 @@ pub mod words;
 pub use batch::Batch;
 pub use choice::{Clip, NoiseChoice, Residuals};
 pub use error::{Error, Place, Result};
-pub use problem::{Problem, check_memory, check_steps};
+pub use limits::{check_memory, check_steps};
+pub use problem::Problem;
 pub use read::{Source, check_methods, of_values, parse, read};
 pub use run::{Finished, Keep};
 

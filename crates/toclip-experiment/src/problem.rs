@@ -12,13 +12,10 @@ use toclip::spectrum::{Modes, Rescaling, Spectrum, Start};
 use toclip_data::{Matrix, SpectrumSource};
 
 use crate::error::Result;
+use crate::limits::{check_memory, check_steps};
 use crate::words::short;
 use crate::{Clip, Experiment, Method, NoiseChoice, Source, Spacing};
 
-/// What the runs of an ensemble may take of memory.
-const MOST_BYTES: f64 = 8e9;
-/// A step of the cheapest simulation takes some forty nanoseconds.
-const MOST_STEPS: f64 = 1e12;
 /// Above so many modes the deterministic methods get a compressed spectrum.
 const COMPRESS_ABOVE: usize = 2000;
 /// The error allowed in that, as a share of the solver's.
@@ -227,39 +224,6 @@ impl Problem {
         let sgd = Sgd::new(&self.modes, noise, policy)?.with_covariates(self.covariates)?;
         Ok((Box::new(sgd), "every coordinate"))
     }
-}
-
-/// Refuses so many runs at so many times that they could not be kept.
-///
-/// # Errors
-/// [`toclip::Error::Invalid`] above 8 GB.
-pub fn check_memory(runs: u64, times: usize) -> toclip::Result<()> {
-    // R and D of each run at each time, and their summary.
-    let bytes = 32.0 * runs as f64 * times as f64;
-    if bytes <= MOST_BYTES {
-        return Ok(());
-    }
-    Err(toclip::Error::Invalid(format!(
-        "{runs} runs at {times} times would need {:.0} GB: take fewer runs or points",
-        bytes / 1e9
-    )))
-}
-
-/// Refuses a time that a simulation would not reach in a day.
-///
-/// # Errors
-/// [`toclip::Error::Invalid`] above $10^{12}$ steps.
-pub fn check_steps(time: f64, dim: f64) -> toclip::Result<()> {
-    let steps = time * dim;
-    // A time that is no time is refused in better words elsewhere.
-    if !(steps > MOST_STEPS) || time.is_infinite() {
-        return Ok(());
-    }
-    Err(toclip::Error::Invalid(format!(
-        "t = {time:e} is {steps:.0e} steps of SGD, t times the dimension {}: give at most {:e}",
-        short(dim),
-        MOST_STEPS / dim
-    )))
 }
 
 fn noise(choice: &NoiseChoice, source: &Source) -> Result<Arc<dyn Noise>> {
