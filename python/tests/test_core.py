@@ -5,18 +5,16 @@ import json
 import math
 import os
 import pickle
-import shutil
 import signal
 import subprocess
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import toclip
+from conftest import ROOT, command
 
-ROOT = Path(__file__).parents[2]
 DATA = ROOT / "crates/toclip/tests/data"
 
 NOISES = [
@@ -29,15 +27,6 @@ NOISES = [
     {"family": "gaussian_mixture", "weights": [0.7, 0.3], "means": [0.0, 1.0], "stds": [0.5, 3.0]},
     {"family": "empirical", "values": [-2.0, -0.1, 0.3, 7.0]},
 ]
-
-
-def command():
-    """The command `toclip`, if it is built."""
-    built = [ROOT / "target" / kind / "toclip" for kind in ("release", "debug")]
-    found = os.environ.get("TOCLIP") or next((str(p) for p in built if p.exists()), None)
-    if not (found and shutil.which(found)):
-        pytest.skip("the command toclip is not built: cargo build")
-    return found
 
 
 def asked(*args):
@@ -62,75 +51,6 @@ def test_the_same_bits_as_the_command(noise):
                 said["fisher"]["information"],
                 said["fisher"]["reached"],
             )
-
-
-def test_paths_have_the_same_bits_as_an_experiment(tmp_path):
-    text = """
-    name = "bits"
-    time = 3.0
-    methods = ["ode", "volterra", "sgd"]
-    points = 7
-    learning_rate = 0.3
-    clip = 0.8
-    batch = 2
-    spectrum = { kind = "eigenvalues", values = [2.0, 1.0, 0.5, 0.5] }
-    start = { kind = "uniform", norm = 1.0 }
-    noise = { family = "laplace", sigma = 0.5 }
-    ensemble = { runs = 5, seed = 3 }
-    """
-    (tmp_path / "e.toml").write_text(text)
-    subprocess.run(
-        [command(), "run", "e.toml", "--out", "out"], cwd=tmp_path, capture_output=True, check=True
-    )
-    with open(next(tmp_path.glob("out/**/*.csv"))) as table:
-        rows = list(csv.DictReader(table))
-    curves = toclip.experiment(tmp_path / "e.toml")
-    path, band = curves["ode"], curves["sgd"]
-
-    def said(method, name):
-        return [float(row[name]) for row in rows if row["method"] == method]
-
-    for name in ("risk", "distance", "mu", "m2", "eta", "c"):
-        assert said("ode", name) == getattr(path, name).tolist(), name
-    assert said("sgd", "risk") == band.risk["median"].tolist()
-    assert said("sgd", "distance_high") == band.distance["high"].tolist()
-    assert said("volterra", "risk_flow") == curves["volterra"].flow.tolist()
-
-
-def test_an_experiment_from_a_dictionary_is_the_problem_itself():
-    text = {
-        "time": 2.0,
-        "points": {"count": 5, "spacing": "log", "first": 0.1},
-        "methods": ["unclipped", "sgd", "hsgd"],
-        "spectrum": {"kind": "isotropic", "dim": 100},
-        "start": {"kind": "uniform", "norm": 1.0},
-        "noise": {"family": "gaussian", "sigma": 0.5},
-        "learning_rate": 0.5,
-        "clip": 0.9,
-        "ensemble": {"runs": 3},
-    }
-    curves = toclip.experiment(text)
-    times = toclip.log_times(0.1, 2.0, 5)
-    parts = toclip.isotropic(100), 1.0, toclip.noise.gaussian(0.5)
-    alone = toclip.Problem(*parts, learning_rate=0.5).predict(times)
-    assert (curves["unclipped"].risk == alone.risk).all()
-    clipped = toclip.Problem(*parts, learning_rate=0.5, clip=0.9)
-    for name, form in (("sgd", "collapsed"), ("hsgd", "hsgd")):
-        band = clipped.simulate(times, runs=3, method=form)
-        assert (curves[name].risk["mean"] == band.risk["mean"]).all()
-    for change, words in [
-        ({"steps": 3}, "unknown field `steps`"),
-        ({"batch": {"size": 2, "rule": "sum"}}, 'rule "sum" is not known'),
-        ({"batch": 0}, "batch = 0 is not allowed"),
-        ({"methods": ["adam"]}, "unknown method `adam`"),
-        ({"points": {"number": 3}}, "unknown field `number`"),
-        ({"spectrum": {"kind": "file", "path": "k.npy"}}, "reads no files"),
-    ]:
-        with pytest.raises(ValueError, match=words):
-            toclip.experiment(text | change)
-    del text["noise"]
-    with pytest.raises(ValueError, match="missing field `noise`"):
-        toclip.experiment(text)
 
 
 def test_few_nodes_stand_for_many_eigenvalues():

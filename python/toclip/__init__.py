@@ -12,14 +12,26 @@ True
 """
 
 from . import noise
-from ._toclip import Noise, Rule, Schedule, Spectrum, __version__, linear_times, log_times
-from .criteria import best_threshold, factors, fisher_limit
+from ._toclip import Halves, Noise, Rule, Schedule, Spectrum, __version__, linear_times, log_times
+from .convergence import convergence
+from .criteria import best_threshold, factors, fisher_limit, kappa_bounds
 from .experiment import experiment
 from .logs import Log, LogAdvice, advise, read_log
 from .monitor import Advice, Monitor
 from .problem import Problem
-from .results import Band, BestThreshold, Estimates, Factors, FisherLimit, Path
+from .results import (
+    Band,
+    BestThreshold,
+    Estimates,
+    Factors,
+    FisherLimit,
+    KappaBounds,
+    Path,
+    Rate,
+    Tuned,
+)
 from .spectra import blocks, eigenvalues, isotropic, marchenko_pastur, power_law
+from .stream import Stream
 
 __all__ = [
     "Advice",
@@ -28,24 +40,31 @@ __all__ = [
     "Estimates",
     "Factors",
     "FisherLimit",
+    "Halves",
+    "KappaBounds",
     "Log",
     "LogAdvice",
     "Monitor",
     "Noise",
     "Path",
     "Problem",
+    "Rate",
     "Rule",
     "Schedule",
     "Spectrum",
+    "Stream",
+    "Tuned",
     "__version__",
     "advise",
     "best_threshold",
     "blocks",
+    "convergence",
     "eigenvalues",
     "experiment",
     "factors",
     "fisher_limit",
     "isotropic",
+    "kappa_bounds",
     "linear_times",
     "log_times",
     "marchenko_pastur",

@@ -1,11 +1,36 @@
 """The Rust part of toclip."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "INFINITE_VARIANCE",
+    "Halves",
+    "Log",
+    "Monitor",
+    "Noise",
+    "Problem",
+    "Rule",
+    "Schedule",
+    "Spectrum",
+    "Stream",
+    "__version__",
+    "as_array",
+    "as_number",
+    "as_whole",
+    "best_threshold",
+    "convergence",
+    "experiment",
+    "factors",
+    "fisher_limit",
+    "kappa_bounds",
+    "linear_times",
+    "log_times",
+]
 
 __version__: str
 INFINITE_VARIANCE: str
@@ -16,7 +41,7 @@ _Floats = NDArray[np.float64]
 class Noise:
     """The law of the noise in the targets, and the batches it comes in."""
 
-    def __init__(self, family: dict[str, Any]) -> None: ...
+    def __new__(cls, family: dict[str, Any]) -> Noise: ...
     def to_dict(self) -> dict[str, Any]: ...
     def batched(self, size: int, *, outputs: int = 1, per_sample: bool = False) -> Noise: ...
     @property
@@ -37,7 +62,7 @@ class Noise:
 class Spectrum:
     """The eigenvalues of the features' covariance."""
 
-    def __init__(self, spec: dict[str, Any]) -> None: ...
+    def __new__(cls, spec: dict[str, Any]) -> Spectrum: ...
     def to_dict(self) -> dict[str, Any]: ...
     @property
     def intrinsic_dim(self) -> float: ...
@@ -58,15 +83,21 @@ class Spectrum:
 class Schedule:
     """A number that changes with time."""
 
-    def __init__(self, shape: float | dict[str, Any] | Schedule) -> None: ...
+    def __new__(cls, shape: float | dict[str, Any] | Schedule) -> Schedule: ...
     def at(self, times: ArrayLike) -> _Floats: ...
     def to_dict(self) -> dict[str, Any]: ...
 
 @final
 class Problem:
-    def __init__(
-        self, spectrum: Spectrum, start: dict[str, Any], noise: Noise, learning_rate: Any, clip: Any
-    ) -> None: ...
+    def __new__(
+        cls,
+        spectrum: Spectrum,
+        start: dict[str, Any],
+        noise: Noise,
+        learning_rate: Any,
+        clip: Any,
+        margin: Any = None,
+    ) -> Problem: ...
     @property
     def dim(self) -> float: ...
     @property
@@ -78,10 +109,10 @@ class Problem:
         self,
         times: ArrayLike,
         *,
-        method: str = ...,
-        rtol: float = ...,
-        target: float | None = ...,
-        compress: float | None = ...,
+        method: str,
+        rtol: float,
+        target: float | None,
+        compress: float | None,
     ) -> dict[str, Any]: ...
     def simulate(
         self,
@@ -98,13 +129,45 @@ class Problem:
     def run(
         self, times: ArrayLike, *, seed: int, index: int, method: str
     ) -> dict[str, Any]: ...
+    def tune_kappa(
+        self, time: float, *, compensation: str, compress: float | None
+    ) -> dict[str, Any]: ...
+
+@final
+class Stream:
+    def __new__(
+        cls,
+        features: ArrayLike,
+        targets: ArrayLike,
+        start: ArrayLike,
+        optimum: ArrayLike,
+        covariance: ArrayLike,
+        spectrum: Spectrum,
+        noise: Noise,
+        learning_rate: Any,
+        clip: Any,
+        in_order: bool,
+    ) -> Stream: ...
+    @property
+    def end(self) -> float: ...
+    def simulate(
+        self,
+        times: ArrayLike,
+        *,
+        runs: int,
+        seed: int,
+        confidence: float,
+        threads: int | None,
+        progress: Callable[[int, int], object] | None,
+    ) -> dict[str, Any]: ...
+    def run(self, times: ArrayLike, *, seed: int, index: int) -> dict[str, Any]: ...
 
 @final
 class Log:
     """A training log, read and put in order."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         path: str | os.PathLike[str],
         *,
         format: str | None = None,
@@ -113,7 +176,7 @@ class Log:
         loss: str | None = None,
         learning_rate: str | None = None,
         unscale: bool = False,
-    ) -> None: ...
+    ) -> Log: ...
     @property
     def steps(self) -> _Floats: ...
     @property
@@ -137,9 +200,19 @@ class Log:
     ) -> dict[str, Any]: ...
 
 @final
+class Halves:
+    """Running means of the gradients of even and of odd steps, each the reference for the other."""
+
+    def __new__(cls, dimension: int, memory: float) -> Halves: ...
+    def inner(self, gradient: ArrayLike) -> float | None: ...
+    def to_json(self) -> str: ...
+    @staticmethod
+    def from_json(text: str) -> Halves: ...
+
+@final
 class Monitor:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         components: float | None = None,
         memory: int | None = None,
@@ -148,9 +221,10 @@ class Monitor:
         watched: float | None = None,
         confidence: float = 0.95,
         margin: float = 0.1,
-    ) -> None: ...
+    ) -> Monitor: ...
     def observe(self, norms: ArrayLike) -> None: ...
     def observe_aligned(self, norms: ArrayLike, inners: ArrayLike) -> None: ...
+    def observe_vector(self, halves: Halves, gradient: ArrayLike) -> float: ...
     def merge(self, other: Monitor) -> None: ...
     @property
     def steps(self) -> int: ...
@@ -210,6 +284,31 @@ def factors(
 ) -> tuple[_Floats, _Floats, tuple[_Floats, _Floats, _Floats] | None]: ...
 def best_threshold(noise: Noise, r: ArrayLike) -> dict[str, _Floats]: ...
 def fisher_limit(noise: Noise, r: ArrayLike) -> dict[str, _Floats]: ...
-def read_toml(text: str) -> dict[str, Any]: ...
+def kappa_bounds(
+    noise: Noise, risks: ArrayLike, thresholds: ArrayLike
+) -> dict[str, tuple[float, float]]: ...
+def convergence(
+    spectra: list[Spectrum],
+    start: dict[str, Any],
+    noise: Noise,
+    *,
+    learning_rate: Any,
+    clip: Any,
+    time: float,
+    runs: int,
+    seed: int,
+    confidence: float,
+    threads: int | None,
+    progress: Callable[[int, int], object] | None,
+) -> dict[str, Any]: ...
+def experiment(
+    what: Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    threads: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> dict[str, dict[str, Any]]: ...
+def as_array(name: str, values: ArrayLike) -> _Floats: ...
+def as_number(name: str, value: float) -> float: ...
+def as_whole(name: str, value: int) -> int: ...
 def linear_times(end: float, count: int) -> _Floats: ...
 def log_times(first: float, end: float, count: int) -> _Floats: ...

@@ -8,22 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _toclip
-from ._toclip import Noise
-from .results import BestThreshold, Factors, FisherLimit
+from ._toclip import Noise, as_array
+from .results import BestThreshold, Factors, FisherLimit, KappaBounds
 
-__all__ = ["as_noise", "best_threshold", "factors", "fisher_limit"]
+__all__ = ["as_noise", "best_threshold", "factors", "fisher_limit", "kappa_bounds"]
 
 
 def as_noise(noise: Noise | dict[str, Any]) -> Noise:
     """A noise, or a dictionary such as ``{"family": "laplace", "sigma": 0.5}``, as a noise."""
     return noise if isinstance(noise, Noise) else Noise(noise)
-
-
-def _array(name: str, values: ArrayLike) -> np.ndarray:
-    try:
-        return np.asarray(values, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers: {error}") from None
 
 
 def _shaped(values: np.ndarray, shape: tuple[int, ...]) -> Any:
@@ -46,7 +39,7 @@ def factors(noise: Noise | dict[str, Any], r: ArrayLike, c: ArrayLike) -> Factor
     >>> toclip.factors(toclip.noise.gaussian(0.8).batched(32), 0.18, 0.5).mu > 0.48
     True
     """
-    given = _array("r", r), _array("c", c)
+    given = as_array("r", r), as_array("c", c)
     try:
         risks, thresholds = np.broadcast_arrays(*given)
     except ValueError:
@@ -72,7 +65,7 @@ def best_threshold(noise: Noise | dict[str, Any], r: ArrayLike) -> BestThreshold
     >>> bool((best.ccc > 2).all())
     True
     """
-    risks = _array("r", r)
+    risks = as_array("r", r)
     found = _toclip.best_threshold(as_noise(noise), risks.ravel())
     shaped = {name: _shaped(values, risks.shape) for name, values in found.items()}
     return BestThreshold(r=_shaped(risks.ravel(), risks.shape), **shaped)
@@ -86,7 +79,23 @@ def fisher_limit(noise: Noise | dict[str, Any], r: ArrayLike) -> FisherLimit:
     >>> 0.9 < limit.reached <= 1.0
     True
     """
-    risks = _array("r", r)
+    risks = as_array("r", r)
     found = _toclip.fisher_limit(as_noise(noise), risks.ravel())
     shaped = {name: _shaped(values, risks.shape) for name, values in found.items()}
     return FisherLimit(r=_shaped(risks.ravel(), risks.shape), **shaped)
+
+
+def kappa_bounds(
+    noise: Noise | dict[str, Any], risks: ArrayLike, thresholds: ArrayLike
+) -> KappaBounds:
+    """How near mu and nu are to min(1, y) and min(1, y²), y = c/sqrt(2R + σ²), over ranges of both.
+
+    ``risks`` and ``thresholds`` are pairs: the smallest and the largest.
+
+    >>> import toclip
+    >>> bounds = toclip.kappa_bounds(toclip.noise.gaussian(1.0), (0.0, 10.0), (1e-3, 1e3))
+    >>> round(bounds.mu[0], 6)                       # P(|z| <= 1)
+    0.682689
+    """
+    found = _toclip.kappa_bounds(as_noise(noise), risks, thresholds)
+    return KappaBounds(mu=found["mu"], nu=found["nu"])

@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from . import _toclip
+from ._toclip import Halves
 from .results import Estimates
 
 __all__ = ["Advice", "Monitor"]
@@ -98,8 +99,28 @@ class Monitor:
         gradient: then mu is measured directly."""
         self._inner.observe_aligned(norms, inners)
 
+    def observe_vector(self, halves: Halves, gradient: ArrayLike) -> float:
+        """Takes in a whole gradient, as a flat vector, and gives its norm.
+
+        ``halves`` keeps the mean gradients of even and of odd steps, each the reference for the
+        other: two vectors of memory make :meth:`observe_aligned` of whole gradients.
+
+        >>> import numpy as np, toclip
+        >>> rng = np.random.default_rng(0)
+        >>> monitor, halves = toclip.Monitor(watched=4.0), toclip.Halves(3, memory=1000)
+        >>> for _ in range(2000):
+        ...     _ = monitor.observe_vector(halves, [1.0, 0.0, 0.0] + rng.standard_normal(3))
+        >>> round(monitor.watched()["direct"]["mu"]["value"], 1)
+        1.0
+        """
+        if not isinstance(halves, Halves):
+            raise ValueError(f"halves must be a toclip.Halves, not {halves!r}")
+        return self._inner.observe_vector(halves, gradient)
+
     def merge(self, other: Monitor) -> None:
         """Takes in all that another monitor with the same settings has seen."""
+        if not isinstance(other, Monitor):
+            raise ValueError(f"other must be a toclip.Monitor, not {other!r}")
         self._inner.merge(other._inner)
 
     @property

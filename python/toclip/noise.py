@@ -18,9 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
-from ._toclip import Noise
+from ._numbers import floats
+from ._toclip import Noise, as_number
 
 __all__ = [
     "empirical",
@@ -36,11 +35,7 @@ __all__ = [
 
 def _made(family: str, **parameters: float | None) -> Noise:
     given = {name: value for name, value in parameters.items() if value is not None}
-    return Noise({"family": family, **{name: float(value) for name, value in given.items()}})
-
-
-def _listed(values: Iterable[float]) -> list[float]:
-    return np.asarray(values, dtype=float).ravel().tolist()
+    return Noise({"family": family, **{k: as_number(k, value) for k, value in given.items()}})
 
 
 def none() -> Noise:
@@ -65,7 +60,8 @@ def rademacher(p: float, *, lam: float | None = None, sigma: float | None = None
     >>> toclip.noise.rademacher(0.25, lam=2.0).variance
     1.0
     """
-    return _made("rademacher", **{"lambda": lam}, sigma=sigma, p=p)
+    rate = None if lam is None else as_number("lam", lam)
+    return _made("rademacher", **{"lambda": rate}, sigma=sigma, p=p)
 
 
 def uniform(*, half_width: float | None = None, sigma: float | None = None) -> Noise:
@@ -92,8 +88,8 @@ def gaussian_mixture(
     weights: Iterable[float], means: Iterable[float], stds: Iterable[float]
 ) -> Noise:
     """A mixture of normal laws."""
-    lists = {"weights": _listed(weights), "means": _listed(means), "stds": _listed(stds)}
-    return Noise({"family": "gaussian_mixture", **lists})
+    parts = {"weights": weights, "means": means, "stds": stds}
+    return Noise({"family": "gaussian_mixture", **{k: floats(k, v) for k, v in parts.items()}})
 
 
 def empirical(values: Iterable[float]) -> Noise:
@@ -103,4 +99,4 @@ def empirical(values: Iterable[float]) -> Noise:
     >>> toclip.noise.empirical([-1.0, 0.0, 4.0]).mean
     1.0
     """
-    return Noise({"family": "empirical", "values": _listed(values)})
+    return Noise({"family": "empirical", "values": floats("values", values)})

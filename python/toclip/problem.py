@@ -6,15 +6,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _toclip
-from ._toclip import Noise, Schedule, Spectrum
+from ._toclip import Noise, Schedule, Spectrum, as_array
 from .criteria import as_noise
-from .results import Band, Path
+from .results import Band, Path, Tuned
 
-__all__ = ["Problem"]
+__all__ = ["Problem", "Progress", "as_spectrum", "as_start", "teller"]
 
 Progress = Callable[[int, int], None]
 
@@ -34,6 +33,12 @@ class Problem:
     ``clip``
         a threshold, a schedule of thresholds, ``"none"``, ``"max_ccc"``, or a dictionary with the
         kind ``proportional`` or ``online``.
+
+    ``margin``
+        keeps the learning rate below a share of the largest stable one: a number such as 0.9 for a
+        bound that holds whatever happens, or ``{"kind": "predicted", "margin": 0.9, "time": 10.0}`` for
+        the limit along the predicted path, below which ``learning_rate`` may be infinite; half of it
+        is the greedy rate of any spectrum.
 
     Time is steps over the intrinsic dimension ``dim``; a step is ``learning_rate/dim`` long and the
     gradient is clipped at ``clip·sqrt(dim)``. Learning rates, thresholds and distances are in your
@@ -56,17 +61,10 @@ class Problem:
         *,
         learning_rate: float | Schedule | dict[str, Any] | str,
         clip: float | Schedule | dict[str, Any] | str | None = "none",
+        margin: float | dict[str, Any] | None = None,
     ) -> None:
-        if not isinstance(spectrum, Spectrum):
-            spectrum = Spectrum(spectrum)
-        if not isinstance(start, dict):
-            values = np.asarray(start, dtype=float)
-            start = (
-                {"kind": "uniform", "norm": float(values)}
-                if values.ndim == 0
-                else {"kind": "coordinates", "values": values.ravel().tolist()}
-            )
-        self._inner = _toclip.Problem(spectrum, start, as_noise(noise), learning_rate, clip)
+        parts = as_spectrum(spectrum), as_start(start), as_noise(noise)
+        self._inner = _toclip.Problem(*parts, learning_rate, clip, margin)
 
     @property
     def dim(self) -> float:
@@ -92,7 +90,7 @@ class Problem:
         >>> problem.stability_limits()
         {'risk': 2.0, 'distance': 2.0}
         """
-        return self._inner.stability_limits(float(c))
+        return self._inner.stability_limits(c)
 
     def predict(
         self,
@@ -140,7 +138,6 @@ class Problem:
         >>> bool((band.risk["low"] <= band.risk["high"]).all())
         True
         """
-        tell = _bar if progress is True else (progress or None)
         found = self._inner.simulate(
             times,
             runs=runs,
@@ -149,7 +146,7 @@ class Problem:
             covariates=covariates,
             confidence=confidence,
             threads=threads,
-            progress=tell,
+            progress=teller(progress),
         )
         return Band(**found)
 
@@ -158,6 +155,52 @@ class Problem:
     ) -> Path:
         """Run number ``index`` of the ensemble with this seed, alone."""
         return Path(**self._inner.run(times, seed=seed, index=index, method=method))
+
+    def tune_kappa(
+        self, time: float, *, compensation: str = "exact", compress: float | None = None
+    ) -> Tuned:
+        """The kappa of c = kappa·sqrt(2R + σ²) with the smallest risk at ``time``.
+
+        The problem's own ``clip`` is put aside. ``compensation`` is ``"exact"`` (the learning rate over
+        mu, so that only clipping is compared), ``"printed"`` or ``"none"``; ``compress`` is as for
+        :meth:`predict`.
+
+        >>> import toclip
+        >>> parts = toclip.power_law(500, 1 / 6), 1.0, toclip.noise.rademacher(0.2, sigma=0.8)
+        >>> tuned = toclip.Problem(*parts, learning_rate=0.4).tune_kappa(15.0, compress=1e-6)
+        >>> best = toclip.Problem(*parts, learning_rate=0.4, clip=tuned.clip)
+        >>> risk = best.predict([15.0]).risk[0]      # figure 4b of the paper
+        >>> bool(risk < 0.0115), bool(abs(risk / tuned.risk - 1) < 1e-5)
+        (True, True)
+        """
+        found = self._inner.tune_kappa(time, compensation=compensation, compress=compress)
+        return Tuned(**found, compensation=compensation)
+
+
+def as_spectrum(spectrum: Spectrum | dict[str, Any]) -> Spectrum:
+    """A spectrum, or its dictionary, as a spectrum."""
+    return spectrum if isinstance(spectrum, Spectrum) else Spectrum(spectrum)
+
+
+def as_start(start: float | ArrayLike | dict[str, Any]) -> dict[str, Any]:
+    """The start as the dictionary that says the same."""
+    if isinstance(start, dict):
+        return start
+    values = as_array("start", start)
+    if values.ndim > 1:
+        raise ValueError(
+            f"start must be a norm, a list of coordinates or a dictionary, not of shape {values.shape}"
+        )
+    if values.ndim == 0:
+        return {"kind": "uniform", "norm": float(values)}
+    return {"kind": "coordinates", "values": values.tolist()}
+
+
+def teller(progress: bool | Progress | None) -> Progress | None:
+    """Whom to tell of runs: nobody, a bar, or whoever is given."""
+    if progress is True:
+        return _bar
+    return None if progress is None or progress is False else progress
 
 
 def _bar(done: int, all_runs: int) -> None:

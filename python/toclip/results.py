@@ -9,7 +9,18 @@ import numpy as np
 
 from ._toclip import INFINITE_VARIANCE
 
-__all__ = ["Band", "BestThreshold", "Estimates", "Factors", "FisherLimit", "Path", "Table"]
+__all__ = [
+    "Band",
+    "BestThreshold",
+    "Estimates",
+    "Factors",
+    "FisherLimit",
+    "KappaBounds",
+    "Path",
+    "Rate",
+    "Table",
+    "Tuned",
+]
 
 
 class Table:
@@ -118,11 +129,82 @@ class FisherLimit(Table):
 
 
 @dataclass(frozen=True)
+class KappaBounds:
+    """The ranges of mu/min(1, y) and of nu/min(1, y²) over the risks and thresholds asked for."""
+
+    mu: tuple[float, float]
+    nu: tuple[float, float]
+
+    @property
+    def lower(self) -> float:
+        """The one lower constant for both: CCC is at least lower²/upper."""
+        return min(self.mu[0], self.nu[0])
+
+    @property
+    def upper(self) -> float:
+        """The one upper constant for both: CCC is at most upper²/lower."""
+        return max(self.mu[1], self.nu[1])
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The best ``kappa`` of c = kappa·sqrt(2R + σ²), and the ``risk`` it ends with.
+
+    ``kappa`` is infinite where it is best not to clip; ``clip`` is what to give a problem.
+    """
+
+    kappa: float
+    risk: float
+    compensation: str = "exact"
+
+    @property
+    def clip(self) -> dict[str, Any] | str:
+        """The threshold as :class:`toclip.Problem` takes it."""
+        if self.kappa == float("inf"):
+            return "none"
+        return {"kind": "proportional", "kappa": self.kappa, "compensation": self.compensation}
+
+
+@dataclass(frozen=True)
+class Rate(Table):
+    """How the gap between SGD and its ODE falls with the dimension.
+
+    ``gap`` is the mean over the ``runs`` of the largest distance of the two risks, with its standard
+    error ``gap_error``, at each ``dim``; ``log gap = intercept + slope·log dim`` is fitted through
+    them, ``low`` to ``high`` being the interval of the slope. ``chi_square`` a degree of freedom is
+    much above one where the points are no line within their errors; ``None`` with two points.
+    """
+
+    dim: np.ndarray
+    gap: np.ndarray
+    gap_error: np.ndarray
+    runs: np.ndarray
+    diverged: np.ndarray
+    slope: float
+    intercept: float
+    standard_error: float
+    low: float
+    high: float
+    confidence: float
+    chi_square: float | None
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns, one row a dimension."""
+        return {
+            "dim": self.dim,
+            "gap": self.gap,
+            "gap_error": self.gap_error,
+            "runs": self.runs,
+            "diverged": self.diverged,
+        }
+
+
+@dataclass(frozen=True)
 class Path(Table):
     """Risk and distance along time, and why the path ended.
 
-    ``stop["reason"]`` is ``finished``, ``target_reached`` or ``diverged``, the latter two with the
-    time ``stop["t"]``. ``flow``, of the integral equation only, is the risk of gradient flow.
+    ``stop["reason"]`` is ``finished``, ``target_reached``, ``diverged`` or, of given data,
+    ``data_ended``, all but the first with the time ``stop["t"]``. ``flow``, of the integral equation only, is the risk of gradient flow.
     """
 
     t: np.ndarray

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
-from ._toclip import Spectrum
+from ._numbers import floats
+from ._toclip import Spectrum, as_number, as_whole
 
 __all__ = ["blocks", "eigenvalues", "isotropic", "marchenko_pastur", "power_law"]
 
@@ -18,7 +17,7 @@ def isotropic(dim: int) -> Spectrum:
     >>> toclip.isotropic(500).intrinsic_dim
     500.0
     """
-    return Spectrum({"kind": "isotropic", "dim": dim})
+    return Spectrum({"kind": "isotropic", "dim": as_whole("dim", dim)})
 
 
 def power_law(dim: int, exponent: float) -> Spectrum:
@@ -28,7 +27,8 @@ def power_law(dim: int, exponent: float) -> Spectrum:
     >>> round(toclip.power_law(500, 0.2).intrinsic_dim, 1)
     179.7
     """
-    return Spectrum({"kind": "power_law", "dim": dim, "exponent": float(exponent)})
+    size, exponent = as_whole("dim", dim), as_number("exponent", exponent)
+    return Spectrum({"kind": "power_law", "dim": size, "exponent": exponent})
 
 
 def eigenvalues(values: Iterable[float]) -> Spectrum:
@@ -38,7 +38,7 @@ def eigenvalues(values: Iterable[float]) -> Spectrum:
     >>> toclip.eigenvalues([4.0, 2.0, 2.0]).intrinsic_dim
     2.0
     """
-    return Spectrum({"kind": "eigenvalues", "values": np.asarray(values, float).ravel().tolist()})
+    return Spectrum({"kind": "eigenvalues", "values": floats("values", values)})
 
 
 def blocks(values: Iterable[float], multiplicities: Iterable[int]) -> Spectrum:
@@ -48,11 +48,23 @@ def blocks(values: Iterable[float], multiplicities: Iterable[int]) -> Spectrum:
     >>> toclip.blocks([1.0, 0.5], [10, 20]).trace
     20.0
     """
-    pairs = zip(values, multiplicities, strict=True)
-    listed = [{"value": float(v), "multiplicity": int(n)} for v, n in pairs]
+    sizes = floats("values", values)
+    if not isinstance(multiplicities, Iterable):
+        raise ValueError(f"multiplicities must be a list of whole numbers, not {multiplicities!r}")
+    counts = list(multiplicities)
+    if len(sizes) != len(counts):
+        raise ValueError(f"{len(sizes)} values came with {len(counts)} multiplicities: give one each")
+    pairs = zip(sizes, counts, strict=True)
+    listed = [{"value": v, "multiplicity": as_whole("multiplicities", n)} for v, n in pairs]
     return Spectrum({"kind": "blocks", "blocks": listed})
 
 
 def marchenko_pastur(dim: int, aspect: float) -> Spectrum:
-    """The limit law of a sample covariance, aspect = dim/samples."""
-    return Spectrum({"kind": "marchenko_pastur", "dim": dim, "aspect": float(aspect)})
+    """The limit law of a sample covariance, aspect = dim/samples.
+
+    >>> import toclip
+    >>> toclip.marchenko_pastur(400, 0.5).ambient_dim
+    400
+    """
+    size, aspect = as_whole("dim", dim), as_number("aspect", aspect)
+    return Spectrum({"kind": "marchenko_pastur", "dim": size, "aspect": aspect})

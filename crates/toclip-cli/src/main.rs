@@ -8,11 +8,11 @@ mod progress;
 mod report;
 mod stdout;
 mod tables;
-mod words;
 
 use clap::{Parser, Subcommand};
 use std::io::Write;
 use std::process::ExitCode;
+use toclip_experiment::words;
 
 /// Whether to clip gradients, where to clip, and what the loss will do
 #[derive(Parser)]

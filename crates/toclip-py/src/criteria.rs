@@ -6,7 +6,7 @@ use pyo3::types::PyDict;
 use rayon::prelude::*;
 use toclip::criteria::{self, BestThreshold, FisherLimit};
 
-use crate::convert::{numbers, refuse};
+use crate::convert::{numbers, refuse, to_python};
 use crate::noise::Noise;
 
 /// A column of a table: its name, and its number in a row.
@@ -41,6 +41,28 @@ pub fn fisher_limit<'py>(
     let columns: [Column<FisherLimit>; 3] =
         [("information", |f| f.information), ("limit", |f| f.limit), ("reached", |f| f.reached)];
     table(py, &found, &columns)
+}
+
+/// The range of mu/min(1, y) and nu/min(1, y²), y = c/sqrt(2R + σ²), over a range of risks and one
+/// of thresholds: a dictionary of pairs `mu` and `nu`.
+#[pyfunction]
+pub fn kappa_bounds<'py>(
+    py: Python<'py>,
+    noise: &Noise,
+    risks: &Bound<'_, PyAny>,
+    thresholds: &Bound<'_, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let pair = |name: &str, value: &Bound<'_, PyAny>| match numbers(name, value)?.as_slice()? {
+        &[low, high] => Ok((low, high)),
+        other => Err(refuse(format!(
+            "{name} must be the two ends of a range, such as (0.1, 10.0), not {} numbers",
+            other.len()
+        ))),
+    };
+    let (risks, thresholds) = (pair("risks", risks)?, pair("thresholds", thresholds)?);
+    let noise = &*noise.inner;
+    let found = py.detach(|| criteria::kappa_bounds(noise, risks, thresholds)).map_err(refuse)?;
+    to_python(py, &found)
 }
 
 fn each<T: Send>(

@@ -1,6 +1,6 @@
 //! The reduction factors at many points.
 
-use numpy::{PyArray1, ToPyArray};
+use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use rayon::prelude::*;
 use toclip::Factors;
@@ -54,6 +54,6 @@ pub fn factors<'py>(
             Ok([mu, m2, nu, csc, ccc])
         })
         .map_err(|error: toclip::Error| refuse(error))?;
-    let [mu, m2, nu, csc, ccc] = columns.map(|column| column.to_pyarray(py));
+    let [mu, m2, nu, csc, ccc] = columns.map(|column| column.into_pyarray(py));
     Ok((mu, m2, finite.then_some((nu, csc, ccc))))
 }

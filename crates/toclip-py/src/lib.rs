@@ -4,9 +4,13 @@
 //! released, and whatever the core refuses is a `ValueError` with the core's own sentence. What is
 //! pleasant to use (broadcasting, results with names, frames) is Python, in `python/toclip`.
 
+mod args;
+mod convergence;
 mod convert;
 mod criteria;
+mod experiment;
 mod factors;
+mod halves;
 mod logs;
 mod monitor;
 mod noise;
@@ -15,6 +19,9 @@ mod rules;
 mod schedule;
 mod simulate;
 mod spectrum;
+mod stream;
+mod values;
+mod watch;
 
 use pyo3::prelude::*;
 
@@ -22,11 +29,21 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _toclip {
     #[pymodule_export]
-    use crate::criteria::{best_threshold, fisher_limit};
+    use crate::args::{as_number, as_whole};
+    #[pymodule_export]
+    use crate::convergence::convergence;
+    #[pymodule_export]
+    use crate::convert::as_array;
+    #[pymodule_export]
+    use crate::criteria::{best_threshold, fisher_limit, kappa_bounds};
+    #[pymodule_export]
+    use crate::experiment::experiment;
     #[pymodule_export]
     use crate::factors::factors;
     #[pymodule_export]
-    use crate::logs::{Log, read_toml};
+    use crate::halves::Halves;
+    #[pymodule_export]
+    use crate::logs::Log;
     #[pymodule_export]
     use crate::monitor::Monitor;
     #[pymodule_export]
@@ -39,6 +56,8 @@ mod _toclip {
     use crate::schedule::{Schedule, linear_times, log_times};
     #[pymodule_export]
     use crate::spectrum::Spectrum;
+    #[pymodule_export]
+    use crate::stream::Stream;
 
     use pyo3::prelude::*;
 

@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 use toclip_logs::advise::{Ask, advise};
 use toclip_logs::{Options, Point};
 
+use crate::args::{flag, maybe_number, maybe_text, number, path as path_of};
 use crate::convert::{refuse, to_python};
 
 /// A training log, read and put in order.
@@ -35,15 +36,15 @@ impl Log {
     #[expect(clippy::too_many_arguments, reason = "all but the first are named")]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
-        format: Option<&str>,
-        norm: Option<String>,
-        step: Option<String>,
-        loss: Option<String>,
-        learning_rate: Option<String>,
-        unscale: bool,
+        #[pyo3(from_py_with = path_of)] path: PathBuf,
+        #[pyo3(from_py_with = maybe_text::format)] format: Option<String>,
+        #[pyo3(from_py_with = maybe_text::norm)] norm: Option<String>,
+        #[pyo3(from_py_with = maybe_text::step)] step: Option<String>,
+        #[pyo3(from_py_with = maybe_text::loss)] loss: Option<String>,
+        #[pyo3(from_py_with = maybe_text::learning_rate)] learning_rate: Option<String>,
+        #[pyo3(from_py_with = flag::unscale)] unscale: bool,
     ) -> PyResult<Self> {
-        let format = format.map(str::parse).transpose().map_err(refuse)?;
+        let format = format.map(|format| format.parse()).transpose().map_err(refuse)?;
         let options = Options { format, norm, step, loss, learning_rate, unscale };
         let file = File::open(&path).map_err(|error| {
             let what = format!("cannot read {}: {error}", path.display());
@@ -98,24 +99,17 @@ impl Log {
     fn advise<'py>(
         &self,
         py: Python<'py>,
-        clip: Option<f64>,
-        batch_size: Option<f64>,
-        outputs: Option<f64>,
-        optimizer: Option<&str>,
-        confidence: f64,
+        #[pyo3(from_py_with = maybe_number::clip)] clip: Option<f64>,
+        #[pyo3(from_py_with = maybe_number::batch_size)] batch_size: Option<f64>,
+        #[pyo3(from_py_with = maybe_number::outputs)] outputs: Option<f64>,
+        #[pyo3(from_py_with = maybe_text::optimizer)] optimizer: Option<String>,
+        #[pyo3(from_py_with = number::confidence)] confidence: f64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let optimizer = optimizer.map(str::parse).transpose().map_err(refuse)?;
+        let optimizer = optimizer.map(|name| name.parse()).transpose().map_err(refuse)?;
         let ask = Ask { clip, batch_size, outputs, optimizer, confidence };
         let advised = py.detach(|| advise(&self.inner, &ask)).map_err(refuse)?;
         let dict = to_python(py, &advised)?;
         dict.cast::<PyDict>()?.set_item("answers", to_python(py, &advised.answers())?)?;
         Ok(dict)
     }
-}
-
-/// The text of a TOML file as dictionaries and lists.
-#[pyfunction]
-pub fn read_toml<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
-    let table: toml::Table = text.parse().map_err(refuse)?;
-    to_python(py, &table)
 }

@@ -6,7 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use toclip::monitor::{Advice, Memory, Reason, Scale, Settings};
 
+use crate::args::{maybe_count, maybe_number, number, text};
 use crate::convert::{numbers, refuse, to_python};
+use crate::halves::Halves;
 
 /// Running estimates of what clipping does, from the norms of a run's gradients before clipping.
 #[pyclass(frozen, module = "toclip._toclip")]
@@ -74,13 +76,13 @@ impl Monitor {
     #[pyo3(signature = (*, components = None, memory = None, scale_memory = 200.0, fixed_scale = None,
                         watched = None, confidence = 0.95, margin = 0.1))]
     fn new(
-        components: Option<f64>,
-        memory: Option<usize>,
-        scale_memory: f64,
-        fixed_scale: Option<f64>,
-        watched: Option<f64>,
-        confidence: f64,
-        margin: f64,
+        #[pyo3(from_py_with = maybe_number::components)] components: Option<f64>,
+        #[pyo3(from_py_with = maybe_count::memory)] memory: Option<usize>,
+        #[pyo3(from_py_with = number::scale_memory)] scale_memory: f64,
+        #[pyo3(from_py_with = maybe_number::fixed_scale)] fixed_scale: Option<f64>,
+        #[pyo3(from_py_with = maybe_number::watched)] watched: Option<f64>,
+        #[pyo3(from_py_with = number::confidence)] confidence: f64,
+        #[pyo3(from_py_with = number::margin)] margin: f64,
     ) -> PyResult<Self> {
         let settings =
             settings(components, memory, scale_memory, fixed_scale, watched, confidence, margin);
@@ -116,6 +118,18 @@ impl Monitor {
             norms.iter().zip(inners).for_each(|(&n, &p)| monitor.observe_aligned(n, p));
         });
         Ok(())
+    }
+
+    /// Takes in a whole gradient, with the other half of the steps for reference; gives its norm.
+    fn observe_vector(
+        &self,
+        py: Python<'_>,
+        halves: &Halves,
+        gradient: &Bound<'_, PyAny>,
+    ) -> PyResult<f64> {
+        let gradient = numbers("gradient", gradient)?;
+        let gradient = gradient.as_slice()?;
+        py.detach(|| self.lock().observe_vector(&mut halves.lock(), gradient)).map_err(refuse)
     }
 
     /// Takes in all that another monitor with the same settings has seen.
@@ -191,8 +205,8 @@ impl Monitor {
 
     /// A monitor as it was written by `to_json`.
     #[staticmethod]
-    fn from_json(text: &str) -> PyResult<Self> {
-        serde_json::from_str(text)
+    fn from_json(#[pyo3(from_py_with = text::text)] text: String) -> PyResult<Self> {
+        serde_json::from_str(&text)
             .map(Monitor::of)
             .map_err(|error| refuse(format!("this is not the state of a monitor: {error}")))
     }

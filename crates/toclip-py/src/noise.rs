@@ -10,10 +10,14 @@ use rand::rngs::Xoshiro256PlusPlus;
 use toclip::noise::Family;
 use toclip::{Batched, Rule};
 
-use crate::convert::{from_python, refuse, to_python};
+use crate::args::{count, flag, whole};
+use crate::convert::{refuse, to_python};
+use crate::values::from_dict;
 
 /// What a pickle holds: the family, batch, outputs, and whether each sample is clipped.
 type Parts<'py> = (Bound<'py, PyAny>, u64, u64, bool);
+
+const EXAMPLE: &str = "{\"family\": \"laplace\", \"sigma\": 0.5}";
 
 /// The law of the noise in the targets, and the batches it comes in.
 #[pyclass(frozen, module = "toclip._toclip")]
@@ -30,6 +34,11 @@ impl Noise {
         let inner = if rule.is_single() { single } else { Arc::new(Batched::new(single, rule)?) };
         Ok(Noise { family, rule, inner })
     }
+
+    /// The family, if it is the noise of single samples.
+    pub fn single(&self) -> Option<&Family> {
+        self.rule.is_single().then_some(&self.family)
+    }
 }
 
 #[pymethods]
@@ -37,7 +46,7 @@ impl Noise {
     /// From a dictionary such as `{"family": "laplace", "sigma": 0.5}`.
     #[new]
     fn new(family: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Noise::with_rule(from_python(family)?, Rule::single()).map_err(refuse)
+        Noise::with_rule(from_dict("noise", family, EXAMPLE)?, Rule::single()).map_err(refuse)
     }
 
     /// The family and its parameters as a dictionary, without the batch.
@@ -47,7 +56,12 @@ impl Noise {
 
     /// The same noise in batches of `size`: everywhere a noise goes, the batch goes with it.
     #[pyo3(signature = (size, *, outputs = 1, per_sample = false))]
-    fn batched(&self, size: u64, outputs: u64, per_sample: bool) -> PyResult<Self> {
+    fn batched(
+        &self,
+        #[pyo3(from_py_with = whole::size)] size: u64,
+        #[pyo3(from_py_with = whole::outputs)] outputs: u64,
+        #[pyo3(from_py_with = flag::per_sample)] per_sample: bool,
+    ) -> PyResult<Self> {
         let rule = if per_sample { Rule::per_sample(size) } else { Rule::batch(size) };
         let rule = rule.and_then(|rule| rule.outputs(outputs)).map_err(refuse)?;
         Noise::with_rule(self.family.clone(), rule).map_err(refuse)
@@ -91,12 +105,21 @@ impl Noise {
 
     /// `size` draws, the same for the same seed.
     #[pyo3(signature = (size, seed = 0))]
-    fn sample<'py>(&self, py: Python<'py>, size: usize, seed: u64) -> Bound<'py, PyArray1<f64>> {
-        let draws: Vec<f64> = py.detach(|| {
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = count::size)] size: usize,
+        #[pyo3(from_py_with = whole::seed)] seed: u64,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let mut draws = Vec::new();
+        draws
+            .try_reserve_exact(size)
+            .map_err(|_| refuse(format!("size = {size} is not allowed: too many for memory")))?;
+        py.detach(|| {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-            (0..size).map(|_| self.inner.sample(&mut rng)).collect()
+            draws.extend((0..size).map(|_| self.inner.sample(&mut rng)));
         });
-        draws.to_pyarray(py)
+        Ok(draws.to_pyarray(py))
     }
 
     fn __str__(&self) -> String {

@@ -6,23 +6,27 @@ use numpy::ToPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use toclip::criteria::stability_limits;
-use toclip::dynamics::{Ode, Trajectory, Volterra};
-use toclip::schedule::{Policy, Scaled};
+use toclip::dynamics::{Collapsed, Covariates, Hsgd, Ode, Sgd, Simulator, Trajectory, Volterra};
+use toclip::schedule::{Policy, Scaled, tune_kappa};
 use toclip::spectrum::{Modes, Rescaling, Start};
 
-use crate::convert::{from_python, numbers, refuse, to_python};
+use crate::args::{maybe_count, maybe_number, number, text, whole};
+use crate::convert::{numbers, refuse, to_python};
 use crate::noise::Noise;
-use crate::schedule::policy;
+use crate::schedule::{Made, is_predicted, policy, with_margin};
 use crate::simulate;
 use crate::spectrum::Spectrum;
+use crate::values::{from_dict, from_python};
 
 /// Clipped SGD on a linear model: everything that the theory needs to know.
 #[pyclass(frozen, module = "toclip._toclip")]
 #[derive(Debug)]
 pub struct Problem {
-    pub modes: Modes,
-    pub noise: Arc<dyn toclip::noise::Noise>,
-    pub policy: Arc<dyn Policy>,
+    modes: Modes,
+    noise: Arc<dyn toclip::noise::Noise>,
+    policy: Arc<dyn Policy>,
+    /// As the user means it; none where it is greedy.
+    eta: Option<toclip::schedule::Schedule>,
     rescaling: Rescaling,
 }
 
@@ -30,17 +34,21 @@ pub struct Problem {
 impl Problem {
     /// See `toclip.Problem`.
     #[new]
+    #[pyo3(signature = (spectrum, start, noise, learning_rate, clip, margin = None))]
     fn new(
+        py: Python<'_>,
         spectrum: &Spectrum,
         start: &Bound<'_, PyAny>,
         noise: &Noise,
         learning_rate: &Bound<'_, PyAny>,
         clip: &Bound<'_, PyAny>,
+        margin: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let start: Start = from_python(start)?;
+        let start: Start = from_python("start", start)?;
         let modes = Modes::new(&spectrum.inner, &start).map_err(refuse)?;
         let noise = Arc::clone(&noise.inner);
-        let (rule, in_units) = policy(learning_rate, clip, &noise)?;
+        let fastest = margin.is_some_and(is_predicted);
+        let Made { policy: rule, eta, in_units } = policy(learning_rate, clip, &noise, fastest)?;
         let rescaling = spectrum.inner.rescaling();
         let policy = if rescaling.is_identity() {
             rule
@@ -52,9 +60,15 @@ impl Problem {
             )));
         } else {
             let threshold = if in_units { rescaling.threshold(1.0) } else { 1.0 };
-            Arc::new(Scaled::new(rule, rescaling.learning_rate(1.0), threshold))
+            // The greedy rate is no number of the user's either.
+            let rate = if eta.is_some() { rescaling.learning_rate(1.0) } else { 1.0 };
+            Arc::new(Scaled::new(rule, rate, threshold))
         };
-        Ok(Problem { modes, noise, policy, rescaling })
+        let policy = match margin {
+            Some(margin) => with_margin(py, policy, margin, &modes, &noise)?,
+            None => policy,
+        };
+        Ok(Problem { modes, noise, policy, eta, rescaling })
     }
 
     /// d, the intrinsic dimension: steps in a unit of time.
@@ -76,7 +90,11 @@ impl Problem {
     }
 
     /// The learning rates above which risk and distance grow at the start, at threshold `c`.
-    fn stability_limits<'py>(&self, py: Python<'py>, c: f64) -> PyResult<Bound<'py, PyDict>> {
+    fn stability_limits<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = number::c)] c: f64,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let c = self.rescaling.threshold(c);
         let limits = stability_limits(&self.modes, &*self.noise, c).map_err(refuse)?;
         let back = self.rescaling.inverse();
@@ -89,26 +107,23 @@ impl Problem {
     /// R and D at the given times, by the ODE or by the integral equation.
     ///
     /// With `compress` the eigenvalues are replaced by fewer that stand for them to this accuracy.
-    #[pyo3(signature = (times, *, method = "ode", rtol = 1e-8, target = None, compress = None))]
+    #[pyo3(signature = (times, *, method, rtol, target, compress))]
     fn predict<'py>(
         &self,
         py: Python<'py>,
         times: &Bound<'_, PyAny>,
-        method: &str,
-        rtol: f64,
-        target: Option<f64>,
-        compress: Option<f64>,
+        #[pyo3(from_py_with = text::method)] method: String,
+        #[pyo3(from_py_with = number::rtol)] rtol: f64,
+        #[pyo3(from_py_with = maybe_number::target)] target: Option<f64>,
+        #[pyo3(from_py_with = maybe_number::compress)] compress: Option<f64>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let times = numbers("times", times)?;
         let times = times.as_slice()?;
         self.check_thresholds(times)?;
-        let fewer = match compress {
-            Some(tolerance) => Some(py.detach(|| self.modes.compress(tolerance)).map_err(refuse)?),
-            None => None,
-        };
+        let fewer = self.fewer(py, compress)?;
         let modes = fewer.as_ref().unwrap_or(&self.modes);
         let (noise, policy) = (&*self.noise, &*self.policy);
-        let (path, flow) = match method {
+        let (path, flow) = match method.as_str() {
             "ode" => py.detach(|| {
                 let ode = Ode::new(modes, noise, policy).tolerance(rtol, 0.0).keep_path(true);
                 let ode = target.map_or(ode, |risk| ode.target(risk));
@@ -126,7 +141,7 @@ impl Problem {
             }
         }
         .map_err(refuse)?;
-        let dict = trajectory(py, &self.to_user(path))?;
+        let dict = simulate::path(py, &self.to_user(path))?;
         if let Some(flow) = flow {
             dict.set_item("flow", flow.to_pyarray(py))?;
         }
@@ -140,21 +155,23 @@ impl Problem {
         &self,
         py: Python<'py>,
         times: &Bound<'_, PyAny>,
-        runs: u64,
-        seed: u64,
-        method: &str,
+        #[pyo3(from_py_with = whole::runs)] runs: u64,
+        #[pyo3(from_py_with = whole::seed)] seed: u64,
+        #[pyo3(from_py_with = text::method)] method: String,
         covariates: Option<Bound<'py, PyAny>>,
-        confidence: f64,
-        threads: Option<usize>,
+        #[pyo3(from_py_with = number::confidence)] confidence: f64,
+        #[pyo3(from_py_with = maybe_count::threads)] threads: Option<usize>,
         progress: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let times = numbers("times", times)?;
         let times = times.as_slice()?;
         self.check_thresholds(times)?;
-        let covariates = covariates.map(|law| from_python(&law)).transpose()?;
-        let asked = simulate::Asked { times, runs, seed, confidence, threads };
-        let simulator = simulate::simulator(self, method, covariates)?;
-        simulate::ensemble(py, self, &*simulator, &asked, progress)
+        let covariates = covariates
+            .map(|law| from_dict("covariates", &law, "{\"kind\": \"rademacher\"}"))
+            .transpose()?;
+        let asked = simulate::Asked { times, dim: self.dim(), runs, seed, confidence, threads };
+        let simulator = self.simulator(&method, covariates)?;
+        simulate::ensemble(py, &*simulator, &asked, progress, |path| self.to_user(path))
     }
 
     /// Run number `index` of the ensemble with this seed.
@@ -163,21 +180,76 @@ impl Problem {
         &self,
         py: Python<'py>,
         times: &Bound<'_, PyAny>,
-        seed: u64,
-        index: u64,
-        method: &str,
+        #[pyo3(from_py_with = whole::seed)] seed: u64,
+        #[pyo3(from_py_with = whole::index)] index: u64,
+        #[pyo3(from_py_with = text::method)] method: String,
     ) -> PyResult<Bound<'py, PyDict>> {
         let times = numbers("times", times)?;
         let times = times.as_slice()?;
         self.check_thresholds(times)?;
-        let path = simulate::one(py, self, method, times, seed, index)?;
-        trajectory(py, &path)
+        let simulator = self.simulator(&method, None)?;
+        let path = simulate::one(py, &*simulator, times, self.dim(), seed, index)?;
+        simulate::path(py, &self.to_user(path))
+    }
+
+    /// κ* of c = κ·sqrt(2R + σ²), the best at the end of the predicted curve, and the risk there:
+    /// a dictionary of `kappa` and `risk`. The problem's own threshold is put aside.
+    #[pyo3(signature = (time, *, compensation, compress))]
+    fn tune_kappa<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = number::time)] time: f64,
+        compensation: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = maybe_number::compress)] compress: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        text::compensation(compensation)?;
+        let how = from_python("compensation", compensation)?;
+        let Some(eta) = &self.eta else {
+            return Err(refuse("kappa is tuned for a learning rate, and this problem's is greedy"));
+        };
+        let eta = eta.scaled(self.rescaling.learning_rate(1.0)).map_err(refuse)?;
+        let fewer = self.fewer(py, compress)?;
+        let modes = fewer.as_ref().unwrap_or(&self.modes);
+        let noise = Arc::clone(&self.noise);
+        let tuned = py.detach(|| tune_kappa(modes, noise, eta, how, time)).map_err(refuse)?;
+        to_python(py, &tuned)
     }
 }
 
 impl Problem {
+    /// The random method of this name; C-SGD may see other features than Gaussian ones.
+    fn simulator(
+        &self,
+        method: &str,
+        covariates: Option<Covariates>,
+    ) -> PyResult<Box<dyn Simulator>> {
+        if covariates.is_some_and(|law| law != Covariates::Gaussian) && method != "sgd" {
+            return Err(refuse("only method \"sgd\" knows other covariates than Gaussian ones"));
+        }
+        let (modes, noise, policy) = (&self.modes, self.noise.clone(), self.policy.clone());
+        let made: toclip::Result<Box<dyn Simulator>> = match method {
+            "sgd" => Sgd::new(modes, noise, policy)
+                .and_then(|sgd| sgd.with_covariates(covariates.unwrap_or_default()))
+                .map(|s| Box::new(s) as _),
+            "collapsed" => Collapsed::new(modes, noise, policy).map(|s| Box::new(s) as _),
+            "hsgd" => Hsgd::new(modes, noise, policy).map(|s| Box::new(s) as _),
+            other => {
+                return Err(refuse(format!(
+                    "method \"{other}\" is not known: \"sgd\", \"collapsed\" or \"hsgd\""
+                )));
+            }
+        };
+        made.map_err(refuse)
+    }
+
+    /// Few eigenvalues that stand for all to this accuracy, where one is asked for.
+    fn fewer(&self, py: Python<'_>, compress: Option<f64>) -> PyResult<Option<Modes>> {
+        let made = compress.map(|tolerance| py.detach(|| self.modes.compress(tolerance)));
+        made.transpose().map_err(|error| refuse(format!("compress: {error}")))
+    }
+
     /// A path in the units of the user.
-    pub fn to_user(&self, path: Trajectory) -> Trajectory {
+    fn to_user(&self, path: Trajectory) -> Trajectory {
         path.rescaled(&self.rescaling.inverse())
     }
 
@@ -195,25 +267,4 @@ impl Problem {
         }
         Ok(())
     }
-}
-
-fn trajectory<'py>(py: Python<'py>, path: &Trajectory) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    for (name, values) in [("t", &path.times), ("risk", &path.risk), ("distance", &path.distance)] {
-        dict.set_item(name, values.to_pyarray(py))?;
-    }
-    if let Some(points) = &path.path {
-        let columns: [(&str, Vec<f64>); 4] = [
-            ("mu", points.iter().map(|p| p.mu).collect()),
-            ("m2", points.iter().map(|p| p.m2).collect()),
-            ("eta", points.iter().map(|p| p.eta).collect()),
-            ("c", points.iter().map(|p| p.c).collect()),
-        ];
-        for (name, values) in columns {
-            dict.set_item(name, values.to_pyarray(py))?;
-        }
-    }
-    dict.set_item("stop", to_python(py, &path.stop)?)?;
-    dict.set_item("counts", to_python(py, &path.counts)?)?;
-    Ok(dict)
 }

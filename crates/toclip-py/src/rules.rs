@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 use toclip::rules::{AutoClip, Fixed, Huber, Monitored, ThresholdRule, ZClip};
 
+use crate::args::{count, maybe_count, maybe_number, number, text, whole};
 use crate::convert::{numbers, refuse};
 use crate::monitor::{Monitor, settings};
 
@@ -54,14 +55,17 @@ impl Rule {
 impl Rule {
     /// Always the same threshold; infinite for no clipping.
     #[staticmethod]
-    fn fixed(threshold: f64) -> PyResult<Self> {
+    fn fixed(#[pyo3(from_py_with = number::threshold)] threshold: f64) -> PyResult<Self> {
         Rule::of(Fixed::new(threshold).map(Any::Fixed))
     }
 
     /// A percentile of all norms so far, or of the last `window`.
     #[staticmethod]
     #[pyo3(signature = (percentile = 10.0, window = None))]
-    fn autoclip(percentile: f64, window: Option<usize>) -> PyResult<Self> {
+    fn autoclip(
+        #[pyo3(from_py_with = number::percentile)] percentile: f64,
+        #[pyo3(from_py_with = maybe_count::window)] window: Option<usize>,
+    ) -> PyResult<Self> {
         let rule = match window {
             Some(window) => AutoClip::windowed(percentile, window),
             None => AutoClip::new(percentile),
@@ -72,7 +76,12 @@ impl Rule {
     /// Mean plus standard deviations of the norms, and less for worse spikes.
     #[staticmethod]
     #[pyo3(signature = (*, alpha = 0.97, z = 2.5, warmup = 25, cap = 1.0))]
-    fn zclip(alpha: f64, z: f64, warmup: u32, cap: Option<f64>) -> PyResult<Self> {
+    fn zclip(
+        #[pyo3(from_py_with = number::alpha)] alpha: f64,
+        #[pyo3(from_py_with = number::z)] z: f64,
+        #[pyo3(from_py_with = count::warmup)] warmup: u32,
+        #[pyo3(from_py_with = maybe_number::cap)] cap: Option<f64>,
+    ) -> PyResult<Self> {
         let mut rule = ZClip::default();
         (rule.alpha, rule.z, rule.warmup, rule.cap) = (alpha, z, warmup, cap);
         Rule::of(rule.started().map(Any::ZClip))
@@ -81,7 +90,11 @@ impl Rule {
     /// `kappa` times the scale that the median of the last `window` norms shows.
     #[staticmethod]
     #[pyo3(signature = (kappa = 1.345, window = 1000, components = 1.0))]
-    fn huber(kappa: f64, window: usize, components: f64) -> PyResult<Self> {
+    fn huber(
+        #[pyo3(from_py_with = number::kappa)] kappa: f64,
+        #[pyo3(from_py_with = count::window)] window: usize,
+        #[pyo3(from_py_with = number::components)] components: f64,
+    ) -> PyResult<Self> {
         Rule::of(Huber::new(kappa, window, components).map(Any::Huber))
     }
 
@@ -90,13 +103,13 @@ impl Rule {
     #[pyo3(signature = (*, every = 200, components = None, memory = None, scale_memory = 200.0,
                         fixed_scale = None, confidence = 0.95, margin = 0.1))]
     fn monitored(
-        every: u64,
-        components: Option<f64>,
-        memory: Option<usize>,
-        scale_memory: f64,
-        fixed_scale: Option<f64>,
-        confidence: f64,
-        margin: f64,
+        #[pyo3(from_py_with = whole::every)] every: u64,
+        #[pyo3(from_py_with = maybe_number::components)] components: Option<f64>,
+        #[pyo3(from_py_with = maybe_count::memory)] memory: Option<usize>,
+        #[pyo3(from_py_with = number::scale_memory)] scale_memory: f64,
+        #[pyo3(from_py_with = maybe_number::fixed_scale)] fixed_scale: Option<f64>,
+        #[pyo3(from_py_with = number::confidence)] confidence: f64,
+        #[pyo3(from_py_with = number::margin)] margin: f64,
     ) -> PyResult<Self> {
         let settings =
             settings(components, memory, scale_memory, fixed_scale, None, confidence, margin);
@@ -151,8 +164,8 @@ impl Rule {
 
     /// A rule as it was written by `to_json`.
     #[staticmethod]
-    fn from_json(text: &str) -> PyResult<Self> {
-        serde_json::from_str(text)
+    fn from_json(#[pyo3(from_py_with = text::text)] text: String) -> PyResult<Self> {
+        serde_json::from_str(&text)
             .map(|inner| Rule { inner: Mutex::new(inner) })
             .map_err(|error| refuse(format!("this is not the state of a rule: {error}")))
     }

@@ -4,13 +4,16 @@ use numpy::{PyArray1, ToPyArray};
 use pyo3::prelude::*;
 use toclip::spectrum::SpectrumSpec;
 
-use crate::convert::{from_python, refuse, to_python};
+use crate::convert::{refuse, to_python};
+use crate::values::from_dict;
+
+const EXAMPLE: &str = "{\"kind\": \"power_law\", \"dim\": 500, \"exponent\": 0.2}";
 
 /// The eigenvalues of the features' covariance K.
 #[pyclass(frozen, module = "toclip._toclip")]
 #[derive(Debug)]
 pub struct Spectrum {
-    spec: SpectrumSpec,
+    pub spec: SpectrumSpec,
     pub inner: toclip::spectrum::Spectrum,
 }
 
@@ -19,7 +22,7 @@ impl Spectrum {
     /// From a dictionary such as `{"kind": "power_law", "dim": 500, "exponent": 0.2}`.
     #[new]
     fn new(spec: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let spec: SpectrumSpec = from_python(spec)?;
+        let spec: SpectrumSpec = from_dict("spectrum", spec, EXAMPLE)?;
         let inner = spec.build().map_err(refuse)?;
         Ok(Spectrum { spec, inner })
     }

@@ -11,7 +11,7 @@ use crate::sum::compensated;
 use rayon::prelude::*;
 use serde::Serialize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// $\sup_{t\le T}|R_{\text{SGD}}(t) - R_{\text{ODE}}(t)|$ against $d$: an experiment on Theorem 1.
 ///
@@ -117,6 +117,25 @@ impl Convergence {
         policy: Arc<dyn Policy>,
         progress: Option<Progress<'_>>,
     ) -> Result<Rate> {
+        let never = AtomicBool::new(false);
+        let rate = self.measure_until(dims, family, noise, policy, progress, &never)?;
+        rate.ok_or_else(|| Error::Invalid("the measurement was stopped".into()))
+    }
+
+    /// [`measure`](Self::measure) that may be stopped: `None` once `cancel` is set. Runs under way
+    /// are finished.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure).
+    pub fn measure_until(
+        &self,
+        dims: &[u64],
+        family: &dyn Fn(u64) -> Result<Modes>,
+        noise: Arc<dyn Noise>,
+        policy: Arc<dyn Policy>,
+        progress: Option<Progress<'_>>,
+        cancel: &AtomicBool,
+    ) -> Result<Option<Rate>> {
         self.check(dims)?;
         let done = AtomicU64::new(0);
         let tick = || {
@@ -127,20 +146,28 @@ impl Convergence {
         };
         let mut gaps = Vec::new();
         for (first, &d) in (0..).step_by(self.runs as usize).zip(dims) {
-            gaps.push(self.gap(&family(d)?, &noise, &policy, first, &tick)?);
+            let go_on = || {
+                tick();
+                !cancel.load(Ordering::Relaxed)
+            };
+            match self.gap(&family(d)?, &noise, &policy, first, &go_on)? {
+                Some(gap) => gaps.push(gap),
+                None => return Ok(None),
+            }
         }
-        Rate::through(gaps, self.confidence)
+        Rate::through(gaps, self.confidence).map(Some)
     }
 
-    /// The gap in one problem, of the runs from index `first` on.
+    /// The gap in one problem, of the runs from index `first` on; `None` once `go_on`, which is
+    /// asked after each run, says so.
     fn gap(
         &self,
         modes: &Modes,
         noise: &Arc<dyn Noise>,
         policy: &Arc<dyn Policy>,
         first: u64,
-        tick: &(dyn Fn() + Sync),
-    ) -> Result<Gap> {
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Gap>> {
         let sgd = Collapsed::new(modes, Arc::clone(noise), Arc::clone(policy))?;
         let steps = (self.time * modes.dim()).floor().max(1.0) as u64;
         let cells = steps.min(TABLE);
@@ -164,12 +191,12 @@ impl Convergence {
                 let expected = left + (place - cell as f64) * (right - left);
                 sup = sup.max((risk - expected).abs());
             });
-            tick();
-            (stop == Stop::Finished).then_some(sup)
+            go_on().then_some((stop == Stop::Finished).then_some(sup))
         };
         let indices: Vec<u64> = (first..first + self.runs).collect();
         let all = || indices.par_iter().with_max_len(1).map(sup).collect();
-        let sups: Vec<Option<f64>> = on_threads(self.threads, all)?;
+        let sups: Option<Vec<Option<f64>>> = on_threads(self.threads, all)?;
+        let Some(sups) = sups else { return Ok(None) };
         let finished: Vec<f64> = sups.into_iter().flatten().collect();
         let n = finished.len() as f64;
         let mean = compensated(finished.iter().copied()) / n;
@@ -189,12 +216,16 @@ impl Convergence {
                 gap.dim, gap.diverged, self.runs
             )));
         }
-        Ok(gap)
+        Ok(Some(gap))
     }
 
     fn check(&self, dims: &[u64]) -> Result<()> {
         if dims.len() < 2 || dims.iter().all(|d| *d == dims[0]) {
             return Err(Error::Invalid("a slope needs at least two different dimensions".into()));
+        }
+        if self.runs > 1_000_000_000 {
+            let expected = "give at most a thousand million runs";
+            return Err(Error::parameter("runs", self.runs as f64, expected));
         }
         if self.runs < 2 {
             let expected = "an error bar needs at least two runs";
@@ -288,6 +319,30 @@ mod tests {
         let bent = dims.map(|d| gap(d, 0.4 * d.powf(-0.5) * (1.0 + 3.0 / d.sqrt()))).to_vec();
         let bent = Rate::through(bent, 0.95).unwrap();
         assert!(bent.high - bent.low > 2.0 * (line.high - line.low));
+    }
+
+    #[test]
+    fn a_measurement_stops_when_told() {
+        use crate::schedule::{OpenLoop, Schedule};
+        let experiment =
+            Convergence { time: 1.0, runs: 50, seed: 1, confidence: 0.9, threads: Some(1) };
+        let family = |d| {
+            let spectrum = crate::spectrum::Spectrum::isotropic(d)?;
+            Modes::new(&spectrum, &crate::spectrum::Start::Uniform { norm: 1.0 })
+        };
+        let noise: Arc<dyn Noise> = Arc::new(crate::noise::Gaussian::new(0.5).unwrap());
+        let policy: Arc<dyn Policy> =
+            Arc::new(OpenLoop::unclipped(Schedule::constant(0.5).unwrap()));
+        let (cancel, done) = (AtomicBool::new(false), AtomicU64::new(0));
+        let tell = |now| {
+            done.store(now, Ordering::Relaxed);
+            cancel.store(now >= 3, Ordering::Relaxed);
+        };
+        let stopped = experiment
+            .measure_until(&[10, 100], &family, noise, policy, Some(&tell), &cancel)
+            .unwrap();
+        // One run of each piece of work that was already handed out may follow.
+        assert!(stopped.is_none() && done.into_inner() < 50);
     }
 
     #[test]

@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
 use crate::experiment::run::{Curve, Plan};
-use crate::experiment::{self, Experiment, Finished, Method, Problem, Report, Source, Store};
+use crate::experiment::{self, Experiment, Finished, Keep, Method, Problem, Report, Store};
 use crate::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
 use crate::plot::{self, write::write_whole};
 use crate::stdout::say;
@@ -60,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
     /// Methods, instead of what the file says
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = method_parser())]
     methods: Option<Vec<Method>>,
     /// Threads for the ensembles; all cores unless given. Changes no bit of the results
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -79,7 +80,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let (mut experiment, source) = experiment::read(&args.experiment)?;
     args.change(&mut experiment)?;
     let problem = Problem::new(&experiment, &source)?;
-    let files = Files::new(&args.out, &source);
+    let files = Files::new(&args.out, &args.experiment);
     let Some(curves) = args.curves(&experiment, &problem, &files)? else {
         return Ok(ExitCode::from(EXIT_INTERRUPTED));
     };
@@ -90,6 +91,23 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     args.print(&report, &curves, &written, begin.elapsed())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The names of the methods, each with what it is.
+fn method_parser() -> impl TypedValueParser<Value = Method> {
+    let named = |method: Method| {
+        PossibleValue::new(method.key()).help(match method {
+            Method::Ode => "The ODE of the risk",
+            Method::Unclipped => "The same ODE without clipping, to compare with",
+            Method::Volterra => "The integral equation",
+            Method::Hsgd => "Homogenised SGD: the stochastic differential equation, an ensemble",
+            Method::Sgd => "Clipped SGD itself, an ensemble",
+        })
+    };
+    PossibleValuesParser::new(Method::ALL.map(named)).try_map(|key| {
+        let found = Method::ALL.into_iter().find(|method| method.key() == key);
+        found.ok_or("not a method")
+    })
 }
 
 fn has_ensembles(experiment: &Experiment) -> bool {
@@ -138,7 +156,8 @@ impl Args {
         };
         let threads = self.threads.map(usize::from);
         let plan = Plan { threads, cancel: &INTERRUPTED, tick: &tick };
-        let curves = experiment::run::run(experiment, problem, &plan, store.as_mut(), finished);
+        let keep = store.as_mut().map(|store| store as &mut dyn Keep);
+        let curves = experiment::run::run(experiment, problem, &plan, keep, finished);
         // Before the bar is cleared, which moves it to its end.
         let saved = bar.position();
         bar.finish_and_clear();
@@ -244,8 +263,8 @@ struct Files {
 }
 
 impl Files {
-    fn new(folder: &Path, source: &Source) -> Self {
-        let stem = source.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    fn new(folder: &Path, experiment: &Path) -> Self {
+        let stem = experiment.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Files { folder: folder.into(), stem }
     }
 

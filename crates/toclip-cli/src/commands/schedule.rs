@@ -202,7 +202,8 @@ fn compare(
         return Ok(Comparison { ways, notes });
     }
     let rule = |kappa| Clip::Proportional { kappa, compensation: Compensation::Exact };
-    let rate = scaled(&experiment.learning_rate, problem.spectrum.rescaling().learning_rate(1.0))?;
+    let by = problem.spectrum.rescaling().learning_rate(1.0);
+    let rate = experiment.learning_rate.scaled(by)?;
     let noise = std::sync::Arc::clone(&problem.noise);
     match tune_kappa(&problem.few_modes, noise, rate, Compensation::Exact, experiment.time) {
         Ok(tuned) if tuned.kappa.is_finite() => {
@@ -217,24 +218,6 @@ fn compare(
     let huber = Proportional::HUBER;
     ways.push(way("proportional_huber", format!("κ = {huber} (Huber)"), rule(huber))?);
     Ok(Comparison { ways, notes })
-}
-
-/// A learning rate times a number.
-fn scaled(rate: &Schedule, by: f64) -> toclip::Result<Schedule> {
-    let mut shape = rate.shape().clone();
-    match &mut shape {
-        Shape::Constant { value } | Shape::Step { value, .. } => *value *= by,
-        Shape::Cosine { from, to, .. } | Shape::Polynomial { from, to, .. } => {
-            *from *= by;
-            *to *= by;
-        }
-        Shape::Warmup { value, from, .. } => {
-            *value *= by;
-            *from *= by;
-        }
-        Shape::Table { values, .. } => values.iter_mut().for_each(|value| *value *= by),
-    }
-    Schedule::new(shape)
 }
 
 /// What to do, in words.

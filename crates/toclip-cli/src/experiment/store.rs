@@ -14,7 +14,7 @@ use serde_json::Value;
 use toclip::dynamics::{Counts, Stop, Trajectory};
 
 use super::identity::{self, Digest};
-use super::{Experiment, Method, Problem};
+use super::{Experiment, Finished, Keep, Method, Problem};
 use crate::progress;
 
 const MAGIC: &[u8] = b"toclip progress 1\n";
@@ -28,14 +28,6 @@ pub struct Store {
     path: PathBuf,
     file: File,
     synced: Instant,
-}
-
-/// A finished run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Finished {
-    pub method: Method,
-    pub index: u64,
-    pub run: Trajectory,
 }
 
 impl Store {
@@ -121,6 +113,17 @@ impl Store {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+impl Keep for Store {
+    fn keep(
+        &mut self,
+        method: Method,
+        index: u64,
+        run: &Trajectory,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Ok(self.add(method, index, run)?)
     }
 }
 

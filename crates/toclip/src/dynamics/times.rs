@@ -2,6 +2,9 @@
 
 use crate::error::{Error, Result};
 
+/// More times than anyone reads, and fewer than would not fit into memory.
+const MOST: usize = 100_000_000;
+
 /// `count` times at equal distances, $t_k = k\thinspace T/(\text{count}-1)$: from 0 to `end`, both included.
 ///
 /// ```
@@ -10,7 +13,7 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// [`Error::Parameter`] unless `end` is positive and finite and `count` at least 2.
+/// [`Error::Parameter`] unless `end` is positive and finite and `count` at least 2 and at most $10^8$.
 pub fn linear_times(end: f64, count: usize) -> Result<Vec<f64>> {
     check_end(end, count)?;
     let last = (count - 1) as f64;
@@ -50,6 +53,9 @@ fn check_end(end: f64, count: usize) -> Result<()> {
     }
     if count < 2 {
         return Err(Error::parameter("count", count as f64, "give at least 2 times"));
+    }
+    if count > MOST {
+        return Err(Error::parameter("count", count as f64, "give at most 100 million times"));
     }
     Ok(())
 }

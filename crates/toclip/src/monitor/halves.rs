@@ -31,7 +31,7 @@ impl Halves {
     /// For gradients of `dimension` numbers, with means over about the last `memory` of each half.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for no dimension, or a memory of less than one.
+    /// [`Error::Parameter`] for a dimension of zero or beyond memory, or a memory of less than one.
     pub fn new(dimension: usize, memory: f64) -> Result<Self> {
         if dimension == 0 {
             return Err(Error::parameter("dimension", 0.0, "a gradient has at least one number"));
@@ -39,7 +39,16 @@ impl Halves {
         if !(memory >= 1.0 && memory.is_finite()) {
             return Err(Error::parameter("memory", memory, "a mean of at least one gradient"));
         }
-        let means = [vec![0.0; dimension], vec![0.0; dimension]];
+        let zeros = || {
+            let mut mean = Vec::new();
+            mean.try_reserve_exact(dimension).map_err(|_| {
+                let expected = "two vectors of so many numbers do not fit into memory";
+                Error::parameter("dimension", dimension as f64, expected)
+            })?;
+            mean.resize(dimension, 0.0);
+            Ok(mean)
+        };
+        let means = [zeros()?, zeros()?];
         Ok(Halves { memory, means, weights: [0.0; 2], odd: false })
     }
 

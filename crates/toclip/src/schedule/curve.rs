@@ -191,6 +191,34 @@ impl Schedule {
         Schedule { shape: Shape::Constant { value: f64::INFINITY } }
     }
 
+    /// Every value times a positive number.
+    ///
+    /// ```
+    /// use toclip::schedule::{Schedule, Shape};
+    /// let eta = Schedule::new(Shape::Warmup { value: 0.6, over: 5.0, from: 0.2 })?;
+    /// assert_eq!(eta.scaled(2.0)?.at(2.5), 2.0 * eta.at(2.5));
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), for a factor that leaves no schedule.
+    pub fn scaled(&self, by: f64) -> Result<Self> {
+        let mut shape = self.shape.clone();
+        match &mut shape {
+            Shape::Constant { value } | Shape::Step { value, .. } => *value *= by,
+            Shape::Cosine { from, to, .. } | Shape::Polynomial { from, to, .. } => {
+                *from *= by;
+                *to *= by;
+            }
+            Shape::Warmup { value, from, .. } => {
+                *value *= by;
+                *from *= by;
+            }
+            Shape::Table { values, .. } => values.iter_mut().for_each(|value| *value *= by),
+        }
+        Schedule::new(shape)
+    }
+
     /// The form of this schedule.
     pub fn shape(&self) -> &Shape {
         &self.shape

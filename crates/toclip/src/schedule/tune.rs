@@ -95,9 +95,12 @@ pub fn tune_kappa(
             _ => f64::INFINITY,
         })
     };
-    // The search knows numbers only: an error ends it here.
+    // The search knows numbers only: an error ends it here, and what is left of it costs nothing.
     let failed = RefCell::new(None);
     let gain = |kappa: f64| {
+        if failed.borrow().is_some() {
+            return f64::NEG_INFINITY;
+        }
         let policy = Proportional::new(kappa, eta.clone(), noise.clone(), compensation);
         match policy.and_then(|policy| end(&policy)) {
             Ok(risk) => -risk,

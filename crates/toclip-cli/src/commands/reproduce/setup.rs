@@ -33,7 +33,7 @@ impl Setup {
     }
 
     pub fn problem(&self) -> Result<Problem> {
-        Problem::new(&self.experiment, &self.source)
+        Ok(Problem::new(&self.experiment, &self.source)?)
     }
 
     pub fn curves(&self, problem: &Problem) -> Result<Vec<Curve>> {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
 use toclip::Batched;
 use toclip::dynamics::{
     Collapsed, Covariates, Hsgd, Sgd, Simulator, Trajectory, linear_times, log_times,
@@ -12,11 +11,11 @@ use toclip::schedule::{Control, MaxCcc, OpenLoop, Policy, Proportional, Scaled};
 use toclip::spectrum::{Modes, Rescaling, Spectrum, Start};
 use toclip_data::{Matrix, SpectrumSource};
 
-use super::{Clip, Experiment, Method, NoiseChoice, Source, Spacing};
+use crate::error::Result;
+use crate::limits::{check_memory, check_steps};
 use crate::words::short;
+use crate::{Clip, Experiment, Method, NoiseChoice, Source, Spacing};
 
-/// What the runs of an ensemble may take of memory.
-const MOST_BYTES: f64 = 8e9;
 /// Above so many modes the deterministic methods get a compressed spectrum.
 const COMPRESS_ABOVE: usize = 2000;
 /// The error allowed in that, as a share of the solver's.
@@ -27,16 +26,23 @@ const BLOCK_COST: u64 = 20;
 /// An experiment, ready to run.
 #[derive(Debug)]
 pub struct Problem {
+    /// The eigenvalues of K as the user means them.
     pub spectrum: Spectrum,
     /// What the spectrum was read from, if from a file.
     pub source: Option<SpectrumSource>,
+    /// Eigenvalues and start in the coordinates of the theory.
     pub modes: Modes,
     /// The modes for the ODE and the integral equation: the same, or fewer that stand for them.
     pub few_modes: Modes,
+    /// The noise, in its batches.
     pub noise: Arc<dyn Noise>,
+    /// η and c in the coordinates of the theory.
     pub policy: Arc<dyn Policy>,
+    /// The same without clipping.
     pub unclipped: Arc<dyn Policy>,
+    /// The law of the features that C-SGD sees.
     pub covariates: Covariates,
+    /// The times that are saved.
     pub times: Vec<f64>,
     /// From the coordinates of the user to those of the theory.
     rescaling: Rescaling,
@@ -45,6 +51,10 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// Builds what an experiment names.
+    ///
+    /// # Errors
+    /// [`Error::Wrong`](crate::Error::Wrong) with the place of what cannot be built.
     pub fn new(experiment: &Experiment, source: &Source) -> Result<Self> {
         let (spectrum, read) = toclip_data::resolve_spectrum(&experiment.spectrum, source.folder())
             .map_err(|e| source.error("spectrum", e))?;
@@ -124,17 +134,9 @@ impl Problem {
             let key =
                 if self.covariates == Covariates::Gaussian { "spectrum" } else { "covariates" };
             self.simulator(method).map_err(|e| source.error(key, e))?;
-            // R and D of each run at each time, and their summary.
-            let bytes = 32.0 * experiment.ensemble.runs as f64 * self.times.len() as f64;
-            if bytes > MOST_BYTES {
-                let what = format!(
-                    "{} runs at {} times would need {:.0} GB: take fewer runs or points",
-                    experiment.ensemble.runs,
-                    self.times.len(),
-                    bytes / 1e9
-                );
-                return Err(source.error("ensemble", what));
-            }
+            check_steps(experiment.time, self.modes.dim()).map_err(|e| source.error("time", e))?;
+            check_memory(experiment.ensemble.runs, self.times.len())
+                .map_err(|e| source.error("ensemble", e))?;
         }
         Ok(())
     }
@@ -199,7 +201,7 @@ impl Problem {
     }
 
     /// The random method, and in which form it is simulated.
-    pub fn simulator(&self, method: Method) -> Result<(Box<dyn Simulator>, &'static str)> {
+    pub fn simulator(&self, method: Method) -> toclip::Result<(Box<dyn Simulator>, &'static str)> {
         let (noise, policy) = (Arc::clone(&self.noise), Arc::clone(&self.policy));
         if method == Method::Hsgd {
             return Ok((
@@ -249,8 +251,8 @@ fn times(experiment: &Experiment) -> toclip::Result<Vec<f64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::read::parse;
     use super::*;
+    use crate::read::parse;
     use std::path::Path;
     use toclip::dynamics::Ode;
 

@@ -5,27 +5,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
 use toclip::dynamics::{Ode, Trajectory, Volterra};
 use toclip::ensemble::{Ensemble, Summary};
 
-use super::store::{Finished, Store};
-use super::{Experiment, Method, Problem};
+use crate::error::{Error, Result};
+use crate::{Experiment, Method, Problem};
 
 /// What one method gave.
 #[derive(Debug, Clone)]
 pub struct Curve {
+    /// Which.
     pub method: Method,
     /// In which form it was computed.
     pub form: String,
+    /// The numbers, in the coordinates of the user.
     pub outcome: Outcome,
+    /// How long it took.
     pub took: Duration,
 }
 
+/// A path, or the statistics of many.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     /// Of a deterministic method; with the risk of gradient flow where that is known apart.
-    Path { path: Trajectory, flow: Option<Vec<f64>> },
+    Path {
+        /// R and D along time.
+        path: Trajectory,
+        /// The risk of gradient flow.
+        flow: Option<Vec<f64>>,
+    },
     /// Of an ensemble.
     Band(Box<Summary>),
 }
@@ -48,8 +56,34 @@ impl Curve {
     }
 }
 
+/// A finished run of an ensemble.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished {
+    /// Of which method.
+    pub method: Method,
+    /// Its number.
+    pub index: u64,
+    /// R and D in the coordinates of the theory.
+    pub run: Trajectory,
+}
+
+/// A place where runs are kept as they finish, so that an interrupted ensemble may be continued.
+pub trait Keep: Send {
+    /// Keeps a run.
+    ///
+    /// # Errors
+    /// Whatever prevents it, which ends the ensemble.
+    fn keep(
+        &mut self,
+        method: Method,
+        index: u64,
+        run: &Trajectory,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
+}
+
 /// How to run.
 pub struct Plan<'a> {
+    /// Threads for the ensembles; `None` for all cores. Changes no bit of the results.
     pub threads: Option<usize>,
     /// Set from elsewhere to stop: runs under way are finished and saved.
     pub cancel: &'a AtomicBool,
@@ -61,11 +95,14 @@ pub struct Plan<'a> {
 ///
 /// Runs go to the store as they finish. The result depends neither on the order in which they do,
 /// nor on the threads, nor on which of them were in `finished` from before.
+///
+/// # Errors
+/// [`Error`] for a method that fails on the way, and for a store that cannot keep a run.
 pub fn run(
     experiment: &Experiment,
     problem: &Problem,
     plan: &Plan<'_>,
-    store: Option<&mut Store>,
+    store: Option<&mut dyn Keep>,
     finished: Vec<Finished>,
 ) -> Result<Option<Vec<Curve>>> {
     let store = Mutex::new(store);
@@ -101,13 +138,19 @@ fn solve(
     let rtol = experiment.tolerance;
     let (path, flow) = if method == Method::Volterra {
         let equation = Volterra::new(modes, noise, &**policy).tolerance(rtol, 0.0).keep_path(true);
-        let solution = equation.solve(&problem.times).context("the integral equation")?;
+        let solution = equation
+            .solve(&problem.times)
+            .map_err(|source| failed("the integral equation", source))?;
         (solution.trajectory, Some(solution.flow))
     } else {
         let ode = Ode::new(modes, noise, &**policy).tolerance(rtol, 0.0).keep_path(true);
-        (ode.solve(&problem.times).context("the ODE")?, None)
+        (ode.solve(&problem.times).map_err(|source| failed("the ODE", source))?, None)
     };
     Ok((problem.to_user(path), flow))
+}
+
+fn failed(method: &'static str, source: toclip::Error) -> Error {
+    Error::Solve { method, source }
 }
 
 fn ensemble(
@@ -115,7 +158,7 @@ fn ensemble(
     problem: &Problem,
     method: Method,
     plan: &Plan<'_>,
-    store: &Mutex<Option<&mut Store>>,
+    store: &Mutex<Option<&mut dyn Keep>>,
     before: BTreeMap<u64, Trajectory>,
 ) -> Result<(&'static str, Option<Summary>)> {
     let (simulator, form) = problem.simulator(method)?;
@@ -127,7 +170,7 @@ fn ensemble(
     let failure = Mutex::new(None);
     ensemble.run_missing(&*simulator, &problem.times, &indices, plan.cancel, &|index, run| {
         let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Err(error)) = store.as_mut().map(|store| store.add(method, index, &run)) {
+        if let Some(Err(error)) = store.as_mut().map(|store| store.keep(method, index, &run)) {
             // Without a place to save to there is no use in going on.
             plan.cancel.store(true, Ordering::Relaxed);
             failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
@@ -136,7 +179,7 @@ fn ensemble(
         (plan.tick)(method);
     })?;
     if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(error);
+        return Err(Error::Keep(error));
     }
     let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     if (done.len() as u64) < spec.runs {

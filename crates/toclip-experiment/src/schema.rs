@@ -8,9 +8,9 @@ pub const SCHEMA: &str = include_str!("schema.json");
 
 #[cfg(test)]
 mod tests {
-    use super::super::Method;
-    use super::super::read::{KEYS, parse};
     use super::*;
+    use crate::Method;
+    use crate::read::{KEYS, parse};
     use serde_json::{Value, json};
     use std::collections::BTreeSet;
     use std::path::Path;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use toclip::Rule;
 use toml::de::Error;
 
-use super::choice::{Value, plain};
+use crate::choice::{Value, plain};
 
 /// `batch = 32`, or `batch = { size = 32, rule = "per_sample" }`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -35,10 +35,15 @@ impl Default for Batch {
 }
 
 impl Batch {
+    /// Whether it is one sample.
     pub fn is_single(&self) -> bool {
         self.size == 1
     }
 
+    /// As the theory has it.
+    ///
+    /// # Errors
+    /// [`toclip::Error::Parameter`] for an empty batch.
     pub fn rule(self) -> toclip::Result<Rule> {
         match self.rule {
             Clipped::Mean => Rule::batch(self.size),
@@ -60,7 +65,7 @@ impl Serialize for Batch {
 }
 
 /// A whole number, or a table.
-pub(super) fn batch(value: Value<'_>) -> Result<Batch, Error> {
+pub(crate) fn batch(value: Value<'_>) -> Result<Batch, Error> {
     let number = value.get_ref().as_integer().map(|number| number.to_string());
     let batch = if let Some(number) = number {
         if number.starts_with('-') {

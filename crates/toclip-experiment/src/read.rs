@@ -1,19 +1,18 @@
 //! Reading an experiment, and saying where it is wrong: file, line, key, and what would be right.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
 use serde::de::Error as _;
-use toml::de::{DeTable, Error};
+use toml::de::{DeTable, Error as TomlError};
 
-use super::batch;
-use super::choice::{self, Value, plain};
-use super::{Experiment, Method, Points, Runs};
+use crate::batch;
+use crate::choice::{self, Value, plain};
+use crate::error::{Error, Place, Result};
+use crate::{Experiment, Method, Points, Runs, words};
 
 /// Every key, and what to write for one that is missing; `None` for those that may be missing.
-pub(super) const KEYS: [(&str, Option<&str>); 13] = [
+pub(crate) const KEYS: [(&str, Option<&str>); 13] = [
     ("name", None),
     ("spectrum", Some("{ kind = \"power_law\", dim = 500, exponent = 0.2 }")),
     ("start", Some("{ kind = \"uniform\", norm = 1.0 }")),
@@ -32,67 +31,81 @@ pub(super) const KEYS: [(&str, Option<&str>); 13] = [
 /// Where an experiment came from, to name the place of what turns out wrong later.
 #[derive(Debug, Clone)]
 pub struct Source {
-    pub file: PathBuf,
+    /// None for the values of a program.
+    file: Option<PathBuf>,
     lines: BTreeMap<String, usize>,
 }
 
 impl Source {
     /// An error that names file, line and key.
-    pub fn error(&self, key: &str, what: impl std::fmt::Display) -> anyhow::Error {
-        let file = self.file.display();
-        match self.lines.get(key) {
-            Some(line) => anyhow!("{file}, line {line}: {key}: {what}"),
-            None => anyhow!("{file}: {key}: {what}"),
-        }
+    pub fn error(&self, key: &str, what: impl std::fmt::Display) -> Error {
+        self.wrong(self.lines.get(key).copied(), format!("{key}: {what}"))
     }
 
-    /// The folder that relative paths start from.
+    /// The folder that relative paths start from: that of the file, or the present one.
     pub fn folder(&self) -> &Path {
-        self.file.parent().unwrap_or(Path::new(""))
+        self.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""))
+    }
+
+    fn wrong(&self, line: Option<usize>, what: String) -> Error {
+        Error::Wrong { place: Place { file: self.file.clone(), line }, what }
     }
 }
 
 /// Reads an experiment from a file.
 pub fn read(file: &Path) -> Result<(Experiment, Source)> {
     let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read the experiment {}", file.display()))?;
+        .map_err(|source| Error::Read { file: file.into(), source })?;
     parse(&text, file)
+}
+
+/// An experiment from values of a program, such as a dictionary; files that it names are looked for
+/// in the present folder.
+///
+/// The values are written as TOML and read like a file, so that both are understood alike; only the
+/// place of a mistake is left out.
+///
+/// ```
+/// let values: toml::Table = toml::from_str("time = -1").unwrap();
+/// let error = toclip_experiment::of_values(&values).unwrap_err();
+/// assert!(error.to_string().starts_with("the key `spectrum` is missing; for example"));
+/// ```
+pub fn of_values(values: &toml::Table) -> Result<(Experiment, Source)> {
+    let source = Source { file: None, lines: BTreeMap::new() };
+    let text = toml::to_string(values).map_err(|e| source.wrong(None, e.to_string()))?;
+    parse_from(&text, source)
 }
 
 /// Reads an experiment from the text of a file.
 pub fn parse(text: &str, file: &Path) -> Result<(Experiment, Source)> {
-    let place = |span: Option<Range<usize>>| match span {
-        Some(span) => format!("{}, line {}", file.display(), line_of(text, span.start)),
-        None => file.display().to_string(),
-    };
-    let table =
-        DeTable::parse(text).map_err(|e| anyhow!("{}: {}", place(e.span()), one_line(&e)))?;
-    let mut source = Source { file: file.into(), lines: BTreeMap::new() };
+    parse_from(text, Source { file: Some(file.into()), lines: BTreeMap::new() })
+}
+
+fn parse_from(text: &str, mut source: Source) -> Result<(Experiment, Source)> {
+    let table = DeTable::parse(text)
+        .map_err(|e| source.wrong(e.span().map(|span| line_of(text, span.start)), one_line(&e)))?;
     let mut values = BTreeMap::new();
     for (key, value) in table.into_inner() {
         let line = line_of(text, key.span().start);
         let key = key.into_inner().into_owned();
         if !KEYS.iter().any(|(known, _)| *known == key) {
             let keys = KEYS.map(|(key, _)| key).join("`, `");
-            let place = place(None);
-            return Err(anyhow!(
-                "{place}, line {line}: unknown key `{key}`; the keys are `{keys}`"
-            ));
+            let what = format!("unknown key `{key}`; the keys are `{keys}`");
+            return Err(source.wrong(Some(line), what));
         }
         source.lines.insert(key.clone(), line);
         values.insert(key, value);
     }
     for (key, example) in KEYS {
         if let Some(example) = example.filter(|_| !values.contains_key(key)) {
-            let place = place(None);
-            return Err(anyhow!(
-                "{place}: the key `{key}` is missing; for example `{key} = {example}`"
-            ));
+            let what = format!("the key `{key}` is missing; for example `{key} = {example}`");
+            return Err(source.wrong(None, what));
         }
     }
     let experiment = {
-        let mut fields = Fields { text, file, values };
-        let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let mut fields = Fields { text, source: &source, values };
+        let stem = source.file.as_deref().and_then(Path::file_stem).unwrap_or_default();
+        let stem = stem.to_string_lossy().into_owned();
         Experiment {
             name: fields.get("name", plain)?.unwrap_or(stem),
             spectrum: fields.need("spectrum", plain)?,
@@ -121,7 +134,7 @@ pub fn parse(text: &str, file: &Path) -> Result<(Experiment, Source)> {
 /// The values of the keys, not yet read.
 struct Fields<'a> {
     text: &'a str,
-    file: &'a Path,
+    source: &'a Source,
     values: BTreeMap<String, Value<'a>>,
 }
 
@@ -129,30 +142,30 @@ impl<'a> Fields<'a> {
     fn get<T>(
         &mut self,
         key: &str,
-        read: impl FnOnce(Value<'a>) -> Result<T, Error>,
+        read: impl FnOnce(Value<'a>) -> Result<T, TomlError>,
     ) -> Result<Option<T>> {
         let Some(value) = self.values.remove(key) else { return Ok(None) };
         let whole = value.span();
         read(value).map(Some).map_err(|e| {
             // Buffered values have lost their place; that of the key they belong to is known.
             let at = e.span().filter(|s| !s.is_empty()).unwrap_or(whole);
-            let (file, line) = (self.file.display(), line_of(self.text, at.start));
-            anyhow!("{file}, line {line}: {key}: {}", one_line(&e))
+            let line = line_of(self.text, at.start);
+            self.source.wrong(Some(line), format!("{key}: {}", one_line(&e)))
         })
     }
 
     fn need<T>(
         &mut self,
         key: &str,
-        read: impl FnOnce(Value<'a>) -> Result<T, Error>,
+        read: impl FnOnce(Value<'a>) -> Result<T, TomlError>,
     ) -> Result<T> {
-        self.get(key, read)?
-            .with_context(|| format!("{}: the key `{key}` is missing", self.file.display()))
+        let missing = || self.source.wrong(None, format!("the key `{key}` is missing"));
+        self.get(key, read)?.ok_or_else(missing)
     }
 }
 
-fn one_line(error: &Error) -> String {
-    error.message().trim_end().replace('\n', ", ")
+fn one_line(error: &TomlError) -> String {
+    words::plain(error.message())
 }
 
 /// The line of a place in the text, from 1.
@@ -160,25 +173,25 @@ fn line_of(text: &str, place: usize) -> usize {
     1 + text.bytes().take(place).filter(|byte| *byte == b'\n').count()
 }
 
-fn time(value: Value<'_>) -> Result<f64, Error> {
+fn time(value: Value<'_>) -> Result<f64, TomlError> {
     let time: f64 = plain(value)?;
     if time > 0.0 && time.is_finite() {
         return Ok(time);
     }
-    Err(Error::custom(format!("{time} is not allowed: must be positive and finite")))
+    Err(TomlError::custom(format!("{time} is not allowed: must be positive and finite")))
 }
 
-fn tolerance(value: Value<'_>) -> Result<f64, Error> {
+fn tolerance(value: Value<'_>) -> Result<f64, TomlError> {
     let tolerance: f64 = plain(value)?;
     if (1e-13..=0.1).contains(&tolerance) {
         return Ok(tolerance);
     }
-    Err(Error::custom(format!("{tolerance} is not allowed: give between 1e-13 and 0.1")))
+    Err(TomlError::custom(format!("{tolerance} is not allowed: give between 1e-13 and 0.1")))
 }
 
-fn methods(value: Value<'_>) -> Result<Vec<Method>, Error> {
+fn methods(value: Value<'_>) -> Result<Vec<Method>, TomlError> {
     let methods: Vec<Method> = plain(value)?;
-    check_methods(&methods).map_err(Error::custom)?;
+    check_methods(&methods).map_err(TomlError::custom)?;
     Ok(methods)
 }
 
@@ -194,16 +207,16 @@ pub fn check_methods(methods: &[Method]) -> Result<(), String> {
     }
 }
 
-fn runs(value: Value<'_>) -> Result<Runs, Error> {
+fn runs(value: Value<'_>) -> Result<Runs, TomlError> {
     let runs: Runs = plain(value)?;
     if runs.runs == 0 {
-        return Err(Error::custom("runs = 0 is not allowed: give at least 1"));
+        return Err(TomlError::custom("runs = 0 is not allowed: give at least 1"));
     }
     if i64::try_from(runs.seed).is_err() {
-        return Err(Error::custom("the seed is too large: give at most 2^63 - 1"));
+        return Err(TomlError::custom("the seed is too large: give at most 2^63 - 1"));
     }
     if !(runs.confidence > 0.0 && runs.confidence < 1.0) {
-        return Err(Error::custom(format!(
+        return Err(TomlError::custom(format!(
             "confidence = {} is not allowed: give a share between 0 and 1, such as 0.8",
             runs.confidence
         )));
@@ -213,8 +226,8 @@ fn runs(value: Value<'_>) -> Result<Runs, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Clip, NoiseChoice, Spacing};
     use super::*;
+    use crate::{Clip, NoiseChoice, Spacing};
 
     const WHOLE: &str = r#"
 name = "Clipped SGD under Cauchy noise"
@@ -333,6 +346,11 @@ ensemble = { runs = 100, seed = 1, confidence = 0.8 }
             let place = format!("x/e.toml, line {number}: ");
             assert!(error.starts_with(&place), "{line} says: {error}");
             assert!(error.contains(says) && !error.contains('\n'), "{line} says: {error}");
+            // The same as values of a program: the same sentence, and no place.
+            if let Ok(values) = toml::from_str(&with(line)) {
+                let said = of_values(&values).unwrap_err().to_string();
+                assert_eq!(Some(&*said), error.strip_prefix(&place), "{line}");
+            }
         }
         let missing = read("name = 'x'").unwrap_err().to_string();
         assert!(missing.contains("`spectrum` is missing; for example `spectrum = {"), "{missing}");

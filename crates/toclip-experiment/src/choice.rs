@@ -13,18 +13,18 @@ use toclip::schedule::{Compensation, Proportional, Schedule, Shape};
 use toml::Spanned;
 use toml::de::{DeValue, Error, ValueDeserializer};
 
-use super::Points;
+use crate::Points;
 
 /// A value of the file with its place.
-pub(super) type Value<'a> = Spanned<DeValue<'a>>;
+pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
 
 /// A value that is read as its type says.
-pub(super) fn plain<'a, T: Deserialize<'a>>(value: Value<'a>) -> Result<T, Error> {
+pub(crate) fn plain<'a, T: Deserialize<'a>>(value: Value<'a>) -> Result<T, Error> {
     T::deserialize(ValueDeserializer::from(value))
 }
 
 /// The kinds of a schedule, as [`Shape`] knows them.
-pub(super) const SHAPES: [&str; 6] =
+pub(crate) const SHAPES: [&str; 6] =
     ["constant", "cosine", "warmup", "step", "polynomial", "table"];
 
 fn is_number(value: &Value<'_>) -> bool {
@@ -50,13 +50,13 @@ fn alone(value: &Value<'_>, kinds: &[&str]) -> Result<(), Error> {
 }
 
 /// The law of the data.
-pub(super) fn covariates(value: Value<'_>) -> Result<Covariates, Error> {
+pub(crate) fn covariates(value: Value<'_>) -> Result<Covariates, Error> {
     alone(&value, &["gaussian", "rademacher", "uniform", "laplace"])?;
     plain(value)
 }
 
 /// A number or a table with a kind.
-pub(super) fn schedule(value: Value<'_>) -> Result<Schedule, Error> {
+pub(crate) fn schedule(value: Value<'_>) -> Result<Schedule, Error> {
     if is_number(&value) {
         return Schedule::constant(plain(value)?).map_err(Error::custom);
     }
@@ -71,7 +71,7 @@ pub(super) fn schedule(value: Value<'_>) -> Result<Schedule, Error> {
 }
 
 /// As [`schedule`], and finite.
-pub(super) fn learning_rate(value: Value<'_>) -> Result<Schedule, Error> {
+pub(crate) fn learning_rate(value: Value<'_>) -> Result<Schedule, Error> {
     let schedule = schedule(value)?;
     match schedule.shape() {
         Shape::Constant { value } if !value.is_finite() => {
@@ -91,11 +91,16 @@ pub enum Clip {
     /// Where CCC is largest.
     MaxCcc,
     /// At κ standard deviations of the residual.
-    Proportional { kappa: f64, compensation: Compensation },
+    Proportional {
+        /// κ.
+        kappa: f64,
+        /// What the learning rate does about it.
+        compensation: Compensation,
+    },
 }
 
 impl Clip {
-    pub(super) const KINDS: [&'static str; 2] = ["max_ccc", "proportional"];
+    pub(crate) const KINDS: [&'static str; 2] = ["max_ccc", "proportional"];
 
     /// Whether anything is clipped at all.
     pub fn clips(&self) -> bool {
@@ -120,7 +125,7 @@ fn huber() -> f64 {
 }
 
 /// A number, `"none"`, or a table with a kind.
-pub(super) fn clip(value: Value<'_>) -> Result<Clip, Error> {
+pub(crate) fn clip(value: Value<'_>) -> Result<Clip, Error> {
     if let Some(word) = value.get_ref().as_str() {
         return match word {
             "none" => Ok(Clip::None),
@@ -185,7 +190,9 @@ impl Serialize for Clip {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum NoiseChoice {
+    /// A family with its parameters.
     Family(Family),
+    /// Residuals in a file.
     File(Residuals),
 }
 
@@ -193,11 +200,13 @@ pub enum NoiseChoice {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Residuals {
+    /// Always `empirical`.
     pub family: String,
+    /// The file, from the folder of the experiment.
     pub file: String,
 }
 
-pub(super) fn noise(value: Value<'_>) -> Result<NoiseChoice, Error> {
+pub(crate) fn noise(value: Value<'_>) -> Result<NoiseChoice, Error> {
     if text(&value, "family") == Some("empirical") && value.get_ref().get("values").is_none() {
         if value.get_ref().get("file").is_none() {
             return Err(Error::custom(
@@ -211,7 +220,7 @@ pub(super) fn noise(value: Value<'_>) -> Result<NoiseChoice, Error> {
 }
 
 /// A number of points, or a table.
-pub(super) fn points(value: Value<'_>) -> Result<Points, Error> {
+pub(crate) fn points(value: Value<'_>) -> Result<Points, Error> {
     let points = if value.get_ref().is_integer() {
         Points { count: plain(value)?, ..Points::default() }
     } else {

@@ -1,4 +1,4 @@
-//! Numbers as a person would write them.
+//! Numbers and refusals as a person would write them.
 
 /// Three or four significant digits, as a person would write them.
 pub fn short(x: f64) -> String {
@@ -18,6 +18,26 @@ pub fn short(x: f64) -> String {
     } else {
         format!("{x:.2e}")
     }
+}
+
+/// What a deserializer says, on one line and without the names of Rust's types.
+///
+/// ```
+/// let said = "invalid type: string \"x\", expected f64\n";
+/// assert_eq!(toclip_experiment::words::plain(said), "invalid type: string \"x\", expected a number");
+/// ```
+pub fn plain(said: &str) -> String {
+    let text = said.trim_end().replace('\n', ", ");
+    let Some((before, expected)) = text.rsplit_once(", expected ") else { return text };
+    let words = match expected {
+        "f64" => "a number",
+        "u64" | "usize" | "u32" => "a whole number, at least 0",
+        "a sequence" => "a list",
+        _ if expected.starts_with("internally tagged enum") => "a table",
+        _ if expected.starts_with("struct ") => "a table",
+        _ => return text,
+    };
+    format!("{before}, expected {words}")
 }
 
 #[cfg(test)]

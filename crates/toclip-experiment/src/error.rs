@@ -1,0 +1,76 @@
+//! What can be wrong with an experiment.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// The result of reading or running an experiment.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an experiment cannot be read or run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("cannot read the experiment {}", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It says something that cannot be.
+    #[error("{place}{what}")]
+    Wrong {
+        /// Where.
+        place: Place,
+        /// The key, what is wrong with it, and what would be right.
+        what: String,
+    },
+    /// A deterministic method failed on the way.
+    #[error("{method}")]
+    Solve {
+        /// The method, as people call it.
+        method: &'static str,
+        /// Why.
+        source: toclip::Error,
+    },
+    /// An ensemble cannot be run.
+    #[error(transparent)]
+    Core(#[from] toclip::Error),
+    /// A finished run could not be kept.
+    #[error(transparent)]
+    Keep(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    /// The error and its causes on one line.
+    pub fn sentence(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text += &format!(": {error}");
+            cause = error.source();
+        }
+        text
+    }
+}
+
+/// The place of a mistake: nowhere for values that are in no file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub file: Option<PathBuf>,
+    /// The line, from 1.
+    pub line: Option<usize>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(f, "{}, line {line}: ", file.display()),
+            (Some(file), None) => write!(f, "{}: ", file.display()),
+            (None, _) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! An experiment is a file: what it says, the problem it makes, and the running of it.
+//!
+//! [`read()`] takes a TOML file and [`of_values`] the same as values of a program, [`Problem`] builds what
+//! is named in the coordinates of the theory, and [`run::run`] makes the curves. What is wrong is
+//! said with file, line and key.
+//!
+//! ```
+//! use std::{path::Path, sync::atomic::AtomicBool};
+//! use toclip_experiment::{Problem, parse, run};
+//!
+//! let text = r#"
+//!     spectrum      = { kind = "isotropic", dim = 100 }
+//!     start         = { kind = "uniform", norm = 1.0 }
+//!     noise         = { family = "gaussian", sigma = 0.5 }
+//!     time          = 3.0
+//!     learning_rate = 0.5
+//!     clip          = 0.9
+//!     methods       = ["ode"]
+//! "#;
+//! let (experiment, source) = parse(text, Path::new("short.toml"))?;
+//! let problem = Problem::new(&experiment, &source)?;
+//! let plan = run::Plan { threads: None, cancel: &AtomicBool::new(false), tick: &|_| {} };
+//! let curves = run::run(&experiment, &problem, &plan, None, Vec::new())?.unwrap();
+//! assert!(curves[0].risk().last() < Some(&0.15));
+//! # Ok::<(), toclip_experiment::Error>(())
+//! ```
+
+mod batch;
+mod choice;
+mod error;
+mod limits;
+mod problem;
+mod read;
+
+pub mod run;
+pub mod schema;
+pub mod words;
+
+pub use batch::Batch;
+pub use choice::{Clip, NoiseChoice, Residuals};
+pub use error::{Error, Place, Result};
+pub use limits::{check_memory, check_steps};
+pub use problem::Problem;
+pub use read::{Source, check_methods, of_values, parse, read};
+pub use run::{Finished, Keep};
+
+use serde::{Deserialize, Serialize};
+use toclip::dynamics::Covariates;
+use toclip::schedule::Schedule;
+use toclip::spectrum::{SpectrumSpec, Start};
+
+/// What a file says, defaults filled in. Written as TOML it is a file that says the same.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Experiment {
+    /// What it is called.
+    pub name: String,
+    /// The last time.
+    pub time: f64,
+    /// The relative tolerance of the deterministic methods.
+    pub tolerance: f64,
+    /// What is computed, in this order.
+    pub methods: Vec<Method>,
+    /// The eigenvalues of K.
+    pub spectrum: SpectrumSpec,
+    /// $\theta_0 - \theta^\ast$ in the eigenbasis.
+    pub start: Start,
+    /// The noise of one sample.
+    pub noise: NoiseChoice,
+    /// The samples of a step.
+    #[serde(skip_serializing_if = "Batch::is_single")]
+    pub batch: Batch,
+    /// The law of the features that C-SGD sees.
+    pub covariates: Covariates,
+    /// $\eta$ along time.
+    pub learning_rate: Schedule,
+    /// How gradients are clipped.
+    pub clip: Clip,
+    /// The times that are saved.
+    pub points: Points,
+    /// The runs of the random methods.
+    pub ensemble: Runs,
+}
+
+/// A description of the dynamics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// The ODE of the risk.
+    Ode,
+    /// The same ODE without clipping, to compare with.
+    Unclipped,
+    /// The integral equation.
+    Volterra,
+    /// Homogenised SGD: the stochastic differential equation, an ensemble.
+    Hsgd,
+    /// Clipped SGD itself, an ensemble.
+    Sgd,
+}
+
+impl Method {
+    /// Every method.
+    pub const ALL: [Method; 5] =
+        [Method::Ode, Method::Unclipped, Method::Volterra, Method::Hsgd, Method::Sgd];
+
+    /// As files and tables have it.
+    pub fn key(self) -> &'static str {
+        match self {
+            Method::Ode => "ode",
+            Method::Unclipped => "unclipped",
+            Method::Volterra => "volterra",
+            Method::Hsgd => "hsgd",
+            Method::Sgd => "sgd",
+        }
+    }
+
+    /// As people call it.
+    pub fn title(self, clipped: bool) -> &'static str {
+        match (self, clipped) {
+            (Method::Ode, _) => "ODE",
+            (Method::Unclipped, _) => "ODE, unclipped",
+            (Method::Volterra, _) => "integral equation",
+            (Method::Hsgd, true) => "C-HSGD",
+            (Method::Hsgd, false) => "HSGD",
+            (Method::Sgd, true) => "C-SGD",
+            (Method::Sgd, false) => "SGD",
+        }
+    }
+
+    /// Whether it is random, and so an ensemble of runs.
+    pub fn is_ensemble(self) -> bool {
+        matches!(self, Method::Hsgd | Method::Sgd)
+    }
+}
+
+/// How many runs, from which seed, and the share of them that a band holds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Runs {
+    /// How many runs.
+    pub runs: u64,
+    /// The seed of all of them.
+    pub seed: u64,
+    /// The share of the runs in a band.
+    pub confidence: f64,
+}
+
+impl Default for Runs {
+    fn default() -> Self {
+        Runs { runs: 100, seed: 1, confidence: 0.8 }
+    }
+}
+
+/// At which times the curves are saved.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Points {
+    /// Equal distances or equal ratios.
+    #[serde(default)]
+    pub spacing: Spacing,
+    /// How many times.
+    pub count: usize,
+    /// The first time of logarithmic spacing; a thousandth of the last unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<f64>,
+}
+
+impl Default for Points {
+    fn default() -> Self {
+        // 200 intervals: round numbers for most horizons.
+        Points { spacing: Spacing::Linear, count: 201, first: None }
+    }
+}
+
+/// How times are spaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Spacing {
+    /// At equal distances, from 0 on.
+    #[default]
+    Linear,
+    /// At equal ratios.
+    Log,
+}

@@ -1,0 +1,246 @@
+"""Experiments: the same file gives the same bits and the same sentences as the command."""
+
+import csv
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import toclip
+from conftest import ROOT, command
+
+SHIPPED = ["figure-1a", "figure-1b", "figure-4a"]
+BITS = """
+name = "bits"
+time = 3.0
+methods = ["ode", "unclipped", "volterra", "hsgd", "sgd"]
+points = { count = 7, spacing = "log" }
+learning_rate = { kind = "cosine", from = 0.3, over = 4 }
+clip = 0.8
+batch = { size = 2, rule = "per_sample" }
+spectrum = { kind = "eigenvalues", values = [2.0, 1.0, 0.5, 0.5] }
+start = { kind = "uniform", norm = 1.0 }
+noise = { family = "laplace", sigma = 0.5 }
+ensemble = { runs = 5, seed = 3 }
+tolerance = 1e-6
+"""
+SMALL = {
+    "time": 2.0,
+    "points": {"count": 5, "spacing": "log", "first": 0.1},
+    "methods": ["unclipped", "sgd", "hsgd"],
+    "spectrum": {"kind": "isotropic", "dim": 100},
+    "start": {"kind": "uniform", "norm": 1.0},
+    "noise": {"family": "gaussian", "sigma": 0.5},
+    "learning_rate": 0.5,
+    "clip": 0.9,
+    "ensemble": {"runs": 3},
+}
+
+
+def ran(file: Path, out: Path) -> list[dict[str, str]]:
+    """The table that the command writes."""
+    words = [command(), "run", str(file), "--out", str(out), "--quiet"]
+    subprocess.run(words, capture_output=True, check=True)
+    with open(out / f"{file.stem}.trajectory.csv") as table:
+        return list(csv.DictReader(table))
+
+
+def assert_same(curves: dict, rows: list[dict[str, str]]) -> None:
+    assert list(curves) == list(dict.fromkeys(row["method"] for row in rows))
+    for method, curve in curves.items():
+        own = [row for row in rows if row["method"] == method]
+        if isinstance(curve, toclip.Band):
+            columns = {"risk": curve.risk["median"], "distance": curve.distance["median"]}
+            for end in ("low", "high"):
+                columns[f"risk_{end}"] = curve.risk[end]
+                columns[f"distance_{end}"] = curve.distance[end]
+        else:
+            names = ("risk", "distance", "mu", "m2", "eta", "c")
+            columns = {name: getattr(curve, name) for name in names}
+            if curve.flow is not None:
+                columns["risk_flow"] = curve.flow
+        for name, values in {"t": curve.t, **columns}.items():
+            assert [float(row[name]) for row in own] == values.tolist(), (method, name)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_file_gives_the_bits_of_the_command(name, tmp_path):
+    file = ROOT / "experiments" / f"{name}.toml"
+    assert_same(toclip.experiment(file), ran(file, tmp_path))
+
+
+def test_every_method_and_a_dictionary_give_the_bits_of_the_command(tmp_path):
+    file = tmp_path / "e.toml"
+    file.write_text(BITS)
+    rows = ran(file, tmp_path)
+    assert_same(toclip.experiment(str(file)), rows)
+    tomllib = pytest.importorskip("tomllib")
+    given = tomllib.loads(BITS)
+    assert_same(toclip.experiment(given), rows)
+    # What stands for a dictionary or a list gives the same.
+    given["noise"] = toclip.noise.laplace(sigma=0.5)
+    given["learning_rate"] = toclip.Schedule(given["learning_rate"])
+    given["spectrum"]["values"] = np.array(given["spectrum"]["values"])
+    given["ensemble"]["runs"] = np.int64(5)
+    assert_same(toclip.experiment(given, threads=1), rows)
+
+
+def test_files_named_in_an_experiment_are_read_beside_it(tmp_path, monkeypatch):
+    np.save(tmp_path / "k.npy", np.array([2.0, 1.0, 0.5]))
+    np.save(tmp_path / "residuals.npy", np.array([-1.0, 0.5, 2.0]))
+    parts = {
+        "spectrum": {"kind": "file", "path": "k.npy"},
+        "noise": {"family": "empirical", "file": "residuals.npy"},
+    }
+    same = {
+        "spectrum": {"kind": "eigenvalues", "values": [2.0, 1.0, 0.5]},
+        "noise": {"family": "empirical", "values": [-1.0, 0.5, 2.0]},
+    }
+    monkeypatch.chdir(tmp_path)
+    found, known = (toclip.experiment(SMALL | change) for change in (parts, same))
+    assert (found["sgd"].risk["mean"] == known["sgd"].risk["mean"]).all()
+    monkeypatch.chdir("/")
+    with pytest.raises(ValueError, match="spectrum: k.npy"):
+        toclip.experiment(SMALL | parts)
+
+
+def test_defaults_are_those_of_the_command():
+    needed = {k: v for k, v in SMALL.items() if k not in ("points", "methods", "ensemble")}
+    curves = toclip.experiment(needed)
+    assert list(curves) == ["ode", "sgd"] and len(curves["ode"].t) == 201
+    assert curves["sgd"].runs == 100 and curves["sgd"].probabilities == pytest.approx([0.1, 0.9])
+
+
+def test_an_experiment_from_a_dictionary_is_the_problem_itself():
+    curves = toclip.experiment(SMALL)
+    times = toclip.log_times(0.1, 2.0, 5)
+    parts = toclip.isotropic(100), 1.0, toclip.noise.gaussian(0.5)
+    alone = toclip.Problem(*parts, learning_rate=0.5).predict(times)
+    assert (curves["unclipped"].risk == alone.risk).all()
+    clipped = toclip.Problem(*parts, learning_rate=0.5, clip=0.9)
+    for name, form in (("sgd", "collapsed"), ("hsgd", "hsgd")):
+        band = clipped.simulate(times, runs=3, method=form)
+        assert (curves[name].risk["mean"] == band.risk["mean"]).all()
+
+
+def test_progress_is_told_over_all_methods_and_may_stop_the_work():
+    told = []
+    toclip.experiment(SMALL, progress=lambda done, of: told.append((done, of)))
+    assert told[-1] == (6, 6) and told == sorted(told)
+
+    def enough(done, of):
+        raise RuntimeError("enough")
+
+    long = SMALL | {"time": 200.0, "ensemble": {"runs": 5000}}
+    with pytest.raises(RuntimeError, match="enough"):
+        toclip.experiment(long, progress=enough)
+
+
+# (a line of TOML, the same as Python, what is said of it)
+MISTAKES = [
+    ("colour = 1", {"colour": 1}, "unknown key `colour`; the keys are `name`, `spectrum`"),
+    ("time = -1", {"time": -1}, "time: -1 is not allowed: must be positive and finite"),
+    ("time = 1e18", {"time": 1e18}, "time: t = 1e18 is 1e20 steps of SGD"),
+    ("time = 'long'", {"time": "long"}, 'time: invalid type: string "long", expected a number'),
+    ("clip = 'max_ccc'", {"clip": "max_ccc"}, 'clip: "max_ccc" is not known: give a threshold'),
+    ("methods = ['adam']", {"methods": ["adam"]}, "methods: unknown variant `adam`, expected one"),
+    ("methods = []", {"methods": []}, "methods: the list is empty; give at least one"),
+    ("batch = 0", {"batch": 0}, "batch: batch = 0 is not allowed"),
+    (
+        "batch = { size = 2, rule = 'sum' }",
+        {"batch": {"size": 2, "rule": "sum"}},
+        "batch: unknown variant `sum`",
+    ),
+    ("points = { number = 3 }", {"points": {"number": 3}}, "points: unknown field `number`"),
+    (
+        "spectrum = { kind = 'isotropic', dims = 10 }",
+        {"spectrum": {"kind": "isotropic", "dims": 10}},
+        "spectrum: unknown field `dims`",
+    ),
+    (
+        "noise = { family = 'gaussian', sigma = nan }",
+        {"noise": {"family": "gaussian", "sigma": float("nan")}},
+        "noise: sigma = NaN is not allowed",
+    ),
+    (
+        "spectrum = { kind = 'file', path = 'gone.npy' }",
+        {"spectrum": {"kind": "file", "path": Path("gone.npy")}},
+        "spectrum: gone.npy",
+    ),
+    (
+        "ensemble = { runs = 1000000000000 }",
+        {"ensemble": {"runs": 10**12}},
+        "ensemble: 1000000000000 runs at 5 times would need",
+    ),
+]
+
+
+@pytest.mark.parametrize("line, change, words", MISTAKES, ids=[line for line, _, _ in MISTAKES])
+def test_a_mistake_is_told_in_the_same_words(line, change, words, tmp_path, monkeypatch):
+    whole = {
+        "time": "2.0",
+        "points": "5",
+        "methods": "['sgd']",
+        "spectrum": "{ kind = 'isotropic', dim = 100 }",
+        "start": "{ kind = 'uniform', norm = 1.0 }",
+        "noise": "{ family = 'gaussian', sigma = 0.5 }",
+        "learning_rate": "0.5",
+        "clip": "0.9",
+        "ensemble": "{ runs = 3 }",
+    }
+    key, _, value = line.partition(" = ")
+    whole[key] = value
+    monkeypatch.chdir(tmp_path)
+    Path("e.toml").write_text("\n".join(f"{k} = {v}" for k, v in whole.items()))
+    place = f"e.toml, line {list(whole).index(key) + 1}: "
+    with pytest.raises(ValueError) as of_file:
+        toclip.experiment("e.toml")
+    given = SMALL | {"points": 5, "methods": ["sgd"]} | change
+    with pytest.raises(ValueError) as of_values:
+        toclip.experiment(given)
+    said = str(of_values.value)
+    assert said.startswith(words) and str(of_file.value) == place + said
+    done = subprocess.run([command(), "run", "e.toml"], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.strip() == f"error: {place}{said}"
+
+
+def test_a_missing_key_and_a_missing_file_are_named(tmp_path):
+    with pytest.raises(ValueError, match="^the key `noise` is missing; for example `noise = {"):
+        toclip.experiment({k: v for k, v in SMALL.items() if k != "noise"})
+    with pytest.raises(FileNotFoundError, match="cannot read the experiment .*gone.toml: No such"):
+        toclip.experiment(tmp_path / "gone.toml")
+    with pytest.raises(OSError, match="cannot read the experiment"):
+        toclip.experiment(tmp_path)
+    (tmp_path / "latin.toml").write_bytes(b"name = '\xe9'")
+    with pytest.raises(ValueError, match="cannot read the experiment .*UTF-8"):
+        toclip.experiment(tmp_path / "latin.toml")
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"noise": None}, "noise is None: leave it out"),
+        ({3: 4}, "the key 3 must be a text"),
+        ({"start": {"kind": "uniform", "norm": {1.0}}}, "start: norm: {1.0} is not allowed"),
+        ({"start": {"kind": "uniform", "norm": 1 + 2j}}, "start: norm: .* not a complex"),
+        ({"time": 10**400}, "time: .* is too large for a number"),
+        ({"noise": toclip.noise.gaussian(1.0).batched(4)}, "its batch as `batch`"),
+    ],
+)
+def test_what_no_file_could_say_is_refused(change, words):
+    with pytest.raises(ValueError, match=words):
+        toclip.experiment(SMALL | change)
+
+
+@pytest.mark.parametrize("what", [None, 3, [("time", 1.0)], b"\xff\x00", 1.5])
+def test_what_is_no_experiment_is_refused(what):
+    with pytest.raises(ValueError):
+        toclip.experiment(what)
+
+
+def test_a_list_that_holds_itself_is_refused():
+    endless: list = []
+    endless.append(endless)
+    with pytest.raises(ValueError, match="nested too deep"):
+        toclip.experiment(SMALL | {"methods": endless})

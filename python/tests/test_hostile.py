@@ -1,0 +1,224 @@
+"""Every argument of everything public, replaced by what it should not be."""
+
+import contextlib
+import math
+import os
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import toclip
+
+NOISE = toclip.noise.laplace(sigma=0.5)
+SPECTRUM = toclip.power_law(12, 0.3)
+X = np.random.default_rng(0).standard_normal((40, 3))
+Y = X @ [1.0, -1.0, 0.5] + 0.1
+EXPERIMENT = {
+    "time": 1.0,
+    "methods": ["ode", "sgd"],
+    "spectrum": {"kind": "isotropic", "dim": 10},
+    "start": {"kind": "uniform", "norm": 1.0},
+    "noise": {"family": "gaussian", "sigma": 0.5},
+    "learning_rate": 0.5,
+    "clip": 0.9,
+    "ensemble": {"runs": 2},
+}
+
+
+def problem(**change):
+    given = {"learning_rate": 0.5, "clip": 0.9} | change
+    return toclip.Problem(SPECTRUM, 1.0, NOISE, **given)
+
+
+def make(**given):
+    parts = {"spectrum": SPECTRUM, "start": 1.0, "noise": NOISE, "learning_rate": 0.5} | given
+    return toclip.Problem(**parts)
+
+
+def stream(**change):
+    given = {"features": X, "targets": Y, "learning_rate": 0.1, "clip": 1.0} | change
+    return toclip.Stream(**given)
+
+
+# name: (what is called, arguments that are right)
+CALLS = {
+    "gaussian": (toclip.noise.gaussian, {"sigma": 1.0}),
+    "rademacher": (toclip.noise.rademacher, {"p": 0.2, "lam": 1.0}),
+    "uniform": (toclip.noise.uniform, {"half_width": 1.0}),
+    "laplace": (toclip.noise.laplace, {"rate": 1.0}),
+    "student_t": (toclip.noise.student_t, {"df": 2.5, "scale": 1.0}),
+    "gaussian_mixture": (
+        toclip.noise.gaussian_mixture,
+        {"weights": [0.5, 0.5], "means": [0.0, 1.0], "stds": [1.0, 2.0]},
+    ),
+    "empirical": (toclip.noise.empirical, {"values": [1.0, -1.0]}),
+    "Noise": (toclip.Noise, {"family": {"family": "gaussian", "sigma": 1.0}}),
+    "batched": (NOISE.batched, {"size": 4, "outputs": 2, "per_sample": False}),
+    "sample": (NOISE.sample, {"size": 3, "seed": 1}),
+    "isotropic": (toclip.isotropic, {"dim": 5}),
+    "power_law": (toclip.power_law, {"dim": 5, "exponent": 0.5}),
+    "eigenvalues": (toclip.eigenvalues, {"values": [1.0, 0.5]}),
+    "blocks": (toclip.blocks, {"values": [1.0, 0.5], "multiplicities": [2, 3]}),
+    "marchenko_pastur": (toclip.marchenko_pastur, {"dim": 20, "aspect": 0.5}),
+    "Spectrum": (toclip.Spectrum, {"spec": {"kind": "isotropic", "dim": 4}}),
+    "Schedule": (toclip.Schedule, {"shape": 0.5}),
+    "at": (toclip.Schedule(0.5).at, {"times": [0.0, 1.0]}),
+    "linear_times": (toclip.linear_times, {"end": 1.0, "count": 3}),
+    "log_times": (toclip.log_times, {"first": 0.1, "end": 1.0, "count": 3}),
+    "factors": (toclip.factors, {"noise": NOISE, "r": 0.5, "c": 0.9}),
+    "best_threshold": (toclip.best_threshold, {"noise": NOISE, "r": 0.5}),
+    "fisher_limit": (toclip.fisher_limit, {"noise": NOISE, "r": 0.5}),
+    "kappa_bounds": (
+        toclip.kappa_bounds,
+        {"noise": NOISE, "risks": (0.1, 1.0), "thresholds": (0.1, 1.0)},
+    ),
+    "Problem": (
+        make,
+        {"spectrum": SPECTRUM, "start": 1.0, "noise": NOISE, "learning_rate": 0.5, "clip": 0.9}
+        | {"margin": 0.9},
+    ),
+    "stability_limits": (problem().stability_limits, {"c": 1.0}),
+    "predict": (
+        problem().predict,
+        {"times": [0.0, 1.0], "method": "ode", "rtol": 1e-6, "target": 0.1, "compress": 1e-6},
+    ),
+    "simulate": (
+        problem().simulate,
+        {"times": [0.0, 1.0], "runs": 2, "seed": 1, "method": "sgd", "confidence": 0.8}
+        | {"covariates": None, "threads": 1, "progress": False},
+    ),
+    "run": (problem().run, {"times": [0.5, 1.0], "seed": 1, "index": 0, "method": "sgd"}),
+    "tune_kappa": (problem().tune_kappa, {"time": 1.0, "compensation": "exact", "compress": None}),
+    "Stream": (
+        stream,
+        {"features": X, "targets": Y, "learning_rate": 0.1, "clip": 1.0, "start": None}
+        | {"optimum": None, "covariance": None, "noise": None, "in_order": False},
+    ),
+    "Stream.simulate": (
+        stream().simulate,
+        {"times": [0.0, 2.0], "runs": 2, "seed": 1, "confidence": 0.8, "threads": 1}
+        | {"progress": False},
+    ),
+    "Stream.run": (stream().run, {"times": [0.0, 2.0], "seed": 1, "index": 0}),
+    "convergence": (
+        lambda **given: toclip.convergence(**given),
+        {"spectra": [toclip.isotropic(4), toclip.isotropic(9)], "start": 1.0, "noise": NOISE}
+        | {"learning_rate": 0.5, "clip": 0.9, "time": 1.0, "runs": 3, "seed": 1}
+        | {"confidence": 0.9, "threads": 1, "progress": False},
+    ),
+    "Monitor": (
+        toclip.Monitor,
+        {"components": 1, "memory": 1000, "scale_memory": 200.0, "fixed_scale": 1.0}
+        | {"watched": 1.0, "confidence": 0.95, "margin": 0.1},
+    ),
+    "observe": (toclip.Monitor().observe, {"norms": [1.0, 2.0]}),
+    "observe_aligned": (
+        toclip.Monitor().observe_aligned,
+        {"norms": [1.0, 2.0], "inners": [0.5, 0.1]},
+    ),
+    "observe_vector": (
+        toclip.Monitor().observe_vector,
+        {"halves": toclip.Halves(2, 10.0), "gradient": [1.0, 2.0]},
+    ),
+    "merge": (toclip.Monitor().merge, {"other": toclip.Monitor()}),
+    "Monitor.from_json": (toclip.Monitor.from_json, {"text": toclip.Monitor().to_json()}),
+    "Halves": (toclip.Halves, {"dimension": 2, "memory": 10.0}),
+    "Halves.inner": (toclip.Halves(2, 10.0).inner, {"gradient": [1.0, 2.0]}),
+    "Halves.from_json": (toclip.Halves.from_json, {"text": toclip.Halves(1, 1.0).to_json()}),
+    "fixed": (toclip.Rule.fixed, {"threshold": 1.0}),
+    "autoclip": (toclip.Rule.autoclip, {"percentile": 10.0, "window": 5}),
+    "zclip": (toclip.Rule.zclip, {"alpha": 0.97, "z": 2.5, "warmup": 25, "cap": 1.0}),
+    "huber": (toclip.Rule.huber, {"kappa": 1.345, "window": 10, "components": 1.0}),
+    "monitored": (
+        toclip.Rule.monitored,
+        {"every": 200, "components": None, "memory": 1000, "scale_memory": 200.0}
+        | {"fixed_scale": None, "confidence": 0.95, "margin": 0.1},
+    ),
+    "thresholds": (toclip.Rule.autoclip().thresholds, {"norms": [1.0, 2.0]}),
+    "Rule.from_json": (toclip.Rule.from_json, {"text": toclip.Rule.huber().to_json()}),
+    "experiment": (
+        toclip.experiment,
+        {"what": EXPERIMENT, "threads": 1, "progress": False},
+    ),
+    "read_log": (
+        toclip.read_log,
+        {"path": os.devnull, "format": None, "norm": None, "step": None, "loss": None}
+        | {"learning_rate": None, "unscale": False},
+    ),
+    "advise": (
+        toclip.advise,
+        {"log": os.devnull, "clip": None, "batch_size": None, "outputs": None}
+        | {"optimizer": None, "confidence": 0.95},
+    ),
+}
+ENDLESS: list = []
+ENDLESS.append(ENDLESS)
+STRANGE = {
+    "None": None,
+    "nan": math.nan,
+    "inf": math.inf,
+    "-inf": -math.inf,
+    "zero": 0,
+    "negative": -1,
+    "huge": 10**400,
+    "2**64": 2**64,
+    "half": 0.5,
+    "true": True,
+    "text": "many",
+    "empty text": "",
+    "digits": "1.0",
+    "lone surrogate": "\ud800",
+    "bytes": b"\xff",
+    "complex": 1 + 2j,
+    "empty": [],
+    "empty array": np.empty((0, 3)),
+    "texts": ["1.0", "2.0"],
+    "nones": [None, 1.0],
+    "ragged": [[1.0], [1.0, 2.0]],
+    "matrix": [[1.0, 2.0], [3.0, 4.0]],
+    "cube": np.zeros((2, 2, 2)),
+    "nans": [math.nan, 1.0],
+    "decreasing": [2.0, 1.0],
+    "complex array": np.array([1 + 2j]),
+    "dates": np.array(["2020-01-01"], dtype="datetime64[D]"),
+    "records": np.zeros(2, dtype=[("a", float)]),
+    "fraction": Fraction(1, 3),
+    "float16": np.array([0.5, 1.0], np.float16),
+    "dict": {},
+    "other dict": {"kind": "flat", 3: None},
+    "set": {1.0},
+    "object": object(),
+    "type": int,
+    "function": print,
+    "endless": ENDLESS,
+    "generator": (x for x in [1.0, 2.0]),
+}
+SIMULATED = ("simulate", "run", "convergence", "Stream.simulate", "Stream.run")
+CASES = [(name, key) for name, (_, given) in CALLS.items() for key in given]
+
+
+def test_what_is_called_rightly_works():
+    for name, (call, given) in CALLS.items():
+        refused = pytest.raises(ValueError) if name in ("read_log", "advise") else None
+        with refused or contextlib.nullcontext():
+            call(**given)
+
+
+@pytest.mark.parametrize("name, key", CASES, ids=[f"{name}({key})" for name, key in CASES])
+def test_no_argument_panics(name, key):
+    call, given = CALLS[name]
+    for strange, value in STRANGE.items():
+        if (strange, key) == ("type", "progress"):
+            continue  # int is a function too, and what a function raises is its own
+        if (strange, key) in (("2**64", "times"), ("2**64", "time")) and name not in SIMULATED:
+            continue  # a sentence too, after the two million steps that the ODE is given
+        try:
+            call(**given | {key: value})
+        except (ValueError, OSError) as error:
+            said = str(error)
+            # A sentence in the user's terms, not of Rust, serde or PyO3.
+            assert len(said) > 10, (strange, said)
+            for word in ("PyString", "PyAny", "u64", "f64", "usize", "enum", "cannot be cast"):
+                assert word not in said, (strange, said)
+        # Whatever else is raised, a panic above all, is a mistake.

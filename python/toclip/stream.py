@@ -1,0 +1,149 @@
+"""SGD on a data matrix of the user's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import _toclip
+from . import noise as noises
+from ._toclip import Noise, Schedule, Spectrum, as_array
+from .criteria import as_noise
+from .problem import Problem, Progress, teller
+from .results import Band, Path
+
+__all__ = ["Stream"]
+
+# An eigenvalue of a covariance is negative by rounding only if it is this small beside the largest.
+ROUNDING = 1e-9
+
+
+class Stream:
+    """Clipped SGD on the rows of a data matrix, each used once.
+
+    ``features``, ``targets``
+        the data: a matrix with a row for each target.
+    ``learning_rate``, ``clip``
+        as for :class:`toclip.Problem`.
+    ``start``
+        θ₀; zero unless given.
+    ``optimum``
+        θ*; by least squares unless given.
+    ``covariance``
+        K, by which the risk ½(θ - θ*)ᵀK(θ - θ*) is measured; XᵀX/n unless given.
+    ``noise``
+        what rules such as ``"max_ccc"`` take the noise for; the residuals at θ* unless given.
+    ``in_order``
+        takes the rows as they come, instead of in an order drawn from seed and index.
+
+    ``problem()`` is the theory of the same run.
+
+    >>> import numpy as np, toclip
+    >>> rng = np.random.default_rng(1)
+    >>> x = rng.standard_normal((4000, 50)) * np.linspace(1, 0.3, 50)
+    >>> y = x @ np.ones(50) + rng.standard_t(3, 4000)
+    >>> stream = toclip.Stream(x, y, learning_rate=0.3, clip=2.0)
+    >>> times = [0.0, 20.0, 40.0]
+    >>> sgd, theory = stream.simulate(times, runs=20), stream.problem().predict(times)
+    >>> bool(np.allclose(sgd.risk["median"], theory.risk, rtol=0.3))
+    True
+    """
+
+    def __init__(
+        self,
+        features: ArrayLike,
+        targets: ArrayLike,
+        *,
+        learning_rate: float | Schedule | dict[str, Any] | str,
+        clip: float | Schedule | dict[str, Any] | str | None = "none",
+        start: ArrayLike | None = None,
+        optimum: ArrayLike | None = None,
+        covariance: ArrayLike | None = None,
+        noise: Noise | dict[str, Any] | None = None,
+        in_order: bool = False,
+    ) -> None:
+        x, y = as_array("features", features), as_array("targets", targets)
+        if x.ndim != 2 or y.ndim != 1 or len(x) != len(y) or x.size == 0:
+            raise ValueError(
+                f"features and targets have the shapes {x.shape} and {y.shape}: give a matrix, and a "
+                "list with a target for each of its rows"
+            )
+        for name, values in (("features", x), ("targets", y)):
+            if not np.isfinite(values).all():
+                raise ValueError(f"{name} hold numbers that are not finite: leave such rows out")
+        rows, width = x.shape
+        self.start = _vector("start", start, width, lambda: np.zeros(width))
+        self.optimum = _vector("optimum", optimum, width, lambda: np.linalg.lstsq(x, y)[0])
+        k = x.T @ x / rows if covariance is None else as_array("covariance", covariance)
+        if k.shape != (width, width) or not np.isfinite(k).all():
+            raise ValueError(
+                f"covariance must be a finite matrix of shape {(width, width)}, not {k.shape}"
+            )
+        values, self._basis = np.linalg.eigh((k + k.T) / 2)
+        if values[0] < -ROUNDING * max(values[-1], 0.0):
+            raise ValueError(f"covariance has the eigenvalue {values[0]:g}, which is negative")
+        self.spectrum: Spectrum = Spectrum(
+            {"kind": "eigenvalues", "values": np.maximum(values, 0.0).tolist()}
+        )
+        self.noise: Noise = (
+            noises.empirical(y - x @ self.optimum) if noise is None else as_noise(noise)
+        )
+        if self.noise.batch_size != 1 or self.noise.outputs != 1:
+            raise ValueError("a stream takes one row a step: give the noise of one sample")
+        self._policy: dict[str, Any] = {"learning_rate": learning_rate, "clip": clip}
+        self._inner = _toclip.Stream(
+            *(x, y, self.start, self.optimum, k, self.spectrum, self.noise),
+            *(learning_rate, clip, in_order),
+        )
+
+    @property
+    def dim(self) -> float:
+        """The intrinsic dimension of the covariance: steps in a unit of time."""
+        return self.spectrum.intrinsic_dim
+
+    @property
+    def end(self) -> float:
+        """The time at which the data end: rows over ``dim``."""
+        return self._inner.end
+
+    def problem(self) -> Problem:
+        """The theory of the same run, for features that were Gaussian."""
+        coordinates = self._basis.T @ (self.start - self.optimum)
+        return Problem(self.spectrum, coordinates, self.noise, **self._policy)
+
+    def simulate(
+        self,
+        times: ArrayLike,
+        *,
+        runs: int = 100,
+        seed: int = 1,
+        confidence: float = 0.8,
+        threads: int | None = None,
+        progress: bool | Progress = False,
+    ) -> Band:
+        """Statistics over many passes, each in an order of its own; no run is alive after ``end``."""
+        found = self._inner.simulate(
+            times,
+            runs=runs,
+            seed=seed,
+            confidence=confidence,
+            threads=threads,
+            progress=teller(progress),
+        )
+        return Band(**found)
+
+    def run(self, times: ArrayLike, *, seed: int = 1, index: int = 0) -> Path:
+        """Pass number ``index`` of those with this seed; times after ``end`` are left out."""
+        return Path(**self._inner.run(times, seed=seed, index=index))
+
+
+def _vector(name: str, given: ArrayLike | None, width: int, default: Any) -> np.ndarray:
+    if given is None:
+        made: np.ndarray = default()
+        return made
+    values = as_array(name, given)
+    if values.shape != (width,) or not np.isfinite(values).all():
+        raise ValueError(f"{name} must be {width} finite numbers, not {given!r}")
+    return values
