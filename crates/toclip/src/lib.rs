@@ -115,9 +115,11 @@ mod kernel;
 mod quad;
 mod sim;
 mod special;
+mod student;
 mod sum;
 
 pub use batch::{Batched, Rule, SquareLaw};
 pub use error::{Error, Result};
 pub use factors::Factors;
 pub use kernel::{Clipped, clipped_normal};
+pub use student::student_critical;

@@ -6,7 +6,6 @@ use toclip::rules::{AutoClip, Fixed, ThresholdRule, ZClip, clip_factor};
 
 use super::law::scales;
 use super::recommend::{Action, Recommendation};
-use super::student::critical;
 use crate::{Log, Result};
 
 /// One rule, replayed on the norms of the log.
@@ -115,7 +114,7 @@ fn outcome(
     let k = left.len() as f64;
     let mean = left.iter().sum::<f64>() / k;
     let spread = left.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
-    let reach = critical(settings.confidence, left.len().saturating_sub(1))
+    let reach = toclip::student_critical(settings.confidence, left.len().saturating_sub(1))
         * ((k - 1.0) / k * spread).sqrt();
     let value = ccc(total);
     Outcome {

@@ -3,7 +3,6 @@
 use serde::Serialize;
 use toclip::monitor::{Interval, Monitor, Settings};
 
-use super::student::normal;
 use super::{Ask, watch};
 use crate::{Format, Log, Result};
 
@@ -113,7 +112,7 @@ impl Current {
     pub(super) fn after_clipping(threshold: f64, share: f64, log: &Log, confidence: f64) -> Self {
         // Wilson's interval; neighbouring steps are taken to be independent.
         let n = log.points.len() as f64;
-        let z = normal(confidence);
+        let z = toclip::student_critical(confidence, usize::MAX);
         let centre = (share + z * z / (2.0 * n)) / (1.0 + z * z / n);
         let spread = share * (1.0 - share) / n + z * z / (4.0 * n * n);
         let reach = z * spread.sqrt() / (1.0 + z * z / n);

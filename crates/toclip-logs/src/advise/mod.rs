@@ -12,7 +12,6 @@ mod optimizer;
 mod recommend;
 mod say;
 mod stay;
-mod student;
 
 use serde::Serialize;
 use toclip::monitor::{Estimates, Monitor, Settings};

@@ -7,9 +7,9 @@ use super::grid::{CANDIDATES, multiple};
 use super::heaviest::without_heaviest;
 use super::interval::{Interval, Product, single, wilson};
 use super::settings::Settings;
-use super::student::simultaneous;
 use super::table::{Column, Form, Table};
 use super::tail::Tail;
+use crate::student::simultaneous;
 
 /// Fewer stretches have no intervals to speak of.
 pub(super) const LEAST_BLOCKS: usize = 20;

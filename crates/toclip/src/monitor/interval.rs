@@ -1,6 +1,6 @@
 //! A number, how well it is known, and how the steps say so.
 
-use super::student::critical;
+use crate::student_critical;
 use serde::{Deserialize, Serialize};
 
 /// An estimate and its confidence interval.
@@ -147,7 +147,7 @@ pub(super) fn wilson(above: &[f64], counts: &[f64], inflation: f64, t: f64) -> I
 
 /// The critical value of a single interval from so many stretches.
 pub(super) fn single(confidence: f64, blocks: usize) -> f64 {
-    critical(1.0 - confidence, blocks.max(2) - 1)
+    student_critical(confidence, blocks.max(2) - 1)
 }
 
 #[cfg(test)]

@@ -70,7 +70,6 @@ mod interval;
 mod scale;
 mod settings;
 mod stream;
-mod student;
 mod table;
 mod tail;
 
