@@ -399,3 +399,18 @@ const LAST_RATE: f64 = 2.030_899_195_121_227_5e-10;
 const MISTRAL_FIRES: f64 = 784.0;
 const MISTRAL_STEP: f64 = 0.610_737_487_777_828_1;
 const STAR_STEP: f64 = 0.210_486_353_011_650_75;
+
+#[test]
+fn a_threshold_that_no_longer_fires_is_said_to_do_nothing() {
+    let mut text = String::from("step,grad_norm,end\n");
+    for step in 0..2000 {
+        // Above one at an eighth of the first half only.
+        let spike = step < 1000 && step % 8 == 3;
+        let norm = if spike { 2.0 } else { 0.5 + 0.01 * f64::from(step % 7) };
+        let _ = writeln!(text, "{step},{norm},0");
+    }
+    let found = advice(text.as_bytes(), &Ask { clip: Some(1.0), ..Ask::default() });
+    assert_eq!(found.current.as_ref().unwrap().effect, Effect::Both);
+    let said: Vec<String> = found.answers().into_iter().flat_map(|answer| answer.text).collect();
+    assert!(said.iter().any(|s| s.ends_with("In the last quarter it did nothing.")), "{said:?}");
+}

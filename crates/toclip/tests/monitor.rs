@@ -345,3 +345,18 @@ fn the_tail_index_is_found_and_its_meaning_said() {
         assert_eq!(draw(alpha, 1).second_moment(), meaning);
     }
 }
+
+#[test]
+fn a_second_hump_is_not_a_heavy_tail() {
+    use toclip::monitor::SecondMoment;
+    let mut monitor = Monitor::new(single(Scale::Running(200.0))).unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    for _ in 0..20_000 {
+        // 3 % of the norms are six times the rest; every moment exists.
+        let hump = if rng.random::<f64>() < 0.03 { 6.0 } else { 1.0 };
+        monitor.observe(hump * (0.2 * normal(&mut rng)).exp());
+    }
+    let tail = monitor.tail().unwrap();
+    assert!(tail.index.low > 4.0 && tail.multiple > 3.0, "{tail:?}");
+    assert_eq!(tail.second_moment(), SecondMoment::Sound);
+}

@@ -98,7 +98,7 @@ impl Current {
         Ok(Current {
             threshold,
             origin,
-            effect: effect(at.clip_fraction.value),
+            effect: Effect::of(at.clip_fraction.value),
             fires: at.clip_fraction,
             fires_lately: lately.map(|at| at.clip_fraction),
             step_factor: Some(at.step_factor),
@@ -119,7 +119,7 @@ impl Current {
         Current {
             threshold,
             origin: Origin::PileUp,
-            effect: effect(share),
+            effect: Effect::of(share),
             fires: Interval {
                 value: share,
                 low: (centre - reach).max(0.0),
@@ -134,11 +134,14 @@ impl Current {
     }
 }
 
-fn effect(fires: f64) -> Effect {
-    match fires {
-        0.0 => Effect::Idle,
-        f if f < 0.02 => Effect::Guard,
-        f if f < 0.5 => Effect::Both,
-        _ => Effect::HiddenRate,
+impl Effect {
+    /// What a threshold is that fires at this share of the steps.
+    pub(super) fn of(fires: f64) -> Self {
+        match fires {
+            0.0 => Effect::Idle,
+            f if f < 0.02 => Effect::Guard,
+            f if f < 0.5 => Effect::Both,
+            _ => Effect::HiddenRate,
+        }
     }
 }

@@ -172,7 +172,7 @@ impl Advised {
 }
 
 fn effect(now: &Current) -> String {
-    match now.effect {
+    let whole: String = match now.effect {
         Effect::Idle => "It never fired: it has done nothing so far.".into(),
         Effect::Guard => {
             "It is a guard against explosions: nearly all steps pass unchanged.".into()
@@ -185,6 +185,18 @@ fn effect(now: &Current) -> String {
                                whatever their gradient. (With Adam-like optimizers a constant \
                                factor cancels; what remains is that large gradients count less.)"
                 .into()
+        }
+    };
+    let lately = now.fires_lately.map(|share| Effect::of(share.value));
+    match lately.filter(|lately| *lately != now.effect) {
+        None => whole,
+        Some(Effect::Idle) => format!("{whole} In the last quarter it did nothing."),
+        Some(Effect::Guard) => format!("{whole} In the last quarter it was only a guard."),
+        Some(Effect::Both) => {
+            format!("{whole} In the last quarter it shortened a good part of the steps.")
+        }
+        Some(Effect::HiddenRate) => {
+            format!("{whole} In the last quarter it set most steps' length.")
         }
     }
 }

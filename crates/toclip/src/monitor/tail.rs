@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 /// The tail index $\alpha$ of the norms, $P(G > x) \sim x^{-\alpha}$, by Hill's estimator.
 ///
 /// Moments of higher order than $\alpha$ do not exist. Light tails, such as the normal, have no
-/// index, and the estimate is then large and grows with the number of steps.
+/// index, and the estimate is then large and grows with the number of steps. It is taken from the upper
+/// twentieth of the norms, or from where it becomes clearly larger further out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tail {
     /// $\hat\alpha$, with an interval that allows for neighbouring steps being alike; it knows
@@ -41,13 +42,22 @@ const LEAST: f64 = 30.0;
 impl Tail {
     pub(super) fn new(table: &Table, multiples: impl Fn(usize) -> f64, t: f64) -> Option<Self> {
         let most = SHARE * table.steps();
-        let (k, at) =
-            table.candidates.iter().enumerate().find(|(_, at)| at.exceedances() <= most)?;
-        if at.exceedances() < LEAST {
-            return None;
+        let beyond = table.candidates.iter().enumerate().filter(|(_, at)| {
+            let count = at.exceedances();
+            count <= most && count >= LEAST
+        });
+        let mut found: Option<Tail> = None;
+        for (k, at) in beyond {
+            let Some(index) = Product::new(&[(&at.above, 1.0), (&at.excess, -1.0)]) else { break };
+            let index = index.interval(t);
+            // Clearly lighter further out: what came before was no power law but, say, a second
+            // hump, which lies far above the rest and yet ends.
+            if found.is_none_or(|tail| index.low > tail.index.high) {
+                let exceedances = at.exceedances() as u64;
+                found = Some(Tail { index, exceedances, multiple: multiples(k) });
+            }
         }
-        let index = Product::new(&[(&at.above, 1.0), (&at.excess, -1.0)])?.interval(t);
-        Some(Tail { index, exceedances: at.exceedances() as u64, multiple: multiples(k) })
+        found
     }
 
     /// What the tail means for $E G^2$.
