@@ -1,5 +1,6 @@
 //! Ctrl-C in commands that keep what they have finished.
 
+use crate::stdout::tell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
@@ -17,7 +18,7 @@ pub fn listen(parts: Option<&'static str>) -> Result<()> {
             std::process::exit(i32::from(EXIT_INTERRUPTED));
         }
         if let Some(parts) = parts {
-            eprintln!("\nfinishing the {parts} under way; Ctrl-C again stops at once");
+            tell!("\nfinishing the {parts} under way; Ctrl-C again stops at once");
         }
     };
     ctrlc::set_handler(handler).context("cannot listen to Ctrl-C")

@@ -9,8 +9,8 @@ mod report;
 mod stdout;
 mod tables;
 
+use crate::stdout::tell;
 use clap::{Parser, Subcommand};
-use std::io::Write;
 use std::process::ExitCode;
 use toclip_experiment::words;
 
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // Causes on one line: a message a person can read and a script can match.
             // Nobody may be there to read it: `2>&1 | head` closes both.
-            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            tell!("error: {error:#}");
             ExitCode::FAILURE
         }
     }

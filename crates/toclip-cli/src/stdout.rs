@@ -3,6 +3,15 @@
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
 
+/// Prints a line to standard error, like `eprintln!`, without its panic: what nobody reads is lost.
+macro_rules! tell {
+    ($($part:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($part)*);
+    }};
+}
+pub(crate) use tell;
+
 /// Prints, and ends the program if nobody can read on: quietly when a pipe was closed, as `head`
 /// does, with a message and a failure when the text could not be written.
 pub fn print(text: Arguments<'_>) {
@@ -11,7 +20,7 @@ pub fn print(text: Arguments<'_>) {
         if error.kind() == ErrorKind::BrokenPipe {
             std::process::exit(0);
         }
-        eprintln!("error: cannot write the output: {error}");
+        tell!("error: cannot write the output: {error}");
         std::process::exit(1);
     }
 }

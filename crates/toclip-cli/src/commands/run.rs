@@ -14,7 +14,7 @@ use crate::experiment::run::{Curve, Plan};
 use crate::experiment::{self, Experiment, Finished, Keep, Method, Problem, Report, Store};
 use crate::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
 use crate::plot::{self, write::write_whole};
-use crate::stdout::say;
+use crate::stdout::{say, tell};
 use crate::tables;
 
 /// Run an experiment: theory and simulation of clipped SGD side by side
@@ -164,7 +164,7 @@ impl Args {
         let curves = curves?;
         if let (None, Some(store)) = (&curves, &store) {
             store.sync()?;
-            eprintln!(
+            tell!(
                 "interrupted: {} of {} runs are saved in {}; to continue:\n  toclip run {} --out {} --resume{}",
                 saved,
                 ensembles * experiment.ensemble.runs,

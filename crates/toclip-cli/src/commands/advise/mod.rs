@@ -5,7 +5,7 @@ mod page;
 mod text;
 
 use std::fs::File;
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ use toclip_logs::{Format, Log, Options, load};
 
 use crate::plot::save;
 use crate::plot::write::write_whole;
-use crate::stdout::say;
+use crate::stdout::{say, tell};
 
 /// Read a training log and say whether to clip gradients, where, and why
 ///
@@ -105,7 +105,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             Ok(one) => done.push(one),
             Err(error) if args.logs.len() == 1 => return Err(error),
             Err(error) => {
-                let _ = writeln!(std::io::stderr(), "error: {error:#}");
+                tell!("error: {error:#}");
                 failed.push(
                     json!({ "log": path.display().to_string(), "error": format!("{error:#}") }),
                 );

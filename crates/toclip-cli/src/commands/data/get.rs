@@ -11,7 +11,7 @@ use super::client::check_interrupt;
 use super::sources::{self, import};
 use super::workshop::Workshop;
 use crate::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
-use crate::stdout::say;
+use crate::stdout::{say, tell};
 
 /// What a script sees when no place could be reached: `EX_UNAVAILABLE` of sysexits.
 const EXIT_UNAVAILABLE: u8 = 69;
@@ -51,7 +51,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     interrupt::listen(None)?;
     let result = get(&args);
     if INTERRUPTED.load(Ordering::Relaxed) && result.is_err() {
-        eprintln!("interrupted; the same command goes on with what has come");
+        tell!("interrupted; the same command goes on with what has come");
         return Ok(ExitCode::from(EXIT_INTERRUPTED));
     }
     result
@@ -67,7 +67,7 @@ fn get(args: &Args) -> Result<ExitCode> {
                 notes.iter().for_each(|note| say!("note: {note}"));
                 return Ok(ExitCode::SUCCESS);
             }
-            Err(error) => eprintln!("what is in the cache is not right, fetching again: {error:#}"),
+            Err(error) => tell!("what is in the cache is not right, fetching again: {error:#}"),
         }
     }
     let shop = Workshop::open(set)?;
@@ -116,7 +116,7 @@ fn published(args: &Args, notes: Vec<String>) -> Result<Vec<String>> {
 fn fetch(set: DataSet, shop: &Workshop) -> Result<Option<New>> {
     let (mut reasons, mut reached) = (Vec::new(), false);
     for source in sources::of(set) {
-        eprintln!("fetching {} from {}", set.title(), source.name());
+        tell!("fetching {} from {}", set.title(), source.name());
         let failed = match source.fetch(shop) {
             Ok(archive) => {
                 reached = true;
@@ -142,7 +142,7 @@ fn fetch(set: DataSet, shop: &Workshop) -> Result<Option<New>> {
     if reached {
         bail!("{message}");
     }
-    eprintln!("error: {message}");
+    tell!("error: {message}");
     Ok(None)
 }
 

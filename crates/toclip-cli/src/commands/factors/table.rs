@@ -6,6 +6,7 @@ use super::{
     rule::{self, Words},
 };
 use crate::plot::write::write_whole;
+use crate::stdout::tell;
 use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
 use std::path::Path;
@@ -57,7 +58,7 @@ pub fn run(path: &Path, out: Option<&Path>, as_json: bool) -> Result<ExitCode> {
                 let line = record.position().map_or(line, csv::Position::line);
                 if let Err(error) = rows.add(&record, columns) {
                     bad += 1;
-                    eprintln!("{name}:{line}: {error:#}");
+                    tell!("{name}:{line}: {error:#}");
                 }
             }
             Err(error) => {
@@ -66,17 +67,17 @@ pub fn run(path: &Path, out: Option<&Path>, as_json: bool) -> Result<ExitCode> {
                     return Err(error).with_context(|| format!("cannot read {name}"));
                 }
                 bad += 1;
-                eprintln!("{name}:{line}: {error}");
+                tell!("{name}:{line}: {error}");
             }
         }
     }
     rows.write(out, as_json)?;
     if bad > 0 {
-        eprintln!("{name}: {} rows done, {bad} bad", rows.done.len());
+        tell!("{name}: {} rows done, {bad} bad", rows.done.len());
         return Ok(ExitCode::FAILURE);
     }
     if let Some(out) = out {
-        eprintln!("wrote {} ({} rows)", out.display(), rows.done.len());
+        tell!("wrote {} ({} rows)", out.display(), rows.done.len());
     }
     Ok(ExitCode::SUCCESS)
 }

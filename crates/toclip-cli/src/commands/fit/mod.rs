@@ -21,7 +21,7 @@ use toclip_data::noise_fit::Kind;
 use crate::commands::reproduce::{self, folder::Folder};
 use crate::plot::{self, Theme};
 use crate::report::{self, Report, Section};
-use crate::stdout::say;
+use crate::stdout::{say, tell};
 use crate::words::short;
 pub use gap::Gap;
 use input::{Defaults, Input, Known, quoted};
@@ -208,7 +208,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     let input =
         Input::open(args.dataset, args.file.as_ref(), args.target.as_deref(), args.from.as_ref())?;
-    input.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    input.notes.iter().for_each(|note| tell!("note: {note}"));
     if args.check {
         return check::run(&input, args.dataset, args.features(), args.seed, args.json);
     }

@@ -26,7 +26,7 @@ use rayon::prelude::*;
 
 use crate::plot::{self, Theme};
 use crate::report::{self, Report, Verdict};
-use crate::stdout::say;
+use crate::stdout::{say, tell};
 use effort::Effort;
 use folder::Folder;
 use networks::Networks;
@@ -194,7 +194,7 @@ pub static WRITING: AtomicBool = AtomicBool::new(false);
 pub fn handle_interrupts() -> Result<()> {
     let handler = || {
         if !WRITING.load(Ordering::Relaxed) {
-            eprintln!("\ninterrupted: nothing was written");
+            tell!("\ninterrupted: nothing was written");
             std::process::exit(130);
         }
     };
@@ -233,7 +233,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         let start = Instant::now();
         let part = item.run(&effort, &mut real, &networks)?;
         let took = start.elapsed();
-        eprintln!("{}", progress(item, &part, took));
+        tell!("{}", progress(item, &part, took));
         timings.push((item.title(), took.as_secs_f64()));
         parts.push(part);
     }

@@ -20,7 +20,7 @@ use toclip::trial::{Cell, Effort, Problem, Rule, measure_all};
 
 use crate::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
 use crate::plot::{self, write::write_whole};
-use crate::stdout::{print, say};
+use crate::stdout::{print, say, tell};
 use results::Results;
 use store::Store;
 
@@ -115,7 +115,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     bar.finish_and_clear();
     let (store, cells) = measured?;
     if cells.len() < finished + asked.len() {
-        eprintln!(
+        tell!(
             "interrupted: {} of {all} cells are saved in {}; the same command with --resume \
              continues",
             cells.len(),
