@@ -4,6 +4,7 @@ use serde::Serialize;
 use toclip::monitor::Choice;
 
 use super::optimizer::Optimizer;
+use crate::Point;
 use crate::words::short;
 
 /// One line of code.
@@ -29,6 +30,8 @@ pub(super) struct Setup {
     pub scale: f64,
     /// The largest over the least scale of the log's quarters.
     pub moved: f64,
+    /// Steps from one norm to the next: the scale remembers 200 norms, code counts steps.
+    pub gap: f64,
 }
 
 impl Setup {
@@ -81,7 +84,9 @@ impl Setup {
         };
         let line = |framework, line: String| CodeLine { framework, line: line + &lr };
         // The running scale of the monitor: a geometric mean that remembers 200 norms.
-        let follow = "if 0 < norm < float(\"inf\"): scale *= (norm / scale) ** (1 / 200)";
+        let memory = (200.0 * self.gap.max(1.0)).round();
+        let follow =
+            format!("if 0 < norm < float(\"inf\"): scale *= (norm / scale) ** (1 / {memory})");
         let optimizer = match self.optimizer {
             Some(Optimizer::Sgd) => "optax.sgd(schedule)",
             Some(Optimizer::Adam) => "optax.adamw(schedule)",
@@ -102,7 +107,7 @@ impl Setup {
                     format!(
                         "def configure_gradient_clipping(self, optimizer, *args, **kwargs): norm = \
                          torch.nn.utils.clip_grad_norm_(self.parameters(), {k} * self.scale).item(); \
-                         self.scale *= (norm / self.scale) ** (1 / 200) if 0 < norm < float(\"inf\") \
+                         self.scale *= (norm / self.scale) ** (1 / {memory}) if 0 < norm < float(\"inf\") \
                          else 1.0  # begin with self.scale = {s}"
                     ),
                 ),
@@ -127,6 +132,14 @@ impl Setup {
     }
 }
 
+/// Steps from one point to the next on average, those that thinning left out among them.
+pub(super) fn gap(points: &[Point]) -> f64 {
+    match points {
+        [first, .., last] => (last.step - first.step) / (points.len() as f64 - 1.0),
+        _ => 1.0,
+    }
+}
+
 /// The largest over the least geometric mean of the four quarters of some norms.
 pub(super) fn moved(norms: &[f64]) -> f64 {
     let quarter = norms.len().div_ceil(4).max(1);
@@ -147,7 +160,7 @@ mod tests {
     /// A line of Python with a body after its colon takes no further line into that body.
     #[test]
     fn what_follows_the_scale_in_lightning_is_one_line() {
-        let setup = Setup { optimizer: None, rate: None, scale: 2.0, moved: 3.0 };
+        let setup = Setup { optimizer: None, rate: None, scale: 2.0, moved: 3.0, gap: 10.0 };
         let interval = toclip::monitor::Interval { value: 1.0, low: 1.0, high: 1.0 };
         let choice = Choice {
             threshold: 3.0,
@@ -167,6 +180,8 @@ mod tests {
         let def = &lines[at].line;
         assert!(def.contains("1.5 * self.scale") && def.contains("; self.scale *= "), "{def}");
         assert!(!lines[at + 1].framework.is_empty());
+        // One norm in ten steps: 200 norms are 2000 steps.
+        assert!(def.contains("** (1 / 2000)") && lines[1].line.contains("** (1 / 2000)"), "{def}");
     }
 
     #[test]

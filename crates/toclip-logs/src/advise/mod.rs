@@ -178,6 +178,7 @@ pub fn advise(log: &Log, ask: &Ask) -> Result<Advised> {
         rate: learning_rate,
         scale: steady.scale().unwrap_or(f64::NAN),
         moved: code::moved(&log.norms()[from..]),
+        gap: code::gap(&log.points),
     };
     let with =
         |monitor: &Monitor| Recommendation::new(monitor, advised.current.as_ref(), &setup, log);
