@@ -55,20 +55,46 @@ pub fn small_batch(run: &Run) -> Option<u64> {
     run.factors.iter().map(|line| line.batch).filter(|b| *b < run.settings.batch).min()
 }
 
-/// A line with its interval; where the lines say nothing there is a gap.
-fn series(
-    label: &str,
-    slot: usize,
+/// A line with its interval; where the lines say nothing there is a gap. What was measured before
+/// training stands alone at `start`, because a log axis has no zero.
+fn draw(
+    chart: Chart,
+    (label, slot): (&str, usize),
     lines: &[&FactorLine],
     of: impl Fn(&FactorLine) -> Option<Estimate>,
-) -> Series {
+) -> Chart {
     let gap = Estimate { value: f64::NAN, error: f64::NAN };
-    let x: Vec<f64> = lines.iter().map(|line| line.epoch).collect();
-    let found: Vec<Estimate> = lines.iter().map(|line| of(line).unwrap_or(gap)).collect();
+    let (before, along): (Vec<&FactorLine>, Vec<&FactorLine>) =
+        lines.iter().partition(|line| line.epoch == 0.0);
+    let x: Vec<f64> = along.iter().map(|line| line.epoch).collect();
+    let found: Vec<Estimate> = along.iter().map(|line| of(line).unwrap_or(gap)).collect();
     let column = |of: fn(Estimate) -> f64| found.iter().map(|e| of(*e)).collect::<Vec<f64>>();
-    Series::band(label, &x, &column(Estimate::low), &column(Estimate::high))
-        .middle(&column(|e| e.value))
-        .slot(slot)
+    let band = Series::band(label, &x, &column(Estimate::low), &column(Estimate::high));
+    let mut chart = chart.series(band.middle(&column(|e| e.value)).slot(slot));
+    for found in before.into_iter().filter_map(of) {
+        let (x, low, high) = ([start(lines); 2], [found.low(); 2], [found.high(); 2]);
+        chart = chart
+            .series(Series::band("", &x, &low, &high).slot(slot))
+            .series(Series::points("", &x[..1], &[found.value]).slot(slot));
+    }
+    chart
+}
+
+/// Where what was measured before training is drawn.
+fn start(lines: &[&FactorLine]) -> f64 {
+    let epochs = lines.iter().map(|line| line.epoch).filter(|epoch| *epoch > 0.0);
+    let first = epochs.fold(f64::INFINITY, f64::min);
+    if first.is_finite() { first / 3.0 } else { 1.0 }
+}
+
+/// A chart along training, with a line at the start where something was measured there.
+fn along_training(title: &str, y: Axis, lines: &[&FactorLine]) -> Chart {
+    let chart = Chart::new(title).y(y);
+    if lines.iter().all(|line| line.epoch > 0.0) {
+        return chart.x(Axis::log("epoch"));
+    }
+    let at = start(lines);
+    chart.x(Axis::log("epoch").range(0.8 * at, f64::NAN)).vline(at, "before training")
 }
 
 const NU: &str = "ν";
@@ -76,26 +102,24 @@ const NU: &str = "ν";
 const FLOOR: f64 = -0.03;
 
 fn mu_chart(title: &str, lines: &[&FactorLine]) -> Chart {
-    let mut chart = Chart::new(title)
-        .x(Axis::log("epoch"))
-        .y(Axis::linear("share kept, μ and ν").range(FLOOR, 1.05));
+    let y = Axis::linear("share kept, μ and ν").range(FLOOR, 1.05);
+    let mut chart = along_training(title, y, lines);
     for (slot, by) in Estimator::ALL.into_iter().enumerate() {
         let of = |line: &FactorLine| line.says(by).then(|| line.mu(by));
-        chart = chart.series(series(&format!("μ, {}", by.label()), slot, lines, of));
+        chart = draw(chart, (&format!("μ, {}", by.label()), slot), lines, of);
     }
-    chart.series(series(NU, 3, lines, |line| Some(line.nu)))
+    draw(chart, (NU, 3), lines, |line| Some(line.nu))
 }
 
 fn ccc_chart(title: &str, lines: &[&FactorLine]) -> Chart {
-    let mut chart = Chart::new(title)
-        .x(Axis::log("epoch"))
-        .y(Axis::linear("CCC = μ²/ν").range(FLOOR, f64::NAN));
+    let y = Axis::linear("CCC = μ²/ν").range(FLOOR, f64::NAN);
+    let mut chart = along_training(title, y, lines);
     for (slot, by) in Estimator::ALL.into_iter().enumerate() {
         let of = |line: &FactorLine| line.says(by).then(|| line.ccc(by));
-        chart = chart.series(series(&format!("μ, {}", by.label()), slot, lines, of));
+        chart = draw(chart, (&format!("μ, {}", by.label()), slot), lines, of);
     }
     // One legend serves the charts beside it: ν has its place there, and no line.
-    chart.series(series(NU, 3, lines, |_| None)).hline(1.0, "1")
+    draw(chart, (NU, 3), lines, |_| None).hline(1.0, "1")
 }
 
 /// One picture for each network: μ and ν to the left, CCC to the right, a row for each threshold.
@@ -235,6 +259,24 @@ mod tests {
             .collect();
         let chart = mu_chart("x", &lines);
         assert!(chart.series[0].y[0].is_nan() && chart.series[1].y[0].is_finite());
+    }
+
+    #[test]
+    fn what_was_measured_before_training_stands_at_the_left() {
+        let networks = networks();
+        let mut first = at(&networks.runs[0], 128, 0.1)[0].clone();
+        (first.step, first.epoch) = (0, 0.0);
+        assert_eq!(first.wrong(), None);
+        let lines: Vec<&FactorLine> =
+            std::iter::once(&first).chain(at(&networks.runs[0], 128, 0.1)).collect();
+        let chart = mu_chart("x", &lines);
+        let drawn: Vec<f64> = chart.series.iter().flat_map(|s| s.x.clone()).collect();
+        let place = lines[1].epoch / 3.0;
+        assert!(drawn.iter().all(|x| *x >= place), "no zero on a log axis");
+        let points = |s: &&Series| matches!(s.kind, Kind::Points) && s.x == [place];
+        assert_eq!(chart.series.iter().filter(points).count(), 4, "three estimates and ν");
+        assert!(chart.lines.iter().any(|line| line.label == "before training"));
+        assert_eq!(chart.series.iter().filter(|s| !s.label.is_empty()).count(), 4);
     }
 
     #[test]

@@ -187,12 +187,18 @@ impl FactorLine {
             format!("`clip_fraction` is {}; it should be between 0 and 1", self.clip_fraction)
         });
         let batch = (self.batch == 0).then(|| "`batch` is 0; it should be positive".into());
-        positive("epoch", self.epoch)
+        no_epoch(self.epoch)
             .or_else(|| positive("threshold", self.threshold))
             .or_else(|| positive("median_norm", self.median_norm))
             .or(share)
             .or(batch)
     }
+}
+
+/// What is wrong with an epoch; the first measurement is at 0, before training.
+fn no_epoch(epoch: f64) -> Option<String> {
+    (!(epoch >= 0.0 && epoch.is_finite()))
+        .then(|| format!("`epoch` is {epoch}; it should not be negative"))
 }
 
 /// A line of `curvature.jsonl`: d = Tr G/‖G‖ at one step.
@@ -224,8 +230,7 @@ impl Dimension {
     }
 
     pub fn wrong(&self) -> Option<String> {
-        (!(self.epoch >= 0.0 && self.epoch.is_finite()))
-            .then(|| format!("`epoch` is {}; it should not be negative", self.epoch))
+        no_epoch(self.epoch)
     }
 }
 
