@@ -224,6 +224,8 @@ impl Ensemble {
     }
 }
 
+const MOST_THREADS: usize = 1024;
+
 /// Does `work` in a pool of so many threads, or in that of all cores.
 pub(crate) fn on_threads<T: Send>(
     threads: Option<usize>,
@@ -232,6 +234,11 @@ pub(crate) fn on_threads<T: Send>(
     let Some(threads) = threads else { return Ok(work()) };
     if threads == 0 {
         return Err(Error::parameter("threads", 0.0, "give at least one, or none for all cores"));
+    }
+    // Starting a million of them takes minutes, in which nothing can be called off.
+    if threads > MOST_THREADS {
+        let why = "more than 1024 would only be in each other's way";
+        return Err(Error::parameter("threads", threads as f64, why));
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|e| Error::Invalid(format!("{threads} threads: {e}")))?;
@@ -379,6 +386,7 @@ mod tests {
         let good = Ensemble::new(1, 1);
         assert!(message(Ensemble::new(0, 1), &TIMES).contains("runs = 0"));
         assert!(message(good.clone().threads(0), &TIMES).contains("threads = 0"));
+        assert!(message(good.clone().threads(1_000_000), &TIMES).contains("threads = 1000000"));
         let odd = Ensemble { probabilities: vec![1.5], ..good.clone() };
         assert!(message(odd, &TIMES).contains("probability = 1.5"));
         for times in [&[][..], &[1.0, 0.0], &[-1.0], &[f64::NAN]] {
