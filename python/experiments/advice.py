@@ -121,15 +121,15 @@ def cell(store: Store, data: Cifar10, a: argparse.Namespace, stop: Stop, where: 
     while jobs := to_tune(store.of(tuning), names, where["batch"]):
         if not run(tuning, jobs):
             return False
-    if store.of(final):
-        return True
+    had = {(r["rule"], r["seed"]) for r in store.of(final)}
     tuned = store.of(tuning)
     chosen = {rule: found for rule in names if (found := best(tuned, rule))}
     seeds = range(1, 1 + (a.seeds or SEEDS[where["model"]]))
-    return run(final, [
+    jobs = [
         {"rule": rule, "power": r["power"], "rate": r["rate"], "seed": s}
-        for rule, r in chosen.items() for s in seeds
-    ])
+        for rule, r in chosen.items() for s in seeds if (rule, s) not in had
+    ]
+    return not jobs or run(final, jobs)
 
 
 def arguments() -> argparse.Namespace:

@@ -50,12 +50,13 @@ def shown(runs: list[Run], base: list[Run], of: str, better: float, form: Callab
     return f"{mark}{text}{mark}"
 
 
-def cells(runs: list[Run]) -> dict[tuple[str, int, float], dict[str, list[Run]]]:
-    """The runs that count, by network, batch size and share of wrong labels, then by rule."""
-    found: dict[tuple[str, int, float], dict[str, list[Run]]] = {}
+def cells(runs: list[Run]) -> dict[tuple[str, int, float, int], dict[str, list[Run]]]:
+    """The runs that count, by network, batch size, share of wrong labels and length, then by rule."""
+    found: dict[tuple[str, int, float, int], dict[str, list[Run]]] = {}
     for run in runs:
         if run["phase"] == "final":
-            cell = found.setdefault((run["model"], run["batch"], run["noise"]), {})
+            place = run["model"], run["batch"], run["noise"], run["steps"]
+            cell = found.setdefault(place, {})
             cell.setdefault(run["rule"], []).append(run)
     return dict(sorted(found.items()))
 
@@ -68,11 +69,11 @@ def tables(runs: list[Run]) -> str:
     names = list(next(iter(grid.values())))
 
     def table(title: str, entry: Callable[[list[Run], list[Run]], str], foot: str = "") -> str:
-        lines = [title, "", "| network | batch | wrong labels | " + " | ".join(names) + " |",
-                 "|---|--:|--:|" + "--:|" * len(names)]
-        for (model, batch, noise), by_rule in grid.items():
+        lines = [title, "", "| network | batch | wrong labels | steps | " + " | ".join(names) + " |",
+                 "|---|--:|--:|--:|" + "--:|" * len(names)]
+        for (model, batch, noise, steps), by_rule in grid.items():
             entries = [entry(by_rule[n], by_rule["unclipped"]) for n in names]
-            lines.append(f"| {model} | {batch} | {noise:.0%} | " + " | ".join(entries) + " |")
+            lines.append(f"| {model} | {batch} | {noise:.0%} | {steps} | " + " | ".join(entries) + " |")
         return "\n".join(lines) + ("\n" + foot if foot else "")
 
     def count(of: str, better: float) -> str:
@@ -80,7 +81,7 @@ def tables(runs: list[Run]) -> str:
         for n in names:
             found = [verdict(c[n], c["unclipped"], of, better) for c in grid.values()]
             tally.append(f"{found.count(1)} / {found.count(0)} / {found.count(-1)}")
-        return "| better / no difference / worse | | | " + " | ".join(tally) + " |"
+        return "| better / no difference / worse | | | | " + " | ".join(tally) + " |"
 
     def did(runs: list[Run], _: list[Run]) -> str:
         clips = mean([r["clip_fraction"] for r in runs])

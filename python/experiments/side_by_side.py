@@ -7,6 +7,7 @@ are rows of one matrix each, so that a step of SGD is four kernels whatever thei
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,25 @@ import torch
 from torch import Tensor, nn
 
 Loss = Callable[[Tensor, Tensor], Tensor]
+
+# Every tensor begins at a multiple of 256 bytes, as if it had been allocated by itself: kernels that
+# read several numbers at once refuse, or are slow on, what does not.
+ALIGNED = 64
+# Streams come from a pool of 32, which then begins anew with the first.
+MOST_STREAMS = 32
+STREAMS: list[Any] = []
+
+
+def streams(count: int) -> list[Any]:
+    """The same CUDA streams for every group of networks, so that no two of a group are one."""
+    while len(STREAMS) < min(count, MOST_STREAMS):
+        STREAMS.append(torch.cuda.Stream())
+    return STREAMS[:count]
+
+
+def padded(parameter: Tensor) -> int:
+    """The numbers that a parameter takes in a row; those beyond its own stay zero."""
+    return -(-parameter.numel() // ALIGNED) * ALIGNED
 
 
 def laid_out(parameter: Tensor, row: Tensor) -> Tensor:
@@ -45,7 +65,7 @@ class SideBySide:
             torch.manual_seed(seeds[s])
             self.models.append(make().to(device))
         count = len(self.models)
-        size = sum(p.numel() for p in self.models[0].parameters())
+        size = sum(padded(p) for p in self.models[0].parameters())
         self.weights, self.gradients, self.momenta = (
             torch.zeros(count, size, device=device) for _ in range(3)
         )
@@ -53,7 +73,7 @@ class SideBySide:
             at = 0
             for p in model.parameters():
                 piece = slice(at, at + p.numel())
-                at += p.numel()
+                at += padded(p)
                 weight = laid_out(p, weights[piece])
                 weight.copy_(p.detach())
                 p.data, p.grad = weight, laid_out(p, gradients[piece])
@@ -97,22 +117,38 @@ class SideBySide:
     def record(self) -> Callable[[], None]:
         """The work of :meth:`all_gradients` as one CUDA graph; what warming up changed is put back."""
         if self.device.type == "cuda":
-            self.streams = [torch.cuda.Stream() for _ in self.models]
+            side, *own = streams(1 + len(self.models))
+            self.streams = [own[k % len(own)] for k in range(len(self.models))]
         if not self.graph:
             return self.all_gradients
         before = [{n: b.clone() for n, b in m.named_buffers()} for m in self.models]
-        side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(3):
                 self.all_gradients()
         torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self.all_gradients()
+        found: Callable[[], None] = self.all_gradients
+        try:
+            found = self.captured(side)
+        except RuntimeError as error:
+            said = (str(error).splitlines() or ["?"])[0]
+            print(f"no CUDA graph ({said}): going on without it, slower", file=sys.stderr, flush=True)
         for model, buffers in zip(self.models, before):
             for name, buffer in model.named_buffers():
                 buffer.copy_(buffers[name])
+        return found
+
+    def captured(self, side: Any) -> Callable[[], None]:
+        """The graph, once it has given the same norms as the work itself on the same batches."""
+        expected = self.norms.clone()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=side):
+            self.all_gradients()
+        self.norms.zero_()
+        graph.replay()
+        # Half precision, sums in any order; a network that has diverged stays so.
+        if not torch.allclose(self.norms, expected, rtol=0.05, equal_nan=True):
+            raise RuntimeError(f"norms {self.norms.tolist()} instead of {expected.tolist()}")
         return graph.replay
 
     def measure(self) -> list[float]:

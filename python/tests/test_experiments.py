@@ -71,6 +71,34 @@ def test_side_by_side_is_one_by_one():
         assert math.isclose(loss, F.cross_entropy(outputs, batches[0][s][1]).item(), rel_tol=1e-4)
 
 
+def test_every_tensor_is_aligned_and_the_padding_is_nothing():
+    many = SideBySide(tiny, [5], [0, 0, 0], 8, F.cross_entropy, torch.device("cpu"))
+    for model in many.models:
+        for p in model.parameters():
+            assert p.data_ptr() % 64 == many.weights.data_ptr() % 64
+            assert p.storage_offset() % 64 == 0 and p.grad.storage_offset() % 64 == 0
+    many.images[0].copy_(torch.randn(8, 3, 32, 32))
+    norms = many.measure()
+    for model, norm in zip(many.models, norms):
+        whole = torch.cat([p.grad.reshape(-1) for p in model.parameters()]).norm()
+        assert math.isclose(norm, float(whole), rel_tol=1e-5)
+
+
+def test_more_seeds_later_are_only_those(data, tmp_path, monkeypatch):
+    ran = []
+    monkeypatch.setattr(advice, "Group", lambda data, setting, jobs, *a, **k: SimpleNamespace(
+        go=lambda stop, judged: [setting | j | {"aside_accuracy": -abs(j["power"] + 4)} for j in jobs],
+        checkpoint=tmp_path / f"none-{len(ran.append(jobs) or ran)}",
+    ))
+    store = advice.Store(tmp_path)
+    for seeds in (2, 3):
+        a = SimpleNamespace(steps=40, seeds=seeds, out=tmp_path, plain=False, judged=None)
+        where = {"model": "small_cnn", "batch": 16, "noise": 0.2}
+        assert advice.cell(store, data, a, SimpleNamespace(now=lambda: False), where)
+    assert [len(jobs) for jobs in ran] == [25, 10, 5]
+    assert {j["seed"] for j in ran[-1]} == {3}
+
+
 def jobs(rules=("unclipped", "fixed 1", "autoclip 10", "zclip", "monitor")):
     return [{"rule": r, "power": -2, "rate": 0.1, "seed": s} for r in rules for s in (1, 2)]
 
@@ -123,10 +151,10 @@ def test_tuning_goes_outward_while_the_best_is_at_the_edge():
 
 
 def test_the_table_marks_what_the_interval_shows(tmp_path):
-    def runs(rule, accuracies, loss=1.0):
+    def runs(rule, accuracies, loss=1.0, steps=100):
         return [
-            {"phase": "final", "model": "small_cnn", "batch": 16, "noise": 0.2, "rule": rule, "seed": s,
-             "rate": 0.1, "accuracy": a, "loss": loss, "clip_fraction": 0.5}
+            {"phase": "final", "model": "small_cnn", "batch": 16, "noise": 0.2, "steps": steps,
+             "rule": rule, "seed": s, "rate": 0.1, "accuracy": a, "loss": loss, "clip_fraction": 0.5}
             for s, a in enumerate(accuracies)
         ]
 
@@ -137,6 +165,10 @@ def test_the_table_marks_what_the_interval_shows(tmp_path):
     found = advice_table.tables(store.all())
     assert "**61.03 ± 10.00**" in found and " *58.97 ± 10.00* " in found
     assert "1 / 0 / 0" in found and "0 / 0 / 1" in found and "diverged (3 of 3)" in found
+    # Runs of another length, of a trial say, are a row of their own.
+    short = [runs(rule, [0.1, 0.1, 0.1], steps=5) for rule in ("unclipped", "up", "down", "same")]
+    longer = advice_table.tables(store.all() + sum(short, []))
+    assert "**61.03 ± 10.00**" in longer and "| 20% | 5 | 10.00 ± 0.00 |" in longer
     store.path.write_text(store.path.read_text() + '{"phase": "fi')
     with pytest.raises(SystemExit, match="line 13 is not JSON"):
         store.all()
