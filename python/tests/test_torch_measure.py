@@ -111,3 +111,19 @@ def test_groups_are_clipped_each_on_its_own():
     squares = [a * a + b * b for a, b in zip(parts["first"].norms, parts["last"].norms)]
     assert all(abs(s - n * n) < 1e-12 for s, n in zip(squares, whole.norms))
     assert parts["first"].rows[0].clip_fraction.value <= whole.rows[0].clip_fraction.value
+
+
+def test_an_embedding_with_sparse_gradients_is_measured_like_any_other():
+    torch.manual_seed(4)
+    batches = [(torch.randint(0, 11, (8, 4)), torch.randint(0, 3, (8,))) for _ in range(16)]
+    found = []
+    for sparse in (False, True):
+        torch.manual_seed(5)
+        model = torch.nn.Sequential(
+            torch.nn.Embedding(11, 2, sparse=sparse), torch.nn.Flatten(), torch.nn.Linear(8, 3)
+        )
+        at = reduction_factors(model, F.cross_entropy, batches, [0.3])
+        d = intrinsic_dimension(model, F.cross_entropy, batches, probes=4)
+        found.append((at.norms, at.rows[0].mu["direct"].value, d.trace, d.norm))
+    for dense, sparse in zip(*found):
+        assert sparse == pytest.approx(dense, rel=1e-4)

@@ -58,9 +58,14 @@ def device_of(model: nn.Module) -> torch.device:
 def flatten(tensors: Iterable[Tensor | None], like: Iterable[Tensor]) -> Tensor:
     """One vector; a parameter that the loss does not reach has the gradient zero."""
     parts = [
-        (torch.zeros_like(p) if t is None else t).reshape(-1) for t, p in zip(tensors, like)
+        (torch.zeros_like(p) if t is None else whole(t)).reshape(-1) for t, p in zip(tensors, like)
     ]
     return torch.cat(parts)
+
+
+def whole(t: Tensor) -> Tensor:
+    """With its zeros: an embedding may give only the rows that were looked up."""
+    return t if t.layout == torch.strided else t.to_dense()
 
 
 @contextlib.contextmanager

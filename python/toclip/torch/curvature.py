@@ -22,7 +22,7 @@ from ._attention import plain_attention
 from ._check import at_least
 from ._data import batches
 from ._params import (
-    Loss, device_of, frozen, loss_of, normalised_by, outputs_of, trainable, unwrapped
+    Loss, device_of, frozen, loss_of, normalised_by, outputs_of, trainable, unwrapped, whole
 )
 
 
@@ -118,7 +118,7 @@ class GaussNewton:
                     "the model or the loss has a step without the derivatives that are needed "
                     f"(forward mode through the model, twice backward through the loss): {said}"
                 ) from error
-            flat = torch.cat([out[name].reshape(-1) for name in self.parameters])
+            flat = torch.cat([whole(out[name]).reshape(-1) for name in self.parameters])
             # The loss is a mean over its batch; the batches may differ in size.
             total += flat * (len(inputs) / self.samples)
         return total
