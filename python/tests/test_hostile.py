@@ -3,6 +3,8 @@
 import contextlib
 import math
 import os
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -222,3 +224,46 @@ def test_no_argument_panics(name, key):
             for word in ("PyString", "PyAny", "u64", "f64", "usize", "enum", "cannot be cast"):
                 assert word not in said, (strange, said)
         # Whatever else is raised, a panic above all, is a mistake.
+
+
+FORKED = """
+import os, signal, numpy as np, toclip
+
+def work():
+    problem = toclip.Problem(
+        toclip.isotropic(50), 1.0, toclip.noise.gaussian(0.5), learning_rate=0.5, clip=0.9)
+    noise = toclip.noise.student_t(3.0, sigma=1.0)
+    return [
+        problem.simulate([1.0], runs=8).risk["mean"][0],
+        toclip.factors(noise, np.linspace(0.1, 1.0, 5000), 1.0).mu.sum(),
+        toclip.best_threshold(noise, np.linspace(0.1, 1.0, 20)).c.sum(),
+    ]
+
+before = work()
+child = os.fork()
+if child == 0:
+    signal.alarm(30)  # what is never done ends here
+    os._exit(0 if work() == before else 1)
+raise SystemExit(os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_forked_process_computes_too():
+    # As multiprocessing starts its workers: the threads of the parent are not there.
+    assert subprocess.run([sys.executable, "-c", FORKED], timeout=90).returncode == 0
+
+
+def test_a_covariance_is_not_taken_for_its_eigenvalues():
+    with pytest.raises(ValueError, match="eigvalsh"):
+        toclip.eigenvalues(np.eye(3))
+
+
+def test_one_dimension_twice_has_no_slope():
+    with pytest.raises(ValueError, match="two different dimensions"):
+        toclip.convergence([toclip.isotropic(50)] * 2, 1.0, NOISE, learning_rate=0.5)
+
+
+def test_far_too_many_threads_are_refused():
+    with pytest.raises(ValueError, match="threads = 1000000"):
+        problem().simulate([1.0], runs=1, threads=10**6)

@@ -60,6 +60,9 @@ pub fn convergence<'py>(
             norms[0]
         )));
     }
+    if modes.iter().all(|one| one.dim() == modes[0].dim()) {
+        return Err(refuse("a slope needs at least two different dimensions"));
+    }
     for modes in &modes {
         check_steps(time, modes.dim()).map_err(refuse)?;
     }

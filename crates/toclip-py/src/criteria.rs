@@ -8,6 +8,7 @@ use toclip::criteria::{self, BestThreshold, FisherLimit};
 
 use crate::convert::{numbers, refuse, to_python};
 use crate::noise::Noise;
+use crate::pool::pooled;
 
 /// A column of a table: its name, and its number in a row.
 type Column<T> = (&'static str, fn(&T) -> f64);
@@ -73,8 +74,8 @@ fn each<T: Send>(
 ) -> PyResult<Vec<T>> {
     let (noise, r) = (&*noise.inner, numbers("r", r)?);
     let r = r.as_slice()?;
-    py.detach(|| r.par_iter().map(|&r| find(noise, r)).collect::<toclip::Result<_>>())
-        .map_err(refuse)
+    let all = || r.par_iter().map(|&r| find(noise, r)).collect::<toclip::Result<_>>();
+    py.detach(|| pooled(all))?.map_err(refuse)
 }
 
 fn table<'py, T>(

@@ -7,6 +7,7 @@ use toclip::Factors;
 
 use crate::convert::{numbers, refuse};
 use crate::noise::Noise;
+use crate::pool::pooled;
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
 
@@ -27,33 +28,31 @@ pub fn factors<'py>(
     }
     let noise = &*noise.inner;
     let finite = noise.second_moment().is_finite();
-    let columns = py
-        .detach(|| {
-            let [mut mu, mut m2, mut nu, mut csc, mut ccc] =
-                [(); 5].map(|()| vec![f64::NAN; r.len()]);
-            (
-                r.par_iter(),
-                c.par_iter(),
-                mu.par_iter_mut(),
-                m2.par_iter_mut(),
-                nu.par_iter_mut(),
-                csc.par_iter_mut(),
-                ccc.par_iter_mut(),
-            )
-                .into_par_iter()
-                // Closed forms take a fraction of a microsecond: shorter pieces would not pay a thread.
-                .with_min_len(256)
-                .try_for_each(|(&r, &c, mu, m2, nu, csc, ccc)| {
-                    let at = Factors::new(noise, r, c)?;
-                    (*mu, *m2) = (at.mu, at.m2);
-                    if finite {
-                        (*nu, *csc, *ccc) = (at.nu()?, at.csc()?, at.ccc()?);
-                    }
-                    Ok(())
-                })?;
-            Ok([mu, m2, nu, csc, ccc])
-        })
-        .map_err(|error: toclip::Error| refuse(error))?;
+    let all = || {
+        let [mut mu, mut m2, mut nu, mut csc, mut ccc] = [(); 5].map(|()| vec![f64::NAN; r.len()]);
+        (
+            r.par_iter(),
+            c.par_iter(),
+            mu.par_iter_mut(),
+            m2.par_iter_mut(),
+            nu.par_iter_mut(),
+            csc.par_iter_mut(),
+            ccc.par_iter_mut(),
+        )
+            .into_par_iter()
+            // Closed forms take a fraction of a microsecond: shorter pieces would not pay a thread.
+            .with_min_len(256)
+            .try_for_each(|(&r, &c, mu, m2, nu, csc, ccc)| {
+                let at = Factors::new(noise, r, c)?;
+                (*mu, *m2) = (at.mu, at.m2);
+                if finite {
+                    (*nu, *csc, *ccc) = (at.nu()?, at.csc()?, at.ccc()?);
+                }
+                Ok(())
+            })?;
+        Ok([mu, m2, nu, csc, ccc])
+    };
+    let columns = py.detach(|| pooled(all))?.map_err(|error: toclip::Error| refuse(error))?;
     let [mu, m2, nu, csc, ccc] = columns.map(|column| column.into_pyarray(py));
     Ok((mu, m2, finite.then_some((nu, csc, ccc))))
 }

@@ -14,6 +14,7 @@ mod halves;
 mod logs;
 mod monitor;
 mod noise;
+mod pool;
 mod problem;
 mod rules;
 mod schedule;
@@ -63,6 +64,7 @@ mod _toclip {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::pool::remember();
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("INFINITE_VARIANCE", toclip::Error::InfiniteVariance.to_string())
     }

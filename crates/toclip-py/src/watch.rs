@@ -7,6 +7,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 
 use crate::convert::{refuse, shown};
+use crate::pool::pooled;
 
 /// How often Ctrl-C is looked for and progress is told.
 const BEAT: Duration = Duration::from_millis(50);
@@ -51,7 +52,7 @@ pub fn watched<T: Send>(
     };
     py.detach(|| {
         thread::scope(|scope| {
-            let worker = scope.spawn(|| work(&watch));
+            let worker = scope.spawn(|| pooled(|| work(&watch)));
             while !worker.is_finished() {
                 thread::park_timeout(BEAT);
                 if let Err(error) = tell() {
@@ -60,7 +61,7 @@ pub fn watched<T: Send>(
                     return Err(error);
                 }
             }
-            let result = worker.join().map_err(|_| refuse("a thread of the work failed"))?;
+            let result = worker.join().map_err(|_| refuse("a thread of the work failed"))??;
             tell().map(|()| result)
         })
     })
