@@ -41,7 +41,8 @@ class Problem:
         is the greedy rate of any spectrum.
 
     Time is steps over the intrinsic dimension ``dim``; a step is ``learning_rate/dim`` long and the
-    gradient is clipped at ``clip·sqrt(dim)``. Learning rates, thresholds and distances are in your
+    gradient is clipped at ``clip·sqrt(dim)``; that of a batch, a mean over ``size`` samples, at
+    ``clip·sqrt(dim·outputs/size)``, because means are as much shorter. Learning rates, thresholds and distances are in your
     units, whatever the norm of the spectrum.
 
     >>> import toclip

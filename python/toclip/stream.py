@@ -123,7 +123,7 @@ class Stream:
         threads: int | None = None,
         progress: bool | Progress = False,
     ) -> Band:
-        """Statistics over many passes, each in an order of its own; no run is alive after ``end``."""
+        """Statistics over many passes, each in an order of its own; times after ``end`` are left out."""
         found = self._inner.simulate(
             times,
             runs=runs,
