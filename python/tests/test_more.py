@@ -1,5 +1,6 @@
 """Tuning, bounds, margins, rates, and SGD on data of the user's."""
 
+import copy
 import json
 import math
 import os
@@ -222,3 +223,17 @@ def test_whole_gradients_give_the_inner_products_of_halves():
     assert vectors == pairs and halves == same == pickle.loads(pickle.dumps(halves))
     with pytest.raises(ValueError, match="a gradient of 3 numbers was given to halves of dimension 4"):
         vectors.observe_vector(halves, [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("start", [1.0, np.linspace(0.1, 1.0, 50)], ids=["norm", "coordinates"])
+def test_problems_survive_pickles_and_copies(start):
+    clip = {"kind": "proportional", "kappa": 1.3, "compensation": "exact"}
+    made = toclip.Problem(
+        toclip.power_law(50, 0.3), start, toclip.noise.student_t(3.0, sigma=1.0).batched(4),
+        learning_rate=toclip.Schedule({"kind": "cosine", "from": 0.7, "over": 15.0}), clip=clip,
+        margin=0.9,
+    )
+    clip["kappa"] = 0.1
+    path = made.predict([2.0])
+    for other in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made), copy.copy(made)):
+        assert other.predict([2.0]).risk == path.risk

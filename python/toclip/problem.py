@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -66,6 +67,14 @@ class Problem:
     ) -> None:
         parts = as_spectrum(spectrum), as_start(start), as_noise(noise)
         self._inner = _toclip.Problem(*parts, learning_rate, clip, margin)
+        # For pickles. A copy, because dictionaries may be changed later.
+        self._given = copy.deepcopy((*parts, learning_rate, clip, margin))
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self._given
+
+    def __setstate__(self, given: tuple[Any, ...]) -> None:
+        self._given, self._inner = given, _toclip.Problem(*given)
 
     @property
     def dim(self) -> float:
