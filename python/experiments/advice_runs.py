@@ -22,7 +22,7 @@ from side_by_side import SideBySide
 import toclip
 
 CLASSES, KEPT_ASIDE = 10, 5000
-SAVE_SECONDS = 60.0
+SAVE_SECONDS = 300.0
 
 
 def rules(batch: int) -> dict[str, Any]:
