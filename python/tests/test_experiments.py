@@ -160,10 +160,12 @@ def test_the_table_marks_what_the_interval_shows(tmp_path):
 
     store = advice.Store(tmp_path)
     assert "no run" in advice_table.tables(store.all())
-    store.add(runs("unclipped", [0.50, 0.60, 0.70]) + runs("up", [0.51, 0.611, 0.71])
-              + runs("down", [0.49, 0.589, 0.69]) + runs("same", [0.52, 0.59, 0.70], math.nan))
+    store.add(runs("unclipped", [0.50, 0.60, 0.70]) + runs("up", [0.51, 0.611, 0.71], 0.9)
+              + runs("down", [0.49, 0.589, 0.69], 1.1) + runs("same", [0.52, 0.59, 0.70], math.nan))
     found = advice_table.tables(store.all())
     assert "**61.03 ± 10.00**" in found and " *58.97 ± 10.00* " in found
+    # A lower loss is a better one.
+    assert "**0.9000 ± 0.0000**" in found and " *1.1000 ± 0.0000* " in found
     assert "1 / 0 / 0" in found and "0 / 0 / 1" in found and "diverged (3 of 3)" in found
     # Runs of another length, of a trial say, are a row of their own.
     short = [runs(rule, [0.1, 0.1, 0.1], steps=5) for rule in ("unclipped", "up", "down", "same")]

@@ -117,9 +117,11 @@ mod sim;
 mod special;
 mod student;
 mod sum;
+mod words;
 
 pub use batch::{Batched, Rule, SquareLaw};
 pub use error::{Error, Result};
 pub use factors::Factors;
 pub use kernel::{Clipped, clipped_normal};
 pub use student::student_critical;
+pub use words::short;

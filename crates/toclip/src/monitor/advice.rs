@@ -3,6 +3,7 @@
 use super::drift::Drift;
 use super::interval::Interval;
 use super::tail::SecondMoment;
+use crate::short;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -132,7 +133,7 @@ impl fmt::Display for Advice {
                  (gain without it {}). Clip at {}, where {:.2} % of steps are caught, or not at \
                  all, and multiply the learning rate by {:.3}",
                 Shown(&choice.gain),
-                norm(choice.threshold),
+                short(choice.threshold),
                 100.0 * choice.clip_fraction,
                 choice.rate_change,
             ),
@@ -147,7 +148,7 @@ impl fmt::Display for Choice {
             f,
             "{} ({:.3} times the scale), which catches {:.1} % of steps, keeps {:.1} % of the \
              descent and has CCC {}",
-            norm(self.threshold),
+            short(self.threshold),
             self.multiple,
             100.0 * self.clip_fraction,
             100.0 * self.mu,
@@ -186,7 +187,7 @@ impl fmt::Display for Reason {
                 "a single stretch of steps, or very few, carry the gain: without them none is shown, \
                  and how often such spikes come is not known. A guard at {} ({guard:.3} times the \
                  scale), at the same learning rate, is reasonable; the best by all steps is {best}",
-                norm(guard * best.threshold / best.multiple),
+                short(guard * best.threshold / best.multiple),
             ),
             Reason::Swings { best, correlation } => write!(
                 f,
@@ -209,24 +210,5 @@ impl fmt::Display for Shown<'_> {
             high if *high < 1e5 => write!(f, "{value:.3} ({low:.3} to {high:.3})"),
             _ => write!(f, "{value:.2e} ({low:.2e} to {high:.2e})"),
         }
-    }
-}
-
-/// A threshold: some networks have norms of 1e-6, which four decimals would show as zero.
-fn norm(threshold: f64) -> String {
-    match threshold {
-        c if (0.01..1e6).contains(&c) => format!("{c:.4}"),
-        c => format!("{c:.3e}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::norm;
-
-    #[test]
-    fn thresholds_of_any_size_can_be_read() {
-        let shown = [0.16, 12.0, 4.25e-5, 1e300].map(norm);
-        assert_eq!(shown, ["0.1600", "12.0000", "4.250e-5", "1.000e300"]);
     }
 }

@@ -1,0 +1,54 @@
+//! Numbers as a person would write them.
+
+/// Four significant digits for a sentence, whole numbers below $10^7$ in full, no zeros at the end.
+///
+/// ```
+/// assert_eq!([0.0107541, 12.0, 123456.7, 4.25e-5].map(toclip::short), ["0.01075", "12", "123457", "4.25e-5"]);
+/// ```
+pub fn short(x: f64) -> String {
+    if x.is_infinite() {
+        return if x > 0.0 { "∞".into() } else { "−∞".into() };
+    }
+    let size = x.abs();
+    if x == 0.0 || x.is_nan() {
+        return format!("{x}").replace("-0", "0");
+    }
+    if !(1e-3..1e7).contains(&size) {
+        let text = format!("{x:.3e}");
+        let (lead, power) = text.split_once('e').unwrap_or((&text, "0"));
+        return format!("{}e{power}", trimmed(lead));
+    }
+    let decimals = (3 - size.log10().floor() as i32).clamp(0, 6) as usize;
+    trimmed(&format!("{x:.decimals$}")).to_owned()
+}
+
+fn trimmed(number: &str) -> &str {
+    match number.contains('.') {
+        true => number.trim_end_matches('0').trim_end_matches('.'),
+        false => number,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let said =
+            [0.010754, 2.5286, 12.0, 0.0, -0.0, 1236.7, 9.9999, 3e-9, 1e300, -7.25e8].map(short);
+        let want = ["0.01075", "2.529", "12", "0", "0", "1237", "10", "3e-9", "1e300", "-7.25e8"];
+        assert_eq!(said, want);
+        assert_eq!([f64::INFINITY, f64::NEG_INFINITY, f64::NAN].map(short), ["∞", "−∞", "NaN"]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_said_is_the_number(x in -1e12_f64..1e12, power in -40_i32..40) {
+            let x = x * 10_f64.powi(power);
+            let said: f64 = short(x).parse().unwrap();
+            prop_assert!((said - x).abs() <= 5.001e-4 * x.abs(), "{x} as {said}");
+        }
+    }
+}
