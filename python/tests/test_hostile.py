@@ -255,8 +255,13 @@ def test_a_forked_process_computes_too():
 
 
 def test_a_covariance_is_not_taken_for_its_eigenvalues():
-    with pytest.raises(ValueError, match="eigvalsh"):
-        toclip.eigenvalues(np.eye(3))
+    for covariance in (np.eye(3), [[1.0, 0.0], [0.0, 1.0]]):
+        with pytest.raises(ValueError, match="eigvalsh"):
+            toclip.eigenvalues(covariance)
+    with pytest.raises(ValueError, match=r"the shape \(2, 2\): give one list"):
+        toclip.noise.empirical([[1.0, -1.0], [2.0, -2.0]])
+    # A column is a list of numbers all the same.
+    assert toclip.eigenvalues(np.ones((3, 1))).intrinsic_dim == 3.0
 
 
 def test_one_dimension_twice_has_no_slope():

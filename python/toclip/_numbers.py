@@ -12,8 +12,13 @@ from ._toclip import as_array
 __all__ = ["floats"]
 
 
-def floats(name: str, values: ArrayLike | Iterable[float]) -> list[float]:
-    """A list of numbers from a list, an array or an iterator of them."""
+def floats(
+    name: str, values: ArrayLike | Iterable[float], instead: str = "give one list of numbers"
+) -> list[float]:
+    """A list of numbers from a list, a row, a column or an iterator of them."""
     given: Any = list(values) if isinstance(values, Iterator) else values
-    numbers: list[float] = as_array(name, given).ravel().tolist()
+    array = as_array(name, given)
+    if array.size > max(array.shape, default=1):
+        raise ValueError(f"{name} has the shape {array.shape}: {instead}")
+    numbers: list[float] = array.ravel().tolist()
     return numbers

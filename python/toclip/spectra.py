@@ -38,13 +38,8 @@ def eigenvalues(values: Iterable[float]) -> Spectrum:
     >>> toclip.eigenvalues([4.0, 2.0, 2.0]).intrinsic_dim
     2.0
     """
-    shape = getattr(values, "shape", ())
-    if len(shape) > 1:
-        raise ValueError(
-            f"values has the shape {tuple(shape)}: give the eigenvalues themselves, for instance "
-            "numpy.linalg.eigvalsh(covariance)"
-        )
-    return Spectrum({"kind": "eigenvalues", "values": floats("values", values)})
+    instead = "give the eigenvalues themselves, for instance numpy.linalg.eigvalsh(covariance)"
+    return Spectrum({"kind": "eigenvalues", "values": floats("values", values, instead)})
 
 
 def blocks(values: Iterable[float], multiplicities: Iterable[int]) -> Spectrum:
