@@ -3,6 +3,7 @@
 import contextlib
 import math
 import os
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -218,7 +219,8 @@ def test_no_argument_panics(name, key):
         try:
             call(**given | {key: value})
         except (ValueError, OSError) as error:
-            said = str(error)
+            # Without addresses: one in a hundred processes has an object at 0x7f64….
+            said = re.sub("0x[0-9a-f]+", "", str(error))
             # A sentence in the user's terms, not of Rust, serde or PyO3.
             assert len(said) > 10, (strange, said)
             for word in ("PyString", "PyAny", "u64", "f64", "usize", "enum", "cannot be cast"):
