@@ -49,14 +49,18 @@ fn rise(run: &Run) -> Claim {
     for mode in ["train", "eval"] {
         let found = of(run, mode);
         let (Some(first), Some(last)) = (found.first(), found.last()) else { continue };
-        let top = found.iter().map(|d| d.d().value).fold(0.0, f64::max);
+        let value = |d: &&&Dimension| d.d().value;
+        let least = found.iter().min_by(|a, b| value(a).total_cmp(&value(b))).unwrap_or(&first);
+        let top = found.iter().map(|d| value(&d)).fold(0.0, f64::max);
         said.push(format!(
-            "in {} d = {} {}, {:.2} times what it was {}, and at most {} in {} measurements",
+            "in {} d = {} {}, {:.2} times what it was {}; least {} {}, and at most {} in {} measurements",
             mode_word(mode),
             words(last),
             when(last.epoch),
             last.d().value / first.d().value,
             when(first.epoch),
+            words(least),
+            when(least.epoch),
             short(top),
             found.len()
         ));
