@@ -2,7 +2,9 @@
 
     python advice.py --data ~/.cache/toclip/cifar10 --out results/advice
     python advice.py --out results/advice --table            # what is there, as Markdown
+    python advice.py --out results/advice --pictures docs/images
     python advice.py --data ... --out ... --model small_cnn --batch 16 --minutes 5
+    python advice.py --data ... --out ... --rule unclipped --rate 0.01 0.03   # these rates, untuned
 
 Every rule gets the same steps, the same batches, the same start and the same tuning: runs with a
 quarter of the steps at five rates, judged by accuracy on 5000 training images that are kept aside
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from advice_picture import draw
 from advice_runs import Group, Stop, rules
 from advice_table import tables
 from cifar import Cifar10
@@ -30,12 +33,13 @@ import toclip
 Run = dict[str, Any]
 
 NOISES = (0.0, 0.2, 0.4)
+RULES = list(rules(1))
 # Steps at full length: what a GPU does in minutes; the small network gets the longer run.
 STEPS = {
     ("small_cnn", 16): 12_000, ("small_cnn", 128): 4000,
     ("resnet18", 16): 4000, ("resnet18", 128): 1600,
 }
-SEEDS = {"small_cnn": 6, "resnet18": 3}
+SEEDS = {"small_cnn": 6, "resnet18": 4}
 # The powers of the square root of ten that tuning begins with, for momentum 0.9; and how far it goes.
 POWERS = {16: range(-6, -1), 128: range(-5, 0)}
 MOST_RATES, TUNING_SEED = 8, 1000
@@ -105,7 +109,8 @@ def to_tune(tuned: list[Run], names: list[str], batch: int) -> list[Run]:
 def cell(store: Store, data: Cifar10, a: argparse.Namespace, stop: Stop, where: Run) -> bool:
     """One network, batch size and share of wrong labels: tuning, then the runs that count."""
     steps = a.steps or STEPS[where["model"], where["batch"]]
-    names = list(rules(where["batch"]))
+    names = [rule for rule in rules(where["batch"]) if rule in (a.rule or RULES)]
+    seeds = range(1, 1 + (a.seeds or SEEDS[where["model"]]))
     tuning = {"phase": "tuning"} | where | {"steps": max(1, steps // 4)}
     final = {"phase": "final"} | where | {"steps": steps}
 
@@ -118,13 +123,20 @@ def cell(store: Store, data: Cifar10, a: argparse.Namespace, stop: Stop, where: 
         group.checkpoint.unlink(missing_ok=True)
         return True
 
+    if a.rate:
+        given = final | {"phase": "given rate"}
+        made = {(r["rule"], r["rate"], r["seed"]) for r in store.of(given)}
+        jobs = [
+            {"rule": rule, "rate": rate, "seed": s}
+            for rule in names for rate in a.rate for s in seeds if (rule, rate, s) not in made
+        ]
+        return not jobs or run(given, jobs)
     while jobs := to_tune(store.of(tuning), names, where["batch"]):
         if not run(tuning, jobs):
             return False
     had = {(r["rule"], r["seed"]) for r in store.of(final)}
     tuned = store.of(tuning)
     chosen = {rule: found for rule in names if (found := best(tuned, rule))}
-    seeds = range(1, 1 + (a.seeds or SEEDS[where["model"]]))
     jobs = [
         {"rule": rule, "power": r["power"], "rate": r["rate"], "seed": s}
         for rule, r in chosen.items() for s in seeds if (rule, s) not in had
@@ -137,9 +149,12 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--data", type=Path, nargs="+", help="folder(s) with CIFAR-10's .bin files")
     p.add_argument("--out", type=Path, required=True)
     p.add_argument("--table", action="store_true", help="print the tables of what is there, and stop")
+    p.add_argument("--pictures", type=Path, metavar="DIR", help="draw what is there into DIR, and stop")
     p.add_argument("--model", choices=sorted(SEEDS), nargs="+", default=list(SEEDS))
     p.add_argument("--batch", type=int, choices=sorted(POWERS), nargs="+", default=sorted(POWERS))
     p.add_argument("--noise", type=float, nargs="+", default=list(NOISES), help="shares of wrong labels")
+    p.add_argument("--rule", choices=RULES, nargs="+", help="these rules only (default: all)")
+    p.add_argument("--rate", type=float, nargs="+", help="run at these rates, without tuning")
     p.add_argument("--steps", type=int, help="steps of a run (default: by network and batch size)")
     p.add_argument("--seeds", type=int, help="runs that count (default: by network)")
     p.add_argument("--files", type=int, default=5, help="how many of the five training files")
@@ -152,8 +167,14 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     a = arguments()
     store = Store(a.out)
+    if a.pictures:
+        if not any(r["phase"] == "final" for r in store.all()):
+            raise SystemExit(f"there is nothing to draw: {store.path} has no run at a tuned rate")
+        for path in draw(store.all(), a.pictures):
+            print(path)
     if a.table:
         print(tables(store.all()))
+    if a.table or a.pictures:
         return
     if not a.data:
         raise SystemExit("--data is missing: give the folder that `toclip data path cifar10` names")

@@ -110,7 +110,8 @@ class Watch:
         return factor, self.rule.rate_factor
 
     def summary(self) -> dict[str, Any]:
-        low, middle, high = np.nanquantile(self.norms, (0.1, 0.5, 0.99))
+        finite = np.array(self.norms)[np.isfinite(self.norms)]
+        low, middle, high = np.quantile(finite, (0.1, 0.5, 0.99)) if len(finite) else 3 * (math.nan,)
         threshold, rate_factor = self.rule.next()
         return {
             "clip_fraction": self.clipped / len(self.norms), "first_clip": self.first,

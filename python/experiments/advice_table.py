@@ -61,25 +61,94 @@ def cells(runs: list[Run]) -> dict[tuple[str, int, float, int], dict[str, list[R
     return dict(sorted(found.items()))
 
 
+def at_given_rates(runs: list[Run]) -> str:
+    """The runs of ``--rate``, a line for each rule and rate."""
+    found: dict[tuple[str, int, float, int, str, float], list[Run]] = {}
+    for r in runs:
+        if r["phase"] == "given rate":
+            place = r["model"], r["batch"], r["noise"], r["steps"], r["rule"], r["rate"]
+            found.setdefault(place, []).append(r)
+    lines = ["Runs at given rates, mean ± standard deviation over seeds.", "",
+             "| network | batch | wrong labels | steps | rule | rate | runs | clipped | accuracy in percent | cross-entropy |",
+             "|---|--:|--:|--:|---|--:|--:|--:|--:|--:|"]
+    for (model, batch, noise, steps, rule, rate), these in sorted(found.items()):
+        accuracy = shown(these, these, "accuracy", 1.0, percent)
+        loss = shown(these, these, "loss", -1.0, plain)
+        clips = mean([r["clip_fraction"] for r in these])
+        lines.append(f"| {model} | {batch} | {noise:.0%} | {steps} | {rule} | {rate:g} | {len(these)} | "
+                     f"{clips:.0%} | {accuracy} | {loss} |")
+    return "\n".join(lines) if found else ""
+
+
+def at_every_rate(runs: list[Run]) -> str:
+    """The runs by which rates were chosen: each rule less no clipping, by where the rate stands."""
+    grid: dict[tuple[str, int, float, int], dict[str, dict[float, Run]]] = {}
+    for r in runs:
+        if r["phase"] == "tuning":
+            place = r["model"], r["batch"], r["noise"], r["steps"]
+            grid.setdefault(place, {}).setdefault(r["rule"], {})[r["rate"]] = r
+    whole = [by_rule for by_rule in grid.values() if "unclipped" in by_rule]
+    names = dict.fromkeys(n for by_rule in whole for n in by_rule if n != "unclipped")
+    lines = ["Test accuracy of the runs for tuning (a quarter of the steps, one seed) less that without "
+             "clipping, in percentage points: mean, least and largest.", "",
+             "| rule | each at its own best rate | both below the best rate without clipping | both at it | both above it |",
+             "|---|--:|--:|--:|--:|"]
+    for name in names:
+        apart: list[list[float]] = [[], [], [], []]
+        for by_rule in whole:
+            if name not in by_rule:
+                continue
+            base = max(by_rule["unclipped"].values(), key=lambda r: r["aside_accuracy"])
+            own = max(by_rule[name].values(), key=lambda r: r["aside_accuracy"])
+            apart[0].append(own["accuracy"] - base["accuracy"])
+            for rate, run in by_rule[name].items():
+                if other := by_rule["unclipped"].get(rate):
+                    where = 1 + (rate >= base["rate"]) + (rate > base["rate"])
+                    apart[where].append(run["accuracy"] - other["accuracy"])
+        entries = [
+            f"{100 * mean(a):+.1f} ({100 * min(a):+.1f} to {100 * max(a):+.1f})" if a else "–" for a in apart
+        ]
+        lines.append(f"| {name} | " + " | ".join(entries) + " |")
+    return "\n".join(lines) if names else ""
+
+
+def percent(middle: float, spread: float) -> str:
+    return f"{100 * middle:.2f} ± {100 * spread:.2f}"
+
+
+def plain(middle: float, spread: float) -> str:
+    return f"{middle:.4f} ± {spread:.4f}"
+
+
 def tables(runs: list[Run]) -> str:
     """Accuracy, loss, and what each rule did, as Markdown."""
+    parts = [compared(runs), at_every_rate(runs), at_given_rates(runs)]
+    return "\n\n".join(part for part in parts if part) or "no run has finished yet"
+
+
+def compared(runs: list[Run]) -> str:
+    """The rules side by side, each at its tuned rate."""
     grid = cells(runs)
     if not grid:
-        return "no run has finished yet"
-    names = list(next(iter(grid.values())))
+        return ""
+    names = list(dict.fromkeys(name for by_rule in grid.values() for name in by_rule))
+
+    def with_base(by_rule: dict[str, list[Run]], name: str) -> tuple[list[Run], list[Run]]:
+        """A rule's runs and those without clipping; itself where there are none (``--rule``)."""
+        return by_rule[name], by_rule.get("unclipped", by_rule[name])
 
     def table(title: str, entry: Callable[[list[Run], list[Run]], str], foot: str = "") -> str:
         lines = [title, "", "| network | batch | wrong labels | steps | " + " | ".join(names) + " |",
                  "|---|--:|--:|--:|" + "--:|" * len(names)]
         for (model, batch, noise, steps), by_rule in grid.items():
-            entries = [entry(by_rule[n], by_rule["unclipped"]) for n in names]
+            entries = [entry(*with_base(by_rule, n)) if n in by_rule else "–" for n in names]
             lines.append(f"| {model} | {batch} | {noise:.0%} | {steps} | " + " | ".join(entries) + " |")
         return "\n".join(lines) + ("\n" + foot if foot else "")
 
     def count(of: str, better: float) -> str:
         tally = []
         for n in names:
-            found = [verdict(c[n], c["unclipped"], of, better) for c in grid.values()]
+            found = [verdict(*with_base(c, n), of, better) for c in grid.values() if n in c]
             tally.append(f"{found.count(1)} / {found.count(0)} / {found.count(-1)}")
         return "| better / no difference / worse | | | | " + " | ".join(tally) + " |"
 
@@ -89,10 +158,10 @@ def tables(runs: list[Run]) -> str:
 
     return "\n\n".join([
         table("Test accuracy in percent, mean ± standard deviation over seeds.",
-              lambda r, b: shown(r, b, "accuracy", 1.0, lambda m, s: f"{100 * m:.2f} ± {100 * s:.2f}"),
+              lambda r, b: shown(r, b, "accuracy", 1.0, percent),
               count("accuracy", 1.0)),
         table("Test cross-entropy, mean ± standard deviation over seeds.",
-              lambda r, b: shown(r, b, "loss", -1.0, lambda m, s: f"{m:.4f} ± {s:.4f}"),
+              lambda r, b: shown(r, b, "loss", -1.0, plain),
               count("loss", -1.0)),
         table("Share of the steps that were clipped, and the learning rate that tuning chose.", did),
     ])

@@ -84,19 +84,86 @@ def test_every_tensor_is_aligned_and_the_padding_is_nothing():
         assert math.isclose(norm, float(whole), rel_tol=1e-5)
 
 
-def test_more_seeds_later_are_only_those(data, tmp_path, monkeypatch):
+def pretend(monkeypatch, folder):
+    """Runs that are not made; gives the list of the jobs that would have been."""
     ran = []
     monkeypatch.setattr(advice, "Group", lambda data, setting, jobs, *a, **k: SimpleNamespace(
-        go=lambda stop, judged: [setting | j | {"aside_accuracy": -abs(j["power"] + 4)} for j in jobs],
-        checkpoint=tmp_path / f"none-{len(ran.append(jobs) or ran)}",
+        go=lambda stop, judged: [
+            setting | j | {"aside_accuracy": -abs(j.get("power", 0) + 4), "accuracy": 0.5 + 0.01 * j["seed"],
+                           "loss": 1.0, "clip_fraction": 0.0}
+            for j in jobs
+        ],
+        checkpoint=folder / f"none-{len(ran.append(jobs) or ran)}",
     ))
+    return ran
+
+
+def asked(folder, **given):
+    none = {"rule": None, "rate": None, "steps": 40, "seeds": 2, "plain": False, "judged": None}
+    return SimpleNamespace(out=folder, **(none | given))
+
+
+WHERE = {"model": "small_cnn", "batch": 16, "noise": 0.2}
+GO_ON = SimpleNamespace(now=lambda: False)
+
+
+def test_more_seeds_later_are_only_those(data, tmp_path, monkeypatch):
+    ran = pretend(monkeypatch, tmp_path)
     store = advice.Store(tmp_path)
     for seeds in (2, 3):
-        a = SimpleNamespace(steps=40, seeds=seeds, out=tmp_path, plain=False, judged=None)
-        where = {"model": "small_cnn", "batch": 16, "noise": 0.2}
-        assert advice.cell(store, data, a, SimpleNamespace(now=lambda: False), where)
+        assert advice.cell(store, data, asked(tmp_path, seeds=seeds), GO_ON, WHERE)
     assert [len(jobs) for jobs in ran] == [25, 10, 5]
     assert {j["seed"] for j in ran[-1]} == {3}
+
+
+def test_given_rates_are_run_without_tuning_and_kept_apart(data, tmp_path, monkeypatch):
+    ran = pretend(monkeypatch, tmp_path)
+    store = advice.Store(tmp_path)
+    for rates in ([0.01], [0.01, 0.03]):
+        wish = asked(tmp_path, rule=["zclip", "unclipped"], rate=rates)
+        assert advice.cell(store, data, wish, GO_ON, WHERE)
+    assert [len(jobs) for jobs in ran] == [4, 4] and {j["rate"] for j in ran[1]} == {0.03}
+    found = advice_table.tables(store.all())
+    line = "| small_cnn | 16 | 20% | 40 | zclip | 0.03 | 2 | 0% | 51.50 ± 0.71 | 1.0000 ± 0.0000 |"
+    assert line in found and "better / no difference" not in found
+    # Tuning afterwards does not see them.
+    assert advice.cell(store, data, asked(tmp_path, rule=["zclip"]), GO_ON, WHERE)
+    assert [len(jobs) for jobs in ran[2:]] == [5, 2]
+    assert "| better / no difference / worse | | | | 0 / 1 / 0 |" in advice_table.tables(store.all())
+
+
+def test_rates_below_at_and_above_the_best_are_told_apart():
+    where = {"phase": "tuning", "model": "small_cnn", "batch": 16, "noise": 0.0, "steps": 10}
+
+    def run(rule, rate, accuracy):
+        return where | {"rule": rule, "rate": rate, "accuracy": accuracy, "aside_accuracy": accuracy}
+
+    base = [run("unclipped", 0.01, 0.5), run("unclipped", 0.1, 0.6), run("unclipped", 1.0, 0.1)]
+    clips = [run("c", 0.01, 0.4), run("c", 0.1, 0.59), run("c", 1.0, 0.62), run("c", 10.0, 0.3)]
+    line = "| c | +2.0 (+2.0 to +2.0) | -10.0 (-10.0 to -10.0) | -1.0 (-1.0 to -1.0) | +52.0 (+52.0 to +52.0) |"
+    assert line in advice_table.at_every_rate(base + clips)
+    assert advice_table.at_every_rate(clips) == ""
+
+
+def test_pictures_are_the_same_for_the_same_runs(data, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    import advice_picture
+
+    pretend(monkeypatch, tmp_path)
+    store = advice.Store(tmp_path)
+    assert advice.cell(store, data, asked(tmp_path), GO_ON, WHERE)
+    first, again = (advice_picture.draw(store.all(), tmp_path / name) for name in ("a", "b"))
+    assert [p.name for p in first] == ["advice-rates.svg", "advice-final.svg"]
+    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in again]
+
+
+def test_norms_that_overflowed_do_not_hide_the_others():
+    watch = advice_runs.Watch(advice_runs.rules(16)["unclipped"])
+    for norm in (1.0, math.inf, 3.0, math.nan):
+        watch.answer(norm)
+    assert watch.summary()["norm_50"] == 2.0
+    watch.norms = [math.nan]
+    assert math.isnan(watch.summary()["norm_50"])
 
 
 def jobs(rules=("unclipped", "fixed 1", "autoclip 10", "zclip", "monitor")):
@@ -159,7 +226,7 @@ def test_the_table_marks_what_the_interval_shows(tmp_path):
         ]
 
     store = advice.Store(tmp_path)
-    assert "no run" in advice_table.tables(store.all())
+    assert "no run has finished" in advice_table.tables(store.all())
     store.add(runs("unclipped", [0.50, 0.60, 0.70]) + runs("up", [0.51, 0.611, 0.71], 0.9)
               + runs("down", [0.49, 0.589, 0.69], 1.1) + runs("same", [0.52, 0.59, 0.70], math.nan))
     found = advice_table.tables(store.all())

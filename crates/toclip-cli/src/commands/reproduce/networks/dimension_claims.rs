@@ -49,9 +49,9 @@ fn rise(run: &Run) -> Claim {
     for mode in ["train", "eval"] {
         let found = of(run, mode);
         let (Some(first), Some(last)) = (found.first(), found.last()) else { continue };
-        let value = |d: &&&Dimension| d.d().value;
-        let least = found.iter().min_by(|a, b| value(a).total_cmp(&value(b))).unwrap_or(&first);
-        let top = found.iter().map(|d| value(&d)).fold(0.0, f64::max);
+        let value = |d: &Dimension| d.d().value;
+        let least = found.iter().min_by(|a, b| value(a).total_cmp(&value(b))).unwrap_or(first);
+        let top = found.iter().map(|d| value(d)).fold(0.0, f64::max);
         said.push(format!(
             "in {} d = {} {}, {:.2} times what it was {}; least {} {}, and at most {} in {} measurements",
             mode_word(mode),
