@@ -19,6 +19,7 @@ import argparse
 import json
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ import torch
 from advice_picture import draw
 from advice_runs import Group, Stop, rules
 from advice_table import tables
-from cifar import Cifar10
+from cifar import Cifar10, load
 
 import toclip
 
@@ -144,6 +145,26 @@ def cell(store: Store, data: Cifar10, a: argparse.Namespace, stop: Stop, where: 
     return not jobs or run(final, jobs)
 
 
+def checked(kind: type, good: Callable[[Any], bool], words: str) -> Callable[[str], Any]:
+    """A value of an argument, or the sentence that it is not what ``words`` say."""
+
+    def read(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = math.nan
+        if not good(value):
+            raise argparse.ArgumentTypeError(f"{text} is not {words}")
+        return value
+
+    return read
+
+
+COUNT = checked(int, lambda n: n >= 1, "a whole number of 1 or more")
+POSITIVE = checked(float, lambda x: 0.0 < x < math.inf, "a number above 0")
+SHARE = checked(float, lambda x: 0.0 <= x <= 1.0, "a share from 0 to 1")
+
+
 def arguments() -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--data", type=Path, nargs="+", help="folder(s) with CIFAR-10's .bin files")
@@ -152,15 +173,15 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--pictures", type=Path, metavar="DIR", help="draw what is there into DIR, and stop")
     p.add_argument("--model", choices=sorted(SEEDS), nargs="+", default=list(SEEDS))
     p.add_argument("--batch", type=int, choices=sorted(POWERS), nargs="+", default=sorted(POWERS))
-    p.add_argument("--noise", type=float, nargs="+", default=list(NOISES), help="shares of wrong labels")
+    p.add_argument("--noise", type=SHARE, nargs="+", default=list(NOISES), help="shares of wrong labels")
     p.add_argument("--rule", choices=RULES, nargs="+", help="these rules only (default: all)")
-    p.add_argument("--rate", type=float, nargs="+", help="run at these rates, without tuning")
-    p.add_argument("--steps", type=int, help="steps of a run (default: by network and batch size)")
-    p.add_argument("--seeds", type=int, help="runs that count (default: by network)")
-    p.add_argument("--files", type=int, default=5, help="how many of the five training files")
-    p.add_argument("--judged", type=int, help="how many images to judge by (default: all)")
+    p.add_argument("--rate", type=POSITIVE, nargs="+", help="run at these rates, without tuning")
+    p.add_argument("--steps", type=COUNT, help="steps of a run (default: by network and batch size)")
+    p.add_argument("--seeds", type=COUNT, help="runs that count (default: by network)")
+    p.add_argument("--files", type=int, choices=range(1, 6), default=5, help="how many of the five training files")
+    p.add_argument("--judged", type=COUNT, help="how many images to judge by (default: all)")
     p.add_argument("--plain", action="store_true", help="on a GPU, without a CUDA graph: slower")
-    p.add_argument("--minutes", type=float, default=math.inf, help="stop, resumable, after so long")
+    p.add_argument("--minutes", type=POSITIVE, default=math.inf, help="stop, resumable, after so long")
     return p.parse_args()
 
 
@@ -181,8 +202,8 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     torch.backends.cudnn.benchmark = True
+    data = load(a.data, device, a.files)
     stop = Stop(a.minutes)
-    data = Cifar10(a.data, device, a.files)
     versions = {"torch": torch.__version__, "toclip": toclip.__version__,
                 "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu"}
     (a.out / "versions.json").write_text(json.dumps(versions, indent=1) + "\n")

@@ -29,7 +29,7 @@ import torch
 # For a package built in place; one that is installed comes first.
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from cifar import Cifar10, augment  # noqa: E402
+from cifar import augment, load  # noqa: E402
 from losses import LOSSES  # noqa: E402
 from models import MODELS  # noqa: E402
 
@@ -73,7 +73,7 @@ class Run:
         torch.backends.cuda.matmul.allow_tf32 = True
         torch.backends.cudnn.allow_tf32 = True
         torch.manual_seed(a.seed)
-        self.data = Cifar10(a.data, self.device, a.files)
+        self.data = load(a.data, self.device, a.files)
         self.model = MODELS[a.model]().to(self.device, memory_format=torch.channels_last)
         self.loss = LOSSES[a.loss]
         self.rate = a.rate or RATES[a.model]

@@ -132,6 +132,24 @@ def test_given_rates_are_run_without_tuning_and_kept_apart(data, tmp_path, monke
     assert "| better / no difference / worse | | | | 0 / 1 / 0 |" in advice_table.tables(store.all())
 
 
+@pytest.mark.parametrize(("given", "said"), [
+    ("--rate 0", "0 is not a number above 0"), ("--rate nan", "nan is not a number above 0"),
+    ("--steps 1.5", "1.5 is not a whole number of 1 or more"), ("--noise 2", "2 is not a share from 0 to 1"),
+    ("--seeds 0", "0 is not a whole number"), ("--files 6", "invalid choice"), ("--rule me", "invalid choice"),
+])
+def test_impossible_arguments_meet_a_sentence(given, said, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["advice.py", "--out", "x", *given.split()])
+    with pytest.raises(SystemExit):
+        advice.arguments()
+    assert said in capsys.readouterr().err
+
+
+def test_missing_images_meet_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["advice.py", "--out", f"{tmp_path}", "--data", f"{tmp_path}/none"])
+    with pytest.raises(SystemExit, match="toclip data get cifar10"):
+        advice.main()
+
+
 def test_rates_below_at_and_above_the_best_are_told_apart():
     where = {"phase": "tuning", "model": "small_cnn", "batch": 16, "noise": 0.0, "steps": 10}
 

@@ -32,7 +32,7 @@ def tiny(norm):
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    monkeypatch.setattr(train, "Cifar10", Noise)
+    monkeypatch.setattr(train, "load", Noise)
     for name, norm in (("normed", True), ("plain", False)):
         monkeypatch.setitem(train.MODELS, name, lambda norm=norm: tiny(norm))
         monkeypatch.setitem(train.RATES, name, 0.02)
