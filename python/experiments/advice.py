@@ -1,7 +1,7 @@
 """Does the advice help? CIFAR-10 with some labels replaced at random, five clipping rules.
 
     python advice.py --data ~/.cache/toclip/cifar10 --out results/advice
-    python advice.py --out results/advice --table            # what is there, as Markdown
+    python advice.py --out results/advice --table --given results/advice/given-rates   # as Markdown
     python advice.py --out results/advice --pictures docs/images
     python advice.py --data ... --out ... --model small_cnn --batch 16 --minutes 5
     python advice.py --data ... --out ... --rule unclipped --rate 0.01 0.03   # these rates, untuned
@@ -16,9 +16,7 @@ after Ctrl-C, or when ``--minutes`` are over, the same command goes on.
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,12 +24,11 @@ from typing import Any
 import torch
 from advice_picture import draw
 from advice_runs import Group, Stop, rules
-from advice_table import tables
+from advice_store import Run, Store
+from advice_table import best, tables
 from cifar import Cifar10, load
 
 import toclip
-
-Run = dict[str, Any]
 
 NOISES = (0.0, 0.2, 0.4)
 RULES = list(rules(1))
@@ -50,53 +47,12 @@ def rate(power: int) -> float:
     return float(f"{10.0 ** (power / 2):.3g}")
 
 
-class Store:
-    """``runs.jsonl``: whole groups of runs, each written at once."""
-
-    def __init__(self, folder: Path):
-        folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / "runs.jsonl"
-
-    def all(self) -> list[Run]:
-        records = []
-        for number, line in enumerate(
-            self.path.read_text().splitlines() if self.path.exists() else [], 1
-        ):
-            try:
-                records.append(json.loads(line))
-            except json.JSONDecodeError as error:
-                raise SystemExit(f"{self.path}, line {number} is not JSON ({error}): remove the line")
-        return records
-
-    def of(self, setting: Run) -> list[Run]:
-        return [r for r in self.all() if all(r.get(k) == v for k, v in setting.items())]
-
-    def add(self, records: list[Run]) -> None:
-        def plain(value: Any) -> Any:
-            if isinstance(value, float):
-                return float(f"{value:.6g}") if math.isfinite(value) else None
-            return value
-
-        lines = [json.dumps({k: plain(v) for k, v in r.items()}) for r in records]
-        # Several processes may share the file: an append of one piece is not torn.
-        out = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        os.write(out, ("\n".join(lines) + "\n").encode())
-        os.close(out)
-
-
-def best(tuned: list[Run], rule: str) -> Run | None:
-    """The run of this rule with the highest accuracy on the images kept aside."""
-    return max(
-        (r for r in tuned if r["rule"] == rule), key=lambda r: r["aside_accuracy"], default=None
-    )
-
-
 def to_tune(tuned: list[Run], names: list[str], batch: int) -> list[Run]:
     """The first rates, then one more for each rule whose best is at the edge of those it had."""
     jobs = []
     for rule in names:
-        had = sorted(r["power"] for r in tuned if r["rule"] == rule)
-        found = best(tuned, rule)
+        these = [r for r in tuned if r["rule"] == rule]
+        had, found = sorted(r["power"] for r in these), best(these)
         if found is None:
             more = list(POWERS[batch])
         elif len(had) >= MOST_RATES or had[0] < found["power"] < had[-1]:
@@ -108,7 +64,7 @@ def to_tune(tuned: list[Run], names: list[str], batch: int) -> list[Run]:
 
 
 def cell(store: Store, data: Cifar10, a: argparse.Namespace, stop: Stop, where: Run) -> bool:
-    """One network, batch size and share of wrong labels: tuning, then the runs that count."""
+    """One network, batch size and share of replaced labels: tuning, then the runs that count."""
     steps = a.steps or STEPS[where["model"], where["batch"]]
     names = [rule for rule in rules(where["batch"]) if rule in (a.rule or RULES)]
     seeds = range(1, 1 + (a.seeds or SEEDS[where["model"]]))
@@ -129,7 +85,8 @@ def cell(store: Store, data: Cifar10, a: argparse.Namespace, stop: Stop, where: 
         made = {(r["rule"], r["rate"], r["seed"]) for r in store.of(given)}
         jobs = [
             {"rule": rule, "rate": rate, "seed": s}
-            for rule in names for rate in a.rate for s in seeds if (rule, rate, s) not in made
+            for rule in names for rate in dict.fromkeys(a.rate) for s in seeds
+            if (rule, rate, s) not in made
         ]
         return not jobs or run(given, jobs)
     while jobs := to_tune(store.of(tuning), names, where["batch"]):
@@ -137,7 +94,7 @@ def cell(store: Store, data: Cifar10, a: argparse.Namespace, stop: Stop, where: 
             return False
     had = {(r["rule"], r["seed"]) for r in store.of(final)}
     tuned = store.of(tuning)
-    chosen = {rule: found for rule in names if (found := best(tuned, rule))}
+    chosen = {n: found for n in names if (found := best(r for r in tuned if r["rule"] == n))}
     jobs = [
         {"rule": rule, "power": r["power"], "rate": r["rate"], "seed": s}
         for rule, r in chosen.items() for s in seeds if (rule, s) not in had
@@ -145,7 +102,7 @@ def cell(store: Store, data: Cifar10, a: argparse.Namespace, stop: Stop, where: 
     return not jobs or run(final, jobs)
 
 
-def checked(kind: type, good: Callable[[Any], bool], words: str) -> Callable[[str], Any]:
+def checked(kind: Callable[[str], Any], good: Callable[[Any], bool], words: str) -> Callable[[str], Any]:
     """A value of an argument, or the sentence that it is not what ``words`` say."""
 
     def read(text: str) -> Any:
@@ -160,9 +117,14 @@ def checked(kind: type, good: Callable[[Any], bool], words: str) -> Callable[[st
     return read
 
 
+def six_digits(text: str) -> float:
+    """As it will be kept, so that it is found again."""
+    return float(f"{float(text):.6g}")
+
+
 COUNT = checked(int, lambda n: n >= 1, "a whole number of 1 or more")
-POSITIVE = checked(float, lambda x: 0.0 < x < math.inf, "a number above 0")
-SHARE = checked(float, lambda x: 0.0 <= x <= 1.0, "a share from 0 to 1")
+POSITIVE = checked(six_digits, lambda x: 0.0 < x < math.inf, "a number above 0")
+SHARE = checked(six_digits, lambda x: 0.0 <= x <= 1.0, "a share from 0 to 1")
 
 
 def arguments() -> argparse.Namespace:
@@ -170,15 +132,17 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--data", type=Path, nargs="+", help="folder(s) with CIFAR-10's .bin files")
     p.add_argument("--out", type=Path, required=True)
     p.add_argument("--table", action="store_true", help="print the tables of what is there, and stop")
+    p.add_argument("--given", type=Path, metavar="DIR", help="in the table, also the runs of --rate in DIR")
     p.add_argument("--pictures", type=Path, metavar="DIR", help="draw what is there into DIR, and stop")
     p.add_argument("--model", choices=sorted(SEEDS), nargs="+", default=list(SEEDS))
     p.add_argument("--batch", type=int, choices=sorted(POWERS), nargs="+", default=sorted(POWERS))
-    p.add_argument("--noise", type=SHARE, nargs="+", default=list(NOISES), help="shares of wrong labels")
+    p.add_argument("--noise", type=SHARE, nargs="+", default=list(NOISES), help="shares of labels replaced")
     p.add_argument("--rule", choices=RULES, nargs="+", help="these rules only (default: all)")
     p.add_argument("--rate", type=POSITIVE, nargs="+", help="run at these rates, without tuning")
     p.add_argument("--steps", type=COUNT, help="steps of a run (default: by network and batch size)")
     p.add_argument("--seeds", type=COUNT, help="runs that count (default: by network)")
-    p.add_argument("--files", type=int, choices=range(1, 6), default=5, help="how many of the five training files")
+    p.add_argument("--files", type=int, choices=range(1, 6), default=5,
+                   help="how many of the five training files")
     p.add_argument("--judged", type=COUNT, help="how many images to judge by (default: all)")
     p.add_argument("--plain", action="store_true", help="on a GPU, without a CUDA graph: slower")
     p.add_argument("--minutes", type=POSITIVE, default=math.inf, help="stop, resumable, after so long")
@@ -188,13 +152,15 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     a = arguments()
     store = Store(a.out)
+    if (a.table or a.pictures) and not store.path.is_file():
+        raise SystemExit(f"{store.path} is not there: --out is the folder of runs that were made before")
     if a.pictures:
         if not any(r["phase"] == "final" for r in store.all()):
             raise SystemExit(f"there is nothing to draw: {store.path} has no run at a tuned rate")
         for path in draw(store.all(), a.pictures):
             print(path)
     if a.table:
-        print(tables(store.all()))
+        print(tables(store.all(), Store(a.given).all() if a.given else None))
     if a.table or a.pictures:
         return
     if not a.data:
@@ -202,11 +168,11 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     torch.backends.cudnn.benchmark = True
-    data = load(a.data, device, a.files)
-    stop = Stop(a.minutes)
     versions = {"torch": torch.__version__, "toclip": toclip.__version__,
                 "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu"}
-    (a.out / "versions.json").write_text(json.dumps(versions, indent=1) + "\n")
+    store.open(versions)
+    data = load(a.data, device, a.files)
+    stop = Stop(a.minutes)
     for model in a.model:
         for batch in a.batch:
             for noise in a.noise:

@@ -1,4 +1,4 @@
-"""A group of runs of ``advice.py``: the same network, batch size and wrong labels, trained together."""
+"""A group of runs of ``advice.py``: the same network, batch size and labels, trained together."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def with_noise(labels: torch.Tensor, noise: float, seed: int) -> torch.Tensor:
 
 
 class Stream:
-    """Batches of one seed: its own order, shifts, flips and wrong labels."""
+    """Batches of one seed: its own order, shifts, flips and replaced labels."""
 
     def __init__(self, data: Cifar10, noise: float, seed: int):
         # Nobody has clean labels to tune by: those kept aside are as wrong as the rest.
@@ -214,5 +214,5 @@ class Group:
         s, seen = self.setting, sys.stderr.isatty()
         if seen or last:
             start, end = ("\r\033[K" if seen else ""), ("\n" if last or not seen else "")
-            print(f"{start}{s['model']}, batch {s['batch']}, {s['noise']:.0%} wrong, {s['phase']}, "
+            print(f"{start}{s['model']}, batch {s['batch']}, {s['noise']:.0%} replaced, {s['phase']}, "
                   f"{len(self.jobs)} runs: {what}", end=end, file=sys.stderr, flush=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
 
-Run = dict[str, Any]
+from advice_store import Run
 
 # Student's t at 97.5% by degrees of freedom.
 T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
+
+# What a row begins with.
+PLACE = "| network | batch | labels replaced | steps |"
 
 
 def mean(values: list[float]) -> float:
@@ -24,12 +26,17 @@ def spread(values: list[float]) -> float:
     return math.sqrt(sum((v - middle) ** 2 for v in values) / (len(values) - 1))
 
 
+def best(runs: Iterable[Run]) -> Run | None:
+    """The run with the highest accuracy on the images kept aside."""
+    return max(runs, key=lambda r: r["aside_accuracy"], default=None)
+
+
 def difference(runs: list[Run], base: list[Run], of: str) -> tuple[float, float]:
     """Mean difference from ``base``, seed by seed, and the half width of its 95% interval."""
     by_seed = {r["seed"]: r[of] for r in base}
-    apart = [r[of] - by_seed[r["seed"]] for r in runs]
+    apart = [r[of] - by_seed[r["seed"]] for r in runs if r["seed"] in by_seed]
     if len(apart) < 2:
-        return mean(apart), math.inf
+        return mean(apart) if apart else 0.0, math.inf
     return mean(apart), T[min(len(apart) - 1, 9)] * spread(apart) / math.sqrt(len(apart))
 
 
@@ -51,7 +58,7 @@ def shown(runs: list[Run], base: list[Run], of: str, better: float, form: Callab
 
 
 def cells(runs: list[Run]) -> dict[tuple[str, int, float, int], dict[str, list[Run]]]:
-    """The runs that count, by network, batch size, share of wrong labels and length, then by rule."""
+    """The runs that count, by network, batch size, share of replaced labels and length, then by rule."""
     found: dict[tuple[str, int, float, int], dict[str, list[Run]]] = {}
     for run in runs:
         if run["phase"] == "final":
@@ -61,23 +68,35 @@ def cells(runs: list[Run]) -> dict[tuple[str, int, float, int], dict[str, list[R
     return dict(sorted(found.items()))
 
 
-def at_given_rates(runs: list[Run]) -> str:
-    """The runs of ``--rate``, a line for each rule and rate."""
+def at_given_rates(runs: list[Run], tuned: list[Run]) -> str:
+    """The runs of ``--rate``, a line for each rule and rate, and the best of the tuned rules beside it."""
     found: dict[tuple[str, int, float, int, str, float], list[Run]] = {}
     for r in runs:
         if r["phase"] == "given rate":
             place = r["model"], r["batch"], r["noise"], r["steps"], r["rule"], r["rate"]
             found.setdefault(place, []).append(r)
-    lines = ["Runs at given rates, mean ± standard deviation over seeds.", "",
-             "| network | batch | wrong labels | steps | rule | rate | runs | clipped | accuracy in percent | cross-entropy |",
-             "|---|--:|--:|--:|---|--:|--:|--:|--:|--:|"]
-    for (model, batch, noise, steps, rule, rate), these in sorted(found.items()):
+    grid = cells(tuned)
+    lines = ["Runs at given rates: test accuracy in percent and cross-entropy, mean ± standard deviation over "
+             "seeds; last, how far the accuracy of the best tuned rule is ahead on the same seeds.", "",
+             f"{PLACE} rule | rate | runs | clipped | accuracy | cross-entropy | best tuned rule |",
+             "|---|--:|--:|--:|---|--:|--:|--:|--:|--:|--:|"]
+    for (*place, rule, rate), these in sorted(found.items()):
+        model, batch, noise, steps = place
         accuracy = shown(these, these, "accuracy", 1.0, percent)
         loss = shown(these, these, "loss", -1.0, plain)
         clips = mean([r["clip_fraction"] for r in these])
         lines.append(f"| {model} | {batch} | {noise:.0%} | {steps} | {rule} | {rate:g} | {len(these)} | "
-                     f"{clips:.0%} | {accuracy} | {loss} |")
+                     f"{clips:.0%} | {accuracy} | {loss} | {ahead(these, grid.get(tuple(place), {}))} |")
     return "\n".join(lines) if found else ""
+
+
+def ahead(runs: list[Run], by_rule: dict[str, list[Run]]) -> str:
+    """The tuned rule with the highest accuracy, and its lead over ``runs`` with a 95% interval."""
+    if not by_rule:
+        return "–"
+    name = max(by_rule, key=lambda n: mean([r["accuracy"] for r in by_rule[n]]))
+    apart, half = difference(by_rule[name], runs, "accuracy")
+    return f"{name} {100 * apart:+.2f} ± {100 * half:.2f}"
 
 
 def at_every_rate(runs: list[Run]) -> str:
@@ -88,27 +107,28 @@ def at_every_rate(runs: list[Run]) -> str:
             place = r["model"], r["batch"], r["noise"], r["steps"]
             grid.setdefault(place, {}).setdefault(r["rule"], {})[r["rate"]] = r
     whole = [by_rule for by_rule in grid.values() if "unclipped" in by_rule]
-    names = dict.fromkeys(n for by_rule in whole for n in by_rule if n != "unclipped")
+    names = list(dict.fromkeys(n for by_rule in whole for n in by_rule if n != "unclipped"))
     lines = ["Test accuracy of the runs for tuning (a quarter of the steps, one seed) less that without "
-             "clipping, in percentage points: mean, least and largest.", "",
-             "| rule | each at its own best rate | both below the best rate without clipping | both at it | both above it |",
-             "|---|--:|--:|--:|--:|"]
-    for name in names:
+             "clipping, in percentage points: mean, least and largest. The best rate is that without "
+             "clipping, except in the first column.", "",
+             "| network | rule | each at its best | both below the best | both at it | both above it |",
+             "|---|---|--:|--:|--:|--:|"]
+    for model, name in ((m, n) for m in sorted({place[0] for place in grid}) for n in names):
         apart: list[list[float]] = [[], [], [], []]
-        for by_rule in whole:
-            if name not in by_rule:
+        for place, by_rule in grid.items():
+            if place[0] != model or "unclipped" not in by_rule or name not in by_rule:
                 continue
-            base = max(by_rule["unclipped"].values(), key=lambda r: r["aside_accuracy"])
-            own = max(by_rule[name].values(), key=lambda r: r["aside_accuracy"])
+            base, own = best(by_rule["unclipped"].values()), best(by_rule[name].values())
             apart[0].append(own["accuracy"] - base["accuracy"])
             for rate, run in by_rule[name].items():
                 if other := by_rule["unclipped"].get(rate):
                     where = 1 + (rate >= base["rate"]) + (rate > base["rate"])
                     apart[where].append(run["accuracy"] - other["accuracy"])
         entries = [
-            f"{100 * mean(a):+.1f} ({100 * min(a):+.1f} to {100 * max(a):+.1f})" if a else "–" for a in apart
+            f"{100 * mean(a):+.1f} ({100 * min(a):+.1f} to {100 * max(a):+.1f})" if a else "–"
+            for a in apart
         ]
-        lines.append(f"| {name} | " + " | ".join(entries) + " |")
+        lines.append(f"| {model} | {name} | " + " | ".join(entries) + " |")
     return "\n".join(lines) if names else ""
 
 
@@ -120,9 +140,9 @@ def plain(middle: float, spread: float) -> str:
     return f"{middle:.4f} ± {spread:.4f}"
 
 
-def tables(runs: list[Run]) -> str:
-    """Accuracy, loss, and what each rule did, as Markdown."""
-    parts = [compared(runs), at_every_rate(runs), at_given_rates(runs)]
+def tables(runs: list[Run], given: list[Run] | None = None) -> str:
+    """Accuracy, loss, and what each rule did, as Markdown; ``given`` are runs of another folder."""
+    parts = [compared(runs), at_every_rate(runs), at_given_rates(runs + (given or []), runs)]
     return "\n\n".join(part for part in parts if part) or "no run has finished yet"
 
 
@@ -138,7 +158,7 @@ def compared(runs: list[Run]) -> str:
         return by_rule[name], by_rule.get("unclipped", by_rule[name])
 
     def table(title: str, entry: Callable[[list[Run], list[Run]], str], foot: str = "") -> str:
-        lines = [title, "", "| network | batch | wrong labels | steps | " + " | ".join(names) + " |",
+        lines = [title, "", f"{PLACE} " + " | ".join(names) + " |",
                  "|---|--:|--:|--:|" + "--:|" * len(names)]
         for (model, batch, noise, steps), by_rule in grid.items():
             entries = [entry(*with_base(by_rule, n)) if n in by_rule else "–" for n in names]

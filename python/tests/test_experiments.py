@@ -114,6 +114,7 @@ def test_more_seeds_later_are_only_those(data, tmp_path, monkeypatch):
         assert advice.cell(store, data, asked(tmp_path, seeds=seeds), GO_ON, WHERE)
     assert [len(jobs) for jobs in ran] == [25, 10, 5]
     assert {j["seed"] for j in ran[-1]} == {3}
+    assert {j["seed"] for j in ran[0]} == {advice.TUNING_SEED} and advice.TUNING_SEED > 100
 
 
 def test_given_rates_are_run_without_tuning_and_kept_apart(data, tmp_path, monkeypatch):
@@ -123,25 +124,40 @@ def test_given_rates_are_run_without_tuning_and_kept_apart(data, tmp_path, monke
         wish = asked(tmp_path, rule=["zclip", "unclipped"], rate=rates)
         assert advice.cell(store, data, wish, GO_ON, WHERE)
     assert [len(jobs) for jobs in ran] == [4, 4] and {j["rate"] for j in ran[1]} == {0.03}
+    assert advice.cell(store, data, asked(tmp_path, rule=["zclip"], rate=[0.03, 0.03]), GO_ON, WHERE)
+    assert len(ran) == 2
     found = advice_table.tables(store.all())
-    line = "| small_cnn | 16 | 20% | 40 | zclip | 0.03 | 2 | 0% | 51.50 ± 0.71 | 1.0000 ± 0.0000 |"
+    line = "| small_cnn | 16 | 20% | 40 | zclip | 0.03 | 2 | 0% | 51.50 ± 0.71 | 1.0000 ± 0.0000 | – |"
     assert line in found and "better / no difference" not in found
     # Tuning afterwards does not see them.
     assert advice.cell(store, data, asked(tmp_path, rule=["zclip"]), GO_ON, WHERE)
     assert [len(jobs) for jobs in ran[2:]] == [5, 2]
     assert "| better / no difference / worse | | | | 0 / 1 / 0 |" in advice_table.tables(store.all())
+    # On the same seeds a tuned rule is so far ahead of the runs at a given rate.
+    given = [r | {"phase": "given rate", "accuracy": r["accuracy"] - 0.02 - 0.01 * r["seed"]}
+             for r in store.all() if r["phase"] == "final"]
+    tuned = [r for r in store.all() if r["phase"] == "final"]
+    assert "| zclip +3.50 ± 6.35 |" in advice_table.tables(tuned, given)
 
 
 @pytest.mark.parametrize(("given", "said"), [
     ("--rate 0", "0 is not a number above 0"), ("--rate nan", "nan is not a number above 0"),
     ("--steps 1.5", "1.5 is not a whole number of 1 or more"), ("--noise 2", "2 is not a share from 0 to 1"),
-    ("--seeds 0", "0 is not a whole number"), ("--files 6", "invalid choice"), ("--rule me", "invalid choice"),
+    ("--seeds 0", "0 is not a whole number"), ("--files 6", "invalid choice"),
+    ("--rule me", "invalid choice"),
 ])
 def test_impossible_arguments_meet_a_sentence(given, said, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["advice.py", "--out", "x", *given.split()])
     with pytest.raises(SystemExit):
         advice.arguments()
     assert said in capsys.readouterr().err
+
+
+def test_a_folder_without_runs_is_said_and_not_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["advice.py", "--out", f"{tmp_path}/typo", "--table"])
+    with pytest.raises(SystemExit, match="runs.jsonl is not there"):
+        advice.main()
+    assert not (tmp_path / "typo").exists()
 
 
 def test_missing_images_meet_a_sentence(tmp_path, monkeypatch):
@@ -153,14 +169,39 @@ def test_missing_images_meet_a_sentence(tmp_path, monkeypatch):
 def test_rates_below_at_and_above_the_best_are_told_apart():
     where = {"phase": "tuning", "model": "small_cnn", "batch": 16, "noise": 0.0, "steps": 10}
 
-    def run(rule, rate, accuracy):
-        return where | {"rule": rule, "rate": rate, "accuracy": accuracy, "aside_accuracy": accuracy}
+    def run(rule, rate, accuracy, aside):
+        return where | {"rule": rule, "rate": rate, "accuracy": accuracy, "aside_accuracy": aside}
 
-    base = [run("unclipped", 0.01, 0.5), run("unclipped", 0.1, 0.6), run("unclipped", 1.0, 0.1)]
-    clips = [run("c", 0.01, 0.4), run("c", 0.1, 0.59), run("c", 1.0, 0.62), run("c", 10.0, 0.3)]
-    line = "| c | +2.0 (+2.0 to +2.0) | -10.0 (-10.0 to -10.0) | -1.0 (-1.0 to -1.0) | +52.0 (+52.0 to +52.0) |"
+    # The best is that of the images kept aside, not of the test.
+    base = [run("unclipped", 0.01, 0.7, 0.5), run("unclipped", 0.1, 0.6, 0.6),
+            run("unclipped", 1.0, 0.1, 0.1)]
+    clips = [run("c", 0.01, 0.4, 0.1), run("c", 0.1, 0.59, 0.1), run("c", 1.0, 0.62, 0.9),
+             run("c", 10.0, 0.3, 0.1)]
+    line = ("| small_cnn | c | +2.0 (+2.0 to +2.0) | -30.0 (-30.0 to -30.0) | -1.0 (-1.0 to -1.0) "
+            "| +52.0 (+52.0 to +52.0) |")
     assert line in advice_table.at_every_rate(base + clips)
     assert advice_table.at_every_rate(clips) == ""
+
+
+@pytest.mark.parametrize("freedom", sorted(advice_table.T))
+def test_students_t_leaves_five_percent_outside(freedom):
+    def density(x):
+        size = math.gamma((freedom + 1) / 2) / math.gamma(freedom / 2) / math.sqrt(freedom * math.pi)
+        return size * (1 + x * x / freedom) ** (-(freedom + 1) / 2)
+
+    # The middle, by Simpson's rule.
+    n, end = 4000, advice_table.T[freedom]
+    weights = [1 if i in (0, n) else 4 if i % 2 else 2 for i in range(n + 1)]
+    inside = 2 * end / n / 3 * sum(w * density(i * end / n) for i, w in enumerate(weights))
+    assert abs(inside - 0.95) < 1e-4
+
+
+def test_seeds_that_one_side_lacks_are_left_out():
+    runs = [{"seed": s, "accuracy": 0.5 + 0.1 * s} for s in (1, 2, 3)]
+    base = [{"seed": s, "accuracy": 0.4 + 0.1 * s} for s in (1, 2)]
+    apart, half = advice_table.difference(runs, base, "accuracy")
+    assert math.isclose(apart, 0.1) and half < 1e-9
+    assert advice_table.difference(runs, [{"seed": 9, "accuracy": 1.0}], "accuracy") == (0.0, math.inf)
 
 
 def test_pictures_are_the_same_for_the_same_runs(data, tmp_path, monkeypatch):
@@ -175,11 +216,40 @@ def test_pictures_are_the_same_for_the_same_runs(data, tmp_path, monkeypatch):
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in again]
 
 
+def test_pictures_show_the_runs():
+    pytest.importorskip("matplotlib")
+    import advice_picture
+    from matplotlib import pyplot
+
+    where = {"model": "small_cnn", "batch": 16, "noise": 0.2}
+
+    def runs(phase, rule, rate, accuracies):
+        return [where | {"phase": phase, "rule": rule, "rate": rate, "seed": s, "accuracy": a, "steps": 9}
+                for s, a in enumerate(accuracies)]
+
+    every = (runs("tuning", "unclipped", 0.1, [0.3]) + runs("tuning", "unclipped", 0.01, [0.2])
+             + runs("final", "unclipped", 0.1, [0.50, 0.60]) + runs("final", "fixed 1", 0.1, [0.48, 0.57]))
+    (axes,) = advice_picture.rates(every).axes
+    line, _ = axes.get_lines()
+    assert line.get_label() == "unclipped" and line.get_xydata().tolist() == [[0.01, 20.0], [0.1, 30.0]]
+    (axes,) = advice_picture.final(every).axes
+    (bar,) = axes.containers
+    ends = bar[2][0].get_segments()[0][:, 0].tolist()
+    half = 100 * advice_table.T[1] * 0.01 * math.sqrt(0.5) / math.sqrt(2)
+    assert bar.get_label() == "fixed 1"
+    assert all(map(math.isclose, ends, [-2.5 - half, -2.5 + half]))
+    pyplot.close("all")
+
+
 def test_norms_that_overflowed_do_not_hide_the_others():
     watch = advice_runs.Watch(advice_runs.rules(16)["unclipped"])
     for norm in (1.0, math.inf, 3.0, math.nan):
         watch.answer(norm)
     assert watch.summary()["norm_50"] == 2.0
+    halved = advice_runs.Watch(advice_runs.rules(16)["fixed 1"])
+    assert [halved.answer(norm) for norm in (2.0, 0.5)] == [(0.5, 1.0), (1.0, 1.0)]
+    did = halved.summary()
+    assert (did["mean_factor"], did["clip_fraction"], did["first_clip"]) == (0.75, 0.5, 0)
     watch.norms = [math.nan]
     assert math.isnan(watch.summary()["norm_50"])
 
@@ -227,7 +297,8 @@ def test_tuning_goes_outward_while_the_best_is_at_the_edge():
     while more := advice.to_tune(tuned, names, 16):
         tuned += [j | {"aside_accuracy": -abs(j["power"] - peak[j["rule"]])} for j in more]
         rounds += 1
-    assert rounds == 3 and {advice.best(tuned, n)["power"] for n in names} == {-4, -1}
+    chosen = {n: advice.best(r for r in tuned if r["rule"] == n)["power"] for n in names}
+    assert rounds == 3 and chosen == peak
     # A rule that always wants more is stopped.
     tuned = [j | {"aside_accuracy": j["power"]} for j in first]
     while more := advice.to_tune(tuned, names, 16):
@@ -239,7 +310,8 @@ def test_the_table_marks_what_the_interval_shows(tmp_path):
     def runs(rule, accuracies, loss=1.0, steps=100):
         return [
             {"phase": "final", "model": "small_cnn", "batch": 16, "noise": 0.2, "steps": steps,
-             "rule": rule, "seed": s, "rate": 0.1, "accuracy": a, "loss": loss, "clip_fraction": 0.5}
+             "rule": rule, "seed": s, "rate": 0.1, "accuracy": a, "loss": loss, "clip_fraction": 0.5,
+             "aside_accuracy": a}
             for s, a in enumerate(accuracies)
         ]
 
@@ -259,3 +331,17 @@ def test_the_table_marks_what_the_interval_shows(tmp_path):
     store.path.write_text(store.path.read_text() + '{"phase": "fi')
     with pytest.raises(SystemExit, match="line 13 is not JSON"):
         store.all()
+    store.path.write_text('{"phase": "final"}\n')
+    with pytest.raises(SystemExit, match="line 1 is not a run: accuracy, "):
+        store.all()
+
+
+def test_runs_of_two_machines_are_not_mixed(tmp_path):
+    store = advice.Store(tmp_path / "deep" / "out")
+    store.open({"device": "a"})
+    store.open({"device": "a"})
+    with pytest.raises(SystemExit, match="give another --out"):
+        store.open({"device": "b"})
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SystemExit, match="cannot be used"):
+        advice.Store(tmp_path / "file").open({})

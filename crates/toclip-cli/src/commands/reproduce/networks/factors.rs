@@ -55,8 +55,7 @@ pub fn small_batch(run: &Run) -> Option<u64> {
     run.factors.iter().map(|line| line.batch).filter(|b| *b < run.settings.batch).min()
 }
 
-/// A line with its interval; where the lines say nothing there is a gap. What was measured before
-/// training stands alone at `start`, because a log axis has no zero.
+/// A curve along training, with gaps where nothing can be said.
 fn draw(
     chart: Chart,
     (label, slot): (&str, usize),
@@ -64,14 +63,23 @@ fn draw(
     of: impl Fn(&FactorLine) -> Option<Estimate>,
 ) -> Chart {
     let gap = Estimate { value: f64::NAN, error: f64::NAN };
-    let (before, along): (Vec<&FactorLine>, Vec<&FactorLine>) =
-        lines.iter().partition(|line| line.epoch == 0.0);
+    let along: Vec<&&FactorLine> = lines.iter().filter(|line| line.epoch > 0.0).collect();
     let x: Vec<f64> = along.iter().map(|line| line.epoch).collect();
     let found: Vec<Estimate> = along.iter().map(|line| of(line).unwrap_or(gap)).collect();
     let column = |of: fn(Estimate) -> f64| found.iter().map(|e| of(*e)).collect::<Vec<f64>>();
     let band = Series::band(label, &x, &column(Estimate::low), &column(Estimate::high));
-    let mut chart = chart.series(band.middle(&column(|e| e.value)).slot(slot));
-    for found in before.into_iter().filter_map(of) {
+    chart.series(band.middle(&column(|e| e.value)).slot(slot))
+}
+
+/// Marks for what was measured before training; called in the opposite order of the curves, so that the
+/// direct estimate, the first, lies on top.
+fn draw_start(
+    mut chart: Chart,
+    slot: usize,
+    lines: &[&FactorLine],
+    of: impl Fn(&FactorLine) -> Option<Estimate>,
+) -> Chart {
+    for found in lines.iter().filter(|line| line.epoch == 0.0).filter_map(|line| of(line)) {
         let (x, low, high) = ([start(lines); 2], [found.low(); 2], [found.high(); 2]);
         chart = chart
             .series(Series::band("", &x, &low, &high).slot(slot))
@@ -98,6 +106,7 @@ fn along_training(title: &str, y: Axis, lines: &[&FactorLine]) -> Chart {
 }
 
 const NU: &str = "ν";
+const NU_SLOT: usize = 3;
 /// The lower end of the axes: a line at zero is seen above the frame.
 const FLOOR: f64 = -0.03;
 
@@ -108,7 +117,12 @@ fn mu_chart(title: &str, lines: &[&FactorLine]) -> Chart {
         let of = |line: &FactorLine| line.says(by).then(|| line.mu(by));
         chart = draw(chart, (&format!("μ, {}", by.label()), slot), lines, of);
     }
-    draw(chart, (NU, 3), lines, |line| Some(line.nu))
+    chart = draw(chart, (NU, NU_SLOT), lines, |line| Some(line.nu));
+    chart = draw_start(chart, NU_SLOT, lines, |line| Some(line.nu));
+    for (slot, by) in Estimator::ALL.into_iter().enumerate().rev() {
+        chart = draw_start(chart, slot, lines, |line| line.says(by).then(|| line.mu(by)));
+    }
+    chart
 }
 
 fn ccc_chart(title: &str, lines: &[&FactorLine]) -> Chart {
@@ -118,8 +132,11 @@ fn ccc_chart(title: &str, lines: &[&FactorLine]) -> Chart {
         let of = |line: &FactorLine| line.says(by).then(|| line.ccc(by));
         chart = draw(chart, (&format!("μ, {}", by.label()), slot), lines, of);
     }
+    for (slot, by) in Estimator::ALL.into_iter().enumerate().rev() {
+        chart = draw_start(chart, slot, lines, |line| line.says(by).then(|| line.ccc(by)));
+    }
     // One legend serves the charts beside it: ν has its place there, and no line.
-    draw(chart, (NU, 3), lines, |_| None).hline(1.0, "1")
+    draw(chart, (NU, NU_SLOT), lines, |_| None).hline(1.0, "1")
 }
 
 /// One picture for each network: μ and ν to the left, CCC to the right, a row for each threshold.
