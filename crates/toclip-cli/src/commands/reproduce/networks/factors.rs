@@ -242,7 +242,7 @@ mod tests {
         let figures = figures(&networks);
         assert_eq!(figures.len(), 4);
         let mu = &figures[0].charts[0];
-        assert_eq!(mu.series.len(), 12, "four curves, each with a mark and its interval before training");
+        assert_eq!(mu.series.len(), 12, "four curves, each with a mark at the start");
         assert_eq!(figures[1].charts[0].series.len(), 4, "where nothing was measured there");
         let mut lines = at(&networks.runs[0], 128, 0.1);
         lines.retain(|line| line.epoch > 0.0);
