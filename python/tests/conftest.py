@@ -1,7 +1,8 @@
-"""One thread for PyTorch: the tensors are tiny, and threads that wait for each other are slow."""
+"""What the tests share. One thread for PyTorch: the tensors are tiny, and threads that wait are slow."""
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -19,3 +20,11 @@ def command() -> str:
     if not (found and shutil.which(found)):
         pytest.skip("the command toclip is not built: cargo build")
     return found
+
+
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C as in a terminal, also where tests are run in the background and it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -200,7 +200,7 @@ def test_progress_is_told_and_may_stop_the_work():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_ctrl_c_stops_an_ensemble():
+def test_ctrl_c_stops_an_ensemble(ctrl_c):
     begun = threading.Event()
 
     def press():

@@ -122,7 +122,7 @@ def test_the_rate_has_the_bits_of_the_command():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_ctrl_c_stops_a_measurement():
+def test_ctrl_c_stops_a_measurement(ctrl_c):
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
