@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from advice_runs import Group, Stop, rules
 from advice_store import Run, Store
 from advice_table import best, tables
 from cifar import Cifar10, load
+from numbers_given import COUNT, POSITIVE, SHARE
 
 import toclip
 
@@ -102,31 +102,6 @@ def cell(store: Store, data: Cifar10, a: argparse.Namespace, stop: Stop, where: 
     return not jobs or run(final, jobs)
 
 
-def checked(kind: Callable[[str], Any], good: Callable[[Any], bool], words: str) -> Callable[[str], Any]:
-    """A value of an argument, or the sentence that it is not what ``words`` say."""
-
-    def read(text: str) -> Any:
-        try:
-            value = kind(text)
-        except ValueError:
-            value = math.nan
-        if not good(value):
-            raise argparse.ArgumentTypeError(f"{text} is not {words}")
-        return value
-
-    return read
-
-
-def six_digits(text: str) -> float:
-    """As it will be kept, so that it is found again."""
-    return float(f"{float(text):.6g}")
-
-
-COUNT = checked(int, lambda n: n >= 1, "a whole number of 1 or more")
-POSITIVE = checked(six_digits, lambda x: 0.0 < x < math.inf, "a number above 0")
-SHARE = checked(six_digits, lambda x: 0.0 <= x <= 1.0, "a share from 0 to 1")
-
-
 def arguments() -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--data", type=Path, nargs="+", help="folder(s) with CIFAR-10's .bin files")
@@ -154,6 +129,8 @@ def main() -> None:
     store = Store(a.out)
     if (a.table or a.pictures) and not store.path.is_file():
         raise SystemExit(f"{store.path} is not there: --out is the folder of runs that were made before")
+    if a.given and not Store(a.given).path.is_file():
+        raise SystemExit(f"{Store(a.given).path} is not there: --given is a folder of runs at given rates")
     if a.pictures:
         if not any(r["phase"] == "final" for r in store.all()):
             raise SystemExit(f"there is nothing to draw: {store.path} has no run at a tuned rate")

@@ -32,6 +32,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from cifar import augment, load  # noqa: E402
 from losses import LOSSES  # noqa: E402
 from models import MODELS  # noqa: E402
+from numbers_given import BELOW_ONE, COUNT, POSITIVE, at_least  # noqa: E402
 
 from toclip.torch import IntrinsicDimension, intrinsic_dimension, reduction_factors  # noqa: E402
 
@@ -47,20 +48,21 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--model", choices=sorted(MODELS), required=True)
     p.add_argument("--loss", choices=sorted(LOSSES), default="mse")
-    p.add_argument("--epochs", type=float, default=200.0)
-    p.add_argument("--batch", type=int, default=128)
-    p.add_argument("--rate", type=float, help="base learning rate (default: the paper's)")
-    p.add_argument("--momentum", type=float, default=0.9)
+    p.add_argument("--epochs", type=POSITIVE, default=200.0)
+    p.add_argument("--batch", type=COUNT, default=128)
+    p.add_argument("--rate", type=POSITIVE, help="base learning rate (default: the paper's)")
+    p.add_argument("--momentum", type=BELOW_ONE, default=0.9)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--data", type=Path, nargs="+", required=True, help="folder(s) with the .bin files")
-    p.add_argument("--files", type=int, default=5, help="how many of the five training files")
+    p.add_argument("--files", type=int, choices=range(1, 6), default=5,
+                   help="how many of the five training files")
     p.add_argument("--out", type=Path, required=True)
-    p.add_argument("--measurements", type=int, default=12,
+    p.add_argument("--measurements", type=at_least(0), default=12,
                    help="log-spaced, the last step included; one more is at step 0")
-    p.add_argument("--measure-batches", type=int, default=192)
-    p.add_argument("--curvature-samples", type=int, default=2048)
-    p.add_argument("--probes", type=int, default=16)
-    p.add_argument("--minutes", type=float, default=math.inf, help="stop, resumable, after so long")
+    p.add_argument("--measure-batches", type=at_least(16), default=192)
+    p.add_argument("--curvature-samples", type=COUNT, default=2048)
+    p.add_argument("--probes", type=at_least(2), default=16)
+    p.add_argument("--minutes", type=POSITIVE, default=math.inf, help="stop, resumable, after so long")
     return p.parse_args(given)
 
 

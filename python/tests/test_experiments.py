@@ -158,6 +158,11 @@ def test_a_folder_without_runs_is_said_and_not_made(tmp_path, monkeypatch):
     with pytest.raises(SystemExit, match="runs.jsonl is not there"):
         advice.main()
     assert not (tmp_path / "typo").exists()
+    (tmp_path / "runs.jsonl").write_text("")
+    wrong = ["advice.py", "--out", f"{tmp_path}", "--table", "--given", f"{tmp_path}/typo"]
+    monkeypatch.setattr(sys, "argv", wrong)
+    with pytest.raises(SystemExit, match="--given is a folder of runs"):
+        advice.main()
 
 
 def test_missing_images_meet_a_sentence(tmp_path, monkeypatch):

@@ -104,4 +104,15 @@ def test_a_run_that_was_killed_goes_on_as_if_nothing_had_happened(run, tmp_path)
 
 def test_no_step_is_said(run):
     with pytest.raises(SystemExit, match="are no step"):
-        run("out", "--epochs", "0")
+        run("out", "--epochs", "0.0001")
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    ("--epochs nan", "nan is not a number above 0"), ("--rate -1", "-1 is not a number above 0"),
+    ("--batch 0", "0 is not a whole number of 1 or more"), ("--momentum 1", "1 is not a number from 0 to below 1"),
+    ("--measure-batches 8", "8 is not a whole number of 16 or more"), ("--files 9", "invalid choice"),
+])
+def test_impossible_arguments_meet_a_sentence(given, said, capsys):
+    with pytest.raises(SystemExit):
+        train.arguments(["--model", "small_cnn", "--data", "x", "--out", "y", *given.split()])
+    assert said in capsys.readouterr().err

@@ -131,6 +131,8 @@ mod tests {
         let verdicts: Vec<Verdict> = claims.iter().map(|c| c.verdict).collect();
         assert_eq!(verdicts, [Verdict::Holds, Verdict::Differs, Verdict::Differs]);
         assert!(claims[0].measured.contains("in training mode"), "{}", claims[0].measured);
+        let rise = &claims[1].measured;
+        assert!(rise.contains("least 27.3 ± 1.2 at epoch 0.8, and at most 113.7"), "{rise}");
     }
 
     #[test]

@@ -293,6 +293,8 @@ mod tests {
         assert!(drawn.iter().all(|x| *x >= place), "no zero on a log axis");
         let points = |s: &&Series| matches!(s.kind, Kind::Points) && s.x == [place];
         assert_eq!(chart.series.iter().filter(points).count(), 4, "three estimates and ν");
+        let top = chart.series.iter().rfind(points).unwrap();
+        assert_eq!(top.y, [lines[0].mu(Estimator::Direct).value], "the direct one lies on top");
         assert!(chart.lines.iter().any(|line| line.label == "before training"));
         assert_eq!(chart.series.iter().filter(|s| !s.label.is_empty()).count(), 4);
         lines.remove(0);
