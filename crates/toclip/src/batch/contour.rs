@@ -18,7 +18,7 @@
 //! steepest descent, as far as the transform allows.
 
 use super::complex::faddeeva;
-use super::law::Shape;
+use super::squared_residual::Shape;
 use crate::special::GAUSS_LEGENDRE_16;
 use num_complex::Complex64;
 use std::f64::consts::PI;

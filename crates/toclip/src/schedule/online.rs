@@ -2,7 +2,7 @@
 
 use super::{Compensation, Control, Policy, Proportional, Session};
 use crate::error::{Error, Result};
-use crate::noise::Noise;
+use crate::step::Step;
 use serde::{Deserialize, Serialize};
 
 /// How $s = \sqrt{2R+\sigma^2}$ is estimated from residuals $\rho$.
@@ -149,10 +149,11 @@ impl Estimate {
 
     /// $m^{(2)}_c$ and its slope by the law of the noise at the estimated risk.
     fn by_law(&self) -> Expected {
-        let (noise, c) = (&*self.oracle.noise, self.threshold());
-        let risk = (0.5 * (self.square - noise.second_moment())).max(0.0);
+        let (step, c) = (&self.oracle.step, self.threshold());
+        let risk = (0.5 * (self.square - step.noise().second_moment())).max(0.0);
         let apart = APART * self.square;
-        let (m2, above) = (noise.clipped(risk, c).m2, noise.clipped(risk + apart, c).m2);
+        let m2 = |risk| step.residual_moments(risk, c).m2;
+        let (m2, above) = (m2(risk), m2(risk + apart));
         let slope = (above - m2) / (2.0 * apart);
         Expected { m2, slope: slope.max(LEAST_SLOPE) }
     }
@@ -166,8 +167,8 @@ impl Estimate {
             }
             Scale::ClippedSquare => {
                 self.first.sort_by(f64::total_cmp);
-                let risk = risk_of_median(&*self.oracle.noise, self.first[self.first.len() / 2]);
-                self.square = 2.0 * risk + self.oracle.noise.second_moment();
+                let risk = risk_of_median(&self.oracle.step, self.first[self.first.len() / 2]);
+                self.square = self.oracle.step.residual_second_moment(risk);
                 if self.square > 0.0 {
                     self.law = self.by_law();
                 }
@@ -191,7 +192,7 @@ impl Estimate {
             Scale::ClippedSquare if self.square > 0.0 => {
                 let surprise = size.min(c).powi(2) - self.law.m2;
                 // There is never less than the noise, and no sample takes away half of the rest.
-                let least = self.oracle.noise.second_moment().max(0.5 * self.square);
+                let least = self.oracle.step.noise().second_moment().max(0.5 * self.square);
                 self.square = (self.square + weight * surprise / self.law.slope).max(least);
                 self.law = self.by_law();
             }
@@ -233,12 +234,12 @@ impl Session for Estimate {
 
 /// The risk at which half of the residuals are within $m$: $\mu_m(R) = 1/2$, or zero if noise alone
 /// is as wide.
-fn risk_of_median(noise: &dyn Noise, m: f64) -> f64 {
+fn risk_of_median(step: &Step<'_>, m: f64) -> f64 {
     // Without noise m is 0.6745 standard deviations; noise only widens.
     let (mut low, mut high) = (0.0, 1.1 * m * m);
     for _ in 0..50 {
         let middle = 0.5 * (low + high);
-        if noise.clipped(middle, m).mu > 0.5 {
+        if step.moments(middle, m).mu > 0.5 {
             low = middle;
         } else {
             high = middle;
@@ -250,7 +251,7 @@ fn risk_of_median(noise: &dyn Noise, m: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::{Gaussian, Laplace, NoNoise, Rademacher, StudentT};
+    use crate::noise::{Gaussian, Laplace, NoNoise, Noise, Rademacher, StudentT};
     use crate::schedule::Schedule;
     use crate::sim::normal::Normals;
     use crate::sim::{Purpose, scalar_rng};
