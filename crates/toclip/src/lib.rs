@@ -105,9 +105,9 @@ pub mod dynamics;
 pub mod ensemble;
 pub mod monitor;
 pub mod noise;
-pub mod rules;
 pub mod schedule;
 pub mod spectrum;
+pub mod threshold_rules;
 pub mod trial;
 
 mod error;

@@ -30,13 +30,13 @@ use std::sync::Arc;
 /// [`Sgd`](crate::dynamics::Sgd), take one that shares it, made from an [`Arc`].
 #[derive(Debug, Clone)]
 pub struct Step<'a> {
-    noise: Source<'a>,
+    noise: NoiseRef<'a>,
     batch: Batch,
     rule: Rule,
 }
 
 #[derive(Debug, Clone)]
-enum Source<'a> {
+enum NoiseRef<'a> {
     Borrowed(&'a dyn Noise),
     Shared(Arc<dyn Noise>),
 }
@@ -47,7 +47,7 @@ impl<'a> Step<'a> {
         noise.into()
     }
 
-    fn single(noise: Source<'a>) -> Self {
+    fn single(noise: NoiseRef<'a>) -> Self {
         Step { noise, batch: Batch::single(), rule: Rule::default() }
     }
 
@@ -69,8 +69,8 @@ impl<'a> Step<'a> {
     /// The noise of one sample.
     pub fn noise(&self) -> &dyn Noise {
         match &self.noise {
-            Source::Borrowed(noise) => *noise,
-            Source::Shared(noise) => &**noise,
+            NoiseRef::Borrowed(noise) => *noise,
+            NoiseRef::Shared(noise) => &**noise,
         }
     }
 
@@ -157,36 +157,36 @@ impl<'a> Step<'a> {
 
 impl<'a, N: Noise> From<&'a N> for Step<'a> {
     fn from(noise: &'a N) -> Self {
-        Step::single(Source::Borrowed(noise))
+        Step::single(NoiseRef::Borrowed(noise))
     }
 }
 
 impl<'a, 'n: 'a> From<&'a (dyn Noise + 'n)> for Step<'a> {
     fn from(noise: &'a (dyn Noise + 'n)) -> Self {
-        Step::single(Source::Borrowed(noise))
+        Step::single(NoiseRef::Borrowed(noise))
     }
 }
 
 impl<'a> From<&'a Arc<dyn Noise>> for Step<'a> {
     fn from(noise: &'a Arc<dyn Noise>) -> Self {
-        Step::single(Source::Borrowed(&**noise))
+        Step::single(NoiseRef::Borrowed(&**noise))
     }
 }
 
 impl<N: Noise + 'static> From<Arc<N>> for Step<'_> {
     fn from(noise: Arc<N>) -> Self {
-        Step::single(Source::Shared(noise))
+        Step::single(NoiseRef::Shared(noise))
     }
 }
 
 impl From<Arc<dyn Noise>> for Step<'_> {
     fn from(noise: Arc<dyn Noise>) -> Self {
-        Step::single(Source::Shared(noise))
+        Step::single(NoiseRef::Shared(noise))
     }
 }
 
 impl<'a> From<&'a Step<'_>> for Step<'a> {
     fn from(step: &'a Step<'_>) -> Self {
-        Step { noise: Source::Borrowed(step.noise()), batch: step.batch, rule: step.rule.clone() }
+        Step { noise: NoiseRef::Borrowed(step.noise()), batch: step.batch, rule: step.rule.clone() }
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// How far the transform reaches beyond the right half plane, and how it decays there.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Shape {
+pub(crate) enum TransformShape {
     /// Mixtures of centred normals: analytic in the plane cut along the negative axis.
     Free,
     /// Normals of at least this variance about spread-out means: bounded where
@@ -35,12 +35,12 @@ pub(crate) enum Shape {
 /// ```
 pub struct SquaredResidual {
     transform: Box<dyn Fn(Complex64) -> Complex64 + Send + Sync>,
-    pub(crate) shape: Shape,
+    pub(crate) shape: TransformShape,
     /// The largest $x$ for which $E e^{xX^2}$ exists; zero for heavy tails.
     pub(crate) edge: f64,
     pub(crate) pair: Option<Pair>,
     pub(crate) atoms: Option<Atoms>,
-    /// The largest difference of the $m_j^2$ of [`Shape::Atoms`].
+    /// The largest difference of the $m_j^2$ of [`TransformShape::Atoms`].
     pub(crate) range: f64,
 }
 
@@ -72,7 +72,7 @@ impl fmt::Debug for SquaredResidual {
 
 impl SquaredResidual {
     pub(crate) fn new(
-        shape: Shape,
+        shape: TransformShape,
         widest: f64,
         transform: impl Fn(Complex64) -> Complex64 + Send + Sync + 'static,
     ) -> Self {
@@ -93,7 +93,7 @@ impl SquaredResidual {
         let widest = parts.iter().map(|p| p.2).fold(0.0, f64::max);
         let range = range(parts.iter().map(|p| p.1 * p.1));
         let centred = parts.iter().all(|p| p.1 == 0.0);
-        let shape = if centred { Shape::Free } else { Shape::Atoms(least) };
+        let shape = if centred { TransformShape::Free } else { TransformShape::Atoms(least) };
         if centred {
             return SquaredResidual::scales(
                 parts.into_iter().map(|(w, _, v)| (w, v)).collect(),
@@ -115,7 +115,7 @@ impl SquaredResidual {
         let (weights, variances): (Vec<f64>, Vec<f64>) = parts.into_iter().unzip();
         let heavy = if infinite > 0.0 { f64::INFINITY } else { 0.0 };
         let widest = variances.iter().fold(heavy, |a, v| a.max(*v));
-        SquaredResidual::new(Shape::Free, widest, move |z| {
+        SquaredResidual::new(TransformShape::Free, widest, move |z| {
             if let ([_], [v]) = (&weights[..], &variances[..]) {
                 return -0.5 * ln_1p(2.0 * v * z);
             }
@@ -129,7 +129,7 @@ impl SquaredResidual {
     }
 
     /// Normals of variance `v` about the means of weights $w_j$.
-    pub(crate) fn located(means: Vec<(f64, f64)>, v: f64, shape: Shape) -> Self {
+    pub(crate) fn located(means: Vec<(f64, f64)>, v: f64, shape: TransformShape) -> Self {
         let squares: Vec<(f64, f64)> = means.into_iter().map(|(w, m)| (w, m * m)).collect();
         let range = range(squares.iter().map(|s| s.1));
         let law = SquaredResidual::new(shape, v, move |z| {
@@ -157,13 +157,17 @@ impl SquaredResidual {
 
     /// Two means as a sum of squares sees them: how many are at $\pm\lambda$ is binomial.
     pub(crate) fn pair(lambda: f64, p: f64, v: f64) -> Self {
-        let law = SquaredResidual::located(vec![(1.0 - p, 0.0), (p, lambda)], v, Shape::Atoms(v));
+        let law = SquaredResidual::located(
+            vec![(1.0 - p, 0.0), (p, lambda)],
+            v,
+            TransformShape::Atoms(v),
+        );
         SquaredResidual { pair: Some(Pair { square: lambda * lambda, p, v }), ..law }
     }
 
     /// A uniform mean on $\[-M, M\]$ with variance `v` about it: an error function.
     pub(crate) fn uniform(half_width: f64, v: f64) -> Self {
-        SquaredResidual::new(Shape::Spread(v), v, move |z| {
+        SquaredResidual::new(TransformShape::Spread(v), v, move |z| {
             let spread = 2.0 * v * z;
             let centre = -0.5 * ln_1p(spread);
             let square = half_width * half_width * z / (1.0 + spread);
@@ -188,7 +192,7 @@ impl SquaredResidual {
     /// Laplace noise of variance $\sigma^2$ with variance `v` about it: an exponential mixture of
     /// scales, $\int e^{-w}(1 + 2zv + 2z\sigma^2 w)^{-1/2} dw$.
     pub(crate) fn laplace(sigma: f64, v: f64) -> Self {
-        SquaredResidual::new(Shape::Free, f64::INFINITY, move |z| {
+        SquaredResidual::new(TransformShape::Free, f64::INFINITY, move |z| {
             let centre = -0.5 * ln_1p(2.0 * v * z);
             let b = (1.0 + 2.0 * v * z) / (2.0 * sigma * sigma * z);
             centre

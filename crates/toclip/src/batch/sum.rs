@@ -2,7 +2,7 @@
 
 use super::complex::ln_1p;
 use super::contour::{Left, Sum, left};
-use super::squared_residual::{Atoms, Pair, Shape, SquaredResidual};
+use super::squared_residual::{Atoms, Pair, SquaredResidual, TransformShape};
 use crate::kernel::Moments;
 use num_complex::Complex64;
 
@@ -19,9 +19,9 @@ pub(super) fn clipped_sum(law: &SquaredResidual, n: f64, c: f64, second_moment: 
         (_, Some(atoms)) if are_few(atoms, n) => by_draws(atoms, n, a),
         _ => {
             let shape = match law.shape {
-                Shape::Free => Shape::Free,
-                Shape::Spread(v) => Shape::Spread(v / a),
-                Shape::Atoms(v) => Shape::Atoms(v / a),
+                TransformShape::Free => TransformShape::Free,
+                TransformShape::Spread(v) => TransformShape::Spread(v / a),
+                TransformShape::Atoms(v) => TransformShape::Atoms(v / a),
             };
             let ln_g = |z| n * law.ln_transform(z / a);
             let (mean, edge) = (second_moment / (c * c), a * law.edge);
@@ -155,5 +155,5 @@ fn given(delta: f64, v: f64, n: f64) -> Left {
         -0.5 * n * ln_1p(spread) - delta * z / (1.0 + spread)
     };
     let (mean, edge) = (delta + n * v, 0.5 / v);
-    left(&Sum { ln_g: &ln_g, shape: Shape::Free, n, mean, edge, range: 0.0 })
+    left(&Sum { ln_g: &ln_g, shape: TransformShape::Free, n, mean, edge, range: 0.0 })
 }

@@ -1,13 +1,13 @@
 //! C-SGD on streaming data, every coordinate simulated.
 
 use super::covariates::Sampler;
-use super::record::{Record, steps_until, within};
+use super::simulated_path::{SimulatedPath, steps_until, within};
 use super::simulator::{check_simulated, divergence_limit};
 use super::{Covariates, Simulator, Stop, Trajectory};
 use crate::error::{Error, Result};
 use crate::schedule::{Control, Controller, Policy};
 use crate::sim::normal::{Block, Streams};
-use crate::sim::step::{Source, State};
+use crate::sim::step::{CovariateSource, State};
 use crate::sim::{InstructionSet, Isa, Purpose, scalar_rng};
 use crate::spectrum::Modes;
 use crate::step::Step;
@@ -175,7 +175,7 @@ impl Simulator for Sgd {
         let mut data = Draws::new(self, seed, index);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
         let mut controller = Controller::new(&*self.policy);
-        let mut record = Record::new(times.len());
+        let mut record = SimulatedPath::new(times.len());
         for &time in times {
             let target = steps_until(time, self.dim);
             while record.steps < target {
@@ -228,12 +228,12 @@ impl Draws {
     }
 
     #[inline]
-    fn next(&mut self, sgd: &Sgd) -> Source<'_> {
+    fn next(&mut self, sgd: &Sgd) -> CovariateSource<'_> {
         match self {
-            Self::Normal(streams) => Source::Normal(streams),
+            Self::Normal(streams) => CovariateSource::Normal(streams),
             Self::Other(rng, blocks) => {
                 sgd.covariates.fill(rng, blocks);
-                Source::Given(blocks)
+                CovariateSource::Given(blocks)
             }
         }
     }

@@ -1,7 +1,7 @@
 //! C-SGD whose steps average several samples.
 
-use super::record::{Record, steps_until, within};
 use super::sgd::Draws;
+use super::simulated_path::{SimulatedPath, steps_until, within};
 use super::{Sgd, Stop, Trajectory};
 use crate::schedule::Control;
 use crate::sim::normal::Block;
@@ -36,7 +36,7 @@ impl Sgd {
         };
         let mut data = Draws::new(self, seed, index);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
-        let mut record = Record::new(times.len());
+        let mut record = SimulatedPath::new(times.len());
         for &time in times {
             let target = steps_until(time, self.dim);
             while record.steps < target {

@@ -2,7 +2,7 @@
 
 use super::{Feature, Noise, check_scale, spread};
 use crate::batch::SquaredResidual;
-use crate::batch::squared_residual::Shape;
+use crate::batch::squared_residual::TransformShape;
 use crate::error::{Error, Result};
 use crate::kernel::{Moments, clipped_normal};
 use crate::quad::{half_line, panels_from};
@@ -180,7 +180,7 @@ impl Noise for Density {
     fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
         // Below this corners of the density are as good as sharp: what is lost is of this size.
         let v = (2.0 * r).max(1e-7 * self.scale * self.scale);
-        Some(SquaredResidual::located(self.squares.clone(), v, Shape::Spread(v)))
+        Some(SquaredResidual::located(self.squares.clone(), v, TransformShape::Spread(v)))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

@@ -2,7 +2,7 @@
 
 use super::{Feature, Noise, mixture::normal_density, spread};
 use crate::batch::SquaredResidual;
-use crate::batch::squared_residual::Shape;
+use crate::batch::squared_residual::TransformShape;
 use crate::error::{Error, Result};
 use crate::gauss::gauss_rule;
 use crate::kernel::{Moments, clipped_normal};
@@ -276,7 +276,7 @@ impl Noise for Empirical {
         let mut means = Vec::new();
         self.data.root.add_means(v.sqrt(), &mut means);
         means.iter_mut().for_each(|m| m.0 /= self.data.root.count);
-        let law = SquaredResidual::located(means, v, Shape::Atoms(v));
+        let law = SquaredResidual::located(means, v, TransformShape::Atoms(v));
         if few {
             let weight = 1.0 / self.count() as f64;
             return Some(law.of_atoms(self.data.sorted.iter().map(|x| (weight, *x)), 2.0 * r));

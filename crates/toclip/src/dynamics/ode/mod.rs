@@ -3,8 +3,8 @@
 mod system;
 mod tableau;
 
-use super::course::{DEFAULT_TOLERANCE, Record, Tolerance, Watch, last_saved, stretches};
 use super::simulator::divergence_limit;
+use super::solver::{DEFAULT_TOLERANCE, SolvedPath, Tolerance, Watch, last_saved, stretches};
 use super::{Counts, Stop, Trajectory};
 use crate::error::{Error, Result};
 use crate::schedule::Policy;
@@ -117,7 +117,7 @@ impl<'a> Ode<'a> {
     pub fn solve(&self, times: &[f64]) -> Result<Trajectory> {
         self.tolerance.check()?;
         Watch::check_target(self.target)?;
-        let mut record = Record::new(times, self.keep_path)?;
+        let mut record = SolvedPath::new(times, self.keep_path)?;
         let mut run = Run {
             system: System::new(self.modes, &self.step, self.policy),
             tolerance: self.tolerance.share(SHARE),
@@ -151,7 +151,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn whole(&mut self, record: &mut Record<'_>, policy: &dyn Policy) -> Result<Stop> {
+    fn whole(&mut self, record: &mut SolvedPath<'_>, policy: &dyn Policy) -> Result<Stop> {
         let start = self.system.sums();
         if record.due(0.0).is_some() {
             record.save(0.0, start, |risk| self.system.drive.act(0.0, risk));
@@ -182,7 +182,7 @@ impl Run<'_> {
     }
 
     /// Steps to the end of a stretch on which the policy is smooth.
-    fn through(&mut self, end: f64, record: &mut Record<'_>) -> Result<Option<Stop>> {
+    fn through(&mut self, end: f64, record: &mut SolvedPath<'_>) -> Result<Option<Stop>> {
         // The policy may jump at the end: the stages there must see what was before.
         let latest = end.next_down();
         let least = 8.0 * f64::EPSILON * end;

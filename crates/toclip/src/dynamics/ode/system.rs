@@ -1,7 +1,7 @@
 //! The right-hand side, and one step of it.
 
 use super::tableau::{A, C, D, E3, E5, LAST, Row, STAGES};
-use crate::dynamics::course::Drive;
+use crate::dynamics::solver::Drive;
 use crate::schedule::Policy;
 use crate::spectrum::Modes;
 use crate::step::Step;

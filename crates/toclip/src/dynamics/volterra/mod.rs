@@ -3,8 +3,8 @@
 mod collocation;
 mod panel;
 
-use super::course::{DEFAULT_TOLERANCE, Record, Tolerance, Watch, last_saved, stretches};
 use super::simulator::divergence_limit;
+use super::solver::{DEFAULT_TOLERANCE, SolvedPath, Tolerance, Watch, last_saved, stretches};
 use super::{Counts, Stop, Trajectory};
 use crate::error::{Error, Result};
 use crate::schedule::Policy;
@@ -127,7 +127,7 @@ impl<'a> Volterra<'a> {
             },
             h: 0.0,
             counts: Counts::default(),
-            record: Record::new(times, self.keep_path)?,
+            record: SolvedPath::new(times, self.keep_path)?,
             points: Vec::with_capacity(times.len()),
         };
         let stop = run.whole(self.policy)?;
@@ -149,7 +149,7 @@ struct Run<'a> {
     watch: Watch,
     h: f64,
     counts: Counts,
-    record: Record<'a>,
+    record: SolvedPath<'a>,
     points: Vec<Point>,
 }
 

@@ -1,7 +1,7 @@
 //! The integral equation on one panel of time.
 
 use super::collocation::{Collocation, NODES, Nodal};
-use crate::dynamics::course::Drive;
+use crate::dynamics::solver::Drive;
 use crate::schedule::Policy;
 use crate::spectrum::Modes;
 use crate::step::Step;

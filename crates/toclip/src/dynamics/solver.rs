@@ -163,7 +163,7 @@ pub(crate) fn stretches(policy: &dyn Policy, end: f64) -> Vec<f64> {
 
 /// The saved part of a path as it grows.
 #[derive(Debug)]
-pub(crate) struct Record<'a> {
+pub(crate) struct SolvedPath<'a> {
     wanted: &'a [f64],
     /// The last of the times asked for.
     pub end: f64,
@@ -171,7 +171,7 @@ pub(crate) struct Record<'a> {
     trajectory: Trajectory,
 }
 
-impl<'a> Record<'a> {
+impl<'a> SolvedPath<'a> {
     pub fn new(times: &'a [f64], keep_path: bool) -> Result<Self> {
         let end = check_times(times)?;
         let trajectory = Trajectory {
@@ -182,7 +182,7 @@ impl<'a> Record<'a> {
             stop: Stop::Finished,
             counts: Counts::default(),
         };
-        Ok(Record { wanted: times, end, keep_path, trajectory })
+        Ok(SolvedPath { wanted: times, end, keep_path, trajectory })
     }
 
     /// The next time to save, if it is not after `t`.
