@@ -41,7 +41,7 @@ pub fn convergence<'py>(
     let modes: toclip::Result<Vec<Modes>> =
         spectra.iter().map(|spectrum| Modes::new(&spectrum.inner, &start)).collect();
     let modes = modes.map_err(refuse)?;
-    let noise = Arc::clone(&noise.inner);
+    let noise = noise.inner.clone();
     let Made { policy: rule, eta, in_units } = policy(learning_rate, clip, &noise, false)?;
     let rescaling = spectra.first().map(|spectrum| spectrum.inner.rescaling());
     let policy: Arc<dyn Policy> = match rescaling.filter(|rescaling| !rescaling.is_identity()) {

@@ -4,6 +4,7 @@ use numpy::ToPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayon::prelude::*;
+use toclip::Step;
 use toclip::criteria::{self, BestThreshold, FisherLimit};
 
 use crate::convert::{numbers, refuse, to_python};
@@ -20,7 +21,7 @@ pub fn best_threshold<'py>(
     noise: &Noise,
     r: &Bound<'_, PyAny>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let found = each(py, noise, r, criteria::best_threshold)?;
+    let found = each(py, noise, r, |step, r| criteria::best_threshold(step, r))?;
     let columns: [Column<BestThreshold>; 5] = [
         ("c", |b| b.c),
         ("mu", |b| b.mu),
@@ -38,7 +39,7 @@ pub fn fisher_limit<'py>(
     noise: &Noise,
     r: &Bound<'_, PyAny>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let found = each(py, noise, r, criteria::fisher_limit)?;
+    let found = each(py, noise, r, |step, r| criteria::fisher_limit(step, r))?;
     let columns: [Column<FisherLimit>; 3] =
         [("information", |f| f.information), ("limit", |f| f.limit), ("reached", |f| f.reached)];
     table(py, &found, &columns)
@@ -61,8 +62,8 @@ pub fn kappa_bounds<'py>(
         ))),
     };
     let (risks, thresholds) = (pair("risks", risks)?, pair("thresholds", thresholds)?);
-    let noise = &*noise.inner;
-    let found = py.detach(|| criteria::kappa_bounds(noise, risks, thresholds)).map_err(refuse)?;
+    let step = &noise.inner;
+    let found = py.detach(|| criteria::kappa_bounds(step, risks, thresholds)).map_err(refuse)?;
     to_python(py, &found)
 }
 
@@ -70,11 +71,11 @@ fn each<T: Send>(
     py: Python<'_>,
     noise: &Noise,
     r: &Bound<'_, PyAny>,
-    find: fn(&dyn toclip::noise::Noise, f64) -> toclip::Result<T>,
+    find: fn(&Step<'static>, f64) -> toclip::Result<T>,
 ) -> PyResult<Vec<T>> {
-    let (noise, r) = (&*noise.inner, numbers("r", r)?);
+    let (step, r) = (&noise.inner, numbers("r", r)?);
     let r = r.as_slice()?;
-    let all = || r.par_iter().map(|&r| find(noise, r)).collect::<toclip::Result<_>>();
+    let all = || r.par_iter().map(|&r| find(step, r)).collect::<toclip::Result<_>>();
     py.detach(|| pooled(all))?.map_err(refuse)
 }
 

@@ -26,8 +26,8 @@ pub fn factors<'py>(
     if r.len() != c.len() {
         return Err(refuse(format!("r has {} numbers and c has {}", r.len(), c.len())));
     }
-    let noise = &*noise.inner;
-    let finite = noise.second_moment().is_finite();
+    let step = &noise.inner;
+    let finite = step.noise().second_moment().is_finite();
     let all = || {
         let [mut mu, mut m2, mut nu, mut csc, mut ccc] = [(); 5].map(|()| vec![f64::NAN; r.len()]);
         (
@@ -43,7 +43,7 @@ pub fn factors<'py>(
             // Closed forms take a fraction of a microsecond: shorter pieces would not pay a thread.
             .with_min_len(256)
             .try_for_each(|(&r, &c, mu, m2, nu, csc, ccc)| {
-                let at = Factors::new(noise, r, c)?;
+                let at = Factors::new(step, r, c)?;
                 (*mu, *m2) = (at.mu, at.m2);
                 if finite {
                     (*nu, *csc, *ccc) = (at.nu()?, at.csc()?, at.ccc()?);

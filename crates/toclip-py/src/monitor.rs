@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use toclip::monitor::{Advice, Memory, Reason, Scale, Settings};
+use toclip::monitor::{Advice, Memory, NormScale, Reason, Settings};
 
 use crate::args::{maybe_count, maybe_number, number, text};
 use crate::convert::{numbers, refuse, to_python};
@@ -30,7 +30,7 @@ pub fn settings(
     Settings {
         components,
         memory: memory.map_or(Memory::All, Memory::Last),
-        scale: fixed_scale.map_or(Scale::Running(scale_memory), Scale::Fixed),
+        scale: fixed_scale.map_or(NormScale::Running(scale_memory), NormScale::Fixed),
         watched,
         confidence,
         margin,

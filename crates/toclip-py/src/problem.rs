@@ -23,7 +23,7 @@ use crate::values::{from_dict, from_python};
 #[derive(Debug)]
 pub struct Problem {
     modes: Modes,
-    noise: Arc<dyn toclip::noise::Noise>,
+    step: toclip::Step<'static>,
     policy: Arc<dyn Policy>,
     /// As the user means it; none where it is greedy.
     eta: Option<toclip::schedule::Schedule>,
@@ -46,9 +46,9 @@ impl Problem {
     ) -> PyResult<Self> {
         let start: Start = from_python("start", start)?;
         let modes = Modes::new(&spectrum.inner, &start).map_err(refuse)?;
-        let noise = Arc::clone(&noise.inner);
+        let step = noise.inner.clone();
         let fastest = margin.is_some_and(is_predicted);
-        let Made { policy: rule, eta, in_units } = policy(learning_rate, clip, &noise, fastest)?;
+        let Made { policy: rule, eta, in_units } = policy(learning_rate, clip, &step, fastest)?;
         let rescaling = spectrum.inner.rescaling();
         let policy = if rescaling.is_identity() {
             rule
@@ -65,10 +65,10 @@ impl Problem {
             Arc::new(Scaled::new(rule, rate, threshold))
         };
         let policy = match margin {
-            Some(margin) => with_margin(py, policy, margin, &modes, &noise)?,
+            Some(margin) => with_margin(py, policy, margin, &modes, &step)?,
             None => policy,
         };
-        Ok(Problem { modes, noise, policy, eta, rescaling })
+        Ok(Problem { modes, step, policy, eta, rescaling })
     }
 
     /// d, the intrinsic dimension: steps in a unit of time.
@@ -96,7 +96,7 @@ impl Problem {
         #[pyo3(from_py_with = number::c)] c: f64,
     ) -> PyResult<Bound<'py, PyDict>> {
         let c = self.rescaling.threshold(c);
-        let limits = stability_limits(&self.modes, &*self.noise, c).map_err(refuse)?;
+        let limits = stability_limits(&self.modes, &self.step, c).map_err(refuse)?;
         let back = self.rescaling.inverse();
         let dict = PyDict::new(py);
         dict.set_item("risk", back.learning_rate(limits.risk))?;
@@ -122,17 +122,23 @@ impl Problem {
         self.check_thresholds(times)?;
         let fewer = self.fewer(py, compress)?;
         let modes = fewer.as_ref().unwrap_or(&self.modes);
-        let (noise, policy) = (&*self.noise, &*self.policy);
+        let (step, policy) = (&self.step, &*self.policy);
         let (path, flow) = match method.as_str() {
             "ode" => py.detach(|| {
-                let ode = Ode::new(modes, noise, policy).tolerance(rtol, 0.0).keep_path(true);
-                let ode = target.map_or(ode, |risk| ode.target(risk));
+                let ode = Ode::new(modes, step, policy).tolerance(rtol, 0.0).keep_path(true);
+                let ode = match target {
+                    Some(risk) => ode.target(risk),
+                    None => ode,
+                };
                 ode.solve(times).map(|path| (path, None))
             }),
             "volterra" => py.detach(|| {
                 let equation =
-                    Volterra::new(modes, noise, policy).tolerance(rtol, 0.0).keep_path(true);
-                let equation = target.map_or(equation, |risk| equation.target(risk));
+                    Volterra::new(modes, step, policy).tolerance(rtol, 0.0).keep_path(true);
+                let equation = match target {
+                    Some(risk) => equation.target(risk),
+                    None => equation,
+                };
                 equation.solve(times).map(|found| (found.trajectory, Some(found.flow)))
             }),
             other => {
@@ -210,8 +216,8 @@ impl Problem {
         let eta = eta.scaled(self.rescaling.learning_rate(1.0)).map_err(refuse)?;
         let fewer = self.fewer(py, compress)?;
         let modes = fewer.as_ref().unwrap_or(&self.modes);
-        let noise = Arc::clone(&self.noise);
-        let tuned = py.detach(|| tune_kappa(modes, noise, eta, how, time)).map_err(refuse)?;
+        let step = self.step.clone();
+        let tuned = py.detach(|| tune_kappa(modes, step, eta, how, time)).map_err(refuse)?;
         to_python(py, &tuned)
     }
 }
@@ -226,13 +232,13 @@ impl Problem {
         if covariates.is_some_and(|law| law != Covariates::Gaussian) && method != "sgd" {
             return Err(refuse("only method \"sgd\" knows other covariates than Gaussian ones"));
         }
-        let (modes, noise, policy) = (&self.modes, self.noise.clone(), self.policy.clone());
+        let (modes, step, policy) = (&self.modes, self.step.clone(), self.policy.clone());
         let made: toclip::Result<Box<dyn Simulator>> = match method {
-            "sgd" => Sgd::new(modes, noise, policy)
+            "sgd" => Sgd::new(modes, step, policy)
                 .and_then(|sgd| sgd.with_covariates(covariates.unwrap_or_default()))
                 .map(|s| Box::new(s) as _),
-            "collapsed" => Collapsed::new(modes, noise, policy).map(|s| Box::new(s) as _),
-            "hsgd" => Hsgd::new(modes, noise, policy).map(|s| Box::new(s) as _),
+            "collapsed" => Collapsed::new(modes, step, policy).map(|s| Box::new(s) as _),
+            "hsgd" => Hsgd::new(modes, step, policy).map(|s| Box::new(s) as _),
             other => {
                 return Err(refuse(format!(
                     "method \"{other}\" is not known: \"sgd\", \"collapsed\" or \"hsgd\""

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use numpy::{PyArray1, ToPyArray};
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
-use toclip::rules::{AutoClip, Fixed, Huber, Monitored, ThresholdRule, ZClip};
+use toclip::threshold_rules::{AutoClip, Fixed, Huber, Monitored, ThresholdRule, ZClip};
 
 use crate::args::{count, maybe_count, maybe_number, number, text, whole};
 use crate::convert::{numbers, refuse};
@@ -135,10 +135,8 @@ impl Rule {
     /// nothing.
     fn next<'py>(&self, py: Python<'py>) -> (f64, f64) {
         py.detach(|| {
-            // To a norm that is not a number a rule answers with the threshold that it has.
-            let mut copy = self.lock().clone();
-            let threshold = copy.rule().threshold(f64::NAN);
-            (threshold, copy.rule().rate_factor())
+            let next = self.lock().rule().next_step();
+            (next.threshold, next.rate_factor)
         })
     }
 

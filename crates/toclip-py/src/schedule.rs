@@ -136,7 +136,7 @@ pub struct Made {
 pub fn policy(
     eta: &Bound<'_, PyAny>,
     clip: &Bound<'_, PyAny>,
-    noise: &Arc<dyn toclip::noise::Noise>,
+    step: &toclip::Step<'static>,
     fastest: bool,
 ) -> PyResult<Made> {
     let word: Option<String> = clip.extract().ok();
@@ -145,8 +145,8 @@ pub fn policy(
     let none = clip.is_none() || word.as_deref() == Some("none");
     if let Ok(word) = eta.extract::<String>() {
         let policy = match (word.as_str(), kind.as_deref()) {
-            ("greedy", _) if none => Greedy::unclipped(noise.clone()),
-            ("greedy", Some("max_ccc")) => Greedy::clipped(noise.clone()),
+            ("greedy", _) if none => Greedy::unclipped(step.clone()),
+            ("greedy", Some("max_ccc")) => Greedy::clipped(step.clone()),
             ("greedy", _) => {
                 return Err(refuse(
                     "the greedy learning rate goes with clip = \"none\" or clip = \"max_ccc\"",
@@ -187,10 +187,10 @@ pub fn policy(
     let rule = if word.is_some() { ClipRule::MaxCcc {} } else { from_python("clip", clip)? };
     let named = |error: toclip::Error| refuse(format!("clip: {error}"));
     let proportional = |kappa, compensation| {
-        Proportional::new(kappa, eta.clone(), noise.clone(), compensation).map_err(named)
+        Proportional::new(kappa, eta.clone(), step.clone(), compensation).map_err(named)
     };
     let policy: Arc<dyn Policy> = match rule {
-        ClipRule::MaxCcc {} => Arc::new(MaxCcc::new(eta.clone(), noise.clone())),
+        ClipRule::MaxCcc {} => Arc::new(MaxCcc::new(eta.clone(), step.clone())),
         ClipRule::Proportional { kappa, compensation } => {
             Arc::new(proportional(kappa, compensation)?)
         }
@@ -225,16 +225,16 @@ pub fn with_margin(
     policy: Arc<dyn Policy>,
     margin: &Bound<'_, PyAny>,
     modes: &Modes,
-    noise: &Arc<dyn toclip::noise::Noise>,
+    step: &toclip::Step<'static>,
 ) -> PyResult<Arc<dyn Policy>> {
     let cap = match margin.extract::<f64>() {
         Ok(margin) => Cap::Certified { margin },
         Err(_) => from_dict("margin", margin, EXAMPLE)?,
     };
-    let noise = Arc::clone(noise);
+    let step = step.clone();
     let capped = py.detach(|| match cap {
-        Cap::Certified { margin } => Margin::certified(policy, modes, noise, margin),
-        Cap::Predicted { margin, time } => Margin::predicted(policy, modes, noise, margin, time),
+        Cap::Certified { margin } => Margin::certified(policy, modes, step, margin),
+        Cap::Predicted { margin, time } => Margin::predicted(policy, modes, step, margin, time),
     });
     Ok(Arc::new(capped.map_err(refuse)?))
 }

@@ -3,10 +3,10 @@
 use crate::dynamics::{Collapsed, Ode, Stop, linear_times};
 use crate::ensemble::{Progress, on_threads};
 use crate::error::{Error, Result};
-use crate::noise::Noise;
 use crate::schedule::Policy;
 use crate::special::upper_tail;
 use crate::spectrum::Modes;
+use crate::step::Step;
 use crate::sum::compensated;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -113,12 +113,12 @@ impl Convergence {
         &self,
         dims: &[u64],
         family: &dyn Fn(u64) -> Result<Modes>,
-        noise: Arc<dyn Noise>,
+        step: impl Into<Step<'static>>,
         policy: Arc<dyn Policy>,
         progress: Option<Progress<'_>>,
     ) -> Result<Rate> {
         let never = AtomicBool::new(false);
-        let rate = self.measure_until(dims, family, noise, policy, progress, &never)?;
+        let rate = self.measure_until(dims, family, step, policy, progress, &never)?;
         rate.ok_or_else(|| Error::Invalid("the measurement was stopped".into()))
     }
 
@@ -131,12 +131,13 @@ impl Convergence {
         &self,
         dims: &[u64],
         family: &dyn Fn(u64) -> Result<Modes>,
-        noise: Arc<dyn Noise>,
+        step: impl Into<Step<'static>>,
         policy: Arc<dyn Policy>,
         progress: Option<Progress<'_>>,
         cancel: &AtomicBool,
     ) -> Result<Option<Rate>> {
         self.check(dims)?;
+        let step = step.into();
         let done = AtomicU64::new(0);
         let tick = || {
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -150,7 +151,7 @@ impl Convergence {
                 tick();
                 !cancel.load(Ordering::Relaxed)
             };
-            match self.gap(&family(d)?, &noise, &policy, first, &go_on)? {
+            match self.gap(&family(d)?, &step, &policy, first, &go_on)? {
                 Some(gap) => gaps.push(gap),
                 None => return Ok(None),
             }
@@ -163,17 +164,17 @@ impl Convergence {
     fn gap(
         &self,
         modes: &Modes,
-        noise: &Arc<dyn Noise>,
+        step: &Step<'static>,
         policy: &Arc<dyn Policy>,
         first: u64,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Gap>> {
-        let sgd = Collapsed::new(modes, Arc::clone(noise), Arc::clone(policy))?;
+        let sgd = Collapsed::new(modes, step.clone(), Arc::clone(policy))?;
         let steps = (self.time * modes.dim()).floor().max(1.0) as u64;
         let cells = steps.min(TABLE);
         let end = steps as f64 / modes.dim();
         let times = linear_times(end, cells as usize + 1)?;
-        let theory = Ode::new(modes, &**noise, &**policy).solve(&times)?;
+        let theory = Ode::new(modes, step, &**policy).solve(&times)?;
         if let Stop::Diverged { t } = theory.stop {
             return Err(Error::Invalid(format!(
                 "in dimension {} the ODE itself diverges at t = {t:.4}: there is no rate; \
@@ -330,7 +331,7 @@ mod tests {
             let spectrum = crate::spectrum::Spectrum::isotropic(d)?;
             Modes::new(&spectrum, &crate::spectrum::Start::Uniform { norm: 1.0 })
         };
-        let noise: Arc<dyn Noise> = Arc::new(crate::noise::Gaussian::new(0.5).unwrap());
+        let noise = Arc::new(crate::noise::Gaussian::new(0.5).unwrap());
         let policy: Arc<dyn Policy> =
             Arc::new(OpenLoop::unclipped(Schedule::constant(0.5).unwrap()));
         let (cancel, done) = (AtomicBool::new(false), AtomicU64::new(0));

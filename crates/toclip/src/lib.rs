@@ -19,7 +19,7 @@
 //!
 //! In high dimensions $\Vert a\Vert ^2 \approx d$, so clipping the gradient at $c\sqrt d$ is clipping the
 //! scalar residual $X = \sqrt{2R}\thinspace z - \epsilon$ at $c$, and all that it does is in two moments
-//! ([`Clipped`]):
+//! ([`Moments`]):
 //! $$ \mu_c(R) = P(|X| \le c), \qquad m^{(2)}_c(R) = E\[\min(X^2, c^2)\]. $$
 //! $\mu$ is the share of the descent that is kept (Stein's lemma turns the expectation of the
 //! clipped gradient into the probability of not being clipped), $m^{(2)}$ the strength of the noise
@@ -81,11 +81,13 @@
 //! # Batches
 //!
 //! Where a step averages $B$ samples and clips their mean, $\mu$ is no longer the fraction that is
-//! not clipped: [`Rule`] has the formulas, and a [`Batched`] noise takes them everywhere.
+//! not clipped: [`Batch`] has the formulas, and a [`Step`] takes a noise and its batch everywhere.
 //!
 //! ```
-//! use toclip::{Factors, Rule, noise::StudentT};
-//! let at = Factors::with_rule(&StudentT::new(2.2, 0.5)?, Rule::batch(32)?, 0.1, 0.6)?;
+//! use toclip::{Batch, Factors, Step, noise::StudentT};
+//! let noise = StudentT::new(2.2, 0.5)?;
+//! let step = Step::new(&noise).with_batch(Batch::mean(32)?)?;
+//! let at = Factors::new(step, 0.1, 0.6)?;
 //! assert!(at.mu > 0.5); // though nearly every batch is clipped
 //! # Ok::<(), toclip::Error>(())
 //! ```
@@ -103,9 +105,9 @@ pub mod dynamics;
 pub mod ensemble;
 pub mod monitor;
 pub mod noise;
-pub mod rules;
 pub mod schedule;
 pub mod spectrum;
+pub mod threshold_rules;
 pub mod trial;
 
 mod error;
@@ -113,15 +115,19 @@ mod factors;
 mod gauss;
 mod kernel;
 mod quad;
+mod rule;
 mod sim;
 mod special;
+mod step;
 mod student;
 mod sum;
 mod words;
 
-pub use batch::{Batched, Rule, SquareLaw};
+pub use batch::{Batch, SquaredResidual};
 pub use error::{Error, Result};
 pub use factors::Factors;
-pub use kernel::{Clipped, clipped_normal};
+pub use kernel::{Moments, clipped_normal};
+pub use rule::Rule;
+pub use step::Step;
 pub use student::student_critical;
 pub use words::short;

@@ -13,7 +13,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use toclip::Factors;
-use toclip::monitor::{Advice, Evidence, Halves, Monitor, Reason, Scale, Settings};
+use toclip::monitor::{Advice, Evidence, Halves, Monitor, NormScale, Reason, Settings};
 use toclip::noise::{Gaussian, Noise, StudentT};
 
 fn normal(rng: &mut ChaCha8Rng) -> f64 {
@@ -25,7 +25,7 @@ fn direct_intervals_cover_as_often_as_they_claim() {
     // Gradients in one dimension about a mean of 0.4, compared with that mean: at these numbers
     // large ones are as often against it as the noise has them.
     let noise = StudentT::new(9.0, 1.0).unwrap();
-    let settings = Settings { scale: Scale::Fixed(1.0), ..Settings::default() };
+    let settings = Settings { scale: NormScale::Fixed(1.0), ..Settings::default() };
     let run = |steps: usize, seed: u64| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut monitor = Monitor::new(settings).unwrap();

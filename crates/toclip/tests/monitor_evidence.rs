@@ -15,9 +15,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use toclip::Factors;
 use toclip::criteria::best_threshold;
-use toclip::monitor::{Advice, Monitor, Reason, Scale, Settings};
+use toclip::monitor::{Advice, Monitor, NormScale, Reason, Settings};
 use toclip::noise::{Noise, Rademacher};
-use toclip::rules::{Monitored, ThresholdRule};
+use toclip::threshold_rules::{Monitored, ThresholdRule};
 
 fn normal(rng: &mut ChaCha8Rng) -> f64 {
     StandardNormal.sample(rng)
@@ -158,7 +158,7 @@ fn the_margin_of_norms_holds_over_the_threshold_in_force_too() {
     let draw = |_| (0.6_f64.sqrt() * normal(&mut rng) - noise.sample(&mut rng)).abs();
     let norms: Vec<f64> = (0..200_000).map(draw).collect();
     let with = |margin: f64| {
-        let scale = Scale::Fixed(1.0);
+        let scale = NormScale::Fixed(1.0);
         let settings = Settings {
             components: Some(1.0),
             watched: Some(low),

@@ -12,8 +12,8 @@ use toclip::noise::{
     Component, Empirical, Gaussian, Laplace, Mixture, NoNoise, Noise, Rademacher, StudentT, Uniform,
 };
 use toclip::schedule::{
-    Compensation, Control, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, Proportional, Scale,
-    Schedule, Session, Shape, tune_kappa,
+    Compensation, Control, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, Proportional,
+    ScaleEstimate, Schedule, Session, Shape, tune_kappa,
 };
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
 
@@ -400,7 +400,7 @@ fn online_rules_lose_little_against_the_oracle() {
         };
         let told = ends(Arc::new(oracle.clone()));
         let (n, mean) = (told.len() as f64, told.iter().sum::<f64>() / told.len() as f64);
-        for scale in [Scale::MeanSquare, Scale::ClippedSquare] {
+        for scale in [ScaleEstimate::MeanSquare, ScaleEstimate::ClippedSquare] {
             let online = ends(Arc::new(Online::new(oracle.clone(), scale, 150.0).unwrap()));
             // The same samples in both: their ratio is known better than either.
             let ratio = online.iter().sum::<f64>() / n / mean;
@@ -423,7 +423,7 @@ fn the_full_and_the_collapsed_run_follow_the_same_session() {
     let exact = Compensation::Exact;
     let oracle = Proportional::new(0.31, constant(0.4), noise.clone(), exact).unwrap();
     let online: Arc<dyn Policy> =
-        Arc::new(Online::new(oracle, Scale::ClippedSquare, 100.0).unwrap());
+        Arc::new(Online::new(oracle, ScaleEstimate::ClippedSquare, 100.0).unwrap());
     let statistics = |simulator: &dyn Simulator| {
         let ends: Vec<f64> =
             (0..60u64).into_par_iter().map(|i| simulator.run(2, i, &[3.0]).risk[0]).collect();

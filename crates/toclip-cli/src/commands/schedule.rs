@@ -126,7 +126,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         say!("{}", serde_json::to_string_pretty(&to_json(&experiment, &found, &verdict, &files))?);
         return Ok(ExitCode::SUCCESS);
     }
-    say!("{}: {}, d = {:.2}\n", experiment.name, problem.noise.describe(), problem.modes.dim());
+    say!("{}: {}, d = {:.2}\n", experiment.name, problem.step.describe(), problem.modes.dim());
     crate::output::terminal::print(format_args!("{}", lines(&found.ways)));
     for note in &found.notes {
         say!("{note}");
@@ -163,7 +163,7 @@ fn compare(
         Ok(Way { key, label, path: path.context("the ODE gave no path")?, runs })
     };
     let way = |key, label, clip| at_rate(key, label, clip, experiment.learning_rate.clone());
-    let finite = problem.noise.second_moment().is_finite();
+    let finite = problem.step.noise().second_moment().is_finite();
     let mut notes = Vec::new();
     let mut ways = vec![way("unclipped", "unclipped".into(), Clip::None)?];
     match &experiment.clip {
@@ -206,8 +206,13 @@ fn compare(
     let rule = |kappa| Clip::Proportional { kappa, compensation: Compensation::Exact };
     let by = problem.spectrum.rescaling().learning_rate(1.0);
     let rate = experiment.learning_rate.scaled(by)?;
-    let noise = std::sync::Arc::clone(&problem.noise);
-    match tune_kappa(&problem.few_modes, noise, rate, Compensation::Exact, experiment.time) {
+    match tune_kappa(
+        &problem.few_modes,
+        problem.step.clone(),
+        rate,
+        Compensation::Exact,
+        experiment.time,
+    ) {
         Ok(tuned) if tuned.kappa.is_finite() => {
             let label = format!("κ = {} (tuned)", short(tuned.kappa));
             ways.push(way("proportional_tuned", label, rule(tuned.kappa))?);
@@ -333,7 +338,7 @@ fn figure(experiment: &Experiment, problem: &Problem, ways: &[Way]) -> Figure {
     let y = if low > 0.0 && high > LOG_FROM * low { Axis::log } else { Axis::linear };
     let time = || Axis::linear("time t = k/d");
     let mut risk = Chart::new("Risk")
-        .subtitle(&format!("{}, d = {:.1}", problem.noise.describe(), problem.modes.dim()))
+        .subtitle(&format!("{}, d = {:.1}", problem.step.describe(), problem.modes.dim()))
         .x(time())
         .y(y("risk R(t)"));
     let mut clip = Chart::new("Threshold").x(time()).y(Axis::linear("threshold c(t)"));

@@ -17,7 +17,7 @@ const HEADROOM: f64 = 3.0;
 pub fn figure(experiment: &Experiment, problem: &Problem, curves: &[Curve]) -> Figure {
     let clipped = experiment.clip.clips();
     let subtitle =
-        format!("{}, d = {}", problem.noise.describe(), short(problem.spectrum.intrinsic_dim()));
+        format!("{}, d = {}", problem.step.describe(), short(problem.spectrum.intrinsic_dim()));
     let (low, high, cut) = range(curves);
     let logarithmic = low > 0.0 && high / low > LOG_FROM;
     let mut y = if logarithmic { Axis::log("risk R(t)") } else { Axis::linear("risk R(t)") };

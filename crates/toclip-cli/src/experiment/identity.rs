@@ -25,7 +25,7 @@ pub fn of(experiment: &Experiment, problem: &Problem) -> anyhow::Result<Value> {
     }
     // Residuals from a file show in these: whatever they are, two risks and thresholds tell.
     for (r, c) in [(0.1, 0.5), (1.0, 2.0), (0.0, 1.0)] {
-        let x = problem.noise.clipped(r, c);
+        let x = problem.step.noise().clipped(r, c);
         data.extend(x.mu.to_bits().to_le_bytes());
         data.extend(x.m2.to_bits().to_le_bytes());
     }

@@ -110,7 +110,7 @@ impl Report {
             .collect(),
             largest_gap: gaps.max_by(|a, b| a.relative.total_cmp(&b.relative)),
             methods,
-            noise: problem.noise.describe(),
+            noise: problem.step.describe(),
             confidence: experiment.ensemble.confidence,
             clipped: experiment.clip.clips(),
         }
@@ -121,7 +121,7 @@ impl AtStart {
     fn new(problem: &Problem) -> Self {
         let control = problem.control_at_start();
         let factors =
-            Factors::new(&*problem.noise, problem.modes.risk(), problem.threshold_at_start()).ok();
+            Factors::new(&problem.step, problem.modes.risk(), problem.threshold_at_start()).ok();
         AtStart {
             eta: control.eta,
             c: control.c.is_finite().then_some(control.c),

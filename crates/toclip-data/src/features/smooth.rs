@@ -3,7 +3,7 @@
 use super::pieces::sum;
 use super::{Design, Destination};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
-use toclip::{Clipped, clipped_normal};
+use toclip::clipped_normal;
 
 /// Risks at which the moments are computed in each decade, at equal ratios.
 const POINTS: usize = 6;
@@ -58,7 +58,7 @@ impl Moments {
             for (k, y) in design.rotated(x).chunks_exact(p).enumerate() {
                 let (e, c) = (destination.residuals[first + k], bounds[first + k]);
                 for (spread, part) in spreads.iter().zip(part.chunks_exact_mut(3 * p)) {
-                    let Clipped { mu, m2 } = clipped_normal(e, *spread, c);
+                    let toclip::Moments { mu, m2 } = clipped_normal(e, *spread, c);
                     let mean = mean_clipped(e, *spread, c);
                     let (first, rest) = part.split_at_mut(p);
                     let (second, third) = rest.split_at_mut(p);

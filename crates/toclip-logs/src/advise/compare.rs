@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use toclip::monitor::{Interval, Settings};
-use toclip::rules::{AutoClip, Fixed, ThresholdRule, ZClip, clip_factor};
+use toclip::threshold_rules::{AutoClip, Fixed, ThresholdRule, ZClip, clip_factor};
 
 use super::law::scales;
 use super::recommend::{Action, Recommendation};

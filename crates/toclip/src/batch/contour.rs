@@ -18,7 +18,7 @@
 //! steepest descent, as far as the transform allows.
 
 use super::complex::faddeeva;
-use super::law::Shape;
+use super::squared_residual::TransformShape;
 use crate::special::GAUSS_LEGENDRE_16;
 use num_complex::Complex64;
 use std::f64::consts::PI;
@@ -28,7 +28,7 @@ pub(super) struct Sum<'a> {
     /// $\ln E e^{-zS/a}$.
     pub ln_g: &'a dyn Fn(Complex64) -> Complex64,
     /// Where else than in the right half plane it may be used.
-    pub shape: Shape,
+    pub shape: TransformShape,
     /// $n$.
     pub n: f64,
     /// $E S/a$.
@@ -103,7 +103,7 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
         // Two panels in a row, for a term may vanish by chance.
         let floor = NEGLIGIBLE * inside.abs().max(below.abs()).max(1e-3);
         quiet = if size <= floor { quiet + 1 } else { 0 };
-        if path.ended(y, sum) || (quiet >= 2 && !matches!(sum.shape, Shape::Atoms(_))) {
+        if path.ended(y, sum) || (quiet >= 2 && !matches!(sum.shape, TransformShape::Atoms(_))) {
             done = true;
             break;
         }
@@ -148,10 +148,10 @@ impl Path {
         let third = (2.0 * one - two) / (y * y * y);
         let steepest = (-third / (6.0 * curvature)).clamp(0.02 / room, 0.5 / room);
         let bend = match sum.shape {
-            Shape::Free => steepest,
-            Shape::Spread(v) | Shape::Atoms(v) => steepest.min(2.0 * v),
+            TransformShape::Free => steepest,
+            TransformShape::Spread(v) | TransformShape::Atoms(v) => steepest.min(2.0 * v),
         };
-        let near = start > 0.0 && start < 6.0 && sum.shape == Shape::Free;
+        let near = start > 0.0 && start < 6.0 && sum.shape == TransformShape::Free;
         Path { start, bend, bell, level, near }
     }
 
@@ -165,13 +165,13 @@ impl Path {
     fn panel(&self, y: f64, sum: &Sum<'_>) -> f64 {
         let free = self.bell.hypot(y / sum.n.sqrt());
         let bell = match sum.shape {
-            Shape::Free => free,
+            TransformShape::Free => free,
             // A bell narrower than atoms make it is that of a wide component, and ends with it.
-            Shape::Atoms(_) => free.min(2.0 / (sum.n.sqrt() * sum.range)).max(self.bell),
-            Shape::Spread(_) => self.bell,
+            TransformShape::Atoms(_) => free.min(2.0 / (sum.n.sqrt() * sum.range)).max(self.bell),
+            TransformShape::Spread(_) => self.bell,
         };
         let width = (WIDE.0 * self.start.hypot(0.5 * y)).min(WIDE.1 * bell);
-        if sum.edge > 0.0 && !matches!(sum.shape, Shape::Spread(_)) {
+        if sum.edge > 0.0 && !matches!(sum.shape, TransformShape::Spread(_)) {
             // The path runs along the cut at this speed, past the branch points of other parts.
             let speed = 1f64.hypot(2.0 * self.bend * y);
             return width.min(WIDE.0 * (self.start + sum.edge).hypot(y) / speed);
@@ -186,8 +186,8 @@ impl Path {
     fn ended(&self, y: f64, sum: &Sum<'_>) -> bool {
         let lost = self.bend * y * y;
         match sum.shape {
-            Shape::Free => lost > NOTHING + self.level.abs(),
-            Shape::Spread(v) | Shape::Atoms(v) => {
+            TransformShape::Free => lost > NOTHING + self.level.abs(),
+            TransformShape::Spread(v) | TransformShape::Atoms(v) => {
                 let smoothed = (1.0 + 2.0 * v * self.at(y)).norm() / (1.0 + 2.0 * v * self.start);
                 // What there is at the saddle may be next to nothing already.
                 let saddle = (self.start + self.level).min(0.0);

@@ -1,11 +1,10 @@
 //! The largest learning rates under which risk and distance fall.
 
-use crate::batch::of_step;
 use crate::error::Result;
 use crate::factors::check_threshold;
-use crate::kernel::Clipped;
-use crate::noise::Noise;
+use crate::kernel::Moments;
 use crate::spectrum::Modes;
+use crate::step::Step;
 use serde::Serialize;
 
 /// $\eta^\ast_R$ and $\eta^\ast_D$: the learning rates at which the drift of $R$ and of $D$ vanishes.
@@ -28,7 +27,7 @@ pub struct StabilityLimits {
 
 impl StabilityLimits {
     /// From $d$, $\operatorname{Tr}K^2$, $R$, $\Vert \nabla P\Vert ^2$ and the clipped moments at $R$.
-    pub fn at(dim: f64, trace_sq: f64, risk: f64, gradient_sq: f64, x: Clipped) -> Self {
+    pub fn at(dim: f64, trace_sq: f64, risk: f64, gradient_sq: f64, x: Moments) -> Self {
         // Nothing to clip means nothing to destabilise: 0/0 is no limit at all.
         let over = |numerator: f64, denominator: f64| {
             if denominator == 0.0 { f64::INFINITY } else { numerator / denominator }
@@ -54,18 +53,22 @@ impl StabilityLimits {
 /// assert!((limits.risk - 2.0).abs() < 1e-12 && (limits.distance - 2.0).abs() < 1e-12);
 /// # Ok::<(), toclip::Error>(())
 /// ```
-pub fn stability_limits(modes: &Modes, noise: &dyn Noise, c: f64) -> Result<StabilityLimits> {
+pub fn stability_limits<'a>(
+    modes: &Modes,
+    step: impl Into<Step<'a>>,
+    c: f64,
+) -> Result<StabilityLimits> {
     check_threshold(c)?;
     let risk = modes.risk();
     let gradient_sq: f64 = modes.modes().iter().map(|m| 2.0 * m.lambda * m.lambda * m.energy).sum();
-    let x = of_step(noise, risk, c);
+    let x = step.into().moments(risk, c);
     Ok(StabilityLimits::at(modes.dim(), modes.trace_sq(), risk, gradient_sq, x))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::{Rademacher, StudentT};
+    use crate::noise::{Noise, Rademacher, StudentT};
     use crate::spectrum::{Spectrum, Start};
     use proptest::prelude::*;
 

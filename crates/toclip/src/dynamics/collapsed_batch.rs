@@ -33,8 +33,8 @@ impl Collapsed {
         observe: &mut impl FnMut(u64, f64, f64),
     ) -> (Stop, Counts) {
         let Blocks { dim, root, lengths, rest, .. } = &self.blocks;
-        let rule = self.noise.rule();
-        let size = rule.size() as f64;
+        let batch = self.step.batch();
+        let size = batch.size() as f64;
         let mut normals = Normals::new(seed, index, Purpose::Covariates);
         let mut across = scalar_rng(seed, index, Purpose::Lengths);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
@@ -48,12 +48,12 @@ impl Collapsed {
             sum.along.fill(0.0);
             sum.across.fill(0.0);
             let mut squares = 0.0;
-            for _ in 0..rule.size() {
+            for _ in 0..batch.size() {
                 normals.fill(&mut z);
                 let parts = z.iter().zip(&u).zip(root);
                 let product: f64 = parts.map(|((z, u), root)| root * z * u).sum();
-                let residual = bounded(product - self.noise.sample(&mut noise));
-                if rule.is_per_sample() {
+                let residual = bounded(product - self.step.noise().sample(&mut noise));
+                if batch.is_per_sample() {
                     let threshold = c * dim.sqrt();
                     self.add_clipped(&mut sum, &z, residual, threshold, &mut across);
                 } else {
@@ -61,7 +61,7 @@ impl Collapsed {
                     sum.along.iter_mut().zip(&z).for_each(|(sum, z)| *sum += residual * z);
                 }
             }
-            let share = if rule.is_per_sample() {
+            let share = if batch.is_per_sample() {
                 1.0
             } else {
                 for (length, rest) in sum.across.iter_mut().zip(rest) {

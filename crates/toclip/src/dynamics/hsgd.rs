@@ -3,13 +3,12 @@
 use super::block::Blocks;
 use super::simulator::{Simulator, divergence_limit};
 use super::{Counts, Stop, Trajectory};
-use crate::batch::of_step;
 use crate::error::{Error, Result};
-use crate::noise::Noise;
 use crate::schedule::Policy;
 use crate::sim::normal::Normals;
 use crate::sim::{Purpose, scalar_rng};
 use crate::spectrum::Modes;
+use crate::step::Step;
 use crate::sum::dot;
 use std::sync::Arc;
 
@@ -49,10 +48,11 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Hsgd {
     blocks: Blocks,
-    noise: Arc<dyn Noise>,
+    step: Step<'static>,
     policy: Arc<dyn Policy>,
     scheme: Scheme,
-    step: f64,
+    /// $h$.
+    fraction: f64,
     /// $\operatorname{Tr} K^2$.
     trace_sq: f64,
     limit: f64,
@@ -110,11 +110,16 @@ impl Hsgd {
     /// # Errors
     /// [`Error::Invalid`] if the modes were compressed, for then a count is not a number of
     /// dimensions.
-    pub fn new(modes: &Modes, noise: Arc<dyn Noise>, policy: Arc<dyn Policy>) -> Result<Self> {
+    pub fn new(
+        modes: &Modes,
+        step: impl Into<Step<'static>>,
+        policy: Arc<dyn Policy>,
+    ) -> Result<Self> {
+        let step = step.into();
         let blocks = Blocks::new(modes, "C-HSGD")?;
-        let limit = divergence_limit(modes.risk(), &*noise, &*policy);
-        let (scheme, step, trace_sq) = (Scheme::default(), Self::STEP, modes.trace_sq());
-        Ok(Self { blocks, noise, policy, scheme, step, trace_sq, limit })
+        let limit = divergence_limit(modes.risk(), &step, &*policy);
+        let (scheme, fraction, trace_sq) = (Scheme::default(), Self::STEP, modes.trace_sq());
+        Ok(Self { blocks, step, policy, scheme, fraction, trace_sq, limit })
     }
 
     /// The same with another scheme.
@@ -131,7 +136,7 @@ impl Hsgd {
         if !(step > 0.0 && step <= 1.0) {
             return Err(Error::parameter("step", step, "give a number above 0 and at most 1"));
         }
-        self.step = step;
+        self.fraction = step;
         Ok(self)
     }
 
@@ -144,7 +149,7 @@ impl Hsgd {
 
     fn rates(&self, t: f64, risk: f64) -> Rates {
         let control = self.policy.at(t, risk);
-        let clipped = of_step(&*self.noise, risk, control.c);
+        let clipped = self.step.moments(risk, control.c);
         let drift = control.eta * clipped.mu;
         Rates {
             drift,
@@ -236,7 +241,7 @@ impl Simulator for Hsgd {
         let mut stop = Stop::Finished;
         // What acted in the step before; None where it says nothing of the next.
         let mut known: Option<Rates> = None;
-        let mut span = self.step;
+        let mut span = self.fraction;
         'path: for &time in times {
             while t < time {
                 let end = breaks.peek().map_or(time, |b| b.min(time));
@@ -248,7 +253,7 @@ impl Simulator for Hsgd {
                     }
                 };
                 // At most twice the last, for a policy may grow from zero.
-                span = (2.0 * span).min(self.step / rates.speed);
+                span = (2.0 * span).min(self.fraction / rates.speed);
                 let pieces = ((end - t) / span).ceil().max(1.0);
                 let dt = (end - t) / pieces;
                 // No clock can count steps so small: the learning rate has left every bound.
@@ -288,7 +293,7 @@ impl Simulator for Hsgd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::{Gaussian, Laplace, NoNoise};
+    use crate::noise::{Gaussian, Laplace, NoNoise, Noise};
     use crate::schedule::{OpenLoop, Schedule, Shape};
     use crate::spectrum::{Spectrum, Start};
 

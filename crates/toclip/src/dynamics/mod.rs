@@ -3,14 +3,14 @@
 mod block;
 mod collapsed;
 mod collapsed_batch;
-mod course;
 mod covariates;
 mod hsgd;
 mod ode;
-mod record;
 mod sgd;
 mod sgd_batch;
+mod simulated_path;
 mod simulator;
+mod solver;
 mod stream;
 mod times;
 mod trajectory;

@@ -1,16 +1,16 @@
 //! C-SGD on streaming data, every coordinate simulated.
 
 use super::covariates::Sampler;
-use super::record::{Record, steps_until, within};
-use super::simulator::{check_batches, divergence_limit};
+use super::simulated_path::{SimulatedPath, steps_until, within};
+use super::simulator::{check_simulated, divergence_limit};
 use super::{Covariates, Simulator, Stop, Trajectory};
 use crate::error::{Error, Result};
-use crate::noise::Noise;
 use crate::schedule::{Control, Controller, Policy};
 use crate::sim::normal::{Block, Streams};
-use crate::sim::step::{Source, State};
+use crate::sim::step::{CovariateSource, State};
 use crate::sim::{InstructionSet, Isa, Purpose, scalar_rng};
 use crate::spectrum::Modes;
+use crate::step::Step;
 use std::sync::Arc;
 
 /// The most coordinates that are simulated one by one: 4 GB of state a run.
@@ -29,8 +29,8 @@ const LARGEST: u64 = 100_000_000;
 /// [covariates](Sgd::with_covariates) than Gaussian ones the direction matters: this one is what is
 /// simulated.)
 ///
-/// Of a noise that is [`Batched`](crate::Batched) every step draws and averages $B$ samples; its
-/// batch gradient is clipped at $c\sqrt{d/B}$, or each sample's at $c\sqrt d$.
+/// With a [batch](crate::Batch) of $B$ every step draws and averages $B$ samples; the gradient of
+/// the batch is clipped at $c\sqrt{d/B}$, or that of each sample at $c\sqrt d$.
 ///
 /// A run is a function of seed and index. **Its bits depend neither on the number of threads, nor on
 /// the times saved, nor on the [instruction set](InstructionSet)** that the loops are compiled for.
@@ -62,19 +62,24 @@ pub struct Sgd {
     pub(super) limit: f64,
     /// $\lambda_i$, where steps average several samples.
     pub(super) lambda: Option<Vec<Block>>,
-    pub(super) noise: Arc<dyn Noise>,
+    pub(super) step: Step<'static>,
     pub(super) policy: Arc<dyn Policy>,
     pub(super) covariates: Sampler,
     pub(super) isa: Isa,
 }
 
 impl Sgd {
-    /// C-SGD from these modes under this noise and policy.
+    /// C-SGD from these modes with this step and policy.
     ///
     /// # Errors
     /// [`Error::Invalid`] for compressed modes, which are no eigendirections, and for more than
     /// $10^8$ coordinates.
-    pub fn new(modes: &Modes, noise: Arc<dyn Noise>, policy: Arc<dyn Policy>) -> Result<Self> {
+    pub fn new(
+        modes: &Modes,
+        step: impl Into<Step<'static>>,
+        policy: Arc<dyn Policy>,
+    ) -> Result<Self> {
+        let step = step.into();
         let counted: f64 = modes.modes().iter().map(|m| m.count).sum();
         let whole = modes.modes().iter().all(|m| m.count.fract() == 0.0);
         if !whole || counted != modes.ambient_dim() as f64 {
@@ -91,7 +96,7 @@ impl Sgd {
                 modes.ambient_dim()
             )));
         }
-        check_batches(noise.rule(), policy.as_ref())?;
+        check_simulated(&step, policy.as_ref())?;
         let moving = || modes.modes().iter().filter(|m| m.lambda > 0.0);
         let coordinates = moving().flat_map(|m| {
             // θ² = 2 energy/count each.
@@ -106,12 +111,12 @@ impl Sgd {
             weights: Block::from_values(weights),
             still: resting.map(|m| 2.0 * m.energy).sum(),
             dim: modes.dim(),
-            limit: divergence_limit(modes.risk(), noise.as_ref(), policy.as_ref()),
-            lambda: noise.rule().size().gt(&1).then(|| {
+            limit: divergence_limit(modes.risk(), &step, policy.as_ref()),
+            lambda: step.batch().size().gt(&1).then(|| {
                 let each = moving().flat_map(|m| std::iter::repeat_n(m.lambda, m.count as usize));
                 Block::from_values(each)
             }),
-            noise,
+            step,
             policy,
             covariates: Sampler::Gaussian,
             isa: Isa::best(),
@@ -170,7 +175,7 @@ impl Simulator for Sgd {
         let mut data = Draws::new(self, seed, index);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
         let mut controller = Controller::new(&*self.policy);
-        let mut record = Record::new(times.len());
+        let mut record = SimulatedPath::new(times.len());
         for &time in times {
             let target = steps_until(time, self.dim);
             while record.steps < target {
@@ -180,7 +185,7 @@ impl Simulator for Sgd {
                 if !within(risk, self.limit) {
                     return record.diverged(t);
                 }
-                let residual = sums.inner - self.noise.sample(&mut noise);
+                let residual = sums.inner - self.step.noise().sample(&mut noise);
                 let control = controller.step(t, risk, residual);
                 state.step(step_size(control, self.dim, residual, sums.norm_sq.sqrt()));
                 record.steps += 1;
@@ -223,12 +228,12 @@ impl Draws {
     }
 
     #[inline]
-    fn next(&mut self, sgd: &Sgd) -> Source<'_> {
+    fn next(&mut self, sgd: &Sgd) -> CovariateSource<'_> {
         match self {
-            Self::Normal(streams) => Source::Normal(streams),
+            Self::Normal(streams) => CovariateSource::Normal(streams),
             Self::Other(rng, blocks) => {
                 sgd.covariates.fill(rng, blocks);
-                Source::Given(blocks)
+                CovariateSource::Given(blocks)
             }
         }
     }
@@ -250,7 +255,7 @@ pub(super) fn step_size(control: Control, dim: f64, residual: f64, norm: f64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::{Gaussian, NoNoise, StudentT};
+    use crate::noise::{Gaussian, NoNoise, Noise, StudentT};
     use crate::schedule::{OpenLoop, Schedule, Shape};
     use crate::spectrum::{Spectrum, Start};
 

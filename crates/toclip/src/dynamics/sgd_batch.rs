@@ -1,7 +1,7 @@
 //! C-SGD whose steps average several samples.
 
-use super::record::{Record, steps_until, within};
 use super::sgd::Draws;
+use super::simulated_path::{SimulatedPath, steps_until, within};
 use super::{Sgd, Stop, Trajectory};
 use crate::schedule::Control;
 use crate::sim::normal::Block;
@@ -26,8 +26,8 @@ impl Sgd {
         index: u64,
         times: &[f64],
     ) -> Trajectory {
-        let rule = self.noise.rule();
-        let size = rule.size() as f64;
+        let (averaged, law) = (self.step.batch(), self.step.noise());
+        let size = averaged.size() as f64;
         let mut batch = Batch {
             lambda,
             w: self.start.w(),
@@ -36,7 +36,7 @@ impl Sgd {
         };
         let mut data = Draws::new(self, seed, index);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
-        let mut record = Record::new(times.len());
+        let mut record = SimulatedPath::new(times.len());
         for &time in times {
             let target = steps_until(time, self.dim);
             while record.steps < target {
@@ -47,11 +47,11 @@ impl Sgd {
                 }
                 let Control { eta, c } = self.policy.at(t, risk);
                 batch.sum.fill(Block::ZERO);
-                for _ in 0..rule.size() {
+                for _ in 0..averaged.size() {
                     data.fill(self, &mut batch.z);
                     let inner = each(&batch.z, &batch.w, |a, b| a * b);
-                    let residual = bounded(inner - self.noise.sample(&mut noise));
-                    let weight = if rule.is_per_sample() {
+                    let residual = bounded(inner - law.sample(&mut noise));
+                    let weight = if averaged.is_per_sample() {
                         let norm = each(&batch.z, lambda, |z, l| l * z * z).sqrt();
                         limited(residual, norm, c * self.dim.sqrt())
                     } else {
@@ -61,7 +61,7 @@ impl Sgd {
                 }
                 // The gradient of the batch is this sum over B: clipped at c√(d/B), the sum is
                 // clipped at c√(dB).
-                let share = if rule.is_per_sample() {
+                let share = if averaged.is_per_sample() {
                     1.0
                 } else {
                     let norm = each(&batch.sum, lambda, |g, l| l * g * g).sqrt();

@@ -1,7 +1,7 @@
 //! C-SGD on a given data matrix, one pass.
 
-use super::record::{Record, steps_until, within};
 use super::sgd::step_size;
+use super::simulated_path::{SimulatedPath, steps_until, within};
 use super::{Simulator, Stop, Trajectory};
 use crate::error::{Error, Result};
 use crate::schedule::{Controller, Policy};
@@ -183,7 +183,7 @@ impl Simulator for Stream {
         let mut theta = data.start.clone();
         let mut scratch = Vec::new();
         let mut controller = Controller::new(&*self.policy);
-        let mut record = Record::new(times.len());
+        let mut record = SimulatedPath::new(times.len());
         for &time in times {
             let target = steps_until(time, data.dim);
             if target > order.len() as u64 {

@@ -1,8 +1,7 @@
 //! The answer, and its reasons in words.
 
 use super::drift::Drift;
-use super::interval::Interval;
-use super::tail::SecondMoment;
+use super::estimates::{Interval, SecondMoment};
 use crate::short;
 use serde::{Deserialize, Serialize};
 use std::fmt;

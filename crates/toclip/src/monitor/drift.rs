@@ -1,7 +1,7 @@
 //! Whether the law of the norms changed while it was watched.
 
-use super::block::Whole;
-use super::table::Table;
+use super::candidates::Table;
+use super::stretches::Whole;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
@@ -31,7 +31,7 @@ pub struct Drift {
     /// The correlation of $\ln u$ from one step to the next, $u$ being the norm over its scale.
     ///
     /// Samples are drawn afresh at every step, so that what neighbouring norms have in common is not
-    /// noise: the scale itself moves, faster than its [memory](super::Scale) follows, and this is at
+    /// noise: the scale itself moves, faster than its [memory](super::NormScale) follows, and this is at
     /// least the share of the variance that does. CCC counts it as noise that clipping could
     /// take away, which flatters it; a shorter memory shows how much. Above one half a gain must be
     /// so large that the noise's share in it is enough ([`Reason::Swings`](super::Reason)).

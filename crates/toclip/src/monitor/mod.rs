@@ -23,7 +23,7 @@
 //!
 //! # How it is estimated
 //!
-//! Norms drift along training. Each is divided by a running [`Scale`] of those before it, and the
+//! Norms drift along training. Each is divided by a running [`NormScale`] of those before it, and the
 //! law of the quotient is what is estimated: thresholds are multiples of the scale, and numbers at
 //! the scale of the moment. The steps are cut into 20 to 64 stretches in a row; an estimate's error
 //! is the spread of the stretches, so that neighbouring steps may be alike. In a stretch only sums
@@ -58,28 +58,18 @@
 //! [`Monitor::observe_vector`] take what is needed to measure $\mu$ directly.
 
 mod advice;
-mod block;
-mod blocks;
+mod candidates;
 mod choose;
 mod drift;
 mod estimates;
-mod grid;
-mod halves;
-mod heaviest;
-mod interval;
-mod scale;
-mod settings;
-mod stream;
-mod table;
-mod tail;
+#[expect(clippy::module_inception, reason = "the type that the module is named after")]
+mod monitor;
+mod running_averages;
+mod stretches;
 
 pub use advice::{Advice, Choice, Evidence, Reason};
-pub use blocks::Memory;
 pub use drift::Drift;
-pub use estimates::{Direct, Estimates};
-pub use halves::Halves;
-pub use interval::Interval;
-pub use scale::Scale;
-pub use settings::Settings;
-pub use stream::{LeftOut, Monitor};
-pub use tail::{SecondMoment, Tail};
+pub use estimates::{Direct, Estimates, Interval, SecondMoment, Tail};
+pub use monitor::{LeftOut, Monitor, Settings};
+pub use running_averages::{Halves, NormScale};
+pub use stretches::Memory;

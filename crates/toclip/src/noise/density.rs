@@ -1,10 +1,10 @@
 //! Noise given by its density: the easiest way to bring a law of one's own.
 
 use super::{Feature, Noise, check_scale, spread};
-use crate::batch::SquareLaw;
-use crate::batch::law::Shape;
+use crate::batch::SquaredResidual;
+use crate::batch::squared_residual::TransformShape;
 use crate::error::{Error, Result};
-use crate::kernel::{Clipped, clipped_normal};
+use crate::kernel::{Moments, clipped_normal};
 use crate::quad::{half_line, panels_from};
 use crate::special::{GAUSS_LEGENDRE_16, phi};
 use rand::{Rng, RngExt};
@@ -149,10 +149,10 @@ impl Noise for Density {
         self.second_moment
     }
 
-    fn clipped(&self, r: f64, c: f64) -> Clipped {
+    fn clipped(&self, r: f64, c: f64) -> Moments {
         let second_moment = 2.0 * r + self.second_moment;
         if c == f64::INFINITY {
-            return Clipped::open(second_moment);
+            return Moments::open(second_moment);
         }
         let s = spread(r);
         let points: Vec<f64> = around(c, s).chain(around(-c, s)).chain(around(0.0, s)).collect();
@@ -160,7 +160,7 @@ impl Noise for Density {
             let x = clipped_normal(e, s, c);
             [x.mu, x.m2]
         });
-        Clipped { mu, m2 }.within(c, second_moment)
+        Moments { mu, m2 }.within(c, second_moment)
     }
 
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
@@ -177,10 +177,10 @@ impl Noise for Density {
         Some((f, df))
     }
 
-    fn square_law(&self, r: f64) -> Option<SquareLaw> {
+    fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
         // Below this corners of the density are as good as sharp: what is lost is of this size.
         let v = (2.0 * r).max(1e-7 * self.scale * self.scale);
-        Some(SquareLaw::located(self.squares.clone(), v, Shape::Spread(v)))
+        Some(SquaredResidual::located(self.squares.clone(), v, TransformShape::Spread(v)))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

@@ -1,11 +1,11 @@
 //! Residuals from data as the law of the noise.
 
 use super::{Feature, Noise, mixture::normal_density, spread};
-use crate::batch::SquareLaw;
-use crate::batch::law::Shape;
+use crate::batch::SquaredResidual;
+use crate::batch::squared_residual::TransformShape;
 use crate::error::{Error, Result};
 use crate::gauss::gauss_rule;
-use crate::kernel::{Clipped, clipped_normal};
+use crate::kernel::{Moments, clipped_normal};
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -163,7 +163,7 @@ impl Piece {
         self.halves.is_none() || self.high - self.low <= WIDEST * s
     }
 
-    fn add_clipped(&self, s: f64, c: f64, sum: &mut Clipped) {
+    fn add_clipped(&self, s: f64, c: f64, sum: &mut Moments) {
         let furthest = self.low.abs().max(self.high.abs());
         let nearest = if self.low <= 0.0 && self.high >= 0.0 {
             0.0
@@ -171,9 +171,9 @@ impl Piece {
             self.low.abs().min(self.high.abs())
         };
         if furthest + REACH * s < c {
-            sum.add(1.0, Clipped { mu: self.count, m2: self.sum_sq + self.count * s * s });
+            sum.add(1.0, Moments { mu: self.count, m2: self.sum_sq + self.count * s * s });
         } else if nearest - REACH * s > c && self.halves.is_some() {
-            sum.add(self.count, Clipped { mu: 0.0, m2: c * c });
+            sum.add(self.count, Moments { mu: 0.0, m2: c * c });
         } else if let (false, Some(halves)) = (self.is_narrow(s), &self.halves) {
             halves.iter().for_each(|half| half.add_clipped(s, c, sum));
         } else {
@@ -246,15 +246,15 @@ impl Noise for Empirical {
         self.data.variance
     }
 
-    fn clipped(&self, r: f64, c: f64) -> Clipped {
+    fn clipped(&self, r: f64, c: f64) -> Moments {
         let second_moment = 2.0 * r + self.second_moment();
         if c == f64::INFINITY {
-            return Clipped::open(second_moment);
+            return Moments::open(second_moment);
         }
-        let mut sum = Clipped::default();
+        let mut sum = Moments::default();
         self.data.root.add_clipped(spread(r), c, &mut sum);
         let n = self.data.root.count;
-        Clipped { mu: sum.mu / n, m2: sum.m2 / n }.within(c, second_moment)
+        Moments { mu: sum.mu / n, m2: sum.m2 / n }.within(c, second_moment)
     }
 
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
@@ -269,14 +269,14 @@ impl Noise for Empirical {
         Some((sum.0 / n, sum.1 / n))
     }
 
-    fn square_law(&self, r: f64) -> Option<SquareLaw> {
+    fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
         // Below this the residuals are as good as points: what is lost is of this size.
         let v = (2.0 * r).max(1e-6 * self.second_moment());
         let few = self.count() <= FEW && 2.0 * r < v;
         let mut means = Vec::new();
         self.data.root.add_means(v.sqrt(), &mut means);
         means.iter_mut().for_each(|m| m.0 /= self.data.root.count);
-        let law = SquareLaw::located(means, v, Shape::Atoms(v));
+        let law = SquaredResidual::located(means, v, TransformShape::Atoms(v));
         if few {
             let weight = 1.0 / self.count() as f64;
             return Some(law.of_atoms(self.data.sorted.iter().map(|x| (weight, *x)), 2.0 * r));
@@ -308,11 +308,11 @@ mod tests {
     use rand::SeedableRng;
     use rand_distr::{Distribution, StandardNormal};
 
-    fn brute(values: &[f64], r: f64, c: f64) -> Clipped {
+    fn brute(values: &[f64], r: f64, c: f64) -> Moments {
         // In short runs: twenty thousand equal terms in one sum would drift by 1e-12.
-        let mut total = Clipped::default();
+        let mut total = Moments::default();
         for run in values.chunks(128) {
-            let mut sum = Clipped::default();
+            let mut sum = Moments::default();
             run.iter().for_each(|&e| sum.add(1.0, clipped_normal(e, spread(r), c)));
             total.add(1.0 / values.len() as f64, sum);
         }

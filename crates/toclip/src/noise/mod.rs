@@ -55,9 +55,9 @@ pub use rademacher::Rademacher;
 pub use student_t::StudentT;
 pub use uniform::Uniform;
 
-use crate::batch::{Rule, SquareLaw};
+use crate::batch::SquaredResidual;
 use crate::error::{Error, Result};
-use crate::kernel::Clipped;
+use crate::kernel::Moments;
 use rand::Rng;
 
 /// A law of the noise $\epsilon$, seen through the residual $X = \sqrt{2R}\thinspace z - \epsilon$.
@@ -89,7 +89,7 @@ pub trait Noise: std::fmt::Debug + Send + Sync {
     }
 
     /// $\mu_c(R)$ and $m^{(2)}_c(R)$: what clipping at $c$ leaves of the residual at risk $R$.
-    fn clipped(&self, r: f64, c: f64) -> Clipped;
+    fn clipped(&self, r: f64, c: f64) -> Moments;
 
     /// The density of the residual $X$ at $x$ and its derivative, $(f, {f^\prime})$, for $R > 0$.
     ///
@@ -98,17 +98,11 @@ pub trait Noise: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// The law of $X^2$ at risk $R$, which [batches](Rule::batch) of more than one sample need.
+    /// The law of $X^2$ at risk $R$, which [batches](crate::Batch) of more than one sample need.
     ///
     /// `None`, the default, if not provided: such a noise goes without batches.
-    fn square_law(&self, _r: f64) -> Option<SquareLaw> {
+    fn squared_residual(&self, _r: f64) -> Option<SquaredResidual> {
         None
-    }
-
-    /// How many samples a step averages and what of them is clipped: one, unless the noise is
-    /// [`Batched`](crate::Batched).
-    fn rule(&self) -> Rule {
-        Rule::single()
     }
 
     /// Where the law of $X$ at risk $R$ has features, and how wide they are.

@@ -1,9 +1,7 @@
 //! The learning rate of fastest descent.
 
 use super::{Control, MaxCcc, Policy, Schedule};
-use crate::batch::of_step;
-use crate::noise::Noise;
-use std::sync::Arc;
+use crate::step::Step;
 
 /// $\eta = 2R\mu/m^{(2)}$: the rate of fastest descent, optimal for isotropic data.
 ///
@@ -32,14 +30,14 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Greedy {
-    noise: Arc<dyn Noise>,
+    step: Step<'static>,
     clip: Option<MaxCcc>,
 }
 
 impl Greedy {
     /// With $c = \infty$.
-    pub fn unclipped(noise: Arc<dyn Noise>) -> Self {
-        Greedy { noise, clip: None }
+    pub fn unclipped(step: impl Into<Step<'static>>) -> Self {
+        Greedy { step: step.into(), clip: None }
     }
 
     /// With $c = \arg\max_c \mu_c^2/\nu_c$.
@@ -55,17 +53,18 @@ impl Greedy {
     /// assert!(end(clipped)? < 0.1 * end(unclipped)?);
     /// # Ok::<(), toclip::Error>(())
     /// ```
-    pub fn clipped(noise: Arc<dyn Noise>) -> Self {
-        // Of this policy only the threshold is asked for.
-        let clip = Some(MaxCcc::new(Schedule::never(), noise.clone()));
-        Greedy { noise, clip }
+    pub fn clipped(step: impl Into<Step<'static>>) -> Self {
+        let step = step.into();
+        // Only the threshold of this policy is used.
+        let clip = Some(MaxCcc::new(Schedule::never(), step.clone()));
+        Greedy { step, clip }
     }
 }
 
 impl Policy for Greedy {
     fn at(&self, _t: f64, r: f64) -> Control {
         let c = self.clip.as_ref().map_or(f64::INFINITY, |clip| clip.threshold(r));
-        let x = of_step(&*self.noise, r, c);
+        let x = self.step.moments(r, c);
         // Infinite variance leaves no rate above zero; neither does nothing left to learn.
         let eta = if x.m2 > 0.0 { 2.0 * r * x.mu / x.m2 } else { 0.0 };
         Control { eta, c }

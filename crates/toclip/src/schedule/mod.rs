@@ -17,7 +17,7 @@ pub use curve::{Schedule, Shape};
 pub use greedy::Greedy;
 pub use margin::Margin;
 pub use max_ccc::MaxCcc;
-pub use online::{Online, Scale};
+pub use online::{Online, ScaleEstimate};
 pub use proportional::{Compensation, Proportional};
 pub use scaled::Scaled;
 pub(crate) use session::Controller;

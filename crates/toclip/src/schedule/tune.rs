@@ -4,8 +4,8 @@ use super::{Compensation, OpenLoop, Policy, Proportional, Schedule};
 use crate::criteria::maximise::{log_grid, maximise_on};
 use crate::dynamics::{Ode, Stop};
 use crate::error::{Error, Result};
-use crate::noise::Noise;
 use crate::spectrum::Modes;
+use crate::step::Step;
 use serde::Serialize;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -44,13 +44,13 @@ impl Tuned {
     pub fn policy(
         &self,
         eta: Schedule,
-        noise: Arc<dyn Noise>,
+        step: impl Into<Step<'static>>,
         compensation: Compensation,
     ) -> Result<Arc<dyn Policy>> {
         if self.kappa.is_infinite() {
             return Ok(Arc::new(OpenLoop::unclipped(eta)));
         }
-        Ok(Arc::new(Proportional::new(self.kappa, eta, noise, compensation)?))
+        Ok(Arc::new(Proportional::new(self.kappa, eta, step, compensation)?))
     }
 }
 
@@ -83,13 +83,14 @@ impl Tuned {
 /// ```
 pub fn tune_kappa(
     modes: &Modes,
-    noise: Arc<dyn Noise>,
+    step: impl Into<Step<'static>>,
     eta: Schedule,
     compensation: Compensation,
     time: f64,
 ) -> Result<Tuned> {
+    let step = step.into();
     let end = |policy: &dyn Policy| -> Result<f64> {
-        let path = Ode::new(modes, &*noise, policy).tolerance(RTOL, 0.0).solve(&[time])?;
+        let path = Ode::new(modes, &step, policy).tolerance(RTOL, 0.0).solve(&[time])?;
         Ok(match (path.stop, path.risk.last()) {
             (Stop::Finished, Some(&risk)) => risk,
             _ => f64::INFINITY,
@@ -101,7 +102,7 @@ pub fn tune_kappa(
         if failed.borrow().is_some() {
             return f64::NEG_INFINITY;
         }
-        let policy = Proportional::new(kappa, eta.clone(), noise.clone(), compensation);
+        let policy = Proportional::new(kappa, eta.clone(), step.clone(), compensation);
         match policy.and_then(|policy| end(&policy)) {
             Ok(risk) => -risk,
             Err(error) => {

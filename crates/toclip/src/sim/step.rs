@@ -23,7 +23,7 @@ pub(crate) struct Sums {
 }
 
 /// Where $z$ comes from.
-pub(crate) enum Source<'a> {
+pub(crate) enum CovariateSource<'a> {
     /// Standard normal, drawn on the way.
     Normal(&'a mut Streams),
     /// Already drawn.
@@ -68,10 +68,10 @@ impl State {
     }
 
     /// Makes the update that the step before left open, draws $x$, and sums.
-    pub(crate) fn pass(&mut self, isa: Isa, source: Source<'_>) -> Sums {
+    pub(crate) fn pass(&mut self, isa: Isa, source: CovariateSource<'_>) -> Sums {
         match source {
-            Source::Normal(streams) => isa.run(NormalPass { state: self, streams }),
-            Source::Given(z) => isa.run(GivenPass { state: self, z }),
+            CovariateSource::Normal(streams) => isa.run(NormalPass { state: self, streams }),
+            CovariateSource::Given(z) => isa.run(GivenPass { state: self, z }),
         }
     }
 
@@ -236,7 +236,7 @@ mod tests {
             normals.fill(&mut z);
             let x: Vec<f64> =
                 values.iter().zip(z).map(|((lambda, _), z)| lambda.sqrt() * z).collect();
-            let sums = state.pass(Isa::best(), Source::Normal(&mut streams));
+            let sums = state.pass(Isa::best(), CovariateSource::Normal(&mut streams));
             let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
             assert!((sums.inner - dot(&x, &theta)).abs() < 1e-13);
             assert!((sums.norm_sq - dot(&x, &x)).abs() < 1e-13);
@@ -271,9 +271,9 @@ mod tests {
                 }
                 let source = if given {
                     crate::sim::normal::fill(isa, &mut streams, &mut z);
-                    Source::Given(&z)
+                    CovariateSource::Given(&z)
                 } else {
-                    Source::Normal(&mut streams)
+                    CovariateSource::Normal(&mut streams)
                 };
                 let sums = state.pass(isa, source);
                 state.step(0.03 * sums.inner / sums.norm_sq.sqrt());

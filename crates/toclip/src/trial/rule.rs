@@ -4,7 +4,7 @@ use super::Problem;
 use super::walk::Walk;
 use crate::error::Result;
 use crate::monitor::{Halves, Settings};
-use crate::rules::{AutoClip, Fixed, Huber, Monitored, ThresholdRule, ZClip};
+use crate::threshold_rules::{AutoClip, Fixed, Huber, Monitored, ThresholdRule, ZClip};
 use serde::{Deserialize, Serialize};
 
 /// A way to clip, as people use it.

@@ -4,7 +4,7 @@ use super::Problem;
 use super::rule::{Clipper, Rule};
 use super::walk::Walk;
 use crate::error::Result;
-use crate::rules::clip_factor;
+use crate::threshold_rules::clip_factor;
 
 /// A risk this much below the start counts as this much: the problem is solved, and the rest would
 /// be a comparison of numbers that nobody needs.

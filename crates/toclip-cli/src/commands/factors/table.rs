@@ -11,8 +11,8 @@ use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::ExitCode;
-use toclip::Factors;
 use toclip::noise::Family;
+use toclip::{Factors, Step};
 
 /// The columns that a table has.
 pub const GIVEN: [&str; 4] = ["family", "params", "r", "c"];
@@ -105,7 +105,7 @@ impl Rows {
             fields.push(text.to_string());
         }
         let words = self.batch.map(|i| i.and_then(|i| record.get(i)));
-        let rule = Words::from_columns(words)?.rule()?;
+        let batch = Words::from_columns(words)?.batch()?;
         let number = |text: &str, name: &str| {
             text.trim()
                 .parse::<f64>()
@@ -124,7 +124,7 @@ impl Rows {
                 self.laws.entry(key).or_insert(law)
             }
         };
-        let at = Factors::with_rule(law, rule, r, c)?;
+        let at = Factors::new(Step::new(law).with_batch(batch)?, r, c)?;
         self.done.push((fields, at));
         Ok(())
     }

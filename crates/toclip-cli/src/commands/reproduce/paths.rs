@@ -91,7 +91,7 @@ pub fn figure_1b(text: &'static str, effort: &Effort) -> Result<Part> {
 fn other_settings(problem: &Problem, eta: f64, c: f64) -> Result<f64> {
     let policy = OpenLoop::new(Schedule::constant(eta)?, Schedule::constant(c)?);
     let end = problem.times.last().copied().unwrap_or(15.0);
-    Ok(last(&Ode::new(&problem.modes, &*problem.noise, &policy).solve(&[end])?))
+    Ok(last(&Ode::new(&problem.modes, &problem.step, &policy).solve(&[end])?))
 }
 
 /// Without clipping: the ODE diverges at once, and the runs end far above where they began.
@@ -134,7 +134,7 @@ fn compare(
         settings: format!(
             "500 dimensions, λ_j = j^(-1/5), d = {dim:.2}; {}; η = {}, c = {}; T = {}; {} runs, seed \
              {}",
-            problem.noise.describe(),
+            problem.step.describe(),
             at.eta,
             at.c,
             setup.experiment.time,

@@ -61,7 +61,7 @@ impl Runs {
     fn figure(&self, title: &str) -> Figure {
         let subtitle = format!(
             "{}, d = {:.1}; bands hold 80% of {} runs of C-SGD",
-            self.problem.noise.describe(),
+            self.problem.step.describe(),
             self.problem.modes.dim(),
             self.best.sgd.runs
         );
@@ -110,7 +110,7 @@ impl Runs {
                 "500 dimensions, λ_j = j^(-1/6), d = {:.2}; {}; η = 0.4 unclipped; κ = {}; T = {}; {} \
                  runs, seed {}",
                 self.problem.modes.dim(),
-                self.problem.noise.describe(),
+                self.problem.step.describe(),
                 self.kappa,
                 setup.experiment.time,
                 spec.runs,
@@ -146,7 +146,7 @@ impl Runs {
         let values = acting(path, |p| p.eta * p.mu);
         let rate = Schedule::new(Shape::Table { times: path.times.clone(), values })?;
         let policy = OpenLoop::unclipped(rate);
-        let ode = Ode::new(&self.problem.modes, &*self.problem.noise, &policy);
+        let ode = Ode::new(&self.problem.modes, &self.problem.step, &policy);
         Ok(last(&ode.solve(&self.problem.times)?))
     }
 }

@@ -3,13 +3,13 @@
 mod system;
 mod tableau;
 
-use super::course::{DEFAULT_TOLERANCE, Record, Tolerance, Watch, last_saved, stretches};
 use super::simulator::divergence_limit;
+use super::solver::{DEFAULT_TOLERANCE, SolvedPath, Tolerance, Watch, last_saved, stretches};
 use super::{Counts, Stop, Trajectory};
 use crate::error::{Error, Result};
-use crate::noise::Noise;
 use crate::schedule::Policy;
 use crate::spectrum::Modes;
+use crate::step::Step;
 use system::{Attempt, Sums, System};
 
 /// More steps than this mean that the horizon is out of all proportion to $1/\eta$, or that the
@@ -54,10 +54,10 @@ const SHARE: f64 = 0.005;
 /// assert!((path.risk[60] - 0.070).abs() < 5e-4);
 /// # Ok::<(), toclip::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Ode<'a> {
     modes: &'a Modes,
-    noise: &'a dyn Noise,
+    step: Step<'a>,
     policy: &'a dyn Policy,
     tolerance: Tolerance,
     target: Option<f64>,
@@ -65,10 +65,11 @@ pub struct Ode<'a> {
 }
 
 impl<'a> Ode<'a> {
-    /// The system of these modes, this noise and this policy.
-    pub fn new(modes: &'a Modes, noise: &'a dyn Noise, policy: &'a dyn Policy) -> Self {
+    /// The system of these modes, this step and this policy.
+    pub fn new(modes: &'a Modes, step: impl Into<Step<'a>>, policy: &'a dyn Policy) -> Self {
+        let step = step.into();
         let tolerance = DEFAULT_TOLERANCE;
-        Ode { modes, noise, policy, tolerance, target: None, keep_path: false }
+        Ode { modes, step, policy, tolerance, target: None, keep_path: false }
     }
 
     /// Errors of $R$ and $D$ up to `atol + rtol·value` do not matter.
@@ -116,13 +117,13 @@ impl<'a> Ode<'a> {
     pub fn solve(&self, times: &[f64]) -> Result<Trajectory> {
         self.tolerance.check()?;
         Watch::check_target(self.target)?;
-        let mut record = Record::new(times, self.keep_path)?;
+        let mut record = SolvedPath::new(times, self.keep_path)?;
         let mut run = Run {
-            system: System::new(self.modes, self.noise, self.policy),
+            system: System::new(self.modes, &self.step, self.policy),
             tolerance: self.tolerance.share(SHARE),
             watch: Watch {
                 target: self.target,
-                limit: divergence_limit(self.modes.risk(), self.noise, self.policy),
+                limit: divergence_limit(self.modes.risk(), &self.step, self.policy),
             },
             t: 0.0,
             h: 0.0,
@@ -150,7 +151,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn whole(&mut self, record: &mut Record<'_>, policy: &dyn Policy) -> Result<Stop> {
+    fn whole(&mut self, record: &mut SolvedPath<'_>, policy: &dyn Policy) -> Result<Stop> {
         let start = self.system.sums();
         if record.due(0.0).is_some() {
             record.save(0.0, start, |risk| self.system.drive.act(0.0, risk));
@@ -181,7 +182,7 @@ impl Run<'_> {
     }
 
     /// Steps to the end of a stretch on which the policy is smooth.
-    fn through(&mut self, end: f64, record: &mut Record<'_>) -> Result<Option<Stop>> {
+    fn through(&mut self, end: f64, record: &mut SolvedPath<'_>) -> Result<Option<Stop>> {
         // The policy may jump at the end: the stages there must see what was before.
         let latest = end.next_down();
         let least = 8.0 * f64::EPSILON * end;

@@ -3,13 +3,13 @@
 mod collocation;
 mod panel;
 
-use super::course::{DEFAULT_TOLERANCE, Record, Tolerance, Watch, last_saved, stretches};
 use super::simulator::divergence_limit;
+use super::solver::{DEFAULT_TOLERANCE, SolvedPath, Tolerance, Watch, last_saved, stretches};
 use super::{Counts, Stop, Trajectory};
 use crate::error::{Error, Result};
-use crate::noise::Noise;
 use crate::schedule::Policy;
 use crate::spectrum::Modes;
+use crate::step::Step;
 use collocation::NODES;
 use panel::{Panel, Point};
 use serde::Serialize;
@@ -61,10 +61,10 @@ const SHARE: f64 = 0.5;
 /// assert!(solution.correction[15] > 0.4 * solution.flow[15]);
 /// # Ok::<(), toclip::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Volterra<'a> {
     modes: &'a Modes,
-    noise: &'a dyn Noise,
+    step: Step<'a>,
     policy: &'a dyn Policy,
     tolerance: Tolerance,
     target: Option<f64>,
@@ -86,10 +86,11 @@ pub struct VolterraSolution {
 }
 
 impl<'a> Volterra<'a> {
-    /// The equation of these modes, this noise and this policy.
-    pub fn new(modes: &'a Modes, noise: &'a dyn Noise, policy: &'a dyn Policy) -> Self {
+    /// The equation of these modes, this step and this policy.
+    pub fn new(modes: &'a Modes, step: impl Into<Step<'a>>, policy: &'a dyn Policy) -> Self {
+        let step = step.into();
         let tolerance = DEFAULT_TOLERANCE;
-        Volterra { modes, noise, policy, tolerance, target: None, keep_path: false }
+        Volterra { modes, step, policy, tolerance, target: None, keep_path: false }
     }
 
     /// Errors of $R$ and $D$ up to `atol + rtol·value` do not matter.
@@ -118,15 +119,15 @@ impl<'a> Volterra<'a> {
         self.tolerance.check()?;
         Watch::check_target(self.target)?;
         let mut run = Run {
-            panel: Panel::new(self.modes, self.noise, self.policy),
+            panel: Panel::new(self.modes, &self.step, self.policy),
             tolerance: self.tolerance,
             watch: Watch {
                 target: self.target,
-                limit: divergence_limit(self.modes.risk(), self.noise, self.policy),
+                limit: divergence_limit(self.modes.risk(), &self.step, self.policy),
             },
             h: 0.0,
             counts: Counts::default(),
-            record: Record::new(times, self.keep_path)?,
+            record: SolvedPath::new(times, self.keep_path)?,
             points: Vec::with_capacity(times.len()),
         };
         let stop = run.whole(self.policy)?;
@@ -148,7 +149,7 @@ struct Run<'a> {
     watch: Watch,
     h: f64,
     counts: Counts,
-    record: Record<'a>,
+    record: SolvedPath<'a>,
     points: Vec<Point>,
 }
 

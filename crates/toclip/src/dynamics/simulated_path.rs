@@ -13,14 +13,14 @@ pub(super) fn within(risk: f64, limit: f64) -> bool {
 }
 
 /// A trajectory in the making.
-pub(super) struct Record {
+pub(super) struct SimulatedPath {
     pub(super) steps: u64,
     times: Vec<f64>,
     risk: Vec<f64>,
     distance: Vec<f64>,
 }
 
-impl Record {
+impl SimulatedPath {
     pub(super) fn new(expected: usize) -> Self {
         let empty = || Vec::with_capacity(expected);
         Self { steps: 0, times: empty(), risk: empty(), distance: empty() }

@@ -1,6 +1,6 @@
 //! Spikes by their z-score.
 
-use super::ThresholdRule;
+use super::{NextStep, ThresholdRule};
 use crate::error::{Error, Result};
 use crate::factors::check_threshold;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// one clipped by the cap; the variance is taken about the new mean. Both as in the authors' code.
 ///
 /// ```
-/// use toclip::rules::{ThresholdRule, ZClip};
+/// use toclip::threshold_rules::{ThresholdRule, ZClip};
 /// let mut rule = ZClip::default();
 /// rule.cap = None;
 /// let mut rule = rule.started()?;
@@ -91,7 +91,7 @@ impl ZClip {
 
 impl ThresholdRule for ZClip {
     fn threshold(&mut self, norm: f64) -> f64 {
-        let cap = self.cap.unwrap_or(f64::INFINITY);
+        let cap = self.next_step().threshold;
         if !norm.is_finite() {
             return cap;
         }
@@ -110,6 +110,11 @@ impl ThresholdRule for ZClip {
         state.mean = alpha * state.mean + (1.0 - alpha) * kept;
         state.variance = alpha * state.variance + (1.0 - alpha) * (kept - state.mean).powi(2);
         spike.unwrap_or(f64::INFINITY).min(cap)
+    }
+
+    /// The cap: what more a spike gets depends on its norm.
+    fn next_step(&self) -> NextStep {
+        NextStep::at(self.cap.unwrap_or(f64::INFINITY))
     }
 
     fn describe(&self) -> String {

@@ -1,7 +1,7 @@
 //! A percentile of the norms seen so far.
 
-use super::ThresholdRule;
 use super::sliding::Sliding;
+use super::{NextStep, ThresholdRule};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::cmp::{Ordering, Reverse};
@@ -15,7 +15,7 @@ use std::collections::BinaryHeap;
 /// the percentile: a step costs the logarithm of their number.
 ///
 /// ```
-/// use toclip::rules::{AutoClip, ThresholdRule};
+/// use toclip::threshold_rules::{AutoClip, ThresholdRule};
 /// let mut rule = AutoClip::new(10.0)?;
 /// let last = (1..=11).map(|k| rule.threshold(f64::from(k))).last();
 /// assert_eq!(last, Some(2.0));
@@ -59,7 +59,7 @@ impl AutoClip {
     /// [`Error::Parameter`] as [`AutoClip::new`], and for an empty window.
     ///
     /// ```
-    /// use toclip::rules::{AutoClip, ThresholdRule};
+    /// use toclip::threshold_rules::{AutoClip, ThresholdRule};
     /// let mut rule = AutoClip::windowed(50.0, 3)?;
     /// let last = [100.0, 100.0, 1.0, 2.0, 3.0].map(|norm| rule.threshold(norm))[4];
     /// assert_eq!(last, 2.0);
@@ -76,24 +76,29 @@ impl AutoClip {
 
 impl ThresholdRule for AutoClip {
     fn threshold(&mut self, norm: f64) -> f64 {
-        let p = self.percentile / 100.0;
-        match &mut self.history {
-            History::All { low, high } => {
-                if norm.is_finite() {
-                    add(low, high, norm, p);
-                }
-                let Some(Norm(below)) = low.peek() else { return f64::INFINITY };
-                let above = high.peek().map_or(*below, |Reverse(Norm(above))| *above);
-                let place = p * (low.len() + high.len() - 1) as f64;
-                below + place.fract() * (above - below)
-            }
-            History::Last { norms, .. } => {
-                if norm.is_finite() {
-                    norms.add(norm);
-                }
-                norms.quantile(p).unwrap_or(f64::INFINITY)
+        if norm.is_finite() {
+            let p = self.percentile / 100.0;
+            match &mut self.history {
+                History::All { low, high } => add(low, high, norm, p),
+                History::Last { norms, .. } => norms.add(norm),
             }
         }
+        self.next_step().threshold
+    }
+
+    fn next_step(&self) -> NextStep {
+        let p = self.percentile / 100.0;
+        NextStep::at(match &self.history {
+            History::All { low, high } => match low.peek() {
+                None => f64::INFINITY,
+                Some(Norm(below)) => {
+                    let above = high.peek().map_or(*below, |Reverse(Norm(above))| *above);
+                    let place = p * (low.len() + high.len() - 1) as f64;
+                    below + place.fract() * (above - below)
+                }
+            },
+            History::Last { norms, .. } => norms.quantile(p).unwrap_or(f64::INFINITY),
+        })
     }
 
     fn describe(&self) -> String {

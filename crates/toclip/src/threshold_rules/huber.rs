@@ -1,7 +1,7 @@
 //! Huber's threshold: a multiple of a robust scale.
 
-use super::ThresholdRule;
 use super::sliding::Sliding;
+use super::{NextStep, ThresholdRule};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// Gaussian residuals of single samples.
 ///
 /// ```
-/// use toclip::rules::{Huber, ThresholdRule};
+/// use toclip::threshold_rules::{Huber, ThresholdRule};
 /// let mut rule = Huber::new(1.345, 100, 1.0)?;
 /// let last = [1.0, 1.0, 50.0].map(|norm| rule.threshold(norm))[2];
 /// assert!((last - 1.345 * 1.4826).abs() < 1e-3);
@@ -67,11 +67,15 @@ impl ThresholdRule for Huber {
         if norm.is_finite() {
             self.norms.add(norm);
         }
+        self.next_step().threshold
+    }
+
+    fn next_step(&self) -> NextStep {
         // A median of zero is a window of gradients that vanish: nothing to clip.
-        match self.norms.quantile(0.5) {
+        NextStep::at(match self.norms.quantile(0.5) {
             Some(median) if median > 0.0 => self.kappa * self.consistency * median,
             _ => f64::INFINITY,
-        }
+        })
     }
 
     fn describe(&self) -> String {

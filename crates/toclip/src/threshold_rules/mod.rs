@@ -31,7 +31,7 @@ pub use zclip::ZClip;
 /// A rule for the threshold $c_k$ of step $k$, from the norms $G_1, \dots, G_k$ before clipping.
 ///
 /// ```
-/// use toclip::rules::{AutoClip, Fixed, ThresholdRule, clip_factor};
+/// use toclip::threshold_rules::{AutoClip, Fixed, ThresholdRule, clip_factor};
 /// let mut rules: Vec<Box<dyn ThresholdRule>> =
 ///     vec![Box::new(Fixed::new(1.0)?), Box::new(AutoClip::new(50.0)?)];
 /// let shrunk: Vec<f64> = rules
@@ -51,14 +51,44 @@ pub trait ThresholdRule: std::fmt::Debug + Send {
         1.0
     }
 
+    /// What the rule holds for the next step before it has seen its norm; it learns nothing.
+    ///
+    /// A step whose norm is not a number gets this threshold.
+    ///
+    /// ```
+    /// use toclip::threshold_rules::{AutoClip, NextStep, ThresholdRule};
+    /// let mut rule = AutoClip::new(50.0)?;
+    /// assert_eq!(rule.next_step().threshold, f64::INFINITY);
+    /// rule.threshold(3.0);
+    /// assert_eq!(rule.next_step(), NextStep { threshold: 3.0, rate_factor: 1.0 });
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    fn next_step(&self) -> NextStep;
+
     /// The rule in a few words, for tables and legends.
     fn describe(&self) -> String;
+}
+
+/// What a rule holds for a step before it has seen its norm.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NextStep {
+    /// The threshold; infinite for no clipping.
+    pub threshold: f64,
+    /// By what the learning rate is to be multiplied.
+    pub rate_factor: f64,
+}
+
+impl NextStep {
+    /// This threshold at the learning rate as it is.
+    fn at(threshold: f64) -> Self {
+        NextStep { threshold, rate_factor: 1.0 }
+    }
 }
 
 /// $\min(1, c/G)$: what a gradient of norm $G$ is multiplied by.
 ///
 /// ```
-/// use toclip::rules::clip_factor;
+/// use toclip::threshold_rules::clip_factor;
 /// assert_eq!(clip_factor(4.0, 1.0), 0.25);
 /// assert_eq!(clip_factor(4.0, f64::INFINITY), 1.0);
 /// ```

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// How far the transform reaches beyond the right half plane, and how it decays there.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Shape {
+pub(crate) enum TransformShape {
     /// Mixtures of centred normals: analytic in the plane cut along the negative axis.
     Free,
     /// Normals of at least this variance about spread-out means: bounded where
@@ -20,27 +20,27 @@ pub(crate) enum Shape {
 /// $\ln E e^{-zX^2}$ of a residual $X$: what a sum of squares over a batch needs to know.
 ///
 /// For $S = \sum_{i\le N} X_i^2$ it is $N$ times as much, whatever the law; everything that clipping
-/// does to a batch is read off it ([`Rule`](crate::Rule)).
+/// does to a batch is read off it ([`Batch`](crate::Batch)).
 ///
-/// A noise of your own returns one from [`Noise::square_law`](crate::noise::Noise::square_law).
+/// A noise of your own returns one from [`Noise::squared_residual`](crate::noise::Noise::squared_residual).
 ///
 /// ```
 /// use num_complex::Complex64;
-/// use toclip::SquareLaw;
+/// use toclip::SquaredResidual;
 /// // X is N(0, 1) with probability 3/4, and N(2, 0.25) otherwise.
-/// let law = SquareLaw::normals(vec![(0.75, 0.0, 1.0), (0.25, 2.0, 0.25)]);
+/// let law = SquaredResidual::normals(vec![(0.75, 0.0, 1.0), (0.25, 2.0, 0.25)]);
 /// let small = law.ln_transform(Complex64::new(1e-6, 0.0));
 /// let second_moment = 0.75 + 0.25 * 4.25;
 /// assert!((small.re / (-1e-6 * second_moment) - 1.0).abs() < 1e-5);
 /// ```
-pub struct SquareLaw {
+pub struct SquaredResidual {
     transform: Box<dyn Fn(Complex64) -> Complex64 + Send + Sync>,
-    pub(crate) shape: Shape,
+    pub(crate) shape: TransformShape,
     /// The largest $x$ for which $E e^{xX^2}$ exists; zero for heavy tails.
     pub(crate) edge: f64,
     pub(crate) pair: Option<Pair>,
     pub(crate) atoms: Option<Atoms>,
-    /// The largest difference of the $m_j^2$ of [`Shape::Atoms`].
+    /// The largest difference of the $m_j^2$ of [`TransformShape::Atoms`].
     pub(crate) range: f64,
 }
 
@@ -64,19 +64,19 @@ pub(crate) struct Pair {
     pub v: f64,
 }
 
-impl fmt::Debug for SquareLaw {
+impl fmt::Debug for SquaredResidual {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SquareLaw").field("shape", &self.shape).finish_non_exhaustive()
+        f.debug_struct("SquaredResidual").field("shape", &self.shape).finish_non_exhaustive()
     }
 }
 
-impl SquareLaw {
+impl SquaredResidual {
     pub(crate) fn new(
-        shape: Shape,
+        shape: TransformShape,
         widest: f64,
         transform: impl Fn(Complex64) -> Complex64 + Send + Sync + 'static,
     ) -> Self {
-        SquareLaw {
+        SquaredResidual {
             transform: Box::new(transform),
             shape,
             edge: 0.5 / widest,
@@ -93,17 +93,20 @@ impl SquareLaw {
         let widest = parts.iter().map(|p| p.2).fold(0.0, f64::max);
         let range = range(parts.iter().map(|p| p.1 * p.1));
         let centred = parts.iter().all(|p| p.1 == 0.0);
-        let shape = if centred { Shape::Free } else { Shape::Atoms(least) };
+        let shape = if centred { TransformShape::Free } else { TransformShape::Atoms(least) };
         if centred {
-            return SquareLaw::scales(parts.into_iter().map(|(w, _, v)| (w, v)).collect(), 0.0);
+            return SquaredResidual::scales(
+                parts.into_iter().map(|(w, _, v)| (w, v)).collect(),
+                0.0,
+            );
         }
-        let law = SquareLaw::new(shape, widest, move |z| {
+        let law = SquaredResidual::new(shape, widest, move |z| {
             ln_of_sum(parts.iter().map(|&(w, m, v)| {
                 let spread = 2.0 * v * z;
                 (w, -0.5 * ln_1p(spread) - m * m * z / (1.0 + spread))
             }))
         });
-        SquareLaw { range, ..law }
+        SquaredResidual { range, ..law }
     }
 
     /// A mixture of centred normals of variances $v_j$; the rest of the mass, `infinite`, is where
@@ -112,7 +115,7 @@ impl SquareLaw {
         let (weights, variances): (Vec<f64>, Vec<f64>) = parts.into_iter().unzip();
         let heavy = if infinite > 0.0 { f64::INFINITY } else { 0.0 };
         let widest = variances.iter().fold(heavy, |a, v| a.max(*v));
-        SquareLaw::new(Shape::Free, widest, move |z| {
+        SquaredResidual::new(TransformShape::Free, widest, move |z| {
             if let ([_], [v]) = (&weights[..], &variances[..]) {
                 return -0.5 * ln_1p(2.0 * v * z);
             }
@@ -126,15 +129,15 @@ impl SquareLaw {
     }
 
     /// Normals of variance `v` about the means of weights $w_j$.
-    pub(crate) fn located(means: Vec<(f64, f64)>, v: f64, shape: Shape) -> Self {
+    pub(crate) fn located(means: Vec<(f64, f64)>, v: f64, shape: TransformShape) -> Self {
         let squares: Vec<(f64, f64)> = means.into_iter().map(|(w, m)| (w, m * m)).collect();
         let range = range(squares.iter().map(|s| s.1));
-        let law = SquareLaw::new(shape, v, move |z| {
+        let law = SquaredResidual::new(shape, v, move |z| {
             let spread = 2.0 * v * z;
             let (root, w) = (-0.5 * ln_1p(spread), z / (1.0 + spread));
             root + ln_of_sum(squares.iter().map(|&(p, q)| (p, -w * q)))
         });
-        SquareLaw { range, ..law }
+        SquaredResidual { range, ..law }
     }
 
     /// With the atoms of which this law is a blurred picture: weights, means, and the variance
@@ -149,18 +152,22 @@ impl SquareLaw {
                 _ => squares.push((w, q)),
             }
         }
-        SquareLaw { atoms: Some(Atoms { squares, v }), ..self }
+        SquaredResidual { atoms: Some(Atoms { squares, v }), ..self }
     }
 
     /// Two means as a sum of squares sees them: how many are at $\pm\lambda$ is binomial.
     pub(crate) fn pair(lambda: f64, p: f64, v: f64) -> Self {
-        let law = SquareLaw::located(vec![(1.0 - p, 0.0), (p, lambda)], v, Shape::Atoms(v));
-        SquareLaw { pair: Some(Pair { square: lambda * lambda, p, v }), ..law }
+        let law = SquaredResidual::located(
+            vec![(1.0 - p, 0.0), (p, lambda)],
+            v,
+            TransformShape::Atoms(v),
+        );
+        SquaredResidual { pair: Some(Pair { square: lambda * lambda, p, v }), ..law }
     }
 
     /// A uniform mean on $\[-M, M\]$ with variance `v` about it: an error function.
     pub(crate) fn uniform(half_width: f64, v: f64) -> Self {
-        SquareLaw::new(Shape::Spread(v), v, move |z| {
+        SquaredResidual::new(TransformShape::Spread(v), v, move |z| {
             let spread = 2.0 * v * z;
             let centre = -0.5 * ln_1p(spread);
             let square = half_width * half_width * z / (1.0 + spread);
@@ -185,7 +192,7 @@ impl SquareLaw {
     /// Laplace noise of variance $\sigma^2$ with variance `v` about it: an exponential mixture of
     /// scales, $\int e^{-w}(1 + 2zv + 2z\sigma^2 w)^{-1/2} dw$.
     pub(crate) fn laplace(sigma: f64, v: f64) -> Self {
-        SquareLaw::new(Shape::Free, f64::INFINITY, move |z| {
+        SquaredResidual::new(TransformShape::Free, f64::INFINITY, move |z| {
             let centre = -0.5 * ln_1p(2.0 * v * z);
             let b = (1.0 + 2.0 * v * z) / (2.0 * sigma * sigma * z);
             centre

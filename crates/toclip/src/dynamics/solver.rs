@@ -2,10 +2,9 @@
 
 use super::times::check_times;
 use super::{Counts, PathPoint, Stop, Trajectory};
-use crate::batch::of_step;
 use crate::error::{Error, Result};
-use crate::noise::Noise;
 use crate::schedule::Policy;
+use crate::step::Step;
 
 /// Errors of $R$ and $D$ that do not matter: `atol + rtol·value`.
 #[derive(Debug, Clone, Copy)]
@@ -41,17 +40,17 @@ impl Tolerance {
     }
 }
 
-/// Noise and policy, as both solvers ask them, and how often they did.
+/// Step and policy, as both solvers ask them, and how often they did.
 #[derive(Debug)]
 pub(crate) struct Drive<'a> {
-    noise: &'a dyn Noise,
+    step: &'a Step<'a>,
     policy: &'a dyn Policy,
     pub evaluations: u64,
 }
 
 impl<'a> Drive<'a> {
-    pub fn new(noise: &'a dyn Noise, policy: &'a dyn Policy) -> Self {
-        Drive { noise, policy, evaluations: 0 }
+    pub fn new(step: &'a Step<'a>, policy: &'a dyn Policy) -> Self {
+        Drive { step, policy, evaluations: 0 }
     }
 
     /// $\mu, m_2, \eta, c$ at time $t$ and risk $R$.
@@ -59,12 +58,12 @@ impl<'a> Drive<'a> {
         // A stage may undershoot zero by the tolerance; the factors are defined from zero on.
         let risk = risk.max(0.0);
         let control = self.policy.at(t, risk);
-        let clipped = of_step(self.noise, risk, control.c);
+        let clipped = self.step.moments(risk, control.c);
         self.evaluations += 1;
         PathPoint { mu: clipped.mu, m2: clipped.m2, eta: control.eta, c: control.c }
     }
 
-    /// $(\eta\mu, \eta^2 m_2)$, which is all that the equations know of noise and policy.
+    /// $(\eta\mu, \eta^2 m_2)$, which is all that the equations need of step and policy.
     pub fn force(&mut self, t: f64, risk: f64) -> (f64, f64) {
         let PathPoint { mu, m2, eta, .. } = self.act(t, risk);
         // No step, no noise: also where m2 is infinite.
@@ -164,7 +163,7 @@ pub(crate) fn stretches(policy: &dyn Policy, end: f64) -> Vec<f64> {
 
 /// The saved part of a path as it grows.
 #[derive(Debug)]
-pub(crate) struct Record<'a> {
+pub(crate) struct SolvedPath<'a> {
     wanted: &'a [f64],
     /// The last of the times asked for.
     pub end: f64,
@@ -172,7 +171,7 @@ pub(crate) struct Record<'a> {
     trajectory: Trajectory,
 }
 
-impl<'a> Record<'a> {
+impl<'a> SolvedPath<'a> {
     pub fn new(times: &'a [f64], keep_path: bool) -> Result<Self> {
         let end = check_times(times)?;
         let trajectory = Trajectory {
@@ -183,7 +182,7 @@ impl<'a> Record<'a> {
             stop: Stop::Finished,
             counts: Counts::default(),
         };
-        Ok(Record { wanted: times, end, keep_path, trajectory })
+        Ok(SolvedPath { wanted: times, end, keep_path, trajectory })
     }
 
     /// The next time to save, if it is not after `t`.

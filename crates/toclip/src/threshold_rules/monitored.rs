@@ -1,6 +1,6 @@
 //! The monitor's choice, followed along the run.
 
-use super::ThresholdRule;
+use super::{NextStep, ThresholdRule};
 use crate::error::{Error, Result};
 use crate::monitor::{Advice, Evidence, Monitor, Reason, Settings};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// ```
 /// use toclip::monitor::Settings;
-/// use toclip::rules::{Monitored, ThresholdRule};
+/// use toclip::threshold_rules::{Monitored, ThresholdRule};
 /// let mut rule = Monitored::new(Settings { components: Some(1.0), ..Settings::default() }, 500)?;
 /// for k in 0..5000_u32 {
 ///     let u = (f64::from(k) * 0.618_033_988_749_895).fract();
@@ -63,28 +63,28 @@ impl Monitored {
         &self.monitor
     }
 
-    fn decide(&mut self) {
+    /// What is in force at the next step: asked for anew when it is due.
+    fn next_in_force(&self) -> Option<InForce> {
+        if self.seen == 0 || !self.seen.is_multiple_of(self.every) {
+            return self.in_force;
+        }
         let advice = self.monitor.advice_at(self.in_force.map(|now| now.candidate));
         match advice {
-            Advice::Clip(choice) => {
-                self.in_force = Some(InForce {
-                    candidate: choice.candidate,
-                    multiple: choice.multiple,
-                    rate_factor: choice.rate_factor,
-                });
-            }
-            Advice::Loosen(_) => self.in_force = None,
+            Advice::Clip(choice) => Some(InForce {
+                candidate: choice.candidate,
+                multiple: choice.multiple,
+                rate_factor: choice.rate_factor,
+            }),
+            Advice::Loosen(_) => None,
             // Not even the best there is can gain what would be evidence.
             Advice::Stay(Reason::NormsAlone { best, .. } | Reason::NoGain(best)) => {
                 let margin = match best.evidence {
                     Evidence::Norms => self.monitor.settings().margin,
                     Evidence::Direct => 0.0,
                 };
-                if best.ccc.high < 1.0 + margin {
-                    self.in_force = None;
-                }
+                self.in_force.filter(|_| !(best.ccc.high < 1.0 + margin))
             }
-            Advice::Stay(_) => {}
+            Advice::Stay(_) => self.in_force,
         }
     }
 
@@ -94,7 +94,7 @@ impl Monitored {
     ///
     /// ```
     /// use toclip::monitor::{Halves, Settings};
-    /// use toclip::rules::Monitored;
+    /// use toclip::threshold_rules::Monitored;
     /// let mut rule = Monitored::new(Settings::default(), 100)?;
     /// let mut halves = Halves::new(2, 100.0)?;
     /// halves.inner(&[3.0, 4.0])?;
@@ -111,11 +111,13 @@ impl Monitored {
 
     /// The threshold from the steps before: a spike cannot raise its own.
     fn next(&mut self) -> f64 {
-        if self.seen > 0 && self.seen.is_multiple_of(self.every) {
-            self.decide();
-        }
+        self.in_force = self.next_in_force();
         self.seen += 1;
-        match (self.in_force, self.monitor.scale()) {
+        self.threshold_of(self.in_force)
+    }
+
+    fn threshold_of(&self, in_force: Option<InForce>) -> f64 {
+        match (in_force, self.monitor.scale()) {
             (Some(now), Some(scale)) => now.multiple * scale,
             _ => f64::INFINITY,
         }
@@ -131,6 +133,14 @@ impl ThresholdRule for Monitored {
 
     fn rate_factor(&self) -> f64 {
         self.in_force.map_or(1.0, |now| now.rate_factor)
+    }
+
+    fn next_step(&self) -> NextStep {
+        let next = self.next_in_force();
+        NextStep {
+            threshold: self.threshold_of(next),
+            rate_factor: next.map_or(1.0, |now| now.rate_factor),
+        }
     }
 
     fn describe(&self) -> String {

@@ -1,6 +1,6 @@
 //! The same threshold at every step.
 
-use super::ThresholdRule;
+use super::{NextStep, ThresholdRule};
 use crate::error::Result;
 use crate::factors::check_threshold;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// $c_k = c$: what nearly everyone does, most often with $c = 1$.
 ///
 /// ```
-/// use toclip::rules::{Fixed, ThresholdRule};
+/// use toclip::threshold_rules::{Fixed, ThresholdRule};
 /// assert_eq!(Fixed::new(1.0)?.threshold(20.0), 1.0);
 /// assert_eq!(Fixed::unclipped().threshold(20.0), f64::INFINITY);
 /// # Ok::<(), toclip::Error>(())
@@ -37,7 +37,11 @@ impl Fixed {
 
 impl ThresholdRule for Fixed {
     fn threshold(&mut self, _norm: f64) -> f64 {
-        self.c.unwrap_or(f64::INFINITY)
+        self.next_step().threshold
+    }
+
+    fn next_step(&self) -> NextStep {
+        NextStep::at(self.c.unwrap_or(f64::INFINITY))
     }
 
     fn describe(&self) -> String {

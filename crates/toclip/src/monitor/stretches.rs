@@ -1,11 +1,12 @@
-//! What is kept of a stretch of steps.
+//! Sums over stretches of steps, in constant memory.
 
-use super::grid::{BINS, CANDIDATES, bin, multiple};
+use super::candidates::{BINS, CANDIDATES, bin, multiple};
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 
 /// One norm as a multiple $u = G/s$ of the scale, and what else is known of its step.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
+pub(super) struct Observation {
     /// $\ln u$.
     pub log: f64,
     /// $\ln s$.
@@ -77,7 +78,7 @@ pub(super) struct Whole {
 
 /// A stretch of steps.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Block {
+pub(super) struct Stretch {
     pub whole: Whole,
     pub watched: Clip,
     bins: Vec<Bin>,
@@ -89,8 +90,8 @@ pub(super) struct Block {
 /// must stay numbers.
 const EXTREME: f64 = 230.0;
 
-impl Block {
-    pub fn add(&mut self, step: Step) {
+impl Stretch {
+    pub fn add(&mut self, step: Observation) {
         let log = step.log.clamp(-EXTREME, EXTREME);
         let u = log.exp();
         let (inverse, square) = (1.0 / u, u * u);
@@ -167,7 +168,7 @@ impl Block {
     }
 
     /// Adds the sums of another stretch.
-    pub fn merge(&mut self, other: &Block) {
+    pub fn merge(&mut self, other: &Stretch) {
         let (a, b) = (&mut self.whole, &other.whole);
         a.count += b.count;
         a.square += b.square;
@@ -204,17 +205,126 @@ impl Block {
     }
 }
 
+/// Which steps are remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Memory {
+    /// All of them.
+    #[default]
+    All,
+    /// About the last so many, at least 512; forgotten by thirty-seconds of that number.
+    Last(usize),
+}
+
+/// The shortest stretch.
+const SHORTEST: usize = 16;
+/// Stretches of a window; half the most that are kept of everything.
+pub(super) const BLOCKS: usize = 32;
+/// The shortest window.
+pub(super) const SHORTEST_WINDOW: usize = SHORTEST * BLOCKS;
+
+/// The steps in stretches: neighbouring steps are alike, means of long stretches hardly, and so
+/// their spread shows how well the mean over all is known (the method of batch means).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Stretches {
+    memory: Memory,
+    /// Steps in a full stretch.
+    length: usize,
+    full: VecDeque<Stretch>,
+    current: Stretch,
+    /// Steps in the current one.
+    steps: usize,
+}
+
+impl Stretches {
+    pub fn new(memory: Memory) -> Self {
+        let length = match memory {
+            Memory::All => SHORTEST,
+            Memory::Last(window) => (window / BLOCKS).max(SHORTEST),
+        };
+        Stretches { memory, length, full: VecDeque::new(), current: Stretch::default(), steps: 0 }
+    }
+
+    pub fn add(&mut self, step: Observation) {
+        self.current.add(step);
+        self.steps += 1;
+        if self.steps == self.length {
+            self.full.push_back(std::mem::take(&mut self.current));
+            self.steps = 0;
+            match self.memory {
+                Memory::All if self.full.len() == 2 * BLOCKS => self.double(),
+                Memory::Last(_) if self.full.len() > BLOCKS => drop(self.full.pop_front()),
+                _ => {}
+            }
+        }
+    }
+
+    /// Stretches of twice the length, from neighbours.
+    fn double(&mut self) {
+        let odd = self.full.len() % 2 == 1;
+        let mut pairs = VecDeque::with_capacity(2 * BLOCKS);
+        while let Some(mut first) = self.full.pop_front() {
+            match self.full.pop_front() {
+                Some(second) => {
+                    first.merge(&second);
+                    pairs.push_back(first);
+                }
+                None => {
+                    // A last one without neighbour is the beginning of the current.
+                    first.merge(&self.current);
+                    self.current = first;
+                }
+            }
+        }
+        if odd {
+            self.steps += self.length;
+        }
+        self.full = pairs;
+        self.length *= 2;
+    }
+
+    /// Adds the stretches of another worker to those of the same time: of a window counted from
+    /// its end, of everything from the beginning.
+    pub fn merge(&mut self, other: &Stretches) {
+        let mut other = other.clone();
+        if self.memory == Memory::All {
+            while self.length < other.length {
+                self.double();
+            }
+            while other.length < self.length {
+                other.double();
+            }
+        }
+        let (a, b) = (self.full.len(), other.full.len());
+        if a < b {
+            std::mem::swap(&mut self.full, &mut other.full);
+        }
+        let skip = match self.memory {
+            Memory::All => 0,
+            Memory::Last(_) => a.abs_diff(b),
+        };
+        self.full.iter_mut().skip(skip).zip(&other.full).for_each(|(x, y)| x.merge(y));
+        self.current.merge(&other.current);
+        // The current stretch ends when that of the further worker does.
+        self.steps = self.steps.max(other.steps);
+    }
+
+    /// All stretches, oldest first, the current one included.
+    pub fn iter(&self) -> impl Iterator<Item = &Stretch> {
+        self.full.iter().chain((self.steps > 0).then_some(&self.current))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
     #[test]
     fn sums_at_a_candidate_are_those_over_the_norms() {
-        let steps: Vec<Step> = (0..500_u32)
+        let steps: Vec<Observation> = (0..500_u32)
             .map(|k| {
                 let v = (f64::from(k) * 0.618_033_988_749_895).fract();
                 let log = 8.0 * v - 4.0;
-                Step {
+                Observation {
                     log,
                     log_scale: 0.0,
                     before: None,
@@ -223,7 +333,7 @@ mod tests {
                 }
             })
             .collect();
-        let mut block = Block::default();
+        let mut block = Stretch::default();
         steps.iter().for_each(|step| block.add(*step));
         let close = |a: f64, b: f64| (a - b).abs() < 1e-11 * b.abs().max(1.0);
         let direct = |at: f64| {
@@ -247,6 +357,52 @@ mod tests {
             assert_eq!(got.above, want.above, "{at}");
             assert!(close(got.ratio, want.ratio) && close(got.square, want.square), "{at}");
             assert!(close(got.inner, want.inner) && close(got.excess, want.excess), "{at}");
+        }
+    }
+
+    fn step(k: usize) -> Observation {
+        Observation {
+            log: (k as f64 * 0.7).sin(),
+            log_scale: k as f64,
+            before: None,
+            inner: None,
+            watched: None,
+        }
+    }
+
+    #[test]
+    fn nothing_is_lost_and_memory_is_bounded() {
+        let mut blocks = Stretches::new(Memory::All);
+        for k in 0..100_000 {
+            blocks.add(step(k));
+            assert!(blocks.iter().count() <= 2 * BLOCKS);
+        }
+        assert!(blocks.iter().count() >= BLOCKS);
+        assert_eq!(blocks.iter().map(|b| b.whole.count).sum::<f64>(), 100_000.0);
+    }
+
+    #[test]
+    fn a_window_forgets() {
+        let mut blocks = Stretches::new(Memory::Last(640));
+        (0..10_000).for_each(|k| blocks.add(step(k)));
+        let count: f64 = blocks.iter().map(|b| b.whole.count).sum();
+        assert!((640.0..=660.0).contains(&count), "{count}");
+        let oldest = blocks.iter().next().unwrap().whole;
+        assert!(oldest.log_scale / oldest.count > 9_300.0);
+    }
+
+    #[test]
+    fn merging_keeps_every_sum_whatever_the_lengths() {
+        for (n, m) in [(0, 50), (50, 0), (700, 16), (1024, 5_000), (33_333, 1_000), (999, 999)] {
+            let (mut a, mut b) = (Stretches::new(Memory::All), Stretches::new(Memory::All));
+            (0..n).for_each(|k| a.add(step(k)));
+            (n..n + m).for_each(|k| b.add(step(k)));
+            a.merge(&b);
+            let count: f64 = a.iter().map(|b| b.whole.count).sum();
+            let scales: f64 = a.iter().map(|b| b.whole.log_scale).sum();
+            assert_eq!(count, (n + m) as f64);
+            assert_eq!(scales, (0..n + m).map(|k| k as f64).sum::<f64>());
+            assert!(a.iter().count() <= 2 * BLOCKS);
         }
     }
 }
