@@ -119,7 +119,8 @@ impl OutlineBuilder for Pen<'_> {
     }
 
     fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
-        let ((x1, y1), (x2, y2), (x, y)) = (self.point(x1, y1), self.point(x2, y2), self.point(x, y));
+        let ((x1, y1), (x2, y2), (x, y)) =
+            (self.point(x1, y1), self.point(x2, y2), self.point(x, y));
         self.path.cubic_to(x1, y1, x2, y2, x, y);
     }
 

@@ -15,8 +15,8 @@ pub fn render(figure: &Figure, theme: Theme, scale: f32) -> Result<Vec<u8>> {
     let theme = if theme == Theme::Auto { Theme::Light } else { theme };
     let drawn = svg::draw(figure, theme, false);
     let document = Document::parse(&drawn).context("reading the plot's own SVG")?;
-    let tree = Tree::from_xmltree(&document, &Options::default())
-        .context("reading the plot's own SVG")?;
+    let tree =
+        Tree::from_xmltree(&document, &Options::default()).context("reading the plot's own SVG")?;
     let size = tree.size();
     let pixels = |length: f32| (length * scale).ceil() as u32;
     let (width, height) = (pixels(size.width()), pixels(size.height()));

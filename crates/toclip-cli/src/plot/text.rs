@@ -186,15 +186,15 @@ mod tests {
             {
                 let font = Font { size: 20.0, bold };
                 let class = if bold { "b" } else { "" };
-                // Bars on both sides, so that the box of the ink spans the advances between.
-                let xml = format!(
-                    "<text class=\"{class}\" font-size=\"20\">|{}|</text>",
-                    markup(text)
-                );
-                let document = resvg::usvg::roxmltree::Document::parse(&xml).unwrap();
-                let outline = faces.outline(document.root_element()).path.unwrap();
-                let measured = f64::from(outline.bounds().width());
-                let ratio = font.width(&format!("|{text}|")) / measured;
+                let ink = |content: &str| {
+                    let xml = format!("<text class='{class}' font-size='20'>{content}</text>");
+                    let document = resvg::usvg::roxmltree::Document::parse(&xml).unwrap();
+                    let outline = faces.outline(document.root_element()).path.unwrap();
+                    f64::from(outline.bounds().width())
+                };
+                // Bars on both sides, so that the ink spans the advances between.
+                let measured = ink(&format!("|{}|", markup(text))) - ink("||");
+                let ratio = font.width(text) / measured;
                 assert!((0.97..1.12).contains(&ratio), "{text:?} bold {bold}: {ratio}");
             }
         }
