@@ -308,7 +308,7 @@ mod tests {
             "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><path d='{}'/></svg>",
             path(&points)
         );
-        let tree = super::super::png::parse(&xml).unwrap();
+        let tree = resvg::usvg::Tree::from_str(&xml, &Default::default()).unwrap();
         let resvg::usvg::Node::Path(read) = &tree.root().children()[0] else { panic!() };
         assert_eq!(read.data().points().len(), points.len());
         for (a, b) in read.data().points().iter().zip(&points) {

@@ -19,6 +19,7 @@
 //! nothing to draw the axes say "no data"; of columns of unequal length the shortest decides.
 
 mod apart;
+mod glyphs;
 mod hover;
 mod layout;
 mod legend;

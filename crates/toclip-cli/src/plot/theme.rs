@@ -37,6 +37,12 @@ pub(super) const SERIES: [Colour; 7] = [
     ("c6", "#56b4e9", "#8fd0f5"), // sky blue
 ];
 
+/// The colours of text, plain and muted. [`Theme::Auto`] is light here.
+pub(super) fn text_colours(theme: Theme) -> (&'static str, &'static str) {
+    let [_, ink, muted, ..] = SURFACE;
+    if theme == Theme::Dark { (ink.2, muted.2) } else { (ink.1, muted.1) }
+}
+
 /// Patterns by order of appearance, so that curves differ without colour too.
 pub(super) const LINES: [&str; 6] = ["", "15 4", "11 3 2.5 3", "2.5 3", "11 3 2.5 3 2.5 3", "7 2"];
 /// The same for what is drawn dashed: shorter, so that it is never taken for a curve above.
