@@ -124,4 +124,4 @@ pub use error::{Error, Result};
 pub use factors::Factors;
 pub use kernel::{Clipped, clipped_normal};
 pub use student::student_critical;
-pub use words::short;
+pub use words::{interval, interval_at, percent, percent_interval, percent_interval_at, short};

@@ -1,71 +1,72 @@
-//! From named values to rows: which column is the norm, the step, the loss.
+//! Chooses which column is the norm, the step, the loss.
 //!
-//! Formats without a header show their names as they go. The first records are held back until
-//! the choice can be made among all their names; then they are handed on, and the rest follows.
+//! Formats without a header show their column names as they go. The first records are held back
+//! until the choice can be made among all their names; then they are passed on, and the rest follows.
 
 use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::roles::{Role, role_of};
-use crate::words::{list, printable};
-use crate::{Error, Options, Result, Row};
+use super::role::{ROLES, Role, role_of};
+use crate::names::printable;
+use crate::{Error, ReadOptions, Result, Row};
 
 /// Records held back before the choice.
 const HELD: usize = 4096;
-/// Names remembered; a log with more than this has names that are no columns.
+/// Names remembered: a log with more has names that are not columns.
 const NAMES: usize = 20_000;
-/// Longer names are none; remembering them would make memory grow with the log.
+/// Longer names are ignored, so that memory does not grow with the log.
 const LONGEST: usize = 1 << 10;
-const ROLES: usize = Role::ALL.len();
 
-/// A column that was taken.
+/// A column that is used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Column {
     /// What for.
     pub role: Role,
     /// Its name in the log.
     pub name: String,
-    /// Columns that could have been taken instead, best first.
+    /// Columns that could have been used instead, best first.
     pub others: Vec<String>,
 }
 
 struct Candidate {
     name: String,
-    role: usize,
+    role: Role,
     score: u32,
-    /// Rows it stood in; none for a name that is only among the settings of the run.
+    /// Rows that have it; zero for a name that occurs only among the settings of the run.
     rows: u64,
 }
 
-pub(crate) struct Chooser<'a> {
-    wanted: [Option<&'a str>; ROLES],
-    /// The step is the format's own, and was not asked for.
+/// The candidate chosen for each role.
+type Chosen = [Option<u32>; ROLES.len()];
+
+pub(super) struct ColumnChooser<'a> {
+    /// The name that the caller gave for each role.
+    given: [Option<&'a str>; ROLES.len()],
+    /// The step is part of the format.
     own_step: bool,
     ids: HashMap<Vec<u8>, Option<u32>>,
     names: Vec<String>,
     candidates: Vec<Candidate>,
-    chosen: Option<[Option<u32>; ROLES]>,
+    chosen: Option<Chosen>,
     held: Vec<(u32, f64)>,
     ends: Vec<usize>,
     record: Vec<(u32, f64)>,
     pending: Option<Row>,
     /// Settings found outside the rows.
-    pub settings: Row,
-    /// A record without a step belongs to the step before it, as where each value has its line.
+    settings: Row,
+    /// A record without a step belongs to the step before it, as where each value has its own line.
     pub joins: bool,
     visit: &'a mut dyn FnMut(&Row),
 }
 
-impl<'a> Chooser<'a> {
-    pub fn new(options: &'a Options, visit: &'a mut dyn FnMut(&Row)) -> Self {
-        let mut wanted = [None; ROLES];
-        let asked = [&options.step, &options.norm, &options.loss, &options.learning_rate];
-        for (wanted, asked) in wanted.iter_mut().zip(asked) {
-            *wanted = asked.as_deref();
-        }
+impl<'a> ColumnChooser<'a> {
+    pub fn new(options: &'a ReadOptions, visit: &'a mut dyn FnMut(&Row)) -> Self {
+        let mut given = [None; ROLES.len()];
+        let columns = [&options.step, &options.norm, &options.loss, &options.learning_rate];
+        given.iter_mut().zip(columns).for_each(|(given, name)| *given = name.as_deref());
         Self {
-            wanted,
+            given,
             own_step: false,
             ids: HashMap::new(),
             names: Vec::new(),
@@ -81,29 +82,27 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// The format has a step of its own.
+    /// Declares that the format has a step of its own.
     pub fn fix_step(&mut self, name: &'static str) {
-        self.wanted[0] = Some(name);
+        self.given[Role::Step as usize] = Some(name);
         self.own_step = true;
     }
 
-    /// The role of a name and how well it fits: what the user asked for comes first.
-    pub fn role(&self, name: &str) -> Option<(usize, u32)> {
-        for (role, wanted) in self.wanted.iter().enumerate() {
-            let Some(wanted) = wanted else { continue };
-            if name == *wanted {
-                return Some((role, 0));
+    /// The role of a name and its score; names given by the caller come first.
+    pub fn role(&self, name: &str) -> Option<(Role, u32)> {
+        for ((role, _), given) in ROLES.iter().zip(self.given) {
+            let Some(given) = given else { continue };
+            if name == given {
+                return Some((*role, 0));
             }
-            if name.eq_ignore_ascii_case(wanted) || name.ends_with(&format!(" - {wanted}")) {
-                return Some((role, 1));
+            if name.eq_ignore_ascii_case(given) || name.ends_with(&format!(" - {given}")) {
+                return Some((*role, 1));
             }
         }
-        let (role, score) = role_of(name)?;
-        let index = Role::ALL.iter().position(|r| *r == role)?;
-        self.wanted[index].is_none().then_some((index, score))
+        role_of(name).filter(|(role, _)| self.given[*role as usize].is_none())
     }
 
-    /// The column of this name; `None` for one that says nothing to us.
+    /// The id of a column; `None` for one without a role.
     pub fn column(&mut self, key: &[u8]) -> Option<u32> {
         if let Some(id) = self.ids.get(key) {
             return *id;
@@ -123,45 +122,43 @@ impl<'a> Chooser<'a> {
         id
     }
 
-    /// Makes the choice among the columns of a header, and says where each role stands.
-    pub fn decide_by_header(&mut self) -> [Option<u32>; ROLES] {
+    /// Chooses among the columns of a header.
+    pub fn decide_by_header(&mut self) -> Chosen {
         self.candidates.iter_mut().for_each(|c| c.rows = 1);
         self.decide()
     }
 
-    fn decide(&mut self) -> [Option<u32>; ROLES] {
+    fn decide(&mut self) -> Chosen {
         if let Some(chosen) = self.chosen {
             return chosen;
         }
-        let mut chosen = [None; ROLES];
-        for (role, chosen) in chosen.iter_mut().enumerate() {
+        let chosen = ROLES.map(|(role, _)| {
             let of_role = || self.candidates.iter().enumerate().filter(|(_, c)| c.role == role);
-            // A name that stands in few rows is a setting printed at the start.
+            // A name in few rows is a setting printed at the start.
             let most = of_role().map(|(_, c)| c.rows).max().unwrap_or(0);
-            *chosen = of_role()
+            of_role()
                 .filter(|(_, c)| c.rows > 0 && 20 * c.rows >= most)
                 .min_by_key(|(_, c)| c.score)
-                .map(|(id, _)| id as u32);
-        }
+                .map(|(id, _)| id as u32)
+        });
         self.chosen = Some(chosen);
         let (held, ends) = (std::mem::take(&mut self.held), std::mem::take(&mut self.ends));
         let mut start = 0;
         for end in ends {
-            let row = self.to_row(&held[start..end]);
-            self.row(row);
+            self.row(self.to_row(&held[start..end]));
             start = end;
         }
         chosen
     }
 
-    /// Adds a value to the record; of two with the same name the first counts.
+    /// Adds a value to the record; the first of two with the same name is used.
     pub fn put(&mut self, id: u32, value: f64) {
         if self.record.len() < 64 {
             self.record.push((id, value));
         }
     }
 
-    /// The record is complete.
+    /// Ends a record that is a row.
     pub fn end_record(&mut self) {
         if self.record.is_empty() {
             return;
@@ -169,9 +166,9 @@ impl<'a> Chooser<'a> {
         for &(id, _) in &self.record {
             let candidate = &mut self.candidates[id as usize];
             candidate.rows += 1;
-            // A better name that comes late changes nothing, a role still empty is filled.
+            // After the choice, a better name is ignored, but a role without a column is filled.
             if let Some(chosen) = &mut self.chosen {
-                chosen[candidate.role].get_or_insert(id);
+                chosen[candidate.role as usize].get_or_insert(id);
             }
         }
         if self.chosen.is_some() {
@@ -187,11 +184,10 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// The record was no row but settings of the whole run.
+    /// Ends a record that holds settings of the whole run.
     pub fn end_settings(&mut self) {
         for (id, value) in std::mem::take(&mut self.record) {
-            let role = self.candidates[id as usize].role;
-            match Role::ALL[role] {
+            match self.candidates[id as usize].role {
                 Role::Clip => self.settings.clip = Some(value),
                 Role::BatchSize => self.settings.batch_size = Some(value),
                 _ => {}
@@ -199,7 +195,7 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// The record was cut or garbled.
+    /// Drops a damaged record.
     pub fn discard(&mut self) {
         self.record.clear();
     }
@@ -207,19 +203,19 @@ impl<'a> Chooser<'a> {
     fn to_row(&self, record: &[(u32, f64)]) -> Row {
         let mut row = Row::default();
         let chosen = self.chosen.unwrap_or_default();
-        let fields = row.fields_mut();
+        let values = row.values_mut();
         for &(id, value) in record {
-            let role = self.candidates[id as usize].role;
+            let role = self.candidates[id as usize].role as usize;
             if chosen[role] == Some(id) {
-                fields[role].get_or_insert(value);
+                values[role].get_or_insert(value);
             }
         }
         row
     }
 
-    /// Hands a row on, once nothing more can belong to its step.
+    /// Passes a row on once no other row can belong to its step.
     pub fn row(&mut self, mut row: Row) {
-        // Integers beyond this are not exact, and no training is that long.
+        // Larger integers are not exact, and no training is that long.
         row.step = row.step.filter(|s| s.abs() < 9e15);
         if row.clip.is_some() || row.batch_size.is_some() {
             self.settings.clip = row.clip.or(self.settings.clip);
@@ -230,49 +226,44 @@ impl<'a> Chooser<'a> {
                 Some(step) => pending.step == Some(step),
                 None => self.joins && pending.step.is_some(),
             };
-            if same && pending.merge(&row) {
+            if same && pending.merge(row) {
                 return;
             }
-            if pending.norm.is_some() || pending.loss.is_some() {
-                (self.visit)(pending);
-            }
         }
+        self.flush();
         self.pending = Some(row);
     }
 
-    /// Hands on what is left, and says which columns were taken.
+    fn flush(&mut self) {
+        if let Some(row) = self.pending.take()
+            && (row.norm.is_some() || row.loss.is_some())
+        {
+            (self.visit)(&row);
+        }
+    }
+
+    /// Passes on the last rows; returns the columns used, the settings and all names.
     pub fn finish(mut self) -> Result<(Vec<Column>, Row, Vec<String>)> {
         let chosen = self.decide();
-        if let Some(pending) = self.pending.take()
-            && (pending.norm.is_some() || pending.loss.is_some())
-        {
-            (self.visit)(&pending);
-        }
-        for (role, wanted) in self.wanted.iter().enumerate() {
-            if self.own_step && Role::ALL[role] == Role::Step {
-                continue;
-            }
-            if let (Some(wanted), None) = (wanted, chosen[role]) {
-                let have = match self.names.is_empty() {
-                    true => "the log has no columns".into(),
-                    false => format!("the log has {}", list(&self.names)),
-                };
-                return Err(Error::NoColumn { name: (*wanted).into(), have });
-            }
-        }
+        self.flush();
         let mut columns = Vec::new();
-        for (role, id) in chosen.iter().enumerate() {
-            let Some(id) = id else { continue };
+        for (role, _) in ROLES {
+            let Some(id) = chosen[role as usize] else {
+                match self.given[role as usize] {
+                    Some(name) if !(self.own_step && role == Role::Step) => {
+                        return Err(Error::UnknownColumn { name: name.into(), known: self.names });
+                    }
+                    _ => continue,
+                }
+            };
             let mut others: Vec<&Candidate> = (self.candidates.iter().enumerate())
-                .filter(|(i, c)| c.role == role && c.rows > 0 && *i != *id as usize)
+                .filter(|(i, c)| c.role == role && c.rows > 0 && *i != id as usize)
                 .map(|(_, c)| c)
                 .collect();
             others.sort_by_key(|c| c.score);
-            columns.push(Column {
-                role: Role::ALL[role],
-                name: self.candidates[*id as usize].name.clone(),
-                others: others.iter().take(20).map(|c| c.name.clone()).collect(),
-            });
+            let others = others.iter().take(20).map(|c| c.name.clone()).collect();
+            let name = self.candidates[id as usize].name.clone();
+            columns.push(Column { role, name, others });
         }
         Ok((columns, self.settings, self.names))
     }
@@ -282,10 +273,10 @@ impl<'a> Chooser<'a> {
 mod tests {
     use super::*;
 
-    fn rows(options: &Options, records: &[&[(&str, f64)]]) -> Result<(Vec<Row>, Vec<Column>)> {
+    fn rows(options: &ReadOptions, records: &[&[(&str, f64)]]) -> Result<(Vec<Row>, Vec<Column>)> {
         let mut rows = Vec::new();
         let mut visit = |row: &Row| rows.push(*row);
-        let mut chooser = Chooser::new(options, &mut visit);
+        let mut chooser = ColumnChooser::new(options, &mut visit);
         for record in records {
             for (name, value) in *record {
                 if let Some(id) = chooser.column(name.as_bytes()) {
@@ -305,20 +296,26 @@ mod tests {
             &[("step", 1.0), ("grad_norm", 2.0)],
             &[("step", 2.0), ("grad_norm", 3.0), ("loss", 0.5)],
         ];
-        let (read, columns) = rows(&Options::default(), records).unwrap();
+        let (read, columns) = rows(&ReadOptions::default(), records).unwrap();
         assert_eq!(read.iter().map(|r| r.norm).collect::<Vec<_>>(), [Some(2.0), Some(3.0)]);
         let norm = columns.iter().find(|c| c.role == Role::Norm).unwrap();
         assert_eq!(norm.name, "grad_norm");
         assert_eq!(norm.others, ["actor/grad_norm"]);
-        let asked = Options { norm: Some("actor/grad_norm".into()), ..Options::default() };
+        let asked = ReadOptions { norm: Some("actor/grad_norm".into()), ..ReadOptions::default() };
         let (read, _) = rows(&asked, records).unwrap();
         assert_eq!(read[0].norm, Some(9.0));
     }
 
     #[test]
     fn a_column_that_is_not_there_is_named() {
-        let asked = Options { norm: Some("gn".into()), ..Options::default() };
+        let asked = ReadOptions { norm: Some("gn".into()), ..ReadOptions::default() };
         let error = rows(&asked, &[&[("step", 1.0), ("grad_norm", 9.0)]]).unwrap_err();
-        assert_eq!(error.to_string(), "there is no column `gn`; the log has `step`, `grad_norm`");
+        assert_eq!(error.to_string(), "unknown column `gn`; the log has `step`, `grad_norm`");
+        let close = ReadOptions { norm: Some("gradnorm".into()), ..ReadOptions::default() };
+        let error = rows(&close, &[&[("step", 1.0), ("grad_norm", 9.0)]]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "unknown column `gradnorm`; did you mean `grad_norm`? The log has `step`, `grad_norm`"
+        );
     }
 }

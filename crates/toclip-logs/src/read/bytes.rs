@@ -3,14 +3,14 @@
 use std::io::Read;
 
 /// Bytes in order.
-pub(crate) trait Source {
-    /// The next byte, without taking it.
+pub(super) trait ByteSource {
+    /// The next byte, without consuming it.
     fn peek(&mut self) -> Option<u8>;
-    /// Takes the byte that was peeked.
+    /// Consumes the byte that was peeked.
     fn bump(&mut self);
 }
 
-impl Source for &[u8] {
+impl ByteSource for &[u8] {
     fn peek(&mut self) -> Option<u8> {
         self.first().copied()
     }
@@ -20,19 +20,19 @@ impl Source for &[u8] {
     }
 }
 
-/// Bytes of a reader; what the reader said last is kept for the end.
-pub(crate) struct Bytes<R> {
+/// The bytes of a reader; a read error ends them and is kept.
+pub(super) struct ByteReader<R> {
     reader: R,
     buffer: Box<[u8]>,
     at: usize,
     end: usize,
-    /// The line the next byte stands in, from 1.
+    /// The line of the next byte, from 1.
     pub line: u64,
-    /// Why the bytes ended, if not because there were no more.
+    /// Why reading stopped, if not at the end of the data.
     pub error: Option<std::io::Error>,
 }
 
-impl<R: Read> Bytes<R> {
+impl<R: Read> ByteReader<R> {
     pub fn new(reader: R) -> Self {
         let buffer = vec![0; 1 << 17].into_boxed_slice();
         Self { reader, buffer, at: 0, end: 0, line: 1, error: None }
@@ -40,23 +40,16 @@ impl<R: Read> Bytes<R> {
 
     #[cold]
     fn fill(&mut self) -> bool {
-        if self.error.is_some() {
-            return false;
+        if self.error.is_none() {
+            let read = read_some(&mut self.reader, &mut self.buffer);
+            (self.at, self.end) = (0, *read.as_ref().unwrap_or(&0));
+            self.error = read.err();
         }
-        match fill(&mut self.reader, &mut self.buffer) {
-            Ok(n) => {
-                (self.at, self.end) = (0, n);
-                n > 0
-            }
-            Err(error) => {
-                self.error = Some(error);
-                false
-            }
-        }
+        self.at < self.end
     }
 }
 
-impl<R: Read> Source for Bytes<R> {
+impl<R: Read> ByteSource for ByteReader<R> {
     #[inline]
     fn peek(&mut self) -> Option<u8> {
         if self.at == self.end && !self.fill() {
@@ -74,8 +67,8 @@ impl<R: Read> Source for Bytes<R> {
     }
 }
 
-/// One read that does not stop for interruptions.
-pub(crate) fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+/// One read, repeated if interrupted.
+fn read_some(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
     loop {
         match reader.read(buffer) {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
@@ -84,27 +77,39 @@ pub(crate) fn fill(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result
     }
 }
 
+/// Reads until the buffer is full or the data ends; returns how many bytes were read.
+pub(super) fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        match read_some(reader, &mut buffer[length..])? {
+            0 => break,
+            n => length += n,
+        }
+    }
+    Ok(length)
+}
+
 /// A line, and how it ended.
-pub(crate) struct Line<'a> {
+pub(super) struct Line<'a> {
     pub text: &'a [u8],
     /// Whether a line break followed.
     pub complete: bool,
 }
 
-/// Lines of a reader in a buffer that does not grow without end.
-pub(crate) struct Lines<R> {
+/// The lines of a reader, in a buffer of bounded size.
+pub(super) struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
     at: usize,
     end: usize,
     done: bool,
-    /// Also break at a carriage return, as progress bars do.
+    /// Also break at carriage returns, as progress bars use them.
     returns: bool,
-    /// Lines handed out so far.
+    /// Lines returned so far.
     pub count: u64,
 }
 
-/// Longer lines are no rows of a log: they are cut here.
+/// Longer lines are cut: they are not rows of a log.
 const LONGEST: usize = 1 << 20;
 
 impl<R: Read> Lines<R> {
@@ -143,7 +148,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Makes room, reads on, and says from where there is something new.
+    /// Makes room, reads on, and returns where the new bytes start.
     fn more(&mut self) -> std::io::Result<usize> {
         self.buffer.copy_within(self.at..self.end, 0);
         self.end -= self.at;
@@ -152,7 +157,7 @@ impl<R: Read> Lines<R> {
             self.buffer.resize(2 * self.end, 0);
         }
         let from = self.end;
-        let n = fill(&mut self.reader, &mut self.buffer[from..])?;
+        let n = read_some(&mut self.reader, &mut self.buffer[from..])?;
         self.end += n;
         self.done = n == 0;
         Ok(from)
