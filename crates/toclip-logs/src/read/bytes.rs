@@ -1,6 +1,6 @@
 //! Bytes one after another, from a slice or a reader, and lines of bounded length.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result};
 
 /// Bytes in order.
 pub(super) trait ByteSource {
@@ -22,71 +22,53 @@ impl ByteSource for &[u8] {
 
 /// The bytes of a reader; a read error ends them and is kept.
 pub(super) struct ByteReader<R> {
-    reader: R,
-    buffer: Box<[u8]>,
-    at: usize,
-    end: usize,
+    reader: BufReader<R>,
     /// The line of the next byte, from 1.
     pub line: u64,
     /// Why reading stopped, if not at the end of the data.
-    pub error: Option<std::io::Error>,
+    pub error: Option<Error>,
 }
 
 impl<R: Read> ByteReader<R> {
     pub fn new(reader: R) -> Self {
-        let buffer = vec![0; 1 << 17].into_boxed_slice();
-        Self { reader, buffer, at: 0, end: 0, line: 1, error: None }
+        Self { reader: BufReader::with_capacity(1 << 17, reader), line: 1, error: None }
     }
 
     #[cold]
-    fn fill(&mut self) -> bool {
+    fn fill(&mut self) -> Option<u8> {
         if self.error.is_none() {
-            let read = read_some(&mut self.reader, &mut self.buffer);
-            (self.at, self.end) = (0, *read.as_ref().unwrap_or(&0));
-            self.error = read.err();
+            self.error = fill(&mut self.reader).err();
         }
-        self.at < self.end
+        self.reader.buffer().first().copied()
     }
 }
 
 impl<R: Read> ByteSource for ByteReader<R> {
     #[inline]
     fn peek(&mut self) -> Option<u8> {
-        if self.at == self.end && !self.fill() {
-            return None;
+        match self.reader.buffer().first() {
+            Some(byte) => Some(*byte),
+            None => self.fill(),
         }
-        Some(self.buffer[self.at])
     }
 
     #[inline]
     fn bump(&mut self) {
-        if self.at < self.end {
-            self.line += u64::from(self.buffer[self.at] == b'\n');
-            self.at += 1;
+        if let Some(byte) = self.reader.buffer().first() {
+            self.line += u64::from(*byte == b'\n');
+            self.reader.consume(1);
         }
     }
 }
 
-/// One read, repeated if interrupted.
-fn read_some(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+/// Fills an empty buffer; a read that is interrupted is repeated.
+fn fill(reader: &mut BufReader<impl Read>) -> Result<()> {
     loop {
-        match reader.read(buffer) {
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+        match reader.fill_buf().map(|_| ()) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
             other => return other,
         }
     }
-}
-
-/// Reads until the buffer is full or the data ends; returns how many bytes were read.
-pub(super) fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
-    let mut length = 0;
-    while length < buffer.len() {
-        match read_some(reader, &mut buffer[length..])? {
-            0 => break,
-            n => length += n,
-        }
-    }
-    Ok(length)
 }
 
 /// A line, and how it ended.
@@ -96,13 +78,10 @@ pub(super) struct Line<'a> {
     pub complete: bool,
 }
 
-/// The lines of a reader, in a buffer of bounded size.
+/// The lines of a reader.
 pub(super) struct Lines<R> {
-    reader: R,
-    buffer: Vec<u8>,
-    at: usize,
-    end: usize,
-    done: bool,
+    reader: BufReader<R>,
+    line: Vec<u8>,
     /// Also break at carriage returns, as progress bars use them.
     returns: bool,
     /// Lines returned so far.
@@ -114,53 +93,35 @@ const LONGEST: usize = 1 << 20;
 
 impl<R: Read> Lines<R> {
     pub fn new(reader: R, returns: bool) -> Self {
-        Self { reader, buffer: vec![0; 1 << 18], at: 0, end: 0, done: false, returns, count: 0 }
+        let reader = BufReader::with_capacity(1 << 18, reader);
+        Self { reader, line: Vec::new(), returns, count: 0 }
     }
 
     /// The next line without its break.
-    pub fn next(&mut self) -> std::io::Result<Option<Line<'_>>> {
-        let mut searched = self.at;
-        loop {
-            let fresh = &self.buffer[searched..self.end];
-            let found = match self.returns {
-                true => memchr::memchr2(b'\n', b'\r', fresh),
-                false => memchr::memchr(b'\n', fresh),
+    pub fn next(&mut self) -> Result<Option<Line<'_>>> {
+        self.line.clear();
+        let mut complete = false;
+        while !complete && self.line.len() < LONGEST {
+            fill(&mut self.reader)?;
+            let data = self.reader.buffer();
+            let end = match self.returns {
+                true => memchr::memchr2(b'\n', b'\r', data),
+                false => memchr::memchr(b'\n', data),
             };
-            let (stop, complete) = match found {
-                Some(i) => (searched + i, true),
-                None if self.done || self.end - self.at >= LONGEST => (self.end, false),
-                None => {
-                    searched = self.more()?;
-                    continue;
-                }
-            };
-            if self.at == stop && !complete {
-                return Ok(None);
+            let length = end.unwrap_or(data.len());
+            self.line.extend_from_slice(&data[..length]);
+            complete = end.is_some();
+            if length == 0 && !complete {
+                break;
             }
-            let start = self.at;
-            self.at = stop + usize::from(complete);
-            self.count += 1;
-            let mut text = &self.buffer[start..stop];
-            if text.last() == Some(&b'\r') {
-                text = &text[..text.len() - 1];
-            }
-            return Ok(Some(Line { text, complete }));
+            self.reader.consume(length + usize::from(complete));
         }
-    }
-
-    /// Makes room, reads on, and returns where the new bytes start.
-    fn more(&mut self) -> std::io::Result<usize> {
-        self.buffer.copy_within(self.at..self.end, 0);
-        self.end -= self.at;
-        self.at = 0;
-        if self.end == self.buffer.len() {
-            self.buffer.resize(2 * self.end, 0);
+        if self.line.is_empty() && !complete {
+            return Ok(None);
         }
-        let from = self.end;
-        let n = read_some(&mut self.reader, &mut self.buffer[from..])?;
-        self.end += n;
-        self.done = n == 0;
-        Ok(from)
+        self.count += 1;
+        let text = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
+        Ok(Some(Line { text, complete }))
     }
 }
 

@@ -40,6 +40,7 @@ struct Candidate {
 /// The candidate chosen for each role.
 type Chosen = [Option<u32>; ROLES.len()];
 
+#[derive(Default)]
 pub(super) struct ColumnChooser<'a> {
     /// The name that the caller gave for each role.
     given: [Option<&'a str>; ROLES.len()],
@@ -57,7 +58,7 @@ pub(super) struct ColumnChooser<'a> {
     settings: Row,
     /// A record without a step belongs to the step before it, as where each value has its own line.
     pub joins: bool,
-    visit: &'a mut dyn FnMut(&Row),
+    visit: Option<&'a mut dyn FnMut(&Row)>,
 }
 
 impl<'a> ColumnChooser<'a> {
@@ -65,21 +66,7 @@ impl<'a> ColumnChooser<'a> {
         let mut given = [None; ROLES.len()];
         let columns = [&options.step, &options.norm, &options.loss, &options.learning_rate];
         given.iter_mut().zip(columns).for_each(|(given, name)| *given = name.as_deref());
-        Self {
-            given,
-            own_step: false,
-            ids: HashMap::new(),
-            names: Vec::new(),
-            candidates: Vec::new(),
-            chosen: None,
-            held: Vec::new(),
-            ends: Vec::new(),
-            record: Vec::new(),
-            pending: None,
-            settings: Row::default(),
-            joins: false,
-            visit,
-        }
+        Self { given, visit: Some(visit), ..Self::default() }
     }
 
     /// Declares that the format has a step of its own.
@@ -236,9 +223,10 @@ impl<'a> ColumnChooser<'a> {
 
     fn flush(&mut self) {
         if let Some(row) = self.pending.take()
+            && let Some(visit) = &mut self.visit
             && (row.norm.is_some() || row.loss.is_some())
         {
-            (self.visit)(&row);
+            visit(&row);
         }
     }
 

@@ -16,8 +16,7 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
     let mut lines = Lines::new(reader, false);
     let Some(header) = header(&mut lines)? else { return Ok(Damage::default()) };
     let delimiter = delimiter(&header);
-    let mut names = Vec::new();
-    split(&header, delimiter, &mut names);
+    let names: Vec<&[u8]> = Cells { rest: Some(&header), delimiter }.collect();
     let headless = names.iter().all(|name| parse_number(name).is_some());
     let column = |(i, name): (usize, &&[u8])| match (headless, names.len()) {
         // Columns without names are numbered; a single one can only be the norm.
@@ -67,19 +66,27 @@ pub(super) fn delimiter(header: &[u8]) -> u8 {
 }
 
 /// The cells of a line, without quotation marks.
-pub(super) fn split<'a>(line: &'a [u8], delimiter: u8, cells: &mut Vec<&'a [u8]>) {
-    cells.clear();
-    let mut rest = Some(line);
-    while let Some(text) = rest {
-        let trimmed = text.trim_ascii_start();
-        let quoted = trimmed.strip_prefix(b"\"").and_then(|inner| {
+pub(super) struct Cells<'a> {
+    pub rest: Option<&'a [u8]>,
+    pub delimiter: u8,
+}
+
+impl<'a> Iterator for Cells<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let text = self.rest?;
+        let quoted = text.trim_ascii_start().strip_prefix(b"\"").and_then(|inner| {
             let close = memchr::memchr(b'"', inner)?;
             Some((&inner[..close], &inner[close + 1..]))
         });
         let after = quoted.map_or(text, |(_, after)| after);
-        let end = memchr::memchr(delimiter, after);
-        cells.push(quoted.map_or_else(|| text[..end.unwrap_or(text.len())].trim_ascii(), |q| q.0));
-        rest = end.map(|end| &after[end + 1..]);
+        let end = memchr::memchr(self.delimiter, after);
+        self.rest = end.map(|end| &after[end + 1..]);
+        Some(
+            quoted.map_or_else(|| text[..end.unwrap_or(text.len())].trim_ascii(), |(cell, _)| cell),
+        )
     }
 }
 
@@ -112,14 +119,20 @@ impl Table {
 
     fn line(&mut self, line: &Line, number: u64, chooser: &mut ColumnChooser) {
         let mut row = Row::default();
-        let (readable, whole) = match memchr::memchr(b'"', line.text) {
-            Some(_) => self.quoted_cells(line, &mut row),
-            None => self.plain_cells(line, &mut row),
-        };
+        let values = row.values_mut();
+        let mut cells = Cells { rest: Some(line.text), delimiter: self.delimiter };
+        let (mut readable, mut whole, mut next) = (true, true, 0);
+        for i in 0..self.wanted.len() {
+            let (column, role) = self.wanted[i];
+            let cell = cells.nth(column - next);
+            whole &= cell.is_some();
+            readable &= cell.is_some_and(|cell| self.set(values[role], cell));
+            next = column + 1;
+        }
         if !line.complete {
             // The last cell may be cut; a line with too few cells certainly is.
-            let last = self.wanted.last().is_some_and(|last| last.0 + 1 == self.columns);
-            if !whole || last {
+            whole &= next + cells.count() == self.columns;
+            if !whole || next == self.columns {
                 self.damage.truncated = true;
                 return;
             }
@@ -131,45 +144,6 @@ impl Table {
             }
         }
         chooser.row(row);
-    }
-
-    /// Whether the cells were readable, and whether the line has all of them.
-    fn quoted_cells(&mut self, line: &Line, row: &mut Row) -> (bool, bool) {
-        let mut cells = Vec::new();
-        split(line.text, self.delimiter, &mut cells);
-        let values = row.values_mut();
-        let mut readable = true;
-        for i in 0..self.wanted.len() {
-            let (column, role) = self.wanted[i];
-            readable &= cells.get(column).is_some_and(|cell| self.set(values[role], cell));
-        }
-        (readable, cells.len() == self.columns)
-    }
-
-    /// The same for a line without quotation marks; the second is known for incomplete lines only.
-    fn plain_cells(&mut self, line: &Line, row: &mut Row) -> (bool, bool) {
-        let values = row.values_mut();
-        let mut ends = memchr::memchr_iter(self.delimiter, line.text);
-        let (mut readable, mut start, mut next_column) = (true, 0, 0);
-        for i in 0..self.wanted.len() {
-            let (column, role) = self.wanted[i];
-            if column > next_column {
-                match ends.nth(column - next_column - 1) {
-                    Some(end) => start = end + 1,
-                    None => return (false, false),
-                }
-            }
-            let end = ends.next();
-            let cell = &line.text[start..end.unwrap_or(line.text.len())];
-            readable &= self.set(values[role], cell);
-            let Some(end) = end else {
-                // No cell is left for the columns after this one.
-                return (readable && i + 1 == self.wanted.len(), column + 1 == self.columns);
-            };
-            (start, next_column) = (end + 1, column + 1);
-        }
-        let whole = !line.complete && next_column + ends.count() + 1 == self.columns;
-        (readable, whole)
     }
 }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::csv::{delimiter, split};
+use super::csv::{Cells, delimiter};
 use super::role::{Role, role_of};
 use super::row::parse_number;
 use super::tensorboard::masked_crc;
@@ -57,15 +57,9 @@ const FORMATS: [(Format, &str, &str); 11] = [
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 11] = {
-        let mut all = [Format::Text; 11];
-        let mut i = 0;
-        while i < all.len() {
-            all[i] = FORMATS[i].0;
-            i += 1;
-        }
-        all
-    };
+    pub fn all() -> [Format; 11] {
+        FORMATS.map(|(format, ..)| format)
+    }
 }
 
 impl fmt::Display for Format {
@@ -151,20 +145,19 @@ fn table(text: &[u8]) -> Option<Format> {
         .map(<[u8]>::trim_ascii)
         .filter(|line| !line.is_empty() && line[0] != b'#');
     let header = lines.next()?;
-    let by = delimiter(header);
-    let mut cells = Vec::new();
-    split(header, by, &mut cells);
-    let columns = cells.len();
-    let is_known = |c: &&[u8]| std::str::from_utf8(c).is_ok_and(|name| role_of(name).is_some());
-    let named = columns > 1 && cells.iter().any(is_known);
-    let prose = cells.iter().any(|c| memchr::memmem::find(c, b": ").is_some());
+    let delimiter = delimiter(header);
+    let cells = |line| Cells { rest: Some(line), delimiter };
+    let columns = cells(header).count();
+    let known = |c: &[u8]| std::str::from_utf8(c).is_ok_and(|name| role_of(name).is_some());
+    let named = columns > 1 && cells(header).any(known);
+    let prose = cells(header).any(|c| memchr::memmem::find(c, b": ").is_some());
     let (mut rows, mut good, mut numeric) = (0, 0, true);
     for line in lines.take(8) {
         rows += 1;
-        split(line, by, &mut cells);
-        let numbers = cells.iter().filter(|c| c.is_empty() || parse_number(c).is_some()).count();
-        numeric &= numbers == cells.len() && cells.len() == columns;
-        good += usize::from(cells.len() == columns && 2 * numbers >= columns);
+        let same = cells(line).count() == columns;
+        let numbers = cells(line).filter(|c| c.is_empty() || parse_number(c).is_some()).count();
+        numeric &= same && numbers == columns;
+        good += usize::from(same && 2 * numbers >= columns);
     }
     // Lines may be damaged: one good line under a known name is enough.
     let table = match (columns, rows) {

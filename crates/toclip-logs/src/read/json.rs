@@ -50,7 +50,7 @@ impl Scanner {
     pub fn object(&mut self, source: &mut impl ByteSource, chooser: &mut ColumnChooser) -> Scan {
         self.path.clear();
         self.container = false;
-        let scan = self.inside(source, chooser, 0, true);
+        let scan = Object { scanner: self, source, chooser }.inside(0, true);
         match scan {
             Err(_) => chooser.discard(),
             Ok(()) if self.container => chooser.end_settings(),
@@ -58,71 +58,53 @@ impl Scanner {
         }
         scan
     }
+}
 
-    fn inside(
-        &mut self,
-        source: &mut impl ByteSource,
-        chooser: &mut ColumnChooser,
-        depth: usize,
-        keep: bool,
-    ) -> Scan {
-        enter(source, depth)?;
+/// An object that is being read.
+struct Object<'a, 'b, S> {
+    scanner: &'a mut Scanner,
+    source: &'a mut S,
+    chooser: &'a mut ColumnChooser<'b>,
+}
+
+impl<S: ByteSource> Object<'_, '_, S> {
+    fn inside(&mut self, depth: usize, keep: bool) -> Scan {
+        self.enter(depth)?;
         loop {
-            match next_byte(source)? {
-                b'}' => {
-                    source.bump();
-                    return Ok(());
-                }
-                b'"' | b'\'' => self.string(source)?,
+            match self.next_byte()? {
+                b'}' => return self.take().map(|_| ()),
+                b'"' | b'\'' => self.string()?,
                 _ => return Err(Stop::Bad),
             }
-            if next_byte(source)? != b':' {
+            if self.next_byte()? != b':' {
                 return Err(Stop::Bad);
             }
-            source.bump();
-            let mark = self.path.len();
+            self.source.bump();
+            let mark = self.scanner.path.len();
             if mark > 0 {
-                self.path.push(b'/');
+                self.scanner.path.push(b'/');
             }
-            self.path.extend_from_slice(&self.token);
-            self.value(source, chooser, depth, keep)?;
-            self.path.truncate(mark);
-            separator(source, b'}')?;
+            self.scanner.path.extend_from_slice(&self.scanner.token);
+            self.value(depth, keep)?;
+            self.scanner.path.truncate(mark);
+            self.separator(b'}')?;
         }
     }
 
-    fn value(
-        &mut self,
-        source: &mut impl ByteSource,
-        chooser: &mut ColumnChooser,
-        depth: usize,
-        keep: bool,
-    ) -> Scan {
-        match next_byte(source)? {
-            b'{' => return self.inside(source, chooser, depth + 1, keep),
-            b'[' => return self.list(source, chooser, depth + 1, keep),
-            b'"' | b'\'' => self.string(source)?,
+    fn value(&mut self, depth: usize, keep: bool) -> Scan {
+        match self.next_byte()? {
+            b'{' => return self.inside(depth + 1, keep),
+            b'[' => return self.list(depth + 1, keep),
+            b'"' | b'\'' => self.string()?,
             _ => {
-                self.word(source)?;
-                let word: &[u8] = &self.token;
+                self.word()?;
+                let word: &[u8] = &self.scanner.token;
+                let known = [&b"null"[..], b"None", b"true", b"false", b"True", b"False"];
                 if word.is_empty() {
                     return Err(Stop::Bad);
-                } else if source.peek() == Some(b'(') {
-                    // tensor(1.2, device='cuda:0') and np.float64(1.2)
-                    source.bump();
-                    next_byte(source)?;
-                    self.word(source)?;
-                    while next_byte(source)? != b')' {
-                        source.bump();
-                        if source.peek() == Some(b'\n') {
-                            return Err(Stop::Bad);
-                        }
-                    }
-                    source.bump();
-                } else if matches!(
-                    word,
-                    b"null" | b"None" | b"true" | b"false" | b"True" | b"False"
-                ) {
+                } else if self.source.peek() == Some(b'(') {
+                    self.call()?;
+                } else if known.contains(&word) {
                     return Ok(());
                 } else if parse_number(word).is_none() {
                     return Err(Stop::Bad);
@@ -130,126 +112,133 @@ impl Scanner {
             }
         }
         if keep
-            && let Some(id) = chooser.column(&self.path)
-            && let Some(value) = parse_number(&self.token)
+            && let Some(id) = self.chooser.column(&self.scanner.path)
+            && let Some(value) = parse_number(&self.scanner.token)
         {
-            chooser.put(id, value);
+            self.chooser.put(id, value);
         }
         Ok(())
     }
 
-    fn list(
-        &mut self,
-        source: &mut impl ByteSource,
-        chooser: &mut ColumnChooser,
-        depth: usize,
-        keep: bool,
-    ) -> Scan {
-        enter(source, depth)?;
-        let rows = keep && ROWS.iter().any(|name| self.path.ends_with(name.as_bytes()));
+    /// The first argument of `tensor(1.2, device='cuda:0')` or `np.float64(1.2)`.
+    fn call(&mut self) -> Scan {
+        self.source.bump();
+        self.next_byte()?;
+        self.word()?;
+        while self.next_byte()? != b')' {
+            self.source.bump();
+            if self.source.peek() == Some(b'\n') {
+                return Err(Stop::Bad);
+            }
+        }
+        self.source.bump();
+        Ok(())
+    }
+
+    fn list(&mut self, depth: usize, keep: bool) -> Scan {
+        self.enter(depth)?;
+        let rows = keep && ROWS.iter().any(|name| self.scanner.path.ends_with(name.as_bytes()));
         let mut length = 0;
         loop {
-            match next_byte(source)? {
-                b']' => {
-                    source.bump();
-                    return Ok(());
-                }
+            match self.next_byte()? {
+                b']' => return self.take().map(|_| ()),
                 b'{' if rows => {
-                    if !self.container {
-                        chooser.end_settings();
-                        self.container = true;
+                    if !self.scanner.container {
+                        self.chooser.end_settings();
+                        self.scanner.container = true;
                     }
-                    let outer = std::mem::take(&mut self.path);
-                    self.inside(source, chooser, depth + 1, true)?;
-                    self.path = outer;
-                    chooser.end_record();
+                    let outer = std::mem::take(&mut self.scanner.path);
+                    self.inside(depth + 1, true)?;
+                    self.scanner.path = outer;
+                    self.chooser.end_record();
                 }
-                b'{' => self.inside(source, chooser, depth + 1, false)?,
+                b'{' => self.inside(depth + 1, false)?,
                 // Of a list such as "lr": [1e-5] the first number is used.
-                _ => self.value(source, chooser, depth, keep && length == 0)?,
+                _ => self.value(depth, keep && length == 0)?,
             }
             length += 1;
             if keep && length == LONGEST_LIST {
-                let name = printable(&self.path);
-                if chooser.role(&name).is_some_and(|(role, _)| role == Role::Norm) {
-                    self.long_list = Some(name);
+                let name = printable(&self.scanner.path);
+                if self.chooser.role(&name).is_some_and(|(role, _)| role == Role::Norm) {
+                    self.scanner.long_list = Some(name);
                 }
             }
-            separator(source, b']')?;
+            self.separator(b']')?;
         }
     }
 
     /// Reads a quoted string into the token; a long one is cut.
-    fn string(&mut self, source: &mut impl ByteSource) -> Scan {
-        let quote = take(source)?;
-        self.token.clear();
+    fn string(&mut self) -> Scan {
+        let quote = self.take()?;
+        self.scanner.token.clear();
         loop {
-            if source.peek() == Some(b'\n') {
+            if self.source.peek() == Some(b'\n') {
                 return Err(Stop::Bad);
             }
-            let mut byte = take(source)?;
+            let mut byte = self.take()?;
             if byte == quote {
                 return Ok(());
             }
             if byte == b'\\' {
                 // Names and numbers have no escapes, except that some writers escape the slash.
-                byte = take(source)?;
+                byte = self.take()?;
             }
-            if self.token.len() < LONGEST_TOKEN {
-                self.token.push(byte);
+            if self.scanner.token.len() < LONGEST_TOKEN {
+                self.scanner.token.push(byte);
             }
         }
     }
 
-    fn word(&mut self, source: &mut impl ByteSource) -> Scan {
-        self.token.clear();
+    /// Reads a number or a name into the token.
+    fn word(&mut self) -> Scan {
+        self.scanner.token.clear();
         loop {
-            match source.peek().ok_or(Stop::End)? {
+            match self.source.peek().ok_or(Stop::End)? {
                 b @ (b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'.' | b'+' | b'-' | b'_') => {
-                    source.bump();
-                    if self.token.len() >= LONGEST_TOKEN {
+                    self.source.bump();
+                    if self.scanner.token.len() >= LONGEST_TOKEN {
                         return Err(Stop::Bad);
                     }
-                    self.token.push(b);
+                    self.scanner.token.push(b);
                 }
                 _ => return Ok(()),
             }
         }
     }
-}
 
-/// Consumes an opening brace or bracket.
-fn enter(source: &mut impl ByteSource, depth: usize) -> Scan {
-    if depth > DEEPEST {
-        return Err(Stop::Bad);
+    /// Consumes an opening brace or bracket.
+    fn enter(&mut self, depth: usize) -> Scan {
+        if depth > DEEPEST {
+            return Err(Stop::Bad);
+        }
+        self.take().map(|_| ())
     }
-    source.bump();
-    Ok(())
-}
 
-/// Consumes a comma, unless the closing byte is next.
-fn separator(source: &mut impl ByteSource, close: u8) -> Scan {
-    match next_byte(source)? {
-        b',' => source.bump(),
-        byte if byte == close => {}
-        _ => return Err(Stop::Bad),
+    /// Consumes a comma, unless the closing byte is next.
+    fn separator(&mut self, close: u8) -> Scan {
+        match self.next_byte()? {
+            b',' => self.take().map(|_| ()),
+            byte if byte == close => Ok(()),
+            _ => Err(Stop::Bad),
+        }
     }
-    Ok(())
-}
 
-/// Consumes a byte.
-fn take(source: &mut impl ByteSource) -> Scan<u8> {
-    let byte = source.peek().ok_or(Stop::End)?;
-    source.bump();
-    Ok(byte)
-}
+    /// Consumes a byte.
+    #[inline]
+    fn take(&mut self) -> Scan<u8> {
+        let byte = self.source.peek().ok_or(Stop::End)?;
+        self.source.bump();
+        Ok(byte)
+    }
 
-/// The next byte that is not white space.
-fn next_byte(source: &mut impl ByteSource) -> Scan<u8> {
-    loop {
-        match source.peek().ok_or(Stop::End)? {
-            b' ' | b'\t' | b'\n' | b'\r' => source.bump(),
-            byte => return Ok(byte),
+    /// The next byte that is not white space.
+    #[inline]
+    fn next_byte(&mut self) -> Scan<u8> {
+        loop {
+            match self.source.peek().ok_or(Stop::End)? {
+                b' ' | b'\t' | b'\n' | b'\r' => self.source.bump(),
+                byte => return Ok(byte),
+            }
         }
     }
 }

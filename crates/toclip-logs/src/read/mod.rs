@@ -25,7 +25,7 @@ use crate::{Error, Finding, Hint, Result};
 use columns::ColumnChooser;
 
 /// How many bytes are examined to detect the format.
-const HEAD: usize = 1 << 16;
+const HEAD: u64 = 1 << 16;
 
 /// How to read a log. Everything is detected unless given.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -92,9 +92,8 @@ pub fn read(
     options: &ReadOptions,
     visit: &mut dyn FnMut(&Row),
 ) -> Result<ReadSummary> {
-    let mut head = vec![0; HEAD];
-    let length = bytes::read_full(&mut reader, &mut head)?;
-    head.truncate(length);
+    let mut head = Vec::new();
+    reader.by_ref().take(HEAD).read_to_end(&mut head)?;
     let format = match options.format {
         Some(_) if head.is_empty() => return Err(Error::Empty),
         Some(format) => format,

@@ -1,9 +1,10 @@
 //! TensorBoard event files: TFRecord frames with masked CRC-32C, and the few fields of the
 //! protocol buffers in them that hold scalars, as `simple_value` (PyTorch) or `tensor` (TF 2).
 
-use std::io::Read;
+use std::io::{BufReader, Read};
 
-use super::bytes::read_full;
+use prost::Message;
+
 use super::columns::ColumnChooser;
 use super::damage::Damage;
 use crate::Result;
@@ -17,35 +18,32 @@ pub(super) fn masked_crc(data: &[u8]) -> u32 {
 }
 
 /// Reads an event file.
-pub(super) fn read(mut reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
+pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
+    let mut reader = BufReader::new(reader);
     chooser.fix_step("step");
     let step = chooser.column(b"step");
     let mut damage = Damage::default();
     let mut at = 0u64;
     let mut data = Vec::new();
     loop {
-        let mut head = [0; 12];
-        let read = read_full(&mut reader, &mut head)?;
-        if read < head.len() {
-            damage.truncated = read > 0;
+        read_up_to(&mut reader, 12, &mut data)?;
+        let (Some(length), Some(crc)) = (data.first_chunk(), data.get(8..12)) else {
+            damage.truncated = !data.is_empty();
             break;
-        }
-        let [a, b, c, d, e, f, g, h, crc @ ..] = head;
-        let length = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-        if masked_crc(&head[..8]) != u32::from_le_bytes(crc) {
+        };
+        if masked_crc(length).to_le_bytes() != crc {
             damage.checksums.add(at);
             damage.stopped = true;
             break;
         }
-        if length > LARGEST {
-            let skip = length.saturating_add(4);
-            let skipped = std::io::copy(&mut reader.by_ref().take(skip), &mut std::io::sink())?;
-            damage.truncated = skipped < skip;
-        } else {
-            data.resize(length as usize + 4, 0);
-            damage.truncated = read_full(&mut reader, &mut data)? < data.len();
-        }
-        if damage.truncated {
+        let length = u64::from_le_bytes(*length);
+        let rest = length.saturating_add(4);
+        let read = match length > LARGEST {
+            true => std::io::copy(&mut reader.by_ref().take(rest), &mut std::io::sink())?,
+            false => read_up_to(&mut reader, rest, &mut data)?,
+        };
+        if read < rest {
+            damage.truncated = true;
             break;
         }
         if length <= LARGEST {
@@ -62,141 +60,91 @@ pub(super) fn read(mut reader: impl Read, chooser: &mut ColumnChooser) -> Result
     Ok(damage)
 }
 
-/// One field of a protocol buffer: its number and value.
-enum Field<'a> {
-    Varint(u64),
-    /// Four or eight bytes.
-    Fixed(&'a [u8]),
-    Bytes(&'a [u8]),
+fn read_up_to(reader: &mut impl Read, length: u64, data: &mut Vec<u8>) -> Result<u64> {
+    data.clear();
+    Ok(reader.by_ref().take(length).read_to_end(data)? as u64)
 }
 
-struct Fields<'a>(&'a [u8]);
+// The few fields of TensorFlow's messages that hold scalars.
 
-impl<'a> Fields<'a> {
-    fn varint(&mut self) -> Option<u64> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let (&byte, rest) = self.0.split_first()?;
-            self.0 = rest;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (bytes, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(bytes)
-    }
-
-    /// The next field; `Some(None)` at the end, `None` if the bytes are not a message.
-    fn next(&mut self) -> Option<Option<(u64, Field<'a>)>> {
-        if self.0.is_empty() {
-            return Some(None);
-        }
-        let key = self.varint()?;
-        let field = match key & 7 {
-            0 => Field::Varint(self.varint()?),
-            1 => Field::Fixed(self.take(8)?),
-            2 => {
-                let length = usize::try_from(self.varint()?).ok()?;
-                Field::Bytes(self.take(length)?)
-            }
-            5 => Field::Fixed(self.take(4)?),
-            _ => return None,
-        };
-        Some(Some((key >> 3, field)))
-    }
+#[derive(prost::Message)]
+struct Event {
+    #[prost(int64, tag = "2")]
+    step: i64,
+    #[prost(message, optional, tag = "5")]
+    summary: Option<Summary>,
 }
 
-/// `Event { wall_time = 1, step = 2, summary = 5 }`
+#[derive(prost::Message)]
+struct Summary {
+    #[prost(message, repeated, tag = "1")]
+    values: Vec<SummaryValue>,
+}
+
+#[derive(prost::Message)]
+struct SummaryValue {
+    #[prost(bytes = "vec", tag = "1")]
+    tag: Vec<u8>,
+    #[prost(float, optional, tag = "2")]
+    simple_value: Option<f32>,
+    #[prost(message, optional, tag = "8")]
+    tensor: Option<Tensor>,
+}
+
+#[derive(prost::Message)]
+struct Tensor {
+    #[prost(int32, tag = "1")]
+    dtype: i32,
+    #[prost(bytes = "vec", tag = "4")]
+    content: Vec<u8>,
+    #[prost(float, repeated, tag = "5")]
+    floats: Vec<f32>,
+    #[prost(double, repeated, tag = "6")]
+    doubles: Vec<f64>,
+    #[prost(int64, repeated, tag = "7")]
+    ints: Vec<i64>,
+    #[prost(int64, repeated, tag = "10")]
+    longs: Vec<i64>,
+}
+
+/// Passes the scalars of an event on as a record; `None` if the bytes are not an event.
 fn event(payload: &[u8], step_column: Option<u32>, chooser: &mut ColumnChooser) -> Option<()> {
-    let (mut step, mut summary) = (0i64, None);
-    let mut fields = Fields(payload);
-    while let Some((number, field)) = fields.next()? {
-        match (number, field) {
-            (2, Field::Varint(value)) => step = value as i64,
-            (5, Field::Bytes(bytes)) => summary = Some(bytes),
-            _ => {}
-        }
-    }
-    let mut values = Fields(summary.unwrap_or_default());
+    let event = Event::decode(payload).ok()?;
     let mut any = false;
-    while let Some((number, field)) = values.next()? {
-        if let (1, Field::Bytes(value)) = (number, field) {
-            any |= scalar(value, chooser)?;
+    for value in event.summary.unwrap_or_default().values {
+        // A tag called `step` is not the step of the event.
+        let column = if value.tag == b"step" { None } else { chooser.column(&value.tag) };
+        let tensor = value.tensor.and_then(|tensor| tensor.first());
+        if let (Some(number), Some(column)) = (tensor.or(value.simple_value.map(f64::from)), column)
+        {
+            chooser.put(column, number);
+            any = true;
         }
     }
     if any {
         if let Some(column) = step_column {
-            chooser.put(column, step as f64);
+            chooser.put(column, event.step as f64);
         }
         chooser.end_record();
     }
     Some(())
 }
 
-/// `Summary.Value { tag = 1, simple_value = 2, tensor = 8 }`; true if its column is in use.
-fn scalar(value: &[u8], chooser: &mut ColumnChooser) -> Option<bool> {
-    let (mut tag, mut number) = (&[][..], None);
-    let mut fields = Fields(value);
-    while let Some((field, value)) = fields.next()? {
-        match (field, value) {
-            (1, Field::Bytes(bytes)) => tag = bytes,
-            (2, Field::Fixed(bits)) => number = first_f32(bits),
-            (8, Field::Bytes(bytes)) => number = tensor(bytes)?.or(number),
-            _ => {}
-        }
-    }
-    // A tag called `step` is not the step of the event.
-    let column = if tag == b"step" { None } else { chooser.column(tag) };
-    let (Some(number), Some(column)) = (number, column) else { return Some(false) };
-    chooser.put(column, number);
-    Some(true)
-}
-
-/// The first element of `TensorProto { dtype = 1, tensor_content = 4, float_val = 5, … }`.
-fn tensor(message: &[u8]) -> Option<Option<f64>> {
-    let (mut kind, mut content, mut value) = (0, &[][..], None);
-    let mut fields = Fields(message);
-    while let Some((number, field)) = fields.next()? {
-        let first = match (number, field) {
-            (5, Field::Bytes(bytes) | Field::Fixed(bytes)) => first_f32(bytes),
-            (6, Field::Bytes(bytes) | Field::Fixed(bytes)) => first_f64(bytes),
-            (7 | 10, Field::Varint(int)) => Some(int as i64 as f64),
-            (7 | 10, Field::Bytes(packed)) => Some(Fields(packed).varint()? as i64 as f64),
-            (1, Field::Varint(dtype)) => {
-                kind = dtype;
-                None
-            }
-            (4, Field::Bytes(bytes)) => {
-                content = bytes;
-                None
-            }
+impl Tensor {
+    /// The first element.
+    fn first(&self) -> Option<f64> {
+        let content = &self.content;
+        let float = self.floats.first().map(|x| f64::from(*x)).or(self.doubles.first().copied());
+        let int = self.ints.first().or(self.longs.first()).map(|x| *x as f64);
+        float.or(int).or_else(|| match self.dtype {
+            // DT_FLOAT, DT_DOUBLE, DT_INT32, DT_INT64
+            1 => Some(f64::from(f32::from_le_bytes(*content.first_chunk()?))),
+            2 => Some(f64::from_le_bytes(*content.first_chunk()?)),
+            3 => Some(f64::from(i32::from_le_bytes(*content.first_chunk()?))),
+            9 => Some(i64::from_le_bytes(*content.first_chunk()?) as f64),
             _ => None,
-        };
-        value = value.or(first);
+        })
     }
-    // DT_FLOAT = 1, DT_DOUBLE = 2, DT_INT32 = 3, DT_INT64 = 9
-    let content = || match kind {
-        1 => first_f32(content),
-        2 => first_f64(content),
-        3 => Some(f64::from(i32::from_le_bytes(*content.first_chunk()?))),
-        9 => Some(i64::from_le_bytes(*content.first_chunk()?) as f64),
-        _ => None,
-    };
-    Some(value.or_else(content))
-}
-
-fn first_f32(bytes: &[u8]) -> Option<f64> {
-    Some(f64::from(f32::from_le_bytes(*bytes.first_chunk()?)))
-}
-
-fn first_f64(bytes: &[u8]) -> Option<f64> {
-    Some(f64::from_le_bytes(*bytes.first_chunk()?))
 }
 
 #[cfg(test)]
@@ -211,10 +159,9 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_are_none_are_refused() {
-        assert!(Fields(&[0xff; 11]).varint().is_none());
-        assert!(Fields(&[0x0a, 0x05, 0x00]).next().is_none());
-        assert!(Fields(&[0x0f]).next().is_none());
-        assert!(tensor(&[0x22, 0x01]).is_none());
+    fn other_bytes_are_refused() {
+        for bytes in [&[0xff; 11][..], &[0x0a, 0x05, 0x00], &[0x0f], &[0x22, 0x01]] {
+            assert!(Tensor::decode(bytes).is_err(), "{bytes:?}");
+        }
     }
 }

@@ -7,65 +7,61 @@ use super::{Wording, code};
 use crate::advice::LARGEST;
 use crate::{Action, Advice, Basis, Optimizer, ThresholdOrigin};
 
-const SIGNAL: &str = "A smaller gain from norms alone is not evidence, because norms do not show \
-                      whether large gradients carry more signal";
+const NORMS_ALONE: &str = "Norms alone do not show whether large gradients carry more signal, so a \
+                           smaller gain is not evidence";
+const UNLIKELY: &str = "Another threshold is unlikely to help.";
 
 /// Turns a recommendation into words.
 pub(crate) fn recommendation(advice: &Advice) -> Wording {
     let r = &advice.recommendation;
     let (reason, effect) = match (r.basis, &r.choice) {
         (Basis::AfterClipping(c), _) => (
-            format!(
-                "The norms were logged after clipping at {}, so larger norms are unknown. This log \
-                 does not show how much the steps shrink, the tail, or what another threshold would \
-                 do.",
-                short(c)
-            ),
+            format!("The norms were logged after clipping at {}: larger ones are lost.", short(c)),
             "A few hundred steps of such a log are enough.".into(),
         ),
         (Basis::LossScaled, _) => (
-            "The norms include a loss scale that changes during training, so their distribution is \
-             that of the scale."
-                .into(),
+            "The norms include a loss scale that changes during training.".into(),
             "Divide the norms by the loss scale if the log has it, or log unscaled norms.".into(),
         ),
         (Basis::NoChange(reason), _) => no_change(advice, &reason),
         (Basis::BatchSizeUnknown, best) => batch_size_unknown(advice, best.as_ref()),
-        // All others come with a best candidate.
-        (_, None) => <(String, String)>::default(),
         (Basis::GainAbove(margin), Some(best)) => gain_above(advice, margin, best),
         (Basis::GainBelow(margin), Some(best)) => (
             format!(
-                "Clipping helps according to the norms ({}), but the gain over the threshold in force \
-                 is {}, which is not shown to exceed {}. {SIGNAL}.{}{}",
+                "{} according to the norms, but the gain over the threshold in force, {}, is not shown \
+                 to exceed {}. {NORMS_ALONE}.{}",
                 advice.ccc(best),
                 advice.interval(&best.gain),
                 percent(margin),
-                tail(best),
-                assumed_threshold(advice)
+                caveats(advice, best)
             ),
             "Keeping it loses nothing that can be shown.".into(),
         ),
         (Basis::ThresholdCosts, Some(best)) => (
             format!(
-                "The threshold in force, {}, costs more descent than it saves variance: without it \
-                 CCC is higher by a factor of {}. Norms are too favourable to clipping, so evidence \
-                 against it is reliable.{}",
-                short(advice.threshold_in_force()),
+                "The threshold in force costs more descent than it saves variance: without it CCC is \
+                 higher by a factor of {}. Norms favour clipping, so evidence against it is reliable.{}",
                 advice.interval(&best.gain),
                 assumed_threshold(advice)
             ),
             format!(
-                "{} of the steps would still be clipped, as a guard against spikes. SGD takes larger \
-                 steps; a learning rate multiplied by {} keeps its descent.",
+                "It would still clip {} of the steps, as a guard against spikes. For SGD, multiplying \
+                 the learning rate by {} keeps the descent.",
                 percent(best.clip_fraction),
                 short(best.rate_change)
             ),
         ),
         (Basis::ThresholdMayCost, Some(best)) => (
-            format!("{} The best candidate has {}.{}", may_cost(advice), advice.ccc(best), tail(best)),
+            format!(
+                "{} The best candidate has {}.{}",
+                may_cost(advice),
+                advice.ccc(best),
+                tail(best)
+            ),
             "A longer log would tell, or a run without clipping at a smaller learning rate.".into(),
         ),
+        // These have a best candidate.
+        (_, None) => <(String, String)>::default(),
     };
     let code = match (r.basis, &r.choice) {
         (Basis::AfterClipping(c), _) => code::log_before_clipping(c),
@@ -79,63 +75,51 @@ fn headline(advice: &Advice) -> String {
     let r = &advice.recommendation;
     let now = advice.threshold_in_force();
     match (r.action, r.basis) {
-        (Action::Clip, _) => format!("Clip at {}, and {}.", threshold(advice), rate(advice)),
-        (Action::Loosen, _) => format!(
-            "Clip less: raise the threshold from {} to {}, or do not clip, and {}.",
-            short(now),
-            threshold(advice),
-            rate(advice)
-        ),
+        (Action::Clip, _) => format!("Clip at {}.", threshold_and_rate(advice)),
+        (Action::Loosen, _) => {
+            format!("Clip less: not at {} but at {}.", short(now), threshold_and_rate(advice))
+        }
         (Action::Keep, _) if now.is_finite() => {
             format!("Keep {}: no other threshold is shown to be better.", short(now))
         }
-        (Action::Keep, _) => {
-            "Leave clipping as it is: no threshold is shown to be better than none.".into()
+        (Action::Keep, _) => "Change nothing: no threshold is shown to be better than none.".into(),
+        (Action::LogBeforeClipping, _) => "Log the norm before clipping, then ask again.".into(),
+        (Action::NotEnoughEvidence, basis) => match basis {
+            Basis::LossScaled => "Not enough evidence: remove the loss scale from the norms first.",
+            Basis::BatchSizeUnknown => "Not enough evidence: give the batch size.",
+            _ => "Not enough evidence for a change.",
         }
-        (Action::LogBeforeClipping, _) => {
-            "Log the norm before clipping, then ask for advice again.".into()
-        }
-        (Action::NotEnoughEvidence, Basis::LossScaled) => {
-            "Not enough evidence: remove the loss scale from the norms first.".into()
-        }
-        (Action::NotEnoughEvidence, Basis::BatchSizeUnknown) => {
-            "Not enough evidence: give the batch size.".into()
-        }
-        (Action::NotEnoughEvidence, _) => "Not enough evidence for a change.".into(),
+        .into(),
     }
 }
 
-/// The recommended threshold.
-fn threshold(advice: &Advice) -> String {
+fn threshold_and_rate(advice: &Advice) -> String {
     let r = &advice.recommendation;
-    let c = r.threshold.map_or_else(String::new, short);
-    match (r.scale_memory, r.multiple) {
-        (Some(_), Some(multiple)) => {
-            format!("{} times the running scale of the norms (now {c})", short(multiple))
+    let Some(best) = r.choice else { return String::new() };
+    let (c, k, rate) = (short(best.threshold), short(best.multiple), short(best.rate_change));
+    let threshold = match (r.scale_memory, r.action) {
+        (Some(_), Action::Loosen) => {
+            format!("{k} times the running scale (now {c}), or not at all")
         }
-        _ => format!("{c} from now on"),
-    }
-}
-
-/// What to do with the learning rate.
-fn rate(advice: &Advice) -> String {
-    let change = advice.recommendation.choice.map_or_else(String::new, |c| short(c.rate_change));
+        (Some(_), _) => format!("{k} times the running scale of the norms (now {c})"),
+        (None, Action::Loosen) => format!("{c} from now on, or not at all"),
+        (None, _) => format!("{c} from now on"),
+    };
     match advice.optimizer {
-        Some(Optimizer::Sgd) => format!("multiply the learning rate by {change}"),
-        Some(Optimizer::Adam) => "keep the learning rate".into(),
-        None => format!("keep the learning rate (for SGD only: multiply it by {change})"),
+        Some(Optimizer::Sgd) => format!("{threshold}, and multiply the learning rate by {rate}"),
+        Some(Optimizer::Adam) => format!("{threshold}, and keep the learning rate"),
+        None => format!("{threshold}, and keep the learning rate (for SGD: multiply it by {rate})"),
     }
 }
 
 fn gain_above(advice: &Advice, margin: f64, best: &Choice) -> (String, String) {
     let mut reason = format!(
-        "{}: clipping there removes more variance than descent. The interval accounts for the choice \
-         among all thresholds, and the gain exceeds the {} that norms alone must show. This is the \
-         largest threshold within the error bars of the best.{}{}",
+        "{}: clipping removes more variance than descent, and the gain exceeds the {} that norms alone \
+         must show. The interval accounts for the choice among all thresholds; this is the largest one \
+         within the error bars of the best.{}",
         advice.ccc(best),
         percent(margin),
-        tail(best),
-        assumed_threshold(advice)
+        caveats(advice, best)
     );
     if advice.recommendation.holds_from.is_some() {
         reason += " The batch size is unknown: these numbers are for a single sample, and with more \
@@ -146,18 +130,16 @@ fn gain_above(advice: &Advice, margin: f64, best: &Choice) -> (String, String) {
         false => (&best.ccc, "without clipping"),
     };
     let mut effect = format!(
-        "{} of the steps are clipped, and {} of the descent is kept at the same learning rate. With \
-         the learning rate multiplied by {}, SGD descends as fast as {reference}, with its gradient \
-         noise divided by {}.",
+        "It clips {} of the steps and keeps {} of the descent. With {} times the learning rate, SGD \
+         descends as fast as {reference} with its gradient noise divided by {}.",
         percent(best.clip_fraction),
         percent(best.mu),
         short(best.rate_change),
         advice.interval(noise)
     );
     if advice.optimizer != Some(Optimizer::Sgd) {
-        effect += " Adam-like optimizers divide by their own running scale, so a constant factor \
-                   cancels and the learning rate stays the same. What remains is that large gradients \
-                   count less; how much that gains is unknown.";
+        effect += " With Adam-like optimizers a constant factor cancels: large gradients count less, \
+                   and how much that gains is unknown.";
     }
     (reason, effect)
 }
@@ -166,81 +148,65 @@ fn batch_size_unknown(advice: &Advice, best: Option<&Choice>) -> (String, String
     let at = best.map_or_else(String::new, |best| format!(" ({})", advice.ccc(best)));
     let reason = match advice.recommendation.holds_from {
         Some(n) => format!(
-            "With {} or more samples times outputs per norm, this log supports clipping{at}. With \
-             fewer it does not, because norms of small batches vary by themselves.",
+            "With {} or more samples times outputs per norm, this log supports clipping{at}. With fewer \
+             it does not, because norms of small batches vary by themselves.",
             short(n)
         ),
         None => format!(
-            "Only with more than {LARGEST} samples times outputs per norm does this log support \
-             clipping{at}."
+            "Only with more than {LARGEST} samples times outputs per norm does it support clipping{at}."
         ),
     };
-    let effect = "Count the samples over all workers and accumulation steps; if a sample has many \
-                  outputs (tokens, classes), give their number too.";
+    let effect = "Count the samples over all workers and accumulation steps, and the outputs (tokens, \
+                  classes) of a sample.";
     (reason, effect.into())
 }
 
 fn no_change(advice: &Advice, reason: &Reason) -> (String, String) {
-    let unlikely = "Another threshold is unlikely to help.";
-    match reason {
+    let (reason, effect): (String, &str) = match reason {
         Reason::TooFew { seen, needed } => (
             format!("There are too few norms: {seen}, and {needed} are needed."),
-            "Log every step, or train longer.".into(),
+            "Log every step, or train longer.",
         ),
         Reason::NormsAlone { best, margin } => (
             format!(
-                "The best candidate has {}, and its gain is not shown to exceed {}. {SIGNAL} (in \
+                "The best candidate has {}, and its gain is not shown to exceed {}. {NORMS_ALONE} (in \
                  networks this made up 4 to 13%).{}",
                 advice.ccc(best),
                 percent(*margin),
                 tail(best)
             ),
-            "Little can be gained by a change. Inner products with an independent gradient would \
-             settle it."
-                .into(),
+            "Little can be gained. Inner products with an independent gradient would settle it.",
         ),
-        Reason::NoGain(best) => (
-            format!(
-                "The best candidate has {}: the interval includes 1, which is no clipping.{}",
-                advice.ccc(best),
-                tail(best)
-            ),
-            unlikely.into(),
-        ),
-        Reason::OneStretch { best, guard } => (
-            format!(
-                "The gain at {} comes from a single part of the log, or very few. Without them none is \
-                 shown, and how often such spikes come is unknown.",
+        Reason::NoGain(best) => {
+            let (ccc, tail) = (advice.ccc(best), tail(best));
+            (format!("The best candidate has {ccc}, and 1 is no clipping.{tail}"), UNLIKELY)
+        }
+        Reason::OneStretch { best, guard } => {
+            let (at, k) = (short(guard * best.threshold / best.multiple), short(*guard));
+            let reason = format!(
+                "The gain at {} comes from one part of the log, or very few. How often such spikes come \
+                 is unknown.",
                 short(best.threshold)
-            ),
-            format!(
-                "A guard against spikes at {} ({} times the running scale), with the same learning \
-                 rate, is reasonable.",
-                short(guard * best.threshold / best.multiple),
-                short(*guard)
-            ),
-        ),
+            );
+            return (
+                reason,
+                format!("A guard at {at} ({k} times the running scale) is reasonable."),
+            );
+        }
         Reason::Swings { correlation, .. } => (
             format!(
-                "Neighbouring norms are similar (correlation {correlation:.2}): most of their variation \
-                 is a slow swing, not noise that clipping removes, and so is the apparent gain."
+                "Neighbouring norms are similar (correlation {correlation:.2}): their variation is mostly \
+                 a slow swing, not noise that clipping removes."
             ),
-            "Another threshold is unlikely to help until the norms are steadier.".into(),
+            UNLIKELY,
         ),
         Reason::NoBetter(best) => {
-            let (batches, caution) = match advice.components {
-                Some(_) => ("", ""),
-                None => (
-                    " with large batches",
-                    " With small batches it may cost more than it saves; the batch size is unknown.",
-                ),
+            let batches = match advice.components {
+                Some(_) => "",
+                None => " for large batches; for small ones it may cost more than it saves",
             };
-            let reason = format!(
-                "Clipping helps{batches} ({}), and the threshold in force is as good as any within the \
-                 intervals.{caution}",
-                advice.ccc(best)
-            );
-            (reason, unlikely.into())
+            let ccc = advice.ccc(best);
+            (format!("The threshold in force is as good as the best, {ccc}{batches}."), UNLIKELY)
         }
         Reason::Drift(drift) => (
             format!(
@@ -248,10 +214,10 @@ fn no_change(advice: &Advice, reason: &Reason) -> (String, String) {
                  threshold fits all of it.",
                 drift.p_value
             ),
-            "A longer log of the later training, or a rule that follows the norms, may help."
-                .into(),
+            "A longer log of the later training, or a rule that follows the norms, may help.",
         ),
-    }
+    };
+    (reason, effect.into())
 }
 
 /// Why the threshold in force may cost more than it saves.
@@ -259,13 +225,12 @@ fn may_cost(advice: &Advice) -> String {
     let at = short(advice.threshold_in_force());
     match advice.current.as_ref().and_then(|now| now.ccc).filter(|ccc| ccc.value.is_finite()) {
         Some(ccc) => format!(
-            "The threshold in force, {at}, has CCC {} over this log: it may cost more than it saves, \
-             but at the current scale of the norms this is not shown.",
+            "The threshold in force, {at}, has CCC {}: it may cost more than it saves, but at the current \
+             scale of the norms this is not shown.",
             advice.interval(&ccc)
         ),
         None => format!(
-            "No norm is below the threshold in force, {at}, so how much it keeps of single samples is \
-             unknown and may be nothing."
+            "No norm is below the threshold in force, {at}: what it keeps of single samples is unknown."
         ),
     }
 }
@@ -281,12 +246,14 @@ impl Advice {
     }
 }
 
+fn caveats(advice: &Advice, best: &Choice) -> String {
+    format!("{}{}", tail(best), assumed_threshold(advice))
+}
+
 fn assumed_threshold(advice: &Advice) -> &'static str {
     match advice.current.as_ref().map(|now| now.origin) {
-        None => " The threshold in force is unknown, so this is a comparison with no clipping.",
-        Some(ThresholdOrigin::Default) => {
-            " This assumes that the threshold in force is the trainer's default, 1.0."
-        }
+        None => " The threshold in force is unknown, so this compares with no clipping.",
+        Some(ThresholdOrigin::Default) => " This assumes the trainer's default threshold, 1.0.",
         Some(_) => "",
     }
 }
@@ -294,8 +261,8 @@ fn assumed_threshold(advice: &Advice) -> &'static str {
 fn tail(choice: &Choice) -> &'static str {
     match choice.second_moment {
         Some(SecondMoment::MayNotExist) => {
-            " The tail is so heavy that the second moment may not exist: the numbers are for the norms \
-             seen, and rare larger ones would favour clipping more."
+            " The tail is so heavy that the second moment may not exist: rare larger norms would favour \
+             clipping more."
         }
         Some(SecondMoment::SlowIntervals) => " The tail is heavy, so these intervals are rough.",
         _ => "",
