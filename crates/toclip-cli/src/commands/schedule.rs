@@ -13,8 +13,10 @@ use toclip::schedule::{Compensation, Proportional, Schedule, Shape, tune_kappa};
 use super::reproduce::part::table;
 use crate::experiment::run::{Outcome, Plan, run as run_methods};
 use crate::experiment::{self, Clip, Experiment, Method, Problem, Source};
-use crate::plot::{self, Axis, Chart, Figure, Series, write::write_whole};
-use crate::stdout::say;
+use crate::output::files;
+use crate::output::plots;
+use crate::output::say;
+use crate::plot::{Axis, Chart, Figure, Series};
 use crate::words::short;
 
 /// Below this gain in the final risk it is not worth a sentence.
@@ -85,7 +87,7 @@ impl Way {
         Schedule::new(Shape::Table { times: self.path.times.clone(), values })
     }
 
-    fn csv(&self, dim: f64) -> String {
+    fn csv(&self, dim: f64) -> crate::output::Table {
         let along = |of: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
             self.path.path.iter().flatten().map(|p| of(p.eta, p.c)).collect()
         };
@@ -125,7 +127,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     say!("{}: {}, d = {:.2}\n", experiment.name, problem.noise.describe(), problem.modes.dim());
-    crate::stdout::print(format_args!("{}", lines(&found.ways)));
+    crate::output::terminal::print(format_args!("{}", lines(&found.ways)));
     for note in &found.notes {
         say!("{note}");
     }
@@ -361,13 +363,13 @@ fn write(
     let mut files = Vec::new();
     for way in found.ways.iter().filter(|way| way.end().is_some()) {
         let path = args.out.join(format!("{stem}.schedule.{}.csv", way.key));
-        write_whole(&path, way.csv(problem.modes.dim()).as_bytes())?;
+        files::write(&path, &way.csv(problem.modes.dim()).csv()?)?;
         files.push(path.display().to_string());
     }
     let figure = figure(experiment, problem, &found.ways);
     for ending in ["svg", "png"] {
         let path = args.out.join(format!("{stem}.schedule.{ending}"));
-        plot::save(&figure, &path)?;
+        plots::save(&figure, &path)?;
         files.push(path.display().to_string());
     }
     Ok(files)

@@ -2,6 +2,7 @@
 //! renderer itself computes. `cargo test -p toclip-cli -- --ignored write_samples` writes them
 //! to `target/plot-samples` to be looked at.
 
+use crate::output::plots;
 use resvg::usvg::{Group, Node, Rect, roxmltree};
 
 use super::*;
@@ -278,8 +279,8 @@ fn the_description_serialises_with_gaps_as_null() {
 fn write_samples() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/plot-samples");
     for (name, figure) in all() {
-        save(&figure, &folder.join(format!("{name}.svg"))).unwrap();
-        save(&figure, &folder.join(format!("{name}.png"))).unwrap();
-        save_as(&figure, &folder.join(format!("{name}-dark.png")), Theme::Dark).unwrap();
+        plots::save(&figure, &folder.join(format!("{name}.svg"))).unwrap();
+        plots::save(&figure, &folder.join(format!("{name}.png"))).unwrap();
+        plots::save_as(&figure, &folder.join(format!("{name}-dark.png")), Theme::Dark).unwrap();
     }
 }

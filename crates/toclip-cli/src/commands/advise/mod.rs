@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use toclip_logs::advise::{Advised, Ask, Optimizer, advise};
 use toclip_logs::{Format, Log, Options, load};
 
-use crate::plot::save;
-use crate::plot::write::write_whole;
-use crate::stdout::{say, tell};
+use crate::output::files;
+use crate::output::plots::save;
+use crate::output::{say, tell};
 
 /// Read a training log and say whether to clip gradients, where, and why
 ///
@@ -123,16 +123,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
         say!("{}", serde_json::to_string_pretty(&whole)?);
     } else {
         for one in &done {
-            crate::stdout::print(format_args!("{}", text::of(one)));
+            crate::output::terminal::print(format_args!("{}", text::of(one)));
         }
         if done.len() > 1 {
-            crate::stdout::print(format_args!("{}", text::side_by_side(&done)));
+            crate::output::terminal::print(format_args!("{}", text::side_by_side(&done)));
         }
     }
     if let Some(folder) = &args.out {
         let (html, numbers) = (folder.join("advise.html"), folder.join("advise.json"));
-        write_whole(&html, page::of(&done).as_bytes())?;
-        write_whole(&numbers, serde_json::to_string_pretty(&whole)?.as_bytes())?;
+        files::write(&html, page::of(&done).as_bytes())?;
+        files::write(&numbers, serde_json::to_string_pretty(&whole)?.as_bytes())?;
         for (i, one) in done.iter().enumerate() {
             let log = if done.len() > 1 { format!("log-{}-", i + 1) } else { String::new() };
             for (name, figure) in ["norms", "law", "criteria"].iter().zip(figures::of(one)) {

@@ -1,8 +1,10 @@
 //! The factors along a range of risks or thresholds.
 
 use super::{Given, json_point, sweep::Sweep, table};
-use crate::plot::{self, Axis, Chart, Figure, Theme, write::write_whole};
-use crate::stdout::tell;
+use crate::output::files;
+use crate::output::plots;
+use crate::output::tell;
+use crate::plot::{Axis, Chart, Figure, Theme};
 use anyhow::Result;
 use std::path::Path;
 use toclip::Factors;
@@ -41,7 +43,7 @@ impl Curve {
     /// Draws the curves.
     pub fn draw(&self, noises: &[Given], path: &Path, dark: bool) -> Result<()> {
         let theme = if dark { Theme::Dark } else { Theme::Auto };
-        plot::save_as(&self.figure(&self.evaluate(noises)?), path, theme)?;
+        plots::save_as(&self.figure(&self.evaluate(noises)?), path, theme)?;
         tell!("wrote {}", path.display());
         Ok(())
     }
@@ -65,10 +67,10 @@ impl Curve {
         };
         match out {
             Some(path) => {
-                write_whole(path, text.as_bytes())?;
+                files::write(path, text.as_bytes())?;
                 tell!("wrote {}", path.display());
             }
-            None => crate::stdout::print(format_args!("{text}")),
+            None => crate::output::terminal::print(format_args!("{text}")),
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The factors at one risk and one threshold, in words.
 
 use super::{Given, json_number, json_point};
-use crate::stdout::say;
+use crate::output::say;
 use anyhow::Result;
 use serde_json::json;
 use toclip::criteria::{BestThreshold, FisherLimit, best_threshold, fisher_limit};
@@ -19,7 +19,7 @@ pub fn run(noises: &[Given], r: f64, c: f64, as_json: bool) -> Result<()> {
         say!("{text}");
     } else {
         let texts: Vec<_> = points.iter().map(Point::text).collect();
-        crate::stdout::print(format_args!("{}", texts.join("\n")));
+        crate::output::terminal::print(format_args!("{}", texts.join("\n")));
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ use super::{
     noise_args::from_parts,
     rule::{self, Words},
 };
-use crate::plot::write::write_whole;
-use crate::stdout::tell;
+use crate::output::files;
+use crate::output::tell;
 use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
 use std::path::Path;
@@ -132,9 +132,9 @@ impl Rows {
     fn write(&self, out: Option<&Path>, as_json: bool) -> Result<()> {
         let text = if as_json { self.json()? } else { self.csv()? };
         match out {
-            Some(path) => write_whole(path, &text),
+            Some(path) => files::write(path, &text),
             None => {
-                crate::stdout::print(format_args!("{}", String::from_utf8(text)?));
+                crate::output::terminal::print(format_args!("{}", String::from_utf8(text)?));
                 Ok(())
             }
         }

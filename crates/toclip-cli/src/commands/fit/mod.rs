@@ -18,10 +18,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use toclip_data::Features;
 use toclip_data::noise_fit::Kind;
 
-use crate::commands::reproduce::{self, folder::Folder};
+use crate::commands::reproduce;
+use crate::output::ReportFolder;
+use crate::output::{say, tell};
 use crate::plot::{self, Theme};
 use crate::report::{self, Report, Section};
-use crate::stdout::{say, tell};
 use crate::words::short;
 pub use gap::Gap;
 use input::{Defaults, Input, Known, quoted};
@@ -204,7 +205,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     reproduce::handle_interrupts()?;
     // Before anything is computed: a folder that cannot be written should not cost the run.
     if let Some(out) = &args.out {
-        drop(Folder::new(out)?);
+        drop(ReportFolder::new(out)?);
     }
     let input =
         Input::open(args.dataset, args.file.as_ref(), args.target.as_deref(), args.from.as_ref())?;
@@ -255,7 +256,7 @@ fn bar(runs: u64) -> ProgressBar {
 /// Writes the folder, whole or not at all.
 fn write(out: &Path, study: &Study, command: String, seconds: f64) -> Result<()> {
     reproduce::WRITING.store(true, Ordering::Relaxed);
-    let mut folder = Folder::new(out)?;
+    let mut folder = ReportFolder::new(out)?;
     let mut files = Vec::new();
     let mut figures = Vec::new();
     for (name, figure) in figures::all(study) {
@@ -267,7 +268,7 @@ fn write(out: &Path, study: &Study, command: String, seconds: f64) -> Result<()>
     }
     for (name, text) in words::tables(study) {
         let name = format!("{name}.csv");
-        folder.write(&name, text.as_bytes())?;
+        folder.write(&name, &text.csv()?)?;
         files.push(name);
     }
     let gaps = words::gaps(study);

@@ -260,7 +260,7 @@ pub fn json(study: &Study) -> Value {
 }
 
 /// Names and texts of the CSV tables.
-pub fn tables(study: &Study) -> Vec<(String, String)> {
+pub fn tables(study: &Study) -> Vec<(String, crate::output::Table)> {
     let band = &study.band;
     let mut columns: Vec<(String, &[f64])> = vec![
         ("t".into(), &study.times),

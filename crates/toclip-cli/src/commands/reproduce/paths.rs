@@ -9,9 +9,9 @@ use super::claims::{check, near};
 use super::effort::Effort;
 use super::part::{Part, stem};
 use super::setup::{Setup, band, last, path};
+use crate::experiment::trajectory_table;
 use crate::experiment::{self, Clip, Method, Problem};
 use crate::report::{Claim, Section};
-use crate::tables;
 use crate::words::short;
 
 const CLOSE: &str = "In all cases the deterministic equivalent ODE closely matches the actual path of \
@@ -159,7 +159,7 @@ fn compare(
         command: format!("toclip reproduce {id}"),
         ..Section::default()
     };
-    let tables = vec![(stem(id), tables::csv(&tables::trajectory(&curves)))];
+    let tables = vec![(stem(id), trajectory_table(&curves))];
     Ok((Part { section, tables, experiment: (file, text) }, setup, problem))
 }
 

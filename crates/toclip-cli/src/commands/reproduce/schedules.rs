@@ -84,7 +84,7 @@ impl Runs {
         Figure::new(title).chart(risk).chart(clip).columns(2)
     }
 
-    fn tables(&self, id: &str) -> Vec<(String, String)> {
+    fn tables(&self, id: &str) -> Vec<(String, crate::output::Table)> {
         let mut columns = vec![("t".to_owned(), self.problem.times.clone())];
         let keys = ["unclipped", "max_ccc", "proportional_exact", "proportional_printed"];
         for (key, run) in keys.iter().zip(self.all()) {

@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use toclip_data::Matrix;
 use toclip_data::noise_fit::{Comparison, Components, Kind, NoiseFit, Options, fit_all};
 
-use crate::plot::{self, Figure};
-use crate::stdout::say;
+use crate::output::plots;
+use crate::output::say;
+use crate::plot::Figure;
 use crate::words::short;
 
 /// Fit laws of noise to residuals and compare them on residuals the fit has not seen
@@ -63,12 +64,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if let Some(path) = &args.plot {
         let title = format!("Noise in {}", name(&args.file));
         let [whole, tails] = figure::charts(&residuals, &comparison);
-        plot::save(&Figure::new(&title).chart(whole).chart(tails), path)?;
+        plots::save(&Figure::new(&title).chart(whole).chart(tails), path)?;
     }
     if args.json {
         say!("{}", serde_json::to_string_pretty(&json(&comparison))?);
     } else {
-        crate::stdout::print(format_args!("{}", text(&comparison)));
+        crate::output::terminal::print(format_args!("{}", text(&comparison)));
         if let Some(path) = &args.plot {
             say!("Written: {}", path.display());
         }

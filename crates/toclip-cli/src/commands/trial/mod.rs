@@ -18,9 +18,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use toclip::trial::{Cell, Effort, Problem, Rule, measure_all};
 
-use crate::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
-use crate::plot::{self, write::write_whole};
-use crate::stdout::{print, say, tell};
+use crate::output::files;
+use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
+use crate::output::plots;
+use crate::output::terminal::{print, say, tell};
 use results::Results;
 use store::Store;
 
@@ -226,12 +227,12 @@ impl Args {
         let paths =
             ["csv", "json", "md", "svg", "png"].map(|e| self.out.join(format!("trial.{e}")));
         let [csv, json, md, svg, png] = &paths;
-        write_whole(csv, table::csv(results).as_bytes())?;
-        write_whole(json, (serde_json::to_string_pretty(results)? + "\n").as_bytes())?;
-        write_whole(md, table::markdown(results).as_bytes())?;
+        files::write(csv, table::csv(results).as_bytes())?;
+        files::write(json, (serde_json::to_string_pretty(results)? + "\n").as_bytes())?;
+        files::write(md, table::markdown(results).as_bytes())?;
         let figure = figure::figure(results);
-        plot::save(&figure, svg)?;
-        plot::save(&figure, png)?;
+        plots::save(&figure, svg)?;
+        plots::save(&figure, png)?;
         Ok(paths.into())
     }
 }

@@ -6,23 +6,23 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-use crate::plot::write::write_whole;
+use super::files;
 
 /// The list of files in the folder, by which a later run knows what it may replace.
 const LIST: &str = "files.txt";
 
 /// A folder to be: files go to a hidden one beside it, which takes its place at the end.
-pub struct Folder {
+pub struct ReportFolder {
     target: PathBuf,
     staging: TempDir,
     files: BTreeSet<String>,
 }
 
-impl Folder {
+impl ReportFolder {
     /// Refuses what could not be written or would lose what is not ours.
     pub fn new(target: &Path) -> Result<Self> {
         let target = std::path::absolute(target)
-            .with_context(|| format!("{} is no name for a folder", target.display()))?;
+            .with_context(|| format!("invalid folder name: {}", target.display()))?;
         let here = std::env::current_dir().ok();
         let same = |a: &Path, b: &Path| match (a.canonicalize(), b.canonicalize()) {
             (Ok(a), Ok(b)) => b.starts_with(a),
@@ -43,12 +43,12 @@ impl Folder {
         let staging = std::fs::create_dir_all(parent)
             .and_then(|()| tempfile::Builder::new().prefix(&name).suffix(".tmp").tempdir_in(parent))
             .with_context(|| format!("cannot write into the folder {}", parent.display()))?;
-        Ok(Folder { target, staging, files: BTreeSet::new() })
+        Ok(ReportFolder { target, staging, files: BTreeSet::new() })
     }
 
     /// Adds a file; `name` may hold folders, separated by `/`.
     pub fn write(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
-        write_whole(&self.staging.path().join(name), bytes)
+        files::write(&self.staging.path().join(name), bytes)
             .with_context(|| format!("cannot write {name} of {}", self.target.display()))?;
         self.files.insert(name.into());
         Ok(())
@@ -145,7 +145,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let target = root.path().join("deep/out");
         let make = |file: &str| -> Result<PathBuf> {
-            let mut folder = Folder::new(&target)?;
+            let mut folder = ReportFolder::new(&target)?;
             folder.write(file, b"x")?;
             folder.finish()
         };
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn an_unfinished_report_leaves_nothing() {
         let root = tempfile::tempdir().unwrap();
-        let mut folder = Folder::new(&root.path().join("out")).unwrap();
+        let mut folder = ReportFolder::new(&root.path().join("out")).unwrap();
         folder.write("a", b"x").unwrap();
         drop(folder);
         assert!(names(root.path()).is_empty());
@@ -174,7 +174,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("file");
         std::fs::write(&file, "").unwrap();
-        let says = |path: &Path| format!("{:#}", Folder::new(path).err().unwrap());
+        let says = |path: &Path| format!("{:#}", ReportFolder::new(path).err().unwrap());
         assert!(says(&file).contains("file of that name"));
         assert!(says(&file.join("out")).contains("file"));
         assert!(says(Path::new(".")).contains("runs inside it"));

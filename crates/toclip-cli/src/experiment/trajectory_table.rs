@@ -1,7 +1,7 @@
 //! The curves of an experiment as one long table: one row for each method and time.
 
-use super::Table;
-use crate::experiment::run::{Curve, Outcome};
+use super::run::{Curve, Outcome};
+use crate::output::Table;
 use toclip::dynamics::PathPoint;
 
 /// | column | |
@@ -15,7 +15,7 @@ use toclip::dynamics::PathPoint;
 /// | `mu`, `m2`, `eta`, `c` | what acts on the curve; not for ensembles |
 ///
 /// A curve that diverged has rows only for the times that it reached.
-pub fn trajectory(curves: &[Curve]) -> Table {
+pub fn trajectory_table(curves: &[Curve]) -> Table {
     let mut rows = Rows::default();
     for curve in curves {
         rows.add(curve);

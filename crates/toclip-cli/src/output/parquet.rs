@@ -10,11 +10,13 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-use super::{Column, Table, Values};
+use super::table::{Column, Table, Values};
 
-/// The bytes of a file with this table and these pairs of metadata.
-pub fn render(table: &Table, metadata: &[(&str, String)]) -> Result<Vec<u8>> {
-    write(table, metadata).context("making the Parquet table")
+impl Table {
+    /// The bytes of a Parquet file with these pairs of metadata.
+    pub fn parquet(&self, metadata: &[(&str, String)]) -> Result<Vec<u8>> {
+        write(self, metadata).context("cannot write the Parquet table")
+    }
 }
 
 fn write(table: &Table, metadata: &[(&str, String)]) -> Result<Vec<u8>> {
@@ -29,7 +31,8 @@ fn write(table: &Table, metadata: &[(&str, String)]) -> Result<Vec<u8>> {
         let mut to = group.next_column()?.context("fewer columns than the schema has")?;
         match &column.values {
             Values::Text(values) => {
-                let values: Vec<ByteArray> = values.iter().map(|v| ByteArray::from(*v)).collect();
+                let values: Vec<ByteArray> =
+                    values.iter().map(|v| ByteArray::from(v.as_ref())).collect();
                 to.typed::<ByteArrayType>().write_batch(&values, None, None)?;
             }
             Values::Numbers(values) => {
@@ -54,7 +57,7 @@ fn field(column: &Column) -> Result<Type> {
         Values::Numbers(_) => (Physical::DOUBLE, Repetition::OPTIONAL, None),
         Values::Counts(_) => (Physical::INT64, Repetition::OPTIONAL, None),
     };
-    let builder = Type::primitive_type_builder(column.name, physical);
+    let builder = Type::primitive_type_builder(&column.name, physical);
     Ok(builder.with_repetition(repetition).with_logical_type(logical).build()?)
 }
 
@@ -72,10 +75,10 @@ mod tests {
     #[test]
     fn the_table_and_its_metadata_come_back() {
         let table = Table::default()
-            .text("method", vec!["ode", "sgd"])
-            .numbers("risk", vec![Some(0.1 + 0.2), None])
-            .counts("runs", vec![None, Some(100)]);
-        let bytes = render(&table, &[("toclip.version", "1.2.3".into())]).unwrap();
+            .text("method", ["ode", "sgd"])
+            .numbers("risk", [Some(0.1 + 0.2), None])
+            .counts("runs", [None, Some(100)]);
+        let bytes = table.parquet(&[("toclip.version", "1.2.3".into())]).unwrap();
         let mut file = tempfile::tempfile().unwrap();
         std::io::Write::write_all(&mut file, &bytes).unwrap();
         let reader = SerializedFileReader::new(file).unwrap();

@@ -1,11 +1,11 @@
-//! Plots as files, whole or not at all.
+//! Plots as files: SVG or PNG by the extension.
 
-use std::io::Write;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
-use super::{Figure, Theme, png, svg};
+use super::files;
+use crate::plot::{Figure, Theme, png, svg};
 
 /// Pixels of a PNG for one of the SVG.
 const SCALE: f32 = 2.0;
@@ -20,41 +20,17 @@ pub fn save(figure: &Figure, path: &Path) -> Result<()> {
 pub fn save_as(figure: &Figure, path: &Path, theme: Theme) -> Result<()> {
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
     let bytes = match extension.as_str() {
-        "svg" => svg::render(figure, theme).into_bytes(),
-        "png" => png::render(figure, theme, SCALE)?,
+        "svg" => svg(figure, theme).into_bytes(),
+        "png" => png(figure, theme, SCALE)?,
         _ => bail!("cannot write the plot {}: its name must end in .svg or .png", path.display()),
     };
-    write_whole(path, &bytes)
-}
-
-/// Writes a file that others see complete or not at all, and the folders it lies in.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let write = || -> Result<()> {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".toclip-").suffix(".tmp");
-        // A temporary file is private by default; a plot is as readable as any new file.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let mut file = builder.tempfile_in(folder)?;
-        file.write_all(bytes)?;
-        file.as_file().sync_all()?;
-        // The error of `persist` holds the temporary file, and would keep it as long as it lives.
-        file.persist(path).map_err(|failure| failure.error)?;
-        Ok(())
-    };
-    write().with_context(|| format!("cannot write {}", path.display()))
+    files::write(path, &bytes)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Chart;
     use super::*;
+    use crate::plot::Chart;
 
     fn figure() -> Figure {
         Chart::new("t").line("a", &[1.0, 2.0], &[3.0, 4.0]).into()

@@ -27,7 +27,7 @@ pub fn print(text: Arguments<'_>) {
 
 /// Prints a line, like `println!`, without its panic.
 macro_rules! say {
-    () => { $crate::stdout::print(format_args!("\n")) };
-    ($($part:tt)*) => { $crate::stdout::print(format_args!("{}\n", format_args!($($part)*))) };
+    () => { $crate::output::terminal::print(format_args!("\n")) };
+    ($($part:tt)*) => { $crate::output::terminal::print(format_args!("{}\n", format_args!($($part)*))) };
 }
 pub(crate) use say;

@@ -1,6 +1,6 @@
 //! Ctrl-C in commands that keep what they have finished.
 
-use crate::stdout::tell;
+use crate::output::tell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
