@@ -130,4 +130,4 @@ pub use kernel::{Moments, clipped_normal};
 pub use rule::Rule;
 pub use step::Step;
 pub use student::student_critical;
-pub use words::short;
+pub use words::{interval, interval_at, percent, percent_interval, percent_interval_at, short};

@@ -3,7 +3,6 @@
 //! to `target/plot-samples` to be looked at.
 
 use crate::output::plots;
-use resvg::usvg::{Group, Node, Rect, roxmltree};
 use resvg::tiny_skia::Rect;
 use resvg::usvg::{Tree, roxmltree};
 

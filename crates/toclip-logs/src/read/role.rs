@@ -1,8 +1,8 @@
-//! Columns are found by their names.
+//! What a column is for, recognised by its name.
 
 use serde::Serialize;
 
-/// What a column of a log can be to us.
+/// What a column of a log contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -25,57 +25,37 @@ pub enum Role {
     BatchSize,
 }
 
-impl Role {
-    /// All roles, in the order of the fields of [`crate::Row`].
-    pub const ALL: [Role; 8] = [
-        Role::Step,
-        Role::Norm,
-        Role::Loss,
-        Role::LearningRate,
-        Role::LossScale,
-        Role::Epoch,
-        Role::Clip,
-        Role::BatchSize,
-    ];
+/// All roles with their names, in the order of the fields of [`crate::Row`].
+pub(super) const ROLES: [(Role, &str); 8] = [
+    (Role::Step, "step"),
+    (Role::Norm, "gradient norm"),
+    (Role::Loss, "loss"),
+    (Role::LearningRate, "learning rate"),
+    (Role::LossScale, "loss scale"),
+    (Role::Epoch, "epoch"),
+    (Role::Clip, "clipping threshold"),
+    (Role::BatchSize, "global batch size"),
+];
 
-    /// The role in words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Role::Step => "step",
-            Role::Norm => "gradient norm",
-            Role::Loss => "loss",
-            Role::LearningRate => "learning rate",
-            Role::LossScale => "loss scale",
-            Role::Epoch => "epoch",
-            Role::Clip => "clipping threshold",
-            Role::BatchSize => "global batch size",
-        }
+impl Role {
+    /// The name for people.
+    pub fn name(self) -> &'static str {
+        ROLES[self as usize].1
     }
 }
 
-/// Things that have norms of their own, which are not the gradient's.
-pub(crate) const OTHERS: [&str; 16] = [
-    "weight",
-    "weights",
-    "param",
-    "params",
-    "parameter",
-    "parameters",
-    "update",
-    "updates",
-    "activation",
-    "activations",
-    "layer",
-    "embedding",
-    "embeddings",
-    "hidden",
-    "momentum",
-    "logits",
-];
+/// Whether a word is in a list of words separated by spaces.
+pub(super) fn is_one_of(word: &str, list: &str) -> bool {
+    list.split(' ').any(|w| w == word)
+}
 
-/// The role a name speaks for, and how well: smaller is better.
-pub(crate) fn role_of(name: &str) -> Option<(Role, u32)> {
-    // W&B writes `<run> - <metric>`; its minimum and maximum over a bin are no column of their own.
+/// Words for things that have norms of their own, other than the gradient.
+pub(super) const NOT_GRADIENTS: &str = "weight weights param params parameter parameters update \
+     updates activation activations layer embedding embeddings hidden momentum logits";
+
+/// The role that a name suggests, and a score: smaller is better.
+pub(super) fn role_of(name: &str) -> Option<(Role, u32)> {
+    // W&B writes `<run> - <metric>`, and the minimum and maximum over a bin as extra columns.
     let metric = name.rsplit(" - ").next().unwrap_or(name).trim();
     if metric.ends_with("__MIN") || metric.ends_with("__MAX") {
         return None;
@@ -86,23 +66,25 @@ pub(crate) fn role_of(name: &str) -> Option<(Role, u32)> {
         parts.map(str::to_owned).collect()
     };
     let all = words(&lower);
-    let segments: Vec<Vec<String>> = lower.split('/').map(words).collect();
-    let last = segments.last().filter(|s| !s.is_empty())?;
-    let has = |list: &[&str]| all.iter().any(|w| list.contains(&w.as_str()));
-    if has(&["eval", "val", "valid", "validation", "test", "dev"]) {
+    let last = lower.rsplit('/').next().map(words).filter(|words| !words.is_empty())?;
+    if has(&all, "eval val valid validation test dev") {
         return None;
     }
-    let joined = last.join("_");
-    exact(&joined, &all, metric)
-        .or_else(|| norm(&segments, &all).map(|score| (Role::Norm, score)))
+    exact(&last.join("_"), &all, metric)
+        .or_else(|| norm(&last, &all).map(|score| (Role::Norm, score)))
         .or_else(|| loss(&all).map(|score| (Role::Loss, score)))
         .or_else(|| {
-            let rate = last[0] == "lr" || has(&["lr"]) || (has(&["learning"]) && has(&["rate"]));
+            let rate = has(&all, "lr") || (has(&all, "learning") && has(&all, "rate"));
             rate.then(|| (Role::LearningRate, 2 + 10 * (all.len() as u32 - 1)))
         })
 }
 
-/// Names that mean one thing wherever they stand.
+/// Whether one of the words is in the list.
+fn has(words: &[String], list: &str) -> bool {
+    words.iter().any(|word| is_one_of(word, list))
+}
+
+/// Names with a single meaning.
 fn exact(joined: &str, all: &[String], metric: &str) -> Option<(Role, u32)> {
     let train = all.len() > 1 && all[0] == "train";
     Some(match joined {
@@ -131,74 +113,63 @@ fn exact(joined: &str, all: &[String], metric: &str) -> Option<(Role, u32)> {
     })
 }
 
-fn norm(segments: &[Vec<String>], all: &[String]) -> Option<u32> {
-    let last = segments.last()?;
-    let short = ["gnorm", "gradnorm", "gradientnorm"];
-    let is_norm = |w: &String| w == "norm" || short.contains(&w.as_str());
-    let is_grad = |w: &String| {
-        ["grad", "grads", "gradient", "gradients"].contains(&w.as_str())
-            || short.contains(&w.as_str())
-    };
+/// The score of a gradient norm; `last` are the words after the last slash.
+fn norm(last: &[String], all: &[String]) -> Option<u32> {
+    let is_norm = |w: &String| is_one_of(w, "norm gnorm gradnorm gradientnorm");
+    let is_grad =
+        |w: &String| is_one_of(w, "grad grads gradient gradients gnorm gradnorm gradientnorm");
     if !all.iter().any(is_norm) {
         return None;
     }
-    // `grad_norm/<layer>` is the norm of one parameter, unless it says that it is the total.
-    let total = |w: &String| ["total", "all", "global", "model", "train"].contains(&w.as_str());
-    if !last.iter().any(|w| is_norm(w) || total(w)) {
+    // `grad_norm/<layer>` is the norm of one parameter, unless it is called the total.
+    let is_total = |w: &String| is_one_of(w, "total all global model train");
+    if !last.iter().any(|w| is_norm(w) || is_total(w)) {
         return None;
     }
-    let has = |list: &[&str]| all.iter().any(|w| list.contains(&w.as_str()));
-    if has(&["ratio", "std", "var", "variance", "threshold", "coef", "coeff", "fraction", "frac"]) {
+    if has(all, "ratio std var variance threshold coef coeff fraction frac") {
         return None;
     }
-    // Other norms, and functions of the norm, are not what the theory speaks of. A `log/` before
-    // the name is only where it was logged.
-    let other =
-        ["squared", "square", "sq", "sqr", "log", "ln", "log10", "log2", "inf", "linf", "l1"];
-    if last.iter().any(|w| other.contains(&w.as_str())) || last.windows(2).any(|w| w == ["1", "0"])
+    // Other norms and functions of the norm. A `log/` before the name is only where it was logged.
+    if has(last, "squared square sq sqr log ln log10 log2 inf linf l1")
+        || last.windows(2).any(|w| w == ["1", "0"])
     {
         return None;
     }
-    let mut score = 10;
+    let mut score: i32 = 10;
     if !all.iter().any(is_grad) {
         // A bare `norm`, as in llm.c; other norms are of weights or activations.
-        let bare = last.iter().all(|w| is_norm(w) || total(w));
-        if !bare || has(&OTHERS) {
+        let bare = last.iter().all(|w| is_norm(w) || is_total(w));
+        if !bare || has(all, NOT_GRADIENTS) {
             return None;
         }
         score += 30;
     }
-    let plain =
-        ["norm", "2", "0", "l2", "train", "training", "total", "global", "metrics", "step", "all"];
-    for word in all.iter().filter(|w| !is_grad(w) && !plain.contains(&w.as_str())) {
-        score += match word.as_str() {
-            // What the adviser needs is the norm before clipping.
+    let plain = "norm 2 0 l2 train training total global metrics step all";
+    for word in all.iter().filter(|w| !is_grad(w) && !is_one_of(w, plain)) {
+        let penalty = match word.as_str() {
             "clip" | "clipping" => 0,
-            "pre" | "before" | "unclipped" | "preclip" | "raw" | "unscaled" => {
-                score -= 3;
-                0
-            }
+            // Advice needs the norm before clipping.
+            "pre" | "before" | "unclipped" | "preclip" | "raw" | "unscaled" => -3,
             "post" | "after" | "clipped" | "postclip" => 30,
             "epoch" => 40,
             "ema" | "avg" | "mean" | "smoothed" | "max" | "min" => 25,
             _ => 20,
         };
-        score = score.max(1);
+        score = (score + penalty).max(1);
     }
-    Some(score)
+    Some(score as u32)
 }
 
 fn loss(all: &[String]) -> Option<u32> {
-    let has = |list: &[&str]| all.iter().any(|w| list.contains(&w.as_str()));
-    if has(&["scale", "best", "aux", "min", "max", "z"]) {
+    if has(all, "scale best aux min max z") {
         return None;
     }
     if all.len() == 1 && all[0] == "trl" {
         return Some(2);
     }
     let at = all.iter().position(|w| w == "loss")?;
-    let plain = ["train", "training", "lm", "global", "avg", "step", "metrics", "loss", "nll"];
-    let others = all.iter().filter(|w| !plain.contains(&w.as_str())).count() as u32;
+    let plain = "train training lm global avg step metrics loss nll";
+    let others = all.iter().filter(|w| !is_one_of(w, plain)).count() as u32;
     Some(at as u32 + all.len() as u32 - 1 + 10 * others)
 }
 

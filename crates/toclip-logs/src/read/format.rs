@@ -1,93 +1,70 @@
-//! What a log is, found from its first bytes and not from its name.
+//! The format of a log, detected from its first bytes and not from its file name.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::csv::{delimiter, split};
-use crate::events::masked;
-use crate::row::number;
-use crate::{Error, Result, roles};
+use super::csv::{Cells, delimiter};
+use super::role::{Role, role_of};
+use super::row::parse_number;
+use super::tensorboard::masked_crc;
+use crate::{Error, Result};
 
-/// The formats that are read.
+/// A supported format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Format {
     /// `trainer_state.json` of the Hugging Face trainer.
     TrainerState,
-    /// JSON objects, one a line or one after another.
+    /// JSON objects, one per line or one after another.
     Jsonl,
-    /// A table: W&B export, Lightning `metrics.csv`.
+    /// A table, such as W&B export, Lightning `metrics.csv`.
     Csv,
     /// A TensorBoard event file.
     TensorBoard,
-    /// Megatron's lines.
+    /// The text log of Megatron.
     Megatron,
-    /// torchtitan's lines.
+    /// The text log of torchtitan.
     Torchtitan,
-    /// llm.c's lines.
+    /// The text log of llm.c.
     LlmC,
-    /// nanoGPT's lines, which have no norm.
+    /// The text log of nanoGPT, which has no norm.
     NanoGpt,
-    /// DeepSpeed's lines, which have no norm.
+    /// The text log of DeepSpeed, which has no norm.
     DeepSpeed,
-    /// Dictionaries as the Hugging Face trainer prints them.
+    /// Dictionaries printed by the Hugging Face trainer.
     Printed,
     /// Other text with names before numbers.
     Text,
 }
 
+/// All formats with their names for options and for people.
+const FORMATS: [(Format, &str, &str); 11] = [
+    (Format::TrainerState, "trainer-state", "Hugging Face trainer_state.json"),
+    (Format::Jsonl, "jsonl", "JSON lines"),
+    (Format::Csv, "csv", "CSV"),
+    (Format::TensorBoard, "tensorboard", "TensorBoard"),
+    (Format::Megatron, "megatron", "Megatron"),
+    (Format::Torchtitan, "torchtitan", "torchtitan"),
+    (Format::LlmC, "llm.c", "llm.c"),
+    (Format::NanoGpt, "nanogpt", "nanoGPT"),
+    (Format::DeepSpeed, "deepspeed", "DeepSpeed"),
+    (Format::Printed, "printed", "printed dictionaries"),
+    (Format::Text, "text", "text"),
+];
+
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 11] = [
-        Format::TrainerState,
-        Format::Jsonl,
-        Format::Csv,
-        Format::TensorBoard,
-        Format::Megatron,
-        Format::Torchtitan,
-        Format::LlmC,
-        Format::NanoGpt,
-        Format::DeepSpeed,
-        Format::Printed,
-        Format::Text,
-    ];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::TrainerState => "trainer-state",
-            Format::Jsonl => "jsonl",
-            Format::Csv => "csv",
-            Format::TensorBoard => "tensorboard",
-            Format::Megatron => "megatron",
-            Format::Torchtitan => "torchtitan",
-            Format::LlmC => "llm.c",
-            Format::NanoGpt => "nanogpt",
-            Format::DeepSpeed => "deepspeed",
-            Format::Printed => "printed",
-            Format::Text => "text",
-        }
+    pub fn all() -> [Format; 11] {
+        FORMATS.map(|(format, ..)| format)
     }
 }
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Format::TrainerState => "Hugging Face trainer_state.json",
-            Format::Jsonl => "JSON lines",
-            Format::Csv => "CSV",
-            Format::TensorBoard => "TensorBoard",
-            Format::Megatron => "Megatron",
-            Format::Torchtitan => "torchtitan",
-            Format::LlmC => "llm.c",
-            Format::NanoGpt => "nanoGPT",
-            Format::DeepSpeed => "DeepSpeed",
-            Format::Printed => "printed dictionaries",
-            Format::Text => "text",
-        })
+        f.write_str(FORMATS[*self as usize].2)
     }
 }
 
@@ -95,22 +72,22 @@ impl FromStr for Format {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let known = Format::ALL.into_iter().find(|f| f.name().eq_ignore_ascii_case(name));
-        known.ok_or_else(|| {
-            let names = Format::ALL.map(Format::name).join(", ");
-            Error::Invalid(format!("`{name}` is no format; the formats are {names}"))
+        let known = FORMATS.iter().find(|(_, known, _)| known.eq_ignore_ascii_case(name));
+        known.map(|(format, ..)| *format).ok_or_else(|| {
+            let names = FORMATS.map(|(_, name, _)| name).join(", ");
+            Error::Invalid(format!("unknown format `{name}`; expected one of: {names}"))
         })
     }
 }
 
-/// Finds the format from the first bytes of a log.
-pub(crate) fn detect(head: &[u8]) -> Result<Format> {
+/// Detects the format from the first bytes of a log.
+pub(super) fn detect(head: &[u8]) -> Result<Format> {
     if head.is_empty() {
         return Err(Error::Empty);
     }
     let crc = |at: usize| head.get(at..at + 4).and_then(|b| b.first_chunk()).copied();
     let frame = head.len() >= 12
-        && crc(8).map(u32::from_le_bytes) == Some(masked(&head[..8]))
+        && crc(8).map(u32::from_le_bytes) == Some(masked_crc(&head[..8]))
         && head[..8] != [0; 8];
     let early = &head[..head.len().min(64)];
     if frame || memchr::memmem::find(early, b"brain.Event:").is_some() {
@@ -120,10 +97,10 @@ pub(crate) fn detect(head: &[u8]) -> Result<Format> {
         (b"\x1f\x8b", "compressed with gzip: unpack it first (gunzip)"),
         (b"PK\x03\x04", "a zip archive: unpack it first"),
         (b"\x28\xb5\x2f\xfd", "compressed with zstd: unpack it first"),
-        (b"PAR1", "Parquet: write it as CSV first"),
-        (b"\xff\xfe", "UTF-16 text: write it as UTF-8 first"),
-        (b"\xfe\xff", "UTF-16 text: write it as UTF-8 first"),
-        (b"\x89HDF", "HDF5: write the columns as CSV first"),
+        (b"PAR1", "Parquet: convert it to CSV first"),
+        (b"\xff\xfe", "UTF-16 text: convert it to UTF-8 first"),
+        (b"\xfe\xff", "UTF-16 text: convert it to UTF-8 first"),
+        (b"\x89HDF", "HDF5: convert it to CSV first"),
     ];
     for (magic, what) in packed {
         if head.starts_with(magic) {
@@ -133,7 +110,7 @@ pub(crate) fn detect(head: &[u8]) -> Result<Format> {
     let odd = head.iter().filter(|b| **b < 9 || (14..27).contains(*b)).count();
     if odd * 50 > head.len() {
         return Err(Error::NotALog(
-            "the file is binary, and no TensorBoard event file; logs that can be read: \
+            "the file is binary, but not a TensorBoard event file; supported logs are: \
              trainer_state.json, JSON lines, CSV, TensorBoard, Megatron, torchtitan, llm.c"
                 .into(),
         ));
@@ -161,38 +138,35 @@ fn objects(text: &[u8]) -> Option<Format> {
     }
 }
 
-/// A table has a header with a name that is known, or lines of as many numbers as the header.
+/// A table has a header with a known column name, or lines with as many numbers as the header.
 fn table(text: &[u8]) -> Option<Format> {
     let mut lines = text
         .split(|b| *b == b'\n')
         .map(<[u8]>::trim_ascii)
         .filter(|line| !line.is_empty() && line[0] != b'#');
     let header = lines.next()?;
-    let by = delimiter(header);
-    let mut cells = Vec::new();
-    split(header, by, &mut cells);
-    let columns = cells.len();
-    let known = cells
-        .iter()
-        .filter(|c| std::str::from_utf8(c).is_ok_and(|name| roles::role_of(name).is_some()));
-    let named = columns > 1 && known.count() > 0;
-    let spoken = cells.iter().any(|c| memchr::memmem::find(c, b": ").is_some());
+    let delimiter = delimiter(header);
+    let cells = |line| Cells { rest: Some(line), delimiter };
+    let columns = cells(header).count();
+    let known = |c: &[u8]| std::str::from_utf8(c).is_ok_and(|name| role_of(name).is_some());
+    let named = columns > 1 && cells(header).any(known);
+    let prose = cells(header).any(|c| memchr::memmem::find(c, b": ").is_some());
     let (mut rows, mut good, mut numeric) = (0, 0, true);
     for line in lines.take(8) {
         rows += 1;
-        split(line, by, &mut cells);
-        let numbers = cells.iter().filter(|c| c.is_empty() || number(c).is_some()).count();
-        numeric &= numbers == cells.len() && cells.len() == columns;
-        good += usize::from(cells.len() == columns && 2 * numbers >= columns);
+        let same = cells(line).count() == columns;
+        let numbers = cells(line).filter(|c| c.is_empty() || parse_number(c).is_some()).count();
+        numeric &= same && numbers == columns;
+        good += usize::from(same && 2 * numbers >= columns);
     }
-    // Lines of the head may be garbled or cut: one good line under a known name is enough.
+    // Lines may be damaged: one good line under a known name is enough.
     let table = match (columns, rows) {
         (1, rows) => {
-            let norm = std::str::from_utf8(header).ok().and_then(roles::role_of);
-            let named = norm.is_some_and(|(role, _)| role == roles::Role::Norm);
-            number(header).is_some() || (named && rows > 0 && numeric)
+            let norm = std::str::from_utf8(header).ok().and_then(role_of);
+            let named = norm.is_some_and(|(role, _)| role == Role::Norm);
+            parse_number(header).is_some() || (named && rows > 0 && numeric)
         }
-        (_, 0) => named && !spoken,
+        (_, 0) => named && !prose,
         _ => (named && good > 0) || numeric,
     };
     table.then_some(Format::Csv)

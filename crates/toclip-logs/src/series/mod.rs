@@ -1,19 +1,22 @@
-//! A log in memory: at most a million points, in the order of their steps.
+//! The series of a log in memory: at most a million points, in the order of their steps.
+
+mod order;
 
 use std::io::Read;
 
 use serde::Serialize;
 
-use crate::order::in_order;
-use crate::{Error, Finding, Format, Options, Reading, Result, Row, read, traps};
+use crate::findings::{clipped_norms, loss_scale, median};
+use crate::{Error, Finding, Format, ReadOptions, ReadSummary, Result, Row, read};
+use order::in_order;
 
 /// Points kept; a longer log is thinned.
-const KEEP: usize = 1 << 20;
+const CAPACITY: usize = 1 << 20;
 
-/// Fewer rows of NaN at the end of a log are empty cells, of a last validation.
+/// Fewer rows of NaN at the end of a table are empty cells, such as of a last validation.
 const ENDED: u64 = 3;
 
-/// One step with a finite gradient norm. What is missing is NaN.
+/// One step with a finite gradient norm. Missing values are NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Point {
     /// The step.
@@ -34,10 +37,10 @@ pub struct Point {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
     /// How it was read.
-    pub reading: Reading,
+    pub summary: ReadSummary,
     /// The steps with a finite norm, in order.
     pub points: Vec<Point>,
-    /// All that a reader of the numbers must know.
+    /// What a reader of the numbers must know.
     pub findings: Vec<Finding>,
     /// Steps from one row to the next.
     pub stride: f64,
@@ -52,7 +55,7 @@ impl Log {
     }
 }
 
-/// Reads a log whole: rows in order, restarts resolved, traps named.
+/// Loads a log: rows in order, restarts resolved, findings listed.
 ///
 /// ```
 /// let log = "{'loss': 1.5, 'grad_norm': '2.5', 'epoch': 0.1}\n{'loss': 1.4, 'grad_norm': 'nan'}\n";
@@ -64,15 +67,16 @@ impl Log {
 ///
 /// # Errors
 ///
-/// As [`read()`]; and if not a single norm is finite.
-pub fn load(reader: impl Read, options: &Options) -> Result<Log> {
-    let mut collector = Collector::new(KEEP, options.unscale);
-    let reading = read(reader, options, &mut |row| collector.add(row))?;
-    collector.finish(reading)
+/// As [`read()`]; and if no norm is finite.
+pub fn load(reader: impl Read, options: &ReadOptions) -> Result<Log> {
+    let mut collector = Collector::new(CAPACITY, options.unscale);
+    let summary = read(reader, options, &mut |row| collector.add(row))?;
+    collector.finish(summary)
 }
 
+#[derive(Default)]
 struct Collector {
-    keep: usize,
+    capacity: usize,
     unscale: bool,
     points: Vec<Point>,
     /// One point of this many is kept.
@@ -80,40 +84,26 @@ struct Collector {
     seen: u64,
     not_a_number: u64,
     infinite: u64,
-    first_odd: Option<f64>,
+    first_not_finite: Option<f64>,
     /// Rows with NaN for both norm and loss.
     blank: u64,
-    /// NaN norms in a row: since the last number, of them blank, and most between two numbers.
-    last: u64,
-    last_blank: u64,
-    longest: u64,
+    /// Consecutive NaN norms: since the last number, how many of them are blank, and the most
+    /// between two numbers.
+    nan_run: u64,
+    blank_run: u64,
+    longest_nan_run: u64,
     negative: u64,
     zero: u64,
 }
 
 impl Collector {
-    fn new(keep: usize, unscale: bool) -> Self {
-        Self {
-            keep,
-            unscale,
-            points: Vec::new(),
-            every: 1,
-            seen: 0,
-            not_a_number: 0,
-            infinite: 0,
-            first_odd: None,
-            blank: 0,
-            last: 0,
-            last_blank: 0,
-            longest: 0,
-            negative: 0,
-            zero: 0,
-        }
+    fn new(capacity: usize, unscale: bool) -> Self {
+        Self { capacity, unscale, every: 1, ..Self::default() }
     }
 
     fn add(&mut self, row: &Row) {
         let Some(mut norm) = row.norm else { return };
-        // Before anything is asked of the norm: the quotient can be infinite where it was not.
+        // Before any check: the quotient can be infinite where the norm is not.
         if self.unscale
             && let Some(scale) = row.loss_scale.filter(|s| *s > 0.0 && s.is_finite())
         {
@@ -122,15 +112,15 @@ impl Collector {
         if !norm.is_finite() {
             let blank = norm.is_nan() && row.loss.is_some_and(f64::is_nan);
             self.blank += u64::from(blank);
-            self.last_blank += u64::from(blank);
-            self.last += u64::from(norm.is_nan());
+            self.blank_run += u64::from(blank);
+            self.nan_run += u64::from(norm.is_nan());
             self.not_a_number += u64::from(norm.is_nan());
             self.infinite += u64::from(norm.is_infinite());
-            self.first_odd = self.first_odd.or(row.step);
+            self.first_not_finite = self.first_not_finite.or(row.step);
             return;
         }
-        self.longest = self.longest.max(self.last);
-        (self.last, self.last_blank) = (0, 0);
+        self.longest_nan_run = self.longest_nan_run.max(self.nan_run);
+        (self.nan_run, self.blank_run) = (0, 0);
         if norm < 0.0 {
             self.negative += 1;
             return;
@@ -149,7 +139,7 @@ impl Collector {
             loss_scale: or_nan(row.loss_scale),
             epoch: or_nan(row.epoch),
         });
-        if self.points.len() == self.keep {
+        if self.points.len() == self.capacity {
             let mut odd = false;
             self.points.retain(|_| {
                 odd = !odd;
@@ -159,56 +149,60 @@ impl Collector {
         }
     }
 
-    fn finish(self, reading: Reading) -> Result<Log> {
-        let mut findings = reading.findings.clone();
+    fn finish(self, summary: ReadSummary) -> Result<Log> {
         if self.points.is_empty() {
-            let why = format!(
-                "none of its {} norms is a finite, positive number",
-                self.not_a_number + self.infinite + self.negative
-            );
-            return Err(Error::NoNorm { format: reading.format, why });
+            let count = self.not_a_number + self.infinite + self.negative;
+            let why = format!("none of its {count} norms is a finite, positive number");
+            let format = summary.format;
+            return Err(Error::NoNorm { format, why, damage: None, hint: None });
         }
-        // Tables written by pandas have NaN where a cell is empty: mostly, or where the loss is NaN too.
-        // Where norms end with more of them than stood anywhere before, training broke.
-        let broke = self.last >= ENDED && self.last > 2 * self.longest;
-        let cells = reading.format == Format::Csv && self.infinite == 0;
-        let empty_cells = cells && self.not_a_number >= self.seen && !broke;
-        let blank = match reading.format == Format::Csv {
-            true => self.blank - if broke { self.last_blank } else { 0 },
-            false => 0,
-        };
-        let not_finite = match empty_cells {
-            true => 0,
-            false => self.not_a_number + self.infinite - blank,
-        };
-        if not_finite > 0 {
-            let first = self.first_odd.filter(|_| blank == 0);
-            findings.push(Finding::NotFinite { count: not_finite, first });
-        }
-        if blank > 0 && !empty_cells {
-            findings.push(Finding::Blank { count: blank });
-        }
-        if self.negative > 0 {
-            findings.push(Finding::Negative { count: self.negative });
-        }
-        if self.zero > 0 {
-            findings.push(Finding::Zero { count: self.zero });
-        }
-        if self.every > 1 {
-            findings.push(Finding::Thinned { every: self.every });
-        }
+        let mut findings = summary.findings.clone();
+        let not_finite = self.count_values(summary.format, &mut findings);
         let points = in_order(self.points, &mut findings);
-        let scaled = points.iter().any(|p| p.loss_scale > 0.0);
         if self.unscale {
-            if !scaled {
-                return Err(Error::Invalid(
-                    "the log has no loss scale to divide the norms by".into(),
-                ));
+            if !points.iter().any(|p| p.loss_scale > 0.0) {
+                let why = "the log has no loss scale to divide the norms by";
+                return Err(Error::Invalid(why.into()));
             }
             findings.push(Finding::Unscaled);
         }
-        let stride = traps::find(&points, self.unscale, self.every, &mut findings);
-        Ok(Log { reading, points, findings, stride, not_finite })
+        // Thinning made gaps of its own.
+        let stride = median(points.windows(2).map(|w| w[1].step - w[0].step).collect())
+            .map_or(1.0, |s| s / self.every as f64);
+        if stride > 1.0 {
+            findings.push(Finding::SubSampled { stride });
+        }
+        findings.extend(clipped_norms::detect(points.iter().map(|p| p.norm)));
+        if !self.unscale {
+            findings.extend(loss_scale::detect(&points));
+        }
+        Ok(Log { summary, points, findings, stride, not_finite })
+    }
+
+    /// Reports values that are special; returns how many norms were NaN or infinite.
+    fn count_values(&self, format: Format, findings: &mut Vec<Finding>) -> u64 {
+        // Tables written by pandas have NaN for empty cells: in most rows, or where the loss is NaN
+        // too. If the norms end with more of them than anywhere before, training diverged.
+        let diverged = self.nan_run >= ENDED && self.nan_run > 2 * self.longest_nan_run;
+        let table = format == Format::Csv;
+        let sparse = table && self.infinite == 0 && self.not_a_number >= self.seen && !diverged;
+        let blank = match (table, diverged) {
+            (false, _) => 0,
+            (true, false) => self.blank,
+            (true, true) => self.blank - self.blank_run,
+        };
+        let not_finite = if sparse { 0 } else { self.not_a_number + self.infinite - blank };
+        let first = self.first_not_finite.filter(|_| blank == 0);
+        let blank = if sparse { 0 } else { blank };
+        let reports = [
+            (not_finite, Finding::NotFinite { count: not_finite, first }),
+            (blank, Finding::Blank { count: blank }),
+            (self.negative, Finding::Negative { count: self.negative }),
+            (self.zero, Finding::Zero { count: self.zero }),
+            (self.every - 1, Finding::Thinned { every: self.every }),
+        ];
+        findings.extend(reports.into_iter().filter(|(count, _)| *count > 0).map(|(_, f)| f));
+        not_finite
     }
 }
 
@@ -220,7 +214,7 @@ mod tests {
     fn empty_cells_are_told_from_steps_that_broke() {
         let read = |rows: &str| {
             let text = format!("step,loss,grad_norm,eval\n{rows}");
-            load(text.as_bytes(), &Options::default()).unwrap()
+            load(text.as_bytes(), &ReadOptions::default()).unwrap()
         };
         let rows = "1,2.5,1.5,NaN\n2,2.5,1.5,NaN\n3,NaN,NaN,0.5\n4,2.5,1.6,NaN\n5,NaN,NaN,0.5\n";
         let log = read(rows);

@@ -1,43 +1,13 @@
-//! Traps that only the numbers give away.
+//! Detects norms that include the loss scale of mixed precision.
 
-use crate::pile::pile_up;
+use super::median;
 use crate::{Finding, Point};
 
-/// Names the traps, and says how many steps lie from one row to the next.
-pub(crate) fn find(
-    points: &[Point],
-    unscaled: bool,
-    every: u64,
-    findings: &mut Vec<Finding>,
-) -> f64 {
-    // Thinning made gaps of its own.
-    let stride = median(points.windows(2).map(|w| w[1].step - w[0].step).collect())
-        .map_or(1.0, |s| s / every as f64);
-    if stride > 1.0 {
-        findings.push(Finding::SubSampled { stride });
-    }
-    if let Some((threshold, share)) = pile_up(points.iter().map(|p| p.norm)) {
-        findings.push(Finding::AfterClipping { threshold, share });
-    }
-    if !unscaled && let Some(finding) = loss_scale(points) {
-        findings.push(finding);
-    }
-    stride
-}
-
-pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
-    if values.is_empty() {
-        return None;
-    }
-    let middle = values.len() / 2;
-    Some(*values.select_nth_unstable_by(middle, f64::total_cmp).1)
-}
-
-/// Norms on either side of a jump of the loss scale that are looked at.
+/// Norms examined on either side of a jump of the loss scale.
 const SIDE: usize = 16;
 
 /// Whether the norms move with the loss scale, or jump by powers of two without one.
-fn loss_scale(points: &[Point]) -> Option<Finding> {
+pub(crate) fn detect(points: &[Point]) -> Option<Finding> {
     let scaled: Vec<&Point> =
         points.iter().filter(|p| p.loss_scale > 0.0 && p.norm > 0.0).collect();
     if scaled.len() * 2 > points.len() {
@@ -51,10 +21,10 @@ fn loss_scale(points: &[Point]) -> Option<Finding> {
 fn with_column(points: &[&Point]) -> Option<Finding> {
     let logs: Vec<f64> = points.iter().map(|p| p.norm.log2()).collect();
     let steps = logs.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
-    // Of a normal law, the median step is 0.954 standard deviations, and a median of n has a variance
-    // of 1.57/n of one.
+    // For a normal distribution the median step is 0.954 standard deviations, and a median of n has
+    // 1.57/n of the variance.
     let noise = (median(steps)? / 0.954).powi(2).max(1e-4);
-    // By how much of a jump of the scale the norms jump: one if they carry it, zero if not.
+    // The share of a jump of the scale that the norms make too: one if they include it, zero if not.
     let (mut jumps, mut by_norm, mut by_scale) = (0, 0.0, 0.0);
     for i in 1..points.len() {
         let by = (points[i].loss_scale / points[i - 1].loss_scale).log2();
@@ -71,7 +41,7 @@ fn with_column(points: &[&Point]) -> Option<Finding> {
         by_norm += weight * by * rise;
         by_scale += weight * by * by;
     }
-    // At a half it is as near to the one as to the other; four standard errors are no chance.
+    // One half is between the two; four standard errors are not chance.
     let share = by_norm / by_scale;
     if jumps >= 2 && (share - 1.0).abs() < 0.5 && share * by_scale.sqrt() > 4.0 {
         return Some(Finding::LossScaled { jumps, column: true });
@@ -82,8 +52,8 @@ fn with_column(points: &[&Point]) -> Option<Finding> {
     (constant && scale >= 256.0 && typical > 100.0).then_some(Finding::MaybeLossScaled { scale })
 }
 
-/// Sudden, lasting changes of level by a whole power of two; none if there are as many by
-/// something else, or if the norms are too noisy to tell.
+/// How often the level changes suddenly and lastingly by a power of two; zero if there are as many other
+/// changes, or if the norms are too noisy to tell.
 fn power_of_two_jumps(logs: &[f64]) -> usize {
     const WIDTH: usize = 16;
     if logs.len() < 4 * WIDTH {
@@ -96,7 +66,7 @@ fn power_of_two_jumps(logs: &[f64]) -> usize {
     if noise > 0.3 {
         return 0;
     }
-    // One step makes the jump: that is what tells it from a drift.
+    // A jump happens in one step, a drift does not.
     let sudden = |i: usize| (logs[i] - logs[i - 1]).abs() > 0.5;
     let last = logs.len() - WIDTH;
     let (mut whole, mut other, mut i) = (0, 0, WIDTH);
@@ -138,10 +108,10 @@ mod tests {
         norms.iter().enumerate().map(point).collect()
     }
 
-    fn law(seed: u64, n: usize, width: f64) -> Vec<f64> {
+    fn log_normal(seed: u64, n: usize, width: f64) -> Vec<f64> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let law = LogNormal::new(0.0, width).unwrap();
-        (0..n).map(|_| law.sample(&mut rng)).collect()
+        let distribution = LogNormal::new(0.0, width).unwrap();
+        (0..n).map(|_| distribution.sample(&mut rng)).collect()
     }
 
     #[test]
@@ -149,7 +119,7 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(3);
         let mut seen = 0;
         for seed in 0..50 {
-            let clean = law(seed, 600, 0.15);
+            let clean = log_normal(seed, 600, 0.15);
             let mut scale = 65536.0;
             let scales: Vec<f64> = (0..600)
                 .map(|i| {
@@ -160,21 +130,21 @@ mod tests {
                 })
                 .collect();
             let carried: Vec<f64> = clean.iter().zip(&scales).map(|(n, s)| n * s).collect();
-            let with = loss_scale(&points(&carried, Some(&scales)));
+            let with = detect(&points(&carried, Some(&scales)));
             assert!(matches!(with, Some(Finding::LossScaled { column: true, .. })), "{with:?}");
-            let without = loss_scale(&points(&carried, None));
+            let without = detect(&points(&carried, None));
             seen += usize::from(matches!(without, Some(Finding::LossScaled { column: false, .. })));
-            assert_eq!(loss_scale(&points(&clean, Some(&scales))), None, "{seed}");
-            assert_eq!(loss_scale(&points(&clean, None)), None, "{seed}");
+            assert_eq!(detect(&points(&clean, Some(&scales))), None, "{seed}");
+            assert_eq!(detect(&points(&clean, None)), None, "{seed}");
         }
         // With the column, also under noise as large as the jumps, where one in 16 000 would be by chance.
         let (mut carry, mut clean) = (0, 0);
         for seed in 0..200 {
-            let norms = law(seed, 2000, 0.7);
+            let norms = log_normal(seed, 2000, 0.7);
             let scales: Vec<f64> = (0..2000).map(|i| [65536.0, 32768.0][i / 150 % 2]).collect();
             let carried: Vec<f64> = norms.iter().zip(&scales).map(|(n, s)| n * s).collect();
-            carry += usize::from(loss_scale(&points(&carried, Some(&scales))).is_some());
-            clean += usize::from(loss_scale(&points(&norms, Some(&scales))).is_some());
+            carry += usize::from(detect(&points(&carried, Some(&scales))).is_some());
+            clean += usize::from(detect(&points(&norms, Some(&scales))).is_some());
         }
         // The share is known to 0.12: nearly all are within the half.
         assert!(carry >= 195 && clean == 0, "{carry} {clean}");

@@ -1,19 +1,17 @@
-//! Rows in the order of their steps: restarts, several runs, steps that start again.
+//! Puts rows in the order of their steps: restarts, several runs, steps that start again.
 
 use crate::{Finding, Point};
 
-/// Orders the points by step: what a restart repeats replaces what stood there before.
-pub(crate) fn in_order(mut points: Vec<Point>, findings: &mut Vec<Finding>) -> Vec<Point> {
+/// Orders the points by step; rows that a restart repeats replace the earlier ones.
+pub(super) fn in_order(mut points: Vec<Point>, findings: &mut Vec<Finding>) -> Vec<Point> {
     let without = points.iter().filter(|p| p.step.is_nan()).count();
     if 2 * without > points.len() {
         findings.push(Finding::StepsCounted);
-        // What a restart repeats is seen by the epoch, where there is one in every row.
+        // A restart shows in the epoch, if every row has one.
         if points.iter().all(|p| p.epoch.is_finite()) && !shuffled(&points, |p| p.epoch) {
             points = resolved(points, |p| p.epoch, false, findings);
         }
-        for (i, point) in points.iter_mut().enumerate() {
-            point.step = i as f64;
-        }
+        points.iter_mut().enumerate().for_each(|(i, point)| point.step = i as f64);
         return points;
     }
     if without > 0 {
@@ -24,27 +22,30 @@ pub(crate) fn in_order(mut points: Vec<Point>, findings: &mut Vec<Finding>) -> V
     if epochs > 1 {
         findings.push(Finding::StepsByEpoch { epochs });
     }
-    let back = points.windows(2).filter(|w| w[1].step < w[0].step).count();
-    let forth = points.windows(2).filter(|w| w[1].step > w[0].step).count();
-    if back > forth {
+    let forward = points.windows(2).filter(|w| w[1].step > w[0].step).count();
+    if steps_back(&points, |p| p.step) > forward {
         points.reverse();
         findings.push(Finding::Reversed);
     } else if shuffled(&points, |p| p.step) {
-        // Stable: of equal steps the later row comes later, and stays.
+        // A stable sort: of equal steps the later row comes last, and is kept.
         points.sort_by(|a, b| a.step.total_cmp(&b.step));
         findings.push(Finding::Unordered);
     }
     resolved(points, |p| p.step, true, findings)
 }
 
+fn steps_back(points: &[Point], at: fn(&Point) -> f64) -> usize {
+    points.windows(2).filter(|w| at(&w[1]) < at(&w[0])).count()
+}
+
 /// Whether the rows go back too often for restarts.
 fn shuffled(points: &[Point], at: fn(&Point) -> f64) -> bool {
-    let back = points.windows(2).filter(|w| at(&w[1]) < at(&w[0])).count();
+    let back = steps_back(points, at);
     back > 20 && 10 * back > points.len()
 }
 
-/// The longest run, of whose rows the later count where they overlap; those at the same place too if it
-/// is `exact`.
+/// The longest run; where its rows overlap the later ones are kept, also at the same place if that is
+/// `exact`.
 fn resolved(
     points: Vec<Point>,
     at: fn(&Point) -> f64,
@@ -81,11 +82,11 @@ fn resolved(
     runs.into_iter().max_by_key(Vec::len).unwrap_or_default()
 }
 
-/// Where the step starts again with each epoch, lets it go on counting instead; gives the number of
-/// epochs joined, one for a log that is not so.
+/// Continues the count where the step starts again with each epoch; returns the number of epochs
+/// joined, one for other logs.
 fn join_epochs(points: &mut [Point]) -> u64 {
     let mut backs = points.windows(2).filter(|w| w[1].step < w[0].step).peekable();
-    // After a restart, or in another run, the epoch goes back as well or stays.
+    // After a restart, or in another run, the epoch goes back as well or is the same.
     if backs.peek().is_none() || !backs.all(|w| w[1].epoch > w[0].epoch) {
         return 1;
     }

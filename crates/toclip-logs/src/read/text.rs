@@ -6,82 +6,55 @@
 use std::collections::HashMap;
 use std::io::Read;
 
-use crate::choose::Chooser;
-use crate::objects::{Scanner, Stop};
-use crate::roles::OTHERS;
-use crate::row::number;
-use crate::source::Lines;
-use crate::{Finding, Result};
+use super::bytes::Lines;
+use super::columns::ColumnChooser;
+use super::damage::Damage;
+use super::json::{Scanner, Stop};
+use super::role::{NOT_GRADIENTS, is_one_of};
+use super::row::parse_number;
+use crate::Result;
 
-/// A name is not longer than this.
+/// Names are at most this long.
 const LONGEST_NAME: usize = 80;
-/// Before these words a name cannot be shortened: "time per step" is no step.
-const BINDING: [&str; 18] = [
-    "per",
-    "of",
-    "time",
-    "in",
-    "total",
-    "last",
-    "each",
-    "this",
-    "next",
-    "number",
-    "max",
-    "best",
-    "val",
-    "eval",
-    "test",
-    "validation",
-    "min",
-    "skipped",
-];
+/// A name cannot be shortened after these words: "time per step" is not the step.
+const BINDING: &str = "per of time in total last each this next number max best val eval test \
+                       validation min skipped";
 
 /// Reads a log of lines.
-pub(crate) fn read(reader: impl Read, sink: &mut Chooser) -> Result<Vec<Finding>> {
-    sink.joins = true;
+pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
+    chooser.joins = true;
     let mut lines = Lines::new(reader, true);
     let mut text = Text::default();
     let mut plain = Vec::new();
-    let (mut bad, mut first, mut cut) = (0, 0, false);
+    let mut damage = Damage::default();
     loop {
         let number = lines.count + 1;
         let Some(line) = lines.next()? else { break };
         strip_colours(line.text, &mut plain);
         match opening(&plain) {
-            Some(brace) => match text.scanner.object(&mut &plain[brace..], sink) {
+            Some(brace) => match text.scanner.object(&mut &plain[brace..], chooser) {
                 Ok(()) => {}
-                Err(Stop::End) if !line.complete => cut = true,
-                Err(_) => {
-                    bad += 1;
-                    first = if bad == 1 { number } else { first };
-                }
+                Err(Stop::End) if !line.complete => damage.truncated = true,
+                Err(_) => damage.unreadable.add(number),
             },
-            // A value in a line without an end may be cut: 1.2 of 1.25.
-            None if !line.complete => cut |= text.pairs(&plain, None),
+            // A value at the end of an incomplete line may be cut: 1.2 instead of 1.25.
+            None if !line.complete => damage.truncated |= text.pairs(&plain, None),
             None => {
-                if text.pairs(&plain, Some(sink)) {
-                    sink.end_record();
+                if text.pairs(&plain, Some(chooser)) {
+                    chooser.end_record();
                 }
             }
         }
     }
-    let mut findings = Vec::new();
-    if bad > 0 {
-        findings.push(Finding::Unreadable { count: bad, first });
-    }
-    if cut {
-        findings.push(Finding::Truncated);
-    }
-    Ok(findings)
+    Ok(damage)
 }
 
-/// Where a dictionary opens in a line.
+/// Where a dictionary starts in a line.
 fn opening(line: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b'{', line).find(|&i| matches!(line.get(i + 1), Some(b'\'' | b'"')))
 }
 
-/// The line without the colours of terminals.
+/// The line without terminal colours.
 fn strip_colours(line: &[u8], plain: &mut Vec<u8>) {
     plain.clear();
     let mut rest = line;
@@ -103,9 +76,9 @@ struct Text {
 }
 
 impl Text {
-    /// Finds the pairs of a line; with a sink, hands on those that are columns. True if there
-    /// was at least one.
-    fn pairs(&mut self, line: &[u8], mut sink: Option<&mut Chooser>) -> bool {
+    /// Finds the pairs of a name and a number in a line; passes those that are columns to the chooser.
+    /// True if there was at least one.
+    fn pairs(&mut self, line: &[u8], mut chooser: Option<&mut ColumnChooser>) -> bool {
         let (mut from, mut i, mut found) = (0, 0, false);
         while i < line.len() {
             let starts = i == 0 || b" \t:=[(|,".contains(&line[i - 1]);
@@ -123,27 +96,22 @@ impl Text {
                 from = i;
                 continue;
             }
-            // Numbers come by themselves or with a percent sign, never with a unit attached.
-            if let Some(value) = number(&line[i..end]) {
+            // A number with a unit attached is not a number here.
+            if let Some(value) = parse_number(&line[i..end]) {
                 if let Some(key) = key(&line[from..i]) {
                     found = true;
-                    if let Some(sink) = &mut sink
-                        && let Some(id) = self.column(key, sink)
+                    if let Some(chooser) = &mut chooser
+                        && let Some(id) = self.column(key, chooser)
                     {
-                        sink.put(id, value);
+                        chooser.put(id, value);
                     }
                 }
-                from = end;
-                i = end;
+                (from, i) = (end, end);
                 // "25/ 1000": the second number is the last step.
                 if line.get(i) == Some(&b'/') {
                     i += 1;
-                    while line.get(i) == Some(&b' ') {
-                        i += 1;
-                    }
-                    while digit(i) {
-                        i += 1;
-                    }
+                    i += line[i..].iter().take_while(|b| **b == b' ').count();
+                    i += line[i..].iter().take_while(|b| b.is_ascii_digit()).count();
                     from = i;
                 }
             } else {
@@ -153,28 +121,28 @@ impl Text {
         found
     }
 
-    /// The column of a name, shortened from the left until it says something.
-    fn column(&mut self, key: &[u8], sink: &mut Chooser) -> Option<u32> {
+    /// The column of a name, shortened from the left until it has a role.
+    fn column(&mut self, key: &[u8], chooser: &mut ColumnChooser) -> Option<u32> {
         if let Some(id) = self.names.get(key) {
             return *id;
         }
         let name = String::from_utf8_lossy(key).into_owned();
         let mut rest = name.as_str();
         let id = loop {
-            if sink.role(rest).is_some() {
-                break sink.column(rest.as_bytes());
+            if chooser.role(rest).is_some() {
+                break chooser.column(rest.as_bytes());
             }
             let Some((word, shorter)) = rest.split_once(' ') else {
-                break sink.column(name.as_bytes());
+                break chooser.column(name.as_bytes());
             };
             let word = word.to_lowercase();
-            // Nor after these: "weight norm" is another norm.
-            if BINDING.contains(&word.as_str()) || OTHERS.contains(&word.as_str()) {
-                break sink.column(name.as_bytes());
+            // "weight norm" is not the gradient norm.
+            if is_one_of(&word, BINDING) || is_one_of(&word, NOT_GRADIENTS) {
+                break chooser.column(name.as_bytes());
             }
             rest = shorter.trim_start();
         };
-        // Free text has names without end; most are not worth remembering.
+        // Free text has any number of names; most are not worth remembering.
         if id.is_some() || self.names.len() < 10_000 {
             self.names.insert(key.to_vec(), id);
         }
@@ -182,7 +150,7 @@ impl Text {
     }
 }
 
-/// The name in what stands before a number.
+/// The name before a number.
 fn key(before: &[u8]) -> Option<&[u8]> {
     let trim = |b: &&u8| b" \t:=.[(|,;-".contains(b);
     let trimmed = |text: &[u8]| text.len() - text.iter().rev().take_while(trim).count();
@@ -194,13 +162,12 @@ fn key(before: &[u8]) -> Option<&[u8]> {
         kept = &kept[..kept.len() - call.len()];
         kept = &kept[..trimmed(kept)];
     }
-    let before = kept;
-    let before = &before[before.len().saturating_sub(LONGEST_NAME)..];
+    let before = &kept[kept.len().saturating_sub(LONGEST_NAME)..];
     let mut start = 0;
     for i in 0..before.len() {
         let two = before.get(i..i + 2).unwrap_or_default();
         let three = before.get(i..i + 3).unwrap_or_default();
-        if b"|,;])}>:".contains(&before[i]) || two == b"  " || before[i] == b'\t' {
+        if b"|,;])}>:\t".contains(&before[i]) || two == b"  " {
             start = i + 1;
         } else if three == b" - " {
             start = i + 3;
@@ -208,20 +175,18 @@ fn key(before: &[u8]) -> Option<&[u8]> {
     }
     let lead = |b: &&u8| b" \t[(-".contains(b);
     let skipped = before[start.min(before.len())..].iter().take_while(lead).count();
-    let name = before.get(start + skipped..)?;
-    let letters = name.iter().any(u8::is_ascii_alphabetic);
-    letters.then_some(name)
+    before.get(start + skipped..).filter(|name| name.iter().any(u8::is_ascii_alphabetic))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Options, Row};
+    use crate::{ReadOptions, Row};
 
     fn rows(text: &str) -> Vec<Row> {
-        let (options, mut rows) = (Options::default(), Vec::new());
+        let (options, mut rows) = (ReadOptions::default(), Vec::new());
         let mut visit = |row: &Row| rows.push(*row);
-        let mut sink = Chooser::new(&options, &mut visit);
+        let mut sink = ColumnChooser::new(&options, &mut visit);
         read(text.as_bytes(), &mut sink).unwrap();
         let (_, settings, _) = sink.finish().unwrap();
         rows.push(settings);
