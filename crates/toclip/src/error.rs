@@ -39,7 +39,8 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn parameter(name: &'static str, value: f64, expected: &'static str) -> Self {
+    /// A parameter of this name and value, and what would be right.
+    pub fn parameter(name: &'static str, value: f64, expected: &'static str) -> Self {
         Error::Parameter { name, value, expected }
     }
 }

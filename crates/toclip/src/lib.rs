@@ -108,7 +108,6 @@ pub mod noise;
 pub mod schedule;
 pub mod spectrum;
 pub mod threshold_rules;
-pub mod trial;
 
 mod error;
 mod factors;
@@ -131,3 +130,16 @@ pub use rule::Rule;
 pub use step::Step;
 pub use student::student_critical;
 pub use words::short;
+
+/// Parts of the simulations that the unpublished crate `toclip-trial` shares: they may change in any
+/// version.
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::ensemble::on_threads;
+    pub use crate::quad::{half_line, panels_from};
+    pub use crate::sim::normal::Normals;
+    pub use crate::sim::row::{inner, subtract};
+    pub use crate::sim::{Isa, Purpose, scalar_rng};
+    pub use crate::special::{FRAC_1_SQRT_2PI, phi};
+}

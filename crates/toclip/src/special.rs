@@ -7,10 +7,10 @@ pub(crate) use libm::{erf, erfc};
 /// $\sqrt{2/\pi}$.
 pub(crate) const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
 /// $1/\sqrt{2\pi}$.
-pub(crate) const FRAC_1_SQRT_2PI: f64 = 0.398_942_280_401_432_7;
+pub const FRAC_1_SQRT_2PI: f64 = 0.398_942_280_401_432_7;
 
 /// The standard normal density $\varphi(x)$; zero at $\pm\infty$.
-pub(crate) fn phi(x: f64) -> f64 {
+pub fn phi(x: f64) -> f64 {
     FRAC_1_SQRT_2PI * (-0.5 * x * x).exp()
 }
 

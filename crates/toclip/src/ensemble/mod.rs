@@ -227,10 +227,7 @@ impl Ensemble {
 const MOST_THREADS: usize = 1024;
 
 /// Does `work` in a pool of so many threads, or in that of all cores.
-pub(crate) fn on_threads<T: Send>(
-    threads: Option<usize>,
-    work: impl FnOnce() -> T + Send,
-) -> Result<T> {
+pub fn on_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Send) -> Result<T> {
     let Some(threads) = threads else { return Ok(work()) };
     if threads == 0 {
         return Err(Error::parameter("threads", 0.0, "give at least one, or none for all cores"));

@@ -162,7 +162,7 @@ pub(crate) fn fill(isa: Isa, streams: &mut Streams, blocks: &mut [Block]) {
 
 /// A sequence of standard normal numbers, one by one or many at a time.
 #[derive(Debug, Clone)]
-pub(crate) struct Normals {
+pub struct Normals {
     isa: Isa,
     streams: Streams,
     ready: [f64; Normals::READY],
@@ -174,14 +174,14 @@ impl Normals {
     const READY: usize = Self::BLOCKS * Block::LEN;
 
     /// The sequence of run `index` of `seed`; the bits are the same on every machine.
-    pub(crate) fn new(seed: u64, index: u64, purpose: Purpose) -> Self {
+    pub fn new(seed: u64, index: u64, purpose: Purpose) -> Self {
         let streams = Streams::new(seed, index, purpose);
         Self { isa: Isa::best(), streams, ready: [0.0; Self::READY], used: Self::READY }
     }
 
     /// The next number.
     #[cfg(test)]
-    pub(crate) fn draw(&mut self) -> f64 {
+    pub fn draw(&mut self) -> f64 {
         let mut one = [0.0];
         self.fill(&mut one);
         one[0]
@@ -189,7 +189,7 @@ impl Normals {
 
     /// The next numbers, as many as fit.
     #[inline]
-    pub(crate) fn fill(&mut self, mut out: &mut [f64]) {
+    pub fn fill(&mut self, mut out: &mut [f64]) {
         while !out.is_empty() {
             if self.used == Self::READY {
                 self.refill();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
-use toclip::trial::{Cell, Effort};
+use toclip_trial::{Effort, Measurement};
 
 use crate::progress;
 
@@ -19,7 +19,7 @@ pub struct Store {
 
 impl Store {
     /// Opens the file, new or with what is in it. `resume` says whether something may be.
-    pub fn open(path: &Path, effort: &Effort, resume: bool) -> Result<(Self, Vec<Cell>)> {
+    pub fn open(path: &Path, effort: &Effort, resume: bool) -> Result<(Self, Vec<Measurement>)> {
         let identity = json!({
             "toclip trial": env!("CARGO_PKG_VERSION"),
             "effort": serde_json::to_value(effort)?,
@@ -67,7 +67,7 @@ impl Store {
     }
 
     /// Appends a finished cell.
-    pub fn add(&mut self, cell: &Cell) -> Result<()> {
+    pub fn add(&mut self, cell: &Measurement) -> Result<()> {
         let line = serde_json::to_string(cell)? + "\n";
         let written = self.file.write_all(line.as_bytes());
         written.with_context(|| format!("cannot write {}", self.path.display()))
@@ -88,11 +88,11 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toclip::trial::Rule;
+    use toclip_trial::Contender;
 
-    fn cell(problem: &str) -> Cell {
+    fn cell(problem: &str) -> Measurement {
         serde_json::from_value(json!({
-            "problem": problem, "rule": Rule::Huber, "eta": 0.1 + 0.2, "at_edge": false,
+            "problem": problem, "rule": Contender::Huber, "eta": 0.1 + 0.2, "at_edge": false,
             "log_risk": [-1.0 / 3.0, 1e-300], "diverged": 0, "clipped": 0.5, "acted": 1.0, "began": 3.0,
             "shrunk": 0.9,
         }))

@@ -1,7 +1,7 @@
 //! The population risk of logistic regression on Gaussian features, in one integral.
 
-use crate::quad::{half_line, panels_from};
-use crate::special::{FRAC_1_SQRT_2PI, phi};
+use toclip::internals::{FRAC_1_SQRT_2PI, phi};
+use toclip::internals::{half_line, panels_from};
 
 /// $L(\theta) - \min L$ for labels drawn from a logistic model and flipped with probability $p$.
 ///
@@ -95,9 +95,9 @@ fn points(s: f64) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::normal::Normals;
-    use crate::sim::{Purpose, scalar_rng};
     use rand::RngExt;
+    use toclip::internals::Normals;
+    use toclip::internals::{Purpose, scalar_rng};
 
     #[test]
     fn risk_is_that_of_drawn_samples() {

@@ -1,13 +1,13 @@
 //! Parameters on their way: gradients of whole batches, exact in law, for the price of one sample.
 
-use super::logistic::sigmoid;
-use super::problem::{Labels, Problem};
-use crate::noise::Noise;
-use crate::sim::normal::Normals;
-use crate::sim::row::{inner, subtract};
-use crate::sim::{Isa, Purpose, scalar_rng};
+use crate::logistic::sigmoid;
+use crate::problem::{Labels, Problem};
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
+use toclip::internals::Normals;
+use toclip::internals::{Isa, Purpose, scalar_rng};
+use toclip::internals::{inner, subtract};
+use toclip::noise::Noise;
 
 /// One run of SGD on a [`Problem`].
 ///
@@ -19,7 +19,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 /// \thinspace + \sqrt{\textstyle\sum_i \rho_i^2}\thinspace (1 - P)\zeta \Bigr), $$
 /// with $P$ the projection on the directions and $\zeta$ standard normal. A batch costs $d + B$
 /// random numbers instead of $dB$.
-pub(super) struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     problem: &'a Problem,
     isa: Isa,
     covariates: Normals,
@@ -182,8 +182,8 @@ fn sums_of(residuals: impl Iterator<Item = (f64, [f64; 2])>) -> Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::Rademacher;
-    use crate::spectrum::Spectrum;
+    use toclip::noise::Rademacher;
+    use toclip::spectrum::Spectrum;
 
     fn problems(batch: usize) -> [Problem; 2] {
         let k = Spectrum::power_law(12, 0.7).unwrap();

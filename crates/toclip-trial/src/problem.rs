@@ -1,11 +1,11 @@
 //! Problems whose truth is known.
 
-use super::logistic::Logistic;
-use crate::error::{Error, Result};
-use crate::noise::{
+use crate::logistic::Logistic;
+use toclip::noise::{
     Component, Family, Gaussian, Laplace, Mixture, NoNoise, Noise, Rademacher, StudentT, Uniform,
 };
-use crate::spectrum::{Block, Spectrum};
+use toclip::spectrum::{Block, Spectrum};
+use toclip::{Error, Result};
 
 /// Streaming batches of $B$ samples with Gaussian features $x \sim N(0, K)$, and the exact risk.
 ///
@@ -14,7 +14,7 @@ use crate::spectrum::{Block, Spectrum};
 /// population risk over its minimum.
 ///
 /// ```
-/// use toclip::trial::Problem;
+/// use toclip_trial::Problem;
 /// let all = Problem::standard()?;
 /// assert_eq!(all.len(), 33);
 /// assert!(all.iter().any(|p| p.name() == "cauchy/8" && p.batch() == 8));
@@ -25,22 +25,22 @@ pub struct Problem {
     group: &'static str,
     describe: String,
     batch: usize,
-    pub(super) labels: Labels,
+    pub(crate) labels: Labels,
     /// $\sqrt{\lambda_i}$.
-    pub(super) root: Vec<f64>,
+    pub(crate) root: Vec<f64>,
     /// Least squares: $\theta_0 - \theta^\ast$; logistic regression: $\theta_0 = 0$.
-    pub(super) start: Vec<f64>,
+    pub(crate) start: Vec<f64>,
     /// $K^{1/2}\theta^\ast/\Vert\theta^\ast\Vert_K$ for logistic regression.
-    pub(super) truth: Vec<f64>,
+    pub(crate) truth: Vec<f64>,
     /// $\Vert\theta^\ast\Vert_K$ for logistic regression.
-    pub(super) margin: f64,
+    pub(crate) margin: f64,
     dim: f64,
     start_risk: f64,
 }
 
 /// What makes a residual.
 #[derive(Debug, Clone)]
-pub(super) enum Labels {
+pub(crate) enum Labels {
     Linear(Family),
     Logistic(Logistic),
 }
@@ -63,7 +63,7 @@ impl Problem {
     /// ```
     /// use toclip::noise::Gaussian;
     /// use toclip::spectrum::Spectrum;
-    /// use toclip::trial::Problem;
+    /// use toclip_trial::Problem;
     /// let k = Spectrum::isotropic(100)?;
     /// let problem = Problem::least_squares("mine", &k, 2.0, Gaussian::new(1.0)?.into(), 8)?;
     /// assert!((problem.start_risk() - 2.0).abs() < 1e-12);
@@ -96,7 +96,7 @@ impl Problem {
     ///
     /// ```
     /// use toclip::spectrum::Spectrum;
-    /// use toclip::trial::Problem;
+    /// use toclip_trial::Problem;
     /// let k = Spectrum::isotropic(100)?;
     /// let problem = Problem::logistic("mine", &k, 3.0, 0.1, 8)?;
     /// // At zero the loss is log 2.
