@@ -3,12 +3,12 @@
 use crate::dynamics::{Collapsed, Ode, Stop, linear_times};
 use crate::ensemble::{Progress, on_threads};
 use crate::error::{Error, Result};
+use crate::parallel::try_map_long;
 use crate::schedule::Policy;
 use crate::special::upper_tail;
 use crate::spectrum::Modes;
 use crate::step::Step;
 use crate::sum::compensated;
-use rayon::prelude::*;
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -175,7 +175,7 @@ impl Convergence {
         let end = steps as f64 / modes.dim();
         let times = linear_times(end, cells as usize + 1)?;
         let theory = Ode::new(modes, step, &**policy).solve(&times)?;
-        if let Stop::Diverged { t } = theory.stop {
+        if let Some(t) = theory.stop.diverged_at() {
             return Err(Error::Invalid(format!(
                 "in dimension {} the ODE itself diverges at t = {t:.4}: there is no rate; \
                  use a smaller learning rate or threshold",
@@ -195,8 +195,8 @@ impl Convergence {
             go_on().then_some((stop == Stop::Finished).then_some(sup))
         };
         let indices: Vec<u64> = (first..first + self.runs).collect();
-        let all = || indices.par_iter().with_max_len(1).map(sup).collect();
-        let sups: Option<Vec<Option<f64>>> = on_threads(self.threads, all)?;
+        let sups: Option<Vec<Option<f64>>> =
+            on_threads(self.threads, || try_map_long(&indices, sup))?;
         let Some(sups) = sups else { return Ok(None) };
         let finished: Vec<f64> = sups.into_iter().flatten().collect();
         let n = finished.len() as f64;

@@ -113,6 +113,7 @@ mod error;
 mod factors;
 mod gauss;
 mod kernel;
+mod parallel;
 mod quad;
 mod rule;
 mod sim;

@@ -63,6 +63,16 @@ impl<'a> Drive<'a> {
         PathPoint { mu: clipped.mu, m2: clipped.m2, eta: control.eta, c: control.c }
     }
 
+    /// Why a path whose derivative at time $t$ and risk $R$ is not finite cannot go on.
+    pub fn no_slope(&self, t: f64, risk: f64) -> Stop {
+        let m2 = self.step.moments(risk, self.policy.at(t, risk).c).m2;
+        if m2.is_infinite() && self.step.noise().second_moment().is_infinite() {
+            Stop::InfiniteVariance { t }
+        } else {
+            Stop::Diverged { t }
+        }
+    }
+
     /// $(\eta\mu, \eta^2 m_2)$, which is all that the equations need of step and policy.
     pub fn force(&mut self, t: f64, risk: f64) -> (f64, f64) {
         let PathPoint { mu, m2, eta, .. } = self.act(t, risk);
@@ -213,7 +223,7 @@ impl<'a> SolvedPath<'a> {
 pub(crate) fn last_saved(stop: Option<Stop>, to: f64) -> f64 {
     match stop {
         Some(Stop::TargetReached { t }) => t,
-        Some(Stop::Diverged { t }) => t.next_down(),
+        Some(Stop::Diverged { t } | Stop::InfiniteVariance { t }) => t.next_down(),
         _ => to,
     }
 }

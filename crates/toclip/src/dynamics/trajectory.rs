@@ -80,11 +80,32 @@ pub enum Stop {
         /// When it did.
         t: f64,
     },
+    /// The noise has infinite variance and is not clipped from here on: the risk has no finite mean.
+    InfiniteVariance {
+        /// When clipping ended: zero, unless the threshold becomes infinite on the way.
+        t: f64,
+    },
     /// One pass over the data was over before the last time asked for.
     DataEnded {
         /// When it was.
         t: f64,
     },
+}
+
+impl Stop {
+    /// When the risk stopped being finite, for whichever reason.
+    ///
+    /// ```
+    /// use toclip::dynamics::Stop;
+    /// assert_eq!(Stop::InfiniteVariance { t: 0.0 }.diverged_at(), Some(0.0));
+    /// assert_eq!(Stop::Finished.diverged_at(), None);
+    /// ```
+    pub fn diverged_at(&self) -> Option<f64> {
+        match self {
+            Stop::Diverged { t } | Stop::InfiniteVariance { t } => Some(*t),
+            Stop::Finished | Stop::TargetReached { .. } | Stop::DataEnded { .. } => None,
+        }
+    }
 }
 
 impl std::fmt::Display for Stop {
@@ -93,6 +114,10 @@ impl std::fmt::Display for Stop {
             Stop::Finished => write!(f, "finished"),
             Stop::TargetReached { t } => write!(f, "target reached at t = {t:.4}"),
             Stop::Diverged { t } => write!(f, "diverged at t = {t:.4}"),
+            Stop::InfiniteVariance { t } => write!(
+                f,
+                "diverged at t = {t:.4}: the noise has infinite variance and is not clipped"
+            ),
             Stop::DataEnded { t } => write!(f, "the data ended at t = {t:.4}"),
         }
     }

@@ -15,9 +15,9 @@ mod summary;
 pub use sketch::Sketch;
 pub use summary::{Statistics, Summary};
 
-use crate::dynamics::{Simulator, Stop, Trajectory};
+use crate::dynamics::{Simulator, Trajectory};
 use crate::error::{Error, Result};
-use rayon::prelude::*;
+use crate::parallel::{for_each_long, map_long};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -149,18 +149,17 @@ impl Ensemble {
         let runs = usize::try_from(self.runs).unwrap_or(usize::MAX);
         on_threads(self.threads, || {
             // One run is one task: they are long, and some may end early. An error ends them all.
-            let _: std::result::Result<(), ()> =
-                (0..runs).into_par_iter().with_max_len(1).try_for_each(|index| {
-                    let index = index as u64;
-                    if cancel.load(Ordering::Relaxed) {
-                        return Err(());
-                    }
-                    if !finished.contains(&index) {
-                        on_finished(index, simulator.run(self.seed, index, times));
-                        count.fetch_add(1, Ordering::Relaxed);
-                    }
-                    Ok(())
-                });
+            for_each_long(0..runs, |index| {
+                let index = index as u64;
+                if cancel.load(Ordering::Relaxed) {
+                    return false;
+                }
+                if !finished.contains(&index) {
+                    on_finished(index, simulator.run(self.seed, index, times));
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+                true
+            });
         })?;
         Ok(count.into_inner())
     }
@@ -185,8 +184,7 @@ impl Ensemble {
         while first < self.runs {
             let round: Vec<u64> = (first..self.runs.min(first + ROUND)).collect();
             let run = |&index: &u64| simulator.run(self.seed, index, times);
-            let all = || round.par_iter().with_max_len(1).map(run).collect();
-            let runs: Vec<Trajectory> = on_threads(self.threads, all)?;
+            let runs: Vec<Trajectory> = on_threads(self.threads, || map_long(&round, run))?;
             // In the order of the indices, so that sums do not depend on who was first.
             for (&index, run) in round.iter().zip(&runs) {
                 for ((risk, distance), (r, d)) in
@@ -195,7 +193,7 @@ impl Ensemble {
                     risk.add(*r);
                     distance.add(*d);
                 }
-                if let Stop::Diverged { t } = run.stop {
+                if let Some(t) = run.stop.diverged_at() {
                     diverged.insert(index, t);
                 }
             }
@@ -237,9 +235,15 @@ pub fn on_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Se
         let why = "more than 1024 would only be in each other's way";
         return Err(Error::parameter("threads", threads as f64, why));
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|e| Error::Invalid(format!("{threads} threads: {e}")))?;
-    Ok(pool.install(work))
+    #[cfg(feature = "rayon")]
+    {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool
+            .map_err(|e| Error::Invalid(format!("{threads} threads could not be started: {e}")))?;
+        Ok(pool.install(work))
+    }
+    #[cfg(not(feature = "rayon"))]
+    Ok(work())
 }
 
 fn check_probabilities(probabilities: &[f64]) -> Result<()> {
@@ -257,7 +261,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dynamics::Counts;
+    use crate::dynamics::{Counts, Stop};
     use crate::sim::{Purpose, scalar_rng};
     use rand::RngExt;
 

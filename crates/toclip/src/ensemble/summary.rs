@@ -1,7 +1,7 @@
 //! The statistics of an ensemble.
 
 use super::{Sketch, check_probabilities};
-use crate::dynamics::{Stop, Trajectory};
+use crate::dynamics::Trajectory;
 use crate::error::{Error, Result};
 use crate::sum::compensated;
 use serde::Serialize;
@@ -103,10 +103,8 @@ impl Summary {
             risk.push(risks, probabilities);
             distance.push(column(|run| &run.distance), probabilities);
         }
-        let diverged = runs.iter().filter_map(|(&index, run)| match run.stop {
-            Stop::Diverged { t } => Some((index, t)),
-            _ => None,
-        });
+        let diverged =
+            runs.iter().filter_map(|(&index, run)| Some((index, run.stop.diverged_at()?)));
         Ok(Summary {
             times: times[..alive.len()].to_vec(),
             runs: runs.len() as u64,

@@ -53,6 +53,7 @@ pub struct Choice {
 /// Where $\mu$ comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Evidence {
     /// From norms, which cannot see whether large gradients carry more signal.
     Norms,

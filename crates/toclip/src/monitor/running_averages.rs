@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The scale $s$ of the norms.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum NormScale {
     /// The running geometric mean of about the last so many norms, at least 32, without the
     /// current one.

@@ -208,6 +208,7 @@ impl Stretch {
 /// Which steps are remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Memory {
     /// All of them.
     #[default]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 /// How $s = \sqrt{2R+\sigma^2}$ is estimated from residuals $\rho$.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ScaleEstimate {
     /// The running average of $\rho^2$.
     ///

@@ -41,6 +41,7 @@ pub enum Purpose {
     /// $\chi^2$ lengths of the collapsed forms.
     Lengths = 5,
     /// The components of a batch along the parameters.
+    #[cfg(feature = "internals")]
     Along = 6,
 }
 

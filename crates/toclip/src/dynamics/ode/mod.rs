@@ -107,8 +107,8 @@ impl<'a> Ode<'a> {
 
     /// $R$ and $D$ at the given increasing times; the start is at $t = 0$ and need not be among them.
     ///
-    /// A path that diverges, or starts with infinite $m_2$ as unclipped SGD under noise of infinite
-    /// variance does, is returned up to there with [`Stop::Diverged`].
+    /// A path that diverges is returned up to there with [`Stop::Diverged`], and one without
+    /// clipping under noise of infinite variance with [`Stop::InfiniteVariance`].
     ///
     /// # Errors
     /// [`Error::Parameter`] or [`Error::Invalid`] for times that are none, negative, not finite or
@@ -162,7 +162,7 @@ impl Run<'_> {
         for end in stretches(policy, record.end) {
             let slope = self.system.begin(self.t);
             if !slope.iter().all(|s| s.is_finite()) {
-                return Ok(Stop::Diverged { t: self.t });
+                return Ok(self.system.drive.no_slope(self.t, self.system.sums()[0]));
             }
             if self.h == 0.0 {
                 self.h = self.first_step(start, slope, end);

@@ -171,7 +171,7 @@ impl Run<'_> {
             let risk = self.panel.start().sums()[0];
             let (drift, heat) = self.panel.drive.force(self.panel.t, risk);
             if !(drift + heat).is_finite() {
-                return Ok(Stop::Diverged { t: self.panel.t });
+                return Ok(self.panel.drive.no_slope(self.panel.t, risk));
             }
             if self.h == 0.0 {
                 self.h = if drift > 0.0 { 1.0 / drift } else { end };
