@@ -163,8 +163,8 @@ impl Measurement {
     }
 }
 
-/// Measures those of the pairs (problem, contender) that are asked for, each handed to `on_finished` from
-/// whichever thread and in whichever order they end.
+/// Measures those of the pairs (problem, contender) that are asked for, each handed to
+/// `on_finished` from whichever thread and in whichever order they end.
 ///
 /// Once `cancel` is set no further pair is begun.
 ///

@@ -10,8 +10,8 @@ use toclip::{Error, Result};
 /// Streaming batches of $B$ samples with Gaussian features $x \sim N(0, K)$, and the exact risk.
 ///
 /// Least squares has targets $\langle x, \theta^\ast\rangle + \epsilon$, logistic regression labels
-/// drawn from a logistic model and then flipped with some probability. The risk is the excess of the
-/// population risk over its minimum.
+/// drawn from a logistic model and then flipped with some probability. The risk is the excess of
+/// the population risk over its minimum.
 ///
 /// ```
 /// use toclip_trial::Problem;
@@ -87,12 +87,12 @@ impl Problem {
         Ok(problem)
     }
 
-    /// Logistic regression from zero, with $\Vert\theta^\ast\Vert_K$ = `margin` and a share `flip` of
-    /// the labels flipped.
+    /// Logistic regression from zero, with $\Vert\theta^\ast\Vert_K$ = `margin` and a share `flip`
+    /// of the labels flipped.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for an empty batch, a margin that is not positive and finite, or a share
-    /// outside $\[0, 1/2)$.
+    /// [`Error::Parameter`] for an empty batch, a margin that is not positive and finite, or a
+    /// share outside $\[0, 1/2)$.
     ///
     /// ```
     /// use toclip::spectrum::Spectrum;
@@ -116,14 +116,14 @@ impl Problem {
         if !(0.0..0.5).contains(&flip) {
             return Err(Error::parameter("flip", flip, "a share from 0 to less than 1/2"));
         }
-        let law = Logistic::new(margin, flip);
+        let model = Logistic::new(margin, flip);
         let describe = format!("logistic regression, {}% of labels flipped", 100.0 * flip);
-        let mut problem = Self::new(group, describe, spectrum, batch, Labels::Logistic(law))?;
+        let mut problem = Self::new(group, describe, spectrum, batch, Labels::Logistic(model))?;
         // θ* is the same in all coordinates.
         let norm = problem.root.iter().map(|r| r * r).sum::<f64>().sqrt();
         problem.truth = problem.root.iter().map(|r| r / norm).collect();
         problem.margin = margin;
-        problem.start_risk = law.excess(0.0, 0.0);
+        problem.start_risk = model.excess(0.0, 0.0);
         Ok(problem)
     }
 
@@ -150,9 +150,9 @@ impl Problem {
     /// The problems of the trial: eight noises and three shares of flipped labels, each at batch
     /// sizes 1, 8 and 64.
     ///
-    /// The spectrum of least squares is a power law in 256 dimensions, that of logistic regression
-    /// three blocks in 200; the intrinsic dimension is about 70 for both. All noises but Cauchy's,
-    /// which has none, have variance one.
+    /// The spectrum of least squares is a power model in 256 dimensions, that of logistic
+    /// regression three blocks in 200; the intrinsic dimension is about 70 for both. All noises but
+    /// Cauchy's, which has none, have variance one.
     ///
     /// # Errors
     /// None that a caller could cause.

@@ -57,7 +57,7 @@ fn single_samples_are_clipped_sgd_and_its_ode() {
         let end = [f64::from(STEPS) / dim];
         let sgd = Sgd::new(&modes, Arc::new(noise()), Arc::new(policy.clone())).unwrap();
         let other: Vec<f64> = (0..runs).map(|i| sgd.run(2, i, &end).risk[0].ln()).collect();
-        // Two samples of the same law: two z-scores within 4.5, false alarm 1.4e-5.
+        // Two samples of the same distribution: two z-scores within 4.5, false alarm 1.4e-5.
         let moments = |x: &[f64]| {
             let mean = x.iter().sum::<f64>() / x.len() as f64;
             let variance = x.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
@@ -185,7 +185,7 @@ fn where_large_gradients_carry_the_signal_norms_mislead_and_inner_products_do_no
     // misclassified. Why the monitor that sees norms loses there (docs/trial.md).
     let problems = Problem::standard().unwrap();
     let problem = problems.iter().find(|p| p.name() == "logistic 0%/1").unwrap();
-    // The law changes along the run: only its last part is looked at.
+    // The distribution changes along the run: only its last part is looked at.
     let memory = Memory::Last(1024);
     let settings = Settings { components: Some(1.0), memory, ..Settings::default() };
     let mut norms = Monitor::new(settings).unwrap();

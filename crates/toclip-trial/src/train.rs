@@ -30,8 +30,8 @@ pub(crate) struct End {
     pub shrunk: f64,
 }
 
-/// Run `index` of `seed` for so many steps with the learning rate $\eta(1 - k/n)$, that is, steps of
-/// $\frac{\eta}{d}(1 - k/n)$.
+/// Run `index` of `seed` for so many steps with the learning rate $\eta(1 - k/n)$, that is, steps
+/// of $\frac{\eta}{d}(1 - k/n)$.
 pub(crate) fn train(
     problem: &Problem,
     clipper: &mut dyn Clipper,

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// $\sup_{t\le T}|R_{\text{SGD}}(t) - R_{\text{ODE}}(t)|$ against $d$: an experiment on Theorem 1.
 ///
-/// For each problem of a family, `runs` runs of [`Collapsed`] C-SGD are compared with the [`Ode`] at
-/// **every step** $k \le Td$, and the mean of the largest gap is taken. The theorem says that it
-/// falls as $d^{-1/2}$, up to a power of $d$ as small as one likes.
+/// For each problem of a family, `runs` runs of [`Collapsed`] C-SGD are compared with the [`Ode`]
+/// at **every step** $k \le Td$, and the mean of the largest gap is taken. By the theorem it falls
+/// as $d^{-1/2}$, up to an arbitrarily small power of $d$.
 ///
 /// The ODE is known at every step where there are at most $2^{20}$ of them, and beyond that at
 /// $2^{20}$ even times with straight lines between, which is off by
@@ -93,8 +93,8 @@ pub struct Rate {
     pub high: f64,
     /// The confidence of that interval.
     pub confidence: f64,
-    /// $\chi^2$ of the fit per degree of freedom: much above one, the points are no straight line
-    /// within their errors; `None` with two points.
+    /// $\chi^2$ of the fit per degree of freedom: much above one, the points do not lie on a
+    /// straight line within their errors; `None` with two points.
     pub chi_square: Option<f64>,
 }
 
@@ -104,7 +104,7 @@ const TABLE: u64 = 1 << 20;
 impl Convergence {
     /// The gaps in the problems `family(d)` and the slope through them.
     ///
-    /// `progress` is told the number of runs finished, of `dims.len()` times `runs`.
+    /// `progress` is called with the number of finished runs, of `dims.len()` times `runs`.
     ///
     /// # Errors
     /// [`Error::Parameter`] or [`Error::Invalid`] for fewer than two dimensions or runs, an
@@ -160,7 +160,7 @@ impl Convergence {
     }
 
     /// The gap in one problem, of the runs from index `first` on; `None` once `go_on`, which is
-    /// asked after each run, says so.
+    /// called after each run, returns false.
     fn gap(
         &self,
         modes: &Modes,

@@ -3,7 +3,7 @@
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong in the theory: each variant says what, where, and what would be right.
+/// Errors of this crate: each says what is wrong, where, and what is allowed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -20,7 +20,7 @@ pub enum Error {
     /// Inputs that contradict each other or have no meaning together.
     #[error("{0}")]
     Invalid(String),
-    /// $\nu$, CSC or CCC was asked for noise of infinite variance.
+    /// $\nu$, CSC or CCC of noise of infinite variance.
     #[error(
         "nu, CSC and CCC divide by E[X^2] = 2R + E[noise^2], which is infinite for this noise; \
          mu and m2 are finite and are all that the dynamics need"
@@ -29,9 +29,9 @@ pub enum Error {
     /// Something this noise family does not provide.
     #[error("{family} noise does not provide {what}; implement `Noise::{method}` to use it")]
     NotProvided {
-        /// The noise, in words.
+        /// The name of the noise.
         family: String,
-        /// What was asked.
+        /// What is missing.
         what: &'static str,
         /// The trait method that would provide it.
         method: &'static str,

@@ -1,4 +1,4 @@
-//! The reduction factors $\mu$ and $\nu$, and the two criteria they make.
+//! The reduction factors $\mu$ and $\nu$, and the two criteria CSC and CCC.
 
 use crate::error::{Error, Result};
 use crate::parallel::map_short;
@@ -119,7 +119,7 @@ impl Factors {
 
     /// CCC $= \mu^2/\nu$: above one, clipping beats unclipped SGD at every learning rate.
     ///
-    /// Statistics knows it as the efficiency of Huber's M-estimator relative to the mean.
+    /// In statistics it is the efficiency of Huber's M-estimator relative to the mean.
     ///
     /// # Errors
     /// [`Error::InfiniteVariance`] where $E\epsilon^2 = \infty$.
@@ -133,7 +133,7 @@ impl Factors {
     }
 
     /// $1/\nu = (\sqrt{E X^2}/c)^2 \cdot c^2/m^{(2)}$ taken apart, for thresholds so small that
-    /// their square is no number: with $\mu$ between the factors only a true overflow is infinite.
+    /// their square underflows: with $\mu$ between the factors only a true overflow is infinite.
     fn apart(&self) -> (f64, f64) {
         let share = if self.m2 > 0.0 { (self.c * (self.c / self.m2)).max(1.0) } else { 1.0 };
         (self.second_moment.sqrt() / self.c, share)

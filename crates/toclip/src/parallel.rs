@@ -12,8 +12,8 @@ mod on_all_cores {
     use rayon::prelude::*;
     use std::ops::Range;
 
-    /// `f` of every item, where that takes less than a microsecond: shorter pieces than 256 items
-    /// would not pay a thread.
+    /// `f` of every item, where that takes less than a microsecond: pieces shorter than 256 items
+    /// are not worth a thread.
     pub(crate) fn map_short<T: Sync, R: Send, E: Send>(
         items: &[T],
         f: impl Fn(&T) -> Result<R, E> + Sync + Send,
@@ -37,7 +37,7 @@ mod on_all_cores {
         items.par_iter().with_max_len(1).map(f).collect()
     }
 
-    /// `f` of every index, each a task of its own, until one says no.
+    /// `f` of every index, each a task of its own, until one returns false.
     pub(crate) fn for_each_long(range: Range<usize>, f: impl Fn(usize) -> bool + Sync + Send) {
         let go_on = |index| if f(index) { Ok(()) } else { Err(()) };
         let _: Result<(), ()> = range.into_par_iter().with_max_len(1).try_for_each(go_on);

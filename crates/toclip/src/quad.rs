@@ -1,4 +1,4 @@
-//! Adaptive integration of several functions at once, for the laws without a closed form.
+//! Adaptive integration of several functions at once, for distributions without a closed form.
 
 use crate::special::GAUSS_LEGENDRE_16;
 
@@ -43,9 +43,10 @@ fn refine<const N: usize>(
     std::array::from_fn(|i| left[i] + right[i])
 }
 
-/// $\int_{x_0}^\infty f$, with panels that end at the given increasing points, then double in width.
+/// $\int_{x_0}^\infty f$, with panels that end at the given increasing points, then double in
+/// width.
 ///
-/// A component that still grows after the panels have run out of numbers is returned infinite.
+/// A component that still grows at the largest finite panel is returned as infinite.
 pub fn half_line<const N: usize>(f: impl Fn(f64) -> Values<N>, points: &[f64]) -> Values<N> {
     let mut panels: Vec<((f64, f64), Values<N>)> =
         points.windows(2).map(|w| ((w[0], w[1]), panel(&f, w[0], w[1]))).collect();

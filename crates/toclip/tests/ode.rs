@@ -42,7 +42,8 @@ fn curves_are_as_good_as_the_tolerance_says() {
             let path = ode.solve(&case.times()).unwrap();
             let error = worst(&case, &path);
             println!("{:45} {rtol:.0e} {error:.1e} {:?}", case.name, path.counts);
-            // The curves are given with 15 digits, and the table of best thresholds has its own error.
+            // The curves are given with 15 digits, and the table of best thresholds has its own
+            // error.
             let floor = if case.name.contains("max-CCC") { 1e-11 } else { 5e-14 };
             assert!(error < rtol + floor && error < last.max(floor), "{}: {error:e}", case.name);
             last = error;

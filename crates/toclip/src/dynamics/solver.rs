@@ -40,7 +40,7 @@ impl Tolerance {
     }
 }
 
-/// Step and policy, as both solvers ask them, and how often they did.
+/// Step and policy as both solvers evaluate them, and the number of evaluations.
 #[derive(Debug)]
 pub(crate) struct Drive<'a> {
     step: &'a Step<'a>,
@@ -63,7 +63,7 @@ impl<'a> Drive<'a> {
         PathPoint { mu: clipped.mu, m2: clipped.m2, eta: control.eta, c: control.c }
     }
 
-    /// Why a path whose derivative at time $t$ and risk $R$ is not finite cannot go on.
+    /// Why a path ends whose derivative at time $t$ and risk $R$ is not finite.
     pub fn no_slope(&self, t: f64, risk: f64) -> Stop {
         let m2 = self.step.moments(risk, self.policy.at(t, risk).c).m2;
         if m2.is_infinite() && self.step.noise().second_moment().is_infinite() {
@@ -122,7 +122,7 @@ impl Watch {
 
     /// The first event in a step, located to rounding on the risk as a function of time.
     ///
-    /// Without a target only the end is looked at: a risk beyond the limit does not come back.
+    /// Without a target only the end is checked: a risk beyond the limit does not come back.
     pub fn event(&self, from: f64, to: f64, risk_at: impl Fn(f64) -> f64) -> Option<Stop> {
         // A dip to the target and back inside one step shows at one of these.
         let probes = if self.target.is_some() { 8 } else { 1 };

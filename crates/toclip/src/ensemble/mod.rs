@@ -1,10 +1,10 @@
-//! Ensembles: many runs of a simulation, and what their risks $R$ and distances $D$ look like.
+//! Ensembles: many runs of a simulation, and statistics of their risks $R$ and distances $D$.
 //!
 //! - [`Ensemble::run`] keeps every run: memory proportional to runs × saved times, exact quantiles;
 //! - [`Ensemble::stream`] keeps counts only: memory proportional to the saved times, quantiles to a
 //!   stated relative error, for very many runs;
-//! - [`Ensemble::run_missing`] hands every run over as it is finished and can be interrupted;
-//!   [`Summary::of`] makes the statistics of runs from wherever they come.
+//! - [`Ensemble::run_missing`] passes on every run as it finishes and can be interrupted;
+//!   [`Summary::of`] computes the statistics of runs from any source.
 //!
 //! Run number $i$ is a function of the seed and $i$, and statistics are taken in the order of the
 //! indices: the bits do not depend on the number of threads.
@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What is told of an ensemble under way: the number of runs finished.
+/// Called with the number of finished runs while an ensemble is computed.
 pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
 
 /// $N$ runs from one seed.
@@ -67,7 +67,7 @@ pub struct Ensemble {
     pub threads: Option<usize>,
 }
 
-/// So many runs are in memory at once when streaming: enough to keep every core busy.
+/// The number of runs in memory at once when streaming: enough to keep every core busy.
 const ROUND: u64 = 1024;
 
 impl Ensemble {
@@ -100,7 +100,7 @@ impl Ensemble {
         self
     }
 
-    /// All runs, and the statistics of $R$ and $D$ at the times asked for.
+    /// All runs, and the statistics of $R$ and $D$ at the given times.
     ///
     /// # Errors
     /// [`Error::Invalid`] or [`Error::Parameter`] for an ensemble without runs, impossible
@@ -185,7 +185,7 @@ impl Ensemble {
             let round: Vec<u64> = (first..self.runs.min(first + ROUND)).collect();
             let run = |&index: &u64| simulator.run(self.seed, index, times);
             let runs: Vec<Trajectory> = on_threads(self.threads, || map_long(&round, run))?;
-            // In the order of the indices, so that sums do not depend on who was first.
+            // In the order of the indices, so that sums do not depend on which run finished first.
             for (&index, run) in round.iter().zip(&runs) {
                 for ((risk, distance), (r, d)) in
                     sketches.iter_mut().zip(run.risk.iter().zip(&run.distance))
@@ -224,13 +224,13 @@ impl Ensemble {
 
 const MOST_THREADS: usize = 1024;
 
-/// Does `work` in a pool of so many threads, or in that of all cores.
+/// Runs `work` in a pool of `threads` threads, or in the global one.
 pub fn on_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Send) -> Result<T> {
     let Some(threads) = threads else { return Ok(work()) };
     if threads == 0 {
         return Err(Error::parameter("threads", 0.0, "give at least one, or none for all cores"));
     }
-    // Starting a million of them takes minutes, in which nothing can be called off.
+    // Starting a million of them takes minutes and cannot be interrupted.
     if threads > MOST_THREADS {
         let why = "more than 1024 would only be in each other's way";
         return Err(Error::parameter("threads", threads as f64, why));
@@ -253,7 +253,7 @@ fn check_probabilities(probabilities: &[f64]) -> Result<()> {
     }
 }
 
-/// What a thread that panicked left is whole: insertions do not stop half-way.
+/// Data of a thread that panicked are consistent: insertions do not stop half-way.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 /// $R$ and $D$ over an ensemble, at each saved time.
 ///
-/// A run that has diverged is left out of the statistics from then on, and counted: `alive` says
-/// of how many runs each column speaks. Times that no run reached are left out, so that there is no
-/// NaN in the table.
+/// A run that has diverged is left out of the statistics from then on, and counted: `alive` is the
+/// number of runs behind each column. Times that no run reached are left out, so the table has no
+/// NaN.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// $t$, as far as any run went.
@@ -39,7 +39,7 @@ pub struct Statistics {
     pub standard_error: Vec<f64>,
     /// The median.
     pub median: Vec<f64>,
-    /// For each probability asked for, that quantile.
+    /// The quantile for each of the probabilities.
     pub quantiles: Vec<Vec<f64>>,
     /// The smallest.
     pub min: Vec<f64>,
@@ -48,7 +48,7 @@ pub struct Statistics {
 }
 
 impl Summary {
-    /// The statistics of runs saved at `times`, whichever way they were computed.
+    /// The statistics of runs saved at `times`, however they were computed.
     ///
     /// Quantiles interpolate linearly between order statistics (type 7 of Hyndman and Fan, 1996).
     ///
