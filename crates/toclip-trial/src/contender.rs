@@ -64,7 +64,7 @@ impl Contender {
         Contender::MonitorExact,
     ];
 
-    /// The name in tables and on the command line.
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Contender::Unclipped => "unclipped",

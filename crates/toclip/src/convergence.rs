@@ -225,7 +225,7 @@ impl Convergence {
             return Err(Error::Invalid("a slope needs at least two different dimensions".into()));
         }
         if self.runs > 1_000_000_000 {
-            let expected = "give at most a thousand million runs";
+            let expected = "give at most 1e9 runs";
             return Err(Error::parameter("runs", self.runs as f64, expected));
         }
         if self.runs < 2 {

@@ -85,8 +85,8 @@ impl Sgd {
         let whole = modes.modes().iter().all(|m| m.count.fract() == 0.0);
         if !whole || counted != modes.ambient_dim() as f64 {
             return Err(Error::Invalid(
-                "C-SGD needs whole eigendirections, and these modes are compressed: give it the \
-                 modes as they were before `compress`"
+                "C-SGD needs every eigendirection, and these modes are compressed: use the modes \
+                 from before `compress`"
                     .into(),
             ));
         }

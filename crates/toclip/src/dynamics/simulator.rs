@@ -23,14 +23,14 @@ pub(crate) fn check_simulated(step: &Step<'_>, policy: &dyn Policy) -> Result<()
     if batch.output_count() > 1 {
         return Err(Error::Invalid(format!(
             "C-SGD is simulated with one output, not {}; the ODE, the integral equation and C-HSGD \
-             know more of them",
+             support several",
             batch.output_count()
         )));
     }
     if batch.size() > 1 && policy.session().is_some() {
         return Err(Error::Invalid(
-            "an online rule watches one residual a step: give it a batch of one, or a rule that is \
-             told the risk"
+            "an online policy needs one residual a step: use a batch of one, or a policy that knows \
+             the risk"
                 .into(),
         ));
     }

@@ -228,11 +228,11 @@ const MOST_THREADS: usize = 1024;
 pub fn on_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Send) -> Result<T> {
     let Some(threads) = threads else { return Ok(work()) };
     if threads == 0 {
-        return Err(Error::parameter("threads", 0.0, "give at least one, or none for all cores"));
+        return Err(Error::parameter("threads", 0.0, "give at least 1, or none for all cores"));
     }
     // Starting a million of them takes minutes and cannot be interrupted.
     if threads > MOST_THREADS {
-        let why = "more than 1024 would only be in each other's way";
+        let why = "give at most 1024";
         return Err(Error::parameter("threads", threads as f64, why));
     }
     #[cfg(feature = "rayon")]
@@ -248,7 +248,7 @@ pub fn on_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Se
 
 fn check_probabilities(probabilities: &[f64]) -> Result<()> {
     match probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
-        Some(p) => Err(Error::parameter("probability", *p, "a quantile's must be in [0, 1]")),
+        Some(p) => Err(Error::parameter("probability", *p, "probabilities must lie in [0, 1]")),
         None => Ok(()),
     }
 }

@@ -132,12 +132,12 @@ impl Halves {
             return Err(Error::parameter("dimension", 0.0, "a gradient has at least one number"));
         }
         if !(memory >= 1.0 && memory.is_finite()) {
-            return Err(Error::parameter("memory", memory, "a mean of at least one gradient"));
+            return Err(Error::parameter("memory", memory, "must be finite and at least 1"));
         }
         let zeros = || {
             let mut mean = Vec::new();
             mean.try_reserve_exact(dimension).map_err(|_| {
-                let expected = "two vectors of so many numbers do not fit into memory";
+                let expected = "two vectors of this length do not fit into memory";
                 Error::parameter("dimension", dimension as f64, expected)
             })?;
             mean.resize(dimension, 0.0);

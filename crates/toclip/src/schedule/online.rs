@@ -77,7 +77,7 @@ impl Online {
     /// [`Error::Parameter`] for a memory of less than twenty samples.
     pub fn new(oracle: Proportional, scale: ScaleEstimate, memory: f64) -> Result<Self> {
         if !(memory >= LOOK as f64 && memory.is_finite()) {
-            let expected = "an average must remember at least 20 samples, and not infinitely many";
+            let expected = "the average must remember at least 20 samples, and a finite number";
             return Err(Error::parameter("memory", memory, expected));
         }
         Ok(Online { oracle, scale, memory })

@@ -86,7 +86,7 @@ impl Modes {
     /// That is what allows everything below a small $\lambda$ to be one node.
     pub fn compress(&self, tolerance: f64) -> Result<Self> {
         if !(1e-12..=1.0).contains(&tolerance) {
-            return Err(Error::parameter("tolerance", tolerance, "give between 1e-12 and 1"));
+            return Err(Error::parameter("tolerance", tolerance, "give a number from 1e-12 to 1"));
         }
         let positive = self.modes.partition_point(|m| m.lambda > 0.0);
         let (positive, zero) = self.modes.split_at(positive);

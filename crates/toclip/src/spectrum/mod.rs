@@ -305,7 +305,7 @@ fn check_values(items: &mut [(f64, u64)]) -> Result<f64> {
         if item.0 < -ROUNDING * norm {
             return Err(Error::Invalid(format!(
                 "eigenvalue {} of {count} is {}; a covariance has none below zero (rounding down \
-                 to {ROUNDING:e} of the largest, here {norm}, is forgiven)",
+                 to {ROUNDING:e} of the largest, here {norm}, is allowed)",
                 i + 1,
                 item.0
             )));

@@ -52,7 +52,7 @@ impl Monitored {
             return Err(Error::parameter(
                 "every",
                 0.0,
-                "the monitor is asked every 1 or more steps",
+                "give at least 1 step",
             ));
         }
         let monitor = Monitor::new(Settings { watched: None, ..settings })?;

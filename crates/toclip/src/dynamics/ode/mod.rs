@@ -191,8 +191,8 @@ impl Run<'_> {
         while self.t < end {
             if self.counts.steps + self.counts.rejected >= MOST_STEPS {
                 return Err(Error::Invalid(format!(
-                    "{MOST_STEPS} steps of the ODE only reached t = {} of {}; ask for a shorter \
-                     time, a looser tolerance, or a policy that does not jump to and fro with the risk",
+                    "{MOST_STEPS} steps of the ODE only reached t = {} of {}; use a shorter \
+                     time, a looser tolerance, or a policy that does not oscillate with the risk",
                     self.t, record.end
                 )));
             }

@@ -194,9 +194,9 @@ impl Run<'_> {
         while self.panel.t < end {
             if self.counts.steps + self.counts.rejected >= MOST_PANELS {
                 return Err(Error::Invalid(format!(
-                    "{MOST_PANELS} panels of the integral equation only reached t = {} of {}; ask \
-                     for a shorter time, a looser tolerance, or a policy that does not jump to and \
-                     fro with the risk",
+                    "{MOST_PANELS} panels of the integral equation only reached t = {} of {}; use \
+                     a shorter time, a looser tolerance, or a policy that does not oscillate with \
+                     the risk",
                     self.panel.t, self.record.end
                 )));
             }
