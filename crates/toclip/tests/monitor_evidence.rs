@@ -97,7 +97,7 @@ fn one_spike_is_no_evidence_and_many_are() {
         // is above 1.36.
         assert!((1.2..2.0).contains(&guard) && best.ccc.value > 10.0, "{guard} {best:?}");
         let said = advice.to_string();
-        assert!(said.contains("single stretch") && said.len() < 500, "{said}");
+        assert!(said.contains("one stretch") && said.len() < 500, "{said}");
     }
     // Nor does a gain that is there without it become one of 10^8.
     let mut wide = widths(2000, 4, |_| 0.4);

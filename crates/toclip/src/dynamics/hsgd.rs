@@ -27,9 +27,9 @@ use std::sync::Arc;
 ///
 /// Steps end on the times to be saved and on the breakpoints of the policy. Between them $\Delta =
 /// h/(\eta\mu\max(1, \eta\operatorname{Tr}K^2/d))$, so that in one step $R$ and $m^{(2)}$ change by
-/// about the fraction $h$ at most ([`with_step`](Self::with_step)). It does not depend on the step
-/// $\Delta = 1/d$ of SGD, which would be needlessly short in large dimensions and too long in small
-/// ones.
+/// about the fraction $h$ at most ([`with_time_step`](Self::with_time_step)). It does not depend on
+/// the step $\Delta = 1/d$ of SGD, which would be needlessly short in large dimensions and too long
+/// in small ones.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -104,7 +104,7 @@ struct State {
 impl Hsgd {
     /// The default step $h$. Measured in the worst case, without noise and clipping and with $\eta
     /// = 1$, the weak error is $0.2\thinspace h^2\eta t$ of $R$: here $10^{-4}$ in a unit of time.
-    pub const STEP: f64 = 0.02;
+    pub const TIME_STEP: f64 = 0.02;
 
     /// C-HSGD from the spectrum and start of `modes`.
     ///
@@ -119,7 +119,7 @@ impl Hsgd {
         let step = step.into();
         let blocks = Blocks::new(modes, "C-HSGD")?;
         let limit = divergence_limit(modes.risk(), &step, &*policy);
-        let (scheme, fraction, trace_sq) = (Scheme::default(), Self::STEP, modes.trace_sq());
+        let (scheme, fraction, trace_sq) = (Scheme::default(), Self::TIME_STEP, modes.trace_sq());
         Ok(Self { blocks, step, policy, scheme, fraction, trace_sq, limit })
     }
 
@@ -133,9 +133,9 @@ impl Hsgd {
     ///
     /// # Errors
     /// [`Error::Parameter`] unless $0 < h \le 1$.
-    pub fn with_step(mut self, step: f64) -> Result<Self> {
+    pub fn with_time_step(mut self, step: f64) -> Result<Self> {
         if !(step > 0.0 && step <= 1.0) {
-            return Err(Error::parameter("step", step, "give a number above 0 and at most 1"));
+            return Err(Error::parameter("time_step", step, "give a number above 0 and at most 1"));
         }
         self.fraction = step;
         Ok(self)
@@ -351,7 +351,7 @@ mod tests {
         }
         let error = |scheme, count: u32| {
             let hsgd = isotropic(100_000_000_000_000, noise(), eta.clone(), c.clone());
-            let hsgd = hsgd.with_scheme(scheme).with_step(1.0).unwrap();
+            let hsgd = hsgd.with_scheme(scheme).with_time_step(1.0).unwrap();
             // Saved so often that every step is from one saved time to the next.
             let share = 3.0 / f64::from(count);
             let times: Vec<f64> = (0..=count).map(|i| f64::from(i) * share).collect();
@@ -481,7 +481,7 @@ mod tests {
     fn impossible_steps_are_refused() {
         let one = || Schedule::constant(1.0).unwrap();
         for step in [0.0, -1.0, f64::NAN, 2.0] {
-            let error = isotropic(5, NoNoise, one(), one()).with_step(step).unwrap_err();
+            let error = isotropic(5, NoNoise, one(), one()).with_time_step(step).unwrap_err();
             assert!(error.to_string().contains("step = "), "{error}");
         }
     }

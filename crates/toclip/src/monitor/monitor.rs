@@ -80,7 +80,8 @@ impl Settings {
         }
         match self.scale {
             NormScale::Running(memory) if !(memory >= 32.0 && memory.is_finite()) => {
-                let expected = "a running scale must remember at least 32 norms, and a finite number";
+                let expected =
+                    "a running scale must remember at least 32 norms, and a finite number";
                 return Err(Error::parameter("scale", memory, expected));
             }
             NormScale::Fixed(scale) if !(scale > 0.0 && scale.is_finite()) => {
@@ -92,7 +93,11 @@ impl Settings {
             check_threshold(threshold)?;
         }
         if !(0.5..1.0).contains(&self.confidence) {
-            return Err(Error::parameter("confidence", self.confidence, "must be from 0.5 to below 1"));
+            return Err(Error::parameter(
+                "confidence",
+                self.confidence,
+                "must be from 0.5 to below 1",
+            ));
         }
         if !(self.margin >= 0.0 && self.margin.is_finite()) {
             return Err(Error::parameter("margin", self.margin, "must be finite and not negative"));

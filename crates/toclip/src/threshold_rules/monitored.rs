@@ -49,11 +49,7 @@ impl Monitored {
     /// [`Error::Parameter`] as [`Monitor::new`], and for `every` = 0.
     pub fn new(settings: Settings, every: u64) -> Result<Self> {
         if every == 0 {
-            return Err(Error::parameter(
-                "every",
-                0.0,
-                "give at least 1 step",
-            ));
+            return Err(Error::parameter("every", 0.0, "give at least 1 step"));
         }
         let monitor = Monitor::new(Settings { watched: None, ..settings })?;
         Ok(Monitored { monitor, every, seen: 0, in_force: None })
