@@ -203,8 +203,8 @@ class Rate(Table):
 class Path(Table):
     """Risk and distance along time, and why the path ended.
 
-    ``stop["reason"]`` is ``finished``, ``target_reached``, ``diverged`` or, of given data,
-    ``data_ended``, all but the first with the time ``stop["t"]``. ``flow``, of the integral equation only, is the risk of gradient flow.
+    ``stop["reason"]`` is ``finished``, ``target_reached``, ``diverged``, ``infinite_variance`` or,
+    of given data, ``data_ended``, all but the first with the time ``stop["t"]``. ``flow``, of the integral equation only, is the risk of gradient flow.
     """
 
     t: np.ndarray

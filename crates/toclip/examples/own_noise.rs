@@ -1,7 +1,7 @@
 //! A noise of your own: a sensor that sometimes sticks.
 //!
-//! With probability `p` the target carries a fixed error instead of a small Gaussian one. The law is
-//! a mixture, so its factors are the mixture of two clipped normals:
+//! With probability `p` the target carries a fixed error instead of a small Gaussian one. The
+//! distribution is a mixture, so its factors are the mixture of two clipped normals:
 //!
 //! ```sh
 //! cargo run --release -p toclip --example own_noise

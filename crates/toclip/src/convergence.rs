@@ -3,21 +3,21 @@
 use crate::dynamics::{Collapsed, Ode, Stop, linear_times};
 use crate::ensemble::{Progress, on_threads};
 use crate::error::{Error, Result};
+use crate::parallel::try_map_long;
 use crate::schedule::Policy;
 use crate::special::upper_tail;
 use crate::spectrum::Modes;
 use crate::step::Step;
 use crate::sum::compensated;
-use rayon::prelude::*;
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// $\sup_{t\le T}|R_{\text{SGD}}(t) - R_{\text{ODE}}(t)|$ against $d$: an experiment on Theorem 1.
 ///
-/// For each problem of a family, `runs` runs of [`Collapsed`] C-SGD are compared with the [`Ode`] at
-/// **every step** $k \le Td$, and the mean of the largest gap is taken. The theorem says that it
-/// falls as $d^{-1/2}$, up to a power of $d$ as small as one likes.
+/// For each problem of a family, `runs` runs of [`Collapsed`] C-SGD are compared with the [`Ode`]
+/// at **every step** $k \le Td$, and the mean of the largest gap is taken. By the theorem it falls
+/// as $d^{-1/2}$, up to an arbitrarily small power of $d$.
 ///
 /// The ODE is known at every step where there are at most $2^{20}$ of them, and beyond that at
 /// $2^{20}$ even times with straight lines between, which is off by
@@ -93,8 +93,8 @@ pub struct Rate {
     pub high: f64,
     /// The confidence of that interval.
     pub confidence: f64,
-    /// $\chi^2$ of the fit per degree of freedom: much above one, the points are no straight line
-    /// within their errors; `None` with two points.
+    /// $\chi^2$ of the fit per degree of freedom: much above one, the points do not lie on a
+    /// straight line within their errors; `None` with two points.
     pub chi_square: Option<f64>,
 }
 
@@ -104,7 +104,7 @@ const TABLE: u64 = 1 << 20;
 impl Convergence {
     /// The gaps in the problems `family(d)` and the slope through them.
     ///
-    /// `progress` is told the number of runs finished, of `dims.len()` times `runs`.
+    /// `progress` is called with the number of finished runs, of `dims.len()` times `runs`.
     ///
     /// # Errors
     /// [`Error::Parameter`] or [`Error::Invalid`] for fewer than two dimensions or runs, an
@@ -160,7 +160,7 @@ impl Convergence {
     }
 
     /// The gap in one problem, of the runs from index `first` on; `None` once `go_on`, which is
-    /// asked after each run, says so.
+    /// called after each run, returns false.
     fn gap(
         &self,
         modes: &Modes,
@@ -175,7 +175,7 @@ impl Convergence {
         let end = steps as f64 / modes.dim();
         let times = linear_times(end, cells as usize + 1)?;
         let theory = Ode::new(modes, step, &**policy).solve(&times)?;
-        if let Stop::Diverged { t } = theory.stop {
+        if let Some(t) = theory.stop.diverged_at() {
             return Err(Error::Invalid(format!(
                 "in dimension {} the ODE itself diverges at t = {t:.4}: there is no rate; \
                  use a smaller learning rate or threshold",
@@ -195,8 +195,8 @@ impl Convergence {
             go_on().then_some((stop == Stop::Finished).then_some(sup))
         };
         let indices: Vec<u64> = (first..first + self.runs).collect();
-        let all = || indices.par_iter().with_max_len(1).map(sup).collect();
-        let sups: Option<Vec<Option<f64>>> = on_threads(self.threads, all)?;
+        let sups: Option<Vec<Option<f64>>> =
+            on_threads(self.threads, || try_map_long(&indices, sup))?;
         let Some(sups) = sups else { return Ok(None) };
         let finished: Vec<f64> = sups.into_iter().flatten().collect();
         let n = finished.len() as f64;
@@ -225,7 +225,7 @@ impl Convergence {
             return Err(Error::Invalid("a slope needs at least two different dimensions".into()));
         }
         if self.runs > 1_000_000_000 {
-            let expected = "give at most a thousand million runs";
+            let expected = "give at most 1e9 runs";
             return Err(Error::parameter("runs", self.runs as f64, expected));
         }
         if self.runs < 2 {

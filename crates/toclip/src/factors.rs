@@ -1,8 +1,8 @@
-//! The reduction factors $\mu$ and $\nu$, and the two criteria they make.
+//! The reduction factors $\mu$ and $\nu$, and the two criteria CSC and CCC.
 
 use crate::error::{Error, Result};
+use crate::parallel::map_short;
 use crate::step::Step;
-use rayon::prelude::*;
 use serde::Serialize;
 
 /// The reduction factors at a risk $R$ and a threshold $c$ (paper, equation 7).
@@ -85,8 +85,7 @@ impl Factors {
     /// ```
     pub fn at_points<'a>(step: impl Into<Step<'a>>, points: &[(f64, f64)]) -> Result<Vec<Self>> {
         let step = step.into();
-        // Closed forms take a fraction of a microsecond: shorter pieces would not pay a thread.
-        points.par_iter().with_min_len(256).map(|&(r, c)| Factors::of(&step, r, c)).collect()
+        map_short(points, |&(r, c)| Factors::of(&step, r, c))
     }
 
     /// $\nu_c(R) = m^{(2)}/(2R + E\epsilon^2)$, the variance reduction factor.
@@ -120,7 +119,7 @@ impl Factors {
 
     /// CCC $= \mu^2/\nu$: above one, clipping beats unclipped SGD at every learning rate.
     ///
-    /// Statistics knows it as the efficiency of Huber's M-estimator relative to the mean.
+    /// In statistics it is the efficiency of Huber's M-estimator relative to the mean.
     ///
     /// # Errors
     /// [`Error::InfiniteVariance`] where $E\epsilon^2 = \infty$.
@@ -134,7 +133,7 @@ impl Factors {
     }
 
     /// $1/\nu = (\sqrt{E X^2}/c)^2 \cdot c^2/m^{(2)}$ taken apart, for thresholds so small that
-    /// their square is no number: with $\mu$ between the factors only a true overflow is infinite.
+    /// their square underflows: with $\mu$ between the factors only a true overflow is infinite.
     fn apart(&self) -> (f64, f64) {
         let share = if self.m2 > 0.0 { (self.c * (self.c / self.m2)).max(1.0) } else { 1.0 };
         (self.second_moment.sqrt() / self.c, share)
@@ -148,7 +147,7 @@ pub(crate) fn check_risk(r: f64) -> Result<()> {
     if (0.0..=1e300).contains(&r) {
         Ok(())
     } else {
-        Err(Error::parameter("R", r, "a risk must not be negative, and at most 1e300"))
+        Err(Error::parameter("R", r, "a risk must be from 0 to 1e300"))
     }
 }
 

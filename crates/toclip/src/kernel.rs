@@ -1,13 +1,14 @@
 //! The one kernel: the clipped moments of a normal variable.
 //!
-//! Given the noise, the residual of a linear model on Gaussian data is normal. Everything that
-//! clipping does to SGD is in two moments of it, and every noise family mixes them over the law of
-//! the noise; so this file decides how accurate the whole library is.
+//! Given the noise, the residual of a linear model on Gaussian data is normal. The effect of
+//! clipping on SGD depends on two moments of it, and every noise family averages them over the
+//! noise; so this file decides how accurate the whole library is.
 
 use crate::special::{FRAC_1_SQRT_2PI, GAUSS_LEGENDRE_16, SQRT_2_OVER_PI, erf, erfc, phi};
 use std::f64::consts::FRAC_1_SQRT_2;
 
-/// $\mu_c$ and $m^{(2)}_c$: the two moments of a residual $X$ that clipping at $c$ acts through.
+/// $\mu_c$ and $m^{(2)}_c$: the two moments of a residual $X$ clipped at $c$ that the dynamics
+/// depend on.
 ///
 /// $$ \mu_c = P(|X| \le c), \qquad m^{(2)}_c = E\[\min(X^2, c^2)\]. $$
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize, serde::Deserialize)]
@@ -30,13 +31,13 @@ impl Moments {
         Moments { mu: 1.0, m2: second_moment }
     }
 
-    /// Adds `weight` times another pair: a mixture of laws mixes the moments.
+    /// Adds `weight` times another pair: a mixture of distributions mixes the moments.
     pub(crate) fn add(&mut self, weight: f64, other: Moments) {
         self.mu += weight * other.mu;
         self.m2 += weight * other.m2;
     }
 
-    /// Takes off what rounding puts above the bounds $\mu \le 1$, $m^{(2)} \le \min(c^2, E X^2)$.
+    /// Removes what rounding puts above the bounds $\mu \le 1$, $m^{(2)} \le \min(c^2, E X^2)$.
     pub(crate) fn within(self, c: f64, second_moment: f64) -> Self {
         Moments { mu: self.mu.min(1.0), m2: self.m2.min(c * c).min(second_moment) }
     }
@@ -48,8 +49,8 @@ impl Moments {
 /// $$ \mu = \Phi(a) - \Phi(-b), \qquad
 /// m^{(2)} = (m^2+s^2)\mu - s\[(c+|m|)\varphi(a) + (c-|m|)\varphi(b)\] + c^2(1-\mu). $$
 /// It cancels to nothing for $c \ll s$, where the terms are of size $s^2$ and the value is near
-/// $c^2$. For $c < s$ we integrate the density instead, which is smooth on $\[-c, c\]$:
-/// $m^{(2)} = c^2 - \int (c^2-x^2) f(x)\thinspace dx$, a difference that never loses more than one bit.
+/// $c^2$. For $c < s$ we integrate the density instead, which is smooth on $\[-c, c\]$: $m^{(2)} =
+/// c^2 - \int (c^2-x^2) f(x)\thinspace dx$, a difference that never loses more than one bit.
 ///
 /// Any $m$, any $s \ge 0$ and any $0 < c \le \infty$ will do.
 ///

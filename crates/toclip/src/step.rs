@@ -1,4 +1,5 @@
-//! One step of SGD: the noise of a sample, the samples of a batch, and what is done to the gradient.
+//! One step of SGD: the noise of a sample, the samples of a batch, and what is done to the
+//! gradient.
 
 use crate::batch::Batch;
 use crate::error::{Error, Result};
@@ -116,8 +117,8 @@ impl<'a> Step<'a> {
 
     /// $\mu$ and $B\thinspace m^{(2)}$: in the unit of one residual, whatever the batch.
     ///
-    /// Ratios such as $\nu$ and CCC are the same in both units. The searches work in this one, in
-    /// which a batch of one is not special.
+    /// Ratios such as $\nu$ and CCC are the same in both units. The searches work in this unit, so
+    /// that their bits do not depend on a division by $B$.
     pub(crate) fn residual_moments(&self, r: f64, c: f64) -> Moments {
         match self.rule {
             Rule::Clip => self.batch.clipped(self.noise(), r, c),
@@ -129,8 +130,8 @@ impl<'a> Step<'a> {
         2.0 * r + self.noise().second_moment()
     }
 
-    /// Where the distribution of what is clipped changes: the features of one residual, and the root
-    /// mean square of a batch, about which batches gather.
+    /// Where the distribution of what is clipped changes: the features of one residual, and the
+    /// root mean square of a batch, about which batches gather.
     pub(crate) fn features(&self, r: f64) -> Vec<Feature> {
         let mut features = self.noise().features(r);
         let n = self.batch.together() as f64;

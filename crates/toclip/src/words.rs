@@ -1,6 +1,6 @@
 //! Numbers as a person would write them.
 
-/// Four significant digits for a sentence, whole numbers below $10^7$ in full, no zeros at the end.
+/// Four significant digits for text, integers below $10^7$ in full, no trailing zeros.
 ///
 /// ```
 /// assert_eq!([0.0107541, 12.0, 123456.7, 4.25e-5].map(toclip::short), ["0.01075", "12", "123457", "4.25e-5"]);

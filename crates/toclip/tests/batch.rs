@@ -133,7 +133,8 @@ fn every_family_agrees_with_its_own_samples() {
                     let count = draws.len() as f64;
                     let mean = draws.iter().sum::<f64>() / count;
                     let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
-                    // Events too rare to show in so many draws: fifteen are expected unseen once in 3e6.
+                    // Events too rare to show in so many draws: fifteen are expected unseen once in
+                    // 3e6.
                     let unseen = 15.0 / count * largest;
                     let error = (5.0 * (variance / count).sqrt()).max(unseen);
                     assert!(
@@ -193,8 +194,8 @@ fn error(noise: &Family, size: u64, r: f64, c: f64, mu: f64, m2: f64) -> f64 {
 /// A wide component that is rare, centred and with a mean that changes nothing else than the road.
 ///
 /// Given that $k$ of $B$ are wide, $S$ is $\rho^2(\cos^2\theta + s^2\sin^2\theta)$ with $\rho^2$
-/// from $\chi^2_B$ and a Beta law of $\sin^2\theta$: a binomial sum of integrals over $\theta$ of
-/// incomplete gamma functions (scipy, 3000 nodes).
+/// from $\chi^2_B$ and a Beta distribution of $\sin^2\theta$: a binomial sum of integrals over
+/// $\theta$ of incomplete gamma functions (scipy, 3000 nodes).
 #[test]
 fn rare_wide_components_are_not_overlooked() {
     for (size, p, std, c, mu, m2) in CONTAMINATED {
@@ -223,7 +224,7 @@ const CONTAMINATED: [(u64, f64, f64, f64, f64, f64); 10] = [
 ];
 
 /// A threshold below the width of the model error, and outliers far beyond it: a binomial sum of
-/// non-central $\chi^2$ laws as Poisson mixtures of incomplete gamma functions (scipy).
+/// non-central $\chi^2$ distributions as Poisson mixtures of incomplete gamma functions (scipy).
 #[test]
 fn outliers_far_beyond_the_threshold_leave_ten_digits() {
     for (p, size, r, c, mu, m2) in OUTLIERS {
@@ -303,7 +304,8 @@ fn atoms_are_drawn_exactly_where_there_is_no_model_error() {
                 let (mu, m2) = all_draws(&atoms, size, c);
                 let off = error(&noise, size.into(), 0.0, c, mu, m2);
                 assert!(off < 1e-13, "{text} B = {size} c = {c}: {off:.1e}");
-                // A model error far below the distances changes what is off a threshold by as little.
+                // A model error far below the distances changes what is off a threshold by as
+                // little.
                 let clusters = (0..=size)
                     .flat_map(|i| (0..=size - i).map(move |j| (i, j, size - i - j)))
                     .any(|(i, j, k)| {

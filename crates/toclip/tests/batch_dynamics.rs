@@ -46,8 +46,8 @@ fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
 }
 
 /// The ODE must lie within one standard deviation of a single run from the mean over 32 runs: 5.6
-/// standard errors. By Student's law the false alarm of a comparison is 4e-6, 4e-4 for all 108.
-/// The largest distances are printed.
+/// standard errors. By Student's distribution the false alarm of a comparison is 4e-6, 4e-4 for all
+/// 108. The largest distances are printed.
 #[test]
 fn the_ode_is_inside_the_fluctuations_of_sgd() {
     let spectra = [modes(&[(1.0, 4000)]), modes(&[(1.0, 1500), (0.4, 3000), (0.1, 10_000)])];
@@ -95,8 +95,8 @@ fn the_ode_is_inside_the_fluctuations_of_sgd() {
 }
 
 /// The numbers that came with the theory: 1500 eigenvalues, Student-t noise, nearly every batch
-/// clipped. The start was not given with them, so both are held to 2 % and 5 %; runs of SGD scatter by
-/// 2 %, and their mean must be that near to the ODE.
+/// clipped. The start was not given with them, so both are held to 2 % and 5 %; runs of SGD scatter
+/// by 2 %, and their mean must be that near to the ODE.
 #[test]
 fn heavy_tails_in_batches_of_thirty_two_do_what_they_did() {
     let spectrum = Spectrum::power_law(1500, 0.3).unwrap();

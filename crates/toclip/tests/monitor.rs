@@ -41,8 +41,8 @@ fn families() -> Vec<Box<dyn Noise>> {
     ]
 }
 
-/// Whether a number is as far from an estimate as two and a half times the half of its 95 % interval
-/// on that side: five standard errors, one of a million and a half.
+/// Whether a number is as far from an estimate as two and a half times the half of its 95 %
+/// interval on that side: five standard errors, one of a million and a half.
 fn near(got: Interval, want: f64) -> bool {
     let reach = if want > got.value { got.high - got.value } else { got.value - got.low };
     (want - got.value).abs() <= 2.5 * reach
@@ -166,8 +166,8 @@ fn intervals_cover_in_long_runs_of_two_laws() {
     // hang together; at these seeds none was.
     let least = 0.92;
     let batch = Settings { components: Some(16.0), ..Settings::default() };
-    // Neighbours alike, with the running scale: the truth is a run of two million steps. The highest
-    // candidate is exceeded by one norm of twenty, in some fifteen bursts a run.
+    // Neighbours alike, with the running scale: the truth is a run of two million steps. The
+    // highest candidate is exceeded by one norm of twenty, in some fifteen bursts a run.
     let candidates = [20, 24, 28, 31];
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let truth = curve(batch, autoregressive(2_000_000, &mut rng));
@@ -218,8 +218,8 @@ fn a_gain_that_is_not_there_is_seldom_found() {
     let rate = advised(400, none, 2_000, &gaussian);
     println!("Gaussian, no margin: {rate}");
     assert!(rate < 0.09, "{rate}");
-    // Hardest: a margin that is exactly the gain of the best threshold there is, so that every claim
-    // to exceed it is false.
+    // Hardest: a margin that is exactly the gain of the best threshold there is, so that every
+    // claim to exceed it is false.
     for (noise, name) in [
         (Box::new(Laplace::new(1.0).unwrap()) as Box<dyn Noise>, "Laplace"),
         (Box::new(Rademacher::new(5.0, 0.2).unwrap()), "Rademacher"),
@@ -304,13 +304,13 @@ fn a_law_that_changes_is_said_to() {
     }
     assert!(monitor.drift().unwrap().found());
     assert!(matches!(monitor.advice(), Advice::Stay(Reason::Drift(_))));
-    // Neighbours of the process above have correlation 0.9, of which the running scale takes little;
-    // its standard error is 0.004 in 20 000 steps.
+    // Neighbours of the process above have correlation 0.9, of which the running scale takes
+    // little; its standard error is 0.004 in 20 000 steps.
     let mut alike = Monitor::new(Settings::default()).unwrap();
     autoregressive(20_000, &mut rng).for_each(|norm| alike.observe(norm));
     let correlation = alike.drift().unwrap().correlation;
     assert!((0.87..0.91).contains(&correlation), "{correlation}");
-    // A scale that falls by a hundred is followed, and is no change of the law.
+    // A scale that falls by a hundred is followed, and is no change of the distribution.
     let found = |seed: u64| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut monitor = Monitor::new(Settings::default()).unwrap();

@@ -1,4 +1,5 @@
-//! What the monitor learns from inner products with an independent mean gradient, and cannot from norms.
+//! What the monitor learns from inner products with an independent mean gradient, and cannot from
+//! norms.
 //!
 //! Seeds are fixed; each test states how often it would fail by chance with another one.
 
@@ -75,7 +76,8 @@ fn large_gradients_that_carry_the_signal_are_not_clipped() {
 #[test]
 fn vectors_show_what_norms_cannot() {
     // Linear regression in 40 dimensions, one sample a step, Gaussian: g = X a. The exact μ is
-    // P(|X| ≤ c) as d grows; norms with the form of single samples know it, the form of many does not.
+    // P(|X| ≤ c) as d grows; norms with the form of single samples know it, the form of many does
+    // not.
     let (d, n) = (40, 60_000);
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     let threshold = 0.8 * (d as f64).sqrt();

@@ -168,7 +168,8 @@ fn where_all_are_clipped_the_gentlest_is_taken_and_kept() {
             taken.push(multiple);
         }
     }
-    // One choice for good: half of the geometric mean, where 1 is just not clipped, or a little less.
+    // One choice for good: half of the geometric mean, where 1 is just not clipped, or a little
+    // less.
     assert_eq!(taken.len(), 1, "{taken:?}");
     assert!((0.4..0.6).contains(&taken[0]), "{taken:?}");
 }

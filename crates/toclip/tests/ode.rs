@@ -42,7 +42,8 @@ fn curves_are_as_good_as_the_tolerance_says() {
             let path = ode.solve(&case.times()).unwrap();
             let error = worst(&case, &path);
             println!("{:45} {rtol:.0e} {error:.1e} {:?}", case.name, path.counts);
-            // The curves are given with 15 digits, and the table of best thresholds has its own error.
+            // The curves are given with 15 digits, and the table of best thresholds has its own
+            // error.
             let floor = if case.name.contains("max-CCC") { 1e-11 } else { 5e-14 };
             assert!(error < rtol + floor && error < last.max(floor), "{}: {error:e}", case.name);
             last = error;
@@ -149,7 +150,7 @@ fn infinite_variance_unclipped_diverges_at_once() {
     let times = linear_times(5.0, 6).unwrap();
     for start in [0.0, 2.5] {
         let path = Ode::new(&modes, &noise, &LetGo(start)).solve(&times).unwrap();
-        assert_eq!(path.stop, Stop::Diverged { t: start });
+        assert_eq!(path.stop, Stop::InfiniteVariance { t: start });
         assert_eq!(path.times, times[..=(start as usize)]);
         assert!(path.risk.iter().all(|r| r.is_finite()));
     }

@@ -82,8 +82,8 @@ fn any_modes(rng: &mut ChaCha8Rng) -> Modes {
 
 /// What max-CCC gains at $T$ at the least, from its own path.
 ///
-/// With the rate $\eta/\mu$ both paths have the same $\Gamma$. So the gradient-flow terms cancel, and
-/// as $R \le R_{\text{unclipped}}$ on the way,
+/// With the rate $\eta/\mu$ both paths have the same $\Gamma$. So the gradient-flow terms cancel,
+/// and as $R \le R_{\text{unclipped}}$ on the way,
 /// $$ R_{\text{unclipped}}(T) - R(T) \ge \frac1{2d}\int \eta^2 (2R + \sigma^2)(1 - 1/\text{CCC})
 /// \sum \lambda^2 e^{-2\lambda\eta(T-s)}\thinspace ds. $$
 fn least_gain(modes: &Modes, noise: &dyn Noise, eta: f64, path: &Trajectory) -> f64 {
@@ -416,8 +416,8 @@ fn online_rules_lose_little_against_the_oracle() {
 
 #[test]
 fn the_full_and_the_collapsed_run_follow_the_same_session() {
-    // Different draws of one law: 60 runs each, their means 5 standard errors apart at most, a
-    // false alarm of 6e-7.
+    // Different draws of one distribution: 60 runs each, their means 5 standard errors apart at
+    // most, a false alarm of 6e-7.
     let modes = three_blocks();
     let noise: Arc<dyn Noise> = Arc::new(Rademacher::from_sigma(0.8, 0.2).unwrap());
     let exact = Compensation::Exact;

@@ -1,4 +1,4 @@
-//! The paper's theorems, and the laws every family obeys, over wide random ranges.
+//! The paper's theorems, and the identities every family satisfies, over wide random ranges.
 
 #![allow(
     clippy::unwrap_used,

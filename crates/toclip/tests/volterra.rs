@@ -137,7 +137,7 @@ fn infinite_variance_unclipped_diverges_at_once() {
     let times = linear_times(5.0, 6).unwrap();
     for start in [0.0, 2.5] {
         let path = Volterra::new(&modes, &noise, &LetGo(start)).solve(&times).unwrap().trajectory;
-        assert_eq!(path.stop, Stop::Diverged { t: start });
+        assert_eq!(path.stop, Stop::InfiniteVariance { t: start });
         assert_eq!(path.times, times[..=(start as usize)]);
         assert!(path.risk.iter().all(|r| r.is_finite()));
     }

@@ -70,10 +70,7 @@ fn slot(method: Method) -> usize {
 fn note(curve: &Curve, clipped: bool) -> Option<String> {
     let title = curve.method.title(clipped);
     match &curve.outcome {
-        Outcome::Path { path, .. } => match path.stop {
-            Stop::Diverged { t } => Some(format!("{title}: {}", diverged(t))),
-            _ => None,
-        },
+        Outcome::Path { path, .. } => diverged(path.stop).map(|when| format!("{title}: {when}")),
         Outcome::Band(band) if band.diverged.is_empty() => None,
         Outcome::Band(band) => {
             Some(format!("{title}: {} of {} runs diverged", band.diverged.len(), band.runs))

@@ -1,4 +1,4 @@
-//! What clipping leaves of a sum of squares, from its Laplace transform.
+//! The clipped moments of a sum of squares, from its Laplace transform.
 //!
 //! With $G(z) = E e^{-zS}$ and $\zeta = \sqrt{az}$, along any path from $z_0 > 0$ upwards,
 //! $$ P(S \le a) = \frac1\pi \Im\int \frac{e^{az}G}{z}\thinspace dz, \qquad
@@ -10,9 +10,9 @@
 //! part is the real axis, where the real part of $e^{az}w(\zeta)$ is one.
 //!
 //! Where $a > ES$ and $G$ exists for some $z_0 < 0$, the path starts there. It then has the pole at
-//! zero on its other side, and the integrals are $P(S \le a) - 1$, $E(S-a)_+$, and the third without
-//! its first part, since on the negative axis that is imaginary. So what is small is computed as a
-//! small number, and nothing is lost for thresholds small or large.
+//! zero on its other side, and the integrals are $P(S \le a) - 1$, $E(S-a)_+$, and the third
+//! without its first part, since on the negative axis that is imaginary. So what is small is
+//! computed as a small number, and nothing is lost for thresholds small or large.
 //!
 //! The path goes through the saddle point of $e^{az}G(z)/z$ and leaves it along the parabola of
 //! steepest descent, as far as the transform allows.
@@ -61,7 +61,7 @@ const PANEL_FOLDS: f64 = 2.0;
 /// Panels of sixteen points that an integral may take.
 const MOST_PANELS: usize = 20_000;
 
-/// Not numbers where the path does not end within [`MOST_PANELS`].
+/// NaN where the path does not end within [`MOST_PANELS`].
 pub(super) fn left(sum: &Sum<'_>) -> Left {
     let path = Path::new(sum);
     if path.start < 0.0 && path.start + path.level < -NOTHING {
@@ -123,7 +123,8 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
 struct Path {
     start: f64,
     bend: f64,
-    /// The distance over which $G$ falls on both sides of the saddle, $(\ln G)^{\prime\prime -1/2}$.
+    /// The distance over which $G$ falls on both sides of the saddle, $(\ln G)^{\prime\prime
+    /// -1/2}$.
     bell: f64,
     /// $\ln G(z_0)$.
     level: f64,

@@ -15,15 +15,16 @@ use serde::Serialize;
 /// The most residuals that a batch may have.
 const LARGEST: u64 = 1_000_000_000;
 
-/// $B$, the samples of a step, and what of them is clipped: their mean gradient, or each one's.
+/// $B$, the number of samples of a step, and whether their mean gradient is clipped or each of
+/// them.
 ///
 /// * [`Batch::mean`]: the gradient of the batch, $g = \frac1B\sum_i \rho_i x_i$, is clipped at
 ///   $c\sqrt{d/B}$, as training code does. With $S = \sum_{i\le B} X_i^2$ that is $\sqrt S \le
 ///   c\sqrt B$, and
 ///   $$ \mu_B = P(\sqrt S \le c\sqrt B) + \Bigl(1-\frac1B\Bigr) E\Bigl[\frac{c\sqrt B}{\sqrt S};
 ///   \sqrt S > c\sqrt B\Bigr], \qquad m^{(2)}_B = \frac{E\min(S, c^2B)}{B^2}. $$
-/// * [`Batch::per_sample`]: each $\rho_i x_i$ is clipped at $c\sqrt d$ and the results are averaged,
-///   as differentially private training does: $\mu = \mu_1$ and $m^{(2)} = m^{(2)}_1/B$.
+/// * [`Batch::per_sample`]: each $\rho_i x_i$ is clipped at $c\sqrt d$ and the results are
+///   averaged, as differentially private training does: $\mu = \mu_1$ and $m^{(2)} = m^{(2)}_1/B$.
 ///
 /// The dynamics are the same equations with these two numbers. `docs/batches.md` derives them.
 ///
@@ -33,13 +34,13 @@ const LARGEST: u64 = 1_000_000_000;
 /// $10^{-10}$ for noise that is Gaussian, Rademacher-like or none, and below $10^{-6}$ (mostly
 /// far below) for the other families, with two exceptions.
 ///
-/// Where $2R$ is below $10^{-6} E\epsilon^2$, distributions with atoms or edges (uniform, empirical,
-/// mixtures with a std next to zero, densities) are taken as if it were that large, which matters
-/// where $c$ is within $10^{-3}$ of where batches cluster. Where there are few ways to draw a batch
-/// from a mixture of atoms or from empirical noise ($10^5$ at $R = 0$, 300 above), the sum over them
-/// is exact instead. And Student-t noise of so few degrees of freedom that nearly all batches are
-/// above $10^{34}$ scales has a $\mu$ below $10^{-30}$, of which only the order of magnitude is
-/// right.
+/// Where $2R$ is below $10^{-6} E\epsilon^2$, distributions with atoms or edges (uniform,
+/// empirical, mixtures with a std next to zero, densities) are taken as if it were that large,
+/// which matters where $c$ is within $10^{-3}$ of where batches cluster. Where there are few ways
+/// to draw a batch from a mixture of atoms or from empirical noise ($10^5$ at $R = 0$, 300 above),
+/// the sum over them is exact instead. And Student-t noise of so few degrees of freedom that nearly
+/// all batches are above $10^{34}$ scales has a $\mu$ below $10^{-30}$, of which only the order of
+/// magnitude is right.
 ///
 /// ```
 /// use toclip::{Batch, Factors, Step, noise::Rademacher};
@@ -79,7 +80,7 @@ impl Batch {
         Batch { size, ..Batch::single() }.checked()
     }
 
-    /// Each of $B$ gradients is clipped, and the mean of them is taken.
+    /// Each of $B$ gradients is clipped, and then they are averaged.
     ///
     /// # Errors
     /// [`Error::Parameter`] unless $1 \le B \le 10^9$.
@@ -91,8 +92,8 @@ impl Batch {
     /// With $C$ outputs: targets in $\mathbb R^C$ and the mean of their squared errors.
     ///
     /// $S$ then has $N = BC$ terms; the gradient of the batch is clipped at $c\sqrt{dC/B}$, and
-    /// $\mu$, $m^{(2)} = E\min(S, c^2N)/(NB)$, $R$ are those of one output. Of the rule per sample,
-    /// $B = 1$ in $\mu$: each sample's $C$ residuals are clipped together.
+    /// $\mu$, $m^{(2)} = E\min(S, c^2N)/(NB)$, $R$ are those of one output. With clipping per
+    /// sample, $B = 1$ in $\mu$: the $C$ residuals of a sample are clipped together.
     ///
     /// # Errors
     /// [`Error::Parameter`] unless $C \ge 1$ and $BC \le 10^9$.
@@ -112,7 +113,7 @@ impl Batch {
     }
 
     fn checked(self) -> Result<Self> {
-        let expected = "give a whole number from 1; batch times outputs may be up to 1e9";
+        let expected = "give an integer of at least 1; batch times outputs may be up to 1e9";
         if self.size == 0 || self.size > LARGEST {
             return Err(Error::parameter("batch", self.size as f64, expected));
         }
@@ -137,7 +138,7 @@ impl Batch {
         self.per_sample
     }
 
-    /// Whether it is the paper's rule, one sample a step and one output.
+    /// Whether it is that of the paper, one sample a step and one output.
     pub fn is_single(self) -> bool {
         self.size == 1 && self.outputs == 1
     }
@@ -168,9 +169,9 @@ impl Batch {
         let second_moment = 2.0 * r + noise.second_moment();
         match noise.squared_residual(r) {
             _ if second_moment == 0.0 => Moments::open(0.0),
-            Some(law) => {
-                let x = sum::clipped_sum(&law, n as f64, c, second_moment);
-                // Bounds would make a number of what is none.
+            Some(squared) => {
+                let x = sum::clipped_sum(&squared, n as f64, c, second_moment);
+                // The bounds would turn NaN into a number.
                 if x.mu.is_nan() { x } else { x.within(c, second_moment) }
             }
             // `Step::with_batch` refuses such a noise.

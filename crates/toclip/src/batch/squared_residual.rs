@@ -1,4 +1,4 @@
-//! The law of $X^2$, by its Laplace transform.
+//! The distribution of $X^2$, by its Laplace transform.
 
 use super::complex::{exp_m1, faddeeva, ln_1p};
 use num_complex::Complex64;
@@ -17,19 +17,20 @@ pub(crate) enum TransformShape {
     Atoms(f64),
 }
 
-/// $\ln E e^{-zX^2}$ of a residual $X$: what a sum of squares over a batch needs to know.
+/// $\ln E e^{-zX^2}$ of a residual $X$: what determines the sum of squares over a batch.
 ///
-/// For $S = \sum_{i\le N} X_i^2$ it is $N$ times as much, whatever the law; everything that clipping
-/// does to a batch is read off it ([`Batch`](crate::Batch)).
+/// For $S = \sum_{i\le N} X_i^2$ it is $N$ times as large, and it determines the effect of clipping
+/// on a batch ([`Batch`](crate::Batch)).
 ///
-/// A noise of your own returns one from [`Noise::squared_residual`](crate::noise::Noise::squared_residual).
+/// A noise of your own returns one from
+/// [`Noise::squared_residual`](crate::noise::Noise::squared_residual).
 ///
 /// ```
 /// use num_complex::Complex64;
 /// use toclip::SquaredResidual;
 /// // X is N(0, 1) with probability 3/4, and N(2, 0.25) otherwise.
-/// let law = SquaredResidual::normals(vec![(0.75, 0.0, 1.0), (0.25, 2.0, 0.25)]);
-/// let small = law.ln_transform(Complex64::new(1e-6, 0.0));
+/// let squared = SquaredResidual::normals(vec![(0.75, 0.0, 1.0), (0.25, 2.0, 0.25)]);
+/// let small = squared.ln_transform(Complex64::new(1e-6, 0.0));
 /// let second_moment = 0.75 + 0.25 * 4.25;
 /// assert!((small.re / (-1e-6 * second_moment) - 1.0).abs() < 1e-5);
 /// ```
@@ -100,13 +101,13 @@ impl SquaredResidual {
                 0.0,
             );
         }
-        let law = SquaredResidual::new(shape, widest, move |z| {
+        let squared = SquaredResidual::new(shape, widest, move |z| {
             ln_of_sum(parts.iter().map(|&(w, m, v)| {
                 let spread = 2.0 * v * z;
                 (w, -0.5 * ln_1p(spread) - m * m * z / (1.0 + spread))
             }))
         });
-        SquaredResidual { range, ..law }
+        SquaredResidual { range, ..squared }
     }
 
     /// A mixture of centred normals of variances $v_j$; the rest of the mass, `infinite`, is where
@@ -132,16 +133,16 @@ impl SquaredResidual {
     pub(crate) fn located(means: Vec<(f64, f64)>, v: f64, shape: TransformShape) -> Self {
         let squares: Vec<(f64, f64)> = means.into_iter().map(|(w, m)| (w, m * m)).collect();
         let range = range(squares.iter().map(|s| s.1));
-        let law = SquaredResidual::new(shape, v, move |z| {
+        let squared = SquaredResidual::new(shape, v, move |z| {
             let spread = 2.0 * v * z;
             let (root, w) = (-0.5 * ln_1p(spread), z / (1.0 + spread));
             root + ln_of_sum(squares.iter().map(|&(p, q)| (p, -w * q)))
         });
-        SquaredResidual { range, ..law }
+        SquaredResidual { range, ..squared }
     }
 
-    /// With the atoms of which this law is a blurred picture: weights, means, and the variance
-    /// about all of them. Where the ways to draw a batch of them are few, they are summed.
+    /// With the exact atoms behind this smoothed distribution: weights, means, and the variance
+    /// about all of them. Where there are few ways to draw a batch from them, these are summed.
     pub(crate) fn of_atoms(self, means: impl Iterator<Item = (f64, f64)>, v: f64) -> Self {
         let mut sorted: Vec<(f64, f64)> = means.map(|(w, m)| (w, m * m)).collect();
         sorted.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -157,12 +158,12 @@ impl SquaredResidual {
 
     /// Two means as a sum of squares sees them: how many are at $\pm\lambda$ is binomial.
     pub(crate) fn pair(lambda: f64, p: f64, v: f64) -> Self {
-        let law = SquaredResidual::located(
+        let squared = SquaredResidual::located(
             vec![(1.0 - p, 0.0), (p, lambda)],
             v,
             TransformShape::Atoms(v),
         );
-        SquaredResidual { pair: Some(Pair { square: lambda * lambda, p, v }), ..law }
+        SquaredResidual { pair: Some(Pair { square: lambda * lambda, p, v }), ..squared }
     }
 
     /// A uniform mean on $\[-M, M\]$ with variance `v` about it: an error function.
@@ -263,7 +264,7 @@ fn mixed_scales(weights: &[f64], variances: &[f64], z: Complex64) -> Complex64 {
     Complex64::new(re, im)
 }
 
-/// $w(\zeta)$ where rounding may have put $\zeta$ a hair below the real axis.
+/// $w(\zeta)$ where rounding may have put $\zeta$ slightly below the real axis.
 fn upper_faddeeva(zeta: Complex64) -> Complex64 {
     faddeeva(Complex64::new(zeta.re, zeta.im.max(0.0)))
 }

@@ -12,20 +12,25 @@ const RARE: f64 = 1e-18;
 const MOST_WAYS: (f64, f64) = (1e5, 300.0);
 
 /// $\mu_N$ and $E\min(S, c^2N)/N$ of $S = \sum_{i\le N} X_i^2$, for $N \ge 2$ and $0 < c < \infty$.
-pub(super) fn clipped_sum(law: &SquaredResidual, n: f64, c: f64, second_moment: f64) -> Moments {
+pub(super) fn clipped_sum(
+    squared: &SquaredResidual,
+    n: f64,
+    c: f64,
+    second_moment: f64,
+) -> Moments {
     let a = c * c * n;
-    let x = match (law.pair, &law.atoms) {
+    let x = match (squared.pair, &squared.atoms) {
         (Some(pair), _) if counts_are_cheaper(pair, n, c) => by_counts(pair, n, a),
         (_, Some(atoms)) if are_few(atoms, n) => by_draws(atoms, n, a),
         _ => {
-            let shape = match law.shape {
+            let shape = match squared.shape {
                 TransformShape::Free => TransformShape::Free,
                 TransformShape::Spread(v) => TransformShape::Spread(v / a),
                 TransformShape::Atoms(v) => TransformShape::Atoms(v / a),
             };
-            let ln_g = |z| n * law.ln_transform(z / a);
-            let (mean, edge) = (second_moment / (c * c), a * law.edge);
-            left(&Sum { ln_g: &ln_g, shape, n, mean, edge, range: law.range / a })
+            let ln_g = |z| n * squared.ln_transform(z / a);
+            let (mean, edge) = (second_moment / (c * c), a * squared.edge);
+            left(&Sum { ln_g: &ln_g, shape, n, mean, edge, range: squared.range / a })
         }
     };
     let mu = x.inside + (1.0 - 1.0 / n) * x.outside;

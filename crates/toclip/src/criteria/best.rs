@@ -25,7 +25,7 @@ pub struct BestThreshold {
     pub efficiency: f64,
 }
 
-/// Below this gain over one, the best is not to clip: it is what rounding leaves.
+/// A gain below this is rounding: the best is then not to clip.
 const ROUNDING: f64 = 1e-12;
 /// Points of the search for each factor of ten in $c$.
 const PER_DECADE: f64 = 16.0;
@@ -33,9 +33,9 @@ const PER_DECADE: f64 = 16.0;
 /// $c^\ast = \arg\max_c \mu_c^2(R)/\nu_c(R)$ over $0 < c \le \infty$.
 ///
 /// CCC may have several peaks (one before and one after each bump of the noise), so the search
-/// first looks on a grid that covers every scale and every [`Feature`] of the law, then refines
-/// each peak, and compares with both ends. $\mu^2/m^{(2)}$ is maximised,
-/// which orders thresholds as CCC does but stays finite for noise of infinite variance.
+/// first looks on a grid that covers every scale and every [`Feature`] of the distribution, then
+/// refines each peak, and compares with both ends. $\mu^2/m^{(2)}$ is maximised, which orders
+/// thresholds as CCC does but stays finite for noise of infinite variance.
 ///
 /// For $R > 0$ the residual has a smooth density and CCC grows at first, $4f(0)^2 E X^2 (1 +
 /// \tfrac43 f(0) c + \dots)$, so the optimum is never at zero; for Laplace noise it tends to zero
@@ -102,7 +102,7 @@ pub(super) fn best_for_residual(step: &Step<'_>, r: f64) -> Result<BestThreshold
     Ok(BestThreshold { c, mu: x.mu, m2: x.m2, ccc: ccc(top), efficiency: top })
 }
 
-/// A grid of thresholds that no peak of the law slips through.
+/// A grid of thresholds fine enough for every feature of the distribution.
 pub(super) fn thresholds(features: &[Feature]) -> Vec<f64> {
     let scales = features.iter().flat_map(|f| [f.at.abs(), f.width]).filter(|x| *x > 0.0);
     let (low, high) = scales.fold((f64::INFINITY, 0.0f64), |(a, b), x| (a.min(x), b.max(x)));

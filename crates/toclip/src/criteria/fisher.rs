@@ -1,4 +1,4 @@
-//! What no reshaping of the residual can pass.
+//! The limit on any reshaping of the residual.
 
 use super::best::best_for_residual;
 use crate::error::{Error, Result};
@@ -10,14 +10,14 @@ use serde::Serialize;
 
 /// The Fisher-information limit on clipping, and how near clipping comes to it.
 ///
-/// Replace the residual $X$ by any function $\psi(X)$: the descent is multiplied by $E{\psi^\prime}(X)$ and
-/// the noise by $E\psi(X)^2$. By the inequality of Cauchy and Schwarz
+/// Replace the residual $X$ by any function $\psi(X)$: the descent is multiplied by
+/// $E{\psi^\prime}(X)$ and the noise by $E\psi(X)^2$. By the inequality of Cauchy and Schwarz
 /// $$ \frac{(E{\psi^\prime})^2}{E\psi^2} \le I(X) = \int \frac{{f^\prime}^2}{f}, $$
 /// with equality for $\psi = -{f^\prime}/f$. So no rule, clipping included, has a CCC above
 /// $(2R+\sigma^2)\thinspace I(X)$.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct FisherLimit {
-    /// $I(X)$; infinite at $R = 0$ for laws with atoms or jumps.
+    /// $I(X)$; infinite at $R = 0$ for distributions with atoms or jumps.
     pub information: f64,
     /// $(2R+\sigma^2)\thinspace I(X)$, the largest CCC of any rule.
     pub limit: f64,

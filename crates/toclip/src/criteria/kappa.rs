@@ -1,4 +1,4 @@
-//! How near $\mu$ and $\nu$ are to their simple bounds.
+//! How close $\mu$ and $\nu$ are to their simple bounds.
 
 use super::maximise::{log_grid, maximise_on};
 use crate::error::{Error, Result};
@@ -10,7 +10,8 @@ use serde::Serialize;
 /// $$ \kappa_l \min(1, y) \le \mu_c(R) \le \kappa_u \min(1, y), \qquad
 /// \kappa_l \min(1, y^2) \le \nu_c(R) \le \kappa_u \min(1, y^2), \qquad
 /// y = \frac{c}{\sqrt{2R+\sigma^2}} $$
-/// (paper, equation 8). They bound CCC by $\kappa_l^2/\kappa_u \le \mu^2/\nu \le \kappa_u^2/\kappa_l$.
+/// (paper, equation 8). They bound CCC by $\kappa_l^2/\kappa_u \le \mu^2/\nu \le
+/// \kappa_u^2/\kappa_l$.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct KappaBounds {
     /// The range of $\mu/\min(1, y)$.
@@ -38,7 +39,8 @@ impl KappaBounds {
 /// corner $c = \sqrt{2R+\sigma^2}$ always on it, and refined in $c$ and $R$ in turn.
 ///
 /// # Errors
-/// [`Error::Parameter`] for an impossible range, [`Error::InfiniteVariance`] where $\sigma = \infty$.
+/// [`Error::Parameter`] for an impossible range, [`Error::InfiniteVariance`] where $\sigma =
+/// \infty$.
 ///
 /// ```
 /// use toclip::{criteria::kappa_bounds, noise::Gaussian};

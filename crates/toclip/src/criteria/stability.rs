@@ -7,16 +7,18 @@ use crate::spectrum::Modes;
 use crate::step::Step;
 use serde::Serialize;
 
-/// $\eta^\ast_R$ and $\eta^\ast_D$: the learning rates at which the drift of $R$ and of $D$ vanishes.
+/// $\eta^\ast_R$ and $\eta^\ast_D$: the learning rates at which the drift of $R$ and of $D$
+/// vanishes.
 ///
 /// With $v_i = \langle\theta-\theta^\ast, w_i\rangle^2/2$ the drifts are
 /// $$ \dot R = -2\eta\mu\textstyle\sum\lambda_i^2 v_i + \tfrac{\eta^2}{2d} m^{(2)}
 /// \operatorname{Tr}K^2, \qquad \dot D = -4\eta\mu R + \tfrac{\eta^2}{d}m^{(2)}\operatorname{Tr}K, $$
-/// so, with $\Vert \nabla P\Vert ^2 = 2\sum\lambda_i^2 v_i$, $P = R + \sigma^2/2$ and $\operatorname{Tr}K = d$,
+/// so, with $\Vert \nabla P\Vert ^2 = 2\sum\lambda_i^2 v_i$, $P = R + \sigma^2/2$ and
+/// $\operatorname{Tr}K = d$,
 /// $$ \eta^\ast_R = \frac{d\thinspace \Vert \nabla P\Vert ^2}{\operatorname{Tr}(K^2)\thinspace P}\cdot\frac{\mu}{\nu}, \qquad
 /// \eta^\ast_D = \frac{2R}{P}\cdot\frac{\mu}{\nu}. $$
-/// (The paper prints half of $\eta^\ast_D$, which is the rate of *fastest* descent of $D$.) In terms of
-/// $m^{(2)} = 2\nu P$ both are defined for noise of infinite variance too.
+/// (The paper prints half of $\eta^\ast_D$, which is the rate of *fastest* descent of $D$.) In
+/// terms of $m^{(2)} = 2\nu P$ both are defined for noise of infinite variance too.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct StabilityLimits {
     /// $\eta^\ast_R$: a larger learning rate makes the risk grow.
@@ -26,9 +28,10 @@ pub struct StabilityLimits {
 }
 
 impl StabilityLimits {
-    /// From $d$, $\operatorname{Tr}K^2$, $R$, $\Vert \nabla P\Vert ^2$ and the clipped moments at $R$.
+    /// From $d$, $\operatorname{Tr}K^2$, $R$, $\Vert \nabla P\Vert ^2$ and the clipped moments at
+    /// $R$.
     pub fn at(dim: f64, trace_sq: f64, risk: f64, gradient_sq: f64, x: Moments) -> Self {
-        // Nothing to clip means nothing to destabilise: 0/0 is no limit at all.
+        // Without noise or error 0/0 means no limit.
         let over = |numerator: f64, denominator: f64| {
             if denominator == 0.0 { f64::INFINITY } else { numerator / denominator }
         };

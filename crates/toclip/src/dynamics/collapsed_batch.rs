@@ -20,11 +20,11 @@ struct Sum {
 impl Collapsed {
     /// [`observe`](Collapsed::observe) with several samples a step.
     ///
-    /// A residual only depends on the sample along the $\theta_b$. So, given the residuals, the rest
-    /// $\sum_j \rho_j \xi_{jb}$ of the gradient is normal, and its squared length is
+    /// A residual only depends on the sample along the $\theta_b$. So, given the residuals, the
+    /// rest $\sum_j \rho_j \xi_{jb}$ of the gradient is normal, and its squared length is
     /// $\chi^2(n_b-1)\sum_j \rho_j^2$. Where every sample is clipped, its own length matters as
-    /// well, and the sum across is followed sample by sample: of each only the component along what
-    /// is there already and the length of what is left.
+    /// well, and the sum across is built sample by sample: each needs only its component along the
+    /// sum so far and the length of the rest.
     pub(super) fn observe_batches(
         &self,
         seed: u64,
@@ -91,8 +91,8 @@ impl Collapsed {
         (along.sum::<f64>() + across.sum::<f64>()).sqrt()
     }
 
-    /// Adds $\omega x$ with $\omega$ the residual clipped so that $\Vert \omega x\Vert $ is at most the
-    /// threshold.
+    /// Adds $\omega x$ with $\omega$ the residual clipped so that $\Vert \omega x\Vert $ is at most
+    /// the threshold.
     fn add_clipped(
         &self,
         sum: &mut Sum,

@@ -1,4 +1,4 @@
-//! The dynamics: what the risk $R$ and the distance $D$ do along training.
+//! The dynamics of the risk $R$ and the distance $D$ during training.
 
 mod block;
 mod collapsed;

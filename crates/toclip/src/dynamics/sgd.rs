@@ -16,24 +16,25 @@ use std::sync::Arc;
 /// The most coordinates that are simulated one by one: 4 GB of state a run.
 const LARGEST: u64 = 100_000_000;
 
-/// $\theta_{k+1} = \theta_k - \frac{\eta}{d}\thinspace \mathrm{clip}_{c\sqrt d}\left(
-/// (\langle x, \theta_k - \theta^\ast\rangle - \epsilon)\thinspace x\right)$: C-SGD in the eigenbasis of $K$.
+/// $\theta_{k+1} = \theta_k - \frac{\eta}{d}\thinspace \mathrm{clip}_{c\sqrt d}\left( (\langle x,
+/// \theta_k - \theta^\ast\rangle - \epsilon)\thinspace x\right)$: C-SGD in the eigenbasis of $K$.
 ///
-/// $x_i = \sqrt{\lambda_i}\thinspace z_i$ with $z$ standard normal, which is rotation invariant: no dense
-/// $K$ is ever formed, and a step costs a nanosecond or two a coordinate. Step $k$ is made with
-/// $\eta$ and $c$ of time $t = k/d$; a time $t$ asked for is read off after step
-/// $\mathrm{round}(t d)$. $c = \infty$ is plain SGD.
+/// $x_i = \sqrt{\lambda_i}\thinspace z_i$ with $z$ standard normal, which is rotation invariant: no
+/// dense $K$ is ever formed, and a step costs a nanosecond or two a coordinate. Step $k$ is made
+/// with $\eta$ and $c$ of time $t = k/d$; a time $t$ is saved after step $\mathrm{round}(t d)$. $c
+/// = \infty$ is plain SGD.
 ///
-/// Within an eigenspace only the length of $\theta_0 - \theta^\ast$ matters for the law of $R$ and
-/// $D$, so it is spread evenly over the coordinates there. (For other
+/// Within an eigenspace only the length of $\theta_0 - \theta^\ast$ matters for the distribution of
+/// $R$ and $D$, so it is spread evenly over the coordinates there. (For other
 /// [covariates](Sgd::with_covariates) than Gaussian ones the direction matters: this one is what is
 /// simulated.)
 ///
 /// With a [batch](crate::Batch) of $B$ every step draws and averages $B$ samples; the gradient of
 /// the batch is clipped at $c\sqrt{d/B}$, or that of each sample at $c\sqrt d$.
 ///
-/// A run is a function of seed and index. **Its bits depend neither on the number of threads, nor on
-/// the times saved, nor on the [instruction set](InstructionSet)** that the loops are compiled for.
+/// A run is a function of seed and index. **Its bits depend neither on the number of threads, nor
+/// on the times saved, nor on the [instruction set](InstructionSet)** that the loops are compiled
+/// for.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -72,7 +73,7 @@ impl Sgd {
     /// C-SGD from these modes with this step and policy.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for compressed modes, which are no eigendirections, and for more than
+    /// [`Error::Invalid`] for compressed modes, which are not eigendirections, and for more than
     /// $10^8$ coordinates.
     pub fn new(
         modes: &Modes,
@@ -84,15 +85,15 @@ impl Sgd {
         let whole = modes.modes().iter().all(|m| m.count.fract() == 0.0);
         if !whole || counted != modes.ambient_dim() as f64 {
             return Err(Error::Invalid(
-                "C-SGD needs whole eigendirections, and these modes are compressed: give it the \
-                 modes as they were before `compress`"
+                "C-SGD needs every eigendirection, and these modes are compressed: use the modes \
+                 from before `compress`"
                     .into(),
             ));
         }
         if modes.ambient_dim() > LARGEST {
             return Err(Error::Invalid(format!(
                 "full C-SGD in {} dimensions would need more than 40 GB: with repeated eigenvalues \
-                 use the collapsed form, which has the same law; otherwise at most {LARGEST}",
+                 use the collapsed form, which has the same distribution; otherwise use at most {LARGEST}",
                 modes.ambient_dim()
             )));
         }
@@ -123,7 +124,7 @@ impl Sgd {
         })
     }
 
-    /// The same with data of another law and the same covariance.
+    /// The same with data of another distribution and the same covariance.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -138,13 +139,13 @@ impl Sgd {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a law without a variance.
+    /// [`Error::Parameter`] for a distribution without a variance.
     pub fn with_covariates(self, covariates: Covariates) -> Result<Self> {
         Ok(Self { covariates: covariates.sampler()?, ..self })
     }
 
-    /// The same with a given instruction set instead of the best one, to measure it; the results
-    /// are the same.
+    /// The same with a given instruction set instead of the fastest one, for benchmarks; the
+    /// results are the same.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -243,7 +244,7 @@ impl Draws {
 /// $|\rho|\thinspace \Vert x\Vert > c\sqrt d$.
 pub(super) fn step_size(control: Control, dim: f64, residual: f64, norm: f64) -> f64 {
     let threshold = control.c * dim.sqrt();
-    // Not min(1, threshold/|ρ|‖x‖)·ρ, which is 0·∞ for the largest draws of a Cauchy law.
+    // Not min(1, threshold/|ρ|‖x‖)·ρ, which is 0·∞ for the largest draws of a Cauchy distribution.
     let clipped = if residual.abs() * norm > threshold {
         (threshold / norm).copysign(residual)
     } else {

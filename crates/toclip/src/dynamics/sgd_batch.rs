@@ -7,7 +7,8 @@ use crate::schedule::Control;
 use crate::sim::normal::Block;
 use crate::sim::{Purpose, scalar_rng};
 
-/// The state $w_i = \sqrt{\lambda_i}\thinspace\theta_i$ and the sum of a batch, sixteen coordinates at a time.
+/// The state $w_i = \sqrt{\lambda_i}\thinspace\theta_i$ and the sum of a batch, sixteen coordinates
+/// at a time.
 struct Batch<'a> {
     lambda: &'a [Block],
     w: Vec<Block>,
@@ -26,7 +27,7 @@ impl Sgd {
         index: u64,
         times: &[f64],
     ) -> Trajectory {
-        let (averaged, law) = (self.step.batch(), self.step.noise());
+        let (averaged, label_noise) = (self.step.batch(), self.step.noise());
         let size = averaged.size() as f64;
         let mut batch = Batch {
             lambda,
@@ -50,7 +51,7 @@ impl Sgd {
                 for _ in 0..averaged.size() {
                     data.fill(self, &mut batch.z);
                     let inner = each(&batch.z, &batch.w, |a, b| a * b);
-                    let residual = bounded(inner - law.sample(&mut noise));
+                    let residual = bounded(inner - label_noise.sample(&mut noise));
                     let weight = if averaged.is_per_sample() {
                         let norm = each(&batch.z, lambda, |z, l| l * z * z).sqrt();
                         limited(residual, norm, c * self.dim.sqrt())
@@ -92,7 +93,7 @@ pub(super) fn bounded(residual: f64) -> f64 {
 
 /// `x`, or what is left of it where $|x|\thinspace\text{norm}$ exceeds the threshold.
 pub(super) fn limited(x: f64, norm: f64, threshold: f64) -> f64 {
-    // Not min(1, threshold/|x|norm)·x, which is 0·∞ for the largest draws of a Cauchy law.
+    // Not min(1, threshold/|x|norm)·x, which is 0·∞ for the largest draws of a Cauchy distribution.
     if x.abs() * norm > threshold { (threshold / norm).copysign(x) } else { x }
 }
 

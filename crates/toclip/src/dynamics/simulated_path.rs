@@ -1,8 +1,8 @@
-//! What the simulators keep on the way.
+//! The saved part of a simulated path.
 
 use super::{Counts, Stop, Trajectory};
 
-/// $k = \mathrm{round}(t d)$: the steps made before time $t$ is read off.
+/// $k = \mathrm{round}(t d)$: the number of steps before time $t$ is saved.
 pub(super) fn steps_until(t: f64, dim: f64) -> u64 {
     (t * dim).round() as u64
 }

@@ -40,7 +40,7 @@ impl Tolerance {
     }
 }
 
-/// Step and policy, as both solvers ask them, and how often they did.
+/// Step and policy as both solvers evaluate them, and the number of evaluations.
 #[derive(Debug)]
 pub(crate) struct Drive<'a> {
     step: &'a Step<'a>,
@@ -61,6 +61,16 @@ impl<'a> Drive<'a> {
         let clipped = self.step.moments(risk, control.c);
         self.evaluations += 1;
         PathPoint { mu: clipped.mu, m2: clipped.m2, eta: control.eta, c: control.c }
+    }
+
+    /// Why a path ends whose derivative at time $t$ and risk $R$ is not finite.
+    pub fn no_slope(&self, t: f64, risk: f64) -> Stop {
+        let m2 = self.step.moments(risk, self.policy.at(t, risk).c).m2;
+        if m2.is_infinite() && self.step.noise().second_moment().is_infinite() {
+            Stop::InfiniteVariance { t }
+        } else {
+            Stop::Diverged { t }
+        }
     }
 
     /// $(\eta\mu, \eta^2 m_2)$, which is all that the equations need of step and policy.
@@ -112,7 +122,7 @@ impl Watch {
 
     /// The first event in a step, located to rounding on the risk as a function of time.
     ///
-    /// Without a target only the end is looked at: a risk beyond the limit does not come back.
+    /// Without a target only the end is checked: a risk beyond the limit does not come back.
     pub fn event(&self, from: f64, to: f64, risk_at: impl Fn(f64) -> f64) -> Option<Stop> {
         // A dip to the target and back inside one step shows at one of these.
         let probes = if self.target.is_some() { 8 } else { 1 };
@@ -213,7 +223,7 @@ impl<'a> SolvedPath<'a> {
 pub(crate) fn last_saved(stop: Option<Stop>, to: f64) -> f64 {
     match stop {
         Some(Stop::TargetReached { t }) => t,
-        Some(Stop::Diverged { t }) => t.next_down(),
+        Some(Stop::Diverged { t } | Stop::InfiniteVariance { t }) => t.next_down(),
         _ => to,
     }
 }

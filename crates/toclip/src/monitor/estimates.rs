@@ -1,4 +1,5 @@
-//! Confidence intervals, and what is estimated from the norms: the factors at one threshold and the tail.
+//! Confidence intervals, and what is estimated from the norms: the factors at a threshold, and the
+//! tail.
 
 use super::candidates::{Column, Form, Table};
 use crate::student_critical;
@@ -33,7 +34,8 @@ impl Interval {
 #[derive(Debug, Clone)]
 pub(super) struct Product {
     pub log: f64,
-    /// Shares of the stretches; they sum to zero where $f$ does not change with the number of steps.
+    /// Shares of the stretches; they sum to zero where $f$ does not change with the number of
+    /// steps.
     pub shares: Vec<f64>,
 }
 
@@ -67,10 +69,10 @@ impl Product {
 
     /// The interval with critical value $t$, allowing for skewness.
     ///
-    /// A gain that rests on a few large norms is skewed: a run that happens to lack them shows both
-    /// too small a gain and too small an error, and an even interval lies below the truth several times
-    /// as often as it says. Hall's cubic transformation (Hall 1992, equation 3.3) takes the skewness
-    /// of the stretches out of Student's statistic.
+    /// A gain that comes from a few large norms is skewed: a run that happens to lack them shows
+    /// both too small a gain and too small an error, and a symmetric interval lies below the truth
+    /// several times as often as its confidence allows. Hall's cubic transformation (Hall 1992,
+    /// equation 3.3) takes the skewness of the stretches out of Student's statistic.
     pub fn interval(&self, t: f64) -> Interval {
         let error = self.error();
         Interval {
@@ -80,7 +82,7 @@ impl Product {
         }
     }
 
-    /// The logarithm of $f$ at least, even or allowing for skewness, whichever is less.
+    /// A lower bound of $\ln f$: symmetric or allowing for skewness, whichever is less.
     pub fn at_least(&self, t: f64) -> f64 {
         self.log - self.error() * self.unskewed(t).max(t)
     }
@@ -119,8 +121,8 @@ impl Product {
 
 /// The variance of a sum over stretches, from their shares in it.
 ///
-/// Neighbouring stretches that are still alike add twice their covariance; where it is negative
-/// by chance nothing is taken away.
+/// Neighbouring stretches that are still correlated add twice their covariance; a negative estimate
+/// of it is ignored.
 pub(super) fn variance(shares: &[f64]) -> f64 {
     let k = shares.len() as f64;
     let own: f64 = shares.iter().map(|s| s * s).sum();
@@ -163,8 +165,8 @@ pub(super) fn single(confidence: f64, blocks: usize) -> f64 {
 /// | `csc` | $\mu/\nu$ | above one: larger learning rates are stable |
 /// | `ccc` | $\mu^2/\nu$ | above one: better than any learning rate without clipping |
 ///
-/// Intervals are for each number by itself. Above the largest norms seen, $\nu$ is one as far as
-/// anyone can tell, with no interval: `exceedances` says how many norms an estimate rests on.
+/// Intervals hold for each number by itself. Above the largest norm, $\nu$ is estimated as one
+/// without an interval: `exceedances` is the number of norms behind an estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimates {
     /// $\tau$, at the present scale.
@@ -262,14 +264,14 @@ pub(super) fn inflation(table: &Table) -> f64 {
 /// The tail index $\alpha$ of the norms, $P(G > x) \sim x^{-\alpha}$, by Hill's estimator.
 ///
 /// Moments of higher order than $\alpha$ do not exist. Light tails, such as the normal, have no
-/// index, and the estimate is then large and grows with the number of steps. It is taken from the upper
-/// twentieth of the norms, or from where it becomes clearly larger further out.
+/// index, and the estimate is then large and grows with the number of steps. It is taken from the
+/// upper twentieth of the norms, or from where it becomes clearly larger further out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tail {
     /// $\hat\alpha$, with an interval that allows for neighbouring steps being alike; it knows
     /// nothing of a tail that is not yet a power law where it was measured.
     pub index: Interval,
-    /// Norms it rests on: those above `multiple`.
+    /// Norms it is estimated from: those above `multiple`.
     pub exceedances: u64,
     /// Where the tail was taken to begin, as a multiple of the scale.
     pub multiple: f64,
@@ -284,8 +286,8 @@ pub enum SecondMoment {
     /// The index is not clearly above 4: $E G^4$ may be infinite, and then the intervals of $\nu$,
     /// CSC and CCC cover less often than they say.
     SlowIntervals,
-    /// The index is not clearly above 2: $E G^2$ may be infinite, and then $\nu$, CSC and CCC have no value
-    /// to estimate; they say what clipping did to the norms that were seen.
+    /// The index is not clearly above 2: $E G^2$ may be infinite, and then $\nu$, CSC and CCC have
+    /// no value to estimate; they say what clipping did to the norms that were seen.
     MayNotExist,
 }
 

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::factors::check_threshold;
 use serde::{Deserialize, Serialize};
 
-/// What a [`Monitor`](super::Monitor) is told.
+/// The settings of a [`Monitor`](super::Monitor).
 ///
 /// | field | default | meaning |
 /// |---|---|---|
@@ -80,7 +80,8 @@ impl Settings {
         }
         match self.scale {
             NormScale::Running(memory) if !(memory >= 32.0 && memory.is_finite()) => {
-                let expected = "a running scale must remember at least 32 norms, and not all";
+                let expected =
+                    "a running scale must remember at least 32 norms, and a finite number";
                 return Err(Error::parameter("scale", memory, expected));
             }
             NormScale::Fixed(scale) if !(scale > 0.0 && scale.is_finite()) => {
@@ -92,10 +93,14 @@ impl Settings {
             check_threshold(threshold)?;
         }
         if !(0.5..1.0).contains(&self.confidence) {
-            return Err(Error::parameter("confidence", self.confidence, "from 0.5 to below 1"));
+            return Err(Error::parameter(
+                "confidence",
+                self.confidence,
+                "must be from 0.5 to below 1",
+            ));
         }
         if !(self.margin >= 0.0 && self.margin.is_finite()) {
-            return Err(Error::parameter("margin", self.margin, "a gain that is not negative"));
+            return Err(Error::parameter("margin", self.margin, "must be finite and not negative"));
         }
         Ok(())
     }
@@ -160,12 +165,12 @@ impl Monitor {
         self.take(norm, None);
     }
 
-    /// Takes in a norm $\Vert g\Vert $ and an inner product $\langle g, \text{reference}\rangle$, for the
-    /// direct form of $\mu$.
+    /// Takes in a norm $\Vert g\Vert $ and an inner product $\langle g, \text{reference}\rangle$,
+    /// for the direct form of $\mu$.
     ///
     /// The reference must estimate the mean gradient $E g$ from other samples than $g$'s: the mean
-    /// of other steps ([`Halves`]), a large held-out batch, or the gradient of another worker at the
-    /// same weights. The direct form is used when every remembered step came with one.
+    /// of other steps ([`Halves`]), a large held-out batch, or the gradient of another worker at
+    /// the same weights. The direct form is used when every remembered step came with one.
     ///
     /// ```
     /// use toclip::monitor::{Monitor, NormScale, Settings};
@@ -229,9 +234,9 @@ impl Monitor {
         });
     }
 
-    /// Takes in all that another monitor with the same settings has seen: another worker of the same
-    /// run, or another run. Sums are as if one monitor had seen both, each norm relative to the
-    /// scale it was seen with; stretches of the same time become one, so that what happened to
+    /// Takes in all that another monitor with the same settings has seen: another worker of the
+    /// same run, or another run. Sums are as if one monitor had seen both, each norm relative to
+    /// the scale it was seen with; stretches of the same time become one, so that what happened to
     /// both workers at once counts once.
     ///
     /// # Errors
@@ -249,7 +254,7 @@ impl Monitor {
         Ok(())
     }
 
-    /// What it was told.
+    /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -304,25 +309,26 @@ impl Monitor {
         Tail::new(&table, multiple, single(self.settings.confidence, table.blocks()))
     }
 
-    /// Whether the law of the norms changed; `None` before the first steps.
+    /// Whether the distribution of the norms changed; `None` before the first steps.
     pub fn drift(&self) -> Option<Drift> {
         let table = self.table();
         (table.blocks() > 1).then(|| Drift::new(&table))
     }
 
-    /// What to do about the threshold: compared with the watched one, or else with no clipping.
+    /// The advice: compared with the watched threshold, or else with no clipping.
     ///
-    /// Where the scale moved, the watched number is judged as the multiple of the scale that it is now:
-    /// what it did to norms of another size says nothing of what a change would gain from here on.
+    /// Where the scale moved, the watched number is taken as the multiple of the present scale: its
+    /// effect on norms of another size does not predict the gain from a change now.
     ///
-    /// It takes some tenths of a millisecond: not for every step.
-    /// [`Monitored`](crate::threshold_rules::Monitored) asks now and then.
+    /// This takes some tenths of a millisecond, too long for every step;
+    /// [`Monitored`](crate::threshold_rules::Monitored) does it every so many.
     pub fn advice(&self) -> Advice {
         let table = self.table();
         self.advice_over(&table, self.in_force(&table))
     }
 
-    /// The sums at the watched threshold, or at the candidate that it is next to at the present scale.
+    /// The sums at the watched threshold, or at the candidate that it is next to at the present
+    /// scale.
     fn in_force<'a>(&self, table: &'a Table) -> Option<&'a Column> {
         let (number, now) = (self.settings.watched?, self.scale()?.ln());
         // Two candidates away it is another threshold; less is the noise of the scale.
@@ -333,7 +339,7 @@ impl Monitor {
         })
     }
 
-    /// The threshold to use: the advised one, or the one in force, infinite without either.
+    /// The threshold to use: the advised one, else the watched one, else infinity.
     ///
     /// ```
     /// use toclip::monitor::{Monitor, Settings};
@@ -347,8 +353,8 @@ impl Monitor {
         }
     }
 
-    /// The advice over a candidate in force, or over no clipping, by the last part of the steps if the
-    /// law changed before: a rule goes on from the present.
+    /// The advice compared with a candidate, or with no clipping; from the last part of the steps
+    /// if the distribution changed before it.
     pub(crate) fn advice_at(&self, candidate: Option<usize>) -> Advice {
         let all = self.table();
         // One more, because the last may be short.

@@ -6,15 +6,16 @@ use serde::{Deserialize, Serialize};
 /// The scale $s$ of the norms.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum NormScale {
-    /// The running geometric mean of about the last so many norms, at least 32, without the
-    /// current one.
+    /// The running geometric mean of about this many last norms, at least 32, without the current
+    /// one.
     ///
-    /// Norms drift along training, by factors of ten and more; relative to this they have a law.
-    /// The logarithm tames outliers in both directions. A relative error of $\delta$ in the scale
-    /// biases the factors by the order of $\delta^2$.
+    /// Norms drift during training, by factors of ten and more; relative to this scale they have a
+    /// stable distribution. The logarithm limits the weight of outliers in both directions. A
+    /// relative error of $\delta$ in the scale biases the factors by the order of $\delta^2$.
     Running(f64),
-    /// One number for good: for norms that are known not to drift, and to compare with theory.
+    /// A fixed number: for norms that are known not to drift, and to compare with theory.
     Fixed(f64),
 }
 
@@ -24,7 +25,7 @@ impl Default for NormScale {
     }
 }
 
-/// Norms that are looked at before the first is counted.
+/// Norms that set the first scale, before any is counted.
 const FIRST: usize = 32;
 
 /// A norm with its inner product, waiting for a scale.
@@ -100,10 +101,10 @@ impl Running {
 /// Running means of the gradients of even and of odd steps, each the reference for the other.
 ///
 /// $\Vert E g\Vert ^2$ estimated from one mean is too large by the variance of that mean over the
-/// number of steps; $\langle g, \bar g\rangle$ with a mean that $g$ is not part of is not. This takes
-/// two vectors of memory. At fixed weights the halves are independent. Along training a gradient
-/// also depends on earlier ones through the weights; a short memory keeps that small, and both
-/// sides of the quotient $\mu$ feel it alike.
+/// number of steps; $\langle g, \bar g\rangle$ with a mean that $g$ is not part of is not. This
+/// takes two vectors of memory. At fixed weights the halves are independent. During training a
+/// gradient also depends on earlier ones through the weights; a short memory keeps that effect
+/// small, and it changes numerator and denominator of $\mu$ alike.
 ///
 /// ```
 /// use toclip::monitor::Halves;
@@ -131,12 +132,12 @@ impl Halves {
             return Err(Error::parameter("dimension", 0.0, "a gradient has at least one number"));
         }
         if !(memory >= 1.0 && memory.is_finite()) {
-            return Err(Error::parameter("memory", memory, "a mean of at least one gradient"));
+            return Err(Error::parameter("memory", memory, "must be finite and at least 1"));
         }
         let zeros = || {
             let mut mean = Vec::new();
             mean.try_reserve_exact(dimension).map_err(|_| {
-                let expected = "two vectors of so many numbers do not fit into memory";
+                let expected = "two vectors of this length do not fit into memory";
                 Error::parameter("dimension", dimension as f64, expected)
             })?;
             mean.resize(dimension, 0.0);

@@ -86,8 +86,8 @@ pub(super) struct Stretch {
     inners: Vec<InnerBin>,
 }
 
-/// Multiples of the scale beyond this, or below its inverse, are as good as this: their squares
-/// must stay numbers.
+/// Multiples of the scale are limited to this range in the logarithm, so that their squares stay
+/// finite.
 const EXTREME: f64 = 230.0;
 
 impl Stretch {
@@ -208,22 +208,23 @@ impl Stretch {
 /// Which steps are remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Memory {
     /// All of them.
     #[default]
     All,
-    /// About the last so many, at least 512; forgotten by thirty-seconds of that number.
+    /// About this many last ones, at least 512; the oldest thirty-second is dropped at a time.
     Last(usize),
 }
 
 /// The shortest stretch.
 const SHORTEST: usize = 16;
-/// Stretches of a window; half the most that are kept of everything.
+/// Stretches of a window; half of the most that are kept where all steps are remembered.
 pub(super) const BLOCKS: usize = 32;
 /// The shortest window.
 pub(super) const SHORTEST_WINDOW: usize = SHORTEST * BLOCKS;
 
-/// The steps in stretches: neighbouring steps are alike, means of long stretches hardly, and so
+/// The steps in stretches: neighbouring steps are correlated, means of long stretches hardly, so
 /// their spread shows how well the mean over all is known (the method of batch means).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Stretches {
@@ -305,7 +306,7 @@ impl Stretches {
         };
         self.full.iter_mut().skip(skip).zip(&other.full).for_each(|(x, y)| x.merge(y));
         self.current.merge(&other.current);
-        // The current stretch ends when that of the further worker does.
+        // The current stretch ends when that of the worker with more steps does.
         self.steps = self.steps.max(other.steps);
     }
 

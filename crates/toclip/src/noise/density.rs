@@ -1,4 +1,4 @@
-//! Noise given by its density: the easiest way to bring a law of one's own.
+//! Noise given by its density: the easiest way to add a distribution of your own.
 
 use super::{Feature, Noise, check_scale, spread};
 use crate::batch::SquaredResidual;
@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 type Function = Arc<dyn Fn(f64) -> f64 + Send + Sync>;
 
-/// Noise with any density $f_\epsilon$: $\mu = \int f_\epsilon(e)\thinspace \mu_{N(e, 2R)}\thinspace de$.
+/// Noise with any density $f_\epsilon$: $\mu = \int f_\epsilon(e)\thinspace \mu_{N(e,
+/// 2R)}\thinspace de$.
 ///
 /// The integrals are adaptive, to about $10^{-12}$ for a density that is smooth on its scale, and
-/// cost some tens of microseconds. A family of your own that knows a closed form implements
+/// cost some tens of microseconds. A family of your own with a closed form implements
 /// [`Noise`] directly; see the [module](crate::noise) for an example of this type.
 #[derive(Clone)]
 pub struct Density {
@@ -86,7 +87,7 @@ impl Density {
     }
 
     /// Sixteen points on each of the panels that cover $|\epsilon|$: even ones up to four scales,
-    /// then wider by a quarter each until no mass is left or none that matters will come.
+    /// then wider by a quarter each until the remaining mass is negligible.
     fn nodes(&self, mass: f64) -> Vec<(f64, f64)> {
         let (mut from, mut width, mut sum) = (0.0, 0.25 * self.scale, 0.0);
         let mut nodes = Vec::new();
@@ -178,7 +179,7 @@ impl Noise for Density {
     }
 
     fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
-        // Below this corners of the density are as good as sharp: what is lost is of this size.
+        // Below this corners of the density are treated as sharp, with an error of this size.
         let v = (2.0 * r).max(1e-7 * self.scale * self.scale);
         Some(SquaredResidual::located(self.squares.clone(), v, TransformShape::Spread(v)))
     }

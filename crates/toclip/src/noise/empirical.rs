@@ -1,4 +1,4 @@
-//! Residuals from data as the law of the noise.
+//! Residuals from data as the distribution of the noise.
 
 use super::{Feature, Noise, mixture::normal_density, spread};
 use crate::batch::SquaredResidual;
@@ -16,13 +16,13 @@ use std::sync::Arc;
 /// $2(\delta/2s)^{2q}/\sqrt{(2q)!}$, since $|\Phi^{(k)}| \le \sqrt{k!}$: below $10^{-17}$ for
 /// $q = 16$ and $\delta \le 2s$.
 const RULE: usize = 16;
-/// Widest piece, in units of the kernel, on which the rule stands for the data.
+/// Widest piece, in units of the kernel, on which the Gauss rule replaces the data.
 const WIDEST: f64 = 4.0;
 /// Pieces of at most this many points are summed as they are.
 const LEAF: usize = 64;
 /// Residuals of which the ways to draw a batch may be few.
 const FEW: usize = 64;
-/// Features that a law of this kind shows at most.
+/// Features that a distribution of this kind shows at most.
 const FEATURES: usize = 1000;
 /// Distance from the threshold, in units of the kernel, beyond which it is all or nothing.
 const REACH: f64 = 9.0;
@@ -30,11 +30,11 @@ const REACH: f64 = 9.0;
 /// Empirical noise: $\epsilon$ is one of $n$ observed residuals, each with probability $1/n$.
 ///
 /// $\mu = \frac1n \sum_i \mu_{N(e_i, 2R)}$, likewise $m^{(2)}$. The sum is not taken over the data:
-/// the sorted residuals form a tree of pieces, each with a 16-point Gauss rule that stands for it
-/// wherever it is narrow against $\sqrt{2R}$, so an evaluation costs a few hundred kernels however
-/// many residuals there are. Up to 64 residuals the sum is exact to rounding; beyond, $\mu$ and
-/// $m^{(2)}/\min(c^2, E X^2)$ have an absolute error below $10^{-14}$, or what moving each residual
-/// by a unit in its last place would change, whichever is larger.
+/// the sorted residuals form a tree of pieces, each with a 16-point Gauss rule that replaces it
+/// wherever it is narrow compared with $\sqrt{2R}$, so an evaluation costs a few hundred kernels
+/// however many residuals there are. Up to 64 residuals the sum is exact to rounding; beyond, $\mu$
+/// and $m^{(2)}/\min(c^2, E X^2)$ have an absolute error below $10^{-14}$, or what moving each
+/// residual by a unit in its last place would change, whichever is larger.
 ///
 /// ```
 /// use toclip::noise::{Empirical, Noise};
@@ -258,8 +258,8 @@ impl Noise for Empirical {
     }
 
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
-        // Where the residuals stand apart by more than the kernel is wide, and there are too many
-        // to look at one by one, an integral over the density would step over them.
+        // Where the residuals are further apart than the kernel is wide, and too many to visit one
+        // by one, an integral over the density would miss them.
         if r == 0.0 || !self.is_resolved(spread(r)) {
             return None;
         }
@@ -276,12 +276,12 @@ impl Noise for Empirical {
         let mut means = Vec::new();
         self.data.root.add_means(v.sqrt(), &mut means);
         means.iter_mut().for_each(|m| m.0 /= self.data.root.count);
-        let law = SquaredResidual::located(means, v, TransformShape::Atoms(v));
+        let squared = SquaredResidual::located(means, v, TransformShape::Atoms(v));
         if few {
             let weight = 1.0 / self.count() as f64;
-            return Some(law.of_atoms(self.data.sorted.iter().map(|x| (weight, *x)), 2.0 * r));
+            return Some(squared.of_atoms(self.data.sorted.iter().map(|x| (weight, *x)), 2.0 * r));
         }
-        Some(law)
+        Some(squared)
     }
 
     /// One feature for each piece of the data that is narrow against the kernel. With more than

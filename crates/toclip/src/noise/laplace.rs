@@ -16,8 +16,9 @@ use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 /// $$ f(x) = \tfrac{\lambda}{4} e^{\alpha^2/2} \left\[ e^{-\lambda x}
 /// \operatorname{erfc}\tfrac{\alpha - x/s}{\sqrt2} + e^{\lambda x}
 /// \operatorname{erfc}\tfrac{\alpha + x/s}{\sqrt2} \right\], $$
-/// which solves $f - {f^{\prime\prime}}/\lambda^2 = \varphi_s$. Integrated against the indicator of $\[-c, c\]$
-/// and against $\min(x^2, c^2)$, that equation gives both moments from those of the normal law:
+/// which solves $f - {f^{\prime\prime}}/\lambda^2 = \varphi_s$. Integrated against the indicator of
+/// $\[-c, c\]$ and against $\min(x^2, c^2)$, that equation gives both moments from those of the
+/// normal distribution:
 /// $$ \mu = \mu_{N(0,s^2)} + \sigma^2 {f^\prime}(c), \qquad
 /// m^{(2)} = m^{(2)}_{N(0,s^2)} + \sigma^2 \[\mu - 2c f(c)\]. $$
 /// These cancel when clipping is below the scale of the noise ($\lambda c < 1/2$). There a power
@@ -103,11 +104,12 @@ impl Laplace {
     /// The power series in $\alpha$, for $s \le c$ and $t = \lambda c = \alpha y < 1/2$.
     ///
     /// With $A, B = e^{\alpha^2/2 \mp \alpha y} \operatorname{erfc}((\alpha \mp y)/\sqrt2)$ we have
-    /// $\mu = \tfrac12\[(A-B)(0) - (A-B)(\alpha)\]$, and ${A^\prime} = (\alpha - y)A - k$, ${B^\prime} = (\alpha +
-    /// y)B - k$ with $k = \sqrt{2/\pi}\thinspace e^{-y^2/2}$ give the coefficients $p_n$ of $A+B$ and $q_n$
-    /// of $A-B$ by recurrence; below they carry their powers of $\alpha$, so nothing overflows.
-    /// In $c^2 - m^{(2)} = \lambda^{-2}\sum_{n\ge3}(q_n + y p_{n-1}/\alpha)\alpha^n$ the two leading
-    /// orders have cancelled on paper rather than in rounding.
+    /// $\mu = \tfrac12\[(A-B)(0) - (A-B)(\alpha)\]$, and ${A^\prime} = (\alpha - y)A - k$,
+    /// ${B^\prime} = (\alpha + y)B - k$ with $k = \sqrt{2/\pi}\thinspace e^{-y^2/2}$ give the
+    /// coefficients $p_n$ of $A+B$ and $q_n$ of $A-B$ by recurrence; below they carry their powers
+    /// of $\alpha$, so nothing overflows. In $c^2 - m^{(2)} = \lambda^{-2}\sum_{n\ge3}(q_n + y
+    /// p_{n-1}/\alpha)\alpha^n$ the two leading orders have cancelled on paper rather than in
+    /// rounding.
     fn small_rate(&self, s: f64, c: f64) -> Moments {
         let (y, t) = (c / s, SQRT_2 * c / self.sigma);
         let alpha = t / y;
@@ -221,8 +223,9 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Every regime against the definition: the kernel averaged over the exponential law of
-        /// the variance, $\epsilon \sim N(0, \sigma^2 w)$, $w \sim \mathrm{Exp}(1)$.
+        /// Every regime against the definition: the kernel averaged over the exponential
+        /// distribution of the variance, $\epsilon \sim N(0, \sigma^2 w)$, $w \sim
+        /// \mathrm{Exp}(1)$.
         #[test]
         fn is_a_mixture_in_scale(log_s in -2.0..2.0f64, log_c in -3.0..2.0f64) {
             let (s, c) = (10f64.powf(log_s), 10f64.powf(log_c));

@@ -186,18 +186,18 @@ impl Noise for Mixture {
     }
 
     fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
-        // Below this an atom is as good as a point: what is lost is of this size.
+        // Below this an atom is treated as a point, with an error of this size.
         let least = 1e-6 * self.second_moment();
         let variance = |std: f64| (2.0 * r + std * std).max(least);
         let parts = self.components.iter().map(|k| (k.weight, k.mean, variance(k.std)));
-        let law = SquaredResidual::normals(parts.collect());
+        let squared = SquaredResidual::normals(parts.collect());
         let std = self.components.first()?.std;
         let v = 2.0 * r + std * std;
-        // Of a few atoms that are narrower than this nothing need be lost.
+        // A few atoms that are narrower than this are handled exactly.
         if v < least && self.components.iter().all(|k| k.std == std) {
-            return Some(law.of_atoms(self.components.iter().map(|k| (k.weight, k.mean)), v));
+            return Some(squared.of_atoms(self.components.iter().map(|k| (k.weight, k.mean)), v));
         }
-        Some(law)
+        Some(squared)
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

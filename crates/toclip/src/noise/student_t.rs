@@ -13,8 +13,8 @@ use std::sync::Arc;
 /// Student-t noise, $\epsilon = \text{scale}\cdot t_{\text{df}}$, for every df $> 0$; df $= 1$ is
 /// Cauchy noise.
 ///
-/// The variance, $\text{scale}^2\thinspace \text{df}/(\text{df}-2)$, is infinite for df ≤ 2. $\mu$ and
-/// $m^{(2)}$ are finite all the same, and they are all that the dynamics need.
+/// The variance, $\text{scale}^2\thinspace \text{df}/(\text{df}-2)$, is infinite for df ≤ 2. $\mu$
+/// and $m^{(2)}$ are finite all the same, and they are all that the dynamics need.
 ///
 /// # How it is computed
 ///
@@ -32,7 +32,7 @@ use std::sync::Arc;
 /// ```
 /// use toclip::noise::{Noise, StudentT};
 /// let cauchy = StudentT::new(1.0, 0.5)?;
-/// // P(|ε| ≤ scale) = 1/2 for the Cauchy law.
+/// // P(|ε| ≤ scale) = 1/2 for the Cauchy distribution.
 /// assert!((cauchy.clipped(0.0, 0.5).mu - 0.5).abs() < 1e-15);
 /// assert_eq!(cauchy.mean(), None);
 /// assert_eq!(cauchy.variance(), f64::INFINITY);
@@ -87,7 +87,8 @@ impl StudentT {
         Ok(StudentT { df, scale, quadrature: Arc::new(Quadrature::new(0.5 * df)) })
     }
 
-    /// From df $> 2$ and the standard deviation: $\text{scale} = \sigma\sqrt{(\text{df}-2)/\text{df}}$.
+    /// From df $> 2$ and the standard deviation: $\text{scale} =
+    /// \sigma\sqrt{(\text{df}-2)/\text{df}}$.
     ///
     /// # Errors
     /// [`Error::Parameter`] for df ≤ 2, whose variance is infinite, or an impossible σ.

@@ -190,7 +190,7 @@ impl Noise for Uniform {
 
     fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
         let m = self.half_width;
-        // Below this the edges of the noise are as good as sharp: what is lost is of this size.
+        // Below this the edges of the noise are treated as sharp, with an error of this size.
         Some(SquaredResidual::uniform(m, (2.0 * r).max(1e-7 * m * m)))
     }
 

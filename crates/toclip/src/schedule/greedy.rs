@@ -10,13 +10,13 @@ use crate::step::Step;
 /// $$ \eta = \frac{2R\mu}{m^{(2)}} = \frac{R}{R+\sigma^2/2}\cdot\frac{\mu}{\nu}, \qquad
 /// \dot R = -\frac{R^2}{R + \sigma^2/2}\thinspace \frac{\mu^2}{\nu}. $$
 /// So the threshold that is best with its best rate is the one with the largest CCC
-/// ([`clipped`](Self::clipped)). As the slope depends on $R$ alone and is the steepest at every $R$,
-/// greedy is optimal at the end as well: no other $\eta(t), c(t)$ reaches a lower $R(T)$.
+/// ([`clipped`](Self::clipped)). As the slope depends on $R$ alone and is the steepest at every
+/// $R$, greedy is optimal at the end as well: no other $\eta(t), c(t)$ reaches a lower $R(T)$.
 ///
-/// For other spectra the same rate is that of fastest descent of the *distance*,
-/// $\dot D = -4\eta\mu R + \eta^2 m^{(2)}$. The greedy rate of the risk there needs
-/// $\Vert \nabla P\Vert ^2$: take [`Margin::predicted`](super::Margin::predicted) with a margin of one half
-/// around an infinite rate.
+/// For other spectra the same rate is that of fastest descent of the *distance*, $\dot D =
+/// -4\eta\mu R + \eta^2 m^{(2)}$. The greedy rate of the risk there needs $\Vert \nabla P\Vert ^2$:
+/// take [`Margin::predicted`](super::Margin::predicted) with a margin of one half around an
+/// infinite rate.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -65,7 +65,7 @@ impl Policy for Greedy {
     fn at(&self, _t: f64, r: f64) -> Control {
         let c = self.clip.as_ref().map_or(f64::INFINITY, |clip| clip.threshold(r));
         let x = self.step.moments(r, c);
-        // Infinite variance leaves no rate above zero; neither does nothing left to learn.
+        // The rate is zero for infinite variance, and where there is nothing left to learn.
         let eta = if x.m2 > 0.0 { 2.0 * r * x.mu / x.m2 } else { 0.0 };
         Control { eta, c }
     }

@@ -11,14 +11,14 @@ use std::sync::Arc;
 /// $\eta \le \text{margin}\cdot\eta^\ast_R$: another policy, slowed where the risk would grow.
 ///
 /// The limit needs $\Vert \nabla P\Vert ^2 = 2\sum\lambda_i^2 v_i$ as well as the risk
-/// ([`StabilityLimits`]), and a policy is told the risk alone. There are two honest ways around it,
-/// and both give policies for every method of the dynamics:
+/// ([`StabilityLimits`]), while a policy only gets the risk. There are two ways around this, and
+/// both give policies for every method of the dynamics:
 ///
-/// * [`certified`](Self::certified) bounds the limit from below by what $R$ says about it. It holds
-///   whatever happens on the way, and costs speed where eigenvalues differ much.
-/// * [`predicted`](Self::predicted) computes the limit along the predicted path, as a table in time.
-///   It wastes nothing, and is as good as the prediction: in C-SGD up to fluctuations of order
-///   $d^{-1/2}$, which the margin has to absorb.
+/// * [`certified`](Self::certified) bounds the limit from below by a function of $R$. It holds on
+///   every path, and costs speed where eigenvalues differ much.
+/// * [`predicted`](Self::predicted) computes the limit along the predicted path, as a table in
+///   time. It costs no speed, and is as good as the prediction: in C-SGD up to fluctuations of
+///   order $d^{-1/2}$, which the margin has to absorb.
 ///
 /// The threshold is that of the wrapped policy. For isotropic data both are the limit itself.
 ///
@@ -179,8 +179,8 @@ impl Policy for Margin {
         times
     }
 
-    /// A table in time caps a rule that watches the run as well; the certified limit is a function
-    /// of the risk, so that policy is told the risk.
+    /// A table in time also caps a policy that watches the run; the certified limit is a function
+    /// of the risk, so that policy needs the risk.
     fn session(&self) -> Option<Box<dyn Session>> {
         match &self.cap {
             Cap::Certified { .. } => None,

@@ -8,13 +8,15 @@ use std::sync::{Arc, OnceLock};
 
 /// Nodes of the table for each e-fold of the risk.
 const PER_FOLD: f64 = 25.0;
-/// The table covers $e^{\pm 46}$, twenty orders of magnitude to each side of the scale of the noise.
+/// The table covers $e^{\pm 46}$, twenty orders of magnitude to each side of the scale of the
+/// noise.
 const FOLDS: f64 = 46.0;
 
-/// $c^\ast(t) = \arg\max_c \mu_c^2/\nu_c$ with the compensated rate $\eta/\mu$ (paper, equations 14–15).
+/// $c^\ast(t) = \arg\max_c \mu_c^2/\nu_c$ with the compensated rate $\eta/\mu$ (paper, equations
+/// 14–15).
 ///
-/// By Theorem 4 it never ends above unclipped SGD with the same $\eta$, and ends below it if
-/// CCC > 1 anywhere on the way. Where the supremum of CCC is one, $c^\ast = \infty$.
+/// By Theorem 4 it never ends above unclipped SGD with the same $\eta$, and ends below it if CCC >
+/// 1 anywhere along the path. Where the supremum of CCC is one, $c^\ast = \infty$.
 ///
 /// $c^\ast$ depends on the risk alone, and a search for it costs some hundred evaluations; so
 /// it is looked up in a table over $\ln R$, filled where it is used, by cubic interpolation. CCC is
@@ -65,8 +67,8 @@ impl MaxCcc {
     fn searched(&self, r: f64) -> f64 {
         match best_threshold(&self.step, r) {
             Ok(BestThreshold { c, .. }) if c > 0.0 => c,
-            // Of batches, μ ∝ c and m2 = c² towards zero: any threshold that clips them all will
-            // do as well as none above zero can.
+            // For batches μ ∝ c and m2 = c² towards zero: every threshold that clips all of them is
+            // equally good.
             Ok(BestThreshold { ccc, .. }) if r > 0.0 && ccc < f64::INFINITY => {
                 let features = self.step.features(r).into_iter();
                 1e-3 * features.map(|f| f.at.abs().max(f.width)).fold(f64::INFINITY, f64::min)

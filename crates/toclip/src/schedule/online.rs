@@ -1,4 +1,4 @@
-//! The proportional rule without knowing the risk.
+//! The proportional policy without knowing the risk.
 
 use super::{Compensation, Control, Policy, Proportional, Session};
 use crate::error::{Error, Result};
@@ -8,23 +8,24 @@ use serde::{Deserialize, Serialize};
 /// How $s = \sqrt{2R+\sigma^2}$ is estimated from residuals $\rho$.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ScaleEstimate {
     /// The running average of $\rho^2$.
     ///
-    /// Needs no law of the noise, and has its tails: one outlier raises the threshold for as long
-    /// as it is remembered.
+    /// Does not need the noise distribution, and inherits its tails: one outlier raises the
+    /// threshold for as long as it is remembered.
     MeanSquare,
-    /// The running average of *clipped* squares, $\min(\rho^2, c^2)$, compared with what the law of
-    /// the noise expects, $m^{(2)}_c$ at the estimated risk.
+    /// The running average of *clipped* squares, $\min(\rho^2, c^2)$, compared with their
+    /// expectation $m^{(2)}_c$ under the noise at the estimated risk.
     ///
-    /// An outlier counts $c^2$ and no more. The law must be known, as for the
+    /// An outlier counts $c^2$ at most. The noise distribution must be known, as for the
     /// [oracle](Proportional).
     #[default]
     ClippedSquare,
 }
 
-/// $c = \kappa\thinspace \hat s$ with $\hat s$ from the residuals of the run: the [`Proportional`] rule as SGD
-/// has to follow it.
+/// $c = \kappa\thinspace \hat s$ with $\hat s$ from the residuals of the run: the [`Proportional`]
+/// policy with an estimated scale.
 ///
 /// | parameter | meaning |
 /// |---|---|
@@ -32,12 +33,12 @@ pub enum ScaleEstimate {
 /// | `scale` | which [average](ScaleEstimate) |
 /// | `memory` | how many samples the average remembers: at most a fraction of $d/\eta$, in which the risk changes |
 ///
-/// Weights fall like $e^{-k/\text{memory}}$, after an even average at first. The first
-/// twenty samples are only looked at, with $\eta = 0$. The $\mu$ of exact compensation is the running
+/// Weights fall like $e^{-k/\text{memory}}$, after a plain average at first. The first twenty
+/// samples only set the scale, with $\eta = 0$. The $\mu$ of exact compensation is the running
 /// share of unclipped samples.
 ///
-/// C-SGD, full, collapsed or on data, runs it without looking at its risk. As a [`Policy`] of
-/// the ODE and of C-HSGD, which have no samples, it is the oracle: what is lost is the difference.
+/// C-SGD (full, collapsed or on data) runs it without using the risk. For the ODE and C-HSGD, which
+/// have no samples, it is the oracle; the difference is the cost of estimating.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -70,13 +71,13 @@ pub struct Online {
 const LOOK: usize = 20;
 
 impl Online {
-    /// The rule `oracle` with its scale estimated from about `memory` samples.
+    /// The policy `oracle` with its scale estimated from about `memory` samples.
     ///
     /// # Errors
     /// [`Error::Parameter`] for a memory of less than twenty samples.
     pub fn new(oracle: Proportional, scale: ScaleEstimate, memory: f64) -> Result<Self> {
         if !(memory >= LOOK as f64 && memory.is_finite()) {
-            let expected = "an average must remember at least 20 samples, and not infinitely many";
+            let expected = "the average must remember at least 20 samples, and a finite number";
             return Err(Error::parameter("memory", memory, expected));
         }
         Ok(Online { oracle, scale, memory })
@@ -105,7 +106,7 @@ impl Policy for Online {
             seen: 0.0,
             square: 0.0,
             mu: 1.0,
-            law: Expected::default(),
+            expected: Expected::default(),
         }))
     }
 }
@@ -121,10 +122,11 @@ struct Estimate {
     seen: f64,
     /// $\hat s^2$.
     square: f64,
-    /// $\hat\mu$, the running share of samples below $c$. Counted: by the law of the noise it would
-    /// be that of the risk some time ago, and as the risk falls the rate would be too large.
+    /// $\hat\mu$, the running share of samples below $c$. It is counted rather than computed from
+    /// the noise: that would be $\mu$ at an earlier risk, and as the risk falls the rate would be
+    /// too large.
     mu: f64,
-    law: Expected,
+    expected: Expected,
 }
 
 /// What is expected of a sample at $c = \kappa\hat s$.
@@ -136,8 +138,8 @@ struct Expected {
     slope: f64,
 }
 
-/// The slope is not taken for less: near a bump of the noise at $c$ it may vanish, and an estimate
-/// that then moves slowly is better than one that jumps.
+/// The smallest slope used: near a bump of the noise at $c$ it may vanish, and an estimate that
+/// moves slowly is better than one that jumps.
 const LEAST_SLOPE: f64 = 0.1;
 /// Half-width, relative to $s^2$, of the difference that stands for the slope.
 const APART: f64 = 0.01;
@@ -147,8 +149,8 @@ impl Estimate {
         self.oracle.kappa * self.square.sqrt()
     }
 
-    /// $m^{(2)}_c$ and its slope by the law of the noise at the estimated risk.
-    fn by_law(&self) -> Expected {
+    /// $m^{(2)}_c$ and its slope under the noise at the estimated risk.
+    fn expected_now(&self) -> Expected {
         let (step, c) = (&self.oracle.step, self.threshold());
         let risk = (0.5 * (self.square - step.noise().second_moment())).max(0.0);
         let apart = APART * self.square;
@@ -170,7 +172,7 @@ impl Estimate {
                 let risk = risk_of_median(&self.oracle.step, self.first[self.first.len() / 2]);
                 self.square = self.oracle.step.residual_second_moment(risk);
                 if self.square > 0.0 {
-                    self.law = self.by_law();
+                    self.expected = self.expected_now();
                 }
             }
         }
@@ -190,11 +192,11 @@ impl Estimate {
                 self.square += weight * (size * size - self.square);
             }
             ScaleEstimate::ClippedSquare if self.square > 0.0 => {
-                let surprise = size.min(c).powi(2) - self.law.m2;
-                // There is never less than the noise, and no sample takes away half of the rest.
+                let surprise = size.min(c).powi(2) - self.expected.m2;
+                // Never below the noise, and no single sample halves the estimate.
                 let least = self.oracle.step.noise().second_moment().max(0.5 * self.square);
-                self.square = (self.square + weight * surprise / self.law.slope).max(least);
-                self.law = self.by_law();
+                self.square = (self.square + weight * surprise / self.expected.slope).max(least);
+                self.expected = self.expected_now();
             }
             ScaleEstimate::ClippedSquare => {}
         }
@@ -267,8 +269,8 @@ mod tests {
         Online::new(Proportional::new(kappa, eta, noise, how).unwrap(), scale, 200.0).unwrap()
     }
 
-    /// Mean and root mean square error of $c/c_{\text{true}}$, and mean of $\eta/\eta_{\text{true}}$,
-    /// at a risk that stays where it is.
+    /// Mean and root mean square error of $c/c_{\text{true}}$, and mean of
+    /// $\eta/\eta_{\text{true}}$, at a risk that stays where it is.
     fn at_rest(kappa: f64, noise: &Arc<dyn Noise>, r: f64, scale: ScaleEstimate) -> [f64; 3] {
         let policy = online(kappa, noise.clone(), Compensation::Exact, scale);
         let truth = policy.at(0.0, r);

@@ -5,11 +5,11 @@ use crate::error::{Error, Result};
 use crate::step::Step;
 use serde::{Deserialize, Serialize};
 
-/// What the learning rate does about the descent that clipping takes away.
+/// How the learning rate compensates for the descent that clipping removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Compensation {
-    /// $\eta/\mu$: the descent is that of unclipped SGD. What the authors ran.
+    /// $\eta/\mu$: the descent is that of unclipped SGD. The authors' experiments use this.
     #[default]
     Exact,
     /// $\eta\max(1, 1/\kappa)$, as the paper prints it (equation 18).
@@ -52,8 +52,8 @@ impl Proportional {
     /// From $\kappa > 0$, the learning rate of unclipped SGD, the noise and a compensation.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for an impossible κ, [`Error::InfiniteVariance`] where there is no σ to
-    /// be in proportion to.
+    /// [`Error::Parameter`] for an impossible κ, [`Error::InfiniteVariance`] for noise without a
+    /// finite σ.
     pub fn new(
         kappa: f64,
         eta: Schedule,

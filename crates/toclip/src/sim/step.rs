@@ -1,6 +1,7 @@
 //! One step of C-SGD in one pass over the coordinates.
 //!
-//! The state is $w_i = \sqrt{\lambda_i}\thinspace \theta_i$, so that with $x_i = \sqrt{\lambda_i}\thinspace z_i$
+//! The state is $w_i = \sqrt{\lambda_i}\thinspace \theta_i$, so that with $x_i =
+//! \sqrt{\lambda_i}\thinspace z_i$
 //! $$\langle x, \theta\rangle = \sum_i z_i w_i, \quad \Vert x\Vert ^2 = \sum_i \lambda_i z_i^2, \quad
 //! w_i \leftarrow w_i - s \lambda_i z_i, \quad R = \tfrac12 \sum_i w_i^2.$$
 //! The size $s$ of a step is known only after its sums, so a pass first makes the update that the
@@ -48,8 +49,8 @@ struct Coordinates {
 }
 
 impl State {
-    /// From $\lambda_i$ and $w_i = \sqrt{\lambda_i}\thinspace \theta_i$; a last block that is not full is
-    /// filled up with $\lambda = 0$.
+    /// From $\lambda_i$ and $w_i = \sqrt{\lambda_i}\thinspace \theta_i$; a last block that is not
+    /// full is filled up with $\lambda = 0$.
     pub(crate) fn new(values: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let (lambda, w): (Vec<f64>, Vec<f64>) = values.into_iter().unzip();
         let blocks = Block::from_values(lambda).into_iter().zip(Block::from_values(w));

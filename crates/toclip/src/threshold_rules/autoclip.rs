@@ -10,9 +10,9 @@ use std::collections::BinaryHeap;
 /// $c_k$ = the $p$-th percentile of $G_1, \dots, G_k$, the current norm included (Seetharaman et
 /// al. 2020, *AutoClip*), interpolated linearly between order statistics.
 ///
-/// Clips the share $1 - p/100$ of all steps whatever their law, so that it is mostly a slower
-/// learning rate; $p = 10$ is its authors' choice. All norms are kept, in a heap on either side of
-/// the percentile: a step costs the logarithm of their number.
+/// Clips the share $1 - p/100$ of all steps whatever their distribution, so in effect it mostly
+/// lowers the learning rate; $p = 10$ is its authors' choice. All norms are kept, in a heap on
+/// either side of the percentile: a step costs the logarithm of their number.
 ///
 /// ```
 /// use toclip::threshold_rules::{AutoClip, ThresholdRule};

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 ///
 /// With $N$ residual components in a batch, norms of Gaussian residuals are $s\sqrt{\chi^2_N/N}$;
 /// so $\hat s = \operatorname{median} G/\sqrt{\operatorname{median}\chi^2_N/N}$, for $N = 1$ the
-/// usual $1.4826 \operatorname{median} G$. Huber's $\kappa = 1.345$ costs five percent of efficiency on
-/// Gaussian residuals of single samples.
+/// usual $1.4826 \operatorname{median} G$. Huber's $\kappa = 1.345$ costs five percent of
+/// efficiency on Gaussian residuals of single samples.
 ///
 /// ```
 /// use toclip::threshold_rules::{Huber, ThresholdRule};

@@ -1,8 +1,8 @@
-//! Threshold rules that people use: one rule, one file.
+//! Threshold rules in common use: one rule, one file.
 //!
-//! A rule sees the norm of each gradient before it is clipped and answers with the threshold for
-//! it, in the order of training. Nothing else is known to it, so any rule can be replayed on a log
-//! of norms as well as run inside a loop.
+//! A rule gets the norm of each gradient before it is clipped, in the order of training, and
+//! returns the threshold for it. It needs nothing else, so any rule can be replayed on a log of
+//! norms as well as run inside a training loop.
 //!
 //! | rule | threshold | memory |
 //! |---|---|---|
@@ -12,8 +12,8 @@
 //! | [`Huber`] | $\kappa$ times the scale that the median shows | a window |
 //! | [`Monitored`] | where the [monitor](crate::monitor) shows a gain, else none | constant |
 //!
-//! A norm that is not a number is a step that must be skipped whatever the threshold: rules answer
-//! with the threshold they had and learn nothing from it.
+//! A step whose norm is not a number must be skipped whatever the threshold: rules then return the
+//! threshold of [`ThresholdRule::next_step`] and do not update.
 
 mod autoclip;
 mod fixed;
@@ -45,13 +45,14 @@ pub trait ThresholdRule: std::fmt::Debug + Send {
     /// The threshold for a gradient of this norm; infinite for no clipping.
     fn threshold(&mut self, norm: f64) -> f64;
 
-    /// By what the learning rate of this step is to be multiplied: $1/\mu$ for a rule that makes up
-    /// for the descent that its clipping takes away, one for all others.
+    /// The factor for the learning rate of this step: $1/\mu$ for a rule that compensates for the
+    /// descent that clipping removes, one for all others.
     fn rate_factor(&self) -> f64 {
         1.0
     }
 
-    /// What the rule holds for the next step before it has seen its norm; it learns nothing.
+    /// The threshold and learning-rate factor for the next step before its norm is known; the rule
+    /// is not updated.
     ///
     /// A step whose norm is not a number gets this threshold.
     ///
@@ -69,17 +70,17 @@ pub trait ThresholdRule: std::fmt::Debug + Send {
     fn describe(&self) -> String;
 }
 
-/// What a rule holds for a step before it has seen its norm.
+/// What a rule uses for the next step before its norm is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NextStep {
     /// The threshold; infinite for no clipping.
     pub threshold: f64,
-    /// By what the learning rate is to be multiplied.
+    /// The factor for the learning rate.
     pub rate_factor: f64,
 }
 
 impl NextStep {
-    /// This threshold at the learning rate as it is.
+    /// This threshold with the learning rate unchanged.
     fn at(threshold: f64) -> Self {
         NextStep { threshold, rate_factor: 1.0 }
     }

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 
 /// Clips where a [`Monitor`] of the same norms advises, and not before it does.
 ///
-/// The monitor is asked every so many steps. A threshold is taken up, or changed, only when its
-/// simultaneous interval supports it, and given up only when its interval shows that it costs
-/// more than it saves, or that it gains less than what norms can show ([`Settings::margin`]); in
-/// between nothing moves. Where the law of the norms changed on the way, the steady last part of the
-/// steps is gone by, at least 21 of up to 64 stretches. In force it is a multiple of the running scale, so that it follows the norms.
+/// The advice is updated every `every` steps. A threshold is introduced or changed only when its
+/// simultaneous interval supports it, and dropped only when its interval shows that it costs more
+/// than it saves, or that it gains less than norms can prove ([`Settings::margin`]). Where the
+/// distribution of the norms changed during the run, only the last part without a change is used,
+/// at least 21 of up to 64 stretches. The threshold is a multiple of the running scale, so that it
+/// follows the norms.
 ///
 /// ```
 /// use toclip::monitor::Settings;
@@ -41,18 +42,14 @@ struct InForce {
 }
 
 impl Monitored {
-    /// Follows a monitor with these settings, asked every `every` steps. A watched threshold is
-    /// ignored: the one in force is this rule's own.
+    /// Follows a monitor with these settings, with new advice every `every` steps. A watched
+    /// threshold is ignored: the rule compares with its own.
     ///
     /// # Errors
     /// [`Error::Parameter`] as [`Monitor::new`], and for `every` = 0.
     pub fn new(settings: Settings, every: u64) -> Result<Self> {
         if every == 0 {
-            return Err(Error::parameter(
-                "every",
-                0.0,
-                "the monitor is asked every 1 or more steps",
-            ));
+            return Err(Error::parameter("every", 0.0, "give at least 1 step"));
         }
         let monitor = Monitor::new(Settings { watched: None, ..settings })?;
         Ok(Monitored { monitor, every, seen: 0, in_force: None })
@@ -63,7 +60,7 @@ impl Monitored {
         &self.monitor
     }
 
-    /// What is in force at the next step: asked for anew when it is due.
+    /// The threshold of the next step, updated when an update is due.
     fn next_in_force(&self) -> Option<InForce> {
         if self.seen == 0 || !self.seen.is_multiple_of(self.every) {
             return self.in_force;
@@ -76,7 +73,7 @@ impl Monitored {
                 rate_factor: choice.rate_factor,
             }),
             Advice::Loosen(_) => None,
-            // Not even the best there is can gain what would be evidence.
+            // Even the best candidate cannot gain enough to count as evidence.
             Advice::Stay(Reason::NormsAlone { best, .. } | Reason::NoGain(best)) => {
                 let margin = match best.evidence {
                     Evidence::Norms => self.monitor.settings().margin,
@@ -88,8 +85,8 @@ impl Monitored {
         }
     }
 
-    /// The threshold for a gradient that comes with its inner product with an independent estimate of
-    /// the mean gradient, as in [`Monitor::observe_aligned`]: then the choice goes by the direct
+    /// The threshold for a gradient that comes with its inner product with an independent estimate
+    /// of the mean gradient, as in [`Monitor::observe_aligned`]: then the choice goes by the direct
     /// form of $\mu$.
     ///
     /// ```
@@ -109,7 +106,7 @@ impl Monitored {
         threshold
     }
 
-    /// The threshold from the steps before: a spike cannot raise its own.
+    /// The threshold from the steps before: a spike cannot raise its own threshold.
     fn next(&mut self) -> f64 {
         self.in_force = self.next_in_force();
         self.seen += 1;

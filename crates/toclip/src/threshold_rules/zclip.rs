@@ -62,7 +62,7 @@ impl Default for ZClip {
 }
 
 impl ZClip {
-    /// The rule before its first norm, once its parameters have been found possible.
+    /// The rule before its first norm, with its parameters checked.
     ///
     /// # Errors
     /// [`Error::Parameter`] unless $0 < \alpha < 1$, $z_0 > 0$, and warm-up and cap are positive.
@@ -77,11 +77,11 @@ impl ZClip {
             return Err(Error::parameter("warmup", 0.0, "at least one norm starts the averages"));
         }
         self.cap.map_or(Ok(()), check_threshold)?;
-        // An infinite cap is none, and most formats cannot write it.
+        // An infinite cap means no cap, and most formats cannot write it.
         Ok(ZClip { cap: self.cap.filter(|c| c.is_finite()), seen: State::default(), ..self })
     }
 
-    /// The threshold of a spike; `None` for a norm that is none.
+    /// The threshold of a spike; `None` for a norm that is not a spike.
     fn spike(&self, norm: f64) -> Option<f64> {
         let std = self.seen.variance.sqrt();
         let z = (norm - self.seen.mean) / (std + EPSILON);
@@ -112,7 +112,7 @@ impl ThresholdRule for ZClip {
         spike.unwrap_or(f64::INFINITY).min(cap)
     }
 
-    /// The cap: what more a spike gets depends on its norm.
+    /// The cap: the threshold of a spike depends on its norm.
     fn next_step(&self) -> NextStep {
         NextStep::at(self.cap.unwrap_or(f64::INFINITY))
     }

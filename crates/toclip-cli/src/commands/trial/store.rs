@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use serde_json::json;
-use toclip::trial::{Cell, Effort};
+use toclip_trial::{Effort, Measurement};
 
 use crate::output::{Identity, ProgressLog};
 
@@ -14,7 +14,7 @@ pub struct Store(ProgressLog);
 
 impl Store {
     /// Opens the file, new or with the cells in it. `resume` says whether there may be any.
-    pub fn open(path: &Path, effort: &Effort, resume: bool) -> Result<(Self, Vec<Cell>)> {
+    pub fn open(path: &Path, effort: &Effort, resume: bool) -> Result<(Self, Vec<Measurement>)> {
         let inputs = json!({ "version": env!("CARGO_PKG_VERSION"), "effort": effort });
         let identity = Identity { command: "toclip trial", pieces: "cells", inputs };
         let decode = |record: &[u8]| serde_json::from_slice(record).ok();
@@ -23,7 +23,7 @@ impl Store {
     }
 
     /// Appends a finished cell.
-    pub fn add(&mut self, cell: &Cell) -> Result<()> {
+    pub fn add(&mut self, cell: &Measurement) -> Result<()> {
         self.0.add(&serde_json::to_vec(cell)?)
     }
 
@@ -40,11 +40,11 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toclip::trial::Rule;
+    use toclip_trial::Contender;
 
-    fn cell(problem: &str) -> Cell {
+    fn cell(problem: &str) -> Measurement {
         serde_json::from_value(json!({
-            "problem": problem, "rule": Rule::Huber, "eta": 0.1 + 0.2, "at_edge": false,
+            "problem": problem, "rule": Contender::Huber, "eta": 0.1 + 0.2, "at_edge": false,
             "log_risk": [-1.0 / 3.0, 1e-300], "diverged": 0, "clipped": 0.5, "acted": 1.0, "began": 3.0,
             "shrunk": 0.9,
         }))

@@ -12,19 +12,19 @@ use crate::spectrum::Modes;
 use crate::step::Step;
 use system::{Attempt, Sums, System};
 
-/// More steps than this mean that the horizon is out of all proportion to $1/\eta$, or that the
-/// policy chatters.
+/// More steps than this mean that the horizon is far too long for $1/\eta$, or that the policy
+/// chatters.
 const MOST_STEPS: u64 = 2_000_000;
 
-/// What a step may be off by, as a share of what the curve may be: errors of steps add up, and
-/// dense output between them is less accurate than they are.
+/// The tolerance of a step as a share of that of the curve: errors of steps add up, and dense
+/// output between them is less accurate.
 ///
 /// With this share the worst of 2000 random problems, at tolerances from 1e-5 to 1e-9, was off by
 /// 0.4 of the tolerance anywhere on its curve, and the median by a few thousandths.
 const SHARE: f64 = 0.005;
 
-/// $\dot v = -2\eta\mu\lambda\thinspace v + \tfrac{\eta^2}{d}\lambda n\thinspace \tfrac{m_2}{2}$: the deterministic
-/// limit of clipped SGD.
+/// $\dot v = -2\eta\mu\lambda\thinspace v + \tfrac{\eta^2}{d}\lambda n\thinspace \tfrac{m_2}{2}$:
+/// the deterministic limit of clipped SGD.
 ///
 /// One equation for every distinct eigenvalue $\lambda$ of multiplicity $n$, coupled only through
 /// the risk $R = \sum \lambda v$, which decides $(\eta, c)$ by the policy and
@@ -105,15 +105,16 @@ impl<'a> Ode<'a> {
         self
     }
 
-    /// $R$ and $D$ at the given increasing times; the start is at $t = 0$ and need not be among them.
+    /// $R$ and $D$ at the given increasing times; the start is at $t = 0$ and need not be among
+    /// them.
     ///
-    /// A path that diverges, or starts with infinite $m_2$ as unclipped SGD under noise of infinite
-    /// variance does, is returned up to there with [`Stop::Diverged`].
+    /// A path that diverges is returned up to there with [`Stop::Diverged`], and one without
+    /// clipping under noise of infinite variance with [`Stop::InfiniteVariance`].
     ///
     /// # Errors
-    /// [`Error::Parameter`] or [`Error::Invalid`] for times that are none, negative, not finite or
-    /// do not increase, for impossible tolerances or targets, and if two million steps do not reach
-    /// the last time.
+    /// [`Error::Parameter`] or [`Error::Invalid`] for an empty list of times, times that are
+    /// negative, not finite or do not increase, for impossible tolerances or targets, and if two
+    /// million steps do not reach the last time.
     pub fn solve(&self, times: &[f64]) -> Result<Trajectory> {
         self.tolerance.check()?;
         Watch::check_target(self.target)?;
@@ -138,8 +139,8 @@ impl<'a> Ode<'a> {
 /// A solution under way.
 ///
 /// The integrator is our own because the system is diagonal but for one scalar: a step needs no
-/// state but the modes, error norms and dense output only concern $R$ and $D$, and the evaluation
-/// at the end of a stretch must look at the policy from the left. A general solver has none of it.
+/// state but the modes, error norms and dense output only concern $R$ and $D$, and the last stage
+/// of a stretch must evaluate the policy from the left. A general solver offers none of this.
 #[derive(Debug)]
 struct Run<'a> {
     system: System<'a>,
@@ -162,7 +163,7 @@ impl Run<'_> {
         for end in stretches(policy, record.end) {
             let slope = self.system.begin(self.t);
             if !slope.iter().all(|s| s.is_finite()) {
-                return Ok(Stop::Diverged { t: self.t });
+                return Ok(self.system.drive.no_slope(self.t, self.system.sums()[0]));
             }
             if self.h == 0.0 {
                 self.h = self.first_step(start, slope, end);
@@ -190,8 +191,8 @@ impl Run<'_> {
         while self.t < end {
             if self.counts.steps + self.counts.rejected >= MOST_STEPS {
                 return Err(Error::Invalid(format!(
-                    "{MOST_STEPS} steps of the ODE only reached t = {} of {}; ask for a shorter \
-                     time, a looser tolerance, or a policy that does not jump to and fro with the risk",
+                    "{MOST_STEPS} steps of the ODE only reached t = {} of {}; use a shorter \
+                     time, a looser tolerance, or a policy that does not oscillate with the risk",
                     self.t, record.end
                 )));
             }

@@ -46,8 +46,9 @@ pub(super) struct Panel<'a> {
     gamma: f64,
     /// $v(0)\thinspace e^{-2\lambda\Gamma}$ at the start of the panel.
     flow: Vec<f64>,
-    /// $\frac{\lambda n}{2d} \int \eta_s^2 m_{2,s}\thinspace e^{-2\lambda(\Gamma - \Gamma_s)}\thinspace ds$ up to the
-    /// start of the panel: all that the kernel, a sum of exponentials, remembers.
+    /// $\frac{\lambda n}{2d} \int \eta_s^2 m_{2,s}\thinspace e^{-2\lambda(\Gamma -
+    /// \Gamma_s)}\thinspace ds$ up to the start of the panel: all that the kernel, a sum of
+    /// exponentials, remembers.
     history: Vec<f64>,
     h: f64,
     /// $\eta\mu$ at the nodes.

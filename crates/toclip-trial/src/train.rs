@@ -1,10 +1,10 @@
 //! One training run, and the search for its learning rate.
 
-use super::Problem;
-use super::rule::{Clipper, Rule};
-use super::walk::Walk;
-use crate::error::Result;
-use crate::threshold_rules::clip_factor;
+use crate::Problem;
+use crate::contender::{Clipper, Contender};
+use crate::walk::Walk;
+use toclip::Result;
+use toclip::threshold_rules::clip_factor;
 
 /// A risk this much below the start counts as this much: the problem is solved, and the rest would
 /// be a comparison of numbers that nobody needs.
@@ -18,7 +18,7 @@ const FINER: [f64; 2] = [2.0, std::f64::consts::SQRT_2];
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct End {
+pub(crate) struct End {
     /// $\log R$, between [`SOLVED`] and [`LOST`] times the start.
     pub log_risk: f64,
     pub diverged: bool,
@@ -30,9 +30,9 @@ pub(super) struct End {
     pub shrunk: f64,
 }
 
-/// Run `index` of `seed` for so many steps with the learning rate $\eta(1 - k/n)$, that is, steps of
-/// $\frac{\eta}{d}(1 - k/n)$.
-pub(super) fn train(
+/// Run `index` of `seed` for so many steps with the learning rate $\eta(1 - k/n)$, that is, steps
+/// of $\frac{\eta}{d}(1 - k/n)$.
+pub(crate) fn train(
     problem: &Problem,
     clipper: &mut dyn Clipper,
     eta: f64,
@@ -73,7 +73,7 @@ pub(super) fn train(
 
 /// A learning rate and the mean of $\log R$ over the tuning runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Tuned {
+pub(crate) struct Tuned {
     pub eta: f64,
     pub score: f64,
     /// Whether it is the least or the largest of the grid.
@@ -84,9 +84,9 @@ pub(super) struct Tuned {
 /// for every rule, of which only the four last depend on the rule.
 ///
 /// Runs `0..runs` of `seed` are used for each.
-pub(super) fn tune(
+pub(crate) fn tune(
     problem: &Problem,
-    rule: Rule,
+    contender: Contender,
     steps: u32,
     runs: u32,
     seed: u64,
@@ -94,7 +94,7 @@ pub(super) fn tune(
     let score = |eta: f64| -> Result<Tuned> {
         let mut sum = 0.0;
         for index in 0..u64::from(runs) {
-            let mut clipper = rule.start(problem)?;
+            let mut clipper = contender.start(problem)?;
             sum += train(problem, &mut *clipper, eta, steps, (seed, index)).log_risk;
         }
         Ok(Tuned { eta, score: sum / f64::from(runs), at_edge: false })

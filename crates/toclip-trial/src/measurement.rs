@@ -1,13 +1,13 @@
-//! A rule on a problem: tuned on some runs, measured on others.
+//! A contender on a problem: tuned on some runs, measured on others.
 
-use super::statistics::Interval;
-use super::train::{train, tune};
-use super::{Problem, Rule};
-use crate::ensemble::on_threads;
-use crate::error::{Error, Result};
+use crate::statistics::MeanInterval;
+use crate::train::{train, tune};
+use crate::{Contender, Problem};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
+use toclip::internals::on_threads;
+use toclip::{Error, Result};
 
 /// How much work a trial is.
 ///
@@ -56,13 +56,14 @@ impl Effort {
     }
 }
 
-/// What a rule reached on a problem.
+/// What a contender reached on a problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct Measurement {
     /// [`Problem::name`].
     pub problem: String,
-    /// The rule.
-    pub rule: Rule,
+    /// The contender.
+    #[serde(rename = "rule")]
+    pub contender: Contender,
     /// $\eta$ that was best on the tuning runs.
     pub eta: f64,
     /// Whether that was the least or the largest of the grid.
@@ -81,31 +82,31 @@ pub struct Cell {
     pub shrunk: f64,
 }
 
-impl Cell {
+impl Measurement {
     /// Tunes and measures. The result depends on nothing else than the arguments.
     ///
     /// # Errors
     /// [`Error::Parameter`] for no steps, no tuning runs or fewer than two runs.
     ///
     /// ```
-    /// use toclip::trial::{Cell, Effort, Problem, Rule};
+    /// use toclip_trial::{Measurement, Effort, Problem, Contender};
     /// let problems = Problem::standard()?;
     /// let effort = Effort { steps: 300, tuning: 1, runs: 4, seed: 1 };
     /// let cauchy = problems.iter().find(|p| p.name() == "cauchy/8").unwrap();
-    /// let open = Cell::measure(cauchy, Rule::Unclipped, &effort)?;
-    /// let huber = Cell::measure(cauchy, Rule::Huber, &effort)?;
+    /// let open = Measurement::measure(cauchy, Contender::Unclipped, &effort)?;
+    /// let huber = Measurement::measure(cauchy, Contender::Huber, &effort)?;
     /// assert!(huber.ratio(&open, 0.95)?.mean < 0.5);
     /// # Ok::<(), toclip::Error>(())
     /// ```
-    pub fn measure(problem: &Problem, rule: Rule, effort: &Effort) -> Result<Self> {
+    pub fn measure(problem: &Problem, contender: Contender, effort: &Effort) -> Result<Self> {
         effort.check()?;
         let name = problem.name();
         // Tuning and measuring never share a run, nor do two problems.
         let seed = |tag: &str| effort.seed ^ digest(&[name.as_bytes(), tag.as_bytes()]);
-        let best = tune(problem, rule, effort.steps, effort.tuning, seed(" tuning"))?;
-        let mut cell = Cell {
+        let best = tune(problem, contender, effort.steps, effort.tuning, seed(" tuning"))?;
+        let mut measured = Measurement {
             problem: name.clone(),
-            rule,
+            contender,
             eta: best.eta,
             at_edge: best.at_edge,
             log_risk: Vec::with_capacity(effort.runs as usize),
@@ -118,26 +119,27 @@ impl Cell {
         let share = 1.0 / f64::from(effort.runs);
         let mut began = Vec::new();
         for index in 0..u64::from(effort.runs) {
-            let mut clipper = rule.start(problem)?;
+            let mut clipper = contender.start(problem)?;
             let run = (seed(" measuring"), index);
             let end = train(problem, &mut *clipper, best.eta, effort.steps, run);
-            cell.log_risk.push(end.log_risk);
-            cell.diverged += u32::from(end.diverged);
-            cell.clipped += share * end.clipped;
+            measured.log_risk.push(end.log_risk);
+            measured.diverged += u32::from(end.diverged);
+            measured.clipped += share * end.clipped;
             began.extend(end.began.map(f64::from));
-            cell.shrunk += share * end.shrunk;
+            measured.shrunk += share * end.shrunk;
         }
-        cell.acted = share * began.len() as f64;
-        cell.began = (!began.is_empty()).then(|| began.iter().sum::<f64>() / began.len() as f64);
-        Ok(cell)
+        measured.acted = share * began.len() as f64;
+        measured.began =
+            (!began.is_empty()).then(|| began.iter().sum::<f64>() / began.len() as f64);
+        Ok(measured)
     }
 
     /// The geometric mean of the final risk, with its interval.
     ///
     /// # Errors
-    /// As [`Interval::student`].
-    pub fn risk(&self, confidence: f64) -> Result<Interval> {
-        Ok(Interval::student(&self.log_risk, confidence)?.map(f64::exp))
+    /// As [`MeanInterval::student`].
+    pub fn risk(&self, confidence: f64) -> Result<MeanInterval> {
+        Ok(MeanInterval::student(&self.log_risk, confidence)?.map(f64::exp))
     }
 
     /// The geometric mean of the ratio of final risks to those of `base`, run by run: below one,
@@ -145,8 +147,8 @@ impl Cell {
     ///
     /// # Errors
     /// [`Error::Invalid`] unless both have the same runs of the same problem, and as
-    /// [`Interval::student`].
-    pub fn ratio(&self, base: &Cell, confidence: f64) -> Result<Interval> {
+    /// [`MeanInterval::student`].
+    pub fn ratio(&self, base: &Measurement, confidence: f64) -> Result<MeanInterval> {
         if self.problem != base.problem || self.log_risk.len() != base.log_risk.len() {
             return Err(Error::Invalid(format!(
                 "{} runs of {} cannot be compared with {} of {}",
@@ -157,29 +159,29 @@ impl Cell {
             )));
         }
         let gaps: Vec<f64> = self.log_risk.iter().zip(&base.log_risk).map(|(a, b)| a - b).collect();
-        Ok(Interval::student(&gaps, confidence)?.map(f64::exp))
+        Ok(MeanInterval::student(&gaps, confidence)?.map(f64::exp))
     }
 }
 
-/// Measures those of the cells (problem, rule) that are asked for, each handed to `on_finished` from
-/// whichever thread and in whichever order they end.
+/// Measures those of the pairs (problem, contender) that are asked for, each handed to
+/// `on_finished` from whichever thread and in whichever order they end.
 ///
-/// Once `cancel` is set no further cell is begun.
+/// Once `cancel` is set no further pair is begun.
 ///
 /// # Errors
-/// As [`Cell::measure`], and for threads that cannot be started.
+/// As [`Measurement::measure`], and for threads that cannot be started.
 pub fn measure_all(
-    asked: &[(&Problem, Rule)],
+    asked: &[(&Problem, Contender)],
     effort: &Effort,
     threads: Option<usize>,
     cancel: &AtomicBool,
-    on_finished: &(dyn Fn(Cell) + Sync),
+    on_finished: &(dyn Fn(Measurement) + Sync),
 ) -> Result<()> {
     effort.check()?;
     on_threads(threads, || {
-        asked.par_iter().with_max_len(1).try_for_each(|(problem, rule)| {
+        asked.par_iter().with_max_len(1).try_for_each(|(problem, contender)| {
             if !cancel.load(Ordering::Relaxed) {
-                on_finished(Cell::measure(problem, *rule, effort)?);
+                on_finished(Measurement::measure(problem, *contender, effort)?);
             }
             Ok(())
         })

@@ -1,25 +1,26 @@
-//! Parameters on their way: gradients of whole batches, exact in law, for the price of one sample.
+//! Parameters on their way: gradients of whole batches, exact in distribution, for the price of one
+//! sample.
 
-use super::logistic::sigmoid;
-use super::problem::{Labels, Problem};
-use crate::noise::Noise;
-use crate::sim::normal::Normals;
-use crate::sim::row::{inner, subtract};
-use crate::sim::{Isa, Purpose, scalar_rng};
+use crate::logistic::sigmoid;
+use crate::problem::{Labels, Problem};
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
+use toclip::internals::Normals;
+use toclip::internals::{Isa, Purpose, scalar_rng};
+use toclip::internals::{inner, subtract};
+use toclip::noise::Noise;
 
 /// One run of SGD on a [`Problem`].
 ///
 /// A residual $\rho_i$ depends on its sample $x_i = K^{1/2}\xi_i$ through one direction $e_1$ of
 /// $\xi_i$ (least squares: that of $K^{1/2}(\theta - \theta^\ast)$) or two (logistic regression:
-/// those of $K^{1/2}\theta^\ast$ and $K^{1/2}\theta$). What $\xi_i$ has across them is independent of
-/// $\rho_i$ and normal, so the sum over the batch is one normal vector:
+/// those of $K^{1/2}\theta^\ast$ and $K^{1/2}\theta$). What $\xi_i$ has across them is independent
+/// of $\rho_i$ and normal, so the sum over the batch is one normal vector:
 /// $$ \frac1B\sum_i \rho_i x_i = \frac{K^{1/2}}{B} \Bigl( \sum_j e_j \sum_i \rho_i z_{ij}
 /// \thinspace + \sqrt{\textstyle\sum_i \rho_i^2}\thinspace (1 - P)\zeta \Bigr), $$
 /// with $P$ the projection on the directions and $\zeta$ standard normal. A batch costs $d + B$
 /// random numbers instead of $dB$.
-pub(super) struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     problem: &'a Problem,
     isa: Isa,
     covariates: Normals,
@@ -32,8 +33,8 @@ pub(super) struct Walk<'a> {
     zeta: Vec<f64>,
     gradient: Vec<f64>,
     z: Vec<f64>,
-    /// The components of $K^{1/2}\theta$, or of $K^{1/2}(\theta - \theta^\ast)$, along the truth and along
-    /// the direction that moves, at the batch drawn last.
+    /// The components of $K^{1/2}\theta$, or of $K^{1/2}(\theta - \theta^\ast)$, along the truth
+    /// and along the direction that moves, at the batch drawn last.
     components: [f64; 2],
 }
 
@@ -43,8 +44,8 @@ const BOUND: f64 = 1e5;
 
 /// What is left of a batch once the directions are taken out.
 struct Sums {
-    /// $\sum_i \rho_i z_{ij}$ along the direction that moves and, for logistic regression, along the
-    /// truth.
+    /// $\sum_i \rho_i z_{ij}$ along the direction that moves and, for logistic regression, along
+    /// the truth.
     along: [f64; 2],
     /// $\sum_i \rho_i^2$.
     squares: f64,
@@ -81,10 +82,10 @@ impl<'a> Walk<'a> {
                 let (rng, z) = (&mut self.noise, &self.z);
                 sums_of(z.iter().map(|&z| (length * z - noise.sample(rng), [z, 0.0])))
             }
-            Labels::Logistic(law) => {
+            Labels::Logistic(model) => {
                 let (rng, z, margin) = (&mut self.noise, &self.z, self.problem.margin);
                 sums_of(z.chunks_exact(2).map(|z| {
-                    let label = rng.random::<f64>() < law.probability(margin * z[0]);
+                    let label = rng.random::<f64>() < model.probability(margin * z[0]);
                     let guess = sigmoid(truth * z[0] + length * z[1]);
                     (guess - f64::from(u8::from(label)), [z[1], z[0]])
                 }))
@@ -142,8 +143,8 @@ impl<'a> Walk<'a> {
         subtract(self.isa, s, &self.gradient, &mut self.state);
     }
 
-    /// $\langle\nabla, E\nabla\rangle$ of the batch drawn last with the exact mean gradient: what an
-    /// endless held-out batch would give.
+    /// $\langle\nabla, E\nabla\rangle$ of the batch drawn last with the exact mean gradient: what
+    /// an endless held-out batch would give.
     pub fn descent(&self) -> f64 {
         let along = |e: &[f64]| {
             let parts = self.gradient.iter().zip(&self.problem.root).zip(e);
@@ -152,8 +153,8 @@ impl<'a> Walk<'a> {
         let [truth, length] = self.components;
         match &self.problem.labels {
             Labels::Linear(_) => length * along(&self.direction),
-            Labels::Logistic(law) => {
-                let [fixed, moving] = law.descent([truth, length], self.problem.margin);
+            Labels::Logistic(model) => {
+                let [fixed, moving] = model.descent([truth, length], self.problem.margin);
                 fixed * along(&self.problem.truth) + moving * along(&self.direction)
             }
         }
@@ -164,7 +165,9 @@ impl<'a> Walk<'a> {
         let [truth, length] = self.find_direction();
         match &self.problem.labels {
             Labels::Linear(_) => 0.5 * length * length,
-            Labels::Logistic(law) => law.excess(truth.hypot(length), truth * self.problem.margin),
+            Labels::Logistic(model) => {
+                model.excess(truth.hypot(length), truth * self.problem.margin)
+            }
         }
     }
 }
@@ -182,8 +185,8 @@ fn sums_of(residuals: impl Iterator<Item = (f64, [f64; 2])>) -> Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::Rademacher;
-    use crate::spectrum::Spectrum;
+    use toclip::noise::Rademacher;
+    use toclip::spectrum::Spectrum;
 
     fn problems(batch: usize) -> [Problem; 2] {
         let k = Spectrum::power_law(12, 0.7).unwrap();
@@ -215,10 +218,10 @@ mod tests {
             let guess: f64 = x.iter().zip(state).map(|(a, b)| a * b).sum();
             let rho = match &problem.labels {
                 Labels::Linear(noise) => guess - noise.sample(u),
-                Labels::Logistic(law) => {
+                Labels::Logistic(model) => {
                     let truth: f64 = xi.iter().zip(&problem.truth).map(|(a, b)| a * b).sum();
                     let label = u.random::<f64>() < sigmoid(problem.margin * truth);
-                    let label = label != (u.random::<f64>() < law.flip);
+                    let label = label != (u.random::<f64>() < model.flip);
                     sigmoid(guess) - f64::from(u8::from(label))
                 }
             };
@@ -229,8 +232,8 @@ mod tests {
         gradient
     }
 
-    /// Numbers that a wrong law of the gradient would change: norm, its square, its fourth power,
-    /// components along and across state and truth, and a product of two.
+    /// Numbers that a wrong distribution of the gradient would change: norm, its square, its fourth
+    /// power, components along and across state and truth, and a product of two.
     fn looks(problem: &Problem, state: &[f64], g: &[f64]) -> [f64; 7] {
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let square = dot(g, g);

@@ -1,4 +1,4 @@
-//! Statistical laws: what holds for the simulations in distribution, or as the dimension grows.
+//! Statistical tests: what holds for the simulations in distribution, or as the dimension grows.
 //!
 //! Seeds are fixed. Every test says how often it would fail by chance if its seed were not.
 
@@ -124,7 +124,7 @@ fn kolmogorov_smirnov(mut a: Vec<f64>, mut b: Vec<f64>) -> f64 {
     largest
 }
 
-/// What two samples of `n` from one law exceed with probability `alarm` (asymptotically).
+/// What two samples of `n` from one distribution exceed with probability `alarm` (asymptotically).
 fn critical(n: u64, alarm: f64) -> f64 {
     ((2.0 / alarm).ln() / n as f64).sqrt()
 }
@@ -235,8 +235,8 @@ fn the_rate_of_theorem_1_is_one_half() {
         assert!((gap.mean - known).abs() < 4.0 * error, "{gap:?}");
     }
     // −1/2 in the interval of confidence 0.9999, and the interval is narrow. From d = 100 on the
-    // straight line is not quite reached: its slope is −0.493 ± 0.003, which moves −1/2 by about 1.3
-    // standard errors of this test towards the edge. False alarm below 1e-2 with that, 1e-4
+    // straight line is not quite reached: its slope is −0.493 ± 0.003, which moves −1/2 by about
+    // 1.3 standard errors of this test towards the edge. False alarm below 1e-2 with that, 1e-4
     // without.
     assert!(rate.low < -0.5 && -0.5 < rate.high, "{rate:?}");
     assert!(rate.high - rate.low < 0.1, "{rate:?}");

@@ -1,7 +1,7 @@
 //! The population risk of logistic regression on Gaussian features, in one integral.
 
-use crate::quad::{half_line, panels_from};
-use crate::special::{FRAC_1_SQRT_2PI, phi};
+use toclip::internals::{FRAC_1_SQRT_2PI, phi};
+use toclip::internals::{half_line, panels_from};
 
 /// $L(\theta) - \min L$ for labels drawn from a logistic model and flipped with probability $p$.
 ///
@@ -25,8 +25,8 @@ impl Logistic {
     /// For $\Vert\theta^\ast\Vert_K$ = `margin` and $0 \le p < 1/2$.
     pub fn new(margin: f64, flip: f64) -> Self {
         let slope = (1.0 - 2.0 * flip) * mean_slope(margin);
-        // Along the ray the derivative of L is s E σ'(sz) - slope margin, which increases with s and
-        // is not negative at the margin.
+        // Along the ray the derivative of L is s E σ'(sz) - slope margin, which increases with s
+        // and is not negative at the margin.
         let (mut low, mut high) = (0.0, margin);
         for _ in 0..100 {
             let s = 0.5 * (low + high);
@@ -41,9 +41,9 @@ impl Logistic {
         self.flip + (1.0 - 2.0 * self.flip) * sigmoid(b)
     }
 
-    /// The derivatives of the risk in $\theta = \alpha\theta^\ast/\Vert\theta^\ast\Vert_K + \beta e$, with $e$
-    /// of norm one across: $\alpha E\sigma^\prime(a) - (1 - 2p) E\sigma^\prime(b) \Vert\theta^\ast\Vert_K$ and
-    /// $\beta E\sigma^\prime(a)$.
+    /// The derivatives of the risk in $\theta = \alpha\theta^\ast/\Vert\theta^\ast\Vert_K + \beta
+    /// e$, with $e$ of norm one across: $\alpha E\sigma^\prime(a) - (1 - 2p) E\sigma^\prime(b)
+    /// \Vert\theta^\ast\Vert_K$ and $\beta E\sigma^\prime(a)$.
     pub fn descent(&self, [alpha, beta]: [f64; 2], margin: f64) -> [f64; 2] {
         let slope = mean_slope(alpha.hypot(beta));
         [alpha * slope - self.slope * margin, beta * slope]
@@ -71,8 +71,8 @@ fn mean_softplus(s: f64) -> f64 {
 /// $E\sigma^\prime(sz)$, by the trapezoidal rule.
 ///
 /// The integrand is analytic in a strip, with double poles at $sz = \pm i\pi$: in the wider of the
-/// two variables $z$ and $sz$ steps of $h = 0.4$ leave an error of about
-/// $(2\pi/h)\thinspace e^{-2\pi^2/h}$, times the growth $e^{\pi^2/2}$ of the normal density there: $10^{-18}$.
+/// two variables $z$ and $sz$ steps of $h = 0.4$ leave an error of about $(2\pi/h)\thinspace
+/// e^{-2\pi^2/h}$, times the growth $e^{\pi^2/2}$ of the normal density there: $10^{-18}$.
 fn mean_slope(s: f64) -> f64 {
     let slope = |u: f64| {
         let small = (-u).exp();
@@ -87,7 +87,8 @@ fn mean_slope(s: f64) -> f64 {
     0.4 * width * (at(0) + 2.0 * (1..=last).map(at).sum::<f64>())
 }
 
-/// Where the integrand changes: within $1/s$ of zero, and over the width of the normal law.
+/// Where the integrand changes: within $1/s$ of zero, and over the width of the normal
+/// distribution.
 fn points(s: f64) -> Vec<f64> {
     panels_from(0.0, vec![1.0 / s, 4.0 / s, 1.0, 3.0, 6.0])
 }
@@ -95,9 +96,9 @@ fn points(s: f64) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::normal::Normals;
-    use crate::sim::{Purpose, scalar_rng};
     use rand::RngExt;
+    use toclip::internals::Normals;
+    use toclip::internals::{Purpose, scalar_rng};
 
     #[test]
     fn risk_is_that_of_drawn_samples() {
@@ -105,8 +106,8 @@ mod tests {
         // excess over the loss at zero within 4.9 standard errors: false alarm 1e-6 each.
         for flip in [0.0, 0.3] {
             let margin = 3.0;
-            let law = Logistic::new(margin, flip);
-            let at_zero = law.excess(0.0, 0.0);
+            let model = Logistic::new(margin, flip);
+            let at_zero = model.excess(0.0, 0.0);
             for (k, norm) in [0.1, 1.0, 3.0, 8.0, 40.0].into_iter().enumerate() {
                 for (j, cosine) in [-0.5, 0.9].into_iter().enumerate() {
                     let index = (10 * k + j) as u64;
@@ -130,7 +131,7 @@ mod tests {
                     let mean = sum / f64::from(n);
                     let error = ((squares / f64::from(n) - mean * mean) / f64::from(n)).sqrt();
                     let expected =
-                        law.excess(norm, norm * margin * cosine) - at_zero + 2.0_f64.ln();
+                        model.excess(norm, norm * margin * cosine) - at_zero + 2.0_f64.ln();
                     assert!(
                         (mean - expected).abs() < 4.9 * error,
                         "{norm} {cosine}: {mean} {expected}"
@@ -147,10 +148,10 @@ mod tests {
             let adaptive = 2.0 * half_line(density, &points(s))[0];
             assert!((mean_slope(s) / adaptive - 1.0).abs() < 1e-13, "{s}");
         }
-        let law = Logistic::new(2.5, 0.1);
-        let risk = |a: f64, b: f64| law.excess(a.hypot(b), a * 2.5);
+        let model = Logistic::new(2.5, 0.1);
+        let risk = |a: f64, b: f64| model.excess(a.hypot(b), a * 2.5);
         for [a, b] in [[0.3, 0.2], [1.5, 0.7], [4.0, 3.0]] {
-            let [da, db] = law.descent([a, b], 2.5);
+            let [da, db] = model.descent([a, b], 2.5);
             let h = 1e-4;
             assert!((da - (risk(a + h, b) - risk(a - h, b)) / (2.0 * h)).abs() < 1e-8);
             assert!((db - (risk(a, b + h) - risk(a, b - h)) / (2.0 * h)).abs() < 1e-8);
@@ -159,21 +160,21 @@ mod tests {
 
     #[test]
     fn without_flips_the_minimum_is_the_truth() {
-        let law = Logistic::new(3.0, 0.0);
-        assert!(law.excess(3.0, 9.0) < 1e-14);
+        let model = Logistic::new(3.0, 0.0);
+        assert!(model.excess(3.0, 9.0) < 1e-14);
         for s in [2.9, 3.1] {
-            assert!(law.excess(s, 3.0 * s) > 1e-5);
+            assert!(model.excess(s, 3.0 * s) > 1e-5);
         }
     }
 
     #[test]
     fn flips_move_the_minimum_towards_zero_and_nothing_lies_below_it() {
-        let law = Logistic::new(3.0, 0.3);
-        let along = |s: f64| law.excess(s, 3.0 * s);
+        let model = Logistic::new(3.0, 0.3);
+        let along = |s: f64| model.excess(s, 3.0 * s);
         let scan: Vec<(f64, f64)> =
             (0..600).map(|k| 0.005 * f64::from(k)).map(|s| (s, along(s))).collect();
         let best = scan.iter().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
         assert!(best.0 > 0.3 && best.0 < 2.0 && best.1 < 1e-5, "{best:?}");
-        assert!(law.excess(best.0, 0.9 * 3.0 * best.0) > 1e-3);
+        assert!(model.excess(best.0, 0.9 * 3.0 * best.0) > 1e-3);
     }
 }

@@ -1,20 +1,20 @@
 //! Problems whose truth is known.
 
-use super::logistic::Logistic;
-use crate::error::{Error, Result};
-use crate::noise::{
+use crate::logistic::Logistic;
+use toclip::noise::{
     Component, Family, Gaussian, Laplace, Mixture, NoNoise, Noise, Rademacher, StudentT, Uniform,
 };
-use crate::spectrum::{Block, Spectrum};
+use toclip::spectrum::{Block, Spectrum};
+use toclip::{Error, Result};
 
 /// Streaming batches of $B$ samples with Gaussian features $x \sim N(0, K)$, and the exact risk.
 ///
 /// Least squares has targets $\langle x, \theta^\ast\rangle + \epsilon$, logistic regression labels
-/// drawn from a logistic model and then flipped with some probability. The risk is the excess of the
-/// population risk over its minimum.
+/// drawn from a logistic model and then flipped with some probability. The risk is the excess of
+/// the population risk over its minimum.
 ///
 /// ```
-/// use toclip::trial::Problem;
+/// use toclip_trial::Problem;
 /// let all = Problem::standard()?;
 /// assert_eq!(all.len(), 33);
 /// assert!(all.iter().any(|p| p.name() == "cauchy/8" && p.batch() == 8));
@@ -25,22 +25,22 @@ pub struct Problem {
     group: &'static str,
     describe: String,
     batch: usize,
-    pub(super) labels: Labels,
+    pub(crate) labels: Labels,
     /// $\sqrt{\lambda_i}$.
-    pub(super) root: Vec<f64>,
+    pub(crate) root: Vec<f64>,
     /// Least squares: $\theta_0 - \theta^\ast$; logistic regression: $\theta_0 = 0$.
-    pub(super) start: Vec<f64>,
+    pub(crate) start: Vec<f64>,
     /// $K^{1/2}\theta^\ast/\Vert\theta^\ast\Vert_K$ for logistic regression.
-    pub(super) truth: Vec<f64>,
+    pub(crate) truth: Vec<f64>,
     /// $\Vert\theta^\ast\Vert_K$ for logistic regression.
-    pub(super) margin: f64,
+    pub(crate) margin: f64,
     dim: f64,
     start_risk: f64,
 }
 
 /// What makes a residual.
 #[derive(Debug, Clone)]
-pub(super) enum Labels {
+pub(crate) enum Labels {
     Linear(Family),
     Logistic(Logistic),
 }
@@ -63,7 +63,7 @@ impl Problem {
     /// ```
     /// use toclip::noise::Gaussian;
     /// use toclip::spectrum::Spectrum;
-    /// use toclip::trial::Problem;
+    /// use toclip_trial::Problem;
     /// let k = Spectrum::isotropic(100)?;
     /// let problem = Problem::least_squares("mine", &k, 2.0, Gaussian::new(1.0)?.into(), 8)?;
     /// assert!((problem.start_risk() - 2.0).abs() < 1e-12);
@@ -87,16 +87,16 @@ impl Problem {
         Ok(problem)
     }
 
-    /// Logistic regression from zero, with $\Vert\theta^\ast\Vert_K$ = `margin` and a share `flip` of
-    /// the labels flipped.
+    /// Logistic regression from zero, with $\Vert\theta^\ast\Vert_K$ = `margin` and a share `flip`
+    /// of the labels flipped.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for an empty batch, a margin that is not positive and finite, or a share
-    /// outside $\[0, 1/2)$.
+    /// [`Error::Parameter`] for an empty batch, a margin that is not positive and finite, or a
+    /// share outside $\[0, 1/2)$.
     ///
     /// ```
     /// use toclip::spectrum::Spectrum;
-    /// use toclip::trial::Problem;
+    /// use toclip_trial::Problem;
     /// let k = Spectrum::isotropic(100)?;
     /// let problem = Problem::logistic("mine", &k, 3.0, 0.1, 8)?;
     /// // At zero the loss is log 2.
@@ -116,14 +116,14 @@ impl Problem {
         if !(0.0..0.5).contains(&flip) {
             return Err(Error::parameter("flip", flip, "a share from 0 to less than 1/2"));
         }
-        let law = Logistic::new(margin, flip);
+        let model = Logistic::new(margin, flip);
         let describe = format!("logistic regression, {}% of labels flipped", 100.0 * flip);
-        let mut problem = Self::new(group, describe, spectrum, batch, Labels::Logistic(law))?;
+        let mut problem = Self::new(group, describe, spectrum, batch, Labels::Logistic(model))?;
         // θ* is the same in all coordinates.
         let norm = problem.root.iter().map(|r| r * r).sum::<f64>().sqrt();
         problem.truth = problem.root.iter().map(|r| r / norm).collect();
         problem.margin = margin;
-        problem.start_risk = law.excess(0.0, 0.0);
+        problem.start_risk = model.excess(0.0, 0.0);
         Ok(problem)
     }
 
@@ -150,9 +150,9 @@ impl Problem {
     /// The problems of the trial: eight noises and three shares of flipped labels, each at batch
     /// sizes 1, 8 and 64.
     ///
-    /// The spectrum of least squares is a power law in 256 dimensions, that of logistic regression
-    /// three blocks in 200; the intrinsic dimension is about 70 for both. All noises but Cauchy's,
-    /// which has none, have variance one.
+    /// The spectrum of least squares is a power model in 256 dimensions, that of logistic
+    /// regression three blocks in 200; the intrinsic dimension is about 70 for both. All noises but
+    /// Cauchy's, which has none, have variance one.
     ///
     /// # Errors
     /// None that a caller could cause.

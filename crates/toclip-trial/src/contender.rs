@@ -1,11 +1,11 @@
 //! The rules that take part.
 
-use super::Problem;
-use super::walk::Walk;
-use crate::error::Result;
-use crate::monitor::{Halves, Settings};
-use crate::threshold_rules::{AutoClip, Fixed, Huber, Monitored, ThresholdRule, ZClip};
+use crate::Problem;
+use crate::walk::Walk;
 use serde::{Deserialize, Serialize};
+use toclip::Result;
+use toclip::monitor::{Halves, Settings};
+use toclip::threshold_rules::{AutoClip, Fixed, Huber, Monitored, ThresholdRule, ZClip};
 
 /// A way to clip, as people use it.
 ///
@@ -16,13 +16,13 @@ use serde::{Deserialize, Serialize};
 /// | `autoclip 10`, `autoclip 50` | that percentile of all norms so far |
 /// | `zclip` | z-score 2.5, averages over 33 steps; without the cap of 1, which here would be `fixed 1` |
 /// | `huber` | 1.345 times the scale that the median of the last 100 norms shows |
-/// | `monitor` | where a [`Monitor`](crate::monitor::Monitor) of the norms shows a gain, with its rate |
+/// | `monitor` | where a [`Monitor`](toclip::monitor::Monitor) of the norms shows a gain, with its rate |
 /// | `monitor halves` | the same, with inner products of gradients and running means of others |
 /// | `monitor exact` | the same, with inner products with the exact mean gradient |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Rule {
+pub enum Contender {
     /// $c = \infty$.
     Unclipped,
     /// $c = 1$.
@@ -35,7 +35,7 @@ pub enum Rule {
     ZClip,
     /// $\kappa = 1.345$.
     Huber,
-    /// The choice of a [monitor](crate::monitor) that sees norms.
+    /// The choice of a [monitor](toclip::monitor) that sees norms.
     Monitor,
     /// The choice of a monitor that compares each gradient with a running mean of others.
     MonitorHalves,
@@ -50,66 +50,66 @@ const EVERY: u64 = 100;
 /// Over how many gradients of each half the mean is taken that others are compared with.
 const HALVES: f64 = 100.0;
 
-impl Rule {
+impl Contender {
     /// All, in the order of tables; what they are compared with first.
-    pub const ALL: [Rule; 9] = [
-        Rule::Unclipped,
-        Rule::Fixed,
-        Rule::AutoClip10,
-        Rule::AutoClip50,
-        Rule::ZClip,
-        Rule::Huber,
-        Rule::Monitor,
-        Rule::MonitorHalves,
-        Rule::MonitorExact,
+    pub const ALL: [Contender; 9] = [
+        Contender::Unclipped,
+        Contender::Fixed,
+        Contender::AutoClip10,
+        Contender::AutoClip50,
+        Contender::ZClip,
+        Contender::Huber,
+        Contender::Monitor,
+        Contender::MonitorHalves,
+        Contender::MonitorExact,
     ];
 
-    /// The name in tables and on the command line.
+    /// The name in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Rule::Unclipped => "unclipped",
-            Rule::Fixed => "fixed 1",
-            Rule::AutoClip10 => "autoclip 10",
-            Rule::AutoClip50 => "autoclip 50",
-            Rule::ZClip => "zclip",
-            Rule::Huber => "huber",
-            Rule::Monitor => "monitor",
-            Rule::MonitorHalves => "monitor halves",
-            Rule::MonitorExact => "monitor exact",
+            Contender::Unclipped => "unclipped",
+            Contender::Fixed => "fixed 1",
+            Contender::AutoClip10 => "autoclip 10",
+            Contender::AutoClip50 => "autoclip 50",
+            Contender::ZClip => "zclip",
+            Contender::Huber => "huber",
+            Contender::Monitor => "monitor",
+            Contender::MonitorHalves => "monitor halves",
+            Contender::MonitorExact => "monitor exact",
         }
     }
 
     /// The rule at the start of a run.
-    pub(super) fn start(self, problem: &Problem) -> Result<Box<dyn Clipper>> {
+    pub(crate) fn start(self, problem: &Problem) -> Result<Box<dyn Clipper>> {
         let samples = problem.batch() as f64;
         let monitored = || {
             let settings = Settings { components: Some(samples), ..Settings::default() };
             Monitored::new(settings, EVERY)
         };
         Ok(match self {
-            Rule::Unclipped => Box::new(Norms(Fixed::unclipped())),
-            Rule::Fixed => Box::new(Norms(Fixed::new(1.0)?)),
-            Rule::AutoClip10 => Box::new(Norms(AutoClip::new(10.0)?)),
-            Rule::AutoClip50 => Box::new(Norms(AutoClip::new(50.0)?)),
-            Rule::ZClip => {
+            Contender::Unclipped => Box::new(Norms(Fixed::unclipped())),
+            Contender::Fixed => Box::new(Norms(Fixed::new(1.0)?)),
+            Contender::AutoClip10 => Box::new(Norms(AutoClip::new(10.0)?)),
+            Contender::AutoClip50 => Box::new(Norms(AutoClip::new(50.0)?)),
+            Contender::ZClip => {
                 let mut rule = ZClip::default();
                 rule.cap = None;
                 Box::new(Norms(rule.started()?))
             }
-            Rule::Huber => Box::new(Norms(Huber::new(1.345, WINDOW, samples)?)),
-            Rule::Monitor => Box::new(Norms(monitored()?)),
-            Rule::MonitorHalves => {
+            Contender::Huber => Box::new(Norms(Huber::new(1.345, WINDOW, samples)?)),
+            Contender::Monitor => Box::new(Norms(monitored()?)),
+            Contender::MonitorHalves => {
                 let halves = Halves::new(problem.root.len(), HALVES)?;
                 Box::new(Compared { rule: monitored()?, halves })
             }
-            Rule::MonitorExact => Box::new(Informed(monitored()?)),
+            Contender::MonitorExact => Box::new(Informed(monitored()?)),
         })
     }
 }
 
 /// What a rule does with a gradient.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Action {
+pub(crate) struct Action {
     /// The threshold.
     pub threshold: f64,
     /// What the learning rate is multiplied by.
@@ -117,7 +117,7 @@ pub(super) struct Action {
 }
 
 /// A rule inside a training loop, where gradients can be looked at.
-pub(super) trait Clipper {
+pub(crate) trait Clipper {
     fn act(&mut self, norm: f64, walk: &Walk<'_>) -> Action;
 }
 

@@ -1,12 +1,12 @@
 //! Means with intervals, and comparisons run by run.
 
-use crate::error::{Error, Result};
-use crate::student_critical;
 use serde::Serialize;
+use toclip::student_critical;
+use toclip::{Error, Result};
 
 /// A mean and the ends of its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Interval {
+pub struct MeanInterval {
     /// The mean.
     pub mean: f64,
     /// The lower end.
@@ -15,7 +15,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-impl Interval {
+impl MeanInterval {
     /// The mean of `values` with Student's interval.
     ///
     /// # Errors
@@ -23,8 +23,8 @@ impl Interval {
     /// $(0, 1)$.
     ///
     /// ```
-    /// use toclip::trial::Interval;
-    /// let x = Interval::student(&[1.0, 2.0, 3.0], 0.95)?;
+    /// use toclip_trial::MeanInterval;
+    /// let x = MeanInterval::student(&[1.0, 2.0, 3.0], 0.95)?;
     /// // t = 4.3027 with two degrees of freedom, times 1/sqrt(3).
     /// assert!((x.high - (2.0 + 4.302652729749 / 3.0_f64.sqrt())).abs() < 1e-9);
     /// # Ok::<(), toclip::Error>(())
@@ -40,12 +40,12 @@ impl Interval {
         let mean = values.iter().sum::<f64>() / n;
         let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
         let half = student_critical(confidence, values.len() - 1) * (variance / n).sqrt();
-        Ok(Interval { mean, low: mean - half, high: mean + half })
+        Ok(MeanInterval { mean, low: mean - half, high: mean + half })
     }
 
     /// The same on another scale; `f` must increase.
-    pub(super) fn map(self, f: impl Fn(f64) -> f64) -> Self {
-        Interval { mean: f(self.mean), low: f(self.low), high: f(self.high) }
+    pub(crate) fn map(self, f: impl Fn(f64) -> f64) -> Self {
+        MeanInterval { mean: f(self.mean), low: f(self.low), high: f(self.high) }
     }
 }
 
@@ -56,10 +56,10 @@ mod tests {
     #[test]
     fn equal_values_have_no_width_and_one_is_refused() {
         assert_eq!(
-            Interval::student(&[0.0; 5], 0.99).unwrap(),
-            Interval { mean: 0.0, low: 0.0, high: 0.0 }
+            MeanInterval::student(&[0.0; 5], 0.99).unwrap(),
+            MeanInterval { mean: 0.0, low: 0.0, high: 0.0 }
         );
-        assert!(Interval::student(&[1.0], 0.99).is_err());
-        assert!(Interval::student(&[1.0, 2.0], 1.0).is_err());
+        assert!(MeanInterval::student(&[1.0], 0.99).is_err());
+        assert!(MeanInterval::student(&[1.0, 2.0], 1.0).is_err());
     }
 }

@@ -1,16 +1,16 @@
 //! The harness against what is known otherwise.
 
-use super::rule::{Action, Clipper};
-use super::train::{train, tune};
-use super::walk::Walk;
 use super::*;
-use crate::dynamics::{Ode, Sgd, Simulator};
-use crate::monitor::{Advice, Memory, Monitor, Settings};
-use crate::noise::{Family, Laplace, NoNoise};
-use crate::schedule::{OpenLoop, Schedule, Shape};
-use crate::spectrum::{Modes, Spectrum, Start};
+use crate::contender::{Action, Clipper};
+use crate::train::{train, tune};
+use crate::walk::Walk;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
+use toclip::dynamics::{Ode, Sgd, Simulator};
+use toclip::monitor::{Advice, Memory, Monitor, Settings};
+use toclip::noise::{Family, Laplace, NoNoise};
+use toclip::schedule::{OpenLoop, Schedule, Shape};
+use toclip::spectrum::{Modes, Spectrum, Start};
 
 const STEPS: u32 = 800;
 
@@ -57,7 +57,7 @@ fn single_samples_are_clipped_sgd_and_its_ode() {
         let end = [f64::from(STEPS) / dim];
         let sgd = Sgd::new(&modes, Arc::new(noise()), Arc::new(policy.clone())).unwrap();
         let other: Vec<f64> = (0..runs).map(|i| sgd.run(2, i, &end).risk[0].ln()).collect();
-        // Two samples of the same law: two z-scores within 4.5, false alarm 1.4e-5.
+        // Two samples of the same distribution: two z-scores within 4.5, false alarm 1.4e-5.
         let moments = |x: &[f64]| {
             let mean = x.iter().sum::<f64>() / x.len() as f64;
             let variance = x.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
@@ -74,7 +74,7 @@ fn single_samples_are_clipped_sgd_and_its_ode() {
 #[test]
 fn rules_that_never_clip_are_unclipped_bit_for_bit() {
     let (problem, _) = setup();
-    let mut unclipped = Rule::Unclipped.start(&problem).unwrap();
+    let mut unclipped = Contender::Unclipped.start(&problem).unwrap();
     let open = train(&problem, &mut *unclipped, 0.4, STEPS, (1, 0));
     assert_eq!(open, train(&problem, &mut At(1e300), 0.4, STEPS, (1, 0)));
     assert_eq!((open.clipped, open.shrunk, open.diverged), (0.0, 1.0, false));
@@ -92,7 +92,7 @@ fn tuning_finds_what_the_theory_finds() {
         Ode::new(&modes, &noise(), &policy).solve(&end).unwrap().risk[0]
     };
     let best = (-30..10).map(|k| risk(2.0_f64.powf(0.1 * f64::from(k)))).fold(f64::MAX, f64::min);
-    let tuned = tune(&problem, Rule::Unclipped, STEPS, 8, 5).unwrap();
+    let tuned = tune(&problem, Contender::Unclipped, STEPS, 8, 5).unwrap();
     assert!(!tuned.at_edge);
     // Half a step of the finest grid costs 2%; runs that differ move the choice by one of them.
     assert!(risk(tuned.eta) < 1.05 * best, "{} {best} {tuned:?}", risk(tuned.eta));
@@ -113,24 +113,30 @@ fn too_large_steps_are_counted_as_lost_and_solved_problems_as_solved() {
 #[test]
 fn threads_change_no_bit_and_order_is_free() {
     let problems = Problem::standard().unwrap();
-    let asked: Vec<(&Problem, Rule)> =
-        problems.iter().step_by(5).flat_map(|p| [(p, Rule::Unclipped), (p, Rule::Huber)]).collect();
+    let asked: Vec<(&Problem, Contender)> = problems
+        .iter()
+        .step_by(5)
+        .flat_map(|p| [(p, Contender::Unclipped), (p, Contender::Huber)])
+        .collect();
     let effort = Effort { steps: 30, tuning: 1, runs: 3, seed: 7 };
     let cells = |threads| {
         let done = Mutex::new(Vec::new());
         let keep = |cell| done.lock().unwrap().push(cell);
         measure_all(&asked, &effort, Some(threads), &AtomicBool::new(false), &keep).unwrap();
         let mut done = done.into_inner().unwrap();
-        done.sort_by(|a: &Cell, b| (&a.problem, a.rule).cmp(&(&b.problem, b.rule)));
+        done.sort_by(|a: &Measurement, b| {
+            (&a.problem, a.contender).cmp(&(&b.problem, b.contender))
+        });
         done
     };
     let one = cells(1);
     assert_eq!(one.len(), asked.len());
     assert_eq!(one, cells(3));
     // Alone as well, and not by accident: another seed differs.
-    let alone = Cell::measure(asked[0].0, asked[0].1, &effort).unwrap();
+    let alone = Measurement::measure(asked[0].0, asked[0].1, &effort).unwrap();
     assert!(one.contains(&alone));
-    let other = Cell::measure(asked[0].0, asked[0].1, &Effort { seed: 8, ..effort }).unwrap();
+    let other =
+        Measurement::measure(asked[0].0, asked[0].1, &Effort { seed: 8, ..effort }).unwrap();
     assert_ne!(alone.log_risk, other.log_risk);
 }
 
@@ -138,16 +144,16 @@ fn threads_change_no_bit_and_order_is_free() {
 fn cancelled_trials_begin_nothing() {
     let problems = Problem::standard().unwrap();
     let effort = Effort::standard(1);
-    let asked = [(&problems[0], Rule::Unclipped)];
+    let asked = [(&problems[0], Contender::Unclipped)];
     let never = |_| panic!("begun after it was cancelled");
     measure_all(&asked, &effort, Some(1), &AtomicBool::new(true), &never).unwrap();
 }
 
 #[test]
 fn ratios_are_of_the_same_runs() {
-    let cell = |problem: &str, log_risk: Vec<f64>| Cell {
+    let cell = |problem: &str, log_risk: Vec<f64>| Measurement {
         problem: problem.into(),
-        rule: Rule::Huber,
+        contender: Contender::Huber,
         eta: 1.0,
         at_edge: false,
         log_risk,
@@ -164,9 +170,9 @@ fn ratios_are_of_the_same_runs() {
     assert!(a.ratio(&cell("x/8", vec![0.0; 3]), 0.9).is_err());
     assert!(a.ratio(&cell("x/1", vec![0.0; 2]), 0.9).is_err());
     assert!(
-        Cell::measure(
+        Measurement::measure(
             &Problem::standard().unwrap()[0],
-            Rule::Fixed,
+            Contender::Fixed,
             &Effort { runs: 1, ..Effort::quick(1) }
         )
         .is_err()
@@ -179,7 +185,7 @@ fn where_large_gradients_carry_the_signal_norms_mislead_and_inner_products_do_no
     // misclassified. Why the monitor that sees norms loses there (docs/trial.md).
     let problems = Problem::standard().unwrap();
     let problem = problems.iter().find(|p| p.name() == "logistic 0%/1").unwrap();
-    // The law changes along the run: only its last part is looked at.
+    // The distribution changes along the run: only its last part is looked at.
     let memory = Memory::Last(1024);
     let settings = Settings { components: Some(1.0), memory, ..Settings::default() };
     let mut norms = Monitor::new(settings).unwrap();
