@@ -1,9 +1,10 @@
 //! Text as outlines of DejaVu Sans, so that every machine draws the same PNG.
 
-use resvg::tiny_skia::{Path, PathBuilder, Transform};
-use resvg::usvg::roxmltree::Node;
+use roxmltree::Node;
+use tiny_skia::{Path, PathBuilder, Transform};
 use ttf_parser::{Face, FaceParsingError, GlyphId, OutlineBuilder};
 
+use super::png::number;
 use super::text::{RAISED, is_raised};
 
 /// The two faces of the plots.
@@ -32,8 +33,8 @@ impl Faces {
     /// `font-size`, classes `b`, `q`, `mid` and `end`, and a `transform` that is always a quarter
     /// turn to the left around (x, y).
     pub fn outline(&self, element: Node) -> TextOutline {
-        let number = |name| element.attribute(name).and_then(|v| v.parse().ok()).unwrap_or(0.0);
-        let (x, y, size): (f32, f32, f32) = (number("x"), number("y"), number("font-size"));
+        let number = |name| number(element, name);
+        let (x, y, size) = (number("x"), number("y"), number("font-size"));
         let has = |class| {
             element.attribute("class").is_some_and(|all| all.split(' ').any(|c| c == class))
         };

@@ -3,8 +3,7 @@
 //! to `target/plot-samples` to be looked at.
 
 use crate::output::plots;
-use resvg::tiny_skia::Rect;
-use resvg::usvg::{Tree, roxmltree};
+use tiny_skia::Rect;
 
 use super::glyphs::Faces;
 use super::*;
@@ -195,8 +194,9 @@ fn boxes(drawn: &str) -> Vec<(String, Rect)> {
 
 /// Width and height of an SVG.
 fn size(drawn: &str) -> (f32, f32) {
-    let tree = Tree::from_str(drawn, &Default::default()).unwrap();
-    (tree.size().width(), tree.size().height())
+    let document = roxmltree::Document::parse(drawn).unwrap();
+    let number = |name| png::number(document.root_element(), name);
+    (number("width"), number("height"))
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_png_has_the_size_of_its_svg_and_the_ground_of_its_theme() {
     let (width, height) = size(&svg(&figure, Theme::Light));
     for (theme, ground) in [(Theme::Light, 0xff), (Theme::Auto, 0xff), (Theme::Dark, 0x14)] {
         let bytes = png(&figure, theme, 2.0).unwrap();
-        let image = resvg::tiny_skia::Pixmap::decode_png(&bytes).unwrap();
+        let image = tiny_skia::Pixmap::decode_png(&bytes).unwrap();
         assert_eq!(image.width(), 2 * width as u32);
         assert_eq!(image.height(), 2 * height as u32);
         assert_eq!(image.pixels()[0].red(), ground);

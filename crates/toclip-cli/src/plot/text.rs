@@ -1,6 +1,6 @@
 //! Text: how wide it is, where it breaks, and how it is written into XML.
 
-use resvg::usvg::roxmltree::Node;
+use roxmltree::Node;
 
 /// Advance widths of DejaVu Sans for ' ' to '~' in hundredths of an em. It is among the widest
 /// of the fonts a browser may choose, so what fits in it fits everywhere.
@@ -170,7 +170,7 @@ mod tests {
             ("²³ ²", "23 2"),
         ] {
             let xml = format!("<text>{}</text>", markup(text));
-            let tree = resvg::usvg::roxmltree::Document::parse(&xml).unwrap();
+            let tree = roxmltree::Document::parse(&xml).unwrap();
             let found: String =
                 tree.descendants().filter_map(|n| n.text().filter(|_| n.is_text())).collect();
             assert_eq!(found, read);
@@ -188,7 +188,7 @@ mod tests {
                 let class = if bold { "b" } else { "" };
                 let ink = |content: &str| {
                     let xml = format!("<text class='{class}' font-size='20'>{content}</text>");
-                    let document = resvg::usvg::roxmltree::Document::parse(&xml).unwrap();
+                    let document = roxmltree::Document::parse(&xml).unwrap();
                     let outline = faces.outline(document.root_element()).path.unwrap();
                     f64::from(outline.bounds().width())
                 };
