@@ -46,7 +46,8 @@ impl Advice {
         ]
     }
 
-    fn interval(&self, i: &Interval) -> String {
+    /// An estimate with its interval at the confidence of this advice.
+    pub fn interval(&self, i: &Interval) -> String {
         interval_at(i.value, i.low, i.high, self.confidence)
     }
 
@@ -129,7 +130,11 @@ impl Advice {
         let most = seen.iter().map(|e| e.ccc.value).fold(f64::NEG_INFINITY, f64::max);
         let best = seen.iter().rev().find(|e| e.ccc.value >= 0.99 * most);
         let (Some(best), Some(smallest)) = (best, seen.first()) else {
-            return vec!["There are too few norms on both sides of any threshold.".into()];
+            let why = match self.distribution {
+                Some(_) => "There are too few norms on both sides of any threshold.",
+                None => "They need the norms above the threshold.",
+            };
+            return vec![why.into()];
         };
         let batch = match self.components {
             Some(n) => format!("for {} samples times outputs per norm", short(n)),

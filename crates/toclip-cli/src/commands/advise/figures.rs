@@ -3,7 +3,7 @@
 use toclip::monitor::{Estimates, Interval};
 use toclip_logs::running_scales;
 
-use super::{LogReport, text};
+use super::LogReport;
 use crate::output::numbers::short;
 use crate::plot::{Axis, Chart, Figure, Series};
 
@@ -120,8 +120,7 @@ fn distribution(report: &LogReport) -> Figure {
         let share = index.exceedances as f64 / n as f64;
         let end = high.max(start * 1.01);
         let fit = [share, share * (end / start).powf(-index.index.value)];
-        let interval = text::interval(&index.index, report.advice.confidence);
-        let label = format!("tail index {interval}");
+        let label = format!("tail index {}", report.advice.interval(&index.index));
         tail = tail.dashed(&label, &[start, end], &fit);
     }
     let histogram = Chart::new("Distribution of the norms")

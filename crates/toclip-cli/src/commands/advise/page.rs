@@ -73,8 +73,8 @@ fn section(report: &LogReport, index: usize) -> String {
         let head = "<thead><tr><th scope=\"col\">Rule</th><th scope=\"col\">Clips</th>\
                     <th scope=\"col\">Mean step</th><th scope=\"col\">CCC</th></tr></thead>\n";
         let rows = advice.comparison.iter().map(|rule| {
-            let ccc = text::interval(&rule.ccc, advice.confidence);
-            [escape(&rule.rule), percent(rule.fires), percent(rule.step_factor), ccc]
+            let (rule_name, ccc) = (escape(&rule.rule), advice.interval(&rule.ccc));
+            [rule_name, percent(rule.fires), percent(rule.step_factor), ccc]
         });
         out += &table(head, rows);
     }

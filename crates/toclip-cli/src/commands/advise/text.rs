@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use toclip::monitor::Interval;
 use toclip_logs::Action;
 
 use super::{LogReport, options_to_add};
@@ -51,16 +50,11 @@ fn one(report: &LogReport) -> String {
         let _ = writeln!(out, "   {:<31} {:>7} {:>10}   CCC", "rule", "clips", "mean step");
         for rule in &advice.comparison {
             let (clips, step) = (100.0 * rule.fires, 100.0 * rule.step_factor);
-            let ccc = interval(&rule.ccc, advice.confidence);
+            let ccc = advice.interval(&rule.ccc);
             let _ = writeln!(out, "   {:<31} {clips:>6.1}% {step:>9.1}%   {ccc}", rule.rule);
         }
     }
     out
-}
-
-/// A number with its confidence interval.
-pub fn interval(i: &Interval, confidence: f64) -> String {
-    toclip::interval_at(i.value, i.low, i.high, confidence)
 }
 
 /// The columns in use, and the alternatives.
