@@ -8,8 +8,7 @@ use numpy::{PyArray1, ToPyArray};
 use pyo3::exceptions::{PyFileNotFoundError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use toclip_logs::advise::{Ask, advise};
-use toclip_logs::{Options, Point};
+use toclip_logs::{AdviceOptions, Point, ReadOptions, advise};
 
 use crate::args::{flag, maybe_number, maybe_text, number, path as path_of};
 use crate::convert::{refuse, to_python};
@@ -45,7 +44,7 @@ impl Log {
         #[pyo3(from_py_with = flag::unscale)] unscale: bool,
     ) -> PyResult<Self> {
         let format = format.map(|format| format.parse()).transpose().map_err(refuse)?;
-        let options = Options { format, norm, step, loss, learning_rate, unscale };
+        let options = ReadOptions { format, norm, step, loss, learning_rate, unscale };
         let file = File::open(&path).map_err(|error| {
             let what = format!("cannot read {}: {error}", path.display());
             match error.kind() {
@@ -91,7 +90,7 @@ impl Log {
     /// How it was read: format, columns, rows.
     #[getter]
     fn reading<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.inner.reading)
+        to_python(py, &self.inner.summary)
     }
 
     /// Everything found out, as a dictionary, with the answers in words under `answers`.
@@ -106,10 +105,11 @@ impl Log {
         #[pyo3(from_py_with = number::confidence)] confidence: f64,
     ) -> PyResult<Bound<'py, PyAny>> {
         let optimizer = optimizer.map(|name| name.parse()).transpose().map_err(refuse)?;
-        let ask = Ask { clip, batch_size, outputs, optimizer, confidence };
-        let advised = py.detach(|| advise(&self.inner, &ask)).map_err(refuse)?;
-        let dict = to_python(py, &advised)?;
-        dict.cast::<PyDict>()?.set_item("answers", to_python(py, &advised.answers())?)?;
+        let clip = clip.map(Into::into);
+        let options = AdviceOptions { clip, batch_size, outputs, optimizer, confidence };
+        let advice = py.detach(|| advise(&self.inner, &options)).map_err(refuse)?;
+        let dict = to_python(py, &advice)?;
+        dict.cast::<PyDict>()?.set_item("answers", to_python(py, &advice.answers())?)?;
         Ok(dict)
     }
 }

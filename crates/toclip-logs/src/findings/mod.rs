@@ -99,7 +99,7 @@ pub enum Finding {
     Unreadable {
         /// How many.
         count: u64,
-        /// The first line (text) or byte (event files) where one stands.
+        /// The first line (text) or byte (event files) of the first.
         first: u64,
     },
     /// A checksum is wrong; what could be read was kept.

@@ -50,8 +50,7 @@ pub(super) struct ColumnChooser<'a> {
     names: Vec<String>,
     candidates: Vec<Candidate>,
     chosen: Option<Chosen>,
-    held: Vec<(u32, f64)>,
-    ends: Vec<usize>,
+    held: Vec<Vec<(u32, f64)>>,
     record: Vec<(u32, f64)>,
     pending: Option<Row>,
     /// Settings found outside the rows.
@@ -129,11 +128,8 @@ impl<'a> ColumnChooser<'a> {
                 .map(|(id, _)| id as u32)
         });
         self.chosen = Some(chosen);
-        let (held, ends) = (std::mem::take(&mut self.held), std::mem::take(&mut self.ends));
-        let mut start = 0;
-        for end in ends {
-            self.row(self.to_row(&held[start..end]));
-            start = end;
+        for record in std::mem::take(&mut self.held) {
+            self.row(self.to_row(&record));
         }
         chosen
     }
@@ -164,9 +160,8 @@ impl<'a> ColumnChooser<'a> {
             self.row(row);
             return;
         }
-        self.held.append(&mut self.record);
-        self.ends.push(self.held.len());
-        if self.ends.len() >= HELD {
+        self.held.push(std::mem::take(&mut self.record));
+        if self.held.len() >= HELD {
             self.decide();
         }
     }

@@ -126,26 +126,22 @@ pub fn read(
 fn no_norm(format: Format, columns: &[Column], names: &[String], damage: Vec<Finding>) -> Error {
     let how = match format {
         Format::NanoGpt => {
-            "nanoGPT prints the loss but not the norm. Print what clip_grad_norm_ returns along \
-             with the loss"
+            "nanoGPT prints the loss only: print what clip_grad_norm_ returns along with it"
         }
         Format::DeepSpeed => {
-            "DeepSpeed does not log it. Log engine.get_global_grad_norm() after each step"
+            "DeepSpeed does not log it: log engine.get_global_grad_norm() after each step"
         }
         _ => {
-            "log what torch.nn.utils.clip_grad_norm_ returns, which is the norm before clipping \
-             (use max_norm=float('inf') to measure without clipping)"
+            "Log what torch.nn.utils.clip_grad_norm_ returns, which is the norm before clipping (use \
+             max_norm=float('inf') to measure without clipping)"
         }
     };
     let (why, hint) = match columns.iter().find(|c| c.role == Role::Norm) {
-        Some(column) => (format!("the column `{}` has no numbers; {how}", column.name), None),
-        None if names.is_empty() => (format!("no named numbers were found; {how}"), None),
+        Some(column) => (format!("the column `{}` has no numbers. {how}", column.name), None),
+        None if names.is_empty() => (format!("no named numbers were found. {how}"), None),
         None => {
-            let why = format!(
-                "no column name looks like one (the log has {}). If one of them is the norm, name \
-                 it; otherwise {how}",
-                list(names)
-            );
+            let names = list(names);
+            let why = format!("no column name looks like one ({names}). {how}, or name the column");
             (why, Some(Hint::NormColumn))
         }
     };

@@ -46,12 +46,9 @@ impl Advice {
         ]
     }
 
-    fn interval(&self, i: &Interval) -> String {
+    /// An estimate with its interval at the confidence of this advice.
+    pub fn interval(&self, i: &Interval) -> String {
         interval_at(i.value, i.low, i.high, self.confidence)
-    }
-
-    fn percent_interval(&self, i: &Interval) -> String {
-        percent_interval_at(i.value, i.low, i.high, self.confidence)
     }
 
     fn current_in_words(&self) -> Vec<String> {
@@ -72,28 +69,20 @@ impl Advice {
             ThresholdOrigin::PileUp => "where the norms pile up",
             ThresholdOrigin::Default => "the trainer's default; the log has no other",
         };
-        let mut text = vec![format!(
-            "Threshold {} ({origin}): it clips {} of the steps{}.",
-            short(now.threshold),
-            self.percent_interval(&now.fires),
-            now.fires_lately.map_or(String::new(), |fires| {
-                format!(", and {} in the last quarter", self.percent_interval(&fires))
-            })
-        )];
+        let percent = |i: &Interval| percent_interval_at(i.value, i.low, i.high, self.confidence);
+        let (c, fires) = (short(now.threshold), percent(&now.fires));
+        let lately = now.fires_lately.map_or(String::new(), |fires| {
+            format!(", and {} in the last quarter", percent(&fires))
+        });
+        let mut text =
+            vec![format!("Threshold {c} ({origin}): it clips {fires} of the steps{lately}.")];
         if let (Some(step), Some(mu)) = (&now.step_factor, &now.mu) {
             let kept = match (step == mu, self.components) {
                 (true, None) => "as much of the descent if batches are large".into(),
                 (true, Some(_)) => "as much of the descent".into(),
-                (false, _) => format!("{} of the descent", self.percent_interval(mu)),
+                (false, _) => format!("{} of the descent", percent(mu)),
             };
-            let step = self.percent_interval(step);
-            text.push(format!("It shrinks the mean step to {step} and keeps {kept}."));
-        } else if now.origin == ThresholdOrigin::PileUp {
-            text.push(
-                "How much it shrinks the steps is unknown, because the norms were logged after \
-                 clipping."
-                    .into(),
-            );
+            text.push(format!("It shrinks the mean step to {} and keeps {kept}.", percent(step)));
         }
         text.push(effect(now));
         text
@@ -141,27 +130,27 @@ impl Advice {
         let most = seen.iter().map(|e| e.ccc.value).fold(f64::NEG_INFINITY, f64::max);
         let best = seen.iter().rev().find(|e| e.ccc.value >= 0.99 * most);
         let (Some(best), Some(smallest)) = (best, seen.first()) else {
-            return vec!["There are too few norms on both sides of any threshold.".into()];
+            let why = match self.distribution {
+                Some(_) => "There are too few norms on both sides of any threshold.",
+                None => "They need the norms above the threshold.",
+            };
+            return vec![why.into()];
         };
         let batch = match self.components {
-            Some(n) => format!("This is for {} samples times outputs per norm.", short(n)),
-            None => "This is for very large batches, which is too favourable, because the batch \
-                     size is unknown."
-                .into(),
+            Some(n) => format!("for {} samples times outputs per norm", short(n)),
+            None => "for very large batches, because the batch size is unknown".into(),
         };
+        let (c, smallest_c) = (short(best.threshold), short(smallest.threshold));
+        let (csc, largest) = (self.interval(&best.csc), self.interval(&smallest.csc));
         vec![
             format!(
                 "CCC = μ²/ν is above 1 where clipping beats every learning rate without it. Its best \
-                 value is {}, at {}. {batch}",
-                self.interval(&best.ccc),
-                short(best.threshold)
+                 value is {} at {c}, {batch}.",
+                self.interval(&best.ccc)
             ),
             format!(
-                "CSC = μ/ν is the factor by which stable learning rates grow: {} there. It grows as \
-                 the threshold falls, to {} at {}.",
-                self.interval(&best.csc),
-                self.interval(&smallest.csc),
-                short(smallest.threshold)
+                "CSC = μ/ν is the factor by which stable learning rates grow: {csc} there, and up to \
+                 {largest} at {smallest_c}."
             ),
             format!(
                 "Thresholds are for the current scale of the norms, {}.",
@@ -175,10 +164,7 @@ impl Advice {
             return "Too few norms for a tail index: 30 of the largest 5% are needed.".into();
         };
         let meaning = match norms.second_moment {
-            Some(SecondMoment::MayNotExist) => {
-                "so heavy that the second moment may not exist: the largest norms dominate averages \
-                 of squares"
-            }
+            Some(SecondMoment::MayNotExist) => "so heavy that the second moment may not exist",
             Some(SecondMoment::SlowIntervals) => "heavy, so the intervals below are rough",
             _ => "light",
         };
@@ -190,10 +176,7 @@ impl Advice {
 fn spikes(spikes: &Spikes) -> String {
     let largest = short(spikes.largest);
     if spikes.count == 0 {
-        return format!(
-            "No spikes: no norm is above four times the running scale (the largest is {largest} \
-             times)."
-        );
+        return format!("No spikes: the largest norm is {largest} times the running scale.");
     }
     format!(
         "{} ({} of the steps) above four times the running scale, the largest {largest} times at step \
@@ -213,9 +196,8 @@ fn effect(now: &CurrentThreshold) -> String {
         Guard => "It is a guard against spikes: nearly all steps pass unchanged.",
         Both => "It is more than a guard: it shortens a substantial share of the steps.",
         HiddenRate => {
-            "It acts as a hidden learning rate: most steps have the length that it allows, whatever \
-             their gradient. (With Adam-like optimizers a constant factor cancels; what remains is \
-             that large gradients count less.)"
+            "It acts as a hidden learning rate: most steps have the length that it allows. (With \
+             Adam-like optimizers a constant factor cancels; large gradients count less.)"
         }
     };
     let lately = now.fires_lately.map(|share| ThresholdEffect::of(share.value));
