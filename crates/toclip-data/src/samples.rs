@@ -1,6 +1,7 @@
-//! Samples $(x_k, b_k)$ read in blocks, from the first row, as often as asked.
+//! Samples $(x_k, b_k)$, read in blocks, as often as needed.
 
-use crate::{Error, Matrix, Result};
+use crate::error::bail;
+use crate::{Matrix, Result};
 
 /// Some rows of a data set.
 #[derive(Debug, Clone, Copy)]
@@ -13,30 +14,30 @@ pub struct Block<'a> {
     pub cols: usize,
 }
 
-/// A data set that need not fit in memory: one pass is the point of streaming SGD.
+/// A data set that need not fit in memory.
 ///
-/// Mean, covariance and residuals take a pass each, so a source can be read again from its start.
-pub trait Source: Sync {
+/// Mean, covariance and residuals take a pass each, so it can be read again from its start.
+pub trait SampleSource: Sync {
     /// The number of samples.
     fn rows(&self) -> usize;
 
     /// The number of features of a sample.
     fn cols(&self) -> usize;
 
-    /// What to call it in messages: a file's name, a data set's.
+    /// The name of the file or the data set, for messages.
     fn name(&self) -> String;
 
-    /// Hands all samples to `visit`, in order, in blocks of at most `size` rows.
+    /// Passes all samples to `visit`, in order, in blocks of at most `size` rows.
     ///
     /// # Errors
-    /// What the file says, or the first error of `visit`.
+    /// An error in the file, or the first error of `visit`.
     fn visit(&self, size: usize, visit: &mut dyn FnMut(Block<'_>) -> Result<()>) -> Result<()>;
 }
 
 /// Samples in memory.
 ///
 /// ```
-/// use toclip_data::{Matrix, Samples, Source};
+/// use toclip_data::{Matrix, SampleSource, Samples};
 /// let samples = Samples::new(Matrix::new(3, 2, vec![1., 2., 3., 4., 5., 6.])?, vec![1., 0., 1.])?;
 /// let mut sizes = Vec::new();
 /// samples.visit(2, &mut |block| Ok(sizes.push(block.targets.len())))?;
@@ -53,20 +54,13 @@ impl Samples {
     /// One target for each row of features.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where their numbers differ or a target is not finite.
+    /// [`Error::Invalid`](crate::Error::Invalid) if their numbers differ or a target is not finite.
     pub fn new(features: Matrix, targets: Vec<f64>) -> Result<Self> {
         if features.rows() != targets.len() {
-            let (rows, count) = (features.rows(), targets.len());
-            return Err(Error::Invalid(format!(
-                "{rows} rows of features but {count} targets; each sample needs one"
-            )));
+            bail!("{} rows of features but {} targets", features.rows(), targets.len());
         }
         if let Some(row) = targets.iter().position(|b| !b.is_finite()) {
-            return Err(Error::Invalid(format!(
-                "the target of row {} is {}; all must be finite",
-                row + 1,
-                targets[row]
-            )));
+            bail!("the target of row {} is {}; all must be finite", row + 1, targets[row]);
         }
         Ok(Self { features, targets })
     }
@@ -82,7 +76,7 @@ impl Samples {
     }
 }
 
-impl Source for Samples {
+impl SampleSource for Samples {
     fn rows(&self) -> usize {
         self.targets.len()
     }
@@ -113,9 +107,8 @@ mod tests {
     #[test]
     fn every_sample_needs_one_finite_target() {
         let features = Matrix::new(2, 1, vec![1.0, 2.0]).unwrap();
-        let message = |targets| Samples::new(features.clone(), targets).unwrap_err().to_string();
-        assert!(message(vec![1.0]).contains("2 rows of features but 1 targets"));
-        assert!(message(vec![1.0, f64::NAN]).contains("the target of row 2 is NaN"));
+        let results = [vec![1.0], vec![1.0, f64::NAN]].map(|b| Samples::new(features.clone(), b));
+        insta::assert_snapshot!(crate::testing::messages("".as_ref(), results));
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! The clipped residual averaged over the error of the model, sample by sample.
+//! Moments of the clipped residual, averaged over the error of the model.
 
-use super::pieces::sum;
-use super::{Design, Destination};
+use super::clipped_optimum::bounds;
+use super::tall_matrix::sum;
+use super::{ClippedOptimum, Design};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use toclip::{Clipped, clipped_normal};
 
@@ -23,18 +24,11 @@ pub fn mean_clipped(m: f64, s: f64, c: f64) -> f64 {
     m - over(c - m) + over(c + m)
 }
 
-/// What clipping leaves along each eigenvector at one risk.
-#[derive(Debug, Clone)]
-pub struct Along {
-    /// $\mu_i$, the share of the descent.
-    pub mu: Vec<f64>,
-    /// $m_{2,i}$, the mean square of the clipped residual.
-    pub m2: Vec<f64>,
-    /// $g_i$, the mean clipped gradient that is left at the destination.
-    pub drive: Vec<f64>,
-}
+/// The moments along one eigenvector at one risk: $\mu_i$, the share of the descent; $m_{2,i}$, the
+/// mean square of the clipped residual; $g_i$, the mean clipped gradient at the clipped optimum.
+pub type AlongMode = [f64; 3];
 
-/// Moments of the samples clipped at $c_k$, their residuals $\epsilon_k$ from the destination smeared
+/// Moments of the samples clipped at $c_k$, their residuals $\epsilon_k$ at the clipped optimum smeared
 /// by the error of the model, $\sqrt{2R}\thinspace z$:
 /// $\mu_i(R) = \frac{1}{n\lambda_i}\sum_k x_{ki}^2\thinspace P(|\epsilon_k + \sqrt{2R}\thinspace z| \le c_k)$, likewise
 /// $m_{2,i}$ with $\min(\cdot^2, c_k^2)$, and $g_i(R) = \frac1n\sum_k x_{ki} E\thinspace
@@ -42,62 +36,52 @@ pub struct Along {
 pub struct Moments {
     /// Zero, and increasing from the second on.
     risks: Vec<f64>,
-    /// At these risks.
-    table: Vec<Along>,
+    /// All eigenvectors, at these risks.
+    table: Vec<Vec<AlongMode>>,
 }
 
 impl Moments {
-    /// For risks up to that of the start, and twice as much.
-    pub fn new(design: &Design, destination: &Destination, start: f64) -> Self {
-        let bounds = destination.bounds(design);
-        let risks = risks(2.0 * start, &destination.residuals, &bounds);
+    /// For risks up to twice that of the start.
+    pub fn new(design: &Design, optimum: &ClippedOptimum, start: f64) -> Self {
+        let bounds = bounds(design, optimum.c);
+        let risks = risks(2.0 * start, &optimum.residuals, &bounds);
         let spreads: Vec<f64> = risks.iter().map(|r| (2.0 * r).sqrt()).collect();
         let p = design.cols();
         let width = 3 * risks.len() * p;
         let total = sum(design.features(), p, width, &|first, x, part| {
             for (k, y) in design.rotated(x).chunks_exact(p).enumerate() {
-                let (e, c) = (destination.residuals[first + k], bounds[first + k]);
+                let (e, c) = (optimum.residuals[first + k], bounds[first + k]);
                 for (spread, part) in spreads.iter().zip(part.chunks_exact_mut(3 * p)) {
                     let Clipped { mu, m2 } = clipped_normal(e, *spread, c);
                     let mean = mean_clipped(e, *spread, c);
-                    let (first, rest) = part.split_at_mut(p);
-                    let (second, third) = rest.split_at_mut(p);
-                    for (i, y) in y.iter().enumerate() {
-                        first[i] += mu * y * y;
-                        second[i] += m2 * y * y;
-                        third[i] += mean * y;
+                    for (part, y) in part.chunks_exact_mut(3).zip(y) {
+                        part[0] += mu * y * y;
+                        part[1] += m2 * y * y;
+                        part[2] += mean * y;
                     }
                 }
             }
         });
         let n = design.rows() as f64;
-        // A direction without variance is not moved, whatever stands here.
+        // A direction without variance never changes, so its moments do not matter.
         let over = |x: f64, l: f64| if l > 0.0 { x / (n * l) } else { 0.0 };
-        let lambda = design.eigenvalues();
-        let each = |x: &[f64]| x.iter().zip(lambda).map(|(x, l)| over(*x, *l)).collect();
-        let table = total.chunks_exact(3 * p).map(|at| Along {
-            mu: each(&at[..p]),
-            m2: each(&at[p..2 * p]),
-            drive: at[2 * p..].iter().map(|g| g / n).collect(),
-        });
-        Moments { risks, table: table.collect() }
+        let each = |at: &[f64]| {
+            let modes = at.chunks_exact(3).zip(design.eigenvalues());
+            modes.map(|(at, l)| [over(at[0], *l), over(at[1], *l), at[2] / n]).collect()
+        };
+        Moments { risks, table: total.chunks_exact(3 * p).map(each).collect() }
     }
 
     /// Linear in the risk between those of the table, as moments are where nothing is clipped.
-    pub fn at(&self, risk: f64) -> Along {
+    pub fn at(&self, risk: f64) -> impl Iterator<Item = AlongMode> {
         let last = self.risks.len() - 1;
         let k = self.risks.partition_point(|r| *r <= risk).clamp(1, last);
         let (low, high) = (self.risks[k - 1], self.risks[k]);
         let w = ((risk - low) / (high - low)).clamp(0.0, 1.0);
-        let between = |a: &[f64], b: &[f64]| {
-            a.iter().zip(b).map(|(a, b)| (1.0 - w) * a + w * b).collect::<Vec<f64>>()
+        let between = move |(a, b): (&AlongMode, &AlongMode)| {
+            std::array::from_fn(|j| (1.0 - w) * a[j] + w * b[j])
         };
-        let (a, b) = (&self.table[k - 1], &self.table[k]);
-        Along {
-            mu: between(&a.mu, &b.mu),
-            m2: between(&a.m2, &b.m2),
-            drive: between(&a.drive, &b.drive),
-        }
+        self.table[k - 1].iter().zip(&self.table[k]).map(between)
     }
 }
 
@@ -113,10 +97,11 @@ fn risks(largest: f64, residuals: &[f64], bounds: &[f64]) -> Vec<f64> {
     std::iter::once(0.0).chain((0..=steps as usize).map(risk)).collect()
 }
 
-/// Residuals, thinned: what they are used for is a small correction.
-pub struct Common(Vec<f64>);
+/// What a sample has in common with itself at another time, from a subset of the residuals: it is
+/// used for a small correction.
+pub struct SharedPart(Vec<f64>);
 
-impl Common {
+impl SharedPart {
     const MOST: usize = 500;
 
     pub fn new(residuals: &[f64]) -> Self {
@@ -124,7 +109,7 @@ impl Common {
         sorted.sort_by(f64::total_cmp);
         let (n, count) = (sorted.len(), sorted.len().min(Self::MOST));
         // The middles of equal shares.
-        Common((0..count).map(|k| sorted[(2 * k + 1) * n / (2 * count)]).collect())
+        SharedPart((0..count).map(|k| sorted[(2 * k + 1) * n / (2 * count)]).collect())
     }
 
     /// $q = \sqrt{E\[E\[\psi_c(X) | \epsilon\]^2\]}$ at risk $R$.
@@ -158,7 +143,7 @@ mod tests {
     fn thinned_residuals_keep_their_second_moment() {
         let values: Vec<f64> = (0..20_000).map(|k| (f64::from(k) * 0.7).sin()).collect();
         // A sine has mean square 1/2; unclipped and without spread, q² is that.
-        let square = Common::new(&values).root(0.0, f64::INFINITY).powi(2);
+        let square = SharedPart::new(&values).root(0.0, f64::INFINITY).powi(2);
         assert!((square - 0.5).abs() < 1e-3, "{square}");
     }
 }

@@ -1,9 +1,10 @@
-//! Samples to features, block by block.
+//! Features of samples, block by block.
 
 use super::design::number;
-use super::pieces::map_rows;
+use super::tall_matrix::map_rows;
 use super::{Activation, Features};
-use crate::{Error, Result, Source};
+use crate::error::bail;
+use crate::{Result, SampleSource};
 use faer::Mat;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -21,7 +22,7 @@ pub struct Mapped {
 
 /// $f((x - m)A)$ for every sample, where $m$ is the mean unless another centre is given.
 pub fn map(
-    source: &dyn Source,
+    source: &dyn SampleSource,
     centre: Option<&[f64]>,
     features: Features,
     seed: u64,
@@ -29,10 +30,10 @@ pub fn map(
     let (rows, inputs) = (source.rows(), source.cols());
     let name = source.name();
     if rows < 2 || inputs == 0 {
-        return Err(Error::Invalid(format!(
+        bail!(
             "{name} has {rows} samples of {inputs} features; a fit needs at least 2 samples and 1 \
-             feature"
-        )));
+               feature"
+        );
     }
     let cols = match features {
         Features::None => inputs,
@@ -41,9 +42,7 @@ pub fn map(
     let mut all = Vec::new();
     let bytes = rows.checked_mul(cols).filter(|n| n.checked_mul(8).is_some());
     if bytes.is_none_or(|n| all.try_reserve_exact(n).is_err()) {
-        return Err(Error::Invalid(format!(
-            "{rows} samples of {cols} features do not fit in memory; take fewer of either"
-        )));
+        bail!("{rows} samples of {cols} features do not fit in memory; use fewer of either");
     }
     let mut targets = Vec::with_capacity(rows);
     let random = match features {
@@ -51,9 +50,7 @@ pub fn map(
         Features::Random { activation, count } => {
             let centre = match centre {
                 Some(centre) if centre.len() != inputs => {
-                    let found = centre.len();
-                    let message = format!("{name}: a centre of {found} numbers, not {inputs}");
-                    return Err(Error::Invalid(message));
+                    bail!("{name}: the centre has {} numbers, not {inputs}", centre.len())
                 }
                 Some(centre) => centre.to_vec(),
                 None => mean(source)?,
@@ -73,13 +70,12 @@ pub fn map(
         Ok(())
     })?;
     if row != rows {
-        let message = format!("{name} was to have {rows} samples, but {row} were read");
-        return Err(Error::Invalid(message));
+        bail!("{name} has {rows} samples, but {row} were read");
     }
     Ok(Mapped { features: all, cols, targets })
 }
 
-fn mean(source: &dyn Source) -> Result<Vec<f64>> {
+fn mean(source: &dyn SampleSource) -> Result<Vec<f64>> {
     let mut sum = vec![0.0; source.cols()];
     source.visit(BLOCK, &mut |block| {
         for x in block.features.chunks_exact(block.cols) {
@@ -93,34 +89,25 @@ fn mean(source: &dyn Source) -> Result<Vec<f64>> {
 
 fn check(name: &str, first: usize, x: &[f64], cols: usize, targets: &[f64]) -> Result<()> {
     if x.len() != cols * targets.len() {
-        let (found, wanted) = (x.len(), cols * targets.len());
-        let message = format!("{name}: a block of {found} features where {wanted} were expected");
-        return Err(Error::Invalid(message));
+        bail!("{name}: a block of {} features, not {}", x.len(), cols * targets.len());
     }
     // Squares are summed over all samples.
     let bad = |v: &f64| !(v.abs() <= 1e140);
-    if let Some(i) = x.iter().position(bad) {
-        let (row, col) = (first + i / cols + 1, i % cols + 1);
-        return Err(Error::Invalid(format!(
-            "{name}: feature {col} of sample {row} is {}; all must be finite, at most 1e140",
-            number(x[i])
-        )));
-    }
-    if let Some(i) = targets.iter().position(bad) {
-        return Err(Error::Invalid(format!(
-            "{name}: the target of sample {} is {}; all must be finite, at most 1e140",
-            first + i + 1,
-            number(targets[i])
-        )));
-    }
-    Ok(())
+    let (what, value) = if let Some(i) = x.iter().position(bad) {
+        (format!("feature {} of sample {}", i % cols + 1, first + i / cols + 1), x[i])
+    } else if let Some(i) = targets.iter().position(bad) {
+        (format!("the target of sample {}", first + i + 1), targets[i])
+    } else {
+        return Ok(());
+    };
+    bail!("{name}: {what} is {}; all must be finite, at most 1e140", number(value))
 }
 
 /// $x \mapsto f((x - m)A)$.
 struct Random {
     activation: Activation,
     weights: Mat<f64>,
-    /// $mA$, taken off the product: the inputs need not be copied.
+    /// $mA$, subtracted from the product, so that the inputs need not be copied.
     offset: Vec<f64>,
 }
 
@@ -196,7 +183,7 @@ mod tests {
     /// A source whose second sample is broken.
     struct Broken(f64, f64);
 
-    impl Source for Broken {
+    impl SampleSource for Broken {
         fn rows(&self) -> usize {
             2
         }
@@ -213,15 +200,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_is_named() {
-        let message = |source: Broken| match map(&source, None, Features::None, 1) {
-            Err(error) => error.to_string(),
-            Ok(_) => String::new(),
-        };
-        let text = message(Broken(f64::NAN, 0.0));
-        assert!(text.contains("broken.npy: feature 2 of sample 2 is NaN"), "{text}");
-        let text = message(Broken(0.0, f64::INFINITY));
-        assert!(text.contains("the target of sample 2 is inf"), "{text}");
-        assert_eq!(message(Broken(0.0, 0.0)), "");
+    fn errors_name_the_sample() {
+        let sources = [Broken(f64::NAN, 0.0), Broken(0.0, f64::INFINITY), Broken(0.0, 0.0)];
+        let results = sources.map(|source| map(&source, None, Features::None, 1));
+        insta::assert_snapshot!(crate::testing::messages("".as_ref(), results));
     }
 }

@@ -1,21 +1,21 @@
-//! Products with tall matrices, row by row in pieces of a fixed size: the same bits for any number
-//! of threads, which the library's own threading does not promise.
+//! Products with tall matrices in blocks of rows of a fixed size, so that results do not depend on
+//! the number of threads, which the linear algebra library does not guarantee.
 
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{BlockStructure, matmul as triangular};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rayon::prelude::*;
 
-/// Rows of a piece: enough for the product to be fast, few enough to keep every core busy.
+/// Rows of a block: enough for a fast product, few enough to keep every core busy.
 pub const ROWS: usize = 256;
-/// Products of pieces that are added up before the next are begun, which bounds the memory.
+/// Products of blocks that are added up before the next are started, to bound the memory.
 const ROUND: usize = 16;
 
 /// $y = X a$ for the rows of $X$.
 pub fn times(x: &[f64], a: &[f64]) -> Vec<f64> {
     let mut y = vec![0.0; x.len() / a.len()];
-    let pieces = x.par_chunks(ROWS * a.len()).zip(y.par_chunks_mut(ROWS));
-    pieces.for_each(|(x, y)| {
+    let blocks = x.par_chunks(ROWS * a.len()).zip(y.par_chunks_mut(ROWS));
+    blocks.for_each(|(x, y)| {
         for (x, y) in x.chunks_exact(a.len()).zip(y) {
             *y = x.iter().zip(a).map(|(x, a)| x * a).sum();
         }
@@ -26,8 +26,8 @@ pub fn times(x: &[f64], a: &[f64]) -> Vec<f64> {
 /// $Z = X A$ into `z`, both by rows.
 pub fn map_rows(x: &[f64], a: &Mat<f64>, z: &mut [f64], then: &(dyn Fn(&mut [f64]) + Sync)) {
     let (inputs, outputs) = (a.nrows(), a.ncols());
-    let pieces = x.par_chunks(ROWS * inputs).zip(z.par_chunks_mut(ROWS * outputs));
-    pieces.for_each(|(x, z)| {
+    let blocks = x.par_chunks(ROWS * inputs).zip(z.par_chunks_mut(ROWS * outputs));
+    blocks.for_each(|(x, z)| {
         let rows = x.len() / inputs;
         let from = MatRef::from_row_major_slice(x, rows, inputs);
         let to = MatMut::from_row_major_slice_mut(z, rows, outputs);
@@ -36,20 +36,20 @@ pub fn map_rows(x: &[f64], a: &Mat<f64>, z: &mut [f64], then: &(dyn Fn(&mut [f64
     });
 }
 
-/// Adds what a piece contributes: the number of its first row, its rows, and where to add.
+/// Adds the contribution of a block, given the index of its first row, its rows, and the sum.
 pub type Add<'a> = &'a (dyn Fn(usize, &[f64], &mut [f64]) + Sync);
 
-/// The sum over the rows of $x$ of what `add` puts into `width` numbers for each piece, in the
-/// order of the pieces.
+/// The sum over the rows of $x$ of what `add` adds to `width` numbers for each block, in the order
+/// of the blocks.
 pub fn sum(x: &[f64], cols: usize, width: usize, add: Add<'_>) -> Vec<f64> {
     let mut total = vec![0.0; width];
-    let pieces: Vec<(usize, &[f64])> = x.chunks(ROWS * cols).enumerate().collect();
-    for round in pieces.chunks(ROUND) {
+    let blocks: Vec<(usize, &[f64])> = x.chunks(ROWS * cols).enumerate().collect();
+    for round in blocks.chunks(ROUND) {
         let parts: Vec<Vec<f64>> = round
             .par_iter()
-            .map(|&(piece, x)| {
+            .map(|&(block, x)| {
                 let mut part = vec![0.0; width];
-                add(piece * ROWS, x, &mut part);
+                add(block * ROWS, x, &mut part);
                 part
             })
             .collect();
