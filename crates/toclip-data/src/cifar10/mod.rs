@@ -93,7 +93,7 @@ fn read(path: &Path, per_file: usize) -> Result<Cifar10> {
         check_complete(folder, &|name| folder.join(name).is_file())?;
         return assemble(folder, per_file, |name| {
             let file = folder.join(name);
-            check_size(&file, name, std::fs::metadata(&file).at(&file)?.len(), per_file)?;
+            check_size(folder, name, std::fs::metadata(&file).at(&file)?.len(), per_file)?;
             std::fs::read(&file).at(&file)
         });
     }

@@ -139,7 +139,10 @@ fn errors_say_what_cannot_be_fitted() {
         ridge.residuals(&other).map(drop),
     ];
     insta::assert_snapshot!(crate::testing::messages("".as_ref(), results.chain(fits)));
-    insta::assert_snapshot!(ridge.ridge.unwrap(), @"");
+    insta::assert_snapshot!(
+        ridge.ridge.unwrap(),
+        @"a ridge of 1e-3 ||K||, because K is singular in one direction"
+    );
 }
 
 #[test]

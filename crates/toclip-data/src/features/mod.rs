@@ -114,6 +114,9 @@ mod tests {
             assert!(text.parse::<Features>().is_err(), "{text}");
         }
         let wrong = "sigmoid:5".parse::<Features>().unwrap_err();
-        insta::assert_snapshot!(wrong, @"");
+        insta::assert_snapshot!(
+            wrong,
+            @"unknown features `sigmoid:5`; expected none, or tanh:N or relu:N with N from 1 to 20000"
+        );
     }
 }

@@ -119,8 +119,9 @@ mod tests {
         }
         let (steps, end) = (200_000, 2000.0);
         let dx = 2.0 * end / f64::from(steps);
-        let sum: f64 =
-            (0..steps).map(|i| density.ln_density(-end + (f64::from(i) + 0.5) * dx).exp() * dx).sum();
+        let sum: f64 = (0..steps)
+            .map(|i| density.ln_density(-end + (f64::from(i) + 0.5) * dx).exp() * dx)
+            .sum();
         // The Cauchy distribution has 2s/(π·2000) of its mass, itself 1/401, outside.
         assert!((sum - 1.0).abs() < 1e-5, "{sum}");
     }

@@ -29,7 +29,9 @@ pub(super) fn open(path: &Path) -> Result<Table> {
     for found in columns.map(|column| column.compression()) {
         use Compression::{GZIP, SNAPPY, UNCOMPRESSED};
         if !matches!(found, UNCOMPRESSED | SNAPPY | GZIP(_)) {
-            bail!(in path, "unsupported compression {found}; save with compression='snappy'");
+            let found = found.to_string();
+            let codec = found.split('(').next().unwrap_or_default();
+            bail!(in path, "unsupported compression {codec}; save with compression='snappy'");
         }
     }
     let (mut names, mut unsigned) = (Vec::new(), Vec::new());

@@ -238,7 +238,9 @@ fn content_decides_and_what_is_wrong_is_said() {
         ("z.npy", b"\x93NUMPYrest"),
     ]
     .map(|(name, bytes)| folder.file(name, bytes));
-    let paths = files.iter().map(|path| &**path).chain([folder.0.path()]);
+    let inside = folder.0.path().join("folder");
+    std::fs::create_dir(&inside).unwrap();
+    let paths = files.iter().map(|path| &**path).chain([&*inside]);
     insta::assert_snapshot!(said(paths.map(|path| (path, Target::Last))));
     assert!(matches!(open_samples("no/such", &Target::Last), Err(Error::Io { .. })));
 }
