@@ -72,7 +72,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     progress.remove()?;
     let summary = json!({
         "model": folder,
-        "rule": embedder.rule(),
+        "rule": embedder.describe(),
         "text": args.text,
         "lines": rows,
         "lines_in_text": lines.len(),
@@ -106,7 +106,7 @@ fn identity(folder: &Path, embedder: &Embedder, ids: &[Vec<u32>]) -> Result<Valu
     }
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "rule": embedder.rule(),
+        "rule": embedder.describe(),
         "model": format!("{:016x}", fnv1a(&model)),
         "lines": ids.len(),
         "max_tokens": embedder.max_tokens(),

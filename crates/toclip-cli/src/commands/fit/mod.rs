@@ -16,7 +16,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use toclip_data::Features;
-use toclip_data::noise_fit::Kind;
+use toclip_data::noise_fit::NoiseModel;
 
 use crate::commands::reproduce;
 use crate::output::ReportFolder;
@@ -123,17 +123,17 @@ fn threshold(text: &str) -> Result<f64, String> {
 
 /// The law whose curve is drawn; `None` is the advised one.
 #[derive(Debug, Clone, Copy)]
-struct Law(Option<Kind>);
+struct Law(Option<NoiseModel>);
 
 fn law(text: &str) -> Result<Law, String> {
     if text == "best" {
         return Ok(Law(None));
     }
-    let fitted = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Empirical);
+    let fitted = NoiseModel::ALL.into_iter().filter(|kind| *kind != NoiseModel::Empirical);
     match fitted.clone().find(|kind| kind.name() == text) {
         Some(kind) => Ok(Law(Some(kind))),
         None => {
-            let names: Vec<&str> = fitted.map(Kind::name).collect();
+            let names: Vec<&str> = fitted.map(NoiseModel::name).collect();
             Err(format!("give best, {}", names.join(", ")))
         }
     }
@@ -181,7 +181,7 @@ impl Args {
         let clip = settings.clip.is_finite().then(|| number(settings.clip));
         flag("clip", Some(clip.unwrap_or_else(|| "none".into())));
         flag("start-noise", Some(number(settings.start_noise)));
-        flag("noise", Some(settings.noise.map_or("best", Kind::name).into()));
+        flag("noise", Some(settings.noise.map_or("best", NoiseModel::name).into()));
         flag("components", settings.components.map(|k| k.to_string()));
         flag("ridge", settings.ridge.map(number));
         flag("runs", Some(settings.runs.to_string()));
@@ -322,7 +322,7 @@ mod tests {
             assert!(threshold(text).unwrap_err().contains("positive number, or none"));
         }
         assert!(matches!(law("best"), Ok(Law(None))));
-        assert!(matches!(law("laplace"), Ok(Law(Some(Kind::Laplace)))));
+        assert!(matches!(law("laplace"), Ok(Law(Some(NoiseModel::Laplace)))));
         assert!(law("empirical").unwrap_err().contains("gaussian_mixture"));
     }
 
