@@ -52,13 +52,13 @@ mod _toclip {
     #[pymodule_export]
     use crate::problem::Problem;
     #[pymodule_export]
+    use crate::rules::Rule;
+    #[pymodule_export]
     use crate::schedule::{Schedule, linear_times, log_times};
     #[pymodule_export]
     use crate::spectrum::Spectrum;
     #[pymodule_export]
     use crate::stream::Stream;
-    #[pymodule_export]
-    use crate::threshold_rules::Rule;
 
     use pyo3::prelude::*;
 

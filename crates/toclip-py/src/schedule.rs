@@ -6,7 +6,8 @@ use numpy::{PyArray1, ToPyArray};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use toclip::schedule::{
-    Compensation, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, Proportional, Scale, Shape,
+    Compensation, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, Proportional, ScaleEstimate,
+    Shape,
 };
 use toclip::spectrum::Modes;
 
@@ -112,7 +113,7 @@ enum ClipRule {
         #[serde(default)]
         compensation: Compensation,
         #[serde(default)]
-        scale: Scale,
+        scale: ScaleEstimate,
         memory: f64,
     },
 }
