@@ -140,7 +140,7 @@ fn falls_below(x: &[f64], y: &[f64], level: f64) -> Option<f64> {
 }
 
 pub fn figure_2a(text: &'static str, points: usize) -> Result<Part> {
-    let file = "criteria/figure-2a.toml";
+    let file = "figure-2a.toml";
     let spec = Spec::read(file, text)?;
     let curves = spec.over_thresholds(points, Factors::csc)?;
     let mut section = spec.section("2a");
@@ -183,7 +183,7 @@ fn claims_2a(curves: &Curves) -> Vec<Claim> {
 }
 
 pub fn figure_2b(text: &'static str, points: usize) -> Result<Part> {
-    let file = "criteria/figure-2b.toml";
+    let file = "figure-2b.toml";
     let spec = Spec::read(file, text)?;
     let curves = spec.over_thresholds(points, Factors::ccc)?;
     let mut section = spec.section("2b");
@@ -221,7 +221,7 @@ fn claims_2b(curves: &Curves) -> Vec<Claim> {
 }
 
 pub fn figure_3(text: &'static str, points: usize) -> Result<Part> {
-    let file = "criteria/figure-3.toml";
+    let file = "figure-3.toml";
     let spec = Spec::read(file, text)?;
     let Some(range) = spec.risks else { bail!("experiments/{file}: `risks` is needed") };
     let x = even(range, points);
@@ -278,7 +278,7 @@ fn claims_3(curves: &Curves) -> Vec<Claim> {
 }
 
 pub fn figure_5(text: &'static str, points: usize) -> Result<Part> {
-    let file = "criteria/figure-5.toml";
+    let file = "figure-5.toml";
     let spec = Spec::read(file, text)?;
     let csc = spec.over_thresholds(points, Factors::csc)?;
     let ccc = spec.over_thresholds(points, Factors::ccc)?;
