@@ -19,13 +19,13 @@ pub mod numbers;
 pub mod plots;
 pub mod terminal;
 
+#[cfg(feature = "parquet")]
 mod parquet;
 mod progress_log;
 mod report_folder;
 mod table;
 
-pub(crate) use progress_log::fnv1a;
-pub use progress_log::{Identity, ProgressLog};
+pub use progress_log::{Identity, ProgressLog, fnv1a};
 pub use report_folder::ReportFolder;
 pub use table::Table;
-pub(crate) use terminal::{say, tell};
+pub use terminal::{say, tell};

@@ -4,13 +4,14 @@ use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
 
 /// Prints a line to standard error, like `eprintln!`, without its panic: what nobody reads is lost.
+#[macro_export]
 macro_rules! tell {
     ($($part:tt)*) => {{
         use std::io::Write as _;
         let _ = writeln!(std::io::stderr(), $($part)*);
     }};
 }
-pub(crate) use tell;
+pub use tell;
 
 /// Prints, and ends the program if nobody can read on: quietly when a pipe was closed, as `head`
 /// does, with a message and a failure when the text could not be written.
@@ -26,8 +27,9 @@ pub fn print(text: Arguments<'_>) {
 }
 
 /// Prints a line, like `println!`, without its panic.
+#[macro_export]
 macro_rules! say {
     () => { $crate::output::terminal::print(format_args!("\n")) };
     ($($part:tt)*) => { $crate::output::terminal::print(format_args!("{}\n", format_args!($($part)*))) };
 }
-pub(crate) use say;
+pub use say;
