@@ -5,18 +5,36 @@
 
 pub mod output;
 
+mod arguments;
 mod commands;
 mod experiment;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
+use std::sync::LazyLock;
 use toclip_experiment::words;
 use toclip_plot as plot;
 use toclip_report as report;
 
+/// `0.1.0 (abc1234; features: parquet, png)`; without a commit where it is not known.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let features = [
+        ("embed", cfg!(feature = "embed")),
+        ("parquet", cfg!(feature = "parquet")),
+        ("png", cfg!(feature = "png")),
+    ];
+    let on: Vec<&str> = features.into_iter().filter(|(_, on)| *on).map(|(name, _)| name).collect();
+    let on = if on.is_empty() { "none".into() } else { on.join(", ") };
+    let commit = match env!("TOCLIP_COMMIT") {
+        "" => String::new(),
+        commit => format!("{commit}; "),
+    };
+    format!("{} ({commit}features: {on})", env!("CARGO_PKG_VERSION"))
+});
+
 /// Whether to clip gradients, where to clip, and what the loss will do
 #[derive(Parser)]
-#[command(name = "toclip", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "toclip", version = VERSION.as_str(), propagate_version = true, max_term_width = 100)]
 #[command(after_help = "\
 Examples:
   toclip advise trainer_state.json
@@ -32,7 +50,7 @@ Examples:
   toclip embed --model minilm --text train.txt
   toclip trial --quick
 
-Each command has examples of its own: toclip factors --help")]
+Every command has examples of its own, as in: toclip factors --help")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -52,6 +70,8 @@ enum Command {
     Data(commands::data::Args),
     Embed(commands::embed::Args),
     Trial(commands::trial::Args),
+    Completions(commands::completions::Args),
+    Man(commands::man::Args),
 }
 
 /// Reads the arguments of the process, runs the command they name, and reports an error on standard
@@ -70,6 +90,8 @@ pub fn main() -> ExitCode {
         Command::Data(args) => commands::data::run(args),
         Command::Embed(args) => commands::embed::run(args),
         Command::Trial(args) => commands::trial::run(args),
+        Command::Completions(args) => commands::completions::run(args, Cli::command()),
+        Command::Man(args) => commands::man::run(args, Cli::command()),
     };
     match result {
         Ok(code) => code,
