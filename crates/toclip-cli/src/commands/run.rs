@@ -22,7 +22,8 @@ use crate::output::{say, tell};
 ///
 /// Writes into the folder given by --out, named after the file: a table of all curves as CSV and
 /// Parquet (with the whole experiment in its metadata), the experiment and what it showed as JSON,
-/// and a plot as SVG and PNG. The tables depend on the experiment alone, not on the number of
+/// and a plot as SVG and PNG. Builds without the features parquet or png (see toclip --version) leave
+/// those two out. The tables depend on the experiment alone, not on the number of
 /// threads or on interruptions.
 ///
 /// Curves that diverge are no failure: the tables hold them as far as they go, the summary says
@@ -301,14 +302,18 @@ impl Files {
             "report": report,
         });
         let figure = experiment::figure::figure(experiment, problem, curves);
-        let paths = ["trajectory.csv", "trajectory.parquet", "json", "svg", "png"]
-            .map(|extension| self.path(extension));
-        let [csv, parquet, json, svg, png] = &paths;
-        files::write(csv, &table.csv()?)?;
-        files::write(parquet, &table.parquet(&metadata)?)?;
-        files::write_json(json, &about)?;
-        plots::save(&figure, svg)?;
-        plots::save(&figure, png)?;
-        Ok(paths.into())
+        let mut written = Vec::new();
+        let mut write = |extension: &str, bytes: &[u8]| {
+            written.push(self.path(extension));
+            files::write(&self.path(extension), bytes)
+        };
+        for (extension, bytes) in table.render(&metadata)? {
+            write(&format!("trajectory.{extension}"), &bytes)?;
+        }
+        write("json", (serde_json::to_string_pretty(&about)? + "\n").as_bytes())?;
+        for (extension, bytes) in plots::render(&figure)? {
+            write(extension, &bytes)?;
+        }
+        Ok(written)
     }
 }

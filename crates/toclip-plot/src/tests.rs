@@ -1,11 +1,10 @@
 //! Figures of every kind, checked for text that overlaps or leaves the picture by the boxes the
-//! renderer itself computes. `cargo test -p toclip-cli -- --ignored write_samples` writes them
+//! renderer itself computes. `cargo test -p toclip-plot -- --ignored write_samples` writes them
 //! to `target/plot-samples` to be looked at.
 
-use crate::output::plots;
 use resvg::usvg::{Group, Node, Rect, roxmltree};
 
-use super::*;
+use crate::*;
 
 fn grid(from: f64, to: f64, n: usize) -> Vec<f64> {
     (0..n).map(|i| from + (to - from) * i as f64 / (n - 1) as f64).collect()
@@ -278,9 +277,13 @@ fn the_description_serialises_with_gaps_as_null() {
 #[ignore = "writes pictures to be looked at"]
 fn write_samples() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/plot-samples");
+    std::fs::create_dir_all(&folder).unwrap();
     for (name, figure) in all() {
-        plots::save(&figure, &folder.join(format!("{name}.svg"))).unwrap();
-        plots::save(&figure, &folder.join(format!("{name}.png"))).unwrap();
-        plots::save_as(&figure, &folder.join(format!("{name}-dark.png")), Theme::Dark).unwrap();
+        let write = |end: &str, bytes: &[u8]| {
+            std::fs::write(folder.join(format!("{name}{end}")), bytes).unwrap();
+        };
+        write(".svg", svg(&figure, Theme::Auto).as_bytes());
+        write(".png", &png(&figure, Theme::Light, 2.0).unwrap());
+        write("-dark.png", &png(&figure, Theme::Dark, 2.0).unwrap());
     }
 }

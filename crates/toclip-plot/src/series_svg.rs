@@ -1,10 +1,10 @@
 //! Series as SVG paths.
 
-use super::scale::Map;
+use super::axis_map::Map;
+use super::simplify::{Point, simplify, spread};
 use super::theme::{BANDS, DASHES, LINES, SERIES};
-use super::thin::{Point, spread, thin};
 use super::ticks::short;
-use super::{Chart, Kind, Scale, Series, text};
+use super::{AxisScale, Chart, Kind, Series, text};
 
 /// More marks than this in a chart have no value under the pointer: the file would be large and
 /// the marks too close to be pointed at.
@@ -81,7 +81,7 @@ impl Plane {
     pub fn band(&self, x: &[f64], low: &[f64], high: &[f64]) -> Vec<(Vec<Point>, Vec<Point>)> {
         let bottom = self.y.pixels.0;
         let lower = |v: f64| match self.y.scale {
-            Scale::Log if v <= 0.0 => Some(bottom),
+            AxisScale::Log if v <= 0.0 => Some(bottom),
             _ => self.y.of(v),
         };
         let mut runs = vec![(Vec::new(), Vec::new())];
@@ -105,7 +105,7 @@ impl Plane {
         let Kind::Band { low, high } = &series.kind else { return String::new() };
         let mut area = String::new();
         for (upper, lower) in self.band(&series.x, low, high) {
-            let (upper, mut lower) = (thin(&upper), thin(&lower));
+            let (upper, mut lower) = (simplify(&upper), simplify(&lower));
             lower.reverse();
             area.push_str(&path(&[upper, lower].concat()));
             area.push('Z');
@@ -124,7 +124,7 @@ impl Plane {
             let dot = |&(x, y): &Point| (x - run[0].0).abs().max((y - run[0].1).abs()) < 0.5;
             match run.iter().all(dot) {
                 true => alone.push_str(&mark(0, run[0])),
-                false => line.push_str(&path(&thin(&run))),
+                false => line.push_str(&path(&simplify(&run))),
             }
         }
         group(style.colour, &(shape("line", style.dash, &line) + &shape("dot", "", &alone)))
@@ -235,18 +235,18 @@ pub(super) fn num(v: f64) -> String {
 mod tests {
     use super::*;
 
-    fn plane(scale: Scale) -> Plane {
+    fn plane(scale: AxisScale) -> Plane {
         let map = |pixels, scale| Map { scale, units: (0.0, 10.0), pixels };
-        Plane { x: map((0.0, 100.0), Scale::Linear), y: map((100.0, 0.0), scale) }
+        Plane { x: map((0.0, 100.0), AxisScale::Linear), y: map((100.0, 0.0), scale) }
     }
 
     #[test]
     fn gaps_break_the_line() {
         let x = [0.0, 1.0, 2.0, 3.0, f64::NAN, 5.0, 6.0];
         let y = [1.0, 2.0, f64::NAN, 4.0, 5.0, f64::INFINITY, 7.0];
-        let runs = plane(Scale::Linear).runs(&x, &y);
+        let runs = plane(AxisScale::Linear).runs(&x, &y);
         assert_eq!(runs.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1, 1]);
-        let svg = plane(Scale::Linear).lines(&Series::line("", &x, &y), styles_of_one());
+        let svg = plane(AxisScale::Linear).lines(&Series::line("", &x, &y), styles_of_one());
         assert_eq!(svg.matches('M').count(), 3, "a line and two single points: {svg}");
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
     }
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn on_a_log_axis_zero_ends_a_line_but_not_a_band() {
-        let plane = plane(Scale::Log);
+        let plane = plane(AxisScale::Log);
         let (x, zero, one) = ([1.0, 2.0, 3.0], [1.0, 0.0, 1.0], [10.0; 3]);
         assert_eq!(plane.runs(&x, &zero).len(), 2);
         let band = plane.band(&x, &zero, &one);

@@ -1,10 +1,10 @@
 //! Values under the pointer without a script: upright strips over the chart, each with a title
 //! that lists the curves there. Works wherever an SVG is shown by itself or inside a page.
 
-use super::marks::{Plane, num};
-use super::thin::Point;
+use super::series_svg::{Plane, num};
+use super::simplify::Point;
 use super::ticks::short;
-use super::{Chart, Kind, Scale, text};
+use super::{AxisScale, Chart, Kind, text};
 
 /// Strips over a chart: fine enough to read a curve, few enough for a small file.
 const STRIPS: usize = 40;
@@ -79,7 +79,7 @@ impl<'a> Curve<'a> {
 
 /// A band that goes below a log axis is drawn down to the axis, where its value is not known.
 fn value(y: f64, plane: &Plane, band: bool) -> String {
-    let bounded = band && plane.y.scale == Scale::Log && y == plane.y.pixels.0;
+    let bounded = band && plane.y.scale == AxisScale::Log && y == plane.y.pixels.0;
     format!("{}{}", if bounded { "at most " } else { "" }, short(plane.y.value(y)))
 }
 
@@ -93,11 +93,11 @@ fn height(run: &[Point], at: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::super::Axis;
-    use super::super::scale::Map;
+    use super::super::axis_map::Map;
     use super::*;
 
     fn titles(chart: &Chart) -> Vec<String> {
-        let x = Map { scale: Scale::Linear, units: (0.0, 8.0), pixels: (0.0, 80.0) };
+        let x = Map { scale: AxisScale::Linear, units: (0.0, 8.0), pixels: (0.0, 80.0) };
         let y = Map { scale: chart.y.scale, units: (0.0, 4.0), pixels: (100.0, 0.0) };
         let svg = format!("<svg>{}</svg>", strips(chart, &Plane { x, y }));
         let tree = resvg::usvg::roxmltree::Document::parse(&svg).unwrap();

@@ -3,7 +3,7 @@
 use super::layout::{
     CHART, HEADING, LABEL, LEGEND, Layout, NOTE, OFF, Panel, SUBTITLE, TICK, TITLE,
 };
-use super::marks::{num, path, shape};
+use super::series_svg::{num, path, shape};
 use super::text::{Font, escape, markup};
 use super::theme::{ROOT, style_sheet};
 use super::{Direction, Figure, Theme, hover};
@@ -79,12 +79,12 @@ fn draw_panel(panel: &Panel, live: bool) -> String {
     ));
     let series = || chart.series.iter().zip(panel.styles.iter().copied());
     series().for_each(|(series, style)| svg.push_str(&plane.areas(series, style)));
-    for rule in &panel.rules {
-        let ends = match rule.direction {
-            Direction::Horizontal => [(left, rule.at), (right, rule.at)],
-            Direction::Vertical => [(rule.at, bottom), (rule.at, top)],
+    for line in &panel.reference_lines {
+        let ends = match line.direction {
+            Direction::Horizontal => [(left, line.at), (right, line.at)],
+            Direction::Vertical => [(line.at, bottom), (line.at, top)],
         };
-        svg.push_str(&shape("ref", rule.dash, &path(&ends)));
+        svg.push_str(&shape("ref", line.dash, &path(&ends)));
     }
     series().for_each(|(series, style)| svg.push_str(&plane.lines(series, style)));
     if live {

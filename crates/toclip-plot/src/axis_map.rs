@@ -1,6 +1,6 @@
 //! From values to axis units (the value, or its log10) to pixels.
 
-use super::{Axis, Chart, Direction, Kind, Scale};
+use super::{Axis, AxisScale, Chart, Direction, Kind};
 
 /// Beyond this a difference of two values may overflow.
 const LARGEST: f64 = 1e300;
@@ -10,17 +10,17 @@ const SMALLEST: f64 = 1e-300;
 const PAD: (f64, f64) = (0.02, 0.05);
 
 /// A value in axis units; `None` where the axis has no place for it.
-pub(super) fn to_units(scale: Scale, value: f64) -> Option<f64> {
+pub(super) fn to_units(scale: AxisScale, value: f64) -> Option<f64> {
     match scale {
-        Scale::Linear => (value.abs() <= LARGEST).then_some(value),
-        Scale::Log => (value > 0.0 && value < f64::INFINITY).then(|| value.log10()),
+        AxisScale::Linear => (value.abs() <= LARGEST).then_some(value),
+        AxisScale::Log => (value > 0.0 && value < f64::INFINITY).then(|| value.log10()),
     }
 }
 
 /// A straight map from axis units to pixels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Map {
-    pub scale: Scale,
+    pub scale: AxisScale,
     /// Ends of the axis in axis units.
     pub units: (f64, f64),
     /// The same ends in pixels.
@@ -45,8 +45,8 @@ impl Map {
         let share = (pixel - self.pixels.0) / (self.pixels.1 - self.pixels.0);
         let units = self.units.0 + share * (self.units.1 - self.units.0);
         match self.scale {
-            Scale::Linear => units,
-            Scale::Log => 10f64.powf(units),
+            AxisScale::Linear => units,
+            AxisScale::Log => 10f64.powf(units),
         }
     }
 }
@@ -147,9 +147,9 @@ fn ends(axis: &Axis, data: Bounds, pad: f64) -> (f64, f64) {
     let flat = hi - lo <= SMALLEST.max(1e-12 * lo.abs().max(hi.abs()));
     let air = match (flat, axis.scale) {
         (false, _) => pad * (hi - lo),
-        (true, Scale::Log) => 0.5,
-        (true, Scale::Linear) if lo.abs().max(hi.abs()) <= SMALLEST => 1.0,
-        (true, Scale::Linear) => 0.1 * lo.abs().max(hi.abs()),
+        (true, AxisScale::Log) => 0.5,
+        (true, AxisScale::Linear) if lo.abs().max(hi.abs()) <= SMALLEST => 1.0,
+        (true, AxisScale::Linear) => 0.1 * lo.abs().max(hi.abs()),
     };
     match fixed {
         (Some(lo), _) => (lo, hi.max(lo) + air),
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn map_goes_there_and_back() {
-        let linear = Map { scale: Scale::Linear, units: (-2.0, 6.0), pixels: (300.0, 20.0) };
-        let log = Map { scale: Scale::Log, units: (-9.0, 12.0), pixels: (10.0, 400.0) };
+        let linear = Map { scale: AxisScale::Linear, units: (-2.0, 6.0), pixels: (300.0, 20.0) };
+        let log = Map { scale: AxisScale::Log, units: (-9.0, 12.0), pixels: (10.0, 400.0) };
         assert_eq!(linear.of(2.0), Some(160.0));
         assert_eq!(log.of(1e-9), Some(10.0));
         for value in [1e-8, 0.3, 1.0, 5.9e11] {

@@ -10,7 +10,7 @@ const COLUMN: f64 = 0.5;
 const TOLERANCE: f64 = 0.04;
 
 /// The points that matter for a line through `points`, in their order.
-pub(super) fn thin(points: &[Point]) -> Vec<Point> {
+pub(super) fn simplify(points: &[Point]) -> Vec<Point> {
     straighten(&columns(points))
 }
 
@@ -86,7 +86,7 @@ mod tests {
                 (i as f64 * 400.0 / n as f64, (i as f64 * 0.7).sin() * 50.0 + spike)
             })
             .collect();
-        let thinned = thin(&points);
+        let thinned = simplify(&points);
         assert!(thinned.len() < 4_000, "{}", thinned.len());
         assert!(thinned.contains(&points[54_321]));
         // The extremes of every pixel lie on the line that is drawn.
@@ -104,7 +104,7 @@ mod tests {
     fn a_smooth_curve_stays_within_the_tolerance() {
         let points: Vec<Point> =
             (0..=2000).map(|i| f64::from(i) * 0.2).map(|x| (x, 100.0 * (x / 40.0).sin())).collect();
-        let thinned = thin(&points);
+        let thinned = simplify(&points);
         assert!(thinned.len() < 200, "{}", thinned.len());
         for p in &points {
             let nearest = thinned.windows(2).map(|s| distance(*p, s[0], s[1])).fold(9.9, f64::min);
@@ -115,10 +115,10 @@ mod tests {
     #[test]
     fn short_and_degenerate_lines_survive() {
         for points in [vec![], vec![(1.0, 2.0)], vec![(1.0, 2.0); 2]] {
-            assert_eq!(thin(&points).len(), points.len().min(2));
+            assert_eq!(simplify(&points).len(), points.len().min(2));
         }
         let loops = [(0.0, 0.0), (5.0, 5.0), (0.0, 0.0)];
-        assert_eq!(thin(&loops), loops);
+        assert_eq!(simplify(&loops), loops);
         assert_eq!(spread(&[(1.0, 1.0), (1.1, 1.1), (2.0, 1.0)]), [(1.0, 1.0), (2.0, 1.0)]);
     }
 }

@@ -1,7 +1,7 @@
 //! The legend: a sample of each series beside its name, in as many columns as fit above the
 //! chart, where it hides no curve.
 
-use super::marks::{Style, group, mark, path, shape};
+use super::series_svg::{Style, group, mark, path, shape};
 use super::text::Font;
 use super::{Kind, Series};
 

@@ -1,10 +1,10 @@
 //! Where everything stands: every margin is as wide as the text in it, and the frames of charts
 //! in a row or a column line up.
 
-use super::apart::apart;
+use super::axis_map::{Map, Window, to_units};
+use super::label_spacing::space_labels;
 use super::legend::{Legend, Sample};
-use super::marks::{Plane, Style, styles};
-use super::scale::{Map, Window, to_units};
+use super::series_svg::{Plane, Style, styles};
 use super::text::Font;
 use super::theme::REFERENCES;
 use super::ticks::{Ticks, ticks};
@@ -45,7 +45,7 @@ pub(super) struct Tag {
 
 /// A reference line inside the frame.
 #[derive(Clone, Debug)]
-pub(super) struct Rule {
+pub(super) struct PlacedLine {
     pub direction: Direction,
     pub at: f64,
     pub dash: &'static str,
@@ -68,7 +68,7 @@ pub(super) struct Panel<'a> {
     pub y_label: Vec<String>,
     /// Width of the tick labels of y.
     pub y_labels: f64,
-    pub rules: Vec<Rule>,
+    pub reference_lines: Vec<PlacedLine>,
     pub tags: Vec<Tag>,
     /// Upper left corner, margins of the frame included.
     pub corner: (f64, f64),
@@ -222,7 +222,7 @@ impl<'a> Panel<'a> {
             x_label: Vec::new(),
             y_label,
             y_labels,
-            rules: Vec::new(),
+            reference_lines: Vec::new(),
             tags: Vec::new(),
             corner: (0.0, 0.0),
             left,
@@ -264,7 +264,7 @@ impl<'a> Panel<'a> {
             };
             if line.direction == Direction::Vertical {
                 let x = map.pixel(at);
-                self.rules.push(Rule { direction: line.direction, at: x, dash });
+                self.reference_lines.push(PlacedLine { direction: line.direction, at: x, dash });
                 if !line.label.is_empty() {
                     names.push((x, &line.label, dash));
                 }
@@ -274,7 +274,7 @@ impl<'a> Panel<'a> {
         let wanted: Vec<f64> = names.iter().map(|name| name.0).collect();
         let sizes: Vec<f64> = names.iter().map(|name| TICK.width(name.1) + 12.0).collect();
         let room = (self.corner.0 - 6.0, self.corner.0 + CHART + 6.0);
-        let places = apart(&wanted, &sizes, room);
+        let places = space_labels(&wanted, &sizes, room);
         // Beside its line a name would be taken for that of another.
         let over = |i: usize| (places[i] - wanted[i]).abs() <= sizes[i] / 2.0;
         let fits = sizes.iter().sum::<f64>() <= CHART && (0..names.len()).all(over);
@@ -332,7 +332,7 @@ impl<'a> Panel<'a> {
             };
             if line.direction == Direction::Horizontal {
                 let y = map.pixel(at);
-                self.rules.push(Rule { direction: line.direction, at: y, dash });
+                self.reference_lines.push(PlacedLine { direction: line.direction, at: y, dash });
                 if !line.label.is_empty() && aside(line) {
                     names.push((y, line.label.clone()));
                 }
@@ -342,7 +342,7 @@ impl<'a> Panel<'a> {
         let wanted: Vec<f64> = names.iter().map(|name| name.0).collect();
         let sizes = vec![TICK.leading(); names.len()];
         let x = self.plane.x.pixels.1 + 8.0;
-        for ((_, text), y) in names.into_iter().zip(apart(&wanted, &sizes, (top, bottom))) {
+        for ((_, text), y) in names.into_iter().zip(space_labels(&wanted, &sizes, (top, bottom))) {
             self.tags.push(Tag { x, y: y + 0.35 * TICK.size, text, above: false });
         }
     }

@@ -1,12 +1,10 @@
 //! The report in a real browser, at the width of a phone and of a desk. Where no browser is
-//! found the tests say so and pass. `cargo test -p toclip-cli -- --ignored write_report` leaves
+//! found the tests say so and pass. `cargo test -p toclip-report -- --ignored write_report` leaves
 //! a report in `target/report-sample` to be looked at.
 
-#[path = "../../tests/browser/mod.rs"]
-mod browser;
-
-use super::{Report, html, sample};
-use browser::Browser;
+use super::browser::Browser;
+use super::sample;
+use crate::{Report, html};
 
 fn charts(report: &Report) -> usize {
     report.sections.iter().flat_map(|s| &s.figures).map(|f| f.charts.len()).sum()
@@ -79,5 +77,5 @@ fn write_report() {
     for (name, report) in [("report", sample::report()), ("hostile", sample::hostile())] {
         std::fs::write(folder.join(format!("{name}.html")), html(&report)).unwrap();
     }
-    print!("{}", super::terminal(&sample::report()));
+    print!("{}", crate::terminal(&sample::report()));
 }

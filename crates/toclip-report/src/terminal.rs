@@ -84,7 +84,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample;
+    use crate::tests::sample;
 
     #[test]
     fn every_claim_stands_in_the_table_within_its_width() {

@@ -4,38 +4,43 @@
 //! CSS, values under the pointer, log axes and quantile bands, and because the same description
 //! serialises to JSON for an interactive report. No plotting crate gives these together.
 //!
-//! ```ignore
+//! ```
+//! use toclip_plot::{Axis, Chart, Theme, svg};
+//!
+//! let t = [0.0, 1.0, 2.0];
 //! let chart = Chart::new("Clipping under Cauchy noise")
 //!     .x(Axis::linear("time t"))
 //!     .y(Axis::log("risk R(t)"))
-//!     .band("C-SGD, 80 %", &t, &low, &high)
-//!     .line("ODE", &t, &risk)
+//!     .band("C-SGD, 80% of runs", &t, &[0.9, 0.4, 0.2], &[1.1, 0.6, 0.3])
+//!     .line("ODE", &t, &[1.0, 0.5, 0.25])
 //!     .hline(0.1, "target");
-//! plots::save(&chart.into(), Path::new("risk.svg"))?;
+//! assert!(svg(&chart.into(), Theme::Auto).starts_with("<svg"));
 //! ```
 //!
 //! What cannot be drawn is left out, never an error: a value that is not finite (or above 1e300
 //! in size, where differences overflow) or not positive on a log axis breaks the line; with
 //! nothing to draw the axes say "no data"; of columns of unequal length the shortest decides.
 
-mod apart;
+mod axis_map;
 mod hover;
+mod label_spacing;
 mod layout;
 mod legend;
-mod marks;
+#[cfg(any(feature = "png", test))]
 mod png;
-mod scale;
+mod series_svg;
+mod simplify;
 mod svg;
 mod text;
 mod theme;
-mod thin;
 mod ticks;
 
 #[cfg(test)]
-mod samples;
+mod tests;
 
 use serde::Serialize;
 
+#[cfg(any(feature = "png", test))]
 pub use png::render as png;
 pub use svg::render as svg;
 pub use theme::Theme;
@@ -76,7 +81,7 @@ pub struct Axis {
     /// Name and, in brackets, unit.
     pub label: String,
     /// Linear or logarithmic.
-    pub scale: Scale,
+    pub scale: AxisScale,
     /// Ends of the axis; an end that is not finite is taken from the data.
     pub range: Option<(f64, f64)>,
 }
@@ -84,7 +89,7 @@ pub struct Axis {
 /// How values are laid along an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scale {
+pub enum AxisScale {
     /// Equal differences, equal lengths.
     #[default]
     Linear,
@@ -176,12 +181,12 @@ impl From<Chart> for Figure {
 impl Axis {
     /// A linear axis over the range of the data.
     pub fn linear(label: &str) -> Self {
-        Self { label: label.into(), scale: Scale::Linear, range: None }
+        Self { label: label.into(), scale: AxisScale::Linear, range: None }
     }
 
     /// A logarithmic axis over the range of the data.
     pub fn log(label: &str) -> Self {
-        Self { label: label.into(), scale: Scale::Log, range: None }
+        Self { label: label.into(), scale: AxisScale::Log, range: None }
     }
 
     /// Fixes the ends; an end that is not finite is taken from the data.
@@ -232,7 +237,6 @@ impl Chart {
     }
 
     /// Adds a band.
-    #[cfg(test)]
     pub fn band(self, label: &str, x: &[f64], low: &[f64], high: &[f64]) -> Self {
         self.series(Series::band(label, x, low, high))
     }

@@ -1,21 +1,19 @@
 //! The report: what the paper claims, what was measured, and the plots, in one HTML file that
 //! needs nothing from the network, in a table for the terminal, and in JSON for programs.
 
-mod data;
+mod figure_json;
 mod html;
 mod json;
 mod terminal;
 
 #[cfg(test)]
-mod looks;
-#[cfg(test)]
-mod sample;
+mod tests;
 
 pub use html::{escape, figure as html_figure, page as html_page, render as html};
 pub use json::render as json;
 pub use terminal::render as terminal;
 
-use crate::plot::Figure;
+use toclip_plot::Figure;
 
 /// All that was reproduced in one run.
 #[derive(Clone, Debug, Default, PartialEq)]

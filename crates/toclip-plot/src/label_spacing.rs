@@ -5,7 +5,7 @@
 ///
 /// Less the sizes before them, centres need only be in order: an isotonic regression, by pooling
 /// adjacent violators.
-pub(super) fn apart(wanted: &[f64], sizes: &[f64], room: (f64, f64)) -> Vec<f64> {
+pub(super) fn space_labels(wanted: &[f64], sizes: &[f64], room: (f64, f64)) -> Vec<f64> {
     let mut before = 0.0;
     let offsets: Vec<f64> = sizes
         .iter()
@@ -38,12 +38,12 @@ mod tests {
 
     #[test]
     fn names_come_apart_about_their_places() {
-        let places = |wanted: &[f64]| apart(wanted, &vec![10.0; wanted.len()], (0.0, 100.0));
+        let places = |wanted: &[f64]| space_labels(wanted, &vec![10.0; wanted.len()], (0.0, 100.0));
         assert_eq!(places(&[10.0, 50.0]), [10.0, 50.0]);
         assert_eq!(places(&[20.0, 20.0]), [15.0, 25.0]);
         assert_eq!(places(&[20.0, 20.0, 26.0, 90.0]), [12.0, 22.0, 32.0, 90.0]);
         assert_eq!(places(&[1.0, 99.0, 99.0]), [5.0, 85.0, 95.0]);
-        assert_eq!(apart(&[20.0, 21.0], &[8.0, 20.0], (0.0, 100.0)), [13.5, 27.5]);
+        assert_eq!(space_labels(&[20.0, 21.0], &[8.0, 20.0], (0.0, 100.0)), [13.5, 27.5]);
         assert!(places(&[]).is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! Where the ticks of an axis stand and what is written at them.
 
-use super::Scale;
+use super::AxisScale;
 
 /// A labelled tick; `at` is in axis units: the value, or its log10 on a log axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,16 +20,16 @@ pub(super) struct Ticks {
 const SLACK: f64 = 1e-9;
 
 /// About `target` labelled ticks (seldom more) for an axis from `lo` to `hi` in axis units.
-pub(super) fn ticks(scale: Scale, lo: f64, hi: f64, target: usize) -> Ticks {
+pub(super) fn ticks(scale: AxisScale, lo: f64, hi: f64, target: usize) -> Ticks {
     let target = target.max(2);
     match scale {
-        Scale::Linear => {
+        AxisScale::Linear => {
             let step = Step::nice((hi - lo) / target as f64);
             let values = step.multiples(lo, hi);
             let major = values.iter().map(|&at| Tick { at, label: step.label(at, &values) });
             Ticks { major: major.collect(), minor: Vec::new() }
         }
-        Scale::Log => log(lo, hi, target),
+        AxisScale::Log => log(lo, hi, target),
     }
 }
 
@@ -126,7 +126,7 @@ fn log(lo: f64, hi: f64, target: usize) -> Ticks {
 
     // So little of a decade that it is nearly linear: round values at their logarithms.
     let (from, to) = (10f64.powf(lo), 10f64.powf(hi));
-    let mut ticks = ticks(Scale::Linear, from, to, target);
+    let mut ticks = ticks(AxisScale::Linear, from, to, target);
     ticks.major.retain(|tick| tick.at > 0.0);
     ticks.major.iter_mut().for_each(|tick| tick.at = tick.at.log10());
     ticks
@@ -198,25 +198,25 @@ fn ten_to(exponent: i32) -> f64 {
 mod tests {
     use super::*;
 
-    fn labels(scale: Scale, lo: f64, hi: f64, target: usize) -> Vec<String> {
+    fn labels(scale: AxisScale, lo: f64, hi: f64, target: usize) -> Vec<String> {
         ticks(scale, lo, hi, target).major.into_iter().map(|tick| tick.label).collect()
     }
 
     #[test]
     fn linear_labels_are_round_and_share_their_decimals() {
         assert_eq!(
-            labels(Scale::Linear, 0.0, 15.0, 8),
+            labels(AxisScale::Linear, 0.0, 15.0, 8),
             ["0", "2", "4", "6", "8", "10", "12", "14"]
         );
-        assert_eq!(labels(Scale::Linear, 0.42, 2.55, 6), ["0.5", "1.0", "1.5", "2.0", "2.5"]);
-        assert_eq!(labels(Scale::Linear, -0.3, 0.3, 3), ["−0.2", "0", "0.2"]);
+        assert_eq!(labels(AxisScale::Linear, 0.42, 2.55, 6), ["0.5", "1.0", "1.5", "2.0", "2.5"]);
+        assert_eq!(labels(AxisScale::Linear, -0.3, 0.3, 3), ["−0.2", "0", "0.2"]);
         assert_eq!(
-            labels(Scale::Linear, 0.0, 3.1e-5, 4),
+            labels(AxisScale::Linear, 0.0, 3.1e-5, 4),
             ["0", "1×10⁻⁵", "2×10⁻⁵", "3×10⁻⁵"].map(|s| s.replace("1×", ""))
         );
-        assert_eq!(labels(Scale::Linear, 0.0, 2.2e6, 3), ["0", "10⁶", "2×10⁶"]);
+        assert_eq!(labels(AxisScale::Linear, 0.0, 2.2e6, 3), ["0", "10⁶", "2×10⁶"]);
         assert_eq!(
-            labels(Scale::Linear, 1.0, 1.0 + 2.9e-9, 3),
+            labels(AxisScale::Linear, 1.0, 1.0 + 2.9e-9, 3),
             ["1.000000000", "1.000000001", "1.000000002"]
         );
     }
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn linear_ticks_are_the_nearest_doubles_to_their_labels() {
         for (lo, hi) in [(0.0, 1.0), (-0.7, 0.3), (1e-4, 9e-4), (0.0, 0.06), (3e4, 8e4)] {
-            for tick in ticks(Scale::Linear, lo, hi, 7).major {
+            for tick in ticks(AxisScale::Linear, lo, hi, 7).major {
                 if let Ok(read) = tick.label.replace('−', "-").parse::<f64>() {
                     assert_eq!(tick.at, read, "{}", tick.label);
                 }
@@ -240,7 +240,7 @@ mod tests {
                 let hi = lo * ratio;
                 for target in 2..9 {
                     let (a, b) = (lo.log10(), hi.log10());
-                    for (scale, a, b) in [(Scale::Linear, lo, hi), (Scale::Log, a, b)] {
+                    for (scale, a, b) in [(AxisScale::Linear, lo, hi), (AxisScale::Log, a, b)] {
                         let found = ticks(scale, a, b, target).major;
                         let slack = (b - a) * 1e-6;
                         assert!(found.len() <= target.max(3) + 1, "{scale:?} {lo} {hi} {target}");
@@ -258,27 +258,27 @@ mod tests {
 
     #[test]
     fn log_labels_go_by_decades() {
-        assert_eq!(labels(Scale::Log, -2.1, 1.0, 8), ["0.01", "0.1", "1", "10"]);
+        assert_eq!(labels(AxisScale::Log, -2.1, 1.0, 8), ["0.01", "0.1", "1", "10"]);
         assert_eq!(
-            labels(Scale::Log, -5.0, 1.2, 8),
+            labels(AxisScale::Log, -5.0, 1.2, 8),
             ["10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²", "0.1", "1", "10"]
         );
         assert_eq!(
-            labels(Scale::Log, -20.0, 5.0, 6),
+            labels(AxisScale::Log, -20.0, 5.0, 6),
             ["10⁻²⁰", "10⁻¹⁵", "10⁻¹⁰", "10⁻⁵", "1", "10⁵"]
         );
-        assert_eq!(labels(Scale::Log, -300.0, 300.0, 7).len(), 7);
+        assert_eq!(labels(AxisScale::Log, -300.0, 300.0, 7).len(), 7);
     }
 
     #[test]
     fn short_log_axes_have_labels_inside_the_decade() {
-        assert_eq!(labels(Scale::Log, 0.7f64.log10(), 12f64.log10(), 6), ["1", "2", "5", "10"]);
+        assert_eq!(labels(AxisScale::Log, 0.7f64.log10(), 12f64.log10(), 6), ["1", "2", "5", "10"]);
         assert_eq!(
-            labels(Scale::Log, 3.1f64.log10(), 3.9f64.log10(), 4),
+            labels(AxisScale::Log, 3.1f64.log10(), 3.9f64.log10(), 4),
             ["3.2", "3.4", "3.6", "3.8"]
         );
-        assert_eq!(labels(Scale::Log, -6.2, -5.0, 6), ["10⁻⁶", "2×10⁻⁶", "5×10⁻⁶", "10⁻⁵"]);
-        let minor = ticks(Scale::Log, 0.0, 1.0, 5).minor;
+        assert_eq!(labels(AxisScale::Log, -6.2, -5.0, 6), ["10⁻⁶", "2×10⁻⁶", "5×10⁻⁶", "10⁻⁵"]);
+        let minor = ticks(AxisScale::Log, 0.0, 1.0, 5).minor;
         assert_eq!(minor, [3f64, 4.0, 6.0, 7.0, 8.0, 9.0].map(f64::log10));
     }
 

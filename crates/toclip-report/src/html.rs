@@ -3,8 +3,8 @@
 //! Every plot stands twice: as a still picture, for paper and where scripts do not run, and as
 //! data from which the script draws one that can be read and zoomed.
 
-use super::{Claim, Correction, Report, Section, Verdict, data};
-use crate::plot::{self, Figure, Theme};
+use super::{Claim, Correction, Report, Section, Verdict, figure_json};
+use toclip_plot::{self as plot, Figure, Theme};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: [&str; 3] =
@@ -214,7 +214,7 @@ pub fn figure(figure: &Figure) -> String {
         "<figure class=\"plot\">\n<div class=\"still\">{}</div>\n\
          <script type=\"application/json\">{}</script>\n</figure>\n",
         plot::svg(figure, Theme::Auto),
-        data::of(figure)
+        figure_json::render(figure)
     )
 }
 
@@ -273,7 +273,7 @@ fn run(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample;
+    use crate::tests::sample;
 
     /// Every tag that opens is closed in order; `<script>` and `<style>` hold no markup.
     fn assert_balanced(page: &str) {

@@ -1,10 +1,10 @@
 //! The data of a figure inside the page.
 
-use crate::plot::Figure;
 use serde_json::Value;
+use toclip_plot::Figure;
 
 /// JSON that can stand inside a script element.
-pub(super) fn of(figure: &Figure) -> String {
+pub(super) fn render(figure: &Figure) -> String {
     // A figure is numbers and text, which always serialise.
     let mut value = serde_json::to_value(figure).unwrap_or_default();
     shorten(&mut value);
@@ -45,13 +45,13 @@ fn single(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::Chart;
+    use toclip_plot::Chart;
 
     #[test]
     fn numbers_are_short_where_that_loses_nothing() {
         let x = [1e6, 1e6 + 1e-6];
         let chart = Chart::new("</script>").line("a", &x, &[1.0 / 3.0, f64::NAN]);
-        let json = of(&chart.line("b", &[0.0, 1e-300], &[1e300, -0.1]).into());
+        let json = render(&chart.line("b", &[0.0, 1e-300], &[1e300, -0.1]).into());
         assert!(json.contains("0.33333334,null"), "{json}");
         assert!(json.contains("1000000.000001"), "{json}");
         assert!(!json.contains('<'));

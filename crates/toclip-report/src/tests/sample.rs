@@ -1,10 +1,10 @@
 //! Reports to be tested and looked at: one as a run leaves it, with the factors of figure 2b and
 //! made-up curves elsewhere, and one whose texts try to be markup.
 
-use super::{Claim, Correction, Report, Section, Verdict};
-use crate::plot::{Axis, Chart, Figure, Series};
+use crate::{Claim, Correction, Report, Section, Verdict};
 use toclip::Factors;
 use toclip::noise::{Gaussian, Laplace, Noise, Rademacher, Uniform};
+use toclip_plot::{Axis, Chart, Figure, Series};
 
 fn grid(from: f64, to: f64, n: usize) -> Vec<f64> {
     (0..n).map(|i| from + (to - from) * i as f64 / (n - 1) as f64).collect()
