@@ -52,14 +52,13 @@ impl Batch {
 
     fn parse(value: Value) -> Result<Self, String> {
         let table = match value {
-            Value::Integer(size) => {
+            Value::Integer(size) if size > 0 => {
                 toml::Table::from_iter([("size".to_owned(), size.into())]).into()
             }
             Value::Table(_) => value,
             other => {
-                let found = other.type_str();
                 return Err(format!(
-                    "is a {found}; expected an integer, at least 1, or a table such as \
+                    "is {other}; expected an integer, at least 1, or a table such as \
                      {{ size = 32, rule = \"per_sample\" }}"
                 ));
             }

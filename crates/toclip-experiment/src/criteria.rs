@@ -49,6 +49,13 @@ pub struct LabelledNoise {
     pub noise: NoiseChoice,
 }
 
+impl LabelledNoise {
+    /// The label, or the noise in words.
+    pub fn label(&self) -> String {
+        self.label.clone().unwrap_or_else(|| self.noise.describe())
+    }
+}
+
 /// A criterion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -131,6 +138,20 @@ pub struct CriteriaCurves {
     pub curves: Vec<CriterionCurve>,
 }
 
+impl CriteriaCurves {
+    /// The curves of one criterion.
+    #[must_use]
+    pub fn of(&self, criterion: Criterion) -> Self {
+        let curves = self.curves.iter().filter(|curve| curve.criterion == criterion);
+        CriteriaCurves { curves: curves.cloned().collect(), ..self.clone() }
+    }
+
+    /// The values for the noise of this label; none for a label that does not occur.
+    pub fn named(&self, label: &str) -> &[f64] {
+        self.curves.iter().find(|curve| curve.label == label).map_or(&[], |curve| &curve.y)
+    }
+}
+
 /// One curve.
 #[derive(Debug, Clone)]
 pub struct CriterionCurve {
@@ -185,7 +206,7 @@ impl Criteria {
         for &criterion in &self.curves {
             for labelled in &self.noises {
                 let noise = labelled.noise.build(self.batch, origin.folder()).map_err(wrong)?;
-                let label = labelled.label.clone().unwrap_or_else(|| noise.describe());
+                let label = labelled.label();
                 let y = match criterion {
                     Criterion::MaxCcc => {
                         at.iter().map(|&(r, _)| Ok(best_threshold(&*noise, r)?.ccc)).collect()

@@ -203,7 +203,8 @@ impl Points {
             toml::Value::Integer(count) => {
                 toml::Table::from_iter([("count".to_owned(), count.into())]).into()
             }
-            value => value,
+            toml::Value::Table(_) => value,
+            other => return Err(format!("is {other}; expected an integer or a table")),
         };
         Points::deserialize(table).map_err(|error| error.message().to_owned())
     }

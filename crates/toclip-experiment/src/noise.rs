@@ -55,6 +55,14 @@ impl NoiseChoice {
         read.map_err(|error| error.message().to_owned())
     }
 
+    /// The noise in words.
+    pub fn describe(&self) -> String {
+        match self {
+            NoiseChoice::Family(family) => family.describe(),
+            NoiseChoice::File(residuals) => format!("residuals in {}", residuals.file),
+        }
+    }
+
     /// The noise in its batches; a file is looked for in `folder`.
     ///
     /// # Errors

@@ -44,7 +44,7 @@ fn form(value: Value, expected: &str) -> Result<Form, String> {
             Some(kind) => Ok(Form::Kind(kind.to_owned(), table.into())),
             None => Err("the key `kind` is missing".into()),
         },
-        other => Err(format!("is a {}; expected {expected}", other.type_str())),
+        other => Err(format!("is {other}; expected {expected}")),
     }
 }
 
@@ -159,7 +159,7 @@ pub enum Clip {
         memory: f64,
     },
     /// At a threshold that depends on time alone.
-    #[serde(untagged)]
+    #[serde(untagged, skip_deserializing)]
     Schedule(Schedule),
 }
 

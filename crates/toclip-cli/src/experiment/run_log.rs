@@ -7,35 +7,35 @@ use serde_json::Value;
 use toclip::dynamics::{Counts, Stop, Trajectory};
 
 use super::identity;
-use super::{Experiment, Finished, Keep, Method, Problem};
+use super::{Experiment, FinishedRun, Method, Problem, RunSink};
 use crate::output::{Identity, ProgressLog};
 
 /// A file of finished runs, open for more.
 #[derive(Debug)]
-pub struct Store(ProgressLog);
+pub struct RunLog(ProgressLog);
 
-impl Store {
+impl RunLog {
     /// Opens the file at `path`, new or with the runs in it. `resume` says whether there may be any.
     pub fn open(
         path: &Path,
         inputs: Value,
         resume: bool,
         times: &[f64],
-    ) -> Result<(Self, Vec<Finished>)> {
+    ) -> Result<(Self, Vec<FinishedRun>)> {
         let identity = Identity { command: "toclip run", pieces: "runs", inputs };
         let (log, finished) =
             ProgressLog::open(path, &identity, resume, |record| decode(record, times))?;
-        Ok((Store(log), finished))
+        Ok((RunLog(log), finished))
     }
 
-    /// [`Store::open`] for the runs of an experiment.
+    /// [`RunLog::open`] for the runs of an experiment.
     pub fn for_run(
         path: &Path,
         experiment: &Experiment,
         problem: &Problem,
         resume: bool,
-    ) -> Result<(Self, Vec<Finished>)> {
-        Store::open(path, identity::of(experiment, problem)?, resume, &problem.times)
+    ) -> Result<(Self, Vec<FinishedRun>)> {
+        RunLog::open(path, identity::of(experiment, problem)?, resume, &problem.times)
     }
 
     /// Appends a finished run.
@@ -53,7 +53,7 @@ impl Store {
     }
 }
 
-impl Keep for Store {
+impl RunSink for RunLog {
     fn keep(
         &mut self,
         method: Method,
@@ -77,7 +77,7 @@ fn encode(method: Method, index: u64, run: &Trajectory) -> Vec<u8> {
     whole.into_iter().chain(numbers).flat_map(u64::to_le_bytes).collect()
 }
 
-fn decode(record: &[u8], times: &[f64]) -> Option<Finished> {
+fn decode(record: &[u8], times: &[f64]) -> Option<FinishedRun> {
     let (words, &[]) = record.as_chunks::<8>() else { return None };
     let words: Vec<u64> = words.iter().map(|w| u64::from_le_bytes(*w)).collect();
     let (&[place, index, kind, t, steps, rejected, evaluations], numbers) =
@@ -103,7 +103,7 @@ fn decode(record: &[u8], times: &[f64]) -> Option<Finished> {
         stop,
         counts: Counts { steps, rejected, evaluations },
     };
-    Some(Finished { method: *Method::ALL.get(usize::try_from(place).ok()?)?, index, run })
+    Some(FinishedRun { method: *Method::ALL.get(usize::try_from(place).ok()?)?, index, run })
 }
 
 #[cfg(test)]
@@ -129,15 +129,15 @@ mod tests {
     fn runs_read_back_bit_for_bit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("p");
-        let open = || Store::open(&path, json!({ "seed": 1 }), true, &TIMES).unwrap();
+        let open = || RunLog::open(&path, json!({ "seed": 1 }), true, &TIMES).unwrap();
         let (mut store, none) = open();
         assert!(none.is_empty());
         store.add(Method::Sgd, 7, &run(1.5, 3)).unwrap();
         store.add(Method::Hsgd, 2, &run(0.1, 2)).unwrap();
         drop(store);
         let expected = [
-            Finished { method: Method::Sgd, index: 7, run: run(1.5, 3) },
-            Finished { method: Method::Hsgd, index: 2, run: run(0.1, 2) },
+            FinishedRun { method: Method::Sgd, index: 7, run: run(1.5, 3) },
+            FinishedRun { method: Method::Hsgd, index: 2, run: run(0.1, 2) },
         ];
         assert_eq!(open().1, expected);
     }
