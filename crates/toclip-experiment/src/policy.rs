@@ -159,7 +159,7 @@ pub enum Clip {
         memory: f64,
     },
     /// At a threshold that depends on time alone.
-    #[serde(untagged, skip_deserializing)]
+    #[serde(skip)]
     Schedule(Schedule),
 }
 
@@ -207,6 +207,7 @@ impl Serialize for Clip {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Clip::None => serializer.serialize_str("none"),
+            Clip::Schedule(schedule) => schedule.serialize(serializer),
             clip => Clip::serialize(clip, serializer),
         }
     }

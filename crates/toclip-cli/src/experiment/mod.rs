@@ -4,17 +4,17 @@
 //! `toclip-experiment`; here are the progress on disk, and tables, plots and summaries of results.
 
 mod criteria;
-mod report;
 mod run_log;
 mod trajectory_table;
 
 pub mod figure;
 pub mod identity;
+pub mod report;
 
 pub use criteria::{
     CriteriaReport, criteria_chart, criteria_figure, criteria_table, extremes, settings,
 };
-pub use report::{ExperimentReport, theory_in_band};
+pub use report::ExperimentReport;
 pub use run_log::RunLog;
 pub use toclip_experiment::*;
 pub use trajectory_table::trajectory_table;
