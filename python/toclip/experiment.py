@@ -18,8 +18,11 @@ def experiment(
     *,
     threads: int | None = None,
     progress: bool | Progress = False,
-) -> dict[str, Path | Band]:
-    """Runs an experiment: for each method its curve.
+) -> dict[str, Any]:
+    """Runs an experiment: for each method its curve, a :class:`toclip.Path` or :class:`toclip.Band`.
+
+    Where the experiment asks for ``criteria``, their curves are under that name: the abscissae as
+    ``c`` or ``R``, and for each criterion a dictionary of curves by the labels of the noises.
 
     ``what`` is a TOML file as ``toclip run`` takes it, or the same as a dictionary, with the same
     defaults, the same refusals and the same numbers to the last bit; ``toclip schema`` has all keys.
@@ -41,7 +44,9 @@ def experiment(
     True
     """
     found = _toclip.experiment(what, threads=threads, progress=teller(progress))
-    return {
+    criteria = {"criteria": found.pop("criteria")} if "criteria" in found else {}
+    curves = {
         method: Band(**curve) if "alive" in curve else Path(**curve)
         for method, curve in found.items()
     }
+    return curves | criteria

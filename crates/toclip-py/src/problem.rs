@@ -7,13 +7,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use toclip::criteria::stability_limits;
 use toclip::dynamics::{Collapsed, Covariates, Hsgd, Ode, Sgd, Simulator, Trajectory, Volterra};
-use toclip::schedule::{Policy, Scaled, tune_kappa};
+use toclip::schedule::{Policy, tune_kappa};
 use toclip::spectrum::{Modes, Rescaling, Start};
 
 use crate::args::{maybe_count, maybe_number, number, text, whole};
 use crate::convert::{numbers, refuse, to_python};
 use crate::noise::Noise;
-use crate::schedule::{Made, is_predicted, policy, with_margin};
+use crate::schedule::policy;
 use crate::simulate;
 use crate::spectrum::Spectrum;
 use crate::values::{from_dict, from_python};
@@ -23,7 +23,7 @@ use crate::values::{from_dict, from_python};
 #[derive(Debug)]
 pub struct Problem {
     modes: Modes,
-    step: toclip::Step<'static>,
+    noise: Arc<dyn toclip::noise::Noise>,
     policy: Arc<dyn Policy>,
     /// As the user means it; none where it is greedy.
     eta: Option<toclip::schedule::Schedule>,
@@ -46,29 +46,12 @@ impl Problem {
     ) -> PyResult<Self> {
         let start: Start = from_python("start", start)?;
         let modes = Modes::new(&spectrum.inner, &start).map_err(refuse)?;
-        let step = noise.inner.clone();
-        let fastest = margin.is_some_and(is_predicted);
-        let Made { policy: rule, eta, in_units } = policy(learning_rate, clip, &step, fastest)?;
+        let noise = Arc::clone(&noise.inner);
         let rescaling = spectrum.inner.rescaling();
-        let policy = if rescaling.is_identity() {
-            rule
-        } else if rule.session().is_some() {
-            return Err(refuse(format!(
-                "online rules need a spectrum of norm 1, and this one's is {}: divide the \
-                 eigenvalues by it and multiply the learning rate",
-                rescaling.norm()
-            )));
-        } else {
-            let threshold = if in_units { rescaling.threshold(1.0) } else { 1.0 };
-            // The greedy rate is no number of the user's either.
-            let rate = if eta.is_some() { rescaling.learning_rate(1.0) } else { 1.0 };
-            Arc::new(Scaled::new(rule, rate, threshold))
-        };
-        let policy = match margin {
-            Some(margin) => with_margin(py, policy, margin, &modes, &step)?,
-            None => policy,
-        };
-        Ok(Problem { modes, step, policy, eta, rescaling })
+        let spec = policy(learning_rate, clip, margin)?;
+        let policy = py.detach(|| spec.build(&modes, &noise, &rescaling)).map_err(refuse)?;
+        let eta = spec.learning_rate.schedule().cloned();
+        Ok(Problem { modes, noise, policy, eta, rescaling })
     }
 
     /// d, the intrinsic dimension: steps in a unit of time.
@@ -96,7 +79,7 @@ impl Problem {
         #[pyo3(from_py_with = number::c)] c: f64,
     ) -> PyResult<Bound<'py, PyDict>> {
         let c = self.rescaling.threshold(c);
-        let limits = stability_limits(&self.modes, &self.step, c).map_err(refuse)?;
+        let limits = stability_limits(&self.modes, &*self.noise, c).map_err(refuse)?;
         let back = self.rescaling.inverse();
         let dict = PyDict::new(py);
         dict.set_item("risk", back.learning_rate(limits.risk))?;
@@ -122,23 +105,17 @@ impl Problem {
         self.check_thresholds(times)?;
         let fewer = self.fewer(py, compress)?;
         let modes = fewer.as_ref().unwrap_or(&self.modes);
-        let (step, policy) = (&self.step, &*self.policy);
+        let (noise, policy) = (&*self.noise, &*self.policy);
         let (path, flow) = match method.as_str() {
             "ode" => py.detach(|| {
-                let ode = Ode::new(modes, step, policy).tolerance(rtol, 0.0).keep_path(true);
-                let ode = match target {
-                    Some(risk) => ode.target(risk),
-                    None => ode,
-                };
+                let ode = Ode::new(modes, noise, policy).tolerance(rtol, 0.0).keep_path(true);
+                let ode = target.map_or(ode, |risk| ode.target(risk));
                 ode.solve(times).map(|path| (path, None))
             }),
             "volterra" => py.detach(|| {
                 let equation =
-                    Volterra::new(modes, step, policy).tolerance(rtol, 0.0).keep_path(true);
-                let equation = match target {
-                    Some(risk) => equation.target(risk),
-                    None => equation,
-                };
+                    Volterra::new(modes, noise, policy).tolerance(rtol, 0.0).keep_path(true);
+                let equation = target.map_or(equation, |risk| equation.target(risk));
                 equation.solve(times).map(|found| (found.trajectory, Some(found.flow)))
             }),
             other => {
@@ -216,8 +193,8 @@ impl Problem {
         let eta = eta.scaled(self.rescaling.learning_rate(1.0)).map_err(refuse)?;
         let fewer = self.fewer(py, compress)?;
         let modes = fewer.as_ref().unwrap_or(&self.modes);
-        let step = self.step.clone();
-        let tuned = py.detach(|| tune_kappa(modes, step, eta, how, time)).map_err(refuse)?;
+        let noise = Arc::clone(&self.noise);
+        let tuned = py.detach(|| tune_kappa(modes, noise, eta, how, time)).map_err(refuse)?;
         to_python(py, &tuned)
     }
 }
@@ -232,13 +209,13 @@ impl Problem {
         if covariates.is_some_and(|law| law != Covariates::Gaussian) && method != "sgd" {
             return Err(refuse("only method \"sgd\" knows other covariates than Gaussian ones"));
         }
-        let (modes, step, policy) = (&self.modes, self.step.clone(), self.policy.clone());
+        let (modes, noise, policy) = (&self.modes, self.noise.clone(), self.policy.clone());
         let made: toclip::Result<Box<dyn Simulator>> = match method {
-            "sgd" => Sgd::new(modes, step, policy)
+            "sgd" => Sgd::new(modes, noise, policy)
                 .and_then(|sgd| sgd.with_covariates(covariates.unwrap_or_default()))
                 .map(|s| Box::new(s) as _),
-            "collapsed" => Collapsed::new(modes, step, policy).map(|s| Box::new(s) as _),
-            "hsgd" => Hsgd::new(modes, step, policy).map(|s| Box::new(s) as _),
+            "collapsed" => Collapsed::new(modes, noise, policy).map(|s| Box::new(s) as _),
+            "hsgd" => Hsgd::new(modes, noise, policy).map(|s| Box::new(s) as _),
             other => {
                 return Err(refuse(format!(
                     "method \"{other}\" is not known: \"sgd\", \"collapsed\" or \"hsgd\""

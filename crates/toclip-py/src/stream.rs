@@ -11,7 +11,7 @@ use toclip::schedule::{Policy, Scaled};
 use crate::args::{flag, maybe_count, number, whole};
 use crate::convert::{array, numbers, refuse};
 use crate::noise::Noise;
-use crate::schedule::{Made, policy};
+use crate::schedule::policy;
 use crate::simulate;
 use crate::spectrum::Spectrum;
 
@@ -54,14 +54,15 @@ impl Stream {
             targets,
             start,
         };
-        let Made { policy: rule, eta, in_units } =
-            policy(learning_rate, clip, &noise.inner, false)?;
+        let spec = policy(learning_rate, clip, None)?;
+        let rule = spec.rule(&noise.inner).map_err(refuse)?;
         let rescaling = spectrum.inner.rescaling();
         // The iteration is that of the user's own coordinates, so what the user gave stays as it is
         // and what the theory gives is brought back.
         let back = rescaling.inverse();
-        let rate = if eta.is_some() { 1.0 } else { back.learning_rate(1.0) };
-        let threshold = if in_units { 1.0 } else { back.threshold(1.0) };
+        let rate =
+            if spec.learning_rate.schedule().is_some() { 1.0 } else { back.learning_rate(1.0) };
+        let threshold = if spec.has_own_thresholds() { 1.0 } else { back.threshold(1.0) };
         let policy: Arc<dyn Policy> = if (rate, threshold) == (1.0, 1.0) {
             rule
         } else if rule.session().is_some() {

@@ -17,7 +17,7 @@ const DEEPEST: usize = 16;
 /// What a dictionary, list, text or number describes; `name` is what it is called in a refusal.
 pub fn from_python<T: DeserializeOwned>(name: &str, value: &Bound<'_, PyAny>) -> PyResult<T> {
     T::deserialize(plain(name, value)?)
-        .map_err(|error| refuse(format!("{name}: {}", words::plain(error.message()))))
+        .map_err(|error| refuse(words::about(name, &words::plain(error.message()))))
 }
 
 /// The same of what is described by a dictionary only.
