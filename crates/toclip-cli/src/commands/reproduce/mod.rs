@@ -104,7 +104,7 @@ enum Item {
 
 macro_rules! embedded {
     ($name:literal) => {
-        include_str!(concat!("../../../../../experiments/", $name))
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/", $name))
     };
 }
 

@@ -73,7 +73,7 @@ struct Texts<'a> {
 
 macro_rules! text {
     ($($part:literal),*) => {
-        include_str!(concat!("../../../../../../results/networks/", $($part),*))
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/results/networks/", $($part),*))
     };
 }
 
