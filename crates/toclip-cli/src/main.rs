@@ -5,6 +5,7 @@ mod experiment;
 mod output;
 mod plot;
 mod report;
+mod study;
 
 use crate::output::tell;
 use clap::{Parser, Subcommand};

@@ -10,13 +10,13 @@ use toclip::dynamics::{Stop, Trajectory};
 use toclip::ensemble::Summary;
 use toclip::schedule::{Compensation, Proportional, Schedule, Shape, tune_kappa};
 
-use super::reproduce::part::table;
 use crate::experiment::run::{Outcome, Plan, run as run_methods};
 use crate::experiment::{self, Clip, Experiment, Method, Problem, Source};
 use crate::output::files;
 use crate::output::plots;
 use crate::output::say;
 use crate::plot::{Axis, Chart, Figure, Series};
+use crate::study::part::table;
 use crate::words::short;
 
 /// Below this gain in the final risk it is not worth a sentence.

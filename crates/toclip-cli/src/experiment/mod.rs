@@ -11,6 +11,7 @@ pub mod identity;
 pub mod store;
 
 pub use report::Report;
+pub(crate) use report::inside;
 pub use store::Store;
 pub use toclip_experiment::*;
 pub use trajectory_table::trajectory_table;

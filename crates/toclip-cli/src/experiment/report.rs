@@ -185,7 +185,8 @@ fn gap(method: Method, risk: &[f64], theory: &Curve) -> Option<Gap> {
         .max_by(|a, b| a.relative.total_cmp(&b.relative))
 }
 
-fn inside(low: &[f64], high: &[f64], theory: &[f64]) -> Option<f64> {
+/// The share of times at which the theory lies in the band, up to rounding.
+pub(crate) fn inside(low: &[f64], high: &[f64], theory: &[f64]) -> Option<f64> {
     let compared = low.len().min(theory.len());
     let within = |k: &usize| {
         low[*k] <= theory[*k] * (1.0 + ROUNDING) && theory[*k] <= high[*k] * (1.0 + ROUNDING)

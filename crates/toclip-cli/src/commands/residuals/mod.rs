@@ -1,19 +1,18 @@
 //! `toclip residuals`: which law of noise residuals follow.
 
-pub mod figure;
-
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use serde_json::{Value, json};
+use serde_json::Value;
 use toclip_data::Matrix;
 use toclip_data::noise_fit::{Comparison, Components, Kind, NoiseFit, Options, fit_all};
 
 use crate::output::plots;
 use crate::output::say;
 use crate::plot::Figure;
+use crate::study::noise_fit_figure;
 use crate::words::short;
 
 /// Fit laws of noise to residuals and compare them on residuals the fit has not seen
@@ -63,11 +62,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         fit_all(&residuals, &options).with_context(|| args.file.display().to_string())?;
     if let Some(path) = &args.plot {
         let title = format!("Noise in {}", name(&args.file));
-        let [whole, tails] = figure::charts(&residuals, &comparison);
+        let [whole, tails] = noise_fit_figure::charts(&residuals, &comparison);
         plots::save(&Figure::new(&title).chart(whole).chart(tails), path)?;
     }
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&json(&comparison))?);
+        say!("{}", serde_json::to_string_pretty(&noise_fit_figure::json(&comparison))?);
     } else {
         crate::output::terminal::print(format_args!("{}", text(&comparison)));
         if let Some(path) = &args.plot {
@@ -153,30 +152,4 @@ fn toml(fit: &NoiseFit) -> String {
     let fields: Vec<String> =
         family.iter().chain(&rest).map(|(key, value)| format!("{key} = {value}")).collect();
     format!("noise = {{ {} }}", fields.join(", "))
-}
-
-/// The comparison for scripts. The residuals themselves are not repeated.
-pub fn json(comparison: &Comparison) -> Value {
-    let fit = |fit: &NoiseFit| {
-        let noise = (fit.kind != Kind::Empirical).then_some(&fit.family);
-        json!({
-            "kind": fit.kind.name(),
-            "noise": noise,
-            "parameters": fit.parameters,
-            "log_likelihood": fit.log_likelihood,
-            "held_out": fit.held_out,
-            "behind": fit.behind.mean,
-            "behind_standard_error": fit.behind.standard_error,
-            "bic": fit.bic,
-            "note": fit.note,
-        })
-    };
-    json!({
-        "count": comparison.count,
-        "mean": comparison.mean,
-        "std": comparison.std,
-        "best": comparison.best().kind.name(),
-        "fits": comparison.fits.iter().map(fit).collect::<Vec<_>>(),
-        "notes": comparison.notes,
-    })
 }

@@ -4,13 +4,11 @@ use anyhow::{Result, bail};
 
 use super::claims::{check, near};
 use super::effort::Effort;
-use super::finding::Gaps;
+use super::one_pass_claims::Gaps;
 use super::part::{Part, stem};
-use crate::commands::fit::check::{Numbers, PAPER};
-use crate::commands::fit::figures;
-use crate::commands::fit::input::{Defaults, Input, Known};
-use crate::commands::fit::study::{Settings, Study};
-use crate::commands::fit::words;
+use super::fit::check::{Numbers, PAPER};
+use super::fit::input::{Defaults, Input, Known};
+use super::fit::{Fit, Settings, figures, wording};
 use crate::report::{Claim, Section};
 use crate::words::short;
 
@@ -21,8 +19,8 @@ const RUNS: u64 = 50;
 pub struct Real {
     /// Whether the figures were asked for by name: then data that is not there is an error.
     asked: bool,
-    cifar: Option<Result<Study, String>>,
-    wikitext: Option<Result<Study, String>>,
+    cifar: Option<Result<Fit, String>>,
+    wikitext: Option<Result<Fit, String>>,
 }
 
 impl Real {
@@ -31,7 +29,7 @@ impl Real {
     }
 
     /// The fit, or why there is none.
-    fn study(&mut self, known: Known, effort: &Effort) -> &Result<Study, String> {
+    fn study(&mut self, known: Known, effort: &Effort) -> &Result<Fit, String> {
         let slot = match known {
             Known::Cifar10 => &mut self.cifar,
             Known::Wikitext2 => &mut self.wikitext,
@@ -40,7 +38,7 @@ impl Real {
     }
 }
 
-fn study(known: Known, effort: &Effort) -> Result<Study> {
+fn study(known: Known, effort: &Effort) -> Result<Fit> {
     let input = match known {
         Known::Cifar10 => Input::cifar10(None)?,
         Known::Wikitext2 => Input::wikitext2(None, None)?,
@@ -60,7 +58,7 @@ fn study(known: Known, effort: &Effort) -> Result<Study> {
     };
     let design = input.design(defaults.features, effort.seed)?;
     drop(input);
-    Study::new(design, &settings, &|_| {})
+    Fit::new(design, &settings, &|_| {})
 }
 
 /// A section that says how to get what it needs.
@@ -166,7 +164,7 @@ pub fn figure_8(real: &mut Real, effort: &Effort) -> Result<Part> {
     }
 }
 
-fn part(id: &str, title: &str, study: &Study, mut claims: Vec<Claim>) -> Part {
+fn part(id: &str, title: &str, study: &Fit, mut claims: Vec<Claim>) -> Part {
     let (judged, undecided) = Gaps::judge(Gaps::of(study));
     claims.extend(judged);
     let settings = &study.settings;
@@ -198,14 +196,14 @@ fn part(id: &str, title: &str, study: &Study, mut claims: Vec<Claim>) -> Part {
         command: format!("toclip reproduce {id}"),
         ..Section::default()
     };
-    let tables = words::tables(study)
+    let tables = wording::tables(study)
         .into_iter()
         .filter(|(name, _)| name == "risk" || name == "spectrum")
         .map(|(name, text)| (format!("{}-{name}", stem(id)), text));
     Part { section, tables: tables.collect(), experiment: ("", "") }
 }
 
-fn numbers(study: &Study) -> Vec<Claim> {
+fn numbers(study: &Fit) -> Vec<Claim> {
     let left = &study.residuals;
     let accuracy = left.accuracy.unwrap_or(f64::NAN);
     let found = Numbers { dim: study.dim, mse: left.mse, accuracy, sigma: left.sigma };
@@ -226,7 +224,7 @@ fn numbers(study: &Study) -> Vec<Claim> {
     )]
 }
 
-fn notes(study: &Study) -> Vec<String> {
+fn notes(study: &Fit) -> Vec<String> {
     let end = study.band.risk.mean.last().copied().unwrap_or(f64::NAN);
     let last = |key| study.curve(key).and_then(|c| c.risk.last().copied()).unwrap_or(f64::NAN);
     vec![
@@ -245,7 +243,7 @@ fn notes(study: &Study) -> Vec<String> {
 }
 
 /// Where clipped SGD goes, as far as these samples show it.
-fn destination(study: &Study) -> String {
+fn destination(study: &Fit) -> String {
     let [bias, chance, limit] = [study.bias, study.chance.mean, study.chance.limit].map(short);
     let chance =
         format!("chance alone would make it {chance}, and more than {limit} once in 1000 cases");

@@ -1,4 +1,11 @@
-//! From samples to predicted and measured risk, and the verdict.
+//! From samples to predicted and measured risk.
+
+pub mod check;
+pub mod figures;
+mod gap;
+pub mod input;
+pub mod report;
+pub mod wording;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,10 +17,10 @@ use toclip::dynamics::{Ode, PathPoint, Stream, Trajectory, linear_times, log_tim
 use toclip::ensemble::{Ensemble, Progress, Summary};
 use toclip::noise::{Empirical, Noise};
 use toclip::schedule::{OpenLoop, Schedule};
-use toclip_data::noise_fit::{Comparison, Components, Kind, NoiseFit, Options, fit, fit_all};
+use toclip_data::noise_fit::{self, Comparison, Components, Kind, NoiseFit, Options, fit_all};
 use toclip_data::{Chance, Design, Destination, LeastSquares, OnePass, Residuals, Ridge};
 
-use super::gap::Gap;
+pub use gap::Gap;
 
 /// Residuals below this share of what was fitted are rounding, or the target in disguise.
 const PERFECT: f64 = 1e-8;
@@ -31,7 +38,7 @@ pub struct Settings {
     /// θ0 = θ* + start_noise · N(0, I).
     pub start_noise: f64,
     pub held_out: bool,
-    /// The law whose curve is drawn; `None` for the one that is advised.
+    /// The distribution of the first prediction; `None` for the best fit.
     pub noise: Option<Kind>,
     pub components: Option<usize>,
     pub ridge: Option<f64>,
@@ -50,7 +57,7 @@ pub struct Curve {
 
 /// All that was found.
 #[derive(Debug, Clone)]
-pub struct Study {
+pub struct Fit {
     pub name: String,
     pub settings: Settings,
     /// Samples that SGD sees, and features.
@@ -72,7 +79,7 @@ pub struct Study {
     /// What it leaves on the samples that SGD sees.
     pub residuals: Residuals,
     pub noise: Comparison,
-    /// The law of the second curve.
+    /// The distribution of the first prediction.
     pub fitted: NoiseFit,
     /// ½‖θ_c − θ*‖² in the norm of K, and the share of samples unclipped at θ_c.
     pub bias: f64,
@@ -80,7 +87,7 @@ pub struct Study {
     /// The same were it chance alone.
     pub chance: Chance,
     pub times: Vec<f64>,
-    /// With the fitted law, with the residuals, corrected, and corrected but with replacement.
+    /// With the fitted distribution, with the residuals, corrected, and corrected but with replacement.
     pub curves: Vec<Curve>,
     /// μ, m2, η, c along the curve with the residuals, and 2R + σ².
     pub path: Vec<(PathPoint, f64)>,
@@ -89,7 +96,7 @@ pub struct Study {
     pub best: [BestThreshold; 2],
 }
 
-impl Study {
+impl Fit {
     /// Everything; the design is used up because its features become those of SGD.
     pub fn new(design: Design, settings: &Settings, tick: Progress<'_>) -> Result<Self> {
         let (train, design) = match settings.held_out {
@@ -108,7 +115,7 @@ impl Study {
         let start = least.start(settings.start_noise, settings.seed);
         let theory = Theory::new(&design, &least, &start, settings)?;
         let empirical = Empirical::new(&residuals.values)?;
-        let (law, _) = theory.ode(&*fitted.noise())?;
+        let (fitted_curve, _) = theory.ode(&*fitted.noise())?;
         let (plain, path) = theory.ode(&empirical)?;
         let destination = Destination::new(&design, &least, settings.clip)?;
         let corrected = theory.corrected(&destination)?;
@@ -117,13 +124,13 @@ impl Study {
         let first = theory.gap_risk;
         let best = [best_threshold(&empirical, first)?, best_threshold(&empirical, last)?];
         let labels = [
-            ("ode_fitted", format!("ODE, {}", fitted.describe()), law),
+            ("ode_fitted", format!("ODE, {}", fitted.describe()), fitted_curve),
             ("ode_residuals", "ODE, residuals themselves".into(), plain),
             ("one_pass", "corrected: destination, one pass".into(), corrected[0].clone()),
             ("with_replacement", "corrected: destination alone".into(), corrected[1].clone()),
         ];
         let times = theory.times;
-        let mut study = Study {
+        let mut fit = Fit {
             name: design.name().into(),
             settings: settings.clone(),
             rows: design.rows(),
@@ -165,16 +172,16 @@ impl Study {
             Arc::new(policy(settings.eta, settings.clip)?),
         )?;
         let ensemble = Ensemble::new(settings.runs, settings.seed);
-        let runs = passes(&ensemble, &stream, &study.times, tick)?;
-        study.band = Summary::of(&study.times, &runs, &ensemble.probabilities)?;
+        let runs = passes(&ensemble, &stream, &fit.times, tick)?;
+        fit.band = Summary::of(&fit.times, &runs, &ensemble.probabilities)?;
         for (key, label, (times, risk)) in labels {
-            let gap = Gap::second_half(&study.band, &runs, &risk);
-            study.curves.push(Curve { key, label, times, risk, gap });
+            let gap = Gap::second_half(&fit.band, &runs, &risk);
+            fit.curves.push(Curve { key, label, times, risk, gap });
         }
-        Ok(study)
+        Ok(fit)
     }
 
-    /// Whether clipping moves the point that SGD tends to by more than chance.
+    /// Whether clipping moves the point to which SGD converges by more than chance.
     pub fn is_biased(&self) -> bool {
         self.settings.clip.is_finite() && !self.is_perfect() && self.bias > self.chance.limit
     }
@@ -213,14 +220,14 @@ fn passes(
 }
 
 fn policy(eta: f64, clip: f64) -> Result<OpenLoop> {
-    let eta = Schedule::constant(eta).context("--eta")?;
+    let eta = Schedule::constant(eta).context("learning rate")?;
     Ok(match clip.is_finite() {
-        true => OpenLoop::new(eta, Schedule::constant(clip).context("--clip")?),
+        true => OpenLoop::new(eta, Schedule::constant(clip).context("threshold")?),
         false => OpenLoop::unclipped(eta),
     })
 }
 
-/// All laws compared, and the one whose curve is drawn.
+/// All distributions compared, and the one of the first prediction.
 fn noise_fits(residuals: &[f64], settings: &Settings) -> Result<(Comparison, NoiseFit)> {
     let defaults = Options::default();
     let components = settings.components.map_or(defaults.components, Components::Exactly);
@@ -231,7 +238,7 @@ fn noise_fits(residuals: &[f64], settings: &Settings) -> Result<(Comparison, Noi
         Some(kind) => match all.get(kind) {
             Some(found) => found.clone(),
             // A mixture of one component is not listed among the others.
-            None => fit(residuals, kind, &options).context("the residuals")?,
+            None => noise_fit::fit(residuals, kind, &options).context("the residuals")?,
         },
     };
     Ok((all, chosen))

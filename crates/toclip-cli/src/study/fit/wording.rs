@@ -4,31 +4,31 @@ use serde_json::{Value, json};
 use toclip_data::Residuals;
 
 use super::figures::clip;
-use super::study::Study;
-use crate::commands::reproduce::part::table;
-use crate::commands::residuals;
+use super::Fit;
+use crate::study::noise_fit_figure;
+use crate::study::part::table;
 use crate::words::short;
 
 /// A gain of CCC below this is within what the residuals themselves are known to.
 const WORTH: f64 = 1.01;
 
 /// Whether to clip, where, and what the corrections say.
-pub fn verdict(study: &Study) -> Vec<String> {
-    if let Some(said) = lost(study) {
+pub fn verdict(fit: &Fit) -> Vec<String> {
+    if let Some(said) = lost(fit) {
         return vec![said];
     }
-    let [first, last] = study.best;
-    let c = study.settings.clip;
+    let [first, last] = fit.best;
+    let c = fit.settings.clip;
     let mut said = Vec::new();
-    if study.is_perfect() {
+    if fit.is_perfect() {
         said.push(format!(
             "Least squares fits every target: residual σ is {}, rounding errors. There is no noise to \
              clip; perhaps a feature is the target, or features are about as many as samples. Nothing \
              below is to be relied on.",
-            short(study.residuals.sigma)
+            short(fit.residuals.sigma)
         ));
     }
-    let (from, to) = (study.curves.first().and_then(|c| c.risk.first()), end(study));
+    let (from, to) = (fit.curves.first().and_then(|c| c.risk.first()), end(fit));
     if let Some(from) = from.filter(|from| to > **from) {
         said.push(format!(
             "The pass ends with more risk than it began with, {} after {}: take a smaller --eta.",
@@ -52,7 +52,7 @@ pub fn verdict(study: &Study) -> Vec<String> {
         };
         format!("Clip: at the start {}, at the end {}.", at(&first), at(&last))
     });
-    if let Some((point, second)) = study.path.last().filter(|_| c.is_finite()) {
+    if let Some((point, second)) = fit.path.last().filter(|_| c.is_finite()) {
         let nu = point.m2 / second;
         said.push(format!(
             "At c = {} and the end of the pass μ = {:.3}, CSC = {:.3}, CCC = {:.3}: SGD clipped there \
@@ -64,24 +64,24 @@ pub fn verdict(study: &Study) -> Vec<String> {
             nu / (point.mu * point.mu),
         ));
     }
-    if c.is_finite() && !study.is_perfect() {
-        said.push(destination(study));
+    if c.is_finite() && !fit.is_perfect() {
+        said.push(destination(fit));
     }
     said
 }
 
 /// Where clipped SGD goes, and whether that is chance.
-fn destination(study: &Study) -> String {
-    let [c, bias] = [clip(study.settings.clip), short(study.bias)];
-    let [chance, limit] = [study.chance.mean, study.chance.limit].map(short);
-    if study.is_biased() {
+fn destination(fit: &Fit) -> String {
+    let [c, bias] = [clip(fit.settings.clip), short(fit.bias)];
+    let [chance, limit] = [fit.chance.mean, fit.chance.limit].map(short);
+    if fit.is_biased() {
         format!(
             "SGD clipped at c = {c} does not tend to least squares here but to a point whose risk is \
              {bias}, where chance alone would make it {chance} and pass {limit} once in 1000 cases: \
              the residuals depend on the features, or are not symmetric. That is {:.0}% of what the \
              runs end with. No learning rate takes it away; a larger threshold takes away what is \
              above chance.",
-            100.0 * study.bias / end(study)
+            100.0 * fit.bias / end(fit)
         )
     } else {
         format!(
@@ -93,64 +93,64 @@ fn destination(study: &Study) -> String {
 }
 
 /// Why there is nothing to say, where runs diverged.
-fn lost(study: &Study) -> Option<String> {
-    let (diverged, runs) = (study.band.diverged.len() as u64, study.band.runs);
-    let first = study.band.diverged.values().copied().reduce(f64::min)?;
+fn lost(fit: &Fit) -> Option<String> {
+    let (diverged, runs) = (fit.band.diverged.len() as u64, fit.band.runs);
+    let first = fit.band.diverged.values().copied().reduce(f64::min)?;
     let who =
         if diverged == runs { "every run".into() } else { format!("{diverged} of {runs} runs") };
     Some(format!(
         "At η = {} {who} diverged, the first at t = {}: no prediction is compared and nothing is \
          advised. Take a smaller --eta.",
-        short(study.settings.eta),
+        short(fit.settings.eta),
         short(first)
     ))
 }
 
 /// The mean risk of the runs at the end of the pass; NaN where none came there.
-fn end(study: &Study) -> f64 {
-    let whole = study.band.times.len() == study.times.len();
-    study.band.risk.mean.last().copied().filter(|_| whole).unwrap_or(f64::NAN)
+fn end(fit: &Fit) -> f64 {
+    let whole = fit.band.times.len() == fit.times.len();
+    fit.band.risk.mean.last().copied().filter(|_| whole).unwrap_or(f64::NAN)
 }
 
 /// What was found, name and value.
-pub fn facts(study: &Study) -> Vec<(String, String)> {
-    let settings = &study.settings;
+pub fn facts(fit: &Fit) -> Vec<(String, String)> {
+    let settings = &fit.settings;
     let mut facts = Vec::new();
     let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
-    fact("samples", format!("{} of {} features ({})", study.rows, study.cols, settings.features));
-    fact("d = Tr K/‖K‖", short(study.dim));
-    fact("‖x‖²/d", format!("1 ± {}", short(study.norm_spread)));
-    fact("least squares", left(&study.residuals));
-    if let Some(train) = &study.train {
+    fact("samples", format!("{} of {} features ({})", fit.rows, fit.cols, settings.features));
+    fact("d = Tr K/‖K‖", short(fit.dim));
+    fact("‖x‖²/d", format!("1 ± {}", short(fit.norm_spread)));
+    fact("least squares", left(&fit.residuals));
+    if let Some(train) = &fit.train {
         fact("  on its own half", left(train));
     }
-    if let Some(ridge) = &study.ridge {
+    if let Some(ridge) = &fit.ridge {
         fact("  with", ridge.to_string());
     }
-    if study.target_mean != 0.0 {
-        fact("taken off targets", short(study.target_mean));
+    if fit.target_mean != 0.0 {
+        fact("taken off targets", short(fit.target_mean));
     }
-    fact("noise", study.fitted.describe());
-    if study.noise.best().kind != study.fitted.kind {
-        fact("  advised", study.noise.best().describe());
+    fact("noise", fit.fitted.describe());
+    if fit.noise.best().kind != fit.fitted.kind {
+        fact("  advised", fit.noise.best().describe());
     }
-    for note in &study.noise.notes {
+    for note in &fit.noise.notes {
         fact("  note", note.clone());
     }
     fact(
         "one pass",
         format!(
             "T = n/d = {}, η = {}, c = {}, {} runs, seed {}",
-            short(study.end()),
+            short(fit.end()),
             short(settings.eta),
             clip(settings.clip),
-            study.band.runs,
+            fit.band.runs,
             settings.seed
         ),
     );
-    let stats = &study.band.risk;
+    let stats = &fit.band.risk;
     let last = |v: Option<&Vec<f64>>| v.and_then(|v| v.last()).copied().unwrap_or(f64::NAN);
-    if study.band.diverged.is_empty() {
+    if fit.band.diverged.is_empty() {
         let mean = short(last(Some(&stats.mean)));
         let several = || {
             let [error, low, high] = [
@@ -161,18 +161,18 @@ pub fn facts(study: &Study) -> Vec<(String, String)> {
             .map(short);
             format!(" ± {error}, 80% of the runs in {low} to {high}")
         };
-        let more = if study.band.runs > 1 { several() } else { String::new() };
+        let more = if fit.band.runs > 1 { several() } else { String::new() };
         fact("R at the end", mean + &more);
     }
-    if !study.band.diverged.is_empty() {
-        fact("diverged", format!("{} of {} runs", study.band.diverged.len(), study.band.runs));
+    if !fit.band.diverged.is_empty() {
+        fact("diverged", format!("{} of {} runs", fit.band.diverged.len(), fit.band.runs));
     }
     facts
 }
 
 /// How far the runs are from each prediction: its name, its end, and the gap.
-pub fn gaps(study: &Study) -> Vec<[String; 3]> {
-    let said = |curve: &super::study::Curve| match &curve.gap {
+pub fn gaps(fit: &Fit) -> Vec<[String; 3]> {
+    let said = |curve: &super::Curve| match &curve.gap {
         Some(gap) => format!(
             "{} ({}), inside the band {:.0}% of the times",
             gap.words(),
@@ -181,8 +181,8 @@ pub fn gaps(study: &Study) -> Vec<[String; 3]> {
         ),
         None => "cannot be compared: not all paths reached the end".into(),
     };
-    let end = |curve: &super::study::Curve| short(curve.risk.last().copied().unwrap_or(f64::NAN));
-    study.curves.iter().map(|c| [c.label.clone(), end(c), said(c)]).collect()
+    let end = |curve: &super::Curve| short(curve.risk.last().copied().unwrap_or(f64::NAN));
+    fit.curves.iter().map(|c| [c.label.clone(), end(c), said(c)]).collect()
 }
 
 /// What the gaps are.
@@ -190,19 +190,19 @@ pub const GAPS: &str =
     "The mean of the runs over the second half of the pass, against each prediction:";
 
 /// The lines for the terminal.
-pub fn text(study: &Study) -> String {
-    let mut out = format!("{}\n\n", study.name);
-    for (name, value) in facts(study) {
+pub fn text(fit: &Fit) -> String {
+    let mut out = format!("{}\n\n", fit.name);
+    for (name, value) in facts(fit) {
         out += &format!("  {name:<19}{value}\n");
     }
     out += &format!("\n{GAPS}\n");
-    let gaps = gaps(study);
+    let gaps = gaps(fit);
     let width = gaps.iter().map(|[label, ..]| label.chars().count()).max().unwrap_or(0);
     for [label, end, said] in gaps {
         out += &format!("  {label:<width$}  R = {end:<9} {said}\n");
     }
     out += "\n";
-    for said in verdict(study) {
+    for said in verdict(fit) {
         out += &format!("{said}\n");
     }
     out
@@ -215,64 +215,64 @@ fn left(residuals: &Residuals) -> String {
 }
 
 /// For programs.
-pub fn json(study: &Study) -> Value {
+pub fn json(fit: &Fit) -> Value {
     let residual =
         |r: &Residuals| json!({ "mse": r.mse, "sigma": r.sigma, "accuracy": r.accuracy });
     let finite = |x: f64| x.is_finite().then_some(x);
-    let curve = |c: &super::study::Curve| json!({ "key": c.key, "label": c.label, "end": c.risk.last(), "gap": c.gap });
+    let curve = |c: &super::Curve| json!({ "key": c.key, "label": c.label, "end": c.risk.last(), "gap": c.gap });
     let best = |b: &toclip::criteria::BestThreshold| json!({ "clip": finite(b.c), "ccc": finite(b.ccc), "mu": b.mu });
-    let settings = &study.settings;
+    let settings = &fit.settings;
     json!({
-        "name": study.name,
+        "name": fit.name,
         "settings": {
             "features": settings.features, "eta": settings.eta, "clip": finite(settings.clip),
             "runs": settings.runs, "seed": settings.seed, "start_noise": settings.start_noise,
             "held_out": settings.held_out,
         },
-        "samples": study.rows,
-        "features": study.cols,
-        "dim": study.dim,
-        "norm": study.norm,
-        "target_mean": study.target_mean,
-        "norm_spread": study.norm_spread,
-        "least_squares": residual(&study.residuals),
-        "perfect_fit": study.is_perfect(),
-        "train": study.train.as_ref().map(residual),
-        "ridge": study.ridge.map(|r| json!({ "value": r.value, "without_variance": r.without_variance })),
-        "noise": residuals::json(&study.noise),
-        "noise_of_curve": study.fitted.kind.name(),
-        "end": study.end(),
+        "samples": fit.rows,
+        "features": fit.cols,
+        "dim": fit.dim,
+        "norm": fit.norm,
+        "target_mean": fit.target_mean,
+        "norm_spread": fit.norm_spread,
+        "least_squares": residual(&fit.residuals),
+        "perfect_fit": fit.is_perfect(),
+        "train": fit.train.as_ref().map(residual),
+        "ridge": fit.ridge.map(|r| json!({ "value": r.value, "without_variance": r.without_variance })),
+        "noise": noise_fit_figure::json(&fit.noise),
+        "noise_of_curve": fit.fitted.kind.name(),
+        "end": fit.end(),
         "measured": {
-            "end": finite(end(study)),
-            "standard_error": study.band.risk.standard_error.last(),
-            "low": study.band.risk.quantiles.first().and_then(|q| q.last()),
-            "high": study.band.risk.quantiles.last().and_then(|q| q.last()),
-            "diverged": study.band.diverged.len(),
+            "end": finite(end(fit)),
+            "standard_error": fit.band.risk.standard_error.last(),
+            "low": fit.band.risk.quantiles.first().and_then(|q| q.last()),
+            "high": fit.band.risk.quantiles.last().and_then(|q| q.last()),
+            "diverged": fit.band.diverged.len(),
         },
-        "predicted": study.curves.iter().map(curve).collect::<Vec<_>>(),
+        "predicted": fit.curves.iter().map(curve).collect::<Vec<_>>(),
         "destination": {
-            "bias": study.bias, "by_chance": study.chance.mean,
-            "chance_limit": study.chance.limit, "unclipped": study.unclipped,
+            "bias": fit.bias, "by_chance": fit.chance.mean,
+            "chance_limit": fit.chance.limit, "unclipped": fit.unclipped,
         },
-        "best_threshold": { "start": best(&study.best[0]), "end": best(&study.best[1]) },
-        "verdict": verdict(study),
+        "best_threshold": { "start": best(&fit.best[0]), "end": best(&fit.best[1]) },
+        "verdict": verdict(fit),
     })
 }
 
 /// Names and texts of the CSV tables.
-pub fn tables(study: &Study) -> Vec<(String, crate::output::Table)> {
-    let band = &study.band;
+pub fn tables(fit: &Fit) -> Vec<(String, crate::output::Table)> {
+    let band = &fit.band;
     let mut columns: Vec<(String, &[f64])> = vec![
-        ("t".into(), &study.times),
+        ("t".into(), &fit.times),
         ("measured_mean".into(), &band.risk.mean),
         ("measured_standard_error".into(), &band.risk.standard_error),
     ];
     for (p, q) in band.probabilities.iter().zip(&band.risk.quantiles) {
         columns.push((format!("measured_q{}", short(100.0 * p)), q));
     }
-    columns.extend(study.curves.iter().map(|c| (c.key.to_owned(), &c.risk[..])));
+    columns.extend(fit.curves.iter().map(|c| (c.key.to_owned(), &c.risk[..])));
     let of = |f: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
-        study.path.iter().map(|(at, second)| f(at.mu, at.m2 / second)).collect()
+        fit.path.iter().map(|(at, second)| f(at.mu, at.m2 / second)).collect()
     };
     let criteria = [
         ("mu", of(&|mu, _| mu)),
@@ -283,8 +283,8 @@ pub fn tables(study: &Study) -> Vec<(String, crate::output::Table)> {
     columns.extend(criteria.iter().map(|(name, values)| ((*name).to_owned(), &values[..])));
     vec![
         ("risk".into(), table(&columns)),
-        ("spectrum".into(), table(&[("eigenvalue".into(), &study.eigenvalues)])),
-        ("theta".into(), table(&[("theta".into(), &study.optimum)])),
-        ("residuals".into(), table(&[("residual".into(), &study.residuals.values)])),
+        ("spectrum".into(), table(&[("eigenvalue".into(), &fit.eigenvalues)])),
+        ("theta".into(), table(&[("theta".into(), &fit.optimum)])),
+        ("residuals".into(), table(&[("residual".into(), &fit.residuals.values)])),
     ]
 }

@@ -1,53 +1,37 @@
-//! `toclip fit`: data in, the predicted and the measured risk out, and the verdict.
-
-pub mod check;
-pub mod figures;
-mod gap;
-pub mod input;
-pub mod study;
-pub mod words;
+//! `toclip fit`: samples in, predicted and measured risk out, and whether to clip.
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use toclip_data::Features;
 use toclip_data::noise_fit::Kind;
 
-use crate::commands::reproduce;
-use crate::output::ReportFolder;
-use crate::output::{say, tell};
-use crate::plot::{self, Theme};
-use crate::report::{self, Report, Section};
-use crate::words::short;
-pub use gap::Gap;
-use input::{Defaults, Input, Known, quoted};
-use study::{Settings, Study};
-
-/// Pixels of a PNG for one of the SVG.
-const SCALE: f32 = 2.0;
+use crate::output::{ReportFolder, interrupt, say, tell};
+use crate::study::fit::input::{Defaults, Input, Known};
+use crate::study::fit::{Fit, Settings, check, report, wording};
+use crate::study::part::shell_quoted;
 
 /// Fit your data, predict the risk of clipped SGD on it, and measure it
 ///
-/// Takes samples from a CSV, NPY, NPZ or Parquet file, or a data set of the paper. Makes random
-/// features, finds θ* by least squares without intercept, fits the law of the residuals, predicts
-/// the risk of one pass of clipped SGD, runs that pass in many orders, and says whether to clip and
-/// where.
+/// Reads samples from a CSV, NPY, NPZ or Parquet file, or a data set of the paper. Makes random
+/// features, finds θ* by least squares without intercept, fits a distribution to the residuals,
+/// predicts the risk of one pass of clipped SGD, runs that pass in many orders, and says whether to
+/// clip and where.
 ///
-/// Predicted are three curves: the ODE of the paper with the fitted law, the same with the residuals
-/// themselves, and one that is corrected for what real data do: clipping moves the point that SGD
-/// tends to, and one pass draws without replacement (docs/real-data.md).
+/// There are three predictions: the ODE of the paper with the fitted distribution, the ODE with the
+/// residuals themselves, and one that is corrected for two effects of real data: clipping moves the
+/// point to which SGD converges, and one pass draws without replacement (docs/real-data.md).
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   toclip fit data.csv --target y --features none
   toclip fit data.parquet --target price --eta 0.2 --clip 1 --out report
   toclip fit x.npy --target y.npy --features relu:300 --held-out
-  toclip fit --dataset cifar10 --out cifar          figure 1c of the paper (its settings are the defaults)
+  toclip fit --dataset cifar10 --out cifar          figure 1c of the paper (with its settings)
   toclip fit --dataset wikitext2 --from embeddings.npy
   toclip fit --dataset cifar10 --json | jq .predicted
   toclip fit --dataset cifar10 --check              does the data give the paper's numbers?
@@ -59,13 +43,13 @@ pub struct Args {
     /// Samples: .csv, .npy, .npz or .parquet
     #[arg(value_name = "FILE", conflicts_with = "dataset")]
     file: Option<PathBuf>,
-    /// The target: a column by name or number, or a file of its own; the last column unless given
+    /// Target: a column by name or number, or a separate file [default: the last column]
     #[arg(long, value_name = "COLUMN")]
     target: Option<String>,
     /// A data set of the paper instead of a file
     #[arg(long, value_name = "NAME")]
     dataset: Option<Known>,
-    /// Where the data set is, if not in the cache
+    /// Location of the data set, if not in the cache
     #[arg(long, value_name = "PATH", requires = "dataset")]
     from: Option<PathBuf>,
     /// Features: tanh:500, relu:500 (any number) or none [default: tanh:500]
@@ -80,19 +64,20 @@ pub struct Args {
     /// Spread of the start, θ0 = θ* + spread·N(0, I) [default: 0.4]
     #[arg(long, value_name = "SPREAD", allow_negative_numbers = true)]
     start_noise: Option<f64>,
-    /// Law of the first curve: best, gaussian, laplace, student_t or gaussian_mixture [default: best]
-    #[arg(long, value_name = "LAW", value_parser = law)]
-    noise: Option<Law>,
-    /// Components of the Gaussian mixture; up to 6 by BIC unless given
+    /// Distribution of the first prediction: best, gaussian, laplace, student_t or gaussian_mixture
+    /// [default: best]
+    #[arg(long, value_name = "FAMILY", value_parser = noise_kind)]
+    noise: Option<NoiseChoice>,
+    /// Components of the Gaussian mixture [default: up to 6, chosen by BIC]
     #[arg(long, value_name = "K")]
     components: Option<usize>,
-    /// Ridge of least squares, as a share of ‖K‖; one of 1e-6 where K is singular unless given
+    /// Ridge of least squares, as a share of ‖K‖ [default: 1e-6 if K is singular, else none]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     ridge: Option<f64>,
-    /// Fit θ* on one half of the samples; residuals, risk and SGD on the other
+    /// Fit θ* on one half of the samples; use the other for residuals, risk and SGD
     #[arg(long)]
     held_out: bool,
-    /// Passes, each in an order of its own
+    /// Number of passes, each in its own order
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
     /// Seed of features, start and orders
@@ -101,8 +86,8 @@ pub struct Args {
     /// Folder for the report, the plots and the tables
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Compare d, MSE, accuracy and σ of three draws of the features with those of other draws and
-    /// with the paper's one, and stop; the exit code is 1 if they are off
+    /// Only compare d, MSE, accuracy and σ of three draws of the features with reference values; the
+    /// exit code is 1 if they differ
     #[arg(long, requires = "dataset")]
     check: bool,
     /// Print JSON, for scripts
@@ -116,26 +101,21 @@ fn threshold(text: &str) -> Result<f64, String> {
         "none" | "inf" => Ok(f64::INFINITY),
         _ => match text.parse::<f64>() {
             Ok(c) if c > 0.0 && c.is_finite() => Ok(c),
-            _ => Err("give a positive number, or none".into()),
+            _ => Err("expected a positive number or none".into()),
         },
     }
 }
 
-/// The law whose curve is drawn; `None` is the advised one.
+/// The distribution of the first prediction; `None` is the best fit.
 #[derive(Debug, Clone, Copy)]
-struct Law(Option<Kind>);
+struct NoiseChoice(Option<Kind>);
 
-fn law(text: &str) -> Result<Law, String> {
-    if text == "best" {
-        return Ok(Law(None));
-    }
-    let fitted = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Empirical);
-    match fitted.clone().find(|kind| kind.name() == text) {
-        Some(kind) => Ok(Law(Some(kind))),
-        None => {
-            let names: Vec<&str> = fitted.map(Kind::name).collect();
-            Err(format!("give best, {}", names.join(", ")))
-        }
+fn noise_kind(text: &str) -> Result<NoiseChoice, String> {
+    let mut names = vec!["best"];
+    names.extend(Kind::ALL.iter().filter(|kind| **kind != Kind::Empirical).map(|kind| kind.name()));
+    match names.contains(&text) {
+        true => Ok(NoiseChoice(Kind::ALL.into_iter().find(|kind| kind.name() == text))),
+        false => Err(format!("expected one of: {}", names.join(", "))),
     }
 }
 
@@ -148,7 +128,7 @@ impl Args {
         let defaults = Defaults::of(self.dataset);
         let positive = |name: &str, x: f64| match x > 0.0 && x.is_finite() {
             true => Ok(x),
-            false => bail!("--{name} {} is not allowed: give a positive number", number(x)),
+            false => bail!("invalid value {} for --{name}: expected a positive number", number(x)),
         };
         Ok(Settings {
             features: self.features().to_string(),
@@ -158,14 +138,14 @@ impl Args {
             seed: self.seed,
             start_noise: positive("start-noise", self.start_noise.unwrap_or(defaults.start_noise))?,
             held_out: self.held_out,
-            noise: self.noise.map_or(defaults.noise, |law| law.0),
+            noise: self.noise.map_or(defaults.noise, |choice| choice.0),
             components: self.components.or(defaults.components),
             ridge: self.ridge,
         })
     }
 
-    /// The command that gives the same again.
-    fn again(&self, settings: &Settings) -> String {
+    /// The command that reproduces the result.
+    fn command(&self, settings: &Settings) -> String {
         let mut words = vec!["toclip".to_owned(), "fit".into()];
         let path = |path: &PathBuf| path.display().to_string();
         words.extend(self.file.as_ref().map(path));
@@ -189,7 +169,7 @@ impl Args {
         if self.held_out {
             words.push("--held-out".into());
         }
-        words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+        words.iter().map(|word| shell_quoted(word)).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -202,7 +182,7 @@ fn number(x: f64) -> String {
 pub fn run(args: Args) -> Result<ExitCode> {
     let begin = Instant::now();
     let settings = args.settings()?;
-    reproduce::handle_interrupts()?;
+    interrupt::exit_unless_writing()?;
     // Before anything is computed: a folder that cannot be written should not cost the run.
     if let Some(out) = &args.out {
         drop(ReportFolder::new(out)?);
@@ -218,18 +198,18 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let design = input.design(args.features(), settings.seed)?;
     drop(input);
     bar.set_message("passes");
-    let study = Study::new(design, &settings, &|done| bar.set_position(done))?;
+    let fit = Fit::new(design, &settings, &|done| bar.set_position(done))?;
     bar.finish_and_clear();
     let seconds = begin.elapsed().as_secs_f64();
     if let Some(out) = &args.out {
-        write(out, &study, args.again(&settings), seconds)?;
+        report::write(out, &fit, args.command(&settings), seconds)?;
     }
     if args.json {
-        let mut value = words::json(&study);
+        let mut value = wording::json(&fit);
         value["seconds"] = seconds.into();
         say!("{}", serde_json::to_string_pretty(&value)?);
     } else {
-        say!("{}", words::text(&study).trim_end());
+        say!("{}", wording::text(&fit).trim_end());
         say!("\nTime: {seconds:.1} s");
         if let Some(out) = &args.out {
             say!("Report: {}", out.join("report.html").display());
@@ -253,77 +233,20 @@ fn bar(runs: u64) -> ProgressBar {
     bar
 }
 
-/// Writes the folder, whole or not at all.
-fn write(out: &Path, study: &Study, command: String, seconds: f64) -> Result<()> {
-    reproduce::WRITING.store(true, Ordering::Relaxed);
-    let mut folder = ReportFolder::new(out)?;
-    let mut files = Vec::new();
-    let mut figures = Vec::new();
-    for (name, figure) in figures::all(study) {
-        let (svg, png) = (format!("{name}.svg"), format!("{name}.png"));
-        folder.write(&svg, plot::svg(&figure, Theme::Auto).as_bytes())?;
-        folder.write(&png, &plot::png(&figure, Theme::Auto, SCALE)?)?;
-        files.extend([svg, png]);
-        figures.push(figure);
-    }
-    for (name, text) in words::tables(study) {
-        let name = format!("{name}.csv");
-        folder.write(&name, &text.csv()?)?;
-        files.push(name);
-    }
-    let gaps = words::gaps(study);
-    let gaps = gaps.iter().map(|[label, end, said]| format!("{label}: R = {end}; {said}."));
-    let section = Section {
-        id: "fit".into(),
-        title: "What the fit shows".into(),
-        settings: format!(
-            "{} samples, d = {}, MSE = {}; {} passes",
-            study.rows,
-            short(study.dim),
-            short(study.residuals.mse),
-            study.band.runs
-        ),
-        figures,
-        notes: std::iter::once(words::GAPS.to_owned())
-            .chain(gaps)
-            .chain(study.noise.notes.iter().map(|note| format!("Of the noise: {note}.")))
-            .collect(),
-        files,
-        command,
-        ..Section::default()
-    };
-    let report = Report {
-        title: format!("To clip or not to clip: {}", study.name),
-        intro: words::verdict(study),
-        sections: vec![section],
-        corrections: Vec::new(),
-        facts: words::facts(study)
-            .into_iter()
-            .chain([("toclip".into(), env!("CARGO_PKG_VERSION").into())])
-            .collect(),
-        timings: vec![("in all".into(), seconds)],
-    };
-    folder.write("report.html", report::html(&report).as_bytes())?;
-    let json = serde_json::to_string_pretty(&words::json(study))? + "\n";
-    folder.write("fit.json", json.as_bytes())?;
-    folder.finish().context("the report")?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn thresholds_and_laws_are_read_or_refused_in_words() {
+    fn thresholds_and_distributions_are_parsed() {
         assert_eq!(threshold("none"), Ok(f64::INFINITY));
         assert_eq!(threshold("0.5"), Ok(0.5));
         for text in ["0", "-1", "nan", "x"] {
-            assert!(threshold(text).unwrap_err().contains("positive number, or none"));
+            assert_eq!(threshold(text).unwrap_err(), "expected a positive number or none");
         }
-        assert!(matches!(law("best"), Ok(Law(None))));
-        assert!(matches!(law("laplace"), Ok(Law(Some(Kind::Laplace)))));
-        assert!(law("empirical").unwrap_err().contains("gaussian_mixture"));
+        assert!(matches!(noise_kind("best"), Ok(NoiseChoice(None))));
+        assert!(matches!(noise_kind("laplace"), Ok(NoiseChoice(Some(Kind::Laplace)))));
+        insta::assert_snapshot!(noise_kind("empirical").unwrap_err());
     }
 
     #[derive(clap::Parser)]
@@ -338,7 +261,7 @@ mod tests {
         let again = |words: &[&str]| {
             let line = Line::try_parse_from(words).unwrap_or_else(|e| panic!("{e}"));
             let settings = line.args.settings().unwrap();
-            line.args.again(&settings)
+            line.args.command(&settings)
         };
         let said = again(&[
             "fit",

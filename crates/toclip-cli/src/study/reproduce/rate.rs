@@ -35,7 +35,7 @@ pub fn theorem_1(text: &'static str, effort: &Effort) -> Result<Part> {
         let (noise, policy) = (Arc::clone(&problem.noise), Arc::clone(&problem.policy));
         experiment.measure(dims, &family, noise, policy, None)
     };
-    let all = measure(&effort.dims, effort.seed)?;
+    let all = measure(effort.dims, effort.seed)?;
     let large: Vec<u64> = effort.dims.iter().copied().filter(|d| *d >= LARGE).collect();
     let large = measure(&large, effort.seed.wrapping_add(1))?;
     let column = |of: fn(&toclip::convergence::Gap) -> f64| -> Vec<f64> {

@@ -1,8 +1,7 @@
 //! What the runs on real data say about the predictions.
 
 use super::claims::{check, differs};
-use crate::commands::fit::Gap;
-use crate::commands::fit::study::Study;
+use super::fit::{Fit, Gap};
 use crate::report::Claim;
 
 const CLOSE: &str = "In all cases the deterministic equivalent ODE closely matches the actual path of \
@@ -24,7 +23,7 @@ pub struct Gaps {
 
 impl Gaps {
     /// `None` where a path did not reach the end.
-    pub fn of(study: &Study) -> Option<Self> {
+    pub fn of(study: &Fit) -> Option<Self> {
         let gap = |key| study.curve(key).and_then(|curve| curve.gap);
         Some(Gaps {
             fitted: gap("ode_fitted")?,

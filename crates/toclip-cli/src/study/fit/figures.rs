@@ -1,22 +1,22 @@
 //! The pictures of a fit.
 
-use crate::commands::residuals;
 use crate::plot::{Axis, Chart, Figure, Kind, Series};
 use crate::words::short;
 
-use super::study::Study;
+use super::Fit;
+use crate::study::noise_fit_figure;
 
 /// The band of the runs and the predictions, as the paper draws figures 1c and 1d.
-pub fn risk(study: &Study) -> Chart {
-    let (band, settings) = (&study.band, &study.settings);
+pub fn risk(fit: &Fit) -> Chart {
+    let (band, settings) = (&fit.band, &fit.settings);
     let ends = [band.risk.quantiles.first(), band.risk.quantiles.last()];
     let mut chart = Chart::new("Risk: predicted and measured")
         .subtitle(&format!(
             "d = {}, η = {}, c = {}; one pass over {} samples, {} runs",
-            short(study.dim),
+            short(fit.dim),
             short(settings.eta),
             clip(settings.clip),
-            study.rows,
+            fit.rows,
             band.runs
         ))
         .x(Axis::log("time t = k/d"))
@@ -25,7 +25,7 @@ pub fn risk(study: &Study) -> Chart {
         let series = Series::band("C-SGD, 80% band and mean", &band.times, low, high);
         chart = chart.series(series.middle(&band.risk.mean).slot(0));
     }
-    for (slot, curve) in study.curves.iter().enumerate() {
+    for (slot, curve) in fit.curves.iter().enumerate() {
         let (label, x, y) = (&curve.label, &curve.times, &curve.risk);
         match curve.key {
             // Its picture is in the table; four curves on one another cannot be told apart.
@@ -38,14 +38,14 @@ pub fn risk(study: &Study) -> Chart {
 }
 
 /// Measured over predicted, where the eye cannot see it on a log axis.
-pub fn ratio(study: &Study) -> Chart {
-    let band = &study.band;
+pub fn ratio(fit: &Fit) -> Chart {
+    let band = &fit.band;
     let mut chart = Chart::new("Measured over predicted")
         .subtitle("mean of the runs over each curve; the band is ± 2 standard errors of the mean")
         .x(Axis::log("time t = k/d"))
         .y(Axis::linear("mean of the runs / prediction"))
         .hline(1.0, "");
-    for (slot, curve) in study.curves.iter().enumerate() {
+    for (slot, curve) in fit.curves.iter().enumerate() {
         let n = curve.risk.len().min(band.risk.mean.len());
         let over =
             |y: &dyn Fn(usize) -> f64| (0..n).map(|k| y(k) / curve.risk[k]).collect::<Vec<f64>>();
@@ -65,23 +65,23 @@ pub fn ratio(study: &Study) -> Chart {
 }
 
 /// Eigenvalues by rank.
-pub fn spectrum(study: &Study) -> Chart {
-    let rank: Vec<f64> = (1..=study.eigenvalues.len()).map(|k| k as f64).collect();
+pub fn spectrum(fit: &Fit) -> Chart {
+    let rank: Vec<f64> = (1..=fit.eigenvalues.len()).map(|k| k as f64).collect();
     Chart::new("Spectrum of K")
-        .subtitle(&format!("{} features, ‖K‖ = 1, d = Tr K = {}", study.cols, short(study.dim)))
+        .subtitle(&format!("{} features, ‖K‖ = 1, d = Tr K = {}", fit.cols, short(fit.dim)))
         .x(Axis::log("rank i"))
         .y(Axis::log("eigenvalue λ"))
-        .line("λ", &rank, &study.eigenvalues)
+        .line("λ", &rank, &fit.eigenvalues)
 }
 
 /// CSC and CCC along the predicted path.
-pub fn criteria(study: &Study) -> Chart {
-    let times = study.curve("ode_residuals").map_or(&[][..], |curve| &curve.times);
+pub fn criteria(fit: &Fit) -> Chart {
+    let times = fit.curve("ode_residuals").map_or(&[][..], |curve| &curve.times);
     let of = |f: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
-        study.path.iter().map(|(at, second)| f(at.mu, at.m2 / second)).collect()
+        fit.path.iter().map(|(at, second)| f(at.mu, at.m2 / second)).collect()
     };
     Chart::new("Does clipping pay along the path?")
-        .subtitle(&format!("residuals themselves, c = {}", clip(study.settings.clip)))
+        .subtitle(&format!("residuals themselves, c = {}", clip(fit.settings.clip)))
         .x(Axis::log("time t = k/d"))
         .y(Axis::linear("ratio"))
         .line("CSC = μ/ν: stability", times, &of(&|mu, nu| mu / nu))
@@ -90,13 +90,13 @@ pub fn criteria(study: &Study) -> Chart {
 }
 
 /// The residuals with the fitted laws, as figure 8.
-pub fn noise(study: &Study) -> Figure {
-    let [mut whole, mut tails] = residuals::figure::charts(&study.residuals.values, &study.noise);
+pub fn noise(fit: &Fit) -> Figure {
+    let [mut whole, mut tails] = noise_fit_figure::charts(&fit.residuals.values, &fit.noise);
     if let Some(top) = below_atoms(&whole.series[0]) {
         whole.y = Axis::linear("density").range(0.0, top);
         whole.note = Some("Repeated residuals make bars that go on above the axis.".into());
     }
-    if let Some(k) = study.settings.components {
+    if let Some(k) = fit.settings.components {
         for series in whole.series.iter_mut().chain(&mut tails.series) {
             let mixture = series.label.starts_with("Gaussian mixture");
             if let Some(label) = series.label.strip_suffix(", advised").filter(|_| mixture) {
@@ -118,11 +118,11 @@ fn below_atoms(bars: &Series) -> Option<f64> {
 }
 
 /// All of them, with the names of their files.
-pub fn all(study: &Study) -> Vec<(&'static str, Figure)> {
+pub fn all(fit: &Fit) -> Vec<(&'static str, Figure)> {
     vec![
-        ("risk", Figure::new(&study.name).chart(risk(study)).chart(ratio(study))),
-        ("noise", noise(study)),
-        ("spectrum", Figure::default().chart(spectrum(study)).chart(criteria(study))),
+        ("risk", Figure::new(&fit.name).chart(risk(fit)).chart(ratio(fit))),
+        ("noise", noise(fit)),
+        ("spectrum", Figure::default().chart(spectrum(fit)).chart(criteria(fit))),
     ]
 }
 

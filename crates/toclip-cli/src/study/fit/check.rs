@@ -7,7 +7,7 @@ use serde_json::json;
 use toclip_data::{Features, LeastSquares};
 
 use super::input::{Input, Known};
-use crate::commands::reproduce::claims::near;
+use crate::study::claims::near;
 use crate::output::say;
 
 /// Draws of the features.

@@ -7,6 +7,8 @@ use toclip_data::cifar10::Cifar10;
 use toclip_data::noise_fit::Kind;
 use toclip_data::{Block, DataSet, Design, Features, Source, Target, cache_folder, open_source};
 
+use crate::study::part::shell_quoted;
+
 /// A data set of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Known {
@@ -106,8 +108,8 @@ impl Input {
                  `cargo run --release --features embed -- embed --model minilm --text {} --out {}` \
                  (the plain build has no models), then this",
                 path.display(),
-                quoted(&cache_folder()?.join("wikitext2").join("train.txt").display().to_string()),
-                quoted(&path.display().to_string())
+                shell_quoted(&cache_folder()?.join("wikitext2").join("train.txt").display().to_string()),
+                shell_quoted(&path.display().to_string())
             );
         }
         let target = match target {
@@ -174,15 +176,6 @@ fn wikitext_name(rows: usize, width: usize) -> String {
     format!("WikiText-2, {part}, embedded in {width} dimensions{model}")
 }
 
-/// As a shell takes it for one word.
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
-}
-
 /// Where the embedding of WikiText-2 is looked for.
 pub fn wikitext_embedding() -> Result<PathBuf> {
     Ok(cache_folder()?.join("embeddings").join("wikitext2").join("embeddings.npy"))
@@ -191,14 +184,6 @@ pub fn wikitext_embedding() -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_with_blanks_are_quoted() {
-        assert_eq!(quoted("a/b-1.csv"), "a/b-1.csv");
-        assert_eq!(quoted("my data.csv"), "'my data.csv'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
-    }
 
     #[test]
     fn an_embedding_is_named_by_its_size() {

@@ -1,17 +1,14 @@
-//! Runs of networks: those measured for the project, which are part of the program, or a folder.
+//! Runs of networks: those measured for the project, which are compiled in, or those of a folder.
 
-use std::borrow::Cow;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::lines;
-use super::table::{Aside, Dimension, FactorLine, Settings};
+use super::json_lines;
+use super::measurements::{Dimension, FactorLine, Settings};
 
 /// The files of a run.
 const FILES: [&str; 3] = ["run.json", "factors.jsonl", "curvature.jsonl"];
-/// d in both modes and for several numbers of images, beside the runs; need not be there.
-const ASIDE: &str = "curvature-modes.jsonl";
 
 /// One trained and measured network.
 #[derive(Debug, Clone)]
@@ -23,8 +20,6 @@ pub struct Run {
     pub factors: Vec<FactorLine>,
     /// By step; all modes together.
     pub dimensions: Vec<Dimension>,
-    /// The same for other numbers of images than in the run.
-    pub others: Vec<Dimension>,
 }
 
 impl Run {
@@ -43,10 +38,6 @@ impl Run {
         self.folder.chars().map(safe).collect()
     }
 
-    pub fn steps_per_epoch(&self) -> f64 {
-        self.settings.steps as f64 / self.settings.epochs
-    }
-
     /// Where it stopped, in epochs.
     pub fn epochs_done(&self) -> f64 {
         let factors = self.factors.iter().map(|line| line.epoch);
@@ -58,54 +49,44 @@ impl Run {
 #[derive(Debug, Clone, Default)]
 pub struct Networks {
     pub runs: Vec<Run>,
-    /// The folder, if they are not those of the program.
+    /// The folder, if they are not the compiled-in ones.
     pub folder: Option<String>,
     /// What was left out of the files.
     pub notes: Vec<String>,
 }
 
-/// The text of the files of one run.
-struct Texts<'a> {
-    folder: &'a str,
-    /// Of [`FILES`].
-    texts: [Cow<'a, str>; 3],
-}
-
-macro_rules! text {
-    ($($part:literal),*) => {
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/results/networks/", $($part),*))
-    };
-}
-
 macro_rules! measured {
     ($run:literal) => {
-        Texts {
-            folder: $run,
-            texts: [
-                Cow::Borrowed(text!($run, "/run.json")),
-                Cow::Borrowed(text!($run, "/factors.jsonl")),
-                Cow::Borrowed(text!($run, "/curvature.jsonl")),
+        (
+            $run,
+            [
+                measured!($run, "run.json"),
+                measured!($run, "factors.jsonl"),
+                measured!($run, "curvature.jsonl"),
             ],
-        }
+        )
+    };
+    ($run:literal, $file:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/results/networks/", $run, "/", $file))
     };
 }
 
 impl Networks {
-    /// The runs of a folder, or without one those that the program holds.
+    /// The runs of a folder, or without one those that are compiled in.
     pub fn load(folder: Option<&Path>) -> Result<Self> {
         match folder {
             Some(folder) => Self::from_folder(folder),
-            None => Self::embedded(),
+            None => Self::compiled_in(),
         }
     }
 
-    fn embedded() -> Result<Self> {
+    fn compiled_in() -> Result<Self> {
         let mut networks = Networks::default();
-        for run in [measured!("resnet18-mse"), measured!("vit_s16-mse"), measured!("vit_s4-mse")] {
-            networks.add(&format!("results/networks/{}", run.folder), &run)?;
+        for (run, texts) in
+            [measured!("resnet18-mse"), measured!("vit_s16-mse"), measured!("vit_s4-mse")]
+        {
+            networks.add(&format!("results/networks/{run}"), run, texts)?;
         }
-        networks
-            .add_aside(text!("curvature-modes.jsonl"), "results/networks/curvature-modes.jsonl")?;
         Ok(networks)
     }
 
@@ -113,106 +94,55 @@ impl Networks {
     fn from_folder(folder: &Path) -> Result<Self> {
         let shown = folder.display();
         let mut networks = Networks { folder: Some(shown.to_string()), ..Self::default() };
-        let mut found: Vec<std::path::PathBuf> = Vec::new();
-        if folder.join(FILES[0]).is_file() {
-            found.push(folder.to_owned());
-        } else {
-            let entries = std::fs::read_dir(folder)
+        let is_run = |path: &Path| path.join(FILES[0]).is_file();
+        let mut found = vec![folder.to_owned()];
+        if !is_run(folder) {
+            found = std::fs::read_dir(folder)
+                .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
                 .with_context(|| format!("cannot read the folder {shown} of --networks"))?;
-            for entry in entries {
-                let path = entry.with_context(|| format!("cannot read the folder {shown}"))?.path();
-                if path.join(FILES[0]).is_file() {
-                    found.push(path);
-                }
-            }
+            found.retain(|path| is_run(path));
             found.sort();
         }
         if found.is_empty() {
             bail!(
-                "{shown} holds no run of a network. A run is a folder with {}, as \
+                "{shown} contains no run of a network. A run is a folder with {}, as \
                  `python python/experiments/train.py --out FOLDER` writes it; give --networks one run \
                  or a folder of runs",
                 FILES.join(", ")
             );
         }
         for path in &found {
-            let read = |name: &str| -> Result<Cow<'static, str>> {
-                let path = path.join(name);
-                let text = std::fs::read_to_string(&path).with_context(|| {
-                    format!(
-                        "cannot read {}, which train.py writes at its first measurement",
-                        path.display()
-                    )
-                })?;
-                Ok(Cow::Owned(text))
+            let read = |file: &str| {
+                let file = path.join(file);
+                let missing = || format!("cannot read {}, which train.py writes", file.display());
+                std::fs::read_to_string(&file).with_context(missing)
             };
             let texts = [read(FILES[0])?, read(FILES[1])?, read(FILES[2])?];
             // "." has a name too.
             let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
             let name = whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy();
-            networks.add(&path.to_string_lossy(), &Texts { folder: &name, texts })?;
-        }
-        let aside = folder.join(ASIDE);
-        if aside.is_file() {
-            let text = std::fs::read_to_string(&aside)
-                .with_context(|| format!("cannot read {}", aside.display()))?;
-            networks.add_aside(&text, &aside.to_string_lossy())?;
+            networks.add(&path.to_string_lossy(), &name, texts.each_ref().map(|text| &**text))?;
         }
         Ok(networks)
     }
 
-    fn add(&mut self, path: &str, run: &Texts) -> Result<()> {
-        let place = |file: usize| format!("{path}/{}", FILES[file]);
-        let settings: Settings = match serde_json::from_str(&run.texts[0]) {
-            Ok(settings) => settings,
-            Err(error) => bail!("{}: {}", place(0), lines::why(&error)),
-        };
-        whole(std::slice::from_ref(&settings), Settings::wrong, &place(0))?;
-        let (mut factors, cut) = lines::read::<FactorLine>(&run.texts[1], &place(1))?;
-        whole(&factors, FactorLine::wrong, &place(1))?;
-        let (dimensions, also) = lines::read::<Dimension>(&run.texts[2], &place(2))?;
-        whole(&dimensions, Dimension::wrong, &place(2))?;
-        self.notes.extend(cut.into_iter().chain(also));
-        factors.retain(|line| line.group == "all");
-        if factors.is_empty() {
-            bail!("{} has no line with the group \"all\", the whole model", place(1));
+    /// Adds the run in `path` from the contents of its files.
+    fn add(&mut self, path: &str, folder: &str, texts: [&str; 3]) -> Result<()> {
+        let [run, factors, curvature] = FILES.map(|file| format!("{path}/{file}"));
+        let settings: Settings = json_lines::read_one(texts[0], &run)?;
+        let (mut lines, cut) = json_lines::read::<FactorLine>(texts[1], &factors)?;
+        let (mut dimensions, also_cut) = json_lines::read::<Dimension>(texts[2], &curvature)?;
+        self.notes.extend(cut.into_iter().chain(also_cut));
+        lines.retain(|line| line.group == "all");
+        if lines.is_empty() {
+            bail!("{factors} has no line with the group \"all\", the whole model");
         }
-        factors.sort_by(|a, b| {
+        lines.sort_by(|a, b| {
             (a.step, a.batch).cmp(&(b.step, b.batch)).then(a.threshold.total_cmp(&b.threshold))
         });
-        let folder = run.folder.to_owned();
-        let mut run = Run { folder, settings, factors, dimensions, others: Vec::new() };
-        run.dimensions.sort_by_key(|d| d.step);
-        self.runs.push(run);
+        dimensions.sort_by_key(|d| d.step);
+        self.runs.push(Run { folder: folder.into(), settings, factors: lines, dimensions });
         Ok(())
-    }
-
-    /// Adds d where the run itself has not measured it.
-    fn add_aside(&mut self, text: &str, place: &str) -> Result<()> {
-        let (aside, cut) = lines::read::<Aside>(text, place)?;
-        whole(&aside, Aside::wrong, place)?;
-        self.notes.extend(cut);
-        for line in &aside {
-            let mine = |run: &&mut Run| run.settings.model == line.model;
-            let Some(run) = self.runs.iter_mut().find(mine) else { continue };
-            let found = line.dimension(run.steps_per_epoch());
-            let along = |d: &Dimension| d.step == found.step && d.mode == found.mode;
-            let same = run.dimensions.first().is_some_and(|d| d.samples == found.samples);
-            match same && !run.dimensions.iter().any(along) {
-                true => run.dimensions.push(found),
-                false => run.others.push(found),
-            }
-        }
-        self.runs.iter_mut().for_each(|run| run.dimensions.sort_by_key(|d| d.step));
-        Ok(())
-    }
-}
-
-/// Refuses a record with a value that cannot be.
-fn whole<T>(records: &[T], wrong: fn(&T) -> Option<String>, place: &str) -> Result<()> {
-    match records.iter().find_map(wrong) {
-        Some(wrong) => bail!("{place}: {wrong}"),
-        None => Ok(()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The picture of residuals: their histogram with the fitted densities.
 
+use serde_json::{Value, json};
 use toclip::noise::Family;
 use toclip_data::noise_fit::{Comparison, Kind, NoiseFit};
 
@@ -149,6 +150,32 @@ impl Histogram {
         let more = 0.08 * (high - low);
         (low - more, high + more)
     }
+}
+
+/// The comparison for scripts. The residuals themselves are not repeated.
+pub fn json(comparison: &Comparison) -> Value {
+    let fit = |fit: &NoiseFit| {
+        let noise = (fit.kind != Kind::Empirical).then_some(&fit.family);
+        json!({
+            "kind": fit.kind.name(),
+            "noise": noise,
+            "parameters": fit.parameters,
+            "log_likelihood": fit.log_likelihood,
+            "held_out": fit.held_out,
+            "behind": fit.behind.mean,
+            "behind_standard_error": fit.behind.standard_error,
+            "bic": fit.bic,
+            "note": fit.note,
+        })
+    };
+    json!({
+        "count": comparison.count,
+        "mean": comparison.mean,
+        "std": comparison.std,
+        "best": comparison.best().kind.name(),
+        "fits": comparison.fits.iter().map(fit).collect::<Vec<_>>(),
+        "notes": comparison.notes,
+    })
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use toclip::dynamics::Trajectory;
 use toclip::ensemble::Summary;
 
+use crate::experiment::inside;
+
 /// (mean of the runs)/(prediction) − 1, over the second half of the pass.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Gap {
@@ -36,15 +38,12 @@ impl Gap {
         };
         let means: Vec<f64> = runs.values().map(own).collect();
         let [low, high] = [band.risk.quantiles.first()?, band.risk.quantiles.last()?];
-        // At the start the band has no width.
-        let inside =
-            |k: &usize| low[*k] <= risk[*k] * (1.0 + 1e-9) && risk[*k] <= high[*k] * (1.0 + 1e-9);
         Some(Gap {
             least: gaps.iter().copied().fold(f64::INFINITY, f64::min),
             most: gaps.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             mean: gaps.iter().sum::<f64>() / gaps.len() as f64,
             standard_error: standard_error(&means),
-            inside: (0..risk.len()).filter(inside).count() as f64 / risk.len() as f64,
+            inside: inside(low, high, risk)?,
         })
     }
 
