@@ -1,4 +1,4 @@
-//! The picture of residuals: their histogram with the fitted densities.
+//! Fitted noise: the histogram of the residuals with the densities, and the comparison as JSON.
 
 use serde_json::{Value, json};
 use toclip::noise::Family;
@@ -28,7 +28,7 @@ pub fn charts(residuals: &[f64], comparison: &Comparison) -> [Chart; 2] {
     let shown: Vec<&NoiseFit> = shown(comparison);
     let (low, high) = histogram.ends();
     let curves: Vec<(Vec<f64>, Vec<f64>)> = shown.iter().map(|fit| curve(fit, low, high)).collect();
-    // A law that shrank onto a few residuals would press the rest flat.
+    // A distribution that shrank onto a few residuals would flatten the rest.
     let spike = curves.iter().flat_map(|c| &c.1).any(|&y| y > top);
     let top = if spike { top } else { f64::NAN };
     let linear = Axis::linear("density").range(0.0, top);
@@ -55,8 +55,8 @@ pub fn charts(residuals: &[f64], comparison: &Comparison) -> [Chart; 2] {
     [chart("Noise", &count, linear), chart("Its tails", "logarithmic", log)]
 }
 
-/// The advised law first, which makes its line the solid one. Laws that would lie on another are
-/// left to the table: a mean near zero, a Student-t that is Gaussian.
+/// The best fit first, which makes its line the solid one. Distributions that would lie on another
+/// are left out: a mean near zero, a Student-t that is Gaussian.
 fn shown(comparison: &Comparison) -> Vec<&NoiseFit> {
     let best = comparison.best();
     let others = comparison.fits.iter().filter(|fit| {
@@ -82,7 +82,7 @@ fn label(fit: &NoiseFit, comparison: &Comparison) -> String {
     if advised { format!("{numbers}, advised") } else { numbers }
 }
 
-/// The same law has the same colour in every plot.
+/// The same distribution has the same colour in every plot.
 fn slot(kind: Kind) -> usize {
     match kind {
         Kind::GaussianMixture => 1,
@@ -97,7 +97,7 @@ fn slot(kind: Kind) -> usize {
 fn curve(fit: &NoiseFit, low: f64, high: f64) -> (Vec<f64>, Vec<f64>) {
     let mut x: Vec<f64> =
         (0..=POINTS).map(|i| low + (high - low) * i as f64 / POINTS as f64).collect();
-    // The Laplace law has its kink at zero.
+    // The Laplace density has its kink at zero.
     x.push(0.0);
     if let Family::GaussianMixture(mixture) = &fit.family {
         for c in mixture.components() {

@@ -1,4 +1,4 @@
-//! `--check`: whether a data set gives the numbers that it gave before, and the paper had.
+//! Whether a data set gives the numbers that it gave before, and that the paper had.
 
 use std::process::ExitCode;
 
@@ -7,8 +7,8 @@ use serde_json::json;
 use toclip_data::{Features, LeastSquares};
 
 use super::input::{Input, Known};
-use crate::study::claims::near;
 use crate::output::say;
+use crate::study::claims::near;
 
 /// Draws of the features.
 const DRAWS: u64 = 3;
@@ -46,7 +46,7 @@ impl Numbers {
     }
 
     /// "d = 5.71, MSE = 0.567, …".
-    fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         self.rows().map(|(name, found, ..)| format!("{name} = {found:.4}")).join(", ")
     }
 
@@ -71,7 +71,7 @@ pub fn run(
     as_json: bool,
 ) -> Result<ExitCode> {
     if known != Some(Known::Cifar10) {
-        bail!("--check knows the numbers of cifar10 only");
+        bail!("--check works with --dataset cifar10 only");
     }
     let mut right = true;
     let mut all = Vec::new();
@@ -82,7 +82,7 @@ pub fn run(
         let found = Numbers { dim: design.dim(), mse: left.mse, accuracy, sigma: left.sigma };
         right &= found.as_expected();
         if !as_json {
-            say!("seed {draw:<9} {}", found.words());
+            say!("seed {draw:<9} {}", found.describe());
         }
         let mut value = found.json();
         value["seed"] = draw.into();
@@ -95,12 +95,12 @@ pub fn run(
         });
         say!("{}", serde_json::to_string_pretty(&value)?);
     } else {
-        say!("paper, a draw  {}", PAPER.words());
+        say!("paper, a draw  {}", PAPER.describe());
         say!("allowed        {}", Numbers::bounds());
         say!(
-            "{}: the bounds are means over twelve draws of the features with this program, and how far \
-             draws differ; the paper's draw is within them",
-            if right { "as it should be" } else { "NOT as it should be" }
+            "{}: the ranges are means over twelve draws of the features and how far draws differ; the \
+             paper's draw is inside them",
+            if right { "as expected" } else { "NOT as expected" }
         );
     }
     Ok(if right { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -1,7 +1,7 @@
 //! The pictures of a fit.
 
+use crate::output::numbers::short;
 use crate::plot::{Axis, Chart, Figure, Kind, Series};
-use crate::words::short;
 
 use super::Fit;
 use crate::study::noise_fit_figure;
@@ -28,7 +28,7 @@ pub fn risk(fit: &Fit) -> Chart {
     for (slot, curve) in fit.curves.iter().enumerate() {
         let (label, x, y) = (&curve.label, &curve.times, &curve.risk);
         match curve.key {
-            // Its picture is in the table; four curves on one another cannot be told apart.
+            // In the table only: four curves on top of each other cannot be told apart.
             "with_replacement" => {}
             "one_pass" => chart = chart.series(Series::line(label, x, y).slot(slot + 1)),
             _ => chart = chart.series(Series::dashed(label, x, y).slot(slot + 1)),
@@ -37,7 +37,7 @@ pub fn risk(fit: &Fit) -> Chart {
     chart
 }
 
-/// Measured over predicted, where the eye cannot see it on a log axis.
+/// Measured over predicted, which a log axis does not show.
 pub fn ratio(fit: &Fit) -> Chart {
     let band = &fit.band;
     let mut chart = Chart::new("Measured over predicted")
@@ -77,34 +77,31 @@ pub fn spectrum(fit: &Fit) -> Chart {
 /// CSC and CCC along the predicted path.
 pub fn criteria(fit: &Fit) -> Chart {
     let times = fit.curve("ode_residuals").map_or(&[][..], |curve| &curve.times);
-    let of = |f: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
-        fit.path.iter().map(|(at, second)| f(at.mu, at.m2 / second)).collect()
-    };
-    Chart::new("Does clipping pay along the path?")
+    Chart::new("Does clipping help along the path?")
         .subtitle(&format!("residuals themselves, c = {}", clip(fit.settings.clip)))
         .x(Axis::log("time t = k/d"))
         .y(Axis::linear("ratio"))
-        .line("CSC = μ/ν: stability", times, &of(&|mu, nu| mu / nu))
-        .line("CCC = μ²/ν: efficiency", times, &of(&|mu, nu| mu * mu / nu))
+        .line("CSC = μ/ν: stability", times, &fit.along(|mu, nu| mu / nu))
+        .line("CCC = μ²/ν: efficiency", times, &fit.along(|mu, nu| mu * mu / nu))
         .hline(1.0, "no clipping")
 }
 
-/// The residuals with the fitted laws, as figure 8.
+/// The residuals with the fitted distributions, as in figure 8.
 pub fn noise(fit: &Fit) -> Figure {
     let [mut whole, mut tails] = noise_fit_figure::charts(&fit.residuals.values, &fit.noise);
     if let Some(top) = below_atoms(&whole.series[0]) {
         whole.y = Axis::linear("density").range(0.0, top);
-        whole.note = Some("Repeated residuals make bars that go on above the axis.".into());
+        whole.note = Some("Bars of repeated residuals are cut off at the top.".into());
     }
     if let Some(k) = fit.settings.components {
         for series in whole.series.iter_mut().chain(&mut tails.series) {
             let mixture = series.label.starts_with("Gaussian mixture");
             if let Some(label) = series.label.strip_suffix(", advised").filter(|_| mixture) {
-                series.label = format!("{label}, with {k} asked for");
+                series.label = format!("{label}, {k} components requested");
             }
         }
     }
-    Figure::new("What least squares leaves").chart(whole).chart(tails)
+    Figure::new("Residuals of least squares").chart(whole).chart(tails)
 }
 
 /// Where to end the axis so that a few repeated values do not press all other bars flat.

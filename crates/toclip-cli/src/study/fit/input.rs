@@ -1,4 +1,4 @@
-//! Which samples, and what the paper does with them.
+//! The samples to fit, and the paper's settings for its data sets.
 
 use std::path::PathBuf;
 
@@ -79,8 +79,8 @@ impl Input {
             (Some(Known::Wikitext2), None) => Self::wikitext2(from, target),
             (None, Some(file)) => Self::file(file, &target.map_or(Target::Last, Target::from_word)),
             _ => bail!(
-                "which samples? give a file (toclip fit data.csv --target y) or a data set (toclip \
-                 fit --dataset cifar10)"
+                "no samples given; expected a file (toclip fit data.csv --target y) or a data set \
+                 (toclip fit --dataset cifar10)"
             ),
         }
     }
@@ -104,11 +104,13 @@ impl Input {
         };
         if !path.is_file() {
             bail!(
-                "{} is not there: WikiText-2 has to be embedded once: `toclip data get wikitext2`, then \
-                 `cargo run --release --features embed -- embed --model minilm --text {} --out {}` \
-                 (the plain build has no models), then this",
+                "{} does not exist. Embed WikiText-2 first: `toclip data get wikitext2`, then `cargo run \
+                 --release --features embed -- embed --model minilm --text {} --out {}` (the default \
+                 build contains no models)",
                 path.display(),
-                shell_quoted(&cache_folder()?.join("wikitext2").join("train.txt").display().to_string()),
+                shell_quoted(
+                    &cache_folder()?.join("wikitext2").join("train.txt").display().to_string()
+                ),
                 shell_quoted(&path.display().to_string())
             );
         }

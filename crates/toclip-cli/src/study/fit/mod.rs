@@ -126,8 +126,8 @@ impl Fit {
         let labels = [
             ("ode_fitted", format!("ODE, {}", fitted.describe()), fitted_curve),
             ("ode_residuals", "ODE, residuals themselves".into(), plain),
-            ("one_pass", "corrected: destination, one pass".into(), corrected[0].clone()),
-            ("with_replacement", "corrected: destination alone".into(), corrected[1].clone()),
+            ("one_pass", "corrected: destination and one pass".into(), corrected[0].clone()),
+            ("with_replacement", "corrected: destination only".into(), corrected[1].clone()),
         ];
         let times = theory.times;
         let mut fit = Fit {
@@ -195,6 +195,11 @@ impl Fit {
     /// n/d.
     pub fn end(&self) -> f64 {
         self.times.last().copied().unwrap_or(0.0)
+    }
+
+    /// A function of μ and ν along the prediction with the residuals.
+    pub fn along(&self, of: fn(f64, f64) -> f64) -> Vec<f64> {
+        self.path.iter().map(|(at, second)| of(at.mu, at.m2 / second)).collect()
     }
 
     pub fn curve(&self, key: &str) -> Option<&Curve> {

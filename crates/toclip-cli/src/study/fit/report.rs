@@ -16,8 +16,7 @@ pub fn write(out: &Path, fit: &Fit, command: String, seconds: f64) -> Result<()>
     interrupt::start_writing();
     let mut folder = ReportFolder::new(out)?;
     let (names, figures): (Vec<&str>, Vec<Figure>) = figures::all(fit).into_iter().unzip();
-    let named: Vec<(String, &Figure)> =
-        names.into_iter().map(String::from).zip(&figures).collect();
+    let named: Vec<(String, &Figure)> = names.into_iter().map(String::from).zip(&figures).collect();
     let files = part::write(part::files(&named, &wording::tables(fit))?, &mut folder)?;
     let gaps = wording::gaps(fit);
     let gaps = gaps.iter().map(|[label, end, said]| format!("{label}: R = {end}; {said}."));
@@ -57,4 +56,3 @@ pub fn write(out: &Path, fit: &Fit, command: String, seconds: f64) -> Result<()>
     folder.finish().context("the report")?;
     Ok(())
 }
-

@@ -1,45 +1,45 @@
-//! What was found, in words, in numbers for programs, and in tables.
+//! The result of a fit for people, for programs and as tables.
 
 use serde_json::{Value, json};
 use toclip_data::Residuals;
 
-use super::figures::clip;
 use super::Fit;
+use super::figures::clip;
+use crate::output::Table;
+use crate::output::numbers::{percent, short};
 use crate::study::noise_fit_figure;
-use crate::study::part::table;
-use crate::words::short;
 
 /// A gain of CCC below this is within what the residuals themselves are known to.
 const WORTH: f64 = 1.01;
 
 /// Whether to clip, where, and what the corrections say.
 pub fn verdict(fit: &Fit) -> Vec<String> {
-    if let Some(said) = lost(fit) {
-        return vec![said];
+    if let Some(why) = lost(fit) {
+        return vec![why];
     }
     let [first, last] = fit.best;
     let c = fit.settings.clip;
-    let mut said = Vec::new();
+    let mut verdict = Vec::new();
     if fit.is_perfect() {
-        said.push(format!(
-            "Least squares fits every target: residual σ is {}, rounding errors. There is no noise to \
-             clip; perhaps a feature is the target, or features are about as many as samples. Nothing \
-             below is to be relied on.",
+        verdict.push(format!(
+            "Least squares fits every target up to rounding (residual σ = {}): there is no noise to clip, \
+             and the results below mean nothing. Is the target among the features, or are there about \
+             as many features as samples?",
             short(fit.residuals.sigma)
         ));
     }
     let (from, to) = (fit.curves.first().and_then(|c| c.risk.first()), end(fit));
     if let Some(from) = from.filter(|from| to > **from) {
-        said.push(format!(
-            "The pass ends with more risk than it began with, {} after {}: take a smaller --eta.",
-            short(to),
-            short(*from)
+        verdict.push(format!(
+            "The risk grew during the pass, from {} to {}: use a smaller --eta.",
+            short(*from),
+            short(to)
         ));
     }
-    said.push(if last.ccc < WORTH && first.ccc < WORTH {
+    verdict.push(if last.ccc < WORTH && first.ccc < WORTH {
         format!(
-            "Do not clip for speed: at no threshold does CCC pass 1 by a hundredth, neither at the \
-             start (at best {:.3}) nor at the end ({:.3}).",
+            "Do not clip for speed: the best CCC over all thresholds is {:.3} at the start and {:.3} at \
+             the end, no gain of 1% or more.",
             first.ccc, last.ccc
         )
     } else {
@@ -54,9 +54,9 @@ pub fn verdict(fit: &Fit) -> Vec<String> {
     });
     if let Some((point, second)) = fit.path.last().filter(|_| c.is_finite()) {
         let nu = point.m2 / second;
-        said.push(format!(
-            "At c = {} and the end of the pass μ = {:.3}, CSC = {:.3}, CCC = {:.3}: SGD clipped there \
-             needs {:.2} times the samples of unclipped SGD for the same noise.",
+        verdict.push(format!(
+            "With c = {}, at the end of the pass μ = {:.3}, CSC = {:.3} and CCC = {:.3}: clipped SGD needs \
+             {:.2} times the samples of unclipped SGD for the same noise.",
             clip(c),
             point.mu,
             point.mu / nu,
@@ -65,42 +65,40 @@ pub fn verdict(fit: &Fit) -> Vec<String> {
         ));
     }
     if c.is_finite() && !fit.is_perfect() {
-        said.push(destination(fit));
+        verdict.push(destination(fit));
     }
-    said
+    verdict
 }
 
-/// Where clipped SGD goes, and whether that is chance.
+/// The point to which clipped SGD converges, and whether that is chance.
 fn destination(fit: &Fit) -> String {
     let [c, bias] = [clip(fit.settings.clip), short(fit.bias)];
     let [chance, limit] = [fit.chance.mean, fit.chance.limit].map(short);
-    if fit.is_biased() {
-        format!(
-            "SGD clipped at c = {c} does not tend to least squares here but to a point whose risk is \
-             {bias}, where chance alone would make it {chance} and pass {limit} once in 1000 cases: \
-             the residuals depend on the features, or are not symmetric. That is {:.0}% of what the \
-             runs end with. No learning rate takes it away; a larger threshold takes away what is \
-             above chance.",
-            100.0 * fit.bias / end(fit)
-        )
-    } else {
-        format!(
-            "SGD clipped at c = {c} tends to a point whose risk is {bias}, no further from least \
-             squares than chance makes it ({chance}; once in 1000 cases {limit}): these samples do \
-             not show that clipping misleads it."
-        )
+    match fit.is_biased() {
+        true => format!(
+            "Clipping is biased here: with c = {c} SGD does not converge to least squares but to a point \
+             with risk {bias}, {} of the final risk of the runs. By chance alone it would be {chance} on \
+             average, and more than {limit} once in 1000 cases. The residuals depend on the features or \
+             are not symmetric. A smaller learning rate does not help; a larger threshold does.",
+            percent(fit.bias / end(fit))
+        ),
+        false => format!(
+            "These samples do not show that clipping is biased: with c = {c} SGD converges to a point with \
+             risk {bias}; by chance alone it would be {chance} on average, and more than {limit} once in \
+             1000 cases."
+        ),
     }
 }
 
-/// Why there is nothing to say, where runs diverged.
+/// Why there is no verdict, if runs diverged.
 fn lost(fit: &Fit) -> Option<String> {
     let (diverged, runs) = (fit.band.diverged.len() as u64, fit.band.runs);
     let first = fit.band.diverged.values().copied().reduce(f64::min)?;
     let who =
         if diverged == runs { "every run".into() } else { format!("{diverged} of {runs} runs") };
     Some(format!(
-        "At η = {} {who} diverged, the first at t = {}: no prediction is compared and nothing is \
-         advised. Take a smaller --eta.",
+        "Use a smaller --eta: at η = {} {who} diverged, the first at t = {}. No prediction is compared \
+         and there is no advice on clipping.",
         short(fit.settings.eta),
         short(first)
     ))
@@ -117,7 +115,7 @@ pub fn facts(fit: &Fit) -> Vec<(String, String)> {
     let settings = &fit.settings;
     let mut facts = Vec::new();
     let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
-    fact("samples", format!("{} of {} features ({})", fit.rows, fit.cols, settings.features));
+    fact("samples", format!("{}, with {} features ({})", fit.rows, fit.cols, settings.features));
     fact("d = Tr K/‖K‖", short(fit.dim));
     fact("‖x‖²/d", format!("1 ± {}", short(fit.norm_spread)));
     fact("least squares", left(&fit.residuals));
@@ -128,11 +126,11 @@ pub fn facts(fit: &Fit) -> Vec<(String, String)> {
         fact("  with", ridge.to_string());
     }
     if fit.target_mean != 0.0 {
-        fact("taken off targets", short(fit.target_mean));
+        fact("mean of the target", short(fit.target_mean));
     }
     fact("noise", fit.fitted.describe());
     if fit.noise.best().kind != fit.fitted.kind {
-        fact("  advised", fit.noise.best().describe());
+        fact("  best fit", fit.noise.best().describe());
     }
     for note in &fit.noise.notes {
         fact("  note", note.clone());
@@ -149,23 +147,20 @@ pub fn facts(fit: &Fit) -> Vec<(String, String)> {
         ),
     );
     let stats = &fit.band.risk;
-    let last = |v: Option<&Vec<f64>>| v.and_then(|v| v.last()).copied().unwrap_or(f64::NAN);
-    if fit.band.diverged.is_empty() {
-        let mean = short(last(Some(&stats.mean)));
-        let several = || {
-            let [error, low, high] = [
-                last(Some(&stats.standard_error)),
-                last(stats.quantiles.first()),
-                last(stats.quantiles.last()),
-            ]
-            .map(short);
-            format!(" ± {error}, 80% of the runs in {low} to {high}")
-        };
-        let more = if fit.band.runs > 1 { several() } else { String::new() };
-        fact("R at the end", mean + &more);
-    }
-    if !fit.band.diverged.is_empty() {
-        fact("diverged", format!("{} of {} runs", fit.band.diverged.len(), fit.band.runs));
+    let last = |values: &[f64]| short(values.last().copied().unwrap_or(f64::NAN));
+    match (fit.band.diverged.len(), fit.band.runs, &stats.quantiles[..]) {
+        (0, 2.., [low, .., high]) => fact(
+            "R at the end",
+            format!(
+                "{}, standard error {}; 80% of the runs between {} and {}",
+                last(&stats.mean),
+                last(&stats.standard_error),
+                last(low),
+                last(high)
+            ),
+        ),
+        (0, ..) => fact("R at the end", last(&stats.mean)),
+        (diverged, runs, _) => fact("diverged", format!("{diverged} of {runs} runs")),
     }
     facts
 }
@@ -174,12 +169,12 @@ pub fn facts(fit: &Fit) -> Vec<(String, String)> {
 pub fn gaps(fit: &Fit) -> Vec<[String; 3]> {
     let said = |curve: &super::Curve| match &curve.gap {
         Some(gap) => format!(
-            "{} ({}), inside the band {:.0}% of the times",
+            "{} ({}); prediction inside the band at {} of the times",
             gap.words(),
             gap.mean_words(),
-            100.0 * gap.inside
+            percent(gap.inside)
         ),
-        None => "cannot be compared: not all paths reached the end".into(),
+        None => "not compared: a run or the prediction diverged".into(),
     };
     let end = |curve: &super::Curve| short(curve.risk.last().copied().unwrap_or(f64::NAN));
     fit.curves.iter().map(|c| [c.label.clone(), end(c), said(c)]).collect()
@@ -187,7 +182,7 @@ pub fn gaps(fit: &Fit) -> Vec<[String; 3]> {
 
 /// What the gaps are.
 pub const GAPS: &str =
-    "The mean of the runs over the second half of the pass, against each prediction:";
+    "Mean of the runs over the second half of the pass, relative to each prediction:";
 
 /// The lines for the terminal.
 pub fn text(fit: &Fit) -> String {
@@ -259,32 +254,29 @@ pub fn json(fit: &Fit) -> Value {
     })
 }
 
-/// Names and texts of the CSV tables.
-pub fn tables(fit: &Fit) -> Vec<(String, crate::output::Table)> {
-    let band = &fit.band;
-    let mut columns: Vec<(String, &[f64])> = vec![
-        ("t".into(), &fit.times),
-        ("measured_mean".into(), &band.risk.mean),
-        ("measured_standard_error".into(), &band.risk.standard_error),
-    ];
+/// The tables, by name.
+pub fn tables(fit: &Fit) -> Vec<(String, Table)> {
+    let (times, band) = (&fit.times, &fit.band);
+    let mut risk = Table::default()
+        .numbers("t", times.iter().copied())
+        .numbers("measured_mean", band.risk.mean.iter().copied())
+        .numbers("measured_standard_error", band.risk.standard_error.iter().copied());
     for (p, q) in band.probabilities.iter().zip(&band.risk.quantiles) {
-        columns.push((format!("measured_q{}", short(100.0 * p)), q));
+        risk = risk.numbers(format!("measured_q{}", short(100.0 * p)), q.iter().copied());
     }
-    columns.extend(fit.curves.iter().map(|c| (c.key.to_owned(), &c.risk[..])));
-    let of = |f: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
-        fit.path.iter().map(|(at, second)| f(at.mu, at.m2 / second)).collect()
-    };
-    let criteria = [
-        ("mu", of(&|mu, _| mu)),
-        ("nu", of(&|_, nu| nu)),
-        ("csc", of(&|mu, nu| mu / nu)),
-        ("ccc", of(&|mu, nu| mu * mu / nu)),
-    ];
-    columns.extend(criteria.iter().map(|(name, values)| ((*name).to_owned(), &values[..])));
+    for curve in &fit.curves {
+        risk = risk.numbers(curve.key, curve.risk.iter().copied());
+    }
+    let risk = risk
+        .numbers("mu", fit.along(|mu, _| mu))
+        .numbers("nu", fit.along(|_, nu| nu))
+        .numbers("csc", fit.along(|mu, nu| mu / nu))
+        .numbers("ccc", fit.along(|mu, nu| mu * mu / nu));
+    let one = |name: &'static str, values: &[f64]| Table::from_iter([(name, values)]);
     vec![
-        ("risk".into(), table(&columns)),
-        ("spectrum".into(), table(&[("eigenvalue".into(), &fit.eigenvalues)])),
-        ("theta".into(), table(&[("theta".into(), &fit.optimum)])),
-        ("residuals".into(), table(&[("residual".into(), &fit.residuals.values)])),
+        ("risk".into(), risk),
+        ("spectrum".into(), one("eigenvalue", &fit.eigenvalues)),
+        ("theta".into(), one("theta", &fit.optimum)),
+        ("residuals".into(), one("residual", &fit.residuals.values)),
     ]
 }

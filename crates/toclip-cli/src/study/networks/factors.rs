@@ -151,7 +151,7 @@ pub fn tables(networks: &Networks) -> Vec<(String, Table)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::Kind;
+    use crate::plot::{Kind, Series};
 
     fn networks() -> Networks {
         Networks::load(None).unwrap()
@@ -166,7 +166,7 @@ mod tests {
         let first = run.factors.iter().position(|l| l.step == last).unwrap();
         run.factors.truncate(first + 1);
         assert_eq!(thresholds(&run, 128), [0.1, 1.0, 10.0]);
-        // One measurement: multiples of the median norm are there as often.
+        // One measurement.
         let step = run.factors[0].step;
         run.factors.retain(|l| l.step == step);
         assert_eq!(thresholds(&run, 128), [0.1, 1.0, 10.0]);
@@ -207,9 +207,9 @@ mod tests {
             (l.step, l.threshold)
         };
         assert!(networks.runs[0].factors[line].determined());
-        networks.runs[0].factors[line].gradient_norm = 0.0;
+        networks.runs[0].factors[line].estimates.insert("gradient_norm".into(), 0.0.into());
         let changed = &networks.runs[0].factors[line];
-        assert!(!changed.says(Estimator::Direct) && changed.says(Estimator::Batch));
+        assert!(!changed.has(Estimator::Direct) && changed.has(Estimator::Batch));
         let lines: Vec<&FactorLine> = networks.runs[0]
             .factors
             .iter()

@@ -17,60 +17,38 @@ use runs::Run;
 use anyhow::Result;
 
 use super::part::{Part, shell_quoted};
-use crate::report::Verdict;
-
-const NOTES_6: [&str; 3] = [
-    "Three estimates of μ from the same batches at fixed weights. The paper's is the fraction of \
-     unclipped gradients: right for single samples, far too small for batches, because a clipped batch \
-     still points downhill. The batch form adds what clipped batches keep, (1 − 1/N)·E[c/G; G > c] with \
-     N = batch × outputs; it assumes that the norm G is independent of the direction. The direct one is \
-     ⟨E clip g, E g⟩/‖E g‖² from independent blocks of batches.",
-    "Where every gradient is clipped the unclipped fraction and its CCC are 0; where none is, every \
-     estimate is 1.",
-    "No direct estimate is drawn where the batches do not show a mean gradient above their noise: the \
-     error of CCC would exceed 50%. The tables mark these lines in the column direct_determined.",
-];
-
-const NOTES_7: [&str; 2] = [
-    "d depends on the mode of batch norm, and the paper does not say which it used. Before training the \
-     running statistics of evaluation mode are not yet those of the data. ViT has neither batch norm nor \
-     dropout: its d is the same in both modes.",
-    "Why d is smaller than in the paper is not known. docs/networks.md lists what was ruled out, such as \
-     the number of images.",
-];
+use crate::report::{Claim, Verdict};
 
 pub fn figure_6(networks: &Networks) -> Result<Part> {
-    let mut part = Part::new("6", "μ, ν and CCC in networks");
-    part.section.claims = factor_claims::claims(networks);
+    let mut part = part("6", "μ, ν and CCC in networks", factor_claims::claims(networks), networks);
     part.section.figures = factors::figures(networks);
-    part.section.notes = NOTES_6.map(String::from).into();
     part.tables = factors::tables(networks);
-    Ok(finish(part, networks))
+    Ok(part)
 }
 
 pub fn figure_7(networks: &Networks) -> Result<Part> {
-    let mut part = Part::new("7", "intrinsic dimension of networks");
-    part.section.claims = dimension::claims(networks);
+    let mut part =
+        part("7", "intrinsic dimension of networks", dimension::claims(networks), networks);
     part.section.figures = vec![dimension::figure(networks)];
-    part.section.notes = NOTES_7.map(String::from).into();
     part.tables = dimension::tables(networks);
-    Ok(finish(part, networks))
+    Ok(part)
 }
 
-fn finish(mut part: Part, networks: &Networks) -> Part {
-    let section = &mut part.section;
-    section.settings = settings(networks);
+fn part(id: &str, title: &str, mut claims: Vec<Claim>, networks: &Networks) -> Part {
+    let mut part = Part::new(id, title);
+    part.section.settings = settings(networks);
     if let Some(folder) = &networks.folder {
-        section.command += &format!(" --networks {}", shell_quoted(folder));
-        section.notes.push(format!(
+        part.section.command += &format!(" --networks {}", shell_quoted(folder));
+        part.section.notes.push(format!(
             "These are the runs in {folder}, not those of the project. Other networks cannot refute the \
              paper: claims that do not hold for them are marked as different, not as failed."
         ));
-        for claim in section.claims.iter_mut().filter(|claim| claim.verdict == Verdict::Fails) {
+        for claim in claims.iter_mut().filter(|claim| claim.verdict == Verdict::Fails) {
             claim.verdict = Verdict::Differs;
         }
     }
-    section.notes.extend(networks.notes.iter().map(|note| format!("{note}.")));
+    part.section.claims = claims;
+    part.section.notes.extend(networks.notes.iter().map(|note| format!("{note}.")));
     part
 }
 
@@ -143,6 +121,8 @@ mod tests {
         assert_eq!(verdicts(&networks)[0], Verdict::Differs);
         let part = figure_6(&networks).unwrap();
         assert_eq!(part.section.command, "toclip reproduce 6 --networks 'my runs'");
-        assert!(part.section.notes.iter().any(|note| note.contains("my runs")));
+        networks.runs[0].factors.retain(|line| line.epoch < 20.0);
+        networks.runs[0].dimensions.retain(|d| d.epoch < 20.0);
+        insta::assert_snapshot!(settings(&networks));
     }
 }

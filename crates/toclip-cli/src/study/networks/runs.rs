@@ -152,119 +152,74 @@ mod tests {
 
     const RUN: &str = r#"{"model": "resnet18", "loss": "mse", "epochs": 2, "batch": 128, "rate": 0.1,
         "momentum": 0.9, "seed": 1, "steps": 20}"#;
-
-    fn curvature(step: u64, mode: &str) -> String {
-        format!(
-            "{{\"step\": {step}, \"epoch\": {}, \"dimension\": 20, \"dimension_stderr\": 1, \
-             \"converged\": true, \"samples\": 64, \"mode\": \"{mode}\"}}\n",
-            step as f64 / 10.0
-        )
-    }
+    const CURVATURE: &str = r#"{"step": 20, "epoch": 2.0, "dimension": NaN, "dimension_stderr": 1, "converged": true, "samples": 64, "mode": "eval"}
+"#;
 
     fn factors() -> String {
-        let all = Networks::embedded().unwrap();
-        assert_eq!(all.runs.len(), 3);
-        text!("resnet18-mse", "/factors.jsonl").lines().take(18).fold(
-            String::new(),
-            |mut text, line| {
-                text += line;
-                text += "\n";
-                text
-            },
-        )
+        let lines = measured!("resnet18-mse", "factors.jsonl").lines().take(18);
+        lines.map(|line| format!("{line}\n")).collect()
     }
 
-    /// A folder with one run, its files changed.
-    fn with(
-        change: impl Fn(&str, String) -> Option<String>,
-    ) -> (tempfile::TempDir, Result<Networks>) {
+    /// A folder with one run.
+    fn folder(run: &str, factors: &str, curvature: &str) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
-        let run = root.path().join("mine");
-        std::fs::create_dir(&run).unwrap();
-        for (name, text) in [
-            ("run.json", RUN.to_owned()),
-            ("factors.jsonl", factors()),
-            ("curvature.jsonl", curvature(10, "eval") + &curvature(20, "eval")),
-        ] {
-            if let Some(text) = change(name, text) {
-                std::fs::write(run.join(name), text).unwrap();
-            }
+        let folder = root.path().join("mine");
+        std::fs::create_dir(&folder).unwrap();
+        for (name, text) in FILES.into_iter().zip([run, factors, curvature]) {
+            std::fs::write(folder.join(name), text).unwrap();
         }
-        let found = Networks::load(Some(root.path()));
-        (root, found)
-    }
-
-    fn said(file: &'static str, text: &'static str) -> String {
-        let (_root, found) = with(|name, old| Some(if name == file { text.into() } else { old }));
-        format!("{:#}", found.unwrap_err())
+        root
     }
 
     #[test]
     fn a_folder_of_runs_or_one_run_is_read() {
-        let (root, found) = with(|_, text| Some(text));
-        let found = found.unwrap();
+        let root = folder(RUN, &factors(), CURVATURE);
+        let found = Networks::load(Some(root.path())).unwrap();
         assert_eq!((found.runs.len(), found.runs[0].factors.len()), (1, 18));
         assert_eq!(found.runs[0].name(&found.runs), "ResNet-18");
-        assert!(found.notes.is_empty());
+        assert!(found.notes.is_empty() && found.runs[0].dimensions[0].dimension.is_nan());
         assert!((found.runs[0].epochs_done() - 2.0).abs() < 1e-12);
         let one = Networks::load(Some(&root.path().join("mine"))).unwrap();
-        assert_eq!(one.runs[0].dimensions.len(), 2);
         let twice = [found.runs[0].clone(), one.runs[0].clone()];
         assert_eq!(twice[0].name(&twice), "ResNet-18 (mine)");
     }
 
     #[test]
-    fn a_killed_run_is_drawn_up_to_its_last_whole_line() {
-        let (_root, found) = with(|name, text| {
-            Some(if name == "factors.jsonl" { text[..text.len() - 40].into() } else { text })
-        });
-        let found = found.unwrap();
-        assert_eq!(found.runs[0].factors.len(), 17);
-        assert!(found.notes[0].contains("factors.jsonl: line 18"), "{:?}", found.notes);
+    fn a_killed_run_is_read_up_to_its_last_complete_line() {
+        let text = factors();
+        let root = folder(RUN, &text[..text.len() - 40], CURVATURE);
+        let found = Networks::load(Some(root.path())).unwrap();
+        assert_eq!((found.runs[0].factors.len(), found.notes.len()), (17, 1));
     }
 
     #[test]
-    fn wrong_files_are_named_with_what_would_be_right() {
-        let (root, found) = with(|name, text| (name != "curvature.jsonl").then_some(text));
-        let error = format!("{:#}", found.unwrap_err());
-        assert!(error.contains("mine/curvature.jsonl") && error.contains("train.py"), "{error}");
-        std::fs::remove_file(root.path().join("mine/run.json")).unwrap();
-        let error = format!("{:#}", Networks::load(Some(root.path())).unwrap_err());
-        assert!(error.contains("holds no run") && error.contains("run.json"), "{error}");
-        let error = format!("{:#}", Networks::load(Some(Path::new("no/such"))).unwrap_err());
-        assert!(error.contains("no/such") && error.contains("--networks"), "{error}");
-        assert!(said("run.json", "{}").contains("run.json: missing field `model`"));
-        assert!(said("run.json", "").contains("mine/run.json"));
-        assert!(said("factors.jsonl", "").contains("no measurement"));
-        assert!(said("curvature.jsonl", "{\"step\": 1}\n").contains("line 1: missing field"));
-        let zero = RUN.replace("\"steps\": 20", "\"steps\": 0").leak();
-        assert!(said("run.json", zero).contains("`steps` is 0"));
-        let minus = factors().replace("\"threshold\": 0.1,", "\"threshold\": -0.1,").leak();
-        assert!(said("factors.jsonl", minus).contains("`threshold` is -0.1"));
-        let other = factors().replace("\"group\": \"all\"", "\"group\": \"head\"").leak();
-        assert!(said("factors.jsonl", other).contains("whole model"));
-    }
-
-    #[test]
-    fn the_measurements_beside_the_runs_fill_gaps_only() {
-        let mut networks = with(|_, text| Some(text)).1.unwrap();
-        let line = |at: &str, mode: &str, n: u64| {
-            format!(
-                "{{\"model\": \"resnet18\", \"at\": {at}, \"mode\": \"{mode}\", \"n\": {n}, \"d\": 110, \
-                 \"se\": 1, \"conv\": true}}\n"
-            )
+    fn errors_name_the_file_and_what_is_expected() {
+        let error = |path: &Path, root: &Path| {
+            let error = format!("{:#}", Networks::load(Some(path)).unwrap_err());
+            error.replace(&root.display().to_string(), "ROOT").replace("\\", "/")
         };
-        let text = line("\"init\"", "train", 64)
-            + &line("20", "train", 64)
-            + &line("20", "eval", 64)
-            + &line("20", "train", 512);
-        networks.add_aside(&text, "x.jsonl").unwrap();
-        let run = &networks.runs[0];
-        let found: Vec<(u64, &str)> =
-            run.dimensions.iter().map(|d| (d.step, d.mode.as_str())).collect();
-        assert_eq!(found, [(0, "train"), (10, "eval"), (20, "eval"), (20, "train")]);
-        assert_eq!(run.others.len(), 2, "known from the run, and another number of images");
-        let wrong = networks.add_aside(&line("\"end\"", "train", 64), "x.jsonl").unwrap_err();
-        assert!(wrong.to_string().contains("x.jsonl: `at` is \"end\""), "{wrong}");
+        let with = |run: &str, factors: &str, curvature: &str| {
+            let root = folder(run, factors, curvature);
+            error(root.path(), root.path())
+        };
+        let (lines, none) = (factors(), Path::new("no/such"));
+        let root = folder(RUN, &lines, CURVATURE);
+        std::fs::remove_file(root.path().join("mine/curvature.jsonl")).unwrap();
+        let missing = error(root.path(), root.path());
+        std::fs::remove_file(root.path().join("mine/run.json")).unwrap();
+        let errors = [
+            missing,
+            error(root.path(), root.path()),
+            error(none, none),
+            with("{}", &lines, CURVATURE),
+            with("", &lines, CURVATURE),
+            with(&RUN.replace("20}", "0}"), &lines, CURVATURE),
+            with(RUN, "", CURVATURE),
+            with(RUN, &lines.replace("\"threshold\": 0.1,", "\"threshold\": -0.1,"), CURVATURE),
+            with(RUN, &lines.replace("\"mu_direct\"", "\"mu\""), CURVATURE),
+            with(RUN, &lines.replace("\"all\"", "\"head\""), CURVATURE),
+            with(RUN, &lines, "{\"step\": 1}\n"),
+        ];
+        insta::assert_snapshot!(errors.join("\n"));
     }
 }

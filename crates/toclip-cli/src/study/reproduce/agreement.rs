@@ -3,10 +3,10 @@
 use toclip::ensemble::Summary;
 
 use super::claims::check;
+use crate::experiment;
+use crate::output::numbers::percent;
 use crate::report::Claim;
 
-/// A band has no width where all runs start: rounding must not put the theory outside.
-const ROUNDING: f64 = 1e-9;
 /// The share of times demanded. The ODE is the mean up to order 1/d and a band is as wide as
 /// 2.56 standard deviations of order d^(-1/2), so it is expected inside at practically every time;
 /// what is left is for the sampling error of the band's edges.
@@ -30,55 +30,43 @@ pub struct Agreement {
 impl Agreement {
     /// `allowance` is what the theory itself leaves open, of order 1/d.
     pub fn new(theory: &[f64], band: &Summary, allowance: f64) -> Self {
-        let (mut inside, mut count) = (0, 0);
+        let compared = theory.len().min(band.times.len());
         let (mut gap, mut gap_at, mut errors) = (0.0, 0.0, 0.0_f64);
-        for (k, &r) in theory.iter().enumerate().take(band.times.len()) {
-            let (low, high) = (band.risk.quantiles[0][k], band.risk.quantiles[1][k]);
-            count += 1;
-            if low <= r * (1.0 + ROUNDING) && r * (1.0 - ROUNDING) <= high {
-                inside += 1;
-            }
+        for (k, &r) in theory.iter().enumerate().take(compared) {
             let off = (band.risk.mean[k] - r).abs();
             if off / r > gap {
                 (gap, gap_at) = (off / r, band.times[k]);
             }
-            let error = band.risk.standard_error[k];
             if off > allowance {
-                errors = errors.max((off - allowance) / error);
+                errors = errors.max((off - allowance) / band.risk.standard_error[k]);
             }
         }
         // Runs that diverged are no agreement, however well the others do.
-        let whole = band.diverged.is_empty() && count == theory.len() && count > 0;
-        let inside = if whole { f64::from(inside) / count as f64 } else { 0.0 };
+        let complete = band.diverged.is_empty() && compared == theory.len();
+        let [low, high] = [&band.risk.quantiles[0], &band.risk.quantiles[1]];
+        let inside = experiment::inside(low, high, theory).filter(|_| complete).unwrap_or(0.0);
         Agreement { inside, gap, gap_at, errors }
     }
 
     pub fn inside_claim(&self, paper: &str, method: &str, confidence: f64) -> Claim {
-        check(
-            paper,
-            format!(
-                "the ODE is inside the {:.0}% band of {method} at {:.1}% of the times (at least \
-                 {:.0}% demanded)",
-                100.0 * confidence,
-                100.0 * self.inside,
-                100.0 * INSIDE
-            ),
-            self.inside >= INSIDE,
-        )
+        let measured = format!(
+            "the ODE is inside the {} band of {method} at {} of the times (required: {})",
+            percent(confidence),
+            percent(self.inside),
+            percent(INSIDE)
+        );
+        check(paper, measured, self.inside >= INSIDE)
     }
 
     pub fn gap_claim(&self, paper: &str, method: &str, runs: u64) -> Claim {
-        check(
-            paper,
-            format!(
-                "mean of {runs} runs of {method}: largest gap to the ODE {:.2}% at t = {:.2}, {:.1} \
-                 standard errors beyond R(0)/d (at most {ERRORS} demanded)",
-                100.0 * self.gap,
-                self.gap_at,
-                self.errors
-            ),
-            self.errors <= ERRORS,
-        )
+        let measured = format!(
+            "mean of {runs} runs of {method}: largest difference from the ODE {} at t = {:.2}, {:.1} \
+             standard errors beyond R(0)/d (allowed: {ERRORS})",
+            percent(self.gap),
+            self.gap_at,
+            self.errors
+        );
+        check(paper, measured, self.errors <= ERRORS)
     }
 }
 

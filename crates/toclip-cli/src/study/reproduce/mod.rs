@@ -1,7 +1,6 @@
 //! The figures and theorems of the paper, their claims and the report.
 
 mod agreement;
-mod corrections;
 mod criteria;
 mod effort;
 mod one_pass_claims;
@@ -9,6 +8,7 @@ mod paths;
 mod random;
 mod rate;
 mod real;
+mod report_text;
 mod schedules;
 mod setup;
 
@@ -25,6 +25,7 @@ use crate::output::{ReportFolder, interrupt, tell};
 use crate::report::{self, Report};
 pub use effort::Effort;
 use real::Real;
+use report_text::ReportText;
 
 /// What to reproduce, and where to write it.
 pub struct Request<'a> {
@@ -102,7 +103,8 @@ fn known(name: &str) -> Result<&'static str> {
 pub fn reproduce(request: &Request) -> Result<Report> {
     let items = chosen(request.figures)?;
     // First of all: files that cannot be read should not cost the run.
-    let networks = match (items.iter().any(|(name, _)| ["6", "7"].contains(name)), request.networks) {
+    let networks = match (items.iter().any(|(name, _)| ["6", "7"].contains(name)), request.networks)
+    {
         (true, folder) => Networks::load(folder)?,
         (false, None) => Networks::default(),
         (false, Some(_)) => bail!("--networks applies to figures 6 and 7 only; name one of them"),
@@ -143,7 +145,9 @@ fn write(request: &Request, parts: Vec<Part>, mut timings: Vec<(String, f64)>) -
     let mut sections = Vec::new();
     // Rendering takes longer than everything else in writing.
     let files = parts.par_iter().map(Part::files).collect::<Result<Vec<_>>>()?;
+    let text = ReportText::read()?;
     for (Part { mut section, .. }, files) in parts.into_iter().zip(files) {
+        section.notes.extend(text.notes.get(&section.id).into_iter().flatten().cloned());
         section.files = part::write(files, &mut folder)?;
         section.command += &effort.flags();
         sections.push(section);
@@ -151,9 +155,9 @@ fn write(request: &Request, parts: Vec<Part>, mut timings: Vec<(String, f64)>) -
     timings.push(("plots and tables".into(), start.elapsed().as_secs_f64()));
     let report = Report {
         title: "To clip or not to clip, reproduced".into(),
-        intro: corrections::INTRO.map(String::from).into(),
+        intro: text.intro.clone(),
         sections,
-        corrections: corrections::corrections(),
+        corrections: text.corrections(),
         facts: vec![
             ("toclip".into(), env!("CARGO_PKG_VERSION").into()),
             ("effort".into(), effort.name.into()),

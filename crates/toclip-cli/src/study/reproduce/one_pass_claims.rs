@@ -1,4 +1,4 @@
-//! What the runs on real data say about the predictions.
+//! Claims about one pass over real data.
 
 use super::claims::{check, differs};
 use super::fit::{Fit, Gap};
@@ -6,12 +6,12 @@ use crate::report::Claim;
 
 const CLOSE: &str = "In all cases the deterministic equivalent ODE closely matches the actual path of \
                      clipped SGD.";
-const OURS: &str = "Corrected for where clipped SGD goes, and for one pass that draws without \
-                    replacement, theory is nearer to the data (our finding, not the paper's).";
+const OURS: &str = "Corrected for the point to which clipped SGD converges and for drawing without \
+                    replacement, the theory is nearer to the data (our finding, not the paper's).";
 
 /// How far the runs are from each prediction.
 pub struct Gaps {
-    /// The ODE with the fitted law.
+    /// The ODE with the fitted distribution.
     fitted: Gap,
     /// The ODE with the residuals themselves.
     own: Gap,
@@ -48,16 +48,16 @@ impl Gaps {
     /// to be so if the corrected curve is nearer.
     fn close(&self) -> Claim {
         let measured = format!(
-            "over the second half of the pass the mean of the runs is {} the ODE with the fitted law \
-             ({}), {} that with the residuals themselves ({}); beyond three standard errors they part",
+            "over the second half of the pass the mean of the runs is {} the ODE with the fitted \
+             distribution ({}), and {} the ODE with the residuals themselves ({}); allowed: three \
+             standard errors",
             self.fitted.words(),
             self.fitted.mean_words(),
             self.own.words(),
             self.own.mean_words()
         );
-        let off = |gap: &Gap| gap.is_off();
         let nearer = |gap: &Gap| self.corrected.mean.abs() < gap.mean.abs();
-        match [&self.fitted, &self.own].into_iter().filter(|gap| off(gap)).collect::<Vec<_>>() {
+        match [&self.fitted, &self.own].into_iter().filter(|gap| gap.is_off()).collect::<Vec<_>>() {
             apart if apart.is_empty() => check(CLOSE, measured, true),
             apart => differs(CLOSE, measured, apart.into_iter().all(nearer)),
         }
@@ -68,7 +68,7 @@ impl Gaps {
         let (plain, corrected) = (&self.own, &self.corrected);
         (plain.is_off() || corrected.is_off()).then(|| {
             let measured = format!(
-                "the mean of the runs parts from the ODE with the residuals by {}, from the corrected \
+                "the mean of the runs differs from the ODE with the residuals by {}, from the corrected \
                  curve by {}",
                 plain.mean_words(),
                 corrected.mean_words()
@@ -82,20 +82,20 @@ impl Gaps {
         let (one, both) = (&self.replaced, &self.corrected);
         let errors = 3.0 * (one.standard_error.unwrap_or(1.0) + both.standard_error.unwrap_or(1.0));
         let further = one.mean.abs() - both.mean.abs();
-        let said = if further > errors {
-            "drawing without replacement is needed too"
+        let second = if further > errors {
+            "the second correction is needed too"
         } else if -further > errors {
-            "the destination alone does better, so that the second correction is not confirmed here"
+            "the first correction alone does better; the second is not confirmed here"
         } else {
-            "whether the second correction is needed these runs do not decide"
+            "these runs do not decide whether the second correction is needed"
         };
         let left = match both.is_off() {
-            true => "; what is left with both is more than chance, and not explained",
+            true => ". The difference that remains is more than chance, and not explained",
             false => "",
         };
         format!(
-            "From the ODE with the residuals the runs part by {}, from the curve with the destination \
-             alone by {}, with both corrections by {}: {said}{left}.",
+            "The runs differ from the ODE with the residuals by {}, with the corrected destination by {}, \
+             with both corrections by {}: {second}{left}.",
             self.own.mean_words(),
             one.mean_words(),
             both.mean_words()
@@ -135,7 +135,7 @@ mod tests {
         // All within chance: the ODE is close, and nothing more is known.
         let (found, said) = verdicts(gaps(1.0, 1.0, -1.0, 0.5));
         assert_eq!(found, [Verdict::Holds]);
-        assert!(said.contains("do not decide") && !said.contains("what is left"), "{said}");
+        assert!(said.contains("do not decide") && !said.contains("remains"), "{said}");
         // The ODE is refused, one of the corrections alone is not.
         let (found, said) = verdicts(gaps(5.0, 4.0, -2.0, 1.0));
         assert_eq!(found, [Verdict::Differs, Verdict::Holds]);
@@ -147,7 +147,7 @@ mod tests {
         // The second makes it worse.
         let (found, said) = verdicts(gaps(16.0, 15.0, -1.0, 9.0));
         assert_eq!(found, [Verdict::Differs, Verdict::Holds]);
-        assert!(said.contains("not confirmed here; what is left with both"), "{said}");
+        assert!(said.contains("not confirmed here. The difference"), "{said}");
         // The corrected curve is worse than what it corrects.
         assert_eq!(verdicts(gaps(4.0, 4.0, 1.0, 9.0)).0, [Verdict::Fails, Verdict::Fails]);
         assert_eq!(verdicts(gaps(1.0, 1.0, 1.0, -4.0)).0, [Verdict::Holds, Verdict::Fails]);

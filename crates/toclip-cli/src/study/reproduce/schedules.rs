@@ -8,11 +8,12 @@ use toclip::schedule::{Compensation, OpenLoop, Schedule, Shape};
 use super::agreement::Agreement;
 use super::claims::{check, differs, near};
 use super::effort::Effort;
-use super::part::{Part, stem, table};
+use super::part::Part;
 use super::setup::{Setup, band, last, path};
 use crate::experiment::{Clip, Method, Problem};
+use crate::output::Table;
 use crate::plot::{Axis, Chart, Figure, Series};
-use crate::report::{Claim, Section};
+use crate::report::Claim;
 use crate::words::short;
 
 /// One schedule: its ODE and its ensemble.
@@ -75,8 +76,8 @@ impl Runs {
         }
         for (slot, run) in self.all().into_iter().enumerate() {
             risk = risk.series(Series::line(&run.label, &run.ode.times, &run.ode.risk).slot(slot));
-            let c = thresholds(&run.ode);
-            // What never clips has no curve here; both compensations have the same.
+            let c = along(&run.ode, |p| p.c);
+            // Unclipped SGD has no threshold; both compensations have the same.
             if c.iter().any(|c| c.is_finite()) && slot != 3 {
                 clip = clip.series(Series::line(&run.label, &run.ode.times, &c).slot(slot));
             }
@@ -84,42 +85,40 @@ impl Runs {
         Figure::new(title).chart(risk).chart(clip).columns(2)
     }
 
-    fn tables(&self, id: &str) -> Vec<(String, crate::output::Table)> {
-        let mut columns = vec![("t".to_owned(), self.problem.times.clone())];
+    fn table(&self) -> Table {
+        let mut table = Table::default().numbers("t", self.problem.times.clone());
         let keys = ["unclipped", "max_ccc", "proportional_exact", "proportional_printed"];
         for (key, run) in keys.iter().zip(self.all()) {
             let q = &run.sgd.risk.quantiles;
-            columns.push((format!("{key}_ode"), run.ode.risk.clone()));
-            columns.push((format!("{key}_sgd_mean"), run.sgd.risk.mean.clone()));
-            columns.push((format!("{key}_sgd_low"), q[0].clone()));
-            columns.push((format!("{key}_sgd_high"), q[1].clone()));
-            columns.push((format!("{key}_c"), thresholds(&run.ode)));
-            columns.push((format!("{key}_eta"), acting(&run.ode, |p| p.eta)));
+            table = table
+                .numbers(format!("{key}_ode"), run.ode.risk.clone())
+                .numbers(format!("{key}_sgd_mean"), run.sgd.risk.mean.clone())
+                .numbers(format!("{key}_sgd_low"), q[0].clone())
+                .numbers(format!("{key}_sgd_high"), q[1].clone())
+                .numbers(format!("{key}_c"), along(&run.ode, |p| p.c))
+                .numbers(format!("{key}_eta"), along(&run.ode, |p| p.eta));
         }
-        let columns: Vec<(String, &[f64])> =
-            columns.iter().map(|(name, values)| (name.clone(), values.as_slice())).collect();
-        vec![(stem(id), table(&columns))]
+        table
     }
 
-    fn section(&self, id: &str, setup: &Setup) -> Section {
+    /// All of the figure but its notes and some of its claims.
+    fn part(&self, id: &str, setup: &Setup, claims: Vec<Claim>) -> Part {
         let spec = setup.experiment.ensemble;
-        Section {
-            id: id.into(),
-            title: format!("Figure {id}: {}", setup.experiment.name),
-            settings: format!(
-                "500 dimensions, λ_j = j^(-1/6), d = {:.2}; {}; η = 0.4 unclipped; κ = {}; T = {}; {} \
-                 runs, seed {}",
-                self.problem.modes.dim(),
-                self.problem.noise.describe(),
-                self.kappa,
-                setup.experiment.time,
-                spec.runs,
-                spec.seed
-            ),
-            figures: vec![self.figure(&setup.experiment.name)],
-            command: format!("toclip reproduce {id}"),
-            ..Section::default()
-        }
+        let mut part = Part::new(id, &setup.experiment.name).table(self.table());
+        part.section.settings = format!(
+            "500 dimensions, λ_j = j^(-1/6), d = {:.2}; {}; η = 0.4 unclipped; κ = {}; T = {}; {} runs, \
+             seed {}",
+            self.problem.modes.dim(),
+            self.problem.noise.describe(),
+            self.kappa,
+            setup.experiment.time,
+            spec.runs,
+            spec.seed
+        );
+        part.section.figures = vec![self.figure(&setup.experiment.name)];
+        part.section.claims = claims;
+        part.section.claims.push(self.agreement());
+        part
     }
 
     /// The theory against the runs, the schedule that does worst.
@@ -130,8 +129,8 @@ impl Runs {
             .into_iter()
             .map(|run| (run, Agreement::new(&run.ode.risk, &run.sgd, allowance)))
             .min_by(|a, b| a.1.inside.total_cmp(&b.1.inside));
-        let paper = "SGD is presented with 80% confidence intervals over 100 runs; each ODE lies in \
-                     that of its schedule.";
+        let paper = "SGD is shown with 80% confidence intervals over 100 runs; each ODE lies inside that \
+                     of its schedule.";
         match worst {
             Some((run, at)) => {
                 let name = format!("C-SGD for the worst of four schedules ({})", run.label);
@@ -143,7 +142,7 @@ impl Runs {
 
     /// R(T) of SGD without clipping whose rate is η·μ of another path (Theorem 4, converse).
     fn at_equal_rate(&self, path: &Trajectory) -> Result<f64> {
-        let values = acting(path, |p| p.eta * p.mu);
+        let values = along(path, |p| p.eta * p.mu);
         let rate = Schedule::new(Shape::Table { times: path.times.clone(), values })?;
         let policy = OpenLoop::unclipped(rate);
         let ode = Ode::new(&self.problem.modes, &*self.problem.noise, &policy);
@@ -151,46 +150,35 @@ impl Runs {
     }
 }
 
-fn acting(path: &Trajectory, of: fn(&toclip::dynamics::PathPoint) -> f64) -> Vec<f64> {
+fn along(path: &Trajectory, of: fn(&toclip::dynamics::PathPoint) -> f64) -> Vec<f64> {
     path.path.iter().flatten().map(of).collect()
-}
-
-fn thresholds(path: &Trajectory) -> Vec<f64> {
-    acting(path, |p| p.c)
 }
 
 pub fn figure_4a(text: &'static str, effort: &Effort) -> Result<Part> {
     let file = "figure-4a.toml";
     let setup = Setup::new(file, text, effort)?;
     let runs = Runs::new(&setup)?;
-    let [unclipped, best, exact, printed] = runs.all().map(|run| last(&run.ode));
+    let ends = runs.all().map(|run| last(&run.ode));
     let equal = runs.at_equal_rate(&runs.printed.ode)?;
-    let mut section = runs.section("4a", &setup);
-    section.claims = claims_4a([unclipped, best, exact, printed], equal);
-    section.claims.push(runs.agreement());
-    section.notes = vec![
+    let mut part = runs.part("4a", &setup, claims_4a(ends, equal));
+    let [unclipped, _, exact, printed] = ends.map(short);
+    part.section.notes = vec![
         format!(
-            "The heuristic curve of the paper ends below the unclipped one, and so does ours with \
-             the printed rule: R(15) = {} against {}. That is no gain by clipping. The rule \
-             η·max(1, 1/κ) compensates too little here, its effective rate η·max(1, 1/κ)·μ is about \
-             0.7 of the unclipped one, and a smaller rate ends lower at T = 15. SGD without \
-             clipping at that same effective rate ends at {}.",
-            short(printed),
-            short(unclipped),
+            "The heuristic curve of the paper ends below the unclipped one, and so does ours with the \
+             printed rule: R(15) = {printed} against {unclipped}. Clipping is not the reason. The rule \
+             η·max(1, 1/κ) compensates too little here: its effective rate η·max(1, 1/κ)·μ is about 0.7 \
+             of the unclipped one, and a smaller rate ends lower at T = 15. Unclipped SGD at that \
+             effective rate ends at {}.",
             short(equal)
         ),
         format!(
-            "With exact compensation η/μ the same κ = {} ends at {}, above unclipped SGD as the \
-             theorem says.",
-            runs.kappa,
-            short(exact)
+            "With exact compensation η/μ, κ = {} ends at {exact}, above unclipped SGD as the theorem \
+             says.",
+            runs.kappa
         ),
-        "Under Gaussian noise CCC has no maximum at a finite threshold: c* = ∞ and the max-CCC curve \
-         is the unclipped one, which is why the figure shows one of them only."
-            .into(),
     ];
-    let tables = runs.tables("4a");
-    Ok(Part { section, tables, experiment: (file, text) })
+    part.experiment = (file, text);
+    Ok(part)
 }
 
 /// From R(T) unclipped, max-CCC, heuristic with η/μ, heuristic as printed, and of unclipped SGD at
@@ -200,7 +188,7 @@ fn claims_4a([unclipped, best, exact, printed]: [f64; 4], equal: f64) -> Vec<Cla
         check(
             "We see no improvement by clipping for Gaussian noise.",
             format!(
-                "R(15) = {} with max-CCC, {} unclipped (equal to {:.0e})",
+                "R(15) = {} with max-CCC, {} unclipped (relative difference {:.0e})",
                 short(best),
                 short(unclipped),
                 (best / unclipped - 1.0).abs()
@@ -209,7 +197,7 @@ fn claims_4a([unclipped, best, exact, printed]: [f64; 4], equal: f64) -> Vec<Cla
         ),
         check(
             "Conversely, SGD at the compensated rate is never worse (Theorem 4): at equal effective \
-             rate the heuristic does not end below.",
+             rate the heuristic does not end lower.",
             format!(
                 "exact compensation: {} against {}; printed rule: {} against {}",
                 short(exact),
@@ -223,7 +211,7 @@ fn claims_4a([unclipped, best, exact, printed]: [f64; 4], equal: f64) -> Vec<Cla
             "The heuristic schedule of equation 18 and the optimal schedule perform nearly \
              identically (caption), under Gaussian noise too.",
             format!(
-                "as printed it ends at {}, {:.0}% below max-CCC, by its smaller effective rate",
+                "as printed it ends at {}, {:.0}% below max-CCC, because its effective rate is smaller",
                 short(printed),
                 100.0 * (1.0 - printed / best)
             ),
@@ -237,31 +225,21 @@ pub fn figure_4b(text: &'static str, effort: &Effort) -> Result<Part> {
     let setup = Setup::new(file, text, effort)?;
     let runs = Runs::new(&setup)?;
     let ends = runs.all().map(|run| last(&run.ode));
-    let reached = |run: &Run| {
-        let level = ends[0];
-        let k = run.ode.risk.iter().position(|r| *r <= level)?;
-        run.ode.times.get(k).copied()
-    };
-    let when = reached(&runs.best).context("max-CCC never reaches the risk of unclipped SGD")?;
-    let mut section = runs.section("4b", &setup);
-    section.claims = claims_4b(ends, when);
-    section.claims.push(runs.agreement());
-    section.notes = vec![
-        format!(
-            "The notebook behind the figure compensated by η/μ exactly, not by the printed \
+    let best = &runs.best.ode;
+    let reached = best.times.iter().zip(&best.risk).find(|(_, r)| **r <= ends[0]);
+    let (&when, _) = reached.context("max-CCC never reaches the risk of unclipped SGD")?;
+    let mut part = runs.part("4b", &setup, claims_4b(ends, when));
+    part.section.notes = vec![format!(
+        "The notebook behind the figure compensated by η/μ exactly, not by the printed \
              η·max(1, 1/κ). With the printed rule κ = {} ends at {} (its own best κ ≈ 0.4 gives \
-             0.0173), {:.0}% above max-CCC: far below unclipped SGD, yet not “essentially \
-             identical” to the optimum. Both are in the plot.",
-            runs.kappa,
-            short(ends[3]),
-            100.0 * (ends[3] / ends[1] - 1.0)
-        ),
-        "The authors solve by Euler steps of 0.05, which puts max-CCC off by 1.4% at worst; ours is \
-         solved to 1e-8 and meets an independent solution in 1e-6."
-            .into(),
-    ];
-    let tables = runs.tables("4b");
-    Ok(Part { section, tables, experiment: (file, text) })
+             0.0173), {:.0}% above max-CCC: far below unclipped SGD, but not “essentially identical” to \
+             the optimum. The plot shows both.",
+        runs.kappa,
+        short(ends[3]),
+        100.0 * (ends[3] / ends[1] - 1.0)
+    )];
+    part.experiment = (file, text);
+    Ok(part)
 }
 
 /// From R(T) in the order of [`Runs::all`], and when max-CCC reaches the last risk of unclipped SGD.
@@ -280,7 +258,8 @@ fn claims_4b([unclipped, best, exact, printed]: [f64; 4], when: f64) -> Vec<Clai
         check(
             "With Rademacher-like noise clipping allows SGD to learn faster and reach a lower risk.",
             format!(
-                "max-CCC is at t = {} where unclipped SGD ends at t = 15, and ends {:.1} times lower",
+                "max-CCC reaches the final risk of unclipped SGD at t = {} instead of 15, and ends {:.1} \
+                 times lower",
                 short(when),
                 unclipped / best
             ),
@@ -289,10 +268,7 @@ fn claims_4b([unclipped, best, exact, printed]: [f64; 4], when: f64) -> Vec<Clai
         check(
             "The heuristic schedule obtains essentially identical performance as the optimal \
              schedule (exact compensation η/μ, as the authors ran it).",
-            format!(
-                "ends {:.1}% above max-CCC (within 10% demanded)",
-                100.0 * (exact / best - 1.0)
-            ),
+            format!("ends {:.1}% above max-CCC (allowed: 10%)", 100.0 * (exact / best - 1.0)),
             near(exact, best, 0.1),
         ),
         differs(
