@@ -22,7 +22,8 @@ pub fn percent(share: f64) -> String {
 
 /// An estimate with its 95% confidence interval: "1.08 (95% CI 1.03–1.25)".
 pub fn interval(value: f64, low: f64, high: f64) -> String {
-    format!("{} (95% CI {}–{})", short(value), short(low), short(high))
+    let to = if low < 0.0 { " to " } else { "–" };
+    format!("{} (95% CI {}{to}{})", short(value), short(low), short(high))
 }
 
 /// A share with its 95% confidence interval: "12.3% (95% CI 11.8–13.1)".

@@ -21,12 +21,12 @@ pub fn verdict(fit: &Fit) -> Vec<String> {
     let c = fit.settings.clip;
     let mut verdict = Vec::new();
     if fit.is_perfect() {
-        verdict.push(format!(
-            "Least squares fits every target up to rounding (residual σ = {}): there is no noise to clip, \
-             and the results below mean nothing. Is the target among the features, or are there about \
-             as many features as samples?",
-            short(fit.residuals.sigma)
-        ));
+        verdict.push(
+            "Least squares fits every target up to rounding: there is no noise to clip, and the results \
+             below mean nothing. Is the target among the features, or are there about as many features \
+             as samples?"
+                .into(),
+        );
     }
     let (from, to) = (fit.curves.first().and_then(|c| c.risk.first()), end(fit));
     if let Some(from) = from.filter(|from| to > **from) {

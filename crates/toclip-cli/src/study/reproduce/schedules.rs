@@ -188,10 +188,10 @@ fn claims_4a([unclipped, best, exact, printed]: [f64; 4], equal: f64) -> Vec<Cla
         check(
             "We see no improvement by clipping for Gaussian noise.",
             format!(
-                "R(15) = {} with max-CCC, {} unclipped (relative difference {:.0e})",
+                "R(15) = {} with max-CCC, {} unclipped (relative difference {})",
                 short(best),
                 short(unclipped),
-                (best / unclipped - 1.0).abs()
+                short((best / unclipped - 1.0).abs())
             ),
             near(best, unclipped, 1e-6),
         ),
