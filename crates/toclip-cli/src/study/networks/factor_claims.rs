@@ -30,13 +30,13 @@ pub fn claims(networks: &Networks) -> Vec<Claim> {
 }
 
 fn rarely_clipped(runs: &[&Run]) -> Option<Claim> {
-    let of_run = |run: &&'_ Run| thresholds(run, run.settings.batch).last().copied();
+    let of_run = |run: &&Run| thresholds(run, run.settings.batch).last().copied();
     let c = runs.iter().find_map(of_run)?;
     let lines: Vec<&FactorLine> =
         runs.iter().flat_map(|run| at(run, run.settings.batch, of_run(run).unwrap_or(c))).collect();
     // A NaN must not hide behind the others.
     let smallest = |of: &dyn Fn(&FactorLine) -> f64| {
-        lines.iter().map(|line| of(line)).fold(1.0, |a, b| if b >= a { a } else { b })
+        lines.iter().map(|line| of(line)).fold(1.0, |a, b| if b < a || b.is_nan() { b } else { a })
     };
     let clipped = 1.0 - smallest(&|line| 1.0 - line.clip_fraction);
     let mu = smallest(&|line| line.mu(Estimator::Direct).value);
