@@ -8,6 +8,7 @@ pub mod output;
 mod arguments;
 mod commands;
 mod experiment;
+mod study;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;

@@ -16,5 +16,6 @@ pub use criteria::{
 };
 pub use report::ExperimentReport;
 pub use run_log::RunLog;
+pub(crate) use report::theory_in_band;
 pub use toclip_experiment::*;
 pub use trajectory_table::trajectory_table;
