@@ -1,4 +1,4 @@
-//! The place in the cache where a data set is made before it is shown.
+//! The folder in the cache where a data set is prepared before it appears under its name.
 //!
 //! `.cifar10.partial/` holds downloads, which may be continued, and `new/`, which becomes the data
 //! set's folder by renaming once it is verified. A lock keeps a second process out; the system
@@ -10,29 +10,31 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use toclip_data::{DataSet, cache_folder};
 
-/// Where one data set is made, for one process at a time.
-pub struct Workshop {
+/// The folder inside that becomes the data set.
+pub const NEW: &str = "new";
+
+/// Where one data set is prepared, by one process at a time.
+pub struct StagingFolder {
     partial: PathBuf,
     target: PathBuf,
     _lock: File,
 }
 
-impl Workshop {
+impl StagingFolder {
     /// Makes the folders and takes the lock.
     pub fn open(set: DataSet) -> Result<Self> {
         let cache = cache_folder()?;
-        let made = std::fs::create_dir_all(&cache);
-        made.with_context(|| format!("cannot make the cache folder {}", cache.display()))?;
-        let path = cache.join(format!(".{}.lock", set.key()));
-        let lock =
-            File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        let lock = std::fs::create_dir_all(&cache)
+            .and_then(|()| File::create(cache.join(format!(".{}.lock", set.key()))))
+            .with_context(|| format!("cannot write to the cache folder {}", cache.display()))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                bail!("another toclip is at work on {} in {}", set.title(), cache.display())
+                bail!("another toclip is working on {} in {}", set.title(), cache.display())
             }
             Err(TryLockError::Error(error)) => {
-                return Err(error).with_context(|| format!("cannot lock {}", path.display()));
+                let failed = || format!("cannot lock the cache folder {}", cache.display());
+                return Err(error).with_context(failed);
             }
         }
         let partial = cache.join(format!(".{}.partial", set.key()));
@@ -53,24 +55,24 @@ impl Workshop {
         Ok(folder)
     }
 
-    /// Shows the verified folder `new` as the data set, in place of an older one, and cleans up.
-    pub fn show(self, new: &Path) -> Result<PathBuf> {
-        let show = || -> std::io::Result<()> {
-            if self.target.exists() {
-                std::fs::rename(&self.target, self.partial.join("old"))?;
-            }
-            std::fs::rename(new, &self.target)
-        };
+    /// Puts the verified folder [`NEW`] in the place of the data set, and cleans up.
+    pub fn finish(self) -> Result<PathBuf> {
         let old = self.partial.join("old");
         delete(&old)?;
-        show().with_context(|| format!("cannot make {}", self.target.display()))?;
+        let replace = || -> std::io::Result<()> {
+            if self.target.exists() {
+                std::fs::rename(&self.target, &old)?;
+            }
+            std::fs::rename(self.partial.join(NEW), &self.target)
+        };
+        replace().with_context(|| format!("cannot write {}", self.target.display()))?;
         delete(&self.partial)?;
         Ok(self.target)
     }
 
     /// Deletes what a failed try leaves, save downloads that can be continued.
     pub fn tidy(&self) -> Result<()> {
-        delete(&self.partial.join("new"))?;
+        delete(&self.partial.join(NEW))?;
         delete(&self.partial.join("npm"))?;
         // Only an empty folder goes; with a download in it, it stays.
         let _ = std::fs::remove_dir(&self.partial);
@@ -92,7 +94,8 @@ impl Workshop {
 }
 
 fn make(folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot create the folder {}", folder.display()))
 }
 
 /// Deletes a folder or a file if it is there.

