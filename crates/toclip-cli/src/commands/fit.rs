@@ -112,7 +112,12 @@ struct NoiseChoice(Option<NoiseModel>);
 
 fn noise_kind(text: &str) -> Result<NoiseChoice, String> {
     let mut names = vec!["best"];
-    names.extend(NoiseModel::ALL.iter().filter(|kind| **kind != NoiseModel::Empirical).map(|kind| kind.name()));
+    names.extend(
+        NoiseModel::ALL
+            .iter()
+            .filter(|kind| **kind != NoiseModel::Empirical)
+            .map(|kind| kind.name()),
+    );
     match names.contains(&text) {
         true => Ok(NoiseChoice(NoiseModel::ALL.into_iter().find(|kind| kind.name() == text))),
         false => Err(format!("expected one of: {}", names.join(", "))),

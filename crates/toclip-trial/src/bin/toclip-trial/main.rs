@@ -1,4 +1,4 @@
-//! `toclip trial`: clipping rules against each other where the truth is known.
+//! `toclip-trial`: compares clipping rules on problems with a known answer.
 
 mod figure;
 mod results;
@@ -6,7 +6,6 @@ mod store;
 mod table;
 
 use std::collections::BTreeSet;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -14,53 +13,55 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use clap::Parser;
+use indicatif::ProgressBar;
 use serde_json::json;
 use toclip_trial::{Contender, Effort, Measurement, Problem, measure_all};
 
-use crate::output::files;
-use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
-use crate::output::plots;
-use crate::output::terminal::{print, say, tell};
+use toclip_cli::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
+use toclip_cli::output::terminal::print;
+use toclip_cli::output::{files, plots, progress_bar, say, tell};
+
 use results::Results;
 use store::Store;
 
-/// Try clipping rules against each other on problems whose truth is known
+/// Compare clipping rules on problems with a known answer
 ///
-/// Streaming least squares under eight noises and streaming logistic regression with flipped labels,
-/// at batch sizes 1, 8 and 64. Every rule trains for the same number of steps with its own best
-/// learning rate, found in the same way for each on runs that are then thrown away; what counts is
-/// the exact population risk at the end of fresh runs.
+/// The problems are streaming least squares under eight noise distributions and streaming logistic
+/// regression with flipped labels, at batch sizes 1, 8 and 64. Every rule trains for the same number
+/// of steps with its own best learning rate, tuned on separate runs. The result is the exact
+/// population risk at the end of new runs.
 ///
 /// Writes trial.csv, trial.json, trial.md, trial.svg and trial.png into the folder given by --out. The
-/// numbers depend on the options alone, not on the number of threads or on interruptions.
-#[derive(clap::Args)]
+/// numbers depend only on the options, not on the number of threads or on interruptions.
+#[derive(Parser)]
+#[command(name = "toclip-trial", version, max_term_width = 100)]
 #[command(after_help = "\
 Examples:
-  toclip trial --quick
-  toclip trial
-  toclip trial --full --out results/full
-  toclip trial --only cauchy,logistic --rules huber,zclip
-  toclip trial --resume                  continue after Ctrl-C
-  toclip trial --quiet --markdown > table.md
-  toclip trial --quick --json | jq '.rows[].entries[] | {problem, rule, ratio}'")]
-pub struct Args {
-    /// A look in a few seconds: few runs, and short ones
+  toclip-trial --quick
+  toclip-trial
+  toclip-trial --full --out results/full
+  toclip-trial --only cauchy,logistic --rules huber,zclip
+  toclip-trial --resume                  continue after Ctrl-C
+  toclip-trial --quiet --markdown > table.md
+  toclip-trial --quick --json | jq '.rows[].entries[] | {problem, rule, ratio}'")]
+struct Args {
+    /// Finish in a few seconds: few and short runs
     #[arg(long, conflicts_with = "full")]
     quick: bool,
     /// Five times as many runs
     #[arg(long)]
     full: bool,
-    /// Only problems whose name contains one of these, say cauchy or gaussian/8
+    /// Only problems whose name contains one of these, such as cauchy or gaussian/8
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     only: Vec<String>,
     /// Only rules whose name contains one of these; unclipped always takes part
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     rules: Vec<String>,
-    /// Fresh runs of each rule on each problem
+    /// Runs of each rule on each problem
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     runs: Option<u32>,
-    /// Runs for each learning rate that is tried
+    /// Runs for each learning rate tried
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     tuning: Option<u32>,
     /// Steps of each run
@@ -72,10 +73,10 @@ pub struct Args {
     /// Confidence of the intervals
     #[arg(long, value_name = "P", default_value_t = 0.99)]
     confidence: f64,
-    /// Threads; all cores unless given. Changes no bit of the results
+    /// Number of threads, by default all cores; does not change the results
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Folder for what is written
+    /// Folder for the results
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
     /// Continue an interrupted trial
@@ -87,15 +88,21 @@ pub struct Args {
     /// Print JSON, for scripts
     #[arg(long)]
     json: bool,
-    /// No progress and no list of files
+    /// Do not show progress or the list of files
     #[arg(long, short)]
     quiet: bool,
 }
 
-/// Runs the command.
-pub fn run(args: Args) -> Result<ExitCode> {
+fn main() -> ExitCode {
+    run(Args::parse()).unwrap_or_else(|error| {
+        tell!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(args: Args) -> Result<ExitCode> {
     if !(args.confidence > 0.0 && args.confidence < 1.0) {
-        bail!("--confidence {} is not allowed: give a number between 0 and 1", args.confidence);
+        bail!("invalid --confidence {}: expected a number between 0 and 1", args.confidence);
     }
     let begin = Instant::now();
     let (problems, rules) = (args.problems()?, args.chosen_rules()?);
@@ -110,7 +117,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
         .filter(|(p, r)| !done.contains(&(p.name(), *r)))
         .collect();
     let all = (problems.len() * rules.len()) as u64;
-    let bar = args.bar(all, all - asked.len() as u64);
+    let bar = progress_bar(all, "cells", args.quiet).with_position(all - asked.len() as u64);
+    bar.reset_eta();
     let finished = before.len();
     let measured = measure(&asked, &effort, args.threads, store, before, &bar);
     bar.finish_and_clear();
@@ -162,7 +170,6 @@ fn measure(
             INTERRUPTED.store(true, Ordering::Relaxed);
             state.2.get_or_insert(error);
         }
-        bar.set_message(cell.problem.clone());
         bar.inc(1);
         state.1.push(cell);
     };
@@ -209,27 +216,12 @@ impl Args {
         Ok(rules)
     }
 
-    fn bar(&self, total: u64, done: u64) -> ProgressBar {
-        let target = if self.quiet || !std::io::stderr().is_terminal() {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr()
-        };
-        let bar = ProgressBar::with_draw_target(Some(total), target).with_position(done);
-        let template = "{msg:16} {wide_bar} {pos}/{len} cells, {eta} left";
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
-        bar.reset_eta();
-        bar
-    }
-
     fn write(&self, results: &Results) -> Result<Vec<PathBuf>> {
         let paths =
             ["csv", "json", "md", "svg", "png"].map(|e| self.out.join(format!("trial.{e}")));
         let [csv, json, md, svg, png] = &paths;
-        files::write(csv, table::csv(results).as_bytes())?;
-        files::write(json, (serde_json::to_string_pretty(results)? + "\n").as_bytes())?;
+        files::write(csv, &table::csv(results).csv()?)?;
+        files::write_json(json, results)?;
         files::write(md, table::markdown(results).as_bytes())?;
         let figure = figure::figure(results);
         plots::save(&figure, svg)?;
@@ -242,7 +234,10 @@ impl Args {
 fn known(option: &str, parts: &[String], names: &[String]) -> Result<()> {
     for part in parts {
         if part.is_empty() || !names.iter().any(|n| n.contains(part.as_str())) {
-            bail!("{option}: `{part}` is in no name; there are {}", names.join(", "));
+            bail!(
+                "{option}: no name contains `{part}`; expected part of one of: {}",
+                names.join(", ")
+            );
         }
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! The results as a picture: one chart for each kind of problem, the batch size across.
 
-use super::results::Results;
-use crate::plot::{Axis, Chart, Figure, Series};
+use toclip_plot::{Axis, Chart, Figure, Series};
+
+use crate::results::Results;
 
 /// Neighbouring rules stand this factor apart, so that their intervals can be told.
 const APART: f64 = 1.12;

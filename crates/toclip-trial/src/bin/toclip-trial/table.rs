@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
-use super::results::{Entry, Results, Verdict};
-use crate::words::short;
+use toclip::short;
+use toclip_cli::output::Table;
 use toclip_trial::Contender;
+
+use crate::results::{Entry, Results, Row, Verdict};
 
 /// A ratio in two or three digits, and in more near one, where they tell better from worse.
 fn ratio(x: f64) -> String {
@@ -148,38 +150,34 @@ pub fn markdown(results: &Results) -> String {
 }
 
 /// One row for each problem and rule.
-pub fn csv(results: &Results) -> String {
-    let mut text =
-        "problem,batch,rule,eta,at_edge,risk,risk_low,risk_high,ratio,ratio_low,ratio_high,\
-                    mean_risk,runs,diverged,clipped,acted,began,shrunk\n"
-            .to_owned();
-    for row in &results.rows {
-        for Entry { cell, risk, ratio } in &row.entries {
-            let runs = cell.log_risk.len();
-            let mean = cell.log_risk.iter().map(|x| x.exp()).sum::<f64>() / runs as f64;
-            let _ = writeln!(
-                text,
-                "{},{},{},{:?},{},{:?},{:?},{:?},{:?},{:?},{:?},{mean:?},{runs},{},{:?},{:?},{},{:?}",
-                row.group,
-                row.batch,
-                cell.contender.name(),
-                cell.eta,
-                cell.at_edge,
-                risk.mean,
-                risk.low,
-                risk.high,
-                ratio.mean,
-                ratio.low,
-                ratio.high,
-                cell.diverged,
-                cell.clipped,
-                cell.acted,
-                cell.began.map(|x| format!("{x:?}")).unwrap_or_default(),
-                cell.shrunk
-            );
-        }
-    }
-    text
+pub fn csv(results: &Results) -> Table {
+    let all: Vec<(&Row, &Entry)> = results
+        .rows
+        .iter()
+        .flat_map(|row| row.entries.iter().map(move |entry| (row, entry)))
+        .collect();
+    let number = |of: fn(&Entry) -> f64| all.iter().map(|(_, e)| of(e)).collect::<Vec<f64>>();
+    let count = |of: fn(&Entry) -> u64| all.iter().map(|(_, e)| of(e)).collect::<Vec<u64>>();
+    let mean = |e: &Entry| e.cell.log_risk.iter().map(|x| x.exp()).sum::<f64>();
+    Table::default()
+        .text("problem", all.iter().map(|(row, _)| row.group))
+        .counts("batch", all.iter().map(|(row, _)| row.batch as u64))
+        .text("rule", all.iter().map(|(_, e)| e.cell.contender.name()))
+        .numbers("eta", number(|e| e.cell.eta))
+        .text("at_edge", all.iter().map(|(_, e)| e.cell.at_edge.to_string()))
+        .numbers("risk", number(|e| e.risk.mean))
+        .numbers("risk_low", number(|e| e.risk.low))
+        .numbers("risk_high", number(|e| e.risk.high))
+        .numbers("ratio", number(|e| e.ratio.mean))
+        .numbers("ratio_low", number(|e| e.ratio.low))
+        .numbers("ratio_high", number(|e| e.ratio.high))
+        .numbers("mean_risk", all.iter().map(|(_, e)| mean(e) / e.cell.log_risk.len() as f64))
+        .counts("runs", count(|e| e.cell.log_risk.len() as u64))
+        .counts("diverged", count(|e| e.cell.diverged as u64))
+        .numbers("clipped", number(|e| e.cell.clipped))
+        .numbers("acted", number(|e| e.cell.acted))
+        .numbers("began", all.iter().map(|(_, e)| e.cell.began))
+        .numbers("shrunk", number(|e| e.cell.shrunk))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::json;
 use toclip_trial::{Effort, Measurement};
 
-use crate::output::{Identity, ProgressLog};
+use toclip_cli::output::{Identity, ProgressLog};
 
 /// A file of finished cells, open for more.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ impl Store {
     /// Opens the file, new or with the cells in it. `resume` says whether there may be any.
     pub fn open(path: &Path, effort: &Effort, resume: bool) -> Result<(Self, Vec<Measurement>)> {
         let inputs = json!({ "version": env!("CARGO_PKG_VERSION"), "effort": effort });
-        let identity = Identity { command: "toclip trial", pieces: "cells", inputs };
+        let identity = Identity { command: "toclip-trial", pieces: "cells", inputs };
         let decode = |record: &[u8]| serde_json::from_slice(record).ok();
         let (log, cells) = ProgressLog::open(path, &identity, resume, decode)?;
         Ok((Store(log), cells))

@@ -1,4 +1,4 @@
-//! `toclip trial` from outside.
+//! The binary `toclip-trial`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -13,8 +13,8 @@ use std::path::Path;
 
 /// A trial of two rules on two problems that takes no time.
 fn tiny(out: &Path, more: &[&str]) -> Command {
-    let mut command = Command::new(cargo_bin!("toclip"));
-    command.args(["trial", "--quick", "--only", "gaussian/1,cauchy/8", "--rules", "huber,fixed"]);
+    let mut command = Command::new(cargo_bin!("toclip-trial"));
+    command.args(["--quick", "--only", "gaussian/1,cauchy/8", "--rules", "huber,fixed"]);
     command.args(["--steps", "60", "--tuning", "1", "--runs", "4", "--out"]);
     command.arg(out).args(more);
     command
@@ -90,8 +90,8 @@ fn mistakes_are_named() {
         (["--runs", "1"], "1 is not in 2.."),
         (["--quick", "--full"], "cannot be used with"),
     ] {
-        let mut command = Command::new(cargo_bin!("toclip"));
-        command.args(["trial", "--out"]).arg(folder.path()).args(more);
+        let mut command = Command::new(cargo_bin!("toclip-trial"));
+        command.args(["--out"]).arg(folder.path()).args(more);
         let text = stderr(&mut command);
         assert!(text.contains(says), "{text}");
     }
