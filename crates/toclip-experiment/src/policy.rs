@@ -10,8 +10,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toclip::Step;
 use toclip::schedule::{
-    Compensation, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, Proportional, ScaleEstimate, Scaled,
-    Schedule, Shape,
+    Compensation, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, Proportional, ScaleEstimate,
+    Scaled, Schedule, Shape,
 };
 use toclip::spectrum::{Modes, Rescaling};
 use toml::Value;
