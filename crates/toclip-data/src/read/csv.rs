@@ -1,13 +1,11 @@
 //! Tables in CSV.
 
-use super::table::{RowVisitor, Rows, Table};
+use super::table::{RowVisitor, Table};
 use crate::error::{AtPath, bail};
 use crate::{Error, Result};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-
-struct CsvFile;
 
 pub(super) fn open(path: &Path) -> Result<Table> {
     let mut lines = Lines::new(path, File::open(path).at(path)?);
@@ -15,20 +13,18 @@ pub(super) fn open(path: &Path) -> Result<Table> {
         bail!(in path, "the file has no rows of numbers");
     }
     let Lines { cols: width, names, .. } = lines;
-    let rows = Box::new(CsvFile);
-    Ok(Table { path: path.into(), width, names, rounding: f64::EPSILON, rows })
+    let read_rows = Box::new(each_row);
+    Ok(Table { path: path.into(), width, names, rounding: f64::EPSILON, read_rows })
 }
 
-impl Rows for CsvFile {
-    fn each_row(&self, path: &Path, visit: RowVisitor<'_>) -> Result<()> {
-        let mut lines = Lines::new(path, File::open(path).at(path)?);
-        let mut values = Vec::new();
-        while lines.next(&mut values)? {
-            visit(&values)?;
-            values.clear();
-        }
-        Ok(())
+fn each_row(path: &Path, visit: RowVisitor<'_>) -> Result<()> {
+    let mut lines = Lines::new(path, File::open(path).at(path)?);
+    let mut values = Vec::new();
+    while lines.next(&mut values)? {
+        visit(&values)?;
+        values.clear();
     }
+    Ok(())
 }
 
 /// The lines of a CSV file, one after the other.

@@ -1,7 +1,7 @@
 //! Arrays of a NumPy archive (NPZ), streamed out of the zip file.
 
 use super::npy::Header;
-use super::table::{RowVisitor, Rows, Table};
+use super::table::{RowVisitor, Table};
 use super::{Target, looks_like_a_file};
 use crate::error::{AtPath, bail};
 use crate::{Error, Matrix, Result, did_you_mean};
@@ -101,8 +101,14 @@ fn arrays(path: &Path) -> Result<(Vec<Array>, Vec<String>)> {
 
 impl Array {
     fn table(&self, path: &Path) -> Table {
-        let (width, rows) = (self.header.width, Box::new(self.clone()));
-        Table { path: path.into(), width, names: Vec::new(), rounding: f64::EPSILON, rows }
+        let array = self.clone();
+        Table {
+            path: path.into(),
+            width: self.header.width,
+            names: Vec::new(),
+            rounding: f64::EPSILON,
+            read_rows: Box::new(move |path, visit| array.each_row(path, visit)),
+        }
     }
 
     /// All numbers of an array that is one row or one column.
@@ -114,9 +120,7 @@ impl Array {
         }
         Ok(Matrix::from_table(&self.table(path))?.into_data())
     }
-}
 
-impl Rows for Array {
     fn each_row(&self, path: &Path, visit: RowVisitor<'_>) -> Result<()> {
         let mut zip = archive(path)?;
         let member = zip.by_index(self.index).map_err(|e| damaged(path, &e))?;

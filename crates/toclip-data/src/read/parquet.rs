@@ -1,6 +1,6 @@
 //! Parquet tables, read from their columns in blocks of rows.
 
-use super::table::{RowVisitor, Rows, Table};
+use super::table::{RowVisitor, Table};
 use crate::error::{AtPath, bail};
 use crate::{Error, Result};
 use parquet::basic::{Compression, ConvertedType, LogicalType, Type};
@@ -15,7 +15,8 @@ use std::path::Path;
 /// Rows that are converted from columns at a time.
 const BLOCK: usize = 512;
 
-struct ParquetFile {
+/// The columns of a file.
+struct Columns {
     names: Vec<String>,
     /// Whether the integers of a column are unsigned: they are stored as if signed.
     unsigned: Vec<bool>,
@@ -46,8 +47,10 @@ pub(super) fn open(path: &Path) -> Result<Table> {
         bail!(in path, "the table has no columns");
     }
     let (path, width, rounding) = (path.into(), names.len(), f64::EPSILON);
-    let rows = Box::new(ParquetFile { names: names.clone(), unsigned });
-    Ok(Table { path, width, names, rounding, rows })
+    let columns = Columns { names: names.clone(), unsigned };
+    let read_rows =
+        Box::new(move |path: &Path, visit: RowVisitor<'_>| columns.each_row(path, visit));
+    Ok(Table { path, width, names, rounding, read_rows })
 }
 
 fn reader(path: &Path) -> Result<SerializedFileReader<File>> {
@@ -89,7 +92,7 @@ fn is_unsigned(column: &ColumnDescriptor) -> std::result::Result<bool, String> {
     }
 }
 
-impl Rows for ParquetFile {
+impl Columns {
     fn each_row(&self, path: &Path, visit: RowVisitor<'_>) -> Result<()> {
         let file = reader(path)?;
         let width = self.names.len();
@@ -154,15 +157,7 @@ fn typed<T: DataType>(
     to: impl Fn(&T::T) -> f64,
 ) -> parquet::errors::Result<()> {
     let (mut values, mut levels) = (Vec::new(), Vec::new());
-    let mut read = 0;
-    while read < count {
-        let (records, ..) =
-            reader.read_records(count - read, Some(&mut levels), None, &mut values)?;
-        if records == 0 {
-            break;
-        }
-        read += records;
-    }
+    reader.read_records(count, Some(&mut levels), None, &mut values)?;
     // Without levels no value is missing; with them, those of level 0 are.
     let mut values = values.iter();
     match levels.is_empty() {
