@@ -31,7 +31,7 @@ pub mod wikitext;
 
 pub use cache::{DataSet, cache_folder};
 pub use checksum::sha256;
-pub use error::{Error, Result, did_you_mean};
+pub use error::{Error, Result};
 pub use features::{
     Activation, ChanceBias, ClippedOptimum, Design, Features, LeastSquares, OnePass, Residuals,
     Ridge,

@@ -24,16 +24,6 @@ pub struct Images {
 }
 
 impl Images {
-    /// The number of images.
-    pub fn len(&self) -> usize {
-        self.labels.len()
-    }
-
-    /// Whether there are no images.
-    pub fn is_empty(&self) -> bool {
-        self.labels.is_empty()
-    }
-
     /// The labels, 0 to 9, in the order of [`CLASSES`].
     pub fn labels(&self) -> &[u8] {
         &self.labels
@@ -53,7 +43,7 @@ impl Images {
         for image in self.pixels.chunks_exact(PIXELS) {
             sums.iter_mut().zip(image).for_each(|(sum, p)| *sum += u64::from(*p));
         }
-        let all = 255.0 * self.len() as f64;
+        let all = 255.0 * self.labels.len() as f64;
         sums.into_iter().map(|sum| sum as f64 / all).collect()
     }
 
@@ -62,7 +52,7 @@ impl Images {
     /// The other images are removed in place, without a second copy.
     pub fn into_two_classes(mut self) -> TwoClasses {
         let mut kept = 0;
-        for i in 0..self.len() {
+        for i in 0..self.labels.len() {
             if TARGETS[usize::from(self.labels[i])].is_some() {
                 self.pixels.copy_within(i * PIXELS..(i + 1) * PIXELS, kept * PIXELS);
                 self.labels[kept] = self.labels[i];
@@ -72,7 +62,7 @@ impl Images {
         self.pixels.truncate(kept * PIXELS);
         self.labels.truncate(kept);
         self.pixels.shrink_to_fit();
-        TwoClasses { images: self }
+        TwoClasses(self)
     }
 }
 
@@ -80,20 +70,11 @@ impl Images {
 ///
 /// Pixels stay bytes; only the block being visited is `f64`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TwoClasses {
-    images: Images,
-}
-
-impl TwoClasses {
-    /// The images, in the order of the samples.
-    pub fn images(&self) -> &Images {
-        &self.images
-    }
-}
+pub struct TwoClasses(Images);
 
 impl SampleSource for TwoClasses {
     fn rows(&self) -> usize {
-        self.images.len()
+        self.0.labels.len()
     }
 
     fn cols(&self) -> usize {
@@ -108,7 +89,7 @@ impl SampleSource for TwoClasses {
         let size = size.clamp(1, self.rows().max(1));
         let scaled: [f64; 256] = std::array::from_fn(|p| p as f64 / 255.0);
         let (mut features, mut targets) = (Vec::with_capacity(size * PIXELS), Vec::new());
-        let blocks = self.images.pixels.chunks(size * PIXELS).zip(self.images.labels.chunks(size));
+        let blocks = self.0.pixels.chunks(size * PIXELS).zip(self.0.labels.chunks(size));
         for (pixels, labels) in blocks {
             features.clear();
             features.extend(pixels.iter().map(|p| scaled[usize::from(*p)]));
@@ -137,7 +118,7 @@ mod tests {
         assert!((means[5] - by_hand).abs() < 1e-15);
         let named = |label: u8| CLASSES[usize::from(label)];
         let two = all.clone().into_two_classes();
-        let kept: Vec<&str> = two.images().labels().iter().map(|l| named(*l)).collect();
+        let kept: Vec<&str> = two.0.labels().iter().map(|l| named(*l)).collect();
         assert_eq!(kept, ["airplane", "bird", "cat", "dog", "ship", "truck", "bird"]);
         for size in [1, 3, 100] {
             let (mut features, mut targets) = (Vec::new(), Vec::new());

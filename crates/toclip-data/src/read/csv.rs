@@ -73,21 +73,14 @@ impl<'a, R: Read> Lines<'a, R> {
     fn is_header(&self, line: u64) -> Result<bool> {
         let cells = || self.record.iter();
         let counted = counts(cells());
-        let cell_error =
-            |column: usize, message: String| Err(Error::cell(self.path, line, column, message));
         if cells().all(|cell| number(cell).is_some()) {
             // Two columns that start with 0,1 are as likely a sample.
-            if counted != Some(0) || self.cols < 3 {
-                return Ok(false);
+            if counted == Some(0) && self.cols >= 3 {
+                bail!(at self.path, line, 1, "0 to {} may be a sample, or the numbers that pandas \
+                      gives to columns without names. If it is a sample, write 0.0; if not, delete \
+                      the line (pandas: header=False)", self.cols - 1);
             }
-            let last = self.cols - 1;
-            return cell_error(
-                1,
-                format!(
-                    "0 to {last} may be a sample, or the numbers that pandas gives to columns without \
-                 names. If it is a sample, write 0.0; if not, delete the line (pandas: header=False)"
-                ),
-            );
+            return Ok(false);
         }
         let numbers = cells().any(|cell| number(cell).is_some());
         let index = cells().next().is_some_and(<[u8]>::is_empty);
@@ -96,26 +89,24 @@ impl<'a, R: Read> Lines<'a, R> {
             true => counted.is_some() && (named || index) && !cells().any(is_value),
             false => named,
         };
-        match cells().position(<[u8]>::is_empty).filter(|_| header) {
-            None => Ok(header),
-            Some(i) => cell_error(
-                i + 1,
-                "the column has no name; name it, or leave out the index \
-                                          that pandas writes (index=False)"
-                    .into(),
-            ),
+        if let Some(i) = cells().position(<[u8]>::is_empty).filter(|_| header) {
+            bail!(at self.path, line, i + 1, "the column has no name; name it, or leave out the \
+                  index that pandas writes (index=False)");
         }
+        Ok(header)
     }
 
     fn numbers(&self, line: u64, data: &mut Vec<f64>) -> Result<()> {
         let Self { path, record, cols, first_line, .. } = self;
         if record.len() != *cols {
-            let column = record.len().min(*cols) + 1;
-            let message = format!(
-                "the line has {} fields, line {first_line} has {cols}; all must have the same",
+            bail!(
+                at * path,
+                line,
+                record.len().min(*cols) + 1,
+                "the line has {} fields, line \
+                  {first_line} has {cols}; all must have the same",
                 record.len()
             );
-            return Err(Error::cell(path, line, column, message));
         }
         for (i, cell) in record.iter().enumerate() {
             let wrong = match number(cell) {
@@ -129,7 +120,7 @@ impl<'a, R: Read> Lines<'a, R> {
                 }
                 None => not_a_number(cell),
             };
-            return Err(Error::cell(path, line, i + 1, wrong));
+            bail!(at * path, line, i + 1, "{wrong}");
         }
         Ok(())
     }

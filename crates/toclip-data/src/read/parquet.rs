@@ -114,8 +114,8 @@ impl Columns {
                     }
                     for (k, value) in column.iter().enumerate() {
                         let Some(value) = value else {
-                            let message = format!("`{}` has no value here", self.names[i]);
-                            return Err(Error::cell(path, (done + k) as u64 + 1, i + 1, message));
+                            bail!(at path, (done + k) as u64 + 1, i + 1, "`{}` has no value here",
+                                self.names[i]);
                         };
                         values[k * width + i] = *value;
                     }

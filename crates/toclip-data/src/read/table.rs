@@ -2,9 +2,9 @@
 
 use super::format::FileFormat;
 use super::{csv, npy};
-use crate::error::bail;
+use crate::error::{bail, did_you_mean};
 use crate::samples::{Block, SampleSource};
-use crate::{Error, Result, did_you_mean};
+use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
 /// Receives one row after the other.
@@ -57,8 +57,13 @@ impl Table {
                 return Err(self.changed());
             }
             if let Some(i) = values.iter().position(|v| !v.is_finite()) {
-                let message = format!("{} is not allowed; all numbers must be finite", values[i]);
-                return Err(Error::cell(&self.path, row, i + 1, message));
+                bail!(
+                    at & self.path,
+                    row,
+                    i + 1,
+                    "{} is not allowed; all numbers must be finite",
+                    values[i]
+                );
             }
             visit(values)
         })?;
@@ -88,9 +93,7 @@ impl Table {
             Ok(position) if (1..=self.width).contains(&position) => Ok(position - 1),
             Ok(position) => bail!(in path, "there is no column {position}; {}", self.columns()),
             Err(_) => {
-                let hint = did_you_mean(column, names.iter().map(String::as_str))
-                    .map(|name| format!("; did you mean `{name}`?"))
-                    .unwrap_or_default();
+                let hint = did_you_mean(column, names);
                 bail!(in path, "there is no column `{column}`; {}{hint}", self.columns())
             }
         }
