@@ -27,11 +27,12 @@ pub mod noise_fit;
 mod read;
 mod samples;
 mod spectrum;
+mod statistics;
 pub mod wikitext;
 
 pub use cache::{DataSet, cache_folder};
 pub use checksum::sha256;
-pub use error::{Error, Result};
+pub use error::{Error, Result, did_you_mean};
 pub use features::{
     Activation, ChanceBias, ClippedOptimum, Design, Features, LeastSquares, OnePass, Residuals,
     Ridge,

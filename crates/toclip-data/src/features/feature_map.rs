@@ -1,6 +1,5 @@
 //! Features of samples, block by block.
 
-use super::design::number;
 use super::tall_matrix::map_rows;
 use super::{Activation, Features};
 use crate::error::bail;
@@ -9,6 +8,7 @@ use faer::Mat;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
+use toclip::short;
 
 /// Rows read at once: the features of a block are computed together.
 const BLOCK: usize = 1024;
@@ -100,7 +100,7 @@ fn check(name: &str, first: usize, x: &[f64], cols: usize, targets: &[f64]) -> R
     } else {
         return Ok(());
     };
-    bail!("{name}: {what} is {}; all must be finite, at most 1e140", number(value))
+    bail!("{name}: {what} is {}; all must be finite, at most 1e140", short(value))
 }
 
 /// $x \mapsto f((x - m)A)$.

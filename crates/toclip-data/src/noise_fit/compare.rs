@@ -34,7 +34,7 @@ impl Comparison {
     /// The recommended model: of the families at most two standard errors behind the best, the one
     /// with the fewest parameters; among equals, the one with the better held-out likelihood.
     ///
-    /// The residuals themselves, [`Comparison::empirical`], are not among the choices: how far the
+    /// The residuals themselves, [`NoiseModel::Empirical`], are not among the choices: how far the
     /// best family is behind them shows what no family here describes.
     pub fn best(&self) -> &NoiseFit {
         &self.fits[self.best]
@@ -44,11 +44,6 @@ impl Comparison {
     /// mean.
     pub fn get(&self, model: NoiseModel) -> Option<&NoiseFit> {
         self.fits.iter().find(|fit| fit.model == model)
-    }
-
-    /// The residuals themselves.
-    pub fn empirical(&self) -> Option<&NoiseFit> {
-        self.get(NoiseModel::Empirical)
     }
 }
 

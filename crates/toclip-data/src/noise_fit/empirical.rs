@@ -4,6 +4,7 @@ use super::FittedDensity;
 use super::bins::{Bin, bins};
 use super::closed_form::ln_normal;
 use super::sample::{Sample, deviation};
+use crate::statistics::thinned;
 use std::f64::consts::PI;
 use toclip::noise::{Empirical, Family};
 
@@ -73,9 +74,7 @@ impl Fitted {
 
     /// The log-likelihood of some residuals, each without itself and its equals.
     fn left_out(&self, sorted: &[f64]) -> f64 {
-        let scored = sorted.len().min(SCORED);
-        let own = |i: usize| {
-            let x = sorted[(2 * i + 1) * sorted.len() / (2 * scored)];
+        let own = |x: f64| {
             let first = sorted.partition_point(|&y| y < x);
             let ties = sorted[first..].partition_point(|&y| y <= x) as f64;
             let mine = ties * ln_normal(0.0).exp() / self.bandwidth;
@@ -83,7 +82,7 @@ impl Fitted {
             let others = (self.kernels(x) - mine).max(0.0);
             ((others + self.faint(x)) / (self.count - ties + 1.0)).ln()
         };
-        (0..scored).map(own).sum()
+        thinned(sorted, SCORED).map(own).sum()
     }
 }
 

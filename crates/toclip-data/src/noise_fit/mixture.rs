@@ -189,7 +189,8 @@ fn starts(data: &[Bin], k: usize, floor: f64) -> Vec<Vec<Component>> {
     if k == 1 {
         return vec![clusters(data, &[0.0], floor)];
     }
-    let mut starts = vec![in_location(data, k, floor), in_scale(data, k, floor)];
+    // Side by side: the parts of the data by size.
+    let mut starts = vec![components(&equal_parts(data, k), floor), in_scale(data, k, floor)];
     for seed in 0..DRAWN {
         // Half of them look for outliers, half prevent outliers from taking all centres.
         let power = if seed % 2 == 0 { 2 } else { 1 };
@@ -210,11 +211,6 @@ fn equal_parts(data: &[Bin], k: usize) -> Vec<Vec<Bin>> {
         seen += bin.count;
     }
     parts
-}
-
-/// Components side by side: the parts of the data by size.
-fn in_location(data: &[Bin], k: usize, floor: f64) -> Vec<Component> {
-    components(&equal_parts(data, k), floor)
 }
 
 /// Components at zero, with the root mean squares of the parts of the data by distance: a bell with

@@ -36,6 +36,7 @@ use sample::Sample;
 use std::fmt;
 use std::sync::Arc;
 use toclip::noise::{Family, Noise};
+use toclip::short;
 
 /// A noise model that can be fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -88,10 +89,8 @@ pub enum Components {
     Exactly(usize),
 }
 
-impl Components {
-    /// The most components: EM with more would fit chance.
-    pub const MOST: usize = 20;
-}
+/// The most components: EM with more would fit chance.
+const MOST_COMPONENTS: usize = 20;
 
 /// How residuals are fitted and compared.
 ///
@@ -119,8 +118,8 @@ impl Default for Options {
 impl Options {
     fn check(&self) -> Result<()> {
         let (Components::UpTo(k) | Components::Exactly(k)) = self.components;
-        if !(1..=Components::MOST).contains(&k) {
-            bail!("{k} components are not allowed; expected 1 to {}", Components::MOST);
+        if !(1..=MOST_COMPONENTS).contains(&k) {
+            bail!("{k} components are not allowed; expected 1 to {MOST_COMPONENTS}");
         }
         if !(2..=50).contains(&self.folds) {
             bail!("{} folds are not allowed; expected 2 to 50", self.folds);
@@ -181,11 +180,6 @@ impl NoiseFit {
 
     /// The name of the distribution with its parameters.
     pub fn describe(&self) -> String {
-        let short = |x: f64| {
-            let rounded: f64 = format!("{x:.3e}").parse().unwrap_or(x);
-            let plain = rounded == 0.0 || (1e-4..1e7).contains(&rounded.abs());
-            if plain { rounded.to_string() } else { format!("{rounded:e}") }
-        };
         match (&self.family, self.model) {
             (Family::GaussianMixture(mixture), NoiseModel::GaussianWithMean) => {
                 let one = mixture.components()[0];

@@ -3,8 +3,8 @@
 use super::npy::Header;
 use super::table::{RowVisitor, Table};
 use super::{Target, looks_like_a_file};
-use crate::error::{AtPath, bail, did_you_mean};
-use crate::{Error, Matrix, Result};
+use crate::error::{AtPath, bail};
+use crate::{Error, Matrix, Result, did_you_mean};
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
@@ -41,7 +41,7 @@ pub(super) fn open(path: &Path, target: &Target) -> Result<(Table, Option<Vec<f6
         // Columns of an array have positions, not names.
         Target::Column(name) if name.parse::<usize>().is_ok() || looks_like_a_file(name) => {}
         Target::Array(name) | Target::Column(name) if named.is_none() => {
-            let hint = did_you_mean(name, arrays.iter().map(|a| &a.name));
+            let hint = did_you_mean(name, arrays.iter().map(|a| &a.name[..]));
             bail!(in path, "there is no array `{name}`; the archive has {listed}{hint}");
         }
         _ => {}

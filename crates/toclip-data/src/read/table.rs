@@ -2,9 +2,9 @@
 
 use super::format::FileFormat;
 use super::{csv, npy};
-use crate::error::{bail, did_you_mean};
+use crate::error::bail;
 use crate::samples::{Block, SampleSource};
-use crate::{Error, Result};
+use crate::{Error, Result, did_you_mean};
 use std::path::{Path, PathBuf};
 
 /// Receives one row after the other.
@@ -93,7 +93,7 @@ impl Table {
             Ok(position) if (1..=self.width).contains(&position) => Ok(position - 1),
             Ok(position) => bail!(in path, "there is no column {position}; {}", self.columns()),
             Err(_) => {
-                let hint = did_you_mean(column, names);
+                let hint = did_you_mean(column, names.iter().map(String::as_str));
                 bail!(in path, "there is no column `{column}`; {}{hint}", self.columns())
             }
         }
