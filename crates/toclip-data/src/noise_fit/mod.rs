@@ -31,7 +31,6 @@ pub use compare::{Comparison, LikelihoodGap, fit_all};
 
 use crate::Result;
 use crate::error::bail;
-use closed_form::{FittedGaussian, FittedLaplace};
 use sample::Sample;
 use std::fmt;
 use std::sync::Arc;
@@ -129,14 +128,31 @@ impl Options {
 }
 
 /// A fitted distribution, in units of the residuals.
-trait FittedDensity: fmt::Debug + Send + Sync {
-    fn ln_density(&self, x: f64) -> f64;
-    /// The distribution for the dynamics; `all` are the residuals.
-    fn family(&self, all: &[f64]) -> toclip::Result<Family>;
-    fn parameters(&self) -> usize;
-    /// A warning about the fit.
-    fn note(&self) -> Option<String> {
-        None
+struct Fitted {
+    ln_density: LnDensity,
+    family: toclip::Result<Family>,
+    parameters: usize,
+    note: Option<String>,
+}
+
+impl Fitted {
+    fn new(
+        parameters: usize,
+        family: toclip::Result<impl Into<Family>>,
+        ln_density: impl Fn(f64) -> f64 + Send + Sync + 'static,
+    ) -> Self {
+        let (ln_density, family) = (LnDensity(Arc::new(ln_density)), family.map(Into::into));
+        Fitted { ln_density, family, parameters, note: None }
+    }
+}
+
+/// $\ln f(x)$.
+#[derive(Clone)]
+struct LnDensity(Arc<dyn Fn(f64) -> f64 + Send + Sync>);
+
+impl fmt::Debug for LnDensity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LnDensity")
     }
 }
 
@@ -159,18 +175,18 @@ pub struct NoiseFit {
     pub bic: Option<f64>,
     /// A warning: a parameter at the end of its range, or a fit to a subset of the residuals.
     pub note: Option<String>,
-    density: Arc<dyn FittedDensity>,
+    ln_density: LnDensity,
 }
 
 impl NoiseFit {
     /// The fitted density $f(x)$ of $\epsilon$; for [`NoiseModel::Empirical`] the smoothed one.
     pub fn density(&self, x: f64) -> f64 {
-        self.density.ln_density(x).exp()
+        self.ln_density(x).exp()
     }
 
     /// $\ln f(x)$, also where $f$ underflows.
     pub fn ln_density(&self, x: f64) -> f64 {
-        self.density.ln_density(x)
+        (self.ln_density.0)(x)
     }
 
     /// The distribution for the dynamics.
@@ -219,51 +235,47 @@ fn fit_held_out(
     model: NoiseModel,
     options: &Options,
 ) -> Result<(NoiseFit, Vec<f64>)> {
-    let density = fit_density(sample, model, options.components);
+    let Fitted { ln_density, family, parameters, note } =
+        fit_density(sample, model, options.components);
     // The number of components is chosen once: folds compare distributions, not that choice.
     let components = match model {
-        NoiseModel::GaussianMixture => Components::Exactly((density.parameters() + 1) / 3),
+        NoiseModel::GaussianMixture => Components::Exactly((parameters + 1) / 3),
         _ => options.components,
     };
     let fold = sample.deal(options.folds, options.seed);
     let mut scores = vec![0.0; sample.len()];
     for k in 0..options.folds {
-        let others = fit_density(&sample.without(&fold, k), model, components);
+        let others = fit_density(&sample.without(&fold, k), model, components).ln_density.0;
         for (i, &x) in sample.values.iter().enumerate() {
             if fold[i] == k {
-                scores[i] = others.ln_density(x);
+                scores[i] = others(x);
             }
         }
     }
     let n = sample.len() as f64;
-    let log_likelihood: f64 = sample.values.iter().map(|&x| density.ln_density(x)).sum();
-    let parameters = density.parameters();
+    let log_likelihood: f64 = sample.values.iter().map(|&x| (ln_density.0)(x)).sum();
     let bic = parameters as f64 * n.ln() - 2.0 * log_likelihood;
     let fit = NoiseFit {
         model,
-        family: density.family(&sample.values)?,
+        family: family?,
         parameters,
         log_likelihood,
         held_out: scores.iter().sum::<f64>() / n,
         behind: LikelihoodGap::default(),
         bic: (model != NoiseModel::Empirical).then_some(bic),
-        note: density.note(),
-        density,
+        note,
+        ln_density,
     };
     Ok((fit, scores))
 }
 
-fn fit_density(
-    sample: &Sample,
-    model: NoiseModel,
-    components: Components,
-) -> Arc<dyn FittedDensity> {
+fn fit_density(sample: &Sample, model: NoiseModel, components: Components) -> Fitted {
     match model {
-        NoiseModel::Gaussian => Arc::new(FittedGaussian::centred(sample)),
-        NoiseModel::GaussianWithMean => Arc::new(FittedGaussian::with_mean(sample)),
-        NoiseModel::Laplace => Arc::new(FittedLaplace::new(sample)),
-        NoiseModel::StudentT => Arc::new(student_t::fit(sample)),
-        NoiseModel::GaussianMixture => Arc::new(mixture::fit(sample, components)),
-        NoiseModel::Empirical => Arc::new(empirical::fit(sample)),
+        NoiseModel::Gaussian => closed_form::gaussian(sample),
+        NoiseModel::GaussianWithMean => closed_form::gaussian_with_mean(sample),
+        NoiseModel::Laplace => closed_form::laplace(sample),
+        NoiseModel::StudentT => student_t::fit(sample),
+        NoiseModel::GaussianMixture => mixture::fit(sample, components),
+        NoiseModel::Empirical => empirical::fit(sample),
     }
 }
