@@ -7,7 +7,7 @@
 mod images;
 mod package;
 
-pub use images::{CLASSES, Images, PIXELS, TwoClasses};
+pub use images::{Images, PIXELS, TwoClasses};
 pub use package::{PACKAGE, PACKAGE_BYTES, PACKAGE_SHA256, unpack_package};
 
 use crate::archive::Members;
@@ -204,7 +204,7 @@ mod tests {
         make(&folder);
         let direct = read(&folder, FEW).unwrap();
         assert_eq!((direct.train.labels.len(), direct.test.labels.len()), (5 * FEW, FEW));
-        assert_eq!(direct.train.labels()[FEW..2 * FEW], [1, 2, 3, 4]);
+        assert_eq!(direct.train.labels[FEW..2 * FEW], [1, 2, 3, 4]);
         assert_eq!(direct.train.image(FEW + 2)[..1024], [120; 1024]);
         assert_eq!(direct.train.image(FEW + 2)[2048..], [122; 1024]);
         assert_eq!(direct.notes.len(), 6);

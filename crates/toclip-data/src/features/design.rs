@@ -292,15 +292,9 @@ fn centre(x: &mut [f64], cols: usize) -> Vec<f64> {
 }
 
 fn check_constant(name: &str, x: &[f64], cols: usize) -> Result<()> {
-    let mut varies = vec![false; cols];
-    let first = &x[..cols];
-    for x in x.chunks_exact(cols) {
-        for ((v, x), f) in varies.iter_mut().zip(x).zip(first) {
-            *v |= x != f;
-        }
-    }
-    if let Some(j) = varies.iter().position(|v| !v) {
-        let value = short(first[j]);
+    let is_constant = |j: &usize| x[*j..].iter().step_by(cols).all(|v| *v == x[*j]);
+    if let Some(j) = (0..cols).find(is_constant) {
+        let value = short(x[j]);
         bail!("{name}: feature {} is {value} in every sample; remove such columns", j + 1);
     }
     Ok(())

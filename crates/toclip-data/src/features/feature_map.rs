@@ -154,11 +154,10 @@ mod tests {
             let mut rng = ChaCha8Rng::seed_from_u64(7);
             let a: Vec<f64> = (0..12).map(|_| StandardNormal.sample(&mut rng)).collect();
             let n = samples.rows() as f64;
-            let mean =
-                |j: usize| samples.features().data().chunks(3).map(|x| x[j]).sum::<f64>() / n;
+            let mean = |j: usize| samples.features.data().chunks(3).map(|x| x[j]).sum::<f64>() / n;
             let mean = [mean(0), mean(1), mean(2)];
             for row in [0, 5, BLOCK, BLOCK + 9] {
-                let x = samples.features().row(row);
+                let x = samples.features.row(row);
                 for j in 0..4 {
                     let z: f64 = (0..3).map(|i| (x[i] - mean[i]) * a[4 * i + j]).sum();
                     let z = match activation {

@@ -81,6 +81,7 @@ impl NoiseModel {
 
 /// How many components a Gaussian mixture has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Components {
     /// From 1 to this many, by the smallest BIC.
     UpTo(usize),

@@ -4,11 +4,10 @@ use super::table::{RowVisitor, Table};
 use crate::error::{AtPath, bail};
 use crate::{Error, Result};
 use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 pub(super) fn open(path: &Path) -> Result<Table> {
-    let mut lines = Lines::new(path, File::open(path).at(path)?);
+    let mut lines = Lines::open(path)?;
     if !lines.next(&mut Vec::new())? {
         bail!(in path, "the file has no rows of numbers");
     }
@@ -18,7 +17,7 @@ pub(super) fn open(path: &Path) -> Result<Table> {
 }
 
 fn each_row(path: &Path, visit: RowVisitor<'_>) -> Result<()> {
-    let mut lines = Lines::new(path, File::open(path).at(path)?);
+    let mut lines = Lines::open(path)?;
     let mut values = Vec::new();
     while lines.next(&mut values)? {
         visit(&values)?;
@@ -28,9 +27,9 @@ fn each_row(path: &Path, visit: RowVisitor<'_>) -> Result<()> {
 }
 
 /// The lines of a CSV file, one after the other.
-struct Lines<'a, R> {
+struct Lines<'a> {
     path: &'a Path,
-    csv: csv::Reader<R>,
+    csv: csv::Reader<File>,
     record: csv::ByteRecord,
     /// The first line that is not blank and its number of fields.
     first_line: u64,
@@ -38,17 +37,17 @@ struct Lines<'a, R> {
     names: Vec<String>,
 }
 
-impl<'a, R: Read> Lines<'a, R> {
-    fn new(path: &'a Path, reader: R) -> Self {
+impl<'a> Lines<'a> {
+    fn open(path: &'a Path) -> Result<Self> {
         // Lengths are compared here, so that the message can say which lines differ.
         let csv = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
             .comment(Some(b'#'))
             .trim(csv::Trim::All)
-            .from_reader(reader);
+            .from_reader(File::open(path).at(path)?);
         let (record, names) = (csv::ByteRecord::new(), Vec::new());
-        Self { path, csv, record, first_line: 0, cols: 0, names }
+        Ok(Self { path, csv, record, first_line: 0, cols: 0, names })
     }
 
     /// Appends the numbers of the next row, if there is one.
@@ -214,9 +213,10 @@ mod tests {
         for text in ["0,1,y\n5,6,7\n", "1,2,y\n5,6,7\n", "label,0,1\n5,6,7\n"] {
             assert_eq!(parse(text).data(), [5.0, 6.0, 7.0], "{text:?}");
         }
-        let mut lines = Lines::new(Path::new("k.csv"), "0,1,y\n5,6,7\n".as_bytes());
-        assert!(lines.next(&mut Vec::new()).unwrap());
-        assert_eq!(lines.names, ["0", "1", "y"]);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("k.csv");
+        std::fs::write(&path, "0,1,y\n5,6,7\n").unwrap();
+        assert_eq!(open(&path).unwrap().names, ["0", "1", "y"]);
         for sample in ["0.0,1,2\n5,6,7\n", "1,2,3\n5,6,7\n", "0,2,1\n5,6,7\n", "0,1\n1,0\n"] {
             assert_eq!(parse(sample).rows(), 2, "{sample:?}");
         }

@@ -99,14 +99,10 @@ fn arrays(path: &Path) -> Result<(Vec<Array>, Vec<String>)> {
 
 impl Array {
     fn table(&self, path: &Path) -> Table {
-        let array = self.clone();
-        Table {
-            path: path.into(),
-            width: self.header.width,
-            names: Vec::new(),
-            rounding: f64::EPSILON,
-            read_rows: Box::new(move |path, visit| array.each_row(path, visit)),
-        }
+        let (array, width) = (self.clone(), self.header.width);
+        let read_rows =
+            Box::new(move |path: &Path, visit: RowVisitor<'_>| array.each_row(path, visit));
+        Table { path: path.into(), width, names: Vec::new(), rounding: f64::EPSILON, read_rows }
     }
 
     /// All numbers of an array that is one row or one column.
