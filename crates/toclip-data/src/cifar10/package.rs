@@ -108,7 +108,8 @@ fn convert(_: &[u8], _: &[u8]) -> std::result::Result<Vec<u8>, String> {
         .into())
 }
 
-#[cfg(all(test, feature = "png"))]
+#[cfg(feature = "png")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::archive::tests::write_tar_gz;

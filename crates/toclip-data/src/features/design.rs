@@ -266,25 +266,25 @@ impl Design {
 
     /// $\frac1n\sum_k f_k x_k$.
     pub fn mean_of(&self, f: &[f64]) -> Vec<f64> {
-        let n = self.rows() as f64;
-        let total = sum(&self.features, self.cols, self.cols, &|first, x, part| {
-            for (x, f) in x.chunks_exact(self.cols).zip(&f[first..]) {
-                part.iter_mut().zip(x).for_each(|(p, x)| *p += f * x);
-            }
-        });
-        total.into_iter().map(|t| t / n).collect()
+        weighted_mean(&self.features, self.cols, &|k| f[k])
     }
+}
+
+/// $\frac1n\sum_k w_k x_k$.
+fn weighted_mean(x: &[f64], cols: usize, weight: &(dyn Fn(usize) -> f64 + Sync)) -> Vec<f64> {
+    let total = sum(x, cols, cols, &|first, x, part| {
+        for (k, x) in x.chunks_exact(cols).enumerate() {
+            let weight = weight(first + k);
+            part.iter_mut().zip(x).for_each(|(p, x)| *p += weight * x);
+        }
+    });
+    let n = (x.len() / cols) as f64;
+    total.into_iter().map(|t| t / n).collect()
 }
 
 /// Subtracts the mean of every column, and returns it.
 fn centre(x: &mut [f64], cols: usize) -> Vec<f64> {
-    let total = sum(x, cols, cols, &|_, x, part| {
-        for x in x.chunks_exact(cols) {
-            part.iter_mut().zip(x).for_each(|(p, x)| *p += x);
-        }
-    });
-    let n = (x.len() / cols) as f64;
-    let mean: Vec<f64> = total.into_iter().map(|t| t / n).collect();
+    let mean = weighted_mean(x, cols, &|_| 1.0);
     for x in x.chunks_exact_mut(cols) {
         x.iter_mut().zip(&mean).for_each(|(x, m)| *x -= m);
     }

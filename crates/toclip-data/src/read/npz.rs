@@ -33,19 +33,16 @@ pub(super) fn open(path: &Path, target: &Target) -> Result<(Table, Option<Vec<f6
     let at = |name: &str| arrays.iter().position(|a| a.name == name);
     let known = |names: &[&str]| names.iter().find_map(|name| at(name));
     let named = match target {
-        Target::Array(name) | Target::Column(name) => at(name),
         Target::Last => known(&TARGETS),
         Target::File(_) => None,
-    };
-    match target {
+        Target::Array(name) | Target::Column(name) if at(name).is_some() => at(name),
         // Columns of an array have positions, not names.
-        Target::Column(name) if name.parse::<usize>().is_ok() || looks_like_a_file(name) => {}
-        Target::Array(name) | Target::Column(name) if named.is_none() => {
+        Target::Column(name) if name.parse::<usize>().is_ok() || looks_like_a_file(name) => None,
+        Target::Array(name) | Target::Column(name) => {
             let hint = did_you_mean(name, arrays.iter().map(|a| &a.name[..]));
             bail!(in path, "there is no array `{name}`; the archive has {listed}{hint}");
         }
-        _ => {}
-    }
+    };
     let matrices: Vec<usize> = (0..arrays.len())
         .filter(|i| arrays[*i].header.dimensions == 2 && Some(*i) != named)
         .collect();
