@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toclip::noise::Family;
-use toclip_data::noise_fit::{Comparison, NoiseModel, NoiseFit};
+use toclip_data::noise_fit::{Comparison, NoiseFit, NoiseModel};
 
 use crate::plot::{Axis, Chart, Series};
 use crate::words::short;

@@ -17,8 +17,10 @@ use toclip::dynamics::{Ode, PathPoint, Stream, Trajectory, linear_times, log_tim
 use toclip::ensemble::{Ensemble, Progress, Summary};
 use toclip::noise::{Empirical, Noise};
 use toclip::schedule::{OpenLoop, Schedule};
-use toclip_data::noise_fit::{self, Comparison, Components, NoiseModel, NoiseFit, Options, fit_all};
-use toclip_data::{ChanceBias, Design, ClippedOptimum, LeastSquares, OnePass, Residuals, Ridge};
+use toclip_data::noise_fit::{
+    self, Comparison, Components, NoiseFit, NoiseModel, Options, fit_all,
+};
+use toclip_data::{ChanceBias, ClippedOptimum, Design, LeastSquares, OnePass, Residuals, Ridge};
 
 pub use gap::Gap;
 
