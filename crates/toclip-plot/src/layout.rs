@@ -4,22 +4,22 @@
 use super::axis_map::{Map, Window, to_units};
 use super::label_spacing::space_labels;
 use super::legend::{Legend, Sample};
-use super::series_svg::{Plane, Style, styles};
+use super::series::{Plane, Style, styles};
 use super::text::Font;
 use super::theme::REFERENCES;
 use super::ticks::{Ticks, ticks};
 use super::{Chart, Direction, Figure, RefLine};
 
-const fn font(size: f64, bold: bool) -> Font {
-    Font { size, bold }
-}
-pub(super) const TITLE: Font = font(17.0, true);
-pub(super) const HEADING: Font = font(15.5, true);
-pub(super) const SUBTITLE: Font = font(14.0, false);
-pub(super) const LABEL: Font = font(15.0, false);
-pub(super) const TICK: Font = font(14.0, false);
-pub(super) const LEGEND: Font = font(14.0, false);
-pub(super) const NOTE: Font = font(12.5, false);
+pub(super) const TITLE: Font = Font { size: 17.0, bold: true, muted: false };
+pub(super) const HEADING: Font = Font { size: 15.5, ..TITLE };
+pub(super) const LABEL: Font = Font { size: 15.0, bold: false, muted: false };
+pub(super) const TICK: Font = Font { size: 14.0, ..LABEL };
+pub(super) const LEGEND: Font = TICK;
+pub(super) const NO_DATA: Font = Font { muted: true, ..LABEL };
+pub(super) const SUBTITLE: Font = Font { muted: true, ..TICK };
+/// Names of reference lines.
+pub(super) const TAG: Font = SUBTITLE;
+pub(super) const NOTE: Font = Font { size: 12.5, ..SUBTITLE };
 
 /// Width of a chart with its margins: at this width, fourteen-pixel text is still ten pixels
 /// high on a phone, and seven points in a column of a paper.
@@ -144,7 +144,7 @@ impl<'a> Layout<'a> {
         let mut layout = Self { width, height: 0.0, title, legend, panels: Vec::new() };
         let mut y = layout.head().1.1;
         if !layout.legend.entries.is_empty() {
-            y += layout.legend.height(LEGEND, layout.inner()) + 14.0;
+            y += layout.legend.height(layout.inner()) + 14.0;
         }
         for row in panels.chunks_mut(columns) {
             let head = row.iter().map(Panel::above).fold(0.0, f64::max);
@@ -298,7 +298,7 @@ impl<'a> Panel<'a> {
     fn above(&self) -> f64 {
         let legend = match self.legend.entries.len() {
             0 => 0.0,
-            _ => self.legend.height(LEGEND, CHART) + 8.0,
+            _ => self.legend.height(CHART) + 8.0,
         };
         let names = if self.tags.is_empty() { 4.0 } else { TICK.leading() + 5.0 };
         self.legend_offset() + legend + names

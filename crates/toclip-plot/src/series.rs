@@ -1,10 +1,11 @@
-//! Series as SVG paths.
+//! Series as shapes.
 
 use super::axis_map::Map;
+use super::drawing::{Frame, Outline, Shape};
 use super::simplify::{Point, simplify, spread};
 use super::theme::{BANDS, DASHES, LINES, SERIES};
 use super::ticks::short;
-use super::{AxisScale, Chart, Kind, Series, text};
+use super::{AxisScale, Chart, Kind, Series};
 
 /// More marks than this in a chart have no value under the pointer: the file would be large and
 /// the marks too close to be pointed at.
@@ -21,6 +22,13 @@ pub(super) struct Style {
     pub edge: &'static str,
     /// Shape of its marks.
     pub mark: usize,
+}
+
+impl Style {
+    /// Outlines in the colour of the series.
+    pub fn shape(self, class: &'static str, dash: &'static str, outlines: Vec<Outline>) -> Shape {
+        Shape { class, colour: self.colour, dash, outlines, title: String::new() }
+    }
 }
 
 /// The style of every series. Patterns and marks go by order among what they are to be told
@@ -100,135 +108,78 @@ impl Plane {
         runs
     }
 
+    /// The rectangle that the chart fills.
+    pub fn frame(&self) -> Frame {
+        let ((left, right), (bottom, top)) = (self.x.pixels, self.y.pixels);
+        Frame { left, top, right, bottom }
+    }
+
     /// What a series leaves on the layer of areas.
-    pub fn areas(&self, series: &Series, style: Style) -> String {
-        let Kind::Band { low, high } = &series.kind else { return String::new() };
-        let mut area = String::new();
-        for (upper, lower) in self.band(&series.x, low, high) {
-            let (upper, mut lower) = (simplify(&upper), simplify(&lower));
+    pub fn area(&self, series: &Series, style: Style) -> Shape {
+        let bands = match &series.kind {
+            Kind::Band { low, high } => self.band(&series.x, low, high),
+            _ => Vec::new(),
+        };
+        let polygon = |(upper, mut lower): (Vec<Point>, Vec<Point>)| {
+            lower = simplify(&lower);
             lower.reverse();
-            area.push_str(&path(&[upper, lower].concat()));
-            area.push('Z');
-        }
-        group(style.colour, &shape("area", style.edge, &area))
+            Outline::Polygon([simplify(&upper), lower].concat())
+        };
+        style.shape("area", style.edge, bands.into_iter().map(polygon).collect())
     }
 
     /// What a series leaves on the layer of lines.
-    pub fn lines(&self, series: &Series, style: Style) -> String {
+    pub fn lines(&self, series: &Series, style: Style) -> Vec<Shape> {
         if series.kind == Kind::Points {
-            return String::new();
+            return Vec::new();
         }
-        let (mut line, mut alone) = (String::new(), String::new());
+        let (mut line, mut alone) = (Vec::new(), Vec::new());
         for run in self.runs(&series.x, &series.y) {
             // A line without length would not be seen.
             let dot = |&(x, y): &Point| (x - run[0].0).abs().max((y - run[0].1).abs()) < 0.5;
             match run.iter().all(dot) {
-                true => alone.push_str(&mark(0, run[0])),
-                false => line.push_str(&path(&simplify(&run))),
+                true => alone.push(mark(0, run[0])),
+                false => line.push(Outline::Line(simplify(&run))),
             }
         }
-        group(style.colour, &(shape("line", style.dash, &line) + &shape("dot", "", &alone)))
+        vec![style.shape("line", style.dash, line), style.shape("dot", "", alone)]
     }
 
-    /// What a series leaves on the layer of marks; `named` puts values under the pointer.
-    pub fn points(&self, series: &Series, style: Style, named: bool) -> String {
+    /// What a series leaves on the layer of marks, with values under the pointer.
+    pub fn points(&self, series: &Series, style: Style) -> Vec<Shape> {
         if series.kind != Kind::Points {
-            return String::new();
+            return Vec::new();
         }
         let points = spread(&self.runs(&series.x, &series.y).concat());
         let points: Vec<_> = points.into_iter().filter(|p| self.shows(*p)).collect();
-        if !named || points.len() > NAMED_MARKS {
-            let all: String = points.iter().map(|&p| mark(style.mark, p)).collect();
-            return group(style.colour, &shape("dot", "", &all));
+        if points.len() > NAMED_MARKS {
+            let all = points.iter().map(|&p| mark(style.mark, p)).collect();
+            return vec![style.shape("dot", "", all)];
         }
-        let one = |p: &Point| {
-            let (x, y) = (short(self.x.value(p.0)), short(self.y.value(p.1)));
-            let title = text::escape(&format!("{}\n{x}, {y}", series.label));
-            let d = mark(style.mark, *p);
-            format!("<path class=\"dot\" d=\"{d}\"><title>{title}</title></path>\n")
+        let one = |&(x, y): &Point| {
+            let value = format!("{}, {}", short(self.x.value(x)), short(self.y.value(y)));
+            let title = format!("{}\n{value}", series.label);
+            Shape { title, ..style.shape("dot", "", vec![mark(style.mark, (x, y))]) }
         };
-        group(style.colour, &points.iter().map(one).collect::<String>())
+        points.iter().map(one).collect()
     }
 
     /// Whether a point lies in the frame, give or take rounding.
     fn shows(&self, (x, y): Point) -> bool {
-        let ((left, right), (bottom, top)) = (self.x.pixels, self.y.pixels);
+        let Frame { left, top, right, bottom } = self.frame();
         (left - 0.01..=right + 0.01).contains(&x) && (top - 0.01..=bottom + 0.01).contains(&y)
     }
 }
 
-/// A group in the colour of a series; nothing for nothing.
-pub(super) fn group(colour: &str, content: &str) -> String {
-    if content.is_empty() {
-        return String::new();
-    }
-    format!("<g class=\"{colour}\">{content}</g>\n")
-}
-
-/// One path element; nothing for nothing.
-pub(super) fn shape(class: &str, dash: &str, d: &str) -> String {
-    match (d, dash) {
-        ("", _) => String::new(),
-        (d, "") => format!("<path class=\"{class}\" d=\"{d}\"/>"),
-        (d, dash) => format!("<path class=\"{class}\" stroke-dasharray=\"{dash}\" d=\"{d}\"/>"),
-    }
-}
-
-/// Path data through points: to a tenth of a pixel and as steps, a third of the length.
-pub(super) fn path(points: &[Point]) -> String {
-    let tenths = |v: f64| (within_reach(v) * 10.0).round() as i64;
-    let mut d = String::new();
-    let mut last = (0, 0);
-    for (i, &(x, y)) in points.iter().enumerate() {
-        let here = (tenths(x), tenths(y));
-        for (j, step) in [here.0 - last.0, here.1 - last.1].into_iter().enumerate() {
-            match (i, j) {
-                (0, 0) => d.push('M'),
-                (1, 0) => d.push('l'),
-                // A minus sign separates too.
-                _ if step >= 0 => d.push(' '),
-                _ => {}
-            }
-            d.push_str(&tenth(step));
-        }
-        last = here;
-    }
-    d
-}
-
-/// A number of tenths, without a leading zero.
-fn tenth(n: i64) -> String {
-    let sign = if n < 0 { "-" } else { "" };
-    match (n.abs() / 10, n.abs() % 10) {
-        (whole, 0) => format!("{sign}{whole}"),
-        (0, tenths) => format!("{sign}.{tenths}"),
-        (whole, tenths) => format!("{sign}{whole}.{tenths}"),
-    }
-}
-
-/// What is far outside the frame is brought nearer, to where single-precision renderers still
-/// have digits.
-fn within_reach(v: f64) -> f64 {
-    v.clamp(-1e5, 1e5)
-}
-
-/// Path data of one mark.
-pub(super) fn mark(kind: usize, (x, y): Point) -> String {
-    let at = |dx: f64, dy: f64| (x + dx, y + dy);
-    let closed = |corners: &[Point]| path(corners) + "Z";
-    match kind % 4 {
-        0 => format!("{}a3.4 3.4 0 1 0 6.8 0a3.4 3.4 0 1 0-6.8 0Z", path(&[at(-3.4, 0.0)])),
-        1 => closed(&[at(-3.1, -3.1), at(3.1, -3.1), at(3.1, 3.1), at(-3.1, 3.1)]),
-        2 => closed(&[at(0.0, -4.2), at(3.9, 2.8), at(-3.9, 2.8)]),
-        _ => closed(&[at(0.0, -4.4), at(4.4, 0.0), at(0.0, 4.4), at(-4.4, 0.0)]),
-    }
-}
-
-/// A coordinate to a hundredth of a pixel.
-pub(super) fn num(v: f64) -> String {
-    let rounded = (within_reach(v) * 100.0).round() / 100.0;
-    // Adding zero turns −0 into 0.
-    format!("{}", rounded + 0.0)
+/// One mark.
+pub(super) fn mark(kind: usize, (x, y): Point) -> Outline {
+    let corners: &[Point] = match kind % 4 {
+        0 => return Outline::Circle((x, y)),
+        1 => &[(-3.1, -3.1), (3.1, -3.1), (3.1, 3.1), (-3.1, 3.1)],
+        2 => &[(0.0, -4.2), (3.9, 2.8), (-3.9, 2.8)],
+        _ => &[(0.0, -4.4), (4.4, 0.0), (0.0, 4.4), (-4.4, 0.0)],
+    };
+    Outline::Polygon(corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect())
 }
 
 #[cfg(test)]
@@ -246,9 +197,9 @@ mod tests {
         let y = [1.0, 2.0, f64::NAN, 4.0, 5.0, f64::INFINITY, 7.0];
         let runs = plane(AxisScale::Linear).runs(&x, &y);
         assert_eq!(runs.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1, 1]);
-        let svg = plane(AxisScale::Linear).lines(&Series::line("", &x, &y), styles_of_one());
-        assert_eq!(svg.matches('M').count(), 3, "a line and two single points: {svg}");
-        assert!(!svg.contains("NaN") && !svg.contains("inf"));
+        let shapes = plane(AxisScale::Linear).lines(&Series::line("", &x, &y), styles_of_one());
+        let outlines: Vec<usize> = shapes.iter().map(|shape| shape.outlines.len()).collect();
+        assert_eq!(outlines, [1, 2], "a line and two single points");
     }
 
     fn styles_of_one() -> Style {
@@ -287,28 +238,5 @@ mod tests {
             styles(&Chart::new("").series(Series::line("", &v, &v).slot(usize::MAX))).len(),
             1
         );
-    }
-
-    #[test]
-    fn coordinates_are_short_and_never_wild() {
-        assert_eq!(num(1.0 / 3.0), "0.33");
-        assert_eq!(num(-0.001), "0");
-        assert_eq!(num(1e300), "100000");
-        assert_eq!(path(&[(1.0, 2.04), (1.26, 2.0), (-1e300, 2.5)]), "M1 2l.3 0-100001.3 .5");
-    }
-
-    /// The PNG's reading of the path is the independent one.
-    #[test]
-    fn a_path_goes_through_its_points() {
-        let points: Vec<Point> = (0..500)
-            .map(|i| f64::from(i) * 0.77)
-            .map(|x| (200.0 + x * (x / 9.0).cos(), 200.0 + x * (x / 7.0).sin()))
-            .collect();
-        let read = super::super::png::path(&path(&points)).unwrap();
-        assert_eq!(read.points().len(), points.len());
-        for (a, b) in read.points().iter().zip(&points) {
-            let (dx, dy) = (f64::from(a.x) - b.0, f64::from(a.y) - b.1);
-            assert!(dx.abs() < 0.051 && dy.abs() < 0.051, "{a:?} {b:?}");
-        }
     }
 }
