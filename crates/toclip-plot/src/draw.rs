@@ -10,9 +10,8 @@ pub(super) fn draw(figure: &Figure) -> Drawing {
     let layout = Layout::of(figure);
     let (width, height) = (layout.width.ceil(), layout.height.ceil());
     let whole = Frame { left: 0.0, top: 0.0, right: width, bottom: height };
-    let background = Shape { class: "bg", outlines: vec![whole.outline()], ..Shape::default() };
     let (title, legend) = layout.head();
-    let mut items = vec![Item::Shape(background)];
+    let mut items = vec![Item::Shape(Shape::new("bg", vec![whole.outline()]))];
     items.extend(text(title, Anchor::Start, TITLE, &layout.title));
     items.extend(layout.legend.draw(layout.inner(), legend));
     items.extend(layout.panels.iter().flat_map(draw_panel));
@@ -32,23 +31,24 @@ fn draw_panel(panel: &Panel) -> Vec<Item> {
     axes(panel, &mut items);
 
     let series = || chart.series.iter().zip(panel.styles.iter().copied());
-    let references = panel.reference_lines.iter().map(|line| {
-        let ends = match line.direction {
-            Direction::Horizontal => [(left, line.at), (right, line.at)],
-            Direction::Vertical => [(line.at, bottom), (line.at, top)],
-        };
-        let outlines = vec![Outline::Line(ends.to_vec())];
-        Shape { class: "ref", dash: line.dash, outlines, ..Shape::default() }
-    });
-    let mut inside: Vec<Shape> = series().map(|(series, style)| plane.area(series, style)).collect();
-    inside.extend(references);
+    let across = |(at, _, dash)| Shape {
+        dash,
+        ..Shape::new("ref", vec![Outline::Line(vec![(left, at), (right, at)])])
+    };
+    let up = |(at, _, dash)| Shape {
+        dash,
+        ..Shape::new("ref", vec![Outline::Line(vec![(at, bottom), (at, top)])])
+    };
+    let mut inside: Vec<Shape> =
+        series().map(|(series, style)| plane.area(series, style)).collect();
+    inside.extend(panel.reference_lines(Direction::Horizontal).into_iter().map(across));
+    inside.extend(panel.reference_lines(Direction::Vertical).into_iter().map(up));
     inside.extend(series().flat_map(|(series, style)| plane.lines(series, style)));
     inside.extend(hover::strips(chart, plane));
     inside.extend(series().flat_map(|(series, style)| plane.points(series, style)));
     items.push(Item::Clipped(frame, inside));
 
-    let outlines = vec![frame.outline()];
-    items.push(Item::Shape(Shape { class: "frame", outlines, ..Shape::default() }));
+    items.push(Item::Shape(Shape::new("frame", vec![frame.outline()])));
     if panel.empty {
         // Above the middle, where a lone reference line stands.
         let middle = ((left + right) / 2.0, top + (bottom - top) / 4.0);
@@ -83,10 +83,10 @@ fn axes(panel: &Panel, items: &mut Vec<Item>) {
         let at = (left - OFF, y + 0.36 * TICK.size);
         labels.extend(text(at, Anchor::End, TICK, [&tick.label]));
     }
-    let minor = |at: &f64| plane.x.pixel(*at);
-    marks.extend(panel.x_ticks.minor.iter().map(minor).map(|x| line((x, bottom), (x, bottom + 3.0))));
-    let minor = |at: &f64| plane.y.pixel(*at);
-    marks.extend(panel.y_ticks.minor.iter().map(minor).map(|y| line((left - 3.0, y), (left, y))));
+    let upright = |x| line((x, bottom), (x, bottom + 3.0));
+    marks.extend(panel.x_ticks.minor.iter().map(|&at| upright(plane.x.pixel(at))));
+    let level = |y| line((left - 3.0, y), (left, y));
+    marks.extend(panel.y_ticks.minor.iter().map(|&at| level(plane.y.pixel(at))));
     let below = ((left + right) / 2.0, bottom + panel.label_offset() + LABEL.size);
     labels.extend(text(below, Anchor::Middle, LABEL, &panel.x_label));
     for (i, content) in panel.y_label.iter().rev().enumerate() {
@@ -95,8 +95,7 @@ fn axes(panel: &Panel, items: &mut Vec<Item>) {
         let (anchor, font) = (Anchor::Middle, LABEL);
         labels.push(Item::Text(Text { at, anchor, font, turned: true, content }));
     }
-    for (class, outlines) in [("grid", grid), ("frame", marks)] {
-        items.push(Item::Shape(Shape { class, outlines, ..Shape::default() }));
-    }
+    items.push(Item::Shape(Shape::new("grid", grid)));
+    items.push(Item::Shape(Shape::new("frame", marks)));
     items.extend(labels);
 }

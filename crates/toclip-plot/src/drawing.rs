@@ -35,6 +35,12 @@ pub(super) struct Shape {
     pub title: String,
 }
 
+impl Shape {
+    pub fn new(class: &'static str, outlines: Vec<Outline>) -> Self {
+        Shape { class, outlines, ..Shape::default() }
+    }
+}
+
 /// A line, a polygon or a round mark.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Outline {

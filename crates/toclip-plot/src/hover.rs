@@ -25,7 +25,7 @@ pub(super) fn strips(chart: &Chart, plane: &Plane) -> Vec<Shape> {
         let name = if chart.x.label.is_empty() { "x" } else { &chart.x.label };
         let title = format!("{name}: {}\n{}", short(plane.x.value(at)), lines.join("\n"));
         let outlines = vec![Frame { left, right: left + width, ..frame }.outline()];
-        (!lines.is_empty()).then(|| Shape { class: "hit", outlines, title, ..Shape::default() })
+        (!lines.is_empty()).then(|| Shape { title, ..Shape::new("hit", outlines) })
     };
     (0..STRIPS).filter_map(strip).collect()
 }
@@ -42,11 +42,8 @@ impl<'a> Curve<'a> {
             Kind::Points => return None,
             Kind::Line | Kind::Dashed => vec![plane.runs(&series.x, &series.y)],
             Kind::Band { low, high } => {
-                let (mut upper, mut lower) = (Vec::new(), Vec::new());
-                for (a, b) in plane.band(&series.x, low, high) {
-                    upper.push(a);
-                    lower.push(b);
-                }
+                let edges = plane.band(&series.x, low, high).into_iter();
+                let (upper, lower) = edges.map(|[upper, lower]| (upper, lower)).unzip();
                 vec![lower, upper]
             }
         };

@@ -44,12 +44,11 @@ impl Sample {
             Self::Band(style) => vec![band(style)],
             Self::BandWithLine(style) => vec![band(style), line(style)],
             Self::Mark(style) => {
-                let marks = [4.0, SAMPLE / 2.0, SAMPLE - 4.0].map(|dx| mark(style.mark, (x + dx, y)));
+                let marks =
+                    [4.0, SAMPLE / 2.0, SAMPLE - 4.0].map(|dx| mark(style.mark, (x + dx, y)));
                 vec![style.shape("dot", "", marks.into())]
             }
-            Self::Reference(dash) => {
-                vec![Shape { class: "ref", dash, outlines: across(), ..Shape::default() }]
-            }
+            Self::Reference(dash) => vec![Shape { dash, ..Shape::new("ref", across()) }],
         }
     }
 }
@@ -87,8 +86,11 @@ impl Legend {
     }
 
     fn place(&self, width: f64) -> (Vec<Placed>, f64) {
-        let names: Vec<Vec<String>> =
-            self.entries.iter().map(|(label, _)| LEGEND.wrap(label, width - SAMPLE - GAP)).collect();
+        let names: Vec<Vec<String>> = self
+            .entries
+            .iter()
+            .map(|(label, _)| LEGEND.wrap(label, width - SAMPLE - GAP))
+            .collect();
         let wide = |lines: &Vec<String>| {
             SAMPLE + GAP + lines.iter().map(|line| LEGEND.width(line)).fold(0.0, f64::max)
         };

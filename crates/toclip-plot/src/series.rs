@@ -27,7 +27,7 @@ pub(super) struct Style {
 impl Style {
     /// Outlines in the colour of the series.
     pub fn shape(self, class: &'static str, dash: &'static str, outlines: Vec<Outline>) -> Shape {
-        Shape { class, colour: self.colour, dash, outlines, title: String::new() }
+        Shape { colour: self.colour, dash, ..Shape::new(class, outlines) }
     }
 }
 
@@ -74,38 +74,21 @@ pub(super) struct Plane {
 impl Plane {
     /// The stretches of a curve without a gap, in pixels.
     pub fn runs(&self, x: &[f64], y: &[f64]) -> Vec<Vec<Point>> {
-        let mut runs = vec![Vec::new()];
-        for (&a, &b) in x.iter().zip(y) {
-            match (self.x.of(a), self.y.of(b)) {
-                (Some(a), Some(b)) => runs.last_mut().into_iter().for_each(|run| run.push((a, b))),
-                _ => runs.push(Vec::new()),
-            }
-        }
-        runs.retain(|run| !run.is_empty());
-        runs
+        unbroken(x.iter().zip(y).map(|(&x, &y)| Some((self.x.of(x)?, self.y.of(y)?))))
     }
 
-    /// The same for both edges of a band, as (upper, lower).
-    pub fn band(&self, x: &[f64], low: &[f64], high: &[f64]) -> Vec<(Vec<Point>, Vec<Point>)> {
-        let bottom = self.y.pixels.0;
+    /// The same for both edges of a band, as [upper, lower].
+    pub fn band(&self, x: &[f64], low: &[f64], high: &[f64]) -> Vec<[Vec<Point>; 2]> {
         let lower = |v: f64| match self.y.scale {
-            AxisScale::Log if v <= 0.0 => Some(bottom),
+            AxisScale::Log if v <= 0.0 => Some(self.y.pixels.0),
             _ => self.y.of(v),
         };
-        let mut runs = vec![(Vec::new(), Vec::new())];
-        for ((&a, &low), &high) in x.iter().zip(low).zip(high) {
-            match (self.x.of(a), lower(low), self.y.of(high)) {
-                (Some(a), Some(low), Some(high)) => {
-                    if let Some(run) = runs.last_mut() {
-                        run.0.push((a, high));
-                        run.1.push((a, low));
-                    }
-                }
-                _ => runs.push(Default::default()),
-            }
-        }
-        runs.retain(|run| !run.0.is_empty());
-        runs
+        let runs = unbroken(x.iter().zip(low).zip(high).map(|((&x, &low), &high)| {
+            let x = self.x.of(x)?;
+            Some([(x, self.y.of(high)?), (x, lower(low)?)])
+        }));
+        let edge = |run: &[[Point; 2]], i: usize| run.iter().map(|pair| pair[i]).collect();
+        runs.iter().map(|run| [edge(run, 0), edge(run, 1)]).collect()
     }
 
     /// The rectangle that the chart fills.
@@ -120,10 +103,10 @@ impl Plane {
             Kind::Band { low, high } => self.band(&series.x, low, high),
             _ => Vec::new(),
         };
-        let polygon = |(upper, mut lower): (Vec<Point>, Vec<Point>)| {
-            lower = simplify(&lower);
+        let polygon = |edges: [Vec<Point>; 2]| {
+            let [upper, mut lower] = edges.map(|edge| simplify(&edge));
             lower.reverse();
-            Outline::Polygon([simplify(&upper), lower].concat())
+            Outline::Polygon([upper, lower].concat())
         };
         style.shape("area", style.edge, bands.into_iter().map(polygon).collect())
     }
@@ -171,6 +154,13 @@ impl Plane {
     }
 }
 
+/// The stretches between gaps.
+fn unbroken<T: Clone>(values: impl Iterator<Item = Option<T>>) -> Vec<Vec<T>> {
+    let values: Vec<Option<T>> = values.collect();
+    let stretches = values.split(Option::is_none).filter(|stretch| !stretch.is_empty());
+    stretches.map(|stretch| stretch.iter().flatten().cloned().collect()).collect()
+}
+
 /// One mark.
 pub(super) fn mark(kind: usize, (x, y): Point) -> Outline {
     let corners: &[Point] = match kind % 4 {
@@ -213,7 +203,7 @@ mod tests {
         assert_eq!(plane.runs(&x, &zero).len(), 2);
         let band = plane.band(&x, &zero, &one);
         assert_eq!(band.len(), 1);
-        assert_eq!(band[0].1[1], (20.0, 100.0));
+        assert_eq!(band[0][1][1], (20.0, 100.0));
         assert_eq!(plane.band(&x, &[f64::NAN; 3], &one).len(), 0);
     }
 

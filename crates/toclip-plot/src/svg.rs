@@ -78,7 +78,8 @@ fn path(shape: &Shape) -> String {
         return String::new();
     }
     let class = format!("{} {}", shape.class, shape.colour);
-    let attributes = attribute("class", class.trim_end()) + &attribute("stroke-dasharray", shape.dash);
+    let attributes =
+        attribute("class", class.trim_end()) + &attribute("stroke-dasharray", shape.dash);
     let d: String = shape.outlines.iter().map(path_data).collect();
     match &*shape.title {
         "" => format!("<path{attributes} d=\"{d}\"/>\n"),

@@ -74,18 +74,16 @@ fn advance(c: char) -> f64 {
     }
 }
 
+/// Superscripts and their plain form.
+#[rustfmt::skip]
+pub(super) const SUPERSCRIPTS: [(char, char); 12] = [
+    ('⁰', '0'), ('¹', '1'), ('²', '2'), ('³', '3'), ('⁴', '4'), ('⁵', '5'),
+    ('⁶', '6'), ('⁷', '7'), ('⁸', '8'), ('⁹', '9'), ('⁻', '−'), ('⁺', '+'),
+];
+
 /// The plain form of a superscript digit or sign.
 fn lowered(c: char) -> Option<char> {
-    match c {
-        '⁰' => Some('0'),
-        '¹' => Some('1'),
-        '²' => Some('2'),
-        '³' => Some('3'),
-        '⁴'..='⁹' => char::from_digit(c as u32 - '⁰' as u32, 10),
-        '⁻' => Some('−'),
-        '⁺' => Some('+'),
-        _ => None,
-    }
+    SUPERSCRIPTS.iter().find(|(raised, _)| *raised == c).map(|(_, plain)| *plain)
 }
 
 /// Text as XML character data. What XML 1.0 has no place for becomes a space.
@@ -110,9 +108,8 @@ pub(super) fn escape(text: &str) -> String {
 pub(super) fn runs(text: &str) -> Vec<(bool, String)> {
     let raised = |c: &char| lowered(*c).is_some();
     let characters: Vec<char> = text.chars().collect();
-    let run = |run: &[char]| {
-        (raised(&run[0]), run.iter().map(|&c| lowered(c).unwrap_or(c)).collect())
-    };
+    let run =
+        |run: &[char]| (raised(&run[0]), run.iter().map(|&c| lowered(c).unwrap_or(c)).collect());
     characters.chunk_by(|a, b| raised(a) == raised(b)).map(run).collect()
 }
 
