@@ -1,34 +1,25 @@
-//! Where to clip, and what no reshaping of the residual can pass.
+//! The best threshold, and limits that no clipping can exceed.
 
-use numpy::ToPyArray;
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{IntoPyDict, PyDict};
 use rayon::prelude::*;
-use toclip::criteria::{self, BestThreshold, FisherLimit};
+use toclip::criteria;
 
-use crate::convert::{numbers, refuse, to_python};
+use crate::args::arg;
+use crate::convert::{columns, refuse, to_python};
 use crate::noise::Noise;
 use crate::pool::pooled;
-
-/// A column of a table: its name, and its number in a row.
-type Column<T> = (&'static str, fn(&T) -> f64);
 
 /// The threshold with the largest CCC at each risk: arrays `c`, `mu`, `m2`, `ccc`, `efficiency`.
 #[pyfunction]
 pub fn best_threshold<'py>(
     py: Python<'py>,
     noise: &Noise,
-    r: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = arg::r)] r: PyReadonlyArray1<'py, f64>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let found = each(py, noise, r, criteria::best_threshold)?;
-    let columns: [Column<BestThreshold>; 5] = [
-        ("c", |b| b.c),
-        ("mu", |b| b.mu),
-        ("m2", |b| b.m2),
-        ("ccc", |b| b.ccc),
-        ("efficiency", |b| b.efficiency),
-    ];
-    table(py, &found, &columns)
+    let found = each(py, noise, r.as_slice()?, criteria::best_threshold)?;
+    columns!(py, found, c mu m2 ccc efficiency)
 }
 
 /// The Fisher information of the residual at each risk: arrays `information`, `limit`, `reached`.
@@ -36,12 +27,10 @@ pub fn best_threshold<'py>(
 pub fn fisher_limit<'py>(
     py: Python<'py>,
     noise: &Noise,
-    r: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = arg::r)] r: PyReadonlyArray1<'py, f64>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let found = each(py, noise, r, criteria::fisher_limit)?;
-    let columns: [Column<FisherLimit>; 3] =
-        [("information", |f| f.information), ("limit", |f| f.limit), ("reached", |f| f.reached)];
-    table(py, &found, &columns)
+    let found = each(py, noise, r.as_slice()?, criteria::fisher_limit)?;
+    columns!(py, found, information limit reached)
 }
 
 /// The range of mu/min(1, y) and nu/min(1, y²), y = c/sqrt(2R + σ²), over a range of risks and one
@@ -50,17 +39,18 @@ pub fn fisher_limit<'py>(
 pub fn kappa_bounds<'py>(
     py: Python<'py>,
     noise: &Noise,
-    risks: &Bound<'_, PyAny>,
-    thresholds: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = arg::risks)] risks: PyReadonlyArray1<'py, f64>,
+    #[pyo3(from_py_with = arg::thresholds)] thresholds: PyReadonlyArray1<'py, f64>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let pair = |name: &str, value: &Bound<'_, PyAny>| match numbers(name, value)?.as_slice()? {
+    let range = |name: &str, ends: &[f64]| match ends {
         &[low, high] => Ok((low, high)),
-        other => Err(refuse(format!(
+        _ => Err(refuse(format!(
             "{name} must be the two ends of a range, such as (0.1, 10.0), not {} numbers",
-            other.len()
+            ends.len()
         ))),
     };
-    let (risks, thresholds) = (pair("risks", risks)?, pair("thresholds", thresholds)?);
+    let risks = range("risks", risks.as_slice()?)?;
+    let thresholds = range("thresholds", thresholds.as_slice()?)?;
     let noise = &*noise.inner;
     let found = py.detach(|| criteria::kappa_bounds(noise, risks, thresholds)).map_err(refuse)?;
     to_python(py, &found)
@@ -69,23 +59,10 @@ pub fn kappa_bounds<'py>(
 fn each<T: Send>(
     py: Python<'_>,
     noise: &Noise,
-    r: &Bound<'_, PyAny>,
+    r: &[f64],
     find: fn(&dyn toclip::noise::Noise, f64) -> toclip::Result<T>,
 ) -> PyResult<Vec<T>> {
-    let (noise, r) = (&*noise.inner, numbers("r", r)?);
-    let r = r.as_slice()?;
+    let noise = &*noise.inner;
     let all = || r.par_iter().map(|&r| find(noise, r)).collect::<toclip::Result<_>>();
     py.detach(|| pooled(all))?.map_err(refuse)
-}
-
-fn table<'py, T>(
-    py: Python<'py>,
-    rows: &[T],
-    columns: &[Column<T>],
-) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    for (name, of) in columns {
-        dict.set_item(*name, rows.iter().map(of).collect::<Vec<f64>>().to_pyarray(py))?;
-    }
-    Ok(dict)
 }

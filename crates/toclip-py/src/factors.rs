@@ -1,27 +1,27 @@
-//! The reduction factors at many points.
+//! Reduction factors at many points.
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use rayon::prelude::*;
 use toclip::Factors;
 
-use crate::convert::{numbers, refuse};
+use crate::args::arg;
+use crate::convert::refuse;
 use crate::noise::Noise;
 use crate::pool::pooled;
 
 type Column<'py> = Bound<'py, PyArray1<f64>>;
 
-/// `(mu, m2, (nu, csc, ccc) or None)` at the points `(r[i], c[i])`; `None` where the noise has no
-/// variance. Both must be equally long.
+/// `(mu, m2, (nu, csc, ccc) or None)` at the points `(r[i], c[i])`; `None` if the noise has
+/// infinite variance. Both arrays must have the same length.
 #[pyfunction]
 #[expect(clippy::type_complexity, reason = "the shape that Python sees")]
 pub fn factors<'py>(
     py: Python<'py>,
     noise: &Noise,
-    r: &Bound<'_, PyAny>,
-    c: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = arg::r)] r: PyReadonlyArray1<'py, f64>,
+    #[pyo3(from_py_with = arg::c)] c: PyReadonlyArray1<'py, f64>,
 ) -> PyResult<(Column<'py>, Column<'py>, Option<(Column<'py>, Column<'py>, Column<'py>)>)> {
-    let (r, c) = (numbers("r", r)?, numbers("c", c)?);
     let (r, c) = (r.as_slice()?, c.as_slice()?);
     if r.len() != c.len() {
         return Err(refuse(format!("r has {} numbers and c has {}", r.len(), c.len())));

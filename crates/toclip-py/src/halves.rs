@@ -1,70 +1,48 @@
 //! The mean gradient of two halves of the steps.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
-use crate::args::{count, number, text};
-use crate::convert::{numbers, refuse};
+use crate::args::arg;
+use crate::convert::refuse;
+use crate::state::State;
 
 /// Running means of the gradients of even and of odd steps, each the reference for the other.
-#[pyclass(frozen, module = "toclip._toclip")]
-#[derive(Debug)]
-pub struct Halves {
-    inner: Mutex<toclip::monitor::Halves>,
-}
-
-impl Halves {
-    pub fn lock(&self) -> MutexGuard<'_, toclip::monitor::Halves> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn of(inner: toclip::monitor::Halves) -> Self {
-        Halves { inner: Mutex::new(inner) }
-    }
-}
+#[pyclass(frozen, eq, module = "toclip._toclip")]
+#[derive(Debug, PartialEq)]
+pub struct Halves(pub State<toclip::monitor::Halves>);
 
 #[pymethods]
 impl Halves {
     /// For gradients of `dimension` numbers, with means over about the last `memory` of each half.
     #[new]
     fn new(
-        #[pyo3(from_py_with = count::dimension)] dimension: usize,
-        #[pyo3(from_py_with = number::memory)] memory: f64,
+        #[pyo3(from_py_with = arg::dimension)] dimension: usize,
+        #[pyo3(from_py_with = arg::memory)] memory: f64,
     ) -> PyResult<Self> {
-        toclip::monitor::Halves::new(dimension, memory).map(Halves::of).map_err(refuse)
+        let halves = toclip::monitor::Halves::new(dimension, memory).map_err(refuse)?;
+        Ok(Halves(State::new(halves)))
     }
 
     /// The inner product with the mean of the other half so far; `None` for the first gradient and
     /// for one with numbers that are not finite.
-    fn inner(&self, py: Python<'_>, gradient: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
-        let gradient = numbers("gradient", gradient)?;
+    fn inner(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arg::gradient)] gradient: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Option<f64>> {
         let gradient = gradient.as_slice()?;
-        py.detach(|| self.lock().inner(gradient)).map_err(refuse)
+        py.detach(|| self.0.lock().inner(gradient)).map_err(refuse)
     }
 
-    /// Everything it knows, as JSON.
+    /// The whole state as JSON.
     fn to_json(&self) -> PyResult<String> {
-        serde_json::to_string(&*self.lock()).map_err(refuse)
+        self.0.to_json()
     }
 
-    /// Halves as they were written by `to_json`.
+    /// Reads the state that `to_json` wrote.
     #[staticmethod]
-    fn from_json(#[pyo3(from_py_with = text::text)] text: String) -> PyResult<Self> {
-        serde_json::from_str(&text)
-            .map(Halves::of)
-            .map_err(|error| refuse(format!("this is not the state of halves: {error}")))
-    }
-
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Halves>().is_ok_and(|other| {
-            // A copy, so that two locks are never held at once.
-            let other = other.get().lock().clone();
-            *self.lock() == other
-        })
-    }
-
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        Ok((slf.get_type().getattr("from_json")?, (slf.get().to_json()?,)))
+    fn from_json(#[pyo3(from_py_with = arg::state)] state: String) -> PyResult<Self> {
+        State::from_json("Halves", &state).map(Halves)
     }
 }

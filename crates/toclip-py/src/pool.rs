@@ -1,7 +1,7 @@
-//! Threads that belong to this process.
+//! A thread pool that still works after a fork.
 //!
-//! A fork, with which Python's `multiprocessing` starts its workers on Linux, copies the memory of
-//! rayon's pool but none of its threads: work that is handed to it there is never done.
+//! A fork, by which Python's `multiprocessing` starts its workers on Linux, copies the memory of
+//! rayon's pool but none of its threads, so that work given to that pool would never finish.
 
 use std::process;
 use std::sync::OnceLock;
@@ -10,20 +10,20 @@ use pyo3::prelude::*;
 
 use crate::convert::refuse;
 
-/// The process that loaded the module, whose pool it is.
+/// The process that loaded the module and owns the pool.
 static HOME: OnceLock<u32> = OnceLock::new();
 
-/// Remembers this process; called when the module is loaded.
+/// Records this process; called when the module is loaded.
 pub fn remember() {
     HOME.get_or_init(process::id);
 }
 
-/// Does the work in rayon's pool; after a fork in a new one.
+/// Does the work in rayon's pool, or after a fork in a new pool.
 pub fn pooled<T: Send>(work: impl FnOnce() -> T + Send) -> PyResult<T> {
     if *HOME.get_or_init(process::id) == process::id() {
         return Ok(work());
     }
     let pool = rayon::ThreadPoolBuilder::new().build();
-    let pool = pool.map_err(|error| refuse(format!("no threads can be started: {error}")))?;
+    let pool = pool.map_err(|error| refuse(format!("cannot start threads: {error}")))?;
     Ok(pool.install(work))
 }

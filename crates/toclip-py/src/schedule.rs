@@ -1,17 +1,18 @@
-//! Learning rates and thresholds along time.
+//! Learning rates and thresholds as functions of time.
 
 use std::sync::Arc;
 
-use numpy::{PyArray1, ToPyArray};
+use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use toclip::schedule::{
-    Compensation, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, Proportional, Scale, Shape,
+    Compensation, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, Proportional, Scale, Scaled,
+    Shape,
 };
-use toclip::spectrum::Modes;
+use toclip::spectrum::{Modes, Rescaling};
 
-use crate::args::{count, number};
-use crate::convert::{numbers, refuse, shown, to_python};
+use crate::args::{arg, is_no_clipping};
+use crate::convert::{refuse, shown, to_python};
 use crate::values::{from_dict, from_python, is_dict};
 
 /// A number that changes with time.
@@ -33,46 +34,38 @@ impl Schedule {
     fn at<'py>(
         &self,
         py: Python<'py>,
-        times: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arg::times)] times: PyReadonlyArray1<'py, f64>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let times = numbers("times", times)?;
         let times = times.as_slice()?;
         if let Some(t) = times.iter().find(|t| !(**t >= 0.0 && t.is_finite())) {
-            let what = format!("times = {t} is not allowed: times must be finite and not negative");
-            return Err(refuse(what));
+            return Err(refuse(format!("times has {t} in it; expected finite times from 0 on")));
         }
         Ok(times.iter().map(|&t| self.inner.at(t)).collect::<Vec<f64>>().to_pyarray(py))
     }
 
-    /// What it was made from.
+    /// Its specification as a number or a dictionary.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, self.inner.shape())
     }
-
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>,))> {
-        Ok((slf.get_type().into_any(), (slf.get().to_dict(slf.py())?,)))
-    }
 }
 
-/// `count` times at equal distances from 0 to `end`.
+/// `count` equally spaced times from 0 to `end`.
 #[pyfunction]
 pub fn linear_times(
     py: Python<'_>,
-    #[pyo3(from_py_with = number::end)] end: f64,
-    #[pyo3(from_py_with = count::count)] count: usize,
+    #[pyo3(from_py_with = arg::end)] end: f64,
+    #[pyo3(from_py_with = arg::count)] count: usize,
 ) -> PyResult<Bound<'_, PyArray1<f64>>> {
     Ok(toclip::dynamics::linear_times(end, count).map_err(refuse)?.to_pyarray(py))
 }
 
-/// `count` times at equal ratios from `first` to `end`.
+/// `count` logarithmically spaced times from `first` to `end`.
 #[pyfunction]
 pub fn log_times(
     py: Python<'_>,
-    #[pyo3(from_py_with = number::first)] first: f64,
-    #[pyo3(from_py_with = number::end)] end: f64,
-    #[pyo3(from_py_with = count::count)] count: usize,
+    #[pyo3(from_py_with = arg::first)] first: f64,
+    #[pyo3(from_py_with = arg::end)] end: f64,
+    #[pyo3(from_py_with = arg::count)] count: usize,
 ) -> PyResult<Bound<'_, PyArray1<f64>>> {
     Ok(toclip::dynamics::log_times(first, end, count).map_err(refuse)?.to_pyarray(py))
 }
@@ -95,7 +88,7 @@ fn read(name: &str, shape: &Bound<'_, PyAny>) -> PyResult<toclip::schedule::Sche
     toclip::schedule::Schedule::new(from_python(name, shape)?).map_err(named)
 }
 
-/// The rules for a threshold that look at the risk or at residuals.
+/// The threshold rules that depend on the risk or on residuals.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 enum ClipRule {
@@ -123,13 +116,39 @@ fn huber() -> f64 {
 
 const RULES: [&str; 3] = ["max_ccc", "proportional", "online"];
 
-/// What a policy was made from.
-pub struct Made {
+/// A policy, and which of its numbers the user gave.
+pub struct UserPolicy {
     pub policy: Arc<dyn Policy>,
     /// The learning rate, unless it is greedy.
     pub eta: Option<toclip::schedule::Schedule>,
-    /// Whether its thresholds are numbers of the user's, and so in the user's units.
-    pub in_units: bool,
+    /// Whether the user gave the thresholds, in the user's units.
+    pub has_thresholds: bool,
+}
+
+impl UserPolicy {
+    /// The policy in the units of the theory, where the spectrum has norm 1.
+    pub fn in_theory_units(&self, rescaling: &Rescaling) -> Arc<dyn Policy> {
+        let rate = if self.eta.is_some() { rescaling.learning_rate(1.0) } else { 1.0 };
+        let threshold = if self.has_thresholds { rescaling.threshold(1.0) } else { 1.0 };
+        self.scaled(rate, threshold)
+    }
+
+    /// The policy in the units of the user: only the numbers of the theory are rescaled.
+    pub fn in_user_units(&self, rescaling: &Rescaling) -> Arc<dyn Policy> {
+        let back = rescaling.inverse();
+        let rate = if self.eta.is_some() { 1.0 } else { back.learning_rate(1.0) };
+        let threshold = if self.has_thresholds { 1.0 } else { back.threshold(1.0) };
+        self.scaled(rate, threshold)
+    }
+
+    fn scaled(&self, rate: f64, threshold: f64) -> Arc<dyn Policy> {
+        let policy = Arc::clone(&self.policy);
+        if (rate, threshold) == (1.0, 1.0) {
+            policy
+        } else {
+            Arc::new(Scaled::new(policy, rate, threshold))
+        }
+    }
 }
 
 /// A policy from a learning rate and a threshold; `fastest` says whether the rate may be infinite.
@@ -138,38 +157,39 @@ pub fn policy(
     clip: &Bound<'_, PyAny>,
     noise: &Arc<dyn toclip::noise::Noise>,
     fastest: bool,
-) -> PyResult<Made> {
+) -> PyResult<UserPolicy> {
     let word: Option<String> = clip.extract().ok();
     let kind: Option<String> =
         word.clone().or_else(|| clip.get_item("kind").ok().and_then(|kind| kind.extract().ok()));
-    let none = clip.is_none() || word.as_deref() == Some("none");
+    let none = clip.is_none() || is_no_clipping(clip);
     if let Ok(word) = eta.extract::<String>() {
         let policy = match (word.as_str(), kind.as_deref()) {
             ("greedy", _) if none => Greedy::unclipped(noise.clone()),
             ("greedy", Some("max_ccc")) => Greedy::clipped(noise.clone()),
             ("greedy", _) => {
                 return Err(refuse(
-                    "the greedy learning rate goes with clip = \"none\" or clip = \"max_ccc\"",
+                    "the greedy learning rate needs clip = \"none\" or clip = \"max_ccc\"",
                 ));
             }
             _ => {
                 return Err(refuse(format!(
-                    "learning_rate: \"{word}\" is not known: give a number such as 0.5, a schedule or \
+                    "learning_rate: unknown word \"{word}\"; expected a number such as 0.5, a schedule or \
                      \"greedy\""
                 )));
             }
         };
-        return Ok(Made { policy: Arc::new(policy), eta: None, in_units: false });
+        return Ok(UserPolicy { policy: Arc::new(policy), eta: None, has_thresholds: false });
     }
     let eta = read("learning_rate", eta)?;
     if let Shape::Constant { value } = eta.shape()
         && value.is_infinite()
         && !fastest
     {
-        return Err(refuse("learning_rate: inf is not allowed: a learning rate is finite"));
+        return Err(refuse("learning_rate: inf is not allowed; expected a finite learning rate"));
     }
-    let made =
-        |policy: Arc<dyn Policy>, in_units| Ok(Made { policy, eta: Some(eta.clone()), in_units });
+    let made = |policy: Arc<dyn Policy>, has_thresholds| {
+        Ok(UserPolicy { policy, eta: Some(eta.clone()), has_thresholds })
+    };
     if none {
         return made(Arc::new(OpenLoop::unclipped(eta.clone())), false);
     }
@@ -177,7 +197,7 @@ pub fn policy(
         && word != "max_ccc"
     {
         return Err(refuse(format!(
-            "clip: \"{word}\" is not known: give a threshold such as 0.9, \"none\", \"max_ccc\", or a \
+            "clip: unknown word \"{word}\"; expected a threshold such as 0.9, \"none\", \"max_ccc\", or a \
              dictionary such as {{\"kind\": \"proportional\", \"kappa\": 1.345}}"
         )));
     }
@@ -202,8 +222,8 @@ pub fn policy(
     made(policy, false)
 }
 
-/// A share of the stability limit that the learning rate stays below: one that holds whatever
-/// happens, or the predicted one up to a time.
+/// A share of the stability limit that the learning rate stays below: certified for every path, or
+/// predicted up to a time.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 enum Cap {
@@ -213,13 +233,13 @@ enum Cap {
 
 const EXAMPLE: &str = "{\"kind\": \"predicted\", \"margin\": 0.9, \"time\": 10.0}";
 
-/// Whether a margin looks at the predicted path, which an infinite learning rate may be below.
+/// Whether a margin is for the predicted path, for which the learning rate may be infinite.
 pub fn is_predicted(margin: &Bound<'_, PyAny>) -> bool {
     let kind = margin.get_item("kind").and_then(|kind| kind.extract::<String>());
     kind.is_ok_and(|kind| kind == "predicted")
 }
 
-/// The policy kept below the stability limit; all in the coordinates of the theory.
+/// The policy kept below the stability limit, in the units of the theory.
 pub fn with_margin(
     py: Python<'_>,
     policy: Arc<dyn Policy>,

@@ -1,4 +1,4 @@
-//! Long work that can be watched and interrupted.
+//! Long computations with progress and Ctrl-C.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -9,19 +9,19 @@ use pyo3::prelude::*;
 use crate::convert::{refuse, shown};
 use crate::pool::pooled;
 
-/// How often Ctrl-C is looked for and progress is told.
+/// How often Ctrl-C is checked and progress is reported.
 const BEAT: Duration = Duration::from_millis(50);
 
-/// What the work tells and is told.
+/// Shared between the computation and the thread that reports its progress.
 #[derive(Default)]
 pub struct Watch {
-    /// Set to stop: runs under way are finished, no other is begun.
+    /// Set to stop: runs under way are finished, no other is started.
     pub cancel: AtomicBool,
-    /// Runs finished.
+    /// Finished runs.
     pub done: AtomicU64,
 }
 
-/// Does the work on a thread of its own, while this one listens to Python.
+/// Does the work on another thread while this one reports progress and checks for Ctrl-C.
 pub fn watched<T: Send>(
     py: Python<'_>,
     progress: Option<Bound<'_, PyAny>>,
@@ -30,20 +30,20 @@ pub fn watched<T: Send>(
 ) -> PyResult<T> {
     if let Some(progress) = progress.as_ref().filter(|progress| !progress.is_callable()) {
         return Err(refuse(format!(
-            "progress must be True, False or a function of the runs done and all runs, not {}",
+            "progress must be True, False or a function of (finished runs, all runs), not {}",
             shown(progress)
         )));
     }
     let progress = progress.map(Bound::unbind);
     let watch = Watch::default();
-    let mut told = 0;
-    let mut tell = || -> PyResult<()> {
+    let mut reported = 0;
+    let mut report = || -> PyResult<()> {
         Python::attach(|py| {
             py.check_signals()?;
             let now = watch.done.load(Ordering::Relaxed);
             match &progress {
-                Some(progress) if now != told => {
-                    told = now;
+                Some(progress) if now != reported => {
+                    reported = now;
                     progress.call1(py, (now, runs)).map(drop)
                 }
                 _ => Ok(()),
@@ -55,14 +55,14 @@ pub fn watched<T: Send>(
             let worker = scope.spawn(|| pooled(|| work(&watch)));
             while !worker.is_finished() {
                 thread::park_timeout(BEAT);
-                if let Err(error) = tell() {
+                if let Err(error) = report() {
                     watch.cancel.store(true, Ordering::Relaxed);
                     let _ = worker.join();
                     return Err(error);
                 }
             }
-            let result = worker.join().map_err(|_| refuse("a thread of the work failed"))??;
-            tell().map(|()| result)
+            let result = worker.join().map_err(|_| refuse("a worker thread failed"))??;
+            report().map(|()| result)
         })
     })
 }
