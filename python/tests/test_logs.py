@@ -5,9 +5,8 @@ import subprocess
 
 import numpy as np
 import pytest
-from test_core import command
-
 import toclip
+from conftest import command
 
 
 @pytest.fixture

@@ -259,7 +259,7 @@ def test_lightning_in_half_precision(lightning):
 def test_lightning_with_two_optimizers_is_refused(lightning):
     from toclip.torch.lightning_callback import MonitorCallback
 
-    with pytest.raises(ValueError, match="has 2 optimizers, and one monitor watches one"):
+    with pytest.raises(ValueError, match="has 2 optimizers, but the callback supports only one"):
         lightning(MonitorCallback(), 4, limit=None, optimizers=2)
 
 

@@ -115,6 +115,7 @@ pub fn as_array<'py>(
     let not_numbers = match letter {
         'b' | 'i' | 'u' | 'f' => None,
         'O' => first_non_number(&given)?,
+        'U' | 'S' => Some(shown(value)),
         _ => Some(format!("{} of type {dtype}", shown(value))),
     };
     if let Some(what) = not_numbers {
