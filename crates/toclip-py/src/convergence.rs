@@ -9,19 +9,16 @@ use toclip::spectrum::{Modes, Start};
 use toclip_experiment::check_steps;
 
 use crate::args::arg;
+use crate::background::in_background;
 use crate::convert::{refuse, to_python};
 use crate::noise::Noise;
 use crate::schedule::policy;
 use crate::spectrum::Spectrum;
 use crate::values::from_python;
-use crate::watch::watched;
 
 /// E sup |R of SGD - R of the ODE| for each spectrum, and the power of the dimension fitted to them,
 /// as a dictionary.
 #[pyfunction]
-#[pyo3(signature = (spectra, start, noise, *, learning_rate, clip, time, runs, seed, confidence,
-                    threads, progress))]
-#[expect(clippy::too_many_arguments, reason = "keyword arguments")]
 pub fn convergence<'py>(
     py: Python<'py>,
     spectra: Vec<PyRef<'py, Spectrum>>,
@@ -64,9 +61,9 @@ pub fn convergence<'py>(
     let places: Vec<u64> = (0..modes.len() as u64).collect();
     let family = |place: u64| Ok(modes[place as usize].clone());
     let all = runs.saturating_mul(modes.len() as u64);
-    let rate = watched(py, progress, all, |watch| {
-        let tell = |done| watch.done.store(done, Ordering::Relaxed);
-        experiment.measure_until(&places, &family, noise, policy, Some(&tell), &watch.cancel)
+    let rate = in_background(py, progress, all, |shared| {
+        let tell = |done| shared.done.store(done, Ordering::Relaxed);
+        experiment.measure_until(&places, &family, noise, policy, Some(&tell), &shared.cancel)
     })?
     .map_err(refuse)?;
     to_python(py, &rate)

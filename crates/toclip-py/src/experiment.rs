@@ -10,10 +10,10 @@ use toclip_experiment::run::{Outcome, Plan, run};
 use toclip_experiment::{Error, Problem, of_values, read};
 
 use crate::args::{Argument, arg};
+use crate::background::in_background;
 use crate::convert::refuse;
 use crate::simulate;
 use crate::values::{EXPERIMENT, from_python, is_dict};
-use crate::watch::watched;
 
 /// The curves of an experiment by method, from a dictionary or the path of a TOML file.
 #[pyfunction]
@@ -32,11 +32,11 @@ pub fn experiment<'py>(
     .map_err(python_error)?;
     let problem = py.detach(|| Problem::new(&experiment, &source)).map_err(python_error)?;
     let ensembles = experiment.methods.iter().filter(|method| method.is_ensemble()).count() as u64;
-    let curves = watched(py, progress, ensembles * experiment.ensemble.runs, |watch| {
+    let curves = in_background(py, progress, ensembles * experiment.ensemble.runs, |shared| {
         let tick = |_| {
-            watch.done.fetch_add(1, Ordering::Relaxed);
+            shared.done.fetch_add(1, Ordering::Relaxed);
         };
-        let plan = Plan { threads, cancel: &watch.cancel, tick: &tick };
+        let plan = Plan { threads, cancel: &shared.cancel, tick: &tick };
         run(&experiment, &problem, &plan, None, Vec::new())
     })?
     .map_err(python_error)?;

@@ -4,17 +4,17 @@
 //! released, and every error of the core is a `ValueError` with the same message. Broadcasting,
 //! result classes and data frames are written in Python, in `python/toclip`.
 
+#![allow(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]
+
 mod args;
+mod background;
 mod convergence;
 mod convert;
 mod criteria;
 mod experiment;
-mod factors;
-mod halves;
 mod logs;
 mod monitor;
 mod noise;
-mod pool;
 mod problem;
 mod schedule;
 mod simulate;
@@ -23,7 +23,6 @@ mod state;
 mod stream;
 mod threshold_rule;
 mod values;
-mod watch;
 
 use pyo3::prelude::*;
 
@@ -34,12 +33,10 @@ mod _toclip {
     use crate::{
         args::{as_array, as_integer, as_number, as_threshold},
         convergence::convergence,
-        criteria::{best_threshold, fisher_limit, kappa_bounds},
+        criteria::{best_threshold, factors, fisher_limit, kappa_bounds},
         experiment::experiment,
-        factors::factors,
-        halves::Halves,
         logs::Log,
-        monitor::Monitor,
+        monitor::{Halves, Monitor},
         noise::Noise,
         problem::Problem,
         schedule::{Schedule, linear_times, log_times},
@@ -52,7 +49,7 @@ mod _toclip {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        crate::pool::remember();
+        crate::background::remember();
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("INFINITE_VARIANCE", toclip::Error::InfiniteVariance.to_string())
     }

@@ -32,7 +32,6 @@ impl Log {
     #[new]
     #[pyo3(signature = (path, *, format = None, norm = None, step = None, loss = None,
                         learning_rate = None, unscale = false))]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
     fn new(
         py: Python<'_>,
         #[pyo3(from_py_with = arg::path)] path: PathBuf,

@@ -100,7 +100,6 @@ impl Problem {
     /// R and D at the given times, by the ODE or by the integral equation.
     ///
     /// With `compress` the eigenvalues are replaced by fewer nodes, to this accuracy.
-    #[pyo3(signature = (times, *, method, rtol, target, compress))]
     fn predict<'py>(
         &self,
         py: Python<'py>,
@@ -138,8 +137,6 @@ impl Problem {
     }
 
     /// Statistics of many runs of the iteration, or of its diffusion.
-    #[pyo3(signature = (times, *, runs, seed, method, covariates, confidence, threads, progress))]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
     fn simulate<'py>(
         &self,
         py: Python<'py>,
@@ -165,7 +162,6 @@ impl Problem {
     }
 
     /// Run number `index` of the ensemble with this seed.
-    #[pyo3(signature = (times, *, seed, index, method))]
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -183,7 +179,6 @@ impl Problem {
 
     /// κ* of c = κ·sqrt(2R + σ²), the best at the end of the predicted curve, and the risk there:
     /// a dictionary of `kappa` and `risk`. The threshold of the problem is ignored.
-    #[pyo3(signature = (time, *, compensation, compress))]
     fn tune_kappa<'py>(
         &self,
         py: Python<'py>,

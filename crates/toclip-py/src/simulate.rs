@@ -11,8 +11,8 @@ use toclip::dynamics::{Simulator, Trajectory};
 use toclip::ensemble::{Ensemble, Statistics, Summary};
 use toclip_experiment::{check_memory, check_steps};
 
+use crate::background::in_background;
 use crate::convert::{columns, refuse, to_python};
-use crate::watch::watched;
 
 /// Run number `index`; `dim` is the number of steps per unit of time.
 pub fn one(
@@ -30,7 +30,7 @@ pub fn one(
     check
         .run_missing(simulator, times, &all, &AtomicBool::new(false), &|_, _| {})
         .map_err(refuse)?;
-    watched(py, None, 1, |_| simulator.run(seed, index, times))
+    in_background(py, None, 1, |_| simulator.run(seed, index, times))
 }
 
 /// All runs, each converted to the units of the user.
@@ -46,11 +46,11 @@ pub fn ensemble<'py>(
     check_memory(ensemble.runs, times.len()).map_err(refuse)?;
     check_steps(times.last().copied().unwrap_or(0.0), dim).map_err(refuse)?;
     let finished = Mutex::new(BTreeMap::new());
-    watched(py, progress, ensemble.runs, |watch| {
+    in_background(py, progress, ensemble.runs, |shared| {
         let none = BTreeSet::new();
-        ensemble.run_missing(simulator, times, &none, &watch.cancel, &|index, run| {
+        ensemble.run_missing(simulator, times, &none, &shared.cancel, &|index, run| {
             finished.lock().unwrap_or_else(PoisonError::into_inner).insert(index, run);
-            watch.done.fetch_add(1, Ordering::Relaxed);
+            shared.done.fetch_add(1, Ordering::Relaxed);
         })
     })?
     .map_err(refuse)?;

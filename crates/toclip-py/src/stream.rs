@@ -26,9 +26,6 @@ pub struct Stream {
 impl Stream {
     /// See `toclip.Stream`; matrices are flat, row by row, and `spectrum` is that of the covariance.
     #[new]
-    #[pyo3(signature = (features, targets, start, optimum, covariance, spectrum, noise,
-                        learning_rate, clip, in_order))]
-    #[expect(clippy::too_many_arguments, reason = "called from one place in Python")]
     fn new(
         #[pyo3(from_py_with = arg::features)] features: PyReadonlyArray1<'_, f64>,
         #[pyo3(from_py_with = arg::targets)] targets: PyReadonlyArray1<'_, f64>,
@@ -72,8 +69,6 @@ impl Stream {
     }
 
     /// Statistics of many passes, each in its own random order.
-    #[pyo3(signature = (times, *, runs, seed, confidence, threads, progress))]
-    #[expect(clippy::too_many_arguments, reason = "keyword arguments")]
     fn simulate<'py>(
         &self,
         py: Python<'py>,
@@ -91,7 +86,6 @@ impl Stream {
     }
 
     /// Pass number `index` of those with this seed.
-    #[pyo3(signature = (times, *, seed, index))]
     fn run<'py>(
         &self,
         py: Python<'py>,
