@@ -132,7 +132,7 @@ class Monitor:
         self._watch(limit)
         bound = min(limit, self._threshold) if self.apply else limit
         if error_if_nonfinite:
-            self._refuse_overflow(total_norm(parameters, foreach))
+            self._raise_on_overflow(total_norm(parameters, foreach))
         norm = clip_to(parameters, bound, foreach)
         if self.compensate and self._rate_factor != 1.0:
             grads = gradients_of(parameters)
@@ -184,7 +184,7 @@ class Monitor:
             if self._rule is not None:
                 self._threshold, self._rate_factor = self._rule.next()
 
-    def _refuse_overflow(self, norm: Tensor) -> None:
+    def _raise_on_overflow(self, norm: Tensor) -> None:
         if bool(torch.isfinite(norm)):
             return
         self.observe(norm)  # counted separately
@@ -349,7 +349,7 @@ def monitor_from(monitor: Monitor | None, settings: dict[str, Any]) -> Monitor:
         return Monitor(**settings)
     if not isinstance(monitor, Monitor):
         raise ValueError(
-            f"monitor must be a toclip.torch.Monitor, not a "
+            "monitor must be a toclip.torch.Monitor, not a "
             f"{type(monitor).__module__}.{type(monitor).__name__}"
         )
     if settings:
