@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
-from typing import Any
 
 import torch
 from advice_picture import draw

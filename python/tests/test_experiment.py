@@ -177,7 +177,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize("line, change, words", MISTAKES, ids=[line for line, _, _ in MISTAKES])
-def test_a_mistake_is_told_in_the_same_words(line, change, words, tmp_path, monkeypatch):
+def test_error_messages_are_those_of_the_command(line, change, words, tmp_path, monkeypatch):
     whole = {
         "time": "2.0",
         "points": "5",
@@ -228,18 +228,18 @@ def test_a_missing_key_and_a_missing_file_are_named(tmp_path):
         ({"noise": toclip.noise.gaussian(1.0).batched(4)}, "its batch as `batch`"),
     ],
 )
-def test_what_no_file_could_say_is_refused(change, words):
+def test_errors_of_dictionaries(change, words):
     with pytest.raises(ValueError, match=words):
         toclip.experiment(SMALL | change)
 
 
 @pytest.mark.parametrize("what", [None, 3, [("time", 1.0)], b"\xff\x00", 1.5])
-def test_what_is_no_experiment_is_refused(what):
+def test_other_types_are_errors(what):
     with pytest.raises(ValueError):
         toclip.experiment(what)
 
 
-def test_a_list_that_holds_itself_is_refused():
+def test_a_list_that_contains_itself_is_an_error():
     endless: list = []
     endless.append(endless)
     with pytest.raises(ValueError, match="nested too deeply"):

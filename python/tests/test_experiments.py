@@ -153,7 +153,7 @@ def test_errors_of_arguments(given, said, monkeypatch, capsys):
     assert said in capsys.readouterr().err
 
 
-def test_a_folder_without_runs_is_said_and_not_made(tmp_path, monkeypatch):
+def test_error_for_a_folder_without_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["advice.py", "--out", f"{tmp_path}/typo", "--table"])
     with pytest.raises(SystemExit, match="runs.jsonl does not exist"):
         advice.main()
@@ -165,7 +165,7 @@ def test_a_folder_without_runs_is_said_and_not_made(tmp_path, monkeypatch):
         advice.main()
 
 
-def test_missing_images_meet_a_sentence(tmp_path, monkeypatch):
+def test_error_for_missing_images(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["advice.py", "--out", f"{tmp_path}", "--data", f"{tmp_path}/none"])
     with pytest.raises(SystemExit, match="toclip data get cifar10"):
         advice.main()

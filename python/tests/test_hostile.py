@@ -251,7 +251,7 @@ raise SystemExit(os.waitpid(child, 0)[1])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
-def test_a_forked_process_computes_too():
+def test_a_forked_process_computes():
     # As multiprocessing starts its workers: the threads of the parent are not there.
     assert subprocess.run([sys.executable, "-c", FORKED], timeout=90).returncode == 0
 
@@ -271,6 +271,6 @@ def test_one_dimension_twice_has_no_slope():
         toclip.convergence([toclip.isotropic(50)] * 2, 1.0, NOISE, learning_rate=0.5)
 
 
-def test_far_too_many_threads_are_refused():
+def test_too_many_threads_are_an_error():
     with pytest.raises(ValueError, match="threads = 1000000"):
         problem().simulate([1.0], runs=1, threads=10**6)

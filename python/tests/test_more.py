@@ -203,7 +203,7 @@ def test_passes_over_the_data_are_ordered_by_seed_and_index():
         ({"clip": {"kind": "online", "memory": 100}}, "online rules need features"),
     ],
 )
-def test_impossible_data_meet_a_sentence(change, words):
+def test_errors_of_streams(change, words):
     x, y = data()
     with pytest.raises(ValueError, match=words):
         toclip.Stream(**{"features": x, "targets": y, "learning_rate": 0.1} | change)

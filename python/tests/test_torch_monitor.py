@@ -230,7 +230,7 @@ def test_two_processes_find_what_one_does(tmp_path):
     assert merged == own[0] and merged.steps == 2 * ddp_worker.STEPS
 
 
-def test_a_changed_threshold_is_said_once():
+def test_a_changed_threshold_warns_once():
     net, monitor = model(), Monitor()
     backward(net, 1)
     monitor.clip_(net.parameters(), 1.0)

@@ -102,7 +102,7 @@ def test_a_run_that_was_killed_goes_on_as_if_nothing_had_happened(run, tmp_path)
         run("whole", "--seed", "2")
 
 
-def test_no_step_is_said(run):
+def test_error_for_less_than_one_step(run):
     with pytest.raises(SystemExit, match="less than one step"):
         run("out", "--epochs", "0.0001")
 
