@@ -214,7 +214,7 @@ def test_two_processes_find_what_one_does(tmp_path):
     first, second = two_processes(tmp_path)
     assert first == second  # every rank has the same answer
     # The shards of one rank have a norm that is not the gradient's: it is not taken for it.
-    assert "give the FSDP module itself" in first.pop("refused")
+    assert "pass the FSDP module itself" in first.pop("refused")
     alone = ddp_worker.train()[0].core
     assert alone.steps == ddp_worker.STEPS
     for how in ("ddp", "fsdp"):
