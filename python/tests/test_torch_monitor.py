@@ -51,10 +51,10 @@ def test_norms_wait_on_the_device_and_all_are_counted():
     for step in range(65):
         backward(net, step)
         seen.append(float(monitor.clip_(net.parameters(), 1.0)))
-        assert len(monitor._waiting) == (step + 1) % 10
+        assert len(monitor._pending) == (step + 1) % 10
     core = toclip.Monitor(watched=1.0)
     core.observe(seen)
-    assert monitor.core == core and monitor._waiting == [] and monitor.steps == 65
+    assert monitor.core == core and monitor._pending == [] and monitor.steps == 65
     assert monitor.watched() == core.watched()
 
 

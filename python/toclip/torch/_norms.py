@@ -29,7 +29,7 @@ def listed(parameters: Parameters) -> list[Tensor]:
     for one in found:
         if not isinstance(one, Tensor):
             raise ValueError(
-                f"parameters has {one!r:.60} in it; expected the model or model.parameters()"
+                f"parameters has a {type(one).__name__} in it; expected the model or model.parameters()"
             )
     return found
 
