@@ -204,9 +204,9 @@ class Rate(Table):
 class Path(Table):
     """Risk and distance over time, and why the path ended.
 
-    ``stop["reason"]`` is ``finished``, ``target_reached``, ``diverged`` or, for a
-    :class:`toclip.Stream`, ``data_ended``; all but the first have the time ``stop["t"]``. ``flow``, from
-    the integral equation only, is the risk of gradient flow.
+    ``stop["reason"]`` is ``finished``, ``target_reached``, ``diverged``, ``infinite_variance`` or,
+    for a :class:`toclip.Stream`, ``data_ended``; all but the first have the time ``stop["t"]``.
+    ``flow``, from the integral equation only, is the risk of gradient flow.
     """
 
     t: np.ndarray

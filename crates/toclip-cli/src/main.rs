@@ -2,14 +2,11 @@
 
 mod commands;
 mod experiment;
-mod interrupt;
+mod output;
 mod plot;
-mod progress;
 mod report;
-mod stdout;
-mod tables;
 
-use crate::stdout::tell;
+use crate::output::tell;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 use toclip_experiment::words;

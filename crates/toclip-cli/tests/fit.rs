@@ -150,7 +150,7 @@ fn what_is_wrong_is_said_in_a_sentence() {
     fails(&["fit", "absent.csv"], "absent.csv");
     fails(&["fit", "idle.csv", "--target", "price"], "price");
     fails(&["fit"], "which samples?");
-    fails(&["fit", "idle.csv", "--features", "tanh"], "write tanh:500");
+    fails(&["fit", "idle.csv", "--features", "tanh"], "or tanh:N or relu:N");
     fails(&["fit", "idle.csv", "--clip", "-1"], "positive number, or none");
     fails(&["fit", "idle.csv", "--eta", "0"], "--eta 0 is not allowed");
     fails(&["fit", "--dataset", "cifar10"], "toclip data get cifar10");

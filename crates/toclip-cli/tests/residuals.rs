@@ -69,14 +69,11 @@ fn what_is_wrong_is_said() {
     let parquet = dir.path().join("good.parquet");
     std::fs::write(&parquet, b"PAR1\x15\x04PAR1").unwrap();
     for (args, says) in [
-        (
-            vec![parquet.to_str().unwrap()],
-            "this is a Parquet table; give the numbers as CSV or NPY",
-        ),
-        (vec![path], "has 2 columns; say which by --column"),
-        (vec![path, "--column", "3"], "has columns 1 to 2"),
-        (vec![path, "--column", "1", "--components", "0"], "give 1 to 20"),
-        (vec![path, "--column", "1", "--folds", "1"], "give 2 to 50"),
+        (vec![parquet.to_str().unwrap()], "the Parquet file is damaged or cut short"),
+        (vec![path], "expected one column, but the file has"),
+        (vec![path, "--column", "3"], "there is no column 3"),
+        (vec![path, "--column", "1", "--components", "0"], "expected 1 to 20"),
+        (vec![path, "--column", "1", "--folds", "1"], "expected 2 to 50"),
         (vec![short.to_str().unwrap()], "short.csv: 3 residuals are too few"),
         (vec!["no-such.npy"], "no-such.npy"),
         (vec![path, "--column", "1", "--plot", "a.gif"], "must end in .svg or .png"),

@@ -1,112 +1,92 @@
-//! Members of archives, read into memory and never written where an archive says.
+//! Members of archives, read into memory: nothing is written where an archive says.
 
+use crate::error::{AtPath, bail};
 use crate::{Error, Result};
 use flate2::read::MultiGzDecoder;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-/// What an archive held: the wanted members by file name, and the names of all the files.
-#[derive(Debug, Default)]
-pub(crate) struct Members {
-    pub found: BTreeMap<String, Vec<u8>>,
-    pub names: Vec<String>,
-}
-
-impl Members {
-    fn add(&mut self, path: &Path, name: String, bytes: Vec<u8>) -> Result<()> {
-        match self.found.insert(name.clone(), bytes) {
-            Some(_) => Err(Error::file(path, format!("the archive holds {name} twice"))),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Which members to read: for a file name, the most bytes it may have, or `None` to pass over it.
-pub(crate) type Wanted<'a> = &'a dyn Fn(&str) -> Option<u64>;
-
-/// No data set here is larger: what goes on beyond is a bomb or the wrong file.
+/// No data set here is larger: what is larger is a decompression bomb or the wrong file.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// The wanted members of a `.tar.gz`.
-pub(crate) fn tar_gz(path: &Path, wanted: Wanted<'_>) -> Result<Members> {
-    let broken = |e: std::io::Error| {
-        Error::file(path, format!("the .tar.gz is damaged or cut short ({e}); fetch it again"))
-    };
-    let file = File::open(path).map_err(|e| Error::io(path, e))?;
-    let unpacked = MultiGzDecoder::new(BufReader::new(file)).take(MOST_BYTES);
-    let mut archive = tar::Archive::new(unpacked);
-    let mut members = Members::default();
-    for entry in archive.entries().map_err(broken)? {
-        let mut entry = entry.map_err(broken)?;
-        if !entry.header().entry_type().is_file() {
-            continue;
-        }
-        let name = file_name(&String::from_utf8_lossy(&entry.path_bytes()));
-        if let Some(most) = wanted(&name) {
-            let size = entry.size();
-            let bytes = whole(path, &name, &mut entry, size, most, broken)?;
-            members.add(path, name.clone(), bytes)?;
-        }
-        members.names.push(name);
-    }
-    Ok(members)
+/// Which members to read: for a file name, the most bytes it may have, or `None` to skip it.
+pub(crate) type Wanted<'a> = &'a dyn Fn(&str) -> Option<u64>;
+
+/// The content of an archive: the wanted members by file name, and the names of all the files.
+pub(crate) struct Members<'a> {
+    pub found: BTreeMap<String, Vec<u8>>,
+    pub names: Vec<String>,
+    path: &'a Path,
+    wanted: Wanted<'a>,
 }
 
-/// The wanted members of a `.zip`.
-pub(crate) fn zip(path: &Path, wanted: Wanted<'_>) -> Result<Members> {
-    let broken = |e: String| {
-        Error::file(path, format!("the zip archive is damaged or cut short ({e}); fetch it again"))
-    };
-    let file = File::open(path).map_err(|e| Error::io(path, e))?;
-    let mut archive =
-        zip::ZipArchive::new(BufReader::new(file)).map_err(|e| broken(e.to_string()))?;
-    let mut members = Members::default();
-    for index in 0..archive.len() {
-        let mut entry = archive.by_index(index).map_err(|e| broken(e.to_string()))?;
-        if !entry.is_file() {
-            continue;
+impl<'a> Members<'a> {
+    /// The wanted members of a `.tar.gz`.
+    pub fn of_tar_gz(path: &'a Path, wanted: Wanted<'a>) -> Result<Self> {
+        let damaged = |e: std::io::Error| damaged(path, &e);
+        let unpacked = MultiGzDecoder::new(BufReader::new(File::open(path).at(path)?));
+        let mut archive = tar::Archive::new(unpacked.take(MOST_BYTES));
+        let mut members = Self::new(path, wanted);
+        for entry in archive.entries().map_err(damaged)? {
+            let mut entry = entry.map_err(damaged)?;
+            if entry.header().entry_type().is_file() {
+                let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+                members.add(&name, entry.size(), &mut entry)?;
+            }
         }
-        let name = file_name(&entry.name().map_err(|e| broken(e.to_string()))?);
-        if let Some(most) = wanted(&name) {
-            let size = entry.size();
-            let bytes = whole(path, &name, &mut entry, size, most, |e| broken(e.to_string()))?;
-            members.add(path, name.clone(), bytes)?;
-        }
-        members.names.push(name);
+        Ok(members)
     }
-    Ok(members)
+
+    /// The wanted members of a `.zip`.
+    pub fn of_zip(path: &'a Path, wanted: Wanted<'a>) -> Result<Self> {
+        let damaged = |e: zip::result::ZipError| damaged(path, &e);
+        let file = BufReader::new(File::open(path).at(path)?);
+        let mut archive = zip::ZipArchive::new(file).map_err(damaged)?;
+        let mut members = Self::new(path, wanted);
+        for index in 0..archive.len() {
+            let mut entry = archive.by_index(index).map_err(damaged)?;
+            if entry.is_file() {
+                let name = entry.name().map_err(damaged)?.into_owned();
+                members.add(&name, entry.size(), &mut entry)?;
+            }
+        }
+        Ok(members)
+    }
+
+    fn new(path: &'a Path, wanted: Wanted<'a>) -> Self {
+        Self { found: BTreeMap::new(), names: Vec::new(), path, wanted }
+    }
+
+    /// Adds a member whose header claims `size` bytes, by the last part of its path: the folders in
+    /// an archive do not matter, and `..` is dangerous.
+    fn add(&mut self, member: &str, size: u64, content: &mut dyn Read) -> Result<()> {
+        let name = member.rsplit(['/', '\\']).next().unwrap_or(member).to_owned();
+        if let Some(most) = (self.wanted)(&name) {
+            let mut bytes = Vec::new();
+            if size <= most {
+                // A header can claim a wrong size, so the reading itself is bounded.
+                let read = content.take(most + 1).read_to_end(&mut bytes);
+                read.map_err(|e| damaged(self.path, &e))?;
+            }
+            let size = size.max(bytes.len() as u64);
+            if size > most {
+                bail!(in self.path, "{name} in the archive has at least {size} bytes; at most \
+                      {most} are expected");
+            }
+            if self.found.insert(name.clone(), bytes).is_some() {
+                bail!(in self.path, "the archive has {name} twice");
+            }
+        }
+        self.names.push(name);
+        Ok(())
+    }
 }
 
-/// The bytes of a member whose header claims `size`.
-fn whole(
-    path: &Path,
-    name: &str,
-    member: &mut dyn Read,
-    size: u64,
-    most: u64,
-    broken: impl Fn(std::io::Error) -> Error,
-) -> Result<Vec<u8>> {
-    let too_large = |size: u64| {
-        let message = format!("{name} in it has {size} bytes or more, where at most {most} belong");
-        Error::file(path, message)
-    };
-    if size > most {
-        return Err(too_large(size));
-    }
-    // A header can lie about the size, so the reading itself is bounded.
-    let mut bytes = Vec::new();
-    member.take(most + 1).read_to_end(&mut bytes).map_err(broken)?;
-    match bytes.len() as u64 > most {
-        true => Err(too_large(most + 1)),
-        false => Ok(bytes),
-    }
-}
-
-/// The last part of a member's path: folders in an archive say nothing, and `..` nothing good.
-fn file_name(path: &str) -> String {
-    path.rsplit(['/', '\\']).next().unwrap_or(path).to_owned()
+fn damaged(path: &Path, e: &dyn Display) -> Error {
+    Error::file(path, format!("the archive is damaged or cut short ({e}); download it again"))
 }
 
 #[cfg(test)]
@@ -153,7 +133,8 @@ pub(crate) mod tests {
         let inside = [("../../etc/a.bin", &b"hello"[..]), ("x/other.txt", b"no")];
         let tar = write_tar_gz(dir.path().join("a.tar.gz"), &inside);
         let zip_file = write_zip(dir.path().join("a.zip"), &inside);
-        for members in [tar_gz(&tar, &ten).unwrap(), zip(&zip_file, &ten).unwrap()] {
+        for members in [Members::of_tar_gz(&tar, &ten), Members::of_zip(&zip_file, &ten)] {
+            let members = members.unwrap();
             assert_eq!(members.found["a.bin"], b"hello");
             assert_eq!(members.names, ["a.bin", "other.txt"]);
         }
@@ -161,22 +142,25 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn damage_bombs_and_doubles_are_refused() {
+    fn damaged_and_oversized_archives() {
         let dir = tempfile::tempdir().unwrap();
         let large = [("a.bin", &[0_u8; 11][..])];
         let twice = [("x/a.bin", &b"1"[..]), ("y/a.bin", b"2")];
-        let tar = write_tar_gz(dir.path().join("a.tar.gz"), &large);
-        assert!(tar_gz(&tar, &ten).unwrap_err().to_string().contains("at most 10 belong"));
-        let zipped = write_zip(dir.path().join("a.zip"), &large);
-        assert!(zip(&zipped, &ten).unwrap_err().to_string().contains("at most 10 belong"));
-        let tar = write_tar_gz(dir.path().join("b.tar.gz"), &twice);
-        assert!(tar_gz(&tar, &ten).unwrap_err().to_string().contains("a.bin twice"));
-
-        for (path, cut) in [(&tar, 40), (&zipped, 60)] {
+        let (large_tar, zip, tar) = ("large.tar.gz", "a.zip", "a.tar.gz");
+        let [large_tar, zip, tar] = [large_tar, zip, tar].map(|name| dir.path().join(name));
+        write_tar_gz(large_tar.clone(), &large);
+        write_zip(zip.clone(), &large);
+        write_tar_gz(tar.clone(), &twice);
+        let read = || {
+            let tar_gz = [&large_tar, &tar].map(|path| Members::of_tar_gz(path, &ten));
+            tar_gz.into_iter().chain([Members::of_zip(&zip, &ten)])
+        };
+        let whole = crate::testing::messages(dir.path(), read());
+        for (path, cut) in [(&tar, 40), (&zip, 60)] {
             let bytes = std::fs::read(path).unwrap();
             std::fs::write(path, &bytes[..cut]).unwrap();
         }
-        assert!(tar_gz(&tar, &ten).unwrap_err().to_string().contains("damaged or cut short"));
-        assert!(zip(&zipped, &ten).unwrap_err().to_string().contains("damaged or cut short"));
+        let cut = crate::testing::messages(dir.path(), read());
+        insta::assert_snapshot!(format!("{whole}\n\ncut short:\n{cut}"));
     }
 }

@@ -1,12 +1,13 @@
-//! Where data sets are kept: one folder each, in the platform's folder for caches.
+//! The cache of data sets: one folder each, in the platform's folder for caches.
 //!
-//! A data set's folder appears whole, by renaming, or not at all: what is there can be read.
+//! A data set's folder is complete: it is renamed to its place once all files are written.
 
+use crate::error::bail;
 use crate::{Error, Result};
 use etcetera::BaseStrategy;
 use std::path::PathBuf;
 
-/// A data set that `toclip data get` knows how to fetch.
+/// A data set that `toclip data get` can download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DataSet {
     /// CIFAR-10, for [`crate::cifar10::Cifar10::read`].
@@ -16,7 +17,7 @@ pub enum DataSet {
 }
 
 impl DataSet {
-    /// All of them.
+    /// All data sets.
     pub const ALL: [DataSet; 2] = [DataSet::Cifar10, DataSet::WikiText2];
 
     /// The name in commands and in the cache.
@@ -27,7 +28,7 @@ impl DataSet {
         }
     }
 
-    /// The name in sentences.
+    /// The name for people.
     pub fn title(self) -> &'static str {
         match self {
             DataSet::Cifar10 => "CIFAR-10",
@@ -35,7 +36,7 @@ impl DataSet {
         }
     }
 
-    /// Its folder in the cache, whether it is there or not.
+    /// Its folder in the cache, whether it exists or not.
     ///
     /// # Errors
     /// Those of [`cache_folder`].
@@ -46,18 +47,18 @@ impl DataSet {
     /// Its folder in the cache.
     ///
     /// # Errors
-    /// [`Error::Invalid`] with the command that fetches it where it is not there.
+    /// [`Error::Invalid`] if it does not exist, with the command that downloads it.
     pub fn locate(self) -> Result<PathBuf> {
         let folder = self.folder()?;
-        if folder.is_dir() {
-            return Ok(folder);
+        if !folder.is_dir() {
+            bail!(
+                "{} is not in the cache ({}); download it with `toclip data get {}`",
+                self.title(),
+                folder.display(),
+                self.key()
+            );
         }
-        let (key, title) = (self.key(), self.title());
-        Err(Error::Invalid(format!(
-            "{title} is not in the cache ({}); `toclip data get {key}` fetches it, and \
-             `toclip data get {key} --from PATH` takes a copy you have",
-            folder.display()
-        )))
+        Ok(folder)
     }
 }
 
@@ -65,7 +66,7 @@ impl DataSet {
 /// (`~/.cache` or `XDG_CACHE_HOME`, `~/Library/Caches`, `%LOCALAPPDATA%`).
 ///
 /// # Errors
-/// [`Error::Invalid`] where the system names no home folder.
+/// [`Error::Invalid`] if the system names no home folder.
 pub fn cache_folder() -> Result<PathBuf> {
     if let Some(chosen) = std::env::var_os("TOCLIP_CACHE").filter(|value| !value.is_empty()) {
         return Ok(chosen.into());

@@ -1,13 +1,14 @@
-//! Checksums as hexadecimal text.
+//! Checksums in hexadecimal.
 
-use crate::{Error, Result};
+use crate::Result;
+use crate::error::AtPath;
 use md5::{Digest, Md5};
 use sha2::Sha256;
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// The MD5 of bytes: what the authors of CIFAR-10 published.
+/// The MD5 of bytes, which the authors of CIFAR-10 published.
 pub(crate) fn md5(bytes: &[u8]) -> String {
     hex(&Md5::digest(bytes))
 }
@@ -21,18 +22,19 @@ pub(crate) fn md5(bytes: &[u8]) -> String {
 /// ```
 ///
 /// # Errors
-/// [`Error::Io`] where it cannot be read.
+/// [`Error::Io`](crate::Error::Io) if it cannot be read.
 pub fn sha256(path: impl AsRef<Path>) -> Result<String> {
     let path = path.as_ref();
-    let mut file = File::open(path).map_err(|e| Error::io(path, e))?;
-    let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
+    let mut reader = BufReader::with_capacity(1 << 16, File::open(path).at(path)?);
+    let mut hash = Sha256::new();
     loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(hex(&hash.finalize())),
-            Ok(count) => hash.update(&buffer[..count]),
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(Error::io(path, e)),
+        let bytes = reader.fill_buf().at(path)?;
+        if bytes.is_empty() {
+            return Ok(hex(&hash.finalize()));
         }
+        hash.update(bytes);
+        let count = bytes.len();
+        reader.consume(count);
     }
 }
 

@@ -1,25 +1,25 @@
-//! The one error type of the crate.
+//! The error type of the crate, and what helps to build it.
 
 use std::path::{Path, PathBuf};
 
-/// The result of everything in this crate that can fail.
+/// The result of every function in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can be wrong with data: each variant says where, what, and what would be right.
+/// What can be wrong with data: where, what, and what is allowed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file could not be opened or read.
+    /// The file could not be opened, read or written.
     ///
-    /// The message has the cause in it, so the cause is no `source()`: a chain would say it twice.
+    /// The cause is part of the message and therefore not a `source()`, which would repeat it.
     #[error("{}: {cause}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         cause: std::io::Error,
     },
-    /// One cell of a table, or one line of it, is wrong.
+    /// One cell or one line of a table is wrong.
     #[error("{}, line {line}, column {column}: {message}", path.display())]
     Cell {
         /// The file.
@@ -28,30 +28,26 @@ pub enum Error {
         line: u64,
         /// The field of the line, from 1.
         column: usize,
-        /// What is wrong, and what would be right.
+        /// What is wrong, and what is allowed.
         message: String,
     },
-    /// The file as a whole is not what was asked for.
+    /// The content of the file is wrong.
     #[error("{}: {message}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what would be right.
+        /// What is wrong, and what is allowed.
         message: String,
     },
-    /// The matrix is not what was asked for.
+    /// An argument is wrong.
     #[error("{0}")]
     Invalid(String),
-    /// The theory refused the spectrum.
+    /// The theory rejected the data.
     #[error(transparent)]
     Theory(#[from] toclip::Error),
 }
 
 impl Error {
-    pub(crate) fn io(path: &Path, cause: std::io::Error) -> Self {
-        Error::Io { path: path.into(), cause }
-    }
-
     pub(crate) fn file(path: &Path, message: impl Into<String>) -> Self {
         Error::File { path: path.into(), message: message.into() }
     }
@@ -60,7 +56,7 @@ impl Error {
         Error::Cell { path: path.into(), line, column, message: message.into() }
     }
 
-    /// Names the file in a message that does not know it.
+    /// Adds the file to an error that does not name it.
     pub(crate) fn in_file(self, path: &Path) -> Self {
         match self {
             Error::Invalid(message) => Error::file(path, message),
@@ -68,4 +64,43 @@ impl Error {
             known => known,
         }
     }
+}
+
+/// Returns an error from the function: of a file with `bail!(in path, "…")`, else with `bail!("…")`.
+macro_rules! bail {
+    (in $path:expr, $($message:tt)+) => {
+        return Err($crate::Error::file($path, format!($($message)+)))
+    };
+    ($($message:tt)+) => {
+        return Err($crate::Error::Invalid(format!($($message)+)))
+    };
+}
+pub(crate) use bail;
+
+/// Adds the path to an error of the operating system.
+pub(crate) trait AtPath<T> {
+    fn at(self, path: &Path) -> Result<T>;
+}
+
+impl<T> AtPath<T> for std::io::Result<T> {
+    fn at(self, path: &Path) -> Result<T> {
+        self.map_err(|cause| Error::Io { path: path.into(), cause })
+    }
+}
+
+/// The known name that a mistyped one resembles most, if any is close.
+///
+/// ```
+/// use toclip_data::did_you_mean;
+/// assert_eq!(did_you_mean("resid", ["step", "residual"]), Some("residual"));
+/// assert_eq!(did_you_mean("weight", ["step", "residual"]), None);
+/// ```
+pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let likeness = |other: &str| strsim::jaro_winkler(&name.to_lowercase(), &other.to_lowercase());
+    known
+        .into_iter()
+        .map(|other| (likeness(other), other))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, other)| other)
 }

@@ -1,45 +1,49 @@
-//! Data for `toclip`: matrices, spectra, samples and known data sets from files, features, least
-//! squares, and noise fitted to residuals.
+//! Data for `toclip`: data sets, one reader for each file format, features, least squares, and noise
+//! fitted to residuals.
 //!
-//! [`Matrix::read`] takes a dense matrix from CSV or NPY; [`spectrum_from_covariance`],
-//! [`spectrum_from_data`] and [`read_spectrum`] make it the eigenvalues of $K$. What is wrong with a
-//! file is said with its name, and with line and column where there is one.
+//! [`Matrix::read`] reads a dense matrix from CSV, NPY or Parquet; [`spectrum_from_covariance`],
+//! [`spectrum_from_data`] and [`read_spectrum`] give the eigenvalues of $K$. Errors name the file,
+//! and line and column where there is one.
 //!
 //! [`cifar10`] and [`wikitext`] read the data sets of the paper, [`DataSet::locate`] finds them in
-//! the cache; a [`Source`] gives samples in blocks, [`open_source`] those of any CSV, NPY, NPZ or
-//! Parquet file. A [`Design`] makes features of them, [`LeastSquares`] fits,
-//! [`noise_fit::fit_all`] fits families of noise to the residuals and compares them, and [`OnePass`]
-//! says what the risk of clipped SGD will do on them.
+//! the cache. A [`SampleSource`] gives samples in blocks, and [`open_samples`] those of any CSV, NPY,
+//! NPZ or Parquet file. A [`Design`] makes features of them, [`LeastSquares`] fits,
+//! [`noise_fit::fit_all`] fits noise families to the residuals and compares them, and [`OnePass`]
+//! predicts the risk of clipped SGD on them.
+//!
+//! | cargo feature | default | what needs it |
+//! |---|---|---|
+//! | `parquet` | on | reading Parquet files |
+//! | `png` | on | [`cifar10::unpack_package`] |
 
 mod archive;
 mod cache;
 mod checksum;
 pub mod cifar10;
-mod csv_file;
 mod error;
 mod features;
-mod kind;
 mod matrix;
 pub mod noise_fit;
-mod npy_file;
-mod open;
-mod source;
+mod read;
+mod samples;
 mod spectrum;
 pub mod wikitext;
 
 pub use cache::{DataSet, cache_folder};
 pub use checksum::sha256;
-pub use error::{Error, Result};
+pub use error::{Error, Result, did_you_mean};
 pub use features::{
-    Activation, Chance, Design, Destination, Features, LeastSquares, OnePass, Residuals, Ridge,
+    Activation, ChanceBias, ClippedOptimum, Design, Features, LeastSquares, OnePass, Residuals,
+    Ridge,
 };
 pub use matrix::Matrix;
-pub use open::{Target, open_source};
-pub use source::{Block, Samples, Source};
+pub use read::{Target, open_samples, read_column};
+pub use samples::{Block, SampleSource, Samples};
 pub use spectrum::{
     SpectrumSource, read_spectrum, resolve_spectrum, spectrum_from_covariance, spectrum_from_data,
 };
 
+use error::AtPath;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -51,5 +55,17 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
         file.write_all(bytes)?;
         file.sync_all()
     };
-    write().map_err(|e| Error::io(path, e))
+    write().at(path)
+}
+
+#[cfg(test)]
+mod testing {
+    use super::*;
+
+    /// The messages of errors, one a line, without the folder of the files.
+    pub fn messages<T>(folder: &Path, results: impl IntoIterator<Item = Result<T>>) -> String {
+        let message = |result: Result<T>| result.err().map_or("no error".into(), |e| e.to_string());
+        let messages: Vec<String> = results.into_iter().map(message).collect();
+        messages.join("\n").replace(&format!("{}/", folder.display()), "")
+    }
 }

@@ -1,5 +1,6 @@
-//! The eigenvalues of a covariance, of data, of a file.
+//! The eigenvalues of a covariance, of data, or in a file.
 
+use crate::error::bail;
 use crate::{Error, Matrix, Result};
 use faer::{Mat, Side};
 use std::fmt;
@@ -11,9 +12,8 @@ const ASYMMETRY: f64 = 1e-10;
 
 /// $\lambda_i$ of a covariance matrix $K$.
 ///
-/// Eigenvalues within $n \epsilon \Vert K\Vert $ of zero are rounding and become zero, where $\epsilon$
-/// is the spacing of the numbers that the matrix was stored in (a file in single precision is
-/// forgiven more).
+/// Eigenvalues within $n \epsilon \Vert K\Vert $ of zero are rounding errors and become zero, where
+/// $\epsilon$ is the precision of the stored numbers (larger for a file in single precision).
 ///
 /// ```
 /// use toclip_data::{Matrix, spectrum_from_covariance};
@@ -23,31 +23,23 @@ const ASYMMETRY: f64 = 1e-10;
 /// ```
 ///
 /// # Errors
-/// [`Error::Invalid`] for a matrix that is not square, not symmetric, or has an eigenvalue that is
-/// really negative; [`Error::Theory`] for one without a positive eigenvalue.
+/// [`Error::Invalid`] for a matrix that is not square, not symmetric, or has an eigenvalue below
+/// zero by more than rounding; [`Error::Theory`] for one without a positive eigenvalue.
 pub fn spectrum_from_covariance(matrix: &Matrix) -> Result<Spectrum> {
     let n = matrix.rows();
     if matrix.cols() != n {
-        return Err(Error::Invalid(format!(
-            "a covariance is square, but the matrix is {n} x {}",
-            matrix.cols()
-        )));
+        bail!("a covariance must be square, but the matrix is {n} x {}", matrix.cols());
     }
     let largest = matrix.data().iter().fold(0.0_f64, |m, v| m.max(v.abs()));
     let allowed = largest * ASYMMETRY.max(4.0 * matrix.rounding);
-    for i in 0..n {
-        for j in 0..i {
-            let (below, above) = (matrix.row(i)[j], matrix.row(j)[i]);
-            if (below - above).abs() > allowed {
-                return Err(Error::Invalid(format!(
-                    "a covariance is symmetric, but row {}, column {} is {below} and row {}, \
-                     column {} is {above}",
-                    i + 1,
-                    j + 1,
-                    j + 1,
-                    i + 1
-                )));
-            }
+    for (i, j) in (0..n).flat_map(|i| (0..i).map(move |j| (i, j))) {
+        let (below, above) = (matrix.row(i)[j], matrix.row(j)[i]);
+        if (below - above).abs() > allowed {
+            let (i, j) = (i + 1, j + 1);
+            bail!(
+                "a covariance must be symmetric, but row {i}, column {j} is {below} and row {j}, \
+                   column {i} is {above}"
+            );
         }
     }
     let mean = |i: usize, j: usize| 0.5 * matrix.row(i)[j] + 0.5 * matrix.row(j)[i];
@@ -56,9 +48,9 @@ pub fn spectrum_from_covariance(matrix: &Matrix) -> Result<Spectrum> {
 
 /// $\lambda_i$ of the covariance $K = \frac1n \sum_k x_k x_k^\top$ of data, one sample a row.
 ///
-/// With `centred`, the mean of every column is taken off first (and $1/n$ stays $1/n$). Whichever
-/// is smaller of $X^\top X$ and $X X^\top$ is diagonalised; eigenvalues below rounding become zero,
-/// as in [`spectrum_from_covariance`].
+/// With `centred`, the mean of every column is subtracted first (and $1/n$ stays $1/n$). The smaller
+/// of $X^\top X$ and $X X^\top$ is diagonalised; eigenvalues below the rounding error become zero, as
+/// in [`spectrum_from_covariance`].
 ///
 /// ```
 /// use toclip_data::{Matrix, spectrum_from_data};
@@ -82,7 +74,7 @@ pub fn spectrum_from_data(samples: &Matrix, centred: bool) -> Result<Spectrum> {
     let gram = if dim <= n { x.transpose() * &x } else { &x * x.transpose() };
     let zeros = dim.saturating_sub(n);
     let values = eigenvalues(&gram)?.iter().map(|v| v / n as f64).collect();
-    // Taking off the mean leaves its rounding behind, which constant columns must not be made of.
+    // Subtracting the mean leaves rounding errors, which must not pass for variance.
     let largest =
         if centred { samples.data().iter().fold(0.0_f64, |m, v| m.max(v.abs())) } else { 0.0 };
     let floor = dim as f64 * (n as f64 * samples.rounding * largest).powi(2);
@@ -92,27 +84,25 @@ pub fn spectrum_from_data(samples: &Matrix, centred: bool) -> Result<Spectrum> {
 fn eigenvalues(symmetric: &Mat<f64>) -> Result<Vec<f64>> {
     let n = symmetric.nrows();
     if (0..n).any(|j| (0..n).any(|i| !symmetric[(i, j)].is_finite())) {
-        let message = "the squares of the data overflow; divide the data by a constant first";
-        return Err(Error::Invalid(message.into()));
+        bail!("the squares of the data overflow; divide the data by a constant first");
     }
     symmetric
         .self_adjoint_eigenvalues(Side::Lower)
         .map_err(|_| Error::Invalid("the eigenvalues of the matrix did not converge".into()))
 }
 
-/// Ascending eigenvalues, and `zeros` more, to a spectrum; below `rounding` relative to the largest,
-/// or below `floor`, they are noise.
+/// A spectrum from ascending eigenvalues and `zeros` more; below `rounding` relative to the largest,
+/// or below `floor`, they count as zero.
 fn finish(mut values: Vec<f64>, rounding: f64, floor: f64, zeros: usize) -> Result<Spectrum> {
     let largest = values.last().copied().unwrap_or(0.0);
     let smallest = values.first().copied().unwrap_or(0.0);
     let negligible = floor.max(rounding * largest);
     if smallest < -negligible {
-        return Err(Error::Invalid(format!(
-            "a covariance has no negative eigenvalue, but this matrix has {smallest:e} (its \
-             largest is {largest:e}; down to {:e} would pass for rounding); if it was written with few \
-             digits, write all of them",
-            -negligible
-        )));
+        bail!(
+            "a covariance has no negative eigenvalue, but this matrix has {smallest:e}, more than \
+               rounding errors explain (largest eigenvalue {largest:e}); if the file has few digits, \
+               write all of them"
+        );
     }
     for value in &mut values {
         if *value <= negligible {
@@ -124,7 +114,7 @@ fn finish(mut values: Vec<f64>, rounding: f64, floor: f64, zeros: usize) -> Resu
     Ok(Spectrum::from_eigenvalues(&values)?)
 }
 
-/// What [`read_spectrum`] took a file for.
+/// What [`read_spectrum`] found in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpectrumSource {
@@ -145,8 +135,8 @@ impl fmt::Display for SpectrumSource {
     }
 }
 
-/// $\lambda_i$ from a CSV or NPY file: one row or column of eigenvalues (in any order, which is
-/// then that of a start's coordinates), or a square symmetric covariance. Says which it took.
+/// $\lambda_i$ from a CSV, NPY or Parquet file: one row or column of eigenvalues (in any order, which
+/// is then that of a start's coordinates), or a square symmetric covariance; and which it was.
 ///
 /// ```no_run
 /// let (spectrum, source) = toclip_data::read_spectrum("k.csv")?;
@@ -167,21 +157,15 @@ pub fn read_spectrum(path: impl AsRef<Path>) -> Result<(Spectrum, SpectrumSource
         return Ok((spectrum, SpectrumSource::Eigenvalues(rows * cols)));
     }
     if rows != cols {
-        return Err(Error::file(
-            path,
-            format!(
-                "a spectrum is one row or column of eigenvalues, or a square symmetric covariance, \
-                 but the file holds a {rows} x {cols} matrix"
-            ),
-        ));
+        bail!(in path, "expected one row or column of eigenvalues, or a square symmetric \
+              covariance, but the file has a {rows} x {cols} matrix");
     }
     let spectrum = spectrum_from_covariance(&matrix).map_err(|e| e.in_file(path))?;
     Ok((spectrum, SpectrumSource::Covariance(rows)))
 }
 
-/// $\lambda_i$ as an experiment names them, a file among the ways; relative paths start at `base`.
-///
-/// What was read from a file is said beside the spectrum.
+/// $\lambda_i$ as an experiment specifies them; relative paths start at `base`. For a file, also what
+/// was found in it.
 ///
 /// ```
 /// use toclip::spectrum::SpectrumSpec;
@@ -269,23 +253,22 @@ mod tests {
     }
 
     #[test]
-    fn wrong_matrices_get_a_sentence() {
-        let message = |rows, cols, data| {
+    fn errors_say_what_a_covariance_must_be() {
+        let results = [
+            (1, 2, vec![1.0; 2]),
+            (2, 2, vec![1.0, 0.5, 0.4, 1.0]),
+            (2, 2, vec![1.0, 2.0, 2.0, 1.0]),
+            (2, 2, vec![-1.0, 0.0, 0.0, -2.0]),
+            (2, 2, vec![0.0; 4]),
+        ]
+        .map(|(rows, cols, data)| {
             spectrum_from_covariance(&Matrix::new(rows, cols, data).unwrap())
-                .unwrap_err()
-                .to_string()
-        };
-        assert!(message(1, 2, vec![1.0; 2]).contains("square, but the matrix is 1 x 2"));
-        let skew = message(2, 2, vec![1.0, 0.5, 0.4, 1.0]);
-        assert!(skew.contains("row 2, column 1 is 0.4 and row 1, column 2 is 0.5"), "{skew}");
-        assert!(message(2, 2, vec![1.0, 2.0, 2.0, 1.0]).contains("no negative eigenvalue"));
-        assert!(message(2, 2, vec![-1.0, 0.0, 0.0, -2.0]).contains("no negative eigenvalue"));
-        assert!(message(2, 2, vec![0.0; 4]).contains("positive eigenvalue"));
+        });
         let huge = Matrix::new(2, 2, vec![1e200; 4]).unwrap();
-        assert!(spectrum_from_data(&huge, false).unwrap_err().to_string().contains("overflow"));
         let constant = Matrix::new(7, 2, [0.1, 0.7].repeat(7)).unwrap();
-        let none = spectrum_from_data(&constant, true).unwrap_err().to_string();
-        assert!(none.contains("all are zero"), "{none}");
+        let data = [spectrum_from_data(&huge, false), spectrum_from_data(&constant, true)];
+        let results = results.into_iter().chain(data);
+        insta::assert_snapshot!(crate::testing::messages("".as_ref(), results));
     }
 
     #[test]
@@ -310,16 +293,8 @@ mod tests {
         let (square, source) = read("2,1\n1,2\n").unwrap();
         assert_eq!(source.to_string(), "a 2 x 2 covariance");
         assert!((square.norm() - 3.0).abs() < 1e-15);
-        let message = |text: &str| read(text).unwrap_err().to_string();
-        for (text, part) in [
-            ("1,2\n3,4\n5,6\n", "holds a 3 x 2 matrix"),
-            ("1,2\n0,1\n", "symmetric"),
-            ("1\n-1\n", "none below zero"),
-            ("1\nx\n", "line 2, column 1"),
-        ] {
-            let found = message(text);
-            assert!(found.contains("k.csv") && found.contains(part), "{found}");
-        }
+        let results = ["1,2\n3,4\n5,6\n", "1,2\n0,1\n", "1\n-1\n", "1\nx\n"].map(read);
+        insta::assert_snapshot!(crate::testing::messages(dir.path(), results));
         let spec = SpectrumSpec::File { path: "k.csv".into() };
         std::fs::write(dir.path().join("k.csv"), "1,0.5\n").unwrap();
         let (_, source) = resolve_spectrum(&spec, dir.path()).unwrap();

@@ -6,9 +6,8 @@ use candle_core::Tensor;
 
 use crate::Result;
 use crate::config::BertConfig;
-use crate::layers::{Attention, Block, Linear, Norm};
+use crate::layers::{Attention, Block, Linear, Norm, Tables};
 use crate::ops;
-use crate::tables::Tables;
 use crate::weights::Weights;
 
 /// BERT: blocks of attention in both directions, normalised after each part.
@@ -26,11 +25,11 @@ struct Layer {
 }
 
 impl Bert {
-    /// Reads `config.json` and `model.safetensors` in a folder; names of tensors may begin with
-    /// `bert.` or not.
+    /// Reads `config.json` and `model.safetensors` in a folder; the names of the tensors may start
+    /// with `bert.`.
     ///
     /// # Errors
-    /// A file is missing or is not what a BERT needs; the message names it.
+    /// A file is missing or does not fit a BERT; the message names it.
     pub fn read(folder: &Path) -> Result<Self> {
         let config = BertConfig::read(folder)?;
         let weights = Weights::open(folder, "bert.")?;
@@ -38,15 +37,16 @@ impl Bert {
         let table = |name: &str, rows: usize| {
             weights.get(&format!("embeddings.{name}_embeddings.weight"), &[rows, width])
         };
-        // A line has no second kind of segment: the vector of the first goes with every place.
+        // A line has only one segment, whose vector is added at every position.
         let segment = table("token_type", config.type_vocab_size)?.narrow(0, 0, 1)?;
-        let places = table("position", config.max_position_embeddings)?.broadcast_add(&segment)?;
+        let positions =
+            table("position", config.max_position_embeddings)?.broadcast_add(&segment)?;
         let layers = (0..config.num_hidden_layers)
             .map(|i| Layer::read(&weights, &config, i))
             .collect::<Result<Vec<_>>>()?;
         Ok(Self {
-            tables: Tables { tokens: table("word", config.vocab_size)?, places },
-            norm: norm(&weights, &config, "embeddings.LayerNorm")?,
+            tables: Tables { tokens: table("word", config.vocab_size)?, positions },
+            norm: weights.norm("embeddings.LayerNorm", width, config.layer_norm_eps)?,
             layers,
         })
     }
@@ -73,11 +73,13 @@ impl Layer {
     fn read(weights: &Weights, config: &BertConfig, index: usize) -> Result<Self> {
         let name = |part: &str| format!("encoder.layer.{index}.{part}");
         let (width, inner) = (config.hidden_size, config.intermediate_size);
+        let linear = |part: &str, from, to| weights.linear(&name(part), from, to, true);
+        let norm = |part: &str| weights.norm(&name(part), width, config.layer_norm_eps);
         let parts = ["query", "key", "value"]
             .iter()
-            .map(|part| linear(weights, &name(&format!("attention.self.{part}")), width, width))
+            .map(|part| linear(&format!("attention.self.{part}"), width, width))
             .collect::<Result<Vec<_>>>()?;
-        // Side by side, three products become one.
+        // One product instead of three.
         let side_by_side = |of: fn(&Linear) -> &Tensor, dim: usize| {
             Tensor::cat(&parts.iter().map(of).collect::<Vec<_>>(), dim)
         };
@@ -85,33 +87,21 @@ impl Layer {
             Linear { weight: side_by_side(|l| &l.weight, 1)?, bias: side_by_side(|l| &l.bias, 0)? };
         let attention = Attention {
             project,
-            output: linear(weights, &name("attention.output.dense"), width, width)?,
+            output: linear("attention.output.dense", width, width)?,
             heads: config.num_attention_heads,
             scale: 1.0 / ((width / config.num_attention_heads) as f64).sqrt(),
             causal: false,
         };
         let block = Block {
-            inner: linear(weights, &name("intermediate.dense"), width, inner)?,
-            outer: linear(weights, &name("output.dense"), inner, width)?,
+            inner: linear("intermediate.dense", width, inner)?,
+            outer: linear("output.dense", inner, width)?,
             activation: config.hidden_act,
         };
         Ok(Self {
             attention,
-            after_attention: norm(weights, config, &name("attention.output.LayerNorm"))?,
+            after_attention: norm("attention.output.LayerNorm")?,
             block,
-            after_block: norm(weights, config, &name("output.LayerNorm"))?,
+            after_block: norm("output.LayerNorm")?,
         })
     }
-}
-
-/// BERT's files hold the matrices transposed: (out, in).
-fn linear(weights: &Weights, name: &str, from: usize, to: usize) -> Result<Linear> {
-    Ok(Linear {
-        weight: weights.get(&format!("{name}.weight"), &[to, from])?.t()?.contiguous()?,
-        bias: weights.get(&format!("{name}.bias"), &[to])?,
-    })
-}
-
-fn norm(weights: &Weights, config: &BertConfig, name: &str) -> Result<Norm> {
-    Norm::read(weights, name, config.hidden_size, config.layer_norm_eps)
 }

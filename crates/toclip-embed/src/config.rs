@@ -1,14 +1,14 @@
-//! What the files beside the weights say about a model.
+//! The configuration of a model, in the files beside the weights.
 
 use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::read;
+use crate::error::{bail, read};
 use crate::{Error, Result};
 
-/// `config.json` of a GPT-2; what old files leave out has the value it had then.
+/// `config.json` of a GPT-2; keys that old files leave out have the defaults of that time.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Gpt2Config {
     pub vocab_size: usize,
@@ -94,9 +94,8 @@ impl BertConfig {
         check(&path, &sizes, c.hidden_size, c.num_attention_heads, c.layer_norm_eps)?;
         check(&path, &[c.intermediate_size, c.type_vocab_size], 0, 1, c.layer_norm_eps)?;
         if c.position_embedding_type != "absolute" {
-            let found = &c.position_embedding_type;
-            let message = format!("position_embedding_type {found:?}: only \"absolute\" is known");
-            return Err(Error::file(&path, message));
+            bail!(in &path, "unsupported position_embedding_type `{}`; expected `absolute`",
+                c.position_embedding_type);
         }
         Ok(config)
     }
@@ -104,38 +103,33 @@ impl BertConfig {
 
 fn check(path: &Path, sizes: &[usize], width: usize, heads: usize, epsilon: f64) -> Result<()> {
     if sizes.contains(&0) {
-        return Err(Error::file(path, "a size is 0; every size must be at least 1"));
+        bail!(in path, "a size is 0; every size must be at least 1");
     }
     if !width.is_multiple_of(heads) {
-        let message = format!("{width} numbers cannot be shared equally by {heads} heads");
-        return Err(Error::file(path, message));
+        bail!(in path, "a width of {width} cannot be divided by {heads} heads");
     }
     if !(epsilon > 0.0) {
-        return Err(Error::file(
-            path,
-            format!("the layer norm's epsilon is {epsilon}, not above 0"),
-        ));
+        bail!(in path, "the epsilon of the layer norm is {epsilon}; it must be positive");
     }
     Ok(())
 }
 
-/// Which family a folder holds.
+/// The family of the model in a folder.
 pub(crate) fn model_type(folder: &Path) -> Result<String> {
     #[derive(Deserialize)]
     struct Any {
         model_type: String,
     }
     if !folder.is_dir() {
-        let message = "no such folder; it must hold config.json and model.safetensors";
-        return Err(Error::file(folder, message));
+        bail!(in folder, "no such folder; expected one with config.json and model.safetensors");
     }
     json::<Any>(&folder.join("config.json")).map(|any| any.model_type)
 }
 
-/// What a sentence model does with the hidden states, as its publisher says.
+/// What a sentence model does with the hidden states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sentence {
-    /// The tokens it was trained for, where that is said.
+    /// The tokens it was trained for, if known.
     pub max_tokens: Option<usize>,
     /// Whether vectors are scaled to length 1.
     pub normalise: bool,
@@ -165,17 +159,14 @@ impl Sentence {
                 "Transformer" => {}
                 "Normalize" => normalise = true,
                 "Pooling" => pooling(&folder.join(&module.path).join("config.json"))?,
-                _ => {
-                    let message = format!("the module {} is not known", module.kind);
-                    return Err(Error::file(&modules_path, message));
-                }
+                _ => bail!(in &modules_path, "unsupported module {}", module.kind),
             }
         }
         Ok(Self { max_tokens, normalise })
     }
 }
 
-/// Refuses every pooling but the mean.
+/// Checks that the pooling is the mean.
 fn pooling(path: &Path) -> Result<()> {
     let modes = json::<serde_json::Map<String, serde_json::Value>>(path)?;
     let on = |(key, value): (&String, &serde_json::Value)| {
@@ -184,14 +175,18 @@ fn pooling(path: &Path) -> Result<()> {
     };
     let used: Vec<String> = modes.iter().filter_map(on).collect();
     if used != ["mean_tokens"] {
-        let message = format!("pooling by {}: only mean_tokens is known", used.join(" and "));
-        return Err(Error::file(path, message));
+        bail!(in path, "unsupported pooling {}; expected mean_tokens", used.join(" and "));
     }
     Ok(())
 }
 
 fn json<T: DeserializeOwned>(path: &Path) -> Result<T> {
-    serde_json::from_slice(&read(path)?).map_err(|e| Error::file(path, e.to_string()))
+    serde_json::from_slice(&read(path)?).map_err(|e| {
+        let plain = [("missing field", "missing key"), ("unknown variant", "unknown value")];
+        let message =
+            plain.iter().fold(e.to_string(), |text, (serde, json)| text.replace(serde, json));
+        Error::file(path, message)
+    })
 }
 
 fn optional<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {

@@ -1,13 +1,14 @@
-//! A model and its tokens: lines in, vectors out.
+//! A model with its tokenizer: from lines to vectors.
 
 use std::path::Path;
 
 use candle_core::Tensor;
 
 use crate::config::{Sentence, model_type};
-use crate::layers::mean_over_tokens;
+use crate::error::bail;
+use crate::layers::{Tables, mean_over_tokens};
 use crate::tokens::Tokens;
-use crate::{Bert, Error, Gpt2, Result};
+use crate::{Bert, Gpt2, Result};
 
 /// A model in a folder, ready to embed lines.
 pub struct Embedder {
@@ -22,45 +23,52 @@ enum Model {
     Bert(Bert),
 }
 
-impl Embedder {
-    /// Opens the model in a folder: `config.json`, `model.safetensors`, and `tokenizer.json`, which
-    /// a GPT-2 can do without. Lines are cut to `max_tokens`, or to what the model can read.
-    ///
-    /// # Errors
-    /// A file is missing or not what it should be; the message names it.
-    pub fn open(folder: &Path, max_tokens: usize) -> Result<Self> {
-        if max_tokens == 0 {
-            return Err(Error::Invalid("a line needs room for at least one token".into()));
-        }
-        match model_type(folder)?.as_str() {
-            "gpt2" => {
-                let model = Gpt2::read(folder)?;
-                let max_tokens = max_tokens.min(model.tables.max_tokens());
-                let tokens = Tokens::for_gpt2(folder, model.tables.vocabulary(), max_tokens)?;
-                Ok(Self { model: Model::Gpt2(model), tokens, max_tokens, normalise: false })
-            }
-            "bert" => {
-                let sentence = Sentence::read(folder)?;
-                let model = Bert::read(folder)?;
-                let trained_for = sentence.max_tokens.unwrap_or(usize::MAX);
-                let max_tokens = max_tokens.min(model.tables.max_tokens()).min(trained_for);
-                let tokens = Tokens::read(folder, model.tables.vocabulary(), max_tokens)?;
-                let normalise = sentence.normalise;
-                Ok(Self { model: Model::Bert(model), tokens, max_tokens, normalise })
-            }
-            other => Err(Error::file(
-                &folder.join("config.json"),
-                format!("model_type {other:?}: only \"gpt2\" and \"bert\" are known"),
-            )),
+impl Model {
+    fn tables(&self) -> &Tables {
+        match self {
+            Model::Gpt2(model) => &model.tables,
+            Model::Bert(model) => &model.tables,
         }
     }
+}
 
-    /// The numbers in a vector.
-    pub fn width(&self) -> usize {
-        match &self.model {
-            Model::Gpt2(model) => model.tables.width(),
-            Model::Bert(model) => model.tables.width(),
+impl Embedder {
+    /// Opens the model in a folder: `config.json`, `model.safetensors`, and `tokenizer.json`, which
+    /// a GPT-2 does not need. Lines are truncated to `max_tokens`, or to what the model can read.
+    ///
+    /// # Errors
+    /// A file is missing or wrong; the message names it.
+    pub fn open(folder: &Path, max_tokens: usize) -> Result<Self> {
+        if max_tokens == 0 {
+            bail!("the number of tokens of a line must be at least 1");
         }
+        let mut normalise = false;
+        let mut trained_for = usize::MAX;
+        let model = match model_type(folder)?.as_str() {
+            "gpt2" => Model::Gpt2(Gpt2::read(folder)?),
+            "bert" => {
+                let sentence = Sentence::read(folder)?;
+                normalise = sentence.normalise;
+                trained_for = sentence.max_tokens.unwrap_or(usize::MAX);
+                Model::Bert(Bert::read(folder)?)
+            }
+            other => {
+                bail!(in &folder.join("config.json"), "unknown model_type `{other}`; expected \
+                           one of: gpt2, bert")
+            }
+        };
+        let max_tokens = max_tokens.min(model.tables().max_tokens()).min(trained_for);
+        let vocabulary = model.tables().vocabulary();
+        let tokens = match model {
+            Model::Gpt2(_) => Tokens::for_gpt2(folder, vocabulary, max_tokens)?,
+            Model::Bert(_) => Tokens::read(folder, vocabulary, max_tokens)?,
+        };
+        Ok(Self { model, tokens, max_tokens, normalise })
+    }
+
+    /// The length of a vector.
+    pub fn width(&self) -> usize {
+        self.model.tables().width()
     }
 
     /// The most tokens of a line that are read.
@@ -68,8 +76,8 @@ impl Embedder {
         self.max_tokens
     }
 
-    /// What the vectors are, in words.
-    pub fn rule(&self) -> &'static str {
+    /// A description of the vectors.
+    pub fn describe(&self) -> &'static str {
         match (&self.model, self.normalise) {
             (Model::Gpt2(_), _) => "GPT-2, mean of the last hidden state",
             (Model::Bert(_), true) => "BERT, mean of the last hidden state, scaled to length 1",
@@ -80,7 +88,7 @@ impl Embedder {
     /// The token ids of a line, at least one and at most [`Embedder::max_tokens`].
     ///
     /// # Errors
-    /// The tokenizer refuses the line.
+    /// The line cannot be tokenized.
     pub fn ids(&self, line: &str) -> Result<Vec<u32>> {
         self.tokens.ids(line, self.max_tokens)
     }
@@ -89,7 +97,7 @@ impl Embedder {
     ///
     /// # Errors
     /// The sequences are empty, of several lengths or too long, or a vector is not finite, which
-    /// only damaged weights can bring about.
+    /// only damaged weights can cause.
     pub fn embed(&self, batch: &[&[u32]]) -> Result<Vec<Vec<f32>>> {
         let states = match &self.model {
             Model::Gpt2(model) => model.last_hidden_state(batch)?,
@@ -99,8 +107,7 @@ impl Embedder {
         let means = if self.normalise { to_length_one(&means)? } else { means };
         let vectors = means.to_vec2::<f32>()?;
         if vectors.iter().flatten().any(|x| !x.is_finite()) {
-            let message = "the model gives a number that is not finite; are its weights damaged?";
-            return Err(Error::Invalid(message.into()));
+            bail!("a vector of the model is not finite; are its weights damaged?");
         }
         Ok(vectors)
     }

@@ -1,8 +1,8 @@
-//! The one error type of the crate.
+//! The error type of the crate.
 
 use std::path::{Path, PathBuf};
 
-/// The result of everything in this crate that can fail.
+/// The result of every function in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What can be wrong with a model or a text.
@@ -14,7 +14,7 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The file is not what a model needs.
@@ -22,13 +22,13 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what would be right.
+        /// What is wrong, and what is allowed.
         message: String,
     },
-    /// What was asked for cannot be had from this model.
+    /// An argument is wrong for this model.
     #[error("{0}")]
     Invalid(String),
-    /// The inference crate failed, which no input should bring about.
+    /// The inference crate failed, which no input should cause.
     #[error("the model could not be computed: {0}")]
     Compute(#[from] candle_core::Error),
 }
@@ -39,7 +39,18 @@ impl Error {
     }
 }
 
-/// The bytes of a file, or its name and what is wrong.
+/// Returns an error from the function: of a file with `bail!(in path, "…")`, else with `bail!("…")`.
+macro_rules! bail {
+    (in $path:expr, $($message:tt)+) => {
+        return Err($crate::Error::file($path, format!($($message)+)))
+    };
+    ($($message:tt)+) => {
+        return Err($crate::Error::Invalid(format!($($message)+)))
+    };
+}
+pub(crate) use bail;
+
+/// The bytes of a file.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(|source| Error::Io { path: path.into(), source })
 }

@@ -6,9 +6,8 @@ use candle_core::Tensor;
 
 use crate::Result;
 use crate::config::Gpt2Config;
-use crate::layers::{Attention, Block, Linear, Norm};
+use crate::layers::{Attention, Block, Norm, Tables};
 use crate::ops;
-use crate::tables::Tables;
 use crate::weights::Weights;
 
 /// GPT-2: blocks of causal attention, normalised before each part, and once more at the end.
@@ -26,11 +25,11 @@ struct Layer {
 }
 
 impl Gpt2 {
-    /// Reads `config.json` and `model.safetensors` in a folder; names of tensors may begin with
-    /// `transformer.` or not.
+    /// Reads `config.json` and `model.safetensors` in a folder; the names of the tensors may start
+    /// with `transformer.`.
     ///
     /// # Errors
-    /// A file is missing or is not what a GPT-2 needs; the message names it.
+    /// A file is missing or does not fit a GPT-2; the message names it.
     pub fn read(folder: &Path) -> Result<Self> {
         let config = Gpt2Config::read(folder)?;
         let weights = Weights::open(folder, "transformer.")?;
@@ -40,9 +39,9 @@ impl Gpt2 {
             .collect::<Result<Vec<_>>>()?;
         let tables = Tables {
             tokens: weights.get("wte.weight", &[config.vocab_size, width])?,
-            places: weights.get("wpe.weight", &[config.n_positions, width])?,
+            positions: weights.get("wpe.weight", &[config.n_positions, width])?,
         };
-        Ok(Self { tables, layers, norm: norm(&weights, &config, "ln_f")? })
+        Ok(Self { tables, layers, norm: weights.norm("ln_f", width, config.layer_norm_epsilon)? })
     }
 
     /// The last hidden state, after the last normalisation, of sequences of one length:
@@ -65,7 +64,8 @@ impl Gpt2 {
 impl Layer {
     fn read(weights: &Weights, config: &Gpt2Config, index: usize) -> Result<Self> {
         let name = |part: &str| format!("h.{index}.{part}");
-        let width = config.n_embd;
+        let (width, epsilon) = (config.n_embd, config.layer_norm_epsilon);
+        let linear = |part: &str, from, to| weights.linear(&name(part), from, to, false);
         let inner = config.n_inner.unwrap_or(4 * width);
         let mut scale = 1.0;
         if config.scale_attn_weights {
@@ -75,34 +75,22 @@ impl Layer {
             scale /= (index + 1) as f64;
         }
         let attention = Attention {
-            project: linear(weights, &name("attn.c_attn"), width, 3 * width)?,
-            output: linear(weights, &name("attn.c_proj"), width, width)?,
+            project: linear("attn.c_attn", width, 3 * width)?,
+            output: linear("attn.c_proj", width, width)?,
             heads: config.n_head,
             scale,
             causal: true,
         };
         let block = Block {
-            inner: linear(weights, &name("mlp.c_fc"), width, inner)?,
-            outer: linear(weights, &name("mlp.c_proj"), inner, width)?,
+            inner: linear("mlp.c_fc", width, inner)?,
+            outer: linear("mlp.c_proj", inner, width)?,
             activation: config.activation_function,
         };
         Ok(Self {
-            before_attention: norm(weights, config, &name("ln_1"))?,
+            before_attention: weights.norm(&name("ln_1"), width, epsilon)?,
             attention,
-            before_block: norm(weights, config, &name("ln_2"))?,
+            before_block: weights.norm(&name("ln_2"), width, epsilon)?,
             block,
         })
     }
-}
-
-/// GPT-2's files hold the matrices as they are multiplied from the right: (in, out).
-fn linear(weights: &Weights, name: &str, from: usize, to: usize) -> Result<Linear> {
-    Ok(Linear {
-        weight: weights.get(&format!("{name}.weight"), &[from, to])?,
-        bias: weights.get(&format!("{name}.bias"), &[to])?,
-    })
-}
-
-fn norm(weights: &Weights, config: &Gpt2Config, name: &str) -> Result<Norm> {
-    Norm::read(weights, name, config.n_embd, config.layer_norm_epsilon)
 }

@@ -1,12 +1,60 @@
-//! What both families of models are made of, on the tensors of the inference crate.
+//! The layers of both families of models, on the tensors of the inference crate.
 //!
 //! Everything takes a batch of `B` sequences of one length `T`: shape `(B, T, width)`.
 
-use candle_core::{D, Result, Tensor};
+use candle_core::{D, Device, Result, Tensor};
 
 use crate::config::Activation;
+use crate::error::bail;
 use crate::ops;
-use crate::weights::Weights;
+
+/// Vectors of the tokens, (vocabulary, width), and of their positions, (most tokens, width).
+pub(crate) struct Tables {
+    pub tokens: Tensor,
+    pub positions: Tensor,
+}
+
+impl Tables {
+    /// The number of token ids.
+    pub fn vocabulary(&self) -> usize {
+        self.tokens.dims()[0]
+    }
+
+    /// The most tokens that the model can read at once.
+    pub fn max_tokens(&self) -> usize {
+        self.positions.dims()[0]
+    }
+
+    /// The length of a vector.
+    pub fn width(&self) -> usize {
+        self.positions.dims()[1]
+    }
+
+    /// The vectors of sequences of one length, token and position together: (B, T, width).
+    pub fn forward(&self, batch: &[&[u32]]) -> crate::Result<Tensor> {
+        let length = self.check(batch)?;
+        let ids = Tensor::from_vec(batch.concat(), batch.len() * length, &Device::Cpu)?;
+        let x = self.tokens.index_select(&ids, 0)?.reshape((batch.len(), length, ()))?;
+        ops::add(&x, &self.positions.narrow(0, 0, length)?)?;
+        Ok(x)
+    }
+
+    /// The one length of the sequences, if the model can read them.
+    fn check(&self, batch: &[&[u32]]) -> crate::Result<usize> {
+        let (most, vocabulary) = (self.max_tokens(), self.vocabulary());
+        let length = batch.first().map_or(0, |ids| ids.len());
+        if length == 0 || batch.iter().any(|ids| ids.len() != length) {
+            bail!("a batch must have sequences of one length, of at least one token");
+        }
+        if length > most {
+            bail!("{length} tokens are too many: the model reads at most {most}");
+        }
+        if let Some(id) = batch.iter().copied().flatten().find(|id| **id as usize >= vocabulary) {
+            bail!("the token id {id} is out of range: the model has {vocabulary}");
+        }
+        Ok(length)
+    }
+}
 
 /// $x W + b$, with $W$ of shape (in, out).
 pub(crate) struct Linear {
@@ -29,22 +77,14 @@ impl Linear {
     }
 }
 
-/// Each vector centred and scaled to variance 1, then weighed.
+/// Each vector centred and scaled to variance 1, then multiplied by weights.
 pub(crate) struct Norm {
-    weight: Tensor,
-    bias: Tensor,
-    epsilon: f64,
+    pub weight: Tensor,
+    pub bias: Tensor,
+    pub epsilon: f64,
 }
 
 impl Norm {
-    pub fn read(weights: &Weights, name: &str, width: usize, epsilon: f64) -> crate::Result<Self> {
-        Ok(Self {
-            weight: weights.get(&format!("{name}.weight"), &[width])?,
-            bias: weights.get(&format!("{name}.bias"), &[width])?,
-            epsilon,
-        })
-    }
-
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         candle_nn::ops::layer_norm(x, &self.weight, &self.bias, self.epsilon as f32)
     }

@@ -19,7 +19,6 @@ mod error;
 mod gpt2;
 mod layers;
 mod ops;
-mod tables;
 mod targets;
 mod tokens;
 mod weights;

@@ -1,14 +1,14 @@
 //! Operations on the numbers of a tensor, in place.
 //!
-//! The inference crate shares each of these out to threads that wait for one another, and takes the
-//! error function and the exponential one by one. Here every thread has a batch of its own: plain
-//! loops that the compiler can vectorise make the whole twice as fast.
+//! The inference crate splits each of these among threads that wait for one another, and computes the
+//! error function and the exponential one number at a time. Here every thread has its own batch, and
+//! plain loops that the compiler can vectorise are twice as fast.
 
 use candle_core::{CpuStorage, InplaceOp1, InplaceOp2, Layout, Result, Tensor, bail};
 
 use crate::config::Activation;
 
-/// `x += y`, with `y` repeated as often as it fits: a bias, places, or a tensor of the same size.
+/// `x += y`, with `y` repeated as often as it fits: a bias, positions, or a tensor of the same size.
 pub(crate) fn add(x: &Tensor, y: &Tensor) -> Result<()> {
     x.inplace_op2(y, &Add(None))
 }
@@ -122,7 +122,7 @@ fn gelu_new(x: f32) -> f32 {
 /// 88 at its value there.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
-    // x = k ln 2 + r, |r| ≤ ln(2)/2. Adding 1.5·2^23 rounds to a whole number, whose low bits are k.
+    // x = k ln 2 + r, |r| ≤ ln(2)/2. Adding 1.5·2^23 rounds to an integer, whose low bits are k.
     const ROUND: f32 = 12_582_912.0;
     let x = x.clamp(-87.0, 88.0);
     let shifted = x * std::f32::consts::LOG2_E + ROUND;

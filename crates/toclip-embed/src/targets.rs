@@ -1,4 +1,4 @@
-//! Targets $b_k$ from the text itself: what the next line begins with.
+//! Targets $b_k$ from the text itself: the first token of the next line.
 
 use crate::tokens::gpt2_ids;
 
@@ -26,8 +26,8 @@ pub fn next_tokens(lines: &[&str], rows: usize) -> Vec<u32> {
         .collect()
 }
 
-/// $b_k = (y_k - \bar y) / \bar y$: ids shifted by their mean and divided by it. `None` where there
-/// is no id, or the mean is zero.
+/// $b_k = (y_k - \bar y) / \bar y$: ids shifted by their mean and divided by it. `None` without
+/// ids or if the mean is zero.
 ///
 /// ```
 /// use toclip_embed::relative;
@@ -35,7 +35,7 @@ pub fn next_tokens(lines: &[&str], rows: usize) -> Vec<u32> {
 /// assert_eq!(relative(&[]), None);
 /// ```
 pub fn relative(ids: &[u32]) -> Option<Vec<f64>> {
-    // Whole numbers below 2^53: the sum is exact.
+    // Integers below 2^53: the sum is exact.
     let sum: u64 = ids.iter().map(|id| u64::from(*id)).sum();
     let mean = sum as f64 / ids.len() as f64;
     (mean > 0.0).then(|| ids.iter().map(|id| (f64::from(*id) - mean) / mean).collect())

@@ -1,14 +1,15 @@
-//! Text to token ids.
+//! The token ids of a text.
 //!
-//! GPT-2's own vocabulary comes with the program (`tiktoken-rs`), since weights are often passed on
-//! without it and the targets need it with any model. A `tokenizer.json` beside the weights goes
-//! before it: the publisher knows which tokens the model was trained on.
+//! GPT-2's own vocabulary is compiled in (`tiktoken-rs`), since weights are often published without
+//! it and the targets need it with any model. A `tokenizer.json` beside the weights takes precedence:
+//! it is what the model was trained with.
 
 use std::path::Path;
 
 use tiktoken_rs::r50k_base_singleton;
 use tokenizers::{Tokenizer, TruncationParams};
 
+use crate::error::bail;
 use crate::targets::END_OF_TEXT;
 use crate::{Error, Result};
 
@@ -25,24 +26,22 @@ impl Tokens {
     pub fn read(folder: &Path, vocabulary: usize, most: usize) -> Result<Self> {
         let path = folder.join("tokenizer.json");
         if !path.exists() {
-            return Err(Error::file(&path, "no such file; the model needs its tokenizer"));
+            bail!(in &path, "no such file; the model needs its tokenizer");
         }
         let wrong = |e: tokenizers::Error| Error::file(&path, e.to_string());
         let mut tokenizer = Tokenizer::from_file(&path).map_err(wrong)?;
         let ids = tokenizer.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1);
         if ids > vocabulary {
-            let message = format!("{ids} token ids, but the model knows only {vocabulary}");
-            return Err(Error::file(&path, message));
+            bail!(in &path, "{ids} token ids, but the model has only {vocabulary}");
         }
-        // The tokenizer cuts the text, not the marks around it, and has no room below them.
+        // The tokenizer truncates the text, not the special tokens around it.
         let marks =
             tokenizer.encode("", true).map_err(wrong)?.get_attention_mask().iter().sum::<u32>();
         if most <= marks as usize {
-            let message = format!("at most {most} tokens leave no room for text");
-            return Err(Error::Invalid(message + &format!(" beside the {marks} marks around it")));
+            bail!("at most {most} tokens leave no room for text beside {marks} special tokens");
         }
         let cut = TruncationParams { max_length: most, ..TruncationParams::default() };
-        // The file may ask for padding to one length: a mean must not see it.
+        // The file may ask for padding to one length, which would enter the mean.
         tokenizer.with_padding(None).with_truncation(Some(cut)).map_err(wrong)?;
         Ok(Tokens::File(Box::new(tokenizer)))
     }
@@ -53,13 +52,8 @@ impl Tokens {
             return Tokens::read(folder, vocabulary, most);
         }
         if vocabulary < GPT2_VOCABULARY {
-            return Err(Error::file(
-                &folder.join("config.json"),
-                format!(
-                    "the model knows {vocabulary} token ids, fewer than GPT-2's {GPT2_VOCABULARY}; \
-                     put its tokenizer.json beside it"
-                ),
-            ));
+            bail!(in &folder.join("config.json"), "the model has {vocabulary} token ids, fewer than \
+                  GPT-2's {GPT2_VOCABULARY}; add its tokenizer.json to the folder");
         }
         Ok(Tokens::Gpt2)
     }
@@ -71,7 +65,7 @@ impl Tokens {
             Tokens::Gpt2 => gpt2_ids(line),
             Tokens::File(tokenizer) => tokenizer
                 .encode_fast(line, true)
-                .map_err(|e| Error::Invalid(format!("the line {line:?} has no tokens: {e}")))?
+                .map_err(|e| Error::Invalid(format!("the line {line:?} cannot be tokenized: {e}")))?
                 .get_ids()
                 .to_vec(),
         };

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use candle_core::safetensors::BufferedSafetensors;
 use candle_core::{DType, Device, Tensor};
 
-use crate::error::read;
+use crate::error::{bail, read};
+use crate::layers::{Linear, Norm};
 use crate::{Error, Result};
 
 /// An open file of weights.
@@ -29,22 +30,31 @@ impl Weights {
         let longer = format!("{}{name}", self.prefix);
         let found = [name, &longer].into_iter().find(|name| self.file.get(name).is_ok());
         let Some(found) = found else {
-            let message = format!("there is no tensor {name}, nor {longer}");
-            return Err(Error::file(&self.path, message));
+            bail!(in &self.path, "there is no tensor {name} or {longer}");
         };
-        let unread = |e| Error::file(&self.path, format!("the tensor {found}: {e}"));
-        let tensor = self
-            .file
-            .load(found, &Device::Cpu)
-            .and_then(|t| t.to_dtype(DType::F32))
-            .map_err(unread)?;
+        let tensor = self.file.load(found, &Device::Cpu).and_then(|t| t.to_dtype(DType::F32));
+        let tensor =
+            tensor.map_err(|e| Error::file(&self.path, format!("the tensor {found}: {e}")))?;
         if tensor.dims() != shape {
-            let message = format!(
-                "the tensor {found} has shape {:?}; config.json asks for {shape:?}",
-                tensor.dims()
-            );
-            return Err(Error::file(&self.path, message));
+            bail!(in &self.path, "the tensor {found} has shape {:?}, but config.json implies \
+                  {shape:?}", tensor.dims());
         }
         Ok(tensor)
+    }
+
+    /// A linear layer, stored as it is multiplied from the right, (in, out), or `transposed`.
+    pub fn linear(&self, name: &str, from: usize, to: usize, transposed: bool) -> Result<Linear> {
+        let matrix = format!("{name}.weight");
+        let weight = match transposed {
+            true => self.get(&matrix, &[to, from])?.t()?.contiguous()?,
+            false => self.get(&matrix, &[from, to])?,
+        };
+        Ok(Linear { weight, bias: self.get(&format!("{name}.bias"), &[to])? })
+    }
+
+    /// A normalisation.
+    pub fn norm(&self, name: &str, width: usize, epsilon: f64) -> Result<Norm> {
+        let get = |part: &str| self.get(&format!("{name}.{part}"), &[width]);
+        Ok(Norm { weight: get("weight")?, bias: get("bias")?, epsilon })
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a model is said in a sentence that names the file.
+//! Errors of models name the file.
 
 #![allow(
     clippy::unwrap_used,
@@ -46,22 +46,22 @@ fn refusal(folder: &TempDir) -> String {
 #[test]
 fn a_bert_that_is_not_right() {
     let cases = [
-        ("config.json", "\"bert\"", "\"t5\"", "only \"gpt2\" and \"bert\" are known"),
-        ("config.json", "\"hidden_size\": 16", "\"hidden_size\": 12", "asks for [2, 12]"),
+        ("config.json", "\"bert\"", "\"t5\"", "expected one of: gpt2, bert"),
+        ("config.json", "\"hidden_size\": 16", "\"hidden_size\": 12", "implies [2, 12]"),
         ("config.json", "\"hidden_size\": 16", "\"hidden_size\": 0", "a size is 0"),
         ("config.json", "\"num_attention_heads\": 4", "\"num_attention_heads\": 3", "3 heads"),
         ("config.json", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3", "encoder.layer.2."),
-        ("config.json", "\"absolute\"", "\"relative_key\"", "only \"absolute\""),
-        ("config.json", "\"gelu\"", "\"swish\"", "unknown variant `swish`"),
+        ("config.json", "\"absolute\"", "\"relative_key\"", "expected `absolute`"),
+        ("config.json", "\"gelu\"", "\"swish\"", "unknown value `swish`"),
         ("config.json", "1e-12", "-1", "epsilon"),
-        ("modules.json", "Normalize\"}", "Dense\"}", "models.Dense is not known"),
-        ("1_Pooling/config.json", "false", "true", "cls_token and mean_tokens: only mean_tokens"),
+        ("modules.json", "Normalize\"}", "Dense\"}", "models.Dense"),
         (
-            "tokenizer.json",
-            "\"the\": 78",
-            "\"the\": 780",
-            "781 token ids, but the model knows only",
+            "1_Pooling/config.json",
+            "false",
+            "true",
+            "cls_token and mean_tokens; expected mean_tokens",
         ),
+        ("tokenizer.json", "\"the\": 78", "\"the\": 780", "781 token ids, but the model has only"),
         ("tokenizer.json", "WordPiece", "Wordy", "tokenizer.json"),
     ];
     for (file, from, to, message) in cases {
@@ -119,7 +119,7 @@ fn what_cannot_be_asked_of_a_model() {
 
     let folder = copy("bert-tiny");
     let open = |most: usize| Embedder::open(folder.path(), most);
-    assert!(open(0).err().unwrap().to_string().contains("at least one"));
+    assert!(open(0).err().unwrap().to_string().contains("at least 1"));
     assert!(open(2).err().unwrap().to_string().contains("no room for text"));
     let embedder = open(3).unwrap();
     // The marks stay around what is left of the line.

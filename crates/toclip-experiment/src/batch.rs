@@ -3,7 +3,6 @@
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
-use toclip::Rule;
 use toml::de::Error;
 
 use crate::choice::{Value, plain};
@@ -44,10 +43,10 @@ impl Batch {
     ///
     /// # Errors
     /// [`toclip::Error::Parameter`] for an empty batch.
-    pub fn rule(self) -> toclip::Result<Rule> {
+    pub fn to_core(self) -> toclip::Result<toclip::Batch> {
         match self.rule {
-            Clipped::Mean => Rule::batch(self.size),
-            Clipped::PerSample => Rule::per_sample(self.size),
+            Clipped::Mean => toclip::Batch::mean(self.size),
+            Clipped::PerSample => toclip::Batch::per_sample(self.size),
         }
     }
 }
@@ -80,6 +79,6 @@ pub(crate) fn batch(value: Value<'_>) -> Result<Batch, Error> {
             "give a whole number, or a table such as { size = 32, rule = \"per_sample\" }",
         ));
     };
-    batch.rule().map_err(Error::custom)?;
+    batch.to_core().map_err(Error::custom)?;
     Ok(batch)
 }

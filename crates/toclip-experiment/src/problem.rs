@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toclip::Batched;
+use toclip::Step;
 use toclip::dynamics::{
     Collapsed, Covariates, Hsgd, Sgd, Simulator, Trajectory, linear_times, log_times,
 };
@@ -34,8 +34,8 @@ pub struct Problem {
     pub modes: Modes,
     /// The modes for the ODE and the integral equation: the same, or fewer that stand for them.
     pub few_modes: Modes,
-    /// The noise, in its batches.
-    pub noise: Arc<dyn Noise>,
+    /// The noise, and how many samples a step averages.
+    pub step: Step<'static>,
     /// η and c in the coordinates of the theory.
     pub policy: Arc<dyn Policy>,
     /// The same without clipping.
@@ -75,12 +75,8 @@ impl Problem {
             modes.clone()
         };
         let noise = noise(&experiment.noise, source)?;
-        let rule = experiment.batch.rule().map_err(|e| source.error("batch", e))?;
-        let noise: Arc<dyn Noise> = if rule.is_single() {
-            noise
-        } else {
-            Arc::new(Batched::new(noise, rule).map_err(|e| source.error("batch", e))?)
-        };
+        let batch = experiment.batch.to_core().map_err(|e| source.error("batch", e))?;
+        let step = Step::new(noise).with_batch(batch).map_err(|e| source.error("batch", e))?;
         let times = times(experiment).map_err(|e| source.error("points", e))?;
 
         let eta = experiment.learning_rate.clone();
@@ -98,11 +94,10 @@ impl Problem {
                 }
                 (Arc::new(OpenLoop::new(eta.clone(), clip.clone())), rescaling.threshold(1.0))
             }
-            Clip::MaxCcc => (Arc::new(MaxCcc::new(eta.clone(), Arc::clone(&noise))), 1.0),
+            Clip::MaxCcc => (Arc::new(MaxCcc::new(eta.clone(), step.clone())), 1.0),
             Clip::Proportional { kappa, compensation } => {
-                let rule =
-                    Proportional::new(*kappa, eta.clone(), Arc::clone(&noise), *compensation)
-                        .map_err(|e| source.error("clip", e))?;
+                let rule = Proportional::new(*kappa, eta.clone(), step.clone(), *compensation)
+                    .map_err(|e| source.error("clip", e))?;
                 (Arc::new(rule), 1.0)
             }
         };
@@ -115,7 +110,7 @@ impl Problem {
             source: read,
             modes,
             few_modes,
-            noise,
+            step,
             policy,
             unclipped,
             covariates: experiment.covariates,
@@ -202,20 +197,20 @@ impl Problem {
 
     /// The random method, and in which form it is simulated.
     pub fn simulator(&self, method: Method) -> toclip::Result<(Box<dyn Simulator>, &'static str)> {
-        let (noise, policy) = (Arc::clone(&self.noise), Arc::clone(&self.policy));
+        let (step, policy) = (self.step.clone(), Arc::clone(&self.policy));
         if method == Method::Hsgd {
             return Ok((
-                Box::new(Hsgd::new(&self.modes, noise, policy)?),
+                Box::new(Hsgd::new(&self.modes, step, policy)?),
                 "equal eigenvalues as one",
             ));
         }
         let blocks = self.modes.modes().len() as u64;
         let few = blocks.saturating_mul(BLOCK_COST) <= self.modes.ambient_dim();
         if few && self.covariates == Covariates::Gaussian {
-            let sgd = Collapsed::new(&self.modes, noise, policy)?;
+            let sgd = Collapsed::new(&self.modes, step, policy)?;
             return Ok((Box::new(sgd), "collapsed: equal eigenvalues as one, exact in law"));
         }
-        let sgd = Sgd::new(&self.modes, noise, policy)?.with_covariates(self.covariates)?;
+        let sgd = Sgd::new(&self.modes, step, policy)?.with_covariates(self.covariates)?;
         Ok((Box::new(sgd), "every coordinate"))
     }
 }
@@ -265,7 +260,7 @@ mod tests {
     }
 
     fn path(problem: &Problem) -> Trajectory {
-        let ode = Ode::new(&problem.few_modes, &*problem.noise, &*problem.policy).keep_path(true);
+        let ode = Ode::new(&problem.few_modes, &problem.step, &*problem.policy).keep_path(true);
         problem.to_user(ode.solve(&problem.times).unwrap())
     }
 
@@ -335,7 +330,7 @@ mod tests {
         assert!(large.few_modes.modes().len() < 500);
         assert!(large.few_modes.bound().largest() <= 1e-10);
         assert!(large.compressed().unwrap().starts_with("20000 distinct eigenvalues stand as "));
-        let full = Ode::new(&large.modes, &*large.noise, &*large.policy);
+        let full = Ode::new(&large.modes, &large.step, &*large.policy);
         let full = full.solve(&large.times).unwrap();
         for (a, b) in path(&large).risk.iter().zip(&full.risk) {
             assert!((a / b - 1.0).abs() < 1e-8);

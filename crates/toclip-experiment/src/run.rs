@@ -133,17 +133,17 @@ fn solve(
     problem: &Problem,
     method: Method,
 ) -> Result<(Trajectory, Option<Vec<f64>>)> {
-    let (modes, noise) = (&problem.few_modes, &*problem.noise);
+    let (modes, step) = (&problem.few_modes, &problem.step);
     let policy = if method == Method::Unclipped { &problem.unclipped } else { &problem.policy };
     let rtol = experiment.tolerance;
     let (path, flow) = if method == Method::Volterra {
-        let equation = Volterra::new(modes, noise, &**policy).tolerance(rtol, 0.0).keep_path(true);
+        let equation = Volterra::new(modes, step, &**policy).tolerance(rtol, 0.0).keep_path(true);
         let solution = equation
             .solve(&problem.times)
             .map_err(|source| failed("the integral equation", source))?;
         (solution.trajectory, Some(solution.flow))
     } else {
-        let ode = Ode::new(modes, noise, &**policy).tolerance(rtol, 0.0).keep_path(true);
+        let ode = Ode::new(modes, step, &**policy).tolerance(rtol, 0.0).keep_path(true);
         (ode.solve(&problem.times).map_err(|source| failed("the ODE", source))?, None)
     };
     Ok((problem.to_user(path), flow))

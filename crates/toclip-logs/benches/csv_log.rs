@@ -1,9 +1,9 @@
-//! How fast a CSV log is read: a table of training metrics, as an export has it.
+//! How fast a CSV log is read: an export of training metrics.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use toclip_logs::{Options, read};
+use toclip_logs::{ReadOptions, Row, read};
 
 /// A table of `rows` lines with ten columns of which four are wanted.
 fn table(rows: usize) -> String {
@@ -35,8 +35,8 @@ fn csv_log(c: &mut Criterion) {
     group.bench_function("csv", |b| {
         b.iter(|| {
             let mut sum = 0.0;
-            let visit = &mut |row: &toclip_logs::Row| sum += row.norm.unwrap_or(0.0);
-            read(text.as_bytes(), &Options::default(), visit).ok();
+            let visit = &mut |row: &Row| sum += row.norm.unwrap_or(0.0);
+            read(text.as_bytes(), &ReadOptions::default(), visit).ok();
             black_box(sum)
         });
     });

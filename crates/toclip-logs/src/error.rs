@@ -1,43 +1,61 @@
-//! The one error type of the crate.
+//! The error type of the crate.
 
-use crate::Format;
+use crate::{Finding, Format, Hint};
 
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a log gave no gradient norms: each variant says what was wrong and what would be right.
+/// Why a log could not be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The log could not be read.
     #[error("cannot read the log: {0}")]
     Io(#[from] std::io::Error),
-    /// There is nothing in the file.
+    /// The file is empty.
     #[error("the log is empty")]
     Empty,
-    /// The bytes are no log that is known.
+    /// The content is not a log in a supported format.
     #[error("{0}")]
     NotALog(String),
-    /// A column that was asked for is not there.
-    #[error("there is no column `{name}`; {have}")]
-    NoColumn {
-        /// The column asked for.
+    /// A column that the caller named does not exist.
+    #[error("unknown column `{name}`; {}", crate::names::known_columns(name, known))]
+    UnknownColumn {
+        /// The name given.
         name: String,
-        /// The columns there are, in words.
-        have: String,
+        /// The names in the log.
+        known: Vec<String>,
     },
-    /// The log holds rows, but no gradient norm.
-    #[error("no gradient norm in this {format} log: {why}")]
+    /// The log has rows, but no gradient norm.
+    #[error("no gradient norm in this {format} log: {}{why}", first_sentence(damage.as_ref()))]
     NoNorm {
-        /// What the log was read as.
+        /// The format.
         format: Format,
-        /// What was looked for, what was there, and how to log the norm.
+        /// What was found instead, and how to log the norm.
         why: String,
+        /// Damage to the file that may be the cause.
+        damage: Option<Finding>,
+        /// What the caller can supply to make the log usable.
+        hint: Option<Hint>,
     },
-    /// An option has an impossible value.
+    /// An option has an invalid value.
     #[error("{0}")]
     Invalid(String),
-    /// The theory refused the numbers.
+    /// An estimator refused the numbers.
     #[error(transparent)]
-    Theory(#[from] toclip::Error),
+    Estimate(#[from] toclip::Error),
+}
+
+impl Error {
+    /// What the caller can supply to make the log usable.
+    pub fn hint(&self) -> Option<Hint> {
+        match self {
+            Error::NoNorm { hint, .. } => *hint,
+            _ => None,
+        }
+    }
+}
+
+fn first_sentence(damage: Option<&Finding>) -> String {
+    damage.map_or(String::new(), |finding| format!("{} Also, ", finding.sentence()))
 }

@@ -1,35 +1,28 @@
-//! Training logs for `toclip`: gradient norms out of what people have, and advice from them.
+//! Training logs for `toclip`: reads gradient norms from them and gives advice about clipping.
 //!
-//! [`read()`] goes over a log of any supported format once, in bounded memory, and hands on rows;
-//! [`load`] keeps what the analysis needs and names the log's traps ([`Finding`]);
-//! [`advise::advise`] answers what a person wants to know.
-//! What no format has in common is in one file each; what they share is that columns are found by
-//! their names and can be given by the user ([`Options`]).
+//! The code is in the order in which data passes through it:
+//!
+//! 1. `read/` reads a log of any supported format in one pass and bounded memory ([`read()`]);
+//! 2. `series/` keeps the steps in order, at most a million of them ([`load`]);
+//! 3. `findings/` detects what a reader of the numbers must know ([`Finding`]);
+//! 4. `advice/` estimates and decides ([`advise()`]);
+//! 5. `wording/` turns findings and advice into sentences, and nothing else does.
 
-pub mod advise;
-mod choose;
-mod collect;
-mod csv;
+mod advice;
 mod error;
-mod events;
-mod finding;
-mod format;
-mod objects;
-mod order;
-mod pile;
+mod findings;
+mod names;
 mod read;
-mod roles;
-mod row;
-mod source;
-mod text;
-mod traps;
-mod words;
+mod series;
+mod wording;
 
-pub use choose::Column;
-pub use collect::{Log, Point, load};
+pub use advice::{
+    Action, Advice, AdviceOptions, Basis, Clipping, CurrentThreshold, Hint, NormDistribution,
+    Optimizer, Recommendation, RuleOutcome, Spikes, ThresholdEffect, ThresholdOrigin, advise,
+    running_scales,
+};
 pub use error::{Error, Result};
-pub use finding::Finding;
-pub use format::Format;
-pub use read::{Options, Reading, read};
-pub use roles::Role;
-pub use row::Row;
+pub use findings::Finding;
+pub use read::{Column, Format, ReadOptions, ReadSummary, Role, Row, read};
+pub use series::{Log, Point, load};
+pub use wording::{Answer, CodeLine, Wording};

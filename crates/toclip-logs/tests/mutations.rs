@@ -7,8 +7,7 @@ use std::collections::HashSet;
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use toclip_logs::advise::{Ask, advise};
-use toclip_logs::{Format, Options, load};
+use toclip_logs::{AdviceOptions, Format, ReadOptions, advise, load};
 
 const ROUNDS: usize = 12;
 const KINDS: usize = 10;
@@ -78,7 +77,7 @@ fn twice(bytes: &mut Vec<u8>, rng: &mut ChaCha8Rng) {
 }
 
 /// Steps and norms as bits, or the message.
-fn read(bytes: &[u8], options: &Options) -> Result<Vec<(u64, u64)>, String> {
+fn read(bytes: &[u8], options: &ReadOptions) -> Result<Vec<(u64, u64)>, String> {
     match load(bytes, options) {
         Ok(log) => {
             assert!(!log.points.is_empty());
@@ -90,7 +89,7 @@ fn read(bytes: &[u8], options: &Options) -> Result<Vec<(u64, u64)>, String> {
                 assert!(finding.sentence().ends_with('.'));
             }
             // Whatever was read, the adviser has something to say about it.
-            let answers = advise(&log, &Ask::default()).unwrap().answers();
+            let answers = advise(&log, &AdviceOptions::default()).unwrap().answers();
             assert!(answers.iter().all(|a| !a.text.is_empty()));
             Ok(log.points.iter().map(|p| (p.step.to_bits(), p.norm.to_bits())).collect())
         }
@@ -127,13 +126,14 @@ fn damaged_logs_never_panic() {
                     _ => rng.fill_bytes(&mut bytes),
                 }
                 total += 1;
-                match read(&bytes, &Options::default()) {
+                match read(&bytes, &ReadOptions::default()) {
                     Ok(_) => read_some += 1,
                     Err(_) => refused += 1,
                 }
                 // And read as what it is not.
-                let wrong = Format::ALL[rng.random_range(0..Format::ALL.len())];
-                let _ = read(&bytes, &Options { format: Some(wrong), ..Options::default() });
+                let wrong = Format::all()[rng.random_range(0..Format::all().len())];
+                let _ =
+                    read(&bytes, &ReadOptions { format: Some(wrong), ..ReadOptions::default() });
             }
         }
     }
@@ -149,11 +149,11 @@ fn what_is_left_of_a_cut_log_is_right() {
     for name in common::WITH_NORMS {
         let whole = common::bytes(name);
         let truth: HashSet<(u64, u64)> =
-            read(&whole, &Options::default()).unwrap().into_iter().collect();
+            read(&whole, &ReadOptions::default()).unwrap().into_iter().collect();
         for _ in 0..40 {
             let mut bytes = whole.clone();
             cut(&mut bytes, &mut rng);
-            let Ok(left) = read(&bytes, &Options::default()) else { continue };
+            let Ok(left) = read(&bytes, &ReadOptions::default()) else { continue };
             let wrong: Vec<_> = left.iter().filter(|p| !truth.contains(p)).collect();
             assert!(wrong.is_empty(), "{name} cut at {}: {wrong:?}", bytes.len());
         }
@@ -171,7 +171,7 @@ fn nothing_at_all_is_said_to_be_nothing() {
         (b"step,grad_norm\n1,nan\n", "none of its 1 norms is a finite"),
         (b"grad_norm: nan\n", "none of its 1 norms is a finite"),
     ] {
-        let error = read(bytes, &Options::default()).unwrap_err();
+        let error = read(bytes, &ReadOptions::default()).unwrap_err();
         assert!(error.contains(says), "{error}");
     }
 }
@@ -186,19 +186,19 @@ fn names_with_line_breaks_leave_a_message_of_one_line() {
         (b"lo\x07ss,x\n1,2\n", Format::Csv),
         (event, Format::TensorBoard),
     ] {
-        let options = Options { format: Some(format), ..Options::default() };
+        let options = ReadOptions { format: Some(format), ..ReadOptions::default() };
         let error = read(bytes, &options).unwrap_err();
         assert!(error.contains("lo\u{fffd}ss"), "{error}");
     }
     // Nor does a name of a megabyte stand in it.
     let long = format!("{{\"{}\": 1}}\n", "x".repeat(250)).repeat(2);
-    let error = read(long.as_bytes(), &Options::default()).unwrap_err();
+    let error = read(long.as_bytes(), &ReadOptions::default()).unwrap_err();
     assert!(error.contains("xxx…`") && error.len() < 500, "{error}");
 }
 
 #[test]
 fn a_norm_that_unscaling_makes_infinite_is_left_out() {
     let text = b"step,grad_norm,loss_scale\n1,1e300,1e-300\n2,3,2\n";
-    let log = load(&text[..], &Options { unscale: true, ..Options::default() }).unwrap();
+    let log = load(&text[..], &ReadOptions { unscale: true, ..ReadOptions::default() }).unwrap();
     assert_eq!((log.norms(), log.not_finite), (vec![1.5], 1));
 }

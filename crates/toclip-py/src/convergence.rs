@@ -1,6 +1,5 @@
 //! Measures the rate of Theorem 1.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use pyo3::prelude::*;
@@ -37,7 +36,7 @@ pub fn convergence<'py>(
     let modes: toclip::Result<Vec<Modes>> =
         spectra.iter().map(|spectrum| Modes::new(&spectrum.inner, &start)).collect();
     let modes = modes.map_err(refuse)?;
-    let noise = Arc::clone(&noise.inner);
+    let noise = noise.inner.clone();
     let user = policy(learning_rate, clip, &noise, false)?;
     let policy = match spectra.first() {
         Some(spectrum) => user.in_theory_units(&spectrum.inner.rescaling()),

@@ -4,7 +4,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 use rayon::prelude::*;
-use toclip::{Factors, criteria};
+use toclip::{Factors, Step, criteria};
 
 use crate::args::arg;
 use crate::background::in_pool;
@@ -27,8 +27,8 @@ pub fn factors<'py>(
     if r.len() != c.len() {
         return Err(refuse(format!("r has {} numbers and c has {}", r.len(), c.len())));
     }
-    let noise = &*noise.inner;
-    let finite = noise.second_moment().is_finite();
+    let step = &noise.inner;
+    let finite = step.noise().second_moment().is_finite();
     let all = || {
         let [mut mu, mut m2, mut nu, mut csc, mut ccc] = [(); 5].map(|()| vec![f64::NAN; r.len()]);
         (
@@ -44,7 +44,7 @@ pub fn factors<'py>(
             // Closed forms take a fraction of a microsecond: shorter pieces would not pay a thread.
             .with_min_len(256)
             .try_for_each(|(&r, &c, mu, m2, nu, csc, ccc)| {
-                let at = Factors::new(noise, r, c)?;
+                let at = Factors::new(step, r, c)?;
                 (*mu, *m2) = (at.mu, at.m2);
                 if finite {
                     (*nu, *csc, *ccc) = (at.nu()?, at.csc()?, at.ccc()?);
@@ -65,7 +65,7 @@ pub fn best_threshold<'py>(
     noise: &Noise,
     #[pyo3(from_py_with = arg::r)] r: PyReadonlyArray1<'py, f64>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let found = each(py, noise, r.as_slice()?, criteria::best_threshold)?;
+    let found = each(py, noise, r.as_slice()?, |step, r| criteria::best_threshold(step, r))?;
     columns!(py, found, c mu m2 ccc efficiency)
 }
 
@@ -76,7 +76,7 @@ pub fn fisher_limit<'py>(
     noise: &Noise,
     #[pyo3(from_py_with = arg::r)] r: PyReadonlyArray1<'py, f64>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let found = each(py, noise, r.as_slice()?, criteria::fisher_limit)?;
+    let found = each(py, noise, r.as_slice()?, |step, r| criteria::fisher_limit(step, r))?;
     columns!(py, found, information limit reached)
 }
 
@@ -98,8 +98,8 @@ pub fn kappa_bounds<'py>(
     };
     let risks = range("risks", risks.as_slice()?)?;
     let thresholds = range("thresholds", thresholds.as_slice()?)?;
-    let noise = &*noise.inner;
-    let found = py.detach(|| criteria::kappa_bounds(noise, risks, thresholds)).map_err(refuse)?;
+    let step = &noise.inner;
+    let found = py.detach(|| criteria::kappa_bounds(step, risks, thresholds)).map_err(refuse)?;
     to_python(py, &found)
 }
 
@@ -107,9 +107,9 @@ fn each<T: Send>(
     py: Python<'_>,
     noise: &Noise,
     r: &[f64],
-    find: fn(&dyn toclip::noise::Noise, f64) -> toclip::Result<T>,
+    find: fn(&Step<'static>, f64) -> toclip::Result<T>,
 ) -> PyResult<Vec<T>> {
-    let noise = &*noise.inner;
-    let all = || r.par_iter().map(|&r| find(noise, r)).collect::<toclip::Result<_>>();
+    let step = &noise.inner;
+    let all = || r.par_iter().map(|&r| find(step, r)).collect::<toclip::Result<_>>();
     py.detach(|| in_pool(all))?.map_err(refuse)
 }

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use numpy::{PyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use toclip_logs::advise::{Ask, advise};
-use toclip_logs::{Options, Point};
+use toclip_logs::{AdviceOptions, Point, ReadOptions, advise};
 
 use crate::args::{Threshold, arg};
 use crate::convert::{refuse, to_python};
@@ -43,7 +42,7 @@ impl Log {
         #[pyo3(from_py_with = arg::unscale)] unscale: bool,
     ) -> PyResult<Self> {
         let format = format.map(|format| format.parse()).transpose().map_err(refuse)?;
-        let options = Options { format, norm, step, loss, learning_rate, unscale };
+        let options = ReadOptions { format, norm, step, loss, learning_rate, unscale };
         let file = File::open(&path).map_err(|error| {
             io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display()))
         })?;
@@ -85,7 +84,7 @@ impl Log {
     /// How it was read: format, columns, rows.
     #[getter]
     fn reading<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.inner.reading)
+        to_python(py, &self.inner.summary)
     }
 
     /// The whole analysis as a dictionary, with the answers in words under `answers`.
@@ -100,11 +99,11 @@ impl Log {
         #[pyo3(from_py_with = arg::confidence)] confidence: f64,
     ) -> PyResult<Bound<'py, PyAny>> {
         let optimizer = optimizer.map(|name| name.parse()).transpose().map_err(refuse)?;
-        let clip = clip.map(|threshold| threshold.0);
-        let ask = Ask { clip, batch_size, outputs, optimizer, confidence };
-        let advised = py.detach(|| advise(&self.inner, &ask)).map_err(refuse)?;
-        let dict = to_python(py, &advised)?;
-        dict.cast::<PyDict>()?.set_item("answers", to_python(py, &advised.answers())?)?;
+        let clip = clip.map(|threshold| threshold.0.into());
+        let options = AdviceOptions { clip, batch_size, outputs, optimizer, confidence };
+        let advice = py.detach(|| advise(&self.inner, &options)).map_err(refuse)?;
+        let dict = to_python(py, &advice)?;
+        dict.cast::<PyDict>()?.set_item("answers", to_python(py, &advice.answers())?)?;
         Ok(dict)
     }
 }

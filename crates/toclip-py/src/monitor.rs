@@ -2,7 +2,7 @@
 
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
-use toclip::monitor::{Memory, Scale, Settings};
+use toclip::monitor::{Memory, NormScale, Settings};
 
 use crate::args::{Threshold, arg};
 use crate::convert::{refuse, to_python};
@@ -31,7 +31,7 @@ impl Monitor {
         let settings = Settings {
             components,
             memory: memory.map_or(Memory::All, Memory::Last),
-            scale: fixed_scale.map_or(Scale::Running(scale_memory), Scale::Fixed),
+            scale: fixed_scale.map_or(NormScale::Running(scale_memory), NormScale::Fixed),
             watched: watched.map(|threshold| threshold.0),
             confidence,
             margin,

@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use toclip::noise::Family;
-use toclip::{Batched, Rule};
+use toclip::noise::Noise as _;
+use toclip::{Batch, Step};
 
 use crate::args::arg;
 use crate::convert::{refuse, to_python};
@@ -20,20 +21,18 @@ const EXAMPLE: &str = "{\"family\": \"laplace\", \"sigma\": 0.5}";
 #[derive(Debug)]
 pub struct Noise {
     family: Family,
-    rule: Rule,
-    pub inner: Arc<dyn toclip::noise::Noise>,
+    pub inner: Step<'static>,
 }
 
 impl Noise {
-    fn with_rule(family: Family, rule: Rule) -> toclip::Result<Self> {
-        let single: Arc<dyn toclip::noise::Noise> = Arc::new(family.clone());
-        let inner = if rule.is_single() { single } else { Arc::new(Batched::new(single, rule)?) };
-        Ok(Noise { family, rule, inner })
+    fn with_batch(family: Family, batch: Batch) -> toclip::Result<Self> {
+        let inner = Step::new(Arc::new(family.clone())).with_batch(batch)?;
+        Ok(Noise { family, inner })
     }
 
     /// The family, if it is the noise of single samples.
     pub fn single(&self) -> Option<&Family> {
-        self.rule.is_single().then_some(&self.family)
+        self.inner.batch().is_single().then_some(&self.family)
     }
 }
 
@@ -42,7 +41,7 @@ impl Noise {
     /// From a dictionary such as `{"family": "laplace", "sigma": 0.5}`.
     #[new]
     fn new(family: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Noise::with_rule(from_dict("noise", family, EXAMPLE)?, Rule::single()).map_err(refuse)
+        Noise::with_batch(from_dict("noise", family, EXAMPLE)?, Batch::single()).map_err(refuse)
     }
 
     /// The family and its parameters as a dictionary, without the batch.
@@ -58,45 +57,45 @@ impl Noise {
         #[pyo3(from_py_with = arg::outputs)] outputs: u64,
         #[pyo3(from_py_with = arg::per_sample)] per_sample: bool,
     ) -> PyResult<Self> {
-        let rule = if per_sample { Rule::per_sample(size) } else { Rule::batch(size) };
-        let rule = rule.and_then(|rule| rule.outputs(outputs)).map_err(refuse)?;
-        Noise::with_rule(self.family.clone(), rule).map_err(refuse)
+        let batch = if per_sample { Batch::per_sample(size) } else { Batch::mean(size) };
+        let batch = batch.and_then(|batch| batch.outputs(outputs)).map_err(refuse)?;
+        Noise::with_batch(self.family.clone(), batch).map_err(refuse)
     }
 
     /// Samples per step.
     #[getter]
     fn batch_size(&self) -> u64 {
-        self.rule.size()
+        self.inner.batch().size()
     }
 
     /// Outputs of the model.
     #[getter]
     fn outputs(&self) -> u64 {
-        self.rule.output_count()
+        self.inner.batch().output_count()
     }
 
     /// Whether each sample is clipped, rather than their mean.
     #[getter]
     fn per_sample(&self) -> bool {
-        self.rule.is_per_sample()
+        self.inner.batch().is_per_sample()
     }
 
     /// The mean of one sample; `None` if it does not exist.
     #[getter]
     fn mean(&self) -> Option<f64> {
-        self.inner.mean()
+        self.family.mean()
     }
 
     /// The variance of one sample; infinite for heavy tails.
     #[getter]
     fn variance(&self) -> f64 {
-        self.inner.variance()
+        self.family.variance()
     }
 
     /// The second moment of one sample.
     #[getter]
     fn second_moment(&self) -> f64 {
-        self.inner.second_moment()
+        self.family.second_moment()
     }
 
     /// `size` draws, the same for the same seed.
@@ -113,7 +112,7 @@ impl Noise {
             .map_err(|_| refuse(format!("size = {size} samples do not fit in memory")))?;
         py.detach(|| {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-            draws.extend((0..size).map(|_| self.inner.sample(&mut rng)));
+            draws.extend((0..size).map(|_| self.family.sample(&mut rng)));
         });
         Ok(draws.to_pyarray(py))
     }
@@ -129,7 +128,7 @@ impl Noise {
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         other.cast::<Noise>().is_ok_and(|other| {
             let other = other.get();
-            self.family == other.family && self.rule == other.rule
+            self.family == other.family && self.inner.batch() == other.inner.batch()
         })
     }
 }

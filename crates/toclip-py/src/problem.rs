@@ -24,7 +24,7 @@ use crate::values::{from_dict, from_python};
 #[derive(Debug)]
 pub struct Problem {
     modes: Modes,
-    noise: Arc<dyn toclip::noise::Noise>,
+    step: toclip::Step<'static>,
     policy: Arc<dyn Policy>,
     /// The learning rate in the units of the user; `None` if it is greedy.
     eta: Option<toclip::schedule::Schedule>,
@@ -47,9 +47,9 @@ impl Problem {
     ) -> PyResult<Self> {
         let start: Start = from_python("start", start)?;
         let modes = Modes::new(&spectrum.inner, &start).map_err(refuse)?;
-        let noise = Arc::clone(&noise.inner);
+        let step = noise.inner.clone();
         let fastest = margin.is_some_and(is_predicted);
-        let user = policy(learning_rate, clip, &noise, fastest)?;
+        let user = policy(learning_rate, clip, &step, fastest)?;
         let rescaling = spectrum.inner.rescaling();
         if !rescaling.is_identity() && user.policy.session().is_some() {
             return Err(refuse(format!(
@@ -60,9 +60,9 @@ impl Problem {
         }
         let mut policy = user.in_theory_units(&rescaling);
         if let Some(margin) = margin {
-            policy = with_margin(py, policy, margin, &modes, &noise)?;
+            policy = with_margin(py, policy, margin, &modes, &step)?;
         }
-        Ok(Problem { modes, noise, policy, eta: user.eta, rescaling })
+        Ok(Problem { modes, step, policy, eta: user.eta, rescaling })
     }
 
     /// d, the intrinsic dimension: steps per unit of time.
@@ -90,7 +90,7 @@ impl Problem {
         #[pyo3(from_py_with = arg::c)] c: Threshold,
     ) -> PyResult<Bound<'py, PyDict>> {
         let c = self.rescaling.threshold(c.0);
-        let limits = stability_limits(&self.modes, &*self.noise, c).map_err(refuse)?;
+        let limits = stability_limits(&self.modes, &self.step, c).map_err(refuse)?;
         let back = self.rescaling.inverse();
         [("risk", limits.risk), ("distance", limits.distance)]
             .map(|(name, limit)| (name, back.learning_rate(limit)))
@@ -113,10 +113,10 @@ impl Problem {
         self.check_thresholds(times)?;
         let fewer = self.fewer(py, compress)?;
         let modes = fewer.as_ref().unwrap_or(&self.modes);
-        let (noise, policy) = (&*self.noise, &*self.policy);
+        let (step, policy) = (&self.step, &*self.policy);
         let (path, flow) = match method.as_str() {
             "ode" => py.detach(|| {
-                let mut ode = Ode::new(modes, noise, policy).tolerance(rtol, 0.0).keep_path(true);
+                let mut ode = Ode::new(modes, step, policy).tolerance(rtol, 0.0).keep_path(true);
                 if let Some(risk) = target {
                     ode = ode.target(risk);
                 }
@@ -124,7 +124,7 @@ impl Problem {
             }),
             "volterra" => py.detach(|| {
                 let mut equation =
-                    Volterra::new(modes, noise, policy).tolerance(rtol, 0.0).keep_path(true);
+                    Volterra::new(modes, step, policy).tolerance(rtol, 0.0).keep_path(true);
                 if let Some(risk) = target {
                     equation = equation.target(risk);
                 }
@@ -196,8 +196,8 @@ impl Problem {
         let eta = eta.scaled(self.rescaling.learning_rate(1.0)).map_err(refuse)?;
         let fewer = self.fewer(py, compress)?;
         let modes = fewer.as_ref().unwrap_or(&self.modes);
-        let noise = Arc::clone(&self.noise);
-        let tuned = py.detach(|| tune_kappa(modes, noise, eta, how, time)).map_err(refuse)?;
+        let step = self.step.clone();
+        let tuned = py.detach(|| tune_kappa(modes, step, eta, how, time)).map_err(refuse)?;
         to_python(py, &tuned)
     }
 }
@@ -212,13 +212,13 @@ impl Problem {
         if covariates.is_some_and(|features| features != Covariates::Gaussian) && method != "sgd" {
             return Err(refuse("only method \"sgd\" supports covariates that are not Gaussian"));
         }
-        let (modes, noise, policy) = (&self.modes, self.noise.clone(), self.policy.clone());
+        let (modes, step, policy) = (&self.modes, self.step.clone(), self.policy.clone());
         let made: toclip::Result<Box<dyn Simulator>> = match method {
-            "sgd" => Sgd::new(modes, noise, policy)
+            "sgd" => Sgd::new(modes, step, policy)
                 .and_then(|sgd| sgd.with_covariates(covariates.unwrap_or_default()))
                 .map(|s| Box::new(s) as _),
-            "collapsed" => Collapsed::new(modes, noise, policy).map(|s| Box::new(s) as _),
-            "hsgd" => Hsgd::new(modes, noise, policy).map(|s| Box::new(s) as _),
+            "collapsed" => Collapsed::new(modes, step, policy).map(|s| Box::new(s) as _),
+            "hsgd" => Hsgd::new(modes, step, policy).map(|s| Box::new(s) as _),
             other => return Err(unknown_method(other, "\"sgd\", \"collapsed\", \"hsgd\"")),
         };
         made.map_err(refuse)

@@ -6,8 +6,8 @@ use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use toclip::schedule::{
-    Compensation, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, Proportional, Scale, Scaled,
-    Shape,
+    Compensation, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, Proportional, ScaleEstimate,
+    Scaled, Shape,
 };
 use toclip::spectrum::{Modes, Rescaling};
 
@@ -105,7 +105,7 @@ enum ClipRule {
         #[serde(default)]
         compensation: Compensation,
         #[serde(default)]
-        scale: Scale,
+        scale: ScaleEstimate,
         memory: f64,
     },
 }
@@ -155,7 +155,7 @@ impl UserPolicy {
 pub fn policy(
     eta: &Bound<'_, PyAny>,
     clip: &Bound<'_, PyAny>,
-    noise: &Arc<dyn toclip::noise::Noise>,
+    step: &toclip::Step<'static>,
     fastest: bool,
 ) -> PyResult<UserPolicy> {
     let word: Option<String> = clip.extract().ok();
@@ -164,8 +164,8 @@ pub fn policy(
     let none = clip.is_none() || is_no_clipping(clip);
     if let Ok(word) = eta.extract::<String>() {
         let policy = match (word.as_str(), kind.as_deref()) {
-            ("greedy", _) if none => Greedy::unclipped(noise.clone()),
-            ("greedy", Some("max_ccc")) => Greedy::clipped(noise.clone()),
+            ("greedy", _) if none => Greedy::unclipped(step.clone()),
+            ("greedy", Some("max_ccc")) => Greedy::clipped(step.clone()),
             ("greedy", _) => {
                 return Err(refuse(
                     "the greedy learning rate needs clip = \"none\" or clip = \"max_ccc\"",
@@ -207,10 +207,10 @@ pub fn policy(
     let rule = if word.is_some() { ClipRule::MaxCcc {} } else { from_python("clip", clip)? };
     let named = |error: toclip::Error| refuse(format!("clip: {error}"));
     let proportional = |kappa, compensation| {
-        Proportional::new(kappa, eta.clone(), noise.clone(), compensation).map_err(named)
+        Proportional::new(kappa, eta.clone(), step.clone(), compensation).map_err(named)
     };
     let policy: Arc<dyn Policy> = match rule {
-        ClipRule::MaxCcc {} => Arc::new(MaxCcc::new(eta.clone(), noise.clone())),
+        ClipRule::MaxCcc {} => Arc::new(MaxCcc::new(eta.clone(), step.clone())),
         ClipRule::Proportional { kappa, compensation } => {
             Arc::new(proportional(kappa, compensation)?)
         }
@@ -245,16 +245,16 @@ pub fn with_margin(
     policy: Arc<dyn Policy>,
     margin: &Bound<'_, PyAny>,
     modes: &Modes,
-    noise: &Arc<dyn toclip::noise::Noise>,
+    step: &toclip::Step<'static>,
 ) -> PyResult<Arc<dyn Policy>> {
     let cap = match margin.extract::<f64>() {
         Ok(margin) => Cap::Certified { margin },
         Err(_) => from_dict("margin", margin, EXAMPLE)?,
     };
-    let noise = Arc::clone(noise);
+    let step = step.clone();
     let capped = py.detach(|| match cap {
-        Cap::Certified { margin } => Margin::certified(policy, modes, noise, margin),
-        Cap::Predicted { margin, time } => Margin::predicted(policy, modes, noise, margin, time),
+        Cap::Certified { margin } => Margin::certified(policy, modes, step, margin),
+        Cap::Predicted { margin, time } => Margin::predicted(policy, modes, step, margin, time),
     });
     Ok(Arc::new(capped.map_err(refuse)?))
 }

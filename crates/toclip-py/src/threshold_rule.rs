@@ -4,7 +4,7 @@ use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::{Deserialize, Serialize};
-use toclip::rules::{self, AutoClip, Fixed, Huber, Monitored, ZClip};
+use toclip::threshold_rules::{self, AutoClip, Fixed, Huber, Monitored, ZClip};
 
 use crate::args::{Threshold, arg};
 use crate::convert::refuse;
@@ -23,7 +23,7 @@ enum AnyRule {
 }
 
 impl AnyRule {
-    fn get(&mut self) -> &mut dyn rules::ThresholdRule {
+    fn get(&mut self) -> &mut dyn threshold_rules::ThresholdRule {
         match self {
             AnyRule::Fixed(rule) => rule,
             AnyRule::AutoClip(rule) => rule,
@@ -124,10 +124,8 @@ impl ThresholdRule {
     /// The threshold of the next step and the factor for its learning rate; the rule does not change.
     fn next(&self, py: Python<'_>) -> (f64, f64) {
         py.detach(|| {
-            // For a norm that is not a number a rule returns its present threshold.
-            let mut copy = self.0.lock().clone();
-            let threshold = copy.get().threshold(f64::NAN);
-            (threshold, copy.get().rate_factor())
+            let next = self.0.lock().get().next_step();
+            (next.threshold, next.rate_factor)
         })
     }
 

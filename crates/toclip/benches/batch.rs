@@ -9,7 +9,7 @@ use toclip::dynamics::{Collapsed, Ode, Simulator};
 use toclip::noise::{Gaussian, Laplace, Noise, Rademacher, StudentT, Uniform};
 use toclip::schedule::{OpenLoop, Schedule};
 use toclip::spectrum::{Modes, Spectrum, Start};
-use toclip::{Batched, Rule};
+use toclip::{Batch, Step};
 
 fn factors(criterion: &mut Criterion) {
     let noises: Vec<(&str, Arc<dyn Noise>)> = vec![
@@ -23,10 +23,10 @@ fn factors(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("batch factors");
     for (name, noise) in noises {
         for size in [2, 32, 1024, 100_000] {
-            let rule = Rule::batch(size).expect("legal");
-            let noise = Batched::new(noise.clone(), rule).expect("legal");
+            let batch = Batch::mean(size).expect("legal");
+            let step = Step::new(&noise).with_batch(batch).expect("legal");
             group.bench_function(format!("{name}, B = {size}"), |b| {
-                b.iter(|| noise.clipped(black_box(0.1), black_box(0.6)));
+                b.iter(|| step.moments(black_box(0.1), black_box(0.6)));
             });
         }
     }
@@ -38,18 +38,17 @@ fn dynamics(criterion: &mut Criterion) {
     let modes = Modes::new(&spectrum, &Start::Uniform { norm: 1.0 }).expect("legal");
     let isotropic = Spectrum::isotropic(10_000).expect("legal");
     let one = Modes::new(&isotropic, &Start::Uniform { norm: 1.0 }).expect("legal");
-    let rule = Rule::batch(32).expect("legal");
-    let noise: Arc<dyn Noise> = Arc::new(StudentT::new(2.2, 0.5).expect("legal"));
-    let noise: Arc<dyn Noise> = Arc::new(Batched::new(noise, rule).expect("legal"));
+    let noise = Arc::new(StudentT::new(2.2, 0.5).expect("legal"));
+    let step = Step::new(noise).with_batch(Batch::mean(32).expect("legal")).expect("legal");
     let (eta, c) =
         (Schedule::constant(2.0).expect("legal"), Schedule::constant(0.6).expect("legal"));
     let policy = Arc::new(OpenLoop::new(eta, c));
     let mut group = criterion.benchmark_group("batch dynamics");
     group.sample_size(10);
     group.bench_function("ODE, 500 modes, Student-t, B = 32, T = 5", |b| {
-        b.iter(|| Ode::new(&modes, &*noise, &*policy).solve(&[5.0]).expect("solved"));
+        b.iter(|| Ode::new(&modes, &step, &*policy).solve(&[5.0]).expect("solved"));
     });
-    let sgd = Collapsed::new(&one, noise.clone(), policy.clone()).expect("legal");
+    let sgd = Collapsed::new(&one, step.clone(), policy.clone()).expect("legal");
     group.bench_function("collapsed C-SGD, 1000 steps, B = 32", |b| {
         b.iter(|| sgd.run(1, 0, &[0.1]));
     });

@@ -5,7 +5,7 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use toclip::monitor::{Memory, Monitor, Settings};
-use toclip::rules::{Monitored, ThresholdRule};
+use toclip::threshold_rules::{Monitored, ThresholdRule};
 
 /// Norms over two decades, in an order that no branch can guess.
 fn norms() -> Vec<f64> {

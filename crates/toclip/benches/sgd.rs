@@ -29,9 +29,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let cauchy = sgd(Arc::new(StudentT::new(1.0, 0.5)?))?;
     println!("{:8.3} ns  best instructions, Cauchy noise", best(&cauchy, &end, 100));
-    for law in [Covariates::Rademacher, Covariates::Uniform, Covariates::StudentT { df: 5.0 }] {
-        let other = gaussian.clone().with_covariates(law)?;
-        println!("{:8.3} ns  best instructions, {law:?} covariates", best(&other, &end, 5));
+    for kind in [Covariates::Rademacher, Covariates::Uniform, Covariates::StudentT { df: 5.0 }] {
+        let other = gaussian.clone().with_covariates(kind)?;
+        println!("{:8.3} ns  best instructions, {kind:?} covariates", best(&other, &end, 5));
     }
     Ok(())
 }

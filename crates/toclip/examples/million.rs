@@ -22,7 +22,7 @@ fn main() -> toclip::Result<()> {
         let mut best = f64::INFINITY;
         for _ in 0..5 {
             let start = Instant::now();
-            let found = Factors::batch(&**noise, &points)?;
+            let found = Factors::at_points(&**noise, &points)?;
             let sum: f64 = found
                 .iter()
                 .map(|at| Ok(at.nu()? + at.csc()? + at.ccc()?))

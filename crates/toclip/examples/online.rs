@@ -9,7 +9,7 @@ use toclip::dynamics::{Collapsed, Ode};
 use toclip::ensemble::Ensemble;
 use toclip::noise::{Gaussian, Laplace, Noise, Rademacher, StudentT};
 use toclip::schedule::{
-    Compensation, Online, OpenLoop, Policy, Proportional, Scale, Schedule, tune_kappa,
+    Compensation, Online, OpenLoop, Policy, Proportional, ScaleEstimate, Schedule, tune_kappa,
 };
 use toclip::spectrum::{Modes, Spectrum, Start};
 
@@ -58,8 +58,8 @@ fn compare(modes: &Modes, noise: Arc<dyn Noise>) -> Result<()> {
     println!(
         "{:40} {kappa:6.3} {unclipped:9.5} {theory:8.5} {told:8.5} {:>14} {:>15}",
         noise.describe(),
-        online(Scale::MeanSquare)?,
-        online(Scale::ClippedSquare)?,
+        online(ScaleEstimate::MeanSquare)?,
+        online(ScaleEstimate::ClippedSquare)?,
     );
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! A noise of your own: a sensor that sometimes sticks.
 //!
-//! With probability `p` the target carries a fixed error instead of a small Gaussian one. The law is
-//! a mixture, so its factors are the mixture of two clipped normals:
+//! With probability `p` the target carries a fixed error instead of a small Gaussian one. The
+//! distribution is a mixture, so its factors are the mixture of two clipped normals:
 //!
 //! ```sh
 //! cargo run --release -p toclip --example own_noise
@@ -10,7 +10,7 @@
 use rand::{Rng, RngExt};
 use toclip::criteria::{best_threshold, fisher_limit};
 use toclip::noise::{Feature, Gaussian, Noise};
-use toclip::{Clipped, clipped_normal};
+use toclip::{Moments, clipped_normal};
 
 /// ε is Gaussian, but `stuck` with probability `p`.
 #[derive(Debug)]
@@ -37,11 +37,11 @@ impl Noise for Sticky {
         (1.0 - self.p) * self.usual.second_moment() + self.p * self.stuck * self.stuck
     }
 
-    fn clipped(&self, r: f64, c: f64) -> Clipped {
+    fn clipped(&self, r: f64, c: f64) -> Moments {
         let usual = self.usual.clipped(r, c);
         let stuck = clipped_normal(self.stuck, (2.0 * r).sqrt(), c);
         let mix = |a: f64, b: f64| (1.0 - self.p) * a + self.p * b;
-        Clipped { mu: mix(usual.mu, stuck.mu), m2: mix(usual.m2, stuck.m2) }
+        Moments { mu: mix(usual.mu, stuck.mu), m2: mix(usual.m2, stuck.m2) }
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

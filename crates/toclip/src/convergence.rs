@@ -3,21 +3,21 @@
 use crate::dynamics::{Collapsed, Ode, Stop, linear_times};
 use crate::ensemble::{Progress, on_threads};
 use crate::error::{Error, Result};
-use crate::noise::Noise;
+use crate::parallel::try_map_long;
 use crate::schedule::Policy;
 use crate::special::upper_tail;
 use crate::spectrum::Modes;
+use crate::step::Step;
 use crate::sum::compensated;
-use rayon::prelude::*;
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// $\sup_{t\le T}|R_{\text{SGD}}(t) - R_{\text{ODE}}(t)|$ against $d$: an experiment on Theorem 1.
 ///
-/// For each problem of a family, `runs` runs of [`Collapsed`] C-SGD are compared with the [`Ode`] at
-/// **every step** $k \le Td$, and the mean of the largest gap is taken. The theorem says that it
-/// falls as $d^{-1/2}$, up to a power of $d$ as small as one likes.
+/// For each problem of a family, `runs` runs of [`Collapsed`] C-SGD are compared with the [`Ode`]
+/// at **every step** $k \le Td$, and the mean of the largest gap is taken. By the theorem it falls
+/// as $d^{-1/2}$, up to an arbitrarily small power of $d$.
 ///
 /// The ODE is known at every step where there are at most $2^{20}$ of them, and beyond that at
 /// $2^{20}$ even times with straight lines between, which is off by
@@ -93,8 +93,8 @@ pub struct Rate {
     pub high: f64,
     /// The confidence of that interval.
     pub confidence: f64,
-    /// $\chi^2$ of the fit per degree of freedom: much above one, the points are no straight line
-    /// within their errors; `None` with two points.
+    /// $\chi^2$ of the fit per degree of freedom: much above one, the points do not lie on a
+    /// straight line within their errors; `None` with two points.
     pub chi_square: Option<f64>,
 }
 
@@ -104,7 +104,7 @@ const TABLE: u64 = 1 << 20;
 impl Convergence {
     /// The gaps in the problems `family(d)` and the slope through them.
     ///
-    /// `progress` is told the number of runs finished, of `dims.len()` times `runs`.
+    /// `progress` is called with the number of finished runs, of `dims.len()` times `runs`.
     ///
     /// # Errors
     /// [`Error::Parameter`] or [`Error::Invalid`] for fewer than two dimensions or runs, an
@@ -113,12 +113,12 @@ impl Convergence {
         &self,
         dims: &[u64],
         family: &dyn Fn(u64) -> Result<Modes>,
-        noise: Arc<dyn Noise>,
+        step: impl Into<Step<'static>>,
         policy: Arc<dyn Policy>,
         progress: Option<Progress<'_>>,
     ) -> Result<Rate> {
         let never = AtomicBool::new(false);
-        let rate = self.measure_until(dims, family, noise, policy, progress, &never)?;
+        let rate = self.measure_until(dims, family, step, policy, progress, &never)?;
         rate.ok_or_else(|| Error::Invalid("the measurement was stopped".into()))
     }
 
@@ -131,12 +131,13 @@ impl Convergence {
         &self,
         dims: &[u64],
         family: &dyn Fn(u64) -> Result<Modes>,
-        noise: Arc<dyn Noise>,
+        step: impl Into<Step<'static>>,
         policy: Arc<dyn Policy>,
         progress: Option<Progress<'_>>,
         cancel: &AtomicBool,
     ) -> Result<Option<Rate>> {
         self.check(dims)?;
+        let step = step.into();
         let done = AtomicU64::new(0);
         let tick = || {
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -150,7 +151,7 @@ impl Convergence {
                 tick();
                 !cancel.load(Ordering::Relaxed)
             };
-            match self.gap(&family(d)?, &noise, &policy, first, &go_on)? {
+            match self.gap(&family(d)?, &step, &policy, first, &go_on)? {
                 Some(gap) => gaps.push(gap),
                 None => return Ok(None),
             }
@@ -159,22 +160,22 @@ impl Convergence {
     }
 
     /// The gap in one problem, of the runs from index `first` on; `None` once `go_on`, which is
-    /// asked after each run, says so.
+    /// called after each run, returns false.
     fn gap(
         &self,
         modes: &Modes,
-        noise: &Arc<dyn Noise>,
+        step: &Step<'static>,
         policy: &Arc<dyn Policy>,
         first: u64,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Gap>> {
-        let sgd = Collapsed::new(modes, Arc::clone(noise), Arc::clone(policy))?;
+        let sgd = Collapsed::new(modes, step.clone(), Arc::clone(policy))?;
         let steps = (self.time * modes.dim()).floor().max(1.0) as u64;
         let cells = steps.min(TABLE);
         let end = steps as f64 / modes.dim();
         let times = linear_times(end, cells as usize + 1)?;
-        let theory = Ode::new(modes, &**noise, &**policy).solve(&times)?;
-        if let Stop::Diverged { t } = theory.stop {
+        let theory = Ode::new(modes, step, &**policy).solve(&times)?;
+        if let Some(t) = theory.stop.diverged_at() {
             return Err(Error::Invalid(format!(
                 "in dimension {} the ODE itself diverges at t = {t:.4}: there is no rate; \
                  use a smaller learning rate or threshold",
@@ -194,8 +195,8 @@ impl Convergence {
             go_on().then_some((stop == Stop::Finished).then_some(sup))
         };
         let indices: Vec<u64> = (first..first + self.runs).collect();
-        let all = || indices.par_iter().with_max_len(1).map(sup).collect();
-        let sups: Option<Vec<Option<f64>>> = on_threads(self.threads, all)?;
+        let sups: Option<Vec<Option<f64>>> =
+            on_threads(self.threads, || try_map_long(&indices, sup))?;
         let Some(sups) = sups else { return Ok(None) };
         let finished: Vec<f64> = sups.into_iter().flatten().collect();
         let n = finished.len() as f64;
@@ -224,7 +225,7 @@ impl Convergence {
             return Err(Error::Invalid("a slope needs at least two different dimensions".into()));
         }
         if self.runs > 1_000_000_000 {
-            let expected = "give at most a thousand million runs";
+            let expected = "give at most 1e9 runs";
             return Err(Error::parameter("runs", self.runs as f64, expected));
         }
         if self.runs < 2 {
@@ -330,7 +331,7 @@ mod tests {
             let spectrum = crate::spectrum::Spectrum::isotropic(d)?;
             Modes::new(&spectrum, &crate::spectrum::Start::Uniform { norm: 1.0 })
         };
-        let noise: Arc<dyn Noise> = Arc::new(crate::noise::Gaussian::new(0.5).unwrap());
+        let noise = Arc::new(crate::noise::Gaussian::new(0.5).unwrap());
         let policy: Arc<dyn Policy> =
             Arc::new(OpenLoop::unclipped(Schedule::constant(0.5).unwrap()));
         let (cancel, done) = (AtomicBool::new(false), AtomicU64::new(0));

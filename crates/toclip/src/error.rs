@@ -3,12 +3,12 @@
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong in the theory: each variant says what, where, and what would be right.
+/// Errors of this crate: each says what is wrong, where, and what is allowed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A parameter outside its domain.
-    #[error("{name} = {value} is not allowed: {expected}")]
+    #[error("{}", refused(name, *value, expected))]
     Parameter {
         /// The parameter's name, as the user writes it.
         name: &'static str,
@@ -20,7 +20,7 @@ pub enum Error {
     /// Inputs that contradict each other or have no meaning together.
     #[error("{0}")]
     Invalid(String),
-    /// $\nu$, CSC or CCC was asked for noise of infinite variance.
+    /// $\nu$, CSC or CCC of noise of infinite variance.
     #[error(
         "nu, CSC and CCC divide by E[X^2] = 2R + E[noise^2], which is infinite for this noise; \
          mu and m2 are finite and are all that the dynamics need"
@@ -29,17 +29,50 @@ pub enum Error {
     /// Something this noise family does not provide.
     #[error("{family} noise does not provide {what}; implement `Noise::{method}` to use it")]
     NotProvided {
-        /// The noise, in words.
+        /// The name of the noise.
         family: String,
-        /// What was asked.
+        /// What is missing.
         what: &'static str,
         /// The trait method that would provide it.
         method: &'static str,
     },
 }
 
+/// The value as it was given, without the hundreds of zeros of a very large or small one.
+fn refused(name: &str, value: f64, expected: &str) -> String {
+    if value.is_nan() {
+        return format!("{name} = NaN is not allowed: it is not a number ({expected})");
+    }
+    let size = value.abs();
+    if size == 0.0 || size.is_infinite() || (1e-6..1e16).contains(&size) {
+        format!("{name} = {value} is not allowed: {expected}")
+    } else {
+        format!("{name} = {value:e} is not allowed: {expected}")
+    }
+}
+
 impl Error {
-    pub(crate) fn parameter(name: &'static str, value: f64, expected: &'static str) -> Self {
+    /// A parameter of this name and value, and what would be right.
+    pub fn parameter(name: &'static str, value: f64, expected: &'static str) -> Self {
         Error::Parameter { name, value, expected }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_shown_briefly() {
+        let says = |value| Error::parameter("sigma", value, "must be positive").to_string();
+        assert_eq!(says(-1.5), "sigma = -1.5 is not allowed: must be positive");
+        assert_eq!(says(1e308), "sigma = 1e308 is not allowed: must be positive");
+        assert_eq!(says(-2.5e-300), "sigma = -2.5e-300 is not allowed: must be positive");
+        assert_eq!(says(1e9), "sigma = 1000000000 is not allowed: must be positive");
+        assert_eq!(says(f64::INFINITY), "sigma = inf is not allowed: must be positive");
+        assert_eq!(
+            says(f64::NAN),
+            "sigma = NaN is not allowed: it is not a number (must be positive)"
+        );
     }
 }

@@ -1,9 +1,8 @@
-//! The reduction factors $\mu$ and $\nu$, and the two criteria they make.
+//! The reduction factors $\mu$ and $\nu$, and the two criteria CSC and CCC.
 
-use crate::batch::{Rule, check_converged};
 use crate::error::{Error, Result};
-use crate::noise::Noise;
-use rayon::prelude::*;
+use crate::parallel::map_short;
+use crate::step::Step;
 use serde::Serialize;
 
 /// The reduction factors at a risk $R$ and a threshold $c$ (paper, equation 7).
@@ -30,7 +29,8 @@ pub struct Factors {
     pub c: f64,
     /// $\mu_c(R)$, the descent reduction factor.
     pub mu: f64,
-    /// $m^{(2)}_c(R)$, the mean square of the clipped residual.
+    /// $m^{(2)}_c(R)$, the mean square of the clipped residual; of a batch, that of the step, which
+    /// is about $1/B$ of it.
     pub m2: f64,
     /// $E X^2 = 2R + E\epsilon^2$, twice the population risk; infinite for heavy tails. Of a batch,
     /// $E X^2/B$: what $m^{(2)}$ is without clipping.
@@ -43,39 +43,31 @@ impl Factors {
     /// # Errors
     /// [`Error::Parameter`] for another $R$ or $c$; [`Error::Invalid`] for a batch of which the
     /// integrals do not converge.
-    pub fn new(noise: &dyn Noise, r: f64, c: f64) -> Result<Self> {
-        check_risk(r)?;
-        check_threshold(c)?;
-        let clipped = noise.clipped(r, c);
-        if !noise.rule().is_single() {
-            check_converged(noise, r, c, clipped)?;
-        }
-        // One, unless the noise comes in batches.
-        let size = noise.rule().size() as f64;
-        let second_moment = (2.0 * r + noise.second_moment()) / size;
-        Ok(Factors { r, c, mu: clipped.mu, m2: clipped.m2 / size, second_moment })
-    }
-
-    /// $\mu_B$, $m^{(2)}_B$ and $\nu_B = E\min(S, c^2B)/E S$ of a step that averages $B$ samples.
     ///
-    /// CSC and CCC compare with unclipped SGD on the same batches.
-    ///
-    /// # Errors
-    /// As [`Factors::new`] and [`Rule::clipped`].
+    /// Of a batch, $\nu_B = E\min(S, c^2B)/E S$, and CSC and CCC compare with unclipped SGD on the
+    /// same batches:
     ///
     /// ```
-    /// use toclip::{Factors, Rule, noise::Gaussian};
+    /// use toclip::{Batch, Factors, Step, noise::Gaussian};
     /// let noise = Gaussian::new(0.8)?;
-    /// let at = Factors::with_rule(&noise, Rule::batch(32)?, 0.18, 0.5)?; // 2R + σ² = 1
-    /// // Every batch is clipped, to half its length: μ is near 1/2 though none is left alone.
+    /// let step = Step::new(&noise).with_batch(Batch::mean(32)?)?;
+    /// let at = Factors::new(step, 0.18, 0.5)?; // 2R + σ² = 1
+    /// // Every batch is clipped, to half its length, so μ is near 1/2.
     /// assert!((at.mu - 0.496).abs() < 1e-3 && (at.nu()? - 0.25).abs() < 1e-5);
-    /// assert_eq!(Factors::with_rule(&noise, Rule::single(), 0.18, 0.5)?, Factors::new(&noise, 0.18, 0.5)?);
     /// # Ok::<(), toclip::Error>(())
     /// ```
-    pub fn with_rule(noise: &dyn Noise, rule: Rule, r: f64, c: f64) -> Result<Self> {
-        let clipped = rule.clipped(noise, r, c)?;
-        let second_moment = (2.0 * r + noise.second_moment()) / rule.size() as f64;
-        Ok(Factors { r, c, mu: clipped.mu, m2: clipped.m2, second_moment })
+    pub fn new<'a>(step: impl Into<Step<'a>>, r: f64, c: f64) -> Result<Self> {
+        Self::of(&step.into(), r, c)
+    }
+
+    fn of(step: &Step<'_>, r: f64, c: f64) -> Result<Self> {
+        check_risk(r)?;
+        check_threshold(c)?;
+        let x = step.moments(r, c);
+        if !step.batch().is_single() {
+            step.check_converged(r, c, x)?;
+        }
+        Ok(Factors { r, c, mu: x.mu, m2: x.m2, second_moment: step.second_moment(r) })
     }
 
     /// The factors at many points $(R, c)$, in their order, on all cores.
@@ -87,13 +79,13 @@ impl Factors {
     /// use toclip::{Factors, noise::Gaussian};
     /// let noise = Gaussian::new(1.0)?;
     /// let curve: Vec<_> = (1..=100).map(|k| (0.5, 0.05 * f64::from(k))).collect();
-    /// let factors = Factors::batch(&noise, &curve)?;
+    /// let factors = Factors::at_points(&noise, &curve)?;
     /// assert!(factors.windows(2).all(|w| w[0].mu < w[1].mu));
     /// # Ok::<(), toclip::Error>(())
     /// ```
-    pub fn batch(noise: &dyn Noise, points: &[(f64, f64)]) -> Result<Vec<Self>> {
-        // Closed forms take a fraction of a microsecond: shorter pieces would not pay a thread.
-        points.par_iter().with_min_len(256).map(|&(r, c)| Factors::new(noise, r, c)).collect()
+    pub fn at_points<'a>(step: impl Into<Step<'a>>, points: &[(f64, f64)]) -> Result<Vec<Self>> {
+        let step = step.into();
+        map_short(points, |&(r, c)| Factors::of(&step, r, c))
     }
 
     /// $\nu_c(R) = m^{(2)}/(2R + E\epsilon^2)$, the variance reduction factor.
@@ -127,7 +119,7 @@ impl Factors {
 
     /// CCC $= \mu^2/\nu$: above one, clipping beats unclipped SGD at every learning rate.
     ///
-    /// Statistics knows it as the efficiency of Huber's M-estimator relative to the mean.
+    /// In statistics it is the efficiency of Huber's M-estimator relative to the mean.
     ///
     /// # Errors
     /// [`Error::InfiniteVariance`] where $E\epsilon^2 = \infty$.
@@ -141,7 +133,7 @@ impl Factors {
     }
 
     /// $1/\nu = (\sqrt{E X^2}/c)^2 \cdot c^2/m^{(2)}$ taken apart, for thresholds so small that
-    /// their square is no number: with $\mu$ between the factors only a true overflow is infinite.
+    /// their square underflows: with $\mu$ between the factors only a true overflow is infinite.
     fn apart(&self) -> (f64, f64) {
         let share = if self.m2 > 0.0 { (self.c * (self.c / self.m2)).max(1.0) } else { 1.0 };
         (self.second_moment.sqrt() / self.c, share)
@@ -155,7 +147,7 @@ pub(crate) fn check_risk(r: f64) -> Result<()> {
     if (0.0..=1e300).contains(&r) {
         Ok(())
     } else {
-        Err(Error::parameter("R", r, "a risk must not be negative, and at most 1e300"))
+        Err(Error::parameter("R", r, "a risk must be from 0 to 1e300"))
     }
 }
 

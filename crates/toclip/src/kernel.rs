@@ -1,44 +1,45 @@
 //! The one kernel: the clipped moments of a normal variable.
 //!
-//! Given the noise, the residual of a linear model on Gaussian data is normal. Everything that
-//! clipping does to SGD is in two moments of it, and every noise family mixes them over the law of
-//! the noise; so this file decides how accurate the whole library is.
+//! Given the noise, the residual of a linear model on Gaussian data is normal. The effect of
+//! clipping on SGD depends on two moments of it, and every noise family averages them over the
+//! noise; so this file decides how accurate the whole library is.
 
 use crate::special::{FRAC_1_SQRT_2PI, GAUSS_LEGENDRE_16, SQRT_2_OVER_PI, erf, erfc, phi};
 use std::f64::consts::FRAC_1_SQRT_2;
 
-/// $\mu_c$ and $m^{(2)}_c$: the two moments of a residual $X$ that clipping at $c$ acts through.
+/// $\mu_c$ and $m^{(2)}_c$: the two moments of a residual $X$ clipped at $c$ that the dynamics
+/// depend on.
 ///
 /// $$ \mu_c = P(|X| \le c), \qquad m^{(2)}_c = E\[\min(X^2, c^2)\]. $$
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize, serde::Deserialize)]
-pub struct Clipped {
+pub struct Moments {
     /// $\mu$, the probability that a sample is not clipped: the share of the descent that is kept.
     pub mu: f64,
     /// $m^{(2)}$, the mean square of the clipped residual: the strength of the noise that is left.
     pub m2: f64,
 }
 
-impl Clipped {
+impl Moments {
     /// A residual that is the constant `x`: an atom at `|x| = c` counts as unclipped.
     pub(crate) fn constant(x: f64, c: f64) -> Self {
         let x = x.abs();
-        Clipped { mu: if x <= c { 1.0 } else { 0.0 }, m2: x.min(c).powi(2) }
+        Moments { mu: if x <= c { 1.0 } else { 0.0 }, m2: x.min(c).powi(2) }
     }
 
     /// A residual that is not clipped, $c = \infty$.
     pub(crate) fn open(second_moment: f64) -> Self {
-        Clipped { mu: 1.0, m2: second_moment }
+        Moments { mu: 1.0, m2: second_moment }
     }
 
-    /// Adds `weight` times another pair: a mixture of laws mixes the moments.
-    pub(crate) fn add(&mut self, weight: f64, other: Clipped) {
+    /// Adds `weight` times another pair: a mixture of distributions mixes the moments.
+    pub(crate) fn add(&mut self, weight: f64, other: Moments) {
         self.mu += weight * other.mu;
         self.m2 += weight * other.m2;
     }
 
-    /// Takes off what rounding puts above the bounds $\mu \le 1$, $m^{(2)} \le \min(c^2, E X^2)$.
+    /// Removes what rounding puts above the bounds $\mu \le 1$, $m^{(2)} \le \min(c^2, E X^2)$.
     pub(crate) fn within(self, c: f64, second_moment: f64) -> Self {
-        Clipped { mu: self.mu.min(1.0), m2: self.m2.min(c * c).min(second_moment) }
+        Moments { mu: self.mu.min(1.0), m2: self.m2.min(c * c).min(second_moment) }
     }
 }
 
@@ -48,8 +49,8 @@ impl Clipped {
 /// $$ \mu = \Phi(a) - \Phi(-b), \qquad
 /// m^{(2)} = (m^2+s^2)\mu - s\[(c+|m|)\varphi(a) + (c-|m|)\varphi(b)\] + c^2(1-\mu). $$
 /// It cancels to nothing for $c \ll s$, where the terms are of size $s^2$ and the value is near
-/// $c^2$. For $c < s$ we integrate the density instead, which is smooth on $\[-c, c\]$:
-/// $m^{(2)} = c^2 - \int (c^2-x^2) f(x)\thinspace dx$, a difference that never loses more than one bit.
+/// $c^2$. For $c < s$ we integrate the density instead, which is smooth on $\[-c, c\]$: $m^{(2)} =
+/// c^2 - \int (c^2-x^2) f(x)\thinspace dx$, a difference that never loses more than one bit.
 ///
 /// Any $m$, any $s \ge 0$ and any $0 < c \le \infty$ will do.
 ///
@@ -61,13 +62,13 @@ impl Clipped {
 /// let tiny = clipped_normal(0.3, 1.0, 1e-9);
 /// assert!((tiny.m2 / 1e-18 - 1.0).abs() < 1e-8 && tiny.m2 < 1e-18);
 /// ```
-pub fn clipped_normal(m: f64, s: f64, c: f64) -> Clipped {
+pub fn clipped_normal(m: f64, s: f64, c: f64) -> Moments {
     let m = m.abs();
     if c == f64::INFINITY {
-        return Clipped { mu: 1.0, m2: m * m + s * s };
+        return Moments { mu: 1.0, m2: m * m + s * s };
     }
     if s == 0.0 {
-        return Clipped::constant(m, c);
+        return Moments::constant(m, c);
     }
     if m == 0.0 {
         return clipped_centred(s, c);
@@ -76,7 +77,7 @@ pub fn clipped_normal(m: f64, s: f64, c: f64) -> Clipped {
 }
 
 /// The textbook form, for $c \ge s$. Squares are taken in units that cannot overflow.
-fn textbook(m: f64, s: f64, c: f64) -> Clipped {
+fn textbook(m: f64, s: f64, c: f64) -> Moments {
     let (a, b) = ((c - m) / s, (c + m) / s);
     let tail = 0.5 * (erfc(a * FRAC_1_SQRT_2) + erfc(b * FRAC_1_SQRT_2));
     let (mu, unit) = if c >= m {
@@ -85,14 +86,14 @@ fn textbook(m: f64, s: f64, c: f64) -> Clipped {
         (0.5 * (erfc(-a * FRAC_1_SQRT_2) - erfc(b * FRAC_1_SQRT_2)), c)
     };
     if mu == 0.0 {
-        return Clipped { mu, m2: c * c };
+        return Moments { mu, m2: c * c };
     }
     if tail == 0.0 {
-        return Clipped { mu, m2: m * m + s * s };
+        return Moments { mu, m2: m * m + s * s };
     }
     let (m_, s_, c_) = (m / unit, s / unit, c / unit);
     let inside = (m_ * m_ + s_ * s_) * mu - s_ * ((c_ + m_) * phi(a) + (c_ - m_) * phi(b));
-    Clipped { mu, m2: unit * unit * (inside + c_ * c_ * tail) }
+    Moments { mu, m2: unit * unit * (inside + c_ * c_ * tail) }
 }
 
 /// Integrates the density of $|X|$ over $\[0, c\]$, for $c < s$.
@@ -100,7 +101,7 @@ fn textbook(m: f64, s: f64, c: f64) -> Clipped {
 /// Sixteen points on $\[-c, c\]$ integrate $e^{xm/s^2}$ to rounding while $cm/s^2 \le 4$. Beyond,
 /// $\mu$ is a difference of two tails at least $e^8$ apart, and the integral in $m^{(2)}$, which is
 /// then below $10^{-4} c^2$, is needed to fewer digits than the rule still has.
-fn below_scale(m: f64, s: f64, c: f64) -> Clipped {
+fn below_scale(m: f64, s: f64, c: f64) -> Moments {
     let (y, k) = (c / s, m / s);
     let (mut mass, mut gap) = (0.0, 0.0);
     for (u, w) in GAUSS_LEGENDRE_16 {
@@ -114,18 +115,18 @@ fn below_scale(m: f64, s: f64, c: f64) -> Clipped {
     } else {
         FRAC_1_SQRT_2PI * y * mass
     };
-    Clipped { mu, m2: c * c * (1.0 - FRAC_1_SQRT_2PI * y * gap) }
+    Moments { mu, m2: c * c * (1.0 - FRAC_1_SQRT_2PI * y * gap) }
 }
 
 /// The kernel for a centred variable, $X \sim N(0, s^2)$, $s > 0$, $c < \infty$.
-pub(crate) fn clipped_centred(s: f64, c: f64) -> Clipped {
+pub(crate) fn clipped_centred(s: f64, c: f64) -> Moments {
     let y = c / s;
     if y < 1.0 {
         let (mu, gap) = centred_series(y);
-        Clipped { mu, m2: c * c * (1.0 - gap) }
+        Moments { mu, m2: c * c * (1.0 - gap) }
     } else {
         let (mu, square) = centred_textbook(y);
-        Clipped { mu, m2: s * s * square }
+        Moments { mu, m2: s * s * square }
     }
 }
 
@@ -170,10 +171,10 @@ mod tests {
     use super::*;
 
     /// The definition by brute force: a fine midpoint rule on the density.
-    fn by_midpoints(m: f64, s: f64, c: f64) -> Clipped {
+    fn by_midpoints(m: f64, s: f64, c: f64) -> Moments {
         let n = 400_000;
         let h = 2.0 * c / f64::from(n);
-        let mut x2 = Clipped { mu: 0.0, m2: c * c };
+        let mut x2 = Moments { mu: 0.0, m2: c * c };
         for i in 0..n {
             let x = -c + (f64::from(i) + 0.5) * h;
             let f = phi((x - m) / s) / s * h;
@@ -219,8 +220,8 @@ mod tests {
 
     #[test]
     fn no_spread_is_an_atom() {
-        assert_eq!(clipped_normal(-2.0, 0.0, 2.0), Clipped { mu: 1.0, m2: 4.0 });
-        assert_eq!(clipped_normal(2.0, 0.0, 1.0), Clipped { mu: 0.0, m2: 1.0 });
-        assert_eq!(clipped_normal(0.0, 0.0, 1.0), Clipped { mu: 1.0, m2: 0.0 });
+        assert_eq!(clipped_normal(-2.0, 0.0, 2.0), Moments { mu: 1.0, m2: 4.0 });
+        assert_eq!(clipped_normal(2.0, 0.0, 1.0), Moments { mu: 0.0, m2: 1.0 });
+        assert_eq!(clipped_normal(0.0, 0.0, 1.0), Moments { mu: 1.0, m2: 0.0 });
     }
 }

@@ -1,9 +1,9 @@
 //! Whether to clip gradients, where to clip, and what the loss will do.
 //!
 //! This crate is the theory of clipped SGD in high dimensions, after *To Clip or not to Clip: the
-//! Dynamics of SGD with Gradient Clipping in High-Dimensions*, with its formulas corrected where
-//! the print is wrong, computed to rounding error, and simulated exactly. No files, no terminal, no
-//! plots: those live in the command `toclip`.
+//! Dynamics of SGD with Gradient Clipping in High-Dimensions*, with its misprints corrected, its
+//! formulas computed to rounding error, and the iteration simulated exactly. Files, terminal output
+//! and plots are in the command `toclip` (crate `toclip-cli`).
 //!
 //! # The question
 //!
@@ -17,14 +17,14 @@
 //!
 //! # Two numbers
 //!
-//! In high dimensions $\Vert a\Vert ^2 \approx d$, so clipping the gradient at $c\sqrt d$ is clipping the
-//! scalar residual $X = \sqrt{2R}\thinspace z - \epsilon$ at $c$, and all that it does is in two moments
-//! ([`Clipped`]):
+//! In high dimensions $\Vert a\Vert ^2 \approx d$, so clipping the gradient at $c\sqrt d$ is
+//! clipping the scalar residual $X = \sqrt{2R}\thinspace z - \epsilon$ at $c$, and its effect is
+//! given by two moments ([`Moments`]):
 //! $$ \mu_c(R) = P(|X| \le c), \qquad m^{(2)}_c(R) = E\[\min(X^2, c^2)\]. $$
 //! $\mu$ is the share of the descent that is kept (Stein's lemma turns the expectation of the
 //! clipped gradient into the probability of not being clipped), $m^{(2)}$ the strength of the noise
-//! that is left. [`noise`] computes both for each law of $\epsilon$; [`Factors`] adds the variance
-//! reduction $\nu = m^{(2)}/(2R+\sigma^2)$.
+//! that is left. [`noise`] computes both for each distribution of $\epsilon$; [`Factors`] adds the
+//! variance reduction $\nu = m^{(2)}/(2R+\sigma^2)$.
 //!
 //! ```
 //! use toclip::{Factors, noise::Laplace};
@@ -53,13 +53,13 @@
 //!
 //! # What will the loss do?
 //!
-//! With $v_i = \langle \theta - \theta^\ast, w_i \rangle^2/2$ along the eigenvector $w_i$ of $K$ and
-//! its eigenvalue $\lambda_i$,
+//! With $v_i = \langle \theta - \theta^\ast, w_i \rangle^2/2$ along the eigenvector $w_i$ of $K$
+//! and its eigenvalue $\lambda_i$,
 //! $$ \dot v_i = -2\eta\lambda_i\mu\thinspace v_i + \frac{\eta^2}{d}\thinspace \lambda_i\thinspace \frac{m^{(2)}}{2},
 //! \qquad R = \sum_i \lambda_i v_i, \qquad \Vert \theta - \theta^\ast\Vert ^2 = 2\sum_i v_i. $$
 //! [`dynamics::Ode`] solves it, [`dynamics::Volterra`] the equivalent integral equation, which
-//! splits the risk into gradient flow and the price of finite steps. [`dynamics::Sgd`] is the
-//! iteration itself, [`dynamics::Hsgd`] its diffusion limit; by Theorem 1 all agree up to
+//! splits the risk into gradient flow and the contribution of finite steps. [`dynamics::Sgd`] is
+//! the iteration itself, [`dynamics::Hsgd`] its diffusion limit; by Theorem 1 all agree up to
 //! $d^{-1/2}$, which [`convergence`] measures. Eigenvalues and start come from [`spectrum`], the
 //! learning rate and the threshold from [`schedule`], bands over many runs from [`ensemble`].
 //!
@@ -81,20 +81,24 @@
 //! # Batches
 //!
 //! Where a step averages $B$ samples and clips their mean, $\mu$ is no longer the fraction that is
-//! not clipped: [`Rule`] has the formulas, and a [`Batched`] noise takes them everywhere.
+//! not clipped: [`Batch`] has the formulas, and a [`Step`] carries a noise and its batch to every
+//! function of this crate.
 //!
 //! ```
-//! use toclip::{Factors, Rule, noise::StudentT};
-//! let at = Factors::with_rule(&StudentT::new(2.2, 0.5)?, Rule::batch(32)?, 0.1, 0.6)?;
+//! use toclip::{Batch, Factors, Step, noise::StudentT};
+//! let noise = StudentT::new(2.2, 0.5)?;
+//! let step = Step::new(&noise).with_batch(Batch::mean(32)?)?;
+//! let at = Factors::new(step, 0.1, 0.6)?;
 //! assert!(at.mu > 0.5); // though nearly every batch is clipped
 //! # Ok::<(), toclip::Error>(())
 //! ```
 //!
-//! # What it does not know
+//! # Limits
 //!
-//! The formulas are for Gaussian features and batches small against $d$, exact as $d \to \infty$. Features
-//! of other laws are close when many of them matter at once ([`dynamics::Covariates`] shows how
-//! close). Finite $d$ adds fluctuations of size $d^{-1/2}$, which an ensemble shows.
+//! The formulas are for Gaussian features and batches small against $d$, exact as $d \to \infty$.
+//! For other features they are a good approximation when many of them matter at once
+//! ([`dynamics::Covariates`] measures how good). Finite $d$ adds fluctuations of size $d^{-1/2}$,
+//! which an ensemble shows.
 
 mod batch;
 pub mod convergence;
@@ -103,25 +107,42 @@ pub mod dynamics;
 pub mod ensemble;
 pub mod monitor;
 pub mod noise;
-pub mod rules;
 pub mod schedule;
 pub mod spectrum;
-pub mod trial;
+pub mod threshold_rules;
 
 mod error;
 mod factors;
 mod gauss;
 mod kernel;
+mod parallel;
 mod quad;
+mod rule;
 mod sim;
 mod special;
+mod step;
 mod student;
 mod sum;
 mod words;
 
-pub use batch::{Batched, Rule, SquareLaw};
+pub use batch::{Batch, SquaredResidual};
 pub use error::{Error, Result};
 pub use factors::Factors;
-pub use kernel::{Clipped, clipped_normal};
+pub use kernel::{Moments, clipped_normal};
+pub use rule::Rule;
+pub use step::Step;
 pub use student::student_critical;
-pub use words::short;
+pub use words::{interval, interval_at, percent, percent_interval, percent_interval_at, short};
+
+/// Parts of the simulations for the unpublished crate `toclip-trial`; they may change in any
+/// version.
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::ensemble::on_threads;
+    pub use crate::quad::{half_line, panels_from};
+    pub use crate::sim::normal::Normals;
+    pub use crate::sim::row::{inner, subtract};
+    pub use crate::sim::{Isa, Purpose, scalar_rng};
+    pub use crate::special::{FRAC_1_SQRT_2PI, phi};
+}

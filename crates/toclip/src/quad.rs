@@ -1,9 +1,9 @@
-//! Adaptive integration of several functions at once, for the laws without a closed form.
+//! Adaptive integration of several functions at once, for distributions without a closed form.
 
 use crate::special::GAUSS_LEGENDRE_16;
 
 /// Several integrands evaluated together, so that a density is computed once for all of them.
-pub(crate) type Values<const N: usize> = [f64; N];
+pub type Values<const N: usize> = [f64; N];
 
 /// One sixteen-point rule on $\[a, b\]$.
 fn panel<const N: usize>(f: &impl Fn(f64) -> Values<N>, a: f64, b: f64) -> Values<N> {
@@ -43,10 +43,11 @@ fn refine<const N: usize>(
     std::array::from_fn(|i| left[i] + right[i])
 }
 
-/// $\int_{x_0}^\infty f$, with panels that end at the given increasing points, then double in width.
+/// $\int_{x_0}^\infty f$, with panels that end at the given increasing points, then double in
+/// width.
 ///
-/// A component that still grows after the panels have run out of numbers is returned infinite.
-pub(crate) fn half_line<const N: usize>(f: impl Fn(f64) -> Values<N>, points: &[f64]) -> Values<N> {
+/// A component that still grows at the largest finite panel is returned as infinite.
+pub fn half_line<const N: usize>(f: impl Fn(f64) -> Values<N>, points: &[f64]) -> Values<N> {
     let mut panels: Vec<((f64, f64), Values<N>)> =
         points.windows(2).map(|w| ((w[0], w[1]), panel(&f, w[0], w[1]))).collect();
     let mut size = [0.0f64; N];
@@ -96,7 +97,7 @@ pub(crate) fn half_line<const N: usize>(f: impl Fn(f64) -> Values<N>, points: &[
 }
 
 /// Sorts points, drops those outside $(x_0, \infty)$ and repeats, and puts $x_0$ first.
-pub(crate) fn panels_from(start: f64, mut points: Vec<f64>) -> Vec<f64> {
+pub fn panels_from(start: f64, mut points: Vec<f64>) -> Vec<f64> {
     points.retain(|x| x.is_finite() && *x > start);
     points.push(start);
     points.sort_by(f64::total_cmp);

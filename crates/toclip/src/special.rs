@@ -1,4 +1,5 @@
-//! Special functions of the normal law, and the one fixed quadrature rule, that the families share.
+//! Special functions of the normal distribution, and a fixed quadrature rule, shared by the noise
+//! families.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -7,14 +8,14 @@ pub(crate) use libm::{erf, erfc};
 /// $\sqrt{2/\pi}$.
 pub(crate) const SQRT_2_OVER_PI: f64 = 0.797_884_560_802_865_4;
 /// $1/\sqrt{2\pi}$.
-pub(crate) const FRAC_1_SQRT_2PI: f64 = 0.398_942_280_401_432_7;
+pub const FRAC_1_SQRT_2PI: f64 = 0.398_942_280_401_432_7;
 
 /// The standard normal density $\varphi(x)$; zero at $\pm\infty$.
-pub(crate) fn phi(x: f64) -> f64 {
+pub fn phi(x: f64) -> f64 {
     FRAC_1_SQRT_2PI * (-0.5 * x * x).exp()
 }
 
-/// The upper tail of the standard normal law, $Q(x) = P(z > x)$.
+/// The upper tail of the standard normal distribution, $Q(x) = P(z > x)$.
 pub(crate) fn upper_tail(x: f64) -> f64 {
     0.5 * erfc(x * FRAC_1_SQRT_2)
 }
@@ -33,7 +34,8 @@ pub(crate) fn normal_mass(a: f64, b: f64) -> f64 {
     }
 }
 
-/// The scaled complementary error function $\operatorname{erfcx}(x) = e^{x^2}\operatorname{erfc}(x)$.
+/// The scaled complementary error function $\operatorname{erfcx}(x) =
+/// e^{x^2}\operatorname{erfc}(x)$.
 ///
 /// Up to $x = 25$, where $\operatorname{erfc}$ is still a normal number, the product is formed with
 /// $x^2$ carried to twice the working precision, so that the large exponent costs no digits.

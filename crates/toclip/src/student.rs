@@ -4,10 +4,11 @@ use std::f64::consts::PI;
 
 use crate::special;
 
-/// From so many degrees of freedom on the law is taken for normal: $t$ is off by $3 \cdot 10^{-5}$.
+/// From this many degrees of freedom on the distribution is taken as normal: $t$ is off by $3 \cdot
+/// 10^{-5}$.
 const NORMAL: usize = 100_000;
 
-/// $P(T > t)$ for Student's law with a whole number of degrees of freedom.
+/// $P(T > t)$ for Student's distribution with an integer number of degrees of freedom.
 ///
 /// With $t = \sqrt n \tan\theta$ it is $\int_\theta^{\pi/2} \cos^{n-1}$ over twice that from zero,
 /// and integrals of powers of the cosine have a recurrence in steps of two.
@@ -31,8 +32,8 @@ fn upper_tail(t: f64, freedom: usize) -> f64 {
     0.5 * (1.0 - sum)
 }
 
-/// $t$ with $P(|T| \le t)$ = `confidence` for Student's law with so many degrees of freedom, a whole
-/// number and at least one; with very many it is the normal law's.
+/// $t$ with $P(|T| \le t)$ = `confidence` for Student's distribution with `freedom` degrees of
+/// freedom, at least one; with very many it is that of the normal distribution.
 ///
 /// ```
 /// // The 95% interval of a mean of three.
@@ -44,9 +45,9 @@ pub fn student_critical(confidence: f64, freedom: usize) -> f64 {
     solve(|t| 2.0 * upper_tail(t, freedom) - (1.0 - confidence))
 }
 
-/// The $t$ that a curve of statistics, each of Student's law, exceeds somewhere with probability at
-/// most $\alpha$, for a curve whose directions are `length` radians long (the tube formula with
-/// Naiman's bound: Naiman 1986, Sun and Loader 1994, equation 3).
+/// The $t$ that a curve of statistics, each of Student's distribution, exceeds somewhere with
+/// probability at most $\alpha$, for a curve whose directions are `length` radians long (the tube
+/// formula with Naiman's bound: Naiman 1986, Sun and Loader 1994, equation 3).
 ///
 /// $$ \alpha = P(|T| > t) + \frac{\text{length}}{\pi} \Bigl(1 + \frac{t^2}{n}\Bigr)^{-n/2}. $$
 pub(crate) fn simultaneous(alpha: f64, freedom: usize, length: f64) -> f64 {
@@ -74,7 +75,7 @@ mod tests {
 
     #[test]
     fn critical_values_are_those_of_the_tables() {
-        // Any table of Student's law; to 1e-9 where one with more digits was at hand.
+        // Any table of Student's distribution; to 1e-9 where one with more digits was at hand.
         for (confidence, freedom, want, off) in [
             (0.95, 1, 12.706_204_736_174_7, 1e-9),
             (0.95, 2, 4.3027, 1e-4),
@@ -103,8 +104,8 @@ mod tests {
         use crate::noise::{Noise, StudentT};
         for (confidence, freedom) in [(0.3, 3), (0.9, 4), (0.99, 25), (0.999, 60)] {
             // P(|T| <= c) is what clipping at c leaves at zero risk.
-            let law = StudentT::new(freedom as f64, 1.0).unwrap();
-            let inside = law.clipped(0.0, student_critical(confidence, freedom)).mu;
+            let noise = StudentT::new(freedom as f64, 1.0).unwrap();
+            let inside = noise.clipped(0.0, student_critical(confidence, freedom)).mu;
             assert!((inside - confidence).abs() < 1e-12, "{confidence} {freedom}: {inside}");
         }
     }
@@ -112,8 +113,8 @@ mod tests {
     #[test]
     fn a_point_is_a_curve_of_no_length_and_a_circle_is_known() {
         assert_eq!(simultaneous(1.0 - 0.95, 20, 0.0), student_critical(0.95, 20));
-        // Along half a great circle |⟨γ, T⟩| reaches the length of a plane vector: P(F_{2,n} > t²/2)
-        // is (1 + t²/n)^(−n/2), which is what the tube gives without the ends.
+        // Along half a great circle |⟨γ, T⟩| reaches the length of a plane vector: P(F_{2,n} >
+        // t²/2) is (1 + t²/n)^(−n/2), which is what the tube gives without the ends.
         let n = 24;
         let t = simultaneous(0.05, n, PI);
         let exact = (24.0 * (0.05_f64.powf(-2.0 / 24.0) - 1.0)).sqrt();

@@ -1,6 +1,6 @@
 //! Numbers as a person would write them.
 
-/// Four significant digits for a sentence, whole numbers below $10^7$ in full, no zeros at the end.
+/// Four significant digits for text, integers below $10^7$ in full, no trailing zeros.
 ///
 /// ```
 /// assert_eq!([0.0107541, 12.0, 123456.7, 4.25e-5].map(toclip::short), ["0.01075", "12", "123457", "4.25e-5"]);
@@ -20,6 +20,62 @@ pub fn short(x: f64) -> String {
     }
     let decimals = (3 - size.log10().floor() as i32).clamp(0, 6) as usize;
     trimmed(&format!("{x:.decimals$}")).to_owned()
+}
+
+/// A share as a percentage: one decimal, or two significant digits below 1%.
+///
+/// ```
+/// assert_eq!([0.5, 0.12345, 0.000412, 0.0].map(toclip::percent), ["50%", "12.3%", "0.041%", "0%"]);
+/// ```
+pub fn percent(share: f64) -> String {
+    percentage(share) + "%"
+}
+
+/// An estimate with its 95% confidence interval.
+///
+/// ```
+/// assert_eq!(toclip::interval(1.08, 1.03, 1.25), "1.08 (95% CI 1.03–1.25)");
+/// ```
+pub fn interval(value: f64, low: f64, high: f64) -> String {
+    interval_at(value, low, high, 0.95)
+}
+
+/// An estimate with its interval at another confidence.
+///
+/// ```
+/// assert_eq!(toclip::interval_at(1.08, 1.03, 1.25, 0.9), "1.08 (90% CI 1.03–1.25)");
+/// ```
+pub fn interval_at(value: f64, low: f64, high: f64, confidence: f64) -> String {
+    format!("{} ({}% CI {}–{})", short(value), short(100.0 * confidence), short(low), short(high))
+}
+
+/// A share with its 95% confidence interval.
+///
+/// ```
+/// assert_eq!(toclip::percent_interval(0.123, 0.118, 0.131), "12.3% (95% CI 11.8–13.1)");
+/// ```
+pub fn percent_interval(value: f64, low: f64, high: f64) -> String {
+    percent_interval_at(value, low, high, 0.95)
+}
+
+/// A share with its interval at another confidence.
+///
+/// ```
+/// assert_eq!(toclip::percent_interval_at(0.5, 0.4, 0.6, 0.9), "50% (90% CI 40–60)");
+/// ```
+pub fn percent_interval_at(value: f64, low: f64, high: f64, confidence: f64) -> String {
+    let [value, low, high] = [value, low, high].map(percentage);
+    format!("{value}% ({}% CI {low}–{high})", short(100.0 * confidence))
+}
+
+fn percentage(share: f64) -> String {
+    let percent = 100.0 * share;
+    let decimals = match percent.abs() {
+        p if p > 0.0 && p < 1.0 => 1.0 - p.log10().floor(),
+        _ => 1.0,
+    };
+    let power = 10_f64.powf(decimals);
+    short((percent * power).round() / power)
 }
 
 fn trimmed(number: &str) -> &str {

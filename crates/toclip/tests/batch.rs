@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::Deserialize;
 use toclip::noise::{Family, Noise};
-use toclip::{Factors, Rule};
+use toclip::{Batch, Factors, Step};
 
 #[derive(Deserialize)]
 struct Row {
@@ -33,14 +33,18 @@ fn noise(family: &str, params: &str) -> Family {
     serde_json::from_value(params).unwrap()
 }
 
+fn factors(noise: &Family, batch: Batch, r: f64, c: f64) -> toclip::Result<Factors> {
+    Factors::new(Step::new(noise).with_batch(batch)?, r, c)
+}
+
 /// The largest relative error over a table, which must be below `allowed`.
 fn check_table(text: &str, allowed: f64, rows: usize) {
     let (mut worst, mut count) = ((0.0, String::new()), 0);
     for row in csv::Reader::from_reader(text.as_bytes()).deserialize() {
         let row: Row = row.unwrap();
         let noise = noise(&row.family, &row.params);
-        let rule = Rule::batch(row.batch).unwrap();
-        let got = Factors::with_rule(&noise, rule, row.r, row.c).unwrap();
+        let batch = Batch::mean(row.batch).unwrap();
+        let got = factors(&noise, batch, row.r, row.c).unwrap();
         let off = |got: f64, want: f64| (got / want - 1.0).abs();
         let mut errors = vec![off(got.mu, row.mu), off(got.m2, row.m2)];
         errors.extend(row.nu.map(|nu| off(got.nu().unwrap(), nu)));
@@ -79,10 +83,11 @@ fn one_sample_is_the_single_sample_to_the_bit() {
         let noise: Family = serde_json::from_str(text).unwrap();
         for (r, c) in [(0.0, 0.3), (0.1, 1e-3), (2.0, 1.5), (1.0, f64::INFINITY)] {
             let plain = noise.clipped(r, c);
-            for rule in [Rule::single(), Rule::batch(1).unwrap(), Rule::per_sample(1).unwrap()] {
-                assert_eq!(rule.clipped(&noise, r, c).unwrap(), plain);
+            for batch in [Batch::single(), Batch::mean(1).unwrap(), Batch::per_sample(1).unwrap()] {
+                let step = Step::new(&noise).with_batch(batch).unwrap();
+                assert_eq!(step.moments(r, c), plain);
             }
-            let eight = Rule::per_sample(8).unwrap().clipped(&noise, r, c).unwrap();
+            let eight = factors(&noise, Batch::per_sample(8).unwrap(), r, c).unwrap();
             assert_eq!((eight.mu, eight.m2), (plain.mu, plain.m2 / 8.0));
         }
     }
@@ -123,12 +128,13 @@ fn every_family_agrees_with_its_own_samples() {
                     mus.push(if s <= a { 1.0 } else { (1.0 - 1.0 / n) * (a / s).sqrt() });
                     squares.push(s.min(a) / (n * n));
                 }
-                let got = Rule::batch(size as u64).unwrap().clipped(&noise, r, c).unwrap();
+                let got = factors(&noise, Batch::mean(size as u64).unwrap(), r, c).unwrap();
                 for (draws, got, largest) in [(mus, got.mu, 1.0), (squares, got.m2, a / (n * n))] {
                     let count = draws.len() as f64;
                     let mean = draws.iter().sum::<f64>() / count;
                     let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
-                    // Events too rare to show in so many draws: fifteen are expected unseen once in 3e6.
+                    // Events too rare to show in so many draws: fifteen are expected unseen once in
+                    // 3e6.
                     let unseen = 15.0 / count * largest;
                     let error = (5.0 * (variance / count).sqrt()).max(unseen);
                     assert!(
@@ -147,8 +153,8 @@ fn limits_are_known() {
         let noise: Family = serde_json::from_str(text).unwrap();
         let second = 0.2 + noise.second_moment();
         for size in [2, 7, 1000, 100_000] {
-            let rule = Rule::batch(size).unwrap();
-            let at = |c: f64| rule.clipped(&noise, 0.1, c).unwrap();
+            let batch = Batch::mean(size).unwrap();
+            let at = |c: f64| factors(&noise, batch, 0.1, c).unwrap();
             // Without a threshold, and with one that nothing reaches.
             let n = size as f64;
             assert_eq!((at(f64::INFINITY).mu, at(f64::INFINITY).m2), (1.0, second / n));
@@ -170,8 +176,8 @@ fn limits_are_known() {
         }
         // Many samples: S/B is its mean, and clipping rescales.
         if second.is_finite() {
-            let many =
-                Rule::batch(100_000).unwrap().clipped(&noise, 0.1, 0.5 * second.sqrt()).unwrap();
+            let batch = Batch::mean(100_000).unwrap();
+            let many = factors(&noise, batch, 0.1, 0.5 * second.sqrt()).unwrap();
             assert!((many.mu - 0.5).abs() < 0.01, "{text} {many:?}");
         }
     }
@@ -179,7 +185,7 @@ fn limits_are_known() {
 
 /// Relative errors of $\mu$ and $m^{(2)}$, the larger.
 fn error(noise: &Family, size: u64, r: f64, c: f64, mu: f64, m2: f64) -> f64 {
-    let got = Rule::batch(size).unwrap().clipped(noise, r, c).unwrap();
+    let got = factors(noise, Batch::mean(size).unwrap(), r, c).unwrap();
     let errors = [got.mu / mu - 1.0, got.m2 / m2 - 1.0].map(f64::abs);
     // A NaN is an error too.
     if errors[0] >= errors[1] { errors[0] } else { errors[1] }
@@ -188,8 +194,8 @@ fn error(noise: &Family, size: u64, r: f64, c: f64, mu: f64, m2: f64) -> f64 {
 /// A wide component that is rare, centred and with a mean that changes nothing else than the road.
 ///
 /// Given that $k$ of $B$ are wide, $S$ is $\rho^2(\cos^2\theta + s^2\sin^2\theta)$ with $\rho^2$
-/// from $\chi^2_B$ and a Beta law of $\sin^2\theta$: a binomial sum of integrals over $\theta$ of
-/// incomplete gamma functions (scipy, 3000 nodes).
+/// from $\chi^2_B$ and a Beta distribution of $\sin^2\theta$: a binomial sum of integrals over
+/// $\theta$ of incomplete gamma functions (scipy, 3000 nodes).
 #[test]
 fn rare_wide_components_are_not_overlooked() {
     for (size, p, std, c, mu, m2) in CONTAMINATED {
@@ -218,7 +224,7 @@ const CONTAMINATED: [(u64, f64, f64, f64, f64, f64); 10] = [
 ];
 
 /// A threshold below the width of the model error, and outliers far beyond it: a binomial sum of
-/// non-central $\chi^2$ laws as Poisson mixtures of incomplete gamma functions (scipy).
+/// non-central $\chi^2$ distributions as Poisson mixtures of incomplete gamma functions (scipy).
 #[test]
 fn outliers_far_beyond_the_threshold_leave_ten_digits() {
     for (p, size, r, c, mu, m2) in OUTLIERS {
@@ -253,7 +259,7 @@ fn the_heaviest_tails_come_to_an_end() {
     }
     for (df, size) in [(0.1, 100_000), (0.05, 1000), (0.05, 1_000_000_000)] {
         let heavy = noise("student_t", &format!("{{\"df\":{df},\"scale\":0.5}}"));
-        let x = Rule::batch(size).unwrap().clipped(&heavy, 0.1, 1.0).unwrap();
+        let x = factors(&heavy, Batch::mean(size).unwrap(), 0.1, 1.0).unwrap();
         assert!((0.0..1e-30).contains(&x.mu), "{df} {size} {x:?}");
         assert!((x.m2 * size as f64 - 1.0).abs() < 1e-12, "{df} {size} {x:?}");
     }
@@ -298,7 +304,8 @@ fn atoms_are_drawn_exactly_where_there_is_no_model_error() {
                 let (mu, m2) = all_draws(&atoms, size, c);
                 let off = error(&noise, size.into(), 0.0, c, mu, m2);
                 assert!(off < 1e-13, "{text} B = {size} c = {c}: {off:.1e}");
-                // A model error far below the distances changes what is off a threshold by as little.
+                // A model error far below the distances changes what is off a threshold by as
+                // little.
                 let clusters = (0..=size)
                     .flat_map(|i| (0..=size - i).map(move |j| (i, j, size - i - j)))
                     .any(|(i, j, k)| {
@@ -321,24 +328,53 @@ fn atoms_are_drawn_exactly_where_there_is_no_model_error() {
 fn an_integral_without_an_end_is_an_error() {
     let text = r#"{"family":"gaussian_mixture","weights":[0.9999,0.0001],"means":[0.0,30.0],"stds":[0.0,0.01]}"#;
     let far: Family = serde_json::from_str(text).unwrap();
-    let rule = Rule::batch(3).unwrap();
-    let batched = toclip::Batched::new(std::sync::Arc::new(far.clone()), rule).unwrap();
-    let errors = [Factors::with_rule(&far, rule, 0.0, 1.5), Factors::new(&batched, 0.0, 1.5)];
-    for error in errors {
-        let error = error.unwrap_err().to_string();
-        assert!(error.contains("R = 0, c = 1.5 did not converge"), "{error}");
+    let batch = Batch::mean(3).unwrap();
+    let error = factors(&far, batch, 0.0, 1.5).unwrap_err().to_string();
+    assert!(error.contains("R = 0, c = 1.5 did not converge"), "{error}");
+    assert!(factors(&far, batch, 0.1, 1.5).is_ok());
+}
+
+/// $m^{(2)}$ has one unit, that of the step, in the factors and at the best threshold.
+#[test]
+fn the_second_moment_is_that_of_the_step_everywhere() {
+    let noise = noise("rademacher", r#"{"sigma":0.8,"p":0.2}"#);
+    for batch in [Batch::single(), Batch::mean(3).unwrap(), Batch::per_sample(7).unwrap()] {
+        let step = Step::new(&noise).with_batch(batch).unwrap();
+        let best = toclip::criteria::best_threshold(&step, 0.1).unwrap();
+        let at = Factors::new(&step, 0.1, best.c).unwrap();
+        assert_eq!((best.mu, best.m2), (at.mu, at.m2));
+        assert!((best.efficiency * at.m2 / (at.mu * at.mu) - 1.0).abs() < 1e-12, "{best:?}");
     }
-    assert!(Factors::with_rule(&far, rule, 0.1, 1.5).is_ok());
 }
 
 #[test]
-fn a_noise_in_batches_takes_no_second_rule() {
-    let noise = std::sync::Arc::new(noise("gaussian", r#"{"sigma":1.0}"#));
-    let batched = toclip::Batched::new(noise, Rule::batch(4).unwrap()).unwrap();
-    for rule in [Rule::single(), Rule::batch(8).unwrap(), Rule::per_sample(8).unwrap()] {
-        let error = Factors::with_rule(&batched, rule, 0.1, 1.0).unwrap_err().to_string();
-        assert!(error.contains("batches already: batches of 4"), "{error}");
+fn a_noise_without_squared_residuals_has_no_batches() {
+    #[derive(Debug)]
+    struct Plain(Family);
+    impl Noise for Plain {
+        fn describe(&self) -> String {
+            self.0.describe()
+        }
+        fn sample(&self, rng: &mut dyn Rng) -> f64 {
+            self.0.sample(rng)
+        }
+        fn mean(&self) -> Option<f64> {
+            self.0.mean()
+        }
+        fn second_moment(&self) -> f64 {
+            self.0.second_moment()
+        }
+        fn clipped(&self, r: f64, c: f64) -> toclip::Moments {
+            self.0.clipped(r, c)
+        }
+        fn features(&self, r: f64) -> Vec<toclip::noise::Feature> {
+            self.0.features(r)
+        }
     }
+    let plain = Plain(noise("gaussian", r#"{"sigma":1.0}"#));
+    let error = Step::new(&plain).with_batch(Batch::mean(4).unwrap()).unwrap_err().to_string();
+    assert!(error.contains("Noise::squared_residual"), "{error}");
+    assert!(Step::new(&plain).with_batch(Batch::per_sample(4).unwrap()).is_ok());
 }
 
 proptest! {
@@ -351,17 +387,17 @@ proptest! {
     ) {
         let noise: Family = serde_json::from_str(FAMILIES[which]).unwrap();
         let (r, c) = (10f64.powf(log_r), 10f64.powf(log_c));
-        let rule = Rule::batch(log_b.exp() as u64).unwrap();
+        let batch = Batch::mean(log_b.exp() as u64).unwrap();
         let (at, above) = (
-            Factors::with_rule(&noise, rule, r, c).unwrap(),
-            Factors::with_rule(&noise, rule, r, wider * c).unwrap(),
+            factors(&noise, batch, r, c).unwrap(),
+            factors(&noise, batch, r, wider * c).unwrap(),
         );
-        let n = rule.size() as f64;
+        let n = batch.size() as f64;
         for x in [at, above] {
             prop_assert!(x.mu > 0.0 && x.mu <= 1.0, "{x:?}");
             prop_assert!(x.m2 > 0.0 && x.m2 <= x.c * x.c / n * (1.0 + 1e-12) && x.m2 <= x.second_moment * (1.0 + 1e-12), "{x:?}");
         }
-        prop_assert!(at.mu <= above.mu * (1.0 + 1e-7), "{rule} {at:?} {above:?}");
-        prop_assert!(at.m2 <= above.m2 * (1.0 + 1e-7), "{rule} {at:?} {above:?}");
+        prop_assert!(at.mu <= above.mu * (1.0 + 1e-7), "{batch} {at:?} {above:?}");
+        prop_assert!(at.m2 <= above.m2 * (1.0 + 1e-7), "{batch} {at:?} {above:?}");
     }
 }

@@ -14,7 +14,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use toclip::Factors;
 use toclip::criteria::best_threshold;
-use toclip::monitor::{Advice, Estimates, Evidence, Interval, Monitor, Reason, Scale, Settings};
+use toclip::monitor::{
+    Advice, Estimates, Evidence, Interval, Monitor, NormScale, Reason, Settings,
+};
 use toclip::noise::{Gaussian, Laplace, Noise, Rademacher, StudentT};
 
 fn normal(rng: &mut ChaCha8Rng) -> f64 {
@@ -26,7 +28,7 @@ fn residual(noise: &dyn Noise, r: f64, rng: &mut ChaCha8Rng) -> f64 {
     (2.0 * r).sqrt() * normal(rng) - noise.sample(rng)
 }
 
-fn single(scale: Scale) -> Settings {
+fn single(scale: NormScale) -> Settings {
     Settings { components: Some(1.0), scale, ..Settings::default() }
 }
 
@@ -39,8 +41,8 @@ fn families() -> Vec<Box<dyn Noise>> {
     ]
 }
 
-/// Whether a number is as far from an estimate as two and a half times the half of its 95 % interval
-/// on that side: five standard errors, one of a million and a half.
+/// Whether a number is as far from an estimate as two and a half times the half of its 95 %
+/// interval on that side: five standard errors, one of a million and a half.
 fn near(got: Interval, want: f64) -> bool {
     let reach = if want > got.value { got.high - got.value } else { got.value - got.low };
     (want - got.value).abs() <= 2.5 * reach
@@ -50,7 +52,7 @@ fn near(got: Interval, want: f64) -> bool {
 fn single_samples_have_the_factors_of_theory() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     for noise in families() {
-        let mut monitor = Monitor::new(single(Scale::Fixed(1.0))).unwrap();
+        let mut monitor = Monitor::new(single(NormScale::Fixed(1.0))).unwrap();
         // A norm of √d |X|, with √d = 1 as good as any.
         (0..200_000).for_each(|_| monitor.observe(residual(&*noise, 0.3, &mut rng).abs()));
         let mut checked = 0;
@@ -98,7 +100,7 @@ fn batches_have_the_batch_form() {
     for (b, noise) in [(2, families().remove(1)), (8, families().remove(2))] {
         let settings = Settings {
             components: Some(b as f64),
-            scale: Scale::Fixed(1.0),
+            scale: NormScale::Fixed(1.0),
             ..Settings::default()
         };
         let mut monitor = Monitor::new(settings).unwrap();
@@ -164,8 +166,8 @@ fn intervals_cover_in_long_runs_of_two_laws() {
     // hang together; at these seeds none was.
     let least = 0.92;
     let batch = Settings { components: Some(16.0), ..Settings::default() };
-    // Neighbours alike, with the running scale: the truth is a run of two million steps. The highest
-    // candidate is exceeded by one norm of twenty, in some fifteen bursts a run.
+    // Neighbours alike, with the running scale: the truth is a run of two million steps. The
+    // highest candidate is exceeded by one norm of twenty, in some fifteen bursts a run.
     let candidates = [20, 24, 28, 31];
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let truth = curve(batch, autoregressive(2_000_000, &mut rng));
@@ -178,7 +180,7 @@ fn intervals_cover_in_long_runs_of_two_laws() {
         assert!(hit.iter().all(|h| *h >= least), "{k}: {hit:?}");
     }
     // Heavy tails: Student's t with nine degrees of freedom, single samples.
-    let heavy = single(Scale::Fixed(1.0));
+    let heavy = single(NormScale::Fixed(1.0));
     let noise = StudentT::new(9.0, 1.0).unwrap();
     let draw = |steps: usize, mut rng: ChaCha8Rng| {
         (0..steps).map(|_| residual(&noise, 0.0, &mut rng).abs()).collect::<Vec<_>>()
@@ -208,7 +210,7 @@ fn advised(runs: u64, settings: Settings, steps: usize, noise: &dyn Noise) -> f6
 #[test]
 fn a_gain_that_is_not_there_is_seldom_found() {
     let gaussian = Gaussian::new(1.0).unwrap();
-    let settings = single(Scale::default());
+    let settings = single(NormScale::default());
     assert_eq!(advised(400, settings, 2_000, &gaussian), 0.0);
     // Harder: even without a margin. Five of a hundred are allowed; of a true 5 % more than 9 % in
     // 400 runs is one of 4000.
@@ -216,14 +218,14 @@ fn a_gain_that_is_not_there_is_seldom_found() {
     let rate = advised(400, none, 2_000, &gaussian);
     println!("Gaussian, no margin: {rate}");
     assert!(rate < 0.09, "{rate}");
-    // Hardest: a margin that is exactly the gain of the best threshold there is, so that every claim
-    // to exceed it is false.
+    // Hardest: a margin that is exactly the gain of the best threshold there is, so that every
+    // claim to exceed it is false.
     for (noise, name) in [
         (Box::new(Laplace::new(1.0).unwrap()) as Box<dyn Noise>, "Laplace"),
         (Box::new(Rademacher::new(5.0, 0.2).unwrap()), "Rademacher"),
     ] {
         let margin = best_threshold(&*noise, 0.3).unwrap().ccc - 1.0;
-        let fixed = Settings { margin, ..single(Scale::Fixed(1.0)) };
+        let fixed = Settings { margin, ..single(NormScale::Fixed(1.0)) };
         let rate = advised(400, fixed, 2_000, &*noise);
         println!("{name}, margin {margin:.3}: {rate}");
         assert!(rate < 0.09, "{rate}");
@@ -235,9 +237,9 @@ fn a_gain_that_is_there_is_found() {
     let noise = Rademacher::new(5.0, 0.2).unwrap();
     let best = best_threshold(&noise, 0.3).unwrap();
     assert!(best.ccc > 2.0);
-    assert!(advised(50, single(Scale::default()), 2_000, &noise) > 0.95);
+    assert!(advised(50, single(NormScale::default()), 2_000, &noise) > 0.95);
     let mut rng = ChaCha8Rng::seed_from_u64(6);
-    let mut monitor = Monitor::new(single(Scale::Fixed(1.0))).unwrap();
+    let mut monitor = Monitor::new(single(NormScale::Fixed(1.0))).unwrap();
     (0..50_000).for_each(|_| monitor.observe(residual(&noise, 0.3, &mut rng).abs()));
     let Advice::Clip(choice) = monitor.advice() else { panic!("{}", monitor.advice()) };
     assert!(
@@ -253,7 +255,7 @@ fn a_gain_that_is_there_is_found() {
 fn a_small_gain_by_norms_alone_is_not_evidence() {
     // Laplace residuals: the best threshold gains some twenty percent at R = 0.
     let noise = Laplace::new(1.0).unwrap();
-    let settings = Settings { margin: 1.0, ..single(Scale::Fixed(1.0)) };
+    let settings = Settings { margin: 1.0, ..single(NormScale::Fixed(1.0)) };
     let mut monitor = Monitor::new(settings).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(7);
     (0..50_000).for_each(|_| monitor.observe(residual(&noise, 0.0, &mut rng).abs()));
@@ -266,7 +268,7 @@ fn a_small_gain_by_norms_alone_is_not_evidence() {
 #[test]
 fn a_threshold_that_costs_is_loosened() {
     let mut rng = ChaCha8Rng::seed_from_u64(8);
-    let settings = Settings { watched: Some(0.3), ..single(Scale::default()) };
+    let settings = Settings { watched: Some(0.3), ..single(NormScale::default()) };
     let mut monitor = Monitor::new(settings).unwrap();
     (0..5_000).for_each(|_| monitor.observe(normal(&mut rng).abs()));
     let Advice::Loosen(choice) = monitor.advice() else { panic!("{}", monitor.advice()) };
@@ -277,7 +279,7 @@ fn a_threshold_that_costs_is_loosened() {
 fn the_rate_changes_by_what_the_threshold_in_force_does_now() {
     // Norms with outliers fall by ten: a threshold of 0.3 clipped all of them at first, few now.
     let mut rng = ChaCha8Rng::seed_from_u64(13);
-    let settings = Settings { watched: Some(0.3), ..single(Scale::default()) };
+    let settings = Settings { watched: Some(0.3), ..single(NormScale::default()) };
     let mut monitor = Monitor::new(settings).unwrap();
     let noise = Rademacher::new(5.0, 0.2).unwrap();
     for k in 0..20_000 {
@@ -302,13 +304,13 @@ fn a_law_that_changes_is_said_to() {
     }
     assert!(monitor.drift().unwrap().found());
     assert!(matches!(monitor.advice(), Advice::Stay(Reason::Drift(_))));
-    // Neighbours of the process above have correlation 0.9, of which the running scale takes little;
-    // its standard error is 0.004 in 20 000 steps.
+    // Neighbours of the process above have correlation 0.9, of which the running scale takes
+    // little; its standard error is 0.004 in 20 000 steps.
     let mut alike = Monitor::new(Settings::default()).unwrap();
     autoregressive(20_000, &mut rng).for_each(|norm| alike.observe(norm));
     let correlation = alike.drift().unwrap().correlation;
     assert!((0.87..0.91).contains(&correlation), "{correlation}");
-    // A scale that falls by a hundred is followed, and is no change of the law.
+    // A scale that falls by a hundred is followed, and is no change of the distribution.
     let found = |seed: u64| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut monitor = Monitor::new(Settings::default()).unwrap();
@@ -329,7 +331,7 @@ fn the_tail_index_is_found_and_its_meaning_said() {
     use toclip::monitor::SecondMoment;
     let draw = |alpha: f64, seed: u64| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut monitor = Monitor::new(single(Scale::Fixed(1.0))).unwrap();
+        let mut monitor = Monitor::new(single(NormScale::Fixed(1.0))).unwrap();
         (0..20_000).for_each(|_| monitor.observe(rng.random::<f64>().powf(-1.0 / alpha)));
         monitor.tail().unwrap()
     };
@@ -349,7 +351,7 @@ fn the_tail_index_is_found_and_its_meaning_said() {
 #[test]
 fn a_second_hump_is_not_a_heavy_tail() {
     use toclip::monitor::SecondMoment;
-    let mut monitor = Monitor::new(single(Scale::Running(200.0))).unwrap();
+    let mut monitor = Monitor::new(single(NormScale::Running(200.0))).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     for _ in 0..20_000 {
         // 3 % of the norms are six times the rest; every moment exists.

@@ -1,4 +1,5 @@
-//! What the monitor learns from inner products with an independent mean gradient, and cannot from norms.
+//! What the monitor learns from inner products with an independent mean gradient, and cannot from
+//! norms.
 //!
 //! Seeds are fixed; each test states how often it would fail by chance with another one.
 
@@ -13,7 +14,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use toclip::Factors;
-use toclip::monitor::{Advice, Evidence, Halves, Monitor, Reason, Scale, Settings};
+use toclip::monitor::{Advice, Evidence, Halves, Monitor, NormScale, Reason, Settings};
 use toclip::noise::{Gaussian, Noise, StudentT};
 
 fn normal(rng: &mut ChaCha8Rng) -> f64 {
@@ -25,7 +26,7 @@ fn direct_intervals_cover_as_often_as_they_claim() {
     // Gradients in one dimension about a mean of 0.4, compared with that mean: at these numbers
     // large ones are as often against it as the noise has them.
     let noise = StudentT::new(9.0, 1.0).unwrap();
-    let settings = Settings { scale: Scale::Fixed(1.0), ..Settings::default() };
+    let settings = Settings { scale: NormScale::Fixed(1.0), ..Settings::default() };
     let run = |steps: usize, seed: u64| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut monitor = Monitor::new(settings).unwrap();
@@ -75,7 +76,8 @@ fn large_gradients_that_carry_the_signal_are_not_clipped() {
 #[test]
 fn vectors_show_what_norms_cannot() {
     // Linear regression in 40 dimensions, one sample a step, Gaussian: g = X a. The exact μ is
-    // P(|X| ≤ c) as d grows; norms with the form of single samples know it, the form of many does not.
+    // P(|X| ≤ c) as d grows; norms with the form of single samples know it, the form of many does
+    // not.
     let (d, n) = (40, 60_000);
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     let threshold = 0.8 * (d as f64).sqrt();

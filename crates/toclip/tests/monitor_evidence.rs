@@ -1,5 +1,5 @@
-//! What the monitor does not take for evidence: changes of the law, single spikes, slow swings, and
-//! small gains over the threshold in force.
+//! What the monitor does not take for evidence: changes of the distribution, single spikes, slow
+//! swings, and small gains over the threshold in force.
 //!
 //! Seeds are fixed; each test states how often it would fail by chance with another one.
 
@@ -15,9 +15,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use toclip::Factors;
 use toclip::criteria::best_threshold;
-use toclip::monitor::{Advice, Monitor, Reason, Scale, Settings};
+use toclip::monitor::{Advice, Monitor, NormScale, Reason, Settings};
 use toclip::noise::{Noise, Rademacher};
-use toclip::rules::{Monitored, ThresholdRule};
+use toclip::threshold_rules::{Monitored, ThresholdRule};
 
 fn normal(rng: &mut ChaCha8Rng) -> f64 {
     StandardNormal.sample(rng)
@@ -93,10 +93,11 @@ fn one_spike_is_no_evidence_and_many_are() {
         spikes.iter().for_each(|(k, norm)| norms[*k] = *norm);
         let advice = advice(&norms);
         let Advice::Stay(Reason::OneStretch { best, guard }) = advice else { panic!("{advice}") };
-        // The guard is above all that is not a spike: 0.1 % of a normal law of width 0.1 is above 1.36.
+        // The guard is above all that is not a spike: 0.1 % of a normal distribution of width 0.1
+        // is above 1.36.
         assert!((1.2..2.0).contains(&guard) && best.ccc.value > 10.0, "{guard} {best:?}");
         let said = advice.to_string();
-        assert!(said.contains("single stretch") && said.len() < 500, "{said}");
+        assert!(said.contains("one stretch") && said.len() < 500, "{said}");
     }
     // Nor does a gain that is there without it become one of 10^8.
     let mut wide = widths(2000, 4, |_| 0.4);
@@ -105,8 +106,8 @@ fn one_spike_is_no_evidence_and_many_are() {
     wide[500] = 1e6;
     let Advice::Clip(choice) = advice(&wide) else { panic!("{}", advice(&wide)) };
     assert!(choice.ccc.high < 4.0, "{choice}");
-    // One of fifty, everywhere: in sixty-two stretches of thirty-two steps each. And a rule does not
-    // follow the one, but the many.
+    // One of fifty, everywhere: in sixty-two stretches of thirty-two steps each. And a rule does
+    // not follow the one, but the many.
     let mut many = quiet.clone();
     many.iter_mut().skip(7).step_by(50).for_each(|norm| *norm = 20.0);
     assert!(matches!(advice(&many), Advice::Clip(_)), "{}", advice(&many));
@@ -138,7 +139,8 @@ fn slow_swings_are_not_noise() {
     }
     let fast = (0..20)
         .filter(|seed| matches!(advice(&autoregressive(4000, 0.3, 100 + seed)), Advice::Clip(_)));
-    // The gain of full clipping is e^0.48 = 1.6: it is there, and a false drift is one of a hundred.
+    // The gain of full clipping is e^0.48 = 1.6: it is there, and a false drift is one of a
+    // hundred.
     let fast = fast.count();
     assert!(fast >= 17, "{fast}");
 }
@@ -158,7 +160,7 @@ fn the_margin_of_norms_holds_over_the_threshold_in_force_too() {
     let draw = |_| (0.6_f64.sqrt() * normal(&mut rng) - noise.sample(&mut rng)).abs();
     let norms: Vec<f64> = (0..200_000).map(draw).collect();
     let with = |margin: f64| {
-        let scale = Scale::Fixed(1.0);
+        let scale = NormScale::Fixed(1.0);
         let settings = Settings {
             components: Some(1.0),
             watched: Some(low),
@@ -185,8 +187,9 @@ fn with_outliers(growth: f64, seed: u64) -> Vec<f64> {
 
 #[test]
 fn the_gain_is_over_what_the_threshold_in_force_does_now() {
-    // The norms grew by 150: a threshold of ten clipped few of them at first, and all of them now, where
-    // every low threshold is as good. Of 20 logs, one may show a drift of the law by chance, hardly two.
+    // The norms grew by 150: a threshold of ten clipped few of them at first, and all of them now,
+    // where every low threshold is as good. Of 20 logs, one may show a drift of the distribution by
+    // chance, hardly two.
     let advice = |components: f64, watched: f64, seed: u64| {
         let settings = Settings {
             components: Some(components),
@@ -200,8 +203,8 @@ fn the_gain_is_over_what_the_threshold_in_force_does_now() {
         matches!(advice, Advice::Clip(_) | Advice::Loosen(_))
     });
     assert_eq!(better.count(), 0);
-    // Of single samples none is kept now, where 99 % were at first: the rate that goes with the change
-    // keeps steps from growing by the fifteen that the threshold does.
+    // Of single samples none is kept now, where 99 % were at first: the rate that goes with the
+    // change keeps steps from growing by the fifteen that the threshold does.
     let clip = (0..20).filter_map(|seed| match advice(1.0, 10.0, seed) {
         Advice::Clip(choice) => Some(choice),
         _ => None,
@@ -215,7 +218,8 @@ fn the_gain_is_over_what_the_threshold_in_force_does_now() {
 
 #[test]
 fn a_threshold_that_no_single_sample_passes_is_not_kept() {
-    // For single samples what is clipped keeps nothing: below all norms, a threshold keeps no descent.
+    // For single samples what is clipped keeps nothing: below all norms, a threshold keeps no
+    // descent.
     let with = |watched: f64| {
         let settings =
             Settings { components: Some(1.0), watched: Some(watched), ..Settings::default() };
@@ -234,9 +238,9 @@ fn a_threshold_that_no_single_sample_passes_is_not_kept() {
 #[test]
 fn coverage_where_three_of_a_hundred_are_outliers() {
     // Norms of which 3 % are five times the others. How many of them are among the last two hundred
-    // moves the running scale by some percent, for longer than a stretch lasts: where the others crowd
-    // about the threshold, the share above it, and in short runs μ, are known less well than their
-    // intervals say. CCC, by which the choice goes, hardly feels it.
+    // moves the running scale by some percent, for longer than a stretch lasts: where the others
+    // crowd about the threshold, the share above it, and in short runs μ, are known less well than
+    // their intervals say. CCC, by which the choice goes, hardly feels it.
     let draw = |steps: usize, seed: u64| -> Vec<f64> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut one = || {

@@ -8,8 +8,8 @@
 )]
 
 use proptest::prelude::*;
-use toclip::monitor::{Advice, LeftOut, Memory, Monitor, Reason, Scale, Settings};
-use toclip::rules::{Monitored, ThresholdRule};
+use toclip::monitor::{Advice, LeftOut, Memory, Monitor, NormScale, Reason, Settings};
+use toclip::threshold_rules::{Monitored, ThresholdRule};
 
 fn norms(most: usize) -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec((-3.0..3.0_f64).prop_map(f64::exp), 0..most)
@@ -32,7 +32,7 @@ proptest! {
     #[test]
     fn merging_is_seeing_both(a in norms(1500), b in norms(1500)) {
         let settings = Settings {
-            scale: Scale::Fixed(1.3),
+            scale: NormScale::Fixed(1.3),
             watched: Some(0.9),
             components: Some(7.0),
             ..Settings::default()
@@ -168,7 +168,8 @@ fn where_all_are_clipped_the_gentlest_is_taken_and_kept() {
             taken.push(multiple);
         }
     }
-    // One choice for good: half of the geometric mean, where 1 is just not clipped, or a little less.
+    // One choice for good: half of the geometric mean, where 1 is just not clipped, or a little
+    // less.
     assert_eq!(taken.len(), 1, "{taken:?}");
     assert!((0.4..0.6).contains(&taken[0]), "{taken:?}");
 }

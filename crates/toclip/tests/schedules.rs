@@ -12,8 +12,8 @@ use toclip::noise::{
     Component, Empirical, Gaussian, Laplace, Mixture, NoNoise, Noise, Rademacher, StudentT, Uniform,
 };
 use toclip::schedule::{
-    Compensation, Control, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, Proportional, Scale,
-    Schedule, Session, Shape, tune_kappa,
+    Compensation, Control, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, Proportional,
+    ScaleEstimate, Schedule, Session, Shape, tune_kappa,
 };
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
 
@@ -82,8 +82,8 @@ fn any_modes(rng: &mut ChaCha8Rng) -> Modes {
 
 /// What max-CCC gains at $T$ at the least, from its own path.
 ///
-/// With the rate $\eta/\mu$ both paths have the same $\Gamma$. So the gradient-flow terms cancel, and
-/// as $R \le R_{\text{unclipped}}$ on the way,
+/// With the rate $\eta/\mu$ both paths have the same $\Gamma$. So the gradient-flow terms cancel,
+/// and as $R \le R_{\text{unclipped}}$ on the way,
 /// $$ R_{\text{unclipped}}(T) - R(T) \ge \frac1{2d}\int \eta^2 (2R + \sigma^2)(1 - 1/\text{CCC})
 /// \sum \lambda^2 e^{-2\lambda\eta(T-s)}\thinspace ds. $$
 fn least_gain(modes: &Modes, noise: &dyn Noise, eta: f64, path: &Trajectory) -> f64 {
@@ -400,7 +400,7 @@ fn online_rules_lose_little_against_the_oracle() {
         };
         let told = ends(Arc::new(oracle.clone()));
         let (n, mean) = (told.len() as f64, told.iter().sum::<f64>() / told.len() as f64);
-        for scale in [Scale::MeanSquare, Scale::ClippedSquare] {
+        for scale in [ScaleEstimate::MeanSquare, ScaleEstimate::ClippedSquare] {
             let online = ends(Arc::new(Online::new(oracle.clone(), scale, 150.0).unwrap()));
             // The same samples in both: their ratio is known better than either.
             let ratio = online.iter().sum::<f64>() / n / mean;
@@ -416,14 +416,14 @@ fn online_rules_lose_little_against_the_oracle() {
 
 #[test]
 fn the_full_and_the_collapsed_run_follow_the_same_session() {
-    // Different draws of one law: 60 runs each, their means 5 standard errors apart at most, a
-    // false alarm of 6e-7.
+    // Different draws of one distribution: 60 runs each, their means 5 standard errors apart at
+    // most, a false alarm of 6e-7.
     let modes = three_blocks();
     let noise: Arc<dyn Noise> = Arc::new(Rademacher::from_sigma(0.8, 0.2).unwrap());
     let exact = Compensation::Exact;
     let oracle = Proportional::new(0.31, constant(0.4), noise.clone(), exact).unwrap();
     let online: Arc<dyn Policy> =
-        Arc::new(Online::new(oracle, Scale::ClippedSquare, 100.0).unwrap());
+        Arc::new(Online::new(oracle, ScaleEstimate::ClippedSquare, 100.0).unwrap());
     let statistics = |simulator: &dyn Simulator| {
         let ends: Vec<f64> =
             (0..60u64).into_par_iter().map(|i| simulator.run(2, i, &[3.0]).risk[0]).collect();

@@ -45,7 +45,7 @@ fn random_noise(kind: usize, rng: &mut ChaCha8Rng) -> Family {
 
 fn sweep(inputs: u64) {
     let mut rng = ChaCha8Rng::seed_from_u64(2026);
-    // Making a law costs more than asking it: fifty questions each.
+    // Making a distribution costs more than asking it: fifty questions each.
     for round in 0..inputs / 50 {
         let noise = random_noise((round % FAMILIES as u64) as usize, &mut rng);
         for _ in 0..50 {

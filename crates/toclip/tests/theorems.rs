@@ -1,4 +1,4 @@
-//! The paper's theorems, and the laws every family obeys, over wide random ranges.
+//! The paper's theorems, and the identities every family satisfies, over wide random ranges.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use toclip::noise::{
     Component, Empirical, Family, Gaussian, Laplace, Mixture, NoNoise, Noise, Rademacher, StudentT,
     Uniform,
 };
-use toclip::{Clipped, Factors};
+use toclip::{Factors, Moments};
 
 /// A power of ten.
 fn decades(low: f64, high: f64) -> impl Strategy<Value = f64> {
@@ -157,7 +157,7 @@ fn sampling_agrees_with_the_factors() {
     let n = 400_000;
     for noise in &families {
         for (r, c) in [(0.05, 0.4), (0.5, 1.2), (2.0, 3.0)] {
-            let Clipped { mu, m2 } = noise.clipped(r, c);
+            let Moments { mu, m2 } = noise.clipped(r, c);
             let (mut inside, mut sum, mut sum_sq) = (0u32, 0.0, 0.0);
             for _ in 0..n {
                 let z: f64 =

@@ -17,8 +17,10 @@ use toclip::schedule::{OpenLoop, Schedule};
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
 
 use super::factors::noise_args::NoiseArgs;
-use crate::plot::{self, Axis, Chart, Figure, write::write_whole};
-use crate::stdout::say;
+use crate::output::files;
+use crate::output::plots;
+use crate::output::say;
+use crate::plot::{self, Axis, Chart, Figure};
 
 /// Measure the rate of Theorem 1: how fast SGD approaches its ODE as the dimension grows
 ///
@@ -150,16 +152,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
         experiment.measure(&args.dims.0, &family, noise, Arc::new(policy), Some(&progress))?;
     bar.finish_and_clear();
     if let Some(path) = &args.out {
-        write_whole(path, csv(&rate).as_bytes())?;
+        files::write(path, csv(&rate).as_bytes())?;
     }
     if let Some(path) = &args.plot {
-        plot::save(&figure(&rate, &args.subtitle(&describe)), path)?;
+        plots::save(&figure(&rate, &args.subtitle(&describe)), path)?;
     }
     if args.json {
         let seconds = begin.elapsed().as_secs_f64();
         say!("{}", serde_json::to_string_pretty(&json!({ "rate": rate, "seconds": seconds }))?);
     } else {
-        crate::stdout::print(format_args!("{}", text(&rate, &args.subtitle(&describe))));
+        crate::output::terminal::print(format_args!("{}", text(&rate, &args.subtitle(&describe))));
         say!("Time: {:.1} s", begin.elapsed().as_secs_f64());
         for path in args.out.iter().chain(&args.plot) {
             say!("Written: {}", path.display());

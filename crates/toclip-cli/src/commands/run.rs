@@ -11,11 +11,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
 use crate::experiment::run::{Curve, Plan};
+use crate::experiment::trajectory_table;
 use crate::experiment::{self, Experiment, Finished, Keep, Method, Problem, Report, Store};
-use crate::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
-use crate::plot::{self, write::write_whole};
-use crate::stdout::{say, tell};
-use crate::tables;
+use crate::output::files;
+use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
+use crate::output::plots;
+use crate::output::{say, tell};
 
 /// Run an experiment: theory and simulation of clipped SGD side by side
 ///
@@ -228,7 +229,7 @@ impl Args {
             });
             say!("{}", serde_json::to_string_pretty(&text)?);
         } else if !self.quiet {
-            crate::stdout::print(format_args!("{report}"));
+            crate::output::terminal::print(format_args!("{report}"));
             let times: Vec<String> =
                 curves.iter().map(|c| format!("{} {}", c.method.key(), duration(c.took))).collect();
             say!("\nTime: {} ({})", duration(all), times.join(", "));
@@ -290,7 +291,7 @@ impl Files {
     ) -> Result<Vec<PathBuf>> {
         let version = env!("CARGO_PKG_VERSION");
         let config = toml::to_string(experiment).context("writing the experiment as TOML")?;
-        let table = tables::trajectory(curves);
+        let table = trajectory_table(curves);
         let metadata =
             [("toclip.experiment", config.clone()), ("toclip.version", version.to_owned())];
         let about = json!({
@@ -303,11 +304,11 @@ impl Files {
         let paths = ["trajectory.csv", "trajectory.parquet", "json", "svg", "png"]
             .map(|extension| self.path(extension));
         let [csv, parquet, json, svg, png] = &paths;
-        write_whole(csv, tables::csv(&table).as_bytes())?;
-        write_whole(parquet, &tables::parquet(&table, &metadata)?)?;
-        write_whole(json, (serde_json::to_string_pretty(&about)? + "\n").as_bytes())?;
-        plot::save(&figure, svg)?;
-        plot::save(&figure, png)?;
+        files::write(csv, &table.csv()?)?;
+        files::write(parquet, &table.parquet(&metadata)?)?;
+        files::write_json(json, &about)?;
+        plots::save(&figure, svg)?;
+        plots::save(&figure, png)?;
         Ok(paths.into())
     }
 }

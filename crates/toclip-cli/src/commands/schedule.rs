@@ -13,8 +13,10 @@ use toclip::schedule::{Compensation, Proportional, Schedule, Shape, tune_kappa};
 use super::reproduce::part::table;
 use crate::experiment::run::{Outcome, Plan, run as run_methods};
 use crate::experiment::{self, Clip, Experiment, Method, Problem, Source};
-use crate::plot::{self, Axis, Chart, Figure, Series, write::write_whole};
-use crate::stdout::say;
+use crate::output::files;
+use crate::output::plots;
+use crate::output::say;
+use crate::plot::{Axis, Chart, Figure, Series};
 use crate::words::short;
 
 /// Below this gain in the final risk it is not worth a sentence.
@@ -85,7 +87,7 @@ impl Way {
         Schedule::new(Shape::Table { times: self.path.times.clone(), values })
     }
 
-    fn csv(&self, dim: f64) -> String {
+    fn csv(&self, dim: f64) -> crate::output::Table {
         let along = |of: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
             self.path.path.iter().flatten().map(|p| of(p.eta, p.c)).collect()
         };
@@ -124,8 +126,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
         say!("{}", serde_json::to_string_pretty(&to_json(&experiment, &found, &verdict, &files))?);
         return Ok(ExitCode::SUCCESS);
     }
-    say!("{}: {}, d = {:.2}\n", experiment.name, problem.noise.describe(), problem.modes.dim());
-    crate::stdout::print(format_args!("{}", lines(&found.ways)));
+    say!("{}: {}, d = {:.2}\n", experiment.name, problem.step.describe(), problem.modes.dim());
+    crate::output::terminal::print(format_args!("{}", lines(&found.ways)));
     for note in &found.notes {
         say!("{note}");
     }
@@ -161,7 +163,7 @@ fn compare(
         Ok(Way { key, label, path: path.context("the ODE gave no path")?, runs })
     };
     let way = |key, label, clip| at_rate(key, label, clip, experiment.learning_rate.clone());
-    let finite = problem.noise.second_moment().is_finite();
+    let finite = problem.step.noise().second_moment().is_finite();
     let mut notes = Vec::new();
     let mut ways = vec![way("unclipped", "unclipped".into(), Clip::None)?];
     match &experiment.clip {
@@ -204,8 +206,13 @@ fn compare(
     let rule = |kappa| Clip::Proportional { kappa, compensation: Compensation::Exact };
     let by = problem.spectrum.rescaling().learning_rate(1.0);
     let rate = experiment.learning_rate.scaled(by)?;
-    let noise = std::sync::Arc::clone(&problem.noise);
-    match tune_kappa(&problem.few_modes, noise, rate, Compensation::Exact, experiment.time) {
+    match tune_kappa(
+        &problem.few_modes,
+        problem.step.clone(),
+        rate,
+        Compensation::Exact,
+        experiment.time,
+    ) {
         Ok(tuned) if tuned.kappa.is_finite() => {
             let label = format!("κ = {} (tuned)", short(tuned.kappa));
             ways.push(way("proportional_tuned", label, rule(tuned.kappa))?);
@@ -247,8 +254,8 @@ fn verdict(ways: &[Way], time: f64) -> String {
             )
         }
         (None, Some((way, end))) => {
-            let when = match free.path.stop {
-                Stop::Diverged { t } if t > 0.0 => format!("diverges at t = {}", short(t)),
+            let when = match free.path.stop.diverged_at() {
+                Some(t) if t > 0.0 => format!("diverges at t = {}", short(t)),
                 _ => "diverges at once".into(),
             };
             format!("Clip. Unclipped SGD {when}; {} ends at a risk of {}.", name(way), short(end))
@@ -331,7 +338,7 @@ fn figure(experiment: &Experiment, problem: &Problem, ways: &[Way]) -> Figure {
     let y = if low > 0.0 && high > LOG_FROM * low { Axis::log } else { Axis::linear };
     let time = || Axis::linear("time t = k/d");
     let mut risk = Chart::new("Risk")
-        .subtitle(&format!("{}, d = {:.1}", problem.noise.describe(), problem.modes.dim()))
+        .subtitle(&format!("{}, d = {:.1}", problem.step.describe(), problem.modes.dim()))
         .x(time())
         .y(y("risk R(t)"));
     let mut clip = Chart::new("Threshold").x(time()).y(Axis::linear("threshold c(t)"));
@@ -361,13 +368,13 @@ fn write(
     let mut files = Vec::new();
     for way in found.ways.iter().filter(|way| way.end().is_some()) {
         let path = args.out.join(format!("{stem}.schedule.{}.csv", way.key));
-        write_whole(&path, way.csv(problem.modes.dim()).as_bytes())?;
+        files::write(&path, &way.csv(problem.modes.dim()).csv()?)?;
         files.push(path.display().to_string());
     }
     let figure = figure(experiment, problem, &found.ways);
     for ending in ["svg", "png"] {
         let path = args.out.join(format!("{stem}.schedule.{ending}"));
-        plot::save(&figure, &path)?;
+        plots::save(&figure, &path)?;
         files.push(path.display().to_string());
     }
     Ok(files)

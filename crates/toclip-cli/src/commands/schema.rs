@@ -19,6 +19,6 @@ pub struct Args {}
 
 /// Runs the command.
 pub fn run(_args: Args) -> anyhow::Result<ExitCode> {
-    crate::stdout::print(format_args!("{SCHEMA}"));
+    crate::output::terminal::print(format_args!("{SCHEMA}"));
     Ok(ExitCode::SUCCESS)
 }

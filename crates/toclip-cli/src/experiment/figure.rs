@@ -17,7 +17,7 @@ const HEADROOM: f64 = 3.0;
 pub fn figure(experiment: &Experiment, problem: &Problem, curves: &[Curve]) -> Figure {
     let clipped = experiment.clip.clips();
     let subtitle =
-        format!("{}, d = {}", problem.noise.describe(), short(problem.spectrum.intrinsic_dim()));
+        format!("{}, d = {}", problem.step.describe(), short(problem.spectrum.intrinsic_dim()));
     let (low, high, cut) = range(curves);
     let logarithmic = low > 0.0 && high / low > LOG_FROM;
     let mut y = if logarithmic { Axis::log("risk R(t)") } else { Axis::linear("risk R(t)") };
@@ -70,10 +70,7 @@ fn slot(method: Method) -> usize {
 fn note(curve: &Curve, clipped: bool) -> Option<String> {
     let title = curve.method.title(clipped);
     match &curve.outcome {
-        Outcome::Path { path, .. } => match path.stop {
-            Stop::Diverged { t } => Some(format!("{title}: {}", diverged(t))),
-            _ => None,
-        },
+        Outcome::Path { path, .. } => diverged(path.stop).map(|when| format!("{title}: {when}")),
         Outcome::Band(band) if band.diverged.is_empty() => None,
         Outcome::Band(band) => {
             Some(format!("{title}: {} of {} runs diverged", band.diverged.len(), band.runs))

@@ -4,6 +4,7 @@
 //! `toclip-experiment`; here are the progress on disk and what the curves show.
 
 mod report;
+mod trajectory_table;
 
 pub mod figure;
 pub mod identity;
@@ -12,3 +13,4 @@ pub mod store;
 pub use report::Report;
 pub use store::Store;
 pub use toclip_experiment::*;
+pub use trajectory_table::trajectory_table;

@@ -59,6 +59,9 @@ pub struct Line {
     pub end: Option<End>,
     /// When the curve diverged, or the first run of the ensemble did.
     pub diverged_at: Option<f64>,
+    /// How the curve ended; none for an ensemble.
+    #[serde(skip)]
+    pub stop: Option<Stop>,
     pub runs: Option<u64>,
     pub diverged_runs: Option<u64>,
     /// Against the theory: the largest relative gap of the median and of the mean.
@@ -110,7 +113,7 @@ impl Report {
             .collect(),
             largest_gap: gaps.max_by(|a, b| a.relative.total_cmp(&b.relative)),
             methods,
-            noise: problem.noise.describe(),
+            noise: problem.step.describe(),
             confidence: experiment.ensemble.confidence,
             clipped: experiment.clip.clips(),
         }
@@ -121,7 +124,7 @@ impl AtStart {
     fn new(problem: &Problem) -> Self {
         let control = problem.control_at_start();
         let factors =
-            Factors::new(&*problem.noise, problem.modes.risk(), problem.threshold_at_start()).ok();
+            Factors::new(&problem.step, problem.modes.risk(), problem.threshold_at_start()).ok();
         AtStart {
             eta: control.eta,
             c: control.c.is_finite().then_some(control.c),
@@ -141,6 +144,7 @@ impl Line {
             form: curve.form.clone(),
             end: None,
             diverged_at: None,
+            stop: None,
             runs: None,
             diverged_runs: None,
             median_gap: compared.and_then(|theory| gap(method, curve.risk(), theory)),
@@ -151,9 +155,8 @@ impl Line {
         line.end = last.map(|(&t, &risk)| End { t, risk, band: None });
         match &curve.outcome {
             Outcome::Path { path, .. } => {
-                if let Stop::Diverged { t } = path.stop {
-                    line.diverged_at = Some(t);
-                }
+                line.stop = Some(path.stop);
+                line.diverged_at = path.stop.diverged_at();
             }
             Outcome::Band(band) => {
                 let [low, high] = edges(band);
@@ -194,12 +197,16 @@ fn inside(low: &[f64], high: &[f64], theory: &[f64]) -> Option<f64> {
     (compared > 0).then(|| count as f64 / compared as f64)
 }
 
-/// When a curve diverged. At once means that there is no curve: a step has no finite variance.
-pub(super) fn diverged(t: f64) -> String {
-    match t {
-        0.0 => "diverged at t = 0: the noise has no finite variance".into(),
-        t => format!("diverged at t = {}", short(t)),
-    }
+/// When and why a curve diverged; none if it did not.
+pub(super) fn diverged(stop: Stop) -> Option<String> {
+    let t = stop.diverged_at()?;
+    Some(match stop {
+        Stop::InfiniteVariance { .. } => {
+            format!("diverged at t = {}: the noise has no finite variance", short(t))
+        }
+        _ if t == 0.0 => "diverged at t = 0: the learning rate is too large for one step".into(),
+        _ => format!("diverged at t = {}", short(t)),
+    })
 }
 
 fn percent(share: f64) -> String {
@@ -256,8 +263,10 @@ impl fmt::Display for Report {
                      are of those that had not by then",
                     short(t)
                 )?,
-                (Some(t), ..) => writeln!(f, "{title}: {}", diverged(t))?,
                 _ => {}
+            }
+            if let Some(when) = line.stop.and_then(diverged) {
+                writeln!(f, "{title}: {when}")?;
             }
         }
         Ok(())

@@ -100,7 +100,7 @@ mod tests {
         let x = Map { scale: Scale::Linear, units: (0.0, 8.0), pixels: (0.0, 80.0) };
         let y = Map { scale: chart.y.scale, units: (0.0, 4.0), pixels: (100.0, 0.0) };
         let svg = format!("<svg>{}</svg>", strips(chart, &Plane { x, y }));
-        let tree = resvg::usvg::roxmltree::Document::parse(&svg).unwrap();
+        let tree = roxmltree::Document::parse(&svg).unwrap();
         tree.descendants()
             .filter(|n| n.has_tag_name("title"))
             .map(|n| n.text().unwrap().into())

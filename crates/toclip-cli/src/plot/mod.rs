@@ -11,7 +11,7 @@
 //!     .band("C-SGD, 80 %", &t, &low, &high)
 //!     .line("ODE", &t, &risk)
 //!     .hline(0.1, "target");
-//! plot::save(&chart.into(), Path::new("risk.svg"))?;
+//! plots::save(&chart.into(), Path::new("risk.svg"))?;
 //! ```
 //!
 //! What cannot be drawn is left out, never an error: a value that is not finite (or above 1e300
@@ -19,6 +19,7 @@
 //! nothing to draw the axes say "no data"; of columns of unequal length the shortest decides.
 
 mod apart;
+mod glyphs;
 mod hover;
 mod layout;
 mod legend;
@@ -30,7 +31,6 @@ mod text;
 mod theme;
 mod thin;
 mod ticks;
-pub mod write;
 
 #[cfg(test)]
 mod samples;
@@ -40,7 +40,6 @@ use serde::Serialize;
 pub use png::render as png;
 pub use svg::render as svg;
 pub use theme::Theme;
-pub use write::{save, save_as};
 
 /// One picture: charts side by side under a common title.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

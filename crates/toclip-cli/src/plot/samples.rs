@@ -1,9 +1,11 @@
-//! Figures of every kind, checked for text that overlaps or leaves the picture by the boxes the
-//! renderer itself computes. `cargo test -p toclip-cli -- --ignored write_samples` writes them
+//! Figures of every kind, checked for text that overlaps or leaves the picture by the outlines of
+//! the PNG. `cargo test -p toclip-cli -- --ignored write_samples` writes them
 //! to `target/plot-samples` to be looked at.
 
-use resvg::usvg::{Group, Node, Rect, roxmltree};
+use crate::output::plots;
+use tiny_skia::Rect;
 
+use super::glyphs::Faces;
 use super::*;
 
 fn grid(from: f64, to: f64, n: usize) -> Vec<f64> {
@@ -173,32 +175,42 @@ fn all() -> Vec<(&'static str, Figure)> {
     ]
 }
 
-/// Boxes of all texts, after every transformation.
-fn boxes(group: &Group, found: &mut Vec<(String, Rect)>) {
-    for node in group.children() {
-        match node {
-            Node::Group(group) => boxes(group, found),
-            Node::Text(text) => {
-                let content = text.chunks().iter().map(|c| c.text()).collect();
-                found.push((content, text.abs_bounding_box()));
-            }
-            _ => {}
-        }
+/// Every text and the box of its line, as high as the font goes, after every transformation.
+fn boxes(drawn: &str) -> Vec<(String, Rect)> {
+    let document = roxmltree::Document::parse(drawn).unwrap();
+    let faces = Faces::new().unwrap();
+    let mut found = Vec::new();
+    for element in document.descendants().filter(|n| n.has_tag_name("text")) {
+        let content = element.descendants().filter(|n| n.is_text()).filter_map(|n| n.text());
+        let size: f32 = element.attribute("font-size").unwrap().parse().unwrap();
+        let text = faces.outline(element);
+        let ink = text.path.unwrap().bounds();
+        // Ascent and descent of DejaVu Sans.
+        let line = Rect::from_ltrb(ink.left(), -0.928 * size, ink.right(), 0.236 * size).unwrap();
+        found.push((content.collect(), line.transform(text.place).unwrap()));
     }
+    found
+}
+
+/// Width and height of an SVG.
+fn size(drawn: &str) -> (f32, f32) {
+    let document = roxmltree::Document::parse(drawn).unwrap();
+    let number = |name| png::number(document.root_element(), name);
+    (number("width"), number("height"))
 }
 
 #[test]
 fn no_text_overlaps_another_or_leaves_the_picture() {
     for (name, figure) in all() {
-        let tree = png::parse(&svg::draw(&figure, Theme::Light, false)).unwrap();
-        let mut found = Vec::new();
-        boxes(tree.root(), &mut found);
+        let drawn = svg::draw(&figure, Theme::Light, false);
+        let (width, height) = size(&drawn);
+        let found = boxes(&drawn);
         assert!(name == "empty" || found.len() >= 5, "{name}: texts are not seen");
         for (i, (text, a)) in found.iter().enumerate() {
             let inside = a.left() >= 1.0
                 && a.top() >= 1.0
-                && a.right() <= tree.size().width() - 1.0
-                && a.bottom() <= tree.size().height() - 1.0;
+                && a.right() <= width - 1.0
+                && a.bottom() <= height - 1.0;
             assert!(inside, "{name}: {text:?} leaves the picture: {a:?}");
             for (other, b) in &found[..i] {
                 let apart = a.left() > b.right()
@@ -249,12 +261,12 @@ fn nothing_to_draw_says_so() {
 #[test]
 fn a_png_has_the_size_of_its_svg_and_the_ground_of_its_theme() {
     let figure: Figure = criterion().into();
-    let tree = png::parse(&svg(&figure, Theme::Light)).unwrap();
+    let (width, height) = size(&svg(&figure, Theme::Light));
     for (theme, ground) in [(Theme::Light, 0xff), (Theme::Auto, 0xff), (Theme::Dark, 0x14)] {
         let bytes = png(&figure, theme, 2.0).unwrap();
-        let image = resvg::tiny_skia::Pixmap::decode_png(&bytes).unwrap();
-        assert_eq!(image.width(), 2 * tree.size().width() as u32);
-        assert_eq!(image.height(), 2 * tree.size().height() as u32);
+        let image = tiny_skia::Pixmap::decode_png(&bytes).unwrap();
+        assert_eq!(image.width(), 2 * width as u32);
+        assert_eq!(image.height(), 2 * height as u32);
         assert_eq!(image.pixels()[0].red(), ground);
         let inked = image.pixels().iter().filter(|p| p.red().abs_diff(ground) > 60).count();
         assert!(inked > 10_000, "text and curves are drawn: {inked}");
@@ -278,8 +290,8 @@ fn the_description_serialises_with_gaps_as_null() {
 fn write_samples() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/plot-samples");
     for (name, figure) in all() {
-        save(&figure, &folder.join(format!("{name}.svg"))).unwrap();
-        save(&figure, &folder.join(format!("{name}.png"))).unwrap();
-        save_as(&figure, &folder.join(format!("{name}-dark.png")), Theme::Dark).unwrap();
+        plots::save(&figure, &folder.join(format!("{name}.svg"))).unwrap();
+        plots::save(&figure, &folder.join(format!("{name}.png"))).unwrap();
+        plots::save_as(&figure, &folder.join(format!("{name}-dark.png")), Theme::Dark).unwrap();
     }
 }

@@ -142,9 +142,10 @@ fn axes(panel: &Panel) -> String {
     for (i, line) in panel.y_label.iter().enumerate() {
         let lines = (panel.y_label.len() - 1 - i) as f64;
         let x = left - panel.y_labels - 11.0 - lines * LABEL.leading();
-        let turn = format!("{} {}", num(x), num((bottom + top) / 2.0));
+        let (x, y) = (num(x), num((bottom + top) / 2.0));
         labels.push_str(&format!(
-            "<text class=\"mid\" font-size=\"{}\" transform=\"translate({turn}) rotate(-90)\">{}</text>\n",
+            "<text x=\"{x}\" y=\"{y}\" class=\"mid\" font-size=\"{}\" \
+             transform=\"rotate(-90 {x} {y})\">{}</text>\n",
             LABEL.size,
             markup(line)
         ));

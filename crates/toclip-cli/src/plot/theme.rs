@@ -37,6 +37,35 @@ pub(super) const SERIES: [Colour; 7] = [
     ("c6", "#56b4e9", "#8fd0f5"), // sky blue
 ];
 
+/// A colour by its name in the style sheet; [`Theme::Auto`] is light here.
+pub(super) fn colour(name: &str, theme: Theme) -> Option<&'static str> {
+    let (_, light, dark) = SURFACE.iter().chain(&SERIES).find(|colour| colour.0 == name)?;
+    Some(if theme == Theme::Dark { dark } else { light })
+}
+
+/// The colour of the series, which the group around a shape gives.
+pub(super) const CURRENT: &str = "currentColor";
+
+/// How a class of shapes is painted.
+pub(super) struct Paint {
+    pub class: &'static str,
+    /// Colour and opacity.
+    pub fill: Option<(&'static str, f32)>,
+    /// Colour, opacity and width.
+    pub stroke: Option<(&'static str, f32, f32)>,
+}
+
+#[rustfmt::skip]
+pub(super) const PAINTS: [Paint; 7] = [
+    Paint { class: "bg", fill: Some(("bg", 1.0)), stroke: None },
+    Paint { class: "grid", fill: None, stroke: Some(("grid", 1.0, 1.0)) },
+    Paint { class: "frame", fill: None, stroke: Some(("frame", 1.0, 1.0)) },
+    Paint { class: "ref", fill: None, stroke: Some(("muted", 1.0, 1.4)) },
+    Paint { class: "line", fill: None, stroke: Some((CURRENT, 1.0, 2.2)) },
+    Paint { class: "area", fill: Some((CURRENT, 0.2)), stroke: Some((CURRENT, 0.7, 1.0)) },
+    Paint { class: "dot", fill: Some((CURRENT, 1.0)), stroke: Some(("bg", 1.0, 0.8)) },
+];
+
 /// Patterns by order of appearance, so that curves differ without colour too.
 pub(super) const LINES: [&str; 6] = ["", "15 4", "11 3 2.5 3", "2.5 3", "11 3 2.5 3 2.5 3", "7 2"];
 /// The same for what is drawn dashed: shorter, so that it is never taken for a curve above.
@@ -60,13 +89,11 @@ pub(super) fn style_sheet(theme: Theme) -> String {
         css.push_str(&format!(".{ROOT}{{{light}}}\n"));
         css.push_str(&format!("@media(prefers-color-scheme:dark){{.{ROOT}{{{dark}}}}}\n"));
     }
-    // The PNG renderer knows neither custom properties nor media queries.
-    let value = |(name, light, dark): &Colour| match theme {
+    let value = |name: &str| match theme {
+        _ if name == CURRENT => CURRENT.to_owned(),
         Theme::Auto => format!("var(--{name})"),
-        Theme::Light => (*light).to_owned(),
-        Theme::Dark => (*dark).to_owned(),
+        _ => colour(name, theme).unwrap_or("none").to_owned(),
     };
-    let [bg, ink, muted, frame, grid] = SURFACE.each_ref().map(value);
     let mut rule = |selector: &str, body: &str| {
         css.push_str(&format!(".{ROOT}{selector}{{{body}}}\n"));
     };
@@ -75,22 +102,27 @@ pub(super) fn style_sheet(theme: Theme) -> String {
         "font-family:'DejaVu Sans',Verdana,'Segoe UI',system-ui,sans-serif;\
          max-width:100%;height:auto",
     );
-    rule(" text", &format!("fill:{ink}"));
+    rule(" text", &format!("fill:{}", value("ink")));
     rule(" .b", "font-weight:bold");
-    rule(" .q", &format!("fill:{muted}"));
+    rule(" .q", &format!("fill:{}", value("muted")));
     rule(" .mid", "text-anchor:middle");
     rule(" .end", "text-anchor:end");
-    rule(" .bg", &format!("fill:{bg}"));
-    rule(" .grid", &format!("fill:none;stroke:{grid};stroke-width:1"));
-    rule(" .frame", &format!("fill:none;stroke:{frame};stroke-width:1"));
-    rule(" .ref", &format!("fill:none;stroke:{muted};stroke-width:1.4"));
-    rule(" .line", "fill:none;stroke:currentColor;stroke-width:2.2;stroke-linejoin:round");
-    rule(" .area", "fill:currentColor;fill-opacity:.2;stroke:currentColor;stroke-opacity:.7");
-    rule(" .dot", &format!("fill:currentColor;stroke:{bg};stroke-width:.8"));
-    rule(" .hit", &format!("fill:{ink};fill-opacity:0"));
+    for Paint { class, fill, stroke } in PAINTS {
+        let fill = match fill {
+            None => "fill:none".into(),
+            Some((name, 1.0)) => format!("fill:{}", value(name)),
+            Some((name, opacity)) => format!("fill:{};fill-opacity:{opacity}", value(name)),
+        };
+        let stroke = stroke.map_or(String::new(), |(name, opacity, width)| {
+            format!(";stroke:{};stroke-opacity:{opacity};stroke-width:{width}", value(name))
+        });
+        rule(&format!(" .{class}"), &(fill + &stroke));
+    }
+    rule(" .line", "stroke-linejoin:round");
+    rule(" .hit", &format!("fill:{};fill-opacity:0", value("ink")));
     rule(" .hit:hover", "fill-opacity:.09");
     for colour in &SERIES {
-        rule(&format!(" .{}", colour.0), &format!("color:{}", value(colour)));
+        rule(&format!(" .{}", colour.0), &format!("color:{}", value(colour.0)));
     }
     css
 }

@@ -63,7 +63,7 @@ fn the_page_is_painted_in_both_themes() {
         let open = format!("<html data-theme=\"{theme}\" ");
         std::fs::write(&file, page.replacen("<html ", &open, 1)).unwrap();
         let picture = browser.photograph(&file, 1280);
-        let picture = resvg::tiny_skia::Pixmap::decode_png(&picture).unwrap();
+        let picture = tiny_skia::Pixmap::decode_png(&picture).unwrap();
         assert_eq!(picture.pixels()[0].red(), ground, "{theme}");
         let inked = picture.pixels().iter().filter(|p| p.red().abs_diff(ground) > 60).count();
         assert!(inked > 10_000, "{theme}: {inked}");

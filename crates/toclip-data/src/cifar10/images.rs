@@ -1,12 +1,12 @@
-//! Images as bytes, and the two classes of the paper as a source of samples.
+//! Images as bytes, and the two classes of the paper as samples.
 
 use crate::Result;
-use crate::source::{Block, Source};
+use crate::samples::{Block, SampleSource};
 
 /// The numbers of an image: 32 × 32 pixels of red, then of green, then of blue.
 pub const PIXELS: usize = 3 * 32 * 32;
 
-/// What the labels 0 to 9 stand for.
+/// The classes with the labels 0 to 9.
 pub const CLASSES: [&str; 10] =
     ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
 
@@ -29,7 +29,7 @@ impl Images {
         self.labels.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no images.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
@@ -47,7 +47,7 @@ impl Images {
         &self.pixels[i * PIXELS..(i + 1) * PIXELS]
     }
 
-    /// The mean of every pixel over all images, in $[0, 1]$; sums are of whole numbers, so exact.
+    /// The mean of every pixel over all images, in $[0, 1]$; the sums are of integers, so exact.
     pub fn pixel_means(&self) -> Vec<f64> {
         let mut sums = vec![0_u64; PIXELS];
         for image in self.pixels.chunks_exact(PIXELS) {
@@ -59,7 +59,7 @@ impl Images {
 
     /// The paper's problem: bird, cat and dog have the target −1, truck, ship and airplane +1.
     ///
-    /// The other images are dropped in place: at no time is there a second copy.
+    /// The other images are removed in place, without a second copy.
     pub fn into_two_classes(mut self) -> TwoClasses {
         let mut kept = 0;
         for i in 0..self.len() {
@@ -91,7 +91,7 @@ impl TwoClasses {
     }
 }
 
-impl Source for TwoClasses {
+impl SampleSource for TwoClasses {
     fn rows(&self) -> usize {
         self.images.len()
     }

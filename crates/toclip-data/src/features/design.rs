@@ -1,9 +1,10 @@
 //! Features and targets ready for the theory.
 
-use super::map::{Mapped, map};
-use super::pieces::{gram, sum};
-use super::{Features, pieces};
-use crate::{Error, Result, Source};
+use super::Features;
+use super::feature_map::{Mapped, map};
+use super::tall_matrix::{gram, sum, times};
+use crate::error::bail;
+use crate::{Error, Result, SampleSource};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
 use rand::{Rng, SeedableRng};
@@ -14,8 +15,8 @@ use toclip::spectrum::{Modes, Spectrum, Start};
 /// $(x_k, b_k)$ with $x_k$ centred and scaled to $\Vert K\Vert = 1$, $b_k$ centred, and the
 /// eigenvectors of $K = \frac1n \sum_k x_k x_k^\top$.
 ///
-/// Targets are centred because the model has no intercept: a constant in them would be noise. The
-/// mean that was taken off is kept, and predictions of classes put it back.
+/// Targets are centred because the model has no intercept: a constant in them would be noise. Their
+/// mean is kept, and predictions of classes add it again.
 ///
 /// ```
 /// use toclip_data::{Design, Features, LeastSquares, Matrix, Samples};
@@ -46,15 +47,14 @@ pub struct Design {
 }
 
 impl Design {
-    /// Reads all samples and maps them; memory is that of the features, not that of the inputs.
+    /// Reads all samples and maps them; the features must fit in memory, the inputs need not.
     ///
     /// Random features see centred inputs, $f((x - \bar x)A)$, with $A$ drawn from `seed`.
     ///
     /// # Errors
-    /// [`Error::Invalid`], in a sentence, for samples that are too few, not finite or too many for
-    /// the memory, a feature that is the same in all of them, targets that are all the same; and
-    /// what the source says.
-    pub fn new(source: &dyn Source, features: Features, seed: u64) -> Result<Self> {
+    /// [`Error::Invalid`] for samples that are too few, not finite or too many for the memory, for a
+    /// constant feature and for constant targets; and the errors of the source.
+    pub fn new(source: &dyn SampleSource, features: Features, seed: u64) -> Result<Self> {
         Self::about(source, None, features, seed)
     }
 
@@ -64,7 +64,7 @@ impl Design {
     /// # Errors
     /// As [`new`](Self::new), and for a centre of the wrong length.
     pub fn about(
-        source: &dyn Source,
+        source: &dyn SampleSource,
         centre_at: Option<&[f64]>,
         features: Features,
         seed: u64,
@@ -74,10 +74,7 @@ impl Design {
         let binary = targets.iter().all(|b| b.abs() == 1.0);
         let target_mean = centre(&mut targets, 1)[0];
         if targets.iter().all(|b| *b == 0.0) {
-            return Err(Error::Invalid(format!(
-                "{name}: every target is {}, so there is nothing to learn",
-                number(target_mean)
-            )));
+            bail!("{name}: every target is {}; there is nothing to learn", number(target_mean));
         }
         check_constant(&name, &features, cols)?;
         centre(&mut features, cols);
@@ -111,10 +108,7 @@ impl Design {
     fn scaled(self) -> Result<Self> {
         let norm = self.eigenvalues.first().copied().unwrap_or(0.0);
         if !(norm > 0.0 && norm.is_finite()) {
-            return Err(Error::Invalid(format!(
-                "{}: the features have covariance of norm {norm:e}; scale them to moderate numbers",
-                self.name
-            )));
+            bail!("{}: the covariance of the features has norm {norm:e}; rescale them", self.name);
         }
         Ok(self.divided(norm))
     }
@@ -130,15 +124,18 @@ impl Design {
         self
     }
 
-    /// Two halves at random, each with its own $K$, in coordinates where that of the second has
-    /// norm 1: one to fit $\theta^\ast$ on, the other to try it.
+    /// Two random halves, each with its own $K$, in coordinates where that of the second has norm 1:
+    /// one to fit $\theta^\ast$ on, the other to test it.
     ///
     /// # Errors
     /// [`Error::Invalid`] for fewer than four samples.
     pub fn halves(&self, seed: u64) -> Result<(Design, Design)> {
         let n = self.rows();
         if n < 4 {
-            return Err(Error::Invalid(format!("{}: {n} samples make no halves", self.name)));
+            bail!(
+                "{}: {n} samples are too few to split in halves; at least 4 are needed",
+                self.name
+            );
         }
         let mut order: Vec<usize> = (0..n).collect();
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -166,7 +163,7 @@ impl Design {
         Ok((train.divided(norm), test))
     }
 
-    /// What the samples are called.
+    /// The name of the samples.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -195,7 +192,7 @@ impl Design {
         &self.targets
     }
 
-    /// What was taken off the targets.
+    /// The mean that was subtracted from the targets.
     pub fn target_mean(&self) -> f64 {
         self.target_mean
     }
@@ -229,7 +226,7 @@ impl Design {
 
     /// $\langle v, w_i\rangle$ for each eigenvector.
     pub fn project(&self, v: &[f64]) -> Vec<f64> {
-        pieces::times(&self.eigenvectors, v)
+        times(&self.eigenvectors, v)
     }
 
     /// Rows of features in the eigenbasis, $\langle x_k, w_i\rangle$.
@@ -243,7 +240,7 @@ impl Design {
         y
     }
 
-    /// $\sum_i y_i w_i$: back from the eigenbasis.
+    /// $\sum_i y_i w_i$: from the eigenbasis to the features.
     pub fn lift(&self, y: &[f64]) -> Vec<f64> {
         let mut v = vec![0.0; self.cols];
         for (w, y) in self.eigenvectors.chunks_exact(self.cols).zip(y) {
@@ -267,7 +264,7 @@ impl Design {
         Ok(Modes::new(&spectrum, &Start::Coordinates { values: self.project(gap) })?)
     }
 
-    /// $\Vert x_k\Vert ^2/d$: its mean and standard deviation. The theory takes it for one.
+    /// $\Vert x_k\Vert ^2/d$: its mean and standard deviation. The theory assumes 1.
     pub fn square_norms(&self) -> (f64, f64) {
         let (n, d) = (self.rows() as f64, self.dim());
         let rows = self.features.chunks_exact(self.cols);
@@ -294,7 +291,7 @@ impl Design {
     }
 }
 
-/// Takes the mean off every column, and returns it.
+/// Subtracts the mean of every column, and returns it.
 fn centre(x: &mut [f64], cols: usize) -> Vec<f64> {
     let total = sum(x, cols, cols, &|_, x, part| {
         for x in x.chunks_exact(cols) {
@@ -317,23 +314,20 @@ fn check_constant(name: &str, x: &[f64], cols: usize) -> Result<()> {
             *v |= x != f;
         }
     }
-    match varies.iter().position(|v| !v) {
-        None => Ok(()),
-        Some(j) => Err(Error::Invalid(format!(
-            "{name}: feature {} is {} in every sample; leave such columns out (centred, they are \
-             zero and tell nothing)",
+    if let Some(j) = varies.iter().position(|v| !v) {
+        bail!(
+            "{name}: feature {} is {} in every sample; remove such columns",
             j + 1,
             number(first[j])
-        ))),
+        );
     }
+    Ok(())
 }
 
-/// Without a hundred zeros.
+/// A number without a hundred zeros.
 pub(super) fn number(x: f64) -> String {
-    match x == 0.0 || (1e-5..1e10).contains(&x.abs()) {
-        true => x.to_string(),
-        false => format!("{x:e}"),
-    }
+    let plain = x == 0.0 || (1e-5..1e10).contains(&x.abs());
+    if plain { x.to_string() } else { format!("{x:e}") }
 }
 
 #[cfg(test)]

@@ -1,15 +1,16 @@
-//! $\theta^\ast$ and what it leaves.
+//! Least squares: $\theta^\ast$ and its residuals.
 
 use super::Design;
-use super::pieces::times;
-use crate::{Error, Result};
+use super::tall_matrix::times;
+use crate::Result;
+use crate::error::bail;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use std::fmt;
 
-/// The ridge that is used where $K$ is singular, as a share of $\Vert K\Vert $: far below every
-/// direction that one pass of SGD can learn, far above rounding.
+/// The ridge for a singular $K$, as a share of $\Vert K\Vert $: far below every direction that one
+/// pass of SGD can learn, far above rounding errors.
 const RIDGE: f64 = 1e-6;
 
 /// $\rho$, added to $K$ before it is inverted.
@@ -17,7 +18,7 @@ const RIDGE: f64 = 1e-6;
 pub struct Ridge {
     /// $\rho/\Vert K\Vert $.
     pub value: f64,
-    /// How many directions have no variance: the reason, unless the ridge was asked for.
+    /// How many directions have no variance, which is why there is a ridge unless it was requested.
     pub without_variance: usize,
 }
 
@@ -41,7 +42,7 @@ pub struct LeastSquares {
     pub ridge: Option<Ridge>,
 }
 
-/// $\epsilon_k = b_k - \langle x_k, \theta^\ast\rangle$: what the theory takes for noise.
+/// $\epsilon_k = b_k - \langle x_k, \theta^\ast\rangle$: the noise of the theory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Residuals {
     /// $\epsilon_k$.
@@ -70,21 +71,19 @@ impl LeastSquares {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a ridge that is not positive, and without one for no more samples
-    /// than features: then $\theta^\ast$ fits every target and leaves nothing to take for noise.
+    /// [`Error::Invalid`](crate::Error::Invalid) for a ridge that is not positive, and without one for no more samples
+    /// than features: then $\theta^\ast$ fits every target and leaves no noise.
     pub fn new(design: &Design, ridge: Option<f64>) -> Result<Self> {
         let (n, p) = (design.rows(), design.cols());
         if ridge.is_some_and(|r| !(r > 0.0 && r.is_finite())) {
-            let message = "a ridge is a positive share of ||K||, say 1e-3".into();
-            return Err(Error::Invalid(message));
+            bail!("the ridge must be a positive share of ||K||, for example 1e-3");
         }
         if n <= p && ridge.is_none() {
-            return Err(Error::Invalid(format!(
-                "{}: {n} samples and {p} features; least squares then fits every target and \
-                 leaves nothing to take for noise. Bring more samples, take fewer features, or give \
-                 a ridge",
+            bail!(
+                "{}: with {n} samples and {p} features, least squares fits every target and leaves \
+                   no noise; use more samples, fewer features, or a ridge",
                 design.name()
-            )));
+            );
         }
         let lambda = design.eigenvalues();
         let negligible = n.max(p) as f64 * f64::EPSILON;
@@ -108,15 +107,14 @@ impl LeastSquares {
         self.optimum.iter().map(|t| t + spread * draw(&mut rng)).collect()
     }
 
-    /// What this $\theta^\ast$ leaves of samples: those it was fitted on, or others.
+    /// The residuals of samples: those of the fit, or others.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for samples with another number of features.
+    /// [`Error::Invalid`](crate::Error::Invalid) for samples with another number of features.
     pub fn residuals(&self, design: &Design) -> Result<Residuals> {
         if design.cols() != self.optimum.len() {
-            let (found, wanted) = (design.cols(), self.optimum.len());
-            let message = format!("samples of {found} features, but the fit has {wanted}");
-            return Err(Error::Invalid(message));
+            let fitted = self.optimum.len();
+            bail!("the samples have {} features, but the fit has {fitted}", design.cols());
         }
         let n = design.rows() as f64;
         let predicted = times(design.features(), &self.optimum);

@@ -1,30 +1,29 @@
 //! From raw samples to a least-squares problem with $\Vert K\Vert = 1$.
 //!
-//! [`Design`] maps a [`Source`](crate::Source) block by block through random features, centres and
-//! scales them, and diagonalises their covariance; [`LeastSquares`] finds $\theta^\ast$ and what is
-//! left of the targets. Both give the same bits for any number of threads: rows are worked on in
-//! pieces of a fixed size, and sums are taken in the order of the pieces.
+//! [`Design`] maps a [`SampleSource`](crate::SampleSource) block by block through random features,
+//! centres and scales them, and diagonalises their covariance; [`LeastSquares`] finds $\theta^\ast$ and
+//! the residuals. The results do not depend on the number of threads: rows are processed in blocks
+//! of a fixed size, and sums are taken in the order of the blocks.
 
-mod chance;
+mod clipped_moments;
+mod clipped_optimum;
 mod design;
-mod destination;
+mod feature_map;
 mod least_squares;
-mod map;
 mod one_pass;
-mod pieces;
-mod smooth;
+mod tall_matrix;
 
-pub use chance::Chance;
+pub use clipped_optimum::{ChanceBias, ClippedOptimum};
 pub use design::Design;
-pub use destination::Destination;
 pub use least_squares::{LeastSquares, Residuals, Ridge};
 pub use one_pass::OnePass;
 
+use crate::error::bail;
 use crate::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a random feature does to $\langle x, a\rangle$.
+/// The function of $\langle x, a\rangle$ in a random feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Activation {
@@ -35,22 +34,18 @@ pub enum Activation {
 }
 
 impl Activation {
+    const NAMES: [(&'static str, Activation); 2] =
+        [("tanh", Activation::Tanh), ("relu", Activation::Relu)];
+
     fn apply(self, x: f64) -> f64 {
         match self {
             Activation::Tanh => x.tanh(),
             Activation::Relu => x.max(0.0),
         }
     }
-
-    fn name(self) -> &'static str {
-        match self {
-            Activation::Tanh => "tanh",
-            Activation::Relu => "relu",
-        }
-    }
 }
 
-/// Which features a model sees: the inputs themselves, or $f(xA)$ with a standard Gaussian $A$.
+/// The features of a model: the inputs themselves, or $f(xA)$ with a standard Gaussian $A$.
 ///
 /// ```
 /// use toclip_data::{Activation, Features};
@@ -60,6 +55,7 @@ impl Activation {
 /// # Ok::<(), toclip_data::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Features {
     /// The inputs as they are.
     None,
@@ -76,7 +72,10 @@ impl fmt::Display for Features {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Features::None => write!(f, "none"),
-            Features::Random { activation, count } => write!(f, "{}:{count}", activation.name()),
+            Features::Random { activation, count } => {
+                let named = Activation::NAMES.iter().find(|(_, known)| known == activation);
+                write!(f, "{}:{count}", named.map_or("", |(name, _)| name))
+            }
         }
     }
 }
@@ -85,21 +84,19 @@ impl FromStr for Features {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let wrong = || {
-            Error::Invalid(format!(
-                "`{text}` names no features; write tanh:500, relu:500 (any number), or none"
-            ))
-        };
         if text == "none" {
             return Ok(Features::None);
         }
-        let (name, count) = text.split_once(':').ok_or_else(wrong)?;
-        let activation =
-            [Activation::Tanh, Activation::Relu].into_iter().find(|a| a.name() == name);
-        let count = count.parse().ok().filter(|count| (1..=20_000).contains(count));
-        match (activation, count) {
-            (Some(activation), Some(count)) => Ok(Features::Random { activation, count }),
-            _ => Err(wrong()),
+        let (name, count) = text.split_once(':').unwrap_or_default();
+        let activation = Activation::NAMES.iter().find(|(known, _)| *known == name);
+        match (activation, count.parse()) {
+            (Some((_, activation)), Ok(count @ 1..=20_000)) => {
+                Ok(Features::Random { activation: *activation, count })
+            }
+            _ => bail!(
+                "unknown features `{text}`; expected none, or tanh:N or relu:N with N from 1 \
+                        to 20000"
+            ),
         }
     }
 }
@@ -114,8 +111,12 @@ mod tests {
             assert_eq!(text.parse::<Features>().unwrap().to_string(), text);
         }
         for text in ["tanh", "tanh:0", "tanh:-1", "relu:99999999", "sigmoid:5", "none:5", ""] {
-            let message = text.parse::<Features>().unwrap_err().to_string();
-            assert!(message.contains("write tanh:500"), "{message}");
+            assert!(text.parse::<Features>().is_err(), "{text}");
         }
+        let wrong = "sigmoid:5".parse::<Features>().unwrap_err();
+        insta::assert_snapshot!(
+            wrong,
+            @"unknown features `sigmoid:5`; expected none, or tanh:N or relu:N with N from 1 to 20000"
+        );
     }
 }

@@ -1,8 +1,9 @@
-//! The risk of one pass over real data, with what the paper leaves out.
+//! The risk of one pass over real data, with two corrections to the theory of the paper.
 
-use super::smooth::{Along, Common, Moments};
-use super::{Design, Destination, LeastSquares};
-use crate::{Error, Result};
+use super::clipped_moments::{Moments, SharedPart};
+use super::{ClippedOptimum, Design, LeastSquares};
+use crate::Result;
+use crate::error::bail;
 use toclip::dynamics::log_times;
 
 /// Steps of the integration; each is exact but for the change of the risk within it.
@@ -13,7 +14,7 @@ const DIVERGED: f64 = 1e10;
 /// $R(t) = \frac12\sum_i \lambda_i\left((m_i + \delta_i)^2 + s_i - \frac{\lambda_i}{n} S_i^2\right)$: the theory
 /// of the paper with two corrections for real data.
 ///
-/// - **The destination.** Clipped SGD tends to $\theta_c$ ([`Destination`]), not to $\theta^\ast$. In the
+/// - **The limit.** Clipped SGD tends to $\theta_c$ ([`ClippedOptimum`]), not to $\theta^\ast$. In the
 ///   eigenbasis let $\delta = \theta_c - \theta^\ast$ and let $m_i$, $s_i$ be mean and variance of
 ///   $\theta - \theta_c$: $\dot m_i = -\eta\mu_i\lambda_i m_i + \eta\thinspace g_i$,
 ///   $\dot s_i = -2\eta\mu_i\lambda_i s_i + \frac{\eta^2}{d}\lambda_i m_{2,i}$. Here $\mu_i(R)$ and
@@ -35,7 +36,7 @@ pub struct OnePass {
     pub times: Vec<f64>,
     /// $R$ with both corrections.
     pub risk: Vec<f64>,
-    /// $R$ with the destination alone: samples drawn with replacement.
+    /// $R$ with the first correction alone: samples drawn with replacement.
     pub with_replacement: Vec<f64>,
 }
 
@@ -43,19 +44,18 @@ impl OnePass {
     /// Predicts the risk of `start` $= \theta_0$ at the learning rate `eta` and `times`, which increase.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a start of the wrong length or impossible times.
+    /// [`Error::Invalid`](crate::Error::Invalid) for a start of the wrong length or impossible times.
     pub fn new(
         design: &Design,
         fit: &LeastSquares,
-        destination: &Destination,
+        clipped: &ClippedOptimum,
         start: &[f64],
         eta: f64,
         times: &[f64],
     ) -> Result<Self> {
-        let point = &destination.point;
+        let point = &clipped.point;
         if start.len() != point.len() || fit.optimum.len() != point.len() {
-            let (found, wanted) = (start.len(), point.len());
-            return Err(Error::Invalid(format!("a start of {found} coordinates, not {wanted}")));
+            bail!("the start has {} coordinates, not {}", start.len(), point.len());
         }
         let minus = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>();
         let lambda = design.eigenvalues();
@@ -68,10 +68,10 @@ impl OnePass {
         };
         let delta = design.project(&minus(point, &fit.optimum));
         let first = state.risk();
-        let law = Law {
-            moments: Moments::new(design, destination, first),
-            common: Common::new(&destination.residuals),
-            c: destination.c,
+        let rates = Rates {
+            moments: Moments::new(design, clipped, first),
+            shared: SharedPart::new(&clipped.residuals),
+            c: clipped.c,
             eta,
             dim: design.dim(),
         };
@@ -85,8 +85,8 @@ impl OnePass {
                 let h = t - nodes[k - 1];
                 // The midpoint rule: the rates in the middle for the whole step.
                 half.clone_from(&state);
-                half.advance(0.5 * h, &law.at(state.risk()));
-                state.advance(h, &law.at(half.risk()));
+                half.advance(0.5 * h, &rates, state.risk());
+                state.advance(h, &rates, half.risk());
             }
             if !(state.risk() <= DIVERGED * (first + 1.0)) {
                 break;
@@ -103,34 +103,13 @@ impl OnePass {
     }
 }
 
-/// What acts on the path, as functions of the risk.
-struct Law {
+/// The rates as functions of the risk.
+struct Rates {
     moments: Moments,
-    common: Common,
+    shared: SharedPart,
     c: f64,
     eta: f64,
     dim: f64,
-}
-
-/// The same at one risk.
-struct Rates {
-    eta: f64,
-    /// $\eta^2/d$.
-    heat: f64,
-    along: Along,
-    /// $q$.
-    common: f64,
-}
-
-impl Law {
-    fn at(&self, risk: f64) -> Rates {
-        Rates {
-            eta: self.eta,
-            heat: self.eta * self.eta / self.dim,
-            along: self.moments.at(risk),
-            common: self.common.root(risk, self.c),
-        }
-    }
 }
 
 /// $m_i$, $s_i$ and $S_i$.
@@ -143,20 +122,22 @@ struct State<'a> {
 }
 
 impl State<'_> {
-    /// A step of length `h` with constant rates, exactly.
-    fn advance(&mut self, h: f64, rates: &Rates) {
-        let Along { mu, m2, drive } = &rates.along;
-        for (i, l) in self.lambda.iter().enumerate() {
-            let x = rates.eta * mu[i] * l * h;
-            let (decay, gain) = ((-x).exp(), rates.eta * h * mean_decay(x));
-            self.mean[i] = self.mean[i] * decay + drive[i] * gain;
-            self.sums[i] = self.sums[i] * decay + rates.common * gain;
-            let heat = rates.heat * m2[i] * l * h * mean_decay(2.0 * x);
+    /// A step of length `h` with the constant rates at one risk, exactly.
+    fn advance(&mut self, h: f64, rates: &Rates, risk: f64) {
+        let (eta, heat) = (rates.eta, rates.eta * rates.eta / rates.dim);
+        let shared = rates.shared.root(risk, rates.c);
+        for (i, [mu, m2, drive]) in rates.moments.at(risk).enumerate() {
+            let l = self.lambda[i];
+            let x = eta * mu * l * h;
+            let (decay, gain) = ((-x).exp(), eta * h * mean_decay(x));
+            self.mean[i] = self.mean[i] * decay + drive * gain;
+            self.sums[i] = self.sums[i] * decay + shared * gain;
+            let heat = heat * m2 * l * h * mean_decay(2.0 * x);
             self.variance[i] = self.variance[i] * decay * decay + heat;
         }
     }
 
-    /// About the destination.
+    /// About the clipped optimum.
     fn risk(&self) -> f64 {
         let modes = self.lambda.iter().zip(&self.mean).zip(&self.variance);
         0.5 * modes.map(|((l, m), s)| l * (m * m + s)).sum::<f64>()
@@ -179,10 +160,10 @@ fn mean_decay(x: f64) -> f64 {
     if x == 0.0 { 1.0 } else { -(-x).exp_m1() / x }
 }
 
-/// The times asked for among enough others.
+/// The requested times among enough others.
 fn nodes(times: &[f64]) -> Result<Vec<f64>> {
     if times.is_empty() || times.iter().any(|t| !(t.is_finite() && *t >= 0.0)) {
-        return Err(Error::Invalid("times are to be finite and not negative".into()));
+        bail!("times must be finite and not negative");
     }
     let end = times.iter().copied().fold(0.0, f64::max);
     let mut nodes = times.to_vec();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Chance, Features, Matrix, Samples};
+use crate::{ChanceBias, Features, Matrix, Samples};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1, StandardNormal};
@@ -74,8 +74,8 @@ impl Case {
         Ensemble::new(400, 1).run(&stream, &self.times, None).unwrap()
     }
 
-    fn predicted(&self) -> (OnePass, Destination) {
-        let to = Destination::new(&self.design, &self.fit, 0.4).unwrap();
+    fn predicted(&self) -> (OnePass, ClippedOptimum) {
+        let to = ClippedOptimum::new(&self.design, &self.fit, 0.4).unwrap();
         let one = OnePass::new(&self.design, &self.fit, &to, &self.start, ETA, &self.times);
         (one.unwrap(), to)
     }
@@ -148,7 +148,7 @@ fn a_finer_grid_changes_nothing() {
 fn the_destination_is_where_the_mean_clipped_gradient_vanishes() {
     let case = Case::new(1500, 1.0);
     for c in [0.05, 0.4, 3.0, f64::INFINITY] {
-        let to = Destination::new(&case.design, &case.fit, c).unwrap();
+        let to = ClippedOptimum::new(&case.design, &case.fit, c).unwrap();
         let root = case.design.dim().sqrt();
         let psi: Vec<f64> = case
             .design
@@ -165,15 +165,15 @@ fn the_destination_is_where_the_mean_clipped_gradient_vanishes() {
             case.design.features()[..COLS].iter().zip(&to.point).map(|(x, t)| x * t).sum();
         assert!((case.design.targets()[0] - direct - to.residuals[0]).abs() < 1e-12);
     }
-    let free = Destination::new(&case.design, &case.fit, f64::INFINITY).unwrap();
+    let free = ClippedOptimum::new(&case.design, &case.fit, f64::INFINITY).unwrap();
     assert!(free.bias < 1e-20 && free.unclipped == 1.0);
-    assert!(Destination::new(&case.design, &case.fit, 0.0).is_err());
+    assert!(ClippedOptimum::new(&case.design, &case.fit, 0.0).is_err());
 }
 
 #[test]
 fn independent_noise_that_never_is_clipped_gives_the_ode_back() {
     let case = Case::new(1500, 0.0);
-    let free = Destination::new(&case.design, &case.fit, f64::INFINITY).unwrap();
+    let free = ClippedOptimum::new(&case.design, &case.fit, f64::INFINITY).unwrap();
     let one = OnePass::new(&case.design, &case.fit, &free, &case.start, ETA, &case.times).unwrap();
     let noise = Empirical::new(&case.fit.residuals(&case.design).unwrap().values).unwrap();
     let gap: Vec<f64> = case.start.iter().zip(&case.fit.optimum).map(|(a, b)| a - b).collect();
@@ -191,9 +191,9 @@ fn independent_noise_that_never_is_clipped_gives_the_ode_back() {
 fn a_bias_by_chance_is_told_from_one_that_is_there() {
     let ratio = |skew: f64| {
         let case = Case::new(6000, skew);
-        let to = Destination::new(&case.design, &case.fit, 0.4).unwrap();
+        let to = ClippedOptimum::new(&case.design, &case.fit, 0.4).unwrap();
         let left = case.fit.residuals(&case.design).unwrap();
-        to.bias / Chance::new(&case.design, &case.fit, &left, 0.4, None).mean
+        to.bias / ChanceBias::new(&case.design, &case.fit, &left, 0.4, None).mean
     };
     // A sum of 60 squares over its mean: five standard deviations are 0.91.
     let chance = ratio(0.0);

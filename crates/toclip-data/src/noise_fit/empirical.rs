@@ -1,24 +1,24 @@
-//! The residuals themselves, and a smooth density to score them by.
+//! The residuals themselves, scored by a smooth density.
 
-use super::Law;
-use super::cells::{Cell, cells};
-use super::gaussian::ln_normal;
+use super::FittedDensity;
+use super::bins::{Bin, bins};
+use super::closed_form::ln_normal;
 use super::sample::{Sample, deviation};
 use std::f64::consts::PI;
 use toclip::noise::{Empirical, Family};
 
-/// Residuals by which a bandwidth is chosen, at most.
-const JUDGES: usize = 2000;
-/// Widest cell in bandwidths: the density then differs from that of the residuals one by one by
+/// The most residuals by which a bandwidth is chosen.
+const SCORED: usize = 2000;
+/// Widest bin in bandwidths: the density then differs from that of the residuals one by one by
 /// less than a thousandth, up to two bandwidths outside of them.
-const CELL: f64 = 0.0625;
-/// Distance in bandwidths beyond which a kernel is nothing.
+const WIDEST_BIN: f64 = 0.0625;
+/// Distance in bandwidths beyond which a kernel is negligible.
 const REACH: f64 = 8.0;
 
-/// A Gaussian kernel estimate with a faint Cauchy law below it.
+/// A Gaussian kernel estimate with a faint Cauchy distribution below it.
 #[derive(Debug)]
 pub(super) struct Fitted {
-    cells: Vec<Cell>,
+    bins: Vec<Bin>,
     count: f64,
     bandwidth: f64,
     median: f64,
@@ -30,26 +30,26 @@ pub(super) struct Fitted {
 /// $$ f(x) = \frac{1}{n+1}\Big\[\sum_i \tfrac1h\varphi\big(\tfrac{x - e_i}{h}\big) +
 /// \tfrac{1}{\pi s}\big(1 + \tfrac{(x - m)^2}{s^2}\big)^{-1}\Big\] $$
 /// The last term, with the median $m$ and the spread $s$, is worth one residual: without it a
-/// single residual far from all others would make the likelihood zero. Equal residuals are left
-/// out together, or ties would ask for no bandwidth at all.
+/// single residual far from all others would make the likelihood zero. Equal residuals are left out
+/// together, since ties would otherwise favour a bandwidth of zero.
 pub(super) fn fit(sample: &Sample) -> Fitted {
     let n = sample.len() as f64;
     // Silverman's rule of thumb (1986, eq. 3.31), too wide where there are several peaks.
     let rule = 0.9 * sample.spread.min(deviation(&sample.values)) * n.powf(-0.2);
     let widths = (-2..=8).map(|k| (rule * 0.5f64.powf(0.5 * f64::from(k))).max(sample.floor));
-    let judged = widths.map(|h| {
-        let law = with(sample, h);
-        (law.left_out(&sample.values), law)
+    let scored = widths.map(|h| {
+        let density = with(sample, h);
+        (density.left_out(&sample.values), density)
     });
-    match judged.max_by(|a, b| a.0.total_cmp(&b.0)) {
-        Some((_, law)) => law,
+    match scored.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        Some((_, density)) => density,
         None => with(sample, rule),
     }
 }
 
 fn with(sample: &Sample, bandwidth: f64) -> Fitted {
     Fitted {
-        cells: cells(&sample.values, CELL * bandwidth, sample.len()),
+        bins: bins(&sample.values, WIDEST_BIN * bandwidth, sample.len()),
         count: sample.len() as f64,
         bandwidth,
         median: sample.median,
@@ -61,8 +61,8 @@ impl Fitted {
     /// The sum of kernels, $\sum_i \varphi((x - e_i)/h)/h$.
     fn kernels(&self, x: f64) -> f64 {
         let h = self.bandwidth;
-        let from = self.cells.partition_point(|c| c.at < x - REACH * h);
-        let near = self.cells[from..].iter().take_while(|c| c.at <= x + REACH * h);
+        let from = self.bins.partition_point(|c| c.at < x - REACH * h);
+        let near = self.bins[from..].iter().take_while(|c| c.at <= x + REACH * h);
         near.map(|c| c.count * ln_normal((x - c.at) / h).exp()).sum::<f64>() / h
     }
 
@@ -73,21 +73,21 @@ impl Fitted {
 
     /// The log-likelihood of some residuals, each without itself and its equals.
     fn left_out(&self, sorted: &[f64]) -> f64 {
-        let judges = sorted.len().min(JUDGES);
+        let scored = sorted.len().min(SCORED);
         let own = |i: usize| {
-            let x = sorted[(2 * i + 1) * sorted.len() / (2 * judges)];
+            let x = sorted[(2 * i + 1) * sorted.len() / (2 * scored)];
             let first = sorted.partition_point(|&y| y < x);
             let ties = sorted[first..].partition_point(|&y| y <= x) as f64;
             let mine = ties * ln_normal(0.0).exp() / self.bandwidth;
-            // What merging into cells moved may leave less than nothing.
+            // Merging into bins moves residuals a little, so the difference may be negative.
             let others = (self.kernels(x) - mine).max(0.0);
             ((others + self.faint(x)) / (self.count - ties + 1.0)).ln()
         };
-        (0..judges).map(own).sum()
+        (0..scored).map(own).sum()
     }
 }
 
-impl Law for Fitted {
+impl FittedDensity for Fitted {
     fn ln_density(&self, x: f64) -> f64 {
         ((self.kernels(x) + self.faint(x)) / (self.count + 1.0)).ln()
     }
@@ -109,19 +109,20 @@ mod tests {
     fn the_density_is_that_of_the_formula_and_adds_up_to_one() {
         let values: Vec<f64> = (0..400).map(|i| (f64::from(i) * 0.618).fract() - 0.5).collect();
         let sample = Sample::new(&values).unwrap();
-        let law = with(&sample, 0.1);
+        let density = with(&sample, 0.1);
         for x in [-0.6, 0.0, 0.3, 4.0] {
             let direct: f64 =
                 values.iter().map(|e| ln_normal((x - e) / 0.1).exp() / 0.1).sum::<f64>();
-            let want = (direct + law.faint(x)) / 401.0;
-            let got = law.ln_density(x).exp();
+            let want = (direct + density.faint(x)) / 401.0;
+            let got = density.ln_density(x).exp();
             assert!((got / want - 1.0).abs() < 1e-3, "{x}: {got} {want}");
         }
         let (steps, end) = (200_000, 2000.0);
         let dx = 2.0 * end / f64::from(steps);
-        let sum: f64 =
-            (0..steps).map(|i| law.ln_density(-end + (f64::from(i) + 0.5) * dx).exp() * dx).sum();
-        // The Cauchy law has 2s/(π·2000) of its mass, itself 1/401, outside.
+        let sum: f64 = (0..steps)
+            .map(|i| density.ln_density(-end + (f64::from(i) + 0.5) * dx).exp() * dx)
+            .sum();
+        // The Cauchy distribution has 2s/(π·2000) of its mass, itself 1/401, outside.
         assert!((sum - 1.0).abs() < 1e-5, "{sum}");
     }
 
@@ -130,9 +131,9 @@ mod tests {
         let two: Vec<f64> = (0..1000)
             .map(|i| f64::from(i % 2) * 10.0 + (f64::from(i) * 0.618_034).fract())
             .collect();
-        let law = fit(&Sample::new(&two).unwrap());
-        assert!(law.bandwidth < 0.3, "{}", law.bandwidth);
-        assert!(law.ln_density(5.0).exp() < 1e-4 && law.ln_density(0.5).exp() > 0.3);
+        let density = fit(&Sample::new(&two).unwrap());
+        assert!(density.bandwidth < 0.3, "{}", density.bandwidth);
+        assert!(density.ln_density(5.0).exp() < 1e-4 && density.ln_density(0.5).exp() > 0.3);
         let atoms = [[-1.0, 1.0]; 50].concat();
         assert!(fit(&Sample::new(&atoms).unwrap()).bandwidth > 0.1);
     }

@@ -1,14 +1,14 @@
 //! Student-t noise by maximum likelihood.
 
-use super::Law;
+use super::FittedDensity;
 use super::sample::{Sample, quantile};
 use std::f64::consts::PI;
 use toclip::noise::{Family, StudentT};
 
-/// Degrees of freedom that are looked at. At 10⁴ a residual tells the law from the Gaussian by
-/// less than 1e-8 nats, and below 0.1 a law has no use.
+/// Degrees of freedom that are looked at. At 10⁴ the distribution differs from the Gaussian by
+/// less than 1e-8 nats a residual; below 0.1 it is of no use.
 const DF: (f64, f64) = (0.1, 1e4);
-/// Points of the first look over df, evenly in its logarithm.
+/// Points of the first grid over df, evenly spaced in its logarithm.
 const GRID: usize = 24;
 /// Relative accuracy of df. Its standard error is never below some percent in practice.
 const DF_ACCURACY: f64 = 1e-5;
@@ -26,7 +26,7 @@ pub(super) struct Fitted {
 /// For a given df the likelihood equation of the scale, $\frac1n\sum_i \frac{(\text{df}+1)e_i^2}
 /// {\text{df}\thinspace s^2 + e_i^2} = 1$, has one root, since its left side falls in $s$. What
 /// remains is a function of df alone. It may have more than one maximum, so it is looked at on a
-/// grid first; for light tails it rises up to the end of the range, where the law is Gaussian.
+/// grid first; for light tails it rises up to the end of the range, where the distribution is Gaussian.
 pub(super) fn fit(sample: &Sample) -> Fitted {
     let values = sample.fitted();
     let unit = unit(sample);
@@ -50,21 +50,24 @@ pub(super) fn fit(sample: &Sample) -> Fitted {
     }
     let bracket = (at(best.0.saturating_sub(1)), at((best.0 + 1).min(GRID - 1)));
     let ln_df = golden(bracket, |x| profile(x).0);
-    // The search comes near an end of the range and never onto it.
+    // The search approaches an end of the range but never reaches it.
     let ends = [low, high].into_iter().find(|end| (ln_df - end).abs() < 1e-3);
     let ln_df = ends.unwrap_or(ln_df);
     let scale = unit * (0.5 * profile(ln_df).1).exp();
     let note = if ln_df == high {
         Some("the tails are no heavier than Gaussian: df is at the end of its range".to_owned())
     } else if ln_df == low {
-        Some("the tails are heavier than any law looked at: df is at the end of its range".into())
+        Some(
+            "the tails are heavier than those of any df considered: df is at the end of its range"
+                .into(),
+        )
     } else {
         sample.fitted_note()
     };
     Fitted { df: ln_df.exp(), scale, note }
 }
 
-/// A unit about zero that outliers do not move.
+/// A unit about zero that is robust to outliers.
 fn unit(sample: &Sample) -> f64 {
     let mut sizes: Vec<f64> = sample.values.iter().map(|x| x.abs()).collect();
     sizes.sort_unstable_by(f64::total_cmp);
@@ -141,7 +144,7 @@ fn golden((mut low, mut high): (f64, f64), mut f: impl FnMut(f64) -> f64) -> f64
     0.5 * (low + high)
 }
 
-impl Law for Fitted {
+impl FittedDensity for Fitted {
     fn ln_density(&self, x: f64) -> f64 {
         let z = x / self.scale;
         ln_constant(self.df) - self.scale.ln() - 0.5 * (self.df + 1.0) * (z * z / self.df).ln_1p()

@@ -1,4 +1,4 @@
-//! What clipping leaves of a sum of squares, from its Laplace transform.
+//! The clipped moments of a sum of squares, from its Laplace transform.
 //!
 //! With $G(z) = E e^{-zS}$ and $\zeta = \sqrt{az}$, along any path from $z_0 > 0$ upwards,
 //! $$ P(S \le a) = \frac1\pi \Im\int \frac{e^{az}G}{z}\thinspace dz, \qquad
@@ -10,15 +10,15 @@
 //! part is the real axis, where the real part of $e^{az}w(\zeta)$ is one.
 //!
 //! Where $a > ES$ and $G$ exists for some $z_0 < 0$, the path starts there. It then has the pole at
-//! zero on its other side, and the integrals are $P(S \le a) - 1$, $E(S-a)_+$, and the third without
-//! its first part, since on the negative axis that is imaginary. So what is small is computed as a
-//! small number, and nothing is lost for thresholds small or large.
+//! zero on its other side, and the integrals are $P(S \le a) - 1$, $E(S-a)_+$, and the third
+//! without its first part, since on the negative axis that is imaginary. So what is small is
+//! computed as a small number, and nothing is lost for thresholds small or large.
 //!
 //! The path goes through the saddle point of $e^{az}G(z)/z$ and leaves it along the parabola of
 //! steepest descent, as far as the transform allows.
 
 use super::complex::faddeeva;
-use super::law::Shape;
+use super::squared_residual::TransformShape;
 use crate::special::GAUSS_LEGENDRE_16;
 use num_complex::Complex64;
 use std::f64::consts::PI;
@@ -28,7 +28,7 @@ pub(super) struct Sum<'a> {
     /// $\ln E e^{-zS/a}$.
     pub ln_g: &'a dyn Fn(Complex64) -> Complex64,
     /// Where else than in the right half plane it may be used.
-    pub shape: Shape,
+    pub shape: TransformShape,
     /// $n$.
     pub n: f64,
     /// $E S/a$.
@@ -61,7 +61,7 @@ const PANEL_FOLDS: f64 = 2.0;
 /// Panels of sixteen points that an integral may take.
 const MOST_PANELS: usize = 20_000;
 
-/// Not numbers where the path does not end within [`MOST_PANELS`].
+/// NaN where the path does not end within [`MOST_PANELS`].
 pub(super) fn left(sum: &Sum<'_>) -> Left {
     let path = Path::new(sum);
     if path.start < 0.0 && path.start + path.level < -NOTHING {
@@ -103,7 +103,7 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
         // Two panels in a row, for a term may vanish by chance.
         let floor = NEGLIGIBLE * inside.abs().max(below.abs()).max(1e-3);
         quiet = if size <= floor { quiet + 1 } else { 0 };
-        if path.ended(y, sum) || (quiet >= 2 && !matches!(sum.shape, Shape::Atoms(_))) {
+        if path.ended(y, sum) || (quiet >= 2 && !matches!(sum.shape, TransformShape::Atoms(_))) {
             done = true;
             break;
         }
@@ -123,7 +123,8 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
 struct Path {
     start: f64,
     bend: f64,
-    /// The distance over which $G$ falls on both sides of the saddle, $(\ln G)^{\prime\prime -1/2}$.
+    /// The distance over which $G$ falls on both sides of the saddle, $(\ln G)^{\prime\prime
+    /// -1/2}$.
     bell: f64,
     /// $\ln G(z_0)$.
     level: f64,
@@ -148,10 +149,10 @@ impl Path {
         let third = (2.0 * one - two) / (y * y * y);
         let steepest = (-third / (6.0 * curvature)).clamp(0.02 / room, 0.5 / room);
         let bend = match sum.shape {
-            Shape::Free => steepest,
-            Shape::Spread(v) | Shape::Atoms(v) => steepest.min(2.0 * v),
+            TransformShape::Free => steepest,
+            TransformShape::Spread(v) | TransformShape::Atoms(v) => steepest.min(2.0 * v),
         };
-        let near = start > 0.0 && start < 6.0 && sum.shape == Shape::Free;
+        let near = start > 0.0 && start < 6.0 && sum.shape == TransformShape::Free;
         Path { start, bend, bell, level, near }
     }
 
@@ -165,13 +166,13 @@ impl Path {
     fn panel(&self, y: f64, sum: &Sum<'_>) -> f64 {
         let free = self.bell.hypot(y / sum.n.sqrt());
         let bell = match sum.shape {
-            Shape::Free => free,
+            TransformShape::Free => free,
             // A bell narrower than atoms make it is that of a wide component, and ends with it.
-            Shape::Atoms(_) => free.min(2.0 / (sum.n.sqrt() * sum.range)).max(self.bell),
-            Shape::Spread(_) => self.bell,
+            TransformShape::Atoms(_) => free.min(2.0 / (sum.n.sqrt() * sum.range)).max(self.bell),
+            TransformShape::Spread(_) => self.bell,
         };
         let width = (WIDE.0 * self.start.hypot(0.5 * y)).min(WIDE.1 * bell);
-        if sum.edge > 0.0 && !matches!(sum.shape, Shape::Spread(_)) {
+        if sum.edge > 0.0 && !matches!(sum.shape, TransformShape::Spread(_)) {
             // The path runs along the cut at this speed, past the branch points of other parts.
             let speed = 1f64.hypot(2.0 * self.bend * y);
             return width.min(WIDE.0 * (self.start + sum.edge).hypot(y) / speed);
@@ -186,8 +187,8 @@ impl Path {
     fn ended(&self, y: f64, sum: &Sum<'_>) -> bool {
         let lost = self.bend * y * y;
         match sum.shape {
-            Shape::Free => lost > NOTHING + self.level.abs(),
-            Shape::Spread(v) | Shape::Atoms(v) => {
+            TransformShape::Free => lost > NOTHING + self.level.abs(),
+            TransformShape::Spread(v) | TransformShape::Atoms(v) => {
                 let smoothed = (1.0 + 2.0 * v * self.at(y)).norm() / (1.0 + 2.0 * v * self.start);
                 // What there is at the saddle may be next to nothing already.
                 let saddle = (self.start + self.level).min(0.0);

@@ -2,8 +2,8 @@
 
 use super::complex::ln_1p;
 use super::contour::{Left, Sum, left};
-use super::law::{Atoms, Pair, Shape, SquareLaw};
-use crate::kernel::Clipped;
+use super::squared_residual::{Atoms, Pair, SquaredResidual, TransformShape};
+use crate::kernel::Moments;
 use num_complex::Complex64;
 
 /// Binomial weights below this do not count.
@@ -12,24 +12,29 @@ const RARE: f64 = 1e-18;
 const MOST_WAYS: (f64, f64) = (1e5, 300.0);
 
 /// $\mu_N$ and $E\min(S, c^2N)/N$ of $S = \sum_{i\le N} X_i^2$, for $N \ge 2$ and $0 < c < \infty$.
-pub(super) fn clipped_sum(law: &SquareLaw, n: f64, c: f64, second_moment: f64) -> Clipped {
+pub(super) fn clipped_sum(
+    squared: &SquaredResidual,
+    n: f64,
+    c: f64,
+    second_moment: f64,
+) -> Moments {
     let a = c * c * n;
-    let x = match (law.pair, &law.atoms) {
+    let x = match (squared.pair, &squared.atoms) {
         (Some(pair), _) if counts_are_cheaper(pair, n, c) => by_counts(pair, n, a),
         (_, Some(atoms)) if are_few(atoms, n) => by_draws(atoms, n, a),
         _ => {
-            let shape = match law.shape {
-                Shape::Free => Shape::Free,
-                Shape::Spread(v) => Shape::Spread(v / a),
-                Shape::Atoms(v) => Shape::Atoms(v / a),
+            let shape = match squared.shape {
+                TransformShape::Free => TransformShape::Free,
+                TransformShape::Spread(v) => TransformShape::Spread(v / a),
+                TransformShape::Atoms(v) => TransformShape::Atoms(v / a),
             };
-            let ln_g = |z| n * law.ln_transform(z / a);
-            let (mean, edge) = (second_moment / (c * c), a * law.edge);
-            left(&Sum { ln_g: &ln_g, shape, n, mean, edge, range: law.range / a })
+            let ln_g = |z| n * squared.ln_transform(z / a);
+            let (mean, edge) = (second_moment / (c * c), a * squared.edge);
+            left(&Sum { ln_g: &ln_g, shape, n, mean, edge, range: squared.range / a })
         }
     };
     let mu = x.inside + (1.0 - 1.0 / n) * x.outside;
-    Clipped { mu: mu.clamp(0.0, 1.0), m2: c * c * x.square.clamp(0.0, 1.0) }
+    Moments { mu: mu.clamp(0.0, 1.0), m2: c * c * x.square.clamp(0.0, 1.0) }
 }
 
 /// One integral for each number of samples at $\pm\lambda$, or one for all whose path has to follow
@@ -155,5 +160,5 @@ fn given(delta: f64, v: f64, n: f64) -> Left {
         -0.5 * n * ln_1p(spread) - delta * z / (1.0 + spread)
     };
     let (mean, edge) = (delta + n * v, 0.5 / v);
-    left(&Sum { ln_g: &ln_g, shape: Shape::Free, n, mean, edge, range: 0.0 })
+    left(&Sum { ln_g: &ln_g, shape: TransformShape::Free, n, mean, edge, range: 0.0 })
 }

@@ -3,7 +3,8 @@
 use super::maximise::{log_grid, maximise_on};
 use crate::error::Result;
 use crate::factors::check_risk;
-use crate::noise::{Feature, Noise};
+use crate::noise::Feature;
+use crate::step::Step;
 use serde::Serialize;
 
 /// The threshold $c^\ast$ that maximises CCC $= \mu^2/\nu$ (paper, equation 14), and its value.
@@ -14,17 +15,17 @@ pub struct BestThreshold {
     pub c: f64,
     /// $\mu$ at $c^\ast$.
     pub mu: f64,
-    /// $m^{(2)}$ at $c^\ast$.
+    /// $m^{(2)}$ of the step at $c^\ast$.
     pub m2: f64,
     /// The largest CCC; infinite for noise of infinite variance, which clipping improves without
     /// bound.
     pub ccc: f64,
-    /// $\sup_c \mu^2/m^{(2)}$, which is CCC$/(2R+\sigma^2)$ and finite for every noise with a
-    /// density.
+    /// $\sup_c \mu^2/m^{(2)}$, which is $B\cdot$CCC$/(2R+\sigma^2)$ and finite for every noise with
+    /// a density.
     pub efficiency: f64,
 }
 
-/// Below this gain over one, the best is not to clip: it is what rounding leaves.
+/// A gain below this is rounding: the best is then not to clip.
 const ROUNDING: f64 = 1e-12;
 /// Points of the search for each factor of ten in $c$.
 const PER_DECADE: f64 = 16.0;
@@ -32,9 +33,9 @@ const PER_DECADE: f64 = 16.0;
 /// $c^\ast = \arg\max_c \mu_c^2(R)/\nu_c(R)$ over $0 < c \le \infty$.
 ///
 /// CCC may have several peaks (one before and one after each bump of the noise), so the search
-/// first looks on a grid that covers every scale and every [`Feature`] of the law, then refines
-/// each peak, and compares with both ends. $\mu^2/m^{(2)}$ is maximised,
-/// which orders thresholds as CCC does but stays finite for noise of infinite variance.
+/// first looks on a grid that covers every scale and every [`Feature`] of the distribution, then
+/// refines each peak, and compares with both ends. $\mu^2/m^{(2)}$ is maximised, which orders
+/// thresholds as CCC does but stays finite for noise of infinite variance.
 ///
 /// For $R > 0$ the residual has a smooth density and CCC grows at first, $4f(0)^2 E X^2 (1 +
 /// \tfrac43 f(0) c + \dots)$, so the optimum is never at zero; for Laplace noise it tends to zero
@@ -50,9 +51,17 @@ const PER_DECADE: f64 = 16.0;
 /// assert_eq!(best_threshold(&Gaussian::new(5.0)?, 3.0)?.c, f64::INFINITY);
 /// # Ok::<(), toclip::Error>(())
 /// ```
-pub fn best_threshold(noise: &dyn Noise, r: f64) -> Result<BestThreshold> {
+pub fn best_threshold<'a>(step: impl Into<Step<'a>>, r: f64) -> Result<BestThreshold> {
+    let step = step.into();
+    let best = best_for_residual(&step, r)?;
+    let size = step.batch().size() as f64;
+    Ok(BestThreshold { m2: best.m2 / size, efficiency: best.efficiency * size, ..best })
+}
+
+/// The same with $m^{(2)}$ and the efficiency in the unit of one residual, whatever the batch.
+pub(super) fn best_for_residual(step: &Step<'_>, r: f64) -> Result<BestThreshold> {
     check_risk(r)?;
-    let second_moment = 2.0 * r + noise.second_moment();
+    let second_moment = step.residual_second_moment(r);
     let never = BestThreshold {
         c: f64::INFINITY,
         mu: 1.0,
@@ -60,12 +69,12 @@ pub fn best_threshold(noise: &dyn Noise, r: f64) -> Result<BestThreshold> {
         ccc: 1.0,
         efficiency: 1.0 / second_moment,
     };
-    let grid = thresholds(&noise.features(r));
+    let grid = thresholds(&step.features(r));
     let Some(&smallest) = grid.first() else {
         return Ok(never);
     };
     let efficiency = |c: f64| {
-        let x = noise.clipped(r, c);
+        let x = step.residual_moments(r, c);
         if x.mu == 0.0 { 0.0 } else { x.mu * (x.mu / x.m2) }
     };
     let (c, top) = maximise_on(&grid, efficiency);
@@ -89,11 +98,11 @@ pub fn best_threshold(noise: &dyn Noise, r: f64) -> Result<BestThreshold> {
     if second_moment.is_finite() && ccc(top) <= 1.0 + ROUNDING {
         return Ok(never);
     }
-    let x = noise.clipped(r, c);
+    let x = step.residual_moments(r, c);
     Ok(BestThreshold { c, mu: x.mu, m2: x.m2, ccc: ccc(top), efficiency: top })
 }
 
-/// A grid of thresholds that no peak of the law slips through.
+/// A grid of thresholds fine enough for every feature of the distribution.
 pub(super) fn thresholds(features: &[Feature]) -> Vec<f64> {
     let scales = features.iter().flat_map(|f| [f.at.abs(), f.width]).filter(|x| *x > 0.0);
     let (low, high) = scales.fold((f64::INFINITY, 0.0f64), |(a, b), x| (a.min(x), b.max(x)));
@@ -115,7 +124,7 @@ pub(super) fn thresholds(features: &[Feature]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::{Family, Laplace, NoNoise, Rademacher, StudentT};
+    use crate::noise::{Family, Laplace, NoNoise, Noise, Rademacher, StudentT};
     use proptest::prelude::*;
 
     #[test]

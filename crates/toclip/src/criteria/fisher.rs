@@ -1,22 +1,23 @@
-//! What no reshaping of the residual can pass.
+//! The limit on any reshaping of the residual.
 
-use super::best::best_threshold;
+use super::best::best_for_residual;
 use crate::error::{Error, Result};
 use crate::factors::check_risk;
-use crate::noise::Noise;
+use crate::noise::{Feature, Noise};
 use crate::quad::{half_line, panels_from};
+use crate::step::Step;
 use serde::Serialize;
 
 /// The Fisher-information limit on clipping, and how near clipping comes to it.
 ///
-/// Replace the residual $X$ by any function $\psi(X)$: the descent is multiplied by $E{\psi^\prime}(X)$ and
-/// the noise by $E\psi(X)^2$. By the inequality of Cauchy and Schwarz
+/// Replace the residual $X$ by any function $\psi(X)$: the descent is multiplied by
+/// $E{\psi^\prime}(X)$ and the noise by $E\psi(X)^2$. By the inequality of Cauchy and Schwarz
 /// $$ \frac{(E{\psi^\prime})^2}{E\psi^2} \le I(X) = \int \frac{{f^\prime}^2}{f}, $$
 /// with equality for $\psi = -{f^\prime}/f$. So no rule, clipping included, has a CCC above
 /// $(2R+\sigma^2)\thinspace I(X)$.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct FisherLimit {
-    /// $I(X)$; infinite at $R = 0$ for laws with atoms or jumps.
+    /// $I(X)$; infinite at $R = 0$ for distributions with atoms or jumps.
     pub information: f64,
     /// $(2R+\sigma^2)\thinspace I(X)$, the largest CCC of any rule.
     pub limit: f64,
@@ -41,11 +42,12 @@ pub struct FisherLimit {
 /// assert!((laplace.limit - 2.0).abs() < 1e-9 && (laplace.reached - 1.0).abs() < 1e-6);
 /// # Ok::<(), toclip::Error>(())
 /// ```
-pub fn fisher_limit(noise: &dyn Noise, r: f64) -> Result<FisherLimit> {
+pub fn fisher_limit<'a>(step: impl Into<Step<'a>>, r: f64) -> Result<FisherLimit> {
+    let step = step.into();
     check_risk(r)?;
-    let information = information(noise, r)?;
-    let second_moment = 2.0 * r + noise.second_moment();
-    let best = best_threshold(noise, r)?.efficiency;
+    let information = information(step.noise(), &step.features(r), r)?;
+    let second_moment = step.residual_second_moment(r);
+    let best = best_for_residual(&step, r)?.efficiency;
     let reached = if information.is_infinite() {
         if best.is_infinite() { 1.0 } else { 0.0 }
     } else {
@@ -57,8 +59,7 @@ pub fn fisher_limit(noise: &dyn Noise, r: f64) -> Result<FisherLimit> {
 }
 
 /// $I(X) = \int {f^\prime}^2/f$.
-fn information(noise: &dyn Noise, r: f64) -> Result<f64> {
-    let features = noise.features(r);
+fn information(noise: &dyn Noise, features: &[Feature], r: f64) -> Result<f64> {
     // An atom or a jump locates the residual exactly.
     if features.iter().any(|f| f.width == 0.0) {
         return Ok(f64::INFINITY);
@@ -76,7 +77,7 @@ fn information(noise: &dyn Noise, r: f64) -> Result<f64> {
     };
     let side = |sign: f64| {
         let mut points = Vec::new();
-        for f in &features {
+        for f in features {
             for k in [-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0] {
                 points.push(sign * (f.at + k * f.width));
             }
@@ -96,7 +97,7 @@ mod tests {
         for df in [1.0, 2.5, 10.0] {
             let noise = StudentT::new(df, 0.7).unwrap();
             let want = (df + 1.0) / ((df + 3.0) * 0.49);
-            let got = information(&noise, 0.0).unwrap();
+            let got = information(&noise, &noise.features(0.0), 0.0).unwrap();
             assert!((got / want - 1.0).abs() < 1e-11, "df {df}: {got} {want}");
         }
     }
@@ -108,14 +109,17 @@ mod tests {
         let values: Vec<f64> = (1..=400).map(f64::from).collect();
         let noise = Empirical::new(&values).unwrap();
         for r in [1e-10, 1e-6, 1e-4] {
-            let got = information(&noise, r).unwrap();
+            let got = information(&noise, &noise.features(r), r).unwrap();
             assert!((got * 2.0 * r - 1.0).abs() < 1e-9, "{got} at {r}");
         }
         // Too many to look at each: said, not guessed.
         let values: Vec<f64> = (1..=5000).map(f64::from).collect();
         let many = Empirical::new(&values).unwrap();
-        assert!(matches!(information(&many, 1e-6), Err(Error::NotProvided { .. })));
-        assert!(information(&many, 1e6).is_ok());
+        assert!(matches!(
+            information(&many, &many.features(1e-6), 1e-6),
+            Err(Error::NotProvided { .. })
+        ));
+        assert!(information(&many, &many.features(1e6), 1e6).is_ok());
     }
 
     #[test]

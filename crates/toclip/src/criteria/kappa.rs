@@ -1,16 +1,17 @@
-//! How near $\mu$ and $\nu$ are to their simple bounds.
+//! How close $\mu$ and $\nu$ are to their simple bounds.
 
 use super::maximise::{log_grid, maximise_on};
 use crate::error::{Error, Result};
 use crate::factors::{Factors, check_risk, check_threshold};
-use crate::noise::Noise;
+use crate::step::Step;
 use serde::Serialize;
 
 /// The smallest $\[\kappa_l, \kappa_u\]$ for which, over a range of risks and thresholds,
 /// $$ \kappa_l \min(1, y) \le \mu_c(R) \le \kappa_u \min(1, y), \qquad
 /// \kappa_l \min(1, y^2) \le \nu_c(R) \le \kappa_u \min(1, y^2), \qquad
 /// y = \frac{c}{\sqrt{2R+\sigma^2}} $$
-/// (paper, equation 8). They bound CCC by $\kappa_l^2/\kappa_u \le \mu^2/\nu \le \kappa_u^2/\kappa_l$.
+/// (paper, equation 8). They bound CCC by $\kappa_l^2/\kappa_u \le \mu^2/\nu \le
+/// \kappa_u^2/\kappa_l$.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct KappaBounds {
     /// The range of $\mu/\min(1, y)$.
@@ -38,7 +39,8 @@ impl KappaBounds {
 /// corner $c = \sqrt{2R+\sigma^2}$ always on it, and refined in $c$ and $R$ in turn.
 ///
 /// # Errors
-/// [`Error::Parameter`] for an impossible range, [`Error::InfiniteVariance`] where $\sigma = \infty$.
+/// [`Error::Parameter`] for an impossible range, [`Error::InfiniteVariance`] where $\sigma =
+/// \infty$.
 ///
 /// ```
 /// use toclip::{criteria::kappa_bounds, noise::Gaussian};
@@ -48,11 +50,12 @@ impl KappaBounds {
 /// assert!((kappa.nu.0 - 0.5160585509617129).abs() < 1e-9 && kappa.upper() <= 1.0 + 1e-12);
 /// # Ok::<(), toclip::Error>(())
 /// ```
-pub fn kappa_bounds(
-    noise: &dyn Noise,
+pub fn kappa_bounds<'a>(
+    step: impl Into<Step<'a>>,
     risks: (f64, f64),
     thresholds: (f64, f64),
 ) -> Result<KappaBounds> {
+    let step = step.into();
     check_risk(risks.0)?;
     check_risk(risks.1)?;
     check_threshold(thresholds.0)?;
@@ -61,15 +64,15 @@ pub fn kappa_bounds(
         let what = "kappa_bounds needs ranges low ≤ high, with a finite largest threshold";
         return Err(Error::Invalid(what.into()));
     }
-    Factors::new(noise, risks.0, thresholds.0)?.nu()?;
-    let search = Search { noise, risks, thresholds };
+    Factors::new(&step, risks.0, thresholds.0)?.nu()?;
+    let search = Search { step, risks, thresholds };
     let mu = |sign: f64| sign * search.maximum(|r, c| sign * search.mu(r, c));
     let nu = |sign: f64| sign * search.maximum(|r, c| sign * search.nu(r, c));
     Ok(KappaBounds { mu: (mu(-1.0), mu(1.0)), nu: (nu(-1.0), nu(1.0)) })
 }
 
 struct Search<'a> {
-    noise: &'a dyn Noise,
+    step: Step<'a>,
     risks: (f64, f64),
     thresholds: (f64, f64),
 }
@@ -77,17 +80,17 @@ struct Search<'a> {
 impl Search<'_> {
     /// $\mu/\min(1, y)$.
     fn mu(&self, r: f64, c: f64) -> f64 {
-        let y = c / (2.0 * r + self.noise.second_moment()).sqrt();
-        self.noise.clipped(r, c).mu / y.min(1.0)
+        let y = c / (self.step.residual_second_moment(r)).sqrt();
+        self.step.residual_moments(r, c).mu / y.min(1.0)
     }
 
     /// $\nu/\min(1, y^2)$.
     fn nu(&self, r: f64, c: f64) -> f64 {
-        let second_moment = 2.0 * r + self.noise.second_moment();
+        let second_moment = self.step.residual_second_moment(r);
         if second_moment == 0.0 {
             return 1.0;
         }
-        self.noise.clipped(r, c).m2 / (c * c).min(second_moment)
+        self.step.residual_moments(r, c).m2 / (c * c).min(second_moment)
     }
 
     fn risk_grid(&self) -> Vec<f64> {
@@ -107,8 +110,8 @@ impl Search<'_> {
     fn threshold_grid(&self, r: f64) -> Vec<f64> {
         let (low, high) = self.thresholds;
         let mut grid = log_grid(low, high, 12.0);
-        grid.push((2.0 * r + self.noise.second_moment()).sqrt());
-        for f in self.noise.features(r) {
+        grid.push((self.step.residual_second_moment(r)).sqrt());
+        for f in self.step.features(r) {
             grid.extend([-3.0, -1.0, 0.0, 1.0, 3.0].map(|k| f.at.abs() + k * f.width));
         }
         grid.retain(|c| (low..=high).contains(c));

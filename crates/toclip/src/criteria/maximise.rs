@@ -3,7 +3,8 @@
 /// Golden ratio step, $(3 - \sqrt5)/2$.
 const GOLDEN: f64 = 0.381_966_011_250_105_1;
 
-/// The maximum of `f` over the grid, refined between neighbours at every peak of the grid. Returns the point and the value; grid points must increase and be > 0.
+/// The maximum of `f` over the grid, refined between neighbours at every peak of the grid. Returns
+/// the point and the value; grid points must increase and be > 0.
 ///
 /// A peak at the first or last grid point stays there: the caller knows what lies beyond.
 pub(crate) fn maximise_on(grid: &[f64], f: impl Fn(f64) -> f64) -> (f64, f64) {

@@ -7,9 +7,9 @@
 //! * [`best_threshold`]: the threshold with the largest CCC;
 //! * [`stability_limits`]: the learning rates above which risk or distance grow;
 //! * [`kappa_bounds`]: how far $\mu$ and $\nu$ are from their simple bounds;
-//! * [`fisher_limit`]: what no reshaping of the residual can pass.
+//! * [`fisher_limit`]: the limit on any reshaping of the residual.
 //!
-//! # What CCC is to a statistician
+//! # CCC in statistics
 //!
 //! Clipped SGD at equal descent has its noise multiplied by $\nu/\mu^2 = 1/\text{CCC}$. That ratio
 //! is the asymptotic variance of Huber's M-estimator with threshold $c$ relative to the mean, so

@@ -1,23 +1,24 @@
 //! The largest learning rates under which risk and distance fall.
 
-use crate::batch::of_step;
 use crate::error::Result;
 use crate::factors::check_threshold;
-use crate::kernel::Clipped;
-use crate::noise::Noise;
+use crate::kernel::Moments;
 use crate::spectrum::Modes;
+use crate::step::Step;
 use serde::Serialize;
 
-/// $\eta^\ast_R$ and $\eta^\ast_D$: the learning rates at which the drift of $R$ and of $D$ vanishes.
+/// $\eta^\ast_R$ and $\eta^\ast_D$: the learning rates at which the drift of $R$ and of $D$
+/// vanishes.
 ///
 /// With $v_i = \langle\theta-\theta^\ast, w_i\rangle^2/2$ the drifts are
 /// $$ \dot R = -2\eta\mu\textstyle\sum\lambda_i^2 v_i + \tfrac{\eta^2}{2d} m^{(2)}
 /// \operatorname{Tr}K^2, \qquad \dot D = -4\eta\mu R + \tfrac{\eta^2}{d}m^{(2)}\operatorname{Tr}K, $$
-/// so, with $\Vert \nabla P\Vert ^2 = 2\sum\lambda_i^2 v_i$, $P = R + \sigma^2/2$ and $\operatorname{Tr}K = d$,
+/// so, with $\Vert \nabla P\Vert ^2 = 2\sum\lambda_i^2 v_i$, $P = R + \sigma^2/2$ and
+/// $\operatorname{Tr}K = d$,
 /// $$ \eta^\ast_R = \frac{d\thinspace \Vert \nabla P\Vert ^2}{\operatorname{Tr}(K^2)\thinspace P}\cdot\frac{\mu}{\nu}, \qquad
 /// \eta^\ast_D = \frac{2R}{P}\cdot\frac{\mu}{\nu}. $$
-/// (The paper prints half of $\eta^\ast_D$, which is the rate of *fastest* descent of $D$.) In terms of
-/// $m^{(2)} = 2\nu P$ both are defined for noise of infinite variance too.
+/// (The paper prints half of $\eta^\ast_D$, which is the rate of *fastest* descent of $D$.) In
+/// terms of $m^{(2)} = 2\nu P$ both are defined for noise of infinite variance too.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct StabilityLimits {
     /// $\eta^\ast_R$: a larger learning rate makes the risk grow.
@@ -27,9 +28,10 @@ pub struct StabilityLimits {
 }
 
 impl StabilityLimits {
-    /// From $d$, $\operatorname{Tr}K^2$, $R$, $\Vert \nabla P\Vert ^2$ and the clipped moments at $R$.
-    pub fn at(dim: f64, trace_sq: f64, risk: f64, gradient_sq: f64, x: Clipped) -> Self {
-        // Nothing to clip means nothing to destabilise: 0/0 is no limit at all.
+    /// From $d$, $\operatorname{Tr}K^2$, $R$, $\Vert \nabla P\Vert ^2$ and the clipped moments at
+    /// $R$.
+    pub fn at(dim: f64, trace_sq: f64, risk: f64, gradient_sq: f64, x: Moments) -> Self {
+        // Without noise or error 0/0 means no limit.
         let over = |numerator: f64, denominator: f64| {
             if denominator == 0.0 { f64::INFINITY } else { numerator / denominator }
         };
@@ -54,18 +56,22 @@ impl StabilityLimits {
 /// assert!((limits.risk - 2.0).abs() < 1e-12 && (limits.distance - 2.0).abs() < 1e-12);
 /// # Ok::<(), toclip::Error>(())
 /// ```
-pub fn stability_limits(modes: &Modes, noise: &dyn Noise, c: f64) -> Result<StabilityLimits> {
+pub fn stability_limits<'a>(
+    modes: &Modes,
+    step: impl Into<Step<'a>>,
+    c: f64,
+) -> Result<StabilityLimits> {
     check_threshold(c)?;
     let risk = modes.risk();
     let gradient_sq: f64 = modes.modes().iter().map(|m| 2.0 * m.lambda * m.lambda * m.energy).sum();
-    let x = of_step(noise, risk, c);
+    let x = step.into().moments(risk, c);
     Ok(StabilityLimits::at(modes.dim(), modes.trace_sq(), risk, gradient_sq, x))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::{Rademacher, StudentT};
+    use crate::noise::{Noise, Rademacher, StudentT};
     use crate::spectrum::{Spectrum, Start};
     use proptest::prelude::*;
 

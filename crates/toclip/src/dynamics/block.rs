@@ -1,4 +1,4 @@
-//! The directions of equal eigenvalue, seen as one: what the collapsed methods work on.
+//! Directions of equal eigenvalue grouped into blocks, for the collapsed methods.
 
 use crate::error::{Error, Result};
 use crate::spectrum::{Mode, Modes};
@@ -19,21 +19,22 @@ pub(crate) struct Blocks {
     pub root: Vec<f64>,
     /// $u_b(0) = \Vert \theta_b\Vert $.
     pub lengths: Vec<f64>,
-    /// The law of $h_b \sim \chi^2(n_b - 1)$ of the blocks of several directions, which come first.
+    /// The distribution of $h_b \sim \chi^2(n_b - 1)$ of the blocks of several directions, which
+    /// come first.
     pub rest: Vec<Rest>,
-    /// The law of $\chi^2(n_b - 2)$ of the same blocks; none for $n_b = 2$.
+    /// The distribution of $\chi^2(n_b - 2)$ of the same blocks; none for $n_b = 2$.
     pub rest_but_one: Vec<Option<Rest>>,
     /// $\sum u_b^2$ over $\lambda_b = 0$, where nothing moves.
     pub frozen: f64,
 }
 
 impl Blocks {
-    /// Refuses modes whose counts are not numbers of dimensions; `method` is who asks.
+    /// Refuses modes with multiplicities that are not integers; `method` is named in the error.
     pub fn new(modes: &Modes, method: &str) -> Result<Self> {
         let fractional = |m: &&Mode| m.count.fract() != 0.0 || m.count < 1.0;
         if let Some(mode) = modes.modes().iter().find(fractional) {
             return Err(Error::Invalid(format!(
-                "{method} needs whole numbers of dimensions, and eigenvalue {} has the count {}: \
+                "{method} needs integer multiplicities, and eigenvalue {} has {}: \
                  use the modes as they were before compression",
                 mode.lambda, mode.count
             )));
@@ -141,10 +142,10 @@ mod tests {
         // Mean m and variance 2m; the variance of (h − m)² is 8m² + 48m. 100 000 draws, five
         // standard errors each: false alarm 6e-6 in all.
         for m in [1.0, 2.0, 3.0, 10.0, 999_999.0] {
-            let law = Rest::new(m).unwrap();
+            let rest = Rest::new(m).unwrap();
             let mut rng = scalar_rng(3, 0, Purpose::Lengths);
             let n = 100_000;
-            let draws: Vec<f64> = (0..n).map(|_| law.sample(&mut rng) - m).collect();
+            let draws: Vec<f64> = (0..n).map(|_| rest.sample(&mut rng) - m).collect();
             let mean = draws.iter().sum::<f64>() / f64::from(n);
             let variance = draws.iter().map(|h| h * h).sum::<f64>() / f64::from(n);
             assert!(mean.abs() < 5.0 * (2.0 * m / f64::from(n)).sqrt(), "{m}: {mean}");

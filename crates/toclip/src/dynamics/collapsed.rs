@@ -1,31 +1,33 @@
-//! C-SGD with repeated eigenvalues collapsed: exact in law, and free of the ambient dimension.
+//! C-SGD with repeated eigenvalues collapsed: exact in distribution, at a cost that does not depend
+//! on the ambient dimension.
 
 use super::block::Blocks;
-use super::simulator::{Simulator, check_batches, divergence_limit};
+use super::simulator::{Simulator, check_simulated, divergence_limit};
 use super::{Counts, Stop, Trajectory};
 use crate::error::Result;
-use crate::noise::Noise;
 use crate::schedule::{Controller, Policy};
 use crate::sim::normal::Normals;
 use crate::sim::{Purpose, scalar_rng};
 use crate::spectrum::Modes;
+use crate::step::Step;
 use std::sync::Arc;
 
 /// $\theta_{k+1} = \theta_k - \frac{\eta}{d}\operatorname{clip}_{c\sqrt d}(\nabla_k)$: clipped SGD,
-/// with equal eigenvalues as one.
+/// with equal eigenvalues collapsed into one.
 ///
 /// Gaussian data look the same from every direction of an eigenspace. So of the part $\theta_b$ of
 /// $\theta - \theta^\ast$ in the eigenspace of $\lambda_b$, of dimension $n_b$, only the length
 /// $u_b = \Vert \theta_b\Vert $ matters, and of a sample only its component along $\theta_b$,
-/// $\sqrt{\lambda_b}\thinspace z_b$ with $z_b \sim N(0, 1)$, and the square of the rest, $\lambda_b h_b$ with
-/// $h_b \sim \chi^2(n_b - 1)$:
+/// $\sqrt{\lambda_b}\thinspace z_b$ with $z_b \sim N(0, 1)$, and the square of the rest, $\lambda_b
+/// h_b$ with $h_b \sim \chi^2(n_b - 1)$:
 /// $$ \rho = \sum_b \sqrt{\lambda_b}\thinspace z_b u_b - \epsilon, \qquad
 /// \Vert x\Vert ^2 = \sum_b \lambda_b (z_b^2 + h_b), \qquad
 /// s = \frac{\eta}{d}\thinspace \rho\thinspace \min\Bigl(1, \frac{c\sqrt d}{|\rho|\thinspace \Vert x\Vert }\Bigr), $$
 /// $$ u_b^2 \leftarrow (u_b - s\sqrt{\lambda_b}\thinspace z_b)^2 + s^2\lambda_b h_b. $$
-/// The law of $R$ and $D$ is that of the full iteration, not an approximation to it; a step costs as
-/// much as there are different eigenvalues, times $B$ if the noise is [`Batched`](crate::Batched). Time is $t = k/d$; a time $t$ is saved at step
-/// $\operatorname{round}(t d)$. Without clipping, $c = \infty$, it is the same code.
+/// The distribution of $R$ and $D$ is exactly that of the full iteration; the cost of a step is
+/// proportional to the number of distinct eigenvalues, times $B$ for a [batch](crate::Batch) of
+/// $B$. Time is $t = k/d$; a time $t$ is saved at step $\operatorname{round}(t d)$. Without
+/// clipping, $c = \infty$, it is the same code.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -49,7 +51,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Collapsed {
     pub(super) blocks: Blocks,
-    pub(super) noise: Arc<dyn Noise>,
+    pub(super) step: Step<'static>,
     pub(super) policy: Arc<dyn Policy>,
     /// $R$ and $D$ at the start.
     pub(super) start: (f64, f64),
@@ -60,14 +62,19 @@ impl Collapsed {
     /// C-SGD from the spectrum and start of `modes`.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) if the modes were compressed, for then a count is
-    /// not a number of dimensions.
-    pub fn new(modes: &Modes, noise: Arc<dyn Noise>, policy: Arc<dyn Policy>) -> Result<Self> {
-        check_batches(noise.rule(), policy.as_ref())?;
+    /// [`Error::Invalid`](crate::Error::Invalid) if the modes were compressed, because their
+    /// multiplicities are then not integers.
+    pub fn new(
+        modes: &Modes,
+        step: impl Into<Step<'static>>,
+        policy: Arc<dyn Policy>,
+    ) -> Result<Self> {
+        let step = step.into();
+        check_simulated(&step, policy.as_ref())?;
         let blocks = Blocks::new(modes, "collapsed C-SGD")?;
-        let limit = divergence_limit(modes.risk(), &*noise, &*policy);
+        let limit = divergence_limit(modes.risk(), &step, &*policy);
         let start = (modes.risk(), modes.distance());
-        Ok(Self { blocks, noise, policy, start, limit })
+        Ok(Self { blocks, step, policy, start, limit })
     }
 
     /// $d$, the number of steps in a unit of time.
@@ -75,10 +82,10 @@ impl Collapsed {
         self.blocks.dim
     }
 
-    /// Follows run `index` for `last` steps and shows `observe` the step $k$, $R$ and $D$ of each,
-    /// the start included.
+    /// Simulates run `index` for `last` steps and calls `observe` with the step $k$, $R$ and $D$ of
+    /// each, the start included.
     ///
-    /// This is the way to look at every step of a long run without keeping it.
+    /// Use this to look at every step of a long run without keeping it.
     pub fn observe(
         &self,
         seed: u64,
@@ -86,7 +93,7 @@ impl Collapsed {
         last: u64,
         mut observe: impl FnMut(u64, f64, f64),
     ) -> (Stop, Counts) {
-        if self.noise.rule().size() > 1 {
+        if self.step.batch().size() > 1 {
             return self.observe_batches(seed, index, last, &mut observe);
         }
         let Blocks { dim, lambda, root, lengths, rest, .. } = &self.blocks;
@@ -112,7 +119,7 @@ impl Collapsed {
                 *h = lambda * rest.sample(&mut across);
                 square += *h;
             }
-            let residual = product - self.noise.sample(&mut noise);
+            let residual = product - self.step.noise().sample(&mut noise);
             let control = controller.step(k as f64 / dim, risk, residual);
             // Clipping ρx at c√d is clipping ρ at c√d/‖x‖. In this form no draw of the noise and no
             // threshold is so large that the product overflows.
@@ -128,7 +135,7 @@ impl Collapsed {
         (Stop::Finished, Counts { steps: last, ..Counts::default() })
     }
 
-    /// How a run ends whose risk after so many steps is out of all bounds.
+    /// How a run ends if its risk after this many steps is beyond the limit.
     pub(super) fn diverged(&self, steps: u64, risk: f64) -> Option<(Stop, Counts)> {
         let t = steps as f64 / self.dim();
         (risk.is_nan() || risk > self.limit)
@@ -156,7 +163,7 @@ impl Simulator for Collapsed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::{Gaussian, NoNoise, StudentT};
+    use crate::noise::{Gaussian, NoNoise, Noise, StudentT};
     use crate::schedule::{OpenLoop, Schedule};
     use crate::spectrum::{Block, Spectrum, Start};
 

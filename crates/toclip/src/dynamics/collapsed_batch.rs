@@ -20,11 +20,11 @@ struct Sum {
 impl Collapsed {
     /// [`observe`](Collapsed::observe) with several samples a step.
     ///
-    /// A residual only depends on the sample along the $\theta_b$. So, given the residuals, the rest
-    /// $\sum_j \rho_j \xi_{jb}$ of the gradient is normal, and its squared length is
+    /// A residual only depends on the sample along the $\theta_b$. So, given the residuals, the
+    /// rest $\sum_j \rho_j \xi_{jb}$ of the gradient is normal, and its squared length is
     /// $\chi^2(n_b-1)\sum_j \rho_j^2$. Where every sample is clipped, its own length matters as
-    /// well, and the sum across is followed sample by sample: of each only the component along what
-    /// is there already and the length of what is left.
+    /// well, and the sum across is built sample by sample: each needs only its component along the
+    /// sum so far and the length of the rest.
     pub(super) fn observe_batches(
         &self,
         seed: u64,
@@ -33,8 +33,8 @@ impl Collapsed {
         observe: &mut impl FnMut(u64, f64, f64),
     ) -> (Stop, Counts) {
         let Blocks { dim, root, lengths, rest, .. } = &self.blocks;
-        let rule = self.noise.rule();
-        let size = rule.size() as f64;
+        let batch = self.step.batch();
+        let size = batch.size() as f64;
         let mut normals = Normals::new(seed, index, Purpose::Covariates);
         let mut across = scalar_rng(seed, index, Purpose::Lengths);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
@@ -48,12 +48,12 @@ impl Collapsed {
             sum.along.fill(0.0);
             sum.across.fill(0.0);
             let mut squares = 0.0;
-            for _ in 0..rule.size() {
+            for _ in 0..batch.size() {
                 normals.fill(&mut z);
                 let parts = z.iter().zip(&u).zip(root);
                 let product: f64 = parts.map(|((z, u), root)| root * z * u).sum();
-                let residual = bounded(product - self.noise.sample(&mut noise));
-                if rule.is_per_sample() {
+                let residual = bounded(product - self.step.noise().sample(&mut noise));
+                if batch.is_per_sample() {
                     let threshold = c * dim.sqrt();
                     self.add_clipped(&mut sum, &z, residual, threshold, &mut across);
                 } else {
@@ -61,7 +61,7 @@ impl Collapsed {
                     sum.along.iter_mut().zip(&z).for_each(|(sum, z)| *sum += residual * z);
                 }
             }
-            let share = if rule.is_per_sample() {
+            let share = if batch.is_per_sample() {
                 1.0
             } else {
                 for (length, rest) in sum.across.iter_mut().zip(rest) {
@@ -91,8 +91,8 @@ impl Collapsed {
         (along.sum::<f64>() + across.sum::<f64>()).sqrt()
     }
 
-    /// Adds $\omega x$ with $\omega$ the residual clipped so that $\Vert \omega x\Vert $ is at most the
-    /// threshold.
+    /// Adds $\omega x$ with $\omega$ the residual clipped so that $\Vert \omega x\Vert $ is at most
+    /// the threshold.
     fn add_clipped(
         &self,
         sum: &mut Sum,

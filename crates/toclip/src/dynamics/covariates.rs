@@ -1,4 +1,4 @@
-//! The law of the data: Gaussian, or not, with the same covariance.
+//! The distribution of the features: Gaussian or another with the same covariance.
 
 use crate::error::{Error, Result};
 use crate::sim::normal::Block;
@@ -7,16 +7,17 @@ use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Exp1, StudentT};
 use serde::{Deserialize, Serialize};
 
-/// The law of $z_i$ in $x = \sum_i \sqrt{\lambda_i}\thinspace z_i w_i$: independent, mean 0, variance 1.
+/// The distribution of $z_i$ in $x = \sum_i \sqrt{\lambda_i}\thinspace z_i w_i$: independent, mean
+/// 0, variance 1.
 ///
 /// The theory is for Gaussian $z$. The others have the same covariance $K$ and show where the
-/// formulas stop holding: little changes while many coordinates share the work, much when a few
-/// carry it or when $\Vert x\Vert $ no longer concentrates (heavy tails).
+/// formulas stop holding: little changes while many coordinates contribute, much when a few
+/// dominate or when $\Vert x\Vert $ no longer concentrates (heavy tails).
 ///
 /// ```
 /// use toclip::dynamics::Covariates;
-/// let law: Covariates = toml::from_str("kind = 'student_t'\ndf = 5.0")?;
-/// assert_eq!(law, Covariates::StudentT { df: 5.0 });
+/// let kind: Covariates = toml::from_str("kind = 'student_t'\ndf = 5.0")?;
+/// assert_eq!(kind, Covariates::StudentT { df: 5.0 });
 /// # Ok::<(), toml::de::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -39,14 +40,14 @@ pub enum Covariates {
     },
 }
 
-/// A law that has been checked and made ready to draw from.
+/// A distribution that has been checked and made ready to draw from.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Sampler {
     Gaussian,
     Rademacher,
     Uniform,
     Laplace,
-    StudentT { law: StudentT<f64>, scale: f64 },
+    StudentT { t: StudentT<f64>, scale: f64 },
 }
 
 impl Covariates {
@@ -62,8 +63,8 @@ impl Covariates {
                 if !(df > 2.0 && df.is_finite()) {
                     return Err(refuse());
                 }
-                let law = StudentT::new(df).map_err(|_| refuse())?;
-                Sampler::StudentT { law, scale: ((df - 2.0) / df).sqrt() }
+                let t = StudentT::new(df).map_err(|_| refuse())?;
+                Sampler::StudentT { t, scale: ((df - 2.0) / df).sqrt() }
             }
         })
     }
@@ -89,7 +90,7 @@ impl Sampler {
                 let size: f64 = Exp1.sample(rng);
                 if rng.random() { size / 2_f64.sqrt() } else { -size / 2_f64.sqrt() }
             }),
-            Self::StudentT { law, scale } => each(blocks, || scale * law.sample(rng)),
+            Self::StudentT { t, scale } => each(blocks, || scale * t.sample(rng)),
         }
     }
 }
@@ -107,10 +108,10 @@ mod tests {
     use super::*;
     use crate::sim::{Purpose, scalar_rng};
 
-    fn draws(law: Covariates, count: usize) -> Vec<f64> {
+    fn draws(kind: Covariates, count: usize) -> Vec<f64> {
         let mut blocks = vec![Block::ZERO; count / Block::LEN];
         let mut rng = scalar_rng(1, 1, Purpose::Covariates);
-        law.sampler().unwrap().fill(&mut rng, &mut blocks);
+        kind.sampler().unwrap().fill(&mut rng, &mut blocks);
         blocks.iter().flat_map(|b| [b.first, b.second]).flatten().collect()
     }
 
@@ -118,30 +119,30 @@ mod tests {
     fn moments_are_those_of_the_law() {
         // E z, E z^2 and E z^4 by E z^2, E z^4 and E z^8 (Student-t: 3 (df-2)/(df-4) and
         // 105 (df-2)^3/((df-4)(df-6)(df-8))); 2^20 draws, five standard errors: false alarm 1e-5.
-        let laws = [
+        let cases = [
             (Covariates::Rademacher, 1.0, 1.0),
             (Covariates::Uniform, 9.0 / 5.0, 9.0),
             (Covariates::Laplace, 6.0, 2520.0),
             (Covariates::StudentT { df: 20.0 }, 3.375, 227.8125),
         ];
-        for (law, fourth, eighth) in laws {
-            let z = draws(law, 1 << 20);
+        for (kind, fourth, eighth) in cases {
+            let z = draws(kind, 1 << 20);
             let mean = |power| z.iter().map(|z| z.powi(power)).sum::<f64>() / z.len() as f64;
             let error = |variance: f64| 5.0 * (variance / z.len() as f64).sqrt() + 1e-12;
-            assert!(mean(1).abs() < error(1.0), "{law:?}");
-            assert!((mean(2) - 1.0).abs() < error(fourth - 1.0), "{law:?}");
-            assert!((mean(4) - fourth).abs() < error(eighth - fourth * fourth), "{law:?}");
+            assert!(mean(1).abs() < error(1.0), "{kind:?}");
+            assert!((mean(2) - 1.0).abs() < error(fourth - 1.0), "{kind:?}");
+            assert!((mean(4) - fourth).abs() < error(eighth - fourth * fourth), "{kind:?}");
         }
     }
 
     #[test]
     fn coordinates_are_uncorrelated() {
-        // 255 pairs of lanes a law, 5.5 standard deviations: false alarm below 5e-5.
-        for law in [Covariates::Rademacher, Covariates::Uniform, Covariates::Laplace] {
-            let z = draws(law, 1 << 19);
+        // 255 pairs of lanes a distribution, 5.5 standard deviations: false alarm below 5e-5.
+        for kind in [Covariates::Rademacher, Covariates::Uniform, Covariates::Laplace] {
+            let z = draws(kind, 1 << 19);
             for lag in 1..=255 {
                 let sum: f64 = z.iter().zip(&z[lag..]).map(|(a, b)| a * b).sum();
-                assert!(sum.abs() < 5.5 * (z.len() as f64).sqrt(), "{law:?} {lag}: {sum}");
+                assert!(sum.abs() < 5.5 * (z.len() as f64).sqrt(), "{kind:?} {lag}: {sum}");
             }
         }
     }

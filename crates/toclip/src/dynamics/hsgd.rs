@@ -3,33 +3,33 @@
 use super::block::Blocks;
 use super::simulator::{Simulator, divergence_limit};
 use super::{Counts, Stop, Trajectory};
-use crate::batch::of_step;
 use crate::error::{Error, Result};
-use crate::noise::Noise;
 use crate::schedule::Policy;
 use crate::sim::normal::Normals;
 use crate::sim::{Purpose, scalar_rng};
 use crate::spectrum::Modes;
+use crate::step::Step;
 use crate::sum::dot;
 use std::sync::Arc;
 
-/// $d\Theta = -\eta\mu\nabla P\thinspace dt + \eta\sqrt{\tfrac{m^{(2)}}{d} K}\thinspace dB$: clipped homogenised SGD.
+/// $d\Theta = -\eta\mu\nabla P\thinspace dt + \eta\sqrt{\tfrac{m^{(2)}}{d} K}\thinspace dB$:
+/// clipped homogenised SGD.
 ///
 /// In the eigenbasis, and with $2\nu P = m^{(2)}$, every coordinate of $\Theta - \theta^\ast$ obeys
 /// $$ d\theta_i = -\eta\mu_c(R)\thinspace \lambda_i\theta_i\thinspace dt +
 /// \eta\sqrt{\tfrac1d\lambda_i\thinspace m^{(2)}_c(R)}\thinspace dB_i, $$
-/// and coordinates meet only in $R$. Over a step $\Delta$ with $\eta$, $\mu$, $m^{(2)}$ held fixed
-/// each is an Ornstein–Uhlenbeck process, whose law is known: the default [`Scheme`] draws from
-/// that, and errs only in what $R$ changes meanwhile. Directions of equal eigenvalue are one: with
-/// $\theta_i \leftarrow a\theta_i + g\xi_i$ the length $u_b$ of $n_b$ of them becomes
-/// $u_b^2 \leftarrow (a u_b + g z)^2 + g^2 h$, $z \sim N(0,1)$, $h \sim \chi^2(n_b - 1)$, exactly in
-/// law.
+/// and coordinates interact only through $R$. Over a step $\Delta$ with $\eta$, $\mu$, $m^{(2)}$
+/// held fixed each is an Ornstein–Uhlenbeck process, whose distribution is known: the default
+/// [`Scheme`] draws from it, and its only error is the change of $R$ within the step. Directions of
+/// equal eigenvalue are treated as one: with $\theta_i \leftarrow a\theta_i + g\xi_i$ the length
+/// $u_b$ of $n_b$ of them becomes $u_b^2 \leftarrow (a u_b + g z)^2 + g^2 h$, $z \sim N(0,1)$, $h
+/// \sim \chi^2(n_b - 1)$, exactly in distribution.
 ///
-/// Steps end on the times to be saved and on the breakpoints of the policy. Between them
-/// $\Delta = h/(\eta\mu\max(1, \eta\operatorname{Tr}K^2/d))$, so that in one step $R$ and $m^{(2)}$
-/// change by about the fraction $h$ at most ([`with_step`](Self::with_step)). It is not tied to
-/// SGD's own clock $\Delta = 1/d$: the equation has no such clock, in large dimensions the steps
-/// would be many for nothing, and in small ones too coarse.
+/// Steps end on the times to be saved and on the breakpoints of the policy. Between them $\Delta =
+/// h/(\eta\mu\max(1, \eta\operatorname{Tr}K^2/d))$, so that in one step $R$ and $m^{(2)}$ change by
+/// about the fraction $h$ at most ([`with_time_step`](Self::with_time_step)). It does not depend on
+/// the step $\Delta = 1/d$ of SGD, which would be needlessly short in large dimensions and too long
+/// in small ones.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -49,10 +49,11 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Hsgd {
     blocks: Blocks,
-    noise: Arc<dyn Noise>,
+    step: Step<'static>,
     policy: Arc<dyn Policy>,
     scheme: Scheme,
-    step: f64,
+    /// $h$.
+    fraction: f64,
     /// $\operatorname{Tr} K^2$.
     trace_sq: f64,
     limit: f64,
@@ -101,20 +102,25 @@ struct State {
 }
 
 impl Hsgd {
-    /// The step $h$ unless chosen. Measured where it is worst, without noise and clipping and with
-    /// $\eta = 1$, the weak error is $0.2\thinspace h^2\eta t$ of $R$: here $10^{-4}$ in a unit of time.
-    pub const STEP: f64 = 0.02;
+    /// The default step $h$. Measured in the worst case, without noise and clipping and with $\eta
+    /// = 1$, the weak error is $0.2\thinspace h^2\eta t$ of $R$: here $10^{-4}$ in a unit of time.
+    pub const TIME_STEP: f64 = 0.02;
 
     /// C-HSGD from the spectrum and start of `modes`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the modes were compressed, for then a count is not a number of
-    /// dimensions.
-    pub fn new(modes: &Modes, noise: Arc<dyn Noise>, policy: Arc<dyn Policy>) -> Result<Self> {
+    /// [`Error::Invalid`] if the modes were compressed, because their multiplicities are then not
+    /// integers.
+    pub fn new(
+        modes: &Modes,
+        step: impl Into<Step<'static>>,
+        policy: Arc<dyn Policy>,
+    ) -> Result<Self> {
+        let step = step.into();
         let blocks = Blocks::new(modes, "C-HSGD")?;
-        let limit = divergence_limit(modes.risk(), &*noise, &*policy);
-        let (scheme, step, trace_sq) = (Scheme::default(), Self::STEP, modes.trace_sq());
-        Ok(Self { blocks, noise, policy, scheme, step, trace_sq, limit })
+        let limit = divergence_limit(modes.risk(), &step, &*policy);
+        let (scheme, fraction, trace_sq) = (Scheme::default(), Self::TIME_STEP, modes.trace_sq());
+        Ok(Self { blocks, step, policy, scheme, fraction, trace_sq, limit })
     }
 
     /// The same with another scheme.
@@ -127,11 +133,11 @@ impl Hsgd {
     ///
     /// # Errors
     /// [`Error::Parameter`] unless $0 < h \le 1$.
-    pub fn with_step(mut self, step: f64) -> Result<Self> {
+    pub fn with_time_step(mut self, step: f64) -> Result<Self> {
         if !(step > 0.0 && step <= 1.0) {
-            return Err(Error::parameter("step", step, "give a number above 0 and at most 1"));
+            return Err(Error::parameter("time_step", step, "give a number above 0 and at most 1"));
         }
-        self.step = step;
+        self.fraction = step;
         Ok(self)
     }
 
@@ -144,7 +150,7 @@ impl Hsgd {
 
     fn rates(&self, t: f64, risk: f64) -> Rates {
         let control = self.policy.at(t, risk);
-        let clipped = of_step(&*self.noise, risk, control.c);
+        let clipped = self.step.moments(risk, control.c);
         let drift = control.eta * clipped.mu;
         Rates {
             drift,
@@ -181,18 +187,24 @@ impl Hsgd {
     }
 
     /// $\theta \leftarrow a\theta + g\xi$ with $(a, g^2)$ of every $\lambda$.
-    fn apply(&self, state: &mut State, h: &[f64], z: &[f64], law: impl Fn(f64) -> (f64, f64)) {
+    fn apply(
+        &self,
+        state: &mut State,
+        h: &[f64],
+        z: &[f64],
+        coefficients: impl Fn(f64) -> (f64, f64),
+    ) {
         let Blocks { lambda, .. } = &self.blocks;
         let columns = state.u.iter_mut().zip(&mut state.squares).zip(z).zip(lambda);
         for (((u, square), z), &lambda) in columns {
-            let (a, g_sq) = law(lambda);
+            let (a, g_sq) = coefficients(lambda);
             *u = a * *u + g_sq.sqrt() * z;
             *square = *u * *u;
         }
         for (((u, square), h), &lambda) in
             state.u.iter_mut().zip(&mut state.squares).zip(h).zip(lambda)
         {
-            *square += law(lambda).1 * h;
+            *square += coefficients(lambda).1 * h;
             *u = square.sqrt();
         }
         (state.risk, state.distance) = self.blocks.risk_and_distance(&state.squares);
@@ -234,9 +246,9 @@ impl Simulator for Hsgd {
 
         let mut t = 0.0;
         let mut stop = Stop::Finished;
-        // What acted in the step before; None where it says nothing of the next.
+        // The rates of the step before; None where they do not predict the next.
         let mut known: Option<Rates> = None;
-        let mut span = self.step;
+        let mut span = self.fraction;
         'path: for &time in times {
             while t < time {
                 let end = breaks.peek().map_or(time, |b| b.min(time));
@@ -248,10 +260,11 @@ impl Simulator for Hsgd {
                     }
                 };
                 // At most twice the last, for a policy may grow from zero.
-                span = (2.0 * span).min(self.step / rates.speed);
+                span = (2.0 * span).min(self.fraction / rates.speed);
                 let pieces = ((end - t) / span).ceil().max(1.0);
                 let dt = (end - t) / pieces;
-                // No clock can count steps so small: the learning rate has left every bound.
+                // Steps too small for the resolution of time: the learning rate has left every
+                // bound.
                 if t + dt == t {
                     stop = Stop::Diverged { t };
                     break 'path;
@@ -288,7 +301,7 @@ impl Simulator for Hsgd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::{Gaussian, Laplace, NoNoise};
+    use crate::noise::{Gaussian, Laplace, NoNoise, Noise};
     use crate::schedule::{OpenLoop, Schedule, Shape};
     use crate::spectrum::{Spectrum, Start};
 
@@ -338,7 +351,7 @@ mod tests {
         }
         let error = |scheme, count: u32| {
             let hsgd = isotropic(100_000_000_000_000, noise(), eta.clone(), c.clone());
-            let hsgd = hsgd.with_scheme(scheme).with_step(1.0).unwrap();
+            let hsgd = hsgd.with_scheme(scheme).with_time_step(1.0).unwrap();
             // Saved so often that every step is from one saved time to the next.
             let share = 3.0 / f64::from(count);
             let times: Vec<f64> = (0..=count).map(|i| f64::from(i) * share).collect();
@@ -468,7 +481,7 @@ mod tests {
     fn impossible_steps_are_refused() {
         let one = || Schedule::constant(1.0).unwrap();
         for step in [0.0, -1.0, f64::NAN, 2.0] {
-            let error = isotropic(5, NoNoise, one(), one()).with_step(step).unwrap_err();
+            let error = isotropic(5, NoNoise, one(), one()).with_time_step(step).unwrap_err();
             assert!(error.to_string().contains("step = "), "{error}");
         }
     }

@@ -1,16 +1,16 @@
-//! The dynamics: what the risk $R$ and the distance $D$ do along training.
+//! The dynamics of the risk $R$ and the distance $D$ during training.
 
 mod block;
 mod collapsed;
 mod collapsed_batch;
-mod course;
 mod covariates;
 mod hsgd;
 mod ode;
-mod record;
 mod sgd;
 mod sgd_batch;
+mod simulated_path;
 mod simulator;
+mod solver;
 mod stream;
 mod times;
 mod trajectory;

@@ -1,39 +1,40 @@
 //! C-SGD on streaming data, every coordinate simulated.
 
 use super::covariates::Sampler;
-use super::record::{Record, steps_until, within};
-use super::simulator::{check_batches, divergence_limit};
+use super::simulated_path::{SimulatedPath, steps_until, within};
+use super::simulator::{check_simulated, divergence_limit};
 use super::{Covariates, Simulator, Stop, Trajectory};
 use crate::error::{Error, Result};
-use crate::noise::Noise;
 use crate::schedule::{Control, Controller, Policy};
 use crate::sim::normal::{Block, Streams};
-use crate::sim::step::{Source, State};
+use crate::sim::step::{CovariateSource, State};
 use crate::sim::{InstructionSet, Isa, Purpose, scalar_rng};
 use crate::spectrum::Modes;
+use crate::step::Step;
 use std::sync::Arc;
 
 /// The most coordinates that are simulated one by one: 4 GB of state a run.
 const LARGEST: u64 = 100_000_000;
 
-/// $\theta_{k+1} = \theta_k - \frac{\eta}{d}\thinspace \mathrm{clip}_{c\sqrt d}\left(
-/// (\langle x, \theta_k - \theta^\ast\rangle - \epsilon)\thinspace x\right)$: C-SGD in the eigenbasis of $K$.
+/// $\theta_{k+1} = \theta_k - \frac{\eta}{d}\thinspace \mathrm{clip}_{c\sqrt d}\left( (\langle x,
+/// \theta_k - \theta^\ast\rangle - \epsilon)\thinspace x\right)$: C-SGD in the eigenbasis of $K$.
 ///
-/// $x_i = \sqrt{\lambda_i}\thinspace z_i$ with $z$ standard normal, which is rotation invariant: no dense
-/// $K$ is ever formed, and a step costs a nanosecond or two a coordinate. Step $k$ is made with
-/// $\eta$ and $c$ of time $t = k/d$; a time $t$ asked for is read off after step
-/// $\mathrm{round}(t d)$. $c = \infty$ is plain SGD.
+/// $x_i = \sqrt{\lambda_i}\thinspace z_i$ with $z$ standard normal, which is rotation invariant: no
+/// dense $K$ is ever formed, and a step costs a nanosecond or two a coordinate. Step $k$ is made
+/// with $\eta$ and $c$ of time $t = k/d$; a time $t$ is saved after step $\mathrm{round}(t d)$. $c
+/// = \infty$ is plain SGD.
 ///
-/// Within an eigenspace only the length of $\theta_0 - \theta^\ast$ matters for the law of $R$ and
-/// $D$, so it is spread evenly over the coordinates there. (For other
+/// Within an eigenspace only the length of $\theta_0 - \theta^\ast$ matters for the distribution of
+/// $R$ and $D$, so it is spread evenly over the coordinates there. (For other
 /// [covariates](Sgd::with_covariates) than Gaussian ones the direction matters: this one is what is
 /// simulated.)
 ///
-/// Of a noise that is [`Batched`](crate::Batched) every step draws and averages $B$ samples; its
-/// batch gradient is clipped at $c\sqrt{d/B}$, or each sample's at $c\sqrt d$.
+/// With a [batch](crate::Batch) of $B$ every step draws and averages $B$ samples; the gradient of
+/// the batch is clipped at $c\sqrt{d/B}$, or that of each sample at $c\sqrt d$.
 ///
-/// A run is a function of seed and index. **Its bits depend neither on the number of threads, nor on
-/// the times saved, nor on the [instruction set](InstructionSet)** that the loops are compiled for.
+/// A run is a function of seed and index. **Its bits depend neither on the number of threads, nor
+/// on the times saved, nor on the [instruction set](InstructionSet)** that the loops are compiled
+/// for.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -62,36 +63,41 @@ pub struct Sgd {
     pub(super) limit: f64,
     /// $\lambda_i$, where steps average several samples.
     pub(super) lambda: Option<Vec<Block>>,
-    pub(super) noise: Arc<dyn Noise>,
+    pub(super) step: Step<'static>,
     pub(super) policy: Arc<dyn Policy>,
     pub(super) covariates: Sampler,
     pub(super) isa: Isa,
 }
 
 impl Sgd {
-    /// C-SGD from these modes under this noise and policy.
+    /// C-SGD from these modes with this step and policy.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for compressed modes, which are no eigendirections, and for more than
+    /// [`Error::Invalid`] for compressed modes, which are not eigendirections, and for more than
     /// $10^8$ coordinates.
-    pub fn new(modes: &Modes, noise: Arc<dyn Noise>, policy: Arc<dyn Policy>) -> Result<Self> {
+    pub fn new(
+        modes: &Modes,
+        step: impl Into<Step<'static>>,
+        policy: Arc<dyn Policy>,
+    ) -> Result<Self> {
+        let step = step.into();
         let counted: f64 = modes.modes().iter().map(|m| m.count).sum();
         let whole = modes.modes().iter().all(|m| m.count.fract() == 0.0);
         if !whole || counted != modes.ambient_dim() as f64 {
             return Err(Error::Invalid(
-                "C-SGD needs whole eigendirections, and these modes are compressed: give it the \
-                 modes as they were before `compress`"
+                "C-SGD needs every eigendirection, and these modes are compressed: use the modes \
+                 from before `compress`"
                     .into(),
             ));
         }
         if modes.ambient_dim() > LARGEST {
             return Err(Error::Invalid(format!(
                 "full C-SGD in {} dimensions would need more than 40 GB: with repeated eigenvalues \
-                 use the collapsed form, which has the same law; otherwise at most {LARGEST}",
+                 use the collapsed form, which has the same distribution; otherwise use at most {LARGEST}",
                 modes.ambient_dim()
             )));
         }
-        check_batches(noise.rule(), policy.as_ref())?;
+        check_simulated(&step, policy.as_ref())?;
         let moving = || modes.modes().iter().filter(|m| m.lambda > 0.0);
         let coordinates = moving().flat_map(|m| {
             // θ² = 2 energy/count each.
@@ -106,19 +112,19 @@ impl Sgd {
             weights: Block::from_values(weights),
             still: resting.map(|m| 2.0 * m.energy).sum(),
             dim: modes.dim(),
-            limit: divergence_limit(modes.risk(), noise.as_ref(), policy.as_ref()),
-            lambda: noise.rule().size().gt(&1).then(|| {
+            limit: divergence_limit(modes.risk(), &step, policy.as_ref()),
+            lambda: step.batch().size().gt(&1).then(|| {
                 let each = moving().flat_map(|m| std::iter::repeat_n(m.lambda, m.count as usize));
                 Block::from_values(each)
             }),
-            noise,
+            step,
             policy,
             covariates: Sampler::Gaussian,
             isa: Isa::best(),
         })
     }
 
-    /// The same with data of another law and the same covariance.
+    /// The same with data of another distribution and the same covariance.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -133,13 +139,13 @@ impl Sgd {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a law without a variance.
+    /// [`Error::Parameter`] for a distribution without a variance.
     pub fn with_covariates(self, covariates: Covariates) -> Result<Self> {
         Ok(Self { covariates: covariates.sampler()?, ..self })
     }
 
-    /// The same with a given instruction set instead of the best one, to measure it; the results
-    /// are the same.
+    /// The same with a given instruction set instead of the fastest one, for benchmarks; the
+    /// results are the same.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -170,7 +176,7 @@ impl Simulator for Sgd {
         let mut data = Draws::new(self, seed, index);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
         let mut controller = Controller::new(&*self.policy);
-        let mut record = Record::new(times.len());
+        let mut record = SimulatedPath::new(times.len());
         for &time in times {
             let target = steps_until(time, self.dim);
             while record.steps < target {
@@ -180,7 +186,7 @@ impl Simulator for Sgd {
                 if !within(risk, self.limit) {
                     return record.diverged(t);
                 }
-                let residual = sums.inner - self.noise.sample(&mut noise);
+                let residual = sums.inner - self.step.noise().sample(&mut noise);
                 let control = controller.step(t, risk, residual);
                 state.step(step_size(control, self.dim, residual, sums.norm_sq.sqrt()));
                 record.steps += 1;
@@ -223,12 +229,12 @@ impl Draws {
     }
 
     #[inline]
-    fn next(&mut self, sgd: &Sgd) -> Source<'_> {
+    fn next(&mut self, sgd: &Sgd) -> CovariateSource<'_> {
         match self {
-            Self::Normal(streams) => Source::Normal(streams),
+            Self::Normal(streams) => CovariateSource::Normal(streams),
             Self::Other(rng, blocks) => {
                 sgd.covariates.fill(rng, blocks);
-                Source::Given(blocks)
+                CovariateSource::Given(blocks)
             }
         }
     }
@@ -238,7 +244,7 @@ impl Draws {
 /// $|\rho|\thinspace \Vert x\Vert > c\sqrt d$.
 pub(super) fn step_size(control: Control, dim: f64, residual: f64, norm: f64) -> f64 {
     let threshold = control.c * dim.sqrt();
-    // Not min(1, threshold/|ρ|‖x‖)·ρ, which is 0·∞ for the largest draws of a Cauchy law.
+    // Not min(1, threshold/|ρ|‖x‖)·ρ, which is 0·∞ for the largest draws of a Cauchy distribution.
     let clipped = if residual.abs() * norm > threshold {
         (threshold / norm).copysign(residual)
     } else {
@@ -250,7 +256,7 @@ pub(super) fn step_size(control: Control, dim: f64, residual: f64, norm: f64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::{Gaussian, NoNoise, StudentT};
+    use crate::noise::{Gaussian, NoNoise, Noise, StudentT};
     use crate::schedule::{OpenLoop, Schedule, Shape};
     use crate::spectrum::{Spectrum, Start};
 

@@ -1,13 +1,14 @@
 //! C-SGD whose steps average several samples.
 
-use super::record::{Record, steps_until, within};
 use super::sgd::Draws;
+use super::simulated_path::{SimulatedPath, steps_until, within};
 use super::{Sgd, Stop, Trajectory};
 use crate::schedule::Control;
 use crate::sim::normal::Block;
 use crate::sim::{Purpose, scalar_rng};
 
-/// The state $w_i = \sqrt{\lambda_i}\thinspace\theta_i$ and the sum of a batch, sixteen coordinates at a time.
+/// The state $w_i = \sqrt{\lambda_i}\thinspace\theta_i$ and the sum of a batch, sixteen coordinates
+/// at a time.
 struct Batch<'a> {
     lambda: &'a [Block],
     w: Vec<Block>,
@@ -26,8 +27,8 @@ impl Sgd {
         index: u64,
         times: &[f64],
     ) -> Trajectory {
-        let rule = self.noise.rule();
-        let size = rule.size() as f64;
+        let (averaged, label_noise) = (self.step.batch(), self.step.noise());
+        let size = averaged.size() as f64;
         let mut batch = Batch {
             lambda,
             w: self.start.w(),
@@ -36,7 +37,7 @@ impl Sgd {
         };
         let mut data = Draws::new(self, seed, index);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
-        let mut record = Record::new(times.len());
+        let mut record = SimulatedPath::new(times.len());
         for &time in times {
             let target = steps_until(time, self.dim);
             while record.steps < target {
@@ -47,11 +48,11 @@ impl Sgd {
                 }
                 let Control { eta, c } = self.policy.at(t, risk);
                 batch.sum.fill(Block::ZERO);
-                for _ in 0..rule.size() {
+                for _ in 0..averaged.size() {
                     data.fill(self, &mut batch.z);
                     let inner = each(&batch.z, &batch.w, |a, b| a * b);
-                    let residual = bounded(inner - self.noise.sample(&mut noise));
-                    let weight = if rule.is_per_sample() {
+                    let residual = bounded(inner - label_noise.sample(&mut noise));
+                    let weight = if averaged.is_per_sample() {
                         let norm = each(&batch.z, lambda, |z, l| l * z * z).sqrt();
                         limited(residual, norm, c * self.dim.sqrt())
                     } else {
@@ -61,7 +62,7 @@ impl Sgd {
                 }
                 // The gradient of the batch is this sum over B: clipped at c√(d/B), the sum is
                 // clipped at c√(dB).
-                let share = if rule.is_per_sample() {
+                let share = if averaged.is_per_sample() {
                     1.0
                 } else {
                     let norm = each(&batch.sum, lambda, |g, l| l * g * g).sqrt();
@@ -92,7 +93,7 @@ pub(super) fn bounded(residual: f64) -> f64 {
 
 /// `x`, or what is left of it where $|x|\thinspace\text{norm}$ exceeds the threshold.
 pub(super) fn limited(x: f64, norm: f64, threshold: f64) -> f64 {
-    // Not min(1, threshold/|x|norm)·x, which is 0·∞ for the largest draws of a Cauchy law.
+    // Not min(1, threshold/|x|norm)·x, which is 0·∞ for the largest draws of a Cauchy distribution.
     if x.abs() * norm > threshold { (threshold / norm).copysign(x) } else { x }
 }
 

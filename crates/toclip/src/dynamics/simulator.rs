@@ -1,10 +1,10 @@
-//! What random methods have in common: one run is a function of a seed and an index.
+//! The interface of random methods: one run is a function of a seed and an index.
 
 use super::Trajectory;
-use crate::batch::Rule;
 use crate::error::{Error, Result};
-use crate::noise::Noise;
+use crate::rule::Rule;
 use crate::schedule::Policy;
+use crate::step::Step;
 
 /// A random path of the risk: C-SGD or C-HSGD, in any of their forms.
 pub trait Simulator: std::fmt::Debug + Send + Sync {
@@ -15,28 +15,31 @@ pub trait Simulator: std::fmt::Debug + Send + Sync {
     fn run(&self, seed: u64, index: u64, times: &[f64]) -> Trajectory;
 }
 
-/// Refuses what cannot be simulated in batches.
-pub(crate) fn check_batches(rule: Rule, policy: &dyn Policy) -> Result<()> {
-    if rule.output_count() > 1 {
+/// Refuses steps that C-SGD does not simulate.
+pub(crate) fn check_simulated(step: &Step<'_>, policy: &dyn Policy) -> Result<()> {
+    // The simulators only know this rule: a new variant of `Rule` stops compiling here.
+    let Rule::Clip = step.rule();
+    let batch = step.batch();
+    if batch.output_count() > 1 {
         return Err(Error::Invalid(format!(
             "C-SGD is simulated with one output, not {}; the ODE, the integral equation and C-HSGD \
-             know more of them",
-            rule.output_count()
+             support several",
+            batch.output_count()
         )));
     }
-    if rule.size() > 1 && policy.session().is_some() {
+    if batch.size() > 1 && policy.session().is_some() {
         return Err(Error::Invalid(
-            "an online rule watches one residual a step: give it a batch of one, or a rule that is \
-             told the risk"
+            "an online policy needs one residual a step: use a batch of one, or a policy that knows \
+             the risk"
                 .into(),
         ));
     }
     Ok(())
 }
 
-/// The risk above which a path counts as diverged: ten orders of magnitude over all that was there
-/// at the start, so that no path which comes back is cut off.
-pub(crate) fn divergence_limit(risk: f64, noise: &dyn Noise, policy: &dyn Policy) -> f64 {
-    let start = noise.clipped(risk, policy.at(0.0, risk).c).m2;
+/// The risk above which a path counts as diverged: ten orders of magnitude above the start, so that
+/// no path that recovers is cut off.
+pub(crate) fn divergence_limit(risk: f64, step: &Step<'_>, policy: &dyn Policy) -> f64 {
+    let start = step.residual_moments(risk, policy.at(0.0, risk).c).m2;
     1e10 * risk.max(if start.is_finite() { start } else { 0.0 }).max(f64::MIN_POSITIVE)
 }

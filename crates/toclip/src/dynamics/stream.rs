@@ -1,7 +1,7 @@
 //! C-SGD on a given data matrix, one pass.
 
-use super::record::{Record, steps_until, within};
 use super::sgd::step_size;
+use super::simulated_path::{SimulatedPath, steps_until, within};
 use super::{Simulator, Stop, Trajectory};
 use crate::error::{Error, Result};
 use crate::schedule::{Controller, Policy};
@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 /// $(x_k, b_k)$, and what the risk is measured with.
 ///
-/// Scale the data so that $\Vert K\Vert = 1$, as everywhere ([`Rescaling`](crate::spectrum::Rescaling) says
-/// what changes with it).
+/// Scale the data so that $\Vert K\Vert = 1$, as everywhere
+/// ([`Rescaling`](crate::spectrum::Rescaling) says what changes with it).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Data {
     /// $x_k$, row by row, `targets.len()` rows of `start.len()` numbers.
@@ -30,14 +30,14 @@ pub struct Data {
     pub dim: f64,
 }
 
-/// $\theta_{k+1} = \theta_k - \frac{\eta}{d}\thinspace \mathrm{clip}_{c\sqrt d}\left(
-/// (\langle x_k, \theta_k\rangle - b_k)\thinspace x_k\right)$: C-SGD on the rows of a data matrix, each
-/// used once.
+/// $\theta_{k+1} = \theta_k - \frac{\eta}{d}\thinspace \mathrm{clip}_{c\sqrt d}\left( (\langle x_k,
+/// \theta_k\rangle - b_k)\thinspace x_k\right)$: C-SGD on the rows of a data matrix, each used
+/// once.
 ///
-/// Saved are $R = \frac12(\theta - \theta^\ast)^\top K (\theta - \theta^\ast)$ and
-/// $D = \Vert \theta - \theta^\ast\Vert ^2$. Rows are taken in an order drawn from seed and index, or as
-/// they come ([`in_order`](Stream::in_order)). Times after the last row, $t > n/d$, are left out
-/// and the path ends with [`Stop::DataEnded`].
+/// Saved are $R = \frac12(\theta - \theta^\ast)^\top K (\theta - \theta^\ast)$ and $D = \Vert
+/// \theta - \theta^\ast\Vert ^2$. Rows are taken in an order drawn from seed and index, or as they
+/// come ([`in_order`](Stream::in_order)). Times after the last row, $t > n/d$, are left out and the
+/// path ends with [`Stop::DataEnded`].
 ///
 /// ```
 /// use std::sync::Arc;
@@ -183,7 +183,7 @@ impl Simulator for Stream {
         let mut theta = data.start.clone();
         let mut scratch = Vec::new();
         let mut controller = Controller::new(&*self.policy);
-        let mut record = Record::new(times.len());
+        let mut record = SimulatedPath::new(times.len());
         for &time in times {
             let target = steps_until(time, data.dim);
             if target > order.len() as u64 {

@@ -2,10 +2,11 @@
 
 use crate::error::{Error, Result};
 
-/// More times than anyone reads, and fewer than would not fit into memory.
+/// More times than are useful, and few enough to fit into memory.
 const MOST: usize = 100_000_000;
 
-/// `count` times at equal distances, $t_k = k\thinspace T/(\text{count}-1)$: from 0 to `end`, both included.
+/// `count` times at equal distances, $t_k = k\thinspace T/(\text{count}-1)$: from 0 to `end`, both
+/// included.
 ///
 /// ```
 /// assert_eq!(toclip::dynamics::linear_times(15.0, 4)?, [0.0, 5.0, 10.0, 15.0]);
@@ -13,7 +14,8 @@ const MOST: usize = 100_000_000;
 /// ```
 ///
 /// # Errors
-/// [`Error::Parameter`] unless `end` is positive and finite and `count` at least 2 and at most $10^8$.
+/// [`Error::Parameter`] unless `end` is positive and finite and `count` at least 2 and at most
+/// $10^8$.
 pub fn linear_times(end: f64, count: usize) -> Result<Vec<f64>> {
     check_end(end, count)?;
     let last = (count - 1) as f64;

@@ -1,4 +1,4 @@
-//! What every method returns.
+//! The result of every method.
 
 use crate::spectrum::Rescaling;
 use serde::Serialize;
@@ -6,13 +6,13 @@ use serde::Serialize;
 /// A path of the risk $R(t)$ and the distance $D(t)$, and how it ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trajectory {
-    /// $t$, the times asked for, as far as the path went.
+    /// $t$, the requested times up to where the path ended.
     pub times: Vec<f64>,
     /// $R(t) = \sum_i \lambda_i v_i$.
     pub risk: Vec<f64>,
     /// $D(t) = 2 \sum_i v_i = \Vert \theta - \theta^\ast\Vert ^2$.
     pub distance: Vec<f64>,
-    /// $\mu, m^{(2)}, \eta, c$ at the same times, when asked for.
+    /// $\mu, m^{(2)}, \eta, c$ at the same times, if requested.
     pub path: Option<Vec<PathPoint>>,
     /// Why it stopped.
     pub stop: Stop,
@@ -50,7 +50,7 @@ impl Trajectory {
     }
 }
 
-/// What acts on the dynamics at one time.
+/// Factors and controls at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PathPoint {
     /// $\mu_c(R)$.
@@ -68,7 +68,7 @@ pub struct PathPoint {
 #[serde(tag = "reason", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Stop {
-    /// The last time asked for was reached.
+    /// The last requested time was reached.
     Finished,
     /// The risk fell to the target.
     TargetReached {
@@ -80,11 +80,33 @@ pub enum Stop {
         /// When it did.
         t: f64,
     },
-    /// One pass over the data was over before the last time asked for.
+    /// The noise has infinite variance and is not clipped from here on: the risk has no finite
+    /// mean.
+    InfiniteVariance {
+        /// When clipping ended: zero, unless the threshold becomes infinite later.
+        t: f64,
+    },
+    /// The data ended before the last requested time.
     DataEnded {
         /// When it was.
         t: f64,
     },
+}
+
+impl Stop {
+    /// When the risk stopped being finite, for whichever reason.
+    ///
+    /// ```
+    /// use toclip::dynamics::Stop;
+    /// assert_eq!(Stop::InfiniteVariance { t: 0.0 }.diverged_at(), Some(0.0));
+    /// assert_eq!(Stop::Finished.diverged_at(), None);
+    /// ```
+    pub fn diverged_at(&self) -> Option<f64> {
+        match self {
+            Stop::Diverged { t } | Stop::InfiniteVariance { t } => Some(*t),
+            Stop::Finished | Stop::TargetReached { .. } | Stop::DataEnded { .. } => None,
+        }
+    }
 }
 
 impl std::fmt::Display for Stop {
@@ -93,6 +115,10 @@ impl std::fmt::Display for Stop {
             Stop::Finished => write!(f, "finished"),
             Stop::TargetReached { t } => write!(f, "target reached at t = {t:.4}"),
             Stop::Diverged { t } => write!(f, "diverged at t = {t:.4}"),
+            Stop::InfiniteVariance { t } => write!(
+                f,
+                "diverged at t = {t:.4}: the noise has infinite variance and is not clipped"
+            ),
             Stop::DataEnded { t } => write!(f, "the data ended at t = {t:.4}"),
         }
     }

@@ -1,10 +1,10 @@
-//! Ensembles: many runs of a simulation, and what their risks $R$ and distances $D$ look like.
+//! Ensembles: many runs of a simulation, and statistics of their risks $R$ and distances $D$.
 //!
 //! - [`Ensemble::run`] keeps every run: memory proportional to runs × saved times, exact quantiles;
 //! - [`Ensemble::stream`] keeps counts only: memory proportional to the saved times, quantiles to a
 //!   stated relative error, for very many runs;
-//! - [`Ensemble::run_missing`] hands every run over as it is finished and can be interrupted;
-//!   [`Summary::of`] makes the statistics of runs from wherever they come.
+//! - [`Ensemble::run_missing`] passes on every run as it finishes and can be interrupted;
+//!   [`Summary::of`] computes the statistics of runs from any source.
 //!
 //! Run number $i$ is a function of the seed and $i$, and statistics are taken in the order of the
 //! indices: the bits do not depend on the number of threads.
@@ -15,14 +15,14 @@ mod summary;
 pub use sketch::Sketch;
 pub use summary::{Statistics, Summary};
 
-use crate::dynamics::{Simulator, Stop, Trajectory};
+use crate::dynamics::{Simulator, Trajectory};
 use crate::error::{Error, Result};
-use rayon::prelude::*;
+use crate::parallel::{for_each_long, map_long};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What is told of an ensemble under way: the number of runs finished.
+/// Called with the number of finished runs while an ensemble is computed.
 pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
 
 /// $N$ runs from one seed.
@@ -67,7 +67,7 @@ pub struct Ensemble {
     pub threads: Option<usize>,
 }
 
-/// So many runs are in memory at once when streaming: enough to keep every core busy.
+/// The number of runs in memory at once when streaming: enough to keep every core busy.
 const ROUND: u64 = 1024;
 
 impl Ensemble {
@@ -100,7 +100,7 @@ impl Ensemble {
         self
     }
 
-    /// All runs, and the statistics of $R$ and $D$ at the times asked for.
+    /// All runs, and the statistics of $R$ and $D$ at the given times.
     ///
     /// # Errors
     /// [`Error::Invalid`] or [`Error::Parameter`] for an ensemble without runs, impossible
@@ -149,18 +149,17 @@ impl Ensemble {
         let runs = usize::try_from(self.runs).unwrap_or(usize::MAX);
         on_threads(self.threads, || {
             // One run is one task: they are long, and some may end early. An error ends them all.
-            let _: std::result::Result<(), ()> =
-                (0..runs).into_par_iter().with_max_len(1).try_for_each(|index| {
-                    let index = index as u64;
-                    if cancel.load(Ordering::Relaxed) {
-                        return Err(());
-                    }
-                    if !finished.contains(&index) {
-                        on_finished(index, simulator.run(self.seed, index, times));
-                        count.fetch_add(1, Ordering::Relaxed);
-                    }
-                    Ok(())
-                });
+            for_each_long(0..runs, |index| {
+                let index = index as u64;
+                if cancel.load(Ordering::Relaxed) {
+                    return false;
+                }
+                if !finished.contains(&index) {
+                    on_finished(index, simulator.run(self.seed, index, times));
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+                true
+            });
         })?;
         Ok(count.into_inner())
     }
@@ -185,9 +184,8 @@ impl Ensemble {
         while first < self.runs {
             let round: Vec<u64> = (first..self.runs.min(first + ROUND)).collect();
             let run = |&index: &u64| simulator.run(self.seed, index, times);
-            let all = || round.par_iter().with_max_len(1).map(run).collect();
-            let runs: Vec<Trajectory> = on_threads(self.threads, all)?;
-            // In the order of the indices, so that sums do not depend on who was first.
+            let runs: Vec<Trajectory> = on_threads(self.threads, || map_long(&round, run))?;
+            // In the order of the indices, so that sums do not depend on which run finished first.
             for (&index, run) in round.iter().zip(&runs) {
                 for ((risk, distance), (r, d)) in
                     sketches.iter_mut().zip(run.risk.iter().zip(&run.distance))
@@ -195,7 +193,7 @@ impl Ensemble {
                     risk.add(*r);
                     distance.add(*d);
                 }
-                if let Stop::Diverged { t } = run.stop {
+                if let Some(t) = run.stop.diverged_at() {
                     diverged.insert(index, t);
                 }
             }
@@ -226,33 +224,36 @@ impl Ensemble {
 
 const MOST_THREADS: usize = 1024;
 
-/// Does `work` in a pool of so many threads, or in that of all cores.
-pub(crate) fn on_threads<T: Send>(
-    threads: Option<usize>,
-    work: impl FnOnce() -> T + Send,
-) -> Result<T> {
+/// Runs `work` in a pool of `threads` threads, or in the global one.
+pub fn on_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Send) -> Result<T> {
     let Some(threads) = threads else { return Ok(work()) };
     if threads == 0 {
-        return Err(Error::parameter("threads", 0.0, "give at least one, or none for all cores"));
+        return Err(Error::parameter("threads", 0.0, "give at least 1, or none for all cores"));
     }
-    // Starting a million of them takes minutes, in which nothing can be called off.
+    // Starting a million of them takes minutes and cannot be interrupted.
     if threads > MOST_THREADS {
-        let why = "more than 1024 would only be in each other's way";
+        let why = "give at most 1024";
         return Err(Error::parameter("threads", threads as f64, why));
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|e| Error::Invalid(format!("{threads} threads: {e}")))?;
-    Ok(pool.install(work))
+    #[cfg(feature = "rayon")]
+    {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool
+            .map_err(|e| Error::Invalid(format!("{threads} threads could not be started: {e}")))?;
+        Ok(pool.install(work))
+    }
+    #[cfg(not(feature = "rayon"))]
+    Ok(work())
 }
 
 fn check_probabilities(probabilities: &[f64]) -> Result<()> {
     match probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
-        Some(p) => Err(Error::parameter("probability", *p, "a quantile's must be in [0, 1]")),
+        Some(p) => Err(Error::parameter("probability", *p, "probabilities must lie in [0, 1]")),
         None => Ok(()),
     }
 }
 
-/// What a thread that panicked left is whole: insertions do not stop half-way.
+/// Data of a thread that panicked are consistent: insertions do not stop half-way.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
@@ -260,7 +261,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dynamics::Counts;
+    use crate::dynamics::{Counts, Stop};
     use crate::sim::{Purpose, scalar_rng};
     use rand::RngExt;
 

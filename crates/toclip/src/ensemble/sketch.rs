@@ -4,11 +4,11 @@ use crate::error::{Error, Result};
 
 /// Counts of positive numbers in bins of equal ratio: quantiles to a stated relative error.
 ///
-/// A number $x$ falls into bin $\lceil\log_\gamma x\rceil$ with
-/// $\gamma = \frac{1+\alpha}{1-\alpha}$ and is given back as the $y$ of the bin for which
-/// $|y - x| \le \alpha x$ throughout: a quantile is off by at most the fraction $\alpha$ of its value
-/// (Masson, Rim, Lee, 2019). Bins are counted in whole numbers, so that sketches may be merged in
-/// any order, and the memory is that of the range of the numbers, not of how many they are:
+/// A number $x$ falls into bin $\lceil\log_\gamma x\rceil$ with $\gamma =
+/// \frac{1+\alpha}{1-\alpha}$ and is given back as the $y$ of the bin for which $|y - x| \le \alpha
+/// x$ throughout: a quantile is off by at most the fraction $\alpha$ of its value (Masson, Rim,
+/// Lee, 2019). Bins are counted in integers, so that sketches may be merged in any order, and the
+/// memory depends on the range of the numbers, not on their count:
 /// $\ln(\text{largest}/\text{smallest})/2\alpha$ bins.
 ///
 /// ```

@@ -1,7 +1,7 @@
 //! The statistics of an ensemble.
 
 use super::{Sketch, check_probabilities};
-use crate::dynamics::{Stop, Trajectory};
+use crate::dynamics::Trajectory;
 use crate::error::{Error, Result};
 use crate::sum::compensated;
 use serde::Serialize;
@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 /// $R$ and $D$ over an ensemble, at each saved time.
 ///
-/// A run that has diverged is left out of the statistics from then on, and counted: `alive` says
-/// of how many runs each column speaks. Times that no run reached are left out, so that there is no
-/// NaN in the table.
+/// A run that has diverged is left out of the statistics from then on, and counted: `alive` is the
+/// number of runs behind each column. Times that no run reached are left out, so the table has no
+/// NaN.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// $t$, as far as any run went.
@@ -39,7 +39,7 @@ pub struct Statistics {
     pub standard_error: Vec<f64>,
     /// The median.
     pub median: Vec<f64>,
-    /// For each probability asked for, that quantile.
+    /// The quantile for each of the probabilities.
     pub quantiles: Vec<Vec<f64>>,
     /// The smallest.
     pub min: Vec<f64>,
@@ -48,7 +48,7 @@ pub struct Statistics {
 }
 
 impl Summary {
-    /// The statistics of runs saved at `times`, whichever way they were computed.
+    /// The statistics of runs saved at `times`, however they were computed.
     ///
     /// Quantiles interpolate linearly between order statistics (type 7 of Hyndman and Fan, 1996).
     ///
@@ -103,10 +103,8 @@ impl Summary {
             risk.push(risks, probabilities);
             distance.push(column(|run| &run.distance), probabilities);
         }
-        let diverged = runs.iter().filter_map(|(&index, run)| match run.stop {
-            Stop::Diverged { t } => Some((index, t)),
-            _ => None,
-        });
+        let diverged =
+            runs.iter().filter_map(|(&index, run)| Some((index, run.stop.diverged_at()?)));
         Ok(Summary {
             times: times[..alive.len()].to_vec(),
             runs: runs.len() as u64,

@@ -1,8 +1,7 @@
-//! The answer, and its reasons in words.
+//! The advice, its reasons, and both as text.
 
 use super::drift::Drift;
-use super::interval::Interval;
-use super::tail::SecondMoment;
+use super::estimates::{Interval, SecondMoment};
 use crate::short;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,10 +10,10 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Advice {
-    /// Clip there: the evidence is that it beats both no clipping and the threshold in force.
+    /// Clip there: it measurably beats both no clipping and the present threshold.
     Clip(Choice),
-    /// The threshold in force costs more than it saves. Clip there, where only rare spikes are
-    /// caught, or not at all.
+    /// The present threshold costs more than it saves. Clip there, where only rare spikes are
+    /// clipped, or not at all.
     Loosen(Choice),
     /// Change nothing: there is not enough evidence.
     Stay(Reason),
@@ -33,17 +32,17 @@ pub struct Choice {
     pub clip_fraction: f64,
     /// $\mu$, the share of the descent that is kept.
     pub mu: f64,
-    /// $1/\mu$: by what the learning rate without clipping is to be multiplied.
+    /// $1/\mu$: the factor for the learning rate that was tuned without clipping.
     pub rate_factor: f64,
-    /// By what the present learning rate is to be multiplied: $\mu$ in force, at the present scale,
-    /// over $\mu$.
+    /// The factor for the present learning rate: $\mu$ of the present threshold, at the present
+    /// scale, over $\mu$.
     pub rate_change: f64,
-    /// CCC $= \mu^2/\nu$: what is gained over no clipping. The interval holds for all
-    /// candidates at once, so that having chosen the best does not spoil it. Where a few stretches
-    /// of steps carry more than half of $\ln$ CCC, it is that of the others.
+    /// CCC $= \mu^2/\nu$: what is gained over no clipping. The interval holds for all candidates at
+    /// once, so it stays valid after choosing the best of them. Where a few stretches of steps
+    /// contribute more than half of $\ln$ CCC, it is computed without them.
     pub ccc: Interval,
-    /// The same over the threshold in force, at the present scale. Without an upper end where no single
-    /// sample passes the threshold in force: the estimate is then the least that it can be.
+    /// The same over the present threshold, at the present scale. The upper end is infinite where
+    /// the present threshold clips every single sample: the estimate is then a lower bound.
     pub gain: Interval,
     /// Where $\mu$ comes from.
     pub evidence: Evidence,
@@ -54,6 +53,7 @@ pub struct Choice {
 /// Where $\mu$ comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Evidence {
     /// From norms, which cannot see whether large gradients carry more signal.
     Norms,
@@ -61,7 +61,7 @@ pub enum Evidence {
     Direct,
 }
 
-/// Why nothing should be changed.
+/// Why to change nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -72,33 +72,33 @@ pub enum Reason {
         /// Steps needed.
         needed: u64,
     },
-    /// The law of the norms changed among the steps that are remembered: there is no one threshold
-    /// for all of them.
+    /// The distribution of the norms changed among the steps that are remembered: there is no one
+    /// threshold for all of them.
     Drift(Drift),
-    /// The best candidate's interval reaches down to no gain.
+    /// The best candidate's interval includes no gain.
     NoGain(Choice),
-    /// The best candidate gains something by the norms, but less than norms alone can show.
+    /// The norms show a gain of the best candidate, but less than norms alone can prove.
     NormsAlone {
         /// The best candidate.
         best: Choice,
-        /// The gain that would be evidence.
+        /// The smallest gain that norms alone can prove.
         margin: f64,
     },
-    /// The best candidate's interval reaches down to what is had with the threshold in force, or, from
-    /// norms alone, to less than the margin over it.
+    /// The best candidate's interval includes no gain over the present threshold or, from norms
+    /// alone, less than the margin over it.
     NoBetter(Choice),
-    /// The gain rests on one stretch of the steps, or on very few, such as a single spike: without
-    /// them it is not shown.
+    /// The gain comes from one stretch of steps, or very few, such as a single spike: without them
+    /// there is no measurable gain.
     OneStretch {
         /// The best candidate.
         best: Choice,
-        /// A threshold against spikes, as a multiple of the scale: at most one step of a thousand is
-        /// above it.
+        /// A threshold against spikes, as a multiple of the scale: at most one step of a thousand
+        /// is above it.
         guard: f64,
     },
-    /// Neighbouring norms have more than half of their variance in common: the gain is that of slow
-    /// swings, which are not the noise that clipping takes away. With a correlation $\rho$, noise is
-    /// given $1 - \sqrt\rho$ of $\ln$ CCC, and that is not enough by itself.
+    /// Neighbouring norms are correlated by more than one half: the gain comes from slow swings,
+    /// not from noise that clipping removes. With a correlation $\rho$, the noise is credited with
+    /// $1 - \sqrt\rho$ of $\ln$ CCC, which is not enough by itself.
     Swings {
         /// The best candidate.
         best: Choice,
@@ -118,20 +118,20 @@ impl fmt::Display for Advice {
                 )?;
                 match choice.second_moment {
                     Some(SecondMoment::MayNotExist) => f.write_str(
-                        "; the tail is so heavy that E G^2 may be infinite: the gain is that on the \
-                         norms seen, the true one is larger",
+                        "; the tail is so heavy that E G^2 may be infinite: the gain was measured on \
+                         these norms, and the true one is larger",
                     ),
                     Some(SecondMoment::SlowIntervals) => f.write_str(
-                        "; the tail is so heavy that the interval of the gain is rough",
+                        "; the tail is so heavy that the interval of the gain is only approximate",
                     ),
                     _ => Ok(()),
                 }
             }
             Advice::Loosen(choice) => write!(
                 f,
-                "loosen clipping: the threshold in force costs more descent than it saves variance \
-                 (gain without it {}). Clip at {}, where {:.2} % of steps are caught, or not at \
-                 all, and multiply the learning rate by {:.3}",
+                "loosen clipping: the present threshold costs more descent than it saves variance \
+                 (gain without it {}). Clip at {}, which clips {:.2}% of steps, or not at all, and \
+                 multiply the learning rate by {:.3}",
                 Shown(&choice.gain),
                 short(choice.threshold),
                 100.0 * choice.clip_fraction,
@@ -146,8 +146,8 @@ impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} ({:.3} times the scale), which catches {:.1} % of steps, keeps {:.1} % of the \
-             descent and has CCC {}",
+            "{} ({:.3} times the scale), which clips {:.1}% of steps, keeps {:.1}% of the descent \
+             and has CCC {}",
             short(self.threshold),
             self.multiple,
             100.0 * self.clip_fraction,
@@ -161,39 +161,39 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::TooFew { seen, needed } => {
-                write!(f, "{seen} steps are too few to tell, {needed} are needed")
+                write!(f, "{seen} steps are too few; at least {needed} are needed")
             }
             Reason::Drift(drift) => write!(
                 f,
-                "the law of the norms changed on the way (p = {:.1e}), so that no one threshold \
-                 suits all of these steps; a shorter window may be steady",
+                "the gradient-norm distribution changed during these steps (p = {:.1e}), so no \
+                 single threshold suits all of them; try a shorter window",
                 drift.p_value
             ),
             Reason::NoGain(best) => {
-                write!(f, "no threshold is shown to gain anything; the best is {best}")
+                write!(f, "no threshold shows a gain; the best is {best}")
             }
             Reason::NormsAlone { best, margin } => write!(
                 f,
-                "norms alone are no evidence for a gain below {:.0} %, because they cannot see that \
-                 large gradients may carry more signal; the best is {best}",
+                "norms alone cannot show a gain below {:.0}%, because large gradients may carry more \
+                 signal; the best is {best}",
                 100.0 * margin
             ),
             Reason::NoBetter(best) => write!(
                 f,
-                "the threshold in force is as good as any as far as can be told; the best is {best}"
+                "no threshold is measurably better than the present one; the best is {best}"
             ),
             Reason::OneStretch { best, guard } => write!(
                 f,
-                "a single stretch of steps, or very few, carry the gain: without them none is shown, \
-                 and how often such spikes come is not known. A guard at {} ({guard:.3} times the \
-                 scale), at the same learning rate, is reasonable; the best by all steps is {best}",
+                "the gain comes from one stretch of steps, or very few: without them there is none, \
+                 and nobody knows how often such spikes come. A guard at {} ({guard:.3} times the \
+                 scale), at the same learning rate, is reasonable; the best over all steps is {best}",
                 short(guard * best.threshold / best.multiple),
             ),
             Reason::Swings { best, correlation } => write!(
                 f,
-                "neighbouring norms are alike (correlation {correlation:.2}), so that more than half \
-                 of what varies is a slow swing and no noise that clipping takes away; a scale of \
-                 shorter memory may follow it. The best is {best}",
+                "neighbouring norms are correlated ({correlation:.2}): more than half of their \
+                 variation is a slow swing, not noise that clipping removes. A scale with a shorter \
+                 memory may follow it. The best is {best}",
             ),
         }
     }

@@ -1,38 +1,34 @@
-//! The choice: no change that its own interval does not support.
+//! The choice of a threshold: no change that its own interval does not support.
 
 use super::advice::{Advice, Choice, Evidence, Reason};
+use super::candidates::{CANDIDATES, Column, Form, Table, multiple};
 use super::drift::Drift;
-use super::estimates::inflation;
-use super::grid::{CANDIDATES, multiple};
-use super::heaviest::without_heaviest;
-use super::interval::{Interval, Product, single, wilson};
-use super::settings::Settings;
-use super::table::{Column, Form, Table};
-use super::tail::Tail;
+use super::estimates::{Interval, Product, Tail, inflation, single, wilson};
+use super::monitor::Settings;
 use crate::student::simultaneous;
 
-/// Fewer stretches have no intervals to speak of.
+/// Fewer stretches give no useful intervals.
 pub(super) const LEAST_BLOCKS: usize = 20;
 /// Twenty of the shortest.
 const LEAST_STEPS: f64 = 320.0;
-/// A threshold that fewer norms exceed is not judged: all that is known of it is a few spikes.
+/// A threshold that fewer norms exceed is not considered: only a few spikes are known about it.
 const LEAST_ABOVE: f64 = 10.0;
 /// Nor is one below which so few single samples lie that their share, $\mu$, is not known.
 const LEAST_BELOW: f64 = 50.0;
-/// A candidate that is known better than this has norms that are all alike.
+/// A smaller error than this means that all norms are equal.
 const ROUNDING: f64 = 1e-9;
-/// Candidates whose gains are sure to nearly the same extent are as good: the highest of them, which
-/// changes the least, is taken. Where every norm is above, all are the same.
+/// Candidates whose lower bounds are this close count as equal, and the highest of them, which
+/// changes the least, is chosen. Where every norm is above, all are the same.
 const AS_GOOD: f64 = 0.02;
 /// A change that gains less than this over the threshold in force is not worth it.
 const WORTH: f64 = 0.01;
-/// Where less of $\ln$ CCC than this remains without the heaviest stretches, it is that of the others
-/// that is told: the whole is not known to half of itself.
+/// Where less than this share of $\ln$ CCC remains without the heaviest stretches, the CCC of the
+/// others is reported: the whole is not known to within a half.
 const REMAINS: f64 = 0.5;
-/// Where neighbouring norms have more than this of their variance in common, most of it is not the noise
-/// of samples, which are drawn afresh.
+/// Where the correlation of neighbouring norms is above this, most of their variance is not
+/// sampling noise, which is independent from step to step.
 const SWINGS: f64 = 0.5;
-/// A guard catches at most this share of the steps.
+/// A guard clips at most this share of the steps.
 const GUARD: f64 = 0.001;
 
 /// One candidate's case.
@@ -78,7 +74,8 @@ pub(super) fn choose(
         Form::Norms => settings.margin,
         Form::Direct => 0.0,
     };
-    // The best by what is sure of it: of all candidates at once, so that any may be taken.
+    // The best by its lower bound, which holds for all candidates at once, so that any may be
+    // chosen.
     let sure = |case: &Case| case.ccc.at_least(t_ccc);
     let most = cases.iter().map(sure).fold(f64::NEG_INFINITY, f64::max);
     let best = cases.iter().rfind(|case| sure(case) >= most - AS_GOOD.min(0.5 * most.abs()));
@@ -87,7 +84,8 @@ pub(super) fn choose(
     {
         let choice = shown.choice(best, t_ccc, t_gain);
         let shows = |case: &Case| {
-            // Norms are as blind to what a change of threshold does as to what clipping does.
+            // Norms say as little about the effect of a change of threshold as about that of
+            // clipping.
             sure(case) > margin.ln_1p() && case.gain.at_least(t_gain) > WORTH.max(margin.ln_1p())
         };
         if !shows(best) {
@@ -102,8 +100,8 @@ pub(super) fn choose(
         } else {
             choice
         };
-        // Of a swing only the product of its share of the variance and of its own likeness from step to
-        // step is seen, the correlation: taken alike, each is the root.
+        // The correlation is the product of the swing's share of the variance and of its own
+        // correlation from step to step. Taking both as equal, each is its root.
         let noise = 1.0 - drift.correlation.max(0.0).sqrt();
         let left = noise * sure(best);
         return if drift.correlation > SWINGS && left <= WORTH.max(margin.ln_1p()) {
@@ -154,8 +152,8 @@ fn case(
     (ccc.error() > ROUNDING).then_some(Case { candidate, ccc, gain })
 }
 
-/// The threshold in force of single samples where none passes it whole: what is kept of them was not
-/// seen, and is taken to be as much as it may be. `None` where some pass.
+/// The threshold in force of single samples where none passes it whole: what is kept of them was
+/// not seen, and is taken to be as much as it may be. `None` where some pass.
 fn at_most(in_force: &Column, table: &Table, settings: &Settings) -> Option<Column> {
     if in_force.mu.iter().sum::<f64>() > 0.0 {
         return None;
@@ -167,14 +165,14 @@ fn at_most(in_force: &Column, table: &Table, settings: &Settings) -> Option<Colu
     Some(Column { mu, ..in_force.clone() })
 }
 
-/// The lowest candidate that catches rare spikes only.
+/// The lowest candidate that clips rare spikes only.
 fn guard(table: &Table) -> usize {
     let rare = |at: &Column| at.exceedances() <= GUARD * table.steps();
     table.candidates.iter().position(rare).unwrap_or(CANDIDATES - 1)
 }
 
-/// A guard against spikes, if the threshold in force is shown to cost more than it saves. Norms
-/// flatter clipping, so that what they say against it needs no margin.
+/// A guard against spikes, if the present threshold measurably costs more than it saves. Norms
+/// overestimate clipping, so evidence against it needs no margin.
 fn loosen(
     table: &Table,
     in_force: Option<&Column>,
@@ -217,11 +215,11 @@ fn length<'a>(products: impl Iterator<Item = &'a Product>) -> f64 {
     sum
 }
 
-/// What a case looks like from outside.
+/// What is needed to turn a case into a [`Choice`].
 struct Shown<'a> {
     table: &'a Table,
     in_force: Option<&'a Column>,
-    /// What is in force keeps at most what is taken here.
+    /// Whether $\mu$ of the present threshold is an upper bound.
     bound: bool,
     settings: &'a Settings,
     form: Form,
@@ -292,4 +290,48 @@ impl Shown<'_> {
 /// The interval whose lower end the choice went by.
 fn cautious(product: &Product, t: f64) -> Interval {
     Interval { low: product.at_least(t).exp(), ..product.interval(t) }
+}
+
+/// A stretch with a larger share than this of what is left weighs like a spike.
+const SPIKE: f64 = 0.2;
+
+/// The stretches without the heaviest, and without any that then has more than a fifth of what is
+/// left: a few equal spikes hide one another. `squares` are the sums of $u^2$, what each weighs in
+/// $E G^2$.
+///
+/// An interval comes from the spread of the stretches, and one spike among them does not show how
+/// often such spikes come: its contribution to $E G^2$, and so to CCC, has no valid interval.
+pub(super) fn without_heaviest(squares: &[f64]) -> Vec<usize> {
+    let mut kept: Vec<usize> = (0..squares.len()).collect();
+    kept.sort_by(|a, b| squares[*a].total_cmp(&squares[*b]));
+    kept.pop();
+    let mut left: f64 = kept.iter().map(|b| squares[*b]).sum();
+    while let Some(last) = kept.last()
+        && kept.len() > 1
+        && squares[*last] > SPIKE * left
+    {
+        kept.pop();
+        // Summed again, because of rounding where one is larger than the rest by sixteen digits.
+        left = kept.iter().map(|b| squares[*b]).sum();
+    }
+    kept.sort_unstable();
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[test]
+    fn the_heaviest_goes_and_spikes_with_it() {
+        let mut squares = vec![1.0; 20];
+        squares[7] = 1.5;
+        let even = without_heaviest(&squares);
+        assert!(even.len() == 19 && !even.contains(&7));
+        squares[3] = 1e300;
+        squares[12] = 1e6;
+        let spikes = without_heaviest(&squares);
+        // 1.5 of 18.5 is no spike.
+        assert!(spikes.len() == 18 && !spikes.contains(&3) && !spikes.contains(&12));
+        assert!(without_heaviest(&[1.0]).is_empty() && without_heaviest(&[]).is_empty());
+    }
 }

@@ -1,57 +1,58 @@
-//! Whether the law of the norms changed while it was watched.
+//! Whether the distribution of the norms changed during the run.
 
-use super::block::Whole;
-use super::table::Table;
+use super::candidates::Table;
+use super::stretches::Whole;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
-/// Whether the law of the norms, relative to their scale, changed among the remembered steps.
+/// Whether the distribution of the norms, relative to their scale, changed among the remembered
+/// steps.
 ///
 /// Three numbers are followed from stretch to stretch: the mean of $\ln u$, the logarithm of its
-/// variance, and the logarithm of $E u^2$, by which a norm weighs in $\nu$. Of each, the two slowest
-/// cosines over the run are compared with the next ones (at most ten): in a steady law all have the
-/// same share, even where neighbouring stretches are alike, while a step or a slope is nearly all in
-/// the slow ones. A spike is in all of them, and is no drift.
+/// variance, and the logarithm of $E u^2$, by which a norm weighs in $\nu$. For each, the two
+/// slowest cosines over the run are compared with the next ones (at most ten): without drift all
+/// have the same share, even where neighbouring stretches are correlated, while a step or a slope
+/// is nearly all in the slow ones. A spike is in all of them, and is no drift.
 ///
-/// Counted on steady laws of 320 to 4000 steps, a change was found in 0.3 to 1.3 % of runs (normal,
-/// $\ln u$ with outliers or with Student's tails, or autoregressive up to 0.9 with the running scale);
-/// with a fixed scale and the fewest steps in 1.6 % at a correlation of 0.9 and 3.5 % at 0.95. A step in
-/// the middle of four standard deviations of a stretch's number is found in four of five runs of
-/// twenty stretches, one of two such deviations in two of three of thirty-two and nine of ten of
-/// sixty-three (each test by itself, at one percent). That no change was found does not say that there
-/// was none.
+/// Without drift, in runs of 320 to 4000 steps, a change was reported in 0.3 to 1.3% of runs
+/// (normal, $\ln u$ with outliers or with Student's tails, or autoregressive up to 0.9 with the
+/// running scale); with a fixed scale and the fewest steps in 1.6% at a correlation of 0.9 and 3.5%
+/// at 0.95. A step in the middle of four standard deviations of a stretch's number is found in four
+/// of five runs of twenty stretches, one of two such deviations in two of three of thirty-two and
+/// nine of ten of sixty-three (each test by itself, at one percent). That no change was found does
+/// not mean that there was none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Drift {
-    /// The probability of a trend as clear as the clearest of the three, had the law been the same
-    /// throughout.
+    /// The probability of a trend as clear as the clearest of the three, had the distribution been
+    /// the same throughout.
     pub p_value: f64,
     /// The scale of the last quarter of the steps over that of the first: its own drift, which
     /// thresholds that are multiples of it follow.
     pub scale_change: f64,
     /// The correlation of $\ln u$ from one step to the next, $u$ being the norm over its scale.
     ///
-    /// Samples are drawn afresh at every step, so that what neighbouring norms have in common is not
-    /// noise: the scale itself moves, faster than its [memory](super::Scale) follows, and this is at
-    /// least the share of the variance that does. CCC counts it as noise that clipping could
-    /// take away, which flatters it; a shorter memory shows how much. Above one half a gain must be
-    /// so large that the noise's share in it is enough ([`Reason::Swings`](super::Reason)).
+    /// Samples are independent from step to step, so a correlation of neighbouring norms is not
+    /// noise: the scale itself moves, faster than its [memory](super::NormScale) follows, and this
+    /// is at least its share of the variance. CCC counts it as noise that clipping could remove,
+    /// and is too large; a shorter memory shows by how much. Above one half a gain must be so large
+    /// that the share of the noise in it is enough ([`Reason::Swings`](super::Reason)).
     pub correlation: f64,
 }
 
-/// Below this the law is said to have changed.
+/// Below this p-value the distribution is reported as changed.
 pub(super) const LEVEL: f64 = 0.01;
 /// Cosines that a drift is looked for in.
 const SLOW: usize = 2;
-/// Cosines that are looked at: the faster ones say less of how slow noise is.
+/// Cosines that are used: the faster ones say less about slow noise.
 const COSINES: usize = 12;
-/// What differs by less than this is the same.
+/// Values that differ by less than this count as equal.
 const SAME: f64 = 1e-9;
-/// Variances of $\ln u$ below this are as good as this: a norm of seven digits has more.
+/// Variances of $\ln u$ below this are replaced by it: a norm of seven digits has more.
 const LEAST_VARIANCE: f64 = 1e-12;
 
 impl Drift {
-    /// Whether the law is said to have changed, which happens by chance in about one of a hundred
-    /// cases. If not, no change was found; a small one may be there.
+    /// Whether the distribution is reported as changed, which happens by chance in about one of a
+    /// hundred cases. If not, no change was found; a small one may be there.
     pub fn found(&self) -> bool {
         self.p_value < LEVEL
     }
@@ -79,8 +80,8 @@ impl Drift {
     }
 }
 
-/// The longest of some last parts of the steps, of `least` stretches at least, in which no change is
-/// found; `None` if there is none.
+/// The longest last part of the steps, of at least `least` stretches, in which no change is found;
+/// `None` without one.
 pub(super) fn steady(table: &Table, least: usize) -> Option<Table> {
     let blocks = table.blocks();
     [blocks, 3 * blocks / 4, blocks / 2, least]
@@ -96,7 +97,8 @@ fn log_variance(w: &Whole) -> f64 {
     (w.log_square / w.count - mean * mean).max(LEAST_VARIANCE).ln()
 }
 
-/// The stretches, the last one with its neighbour while it is short: numbers of few steps vary more.
+/// The stretches, the last one with its neighbour while it is short: numbers of few steps vary
+/// more.
 fn stretches(whole: &[Whole]) -> Vec<Whole> {
     let mut stretches = whole.to_vec();
     if let [.., before, last] = &mut stretches[..]
@@ -113,10 +115,10 @@ fn stretches(whole: &[Whole]) -> Vec<Whole> {
 
 /// The probability that the slow cosines of steady numbers have as large a share as here.
 ///
-/// The coefficients of a steady series at the cosines $\cos(\pi j (k - 1/2)/K)$ are nearly independent
-/// normal with the same variance while $j$ is small (Müller 2007 builds on this), so that the mean
-/// square of the first two over that of the next $n$ has Fisher's law, whose tail is then
-/// $(1 + 2 f/n)^{-n/2}$.
+/// The coefficients of a steady series at the cosines $\cos(\pi j (k - 1/2)/K)$ are nearly
+/// independent normal with the same variance while $j$ is small (Müller 2007 builds on this), so
+/// that the mean square of the first two over that of the next $n$ has Fisher's distribution, whose
+/// tail is then $(1 + 2 f/n)^{-n/2}$.
 fn trend(numbers: &[f64]) -> f64 {
     let blocks = numbers.len();
     let most = COSINES.min(blocks / 2);
@@ -215,8 +217,8 @@ mod tests {
             let steps = found(blocks, 0.0, 1, |k| 4.0 * step(k, blocks, 0.5));
             let slopes = found(blocks, 0.0, 2, |k| 4.0 * slope(k, blocks));
             println!("{blocks}: steps of 4 {steps}, slopes of 4 {slopes} of 1000");
-            // With twenty stretches 84 and 82 % of many runs are found, with more 98 % at least: fewer
-            // than 780 and 960 are one of a thousand.
+            // With twenty stretches 84 and 82 % of many runs are found, with more 98 % at least:
+            // fewer than 780 and 960 are one of a thousand.
             let least = if blocks == 20 { 780 } else { 960 };
             assert!(steps >= least && slopes >= least, "{blocks}: {steps} {slopes}");
         }

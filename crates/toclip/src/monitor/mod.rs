@@ -1,10 +1,10 @@
-//! What clipping does to a training run, from the norms of its gradients as they come.
+//! The effect of clipping on a training run, estimated online from the norms of its gradients.
 //!
 //! A [`Monitor`] is fed one norm a step. It estimates, at 64 candidate thresholds and at the one in
 //! force, how often clipping fires, what it leaves of descent ($\mu$) and of variance ($\nu$), the
-//! two [criteria](crate::criteria) CSC and CCC, each with a confidence interval
-//! ([`Estimates`]); how heavy the tail is ([`Tail`]); whether the law changed on the way
-//! ([`Drift`]); and which threshold it would choose, or why it would not choose ([`Advice`]).
+//! two [criteria](crate::criteria) CSC and CCC, each with a confidence interval ([`Estimates`]);
+//! how heavy the tail is ([`Tail`]); whether the distribution changed during the run ([`Drift`]);
+//! and which threshold it advises, or why to change nothing ([`Advice`]).
 //!
 //! ```
 //! use toclip::monitor::{Advice, Monitor, Settings};
@@ -23,63 +23,53 @@
 //!
 //! # How it is estimated
 //!
-//! Norms drift along training. Each is divided by a running [`Scale`] of those before it, and the
-//! law of the quotient is what is estimated: thresholds are multiples of the scale, and numbers at
-//! the scale of the moment. The steps are cut into 20 to 64 stretches in a row; an estimate's error
-//! is the spread of the stretches, so that neighbouring steps may be alike. In a stretch only sums
-//! by bin are kept, from which the moments clipped at every candidate follow exactly; so memory does
-//! not grow, a step costs less than a tenth of a microsecond, and workers can be
-//! [merged](Monitor::merge).
+//! Norms drift along training. Each is divided by a running [`NormScale`] of those before it, and
+//! the distribution of the quotient is estimated: thresholds are multiples of the scale, reported
+//! at the present scale. The steps are cut into 20 to 64 stretches in a row; the error of an
+//! estimate comes from the spread of the stretches, which allows for correlated neighbouring steps.
+//! Each stretch keeps only sums by bin, from which the moments clipped at every candidate follow
+//! exactly; so memory does not grow, a step costs less than a tenth of a microsecond, and workers
+//! can be [merged](Monitor::merge).
 //!
 //! # How far the intervals can be trusted
 //!
-//! Counted in 400 runs each, 95 % intervals of CCC held the truth in 93 to 97 % of runs: of 4000 steps
-//! (neighbours alike by 0.9; single samples with Student's tails of nine degrees of freedom) and of
-//! 400 and 1500 steps with 3 % of outliers. For $\mu$, $\nu$, CSC and the share of clipped steps it was 92 to
-//! 100 % in the long runs. With the outliers it was less: 84 to 86 % for the share of clipped
-//! steps where most norms are near the threshold, and 83 % for $\mu$ in runs of 400 steps, because
-//! outliers move the running scale for longer than a stretch lasts. Runs of 400 steps with
-//! neighbours alike by 0.8 had 90 % for CCC. With a tail index below four, or a law that
-//! changes, intervals promise nothing.
+//! In 400 runs each, 95% intervals of CCC covered the truth in 93 to 97% of runs: of 4000 steps
+//! (neighbours correlated by 0.9; single samples with Student-t tails of nine degrees of freedom)
+//! and of 400 and 1500 steps with 3% of outliers. For $\mu$, $\nu$, CSC and the share of clipped
+//! steps the coverage was 92 to 100% in the long runs. With outliers it was lower: 84 to 86% for
+//! the share of clipped steps where most norms are near the threshold, and 83% for $\mu$ in runs of
+//! 400 steps, because outliers move the running scale for longer than a stretch lasts. Runs of 400
+//! steps with neighbours correlated by 0.8 had 90% for CCC. With a tail index below four, or a
+//! distribution that changes, the coverage is not known.
 //!
-//! # What is not evidence
+//! # What does not count as evidence
 //!
-//! [`Advice`] is to change nothing where the law of the norms [changed](Drift); where the gain
-//! [rests on one stretch](Reason::OneStretch), such as a single spike, without which it is not
-//! shown; where [neighbouring norms are alike](Reason::Swings), so that they swing more than they are
-//! noisy; and where it is below the margin, over no clipping or over the threshold in force.
+//! The [`Advice`] is to change nothing where the distribution of the norms [changed](Drift); where
+//! the gain [comes from one stretch](Reason::OneStretch), such as a single spike; where
+//! [neighbouring norms are correlated](Reason::Swings), so that slow swings outweigh the noise; and
+//! where the gain is below the margin, over no clipping or over the present threshold.
 //!
-//! # What norms cannot say
+//! # What norms cannot show
 //!
-//! $\mu$ from norms takes for granted that the norm of a gradient says nothing about how well it
-//! points downhill. In networks large norms carry more signal, so that norms flatter clipping: by
-//! 0.04 to 0.13 in CCC, measured. A gain of less than [ten percent](Settings::margin) from norms
-//! alone is therefore not taken for evidence. [`Monitor::observe_aligned`] and
-//! [`Monitor::observe_vector`] take what is needed to measure $\mu$ directly.
+//! $\mu$ from norms assumes that the norm of a gradient is independent of how well it points
+//! downhill. In networks large norms carry more signal, so norms overestimate clipping: by 0.04 to
+//! 0.13 in CCC, measured. A gain below [ten percent](Settings::margin) from norms alone is
+//! therefore not evidence. [`Monitor::observe_aligned`] and [`Monitor::observe_vector`] take what
+//! is needed to measure $\mu$ directly.
 
 mod advice;
-mod block;
-mod blocks;
+mod candidates;
 mod choose;
 mod drift;
 mod estimates;
-mod grid;
-mod halves;
-mod heaviest;
-mod interval;
-mod scale;
-mod settings;
-mod stream;
-mod table;
-mod tail;
+#[expect(clippy::module_inception, reason = "the type that the module is named after")]
+mod monitor;
+mod running_averages;
+mod stretches;
 
 pub use advice::{Advice, Choice, Evidence, Reason};
-pub use blocks::Memory;
 pub use drift::Drift;
-pub use estimates::{Direct, Estimates};
-pub use halves::Halves;
-pub use interval::Interval;
-pub use scale::Scale;
-pub use settings::Settings;
-pub use stream::{LeftOut, Monitor};
-pub use tail::{SecondMoment, Tail};
+pub use estimates::{Direct, Estimates, Interval, SecondMoment, Tail};
+pub use monitor::{LeftOut, Monitor, Settings};
+pub use running_averages::{Halves, NormScale};
+pub use stretches::Memory;

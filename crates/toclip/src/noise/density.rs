@@ -1,10 +1,10 @@
-//! Noise given by its density: the easiest way to bring a law of one's own.
+//! Noise given by its density: the easiest way to add a distribution of your own.
 
 use super::{Feature, Noise, check_scale, spread};
-use crate::batch::SquareLaw;
-use crate::batch::law::Shape;
+use crate::batch::SquaredResidual;
+use crate::batch::squared_residual::TransformShape;
 use crate::error::{Error, Result};
-use crate::kernel::{Clipped, clipped_normal};
+use crate::kernel::{Moments, clipped_normal};
 use crate::quad::{half_line, panels_from};
 use crate::special::{GAUSS_LEGENDRE_16, phi};
 use rand::{Rng, RngExt};
@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 type Function = Arc<dyn Fn(f64) -> f64 + Send + Sync>;
 
-/// Noise with any density $f_\epsilon$: $\mu = \int f_\epsilon(e)\thinspace \mu_{N(e, 2R)}\thinspace de$.
+/// Noise with any density $f_\epsilon$: $\mu = \int f_\epsilon(e)\thinspace \mu_{N(e,
+/// 2R)}\thinspace de$.
 ///
 /// The integrals are adaptive, to about $10^{-12}$ for a density that is smooth on its scale, and
-/// cost some tens of microseconds. A family of your own that knows a closed form implements
+/// cost some tens of microseconds. A family of your own with a closed form implements
 /// [`Noise`] directly; see the [module](crate::noise) for an example of this type.
 #[derive(Clone)]
 pub struct Density {
@@ -86,7 +87,7 @@ impl Density {
     }
 
     /// Sixteen points on each of the panels that cover $|\epsilon|$: even ones up to four scales,
-    /// then wider by a quarter each until no mass is left or none that matters will come.
+    /// then wider by a quarter each until the remaining mass is negligible.
     fn nodes(&self, mass: f64) -> Vec<(f64, f64)> {
         let (mut from, mut width, mut sum) = (0.0, 0.25 * self.scale, 0.0);
         let mut nodes = Vec::new();
@@ -149,10 +150,10 @@ impl Noise for Density {
         self.second_moment
     }
 
-    fn clipped(&self, r: f64, c: f64) -> Clipped {
+    fn clipped(&self, r: f64, c: f64) -> Moments {
         let second_moment = 2.0 * r + self.second_moment;
         if c == f64::INFINITY {
-            return Clipped::open(second_moment);
+            return Moments::open(second_moment);
         }
         let s = spread(r);
         let points: Vec<f64> = around(c, s).chain(around(-c, s)).chain(around(0.0, s)).collect();
@@ -160,7 +161,7 @@ impl Noise for Density {
             let x = clipped_normal(e, s, c);
             [x.mu, x.m2]
         });
-        Clipped { mu, m2 }.within(c, second_moment)
+        Moments { mu, m2 }.within(c, second_moment)
     }
 
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
@@ -177,10 +178,10 @@ impl Noise for Density {
         Some((f, df))
     }
 
-    fn square_law(&self, r: f64) -> Option<SquareLaw> {
-        // Below this corners of the density are as good as sharp: what is lost is of this size.
+    fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
+        // Below this corners of the density are treated as sharp, with an error of this size.
         let v = (2.0 * r).max(1e-7 * self.scale * self.scale);
-        Some(SquareLaw::located(self.squares.clone(), v, Shape::Spread(v)))
+        Some(SquaredResidual::located(self.squares.clone(), v, TransformShape::Spread(v)))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

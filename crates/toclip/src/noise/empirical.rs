@@ -1,11 +1,11 @@
-//! Residuals from data as the law of the noise.
+//! Residuals from data as the distribution of the noise.
 
 use super::{Feature, Noise, mixture::normal_density, spread};
-use crate::batch::SquareLaw;
-use crate::batch::law::Shape;
+use crate::batch::SquaredResidual;
+use crate::batch::squared_residual::TransformShape;
 use crate::error::{Error, Result};
 use crate::gauss::gauss_rule;
-use crate::kernel::{Clipped, clipped_normal};
+use crate::kernel::{Moments, clipped_normal};
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use std::sync::Arc;
 /// $2(\delta/2s)^{2q}/\sqrt{(2q)!}$, since $|\Phi^{(k)}| \le \sqrt{k!}$: below $10^{-17}$ for
 /// $q = 16$ and $\delta \le 2s$.
 const RULE: usize = 16;
-/// Widest piece, in units of the kernel, on which the rule stands for the data.
+/// Widest piece, in units of the kernel, on which the Gauss rule replaces the data.
 const WIDEST: f64 = 4.0;
 /// Pieces of at most this many points are summed as they are.
 const LEAF: usize = 64;
 /// Residuals of which the ways to draw a batch may be few.
 const FEW: usize = 64;
-/// Features that a law of this kind shows at most.
+/// Features that a distribution of this kind shows at most.
 const FEATURES: usize = 1000;
 /// Distance from the threshold, in units of the kernel, beyond which it is all or nothing.
 const REACH: f64 = 9.0;
@@ -30,11 +30,11 @@ const REACH: f64 = 9.0;
 /// Empirical noise: $\epsilon$ is one of $n$ observed residuals, each with probability $1/n$.
 ///
 /// $\mu = \frac1n \sum_i \mu_{N(e_i, 2R)}$, likewise $m^{(2)}$. The sum is not taken over the data:
-/// the sorted residuals form a tree of pieces, each with a 16-point Gauss rule that stands for it
-/// wherever it is narrow against $\sqrt{2R}$, so an evaluation costs a few hundred kernels however
-/// many residuals there are. Up to 64 residuals the sum is exact to rounding; beyond, $\mu$ and
-/// $m^{(2)}/\min(c^2, E X^2)$ have an absolute error below $10^{-14}$, or what moving each residual
-/// by a unit in its last place would change, whichever is larger.
+/// the sorted residuals form a tree of pieces, each with a 16-point Gauss rule that replaces it
+/// wherever it is narrow compared with $\sqrt{2R}$, so an evaluation costs a few hundred kernels
+/// however many residuals there are. Up to 64 residuals the sum is exact to rounding; beyond, $\mu$
+/// and $m^{(2)}/\min(c^2, E X^2)$ have an absolute error below $10^{-14}$, or what moving each
+/// residual by a unit in its last place would change, whichever is larger.
 ///
 /// ```
 /// use toclip::noise::{Empirical, Noise};
@@ -163,7 +163,7 @@ impl Piece {
         self.halves.is_none() || self.high - self.low <= WIDEST * s
     }
 
-    fn add_clipped(&self, s: f64, c: f64, sum: &mut Clipped) {
+    fn add_clipped(&self, s: f64, c: f64, sum: &mut Moments) {
         let furthest = self.low.abs().max(self.high.abs());
         let nearest = if self.low <= 0.0 && self.high >= 0.0 {
             0.0
@@ -171,9 +171,9 @@ impl Piece {
             self.low.abs().min(self.high.abs())
         };
         if furthest + REACH * s < c {
-            sum.add(1.0, Clipped { mu: self.count, m2: self.sum_sq + self.count * s * s });
+            sum.add(1.0, Moments { mu: self.count, m2: self.sum_sq + self.count * s * s });
         } else if nearest - REACH * s > c && self.halves.is_some() {
-            sum.add(self.count, Clipped { mu: 0.0, m2: c * c });
+            sum.add(self.count, Moments { mu: 0.0, m2: c * c });
         } else if let (false, Some(halves)) = (self.is_narrow(s), &self.halves) {
             halves.iter().for_each(|half| half.add_clipped(s, c, sum));
         } else {
@@ -246,20 +246,20 @@ impl Noise for Empirical {
         self.data.variance
     }
 
-    fn clipped(&self, r: f64, c: f64) -> Clipped {
+    fn clipped(&self, r: f64, c: f64) -> Moments {
         let second_moment = 2.0 * r + self.second_moment();
         if c == f64::INFINITY {
-            return Clipped::open(second_moment);
+            return Moments::open(second_moment);
         }
-        let mut sum = Clipped::default();
+        let mut sum = Moments::default();
         self.data.root.add_clipped(spread(r), c, &mut sum);
         let n = self.data.root.count;
-        Clipped { mu: sum.mu / n, m2: sum.m2 / n }.within(c, second_moment)
+        Moments { mu: sum.mu / n, m2: sum.m2 / n }.within(c, second_moment)
     }
 
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
-        // Where the residuals stand apart by more than the kernel is wide, and there are too many
-        // to look at one by one, an integral over the density would step over them.
+        // Where the residuals are further apart than the kernel is wide, and too many to visit one
+        // by one, an integral over the density would miss them.
         if r == 0.0 || !self.is_resolved(spread(r)) {
             return None;
         }
@@ -269,19 +269,19 @@ impl Noise for Empirical {
         Some((sum.0 / n, sum.1 / n))
     }
 
-    fn square_law(&self, r: f64) -> Option<SquareLaw> {
+    fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
         // Below this the residuals are as good as points: what is lost is of this size.
         let v = (2.0 * r).max(1e-6 * self.second_moment());
         let few = self.count() <= FEW && 2.0 * r < v;
         let mut means = Vec::new();
         self.data.root.add_means(v.sqrt(), &mut means);
         means.iter_mut().for_each(|m| m.0 /= self.data.root.count);
-        let law = SquareLaw::located(means, v, Shape::Atoms(v));
+        let squared = SquaredResidual::located(means, v, TransformShape::Atoms(v));
         if few {
             let weight = 1.0 / self.count() as f64;
-            return Some(law.of_atoms(self.data.sorted.iter().map(|x| (weight, *x)), 2.0 * r));
+            return Some(squared.of_atoms(self.data.sorted.iter().map(|x| (weight, *x)), 2.0 * r));
         }
-        Some(law)
+        Some(squared)
     }
 
     /// One feature for each piece of the data that is narrow against the kernel. With more than
@@ -308,11 +308,11 @@ mod tests {
     use rand::SeedableRng;
     use rand_distr::{Distribution, StandardNormal};
 
-    fn brute(values: &[f64], r: f64, c: f64) -> Clipped {
+    fn brute(values: &[f64], r: f64, c: f64) -> Moments {
         // In short runs: twenty thousand equal terms in one sum would drift by 1e-12.
-        let mut total = Clipped::default();
+        let mut total = Moments::default();
         for run in values.chunks(128) {
-            let mut sum = Clipped::default();
+            let mut sum = Moments::default();
             run.iter().for_each(|&e| sum.add(1.0, clipped_normal(e, spread(r), c)));
             total.add(1.0 / values.len() as f64, sum);
         }

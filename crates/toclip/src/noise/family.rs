@@ -3,8 +3,8 @@
 use super::{
     Empirical, Feature, Gaussian, Laplace, Mixture, NoNoise, Noise, Rademacher, StudentT, Uniform,
 };
-use crate::batch::SquareLaw;
-use crate::kernel::Clipped;
+use crate::batch::SquaredResidual;
+use crate::kernel::Moments;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -99,7 +99,7 @@ impl Noise for Family {
         self.inner().variance()
     }
 
-    fn clipped(&self, r: f64, c: f64) -> Clipped {
+    fn clipped(&self, r: f64, c: f64) -> Moments {
         self.inner().clipped(r, c)
     }
 
@@ -107,8 +107,8 @@ impl Noise for Family {
         self.inner().residual_density(r, x)
     }
 
-    fn square_law(&self, r: f64) -> Option<SquareLaw> {
-        self.inner().square_law(r)
+    fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
+        self.inner().squared_residual(r)
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

@@ -1,9 +1,9 @@
 //! Gaussian noise.
 
 use super::{Feature, Noise, check_scale, short};
-use crate::batch::SquareLaw;
+use crate::batch::SquaredResidual;
 use crate::error::{Error, Result};
-use crate::kernel::{Clipped, clipped_normal};
+use crate::kernel::{Moments, clipped_normal};
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
@@ -72,10 +72,10 @@ impl Noise for Gaussian {
         self.sigma * self.sigma
     }
 
-    fn clipped(&self, r: f64, c: f64) -> Clipped {
+    fn clipped(&self, r: f64, c: f64) -> Moments {
         let second_moment = 2.0 * r + self.second_moment();
         if c == f64::INFINITY {
-            return Clipped::open(second_moment);
+            return Moments::open(second_moment);
         }
         clipped_normal(0.0, self.residual_std(r), c).within(c, second_moment)
     }
@@ -84,8 +84,8 @@ impl Noise for Gaussian {
         Some(super::mixture::normal_density(x, 0.0, self.residual_std(r)))
     }
 
-    fn square_law(&self, r: f64) -> Option<SquareLaw> {
-        Some(SquareLaw::scales(vec![(1.0, 2.0 * r + self.second_moment())], 0.0))
+    fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
+        Some(SquaredResidual::scales(vec![(1.0, 2.0 * r + self.second_moment())], 0.0))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

@@ -1,9 +1,9 @@
 //! Laplace noise (the paper's symmetrised exponential).
 
 use super::{Feature, Noise, check_scale, one_of, short, spread};
-use crate::batch::SquareLaw;
+use crate::batch::SquaredResidual;
 use crate::error::{Error, Result};
-use crate::kernel::{Clipped, clipped_centred};
+use crate::kernel::{Moments, clipped_centred};
 use crate::special::{GAUSS_LEGENDRE_16, SQRT_2_OVER_PI, erf, erfc, erfcx};
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,9 @@ use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 /// $$ f(x) = \tfrac{\lambda}{4} e^{\alpha^2/2} \left\[ e^{-\lambda x}
 /// \operatorname{erfc}\tfrac{\alpha - x/s}{\sqrt2} + e^{\lambda x}
 /// \operatorname{erfc}\tfrac{\alpha + x/s}{\sqrt2} \right\], $$
-/// which solves $f - {f^{\prime\prime}}/\lambda^2 = \varphi_s$. Integrated against the indicator of $\[-c, c\]$
-/// and against $\min(x^2, c^2)$, that equation gives both moments from those of the normal law:
+/// which solves $f - {f^{\prime\prime}}/\lambda^2 = \varphi_s$. Integrated against the indicator of
+/// $\[-c, c\]$ and against $\min(x^2, c^2)$, that equation gives both moments from those of the
+/// normal distribution:
 /// $$ \mu = \mu_{N(0,s^2)} + \sigma^2 {f^\prime}(c), \qquad
 /// m^{(2)} = m^{(2)}_{N(0,s^2)} + \sigma^2 \[\mu - 2c f(c)\]. $$
 /// These cancel when clipping is below the scale of the noise ($\lambda c < 1/2$). There a power
@@ -72,7 +73,7 @@ impl Laplace {
     }
 
     /// Both moments without model error, $R = 0$, for $t = \lambda c$.
-    fn exact(&self, c: f64) -> Clipped {
+    fn exact(&self, c: f64) -> Moments {
         let t = SQRT_2 * c / self.sigma;
         // σ²[1 − e^(−t)(1+t)] = c²·2[1 − e^(−t)(1+t)]/t²: near zero the bracket is t²/2.
         let m2 = if t < 0.5 {
@@ -86,29 +87,30 @@ impl Laplace {
         } else {
             self.sigma * self.sigma * (1.0 - (-t).exp() * (1.0 + t.min(1e300)))
         };
-        Clipped { mu: -(-t).exp_m1(), m2 }
+        Moments { mu: -(-t).exp_m1(), m2 }
     }
 
     /// Integrates the density over $\[0, c\]$, for $c < s$.
-    fn below_spread(&self, s: f64, c: f64) -> Clipped {
+    fn below_spread(&self, s: f64, c: f64) -> Moments {
         let (mut mass, mut gap) = (0.0, 0.0);
         for (u, w) in GAUSS_LEGENDRE_16 {
             let f = w * self.density(s, u * c).0;
             mass += f;
             gap += f * (1.0 - u * u);
         }
-        Clipped { mu: 2.0 * c * mass, m2: c * c * (1.0 - 2.0 * c * gap) }
+        Moments { mu: 2.0 * c * mass, m2: c * c * (1.0 - 2.0 * c * gap) }
     }
 
     /// The power series in $\alpha$, for $s \le c$ and $t = \lambda c = \alpha y < 1/2$.
     ///
     /// With $A, B = e^{\alpha^2/2 \mp \alpha y} \operatorname{erfc}((\alpha \mp y)/\sqrt2)$ we have
-    /// $\mu = \tfrac12\[(A-B)(0) - (A-B)(\alpha)\]$, and ${A^\prime} = (\alpha - y)A - k$, ${B^\prime} = (\alpha +
-    /// y)B - k$ with $k = \sqrt{2/\pi}\thinspace e^{-y^2/2}$ give the coefficients $p_n$ of $A+B$ and $q_n$
-    /// of $A-B$ by recurrence; below they carry their powers of $\alpha$, so nothing overflows.
-    /// In $c^2 - m^{(2)} = \lambda^{-2}\sum_{n\ge3}(q_n + y p_{n-1}/\alpha)\alpha^n$ the two leading
-    /// orders have cancelled on paper rather than in rounding.
-    fn small_rate(&self, s: f64, c: f64) -> Clipped {
+    /// $\mu = \tfrac12\[(A-B)(0) - (A-B)(\alpha)\]$, and ${A^\prime} = (\alpha - y)A - k$,
+    /// ${B^\prime} = (\alpha + y)B - k$ with $k = \sqrt{2/\pi}\thinspace e^{-y^2/2}$ give the
+    /// coefficients $p_n$ of $A+B$ and $q_n$ of $A-B$ by recurrence; below they carry their powers
+    /// of $\alpha$, so nothing overflows. In $c^2 - m^{(2)} = \lambda^{-2}\sum_{n\ge3}(q_n + y
+    /// p_{n-1}/\alpha)\alpha^n$ the two leading orders have cancelled on paper rather than in
+    /// rounding.
+    fn small_rate(&self, s: f64, c: f64) -> Moments {
         let (y, t) = (c / s, SQRT_2 * c / self.sigma);
         let alpha = t / y;
         let a2 = alpha * alpha;
@@ -127,18 +129,18 @@ impl Laplace {
             (p_before, q_before, p, q) = (p, q, p_next, q_next);
         }
         // gap·σ²/2 in units of c²: σ² = 2c²/t².
-        Clipped { mu: 0.5 * mu, m2: c * c * (1.0 - gap / (t * t)) }
+        Moments { mu: 0.5 * mu, m2: c * c * (1.0 - gap / (t * t)) }
     }
 
     /// The closed form, for $s \le c$ and $\lambda c \ge 1/2$.
-    fn closed(&self, s: f64, c: f64) -> Clipped {
+    fn closed(&self, s: f64, c: f64) -> Moments {
         let normal = clipped_centred(s, c);
         let (f, df) = self.density(s, c);
         let sigma2 = self.sigma * self.sigma;
         let mu = normal.mu + sigma2 * df;
         // c·f(c) with c infinitely far out is zero, not ∞·0.
         let edge = if f == 0.0 { 0.0 } else { 2.0 * c * f };
-        Clipped { mu, m2: normal.m2 + sigma2 * (mu - edge) }
+        Moments { mu, m2: normal.m2 + sigma2 * (mu - edge) }
     }
 
     /// The density of the residual at $x \ge 0$ and its derivative.
@@ -182,11 +184,11 @@ impl Noise for Laplace {
         self.sigma * self.sigma
     }
 
-    fn clipped(&self, r: f64, c: f64) -> Clipped {
+    fn clipped(&self, r: f64, c: f64) -> Moments {
         let s = spread(r);
         let second_moment = 2.0 * r + self.second_moment();
         if c == f64::INFINITY {
-            return Clipped::open(second_moment);
+            return Moments::open(second_moment);
         }
         let x = if s == 0.0 {
             self.exact(c)
@@ -205,8 +207,8 @@ impl Noise for Laplace {
         Some((f, if x < 0.0 { -df } else { df }))
     }
 
-    fn square_law(&self, r: f64) -> Option<SquareLaw> {
-        Some(SquareLaw::laplace(self.sigma, 2.0 * r))
+    fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
+        Some(SquaredResidual::laplace(self.sigma, 2.0 * r))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {
@@ -221,13 +223,14 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Every regime against the definition: the kernel averaged over the exponential law of
-        /// the variance, $\epsilon \sim N(0, \sigma^2 w)$, $w \sim \mathrm{Exp}(1)$.
+        /// Every regime against the definition: the kernel averaged over the exponential
+        /// distribution of the variance, $\epsilon \sim N(0, \sigma^2 w)$, $w \sim
+        /// \mathrm{Exp}(1)$.
         #[test]
         fn is_a_mixture_in_scale(log_s in -2.0..2.0f64, log_c in -3.0..2.0f64) {
             let (s, c) = (10f64.powf(log_s), 10f64.powf(log_c));
             let got = Laplace::new(1.0).unwrap().clipped(0.5 * s * s, c);
-            let (mut want, h) = (Clipped::default(), 0.005);
+            let (mut want, h) = (Moments::default(), 0.005);
             for k in -8000..1000 {
                 // w = e^u, trapezoidal in u.
                 let u = f64::from(k) * h;

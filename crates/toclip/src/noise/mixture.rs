@@ -1,9 +1,9 @@
 //! Gaussian mixtures.
 
 use super::{Feature, Noise};
-use crate::batch::SquareLaw;
+use crate::batch::SquaredResidual;
 use crate::error::{Error, Result};
-use crate::kernel::{Clipped, clipped_normal};
+use crate::kernel::{Moments, clipped_normal};
 use crate::special::phi;
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, StandardNormal};
@@ -165,12 +165,12 @@ impl Noise for Mixture {
         self.components.iter().map(about).sum()
     }
 
-    fn clipped(&self, r: f64, c: f64) -> Clipped {
+    fn clipped(&self, r: f64, c: f64) -> Moments {
         let second_moment = 2.0 * r + self.second_moment();
         if c == f64::INFINITY {
-            return Clipped::open(second_moment);
+            return Moments::open(second_moment);
         }
-        let mut x = Clipped::default();
+        let mut x = Moments::default();
         for k in &self.components {
             x.add(k.weight, clipped_normal(k.mean, residual_std(r, k.std), c));
         }
@@ -185,19 +185,19 @@ impl Noise for Mixture {
         }))
     }
 
-    fn square_law(&self, r: f64) -> Option<SquareLaw> {
-        // Below this an atom is as good as a point: what is lost is of this size.
+    fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
+        // Below this an atom is treated as a point, with an error of this size.
         let least = 1e-6 * self.second_moment();
         let variance = |std: f64| (2.0 * r + std * std).max(least);
         let parts = self.components.iter().map(|k| (k.weight, k.mean, variance(k.std)));
-        let law = SquareLaw::normals(parts.collect());
+        let squared = SquaredResidual::normals(parts.collect());
         let std = self.components.first()?.std;
         let v = 2.0 * r + std * std;
-        // Of a few atoms that are narrower than this nothing need be lost.
+        // A few atoms that are narrower than this are handled exactly.
         if v < least && self.components.iter().all(|k| k.std == std) {
-            return Some(law.of_atoms(self.components.iter().map(|k| (k.weight, k.mean)), v));
+            return Some(squared.of_atoms(self.components.iter().map(|k| (k.weight, k.mean)), v));
         }
-        Some(law)
+        Some(squared)
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

@@ -1,10 +1,10 @@
 //! The noise $\epsilon$ in the targets: one family, one file.
 //!
-//! A target is $b = \langle a, \theta^\ast \rangle + \epsilon$, so with Gaussian data the residual at
-//! risk $R$ is $X = \sqrt{2R}\thinspace z - \epsilon$ with $z$ standard normal. A family's whole work is to
-//! say what clipping $X$ at $c$ leaves of it, [`Noise::clipped`]:
+//! A target is $b = \langle a, \theta^\ast \rangle + \epsilon$, so with Gaussian data the residual
+//! at risk $R$ is $X = \sqrt{2R}\thinspace z - \epsilon$ with $z$ standard normal. Each family
+//! computes what clipping $X$ at $c$ leaves of it, [`Noise::clipped`]:
 //!
-//! | family | law of $\epsilon$ | as a mixture of normals | how $\mu$, $m^{(2)}$ are computed |
+//! | family | distribution of $\epsilon$ | as a mixture of normals | how $\mu$, $m^{(2)}$ are computed |
 //! |---|---|---|---|
 //! | [`NoNoise`] | $0$ | – | the kernel |
 //! | [`Gaussian`] | $N(0, \sigma^2)$ | – | the kernel |
@@ -55,18 +55,19 @@ pub use rademacher::Rademacher;
 pub use student_t::StudentT;
 pub use uniform::Uniform;
 
-use crate::batch::{Rule, SquareLaw};
+use crate::batch::SquaredResidual;
 use crate::error::{Error, Result};
-use crate::kernel::Clipped;
+use crate::kernel::Moments;
 use rand::Rng;
 
-/// A law of the noise $\epsilon$, seen through the residual $X = \sqrt{2R}\thinspace z - \epsilon$.
+/// A distribution of the noise $\epsilon$, seen through the residual $X = \sqrt{2R}\thinspace z -
+/// \epsilon$.
 ///
-/// Implementors promise, for every $R \ge 0$ and $0 < c \le \infty$: $0 \le \mu \le 1$, $0 \le
-/// m^{(2)} \le \min(c^2, E X^2)$, both non-decreasing in $c$. Callers promise such $R$ and $c$;
-/// [`Factors::new`](crate::Factors::new) is the checked way in.
+/// Implementations must guarantee, for every $R \ge 0$ and $0 < c \le \infty$: $0 \le \mu \le 1$,
+/// $0 \le m^{(2)} \le \min(c^2, E X^2)$, both non-decreasing in $c$. Callers must pass such $R$ and
+/// $c$; [`Factors::new`](crate::Factors::new) checks them.
 pub trait Noise: std::fmt::Debug + Send + Sync {
-    /// The law in a few words, for messages and legends.
+    /// The distribution in a few words, for messages and legends.
     fn describe(&self) -> String;
 
     /// One draw of $\epsilon$.
@@ -89,7 +90,7 @@ pub trait Noise: std::fmt::Debug + Send + Sync {
     }
 
     /// $\mu_c(R)$ and $m^{(2)}_c(R)$: what clipping at $c$ leaves of the residual at risk $R$.
-    fn clipped(&self, r: f64, c: f64) -> Clipped;
+    fn clipped(&self, r: f64, c: f64) -> Moments;
 
     /// The density of the residual $X$ at $x$ and its derivative, $(f, {f^\prime})$, for $R > 0$.
     ///
@@ -98,27 +99,22 @@ pub trait Noise: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// The law of $X^2$ at risk $R$, which [batches](Rule::batch) of more than one sample need.
+    /// The distribution of $X^2$ at risk $R$, which [batches](crate::Batch) of more than one sample
+    /// need.
     ///
-    /// `None`, the default, if not provided: such a noise goes without batches.
-    fn square_law(&self, _r: f64) -> Option<SquareLaw> {
+    /// `None`, the default, if not provided: such a noise cannot be used with batches.
+    fn squared_residual(&self, _r: f64) -> Option<SquaredResidual> {
         None
     }
 
-    /// How many samples a step averages and what of them is clipped: one, unless the noise is
-    /// [`Batched`](crate::Batched).
-    fn rule(&self) -> Rule {
-        Rule::single()
-    }
-
-    /// Where the law of $X$ at risk $R$ has features, and how wide they are.
+    /// Where the distribution of $X$ at risk $R$ has features, and how wide they are.
     ///
     /// Searches over thresholds and integrals over $x$ look there first, so that a narrow bump far
     /// out is not missed.
     fn features(&self, r: f64) -> Vec<Feature>;
 }
 
-/// A place where the law of the residual changes: a bump or an edge.
+/// A place where the distribution of the residual changes: a bump or an edge.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Feature {
     /// Position on the axis of $X$.
@@ -134,7 +130,7 @@ impl Feature {
     }
 }
 
-/// The features of a smooth law centred at zero with one scale of its own.
+/// The features of a smooth distribution centred at zero with one scale of its own.
 pub(crate) fn centred_features(spread: f64, scale: f64) -> Vec<Feature> {
     let widths = if spread > 0.0 { vec![spread, scale, spread + scale] } else { vec![scale] };
     widths.into_iter().map(|width| Feature::new(0.0, width)).collect()

@@ -1,8 +1,8 @@
 //! No noise: targets are exact.
 
 use super::{Feature, Noise, spread};
-use crate::batch::SquareLaw;
-use crate::kernel::{Clipped, clipped_normal};
+use crate::batch::SquaredResidual;
+use crate::kernel::{Moments, clipped_normal};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
@@ -44,9 +44,9 @@ impl Noise for NoNoise {
         0.0
     }
 
-    fn clipped(&self, r: f64, c: f64) -> Clipped {
+    fn clipped(&self, r: f64, c: f64) -> Moments {
         if c == f64::INFINITY {
-            return Clipped::open(2.0 * r);
+            return Moments::open(2.0 * r);
         }
         clipped_normal(0.0, spread(r), c).within(c, 2.0 * r)
     }
@@ -55,8 +55,8 @@ impl Noise for NoNoise {
         Some(super::mixture::normal_density(x, 0.0, spread(r)))
     }
 
-    fn square_law(&self, r: f64) -> Option<SquareLaw> {
-        Some(SquareLaw::scales(vec![(1.0, 2.0 * r)], 0.0))
+    fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
+        Some(SquaredResidual::scales(vec![(1.0, 2.0 * r)], 0.0))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn without_error_or_noise_nothing_is_clipped() {
-        assert_eq!(NoNoise.clipped(0.0, 1e-9), Clipped { mu: 1.0, m2: 0.0 });
-        assert_eq!(NoNoise.clipped(2.0, f64::INFINITY), Clipped { mu: 1.0, m2: 4.0 });
+        assert_eq!(NoNoise.clipped(0.0, 1e-9), Moments { mu: 1.0, m2: 0.0 });
+        assert_eq!(NoNoise.clipped(2.0, f64::INFINITY), Moments { mu: 1.0, m2: 4.0 });
     }
 }

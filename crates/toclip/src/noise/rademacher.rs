@@ -1,9 +1,9 @@
 //! Rademacher-like noise: a few samples are off by a fixed amount.
 
 use super::{Feature, Noise, check_scale, mixture::normal_density, one_of, short, spread};
-use crate::batch::SquareLaw;
+use crate::batch::SquaredResidual;
 use crate::error::{Error, Result};
-use crate::kernel::{Clipped, clipped_normal};
+use crate::kernel::{Moments, clipped_normal};
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
@@ -101,13 +101,13 @@ impl Noise for Rademacher {
         self.p * self.lambda * self.lambda
     }
 
-    fn clipped(&self, r: f64, c: f64) -> Clipped {
+    fn clipped(&self, r: f64, c: f64) -> Moments {
         let second_moment = 2.0 * r + self.second_moment();
         if c == f64::INFINITY {
-            return Clipped::open(second_moment);
+            return Moments::open(second_moment);
         }
         let s = spread(r);
-        let mut x = Clipped::default();
+        let mut x = Moments::default();
         x.add(1.0 - self.p, clipped_normal(0.0, s, c));
         x.add(self.p, clipped_normal(self.lambda, s, c));
         x.within(c, second_moment)
@@ -123,8 +123,8 @@ impl Noise for Rademacher {
         }))
     }
 
-    fn square_law(&self, r: f64) -> Option<SquareLaw> {
-        Some(SquareLaw::pair(self.lambda, self.p, 2.0 * r))
+    fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
+        Some(SquaredResidual::pair(self.lambda, self.p, 2.0 * r))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {
@@ -140,8 +140,8 @@ mod tests {
     #[test]
     fn an_atom_on_the_threshold_is_not_clipped() {
         let noise = Rademacher::new(2.0, 0.25).unwrap();
-        assert_eq!(noise.clipped(0.0, 2.0), Clipped { mu: 1.0, m2: 1.0 });
-        assert_eq!(noise.clipped(0.0, 1.9), Clipped { mu: 0.75, m2: 0.25 * 1.9 * 1.9 });
+        assert_eq!(noise.clipped(0.0, 2.0), Moments { mu: 1.0, m2: 1.0 });
+        assert_eq!(noise.clipped(0.0, 1.9), Moments { mu: 0.75, m2: 0.25 * 1.9 * 1.9 });
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Student-t noise, Cauchy included.
 
 use super::{Feature, Noise, check_scale, one_of, short, spread};
-use crate::batch::SquareLaw;
+use crate::batch::SquaredResidual;
 use crate::error::{Error, Result};
-use crate::kernel::{Clipped, centred_series, centred_textbook, clipped_normal};
+use crate::kernel::{Moments, centred_series, centred_textbook, clipped_normal};
 use crate::special::{SQRT_2_OVER_PI, phi};
 use rand::Rng;
 use rand_distr::{Distribution, Gamma, StandardNormal};
@@ -13,8 +13,8 @@ use std::sync::Arc;
 /// Student-t noise, $\epsilon = \text{scale}\cdot t_{\text{df}}$, for every df $> 0$; df $= 1$ is
 /// Cauchy noise.
 ///
-/// The variance, $\text{scale}^2\thinspace \text{df}/(\text{df}-2)$, is infinite for df ≤ 2. $\mu$ and
-/// $m^{(2)}$ are finite all the same, and they are all that the dynamics need.
+/// The variance, $\text{scale}^2\thinspace \text{df}/(\text{df}-2)$, is infinite for df ≤ 2. $\mu$
+/// and $m^{(2)}$ are finite all the same, and they are all that the dynamics need.
 ///
 /// # How it is computed
 ///
@@ -32,7 +32,7 @@ use std::sync::Arc;
 /// ```
 /// use toclip::noise::{Noise, StudentT};
 /// let cauchy = StudentT::new(1.0, 0.5)?;
-/// // P(|ε| ≤ scale) = 1/2 for the Cauchy law.
+/// // P(|ε| ≤ scale) = 1/2 for the Cauchy distribution.
 /// assert!((cauchy.clipped(0.0, 0.5).mu - 0.5).abs() < 1e-15);
 /// assert_eq!(cauchy.mean(), None);
 /// assert_eq!(cauchy.variance(), f64::INFINITY);
@@ -44,7 +44,7 @@ pub struct StudentT {
     df: f64,
     scale: f64,
     #[serde(skip)]
-    rule: Arc<Rule>,
+    quadrature: Arc<Quadrature>,
 }
 
 #[derive(Deserialize)]
@@ -84,10 +84,11 @@ impl StudentT {
             return Err(Error::parameter("df", df, expected));
         }
         let scale = check_scale("scale", scale)?;
-        Ok(StudentT { df, scale, rule: Arc::new(Rule::new(0.5 * df)) })
+        Ok(StudentT { df, scale, quadrature: Arc::new(Quadrature::new(0.5 * df)) })
     }
 
-    /// From df $> 2$ and the standard deviation: $\text{scale} = \sigma\sqrt{(\text{df}-2)/\text{df}}$.
+    /// From df $> 2$ and the standard deviation: $\text{scale} =
+    /// \sigma\sqrt{(\text{df}-2)/\text{df}}$.
     ///
     /// # Errors
     /// [`Error::Parameter`] for df ≤ 2, whose variance is infinite, or an impossible σ.
@@ -102,14 +103,14 @@ impl StudentT {
     /// Thresholds so far from the scale that only a power law is left: $\mu \propto c$ and
     /// $m^{(2)} = c^2$ towards zero, $\mu = 1$ and $m^{(2)} \propto c^{2-\text{df}}$ (or constant)
     /// towards infinity.
-    fn far_out(&self, r: f64, c: f64, q: f64) -> Clipped {
+    fn far_out(&self, r: f64, c: f64, q: f64) -> Moments {
         let edge = if q > FAR { FAR } else { 1.0 / FAR };
         let at = self.clipped(r, edge * self.scale);
         let ratio = q / edge;
         if q > FAR {
-            Clipped { mu: at.mu, m2: at.m2 * ratio.powf((2.0 - self.df).max(0.0)) }
+            Moments { mu: at.mu, m2: at.m2 * ratio.powf((2.0 - self.df).max(0.0)) }
         } else {
-            Clipped { mu: at.mu * ratio, m2: c * c }
+            Moments { mu: at.mu * ratio, m2: c * c }
         }
     }
 
@@ -122,13 +123,13 @@ impl StudentT {
         negligible: f64,
         mut term: impl FnMut(f64, f64),
     ) -> (f64, f64) {
-        let rule = &*self.rule;
-        for &(inverse, weight) in &rule.right {
+        let quadrature = &*self.quadrature;
+        for &(inverse, weight) in &quadrature.right {
             term(rho + inverse, weight);
         }
         let mut k = 0;
         loop {
-            let (u, inverse, weight) = rule.left_node(k);
+            let (u, inverse, weight) = quadrature.left_node(k);
             term(rho + inverse, weight);
             if u < floor || weight < negligible {
                 return (u, weight);
@@ -143,7 +144,7 @@ const FAR: f64 = 1e140;
 
 /// The part of the trapezoidal rule that depends on df alone.
 #[derive(Debug)]
-struct Rule {
+struct Quadrature {
     /// $a = \text{df}/2$.
     a: f64,
     /// The step in $u$.
@@ -152,37 +153,38 @@ struct Rule {
     right: Vec<(f64, f64)>,
     /// $(e^{-u}, p(u))$ for $u = -h, -2h, \dots$ as far as most thresholds need.
     left: Vec<(f64, f64)>,
-    /// A coarser rule for batches, $(p, e^{-u})$ with weights that add up to one with `beyond`.
+    /// Coarser nodes for batches, $(p, e^{-u})$ with weights that add up to one with `beyond`.
     scales: Vec<(f64, f64)>,
     /// The weight of scales beyond all thresholds.
     beyond: f64,
 }
 
-impl Rule {
+impl Quadrature {
     fn new(a: f64) -> Self {
         // e^(−36.8) = 1e-16.
         let h = longest_step(a, 36.8);
         let (scales, beyond) = batch_scales(a);
-        let mut rule = Rule { a, h, right: Vec::new(), left: Vec::new(), scales, beyond };
+        let mut quadrature =
+            Quadrature { a, h, right: Vec::new(), left: Vec::new(), scales, beyond };
         let mut u = 0.0;
-        while rule.weight(u) > 1e-19 {
-            rule.right.push(((-u).exp(), rule.weight(u)));
+        while quadrature.weight(u) > 1e-19 {
+            quadrature.right.push(((-u).exp(), quadrature.weight(u)));
             u += h;
         }
         // Recomputed from integers: adding h repeatedly would drift.
-        for (k, node) in rule.right.iter_mut().enumerate() {
+        for (k, node) in quadrature.right.iter_mut().enumerate() {
             let u = k as f64 * h;
             *node = ((-u).exp(), (a * log_weight(u)).exp());
         }
         for k in 1..400 {
             let u = -f64::from(k) * h;
-            let weight = rule.weight(u);
+            let weight = quadrature.weight(u);
             if u < -45.0 || weight < 1e-60 {
                 break;
             }
-            rule.left.push(((-u).exp(), weight));
+            quadrature.left.push(((-u).exp(), weight));
         }
-        rule
+        quadrature
     }
 
     /// $p(u)$ up to a constant, one at its peak $u = 0$.
@@ -291,10 +293,10 @@ impl Noise for StudentT {
         self.second_moment()
     }
 
-    fn clipped(&self, r: f64, c: f64) -> Clipped {
+    fn clipped(&self, r: f64, c: f64) -> Moments {
         let second_moment = 2.0 * r + self.second_moment();
         if c == f64::INFINITY {
-            return Clipped::open(second_moment);
+            return Moments::open(second_moment);
         }
         // In units of the scale: V = ρ + e^(−u), threshold q = c/scale.
         let (s, q) = (spread(r) / self.scale, c / self.scale);
@@ -305,7 +307,7 @@ impl Noise for StudentT {
         if !(0.99 / FAR..=1.01 * FAR).contains(&q) {
             return self.far_out(r, c, q).within(c, second_moment);
         }
-        let (a, h) = (self.rule.a, self.rule.h);
+        let (a, h) = (self.quadrature.a, self.quadrature.h);
         let rho = s * s;
         let q2 = q * q;
         let (mut total, mut mu, mut m2) = (0.0, 0.0, 0.0);
@@ -344,7 +346,7 @@ impl Noise for StudentT {
             m2 += lead * q2 * (mass - 2.0 / 3.0 * SQRT_2_OVER_PI * y * root(10.0));
         }
         let unit = self.scale * self.scale;
-        Clipped { mu: mu / total, m2: unit * (m2 / total) }.within(c, second_moment)
+        Moments { mu: mu / total, m2: unit * (m2 / total) }.within(c, second_moment)
     }
 
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
@@ -360,14 +362,14 @@ impl Noise for StudentT {
             f += g;
             df -= g * x / v;
         });
-        total += last.1 / (self.rule.a * self.rule.h).exp_m1();
+        total += last.1 / (self.quadrature.a * self.quadrature.h).exp_m1();
         Some((f / total / self.scale, df / total / (self.scale * self.scale)))
     }
 
-    fn square_law(&self, r: f64) -> Option<SquareLaw> {
-        let (square, rule) = (self.scale * self.scale, &*self.rule);
-        let parts = rule.scales.iter().map(|&(w, inverse)| (w, 2.0 * r + square * inverse));
-        Some(SquareLaw::scales(parts.collect(), rule.beyond))
+    fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
+        let (square, quadrature) = (self.scale * self.scale, &*self.quadrature);
+        let parts = quadrature.scales.iter().map(|&(w, inverse)| (w, 2.0 * r + square * inverse));
+        Some(SquaredResidual::scales(parts.collect(), quadrature.beyond))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

@@ -1,9 +1,9 @@
 //! Uniform noise.
 
 use super::{Feature, Noise, check_scale, one_of, short, spread};
-use crate::batch::SquareLaw;
+use crate::batch::SquaredResidual;
 use crate::error::{Error, Result};
-use crate::kernel::{Clipped, clipped_normal};
+use crate::kernel::{Moments, clipped_normal};
 use crate::special::{GAUSS_LEGENDRE_16, normal_mass, phi, upper_tail};
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
@@ -64,18 +64,18 @@ impl Uniform {
     }
 
     /// Both moments without model error, $R = 0$.
-    fn exact(&self, c: f64) -> Clipped {
+    fn exact(&self, c: f64) -> Moments {
         let m = self.half_width;
         if c >= m {
-            Clipped { mu: 1.0, m2: m * m / 3.0 }
+            Moments { mu: 1.0, m2: m * m / 3.0 }
         } else {
-            Clipped { mu: c / m, m2: c * c * (1.0 - 2.0 * c / (3.0 * m)) }
+            Moments { mu: c / m, m2: c * c * (1.0 - 2.0 * c / (3.0 * m)) }
         }
     }
 
     /// Averages the kernel over the noise, for $M < s$ and $M \le c$.
-    fn over_noise(&self, s: f64, c: f64) -> Clipped {
-        let mut x = Clipped::default();
+    fn over_noise(&self, s: f64, c: f64) -> Moments {
+        let mut x = Moments::default();
         for (u, w) in GAUSS_LEGENDRE_16 {
             x.add(w, clipped_normal(u * self.half_width, s, c));
         }
@@ -83,7 +83,7 @@ impl Uniform {
     }
 
     /// Integrates the density of the residual over $\[0, c\]$, for $c < s$ and $c < M$.
-    fn over_residual(&self, s: f64, c: f64) -> Clipped {
+    fn over_residual(&self, s: f64, c: f64) -> Moments {
         let m = self.half_width;
         let (mut mass, mut gap) = (0.0, 0.0);
         for (u, w) in GAUSS_LEGENDRE_16 {
@@ -93,21 +93,21 @@ impl Uniform {
             gap += f * (1.0 - u * u);
         }
         let y = c / m;
-        Clipped { mu: y * mass, m2: c * c * (1.0 - y * gap) }
+        Moments { mu: y * mass, m2: c * c * (1.0 - y * gap) }
     }
 
     /// The closed form for $s \le c < M$: what clipping leaves is counted from the inside.
-    fn inside(&self, s: f64, c: f64) -> Clipped {
+    fn inside(&self, s: f64, c: f64) -> Moments {
         let m = self.half_width;
         let (near, far) = (Tails::at((m - c) / s), Tails::at((m + c) / s));
         let mu = (c + s * (far.t0 - near.t0)) / m;
         let t = s / c;
         let gap = 1.0 / 3.0 - t * t * (near.t1 + far.t1) + t * t * t * (near.t2 - far.t2);
-        Clipped { mu, m2: c * c * (1.0 - 2.0 * (c / m) * gap) }
+        Moments { mu, m2: c * c * (1.0 - 2.0 * (c / m) * gap) }
     }
 
     /// The closed form for $c \ge M \ge s$: what clipping removes is counted from the outside.
-    fn outside(&self, s: f64, c: f64) -> Clipped {
+    fn outside(&self, s: f64, c: f64) -> Moments {
         let m = self.half_width;
         let (near, far) = (Tails::at((c - m) / s), Tails::at((c + m) / s));
         let mu = 1.0 - s / m * (near.t0 - far.t0);
@@ -117,7 +117,7 @@ impl Uniform {
         } else {
             2.0 * s_ * s_ * (c_ * (near.t1 - far.t1) + s_ * (near.t2 - far.t2))
         };
-        Clipped { mu, m2: m * m * (1.0 / 3.0 + s_ * s_ - excess) }
+        Moments { mu, m2: m * m * (1.0 / 3.0 + s_ * s_ - excess) }
     }
 }
 
@@ -161,11 +161,11 @@ impl Noise for Uniform {
         self.half_width * self.half_width / 3.0
     }
 
-    fn clipped(&self, r: f64, c: f64) -> Clipped {
+    fn clipped(&self, r: f64, c: f64) -> Moments {
         let (s, m) = (spread(r), self.half_width);
         let second_moment = 2.0 * r + self.second_moment();
         if c == f64::INFINITY {
-            return Clipped::open(second_moment);
+            return Moments::open(second_moment);
         }
         let x = if s == 0.0 {
             self.exact(c)
@@ -188,10 +188,10 @@ impl Noise for Uniform {
         Some((0.5 * f / m, 0.5 * df / m))
     }
 
-    fn square_law(&self, r: f64) -> Option<SquareLaw> {
+    fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
         let m = self.half_width;
-        // Below this the edges of the noise are as good as sharp: what is lost is of this size.
-        Some(SquareLaw::uniform(m, (2.0 * r).max(1e-7 * m * m)))
+        // Below this the edges of the noise are treated as sharp, with an error of this size.
+        Some(SquaredResidual::uniform(m, (2.0 * r).max(1e-7 * m * m)))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {
@@ -213,7 +213,7 @@ mod tests {
             let noise = Uniform::new(1.0).unwrap();
             let got = noise.clipped(0.5 * s * s, c);
             let n = 20_000;
-            let mut want = Clipped::default();
+            let mut want = Moments::default();
             for i in 0..n {
                 let e = (f64::from(i) + 0.5) / f64::from(n);
                 want.add(1.0 / f64::from(n), clipped_normal(e, s, c));

@@ -37,6 +37,7 @@ pub struct Schedule {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum Shape {
     Constant {
         value: f64,

@@ -1,9 +1,7 @@
 //! The learning rate of fastest descent.
 
 use super::{Control, MaxCcc, Policy, Schedule};
-use crate::batch::of_step;
-use crate::noise::Noise;
-use std::sync::Arc;
+use crate::step::Step;
 
 /// $\eta = 2R\mu/m^{(2)}$: the rate of fastest descent, optimal for isotropic data.
 ///
@@ -12,13 +10,13 @@ use std::sync::Arc;
 /// $$ \eta = \frac{2R\mu}{m^{(2)}} = \frac{R}{R+\sigma^2/2}\cdot\frac{\mu}{\nu}, \qquad
 /// \dot R = -\frac{R^2}{R + \sigma^2/2}\thinspace \frac{\mu^2}{\nu}. $$
 /// So the threshold that is best with its best rate is the one with the largest CCC
-/// ([`clipped`](Self::clipped)). As the slope depends on $R$ alone and is the steepest at every $R$,
-/// greedy is optimal at the end as well: no other $\eta(t), c(t)$ reaches a lower $R(T)$.
+/// ([`clipped`](Self::clipped)). As the slope depends on $R$ alone and is the steepest at every
+/// $R$, greedy is optimal at the end as well: no other $\eta(t), c(t)$ reaches a lower $R(T)$.
 ///
-/// For other spectra the same rate is that of fastest descent of the *distance*,
-/// $\dot D = -4\eta\mu R + \eta^2 m^{(2)}$. The greedy rate of the risk there needs
-/// $\Vert \nabla P\Vert ^2$: take [`Margin::predicted`](super::Margin::predicted) with a margin of one half
-/// around an infinite rate.
+/// For other spectra the same rate is that of fastest descent of the *distance*, $\dot D =
+/// -4\eta\mu R + \eta^2 m^{(2)}$. The greedy rate of the risk there needs $\Vert \nabla P\Vert ^2$:
+/// take [`Margin::predicted`](super::Margin::predicted) with a margin of one half around an
+/// infinite rate.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -32,14 +30,14 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Greedy {
-    noise: Arc<dyn Noise>,
+    step: Step<'static>,
     clip: Option<MaxCcc>,
 }
 
 impl Greedy {
     /// With $c = \infty$.
-    pub fn unclipped(noise: Arc<dyn Noise>) -> Self {
-        Greedy { noise, clip: None }
+    pub fn unclipped(step: impl Into<Step<'static>>) -> Self {
+        Greedy { step: step.into(), clip: None }
     }
 
     /// With $c = \arg\max_c \mu_c^2/\nu_c$.
@@ -55,18 +53,19 @@ impl Greedy {
     /// assert!(end(clipped)? < 0.1 * end(unclipped)?);
     /// # Ok::<(), toclip::Error>(())
     /// ```
-    pub fn clipped(noise: Arc<dyn Noise>) -> Self {
-        // Of this policy only the threshold is asked for.
-        let clip = Some(MaxCcc::new(Schedule::never(), noise.clone()));
-        Greedy { noise, clip }
+    pub fn clipped(step: impl Into<Step<'static>>) -> Self {
+        let step = step.into();
+        // Only the threshold of this policy is used.
+        let clip = Some(MaxCcc::new(Schedule::never(), step.clone()));
+        Greedy { step, clip }
     }
 }
 
 impl Policy for Greedy {
     fn at(&self, _t: f64, r: f64) -> Control {
         let c = self.clip.as_ref().map_or(f64::INFINITY, |clip| clip.threshold(r));
-        let x = of_step(&*self.noise, r, c);
-        // Infinite variance leaves no rate above zero; neither does nothing left to learn.
+        let x = self.step.moments(r, c);
+        // The rate is zero for infinite variance, and where there is nothing left to learn.
         let eta = if x.m2 > 0.0 { 2.0 * r * x.mu / x.m2 } else { 0.0 };
         Control { eta, c }
     }

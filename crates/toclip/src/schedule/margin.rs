@@ -1,25 +1,24 @@
 //! Learning rates that stay below the stability limit.
 
 use super::{Control, Policy, Schedule, Session, Shape};
-use crate::batch::of_step;
 use crate::criteria::StabilityLimits;
 use crate::error::{Error, Result};
-use crate::kernel::Clipped;
-use crate::noise::Noise;
+use crate::kernel::Moments;
 use crate::spectrum::Modes;
+use crate::step::Step;
 use std::sync::Arc;
 
 /// $\eta \le \text{margin}\cdot\eta^\ast_R$: another policy, slowed where the risk would grow.
 ///
 /// The limit needs $\Vert \nabla P\Vert ^2 = 2\sum\lambda_i^2 v_i$ as well as the risk
-/// ([`StabilityLimits`]), and a policy is told the risk alone. There are two honest ways around it,
-/// and both give policies for every method of the dynamics:
+/// ([`StabilityLimits`]), while a policy only gets the risk. There are two ways around this, and
+/// both give policies for every method of the dynamics:
 ///
-/// * [`certified`](Self::certified) bounds the limit from below by what $R$ says about it. It holds
-///   whatever happens on the way, and costs speed where eigenvalues differ much.
-/// * [`predicted`](Self::predicted) computes the limit along the predicted path, as a table in time.
-///   It wastes nothing, and is as good as the prediction: in C-SGD up to fluctuations of order
-///   $d^{-1/2}$, which the margin has to absorb.
+/// * [`certified`](Self::certified) bounds the limit from below by a function of $R$. It holds on
+///   every path, and costs speed where eigenvalues differ much.
+/// * [`predicted`](Self::predicted) computes the limit along the predicted path, as a table in
+///   time. It costs no speed, and is as good as the prediction: in C-SGD up to fluctuations of
+///   order $d^{-1/2}$, which the margin has to absorb.
 ///
 /// The threshold is that of the wrapped policy. For isotropic data both are the limit itself.
 ///
@@ -49,7 +48,7 @@ pub struct Margin {
 
 #[derive(Debug, Clone)]
 enum Cap {
-    Certified { noise: Arc<dyn Noise>, margin: f64, known: Known },
+    Certified { step: Step<'static>, margin: f64, known: Known },
     Predicted(Schedule),
 }
 
@@ -92,7 +91,7 @@ impl Margin {
     pub fn certified(
         inner: Arc<dyn Policy>,
         modes: &Modes,
-        noise: Arc<dyn Noise>,
+        step: impl Into<Step<'static>>,
         margin: f64,
     ) -> Result<Self> {
         check(margin)?;
@@ -103,7 +102,7 @@ impl Margin {
             least: moving().map(|m| m.lambda).fold(f64::INFINITY, f64::min),
             distance: moving().map(|m| 2.0 * m.energy).sum(),
         };
-        Ok(Margin { inner, cap: Cap::Certified { noise, margin, known } })
+        Ok(Margin { inner, cap: Cap::Certified { step: step.into(), margin, known } })
     }
 
     /// $\eta(t) \le \text{margin}\cdot\eta^\ast_R(t)$ with the limit on the predicted path up to
@@ -132,7 +131,7 @@ impl Margin {
     pub fn predicted(
         inner: Arc<dyn Policy>,
         modes: &Modes,
-        noise: Arc<dyn Noise>,
+        step: impl Into<Step<'static>>,
         margin: f64,
         time: f64,
     ) -> Result<Self> {
@@ -140,7 +139,7 @@ impl Margin {
         if !(time > 0.0 && time.is_finite()) {
             return Err(Error::parameter("time", time, "must be positive and finite"));
         }
-        let mut path = Path::new(modes, &*inner, &*noise, margin);
+        let mut path = Path::new(modes, &*inner, step.into(), margin);
         path.follow(time)?;
         let Path { times, values, .. } = path;
         let cap = Cap::Predicted(Schedule::new(Shape::Table { times, values })?);
@@ -161,8 +160,8 @@ impl Policy for Margin {
         let control = self.inner.at(t, r);
         let cap = match &self.cap {
             Cap::Predicted(table) => table.at(t),
-            Cap::Certified { noise, margin, known } => {
-                margin * known.limit(r, of_step(&**noise, r, control.c))
+            Cap::Certified { step, margin, known } => {
+                margin * known.limit(r, step.moments(r, control.c))
             }
         };
         Control { eta: control.eta.min(cap), ..control }
@@ -180,8 +179,8 @@ impl Policy for Margin {
         times
     }
 
-    /// A table in time caps a rule that watches the run as well; the certified limit is a function
-    /// of the risk, so that policy is told the risk.
+    /// A table in time also caps a policy that watches the run; the certified limit is a function
+    /// of the risk, so that policy needs the risk.
     fn session(&self) -> Option<Box<dyn Session>> {
         match &self.cap {
             Cap::Certified { .. } => None,
@@ -211,7 +210,7 @@ impl Session for Capped {
 }
 
 impl Known {
-    fn limit(&self, r: f64, x: Clipped) -> f64 {
+    fn limit(&self, r: f64, x: Moments) -> f64 {
         let gradient_sq = 2.0 * r * self.least.max(2.0 * r / self.distance);
         let limits = StabilityLimits::at(self.dim, self.trace_sq, r, gradient_sq, x);
         limits.risk.min(limits.distance)
@@ -233,7 +232,7 @@ const UNLIMITED: f64 = 1e300;
 struct Path<'a> {
     modes: &'a Modes,
     inner: &'a dyn Policy,
-    noise: &'a dyn Noise,
+    step: Step<'a>,
     margin: f64,
     v: Vec<f64>,
     times: Vec<f64>,
@@ -248,9 +247,9 @@ struct Push {
 }
 
 impl<'a> Path<'a> {
-    fn new(modes: &'a Modes, inner: &'a dyn Policy, noise: &'a dyn Noise, margin: f64) -> Self {
+    fn new(modes: &'a Modes, inner: &'a dyn Policy, step: Step<'a>, margin: f64) -> Self {
         let v = modes.modes().iter().map(|m| m.energy).collect();
-        Path { modes, inner, noise, margin, v, times: Vec::new(), values: Vec::new() }
+        Path { modes, inner, step, margin, v, times: Vec::new(), values: Vec::new() }
     }
 
     fn push(&self, t: f64, v: &[f64]) -> Push {
@@ -260,7 +259,7 @@ impl<'a> Path<'a> {
             gradient_sq += 2.0 * mode.lambda * mode.lambda * v;
         }
         let control = self.inner.at(t, risk);
-        let x = of_step(self.noise, risk, control.c);
+        let x = self.step.moments(risk, control.c);
         let (dim, trace_sq) = (self.modes.dim(), self.modes.trace_sq());
         let limits = StabilityLimits::at(dim, trace_sq, risk, gradient_sq, x);
         let cap = (self.margin * limits.risk).min(UNLIMITED);

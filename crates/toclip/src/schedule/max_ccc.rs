@@ -3,18 +3,20 @@
 use super::proportional::compensated;
 use super::{Control, Policy, Schedule};
 use crate::criteria::{BestThreshold, best_threshold};
-use crate::noise::Noise;
+use crate::step::Step;
 use std::sync::{Arc, OnceLock};
 
 /// Nodes of the table for each e-fold of the risk.
 const PER_FOLD: f64 = 25.0;
-/// The table covers $e^{\pm 46}$, twenty orders of magnitude to each side of the scale of the noise.
+/// The table covers $e^{\pm 46}$, twenty orders of magnitude to each side of the scale of the
+/// noise.
 const FOLDS: f64 = 46.0;
 
-/// $c^\ast(t) = \arg\max_c \mu_c^2/\nu_c$ with the compensated rate $\eta/\mu$ (paper, equations 14–15).
+/// $c^\ast(t) = \arg\max_c \mu_c^2/\nu_c$ with the compensated rate $\eta/\mu$ (paper, equations
+/// 14–15).
 ///
-/// By Theorem 4 it never ends above unclipped SGD with the same $\eta$, and ends below it if
-/// CCC > 1 anywhere on the way. Where the supremum of CCC is one, $c^\ast = \infty$.
+/// By Theorem 4 it never ends above unclipped SGD with the same $\eta$, and ends below it if CCC >
+/// 1 anywhere along the path. Where the supremum of CCC is one, $c^\ast = \infty$.
 ///
 /// $c^\ast$ depends on the risk alone, and a search for it costs some hundred evaluations; so
 /// it is looked up in a table over $\ln R$, filled where it is used, by cubic interpolation. CCC is
@@ -34,7 +36,7 @@ const FOLDS: f64 = 46.0;
 #[derive(Debug, Clone)]
 pub struct MaxCcc {
     eta: Schedule,
-    noise: Arc<dyn Noise>,
+    step: Step<'static>,
     table: Arc<Table>,
 }
 
@@ -47,13 +49,14 @@ struct Table {
 
 impl MaxCcc {
     /// From the learning rate of unclipped SGD and the noise.
-    pub fn new(eta: Schedule, noise: Arc<dyn Noise>) -> Self {
-        let features = noise.features(0.0);
+    pub fn new(eta: Schedule, step: impl Into<Step<'static>>) -> Self {
+        let step = step.into();
+        let features = step.features(0.0);
         let scale = features.iter().map(|f| f.at.abs() + f.width).fold(0.0, f64::max);
         let centre = if scale > 0.0 { 2.0 * scale.ln() } else { 0.0 };
         let nodes = (0..=(2.0 * FOLDS * PER_FOLD) as usize).map(|_| OnceLock::new()).collect();
         let table = Arc::new(Table { origin: centre - FOLDS, nodes });
-        MaxCcc { eta, noise, table }
+        MaxCcc { eta, step, table }
     }
 
     /// $c^\ast$ at risk $r$; infinite where not clipping is best.
@@ -62,12 +65,12 @@ impl MaxCcc {
     }
 
     fn searched(&self, r: f64) -> f64 {
-        match best_threshold(&*self.noise, r) {
+        match best_threshold(&self.step, r) {
             Ok(BestThreshold { c, .. }) if c > 0.0 => c,
-            // Of batches, μ ∝ c and m2 = c² towards zero: any threshold that clips them all will
-            // do as well as none above zero can.
+            // For batches μ ∝ c and m2 = c² towards zero: every threshold that clips all of them is
+            // equally good.
             Ok(BestThreshold { ccc, .. }) if r > 0.0 && ccc < f64::INFINITY => {
-                let features = self.noise.features(r).into_iter();
+                let features = self.step.features(r).into_iter();
                 1e-3 * features.map(|f| f.at.abs().max(f.width)).fold(f64::INFINITY, f64::min)
             }
             // Only at R = 0, where no step has a descent to keep.
@@ -110,7 +113,7 @@ impl Policy for MaxCcc {
     fn at(&self, t: f64, r: f64) -> Control {
         let eta = self.eta.at(t);
         match self.threshold(r) {
-            c if c.is_finite() => compensated(&*self.noise, eta, r, c),
+            c if c.is_finite() => compensated(&self.step, eta, r, c),
             c => Control { eta, c },
         }
     }
@@ -127,7 +130,7 @@ impl Policy for MaxCcc {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::{Laplace, Rademacher, StudentT};
+    use crate::noise::{Laplace, Noise, Rademacher, StudentT};
 
     #[test]
     fn the_table_loses_nothing_against_the_search() {

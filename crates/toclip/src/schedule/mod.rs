@@ -1,7 +1,7 @@
-//! Schedules: what the learning rate $\eta$ and the threshold $c$ are at each time.
+//! Schedules: the learning rate $\eta$ and the threshold $c$ at each time.
 //!
-//! A [`Schedule`] is a number that changes with time. A [`Policy`] gives both numbers, and may look
-//! at the risk to do so; every method of the [dynamics](crate::dynamics) takes any policy.
+//! A [`Schedule`] is a number that changes with time. A [`Policy`] gives both numbers, and may
+//! depend on the risk; every method of the [dynamics](crate::dynamics) takes any policy.
 
 mod curve;
 mod greedy;
@@ -17,7 +17,7 @@ pub use curve::{Schedule, Shape};
 pub use greedy::Greedy;
 pub use margin::Margin;
 pub use max_ccc::MaxCcc;
-pub use online::{Online, Scale};
+pub use online::{Online, ScaleEstimate};
 pub use proportional::{Compensation, Proportional};
 pub use scaled::Scaled;
 pub(crate) use session::Controller;
@@ -33,7 +33,7 @@ pub struct Control {
     pub c: f64,
 }
 
-/// A rule that chooses $\eta$ and $c$, possibly from the risk.
+/// Chooses $\eta$ and $c$ from the time and possibly the risk.
 pub trait Policy: std::fmt::Debug + Send + Sync {
     /// $\eta$ and $c$ at time $t$ and risk $R$.
     fn at(&self, t: f64, r: f64) -> Control;
@@ -46,8 +46,8 @@ pub trait Policy: std::fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// How the rule is followed in a run that shows residuals but not the risk; `None`, the default,
-    /// for a rule that is told the risk, or needs none.
+    /// The policy in a run where residuals are known but the risk is not; `None`, the default, for
+    /// a policy that needs the risk, or neither.
     ///
     /// C-SGD follows the [`Session`] where there is one. The methods without samples (ODE, integral
     /// equation, C-HSGD) follow [`at`](Self::at): what the session tends to in high dimension.
@@ -56,7 +56,7 @@ pub trait Policy: std::fmt::Debug + Send + Sync {
     }
 }
 
-/// A policy that looks only at the clock: $\eta(t)$ and $c(t)$.
+/// A policy that depends on time alone: $\eta(t)$ and $c(t)$.
 ///
 /// ```
 /// use toclip::schedule::{OpenLoop, Policy, Schedule};

@@ -1,57 +1,58 @@
-//! The proportional rule without knowing the risk.
+//! The proportional policy without knowing the risk.
 
 use super::{Compensation, Control, Policy, Proportional, Session};
 use crate::error::{Error, Result};
-use crate::noise::Noise;
+use crate::step::Step;
 use serde::{Deserialize, Serialize};
 
 /// How $s = \sqrt{2R+\sigma^2}$ is estimated from residuals $\rho$.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scale {
+#[non_exhaustive]
+pub enum ScaleEstimate {
     /// The running average of $\rho^2$.
     ///
-    /// Needs no law of the noise, and has its tails: one outlier raises the threshold for as long
-    /// as it is remembered.
+    /// Does not need the noise distribution, and inherits its tails: one outlier raises the
+    /// threshold for as long as it is remembered.
     MeanSquare,
-    /// The running average of *clipped* squares, $\min(\rho^2, c^2)$, compared with what the law of
-    /// the noise expects, $m^{(2)}_c$ at the estimated risk.
+    /// The running average of *clipped* squares, $\min(\rho^2, c^2)$, compared with their
+    /// expectation $m^{(2)}_c$ under the noise at the estimated risk.
     ///
-    /// An outlier counts $c^2$ and no more. The law must be known, as for the
+    /// An outlier counts $c^2$ at most. The noise distribution must be known, as for the
     /// [oracle](Proportional).
     #[default]
     ClippedSquare,
 }
 
-/// $c = \kappa\thinspace \hat s$ with $\hat s$ from the residuals of the run: the [`Proportional`] rule as SGD
-/// has to follow it.
+/// $c = \kappa\thinspace \hat s$ with $\hat s$ from the residuals of the run: the [`Proportional`]
+/// policy with an estimated scale.
 ///
 /// | parameter | meaning |
 /// |---|---|
 /// | `kappa`, `eta`, `noise`, `compensation` | as for [`Proportional`] |
-/// | `scale` | which [average](Scale) |
+/// | `scale` | which [average](ScaleEstimate) |
 /// | `memory` | how many samples the average remembers: at most a fraction of $d/\eta$, in which the risk changes |
 ///
-/// Weights fall like $e^{-k/\text{memory}}$, after an even average at first. The first
-/// twenty samples are only looked at, with $\eta = 0$. The $\mu$ of exact compensation is the running
+/// Weights fall like $e^{-k/\text{memory}}$, after a plain average at first. The first twenty
+/// samples only set the scale, with $\eta = 0$. The $\mu$ of exact compensation is the running
 /// share of unclipped samples.
 ///
-/// C-SGD, full, collapsed or on data, runs it without looking at its risk. As a [`Policy`] of
-/// the ODE and of C-HSGD, which have no samples, it is the oracle: what is lost is the difference.
+/// C-SGD (full, collapsed or on data) runs it without using the risk. For the ODE and C-HSGD, which
+/// have no samples, it is the oracle; the difference is the cost of estimating.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use toclip::dynamics::Collapsed;
 /// use toclip::ensemble::Ensemble;
 /// use toclip::noise::Rademacher;
-/// use toclip::schedule::{Compensation, Online, Policy, Proportional, Scale, Schedule};
+/// use toclip::schedule::{Compensation, Online, Policy, Proportional, ScaleEstimate, Schedule};
 /// use toclip::spectrum::{Modes, Spectrum, Start};
 ///
 /// let modes = Modes::new(&Spectrum::isotropic(200)?, &Start::Uniform { norm: 1.0 })?;
 /// let noise = Arc::new(Rademacher::from_sigma(0.8, 0.2)?);
 /// let oracle =
 ///     Proportional::new(0.3, Schedule::constant(0.4)?, noise.clone(), Compensation::Exact)?;
-/// let online = Online::new(oracle.clone(), Scale::ClippedSquare, 200.0)?;
+/// let online = Online::new(oracle.clone(), ScaleEstimate::ClippedSquare, 200.0)?;
 /// let end = |policy: Arc<dyn Policy>| {
 ///     let sgd = Collapsed::new(&modes, noise.clone(), policy)?;
 ///     Ok::<_, toclip::Error>(Ensemble::new(20, 1).run(&sgd, &[15.0], None)?.risk.median[0])
@@ -62,7 +63,7 @@ pub enum Scale {
 #[derive(Debug, Clone)]
 pub struct Online {
     oracle: Proportional,
-    scale: Scale,
+    scale: ScaleEstimate,
     memory: f64,
 }
 
@@ -70,13 +71,13 @@ pub struct Online {
 const LOOK: usize = 20;
 
 impl Online {
-    /// The rule `oracle` with its scale estimated from about `memory` samples.
+    /// The policy `oracle` with its scale estimated from about `memory` samples.
     ///
     /// # Errors
     /// [`Error::Parameter`] for a memory of less than twenty samples.
-    pub fn new(oracle: Proportional, scale: Scale, memory: f64) -> Result<Self> {
+    pub fn new(oracle: Proportional, scale: ScaleEstimate, memory: f64) -> Result<Self> {
         if !(memory >= LOOK as f64 && memory.is_finite()) {
-            let expected = "an average must remember at least 20 samples, and not infinitely many";
+            let expected = "the average must remember at least 20 samples, and a finite number";
             return Err(Error::parameter("memory", memory, expected));
         }
         Ok(Online { oracle, scale, memory })
@@ -105,7 +106,7 @@ impl Policy for Online {
             seen: 0.0,
             square: 0.0,
             mu: 1.0,
-            law: Expected::default(),
+            expected: Expected::default(),
         }))
     }
 }
@@ -114,17 +115,18 @@ impl Policy for Online {
 #[derive(Debug)]
 struct Estimate {
     oracle: Proportional,
-    scale: Scale,
+    scale: ScaleEstimate,
     memory: f64,
     /// The residuals seen before the first step.
     first: Vec<f64>,
     seen: f64,
     /// $\hat s^2$.
     square: f64,
-    /// $\hat\mu$, the running share of samples below $c$. Counted: by the law of the noise it would
-    /// be that of the risk some time ago, and as the risk falls the rate would be too large.
+    /// $\hat\mu$, the running share of samples below $c$. It is counted rather than computed from
+    /// the noise: that would be $\mu$ at an earlier risk, and as the risk falls the rate would be
+    /// too large.
     mu: f64,
-    law: Expected,
+    expected: Expected,
 }
 
 /// What is expected of a sample at $c = \kappa\hat s$.
@@ -136,8 +138,8 @@ struct Expected {
     slope: f64,
 }
 
-/// The slope is not taken for less: near a bump of the noise at $c$ it may vanish, and an estimate
-/// that then moves slowly is better than one that jumps.
+/// The smallest slope used: near a bump of the noise at $c$ it may vanish, and an estimate that
+/// moves slowly is better than one that jumps.
 const LEAST_SLOPE: f64 = 0.1;
 /// Half-width, relative to $s^2$, of the difference that stands for the slope.
 const APART: f64 = 0.01;
@@ -147,12 +149,13 @@ impl Estimate {
         self.oracle.kappa * self.square.sqrt()
     }
 
-    /// $m^{(2)}_c$ and its slope by the law of the noise at the estimated risk.
-    fn by_law(&self) -> Expected {
-        let (noise, c) = (&*self.oracle.noise, self.threshold());
-        let risk = (0.5 * (self.square - noise.second_moment())).max(0.0);
+    /// $m^{(2)}_c$ and its slope under the noise at the estimated risk.
+    fn expected_now(&self) -> Expected {
+        let (step, c) = (&self.oracle.step, self.threshold());
+        let risk = (0.5 * (self.square - step.noise().second_moment())).max(0.0);
         let apart = APART * self.square;
-        let (m2, above) = (noise.clipped(risk, c).m2, noise.clipped(risk + apart, c).m2);
+        let m2 = |risk| step.residual_moments(risk, c).m2;
+        let (m2, above) = (m2(risk), m2(risk + apart));
         let slope = (above - m2) / (2.0 * apart);
         Expected { m2, slope: slope.max(LEAST_SLOPE) }
     }
@@ -161,15 +164,15 @@ impl Estimate {
     fn begin(&mut self) {
         let count = self.first.len() as f64;
         match self.scale {
-            Scale::MeanSquare => {
+            ScaleEstimate::MeanSquare => {
                 self.square = self.first.iter().map(|x| x * x).sum::<f64>() / count;
             }
-            Scale::ClippedSquare => {
+            ScaleEstimate::ClippedSquare => {
                 self.first.sort_by(f64::total_cmp);
-                let risk = risk_of_median(&*self.oracle.noise, self.first[self.first.len() / 2]);
-                self.square = 2.0 * risk + self.oracle.noise.second_moment();
+                let risk = risk_of_median(&self.oracle.step, self.first[self.first.len() / 2]);
+                self.square = self.oracle.step.residual_second_moment(risk);
                 if self.square > 0.0 {
-                    self.law = self.by_law();
+                    self.expected = self.expected_now();
                 }
             }
         }
@@ -185,17 +188,17 @@ impl Estimate {
         let open = if size <= c { 1.0 } else { 0.0 };
         self.mu = (self.mu + weight * (open - self.mu)).max(1.0 / self.memory);
         match self.scale {
-            Scale::MeanSquare => {
+            ScaleEstimate::MeanSquare => {
                 self.square += weight * (size * size - self.square);
             }
-            Scale::ClippedSquare if self.square > 0.0 => {
-                let surprise = size.min(c).powi(2) - self.law.m2;
-                // There is never less than the noise, and no sample takes away half of the rest.
-                let least = self.oracle.noise.second_moment().max(0.5 * self.square);
-                self.square = (self.square + weight * surprise / self.law.slope).max(least);
-                self.law = self.by_law();
+            ScaleEstimate::ClippedSquare if self.square > 0.0 => {
+                let surprise = size.min(c).powi(2) - self.expected.m2;
+                // Never below the noise, and no single sample halves the estimate.
+                let least = self.oracle.step.noise().second_moment().max(0.5 * self.square);
+                self.square = (self.square + weight * surprise / self.expected.slope).max(least);
+                self.expected = self.expected_now();
             }
-            Scale::ClippedSquare => {}
+            ScaleEstimate::ClippedSquare => {}
         }
     }
 }
@@ -233,12 +236,12 @@ impl Session for Estimate {
 
 /// The risk at which half of the residuals are within $m$: $\mu_m(R) = 1/2$, or zero if noise alone
 /// is as wide.
-fn risk_of_median(noise: &dyn Noise, m: f64) -> f64 {
+fn risk_of_median(step: &Step<'_>, m: f64) -> f64 {
     // Without noise m is 0.6745 standard deviations; noise only widens.
     let (mut low, mut high) = (0.0, 1.1 * m * m);
     for _ in 0..50 {
         let middle = 0.5 * (low + high);
-        if noise.clipped(middle, m).mu > 0.5 {
+        if step.moments(middle, m).mu > 0.5 {
             low = middle;
         } else {
             high = middle;
@@ -250,20 +253,25 @@ fn risk_of_median(noise: &dyn Noise, m: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::{Gaussian, Laplace, NoNoise, Rademacher, StudentT};
+    use crate::noise::{Gaussian, Laplace, NoNoise, Noise, Rademacher, StudentT};
     use crate::schedule::Schedule;
     use crate::sim::normal::Normals;
     use crate::sim::{Purpose, scalar_rng};
     use std::sync::Arc;
 
-    fn online(kappa: f64, noise: Arc<dyn Noise>, how: Compensation, scale: Scale) -> Online {
+    fn online(
+        kappa: f64,
+        noise: Arc<dyn Noise>,
+        how: Compensation,
+        scale: ScaleEstimate,
+    ) -> Online {
         let eta = Schedule::constant(0.4).unwrap();
         Online::new(Proportional::new(kappa, eta, noise, how).unwrap(), scale, 200.0).unwrap()
     }
 
-    /// Mean and root mean square error of $c/c_{\text{true}}$, and mean of $\eta/\eta_{\text{true}}$,
-    /// at a risk that stays where it is.
-    fn at_rest(kappa: f64, noise: &Arc<dyn Noise>, r: f64, scale: Scale) -> [f64; 3] {
+    /// Mean and root mean square error of $c/c_{\text{true}}$, and mean of
+    /// $\eta/\eta_{\text{true}}$, at a risk that stays where it is.
+    fn at_rest(kappa: f64, noise: &Arc<dyn Noise>, r: f64, scale: ScaleEstimate) -> [f64; 3] {
         let policy = online(kappa, noise.clone(), Compensation::Exact, scale);
         let truth = policy.at(0.0, r);
         let mut session = policy.session().unwrap();
@@ -304,8 +312,8 @@ mod tests {
         ];
         for (kappa, noise) in noises {
             for r in [0.02, 0.5] {
-                let clipped = at_rest(kappa, &noise, r, Scale::ClippedSquare);
-                let plain = at_rest(kappa, &noise, r, Scale::MeanSquare);
+                let clipped = at_rest(kappa, &noise, r, ScaleEstimate::ClippedSquare);
+                let plain = at_rest(kappa, &noise, r, ScaleEstimate::MeanSquare);
                 println!("{} R = {r}: {clipped:.3?} {plain:.3?}", noise.describe());
                 assert!(
                     (clipped[0] - 1.0).abs() < 0.03 && clipped[1] < 0.11,
@@ -322,7 +330,7 @@ mod tests {
 
     #[test]
     fn nothing_to_see_is_nothing_to_clip() {
-        for scale in [Scale::MeanSquare, Scale::ClippedSquare] {
+        for scale in [ScaleEstimate::MeanSquare, ScaleEstimate::ClippedSquare] {
             let policy = online(1.0, Arc::new(NoNoise), Compensation::Printed, scale);
             let mut session = policy.session().unwrap();
             assert_eq!(session.control(0.0), Control { eta: 0.0, c: f64::INFINITY });
@@ -337,7 +345,7 @@ mod tests {
         let noise = Arc::new(Gaussian::new(1.0).unwrap());
         let oracle = Proportional::new(1.0, eta, noise, Compensation::None).unwrap();
         for memory in [0.0, 19.0, f64::NAN, f64::INFINITY] {
-            assert!(Online::new(oracle.clone(), Scale::MeanSquare, memory).is_err());
+            assert!(Online::new(oracle.clone(), ScaleEstimate::MeanSquare, memory).is_err());
         }
     }
 }

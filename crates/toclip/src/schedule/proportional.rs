@@ -2,15 +2,14 @@
 
 use super::{Control, Policy, Schedule};
 use crate::error::{Error, Result};
-use crate::noise::Noise;
+use crate::step::Step;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
-/// What the learning rate does about the descent that clipping takes away.
+/// How the learning rate compensates for the descent that clipping removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Compensation {
-    /// $\eta/\mu$: the descent is that of unclipped SGD. What the authors ran.
+    /// $\eta/\mu$: the descent is that of unclipped SGD. The authors' experiments use this.
     #[default]
     Exact,
     /// $\eta\max(1, 1/\kappa)$, as the paper prints it (equation 18).
@@ -42,7 +41,7 @@ pub enum Compensation {
 pub struct Proportional {
     pub(super) kappa: f64,
     pub(super) eta: Schedule,
-    pub(super) noise: Arc<dyn Noise>,
+    pub(super) step: Step<'static>,
     pub(super) compensation: Compensation,
 }
 
@@ -53,21 +52,22 @@ impl Proportional {
     /// From $\kappa > 0$, the learning rate of unclipped SGD, the noise and a compensation.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for an impossible κ, [`Error::InfiniteVariance`] where there is no σ to
-    /// be in proportion to.
+    /// [`Error::Parameter`] for an impossible κ, [`Error::InfiniteVariance`] for noise without a
+    /// finite σ.
     pub fn new(
         kappa: f64,
         eta: Schedule,
-        noise: Arc<dyn Noise>,
+        step: impl Into<Step<'static>>,
         compensation: Compensation,
     ) -> Result<Self> {
         if !(kappa > 0.0 && kappa.is_finite()) {
             return Err(Error::parameter("kappa", kappa, "must be positive and finite"));
         }
-        if noise.second_moment().is_infinite() {
+        let step = step.into();
+        if step.noise().second_moment().is_infinite() {
             return Err(Error::InfiniteVariance);
         }
-        Ok(Proportional { kappa, eta, noise, compensation })
+        Ok(Proportional { kappa, eta, step, compensation })
     }
 }
 
@@ -75,7 +75,7 @@ impl Policy for Proportional {
     fn at(&self, t: f64, r: f64) -> Control {
         let eta = self.eta.at(t);
         // Without error or noise there is nothing to clip.
-        let second_moment = 2.0 * r + self.noise.second_moment();
+        let second_moment = self.step.residual_second_moment(r);
         if !(second_moment > 0.0) {
             return Control { eta, c: f64::INFINITY };
         }
@@ -83,7 +83,7 @@ impl Policy for Proportional {
         match self.compensation {
             Compensation::None => Control { eta, c },
             Compensation::Printed => Control { eta: eta * (1.0 / self.kappa).max(1.0), c },
-            Compensation::Exact => compensated(&*self.noise, eta, r, c),
+            Compensation::Exact => compensated(&self.step, eta, r, c),
         }
     }
 
@@ -97,15 +97,16 @@ impl Policy for Proportional {
 }
 
 /// $\eta/\mu_c(R)$, and no clipping where clipping would leave nothing to compensate.
-pub(super) fn compensated(noise: &dyn Noise, eta: f64, r: f64, c: f64) -> Control {
-    let mu = noise.clipped(r, c).mu;
+pub(super) fn compensated(step: &Step<'_>, eta: f64, r: f64, c: f64) -> Control {
+    let mu = step.moments(r, c).mu;
     if mu > 0.0 { Control { eta: eta / mu, c } } else { Control { eta, c: f64::INFINITY } }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::noise::{Rademacher, StudentT};
+    use crate::noise::{Noise, Rademacher, StudentT};
+    use std::sync::Arc;
 
     #[test]
     fn the_three_compensations_differ_only_in_the_rate() {

@@ -1,10 +1,10 @@
-//! A rule in other units.
+//! A policy in other units.
 
 use super::{Control, Policy, Session};
 use std::sync::Arc;
 
-/// $(a\thinspace\eta, b\thinspace c)$: a rule in the units of the user, seen in those of the theory, where
-/// $\Vert K\Vert = 1$.
+/// $(a\thinspace\eta, b\thinspace c)$: a policy in the units of the user, converted to those of the
+/// theory, where $\Vert K\Vert = 1$.
 ///
 /// [`Rescaling`](crate::spectrum::Rescaling) says by how much.
 ///
@@ -25,7 +25,7 @@ pub struct Scaled {
 }
 
 impl Scaled {
-    /// The rule with its $\eta$ multiplied by `rate` and its $c$ by `threshold`.
+    /// The policy with its $\eta$ multiplied by `rate` and its $c$ by `threshold`.
     pub fn new(rule: Arc<dyn Policy>, rate: f64, threshold: f64) -> Self {
         Scaled { rule, rate, threshold }
     }

@@ -1,12 +1,12 @@
-//! Rules that watch a run: what a policy does when nobody tells it the risk.
+//! Policies that watch a run instead of being given the risk.
 
 use super::{Control, Policy};
 
-/// One run under a rule that does not know $R$: it sees the residuals
+/// One run under a policy that does not know $R$: it gets the residuals
 /// $\rho_k = \langle x_k, \theta_k - \theta^\ast\rangle - \epsilon_k$, as training code does.
 ///
-/// Every step asks for the [`control`](Self::control), then shows the residual of its sample: a
-/// threshold that already knew the sample it clips would be biased by it.
+/// Every step first calls [`control`](Self::control), then [`observe`](Self::observe) with the
+/// residual of its sample: a threshold that depends on the sample it clips would be biased.
 ///
 /// ```
 /// use toclip::schedule::{Control, Session};

@@ -1,17 +1,16 @@
-//! The one number of the proportional rule, chosen on the predicted curve.
+//! The κ of the proportional policy with the lowest predicted risk.
 
 use super::{Compensation, OpenLoop, Policy, Proportional, Schedule};
 use crate::criteria::maximise::{log_grid, maximise_on};
 use crate::dynamics::{Ode, Stop};
 use crate::error::{Error, Result};
-use crate::noise::Noise;
 use crate::spectrum::Modes;
+use crate::step::Step;
 use serde::Serialize;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Where κ is looked for: below, every gradient is reduced to its sign; above, almost none is
-/// clipped.
+/// The range of κ that is searched: below, nearly every gradient is clipped; above, almost none.
 const RANGE: (f64, f64) = (1e-3, 30.0);
 const PER_DECADE: f64 = 8.0;
 /// Enough to tell two κ apart at a flat minimum.
@@ -27,7 +26,8 @@ pub struct Tuned {
 }
 
 impl Tuned {
-    /// The policy $c = \kappa^\ast\sqrt{2R+\sigma^2}$; without clipping where $\kappa^\ast = \infty$.
+    /// The policy $c = \kappa^\ast\sqrt{2R+\sigma^2}$; without clipping where $\kappa^\ast =
+    /// \infty$.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -44,13 +44,13 @@ impl Tuned {
     pub fn policy(
         &self,
         eta: Schedule,
-        noise: Arc<dyn Noise>,
+        step: impl Into<Step<'static>>,
         compensation: Compensation,
     ) -> Result<Arc<dyn Policy>> {
         if self.kappa.is_infinite() {
             return Ok(Arc::new(OpenLoop::unclipped(eta)));
         }
-        Ok(Arc::new(Proportional::new(self.kappa, eta, noise, compensation)?))
+        Ok(Arc::new(Proportional::new(self.kappa, eta, step, compensation)?))
     }
 }
 
@@ -59,8 +59,8 @@ impl Tuned {
 ///
 /// Several minima are possible, so a grid is searched and each minimum of it refined; $\kappa =
 /// \infty$, unclipped SGD, wins ties. With another [compensation](Compensation) than the exact one
-/// κ also changes the effective learning rate $\eta\mu$, and is tuned for that as well: a κ that wins
-/// there need not have won by clipping.
+/// κ also changes the effective learning rate $\eta\mu$, and is tuned for that as well: a κ that
+/// wins there need not have won by clipping.
 ///
 /// # Errors
 /// As [`Proportional::new`] and [`Ode::solve`]; [`Error::Invalid`] if every κ diverges.
@@ -83,25 +83,26 @@ impl Tuned {
 /// ```
 pub fn tune_kappa(
     modes: &Modes,
-    noise: Arc<dyn Noise>,
+    step: impl Into<Step<'static>>,
     eta: Schedule,
     compensation: Compensation,
     time: f64,
 ) -> Result<Tuned> {
+    let step = step.into();
     let end = |policy: &dyn Policy| -> Result<f64> {
-        let path = Ode::new(modes, &*noise, policy).tolerance(RTOL, 0.0).solve(&[time])?;
+        let path = Ode::new(modes, &step, policy).tolerance(RTOL, 0.0).solve(&[time])?;
         Ok(match (path.stop, path.risk.last()) {
             (Stop::Finished, Some(&risk)) => risk,
             _ => f64::INFINITY,
         })
     };
-    // The search knows numbers only: an error ends it here, and what is left of it costs nothing.
+    // The search only handles numbers: after an error its remaining evaluations return at once.
     let failed = RefCell::new(None);
     let gain = |kappa: f64| {
         if failed.borrow().is_some() {
             return f64::NEG_INFINITY;
         }
-        let policy = Proportional::new(kappa, eta.clone(), noise.clone(), compensation);
+        let policy = Proportional::new(kappa, eta.clone(), step.clone(), compensation);
         match policy.and_then(|policy| end(&policy)) {
             Ok(risk) => -risk,
             Err(error) => {

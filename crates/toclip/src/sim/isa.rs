@@ -49,11 +49,11 @@ impl InstructionSet {
 
 /// An instruction set that this machine has been found to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Isa(InstructionSet);
+pub struct Isa(InstructionSet);
 
 impl Isa {
     /// The fastest that there is.
-    pub(crate) fn best() -> Self {
+    pub fn best() -> Self {
         let all = [InstructionSet::Avx512, InstructionSet::Avx2];
         Self(all.into_iter().find(|set| set.is_available()).unwrap_or(InstructionSet::Portable))
     }
@@ -62,7 +62,7 @@ impl Isa {
     ///
     /// # Errors
     /// [`Error::Invalid`] if this machine does not have it.
-    pub(crate) fn new(set: InstructionSet) -> Result<Self> {
+    pub fn new(set: InstructionSet) -> Result<Self> {
         if set.is_available() {
             Ok(Self(set))
         } else {

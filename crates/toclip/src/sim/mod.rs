@@ -20,7 +20,7 @@ pub(crate) mod step;
 mod x86;
 
 pub use isa::InstructionSet;
-pub(crate) use isa::Isa;
+pub use isa::Isa;
 
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
@@ -29,7 +29,7 @@ use rand_chacha::ChaCha8Rng;
 /// What a stream of random numbers is for: streams of one run are independent of each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// The coordinates of $x$.
     Covariates = 1,
     /// The noise $\epsilon$ in the targets.
@@ -41,6 +41,7 @@ pub(crate) enum Purpose {
     /// $\chi^2$ lengths of the collapsed forms.
     Lengths = 5,
     /// The components of a batch along the parameters.
+    #[cfg(feature = "internals")]
     Along = 6,
 }
 
@@ -60,6 +61,6 @@ fn key(seed: u64, index: u64, purpose: Purpose) -> ChaCha8Rng {
 const KEY_TAG: u64 = u64::from_le_bytes(*b"toclip 1");
 
 /// A scalar generator for run `index` of `seed`, to draw noise and whatever is not vectorised.
-pub(crate) fn scalar_rng(seed: u64, index: u64, purpose: Purpose) -> Xoshiro256PlusPlus {
+pub fn scalar_rng(seed: u64, index: u64, purpose: Purpose) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::from_rng(&mut key(seed, index, purpose))
 }

@@ -5,9 +5,9 @@
 //! $$z = \sqrt{-2 \ln u}\thinspace \bigl((-1)^b \cos \pi x,\\ \sin \pi x\bigr), \qquad
 //! u = (j + \tfrac12)/2^{52}, \quad x = k/2^{52} - \tfrac12.$$
 //!
-//! Quality: radius and angle have $2^{52}$ and $2^{53}$ equally likely values; $|z| \le 8.57$, which
-//! cuts off a probability of $10^{-17}$. The logarithm is in error by at most $2 \times 10^{-12}$,
-//! sine and cosine by $10^{-12}$ (absolute): $10^{23}$ draws would be needed to notice.
+//! Quality: radius and angle have $2^{52}$ and $2^{53}$ equally likely values; $|z| \le 8.57$,
+//! which cuts off a probability of $10^{-17}$. The logarithm is in error by at most $2 \times
+//! 10^{-12}$, sine and cosine by $10^{-12}$ (absolute): $10^{23}$ draws would be needed to notice.
 
 use super::lanes::{Kernel, Lanes, horner};
 use super::{Isa, Purpose, key};
@@ -75,8 +75,8 @@ impl Streams {
     }
 }
 
-/// $q(v) = -\ln(1 - v/2)/v$ on $[0, 1]$, to $1.8 \times 10^{-12}$ in $v\thinspace q(v)$: interpolation at
-/// Chebyshev points, as the two below.
+/// $q(v) = -\ln(1 - v/2)/v$ on $[0, 1]$, to $1.8 \times 10^{-12}$ in $v\thinspace q(v)$:
+/// interpolation at Chebyshev points, as the two below.
 const LOG: [f64; 14] = [
     0.49999999999905903,
     0.12500000036841663,
@@ -162,7 +162,7 @@ pub(crate) fn fill(isa: Isa, streams: &mut Streams, blocks: &mut [Block]) {
 
 /// A sequence of standard normal numbers, one by one or many at a time.
 #[derive(Debug, Clone)]
-pub(crate) struct Normals {
+pub struct Normals {
     isa: Isa,
     streams: Streams,
     ready: [f64; Normals::READY],
@@ -174,14 +174,14 @@ impl Normals {
     const READY: usize = Self::BLOCKS * Block::LEN;
 
     /// The sequence of run `index` of `seed`; the bits are the same on every machine.
-    pub(crate) fn new(seed: u64, index: u64, purpose: Purpose) -> Self {
+    pub fn new(seed: u64, index: u64, purpose: Purpose) -> Self {
         let streams = Streams::new(seed, index, purpose);
         Self { isa: Isa::best(), streams, ready: [0.0; Self::READY], used: Self::READY }
     }
 
     /// The next number.
     #[cfg(test)]
-    pub(crate) fn draw(&mut self) -> f64 {
+    pub fn draw(&mut self) -> f64 {
         let mut one = [0.0];
         self.fill(&mut one);
         one[0]
@@ -189,7 +189,7 @@ impl Normals {
 
     /// The next numbers, as many as fit.
     #[inline]
-    pub(crate) fn fill(&mut self, mut out: &mut [f64]) {
+    pub fn fill(&mut self, mut out: &mut [f64]) {
         while !out.is_empty() {
             if self.used == Self::READY {
                 self.refill();
@@ -352,9 +352,9 @@ mod tests {
 
     #[test]
     fn tails_are_normal() {
-        // Counts beyond ±x in 2^24 draws against the Poisson law that they nearly have; bounds of
-        // five standard deviations, and at x = 5 (4.8 expected a side) at most 17: false alarm
-        // below 2e-5 in all.
+        // Counts beyond ±x in 2^24 draws against the Poisson distribution that they nearly have;
+        // bounds of five standard deviations, and at x = 5 (4.8 expected a side) at most 17: false
+        // alarm below 2e-5 in all.
         let mut normals = Normals::new(4, 0, Purpose::Covariates);
         let mut counts = [[0_u32; 2]; 6];
         for _ in 0..1 << 24 {

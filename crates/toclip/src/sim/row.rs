@@ -40,12 +40,12 @@ impl Kernel for Subtract<'_> {
 }
 
 /// $\langle a, b \rangle$.
-pub(crate) fn inner(isa: Isa, a: &[f64], b: &[f64]) -> f64 {
+pub fn inner(isa: Isa, a: &[f64], b: &[f64]) -> f64 {
     isa.run(Inner(a, b))
 }
 
 /// $\theta \leftarrow \theta - s x$.
-pub(crate) fn subtract(isa: Isa, s: f64, x: &[f64], theta: &mut [f64]) {
+pub fn subtract(isa: Isa, s: f64, x: &[f64], theta: &mut [f64]) {
     isa.run(Subtract(s, x, theta));
 }
 

@@ -1,6 +1,7 @@
 //! One step of C-SGD in one pass over the coordinates.
 //!
-//! The state is $w_i = \sqrt{\lambda_i}\thinspace \theta_i$, so that with $x_i = \sqrt{\lambda_i}\thinspace z_i$
+//! The state is $w_i = \sqrt{\lambda_i}\thinspace \theta_i$, so that with $x_i =
+//! \sqrt{\lambda_i}\thinspace z_i$
 //! $$\langle x, \theta\rangle = \sum_i z_i w_i, \quad \Vert x\Vert ^2 = \sum_i \lambda_i z_i^2, \quad
 //! w_i \leftarrow w_i - s \lambda_i z_i, \quad R = \tfrac12 \sum_i w_i^2.$$
 //! The size $s$ of a step is known only after its sums, so a pass first makes the update that the
@@ -23,7 +24,7 @@ pub(crate) struct Sums {
 }
 
 /// Where $z$ comes from.
-pub(crate) enum Source<'a> {
+pub(crate) enum CovariateSource<'a> {
     /// Standard normal, drawn on the way.
     Normal(&'a mut Streams),
     /// Already drawn.
@@ -48,8 +49,8 @@ struct Coordinates {
 }
 
 impl State {
-    /// From $\lambda_i$ and $w_i = \sqrt{\lambda_i}\thinspace \theta_i$; a last block that is not full is
-    /// filled up with $\lambda = 0$.
+    /// From $\lambda_i$ and $w_i = \sqrt{\lambda_i}\thinspace \theta_i$; a last block that is not
+    /// full is filled up with $\lambda = 0$.
     pub(crate) fn new(values: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let (lambda, w): (Vec<f64>, Vec<f64>) = values.into_iter().unzip();
         let blocks = Block::from_values(lambda).into_iter().zip(Block::from_values(w));
@@ -68,10 +69,10 @@ impl State {
     }
 
     /// Makes the update that the step before left open, draws $x$, and sums.
-    pub(crate) fn pass(&mut self, isa: Isa, source: Source<'_>) -> Sums {
+    pub(crate) fn pass(&mut self, isa: Isa, source: CovariateSource<'_>) -> Sums {
         match source {
-            Source::Normal(streams) => isa.run(NormalPass { state: self, streams }),
-            Source::Given(z) => isa.run(GivenPass { state: self, z }),
+            CovariateSource::Normal(streams) => isa.run(NormalPass { state: self, streams }),
+            CovariateSource::Given(z) => isa.run(GivenPass { state: self, z }),
         }
     }
 
@@ -236,7 +237,7 @@ mod tests {
             normals.fill(&mut z);
             let x: Vec<f64> =
                 values.iter().zip(z).map(|((lambda, _), z)| lambda.sqrt() * z).collect();
-            let sums = state.pass(Isa::best(), Source::Normal(&mut streams));
+            let sums = state.pass(Isa::best(), CovariateSource::Normal(&mut streams));
             let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
             assert!((sums.inner - dot(&x, &theta)).abs() < 1e-13);
             assert!((sums.norm_sq - dot(&x, &x)).abs() < 1e-13);
@@ -271,9 +272,9 @@ mod tests {
                 }
                 let source = if given {
                     crate::sim::normal::fill(isa, &mut streams, &mut z);
-                    Source::Given(&z)
+                    CovariateSource::Given(&z)
                 } else {
-                    Source::Normal(&mut streams)
+                    CovariateSource::Normal(&mut streams)
                 };
                 let sums = state.pass(isa, source);
                 state.step(0.03 * sums.inner / sums.norm_sq.sqrt());

@@ -3,12 +3,12 @@
 use super::Modes;
 
 /// $\delta_F, \delta_{\mathcal K}, \delta_V, \delta_{\mathcal L}$: bounds, over all $\Gamma \ge 0$,
-/// on what compression changed in the four functions that carry the data. All are zero where
-/// nothing was compressed.
+/// on the change by compression of the four functions through which the data enter. All are zero
+/// where nothing was compressed.
 ///
 /// # From the four functions to $R(t)$ and $D(t)$
 ///
-/// Risk and distance hang on the data through four functions of $\Gamma \ge 0$,
+/// Risk and distance depend on the data through four functions of $\Gamma \ge 0$,
 /// $$F(\Gamma) = \sum_i \lambda_i v_i(0) e^{-2\lambda_i\Gamma}, \quad V(\Gamma) = \sum_i v_i(0)
 /// e^{-2\lambda_i\Gamma}, \quad \mathcal K(\Gamma) = \frac1d\sum_i \lambda_i^2
 /// e^{-2\lambda_i\Gamma}, \quad \mathcal L(\Gamma) = \frac1d\sum_i \lambda_i
@@ -17,8 +17,8 @@ use super::Modes;
 /// $$R(t) = F(\Gamma_t) + \int_0^t a_s\thinspace \mathcal K(\Gamma_t - \Gamma_s)\thinspace ds, \qquad \tfrac12 D(t)
 /// = V(\Gamma_t) + \int_0^t a_s\thinspace \mathcal L(\Gamma_t - \Gamma_s)\thinspace ds.$$
 /// The fields are $\delta_F = \sup_\Gamma |\Delta F| / F(0)$ and so on. All four functions
-/// decrease, $F(0) = R(0)$, $\mathcal K(0) = \mathrm{Tr}\thinspace K^2/d$, $\mathcal L(0) = 1$, $V(0) =
-/// D(0)/2$.
+/// decrease, $F(0) = R(0)$, $\mathcal K(0) = \mathrm{Tr}\thinspace K^2/d$, $\mathcal L(0) = 1$,
+/// $V(0) = D(0)/2$.
 ///
 /// **Frozen coefficients.** If $\eta$, $\mu$ and $m_2$ are given functions of time, then at once
 /// $$|\Delta R(t)| \le \delta_F R(0) + \delta_{\mathcal K}\thinspace \mathcal K(0) A_t =: \beta_t, \qquad
@@ -28,23 +28,24 @@ use super::Modes;
 /// $\ell_b$ and $\ell_a$ be Lipschitz constants in $R$ of $b = \eta\mu$ and of $a$, and let a tilde
 /// mark the compressed solution, $e = |\tilde R - R|$. Write $\tilde R - R$ as
 /// $$(\tilde F - F)(\tilde\Gamma_t) + \bigl[F(\tilde\Gamma_t) - F(\Gamma_t)\bigr] + \int \tilde
-/// a\thinspace (\tilde{\mathcal K} - \mathcal K) + \int \tilde a\thinspace \bigl[\mathcal K(\tilde\Gamma_t -
+/// a\thinspace (\tilde{\mathcal K} - \mathcal K) + \int \tilde a\thinspace \bigl[\mathcal
+/// K(\tilde\Gamma_t -
 /// \tilde\Gamma_s) - \mathcal K(\Gamma_t - \Gamma_s)\bigr] + \int (\tilde a - a)\thinspace \mathcal K.$$
-/// Since $\lambda \le 1$, $|{F^\prime}| \le 2R(0)$ and $|\mathcal {K^\prime}| \le 2\mathcal K(0)$; and
-/// $|\tilde\Gamma_t - \tilde\Gamma_s - \Gamma_t + \Gamma_s| \le \int_s^t \ell_b e$. Hence
+/// Since $\lambda \le 1$, $|{F^\prime}| \le 2R(0)$ and $|\mathcal {K^\prime}| \le 2\mathcal K(0)$;
+/// and $|\tilde\Gamma_t - \tilde\Gamma_s - \Gamma_t + \Gamma_s| \le \int_s^t \ell_b e$. Hence
 /// $$e(t) \le \beta_t + \int_0^t \Bigl[2\bigl(R(0) + \mathcal K(0)\tilde A_t\bigr)\ell_b + \mathcal
 /// K(0)\thinspace \ell_a\Bigr] e(s)\thinspace ds,$$
 /// and by Grönwall's lemma ($\beta$ and $\tilde A$ do not decrease)
 /// $$e(t) \le \beta_t \exp\Bigl(2\bigl(R(0) + \mathcal K(0)\tilde
 /// A_t\bigr)\textstyle\int_0^t\ell_b + \mathcal K(0)\int_0^t\ell_a\Bigr).$$
-/// For the distance, with $|{V^\prime}| \le 2R(0)$, $|\mathcal {L^\prime}| \le 2\mathcal K(0)$, $\mathcal L \le 1$,
-/// the error of $R$ adds $\sup e\cdot\bigl[4(R(0) + \mathcal K(0)\tilde A_t)\int\ell_b +
-/// 2\int\ell_a\bigr]$.
+/// For the distance, with $|{V^\prime}| \le 2R(0)$, $|\mathcal {L^\prime}| \le 2\mathcal K(0)$,
+/// $\mathcal L \le 1$, the error of $R$ adds $\sup e\cdot\bigl[4(R(0) + \mathcal K(0)\tilde
+/// A_t)\int\ell_b + 2\int\ell_a\bigr]$.
 ///
 /// At a fixed threshold $\ell_b = \eta \sup|\partial_R\mu|$ and $\ell_a = \tfrac12\eta^2
 /// \sup|\partial_R m_2|$. With $p$ the density of $X = \sqrt{2R}z - \varepsilon$, the heat equation
-/// gives $\partial_R m_2 = 2\mu - 2c\thinspace [p(c) + p(-c)] \le 2$; for symmetric unimodal noise it is
-/// not negative either ($\mu \ge 2c\thinspace p(c)$), so that $\ell_a = \eta^2$ will do.
+/// gives $\partial_R m_2 = 2\mu - 2c\thinspace [p(c) + p(-c)] \le 2$; for symmetric unimodal noise
+/// it is not negative either ($\mu \ge 2c\thinspace p(c)$), so that $\ell_a = \eta^2$ will do.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Bound {
     /// $\delta_F = \sup_\Gamma|\Delta F|/R(0)$.

@@ -25,11 +25,11 @@ const ROUNDING: f64 = 1e-13;
 const TAIL_SHARE: f64 = 0.25;
 
 impl Modes {
-    /// $\lbrace (\lambda, n, v)\rbrace $ replaced by a few hundred weighted nodes, such that every part of
-    /// the stated [`Bound`] is at most `tolerance`.
+    /// $\lbrace (\lambda, n, v)\rbrace $ replaced by a few hundred weighted nodes, such that every
+    /// part of the stated [`Bound`] is at most `tolerance`.
     ///
-    /// $R(0)$, $D(0)$, $d$ and $\mathrm{Tr}\thinspace K^2$ are kept to rounding; zero eigenvalues stay one
-    /// mode. What is small already comes back as it is, with a bound of zero.
+    /// $R(0)$, $D(0)$, $d$ and $\mathrm{Tr}\thinspace K^2$ are kept to rounding; zero eigenvalues
+    /// stay one mode. What is small already comes back as it is, with a bound of zero.
     /// [`risk_error`](Self::risk_error) turns the bound into one on $R(t)$.
     ///
     /// ```
@@ -52,11 +52,11 @@ impl Modes {
     /// measure $u$ on $(0, 1]$ of which two Laplace transforms are needed,
     /// $$\sum_i u_i e^{-2\lambda_i\Gamma} \quad\text{and}\quad \sum_i \lambda_i u_i
     /// e^{-2\lambda_i\Gamma}, \qquad \Gamma \ge 0:$$
-    /// $u = v(0)$ gives $V$ and $F$, $u = \lambda n$ gives $d\thinspace \mathcal L$ and $d\thinspace \mathcal K$
-    /// (see [`Bound`]). Each $u$ is cut into bins $[\lambda_-, \lambda_+]$ with $\rho =
-    /// \lambda_+/\lambda_- \le 2$ and each bin replaced by its $q$-point Gauss rule. Every such
-    /// rule is exact for $1$ and $\lambda$, so $R(0)$, $D(0)$, $\mathrm{Tr}\thinspace K$ and
-    /// $\mathrm{Tr}\thinspace K^2$ stay what they were.
+    /// $u = v(0)$ gives $V$ and $F$, $u = \lambda n$ gives $d\thinspace \mathcal L$ and
+    /// $d\thinspace \mathcal K$ (see [`Bound`]). Each $u$ is cut into bins $[\lambda_-, \lambda_+]$
+    /// with $\rho = \lambda_+/\lambda_- \le 2$ and each bin replaced by its $q$-point Gauss rule.
+    /// Every such rule is exact for $1$ and $\lambda$, so $R(0)$, $D(0)$, $\mathrm{Tr}\thinspace K$
+    /// and $\mathrm{Tr}\thinspace K^2$ stay what they were.
     ///
     /// # The error of one bin
     ///
@@ -70,14 +70,15 @@ impl Modes {
     /// Let $r = (1 + \sqrt{1 - \varepsilon^2})/\varepsilon = (\sqrt\rho + 1)/(\sqrt\rho - 1)$, for
     /// which $\tfrac\varepsilon2(r + 1/r) = 1$. Then $p_k = e^{-y} r^k I_k(\varepsilon y)$ is the
     /// probability that two independent Poisson variables with means $\tfrac{\varepsilon y}2 r$ and
-    /// $\tfrac{\varepsilon y}2 r^{-1}$ differ by $k$ (Skellam's law). Conditioned on the second,
-    /// that is at most $\max_{n \ge k} n^n e^{-n}/n! \le 1/\sqrt{2\pi k}$, whatever $y$. Hence
-    /// **for every $\Gamma \ge 0$**
+    /// $\tfrac{\varepsilon y}2 r^{-1}$ differ by $k$ (Skellam's distribution). Conditioned on the
+    /// second, that is at most $\max_{n \ge k} n^n e^{-n}/n! \le 1/\sqrt{2\pi k}$, whatever $y$.
+    /// Hence **for every $\Gamma \ge 0$**
     /// $$\Bigl|\Delta\sum u e^{-2\lambda\Gamma}\Bigr| \le \frac{4U}{\sqrt{4\pi q}}\thinspace
     /// \frac{r^{-2q}}{1 - 1/r}.$$
-    /// The second function has $\lambda e^{-2\lambda\Gamma} = -m\thinspace \partial_y e^{-y(1 + \varepsilon
-    /// x)}$, so $I_k$ becomes $m\thinspace [I_k - \tfrac\varepsilon2(I_{k-1} + I_{k+1})]$, whose three
-    /// terms are bounded in the same way and add up, again by $\tfrac\varepsilon2(r + 1/r) = 1$, to
+    /// The second function has $\lambda e^{-2\lambda\Gamma} = -m\thinspace \partial_y e^{-y(1 +
+    /// \varepsilon x)}$, so $I_k$ becomes $m\thinspace [I_k - \tfrac\varepsilon2(I_{k-1} +
+    /// I_{k+1})]$, whose three terms are bounded in the same way and add up, again by
+    /// $\tfrac\varepsilon2(r + 1/r) = 1$, to
     /// $$\Bigl|\Delta\sum \lambda u e^{-2\lambda\Gamma}\Bigr| \le \frac{8mU}{\sqrt{2\pi(2q-1)}}\thinspace
     /// \frac{r^{-2q}}{1 - 1/r}.$$
     /// At $\rho = 2$ this is a factor $r^2 = 34$ for every node. Both errors are also at most the
@@ -85,7 +86,7 @@ impl Modes {
     /// That is what allows everything below a small $\lambda$ to be one node.
     pub fn compress(&self, tolerance: f64) -> Result<Self> {
         if !(1e-12..=1.0).contains(&tolerance) {
-            return Err(Error::parameter("tolerance", tolerance, "give between 1e-12 and 1"));
+            return Err(Error::parameter("tolerance", tolerance, "give a number from 1e-12 to 1"));
         }
         let positive = self.modes.partition_point(|m| m.lambda > 0.0);
         let (positive, zero) = self.modes.split_at(positive);
@@ -137,8 +138,8 @@ struct Compressed {
 }
 
 impl Compressed {
-    /// `lambda` descending and positive; `total` is what the error of $\sum u e^{-2\lambda\Gamma}$ is
-    /// measured by (for $V$ it counts the zero eigenvalues too).
+    /// `lambda` descending and positive; `total` is what the error of $\sum u e^{-2\lambda\Gamma}$
+    /// is measured by (for $V$ it counts the zero eigenvalues too).
     fn new(lambda: &[f64], u: &[f64], total: f64, tolerance: f64) -> Self {
         let slope_total = dot(lambda, u);
         let mut out = Self { nodes: Vec::new(), error: 0.0, slope_error: 0.0 };

@@ -1,4 +1,4 @@
-//! Quantiles of the law of Marchenko and Pastur (1967).
+//! Quantiles of the distribution of Marchenko and Pastur (1967).
 //!
 //! With $a = \sqrt\gamma \le 1$ and $x = 1 + a^2 - 2a\cos\varphi$ the square root of the density at
 //! the edges goes away:

@@ -1,4 +1,4 @@
-//! The spectrum of $K$ and the start of the iteration: all that the dynamics know of the data.
+//! The spectrum of $K$ and the start of the iteration: all that the dynamics depend on.
 //!
 //! With Gaussian data of covariance $K = \sum_i \lambda_i w_i w_i^\top$ the risk and the distance
 //! depend on $K$ only through its eigenvalues $\lambda_i$, and on the start only through
@@ -45,9 +45,9 @@ pub struct Block {
 /// $\lambda_1 > \lambda_2 > \dots \ge 0$, the distinct eigenvalues of the covariance $K$ with their
 /// multiplicities, scaled so that $\Vert K\Vert = \lambda_1 = 1$.
 ///
-/// The norm it was given with is kept ([`norm`](Self::norm)); [`rescaling`](Self::rescaling) says
-/// what else of a problem changes with it. So is the order in which the eigenvalues were given,
-/// which is the order of the coordinates of a [`Start`].
+/// The norm it was given with is kept ([`norm`](Self::norm)); [`rescaling`](Self::rescaling)
+/// converts the rest of a problem. So is the order in which the eigenvalues were given, which is
+/// the order of the coordinates of a [`Start`].
 ///
 /// ```
 /// use toclip::spectrum::Spectrum;
@@ -113,7 +113,7 @@ impl Spectrum {
 
     /// $\lambda_i$ from a list, in any order.
     ///
-    /// Values down to $-10^{-12}\lambda_1$ are taken for the rounding of an eigen-solver and set to
+    /// Values down to $-10^{-12}\lambda_1$ are treated as rounding of an eigen-solver and set to
     /// zero.
     ///
     /// ```
@@ -153,8 +153,8 @@ impl Spectrum {
         Self::from_items(blocks.iter().map(|b| (b.value, b.multiplicity)).collect())
     }
 
-    /// The spectrum of the sample covariance of white data under the law of Marchenko and Pastur:
-    /// `dim` dimensions, $\gamma$ = `aspect` = dim/samples.
+    /// The spectrum of the sample covariance of white data under the distribution of Marchenko and
+    /// Pastur: `dim` dimensions, $\gamma$ = `aspect` = dim/samples.
     ///
     /// Eigenvalues are the $(j - \tfrac12)/n$ quantiles of the density
     /// $$\rho(x) = \frac{\sqrt{(\lambda_+ - x)(x - \lambda_-)}}{2\pi\gamma x}, \qquad
@@ -305,7 +305,7 @@ fn check_values(items: &mut [(f64, u64)]) -> Result<f64> {
         if item.0 < -ROUNDING * norm {
             return Err(Error::Invalid(format!(
                 "eigenvalue {} of {count} is {}; a covariance has none below zero (rounding down \
-                 to {ROUNDING:e} of the largest, here {norm}, is forgiven)",
+                 to {ROUNDING:e} of the largest, here {norm}, is allowed)",
                 i + 1,
                 item.0
             )));

@@ -6,19 +6,20 @@ use crate::sum::compensated;
 
 /// $(\lambda, n, \sum_i v_i(0))$: the eigendirections that share one eigenvalue.
 ///
-/// Their sum $v = \sum_i v_i$ obeys
-/// $\dot v = -2\eta\lambda\mu\thinspace v + \frac{\eta^2}{d}\thinspace \lambda\thinspace n\thinspace \frac{m_2}{2}$.
+/// Their sum $v = \sum_i v_i$ obeys $\dot v = -2\eta\lambda\mu\thinspace v +
+/// \frac{\eta^2}{d}\thinspace \lambda\thinspace n\thinspace \frac{m_2}{2}$.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mode {
     /// $\lambda$.
     pub lambda: f64,
-    /// $n$, how many directions: a whole number unless compressed.
+    /// $n$, how many directions: an integer unless compressed.
     pub count: f64,
     /// $\sum_i v_i(0) = \tfrac12 \sum_i \langle\theta_0 - \theta^\ast, w_i\rangle^2$.
     pub energy: f64,
 }
 
-/// $\lbrace (\lambda, n, v(0))\rbrace $ with $\Vert K\Vert = 1$: a spectrum and a start, ready for the dynamics.
+/// $\lbrace (\lambda, n, v(0))\rbrace $ with $\Vert K\Vert = 1$: a spectrum and a start, ready for
+/// the dynamics.
 ///
 /// Coordinates are rescaled to $\Vert K\Vert = 1$ ([`Rescaling`](super::Rescaling)), so
 /// [`distance`](Self::distance) is $\Vert K\Vert $ times that of the user; the risk is the same.

@@ -1,18 +1,19 @@
 //! What $\Vert K\Vert = 1$ does to the rest of a problem.
 //!
-//! Let $\Vert K\Vert = s$. In the coordinates ${x^\prime} = x/\sqrt s$, ${\theta^\prime} = \sqrt s\thinspace \theta$ the
-//! predictions $\langle x, \theta\rangle$ are the same, and with them the residuals, the noise and
-//! the risk $R$, while ${K^\prime} = K/s$ has norm one and the same $d$. Gradients become ${g^\prime} = g/\sqrt s$,
-//! so the step
+//! Let $\Vert K\Vert = s$. In the coordinates ${x^\prime} = x/\sqrt s$, ${\theta^\prime} = \sqrt
+//! s\thinspace \theta$ the predictions $\langle x, \theta\rangle$ are the same, and with them the
+//! residuals, the noise and the risk $R$, while ${K^\prime} = K/s$ has norm one and the same $d$.
+//! Gradients become ${g^\prime} = g/\sqrt s$, so the step
 //! $$\theta \leftarrow \theta - \tfrac{\eta}{d}\thinspace \mathrm{clip}(g, c\sqrt d)$$
-//! is the same step in ${\theta^\prime}$ with ${\eta^\prime} = s\thinspace \eta$ and ${c^\prime} = c/\sqrt s$; and ${D^\prime} =
-//! \Vert {\theta^\prime} - {\theta^\prime}^\ast\Vert ^2 = s\thinspace D$.
+//! is the same step in ${\theta^\prime}$ with ${\eta^\prime} = s\thinspace \eta$ and ${c^\prime} =
+//! c/\sqrt s$; and ${D^\prime} = \Vert {\theta^\prime} - {\theta^\prime}^\ast\Vert ^2 = s\thinspace
+//! D$.
 
 use crate::error::{Error, Result};
 use std::fmt;
 
-/// $s = \Vert K\Vert $ as given, and how learning rate, threshold, distance and coordinates follow when
-/// $K$ is divided by it.
+/// $s = \Vert K\Vert $ as given, and how learning rate, threshold, distance and coordinates follow
+/// when $K$ is divided by it.
 ///
 /// The methods take what the user gave to the coordinates in which $\Vert K\Vert = 1$;
 /// [`inverse`](Self::inverse) goes back.

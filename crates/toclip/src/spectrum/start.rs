@@ -9,8 +9,8 @@ use rand_distr::{ChiSquared, Distribution};
 
 /// $\theta_0 - \theta^\ast$ in the eigenbasis of $K$: `{ kind = "uniform", norm = 1.0 }`.
 ///
-/// Coordinates are those of the user, before the rescaling to $\Vert K\Vert = 1$, in the order in which
-/// the eigenvalues were given (named spectra: largest first).
+/// Coordinates are those of the user, before the rescaling to $\Vert K\Vert = 1$, in the order in
+/// which the eigenvalues were given (named spectra: largest first).
 ///
 /// ```
 /// use toclip::spectrum::{Modes, Spectrum, Start};
@@ -135,7 +135,7 @@ fn of_random(seed: u64, spectrum: &Spectrum) -> Result<Vec<f64>> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let draw = |b: &super::Block| {
         ChiSquared::new(b.multiplicity as f64)
-            .map(|law| law.sample(&mut rng))
+            .map(|distribution| distribution.sample(&mut rng))
             .map_err(|e| Error::Invalid(format!("random start: {e}")))
     };
     spectrum.blocks().iter().map(draw).collect()
@@ -207,7 +207,7 @@ mod tests {
         let draws: Vec<f64> = (0..4000).map(share).collect();
         let mean = draws.iter().sum::<f64>() / 4000.0;
         assert!((mean - 0.25).abs() < 5.0 * 0.25 / 4000_f64.sqrt(), "{mean}");
-        // The fourth central moment of that law is 3/256.
+        // The fourth central moment of that distribution is 3/256.
         let variance = draws.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / 4000.0;
         assert!((variance - 0.0625).abs() < 5.0 * (3.0_f64 / 256.0 / 4000.0).sqrt(), "{variance}");
     }

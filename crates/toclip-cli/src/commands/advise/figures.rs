@@ -1,70 +1,71 @@
 //! Plots of a log.
 
 use toclip::monitor::{Estimates, Interval};
-use toclip_logs::advise::scales;
+use toclip_logs::running_scales;
 
-use super::Read1;
+use super::LogReport;
+use crate::output::numbers::short;
 use crate::plot::{Axis, Chart, Figure, Series};
-use crate::words::short;
 
-/// More points than this are drawn as a band, which hides no line below it.
+/// More points than this are drawn as a band, which does not hide the lines.
 const POINTS: usize = 250;
-/// Stretches of a band.
+/// Parts of a band.
 const BINS: usize = 200;
 
-/// All plots of a log: what cannot be drawn is left out.
-pub fn of(one: &Read1) -> Vec<Figure> {
-    let mut figures = vec![along(one)];
-    if one.advised.law.is_some() {
-        figures.push(law(one));
-        figures.push(criteria(one));
+/// All plots of a log, as far as they can be drawn.
+pub fn of(report: &LogReport) -> Vec<Figure> {
+    let mut figures = vec![along(report)];
+    if report.advice.distribution.is_some() {
+        figures.push(distribution(report));
+        figures.push(criteria(report));
     }
     figures
 }
 
 /// The norms along training, with their scale and the thresholds.
-fn along(one: &Read1) -> Figure {
-    let points = &one.log.points;
+fn along(report: &LogReport) -> Figure {
+    let points = &report.log.points;
     let steps: Vec<f64> = points.iter().map(|p| p.step).collect();
-    let norms = one.log.norms();
+    let norms = report.log.norms();
     let mut chart = Chart::new("Gradient norms along training")
         .x(Axis::linear("step"))
         .y(Axis::log("gradient norm"));
     if points.len() <= POINTS {
         chart = chart.series(Series::points("norm", &steps, &norms).slot(0));
     } else {
-        let (x, low, middle, high) = stretches(&steps, &norms);
-        let name = format!("least, median and largest of {} norms", points.len().div_ceil(x.len()));
+        let (x, low, middle, high) = band(&steps, &norms);
+        let name =
+            format!("smallest, median and largest of {} norms", points.len().div_ceil(x.len()));
         let band = Series::band(&name, &x, &low, &high);
         chart = chart.series(band.slot(0).middle(&middle));
     }
-    if one.advised.law.is_some() {
-        let scale = scales(&norms);
+    if report.advice.distribution.is_some() {
+        let scale = running_scales(&norms);
         let every = points.len().div_ceil(2000).max(1);
         let thin = |v: &[f64]| -> Vec<f64> { v.iter().step_by(every).copied().collect() };
         chart = chart.series(Series::line("running scale", &thin(&steps), &thin(&scale)).slot(1));
     }
-    thresholds(one, chart, true).into()
+    thresholds(report, chart, true).into()
 }
 
-/// Marks the present and the recommended threshold.
-fn thresholds(one: &Read1, chart: Chart, horizontal: bool) -> Chart {
+/// Marks the threshold in force and the recommended one.
+fn thresholds(report: &LogReport, chart: Chart, horizontal: bool) -> Chart {
     let mark = |chart: Chart, at: f64, label: String| match horizontal {
         true => chart.hline(at, &label),
         false => chart.vline(at, &label),
     };
     let mut chart = chart;
-    if let Some(now) = one.advised.current.as_ref().filter(|now| now.threshold.is_finite()) {
-        chart = mark(chart, now.threshold, format!("present {}", short(now.threshold)));
+    if let Some(now) = report.advice.current.as_ref().filter(|now| now.threshold.is_finite()) {
+        chart = mark(chart, now.threshold, format!("in force {}", short(now.threshold)));
     }
-    if let Some(c) = one.advised.recommendation.threshold {
+    if let Some(c) = report.advice.recommendation.threshold {
         chart = mark(chart, c, format!("recommended {}", short(c)));
     }
     chart
 }
 
-/// The least, the middle and the largest of stretches in a row.
-fn stretches(x: &[f64], y: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>) {
+/// The positions, minima, medians and maxima of consecutive parts.
+fn band(x: &[f64], y: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>) {
     let size = x.len().div_ceil(BINS).max(4);
     let mut out = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (x, y) in x.chunks(size).zip(y.chunks(size)) {
@@ -78,10 +79,10 @@ fn stretches(x: &[f64], y: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>) {
     out
 }
 
-/// The law of the norms relative to their scale: a histogram, and how many are above.
-fn law(one: &Read1) -> Figure {
-    let norms = one.log.norms();
-    let scale = scales(&norms);
+/// The distribution of the norms relative to their scale: a histogram, and the share above.
+fn distribution(report: &LogReport) -> Figure {
+    let norms = report.log.norms();
+    let scale = running_scales(&norms);
     let mut over: Vec<f64> = norms
         .iter()
         .zip(&scale)
@@ -114,20 +115,15 @@ fn law(one: &Read1) -> Figure {
         .x(Axis::log("norm over running scale"))
         .y(Axis::log("share of steps"))
         .line("log", &at, &above);
-    if let Some(index) = one.advised.law.as_ref().and_then(|law| law.tail) {
+    if let Some(index) = report.advice.distribution.as_ref().and_then(|d| d.tail) {
         let start = index.multiple;
         let share = index.exceedances as f64 / n as f64;
         let end = high.max(start * 1.01);
         let fit = [share, share * (end / start).powf(-index.index.value)];
-        let label = format!(
-            "tail index {} ({} to {})",
-            short(index.index.value),
-            short(index.index.low),
-            short(index.index.high)
-        );
+        let label = format!("tail index {}", report.advice.interval(&index.index));
         tail = tail.dashed(&label, &[start, end], &fit);
     }
-    let histogram = Chart::new("Law of the norms")
+    let histogram = Chart::new("Distribution of the norms")
         .x(Axis::log("norm over running scale"))
         .y(Axis::linear("steps (% per bin)"))
         .line("log", &x, &y);
@@ -135,29 +131,29 @@ fn law(one: &Read1) -> Figure {
 }
 
 /// CSC and CCC against the threshold.
-fn criteria(one: &Read1) -> Figure {
-    let curve = &one.advised.curve;
-    // Below the threshold that clips everything the curves only go on as they are.
+fn criteria(report: &LogReport) -> Figure {
+    let curve = &report.advice.curve;
+    // Below the threshold that clips everything the curves are flat.
     let all = |e: &Estimates| e.clip_fraction.value > 0.995;
     let from = curve.iter().rposition(all).unwrap_or(0).saturating_sub(6);
     let drawn = |e: &&Estimates| e.exceedances >= 10 && e.ccc.value.is_finite();
     let rows: Vec<&Estimates> = curve[from..].iter().filter(drawn).collect();
     let c: Vec<f64> = rows.iter().map(|e| e.threshold).collect();
-    // Under heavy tails the upper ends go far up; the curve is what must be seen.
+    // With heavy tails the upper limits are far up; the curve must be visible.
     let highest = |f: fn(&Estimates) -> f64| rows.iter().map(|e| f(e)).fold(1.0, f64::max);
     let room = 1.0 + 3.0 * (highest(|e| e.ccc.value) - 1.0).max(0.05);
     let gains = Axis::linear("CCC = μ²/ν").range(f64::NAN, room.min(highest(|e| e.ccc.high)));
     let chart = |title: &str, y: Axis, name: &str, of: fn(&Estimates) -> Interval| {
         let column =
             |f: fn(Interval) -> f64| -> Vec<f64> { rows.iter().map(|e| f(of(e))).collect() };
-        let label = format!("{:.0}% interval", 100.0 * one.advised.confidence);
+        let label = format!("{:.0}% interval", 100.0 * report.advice.confidence);
         let chart = Chart::new(title)
             .x(Axis::log("threshold c"))
             .y(y)
             .series(Series::band(&label, &c, &column(|i| i.low), &column(|i| i.high)).slot(0))
             .series(Series::line(name, &c, &column(|i| i.value)).slot(0))
             .hline(1.0, "no clipping");
-        thresholds(one, chart, false)
+        thresholds(report, chart, false)
     };
     Figure::new("").chart(chart("CCC: what clipping gains", gains, "CCC", |e| e.ccc)).chart(chart(
         "CSC: how much larger a step may be",

@@ -1,30 +1,30 @@
-//! `toclip advise`: what a training log says about clipping.
+//! `toclip advise`: advice about clipping from training logs.
 
 mod figures;
 mod page;
 mod text;
 
 use std::fs::File;
-use std::io::{IsTerminal, Read};
+use std::io::{IsTerminal, Read, stdin};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
-use toclip_logs::advise::{Advised, Ask, Optimizer, advise};
-use toclip_logs::{Format, Log, Options, load};
+use toclip_logs::{
+    Advice, AdviceOptions, Clipping, Format, Hint, Log, Optimizer, ReadOptions, advise, load,
+};
 
-use crate::plot::save;
-use crate::plot::write::write_whole;
-use crate::stdout::{say, tell};
+use crate::output::files;
+use crate::output::plots::save;
+use crate::output::{say, tell};
 
-/// Read a training log and say whether to clip gradients, where, and why
+/// Read training logs and advise whether and where to clip gradients
 ///
 /// Reads Hugging Face trainer_state.json, JSON lines, CSV (W&B export, Lightning metrics.csv),
-/// TensorBoard event files, the text of Megatron, torchtitan and llm.c, and dictionaries printed by
-/// a trainer. The format is found from the content and the columns from their names. What it cannot
-/// tell from a log it says.
+/// TensorBoard event files, the text logs of Megatron, torchtitan and llm.c, and dictionaries printed
+/// by a trainer. The format is detected from the content and the columns from their names.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,24 +35,24 @@ Examples:
   toclip advise train.log --json
   ssh host cat train.log | toclip advise -
 
-Exit status: 0 if every log was read, 1 if one was not.")]
+Exit status: 0 if every log was read, 1 otherwise.")]
 pub struct Args {
-    /// Log files; - for the standard input
+    /// Log files; - for standard input
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
-    /// The threshold in force (inf: none); found in the log where it says so
+    /// Threshold in force: a number, or none (or inf) if the run did not clip [default: from the log]
     #[arg(long, value_name = "C")]
-    clip: Option<f64>,
-    /// Samples behind one gradient, over all workers and accumulated steps; without it clipping is
-    /// advised only where it would be for a single sample too
+    clip: Option<Clipping>,
+    /// Samples per gradient, over all workers and accumulation steps; without it clipping is
+    /// recommended only if it would be for a single sample too
     #[arg(long, value_name = "B")]
     batch_size: Option<f64>,
-    /// Outputs of the model for one sample (tokens, classes)
+    /// Outputs of the model per sample (tokens, classes)
     #[arg(long, value_name = "N", requires = "batch_size")]
     outputs: Option<f64>,
-    /// What takes the step: sgd, or adam for all that divide by their own scale; the learning rate is
-    /// left alone unless it is sgd
-    #[arg(long, value_name = "NAME", value_parser = |name: &str| name.parse::<Optimizer>())]
+    /// Optimizer: sgd, or adam for all that divide by a running scale of the gradient; changes of the
+    /// learning rate are recommended for sgd only
+    #[arg(long, value_name = "NAME")]
     optimizer: Option<Optimizer>,
     /// Confidence of the intervals
     #[arg(long, value_name = "P", default_value_t = 0.95)]
@@ -69,90 +69,97 @@ pub struct Args {
     /// Column of the learning rate
     #[arg(long, value_name = "NAME")]
     lr: Option<String>,
-    /// Format, where the content misleads: trainer-state, jsonl, csv, tensorboard, megatron,
-    /// torchtitan, llm.c, printed, text
-    #[arg(long, value_name = "FORMAT", value_parser = |name: &str| name.parse::<Format>())]
+    /// Format, if it is not detected: trainer-state, jsonl, csv, tensorboard, megatron, torchtitan,
+    /// llm.c, printed, text
+    #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Divide the norms by the loss scale that the log has beside them
+    /// Divide the norms by the loss scale in the log
     #[arg(long)]
     unscale: bool,
-    /// Write a report with plots, DIR/advise.html, its numbers, DIR/advise.json, and its plots as PNG
+    /// Write a report with plots (DIR/advise.html), its numbers (DIR/advise.json) and the plots as PNG
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print JSON, for scripts
     #[arg(long)]
     json: bool,
-    /// No progress
+    /// Show no progress
     #[arg(long, short)]
     quiet: bool,
 }
 
-/// One log with its answers.
-struct Read1 {
+/// A log and the advice from it.
+struct LogReport {
     name: String,
     log: Log,
-    advised: Advised,
+    advice: Advice,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
     if args.logs.iter().filter(|path| *path == Path::new("-")).count() > 1 {
-        bail!("the standard input (-) can be read only once");
+        bail!("standard input (-) can be read only once");
     }
-    let (mut done, mut failed) = (Vec::new(), Vec::new());
+    let options = AdviceOptions {
+        clip: args.clip,
+        batch_size: args.batch_size,
+        outputs: args.outputs,
+        optimizer: args.optimizer,
+        confidence: args.confidence,
+    };
+    options.check()?;
+    let (mut reports, mut failed) = (Vec::new(), Vec::new());
     for path in &args.logs {
-        match read(path, &args) {
-            Ok(one) => done.push(one),
+        let name = match path == Path::new("-") {
+            true => "standard input".to_owned(),
+            false => path.display().to_string(),
+        };
+        let log = read(path, &args).and_then(|log| Ok((advise(&log, &options)?, log)));
+        match log.with_context(|| name.clone()) {
+            Ok((advice, log)) => reports.push(LogReport { name, log, advice }),
             Err(error) if args.logs.len() == 1 => return Err(error),
             Err(error) => {
                 tell!("error: {error:#}");
-                failed.push(
-                    json!({ "log": path.display().to_string(), "error": format!("{error:#}") }),
-                );
+                failed.push(json!({ "log": name, "error": format!("{error:#}") }));
             }
         }
     }
-    if done.is_empty() {
+    if reports.is_empty() {
         bail!("none of the {} logs could be read", args.logs.len());
     }
-    let whole = json!({
-        "logs": done.iter().map(numbers).collect::<Vec<Value>>(),
+    let numbers = json!({
+        "logs": reports.iter().map(numbers).collect::<Vec<Value>>(),
         "failed": failed,
     });
-    if args.json {
-        say!("{}", serde_json::to_string_pretty(&whole)?);
-    } else {
-        for one in &done {
-            crate::stdout::print(format_args!("{}", text::of(one)));
-        }
-        if done.len() > 1 {
-            crate::stdout::print(format_args!("{}", text::side_by_side(&done)));
-        }
+    match args.json {
+        true => say!("{}", serde_json::to_string_pretty(&numbers)?),
+        false => say!("{}", text::of(&reports)),
     }
     if let Some(folder) = &args.out {
-        let (html, numbers) = (folder.join("advise.html"), folder.join("advise.json"));
-        write_whole(&html, page::of(&done).as_bytes())?;
-        write_whole(&numbers, serde_json::to_string_pretty(&whole)?.as_bytes())?;
-        for (i, one) in done.iter().enumerate() {
-            let log = if done.len() > 1 { format!("log-{}-", i + 1) } else { String::new() };
-            for (name, figure) in ["norms", "law", "criteria"].iter().zip(figures::of(one)) {
-                save(&figure, &folder.join(format!("{log}{name}.png")))?;
-            }
-        }
-        if !args.json {
-            say!("Written: {}", html.display());
-            say!("Written: {}", numbers.display());
-        }
+        write(folder, &reports, &numbers, args.json)?;
     }
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn read(path: &Path, args: &Args) -> Result<Read1> {
-    let name = match path == Path::new("-") {
-        true => "standard input".to_owned(),
-        false => path.display().to_string(),
-    };
-    let options = Options {
+fn write(folder: &Path, reports: &[LogReport], numbers: &Value, quiet: bool) -> Result<()> {
+    let (html, json) = (folder.join("advise.html"), folder.join("advise.json"));
+    files::write(&html, page::of(reports).as_bytes())?;
+    files::write_json(&json, numbers)?;
+    for (i, report) in reports.iter().enumerate() {
+        let log = if reports.len() > 1 { format!("log-{}-", i + 1) } else { String::new() };
+        for (name, figure) in ["norms", "distribution", "criteria"].iter().zip(figures::of(report))
+        {
+            save(&figure, &folder.join(format!("{log}{name}.png")))?;
+        }
+    }
+    if !quiet {
+        say!("Written: {}", html.display());
+        say!("Written: {}", json.display());
+    }
+    Ok(())
+}
+
+fn read(path: &Path, args: &Args) -> Result<Log> {
+    let options = ReadOptions {
         format: args.format,
         norm: args.norm.clone(),
         step: args.step.clone(),
@@ -160,31 +167,43 @@ fn read(path: &Path, args: &Args) -> Result<Read1> {
         learning_rate: args.lr.clone(),
         unscale: args.unscale,
     };
-    let log = match path == Path::new("-") {
-        true => load(std::io::stdin().lock(), &options),
-        false => {
-            let file = File::open(path).with_context(|| name.clone())?;
-            let about = file.metadata().with_context(|| name.clone())?;
-            if about.is_dir() {
-                bail!("{name}: this is a folder; name the log file in it");
-            }
-            load(watched(file, about.len(), args.quiet), &options)
+    let log = if path == Path::new("-") {
+        load(stdin().lock(), &options)
+    } else {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            bail!("this is a folder; give the log file in it");
         }
+        load(with_progress(file, metadata.len(), args.quiet), &options)
     };
-    let log = log.with_context(|| name.clone())?;
-    let ask = Ask {
-        clip: args.clip,
-        batch_size: args.batch_size,
-        outputs: args.outputs,
-        optimizer: args.optimizer,
-        confidence: args.confidence,
-    };
-    let advised = advise(&log, &ask).with_context(|| name.clone())?;
-    Ok(Read1 { name, log, advised })
+    log.map_err(|error| match error.hint() {
+        Some(hint) => anyhow!("{error} ({})", option(hint)),
+        None => error.into(),
+    })
 }
 
-/// The file, with a bar where it is long and someone looks.
-fn watched(file: File, length: u64, quiet: bool) -> impl Read {
+/// The option that supplies what is missing.
+fn option(hint: Hint) -> &'static str {
+    match hint {
+        Hint::NormColumn => "--norm NAME",
+        Hint::Unscale => "--unscale",
+        Hint::Threshold => "--clip C or none",
+        Hint::BatchSize => "--batch-size B and --outputs N",
+        Hint::Optimizer => "--optimizer NAME",
+        _ => "--help",
+    }
+}
+
+/// The options that would improve the advice, if any, in a sentence.
+fn options_to_add(report: &LogReport) -> Option<String> {
+    let options: Vec<&str> = report.advice.hints().into_iter().map(option).collect();
+    (!options.is_empty())
+        .then(|| format!("Options that improve this answer: {}.", options.join("; ")))
+}
+
+/// The file, with a progress bar if it is long and standard error is a terminal.
+fn with_progress(file: File, length: u64, quiet: bool) -> impl Read {
     let shown = !quiet && length > 50_000_000 && std::io::stderr().is_terminal();
     let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(Some(length), target);
@@ -196,24 +215,17 @@ fn watched(file: File, length: u64, quiet: bool) -> impl Read {
 }
 
 /// Everything, for programs.
-fn numbers(one: &Read1) -> Value {
-    let findings: Vec<Value> = one
-        .advised
-        .findings
-        .iter()
-        .map(|f| {
-            let mut value = serde_json::to_value(f).unwrap_or_default();
-            value["sentence"] = f.sentence().into();
-            value
-        })
-        .collect();
-    let mut value = serde_json::to_value(&one.advised).unwrap_or_default();
-    value["findings"] = findings.into();
+fn numbers(report: &LogReport) -> Value {
+    let mut advice = serde_json::to_value(&report.advice).unwrap_or_default();
+    let values = advice["findings"].as_array_mut().into_iter().flatten();
+    for (value, finding) in values.zip(&report.advice.findings) {
+        value["sentence"] = finding.sentence().into();
+    }
     json!({
-        "log": one.name,
-        "format": one.log.reading.format,
-        "columns": one.log.reading.columns,
-        "advice": value,
-        "answers": one.advised.answers(),
+        "log": report.name,
+        "format": report.log.summary.format,
+        "columns": report.log.summary.columns,
+        "advice": advice,
+        "answers": report.advice.answers(),
     })
 }

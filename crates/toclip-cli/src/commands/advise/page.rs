@@ -1,99 +1,82 @@
-//! The answers as one HTML file.
+//! The advice as one HTML page.
 
-use super::{Read1, figures, text};
+use toclip::percent;
+
+use super::{LogReport, figures, options_to_add, text};
 use crate::report::{escape, html_figure, html_page};
 
 /// The whole page.
-pub fn of(logs: &[Read1]) -> String {
-    let title = match logs {
-        [one] => format!("Clipping: {}", short_name(&one.name)),
-        _ => format!("Clipping: {} logs", logs.len()),
+pub fn of(reports: &[LogReport]) -> String {
+    let title = match reports {
+        [one] => format!("Clipping: {}", file_name(&one.name)),
+        _ => format!("Clipping: {} logs", reports.len()),
     };
     let mut body = String::new();
-    if logs.len() > 1 {
-        body.push_str("<section><h2>Side by side</h2><table class=\"slim\"><tbody>\n");
-        for (i, one) in logs.iter().enumerate() {
-            body.push_str(&format!(
-                "<tr><th scope=\"row\"><a href=\"#log-{i}\">{}</a></th><td>{}</td></tr>\n",
-                escape(short_name(&one.name)),
-                escape(&text::line(one))
-            ));
-        }
-        body.push_str("</tbody></table></section>\n");
+    if reports.len() > 1 {
+        let row = |(i, report): (usize, &LogReport)| {
+            let link = format!("<a href=\"#log-{i}\">{}</a>", escape(file_name(&report.name)));
+            [link, escape(&text::summary(report))]
+        };
+        let rows = reports.iter().enumerate().map(row);
+        body = format!("<section><h2>Summary</h2>{}</section>\n", table("", rows));
     }
-    for (i, one) in logs.iter().enumerate() {
-        body.push_str(&section(one, i));
-    }
+    body.extend(reports.iter().enumerate().map(|(i, report)| section(report, i)));
     html_page(&title, &body)
 }
 
-fn short_name(name: &str) -> &str {
-    name.rsplit(['/', '\\']).next().unwrap_or(name)
+fn file_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
-fn paragraph(text: &str) -> String {
-    format!("<p>{}</p>\n", escape(text))
+/// A table; the cells are HTML, the first of a row is its heading.
+fn table<const N: usize>(head: &str, rows: impl Iterator<Item = [String; N]>) -> String {
+    let row = |cells: [String; N]| {
+        let cells = cells.join("</td><td>").replacen("</td>", "</th>", 1);
+        format!("<tr><th scope=\"row\">{cells}</td></tr>\n")
+    };
+    let rows: String = rows.map(row).collect();
+    format!("<table class=\"slim\">{head}<tbody>\n{rows}</tbody></table>\n")
 }
 
-fn section(one: &Read1, index: usize) -> String {
-    let (log, advised) = (&one.log, &one.advised);
-    let recommendation = &advised.recommendation;
-    let mut out =
-        format!("<section class=\"part\" id=\"log-{index}\">\n<h2>{}</h2>\n", escape(&one.name));
-    let summary =
-        format!("{}: {} norms. {}", log.reading.format, advised.points, text::columns(one));
-    out.push_str(&format!("<p class=\"settings\">{}</p>\n", escape(&summary)));
-    out.push_str(&format!("<p class=\"tally\"><b>{}</b></p>\n", escape(&recommendation.headline)));
-    if !advised.findings.is_empty() {
-        let items: String = advised
-            .findings
-            .iter()
-            .map(|f| format!("<li>{}</li>\n", escape(&f.sentence())))
-            .collect();
-        out.push_str(&format!("<h3>To know about this log</h3>\n<ul>\n{items}</ul>\n"));
+fn section(report: &LogReport, index: usize) -> String {
+    let (log, advice) = (&report.log, &report.advice);
+    let wording = &advice.recommendation.wording;
+    let (format, columns) = (&log.summary.format, text::columns(report));
+    let summary = format!("{format}: {} norms. {columns}", advice.points);
+    let mut out = format!(
+        "<section class=\"part\" id=\"log-{index}\">\n<h2>{}</h2>\n<p class=\"settings\">{}</p>\n\
+         <p class=\"tally\"><b>{}</b></p>\n",
+        escape(&report.name),
+        escape(&summary),
+        escape(&wording.headline)
+    );
+    if !advice.findings.is_empty() {
+        let item = |sentence: String| format!("<li>{}</li>\n", escape(&sentence));
+        let items: String = advice.findings.iter().map(|f| item(f.sentence())).collect();
+        out += &format!("<h3>About this log</h3>\n<ul>\n{items}</ul>\n");
     }
-    // The figures that belong to the first three answers.
-    let mut figures = figures::of(one).into_iter();
-    for answer in advised.answers() {
-        out.push_str(&format!("<h3>{}</h3>\n", escape(answer.title)));
-        out.extend(answer.text.iter().map(|text| paragraph(text)));
+    let paragraph = |text: &String| format!("<p>{}</p>\n", escape(text));
+    // The first three answers have a figure.
+    let mut figures = figures::of(report).into_iter();
+    for answer in advice.answers() {
+        out += &format!("<h3>{}</h3>\n", escape(answer.title));
+        out.extend(answer.text.iter().map(paragraph));
         out.extend(figures.next().map(|figure| html_figure(&figure)));
     }
-    if !recommendation.code.is_empty() {
-        let rows: String = recommendation
-            .code
-            .iter()
-            .map(|code| {
-                format!(
-                    "<tr><th scope=\"row\">{}</th><td><code>{}</code></td></tr>\n",
-                    code.framework,
-                    escape(&code.line)
-                )
-            })
-            .collect();
-        out.push_str(&format!("<table class=\"slim\"><tbody>\n{rows}</tbody></table>\n"));
+    if !wording.code.is_empty() {
+        let row = |line: &str| format!("<code>{}</code>", escape(line));
+        out += &table("", wording.code.iter().map(|c| [c.framework.to_owned(), row(&c.line)]));
     }
-    if !advised.comparison.is_empty() {
-        let rows: String = advised
-            .comparison
-            .iter()
-            .map(|rule| {
-                format!(
-                    "<tr><th scope=\"row\">{}</th><td class=\"num\">{:.1}%</td>\
-                     <td class=\"num\">{:.1}%</td><td>{}</td></tr>\n",
-                    escape(&rule.rule),
-                    100.0 * rule.fires,
-                    100.0 * rule.step_factor,
-                    text::interval(&rule.ccc)
-                )
-            })
-            .collect();
-        out.push_str(&format!(
-            "<h3>What other rules would have done on this log</h3>\n<table class=\"slim\"><thead>\
-             <tr><th scope=\"col\">Rule</th><th scope=\"col\">Fires</th>\
-             <th scope=\"col\">Mean step</th><th scope=\"col\">CCC</th></tr></thead>\n\
-             <tbody>\n{rows}</tbody></table>\n"
-        ));
+    out.extend(options_to_add(report).iter().map(paragraph));
+    if !advice.comparison.is_empty() {
+        out += "<h3>What other rules would have done on this log</h3>\n";
+        let head = "<thead><tr><th scope=\"col\">Rule</th><th scope=\"col\">Clips</th>\
+                    <th scope=\"col\">Mean step</th><th scope=\"col\">CCC</th></tr></thead>\n";
+        let rows = advice.comparison.iter().map(|rule| {
+            let (rule_name, ccc) = (escape(&rule.rule), advice.interval(&rule.ccc));
+            [rule_name, percent(rule.fires), percent(rule.step_factor), ccc]
+        });
+        out += &table(head, rows);
     }
     out + "</section>\n"
 }

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::workshop::{delete, size};
-use crate::interrupt::INTERRUPTED;
+use crate::output::interrupt::INTERRUPTED;
 
 /// An error once Ctrl-C was pressed.
 pub fn check_interrupt() -> Result<()> {

@@ -10,8 +10,8 @@ use toclip_data::DataSet;
 use super::client::check_interrupt;
 use super::sources::{self, import};
 use super::workshop::Workshop;
-use crate::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
-use crate::stdout::{say, tell};
+use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
+use crate::output::{say, tell};
 
 /// What a script sees when no place could be reached: `EX_UNAVAILABLE` of sysexits.
 const EXIT_UNAVAILABLE: u8 = 69;

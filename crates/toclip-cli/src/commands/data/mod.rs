@@ -14,7 +14,7 @@ use toclip_data::DataSet;
 use toclip_data::cifar10::Cifar10;
 use toclip_data::wikitext::WikiText;
 
-use crate::stdout::say;
+use crate::output::say;
 use workshop::Workshop;
 
 /// Fetch, list and remove data sets

@@ -9,7 +9,7 @@ use toclip_data::{DataSet, sha256};
 
 use super::client::{self, check_interrupt};
 use super::workshop::{Workshop, delete};
-use crate::stdout::tell;
+use crate::output::tell;
 
 /// A place that has a data set.
 pub enum Source {

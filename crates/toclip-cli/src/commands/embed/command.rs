@@ -15,10 +15,10 @@ use super::progress::Progress;
 use super::text::Text;
 use super::work::{Table, Work, cores};
 use super::{Args, TargetRule, npy};
-use crate::experiment::identity::Digest;
-use crate::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
-use crate::plot::write::write_whole;
-use crate::stdout::{say, tell};
+use crate::output::files;
+use crate::output::fnv1a;
+use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
+use crate::output::{say, tell};
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
@@ -67,12 +67,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
         );
         return Ok(ExitCode::from(EXIT_INTERRUPTED));
     }
-    write_whole(&args.out, &npy::rows(&table.values, table.width))?;
+    files::write(&args.out, &npy::rows(&table.values, table.width))?;
     let targets = args.write_targets(&lines, rows)?;
     progress.remove()?;
     let summary = json!({
         "model": folder,
-        "rule": embedder.rule(),
+        "rule": embedder.describe(),
         "text": args.text,
         "lines": rows,
         "lines_in_text": lines.len(),
@@ -93,24 +93,24 @@ pub fn run(args: Args) -> Result<ExitCode> {
 
 /// What the vectors depend on.
 fn identity(folder: &Path, embedder: &Embedder, ids: &[Vec<u32>]) -> Result<Value> {
-    let mut tokens = Digest::default();
+    let mut tokens = Vec::new();
     for line in ids {
-        tokens.add(&(line.len() as u64).to_le_bytes());
-        line.iter().for_each(|id| tokens.add(&id.to_le_bytes()));
+        tokens.extend((line.len() as u64).to_le_bytes());
+        tokens.extend(line.iter().flat_map(|id| id.to_le_bytes()));
     }
-    let mut model = Digest::default();
+    let mut model = Vec::new();
     for file in ["config.json", "model.safetensors"] {
         let path = folder.join(file);
-        model
-            .add(&std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?);
+        let bytes = std::fs::read(&path);
+        model.extend(bytes.with_context(|| format!("cannot read {}", path.display()))?);
     }
     Ok(json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "rule": embedder.rule(),
-        "model": format!("{:016x}", model.value()),
+        "rule": embedder.describe(),
+        "model": format!("{:016x}", fnv1a(&model)),
         "lines": ids.len(),
         "max_tokens": embedder.max_tokens(),
-        "text": format!("{:016x}", tokens.value()),
+        "text": format!("{:016x}", fnv1a(&tokens)),
     }))
 }
 
@@ -126,7 +126,7 @@ impl Args {
             _ => ids.into_iter().map(f64::from).collect(),
         };
         let path = self.targets.clone().unwrap_or_else(|| self.out.with_file_name("targets.npy"));
-        write_whole(&path, &npy::list(&targets))?;
+        files::write(&path, &npy::list(&targets))?;
         Ok(Some(path))
     }
 

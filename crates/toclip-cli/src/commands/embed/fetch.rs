@@ -1,6 +1,6 @@
 //! The sentence model all-MiniLM-L6-v2, from the Python package that carries it.
 
-use crate::stdout::tell;
+use crate::output::tell;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};

@@ -1,24 +1,15 @@
-//! Finished batches on disk, so that an interrupted run can go on.
+//! The finished batches of an embedding as records of a progress log.
 
-use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use serde_json::Value;
 
-use crate::experiment::store::{append, next};
-use crate::progress;
+use crate::output::{Identity, ProgressLog};
 
-const MAGIC: &[u8] = b"toclip embeddings 1\n";
-
-/// A file of finished batches, open for more: a header and records, each with a checksum, so that a
-/// torn end is seen and cut off.
+/// A file of finished batches, open for more.
 #[derive(Debug)]
-pub struct Progress {
-    path: PathBuf,
-    file: File,
-}
+pub struct Progress(ProgressLog);
 
 /// The vectors of a batch, one after the other.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,55 +19,28 @@ pub struct Done {
 }
 
 impl Progress {
-    /// Opens the file, new or with what is in it. `identity` is what the vectors depend on.
-    pub fn open(path: &Path, identity: &Value) -> Result<(Self, Vec<Done>)> {
-        let mut header = MAGIC.to_vec();
-        append(&mut header, identity.to_string().as_bytes());
-        let (mut file, bytes) = progress::open(path, &header, "toclip embed")?;
-        let name = path.display();
-        let mut rest = bytes.strip_prefix(MAGIC).unwrap_or_default();
-        let saved = next(&mut rest).and_then(|header| serde_json::from_slice::<Value>(header).ok());
-        let Some(saved) = saved else {
-            bail!("{name} is not the progress of toclip embed; move it away or give another --out");
-        };
-        if saved != *identity {
-            bail!(
-                "{name} holds the progress of another run ({}); give that command again, or \
-                 another --out, or delete the file to start over",
-                difference(&saved, identity)
-            );
-        }
-        let mut done = Vec::new();
-        let mut good = rest.len();
-        while let Some(batch) = next(&mut rest).and_then(decode) {
-            done.push(batch);
-            good = rest.len();
-        }
-        let end = (bytes.len() - good) as u64;
-        file.set_len(end).with_context(|| format!("cannot write {name}"))?;
-        file.seek(SeekFrom::Start(end))?;
-        Ok((Progress { path: path.into(), file }, done))
+    /// Opens the file, new or with the batches in it. `inputs` is what the vectors depend on.
+    pub fn open(path: &Path, inputs: &Value) -> Result<(Self, Vec<Done>)> {
+        let identity =
+            Identity { command: "toclip embed", pieces: "batches", inputs: inputs.clone() };
+        let (log, done) = ProgressLog::open(path, &identity, true, decode)?;
+        Ok((Progress(log), done))
     }
 
     /// Appends a finished batch.
     pub fn add(&mut self, done: &Done) -> Result<()> {
         let mut bytes = (done.batch as u64).to_le_bytes().to_vec();
         bytes.extend(done.vectors.iter().flat_map(|x| x.to_le_bytes()));
-        let mut record = Vec::new();
-        append(&mut record, &bytes);
-        let written = self.file.write_all(&record);
-        written.with_context(|| format!("cannot write {}", self.path.display()))
+        self.0.add(&bytes)
     }
 
     pub fn path(&self) -> &Path {
-        &self.path
+        self.0.path()
     }
 
-    /// Removes the file: the vectors are where they belong.
+    /// Removes the file, once the vectors are in the results.
     pub fn remove(self) -> Result<()> {
-        let Progress { path, file } = self;
-        drop(file);
-        std::fs::remove_file(&path).with_context(|| format!("cannot delete {}", path.display()))
+        self.0.remove()
     }
 }
 
@@ -85,18 +49,6 @@ fn decode(record: &[u8]) -> Option<Done> {
     let (numbers, &[]) = rest.as_chunks::<4>() else { return None };
     let vectors = numbers.iter().map(|x| f32::from_le_bytes(*x)).collect();
     Some(Done { batch: usize::try_from(u64::from_le_bytes(*batch)).ok()?, vectors })
-}
-
-/// The first thing that differs, in words.
-fn difference(saved: &Value, now: &Value) -> String {
-    let before = saved.as_object().into_iter().flatten();
-    for (key, value) in before {
-        if now.get(key) != Some(value) {
-            let is = now.get(key).unwrap_or(&Value::Null);
-            return format!("its {key} was {value} and is {is}");
-        }
-    }
-    "from another version".into()
 }
 
 #[cfg(test)]

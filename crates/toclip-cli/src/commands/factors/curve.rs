@@ -1,8 +1,10 @@
 //! The factors along a range of risks or thresholds.
 
 use super::{Given, json_point, sweep::Sweep, table};
-use crate::plot::{self, Axis, Chart, Figure, Theme, write::write_whole};
-use crate::stdout::tell;
+use crate::output::files;
+use crate::output::plots;
+use crate::output::tell;
+use crate::plot::{Axis, Chart, Figure, Theme};
 use anyhow::Result;
 use std::path::Path;
 use toclip::Factors;
@@ -34,14 +36,14 @@ impl Curve {
     }
 
     fn evaluate<'a>(&self, noises: &'a [Given]) -> Result<Vec<(&'a Given, Vec<Factors>)>> {
-        let factors = |given: &'a Given| Factors::batch(&*given.noise, &self.points);
+        let factors = |given: &'a Given| Factors::at_points(&given.step, &self.points);
         noises.iter().map(|given| Ok((given, factors(given)?))).collect()
     }
 
     /// Draws the curves.
     pub fn draw(&self, noises: &[Given], path: &Path, dark: bool) -> Result<()> {
         let theme = if dark { Theme::Dark } else { Theme::Auto };
-        plot::save_as(&self.figure(&self.evaluate(noises)?), path, theme)?;
+        plots::save_as(&self.figure(&self.evaluate(noises)?), path, theme)?;
         tell!("wrote {}", path.display());
         Ok(())
     }
@@ -65,10 +67,10 @@ impl Curve {
         };
         match out {
             Some(path) => {
-                write_whole(path, text.as_bytes())?;
+                files::write(path, text.as_bytes())?;
                 tell!("wrote {}", path.display());
             }
-            None => crate::stdout::print(format_args!("{text}")),
+            None => crate::output::terminal::print(format_args!("{text}")),
         }
         Ok(())
     }
@@ -77,7 +79,7 @@ impl Curve {
     fn best(&self, curves: &[(&Given, Vec<Factors>)]) -> Option<f64> {
         let [(given, factors)] = curves else { return None };
         let (first, last) = (factors.first()?, factors.last()?);
-        let best = best_threshold(&*given.noise, first.r).ok()?;
+        let best = best_threshold(&given.step, first.r).ok()?;
         (!self.over_risk && (first.c..=last.c).contains(&best.c)).then_some(best.c)
     }
 
@@ -92,7 +94,7 @@ impl Curve {
                     factors.iter().map(|at| if self.over_risk { at.r } else { at.c }).collect();
                 // Where a criterion is not defined the line is broken, not drawn at zero.
                 let y: Vec<f64> = factors.iter().map(|at| of(at).unwrap_or(f64::NAN)).collect();
-                chart = chart.line(&noise.noise.describe(), &x, &y);
+                chart = chart.line(&noise.step.describe(), &x, &y);
             }
             if one { chart.hline(1.0, "1") } else { chart }
         };
@@ -143,6 +145,6 @@ fn csv(curves: &[(&Given, Vec<Factors>)]) -> Result<Vec<u8>> {
 }
 
 fn json(curves: &[(&Given, Vec<Factors>)]) -> serde_json::Value {
-    let curve = |(noise, factors): &(&Given, Vec<Factors>)| serde_json::json!({ "noise": noise.family, "batch": noise.noise.rule().size(), "points": factors.iter().map(json_point).collect::<Vec<_>>() });
+    let curve = |(noise, factors): &(&Given, Vec<Factors>)| serde_json::json!({ "noise": noise.family, "batch": noise.step.batch().size(), "points": factors.iter().map(json_point).collect::<Vec<_>>() });
     curves.iter().map(curve).collect()
 }

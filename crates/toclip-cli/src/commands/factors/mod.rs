@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use sweep::Sweep;
-use toclip::noise::{Family, Noise};
-use toclip::{Batched, Factors};
+use toclip::noise::Family;
+use toclip::{Factors, Step};
 
 /// The reduction factors μ and ν, and the criteria CSC and CCC
 ///
@@ -93,16 +93,14 @@ pub struct Args {
 /// A noise as it was given, and as it acts in batches.
 struct Given {
     family: Family,
-    noise: Arc<dyn Noise>,
+    step: Step<'static>,
     rule: Words,
 }
 
 impl Given {
     fn new(family: Family, words: Words) -> Result<Self> {
-        let noise: Arc<dyn Noise> = Arc::new(family.clone());
-        let rule = words.rule()?;
-        let noise = if rule.is_single() { noise } else { Arc::new(Batched::new(noise, rule)?) };
-        Ok(Given { family, noise, rule: words })
+        let step = Step::new(Arc::new(family.clone())).with_batch(words.batch()?)?;
+        Ok(Given { family, step, rule: words })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The factors at one risk and one threshold, in words.
 
 use super::{Given, json_number, json_point};
-use crate::stdout::say;
+use crate::output::say;
 use anyhow::Result;
 use serde_json::json;
 use toclip::criteria::{BestThreshold, FisherLimit, best_threshold, fisher_limit};
@@ -19,7 +19,7 @@ pub fn run(noises: &[Given], r: f64, c: f64, as_json: bool) -> Result<()> {
         say!("{text}");
     } else {
         let texts: Vec<_> = points.iter().map(Point::text).collect();
-        crate::stdout::print(format_args!("{}", texts.join("\n")));
+        crate::output::terminal::print(format_args!("{}", texts.join("\n")));
     }
     Ok(())
 }
@@ -33,14 +33,14 @@ struct Point<'a> {
 
 impl<'a> Point<'a> {
     fn new(given: &'a Given, r: f64, c: f64) -> Result<Self> {
-        let noise = &*given.noise;
-        let at = Factors::new(noise, r, c)?;
-        let limit = match fisher_limit(noise, r) {
+        let step = &given.step;
+        let at = Factors::new(step, r, c)?;
+        let limit = match fisher_limit(step, r) {
             Ok(limit) => Some(limit),
             Err(Error::NotProvided { .. }) => None,
             Err(error) => return Err(error.into()),
         };
-        Ok(Point { given, at, best: best_threshold(noise, r)?, limit })
+        Ok(Point { given, at, best: best_threshold(step, r)?, limit })
     }
 
     fn json(&self) -> serde_json::Value {
@@ -75,11 +75,11 @@ impl<'a> Point<'a> {
     fn text(&self) -> String {
         let at = &self.at;
         let mut text =
-            format!("{} noise at R = {}, c = {}\n", self.given.noise.describe(), at.r, at.c);
+            format!("{} noise at R = {}, c = {}\n", self.given.step.describe(), at.r, at.c);
         let mut line = |name: &str, value: f64, says: &str| {
             text.push_str(&format!("  {name:<4}{value:<13.7} {says}\n"));
         };
-        let kept = if self.given.noise.rule().is_single() {
+        let kept = if self.given.step.batch().is_single() {
             "the share of the descent that clipping keeps (samples not clipped)"
         } else {
             "the share of the descent that clipping keeps"

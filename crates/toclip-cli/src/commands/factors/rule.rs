@@ -1,7 +1,7 @@
 //! How many samples a step averages and what of them is clipped, in words.
 
 use anyhow::{Result, bail};
-use toclip::Rule;
+use toclip::Batch;
 
 /// The columns of a table that say it, each of which may be missing.
 pub const COLUMNS: [&str; 3] = ["batch", "rule", "outputs"];
@@ -31,9 +31,9 @@ impl Words {
         Ok(Words { batch, per_sample, outputs })
     }
 
-    pub fn rule(self) -> toclip::Result<Rule> {
-        let rule = if self.per_sample { Rule::per_sample } else { Rule::batch };
-        rule(self.batch)?.outputs(self.outputs)
+    pub fn batch(self) -> toclip::Result<Batch> {
+        let batch = if self.per_sample { Batch::per_sample } else { Batch::mean };
+        batch(self.batch)?.outputs(self.outputs)
     }
 
     /// The columns that say it; none of them for single samples.

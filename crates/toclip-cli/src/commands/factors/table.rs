@@ -5,14 +5,14 @@ use super::{
     noise_args::from_parts,
     rule::{self, Words},
 };
-use crate::plot::write::write_whole;
-use crate::stdout::tell;
+use crate::output::files;
+use crate::output::tell;
 use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::ExitCode;
-use toclip::Factors;
 use toclip::noise::Family;
+use toclip::{Factors, Step};
 
 /// The columns that a table has.
 pub const GIVEN: [&str; 4] = ["family", "params", "r", "c"];
@@ -105,7 +105,7 @@ impl Rows {
             fields.push(text.to_string());
         }
         let words = self.batch.map(|i| i.and_then(|i| record.get(i)));
-        let rule = Words::from_columns(words)?.rule()?;
+        let batch = Words::from_columns(words)?.batch()?;
         let number = |text: &str, name: &str| {
             text.trim()
                 .parse::<f64>()
@@ -124,7 +124,7 @@ impl Rows {
                 self.laws.entry(key).or_insert(law)
             }
         };
-        let at = Factors::with_rule(law, rule, r, c)?;
+        let at = Factors::new(Step::new(law).with_batch(batch)?, r, c)?;
         self.done.push((fields, at));
         Ok(())
     }
@@ -132,9 +132,9 @@ impl Rows {
     fn write(&self, out: Option<&Path>, as_json: bool) -> Result<()> {
         let text = if as_json { self.json()? } else { self.csv()? };
         match out {
-            Some(path) => write_whole(path, &text),
+            Some(path) => files::write(path, &text),
             None => {
-                crate::stdout::print(format_args!("{}", String::from_utf8(text)?));
+                crate::output::terminal::print(format_args!("{}", String::from_utf8(text)?));
                 Ok(())
             }
         }

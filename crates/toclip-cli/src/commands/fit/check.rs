@@ -8,7 +8,7 @@ use toclip_data::{Features, LeastSquares};
 
 use super::input::{Input, Known};
 use crate::commands::reproduce::claims::near;
-use crate::stdout::say;
+use crate::output::say;
 
 /// Draws of the features.
 const DRAWS: u64 = 3;

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use toclip_data::cifar10::Cifar10;
-use toclip_data::noise_fit::Kind;
-use toclip_data::{Block, DataSet, Design, Features, Source, Target, cache_folder, open_source};
+use toclip_data::noise_fit::NoiseModel;
+use toclip_data::{
+    Block, DataSet, Design, Features, SampleSource, Target, cache_folder, open_samples,
+};
 
 /// A data set of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -23,7 +25,7 @@ pub struct Defaults {
     pub eta: f64,
     pub clip: f64,
     pub start_noise: f64,
-    pub noise: Option<Kind>,
+    pub noise: Option<NoiseModel>,
     pub components: Option<usize>,
 }
 
@@ -39,7 +41,7 @@ impl Defaults {
             eta: 0.1,
             clip: 0.5,
             start_noise: 0.4,
-            noise: Some(Kind::Gaussian),
+            noise: Some(NoiseModel::Gaussian),
             components: None,
         };
         match known {
@@ -48,7 +50,7 @@ impl Defaults {
                 features: tanh(1000),
                 eta: 0.4,
                 start_noise: 0.6,
-                noise: Some(Kind::GaussianMixture),
+                noise: Some(NoiseModel::GaussianMixture),
                 components: Some(3),
                 ..cifar
             },
@@ -59,7 +61,7 @@ impl Defaults {
 
 /// Samples, and what their inputs are centred by if not by their own mean.
 pub struct Input {
-    source: Box<dyn Source>,
+    source: Box<dyn SampleSource>,
     centre: Option<Vec<f64>>,
     /// What a reader should know of the files.
     pub notes: Vec<String>,
@@ -120,7 +122,7 @@ impl Input {
     }
 
     fn file(path: &PathBuf, target: &Target) -> Result<Self> {
-        let source = open_source(path, target)?;
+        let source = open_samples(path, target)?;
         Ok(Input { source, centre: None, notes: Vec::new() })
     }
 
@@ -131,11 +133,11 @@ impl Input {
 
 /// Samples under another name than their file's.
 struct Named {
-    source: Box<dyn Source>,
+    source: Box<dyn SampleSource>,
     name: String,
 }
 
-impl Source for Named {
+impl SampleSource for Named {
     fn rows(&self) -> usize {
         self.source.rows()
     }

@@ -16,12 +16,13 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use toclip_data::Features;
-use toclip_data::noise_fit::Kind;
+use toclip_data::noise_fit::NoiseModel;
 
-use crate::commands::reproduce::{self, folder::Folder};
+use crate::commands::reproduce;
+use crate::output::ReportFolder;
+use crate::output::{say, tell};
 use crate::plot::{self, Theme};
 use crate::report::{self, Report, Section};
-use crate::stdout::{say, tell};
 use crate::words::short;
 pub use gap::Gap;
 use input::{Defaults, Input, Known, quoted};
@@ -122,17 +123,17 @@ fn threshold(text: &str) -> Result<f64, String> {
 
 /// The law whose curve is drawn; `None` is the advised one.
 #[derive(Debug, Clone, Copy)]
-struct Law(Option<Kind>);
+struct Law(Option<NoiseModel>);
 
 fn law(text: &str) -> Result<Law, String> {
     if text == "best" {
         return Ok(Law(None));
     }
-    let fitted = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Empirical);
+    let fitted = NoiseModel::ALL.into_iter().filter(|kind| *kind != NoiseModel::Empirical);
     match fitted.clone().find(|kind| kind.name() == text) {
         Some(kind) => Ok(Law(Some(kind))),
         None => {
-            let names: Vec<&str> = fitted.map(Kind::name).collect();
+            let names: Vec<&str> = fitted.map(NoiseModel::name).collect();
             Err(format!("give best, {}", names.join(", ")))
         }
     }
@@ -180,7 +181,7 @@ impl Args {
         let clip = settings.clip.is_finite().then(|| number(settings.clip));
         flag("clip", Some(clip.unwrap_or_else(|| "none".into())));
         flag("start-noise", Some(number(settings.start_noise)));
-        flag("noise", Some(settings.noise.map_or("best", Kind::name).into()));
+        flag("noise", Some(settings.noise.map_or("best", NoiseModel::name).into()));
         flag("components", settings.components.map(|k| k.to_string()));
         flag("ridge", settings.ridge.map(number));
         flag("runs", Some(settings.runs.to_string()));
@@ -204,7 +205,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     reproduce::handle_interrupts()?;
     // Before anything is computed: a folder that cannot be written should not cost the run.
     if let Some(out) = &args.out {
-        drop(Folder::new(out)?);
+        drop(ReportFolder::new(out)?);
     }
     let input =
         Input::open(args.dataset, args.file.as_ref(), args.target.as_deref(), args.from.as_ref())?;
@@ -255,7 +256,7 @@ fn bar(runs: u64) -> ProgressBar {
 /// Writes the folder, whole or not at all.
 fn write(out: &Path, study: &Study, command: String, seconds: f64) -> Result<()> {
     reproduce::WRITING.store(true, Ordering::Relaxed);
-    let mut folder = Folder::new(out)?;
+    let mut folder = ReportFolder::new(out)?;
     let mut files = Vec::new();
     let mut figures = Vec::new();
     for (name, figure) in figures::all(study) {
@@ -267,7 +268,7 @@ fn write(out: &Path, study: &Study, command: String, seconds: f64) -> Result<()>
     }
     for (name, text) in words::tables(study) {
         let name = format!("{name}.csv");
-        folder.write(&name, text.as_bytes())?;
+        folder.write(&name, &text.csv()?)?;
         files.push(name);
     }
     let gaps = words::gaps(study);
@@ -321,7 +322,7 @@ mod tests {
             assert!(threshold(text).unwrap_err().contains("positive number, or none"));
         }
         assert!(matches!(law("best"), Ok(Law(None))));
-        assert!(matches!(law("laplace"), Ok(Law(Some(Kind::Laplace)))));
+        assert!(matches!(law("laplace"), Ok(Law(Some(NoiseModel::Laplace)))));
         assert!(law("empirical").unwrap_err().contains("gaussian_mixture"));
     }
 

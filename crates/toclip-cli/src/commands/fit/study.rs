@@ -10,8 +10,8 @@ use toclip::dynamics::{Ode, PathPoint, Stream, Trajectory, linear_times, log_tim
 use toclip::ensemble::{Ensemble, Progress, Summary};
 use toclip::noise::{Empirical, Noise};
 use toclip::schedule::{OpenLoop, Schedule};
-use toclip_data::noise_fit::{Comparison, Components, Kind, NoiseFit, Options, fit, fit_all};
-use toclip_data::{Chance, Design, Destination, LeastSquares, OnePass, Residuals, Ridge};
+use toclip_data::noise_fit::{Comparison, Components, NoiseFit, NoiseModel, Options, fit, fit_all};
+use toclip_data::{ChanceBias, ClippedOptimum, Design, LeastSquares, OnePass, Residuals, Ridge};
 
 use super::gap::Gap;
 
@@ -32,7 +32,7 @@ pub struct Settings {
     pub start_noise: f64,
     pub held_out: bool,
     /// The law whose curve is drawn; `None` for the one that is advised.
-    pub noise: Option<Kind>,
+    pub noise: Option<NoiseModel>,
     pub components: Option<usize>,
     pub ridge: Option<f64>,
 }
@@ -78,7 +78,7 @@ pub struct Study {
     pub bias: f64,
     pub unclipped: f64,
     /// The same were it chance alone.
-    pub chance: Chance,
+    pub chance: ChanceBias,
     pub times: Vec<f64>,
     /// With the fitted law, with the residuals, corrected, and corrected but with replacement.
     pub curves: Vec<Curve>,
@@ -110,9 +110,9 @@ impl Study {
         let empirical = Empirical::new(&residuals.values)?;
         let (law, _) = theory.ode(&*fitted.noise())?;
         let (plain, path) = theory.ode(&empirical)?;
-        let destination = Destination::new(&design, &least, settings.clip)?;
+        let destination = ClippedOptimum::new(&design, &least, settings.clip)?;
         let corrected = theory.corrected(&destination)?;
-        let chance = Chance::new(&design, &least, &residuals, settings.clip, elsewhere);
+        let chance = ChanceBias::new(&design, &least, &residuals, settings.clip, elsewhere);
         let last = plain.1.last().copied().unwrap_or(0.0);
         let first = theory.gap_risk;
         let best = [best_threshold(&empirical, first)?, best_threshold(&empirical, last)?];
@@ -274,7 +274,7 @@ impl<'a> Theory<'a> {
         Ok(((path.times, path.risk), points))
     }
 
-    fn corrected(&self, destination: &Destination) -> Result<[Path; 2]> {
+    fn corrected(&self, destination: &ClippedOptimum) -> Result<[Path; 2]> {
         let one =
             OnePass::new(self.design, self.least, destination, self.start, self.eta, &self.times)?;
         Ok([(one.times.clone(), one.risk), (one.times, one.with_replacement)])

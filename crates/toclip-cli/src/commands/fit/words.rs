@@ -131,7 +131,7 @@ pub fn facts(study: &Study) -> Vec<(String, String)> {
         fact("taken off targets", short(study.target_mean));
     }
     fact("noise", study.fitted.describe());
-    if study.noise.best().kind != study.fitted.kind {
+    if study.noise.best().model != study.fitted.model {
         fact("  advised", study.noise.best().describe());
     }
     for note in &study.noise.notes {
@@ -240,7 +240,7 @@ pub fn json(study: &Study) -> Value {
         "train": study.train.as_ref().map(residual),
         "ridge": study.ridge.map(|r| json!({ "value": r.value, "without_variance": r.without_variance })),
         "noise": residuals::json(&study.noise),
-        "noise_of_curve": study.fitted.kind.name(),
+        "noise_of_curve": study.fitted.model.name(),
         "end": study.end(),
         "measured": {
             "end": finite(end(study)),
@@ -260,7 +260,7 @@ pub fn json(study: &Study) -> Value {
 }
 
 /// Names and texts of the CSV tables.
-pub fn tables(study: &Study) -> Vec<(String, String)> {
+pub fn tables(study: &Study) -> Vec<(String, crate::output::Table)> {
     let band = &study.band;
     let mut columns: Vec<(String, &[f64])> = vec![
         ("t".into(), &study.times),

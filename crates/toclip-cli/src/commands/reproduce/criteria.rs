@@ -78,7 +78,7 @@ impl Spec {
         let x = even(range, points);
         let at: Vec<(f64, f64)> = x.iter().map(|&c| (risk, c)).collect();
         let curve = |n: &Labelled| -> Result<Vec<f64>> {
-            Ok(Factors::batch(&n.noise, &at)?.iter().map(of).collect::<toclip::Result<_>>()?)
+            Ok(Factors::at_points(&n.noise, &at)?.iter().map(of).collect::<toclip::Result<_>>()?)
         };
         self.curves(x, curve)
     }

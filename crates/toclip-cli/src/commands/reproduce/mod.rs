@@ -6,8 +6,7 @@ mod corrections;
 mod criteria;
 mod effort;
 mod finding;
-pub mod folder;
-mod networks;
+pub mod networks;
 pub mod part;
 mod paths;
 mod random;
@@ -24,11 +23,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 
+use crate::output::ReportFolder;
+use crate::output::{say, tell};
 use crate::plot::{self, Theme};
 use crate::report::{self, Report, Verdict};
-use crate::stdout::{say, tell};
 use effort::Effort;
-use folder::Folder;
 use networks::Networks;
 use part::Part;
 use real::Real;
@@ -225,7 +224,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let networks = wanted_networks(&items, args.networks.as_deref())?;
     handle_interrupts()?;
     // Before anything is computed: a folder that cannot be written should not cost the run.
-    drop(Folder::new(&args.out)?);
+    drop(ReportFolder::new(&args.out)?);
     let mut parts = Vec::new();
     let mut timings = Vec::new();
     let mut real = Real::new(!args.figures.is_empty());
@@ -287,7 +286,7 @@ fn write(
     mut timings: Vec<(String, f64)>,
 ) -> Result<(Report, PathBuf)> {
     WRITING.store(true, Ordering::Relaxed);
-    let mut folder = Folder::new(&args.out)?;
+    let mut folder = ReportFolder::new(&args.out)?;
     let start = Instant::now();
     let again = args.again();
     let mut sections = Vec::new();
@@ -302,7 +301,7 @@ fn write(
         }
         for (name, text) in &part.tables {
             let name = format!("{name}.csv");
-            folder.write(&name, text.as_bytes())?;
+            folder.write(&name, &text.csv()?)?;
             files.push(name);
         }
         let (name, text) = part.experiment;

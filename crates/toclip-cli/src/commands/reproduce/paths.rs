@@ -9,9 +9,9 @@ use super::claims::{check, near};
 use super::effort::Effort;
 use super::part::{Part, stem};
 use super::setup::{Setup, band, last, path};
+use crate::experiment::trajectory_table;
 use crate::experiment::{self, Clip, Method, Problem};
 use crate::report::{Claim, Section};
-use crate::tables;
 use crate::words::short;
 
 const CLOSE: &str = "In all cases the deterministic equivalent ODE closely matches the actual path of \
@@ -91,14 +91,14 @@ pub fn figure_1b(text: &'static str, effort: &Effort) -> Result<Part> {
 fn other_settings(problem: &Problem, eta: f64, c: f64) -> Result<f64> {
     let policy = OpenLoop::new(Schedule::constant(eta)?, Schedule::constant(c)?);
     let end = problem.times.last().copied().unwrap_or(15.0);
-    Ok(last(&Ode::new(&problem.modes, &*problem.noise, &policy).solve(&[end])?))
+    Ok(last(&Ode::new(&problem.modes, &problem.step, &policy).solve(&[end])?))
 }
 
 /// Without clipping: the ODE diverges at once, and the runs end far above where they began.
 fn unclipped_claim(stop: Stop, start: f64, median: f64, diverged: usize) -> Claim {
-    let ode = match stop {
-        Stop::Diverged { t } => format!("the unclipped ODE diverges at t = {t}"),
-        _ => "the unclipped ODE does not diverge".into(),
+    let ode = match stop.diverged_at() {
+        Some(t) => format!("the unclipped ODE diverges at t = {t}"),
+        None => "the unclipped ODE does not diverge".into(),
     };
     check(
         "Unclipped SGD does not converge under Cauchy noise.",
@@ -108,7 +108,7 @@ fn unclipped_claim(stop: Stop, start: f64, median: f64, diverged: usize) -> Clai
             short(start),
             short(median)
         ),
-        matches!(stop, Stop::Diverged { .. }) && median > start,
+        stop.diverged_at().is_some() && median > start,
     )
 }
 
@@ -134,7 +134,7 @@ fn compare(
         settings: format!(
             "500 dimensions, λ_j = j^(-1/5), d = {dim:.2}; {}; η = {}, c = {}; T = {}; {} runs, seed \
              {}",
-            problem.noise.describe(),
+            problem.step.describe(),
             at.eta,
             at.c,
             setup.experiment.time,
@@ -159,7 +159,7 @@ fn compare(
         command: format!("toclip reproduce {id}"),
         ..Section::default()
     };
-    let tables = vec![(stem(id), tables::csv(&tables::trajectory(&curves)))];
+    let tables = vec![(stem(id), trajectory_table(&curves))];
     Ok((Part { section, tables, experiment: (file, text) }, setup, problem))
 }
 

@@ -32,8 +32,8 @@ pub fn theorem_1(text: &'static str, effort: &Effort) -> Result<Part> {
             confidence: 0.95,
             threads: None,
         };
-        let (noise, policy) = (Arc::clone(&problem.noise), Arc::clone(&problem.policy));
-        experiment.measure(dims, &family, noise, policy, None)
+        let (step, policy) = (problem.step.clone(), Arc::clone(&problem.policy));
+        experiment.measure(dims, &family, step, policy, None)
     };
     let all = measure(&effort.dims, effort.seed)?;
     let large: Vec<u64> = effort.dims.iter().copied().filter(|d| *d >= LARGE).collect();
@@ -61,7 +61,7 @@ pub fn theorem_1(text: &'static str, effort: &Effort) -> Result<Part> {
              the largest gap over every step",
             dims[0],
             dims[dims.len() - 1],
-            problem.noise.describe(),
+            problem.step.describe(),
             setup.experiment.time,
             effort.rate_runs,
             effort.seed

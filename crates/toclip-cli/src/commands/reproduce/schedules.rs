@@ -61,7 +61,7 @@ impl Runs {
     fn figure(&self, title: &str) -> Figure {
         let subtitle = format!(
             "{}, d = {:.1}; bands hold 80% of {} runs of C-SGD",
-            self.problem.noise.describe(),
+            self.problem.step.describe(),
             self.problem.modes.dim(),
             self.best.sgd.runs
         );
@@ -84,7 +84,7 @@ impl Runs {
         Figure::new(title).chart(risk).chart(clip).columns(2)
     }
 
-    fn tables(&self, id: &str) -> Vec<(String, String)> {
+    fn tables(&self, id: &str) -> Vec<(String, crate::output::Table)> {
         let mut columns = vec![("t".to_owned(), self.problem.times.clone())];
         let keys = ["unclipped", "max_ccc", "proportional_exact", "proportional_printed"];
         for (key, run) in keys.iter().zip(self.all()) {
@@ -110,7 +110,7 @@ impl Runs {
                 "500 dimensions, λ_j = j^(-1/6), d = {:.2}; {}; η = 0.4 unclipped; κ = {}; T = {}; {} \
                  runs, seed {}",
                 self.problem.modes.dim(),
-                self.problem.noise.describe(),
+                self.problem.step.describe(),
                 self.kappa,
                 setup.experiment.time,
                 spec.runs,
@@ -146,7 +146,7 @@ impl Runs {
         let values = acting(path, |p| p.eta * p.mu);
         let rate = Schedule::new(Shape::Table { times: path.times.clone(), values })?;
         let policy = OpenLoop::unclipped(rate);
-        let ode = Ode::new(&self.problem.modes, &*self.problem.noise, &policy);
+        let ode = Ode::new(&self.problem.modes, &self.problem.step, &policy);
         Ok(last(&ode.solve(&self.problem.times)?))
     }
 }

@@ -1,7 +1,7 @@
 //! The picture of residuals: their histogram with the fitted densities.
 
 use toclip::noise::Family;
-use toclip_data::noise_fit::{Comparison, Kind, NoiseFit};
+use toclip_data::noise_fit::{Comparison, NoiseFit, NoiseModel};
 
 use crate::plot::{Axis, Chart, Series};
 use crate::words::short;
@@ -42,7 +42,7 @@ pub fn charts(residuals: &[f64], comparison: &Comparison) -> [Chart; 2] {
             .y(y)
             .series(series.slot(6));
         for (fit, (x, y)) in shown.iter().zip(&curves) {
-            chart = chart.series(Series::line(&label(fit, comparison), x, y).slot(slot(fit.kind)));
+            chart = chart.series(Series::line(&label(fit, comparison), x, y).slot(slot(fit.model)));
         }
         chart
     };
@@ -59,35 +59,35 @@ pub fn charts(residuals: &[f64], comparison: &Comparison) -> [Chart; 2] {
 fn shown(comparison: &Comparison) -> Vec<&NoiseFit> {
     let best = comparison.best();
     let others = comparison.fits.iter().filter(|fit| {
-        let same = match fit.kind {
-            Kind::GaussianWithMean => comparison.mean.abs() < 0.05 * comparison.std,
-            Kind::StudentT => matches!(&fit.note, Some(note) if note.contains("Gaussian")),
-            Kind::Empirical => true,
+        let same = match fit.model {
+            NoiseModel::GaussianWithMean => comparison.mean.abs() < 0.05 * comparison.std,
+            NoiseModel::StudentT => matches!(&fit.note, Some(note) if note.contains("Gaussian")),
+            NoiseModel::Empirical => true,
             _ => false,
         };
-        fit.kind != best.kind && !same
+        fit.model != best.model && !same
     });
     std::iter::once(best).chain(others).collect()
 }
 
 fn label(fit: &NoiseFit, comparison: &Comparison) -> String {
     let numbers = match &fit.family {
-        Family::GaussianMixture(mixture) if fit.kind == Kind::GaussianMixture => {
+        Family::GaussianMixture(mixture) if fit.model == NoiseModel::GaussianMixture => {
             format!("Gaussian mixture of {}", mixture.components().len())
         }
         _ => fit.describe(),
     };
-    let advised = fit.kind == comparison.best().kind;
+    let advised = fit.model == comparison.best().model;
     if advised { format!("{numbers}, advised") } else { numbers }
 }
 
 /// The same law has the same colour in every plot.
-fn slot(kind: Kind) -> usize {
+fn slot(kind: NoiseModel) -> usize {
     match kind {
-        Kind::GaussianMixture => 1,
-        Kind::StudentT => 2,
-        Kind::Laplace => 3,
-        Kind::Gaussian => 4,
+        NoiseModel::GaussianMixture => 1,
+        NoiseModel::StudentT => 2,
+        NoiseModel::Laplace => 3,
+        NoiseModel::Gaussian => 4,
         _ => 5,
     }
 }

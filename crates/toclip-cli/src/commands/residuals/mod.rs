@@ -6,18 +6,18 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use toclip_data::Matrix;
-use toclip_data::noise_fit::{Comparison, Components, Kind, NoiseFit, Options, fit_all};
+use toclip_data::noise_fit::{Comparison, Components, NoiseFit, NoiseModel, Options, fit_all};
 
-use crate::plot::{self, Figure};
-use crate::stdout::say;
+use crate::output::plots;
+use crate::output::say;
+use crate::plot::Figure;
 use crate::words::short;
 
 /// Fit laws of noise to residuals and compare them on residuals the fit has not seen
 ///
-/// The file is CSV or NPY. Gaussian, Laplace, Student-t and Gaussian mixtures are fitted by maximum
+/// The file is CSV, NPY or Parquet. Gaussian, Laplace, Student-t and Gaussian mixtures are fitted by maximum
 /// likelihood. Residuals are dealt into folds; each fold is scored by the fit to the others. Of the
 /// laws that are at most two standard errors behind the first, the one with the fewest parameters
 /// is advised.
@@ -28,11 +28,11 @@ Examples:
   toclip residuals residuals.csv --column 3 --plot noise.svg
   toclip residuals residuals.npy --components 3 --json")]
 pub struct Args {
-    /// Residuals, as .csv or .npy
+    /// Residuals, as .csv, .npy or .parquet
     file: PathBuf,
-    /// Column of the file, from 1; needed where there is more than one
-    #[arg(long, value_name = "N")]
-    column: Option<usize>,
+    /// Column of the file: its name, or its position from 1; needed if there is more than one
+    #[arg(long, value_name = "NAME|N")]
+    column: Option<String>,
     /// Components of the Gaussian mixture; unless given, up to 6 by BIC
     #[arg(long, value_name = "K")]
     components: Option<usize>,
@@ -52,7 +52,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
-    let residuals = read(&args.file, args.column)?;
+    let residuals = toclip_data::read_column(&args.file, args.column.as_deref())?;
     let components = match args.components {
         Some(k) => Components::Exactly(k),
         None => Options::default().components,
@@ -63,12 +63,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if let Some(path) = &args.plot {
         let title = format!("Noise in {}", name(&args.file));
         let [whole, tails] = figure::charts(&residuals, &comparison);
-        plot::save(&Figure::new(&title).chart(whole).chart(tails), path)?;
+        plots::save(&Figure::new(&title).chart(whole).chart(tails), path)?;
     }
     if args.json {
         say!("{}", serde_json::to_string_pretty(&json(&comparison))?);
     } else {
-        crate::stdout::print(format_args!("{}", text(&comparison)));
+        crate::output::terminal::print(format_args!("{}", text(&comparison)));
         if let Some(path) = &args.plot {
             say!("Written: {}", path.display());
         }
@@ -80,27 +80,13 @@ fn name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into())
 }
 
-fn read(path: &Path, column: Option<usize>) -> Result<Vec<f64>> {
-    let matrix = Matrix::read(path)?;
-    let cols = matrix.cols();
-    let column = match column {
-        None if cols == 1 => 1,
-        // One row of numbers is a column on its side.
-        None if matrix.rows() == 1 => return Ok(matrix.data().to_vec()),
-        None => bail!("{} has {cols} columns; say which by --column", path.display()),
-        Some(n) if (1..=cols).contains(&n) => n,
-        Some(n) => bail!("--column {n}: {} has columns 1 to {cols}", path.display()),
-    };
-    Ok((0..matrix.rows()).map(|i| matrix.row(i)[column - 1]).collect())
-}
-
 /// The comparison as a table, the advised law and what else there is to say.
 pub fn text(comparison: &Comparison) -> String {
     let Comparison { count, mean, std, .. } = comparison;
     let mut text =
         format!("{count} residuals: mean {}, standard deviation {}\n\n", short(*mean), short(*std));
-    let label = |fit: &NoiseFit| match fit.kind {
-        Kind::Empirical => "the residuals, smoothed".to_owned(),
+    let label = |fit: &NoiseFit| match fit.model {
+        NoiseModel::Empirical => "the residuals, smoothed".to_owned(),
         _ => fit.describe(),
     };
     let width = comparison.fits.iter().map(|fit| label(fit).chars().count()).max().unwrap_or(0);
@@ -157,9 +143,9 @@ fn toml(fit: &NoiseFit) -> String {
 /// The comparison for scripts. The residuals themselves are not repeated.
 pub fn json(comparison: &Comparison) -> Value {
     let fit = |fit: &NoiseFit| {
-        let noise = (fit.kind != Kind::Empirical).then_some(&fit.family);
+        let noise = (fit.model != NoiseModel::Empirical).then_some(&fit.family);
         json!({
-            "kind": fit.kind.name(),
+            "kind": fit.model.name(),
             "noise": noise,
             "parameters": fit.parameters,
             "log_likelihood": fit.log_likelihood,
@@ -174,7 +160,7 @@ pub fn json(comparison: &Comparison) -> Value {
         "count": comparison.count,
         "mean": comparison.mean,
         "std": comparison.std,
-        "best": comparison.best().kind.name(),
+        "best": comparison.best().model.name(),
         "fits": comparison.fits.iter().map(fit).collect::<Vec<_>>(),
         "notes": comparison.notes,
     })

@@ -16,11 +16,12 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
-use toclip::trial::{Cell, Effort, Problem, Rule, measure_all};
+use toclip_trial::{Contender, Effort, Measurement, Problem, measure_all};
 
-use crate::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
-use crate::plot::{self, write::write_whole};
-use crate::stdout::{print, say, tell};
+use crate::output::files;
+use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
+use crate::output::plots;
+use crate::output::terminal::{print, say, tell};
 use results::Results;
 use store::Store;
 
@@ -101,9 +102,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let effort = args.effort();
     let (store, before) = Store::open(&args.out.join("trial.progress"), &effort, args.resume)?;
     interrupt::listen(Some("cells"))?;
-    let done: BTreeSet<(String, Rule)> =
-        before.iter().map(|c| (c.problem.clone(), c.rule)).collect();
-    let asked: Vec<(&Problem, Rule)> = problems
+    let done: BTreeSet<(String, Contender)> =
+        before.iter().map(|c| (c.problem.clone(), c.contender)).collect();
+    let asked: Vec<(&Problem, Contender)> = problems
         .iter()
         .flat_map(|p| rules.iter().map(move |r| (p, *r)))
         .filter(|(p, r)| !done.contains(&(p.name(), *r)))
@@ -146,15 +147,15 @@ pub fn run(args: Args) -> Result<ExitCode> {
 
 /// Measures the cells asked for; with them come those from before.
 fn measure(
-    asked: &[(&Problem, Rule)],
+    asked: &[(&Problem, Contender)],
     effort: &Effort,
     threads: Option<u16>,
     store: Store,
-    before: Vec<Cell>,
+    before: Vec<Measurement>,
     bar: &ProgressBar,
-) -> Result<(Store, Vec<Cell>)> {
+) -> Result<(Store, Vec<Measurement>)> {
     let state = Mutex::new((store, before, None));
-    let keep = |cell: Cell| {
+    let keep = |cell: Measurement| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = state.0.add(&cell) {
             // Without a place to save to there is no use in going on.
@@ -196,12 +197,13 @@ impl Args {
         Ok(problems)
     }
 
-    fn chosen_rules(&self) -> Result<Vec<Rule>> {
-        let mut rules = Rule::ALL.to_vec();
-        known("--rules", &self.rules, &Rule::ALL.map(|r| r.name().to_owned()))?;
+    fn chosen_rules(&self) -> Result<Vec<Contender>> {
+        let mut rules = Contender::ALL.to_vec();
+        known("--rules", &self.rules, &Contender::ALL.map(|r| r.name().to_owned()))?;
         if !self.rules.is_empty() {
             rules.retain(|r| {
-                *r == Rule::Unclipped || self.rules.iter().any(|o| r.name().contains(o.as_str()))
+                *r == Contender::Unclipped
+                    || self.rules.iter().any(|o| r.name().contains(o.as_str()))
             });
         }
         Ok(rules)
@@ -226,12 +228,12 @@ impl Args {
         let paths =
             ["csv", "json", "md", "svg", "png"].map(|e| self.out.join(format!("trial.{e}")));
         let [csv, json, md, svg, png] = &paths;
-        write_whole(csv, table::csv(results).as_bytes())?;
-        write_whole(json, (serde_json::to_string_pretty(results)? + "\n").as_bytes())?;
-        write_whole(md, table::markdown(results).as_bytes())?;
+        files::write(csv, table::csv(results).as_bytes())?;
+        files::write(json, (serde_json::to_string_pretty(results)? + "\n").as_bytes())?;
+        files::write(md, table::markdown(results).as_bytes())?;
         let figure = figure::figure(results);
-        plot::save(&figure, svg)?;
-        plot::save(&figure, png)?;
+        plots::save(&figure, svg)?;
+        plots::save(&figure, png)?;
         Ok(paths.into())
     }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use toclip::trial::{Cell, Effort, Interval, Problem, Rule};
+use toclip_trial::{Contender, Effort, MeanInterval, Measurement, Problem};
 
 /// A trial that is done.
 #[derive(Debug, Serialize)]
@@ -27,11 +27,11 @@ pub struct Row {
 #[derive(Debug, Serialize)]
 pub struct Entry {
     #[serde(flatten)]
-    pub cell: Cell,
+    pub cell: Measurement,
     /// The geometric mean of the final risk.
-    pub risk: Interval,
+    pub risk: MeanInterval,
     /// Its ratio to that of unclipped SGD, run by run.
-    pub ratio: Interval,
+    pub ratio: MeanInterval,
 }
 
 /// What an interval says of a ratio.
@@ -59,18 +59,18 @@ impl Results {
     /// Puts the cells in the order of problems and rules.
     pub fn new(
         problems: &[Problem],
-        rules: &[Rule],
-        cells: Vec<Cell>,
+        rules: &[Contender],
+        cells: Vec<Measurement>,
         effort: Effort,
         confidence: f64,
     ) -> Result<Self> {
-        let find = |problem: &str, rule: Rule| {
-            let found = cells.iter().find(|c| c.problem == problem && c.rule == rule);
+        let find = |problem: &str, rule: Contender| {
+            let found = cells.iter().find(|c| c.problem == problem && c.contender == rule);
             found.with_context(|| format!("{} on {problem} is missing", rule.name()))
         };
         let rows = problems.iter().map(|problem| {
             let name = problem.name();
-            let base = find(&name, Rule::Unclipped)?;
+            let base = find(&name, Contender::Unclipped)?;
             let entries = rules.iter().map(|&rule| {
                 let cell = find(&name, rule)?.clone();
                 let (risk, ratio) = (cell.risk(confidence)?, cell.ratio(base, confidence)?);
@@ -88,23 +88,23 @@ impl Results {
     }
 
     /// The rules, in the order of the entries.
-    pub fn rules(&self) -> Vec<Rule> {
+    pub fn rules(&self) -> Vec<Contender> {
         self.rows
             .first()
-            .map(|r| r.entries.iter().map(|e| e.cell.rule).collect())
+            .map(|r| r.entries.iter().map(|e| e.cell.contender).collect())
             .unwrap_or_default()
     }
 
     /// The entries of a rule.
-    pub fn of(&self, rule: Rule) -> impl Iterator<Item = (&Row, &Entry)> {
+    pub fn of(&self, rule: Contender) -> impl Iterator<Item = (&Row, &Entry)> {
         self.rows.iter().flat_map(move |row| {
-            row.entries.iter().filter(move |e| e.cell.rule == rule).map(move |e| (row, e))
+            row.entries.iter().filter(move |e| e.cell.contender == rule).map(move |e| (row, e))
         })
     }
 
     /// How often a rule was better, the same and worse than unclipped, and the geometric mean of its
     /// ratios over the problems.
-    pub fn score(&self, rule: Rule) -> ([usize; 3], f64) {
+    pub fn score(&self, rule: Contender) -> ([usize; 3], f64) {
         let mut counts = [0; 3];
         let (mut sum, mut n) = (0.0, 0.0);
         for (_, entry) in self.of(rule) {

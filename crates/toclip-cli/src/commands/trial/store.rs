@@ -1,98 +1,50 @@
-//! The finished cells of a trial on disk: one line each, so that Ctrl-C loses none.
+//! The finished cells of a trial as records of a progress log.
 
-use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result, bail};
-use serde_json::{Value, json};
-use toclip::trial::{Cell, Effort};
+use anyhow::Result;
+use serde_json::json;
+use toclip_trial::{Effort, Measurement};
 
-use crate::progress;
+use crate::output::{Identity, ProgressLog};
 
 /// A file of finished cells, open for more.
 #[derive(Debug)]
-pub struct Store {
-    path: PathBuf,
-    file: File,
-}
+pub struct Store(ProgressLog);
 
 impl Store {
-    /// Opens the file, new or with what is in it. `resume` says whether something may be.
-    pub fn open(path: &Path, effort: &Effort, resume: bool) -> Result<(Self, Vec<Cell>)> {
-        let identity = json!({
-            "toclip trial": env!("CARGO_PKG_VERSION"),
-            "effort": serde_json::to_value(effort)?,
-        });
-        let header = format!("{identity}\n");
-        let (mut file, bytes) = progress::open(path, header.as_bytes(), "toclip trial")?;
-        let name = path.display();
-        // A process killed while it wrote leaves a line without an end: it is not counted.
-        let mut lines = bytes.split_inclusive(|b| *b == b'\n').filter(|l| l.ends_with(b"\n"));
-        let header = lines.next().unwrap_or_default();
-        let saved: Option<Value> = serde_json::from_slice(header).ok();
-        let Some(saved) = saved.filter(|saved| saved.get("toclip trial").is_some()) else {
-            bail!(
-                "{name} is not a progress file of toclip trial; move it away or give another --out"
-            );
-        };
-        let mut cells = Vec::new();
-        let mut end = header.len();
-        for line in lines {
-            let Ok(cell) = serde_json::from_slice(line) else { break };
-            cells.push(cell);
-            end += line.len();
-        }
-        if !resume && !cells.is_empty() {
-            bail!(
-                "{name} holds {} finished cells of an interrupted trial: add --resume to continue \
-                 it, or delete the file to start over",
-                cells.len()
-            );
-        }
-        if saved != identity {
-            if !cells.is_empty() {
-                bail!(
-                    "cannot resume from {name}: it was begun with {saved}, and this is {identity}; \
-                     give the same options, or delete the file to start over"
-                );
-            }
-            file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0)))?;
-            file.write_all(format!("{identity}\n").as_bytes())?;
-            end = identity.to_string().len() + 1;
-        }
-        file.set_len(end as u64).with_context(|| format!("cannot write {name}"))?;
-        file.seek(SeekFrom::Start(end as u64))?;
-        Ok((Store { path: path.into(), file }, cells))
+    /// Opens the file, new or with the cells in it. `resume` says whether there may be any.
+    pub fn open(path: &Path, effort: &Effort, resume: bool) -> Result<(Self, Vec<Measurement>)> {
+        let inputs = json!({ "version": env!("CARGO_PKG_VERSION"), "effort": effort });
+        let identity = Identity { command: "toclip trial", pieces: "cells", inputs };
+        let decode = |record: &[u8]| serde_json::from_slice(record).ok();
+        let (log, cells) = ProgressLog::open(path, &identity, resume, decode)?;
+        Ok((Store(log), cells))
     }
 
     /// Appends a finished cell.
-    pub fn add(&mut self, cell: &Cell) -> Result<()> {
-        let line = serde_json::to_string(cell)? + "\n";
-        let written = self.file.write_all(line.as_bytes());
-        written.with_context(|| format!("cannot write {}", self.path.display()))
+    pub fn add(&mut self, cell: &Measurement) -> Result<()> {
+        self.0.add(&serde_json::to_vec(cell)?)
     }
 
     /// Deletes the file, once its cells are in the results.
     pub fn remove(self) -> Result<()> {
-        drop(self.file);
-        std::fs::remove_file(&self.path)
-            .with_context(|| format!("cannot delete {}", self.path.display()))
+        self.0.remove()
     }
 
     pub fn path(&self) -> &Path {
-        &self.path
+        self.0.path()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toclip::trial::Rule;
+    use toclip_trial::Contender;
 
-    fn cell(problem: &str) -> Cell {
+    fn cell(problem: &str) -> Measurement {
         serde_json::from_value(json!({
-            "problem": problem, "rule": Rule::Huber, "eta": 0.1 + 0.2, "at_edge": false,
+            "problem": problem, "rule": Contender::Huber, "eta": 0.1 + 0.2, "at_edge": false,
             "log_risk": [-1.0 / 3.0, 1e-300], "diverged": 0, "clipped": 0.5, "acted": 1.0, "began": 3.0,
             "shrunk": 0.9,
         }))

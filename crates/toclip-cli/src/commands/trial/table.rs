@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::results::{Entry, Results, Verdict};
 use crate::words::short;
-use toclip::trial::Rule;
+use toclip_trial::Contender;
 
 /// A ratio in two or three digits, and in more near one, where they tell better from worse.
 fn ratio(x: f64) -> String {
@@ -44,8 +44,8 @@ pub fn terminal(results: &Results) -> String {
     let mut text =
         caption(results) + "\nBelow one is better; + and - where the interval leaves one out.\n\n";
     // Names in two lines, so that the table fits a terminal.
-    let halves = |rule: &Rule| rule.name().split_once(' ').unwrap_or((rule.name(), ""));
-    let mut heading = |first: [&str; 2], part: &dyn Fn(&Rule) -> &'static str| {
+    let halves = |rule: &Contender| rule.name().split_once(' ').unwrap_or((rule.name(), ""));
+    let mut heading = |first: [&str; 2], part: &dyn Fn(&Contender) -> &'static str| {
         let _ = write!(text, "{:<16}{:>10}", first[0], first[1]);
         for rule in rules.iter().skip(1) {
             let _ = write!(text, "{:>10}", part(rule));
@@ -80,7 +80,7 @@ fn remarks(results: &Results) -> String {
     let mut text = String::new();
     for row in &results.rows {
         for entry in &row.entries {
-            let (name, rule) = (&row.problem, entry.cell.rule.name());
+            let (name, rule) = (&row.problem, entry.cell.contender.name());
             if entry.cell.at_edge {
                 let _ = writeln!(
                     text,
@@ -162,7 +162,7 @@ pub fn csv(results: &Results) -> String {
                 "{},{},{},{:?},{},{:?},{:?},{:?},{:?},{:?},{:?},{mean:?},{runs},{},{:?},{:?},{},{:?}",
                 row.group,
                 row.batch,
-                cell.rule.name(),
+                cell.contender.name(),
                 cell.eta,
                 cell.at_edge,
                 risk.mean,
@@ -186,12 +186,12 @@ pub fn csv(results: &Results) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
-    use toclip::trial::{Cell, Effort, Problem};
+    use toclip_trial::{Effort, Measurement, Problem};
 
-    fn cell(rule: Rule, log_risk: [f64; 3]) -> Cell {
+    fn cell(rule: Contender, log_risk: [f64; 3]) -> Measurement {
         serde_json::from_value(json!({
-            "problem": "gaussian/8", "rule": rule, "eta": 0.5, "at_edge": rule == Rule::Fixed,
-            "log_risk": log_risk, "diverged": u8::from(rule == Rule::Huber), "clipped": 0.5,
+            "problem": "gaussian/8", "rule": rule, "eta": 0.5, "at_edge": rule == Contender::Fixed,
+            "log_risk": log_risk, "diverged": u8::from(rule == Contender::Huber), "clipped": 0.5,
             "acted": 1.0, "began": null, "shrunk": 0.9,
         }))
         .unwrap()
@@ -200,12 +200,12 @@ mod tests {
     fn results() -> Results {
         let mut problems = Problem::standard().unwrap();
         problems.retain(|p| p.name() == "gaussian/8");
-        let rules = [Rule::Unclipped, Rule::Fixed, Rule::Huber, Rule::ZClip];
+        let rules = [Contender::Unclipped, Contender::Fixed, Contender::Huber, Contender::ZClip];
         let cells = vec![
-            cell(Rule::ZClip, [0.0, 1.0, 2.0]),
-            cell(Rule::Fixed, [0.7, 1.71, 2.69]),
-            cell(Rule::Unclipped, [0.0, 1.0, 2.0]),
-            cell(Rule::Huber, [-0.7, 0.31, 1.31]),
+            cell(Contender::ZClip, [0.0, 1.0, 2.0]),
+            cell(Contender::Fixed, [0.7, 1.71, 2.69]),
+            cell(Contender::Unclipped, [0.0, 1.0, 2.0]),
+            cell(Contender::Huber, [-0.7, 0.31, 1.31]),
         ];
         Results::new(&problems, &rules, cells, Effort::quick(1), 0.9).unwrap()
     }
@@ -229,7 +229,7 @@ mod tests {
     fn a_missing_cell_is_named() {
         let problems = Problem::standard().unwrap();
         let effort = Effort::quick(1);
-        let error = Results::new(&problems, &[Rule::Unclipped], Vec::new(), effort, 0.9);
+        let error = Results::new(&problems, &[Contender::Unclipped], Vec::new(), effort, 0.9);
         assert!(error.unwrap_err().to_string().contains("unclipped on none/1 is missing"));
     }
 

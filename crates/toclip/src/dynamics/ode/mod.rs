@@ -3,28 +3,28 @@
 mod system;
 mod tableau;
 
-use super::course::{DEFAULT_TOLERANCE, Record, Tolerance, Watch, last_saved, stretches};
 use super::simulator::divergence_limit;
+use super::solver::{DEFAULT_TOLERANCE, SolvedPath, Tolerance, Watch, last_saved, stretches};
 use super::{Counts, Stop, Trajectory};
 use crate::error::{Error, Result};
-use crate::noise::Noise;
 use crate::schedule::Policy;
 use crate::spectrum::Modes;
+use crate::step::Step;
 use system::{Attempt, Sums, System};
 
-/// More steps than this mean that the horizon is out of all proportion to $1/\eta$, or that the
-/// policy chatters.
+/// More steps than this mean that the horizon is far too long for $1/\eta$, or that the policy
+/// chatters.
 const MOST_STEPS: u64 = 2_000_000;
 
-/// What a step may be off by, as a share of what the curve may be: errors of steps add up, and
-/// dense output between them is less accurate than they are.
+/// The tolerance of a step as a share of that of the curve: errors of steps add up, and dense
+/// output between them is less accurate.
 ///
 /// With this share the worst of 2000 random problems, at tolerances from 1e-5 to 1e-9, was off by
 /// 0.4 of the tolerance anywhere on its curve, and the median by a few thousandths.
 const SHARE: f64 = 0.005;
 
-/// $\dot v = -2\eta\mu\lambda\thinspace v + \tfrac{\eta^2}{d}\lambda n\thinspace \tfrac{m_2}{2}$: the deterministic
-/// limit of clipped SGD.
+/// $\dot v = -2\eta\mu\lambda\thinspace v + \tfrac{\eta^2}{d}\lambda n\thinspace \tfrac{m_2}{2}$:
+/// the deterministic limit of clipped SGD.
 ///
 /// One equation for every distinct eigenvalue $\lambda$ of multiplicity $n$, coupled only through
 /// the risk $R = \sum \lambda v$, which decides $(\eta, c)$ by the policy and
@@ -54,10 +54,10 @@ const SHARE: f64 = 0.005;
 /// assert!((path.risk[60] - 0.070).abs() < 5e-4);
 /// # Ok::<(), toclip::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Ode<'a> {
     modes: &'a Modes,
-    noise: &'a dyn Noise,
+    step: Step<'a>,
     policy: &'a dyn Policy,
     tolerance: Tolerance,
     target: Option<f64>,
@@ -65,10 +65,11 @@ pub struct Ode<'a> {
 }
 
 impl<'a> Ode<'a> {
-    /// The system of these modes, this noise and this policy.
-    pub fn new(modes: &'a Modes, noise: &'a dyn Noise, policy: &'a dyn Policy) -> Self {
+    /// The system of these modes, this step and this policy.
+    pub fn new(modes: &'a Modes, step: impl Into<Step<'a>>, policy: &'a dyn Policy) -> Self {
+        let step = step.into();
         let tolerance = DEFAULT_TOLERANCE;
-        Ode { modes, noise, policy, tolerance, target: None, keep_path: false }
+        Ode { modes, step, policy, tolerance, target: None, keep_path: false }
     }
 
     /// Errors of $R$ and $D$ up to `atol + rtol·value` do not matter.
@@ -104,25 +105,26 @@ impl<'a> Ode<'a> {
         self
     }
 
-    /// $R$ and $D$ at the given increasing times; the start is at $t = 0$ and need not be among them.
+    /// $R$ and $D$ at the given increasing times; the start is at $t = 0$ and need not be among
+    /// them.
     ///
-    /// A path that diverges, or starts with infinite $m_2$ as unclipped SGD under noise of infinite
-    /// variance does, is returned up to there with [`Stop::Diverged`].
+    /// A path that diverges is returned up to there with [`Stop::Diverged`], and one without
+    /// clipping under noise of infinite variance with [`Stop::InfiniteVariance`].
     ///
     /// # Errors
-    /// [`Error::Parameter`] or [`Error::Invalid`] for times that are none, negative, not finite or
-    /// do not increase, for impossible tolerances or targets, and if two million steps do not reach
-    /// the last time.
+    /// [`Error::Parameter`] or [`Error::Invalid`] for an empty list of times, times that are
+    /// negative, not finite or do not increase, for impossible tolerances or targets, and if two
+    /// million steps do not reach the last time.
     pub fn solve(&self, times: &[f64]) -> Result<Trajectory> {
         self.tolerance.check()?;
         Watch::check_target(self.target)?;
-        let mut record = Record::new(times, self.keep_path)?;
+        let mut record = SolvedPath::new(times, self.keep_path)?;
         let mut run = Run {
-            system: System::new(self.modes, self.noise, self.policy),
+            system: System::new(self.modes, &self.step, self.policy),
             tolerance: self.tolerance.share(SHARE),
             watch: Watch {
                 target: self.target,
-                limit: divergence_limit(self.modes.risk(), self.noise, self.policy),
+                limit: divergence_limit(self.modes.risk(), &self.step, self.policy),
             },
             t: 0.0,
             h: 0.0,
@@ -137,8 +139,8 @@ impl<'a> Ode<'a> {
 /// A solution under way.
 ///
 /// The integrator is our own because the system is diagonal but for one scalar: a step needs no
-/// state but the modes, error norms and dense output only concern $R$ and $D$, and the evaluation
-/// at the end of a stretch must look at the policy from the left. A general solver has none of it.
+/// state but the modes, error norms and dense output only concern $R$ and $D$, and the last stage
+/// of a stretch must evaluate the policy from the left. A general solver offers none of this.
 #[derive(Debug)]
 struct Run<'a> {
     system: System<'a>,
@@ -150,7 +152,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn whole(&mut self, record: &mut Record<'_>, policy: &dyn Policy) -> Result<Stop> {
+    fn whole(&mut self, record: &mut SolvedPath<'_>, policy: &dyn Policy) -> Result<Stop> {
         let start = self.system.sums();
         if record.due(0.0).is_some() {
             record.save(0.0, start, |risk| self.system.drive.act(0.0, risk));
@@ -161,7 +163,7 @@ impl Run<'_> {
         for end in stretches(policy, record.end) {
             let slope = self.system.begin(self.t);
             if !slope.iter().all(|s| s.is_finite()) {
-                return Ok(Stop::Diverged { t: self.t });
+                return Ok(self.system.drive.no_slope(self.t, self.system.sums()[0]));
             }
             if self.h == 0.0 {
                 self.h = self.first_step(start, slope, end);
@@ -181,7 +183,7 @@ impl Run<'_> {
     }
 
     /// Steps to the end of a stretch on which the policy is smooth.
-    fn through(&mut self, end: f64, record: &mut Record<'_>) -> Result<Option<Stop>> {
+    fn through(&mut self, end: f64, record: &mut SolvedPath<'_>) -> Result<Option<Stop>> {
         // The policy may jump at the end: the stages there must see what was before.
         let latest = end.next_down();
         let least = 8.0 * f64::EPSILON * end;
@@ -189,8 +191,8 @@ impl Run<'_> {
         while self.t < end {
             if self.counts.steps + self.counts.rejected >= MOST_STEPS {
                 return Err(Error::Invalid(format!(
-                    "{MOST_STEPS} steps of the ODE only reached t = {} of {}; ask for a shorter \
-                     time, a looser tolerance, or a policy that does not jump to and fro with the risk",
+                    "{MOST_STEPS} steps of the ODE only reached t = {} of {}; use a shorter \
+                     time, a looser tolerance, or a policy that does not oscillate with the risk",
                     self.t, record.end
                 )));
             }

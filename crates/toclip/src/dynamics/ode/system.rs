@@ -1,10 +1,10 @@
 //! The right-hand side, and one step of it.
 
 use super::tableau::{A, C, D, E3, E5, LAST, Row, STAGES};
-use crate::dynamics::course::Drive;
-use crate::noise::Noise;
+use crate::dynamics::solver::Drive;
 use crate::schedule::Policy;
 use crate::spectrum::Modes;
+use crate::step::Step;
 
 /// $(\sum_i \lambda_i x_i, \sum_i x_i)$ of some vector: of $v$ it is $(R, D/2)$.
 pub(super) type Sums = [f64; 2];
@@ -44,11 +44,11 @@ pub(super) struct Attempt {
 }
 
 impl<'a> System<'a> {
-    pub fn new(modes: &Modes, noise: &'a dyn Noise, policy: &'a dyn Policy) -> Self {
+    pub fn new(modes: &Modes, step: &'a Step<'a>, policy: &'a dyn Policy) -> Self {
         let modes_of = modes.modes();
         let v: Vec<f64> = modes_of.iter().map(|m| m.energy).collect();
         System {
-            drive: Drive::new(noise, policy),
+            drive: Drive::new(step, policy),
             lambda: modes_of.iter().map(|m| m.lambda).collect(),
             source: modes_of.iter().map(|m| 0.5 * m.lambda * m.count / modes.dim()).collect(),
             stage: v.clone(),
@@ -213,7 +213,8 @@ mod tests {
         let noise = StudentT::new(2.0, 0.4).unwrap();
         let policy =
             OpenLoop::new(Schedule::constant(0.9).unwrap(), Schedule::constant(0.8).unwrap());
-        let mut system = System::new(&modes, &noise, &policy);
+        let step = Step::new(&noise);
+        let mut system = System::new(&modes, &step, &policy);
         let h = end / f64::from(steps);
         system.begin(0.0);
         for k in 0..steps - 1 {

@@ -3,13 +3,13 @@
 mod collocation;
 mod panel;
 
-use super::course::{DEFAULT_TOLERANCE, Record, Tolerance, Watch, last_saved, stretches};
 use super::simulator::divergence_limit;
+use super::solver::{DEFAULT_TOLERANCE, SolvedPath, Tolerance, Watch, last_saved, stretches};
 use super::{Counts, Stop, Trajectory};
 use crate::error::{Error, Result};
-use crate::noise::Noise;
 use crate::schedule::Policy;
 use crate::spectrum::Modes;
+use crate::step::Step;
 use collocation::NODES;
 use panel::{Panel, Point};
 use serde::Serialize;
@@ -22,13 +22,14 @@ const MOST_PANELS: u64 = 1_000_000;
 const SHARE: f64 = 0.5;
 
 /// $R(t) = \sum \lambda v(0) e^{-2\lambda\Gamma_t} + \frac1d \int_0^t \eta_s^2 \tfrac{m_{2,s}}{2}
-/// \sum n \lambda^2 e^{-2\lambda(\Gamma_t - \Gamma_s)}\thinspace ds$ with $\Gamma_t = \int_0^t \eta\mu$: the
-/// risk as gradient flow, run for the time $\Gamma_t$, and what finite steps add to it.
+/// \sum n \lambda^2 e^{-2\lambda(\Gamma_t - \Gamma_s)}\thinspace ds$ with $\Gamma_t = \int_0^t
+/// \eta\mu$: the risk as gradient flow, run for the time $\Gamma_t$, and what finite steps add to
+/// it.
 ///
 /// Sums are over distinct eigenvalues $\lambda$ of multiplicity $n$; $\eta, c$ come from the policy
-/// and $\mu, m_2$ from the noise, all at $R(t)$ itself, so that the equation is nonlinear in $R$ and
-/// $\Gamma$. In $D$, $\lambda^0$ and $\lambda^1$ take the places of $\lambda^1$ and $\lambda^2$,
-/// times two.
+/// and $\mu, m_2$ from the noise, all at $R(t)$ itself, so that the equation is nonlinear in $R$
+/// and $\Gamma$. In $D$, $\lambda^0$ and $\lambda^1$ take the places of $\lambda^1$ and
+/// $\lambda^2$, times two.
 ///
 /// # How it is solved
 ///
@@ -39,7 +40,7 @@ const SHARE: f64 = 0.5;
 /// misfit of the polynomials at their ends allows, and end at the
 /// [breakpoints](Policy::breakpoints) of the policy.
 ///
-/// The options are those of [`Ode`](super::Ode), which computes the same curves by another road.
+/// The options are those of [`Ode`](super::Ode), which computes the same curves by another method.
 ///
 /// ```
 /// use toclip::dynamics::{Ode, Volterra, linear_times};
@@ -61,10 +62,10 @@ const SHARE: f64 = 0.5;
 /// assert!(solution.correction[15] > 0.4 * solution.flow[15]);
 /// # Ok::<(), toclip::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Volterra<'a> {
     modes: &'a Modes,
-    noise: &'a dyn Noise,
+    step: Step<'a>,
     policy: &'a dyn Policy,
     tolerance: Tolerance,
     target: Option<f64>,
@@ -86,10 +87,11 @@ pub struct VolterraSolution {
 }
 
 impl<'a> Volterra<'a> {
-    /// The equation of these modes, this noise and this policy.
-    pub fn new(modes: &'a Modes, noise: &'a dyn Noise, policy: &'a dyn Policy) -> Self {
+    /// The equation of these modes, this step and this policy.
+    pub fn new(modes: &'a Modes, step: impl Into<Step<'a>>, policy: &'a dyn Policy) -> Self {
+        let step = step.into();
         let tolerance = DEFAULT_TOLERANCE;
-        Volterra { modes, noise, policy, tolerance, target: None, keep_path: false }
+        Volterra { modes, step, policy, tolerance, target: None, keep_path: false }
     }
 
     /// Errors of $R$ and $D$ up to `atol + rtol·value` do not matter.
@@ -118,15 +120,15 @@ impl<'a> Volterra<'a> {
         self.tolerance.check()?;
         Watch::check_target(self.target)?;
         let mut run = Run {
-            panel: Panel::new(self.modes, self.noise, self.policy),
+            panel: Panel::new(self.modes, &self.step, self.policy),
             tolerance: self.tolerance,
             watch: Watch {
                 target: self.target,
-                limit: divergence_limit(self.modes.risk(), self.noise, self.policy),
+                limit: divergence_limit(self.modes.risk(), &self.step, self.policy),
             },
             h: 0.0,
             counts: Counts::default(),
-            record: Record::new(times, self.keep_path)?,
+            record: SolvedPath::new(times, self.keep_path)?,
             points: Vec::with_capacity(times.len()),
         };
         let stop = run.whole(self.policy)?;
@@ -148,7 +150,7 @@ struct Run<'a> {
     watch: Watch,
     h: f64,
     counts: Counts,
-    record: Record<'a>,
+    record: SolvedPath<'a>,
     points: Vec<Point>,
 }
 
@@ -170,7 +172,7 @@ impl Run<'_> {
             let risk = self.panel.start().sums()[0];
             let (drift, heat) = self.panel.drive.force(self.panel.t, risk);
             if !(drift + heat).is_finite() {
-                return Ok(Stop::Diverged { t: self.panel.t });
+                return Ok(self.panel.drive.no_slope(self.panel.t, risk));
             }
             if self.h == 0.0 {
                 self.h = if drift > 0.0 { 1.0 / drift } else { end };
@@ -192,9 +194,9 @@ impl Run<'_> {
         while self.panel.t < end {
             if self.counts.steps + self.counts.rejected >= MOST_PANELS {
                 return Err(Error::Invalid(format!(
-                    "{MOST_PANELS} panels of the integral equation only reached t = {} of {}; ask \
-                     for a shorter time, a looser tolerance, or a policy that does not jump to and \
-                     fro with the risk",
+                    "{MOST_PANELS} panels of the integral equation only reached t = {} of {}; use \
+                     a shorter time, a looser tolerance, or a policy that does not oscillate with \
+                     the risk",
                     self.panel.t, self.record.end
                 )));
             }

@@ -1,10 +1,10 @@
 //! The integral equation on one panel of time.
 
 use super::collocation::{Collocation, NODES, Nodal};
-use crate::dynamics::course::Drive;
-use crate::noise::Noise;
+use crate::dynamics::solver::Drive;
 use crate::schedule::Policy;
 use crate::spectrum::Modes;
+use crate::step::Step;
 use crate::sum::dot;
 
 /// The largest $2\Delta\Gamma$ of a panel: polynomials do not follow $e^{2\Gamma}$ further.
@@ -46,8 +46,9 @@ pub(super) struct Panel<'a> {
     gamma: f64,
     /// $v(0)\thinspace e^{-2\lambda\Gamma}$ at the start of the panel.
     flow: Vec<f64>,
-    /// $\frac{\lambda n}{2d} \int \eta_s^2 m_{2,s}\thinspace e^{-2\lambda(\Gamma - \Gamma_s)}\thinspace ds$ up to the
-    /// start of the panel: all that the kernel, a sum of exponentials, remembers.
+    /// $\frac{\lambda n}{2d} \int \eta_s^2 m_{2,s}\thinspace e^{-2\lambda(\Gamma -
+    /// \Gamma_s)}\thinspace ds$ up to the start of the panel: all that the kernel, a sum of
+    /// exponentials, remembers.
     history: Vec<f64>,
     h: f64,
     /// $\eta\mu$ at the nodes.
@@ -60,12 +61,12 @@ pub(super) struct Panel<'a> {
 }
 
 impl<'a> Panel<'a> {
-    pub fn new(modes: &Modes, noise: &'a dyn Noise, policy: &'a dyn Policy) -> Self {
+    pub fn new(modes: &Modes, step: &'a Step<'a>, policy: &'a dyn Policy) -> Self {
         let of = modes.modes();
         let energy: Vec<f64> = of.iter().map(|m| m.energy).collect();
         let zeros = vec![0.0; of.len()];
         Panel {
-            drive: Drive::new(noise, policy),
+            drive: Drive::new(step, policy),
             rule: Collocation::new(),
             lambda: of.iter().map(|m| m.lambda).collect(),
             source: of.iter().map(|m| 0.5 * m.lambda * m.count / modes.dim()).collect(),
@@ -229,7 +230,8 @@ mod tests {
         let noise = StudentT::new(2.0, 0.4).unwrap();
         let policy =
             OpenLoop::new(Schedule::constant(0.9).unwrap(), Schedule::constant(0.8).unwrap());
-        let mut panel = Panel::new(&modes, &noise, &policy);
+        let step = Step::new(&noise);
+        let mut panel = Panel::new(&modes, &step, &policy);
         loop {
             assert!(panel.solve(h, f64::INFINITY, 1e-15), "no convergence");
             let end = panel.t + h;

@@ -119,7 +119,7 @@ fn draw(chart: Chart, name: &str, slot: usize, found: &[&Dimension], start: f64)
 }
 
 /// The numbers behind the figure, a table for each network and mode.
-pub fn tables(networks: &Networks) -> Vec<(String, String)> {
+pub fn tables(networks: &Networks) -> Vec<(String, crate::output::Table)> {
     let mut tables = Vec::new();
     for run in &networks.runs {
         for mode in modes(networks) {

@@ -46,7 +46,7 @@ fn part(
     networks: &Networks,
     mut section: Section,
     mut claims: Vec<Claim>,
-    tables: Vec<(String, String)>,
+    tables: Vec<(String, crate::output::Table)>,
 ) -> Part {
     section.command = format!("toclip reproduce {}", section.id);
     if let Some(folder) = &networks.folder {

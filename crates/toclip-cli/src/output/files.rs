@@ -1,0 +1,145 @@
+//! Files that others see complete or not at all.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use tempfile::NamedTempFile;
+
+/// Writes a file and the folders it lies in.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut file = NewFile::create(path)?;
+    file.write_all(bytes).with_context(|| cannot_write(path))?;
+    file.finish()
+}
+
+/// Writes a value as indented JSON with a line break at the end.
+pub fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<()> {
+    write(path, (serde_json::to_string_pretty(value)? + "\n").as_bytes())
+}
+
+/// A file that is written piece by piece and appears under its name when it is finished. Dropped
+/// before that, it leaves nothing behind.
+#[derive(Debug)]
+pub struct NewFile {
+    path: PathBuf,
+    file: BufWriter<NamedTempFile>,
+}
+
+impl NewFile {
+    /// Starts a file that will be at `path`; makes the folders it lies in.
+    pub fn create(path: &Path) -> Result<Self> {
+        let folder = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create the folder {}", folder.display()))?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".toclip-").suffix(".tmp");
+        // A temporary file is private by default; a result is as readable as any new file.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        // The error of `tempfile` names the temporary file, which means nothing to a person.
+        let file = builder
+            .tempfile_in(folder)
+            .map_err(|error| plain(&error))
+            .with_context(|| cannot_write(path))?;
+        Ok(NewFile { path: path.into(), file: BufWriter::new(file) })
+    }
+
+    /// Puts the file in its place.
+    pub fn finish(self) -> Result<()> {
+        let write = || -> std::io::Result<()> {
+            let file = self.file.into_inner().map_err(|failure| failure.into_error())?;
+            file.as_file().sync_all()?;
+            // The error of `persist` holds the temporary file, and would keep it as long as it lives.
+            file.persist(&self.path).map_err(|failure| failure.error)?;
+            Ok(())
+        };
+        write().map_err(|error| plain(&error)).with_context(|| cannot_write(&self.path))
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
+}
+
+/// The error as the system words it, without the path that a wrapper adds.
+fn plain(error: &std::io::Error) -> std::io::Error {
+    match error.raw_os_error().or_else(|| inner_code(error)) {
+        Some(code) => std::io::Error::from_raw_os_error(code),
+        None => std::io::Error::from(error.kind()),
+    }
+}
+
+fn inner_code(error: &std::io::Error) -> Option<i32> {
+    let inner = std::error::Error::source(error.get_ref()?)?;
+    inner.downcast_ref::<std::io::Error>()?.raw_os_error()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+        std::fs::read_dir(folder).unwrap().map(|e| name(e).into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn folders_are_created_and_a_file_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/c.txt");
+        write(&path, b"old").unwrap();
+        write(&path, b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(names(&folder.path().join("a/b")), ["c.txt"]);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let usual = folder.path().join("usual");
+            std::fs::write(&usual, "").unwrap();
+            let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode();
+            assert_eq!(mode(&path), mode(&usual));
+        }
+    }
+
+    #[test]
+    fn an_unfinished_file_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = NewFile::create(&folder.path().join("x.csv")).unwrap();
+        file.write_all(b"half").unwrap();
+        drop(file);
+        assert!(names(folder.path()).is_empty());
+    }
+
+    #[test]
+    fn errors_name_the_path_that_was_asked_for_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let taken = folder.path().join("taken.svg");
+        std::fs::create_dir_all(taken.join("inside")).unwrap();
+        let error = format!("{:#}", write(&taken, b"x").unwrap_err());
+        assert!(error.starts_with(&format!("cannot write {}", taken.display())), "{error}");
+        assert!(!error.contains(".tmp"), "{error}");
+        assert_eq!(names(folder.path()), ["taken.svg"]);
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let error = format!("{:#}", write(&file.join("plot.svg"), b"x").unwrap_err());
+        assert!(error.starts_with("cannot create the folder"), "{error}");
+        // A folder that exists and takes no files, whoever runs the test.
+        let error = format!("{:#}", write(Path::new("/proc/toclip.csv"), b"x").unwrap_err());
+        assert!(error.starts_with("cannot write /proc/toclip.csv: "), "{error}");
+        assert!(!error.contains(".tmp"), "{error}");
+    }
+}

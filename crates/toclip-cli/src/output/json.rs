@@ -1,0 +1,9 @@
+//! Numbers in JSON.
+
+use serde_json::Value;
+
+/// A number for JSON, which has no infinity and no NaN: those are the strings `"inf"`, `"-inf"` and
+/// `"NaN"`.
+pub fn number(x: f64) -> Value {
+    if x.is_finite() { x.into() } else { x.to_string().into() }
+}

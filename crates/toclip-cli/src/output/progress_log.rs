@@ -1,0 +1,286 @@
+//! The one progress store: finished pieces of long work, on disk as they come.
+//!
+//! The file is a header and records, each a length, its bytes and a checksum of them. Records are
+//! only ever appended. A process killed while it writes leaves a torn record at the end, which is
+//! recognised by its length or checksum and cut off. One process at a time may hold the file.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::files;
+
+const MAGIC: &[u8] = b"toclip progress 2\n";
+/// How long finished records may be in the hands of the operating system only: a power failure, not
+/// the end of the process, could take them.
+const SYNC_EVERY: Duration = Duration::from_secs(5);
+
+/// What the records depend on: only a run with the same identity may continue them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Identity {
+    /// The command as a person types it, such as `toclip run`.
+    pub command: &'static str,
+    /// What one record holds, in the plural, such as `runs`.
+    pub pieces: &'static str,
+    /// Everything the records depend on.
+    pub inputs: Value,
+}
+
+/// A file of finished records, open for more.
+#[derive(Debug)]
+pub struct ProgressLog {
+    path: PathBuf,
+    file: File,
+    synced: Instant,
+}
+
+impl ProgressLog {
+    /// Opens the file at `path`, new or with what is in it, and decodes its records up to the first
+    /// that `decode` does not accept. With `resume` false, a file that holds records is an error.
+    pub fn open<T>(
+        path: &Path,
+        identity: &Identity,
+        resume: bool,
+        decode: impl Fn(&[u8]) -> Option<T>,
+    ) -> Result<(Self, Vec<T>)> {
+        let (name, command) = (path.display(), identity.command);
+        let mut header = MAGIC.to_vec();
+        let inputs = serde_json::json!({ "command": command, "inputs": identity.inputs });
+        append(&mut header, inputs.to_string().as_bytes());
+        if !path.exists() {
+            files::write(path, &header)?;
+        }
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path)
+            .with_context(|| format!("cannot open {name}"))?;
+        // A file system without locks cannot tell: go on.
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            bail!("another {command} is writing to {name}; wait for it or choose another --out");
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).with_context(|| format!("cannot read {name}"))?;
+        let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
+            bail!("{name} is not a progress file of {command}; move it or choose another --out");
+        };
+        let saved = next(&mut rest).and_then(|header| serde_json::from_slice::<Value>(header).ok());
+        let Some(saved) = saved else { bail!("the header of {name} is damaged; delete the file") };
+        let mut finished = Vec::new();
+        let mut unread = rest.len();
+        while let Some(piece) = next(&mut rest).and_then(&decode) {
+            finished.push(piece);
+            unread = rest.len();
+        }
+        if !resume && !finished.is_empty() {
+            bail!(
+                "{name} holds {} finished {} of an interrupted {command}: add --resume to continue, \
+                 or delete the file to start over",
+                finished.len(),
+                identity.pieces
+            );
+        }
+        if saved != inputs {
+            if !finished.is_empty() {
+                bail!(
+                    "cannot resume from {name}: {}; undo the change, or delete the file to start over",
+                    difference(&saved, &inputs)
+                );
+            }
+            // Nothing is lost: begin anew, under the lock that others look at.
+            drop(file);
+            std::fs::remove_file(path).with_context(|| format!("cannot replace {name}"))?;
+            return ProgressLog::open(path, identity, resume, decode);
+        }
+        let end = (bytes.len() - unread) as u64;
+        file.set_len(end)
+            .and_then(|()| file.seek(SeekFrom::Start(end)))
+            .with_context(|| format!("cannot write {name}"))?;
+        Ok((ProgressLog { path: path.into(), file, synced: Instant::now() }, finished))
+    }
+
+    /// Appends a finished record.
+    pub fn add(&mut self, bytes: &[u8]) -> Result<()> {
+        let mut record = Vec::with_capacity(bytes.len() + 16);
+        append(&mut record, bytes);
+        let mut write = || -> std::io::Result<()> {
+            self.file.write_all(&record)?;
+            if self.synced.elapsed() > SYNC_EVERY {
+                self.file.sync_data()?;
+                self.synced = Instant::now();
+            }
+            Ok(())
+        };
+        write().with_context(|| format!("cannot write {}", self.path.display()))
+    }
+
+    /// Makes sure that what was added survives a power failure.
+    pub fn sync(&self) -> Result<()> {
+        self.file.sync_data().with_context(|| format!("cannot write {}", self.path.display()))
+    }
+
+    /// Deletes the file, once its records are in the results.
+    pub fn remove(self) -> Result<()> {
+        let ProgressLog { path, file, .. } = self;
+        drop(file);
+        std::fs::remove_file(&path).with_context(|| format!("cannot delete {}", path.display()))
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// A length, the bytes and their checksum.
+fn append(to: &mut Vec<u8>, bytes: &[u8]) {
+    to.extend((bytes.len() as u64).to_le_bytes());
+    to.extend(bytes);
+    to.extend(fnv1a(bytes).to_le_bytes());
+}
+
+/// The bytes of the next record, if it is whole.
+fn next<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, after) = rest.split_first_chunk::<8>()?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+    let (bytes, after) = after.split_at_checked(length)?;
+    let (sum, after) = after.split_first_chunk::<8>()?;
+    (u64::from_le_bytes(*sum) == fnv1a(bytes)).then(|| {
+        *rest = after;
+        bytes
+    })
+}
+
+/// The first input that differs, by its path of keys: "learning_rate was 0.5 and is 0.25".
+fn difference(saved: &Value, now: &Value) -> String {
+    fn first(path: &str, saved: &Value, now: &Value) -> Option<String> {
+        match (saved, now) {
+            (Value::Object(before), Value::Object(after)) => {
+                let keys =
+                    before.keys().chain(after.keys().filter(|key| !before.contains_key(*key)));
+                keys.into_iter().find_map(|key| {
+                    let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                    let of = |map: &serde_json::Map<String, Value>| map.get(key).cloned();
+                    first(&path, &of(before).unwrap_or_default(), &of(after).unwrap_or_default())
+                })
+            }
+            _ if saved == now => None,
+            (Value::Null, _) => Some(format!("{path} was not set and is {now}")),
+            (_, Value::Null) => Some(format!("{path} was {saved} and is not set")),
+            _ => Some(format!("{path} was {saved} and is {now}")),
+        }
+    }
+    let at = |value: &Value, key: &str| value.get(key).cloned().unwrap_or_default();
+    first("command", &at(saved, "command"), &at(now, "command"))
+        .or_else(|| first("", &at(saved, "inputs"), &at(now, "inputs")))
+        .unwrap_or_else(|| "it is from another version".into())
+}
+
+/// The 64-bit hash of Fowler, Noll and Vo (FNV-1a): against accidents, not against malice.
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn identity(inputs: Value) -> Identity {
+        Identity { command: "toclip run", pieces: "runs", inputs }
+    }
+
+    fn open(path: &Path, inputs: Value, resume: bool) -> Result<(ProgressLog, Vec<Vec<u8>>)> {
+        ProgressLog::open(path, &identity(inputs), resume, |bytes| Some(bytes.to_vec()))
+    }
+
+    fn says(result: Result<(ProgressLog, Vec<Vec<u8>>)>) -> String {
+        format!("{:#}", result.err().expect("an error"))
+    }
+
+    #[test]
+    fn what_was_added_is_read_back_and_every_torn_end_is_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p");
+        let (mut log, none) = open(&path, json!({ "seed": 1 }), false).unwrap();
+        assert!(none.is_empty());
+        let header = std::fs::metadata(&path).unwrap().len() as usize;
+        log.add(b"first").unwrap();
+        let first = std::fs::metadata(&path).unwrap().len() as usize;
+        log.add(b"second").unwrap();
+        drop(log);
+        let whole = std::fs::read(&path).unwrap();
+        for length in header..=whole.len() {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            let (mut log, finished) = open(&path, json!({ "seed": 1 }), true).unwrap();
+            let expected = usize::from(length >= first) + usize::from(length == whole.len());
+            assert_eq!(finished.len(), expected, "{length} bytes");
+            log.add(b"after the cut").unwrap();
+            drop(log);
+            let (_, again) = open(&path, json!({ "seed": 1 }), true).unwrap();
+            assert_eq!(again.last().unwrap(), b"after the cut");
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_ends_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p");
+        let (mut log, _) = open(&path, json!({}), false).unwrap();
+        let header = std::fs::metadata(&path).unwrap().len() as usize;
+        log.add(b"record").unwrap();
+        drop(log);
+        let whole = std::fs::read(&path).unwrap();
+        for place in header..whole.len() {
+            let mut bad = whole.clone();
+            bad[place] ^= 1;
+            std::fs::write(&path, bad).unwrap();
+            assert!(open(&path, json!({}), true).unwrap().1.is_empty(), "byte {place}");
+        }
+    }
+
+    #[test]
+    fn one_writer_the_same_inputs_and_a_word_before_going_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p");
+        let (mut log, _) = open(&path, json!({ "learning_rate": 0.5 }), false).unwrap();
+        let held = says(open(&path, json!({}), true));
+        assert!(held.starts_with("another toclip run is writing to"), "{held}");
+        log.add(b"x").unwrap();
+        drop(log);
+        let said = says(open(&path, json!({ "learning_rate": 0.5 }), false));
+        assert!(said.contains("holds 1 finished runs of an interrupted toclip run: add --resume"));
+        let said = says(open(&path, json!({ "learning_rate": 0.25 }), true));
+        assert!(said.contains("learning_rate was 0.5 and is 0.25"), "{said}");
+        std::fs::write(&path, "something else").unwrap();
+        let said = says(open(&path, json!({}), true));
+        assert!(said.contains("is not a progress file of toclip run"), "{said}");
+    }
+
+    #[test]
+    fn without_records_other_inputs_begin_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p");
+        drop(open(&path, json!({ "seed": 1 }), false).unwrap());
+        assert!(open(&path, json!({ "seed": 2 }), false).unwrap().1.is_empty());
+        let nested = difference(
+            &json!({ "inputs": { "a": { "b": 1 } } }),
+            &json!({ "inputs": { "a": { "b": 1, "c": 2 } } }),
+        );
+        assert_eq!(nested, "a.c was not set and is 2");
+    }
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        // Test vectors of the authors.
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+}

@@ -1,0 +1,120 @@
+//! What other rules would have done on the same log.
+
+use serde::Serialize;
+use toclip::monitor::{Interval, Settings};
+use toclip::threshold_rules::{AutoClip, Fixed, ThresholdRule, ZClip, clip_factor};
+use toclip::short;
+
+use super::running_scales;
+use crate::{Log, Recommendation, Result};
+
+/// A rule, replayed on the norms of the log.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RuleOutcome {
+    /// The name of the rule.
+    pub rule: String,
+    /// The share of steps that it clips.
+    pub fires: f64,
+    /// What is left of the mean step.
+    pub step_factor: f64,
+    /// CCC over the log with an interval; one is no clipping.
+    pub ccc: Interval,
+    /// The threshold at the last step; infinite (`"none"` in JSON) if it does not clip.
+    #[serde(serialize_with = "super::or_none")]
+    pub last: f64,
+}
+
+/// Parts of the log whose spread gives the interval.
+const PARTS: usize = 20;
+
+/// Replays the rules that people use, the threshold in force and the recommended one.
+pub(super) fn compare(
+    log: &Log,
+    in_force: Option<f64>,
+    recommendation: &Recommendation,
+    settings: &Settings,
+) -> Result<Vec<RuleOutcome>> {
+    // A step of zero has nothing to clip, and would count as kept.
+    let norms: Vec<f64> = log.norms().into_iter().filter(|norm| *norm > 0.0).collect();
+    // A part of one norm has no spread.
+    if norms.len() < 2 * PARTS {
+        return Ok(Vec::new());
+    }
+    let scales = running_scales(&norms);
+    let mut outcomes = Vec::new();
+    let mut add = |name: String, thresholds: &[f64]| {
+        outcomes.push(outcome(name, &norms, &scales, thresholds, settings));
+    };
+    if let (Some(multiple), Some(c)) = (recommendation.multiple, recommendation.threshold) {
+        let thresholds: Vec<f64> = scales.iter().map(|s| multiple * s).collect();
+        add(format!("recommended, {} × scale", short(multiple)), &thresholds);
+        // As a fixed number it is another multiple wherever the scale was another.
+        add(format!("recommended, fixed {}", short(c)), &vec![c; norms.len()]);
+    }
+    let mut uncapped = ZClip::default();
+    uncapped.cap = None;
+    let mut rules: Vec<(String, Box<dyn ThresholdRule>)> = Vec::new();
+    if let Some(c) = in_force.filter(|c| *c != 1.0) {
+        rules.push((format!("in force, {}", short(c)), Box::new(Fixed::new(c)?)));
+    }
+    rules.push(("fixed 1.0".into(), Box::new(Fixed::new(1.0)?)));
+    rules.push(("AutoClip, 10th percentile".into(), Box::new(AutoClip::new(10.0)?)));
+    rules.push(("AutoClip, 50th percentile".into(), Box::new(AutoClip::new(50.0)?)));
+    rules.push(("ZClip, z 2.5, cap 1.0".into(), Box::new(ZClip::default().started()?)));
+    rules.push(("ZClip, z 2.5, no cap".into(), Box::new(uncapped.started()?)));
+    for (name, mut rule) in rules {
+        add(name, &norms.iter().map(|n| rule.threshold(*n)).collect::<Vec<f64>>());
+    }
+    // Norms near the limits of floating-point numbers leave nothing to compare.
+    outcomes.retain(|outcome| outcome.ccc.value.is_finite() && outcome.ccc.high.is_finite());
+    Ok(outcomes)
+}
+
+/// Sums over a part: steps, μ, clipped squares, squares.
+type Sums = [f64; 4];
+
+fn outcome(
+    rule: String,
+    norms: &[f64],
+    scales: &[f64],
+    thresholds: &[f64],
+    settings: &Settings,
+) -> RuleOutcome {
+    // The descent of a clipped batch that is kept: (1 − 1/N) c/G.
+    let kept = 1.0 - settings.components.map_or(0.0, f64::recip);
+    let n = norms.len();
+    let length = n.div_ceil(PARTS).max(1);
+    let mut parts: Vec<Sums> = vec![[0.0; 4]; n.div_ceil(length)];
+    let (mut fired, mut step) = (0.0, 0.0);
+    for i in 0..n {
+        let factor = clip_factor(norms[i], thresholds[i]);
+        let over = norms[i] > thresholds[i];
+        fired += f64::from(over);
+        step += factor;
+        let u = norms[i] / scales[i];
+        let part = &mut parts[i / length];
+        part[0] += 1.0;
+        part[1] += if over { kept * factor } else { 1.0 };
+        part[2] += (factor * u).powi(2);
+        part[3] += u * u;
+    }
+    let ccc = |total: Sums| (total[1] / total[0]).powi(2) * total[3] / total[2];
+    let mut total = [0.0; 4];
+    parts.iter().for_each(|part| (0..4).for_each(|k| total[k] += part[k]));
+    // The jackknife leaves one part out at a time.
+    let without = |part: &Sums| ccc([0, 1, 2, 3].map(|k| total[k] - part[k])).ln();
+    let left: Vec<f64> = parts.iter().map(without).collect();
+    let k = left.len() as f64;
+    let mean = left.iter().sum::<f64>() / k;
+    let spread = left.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
+    let reach = toclip::student_critical(settings.confidence, left.len().saturating_sub(1))
+        * ((k - 1.0) / k * spread).sqrt();
+    let value = ccc(total);
+    RuleOutcome {
+        rule,
+        fires: fired / n as f64,
+        step_factor: step / n as f64,
+        ccc: Interval { value, low: value * (-reach).exp(), high: value * reach.exp() },
+        last: thresholds.last().copied().unwrap_or(f64::NAN),
+    }
+}

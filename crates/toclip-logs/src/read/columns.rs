@@ -1,0 +1,304 @@
+//! Chooses which column is the norm, the step, the loss.
+//!
+//! Formats without a header show their column names as they go. The first records are held back
+//! until the choice can be made among all their names; then they are passed on, and the rest follows.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::role::{ROLES, Role, role_of};
+use crate::names::printable;
+use crate::{Error, ReadOptions, Result, Row};
+
+/// Records held back before the choice.
+const HELD: usize = 4096;
+/// Names remembered: a log with more has names that are not columns.
+const NAMES: usize = 20_000;
+/// Longer names are ignored, so that memory does not grow with the log.
+const LONGEST: usize = 1 << 10;
+
+/// A column that is used.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Column {
+    /// What for.
+    pub role: Role,
+    /// Its name in the log.
+    pub name: String,
+    /// Columns that could have been used instead, best first.
+    pub others: Vec<String>,
+}
+
+struct Candidate {
+    name: String,
+    role: Role,
+    score: u32,
+    /// Rows that have it; zero for a name that occurs only among the settings of the run.
+    rows: u64,
+}
+
+/// The candidate chosen for each role.
+type Chosen = [Option<u32>; ROLES.len()];
+
+#[derive(Default)]
+pub(super) struct ColumnChooser<'a> {
+    /// The name that the caller gave for each role.
+    given: [Option<&'a str>; ROLES.len()],
+    /// The step is part of the format.
+    own_step: bool,
+    ids: HashMap<Vec<u8>, Option<u32>>,
+    names: Vec<String>,
+    candidates: Vec<Candidate>,
+    chosen: Option<Chosen>,
+    held: Vec<Vec<(u32, f64)>>,
+    record: Vec<(u32, f64)>,
+    pending: Option<Row>,
+    /// Settings found outside the rows.
+    settings: Row,
+    /// A record without a step belongs to the step before it, as where each value has its own line.
+    pub joins: bool,
+    visit: Option<&'a mut dyn FnMut(&Row)>,
+}
+
+impl<'a> ColumnChooser<'a> {
+    pub fn new(options: &'a ReadOptions, visit: &'a mut dyn FnMut(&Row)) -> Self {
+        let mut given = [None; ROLES.len()];
+        let columns = [&options.step, &options.norm, &options.loss, &options.learning_rate];
+        given.iter_mut().zip(columns).for_each(|(given, name)| *given = name.as_deref());
+        Self { given, visit: Some(visit), ..Self::default() }
+    }
+
+    /// Declares that the format has a step of its own.
+    pub fn fix_step(&mut self, name: &'static str) {
+        self.given[Role::Step as usize] = Some(name);
+        self.own_step = true;
+    }
+
+    /// The role of a name and its score; names given by the caller come first.
+    pub fn role(&self, name: &str) -> Option<(Role, u32)> {
+        for ((role, _), given) in ROLES.iter().zip(self.given) {
+            let Some(given) = given else { continue };
+            if name == given {
+                return Some((*role, 0));
+            }
+            if name.eq_ignore_ascii_case(given) || name.ends_with(&format!(" - {given}")) {
+                return Some((*role, 1));
+            }
+        }
+        role_of(name).filter(|(role, _)| self.given[*role as usize].is_none())
+    }
+
+    /// The id of a column; `None` for one without a role.
+    pub fn column(&mut self, key: &[u8]) -> Option<u32> {
+        if let Some(id) = self.ids.get(key) {
+            return *id;
+        }
+        if self.ids.len() >= NAMES || key.len() > LONGEST {
+            return None;
+        }
+        let name = printable(key);
+        let id = self.role(&name).map(|(role, score)| {
+            self.candidates.push(Candidate { name: name.clone(), role, score, rows: 0 });
+            (self.candidates.len() - 1) as u32
+        });
+        if self.names.len() < 200 {
+            self.names.push(name);
+        }
+        self.ids.insert(key.to_vec(), id);
+        id
+    }
+
+    /// Chooses among the columns of a header.
+    pub fn decide_by_header(&mut self) -> Chosen {
+        self.candidates.iter_mut().for_each(|c| c.rows = 1);
+        self.decide()
+    }
+
+    fn decide(&mut self) -> Chosen {
+        if let Some(chosen) = self.chosen {
+            return chosen;
+        }
+        let chosen = ROLES.map(|(role, _)| {
+            let of_role = || self.candidates.iter().enumerate().filter(|(_, c)| c.role == role);
+            // A name in few rows is a setting printed at the start.
+            let most = of_role().map(|(_, c)| c.rows).max().unwrap_or(0);
+            of_role()
+                .filter(|(_, c)| c.rows > 0 && 20 * c.rows >= most)
+                .min_by_key(|(_, c)| c.score)
+                .map(|(id, _)| id as u32)
+        });
+        self.chosen = Some(chosen);
+        for record in std::mem::take(&mut self.held) {
+            self.row(self.to_row(&record));
+        }
+        chosen
+    }
+
+    /// Adds a value to the record; the first of two with the same name is used.
+    pub fn put(&mut self, id: u32, value: f64) {
+        if self.record.len() < 64 {
+            self.record.push((id, value));
+        }
+    }
+
+    /// Ends a record that is a row.
+    pub fn end_record(&mut self) {
+        if self.record.is_empty() {
+            return;
+        }
+        for &(id, _) in &self.record {
+            let candidate = &mut self.candidates[id as usize];
+            candidate.rows += 1;
+            // After the choice, a better name is ignored, but a role without a column is filled.
+            if let Some(chosen) = &mut self.chosen {
+                chosen[candidate.role as usize].get_or_insert(id);
+            }
+        }
+        if self.chosen.is_some() {
+            let row = self.to_row(&self.record);
+            self.record.clear();
+            self.row(row);
+            return;
+        }
+        self.held.push(std::mem::take(&mut self.record));
+        if self.held.len() >= HELD {
+            self.decide();
+        }
+    }
+
+    /// Ends a record that holds settings of the whole run.
+    pub fn end_settings(&mut self) {
+        for (id, value) in std::mem::take(&mut self.record) {
+            match self.candidates[id as usize].role {
+                Role::Clip => self.settings.clip = Some(value),
+                Role::BatchSize => self.settings.batch_size = Some(value),
+                _ => {}
+            }
+        }
+    }
+
+    /// Drops a damaged record.
+    pub fn discard(&mut self) {
+        self.record.clear();
+    }
+
+    fn to_row(&self, record: &[(u32, f64)]) -> Row {
+        let mut row = Row::default();
+        let chosen = self.chosen.unwrap_or_default();
+        let values = row.values_mut();
+        for &(id, value) in record {
+            let role = self.candidates[id as usize].role as usize;
+            if chosen[role] == Some(id) {
+                values[role].get_or_insert(value);
+            }
+        }
+        row
+    }
+
+    /// Passes a row on once no other row can belong to its step.
+    pub fn row(&mut self, mut row: Row) {
+        // Larger integers are not exact, and no training is that long.
+        row.step = row.step.filter(|s| s.abs() < 9e15);
+        if row.clip.is_some() || row.batch_size.is_some() {
+            self.settings.clip = row.clip.or(self.settings.clip);
+            self.settings.batch_size = row.batch_size.or(self.settings.batch_size);
+        }
+        if let Some(pending) = &mut self.pending {
+            let same = match row.step {
+                Some(step) => pending.step == Some(step),
+                None => self.joins && pending.step.is_some(),
+            };
+            if same && pending.merge(row) {
+                return;
+            }
+        }
+        self.flush();
+        self.pending = Some(row);
+    }
+
+    fn flush(&mut self) {
+        if let Some(row) = self.pending.take()
+            && let Some(visit) = &mut self.visit
+            && (row.norm.is_some() || row.loss.is_some())
+        {
+            visit(&row);
+        }
+    }
+
+    /// Passes on the last rows; returns the columns used, the settings and all names.
+    pub fn finish(mut self) -> Result<(Vec<Column>, Row, Vec<String>)> {
+        let chosen = self.decide();
+        self.flush();
+        let mut columns = Vec::new();
+        for (role, _) in ROLES {
+            let Some(id) = chosen[role as usize] else {
+                match self.given[role as usize] {
+                    Some(name) if !(self.own_step && role == Role::Step) => {
+                        return Err(Error::UnknownColumn { name: name.into(), known: self.names });
+                    }
+                    _ => continue,
+                }
+            };
+            let mut others: Vec<&Candidate> = (self.candidates.iter().enumerate())
+                .filter(|(i, c)| c.role == role && c.rows > 0 && *i != id as usize)
+                .map(|(_, c)| c)
+                .collect();
+            others.sort_by_key(|c| c.score);
+            let others = others.iter().take(20).map(|c| c.name.clone()).collect();
+            let name = self.candidates[id as usize].name.clone();
+            columns.push(Column { role, name, others });
+        }
+        Ok((columns, self.settings, self.names))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(options: &ReadOptions, records: &[&[(&str, f64)]]) -> Result<(Vec<Row>, Vec<Column>)> {
+        let mut rows = Vec::new();
+        let mut visit = |row: &Row| rows.push(*row);
+        let mut chooser = ColumnChooser::new(options, &mut visit);
+        for record in records {
+            for (name, value) in *record {
+                if let Some(id) = chooser.column(name.as_bytes()) {
+                    chooser.put(id, *value);
+                }
+            }
+            chooser.end_record();
+        }
+        let (columns, ..) = chooser.finish()?;
+        Ok((rows, columns))
+    }
+
+    #[test]
+    fn the_best_name_wins_even_when_it_comes_later() {
+        let records: &[&[(&str, f64)]] = &[
+            &[("step", 1.0), ("actor/grad_norm", 9.0)],
+            &[("step", 1.0), ("grad_norm", 2.0)],
+            &[("step", 2.0), ("grad_norm", 3.0), ("loss", 0.5)],
+        ];
+        let (read, columns) = rows(&ReadOptions::default(), records).unwrap();
+        assert_eq!(read.iter().map(|r| r.norm).collect::<Vec<_>>(), [Some(2.0), Some(3.0)]);
+        let norm = columns.iter().find(|c| c.role == Role::Norm).unwrap();
+        assert_eq!(norm.name, "grad_norm");
+        assert_eq!(norm.others, ["actor/grad_norm"]);
+        let asked = ReadOptions { norm: Some("actor/grad_norm".into()), ..ReadOptions::default() };
+        let (read, _) = rows(&asked, records).unwrap();
+        assert_eq!(read[0].norm, Some(9.0));
+    }
+
+    #[test]
+    fn a_column_that_is_not_there_is_named() {
+        let asked = ReadOptions { norm: Some("gn".into()), ..ReadOptions::default() };
+        let error = rows(&asked, &[&[("step", 1.0), ("grad_norm", 9.0)]]).unwrap_err();
+        assert_eq!(error.to_string(), "unknown column `gn`; the log has `step`, `grad_norm`");
+        let close = ReadOptions { norm: Some("gradnorm".into()), ..ReadOptions::default() };
+        let error = rows(&close, &[&[("step", 1.0), ("grad_norm", 9.0)]]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "unknown column `gradnorm`; did you mean `grad_norm`? The log has `step`, `grad_norm`"
+        );
+    }
+}

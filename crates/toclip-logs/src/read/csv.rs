@@ -1,0 +1,224 @@
+//! CSV: W&B exports, Lightning's sparse `metrics.csv`, or a bare list of norms.
+//!
+//! Only the columns in use are parsed: a line is scanned up to the last of them. Line breaks inside
+//! quoted cells do not occur in tables of numbers and are not supported.
+
+use std::io::Read;
+
+use super::bytes::{Line, Lines};
+use super::columns::ColumnChooser;
+use super::damage::Damage;
+use super::row::parse_number;
+use crate::{Result, Row};
+
+/// Reads a table.
+pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
+    let mut lines = Lines::new(reader, false);
+    let Some(header) = header(&mut lines)? else { return Ok(Damage::default()) };
+    let delimiter = delimiter(&header);
+    let names: Vec<&[u8]> = Cells { rest: Some(&header), delimiter }.collect();
+    let headless = names.iter().all(|name| parse_number(name).is_some());
+    let column = |(i, name): (usize, &&[u8])| match (headless, names.len()) {
+        // Columns without names are numbered; a single one can only be the norm.
+        (true, 1) => chooser.column(b"norm"),
+        (true, _) => chooser.column((i + 1).to_string().as_bytes()),
+        (false, _) => chooser.column(name),
+    };
+    let ids: Vec<Option<u32>> = names.iter().enumerate().map(column).collect();
+    let chosen = chooser.decide_by_header();
+    let position = |id: Option<u32>| ids.iter().position(|other| id.is_some() && *other == id);
+    let mut wanted: Vec<(usize, usize)> =
+        (0..chosen.len()).filter_map(|role| Some((position(chosen[role])?, role))).collect();
+    wanted.sort_unstable();
+    let columns = names.len();
+    let mut table = Table { delimiter, columns, wanted, damage: Damage::default() };
+    if headless {
+        table.line(&Line { text: &header, complete: true }, 1, chooser);
+    }
+    loop {
+        let number = lines.count + 1;
+        let Some(line) = lines.next()? else { break };
+        // A table that was continued has its header again.
+        if line.text == header && !headless || line.text.is_empty() {
+            continue;
+        }
+        table.line(&line, number, chooser);
+    }
+    Ok(table.damage)
+}
+
+/// The first line that is neither blank nor a comment.
+fn header<R: Read>(lines: &mut Lines<R>) -> Result<Option<Vec<u8>>> {
+    while let Some(line) = lines.next()? {
+        let text = line.text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line.text);
+        if !text.trim_ascii().is_empty() && text[0] != b'#' {
+            return Ok(Some(text.to_vec()));
+        }
+    }
+    Ok(None)
+}
+
+/// The most frequent separator of a header.
+pub(super) fn delimiter(header: &[u8]) -> u8 {
+    let count = |d: &u8| memchr::memchr_iter(*d, header).count();
+    // The last maximum wins: a comma before a tab before a semicolon.
+    [b';', b'\t', b','].into_iter().max_by_key(count).unwrap_or(b',')
+}
+
+/// The cells of a line, without quotation marks.
+pub(super) struct Cells<'a> {
+    pub rest: Option<&'a [u8]>,
+    pub delimiter: u8,
+}
+
+impl<'a> Iterator for Cells<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let text = self.rest?;
+        let quoted = text.trim_ascii_start().strip_prefix(b"\"").and_then(|inner| {
+            let close = memchr::memchr(b'"', inner)?;
+            Some((&inner[..close], &inner[close + 1..]))
+        });
+        let after = quoted.map_or(text, |(_, after)| after);
+        let end = memchr::memchr(self.delimiter, after);
+        self.rest = end.map(|end| &after[end + 1..]);
+        Some(
+            quoted.map_or_else(|| text[..end.unwrap_or(text.len())].trim_ascii(), |(cell, _)| cell),
+        )
+    }
+}
+
+struct Table {
+    delimiter: u8,
+    columns: usize,
+    /// The columns in use and the roles that they have, in the order of the columns.
+    wanted: Vec<(usize, usize)>,
+    damage: Damage,
+}
+
+impl Table {
+    /// Parses a cell; false if it is neither a number nor empty.
+    #[inline]
+    fn set(&mut self, value: &mut Option<f64>, cell: &[u8]) -> bool {
+        let cell = cell.trim_ascii();
+        if cell.is_empty() {
+            return true;
+        }
+        *value = parse_number(cell);
+        if value.is_some() || matches!(cell, b"null" | b"None" | b"NA" | b"N/A" | b"-") {
+            return true;
+        }
+        if self.delimiter == b';' {
+            *value = decimal_comma(cell);
+            self.damage.decimal_comma |= value.is_some();
+        }
+        value.is_some()
+    }
+
+    fn line(&mut self, line: &Line, number: u64, chooser: &mut ColumnChooser) {
+        let mut row = Row::default();
+        let values = row.values_mut();
+        let mut cells = Cells { rest: Some(line.text), delimiter: self.delimiter };
+        let (mut readable, mut whole, mut next) = (true, true, 0);
+        for i in 0..self.wanted.len() {
+            let (column, role) = self.wanted[i];
+            let cell = cells.nth(column - next);
+            whole &= cell.is_some();
+            readable &= cell.is_some_and(|cell| self.set(values[role], cell));
+            next = column + 1;
+        }
+        if !line.complete {
+            // The last cell may be cut; a line with too few cells certainly is.
+            whole &= next + cells.count() == self.columns;
+            if !whole || next == self.columns {
+                self.damage.truncated = true;
+                return;
+            }
+        }
+        if !readable {
+            self.damage.unreadable.add(number);
+            if row.norm.is_none() && row.loss.is_none() {
+                return;
+            }
+        }
+        chooser.row(row);
+    }
+}
+
+/// Parses a number with a decimal comma.
+fn decimal_comma(cell: &[u8]) -> Option<f64> {
+    let comma = memchr::memchr(b',', cell)?;
+    let mut with_point = cell.to_vec();
+    with_point[comma] = b'.';
+    parse_number(&with_point)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Finding, ReadOptions};
+
+    fn rows(text: &str) -> (Vec<Row>, Vec<Finding>) {
+        let (options, mut rows) = (ReadOptions::default(), Vec::new());
+        let mut visit = |row: &Row| rows.push(*row);
+        let mut sink = ColumnChooser::new(&options, &mut visit);
+        let findings = read(text.as_bytes(), &mut sink).unwrap().findings();
+        sink.finish().unwrap();
+        (rows, findings)
+    }
+
+    fn norms(text: &str) -> Vec<(Option<f64>, Option<f64>)> {
+        rows(text).0.iter().map(|r| (r.step, r.norm)).collect()
+    }
+
+    #[test]
+    fn wandb_with_minimum_and_maximum() {
+        let text = "\"Step\",\"r1 - train/grad_norm\",\"r1 - train/grad_norm__MIN\"\n\
+                    \"10\",\"1.5\",\"1.4\"\n\"20\",\"\",\"\"\n\"30\",2.5,2.5\n";
+        assert_eq!(norms(text), [(Some(10.0), Some(1.5)), (Some(30.0), Some(2.5))]);
+    }
+
+    #[test]
+    fn lightning_with_sparse_cells() {
+        let text = "epoch,grad_2.0_norm_total,lr-Adam,step,train_loss,val_loss\n\
+                    0,1.5,,9,,\n0,,,9,0.7,\n0,,,9,,0.9\n,,0.001,10,,\n0,2.5,,19,,\n";
+        let (read, findings) = rows(text);
+        assert!(findings.is_empty());
+        assert_eq!(read.len(), 2);
+        assert_eq!((read[0].norm, read[0].loss, read[0].step), (Some(1.5), Some(0.7), Some(9.0)));
+        assert_eq!(read[1].norm, Some(2.5));
+    }
+
+    #[test]
+    fn bare_numbers_other_separators_and_headers_again() {
+        assert_eq!(norms("1.5\n2.5\n"), [(None, Some(1.5)), (None, Some(2.5))]);
+        let again = "step\tgnorm\n1\t2\nstep\tgnorm\n2\t3\n";
+        assert_eq!(norms(again), [(Some(1.0), Some(2.0)), (Some(2.0), Some(3.0))]);
+        assert_eq!(norms("step;gnorm;x\r\n1;nan;\r\n")[0].0, Some(1.0));
+    }
+
+    #[test]
+    fn decimal_commas_between_semicolons() {
+        let (read, findings) = rows("step;grad_norm;x\n1;1,5;0\n2;\"2,25e-1\";0\n3;1.000,5;0\n");
+        let norms: Vec<_> = read.iter().filter_map(|r| r.norm).collect();
+        assert_eq!(norms, [1.5, 0.225]);
+        assert_eq!(findings, [Finding::Unreadable { count: 1, first: 4 }, Finding::DecimalComma]);
+    }
+
+    #[test]
+    fn bad_and_cut_lines() {
+        let (read, findings) = rows("step,grad_norm,x\n1,2,3\n2,oops,3\n3\n4,5,6\n5,6");
+        let norms: Vec<_> = read.iter().filter_map(|r| r.norm).collect();
+        assert_eq!(norms, [2.0, 5.0]);
+        assert_eq!(findings, [Finding::Unreadable { count: 2, first: 3 }, Finding::Truncated]);
+        // The last cell of an unfinished line may be 0.5 of 0.55; one before it may not.
+        assert_eq!(norms_of("grad_norm,step\n1.5,1\n2.5,2"), [1.5]);
+        assert_eq!(norms_of("step,grad_norm,x\n1,1.5,1\n2,2.5,2"), [1.5, 2.5]);
+    }
+
+    fn norms_of(text: &str) -> Vec<f64> {
+        norms(text).iter().filter_map(|r| r.1).collect()
+    }
+}
