@@ -109,7 +109,6 @@ class Problem:
     def predict(
         self,
         times: ArrayLike,
-        *,
         method: str,
         rtol: float,
         target: float | None,
@@ -118,7 +117,6 @@ class Problem:
     def simulate(
         self,
         times: ArrayLike,
-        *,
         runs: int,
         seed: int,
         method: str,
@@ -128,10 +126,10 @@ class Problem:
         progress: Callable[[int, int], object] | None,
     ) -> dict[str, Any]: ...
     def run(
-        self, times: ArrayLike, *, seed: int, index: int, method: str
+        self, times: ArrayLike, seed: int, index: int, method: str
     ) -> dict[str, Any]: ...
     def tune_kappa(
-        self, time: float, *, compensation: str, compress: float | None
+        self, time: float, compensation: str, compress: float | None
     ) -> dict[str, Any]: ...
 
 @final
@@ -154,14 +152,13 @@ class Stream:
     def simulate(
         self,
         times: ArrayLike,
-        *,
         runs: int,
         seed: int,
         confidence: float,
         threads: int | None,
         progress: Callable[[int, int], object] | None,
     ) -> dict[str, Any]: ...
-    def run(self, times: ArrayLike, *, seed: int, index: int) -> dict[str, Any]: ...
+    def run(self, times: ArrayLike, seed: int, index: int) -> dict[str, Any]: ...
 
 @final
 class Log:
@@ -292,7 +289,6 @@ def convergence(
     spectra: list[Spectrum],
     start: dict[str, Any],
     noise: Noise,
-    *,
     learning_rate: Any,
     clip: Any,
     time: float,

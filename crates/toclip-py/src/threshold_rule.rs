@@ -69,7 +69,8 @@ impl ThresholdRule {
 
     /// Mean plus `z` standard deviations of the norms, and lower for larger spikes; at most `cap`.
     #[staticmethod]
-    #[pyo3(signature = (*, alpha = 0.97, z = 2.5, warmup = 25, cap = Threshold(1.0)))]
+    #[pyo3(signature = (*, alpha = 0.97, z = 2.5, warmup = 25, cap = Threshold(1.0)),
+           text_signature = "(*, alpha=0.97, z=2.5, warmup=25, cap=1.0)")]
     fn zclip(
         #[pyo3(from_py_with = arg::alpha)] alpha: f64,
         #[pyo3(from_py_with = arg::z)] z: f64,
