@@ -124,6 +124,43 @@ def test_an_experiment_from_a_dictionary_is_the_problem_itself():
         assert (curves[name].risk["mean"] == band.risk["mean"]).all()
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"learning_rate": 0.5, "clip": "max_ccc"},
+        {"learning_rate": "greedy", "clip": "none"},
+        {"learning_rate": 0.5, "clip": {"kind": "proportional", "kappa": 1.0}, "margin": 0.9},
+        {"learning_rate": 0.5, "clip": {"kind": "online", "memory": 50}},
+        {"learning_rate": toclip.Schedule({"kind": "cosine", "from": 0.5, "over": 2.0}), "clip": 0.9},
+        {
+            "learning_rate": np.inf,
+            "clip": "inf",
+            "margin": {"kind": "predicted", "margin": 0.5, "time": 2.0},
+        },
+    ],
+)
+@pytest.mark.parametrize("norm", [1.0, 4.0])
+def test_a_policy_is_the_same_in_an_experiment_and_in_a_problem(policy, norm):
+    spectrum = toclip.blocks([norm], [100])
+    curves = toclip.experiment(SMALL | policy | {"spectrum": spectrum, "methods": ["ode", "hsgd"]})
+    problem = toclip.Problem(spectrum, 1.0, toclip.noise.gaussian(0.5), **policy)
+    path = problem.predict(toclip.log_times(0.1, 2.0, 5))
+    assert (curves["ode"].risk == path.risk).all()
+    band = problem.simulate(toclip.log_times(0.1, 2.0, 5), runs=3, seed=1, method="hsgd")
+    assert (curves["hsgd"].risk["median"] == band.risk["median"]).all()
+
+
+def test_curves_of_the_criteria():
+    noises = [{"label": "normal", "noise": toclip.noise.gaussian(1.0)}]
+    asked = {"curves": ["csc", "ccc"], "risk": 0.5, "threshold": [0.1, 10.0], "points": 5}
+    found = toclip.experiment({"criteria": asked | {"noises": noises}})
+    assert list(found) == ["criteria"]
+    curves = found["criteria"]
+    known = toclip.factors(toclip.noise.gaussian(1.0), 0.5, curves["c"])
+    assert (curves["CSC"]["normal"] == known.csc).all() and len(curves["c"]) == 5
+    assert (curves["CCC"]["normal"] == known.ccc).all()
+
+
 def test_progress_is_told_over_all_methods_and_may_stop_the_work():
     told = []
     toclip.experiment(SMALL, progress=lambda done, of: told.append((done, of)))

@@ -18,8 +18,12 @@ def experiment(
     *,
     threads: int | None = None,
     progress: bool | Progress = False,
-) -> dict[str, Path | Band]:
-    """Runs an experiment and returns the curve of each method.
+) -> dict[str, Any]:
+    """Runs an experiment and returns the curve of each method, a :class:`toclip.Path` or
+    :class:`toclip.Band`.
+
+    If the experiment has ``criteria``, their curves are under that name: the horizontal axis as ``c``
+    or ``R``, and for each criterion a dictionary of curves by the label of the noise.
 
     ``what`` is the path of a TOML file for ``toclip run``, or the same experiment as a dictionary.
     Defaults, error messages and results are identical to those of the command; ``toclip schema``
@@ -42,7 +46,7 @@ def experiment(
     True
     """
     found = _toclip.experiment(what, threads=threads, progress=progress_function(progress))
-    return {
-        method: Band(**curve) if "alive" in curve else Path(**curve)
-        for method, curve in found.items()
-    }
+    result = {"criteria": found.pop("criteria")} if "criteria" in found else {}
+    for method, curve in found.items():
+        result[method] = Band(**curve) if "alive" in curve else Path(**curve)
+    return result

@@ -44,7 +44,7 @@ fn figures_become_a_folder_with_everything_in_it() {
     let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
     assert!(page.contains("0.01075") && page.contains("exact compensation"));
     assert_eq!(names(root.path()), ["r"], "nothing is left beside it");
-    assert!(folder.join("experiments/criteria/figure-2b.toml").exists());
+    assert!(folder.join("experiments/figure-2b.toml").exists());
     // The experiment beside the report runs by itself.
     let args = ["run", "r/experiments/figure-4b.toml", "--methods", "ode", "--out", "again"];
     assert_eq!(toclip(root.path(), &args).0, 0);

@@ -71,7 +71,8 @@ pub struct Threshold(pub f64);
 impl Argument<'_> for Threshold {
     fn read(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Self> {
         const EXPECTED: &str = "a positive number, or \"none\" or inf for no clipping";
-        if value.is_none() || is_no_clipping(value) {
+        let no_clipping = |word: String| word == "none" || word == "inf";
+        if value.is_none() || value.extract().is_ok_and(no_clipping) {
             return Ok(Threshold(f64::INFINITY));
         }
         let threshold: f64 = extract(name, value, EXPECTED, "")?;
@@ -80,11 +81,6 @@ impl Argument<'_> for Threshold {
         }
         Ok(Threshold(threshold))
     }
-}
-
-/// Whether this is a string that stands for no clipping.
-pub fn is_no_clipping(value: &Bound<'_, PyAny>) -> bool {
-    value.extract::<String>().is_ok_and(|word| word == "none" || word == "inf")
 }
 
 /// Whatever NumPy can turn into numbers: an array of any type, a list, a single number.

@@ -36,12 +36,7 @@ pub fn convergence<'py>(
     let modes: toclip::Result<Vec<Modes>> =
         spectra.iter().map(|spectrum| Modes::new(&spectrum.inner, &start)).collect();
     let modes = modes.map_err(refuse)?;
-    let noise = noise.inner.clone();
-    let user = policy(learning_rate, clip, &noise, false)?;
-    let policy = match spectra.first() {
-        Some(spectrum) => user.in_theory_units(&spectrum.inner.rescaling()),
-        None => user.policy,
-    };
+    let spec = policy(learning_rate, clip, None)?;
     let norms: Vec<f64> = spectra.iter().map(|spectrum| spectrum.inner.norm()).collect();
     if let Some(other) = norms.iter().find(|norm| **norm != norms[0]) {
         return Err(refuse(format!(
@@ -56,13 +51,15 @@ pub fn convergence<'py>(
     for modes in &modes {
         check_steps(time, modes.dim()).map_err(refuse)?;
     }
+    let (step, rescaling) = (noise.inner.clone(), spectra[0].inner.rescaling());
+    let policy = spec.build(&modes[0], &step, &rescaling).map_err(refuse)?;
     let experiment = Convergence { time, runs, seed, confidence, threads };
     let places: Vec<u64> = (0..modes.len() as u64).collect();
     let family = |place: u64| Ok(modes[place as usize].clone());
     let all = runs.saturating_mul(modes.len() as u64);
     let rate = in_background(py, progress, all, |shared| {
         let tell = |done| shared.done.store(done, Ordering::Relaxed);
-        experiment.measure_until(&places, &family, noise, policy, Some(&tell), &shared.cancel)
+        experiment.measure_until(&places, &family, step, policy, Some(&tell), &shared.cancel)
     })?
     .map_err(refuse)?;
     to_python(py, &rate)

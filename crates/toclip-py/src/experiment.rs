@@ -4,10 +4,11 @@ use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
+use numpy::ToPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use toclip_experiment::run::{Outcome, Plan, run};
-use toclip_experiment::{Error, Problem, of_values, read};
+use toclip_experiment::{CriteriaCurves, Error, Problem, of_values, read};
 
 use crate::args::{Argument, arg};
 use crate::background::in_background;
@@ -15,7 +16,8 @@ use crate::convert::refuse;
 use crate::simulate;
 use crate::values::{EXPERIMENT, from_python, is_dict};
 
-/// The curves of an experiment by method, from a dictionary or the path of a TOML file.
+/// The curves of an experiment by method, from a dictionary or the path of a TOML file; curves of
+/// the criteria, if it has any, under `criteria`.
 #[pyfunction]
 #[pyo3(signature = (what, *, threads = None, progress = None))]
 pub fn experiment<'py>(
@@ -24,29 +26,51 @@ pub fn experiment<'py>(
     #[pyo3(from_py_with = arg::threads)] threads: Option<usize>,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (experiment, source) = if is_dict(what) {
+    let (file, origin) = if is_dict(what) {
         of_values(&from_python(EXPERIMENT, what)?)
     } else {
         read(&PathBuf::read("what", what)?)
     }
     .map_err(python_error)?;
-    let problem = py.detach(|| Problem::new(&experiment, &source)).map_err(python_error)?;
-    let ensembles = experiment.methods.iter().filter(|method| method.is_ensemble()).count() as u64;
-    let curves = in_background(py, progress, ensembles * experiment.ensemble.runs, |shared| {
-        let tick = |_| {
-            shared.done.fetch_add(1, Ordering::Relaxed);
-        };
-        let plan = Plan { threads, cancel: &shared.cancel, tick: &tick };
-        run(&experiment, &problem, &plan, None, Vec::new())
-    })?
-    .map_err(python_error)?;
     let dict = PyDict::new(py);
-    for curve in curves.into_iter().flatten() {
-        let found = match &curve.outcome {
-            Outcome::Band(band) => simulate::band(py, band)?,
-            Outcome::Path { path, flow } => simulate::path(py, path, flow.as_deref())?,
-        };
-        dict.set_item(curve.method.key(), found)?;
+    if let Some(experiment) = &file.trajectories {
+        let problem = py.detach(|| Problem::new(experiment, &origin)).map_err(python_error)?;
+        let ensembles = experiment.methods.iter().filter(|method| method.is_ensemble()).count();
+        let runs = ensembles as u64 * experiment.ensemble.runs;
+        let curves = in_background(py, progress, runs, |shared| {
+            let tick = |_| {
+                shared.done.fetch_add(1, Ordering::Relaxed);
+            };
+            let plan = Plan { threads, cancel: &shared.cancel, tick: &tick };
+            run(experiment, &problem, &plan, None, Vec::new())
+        })?
+        .map_err(python_error)?;
+        for curve in curves.into_iter().flatten() {
+            let found = match &curve.outcome {
+                Outcome::Band(band) => simulate::band(py, band)?,
+                Outcome::Path { path, flow } => simulate::path(py, path, flow.as_deref())?,
+            };
+            dict.set_item(curve.method.key(), found)?;
+        }
+    }
+    if let Some(criteria) = &file.criteria {
+        let curves = py.detach(|| criteria.curves(&origin)).map_err(python_error)?;
+        dict.set_item("criteria", criteria_curves(py, &curves)?)?;
+    }
+    Ok(dict)
+}
+
+/// The values on the horizontal axis under `c` or `R`, and for each criterion a dictionary of curves
+/// by the label of the noise.
+fn criteria_curves<'py>(py: Python<'py>, of: &CriteriaCurves) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item(of.against, of.x.to_pyarray(py))?;
+    for curve in &of.curves {
+        let name = curve.criterion.title();
+        if !dict.contains(name)? {
+            dict.set_item(name, PyDict::new(py))?;
+        }
+        dict.as_any().get_item(name)?.set_item(&curve.label, curve.y.to_pyarray(py))?;
     }
     Ok(dict)
 }

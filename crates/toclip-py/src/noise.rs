@@ -1,14 +1,15 @@
 //! Noise families, of single samples or of batches.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use numpy::{PyArray1, ToPyArray};
 use pyo3::prelude::*;
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
-use toclip::noise::Family;
-use toclip::noise::Noise as _;
+use toclip::noise::{Family, Noise as _};
 use toclip::{Batch, Step};
+use toclip_experiment::NoiseChoice;
 
 use crate::args::arg;
 use crate::convert::{refuse, to_python};
@@ -41,7 +42,9 @@ impl Noise {
     /// From a dictionary such as `{"family": "laplace", "sigma": 0.5}`.
     #[new]
     fn new(family: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Noise::with_batch(from_dict("noise", family, EXAMPLE)?, Batch::single()).map_err(refuse)
+        let choice: NoiseChoice = from_dict("noise", family, EXAMPLE)?;
+        let family = choice.family(Path::new("")).map_err(|e| refuse(format!("noise: {e}")))?;
+        Noise::with_batch(family, Batch::single()).map_err(refuse)
     }
 
     /// The family and its parameters as a dictionary, without the batch.

@@ -14,7 +14,7 @@ use toclip::spectrum::{Modes, Rescaling, Start};
 use crate::args::{Argument, Threshold, arg};
 use crate::convert::{refuse, to_python};
 use crate::noise::Noise;
-use crate::schedule::{is_predicted, policy, with_margin};
+use crate::schedule::policy;
 use crate::simulate;
 use crate::spectrum::Spectrum;
 use crate::values::{from_dict, from_python};
@@ -48,21 +48,11 @@ impl Problem {
         let start: Start = from_python("start", start)?;
         let modes = Modes::new(&spectrum.inner, &start).map_err(refuse)?;
         let step = noise.inner.clone();
-        let fastest = margin.is_some_and(is_predicted);
-        let user = policy(learning_rate, clip, &step, fastest)?;
         let rescaling = spectrum.inner.rescaling();
-        if !rescaling.is_identity() && user.policy.session().is_some() {
-            return Err(refuse(format!(
-                "online rules need a spectrum of norm 1, but the norm is {}; divide the eigenvalues \
-                 by it and multiply the learning rate",
-                rescaling.norm()
-            )));
-        }
-        let mut policy = user.in_theory_units(&rescaling);
-        if let Some(margin) = margin {
-            policy = with_margin(py, policy, margin, &modes, &step)?;
-        }
-        Ok(Problem { modes, step, policy, eta: user.eta, rescaling })
+        let spec = policy(learning_rate, clip, margin)?;
+        let policy = py.detach(|| spec.build(&modes, &step, &rescaling)).map_err(refuse)?;
+        let eta = spec.learning_rate.schedule().cloned();
+        Ok(Problem { modes, step, policy, eta, rescaling })
     }
 
     /// d, the intrinsic dimension: steps per unit of time.

@@ -1,10 +1,13 @@
 //! C-SGD on the rows of a data matrix.
 
+use std::sync::Arc;
+
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use toclip::dynamics::Data;
 use toclip::ensemble::Ensemble;
+use toclip::schedule::Scaled;
 
 use crate::args::arg;
 use crate::convert::refuse;
@@ -47,17 +50,14 @@ impl Stream {
             covariance: covariance.as_slice()?.to_vec(),
             dim,
         };
-        let user = policy(learning_rate, clip, &noise.inner, false)?;
-        let rescaling = spectrum.inner.rescaling();
-        if !rescaling.is_identity() && user.policy.session().is_some() {
-            return Err(refuse(format!(
-                "online rules need features whose covariance has norm 1, but the norm is {}; divide \
-                 the features by its square root",
-                rescaling.norm()
-            )));
-        }
-        // The iteration runs in the coordinates of the user.
-        let policy = user.in_user_units(&rescaling);
+        let spec = policy(learning_rate, clip, None)?;
+        // The iteration runs in the units of the user, so only the numbers of the theory are rescaled.
+        let back = spectrum.inner.rescaling().inverse();
+        let own_rate = spec.learning_rate.schedule().is_some();
+        let rate = if own_rate { 1.0 } else { back.learning_rate(1.0) };
+        let threshold = if spec.has_own_thresholds() { 1.0 } else { back.threshold(1.0) };
+        let rule = spec.rule(&noise.inner).map_err(refuse)?;
+        let policy = Arc::new(Scaled::new(rule, rate, threshold));
         let inner = toclip::dynamics::Stream::new(data, policy).map_err(refuse)?;
         Ok(Stream { inner: if in_order { inner.in_order() } else { inner }, dim })
     }

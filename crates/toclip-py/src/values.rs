@@ -21,7 +21,7 @@ pub const EXPERIMENT: &str = "the experiment";
 /// What a dictionary, list, string or number describes; errors call it `name`.
 pub fn from_python<T: DeserializeOwned>(name: &str, value: &Bound<'_, PyAny>) -> PyResult<T> {
     T::deserialize(read(name, value, DEEPEST)?)
-        .map_err(|error| refuse(format!("{name}: {}", words::plain(error.message()))))
+        .map_err(|error| refuse(words::about(name, &words::plain(error.message()))))
 }
 
 /// The same for what only a dictionary describes, or an object made from one.

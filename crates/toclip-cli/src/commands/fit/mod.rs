@@ -20,8 +20,8 @@ use toclip_data::noise_fit::NoiseModel;
 
 use crate::commands::reproduce;
 use crate::output::ReportFolder;
+use crate::output::plots;
 use crate::output::{say, tell};
-use crate::plot::{self, Theme};
 use crate::report::{self, Report, Section};
 use crate::words::short;
 pub use gap::Gap;
@@ -29,7 +29,6 @@ use input::{Defaults, Input, Known, quoted};
 use study::{Settings, Study};
 
 /// Pixels of a PNG for one of the SVG.
-const SCALE: f32 = 2.0;
 
 /// Fit your data, predict the risk of clipped SGD on it, and measure it
 ///
@@ -260,10 +259,11 @@ fn write(out: &Path, study: &Study, command: String, seconds: f64) -> Result<()>
     let mut files = Vec::new();
     let mut figures = Vec::new();
     for (name, figure) in figures::all(study) {
-        let (svg, png) = (format!("{name}.svg"), format!("{name}.png"));
-        folder.write(&svg, plot::svg(&figure, Theme::Auto).as_bytes())?;
-        folder.write(&png, &plot::png(&figure, Theme::Auto, SCALE)?)?;
-        files.extend([svg, png]);
+        for (extension, bytes) in plots::render(&figure)? {
+            let name = format!("{name}.{extension}");
+            folder.write(&name, &bytes)?;
+            files.push(name);
+        }
         figures.push(figure);
     }
     for (name, text) in words::tables(study) {

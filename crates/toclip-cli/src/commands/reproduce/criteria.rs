@@ -1,136 +1,71 @@
 //! Figures 2a, 2b, 3 and 5: the criteria, without any dynamics.
 
-use anyhow::{Context, Result, bail};
-use serde::Deserialize;
-use toclip::Factors;
-use toclip::criteria::best_threshold;
-use toclip::noise::{Family, Noise};
+use std::path::Path;
+
+use anyhow::{Context, Result};
 
 use super::claims::{check, differs, near};
-use super::part::{Part, stem, table};
-use crate::plot::{Axis, Chart};
+use super::part::{Part, stem};
+use crate::experiment::{
+    self, Criteria, CriteriaCurves, Criterion, criteria_chart, criteria_table, extremes,
+};
+use crate::plot::Figure;
 use crate::report::{Claim, Section};
 use crate::words::short;
 
-/// The file of such a figure.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Spec {
+/// A figure of criteria: its file, read and computed.
+struct CriteriaFigure {
     name: String,
-    risk: Option<f64>,
-    thresholds: Option<(f64, f64)>,
-    risks: Option<(f64, f64)>,
-    noises: Vec<Labelled>,
+    criteria: Criteria,
+    curves: CriteriaCurves,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Labelled {
-    label: String,
-    noise: Family,
-}
-
-/// One curve of each noise over common abscissae.
-struct Curves {
-    labels: Vec<String>,
-    x: Vec<f64>,
-    y: Vec<Vec<f64>>,
-}
-
-impl Curves {
-    fn named(&self, label: &str) -> &[f64] {
-        match self.labels.iter().position(|l| l == label) {
-            Some(i) => &self.y[i],
-            None => &[],
-        }
+impl CriteriaFigure {
+    fn new(file: &str, text: &str, points: usize) -> Result<Self> {
+        let (asked, origin) = experiment::parse_file(text, &Path::new("experiments").join(file))?;
+        let mut criteria = asked.criteria.context("the file asks for no criteria")?;
+        criteria.points = points;
+        let curves = criteria.curves(&origin)?;
+        Ok(CriteriaFigure { name: asked.name, criteria, curves })
     }
 
-    fn columns(&self, first: &str, what: &str) -> Vec<(String, &[f64])> {
-        let mut columns = vec![(first.to_owned(), self.x.as_slice())];
-        for (label, y) in self.labels.iter().zip(&self.y) {
-            columns.push((format!("{what} {label}"), y));
-        }
-        columns
-    }
-
-    fn draw(&self, mut chart: Chart) -> Chart {
-        for (label, y) in self.labels.iter().zip(&self.y) {
-            chart = chart.line(label, &self.x, y);
-        }
-        chart.hline(1.0, "1")
-    }
-}
-
-impl Spec {
-    fn read(file: &'static str, text: &str) -> Result<Self> {
-        toml::from_str(text).with_context(|| format!("experiments/{file}"))
-    }
-
-    /// A criterion against the threshold.
-    fn over_thresholds(
-        &self,
-        points: usize,
-        of: fn(&Factors) -> toclip::Result<f64>,
-    ) -> Result<Curves> {
-        let (Some(risk), Some(range)) = (self.risk, self.thresholds) else {
-            bail!("{}: `risk` and `thresholds` are needed", self.name);
-        };
-        let x = even(range, points);
-        let at: Vec<(f64, f64)> = x.iter().map(|&c| (risk, c)).collect();
-        let curve = |n: &Labelled| -> Result<Vec<f64>> {
-            Ok(Factors::at_points(&n.noise, &at)?.iter().map(of).collect::<toclip::Result<_>>()?)
-        };
-        self.curves(x, curve)
-    }
-
-    fn curves(&self, x: Vec<f64>, of: impl Fn(&Labelled) -> Result<Vec<f64>>) -> Result<Curves> {
-        let labels = self.noises.iter().map(|n| n.label.clone()).collect();
-        let y = self.noises.iter().map(of).collect::<Result<_>>()?;
-        Ok(Curves { labels, x, y })
-    }
-
-    fn settings(&self) -> String {
-        let mut parts = Vec::new();
-        if let Some(risk) = self.risk {
-            parts.push(format!("R = {risk}"));
-        }
-        if let Some((from, to)) = self.thresholds {
-            parts.push(format!("c from {from} to {to}"));
-        }
-        if let Some((from, to)) = self.risks {
-            parts.push(format!("R from {from} to {to}"));
-        }
-        parts.extend(self.noises.iter().map(|n| n.noise.describe()));
-        parts.join("; ")
-    }
-
-    fn section(&self, id: &str) -> Section {
+    /// The section of the report, with one chart for each criterion.
+    fn section(&self, id: &str, subtitle: &str, claims: Vec<Claim>) -> Section {
         let place = if id == "5" { "appendix, Student-t noise" } else { "main paper" };
-        let title = format!("Figure {id}: {}", self.name);
+        let noises: Vec<String> = self.criteria.noises.iter().map(|n| n.noise.describe()).collect();
+        let settings = experiment::settings(&self.criteria);
+        let chart = |criterion, title: &str| {
+            criteria_chart(&self.curves, criterion, title).subtitle(subtitle)
+        };
+        let figure: Figure = match self.criteria.curves[..] {
+            [only] => chart(only, &self.name).into(),
+            _ => Figure::new(&self.name)
+                .chart(chart(Criterion::Csc, "Stability, CSC = μ/ν"))
+                .chart(chart(Criterion::Ccc, "Comparison, CCC = μ²/ν"))
+                .columns(2),
+        };
         Section {
             id: id.into(),
-            title,
-            settings: format!("{} ({place})", self.settings()),
+            title: format!("Figure {id}: {}", self.name),
+            settings: format!("{settings}; {} ({place})", noises.join("; ")),
             command: format!("toclip reproduce {id}"),
+            claims,
+            figures: vec![figure],
             ..Section::default()
         }
     }
 }
 
-fn even((from, to): (f64, f64), points: usize) -> Vec<f64> {
-    (0..points).map(|k| from + (to - from) * k as f64 / (points - 1) as f64).collect()
-}
-
 /// The place and height of the top of a curve.
 fn top(x: &[f64], y: &[f64]) -> (f64, f64) {
-    let best = x.iter().zip(y).max_by(|a, b| a.1.total_cmp(b.1));
-    best.map_or((f64::NAN, f64::NAN), |(x, y)| (*x, *y))
+    let [_, highest] = extremes(x, y);
+    (highest.at, highest.value)
 }
 
 /// The curve's bottom.
 fn bottom(x: &[f64], y: &[f64]) -> (f64, f64) {
-    let best = x.iter().zip(y).min_by(|a, b| a.1.total_cmp(b.1));
-    best.map_or((f64::NAN, f64::NAN), |(x, y)| (*x, *y))
+    let [lowest, _] = extremes(x, y);
+    (lowest.at, lowest.value)
 }
 
 /// Where a curve first falls below a level, by straight lines.
@@ -140,30 +75,25 @@ fn falls_below(x: &[f64], y: &[f64], level: f64) -> Option<f64> {
 }
 
 pub fn figure_2a(text: &'static str, points: usize) -> Result<Part> {
-    let file = "criteria/figure-2a.toml";
-    let spec = Spec::read(file, text)?;
-    let curves = spec.over_thresholds(points, Factors::csc)?;
-    let mut section = spec.section("2a");
-    section.claims = claims_2a(&curves);
-    let chart = Chart::new(&spec.name).subtitle("R = 3, σ = 9; Rademacher-like p = 0.7");
-    let chart = chart.x(Axis::linear("threshold c")).y(Axis::log("CSC = μ/ν"));
-    section.figures.push(curves.draw(chart).into());
+    let file = "figure-2a.toml";
+    let figure = CriteriaFigure::new(file, text, points)?;
+    let claims = claims_2a(&figure.curves);
+    let mut section = figure.section("2a", "R = 3, σ = 9; Rademacher-like p = 0.7", claims);
     section.notes.push(
         "As c → 0, μ falls as c and ν as c², so CSC grows as 1/c whatever the noise; that is why \
          every curve leaves the picture at the left. Our factors are exact; the authors' uniform \
          form as printed (with its c² factors) would even be negative in places."
             .into(),
     );
-    let tables = vec![(stem("2a"), table(&curves.columns("c", "CSC")))];
+    let tables = vec![(stem("2a"), criteria_table(&figure.curves))];
     Ok(Part { section, tables, experiment: (file, text) })
 }
 
-fn claims_2a(curves: &Curves) -> Vec<Claim> {
+fn claims_2a(curves: &CriteriaCurves) -> Vec<Claim> {
     let least = curves
-        .labels
+        .curves
         .iter()
-        .zip(&curves.y)
-        .map(|(label, y)| (label.as_str(), y[0]))
+        .map(|curve| (curve.label.as_str(), curve.y[0]))
         .min_by(|a, b| a.1.total_cmp(&b.1))
         .unwrap_or(("", f64::NAN));
     let (c, low) = bottom(&curves.x, curves.named("Rademacher-like"));
@@ -183,19 +113,15 @@ fn claims_2a(curves: &Curves) -> Vec<Claim> {
 }
 
 pub fn figure_2b(text: &'static str, points: usize) -> Result<Part> {
-    let file = "criteria/figure-2b.toml";
-    let spec = Spec::read(file, text)?;
-    let curves = spec.over_thresholds(points, Factors::ccc)?;
-    let mut section = spec.section("2b");
-    section.claims = claims_2b(&curves);
-    let chart = Chart::new(&spec.name).subtitle("R = 3, σ = 5; Rademacher-like p = 0.2");
-    let chart = chart.x(Axis::linear("threshold c")).y(Axis::linear("CCC = μ²/ν"));
-    section.figures.push(curves.draw(chart).into());
-    let tables = vec![(stem("2b"), table(&curves.columns("c", "CCC")))];
+    let file = "figure-2b.toml";
+    let figure = CriteriaFigure::new(file, text, points)?;
+    let claims = claims_2b(&figure.curves);
+    let section = figure.section("2b", "R = 3, σ = 5; Rademacher-like p = 0.2", claims);
+    let tables = vec![(stem("2b"), criteria_table(&figure.curves))];
     Ok(Part { section, tables, experiment: (file, text) })
 }
 
-fn claims_2b(curves: &Curves) -> Vec<Claim> {
+fn claims_2b(curves: &CriteriaCurves) -> Vec<Claim> {
     let (c, peak) = top(&curves.x, curves.named("Rademacher-like"));
     let (_, gaussian) = top(&curves.x, curves.named("Gaussian"));
     let (at, laplace) = top(&curves.x, curves.named("Laplace"));
@@ -221,17 +147,10 @@ fn claims_2b(curves: &Curves) -> Vec<Claim> {
 }
 
 pub fn figure_3(text: &'static str, points: usize) -> Result<Part> {
-    let file = "criteria/figure-3.toml";
-    let spec = Spec::read(file, text)?;
-    let Some(range) = spec.risks else { bail!("experiments/{file}: `risks` is needed") };
-    let x = even(range, points);
-    let curves = spec
-        .curves(x.clone(), |n| x.iter().map(|&r| Ok(best_threshold(&n.noise, r)?.ccc)).collect())?;
-    let mut section = spec.section("3");
-    section.claims = claims_3(&curves);
-    let chart = Chart::new(&spec.name).subtitle("σ = 7; Rademacher-like p = 0.5");
-    let chart = chart.x(Axis::linear("risk R")).y(Axis::log("max CCC over c"));
-    section.figures.push(curves.draw(chart).into());
+    let file = "figure-3.toml";
+    let figure = CriteriaFigure::new(file, text, points)?;
+    let claims = claims_3(&figure.curves);
+    let mut section = figure.section("3", "σ = 7; Rademacher-like p = 0.5", claims);
     section.notes.push(
         "The authors took the maximum over a grid of 10,000 thresholds and risks, 126 points of \
          which are NaN (their uniform form overflows for cM/R > 709) and are missing from their \
@@ -239,11 +158,11 @@ pub fn figure_3(text: &'static str, points: usize) -> Result<Part> {
          that 1 is exact where not clipping is best."
             .into(),
     );
-    let tables = vec![(stem("3"), table(&curves.columns("R", "max CCC")))];
+    let tables = vec![(stem("3"), criteria_table(&figure.curves))];
     Ok(Part { section, tables, experiment: (file, text) })
 }
 
-fn claims_3(curves: &Curves) -> Vec<Claim> {
+fn claims_3(curves: &CriteriaCurves) -> Vec<Claim> {
     let off =
         |label: &str| curves.named(label).iter().map(|y| (y - 1.0).abs()).fold(f64::NAN, f64::max);
     let (gaussian, uniform) = (off("Gaussian"), off("uniform"));
@@ -278,18 +197,10 @@ fn claims_3(curves: &Curves) -> Vec<Claim> {
 }
 
 pub fn figure_5(text: &'static str, points: usize) -> Result<Part> {
-    let file = "criteria/figure-5.toml";
-    let spec = Spec::read(file, text)?;
-    let csc = spec.over_thresholds(points, Factors::csc)?;
-    let ccc = spec.over_thresholds(points, Factors::ccc)?;
-    let mut section = spec.section("5");
-    section.claims = claims_5(&csc, &ccc);
-    let chart = |title: &str, y: Axis| {
-        Chart::new(title).subtitle("R = 3, σ = 5").x(Axis::linear("threshold c")).y(y)
-    };
-    let left = csc.draw(chart("Stability, CSC = μ/ν", Axis::log("CSC")));
-    let right = ccc.draw(chart("Comparison, CCC = μ²/ν", Axis::linear("CCC")));
-    section.figures.push(crate::plot::Figure::new(&spec.name).chart(left).chart(right).columns(2));
+    let file = "figure-5.toml";
+    let figure = CriteriaFigure::new(file, text, points)?;
+    let [csc, ccc] = [Criterion::Csc, Criterion::Ccc].map(|of| figure.curves.of(of));
+    let mut section = figure.section("5", "R = 3, σ = 5", claims_5(&csc, &ccc));
     section.notes.push(
         "The sentence in the paper's appendix has the direction reversed; its own figure and the \
          caption below it agree with what is measured here: heavier tails, that is fewer degrees \
@@ -297,19 +208,19 @@ pub fn figure_5(text: &'static str, points: usize) -> Result<Part> {
             .into(),
     );
     let tables = vec![
-        (format!("{}-csc", stem("5")), table(&csc.columns("c", "CSC"))),
-        (format!("{}-ccc", stem("5")), table(&ccc.columns("c", "CCC"))),
+        (format!("{}-csc", stem("5")), criteria_table(&csc)),
+        (format!("{}-ccc", stem("5")), criteria_table(&ccc)),
     ];
     Ok(Part { section, tables, experiment: (file, text) })
 }
 
 /// Whether each curve lies above the one before it, everywhere.
-fn ordered(curves: &Curves) -> bool {
+fn ordered(curves: &CriteriaCurves) -> bool {
     let above = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| a < b);
-    curves.y.windows(2).all(|w| above(&w[0], &w[1]))
+    curves.curves.windows(2).all(|w| above(&w[0].y, &w[1].y))
 }
 
-fn claims_5(csc: &Curves, ccc: &Curves) -> Vec<Claim> {
+fn claims_5(csc: &CriteriaCurves, ccc: &CriteriaCurves) -> Vec<Claim> {
     let peak = |label: &str| top(&ccc.x, ccc.named(label)).1;
     let rising = ordered(csc) && ordered(ccc);
     vec![
@@ -342,10 +253,14 @@ mod tests {
     use super::*;
     use crate::report::Verdict;
 
-    fn curves(labels: &[&str], y: &[&[f64]]) -> Curves {
+    fn curves(labels: &[&str], y: &[&[f64]]) -> CriteriaCurves {
         let x = (0..y[0].len()).map(|k| 1.0 + k as f64).collect();
-        let labels = labels.iter().map(|l| (*l).to_owned()).collect();
-        Curves { labels, x, y: y.iter().map(|y| y.to_vec()).collect() }
+        let curve = |(label, y): (&&str, &&[f64])| experiment::CriterionCurve {
+            criterion: Criterion::Ccc,
+            label: (*label).to_owned(),
+            y: y.to_vec(),
+        };
+        CriteriaCurves { against: "c", x, curves: labels.iter().zip(y).map(curve).collect() }
     }
 
     fn verdicts(claims: Vec<Claim>) -> Vec<Verdict> {
@@ -386,11 +301,5 @@ mod tests {
         let crossed = curves(&labels, &[&[0.6, 1.0], &[0.5, 1.2], &[2.0, 3.2]]);
         assert_eq!(claims_5(&good, &good)[0].verdict, Verdict::Differs);
         assert_eq!(claims_5(&good, &crossed)[0].verdict, Verdict::Fails);
-    }
-
-    #[test]
-    fn a_broken_file_is_named() {
-        let error = Spec::read("figure-2a.toml", "name = 3").unwrap_err();
-        assert!(format!("{error:#}").contains("figure-2a.toml"), "{error:#}");
     }
 }

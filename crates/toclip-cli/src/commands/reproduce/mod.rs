@@ -24,8 +24,8 @@ use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 
 use crate::output::ReportFolder;
+use crate::output::plots;
 use crate::output::{say, tell};
-use crate::plot::{self, Theme};
 use crate::report::{self, Report, Verdict};
 use effort::Effort;
 use networks::Networks;
@@ -33,7 +33,6 @@ use part::Part;
 use real::Real;
 
 /// Pixels of a PNG for one of the SVG.
-const SCALE: f32 = 2.0;
 
 /// Reproduce the paper: its figures, its claims by number, and a report
 ///
@@ -170,12 +169,12 @@ impl Item {
             Item::F1b => paths::figure_1b(embedded!("figure-1b.toml"), effort),
             Item::F1c => real::figure_1c(real, effort),
             Item::F1d => real::figure_1d(real, effort),
-            Item::F2a => criteria::figure_2a(embedded!("criteria/figure-2a.toml"), effort.points),
-            Item::F2b => criteria::figure_2b(embedded!("criteria/figure-2b.toml"), effort.points),
-            Item::F3 => criteria::figure_3(embedded!("criteria/figure-3.toml"), effort.points),
+            Item::F2a => criteria::figure_2a(embedded!("figure-2a.toml"), effort.points),
+            Item::F2b => criteria::figure_2b(embedded!("figure-2b.toml"), effort.points),
+            Item::F3 => criteria::figure_3(embedded!("figure-3.toml"), effort.points),
             Item::F4a => schedules::figure_4a(embedded!("figure-4a.toml"), effort),
             Item::F4b => schedules::figure_4b(embedded!("figure-4b.toml"), effort),
-            Item::F5 => criteria::figure_5(embedded!("criteria/figure-5.toml"), effort.points),
+            Item::F5 => criteria::figure_5(embedded!("figure-5.toml"), effort.points),
             Item::F6 => networks::figure_6(networks),
             Item::F7 => networks::figure_7(networks),
             Item::F8 => real::figure_8(real, effort),
@@ -293,11 +292,12 @@ fn write(
     let pictures = parts.par_iter().map(draw).collect::<Result<Vec<_>>>()?;
     for (mut part, pictures) in parts.into_iter().zip(pictures) {
         let mut files = Vec::new();
-        for (name, svg, png) in pictures {
-            let (in_svg, in_png) = (format!("{name}.svg"), format!("{name}.png"));
-            folder.write(&in_svg, svg.as_bytes())?;
-            folder.write(&in_png, &png)?;
-            files.extend([in_svg, in_png]);
+        for (name, formats) in pictures {
+            for (extension, bytes) in formats {
+                let name = format!("{name}.{extension}");
+                folder.write(&name, &bytes)?;
+                files.push(name);
+            }
         }
         for (name, text) in &part.tables {
             let name = format!("{name}.csv");
@@ -336,12 +336,11 @@ fn write(
     Ok((report, args.out.clone()))
 }
 
-/// The pictures of a part: name, SVG and PNG. Rendering takes longer than all else in writing.
-fn draw(part: &Part) -> Result<Vec<(String, String, Vec<u8>)>> {
+/// The plots of a part by name, in every format. Rendering takes longer than all else in writing.
+#[allow(clippy::type_complexity, reason = "a list of names with files, used once")]
+fn draw(part: &Part) -> Result<Vec<(String, Vec<(&'static str, Vec<u8>)>)>> {
     let figures: Vec<_> = part.figures().collect();
-    let draw = |(name, figure)| {
-        Ok((name, plot::svg(figure, Theme::Auto), plot::png(figure, Theme::Auto, SCALE)?))
-    };
+    let draw = |(name, figure)| Ok((name, plots::render(figure)?));
     figures.into_par_iter().map(draw).collect()
 }
 

@@ -9,31 +9,31 @@ use toclip::ensemble::Summary;
 
 use super::effort::Effort;
 use crate::experiment::run::{Curve, Outcome, Plan, run};
-use crate::experiment::{self, Clip, Experiment, Method, Problem, Source};
+use crate::experiment::{self, Clip, Experiment, Method, Origin, Problem};
 
 /// An experiment of the paper.
 pub struct Setup {
     pub experiment: Experiment,
-    source: Source,
+    origin: Origin,
 }
 
 impl Setup {
     pub fn new(file: &str, text: &str, effort: &Effort) -> Result<Self> {
-        let (mut experiment, source) =
+        let (mut experiment, origin) =
             experiment::parse(text, &Path::new("experiments").join(file))?;
         experiment.ensemble.runs = effort.runs;
         experiment.ensemble.seed = effort.seed;
-        Ok(Setup { experiment, source })
+        Ok(Setup { experiment, origin })
     }
 
     /// The same with another clipping and other methods.
     pub fn with(&self, clip: Clip, methods: &[Method]) -> Self {
         let experiment = Experiment { clip, methods: methods.to_vec(), ..self.experiment.clone() };
-        Setup { experiment, source: self.source.clone() }
+        Setup { experiment, origin: self.origin.clone() }
     }
 
     pub fn problem(&self) -> Result<Problem> {
-        Ok(Problem::new(&self.experiment, &self.source)?)
+        Ok(Problem::new(&self.experiment, &self.origin)?)
     }
 
     pub fn curves(&self, problem: &Problem) -> Result<Vec<Curve>> {
