@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import toclip
-from conftest import ROOT, command
+from conftest import ROOT, command, compare, messages
 
 SHIPPED = ["figure-1a", "figure-1b", "figure-4a"]
 BITS = """
@@ -90,7 +90,7 @@ def test_files_named_in_an_experiment_are_read_beside_it(tmp_path, monkeypatch):
     np.save(tmp_path / "k.npy", np.array([2.0, 1.0, 0.5]))
     np.save(tmp_path / "residuals.npy", np.array([-1.0, 0.5, 2.0]))
     parts = {
-        "spectrum": {"kind": "file", "path": "k.npy"},
+        "spectrum": {"kind": "file", "path": Path("k.npy")},
         "noise": {"family": "empirical", "file": "residuals.npy"},
     }
     same = {
@@ -157,8 +157,8 @@ def test_curves_of_the_criteria():
     assert list(found) == ["criteria"]
     curves = found["criteria"]
     known = toclip.factors(toclip.noise.gaussian(1.0), 0.5, curves["c"])
-    assert (curves["CSC"]["normal"] == known.csc).all() and len(curves["c"]) == 5
-    assert (curves["CCC"]["normal"] == known.ccc).all()
+    assert (curves["csc"]["normal"] == known.csc).all() and len(curves["c"]) == 5
+    assert (curves["ccc"]["normal"] == known.ccc).all()
 
 
 def test_progress_is_told_over_all_methods_and_may_stop_the_work():
@@ -176,45 +176,19 @@ def test_progress_is_told_over_all_methods_and_may_stop_the_work():
 
 # (a line of TOML, the same as Python, what is said of it)
 MISTAKES = [
-    ("colour = 1", {"colour": 1}, "unknown key `colour`; the keys are `name`, `spectrum`"),
-    ("time = -1", {"time": -1}, "time: -1 is not allowed: must be positive and finite"),
-    ("time = 1e18", {"time": 1e18}, "time: t = 1e18 is 1e20 steps of SGD"),
-    ("time = 'long'", {"time": "long"}, 'time: invalid type: string "long", expected a number'),
-    ("clip = 'max_ccc'", {"clip": "max_ccc"}, 'clip: "max_ccc" is not known: give a threshold'),
-    ("methods = ['adam']", {"methods": ["adam"]}, "methods: unknown variant `adam`, expected one"),
-    ("methods = []", {"methods": []}, "methods: the list is empty; give at least one"),
-    ("batch = 0", {"batch": 0}, "batch: batch = 0 is not allowed"),
-    (
-        "batch = { size = 2, rule = 'sum' }",
-        {"batch": {"size": 2, "rule": "sum"}},
-        "batch: unknown variant `sum`",
-    ),
-    ("points = { number = 3 }", {"points": {"number": 3}}, "points: unknown field `number`"),
-    (
-        "spectrum = { kind = 'isotropic', dims = 10 }",
-        {"spectrum": {"kind": "isotropic", "dims": 10}},
-        "spectrum: unknown field `dims`",
-    ),
-    (
-        "noise = { family = 'gaussian', sigma = nan }",
-        {"noise": {"family": "gaussian", "sigma": float("nan")}},
-        "noise: sigma = NaN is not allowed",
-    ),
-    (
-        "spectrum = { kind = 'file', path = 'gone.npy' }",
-        {"spectrum": {"kind": "file", "path": Path("gone.npy")}},
-        "spectrum: gone.npy",
-    ),
-    (
-        "ensemble = { runs = 1000000000000 }",
-        {"ensemble": {"runs": 10**12}},
-        "ensemble: 1000000000000 runs at 5 times would need",
-    ),
+    "time = 1e18",
+    "noise = { family = 'gaussian', sigma = nan }",
+    "spectrum = { kind = 'file', path = 'gone.npy' }",
+    "ensemble = { runs = 1000000000000 }",
+    # Those of the grammar, as far as they are valid TOML.
+    *(ROOT / "crates/toclip-experiment/src/mistakes.txt").read_text().splitlines(),
 ]
+MISTAKES.remove("time = 15 15")
 
 
-@pytest.mark.parametrize("line, change, words", MISTAKES, ids=[line for line, _, _ in MISTAKES])
-def test_error_messages_are_those_of_the_command(line, change, words, tmp_path, monkeypatch):
+@pytest.mark.parametrize("line", MISTAKES)
+def test_error_messages_are_those_of_the_command(line, tmp_path, monkeypatch):
+    tomllib = pytest.importorskip("tomllib")
     whole = {
         "time": "2.0",
         "points": "5",
@@ -233,18 +207,16 @@ def test_error_messages_are_those_of_the_command(line, change, words, tmp_path, 
     place = f"e.toml, line {list(whole).index(key) + 1}: "
     with pytest.raises(ValueError) as of_file:
         toclip.experiment("e.toml")
-    given = SMALL | {"points": 5, "methods": ["sgd"]} | change
+    given = SMALL | {"points": 5, "methods": ["sgd"]} | tomllib.loads(line)
     with pytest.raises(ValueError) as of_values:
         toclip.experiment(given)
     said = str(of_values.value)
-    assert said.startswith(words) and str(of_file.value) == place + said
+    assert str(of_file.value) == place + said
     done = subprocess.run([command(), "run", "e.toml"], capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.strip() == f"error: {place}{said}"
 
 
-def test_a_missing_key_and_a_missing_file_are_named(tmp_path):
-    with pytest.raises(ValueError, match="^the key `noise` is missing; for example `noise = {"):
-        toclip.experiment({k: v for k, v in SMALL.items() if k != "noise"})
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="cannot read the experiment .*gone.toml: No such"):
         toclip.experiment(tmp_path / "gone.toml")
     with pytest.raises(OSError, match="cannot read the experiment"):
@@ -254,20 +226,22 @@ def test_a_missing_key_and_a_missing_file_are_named(tmp_path):
         toclip.experiment(tmp_path / "latin.toml")
 
 
-@pytest.mark.parametrize(
-    "change, words",
-    [
-        ({"noise": None}, "noise is None; leave it out"),
-        ({3: 4}, "the key 3 must be a string"),
-        ({"start": {"kind": "uniform", "norm": {1.0}}}, "start: norm: unexpected set {1.0}"),
-        ({"start": {"kind": "uniform", "norm": 1 + 2j}}, "start: norm: unexpected complex"),
-        ({"time": 10**400}, "time: .* is out of range"),
-        ({"noise": toclip.noise.gaussian(1.0).batched(4)}, "its batch as `batch`"),
-    ],
-)
-def test_errors_of_dictionaries(change, words):
-    with pytest.raises(ValueError, match=words):
-        toclip.experiment(SMALL | change)
+ERRORS = [
+    'toclip.experiment(SMALL | {"time": 1e18})',
+    'toclip.experiment(SMALL | {"ensemble": {"runs": 10**12}})',
+    'toclip.experiment(SMALL | {"spectrum": {"kind": "isotropic", "dim": "large"}})',
+    'toclip.experiment(SMALL | {"noise": None})',
+    "toclip.experiment(SMALL | {3: 4})",
+    'toclip.experiment(SMALL | {"start": {"kind": "uniform", "norm": {1.0}}})',
+    'toclip.experiment(SMALL | {"start": {"kind": "uniform", "norm": 1 + 2j}})',
+    'toclip.experiment(SMALL | {"time": 10**400})',
+    'toclip.experiment(SMALL | {"noise": toclip.noise.gaussian(1.0).batched(4)})',
+    'toclip.experiment({key: SMALL[key] for key in SMALL if key != "noise"})',
+]
+
+
+def test_error_messages():
+    compare("errors-experiment.txt", messages(ERRORS, globals()))
 
 
 @pytest.mark.parametrize("what", [None, 3, [("time", 1.0)], b"\xff\x00", 1.5])

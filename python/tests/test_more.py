@@ -87,7 +87,7 @@ def test_a_margin_keeps_the_risk_falling():
         for rate, margin in ((math.inf, half), ("greedy", None))
     ]
     assert np.allclose(*same, rtol=1e-3)
-    with pytest.raises(ValueError, match="expected a finite learning rate"):
+    with pytest.raises(ValueError, match="learning_rate is inf; expected a finite number"):
         small(learning_rate=math.inf, margin=0.5)
     with pytest.raises(ValueError, match="margin = 2 is not allowed"):
         small(margin=2.0)

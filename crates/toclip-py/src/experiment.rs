@@ -12,7 +12,7 @@ use toclip_experiment::{CriteriaCurves, Error, Problem, of_values, read};
 
 use crate::args::{Argument, arg};
 use crate::background::in_background;
-use crate::convert::refuse;
+use crate::convert::{refuse, to_python};
 use crate::simulate;
 use crate::values::{EXPERIMENT, from_python, is_dict};
 
@@ -66,9 +66,9 @@ fn criteria_curves<'py>(py: Python<'py>, of: &CriteriaCurves) -> PyResult<Bound<
     let dict = PyDict::new(py);
     dict.set_item(of.against, of.x.to_pyarray(py))?;
     for curve in &of.curves {
-        let name = curve.criterion.title();
-        if !dict.contains(name)? {
-            dict.set_item(name, PyDict::new(py))?;
+        let name = to_python(py, &curve.criterion)?;
+        if !dict.contains(&name)? {
+            dict.set_item(&name, PyDict::new(py))?;
         }
         dict.as_any().get_item(name)?.set_item(&curve.label, curve.y.to_pyarray(py))?;
     }

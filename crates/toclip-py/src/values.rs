@@ -20,8 +20,10 @@ pub const EXPERIMENT: &str = "the experiment";
 
 /// What a dictionary, list, string or number describes; errors call it `name`.
 pub fn from_python<T: DeserializeOwned>(name: &str, value: &Bound<'_, PyAny>) -> PyResult<T> {
-    T::deserialize(read(name, value, DEEPEST)?)
-        .map_err(|error| refuse(words::about(name, &words::plain(error.message()))))
+    let value = read(name, value, DEEPEST)?;
+    let is_table = value.is_table();
+    T::deserialize(value)
+        .map_err(|error| refuse(words::about_value(name, is_table, error.message())))
 }
 
 /// The same for what only a dictionary describes, or an object made from one.
