@@ -8,6 +8,7 @@ pub mod output;
 mod arguments;
 mod commands;
 mod experiment;
+mod study;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
@@ -48,7 +49,6 @@ Examples:
   toclip convergence --dims 1e2..1e6
   toclip data get cifar10
   toclip embed --model minilm --text train.txt
-  toclip trial --quick
 
 Every command has examples of its own, as in: toclip factors --help")]
 struct Cli {
@@ -69,7 +69,6 @@ enum Command {
     Convergence(commands::convergence::Args),
     Data(commands::data::Args),
     Embed(commands::embed::Args),
-    Trial(commands::trial::Args),
     Completions(commands::completions::Args),
     Man(commands::man::Args),
 }
@@ -89,7 +88,6 @@ pub fn main() -> ExitCode {
         Command::Convergence(args) => commands::convergence::run(args),
         Command::Data(args) => commands::data::run(args),
         Command::Embed(args) => commands::embed::run(args),
-        Command::Trial(args) => commands::trial::run(args),
         Command::Completions(args) => commands::completions::run(args, Cli::command()),
         Command::Man(args) => commands::man::run(args, Cli::command()),
     };

@@ -257,33 +257,41 @@ impl<'a> Panel<'a> {
             fits
         });
 
-        let mut names: Vec<(f64, &String, &'static str)> = Vec::new();
-        for (line, dash) in references(self.chart) {
-            let Some(at) = to_units(map.scale, line.at).filter(|at| within(*at, map.units)) else {
-                continue;
-            };
-            if line.direction == Direction::Vertical {
-                let x = map.pixel(at);
-                self.reference_lines.push(PlacedLine { direction: line.direction, at: x, dash });
-                if !line.label.is_empty() {
-                    names.push((x, &line.label, dash));
-                }
-            }
-        }
-        names.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let names = self.place_lines(Direction::Vertical, map);
         let wanted: Vec<f64> = names.iter().map(|name| name.0).collect();
-        let sizes: Vec<f64> = names.iter().map(|name| TICK.width(name.1) + 12.0).collect();
+        let sizes: Vec<f64> = names.iter().map(|name| TICK.width(&name.1.label) + 12.0).collect();
         let room = (self.corner.0 - 6.0, self.corner.0 + CHART + 6.0);
         let places = space_labels(&wanted, &sizes, room);
         // Beside its line a name would be taken for that of another.
         let over = |i: usize| (places[i] - wanted[i]).abs() <= sizes[i] / 2.0;
         let fits = sizes.iter().sum::<f64>() <= CHART && (0..names.len()).all(over);
-        for ((_, label, dash), x) in names.into_iter().zip(places) {
+        for ((_, line, dash), x) in names.into_iter().zip(places) {
+            let text = line.label.clone();
             match fits {
-                true => self.tags.push(Tag { x, y: 0.0, text: label.clone(), above: true }),
-                false => self.legend.entries.push((label.clone(), Sample::Reference(dash))),
+                true => self.tags.push(Tag { x, y: 0.0, text, above: true }),
+                false => self.legend.entries.push((text, Sample::Reference(dash))),
             }
         }
+    }
+
+    /// Places the reference lines of a direction that lie inside the frame; returns those with a
+    /// name in the order of their pixels.
+    fn place_lines(
+        &mut self,
+        direction: Direction,
+        map: Map,
+    ) -> Vec<(f64, &'a RefLine, &'static str)> {
+        let mut names = Vec::new();
+        for (line, dash) in references(self.chart).filter(|(line, _)| line.direction == direction) {
+            let units = to_units(map.scale, line.at).filter(|at| within(*at, map.units));
+            let Some(at) = units.map(|at| map.pixel(at)) else { continue };
+            self.reference_lines.push(PlacedLine { direction, at, dash });
+            if !line.label.is_empty() {
+                names.push((at, line, dash));
+            }
+        }
+        names.sort_by(|a, b| a.0.total_cmp(&b.0));
+        names
     }
 
     /// Height from the corner to the frame.
@@ -325,25 +333,15 @@ impl<'a> Panel<'a> {
         self.tags.iter_mut().for_each(|tag| tag.y = top - 7.0);
         let map = self.plane.y;
         let aside = aside(self.chart);
-        let mut names: Vec<(f64, String)> = Vec::new();
-        for (line, dash) in references(self.chart) {
-            let Some(at) = to_units(map.scale, line.at).filter(|at| within(*at, map.units)) else {
-                continue;
-            };
-            if line.direction == Direction::Horizontal {
-                let y = map.pixel(at);
-                self.reference_lines.push(PlacedLine { direction: line.direction, at: y, dash });
-                if !line.label.is_empty() && aside(line) {
-                    names.push((y, line.label.clone()));
-                }
-            }
-        }
-        names.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut names = self.place_lines(Direction::Horizontal, map);
+        names.retain(|name| aside(name.1));
         let wanted: Vec<f64> = names.iter().map(|name| name.0).collect();
         let sizes = vec![TICK.leading(); names.len()];
         let x = self.plane.x.pixels.1 + 8.0;
-        for ((_, text), y) in names.into_iter().zip(space_labels(&wanted, &sizes, (top, bottom))) {
-            self.tags.push(Tag { x, y: y + 0.35 * TICK.size, text, above: false });
+        for ((_, line, _), y) in names.into_iter().zip(space_labels(&wanted, &sizes, (top, bottom)))
+        {
+            let (y, text) = (y + 0.35 * TICK.size, line.label.clone());
+            self.tags.push(Tag { x, y, text, above: false });
         }
     }
 }

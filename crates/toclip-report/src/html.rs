@@ -1,9 +1,9 @@
 //! The report as one HTML file: style, script, data and pictures inside, nothing from outside.
 //!
-//! Every plot stands twice: as a still picture, for paper and where scripts do not run, and as
+//! Every plot is there twice: as a still picture, for paper and where scripts do not run, and as
 //! data from which the script draws one that can be read and zoomed.
 
-use super::{Claim, Correction, Report, Section, Verdict, figure_json};
+use super::{Claim, Correction, Report, Section, Verdict, duration, figure_json};
 use toclip_plot::{self as plot, Figure, Theme};
 
 const STYLE: &str = include_str!("style.css");
@@ -109,6 +109,15 @@ fn cells(claim: &Claim) -> String {
     )
 }
 
+/// A table that becomes cards on a phone.
+fn table(header: &[&str], rows: &str) -> String {
+    let header: String =
+        header.iter().map(|name| format!("<th scope=\"col\">{name}</th>")).collect();
+    format!(
+        "<table class=\"cards\"><thead><tr>{header}</tr></thead>\n<tbody>\n{rows}</tbody></table>\n"
+    )
+}
+
 fn summary(report: &Report, anchors: &[String]) -> String {
     let mut rows = String::new();
     for (section, anchor) in report.sections.iter().zip(anchors) {
@@ -124,11 +133,7 @@ fn summary(report: &Report, anchors: &[String]) -> String {
         // The place that sections lead back to.
         return "<div id=\"summary\"></div>\n".into();
     }
-    let table = format!(
-        "<table class=\"cards\"><thead><tr><th scope=\"col\">Figure</th>\
-         <th scope=\"col\">The paper says</th><th scope=\"col\">Measured</th>\
-         <th scope=\"col\">Verdict</th></tr></thead>\n<tbody>\n{rows}</tbody></table>\n"
-    );
+    let table = table(&["Figure", "The paper says", "Measured", "Verdict"], &rows);
     let tally = escape(&report.tally());
     format!(
         "<section id=\"summary\">\n<h2>Summary</h2>\n<p class=\"tally\">{tally}</p>\n{table}</section>\n"
@@ -176,11 +181,7 @@ fn section(section: &Section, anchor: &str) -> String {
     if !section.claims.is_empty() {
         let rows: String =
             section.claims.iter().map(|claim| format!("<tr>{}</tr>\n", cells(claim))).collect();
-        out.push_str(&format!(
-            "<table class=\"cards\"><thead><tr><th scope=\"col\">The paper says</th>\
-             <th scope=\"col\">Measured</th><th scope=\"col\">Verdict</th></tr></thead>\n\
-             <tbody>\n{rows}</tbody></table>\n"
-        ));
+        out.push_str(&table(&["The paper says", "Measured", "Verdict"], &rows));
     }
     if !section.notes.is_empty() {
         // Without claims there is nothing of the paper's to differ from.
@@ -200,7 +201,9 @@ fn section(section: &Section, anchor: &str) -> String {
     }
     if !section.command.is_empty() {
         let command = escape(&section.command);
-        again.push_str(&format!("<div><dt>Once more</dt><dd><code>{command}</code></dd></div>\n"));
+        again.push_str(&format!(
+            "<div><dt>Reproduce with</dt><dd><code>{command}</code></dd></div>\n"
+        ));
     }
     if !again.is_empty() {
         out.push_str(&format!("<dl class=\"again\">\n{again}</dl>\n"));
@@ -225,7 +228,7 @@ fn corrections(corrections: &[Correction]) -> String {
     let row = |c: &Correction| {
         format!(
             "<tr><td data-name=\"\"><b>{}</b></td><td class=\"math wrong\" data-name=\"Printed\">{}</td>\
-             <td class=\"math\" data-name=\"Right\">{}</td></tr>\n",
+             <td class=\"math\" data-name=\"Correct\">{}</td></tr>\n",
             escape(&c.place),
             escape(&c.printed),
             escape(&c.right)
@@ -234,9 +237,9 @@ fn corrections(corrections: &[Correction]) -> String {
     let rows: String = corrections.iter().map(row).collect();
     format!(
         "<section class=\"part\" id=\"corrections\">\n<h2>Corrected formulas</h2>\n\
-         <p>Where the print and this program differ, and what the program computes instead.</p>\n\
-         <table class=\"cards\"><thead><tr><th scope=\"col\">Where</th><th scope=\"col\">Printed</th>\
-         <th scope=\"col\">Right</th></tr></thead>\n<tbody>\n{rows}</tbody></table>\n</section>\n"
+         <p>Formulas that the paper prints wrongly, and what this program computes instead.</p>\n\
+         {}</section>\n",
+        table(&["Where", "Printed", "Correct"], &rows)
     )
 }
 
@@ -249,7 +252,7 @@ fn run(report: &Report) -> String {
         format!(
             "<tr><th scope=\"row\">{}</th><td class=\"num\">{}</td></tr>\n",
             escape(name),
-            super::seconds(*seconds)
+            duration(*seconds)
         )
     };
     let facts: String = report.facts.iter().map(fact).collect();
@@ -260,10 +263,10 @@ fn run(report: &Report) -> String {
         out.push_str(&format!("<table class=\"slim\"><tbody>\n{facts}</tbody></table>\n"));
     }
     if !times.is_empty() {
-        let total = super::seconds(report.timings.iter().map(|t| t.1).sum());
+        let total = duration(report.timings.iter().map(|t| t.1).sum());
         out.push_str("<h3>Time taken</h3>\n");
         out.push_str(&format!(
-            "<table class=\"slim\"><tbody>\n{times}</tbody><tfoot><tr><th scope=\"row\">Together</th>\
+            "<table class=\"slim\"><tbody>\n{times}</tbody><tfoot><tr><th scope=\"row\">Total</th>\
              <td class=\"num\">{total}</td></tr></tfoot></table>\n"
         ));
     }

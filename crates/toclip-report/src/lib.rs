@@ -13,6 +13,7 @@ pub use html::{escape, figure as html_figure, page as html_page, render as html}
 pub use json::render as json;
 pub use terminal::render as terminal;
 
+use serde::Serialize;
 use toclip_plot::Figure;
 
 /// All that was reproduced in one run.
@@ -33,7 +34,7 @@ pub struct Report {
 }
 
 /// One figure or theorem of the paper.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Section {
     /// Short name as on the command line, say `1b`; names the place in the page too.
     pub id: String,
@@ -43,7 +44,8 @@ pub struct Section {
     pub settings: String,
     /// What is claimed and what came out.
     pub claims: Vec<Claim>,
-    /// Plots.
+    /// Plots; not part of the JSON.
+    #[serde(skip)]
     pub figures: Vec<Figure>,
     /// Differences from the print, explained; a paragraph each.
     pub notes: Vec<String>,
@@ -54,7 +56,7 @@ pub struct Section {
 }
 
 /// One statement of the paper, checked by number.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
     /// What the paper says.
     pub paper: String,
@@ -65,7 +67,8 @@ pub struct Claim {
 }
 
 /// Outcome of checking a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// As claimed.
     Holds,
@@ -76,7 +79,7 @@ pub enum Verdict {
 }
 
 /// A printed formula that is wrong, and the right one.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Correction {
     /// Where in the paper.
     pub place: String,
@@ -138,12 +141,12 @@ impl Report {
     }
 }
 
-/// A time for people.
-fn seconds(s: f64) -> String {
-    match s {
-        s if s < 0.0995 => format!("{:.0} ms", 1e3 * s),
-        s if s < 9.95 => format!("{s:.1} s"),
-        s if s < 99.5 => format!("{s:.0} s"),
-        s => format!("{:.0} min {:02.0} s", (s / 60.0).floor(), (s % 60.0).floor()),
+/// A time in seconds for people: "50 µs", "250 ms", "7.2 s" or "2.5 min".
+pub fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-3 => format!("{:.0} µs", 1e6 * s),
+        s if s < 1.0 => format!("{:.0} ms", 1e3 * s),
+        s if s < 100.0 => format!("{s:.1} s"),
+        s => format!("{:.1} min", s / 60.0),
     }
 }

@@ -1,6 +1,6 @@
-//! The report as a table for those who never open it.
+//! The report as a table for the terminal.
 
-use super::{Report, seconds};
+use super::{Report, duration};
 
 /// Wide enough to read, narrow enough for the usual terminal and for a mail.
 const WIDTH: usize = 80;
@@ -16,7 +16,7 @@ pub fn render(report: &Report) -> String {
     out.push_str(&format!("\n{}", report.tally()));
     if !report.timings.is_empty() {
         let total = report.timings.iter().map(|t| t.1).sum();
-        out.push_str(&format!(" Time: {}.", seconds(total)));
+        out.push_str(&format!(" Time: {}.", duration(total)));
     }
     out.push('\n');
     out

@@ -83,12 +83,10 @@ impl NoiseArgs {
     pub fn families(&self) -> Result<Vec<Family>> {
         let given = self.given()?;
         let taken = self.noise.iter().map(|name| parameters(name)).collect::<Result<Vec<_>>>()?;
-        if let Some(key) = given.keys().find(|key| !taken.concat().contains(&key.as_str())) {
-            bail!(unknown(
-                &format!("parameter of {} noise", self.noise.join(", ")),
-                key,
-                &taken.concat()
-            ));
+        let taken_by_any = taken.concat();
+        if let Some(key) = given.keys().find(|key| !taken_by_any.contains(&key.as_str())) {
+            let names = self.noise.join(", ");
+            bail!("{names} noise: {}", unknown("parameter", key, &taken_by_any));
         }
         let own = |(name, keys): (&String, &&[&str])| {
             let mut own = given.clone();
@@ -147,7 +145,7 @@ pub fn family(name: &str, mut params: Map<String, Value>) -> Result<Family> {
         let numbers = |list: &Vec<Value>| list.iter().all(Value::is_number);
         match (LISTS.contains(&key.as_str()), value) {
             _ if !known.contains(&key.as_str()) => {
-                bail!(unknown(&format!("parameter of {name} noise"), key, known))
+                bail!("{name} noise: {}", unknown("parameter", key, known))
             }
             (true, value) if !value.as_array().is_some_and(numbers) => {
                 bail!("{name} noise: {key} must be a list of numbers, not {value}")

@@ -13,4 +13,3 @@ pub mod residuals;
 pub mod run;
 pub mod schedule;
 pub mod schema;
-pub mod trial;

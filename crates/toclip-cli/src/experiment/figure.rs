@@ -49,8 +49,7 @@ pub fn figure(experiment: &Experiment, problem: &Problem, curves: &[Curve]) -> F
             chart = chart.series(series.slot(slot(curve.method)));
         }
     }
-    let notes: Vec<String> =
-        curves.iter().filter_map(|c| note(c, clipped)).collect();
+    let notes: Vec<String> = curves.iter().filter_map(|c| note(c, clipped)).collect();
     if !notes.is_empty() {
         chart = chart.note(&notes.join("; "));
     }

@@ -15,6 +15,7 @@ pub use criteria::{
     CriteriaReport, criteria_chart, criteria_figure, criteria_table, extremes, settings,
 };
 pub use report::ExperimentReport;
+pub(crate) use report::theory_in_band;
 pub use run_log::RunLog;
 pub use toclip_experiment::*;
 pub use trajectory_table::trajectory_table;

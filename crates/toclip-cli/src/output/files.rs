@@ -176,7 +176,7 @@ mod tests {
         std::fs::create_dir_all(taken.join("inside")).unwrap();
         let error = format!("{:#}", write(&taken, b"x").unwrap_err());
         assert!(error.starts_with(&format!("cannot write {}", taken.display())), "{error}");
-        assert!(!error.contains(".tmp"), "{error}");
+        assert!(!error.contains(".toclip-"), "{error}");
         assert_eq!(names(folder.path()), ["taken.svg"]);
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
@@ -185,6 +185,6 @@ mod tests {
         // A folder that exists and takes no files, whoever runs the test.
         let error = format!("{:#}", write(Path::new("/proc/toclip.csv"), b"x").unwrap_err());
         assert!(error.starts_with("cannot write /proc/toclip.csv: "), "{error}");
-        assert!(!error.contains(".tmp"), "{error}");
+        assert!(!error.contains(".toclip-"), "{error}");
     }
 }

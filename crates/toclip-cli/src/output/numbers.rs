@@ -60,12 +60,7 @@ pub fn percent_interval(value: f64, low: f64, high: f64) -> String {
 
 /// How long something took.
 pub fn duration(d: Duration) -> String {
-    match d.as_secs_f64() {
-        s if s < 1e-3 => format!("{:.0} µs", 1e6 * s),
-        s if s < 1.0 => format!("{:.0} ms", 1e3 * s),
-        s if s < 100.0 => format!("{s:.1} s"),
-        s => format!("{:.1} min", s / 60.0),
-    }
+    toclip_report::duration(d.as_secs_f64())
 }
 
 #[cfg(test)]

@@ -116,6 +116,16 @@ impl Table {
     }
 }
 
+/// Columns of numbers, with their names.
+impl<N: Into<Cow<'static, str>>, V: AsRef<[f64]>> FromIterator<(N, V)> for Table {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(columns: I) -> Self {
+        let add = |table: Table, (name, values): (N, V)| {
+            table.numbers(name, values.as_ref().iter().copied())
+        };
+        columns.into_iter().fold(Table::default(), add)
+    }
+}
+
 impl Values {
     fn len(&self) -> usize {
         match self {

@@ -79,7 +79,7 @@ pub struct Args {
 
     /// Evaluate every row of a CSV table with the columns family,params,r,c and, optionally, batch,
     /// rule (mean or per_sample) and outputs
-    #[arg(long, value_name = "IN.csv", conflicts_with_all = ["NoiseArgs", "batch", "per_sample", "outputs", "risk", "clip", "plot", "log_x"])]
+    #[arg(long, value_name = "IN.csv", conflicts_with_all = ["batch", "per_sample", "outputs", "noise", "params", "risk", "clip", "plot", "log_x", "sigma", "lambda", "p", "half_width", "rate", "df", "scale", "weights", "means", "stds", "values"])]
     table: Option<PathBuf>,
 
     /// Write the numbers to a file instead of the terminal

@@ -7,7 +7,7 @@ use toclip::{Error, Factors};
 
 use super::{NoiseSpec, json_point};
 use crate::output::json::number;
-use crate::output::numbers::{percent, short, significant};
+use crate::output::numbers::{short, significant};
 use crate::output::say;
 use crate::output::terminal::{self, Align};
 
@@ -147,7 +147,7 @@ fn comparison(ccc: f64) -> &'static str {
 }
 
 fn limit_words(limit: &FisherLimit) -> String {
-    let reached = percent(limit.reached);
+    let reached = format!("{}%", significant(100.0 * limit.reached, 3));
     if limit.information.is_infinite() {
         "without model error this noise can be removed exactly".into()
     } else if limit.limit.is_infinite() {

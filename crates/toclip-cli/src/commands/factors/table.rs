@@ -144,7 +144,8 @@ impl Columns {
             bail!("the column `{name}` is missing: the row has {} columns", record.len());
         }
         let [name, params, r, c] = self.required.map(|i| &record[i]);
-        let batch = Batching::from_cells(self.batching.map(|i| i.map(|i| &record[i])))?.to_core()?;
+        let batch =
+            Batching::from_cells(self.batching.map(|i| i.map(|i| &record[i])))?.to_core()?;
         let number = |text: &str, name: &str| match text.trim() {
             "none" if name == "c" => Ok(f64::INFINITY),
             text => text.parse().ok().with_context(|| format!("{name} = `{text}` is not a number")),

@@ -1,12 +1,9 @@
 //! `toclip residuals`: which noise distribution residuals follow.
 
-pub mod figure;
-
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
 use toclip_data::noise_fit::{Comparison, Components, NoiseFit, NoiseModel, Options, fit_all};
 
 use crate::arguments;
@@ -14,6 +11,7 @@ use crate::output::numbers::short;
 use crate::output::terminal::{self, Align};
 use crate::output::{json, plots, say};
 use crate::plot::Figure;
+use crate::study::noise_fit_figure;
 
 /// Fit noise distributions to residuals and compare them by cross-validation
 ///
@@ -61,11 +59,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         fit_all(&residuals, &options).with_context(|| args.file.display().to_string())?;
     if let Some(path) = &args.plot {
         let title = format!("Noise in {}", name(&args.file));
-        let [whole, tails] = figure::charts(&residuals, &comparison);
+        let [whole, tails] = noise_fit_figure::charts(&residuals, &comparison);
         plots::save(&Figure::new(&title).chart(whole).chart(tails), path)?;
     }
     if args.json {
-        json::print(&json(&comparison))?;
+        json::print(&noise_fit_figure::json(&comparison))?;
     } else {
         terminal::print(format_args!("{}", text(&comparison)));
         args.plot.iter().for_each(|path| say!("Wrote {}", path.display()));
@@ -119,37 +117,11 @@ pub fn text(comparison: &Comparison) -> String {
 fn toml(fit: &NoiseFit) -> String {
     // A table of numbers, lists and one string reads the same in both languages but for the colon.
     let fields = match serde_json::to_value(&fit.family) {
-        Ok(Value::Object(fields)) => fields,
+        Ok(serde_json::Value::Object(fields)) => fields,
         _ => return String::new(),
     };
     let (family, rest): (Vec<_>, Vec<_>) = fields.iter().partition(|(key, _)| *key == "family");
     let fields: Vec<String> =
         family.iter().chain(&rest).map(|(key, value)| format!("{key} = {value}")).collect();
     format!("noise = {{ {} }}", fields.join(", "))
-}
-
-/// The comparison for scripts. The residuals themselves are not repeated.
-pub fn json(comparison: &Comparison) -> Value {
-    let fit = |fit: &NoiseFit| {
-        let noise = (fit.model != NoiseModel::Empirical).then_some(&fit.family);
-        json!({
-            "kind": fit.model.name(),
-            "noise": noise,
-            "parameters": fit.parameters,
-            "log_likelihood": fit.log_likelihood,
-            "held_out": fit.held_out,
-            "behind": fit.behind.mean,
-            "behind_standard_error": fit.behind.standard_error,
-            "bic": fit.bic,
-            "note": fit.note,
-        })
-    };
-    json!({
-        "count": comparison.count,
-        "mean": comparison.mean,
-        "std": comparison.std,
-        "best": comparison.best().model.name(),
-        "fits": comparison.fits.iter().map(fit).collect::<Vec<_>>(),
-        "notes": comparison.notes,
-    })
 }
