@@ -68,12 +68,20 @@ impl NoiseChoice {
     /// # Errors
     /// A sentence for residuals that cannot be read, or batches that the family does not support.
     pub fn build(&self, batch: Batch, folder: &Path) -> Result<Step<'static>, String> {
-        let noise: Arc<dyn Noise> = match self {
-            NoiseChoice::Family(family) => Arc::new(family.clone()),
-            NoiseChoice::File(residuals) => Arc::new(residuals.read(folder)?),
-        };
         let batch = batch.to_core().map_err(|error| error.to_string())?;
+        let noise = Arc::new(self.family(folder)?);
         Step::new(noise).with_batch(batch).map_err(|error| error.to_string())
+    }
+
+    /// The family; a file is looked for in `folder`.
+    ///
+    /// # Errors
+    /// A sentence for residuals that cannot be read.
+    pub fn family(&self, folder: &Path) -> Result<Family, String> {
+        match self {
+            NoiseChoice::Family(family) => Ok(family.clone()),
+            NoiseChoice::File(residuals) => residuals.read(folder).map(Family::Empirical),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use crate::error::{Error, Place, Result};
 use crate::policy::no_parameters;
-use crate::words::{about, plain, unknown};
+use crate::words::{about, about_value, plain, unknown};
 use crate::{Criteria, Experiment, LabelledNoise, Method, Points, Runs};
 
 /// Every key, and what to write for one that is missing; `None` for those that may be missing.
@@ -232,10 +232,7 @@ impl<'a> Fields<'a> {
             // Buffered values have lost their place; that of the key they belong to is known.
             let at = e.span().filter(|s| !s.is_empty()).unwrap_or(whole);
             let line = line_of(self.text, at.start);
-            let said = plain(e.message());
-            // Which key of a table is meant is not known.
-            let inside = if table && said.starts_with("is ") { "a value " } else { "" };
-            self.origin.wrong(Some(line), about(key, &format!("{inside}{said}")))
+            self.origin.wrong(Some(line), about_value(key, table, e.message()))
         })
     }
 

@@ -35,6 +35,15 @@ pub fn about(name: &str, said: &str) -> String {
     if said.starts_with("is ") { format!("{name} {said}") } else { format!("{name}: {said}") }
 }
 
+/// The message of a deserializer about a value, with the name of the value.
+///
+/// Which key of a table is meant is not known: then it is "clip: a value is …".
+pub fn about_value(name: &str, is_table: bool, message: &str) -> String {
+    let said = plain(message);
+    let inside = if is_table && said.starts_with("is ") { "a value " } else { "" };
+    about(name, &format!("{inside}{said}"))
+}
+
 /// The message of a deserializer in plain English, on one line.
 ///
 /// ```

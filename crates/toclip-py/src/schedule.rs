@@ -1,11 +1,11 @@
-//! Learning rates and thresholds along time.
+//! Learning rates and thresholds as functions of time.
 
-use numpy::{PyArray1, ToPyArray};
+use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
 use toclip_experiment::{Clip, PolicySpec};
 
-use crate::args::{count, number};
-use crate::convert::{numbers, refuse, shown, to_python};
+use crate::args::arg;
+use crate::convert::{refuse, shown, to_python};
 use crate::values::{from_python, is_dict};
 
 /// A number that changes with time.
@@ -27,46 +27,38 @@ impl Schedule {
     fn at<'py>(
         &self,
         py: Python<'py>,
-        times: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arg::times)] times: PyReadonlyArray1<'py, f64>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let times = numbers("times", times)?;
         let times = times.as_slice()?;
         if let Some(t) = times.iter().find(|t| !(**t >= 0.0 && t.is_finite())) {
-            let what = format!("times = {t} is not allowed: times must be finite and not negative");
-            return Err(refuse(what));
+            return Err(refuse(format!("times has {t} in it; expected finite times from 0 on")));
         }
         Ok(times.iter().map(|&t| self.inner.at(t)).collect::<Vec<f64>>().to_pyarray(py))
     }
 
-    /// What it was made from.
+    /// Its specification as a number or a dictionary.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, self.inner.shape())
     }
-
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>,))> {
-        Ok((slf.get_type().into_any(), (slf.get().to_dict(slf.py())?,)))
-    }
 }
 
-/// `count` times at equal distances from 0 to `end`.
+/// `count` equally spaced times from 0 to `end`.
 #[pyfunction]
 pub fn linear_times(
     py: Python<'_>,
-    #[pyo3(from_py_with = number::end)] end: f64,
-    #[pyo3(from_py_with = count::count)] count: usize,
+    #[pyo3(from_py_with = arg::end)] end: f64,
+    #[pyo3(from_py_with = arg::count)] count: usize,
 ) -> PyResult<Bound<'_, PyArray1<f64>>> {
     Ok(toclip::dynamics::linear_times(end, count).map_err(refuse)?.to_pyarray(py))
 }
 
-/// `count` times at equal ratios from `first` to `end`.
+/// `count` logarithmically spaced times from `first` to `end`.
 #[pyfunction]
 pub fn log_times(
     py: Python<'_>,
-    #[pyo3(from_py_with = number::first)] first: f64,
-    #[pyo3(from_py_with = number::end)] end: f64,
-    #[pyo3(from_py_with = count::count)] count: usize,
+    #[pyo3(from_py_with = arg::first)] first: f64,
+    #[pyo3(from_py_with = arg::end)] end: f64,
+    #[pyo3(from_py_with = arg::count)] count: usize,
 ) -> PyResult<Bound<'_, PyArray1<f64>>> {
     Ok(toclip::dynamics::log_times(first, end, count).map_err(refuse)?.to_pyarray(py))
 }
@@ -89,8 +81,7 @@ fn read(name: &str, shape: &Bound<'_, PyAny>) -> PyResult<toclip::schedule::Sche
     toclip::schedule::Schedule::new(from_python(name, shape)?).map_err(named)
 }
 
-/// A policy from the arguments of Python, by the grammar of experiment files; `None` as a threshold
-/// is no clipping.
+/// A policy in the grammar of experiment files; `None` as a threshold also means no clipping.
 pub fn policy(
     learning_rate: &Bound<'_, PyAny>,
     clip: &Bound<'_, PyAny>,

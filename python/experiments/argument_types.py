@@ -1,4 +1,4 @@
-"""Numbers on the command line: what cannot be meets a sentence, before any work is done."""
+"""Types of command-line arguments, checked before any work is done."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 
-def checked(kind: Callable[[str], Any], good: Callable[[Any], bool], words: str) -> Callable[[str], Any]:
-    """A value of an argument, or the sentence that it is not what ``words`` say."""
+def checked(kind: Callable[[str], Any], good: Callable[[Any], bool], expected: str) -> Callable[[str], Any]:
+    """Reads and checks an argument; ``expected`` describes the allowed values in the error."""
 
     def read(text: str) -> Any:
         try:
@@ -17,23 +17,23 @@ def checked(kind: Callable[[str], Any], good: Callable[[Any], bool], words: str)
         except ValueError:
             value = math.nan
         if not good(value):
-            raise argparse.ArgumentTypeError(f"{text} is not {words}")
+            raise argparse.ArgumentTypeError(f"{text}; expected {expected}")
         return value
 
     return read
 
 
 def six_digits(text: str) -> float:
-    """As it will be kept, so that it is found again."""
+    """The number with the six digits that are stored, so that stored runs are found again."""
     return float(f"{float(text):.6g}")
 
 
 def at_least(least: int) -> Callable[[str], Any]:
-    return checked(int, lambda n: n >= least, f"a whole number of {least} or more")
+    return checked(int, lambda n: n >= least, f"an integer of at least {least}")
 
 
 COUNT = at_least(1)
 POSITIVE = checked(six_digits, lambda x: 0.0 < x < math.inf, "a number above 0")
 SHARE = checked(six_digits, lambda x: 0.0 <= x <= 1.0, "a share from 0 to 1")
-# A share that is not all: momentum.
+# Momentum.
 BELOW_ONE = checked(float, lambda x: 0.0 <= x < 1.0, "a number from 0 to below 1")
