@@ -13,7 +13,7 @@ mod sample;
 
 pub use html::{escape, figure as html_figure, page as html_page, render as html};
 pub use json::render as json;
-pub use terminal::render as terminal;
+pub use terminal::{render as terminal, wrap};
 
 use crate::plot::Figure;
 

@@ -12,9 +12,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
-use toclip_logs::{
-    Advice, AdviceOptions, Clipping, Format, Hint, Log, Optimizer, ReadOptions, advise, load,
-};
+use toclip_logs::{Advice, AdviceOptions, Format, Hint, Log, Optimizer, ReadOptions, advise, load};
 
 use crate::output::files;
 use crate::output::plots::save;
@@ -41,8 +39,8 @@ pub struct Args {
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
     /// Threshold in force: a number, or none (or inf) if the run did not clip [default: from the log]
-    #[arg(long, value_name = "C")]
-    clip: Option<Clipping>,
+    #[arg(long, value_name = "C", value_parser = threshold)]
+    clip: Option<f64>,
     /// Samples per gradient, over all workers and accumulation steps; without it clipping is
     /// recommended only if it would be for a single sample too
     #[arg(long, value_name = "B")]
@@ -85,6 +83,15 @@ pub struct Args {
     /// Show no progress
     #[arg(long, short)]
     quiet: bool,
+}
+
+/// A clipping threshold; infinite for no clipping.
+fn threshold(text: &str) -> Result<f64, String> {
+    match text.trim() {
+        "none" | "inf" => Ok(f64::INFINITY),
+        text => (text.parse().ok().filter(|c: &f64| *c > 0.0 && c.is_finite()))
+            .ok_or_else(|| "expected a positive number, or none for no clipping".into()),
+    }
 }
 
 /// A log and the advice from it.
