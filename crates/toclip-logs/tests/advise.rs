@@ -179,7 +179,7 @@ fn a_loss_scale_that_changes_forbids_an_answer() {
 }
 
 /// Every interval is that of the confidence asked for: Student's with 19 degrees of freedom in the
-/// table of rules, the normal law's where norms were logged after clipping.
+/// table of rules, the normal distribution's where norms were logged after clipping.
 #[test]
 fn the_confidence_is_honoured_everywhere() {
     let text = log_normal(5, 2000, 0.5, 0.0);

@@ -168,8 +168,8 @@ fn nothing_at_all_is_said_to_be_nothing() {
         (b"{}", "no gradient norm"),
         (b"[]", "no gradient norm"),
         (b"step,grad_norm\n", "no gradient norm"),
-        (b"step,grad_norm\n1,nan\n", "none of its 1 norms is a finite"),
-        (b"grad_norm: nan\n", "none of its 1 norms is a finite"),
+        (b"step,grad_norm\n1,nan\n", "all norms are NaN, infinite or negative (1 found)"),
+        (b"grad_norm: nan\n", "all norms are NaN, infinite or negative (1 found)"),
     ] {
         let error = read(bytes, &ReadOptions::default()).unwrap_err();
         assert!(error.contains(says), "{error}");

@@ -11,7 +11,7 @@ mod tests;
 
 pub use html::{escape, figure as html_figure, page as html_page, render as html};
 pub use json::render as json;
-pub use terminal::render as terminal;
+pub use terminal::{render as terminal, wrap};
 
 use serde::Serialize;
 use toclip_plot::Figure;

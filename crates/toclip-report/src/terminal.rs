@@ -65,7 +65,7 @@ fn row(widths: [usize; 4], cells: [&str; 4]) -> String {
 
 /// Breaks between words, and inside a word that is wider than the column. Control characters,
 /// which could move the cursor, are shown as a blank.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -85,10 +85,9 @@ pub(super) fn detect(head: &[u8]) -> Result<Format> {
     if head.is_empty() {
         return Err(Error::Empty);
     }
-    let crc = |at: usize| head.get(at..at + 4).and_then(|b| b.first_chunk()).copied();
     let frame = head.len() >= 12
-        && crc(8).map(u32::from_le_bytes) == Some(masked_crc(&head[..8]))
-        && head[..8] != [0; 8];
+        && head[..8] != [0; 8]
+        && head[8..12] == masked_crc(&head[..8]).to_le_bytes();
     let early = &head[..head.len().min(64)];
     if frame || memchr::memmem::find(early, b"brain.Event:").is_some() {
         return Ok(Format::TensorBoard);

@@ -148,7 +148,7 @@ impl Collector {
     fn finish(self, summary: ReadSummary) -> Result<Log> {
         if self.points.is_empty() {
             let count = self.not_a_number + self.infinite + self.negative;
-            let why = format!("none of its {count} norms is a finite, positive number");
+            let why = format!("all norms are NaN, infinite or negative ({count} found)");
             let format = summary.format;
             return Err(Error::NoNorm { format, why, hint: None });
         }
@@ -182,14 +182,13 @@ impl Collector {
         let diverged = self.nan_run >= ENDED && self.nan_run > 2 * self.longest_nan_run;
         let table = format == Format::Csv;
         let sparse = table && self.infinite == 0 && self.not_a_number >= self.seen && !diverged;
-        let blank = match (table, diverged) {
+        let blank = match (table && !sparse, diverged) {
             (false, _) => 0,
             (true, false) => self.blank,
             (true, true) => self.blank - self.blank_run,
         };
         let not_finite = if sparse { 0 } else { self.not_a_number + self.infinite - blank };
         let first = self.first_not_finite.filter(|_| blank == 0);
-        let blank = if sparse { 0 } else { blank };
         let reports = [
             (not_finite, Finding::NotFinite { count: not_finite, first }),
             (blank, Finding::Blank { count: blank }),

@@ -77,12 +77,13 @@ impl Advice {
         let mut text =
             vec![format!("Threshold {c} ({origin}): it clips {fires} of the steps{lately}.")];
         if let (Some(step), Some(mu)) = (&now.step_factor, &now.mu) {
-            let kept = match (step == mu, self.components) {
-                (true, None) => "as much of the descent if batches are large".into(),
-                (true, Some(_)) => "as much of the descent".into(),
-                (false, _) => format!("{} of the descent", percent(mu)),
+            let descent = match (step == mu, self.components) {
+                (true, None) => "to the same share if batches are large".into(),
+                (true, Some(_)) => "to the same share".into(),
+                (false, _) => format!("to {}", percent(mu)),
             };
-            text.push(format!("It shrinks the mean step to {} and keeps {kept}.", percent(step)));
+            let step = percent(step);
+            text.push(format!("It shrinks the mean step to {step} and the descent {descent}."));
         }
         text.push(effect(now));
         text
@@ -132,7 +133,7 @@ impl Advice {
         let (Some(best), Some(smallest)) = (best, seen.first()) else {
             let why = match self.distribution {
                 Some(_) => "There are too few norms on both sides of any threshold.",
-                None => "They need the norms above the threshold.",
+                None => "The criteria need the norms above the threshold.",
             };
             return vec![why.into()];
         };

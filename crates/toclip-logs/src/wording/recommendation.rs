@@ -35,7 +35,7 @@ pub(crate) fn recommendation(advice: &Advice) -> Wording {
                 percent(margin),
                 caveats(advice, best)
             ),
-            "Keeping it loses nothing that can be shown.".into(),
+            "There is no evidence that keeping it costs anything.".into(),
         ),
         (Basis::ThresholdCosts, Some(best)) => (
             format!(
@@ -149,11 +149,11 @@ fn batch_size_unknown(advice: &Advice, best: Option<&Choice>) -> (String, String
     let reason = match advice.recommendation.holds_from {
         Some(n) => format!(
             "With {} or more samples times outputs per norm, this log supports clipping{at}. With fewer \
-             it does not, because norms of small batches vary by themselves.",
+             it does not, because the norms of small batches vary by chance.",
             short(n)
         ),
         None => format!(
-            "Only with more than {LARGEST} samples times outputs per norm does it support clipping{at}."
+            "This log supports clipping only with more than {LARGEST} samples times outputs per norm{at}."
         ),
     };
     let effect = "Count the samples over all workers and accumulation steps, and the outputs (tokens, \
@@ -164,13 +164,13 @@ fn batch_size_unknown(advice: &Advice, best: Option<&Choice>) -> (String, String
 fn no_change(advice: &Advice, reason: &Reason) -> (String, String) {
     let (reason, effect): (String, &str) = match reason {
         Reason::TooFew { seen, needed } => (
-            format!("There are too few norms: {seen}, and {needed} are needed."),
+            format!("The log has {seen} norms that are not zero; {needed} are needed."),
             "Log every step, or train longer.",
         ),
         Reason::NormsAlone { best, margin } => (
             format!(
                 "The best candidate has {}, and its gain is not shown to exceed {}. {NORMS_ALONE} (in \
-                 networks this made up 4 to 13%).{}",
+                 networks they overestimated it by 4 to 13%).{}",
                 advice.ccc(best),
                 percent(*margin),
                 tail(best)

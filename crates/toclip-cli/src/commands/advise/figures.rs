@@ -99,13 +99,9 @@ fn distribution(report: &LogReport) -> Figure {
     for u in &over {
         counts[(((u / low).ln() / width) as usize).min(bins - 1)] += 1.0;
     }
-    let (mut x, mut y) = (Vec::new(), Vec::new());
-    for (i, count) in counts.iter().enumerate() {
-        let edge = |k: usize| low * (k as f64 * width).exp();
-        x.extend([edge(i), edge(i + 1)]);
-        y.extend([100.0 * count / over.len() as f64; 2]);
-    }
     let n = over.len();
+    let edges: Vec<f64> = (0..=bins).map(|k| low * (k as f64 * width).exp()).collect();
+    let heights: Vec<f64> = counts.iter().map(|count| 100.0 * count / n as f64).collect();
     let every = n.div_ceil(1500).max(1);
     // Every point of the tail is drawn, where they are few and matter.
     let kept: Vec<usize> = (0..n).filter(|i| i % every == 0 || n - i <= 300).collect();
@@ -126,7 +122,7 @@ fn distribution(report: &LogReport) -> Figure {
     let histogram = Chart::new("Distribution of the norms")
         .x(Axis::log("norm over running scale"))
         .y(Axis::linear("steps (% per bin)"))
-        .line("log", &x, &y);
+        .series(Series::histogram("log", &edges, &heights));
     Figure::new("").chart(histogram).chart(tail)
 }
 

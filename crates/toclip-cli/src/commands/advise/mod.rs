@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
     /// Threshold in force: a number, or none (or inf) if the run did not clip [default: from the log]
-    #[arg(long, value_name = "C", value_parser = crate::arguments::threshold)]
+    #[arg(long, value_name = "C", value_parser = threshold)]
     clip: Option<f64>,
     /// Samples per gradient, over all workers and accumulation steps; without it clipping is
     /// recommended only if it would be for a single sample too
@@ -83,6 +83,15 @@ pub struct Args {
     /// Show no progress
     #[arg(long, short)]
     quiet: bool,
+}
+
+/// A clipping threshold; infinite for no clipping.
+fn threshold(text: &str) -> Result<f64, String> {
+    match text.trim() {
+        "none" | "inf" => Ok(f64::INFINITY),
+        text => (text.parse().ok().filter(|c: &f64| *c > 0.0 && c.is_finite()))
+            .ok_or_else(|| "expected a positive number, or none for no clipping".into()),
+    }
 }
 
 /// A log and the advice from it.

@@ -6,6 +6,7 @@ use toclip_logs::Action;
 
 use super::{LogReport, options_to_add};
 use crate::output::numbers::short;
+use crate::report::wrap;
 
 const WIDTH: usize = 96;
 
@@ -31,19 +32,19 @@ fn one(report: &LogReport) -> String {
         "{}\n  {}: {} norms, steps {from} to {to}\n",
         report.name, log.summary.format, advice.points
     );
-    wrap(&mut out, "  ", &columns(report));
+    paragraph(&mut out, "  ", &columns(report));
     for finding in &advice.findings {
-        wrap(&mut out, "  ! ", &finding.sentence());
+        paragraph(&mut out, "  ! ", &finding.sentence());
     }
     for (i, answer) in advice.answers().iter().enumerate() {
         let _ = writeln!(out, "\n{}. {}", i + 1, answer.title);
-        answer.text.iter().for_each(|text| wrap(&mut out, "   ", text));
+        answer.text.iter().for_each(|text| paragraph(&mut out, "   ", text));
     }
     for code in &advice.recommendation.wording.code {
         let _ = writeln!(out, "   {:<13} {}", code.framework, code.line);
     }
     if let Some(options) = options_to_add(report) {
-        wrap(&mut out, "   ", &options);
+        paragraph(&mut out, "   ", &options);
     }
     if !advice.comparison.is_empty() {
         out.push_str("\n5. What other rules would have done on this log\n");
@@ -87,24 +88,12 @@ pub fn summary(report: &LogReport) -> String {
     format!("median norm {median}, {now}: {action}")
 }
 
-/// Writes a paragraph wrapped between words; further lines are indented as far as the first.
-fn wrap(out: &mut String, indent: &str, text: &str) {
-    let width = indent.chars().count();
-    let mut column = width;
-    out.push_str(indent);
-    for (i, word) in text.split(' ').enumerate() {
-        let length = word.chars().count();
-        if i > 0 && column + 1 + length > WIDTH {
-            let _ = write!(out, "\n{:width$}", "");
-            column = width;
-        } else if i > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += length;
+/// Writes a paragraph; further lines are indented as far as the first.
+fn paragraph(out: &mut String, indent: &str, text: &str) {
+    let hanging = " ".repeat(indent.chars().count());
+    for (i, line) in wrap(text, WIDTH - hanging.len()).iter().enumerate() {
+        let _ = writeln!(out, "{}{line}", if i == 0 { indent } else { &hanging });
     }
-    out.push('\n');
 }
 
 #[cfg(test)]
@@ -114,7 +103,7 @@ mod tests {
     #[test]
     fn paragraphs_are_wrapped_between_words() {
         let mut out = String::new();
-        wrap(&mut out, "  ! ", &"word ".repeat(60));
+        paragraph(&mut out, "  ! ", &"word ".repeat(60));
         assert!(out.lines().count() >= 3);
         assert!(out.lines().all(|l| l.chars().count() <= WIDTH));
         assert!(out.lines().nth(1).is_some_and(|l| l.starts_with("    word")));

@@ -81,7 +81,7 @@ pub fn figure_2a(text: &'static str, points: usize) -> Result<Part> {
     let mut section = figure.section("2a", "R = 3, σ = 9; Rademacher-like p = 0.7", claims);
     section.notes.push(
         "As c → 0, μ falls as c and ν as c², so CSC grows as 1/c whatever the noise; that is why \
-         every curve leaves the picture at the left. Our factors are exact; the authors' uniform \
+         every curve leaves the plot on the left. Our factors are exact; the authors' uniform \
          form as printed (with its c² factors) would even be negative in places."
             .into(),
     );
@@ -100,7 +100,7 @@ fn claims_2a(curves: &CriteriaCurves) -> Vec<Claim> {
     vec![
         check(
             "One may always choose c small enough to satisfy the CSC, μ/ν > 1 (Theorem 2).",
-            format!("at c = {} the least CSC is {} ({})", curves.x[0], short(least.1), least.0),
+            format!("at c = {} the smallest CSC is {} ({})", curves.x[0], short(least.1), least.0),
             least.1 > 1.0,
         ),
         check(
@@ -139,7 +139,7 @@ fn claims_2b(curves: &CriteriaCurves) -> Vec<Claim> {
             gaussian <= 1.0 + 1e-12,
         ),
         check(
-            "Symmetrised exponential (Laplace) noise gains a little: its curve passes 1.",
+            "Symmetrised exponential (Laplace) noise gains a little: its CCC exceeds 1.",
             format!("peak {} at c = {}", short(laplace), short(at)),
             laplace > 1.0,
         ),
@@ -190,7 +190,7 @@ fn claims_3(curves: &CriteriaCurves) -> Vec<Claim> {
         ),
         check(
             "Laplace noise gains at every risk shown.",
-            format!("least maximum {}", short(laplace)),
+            format!("smallest maximum {}", short(laplace)),
             laplace > 1.0,
         ),
     ]
@@ -236,7 +236,7 @@ fn claims_5(csc: &CriteriaCurves, ccc: &CriteriaCurves) -> Vec<Claim> {
             rising,
         ),
         check(
-            "For high df the thresholds resemble Gaussian behaviour: no gain worth having.",
+            "For high df the thresholds resemble Gaussian behaviour: no useful gain.",
             format!("largest CCC at df = 50: {:.4}", peak("df = 50")),
             peak("df = 50") < 1.01,
         ),
