@@ -1,8 +1,8 @@
-"""A million points (R, c) through Python and through Rust: seconds, the best of five, interleaved.
+"""Times a million points (R, c) in Python and in Rust: seconds, best of five, interleaved.
 
     python python/benchmarks/million.py
 
-Needs cargo for the Rust side (the example `million` of the crate toclip).
+The Rust side is the example `million` of the crate toclip and needs cargo.
 """
 
 import subprocess
@@ -22,8 +22,8 @@ NOISES = {
 
 
 def rust() -> dict[str, float]:
-    words = ["cargo", "run", "--release", "--quiet", "-p", "toclip", "--example", "million"]
-    out = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    command = ["cargo", "run", "--release", "--quiet", "-p", "toclip", "--example", "million"]
+    out = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return {name: float(seconds) for name, seconds in map(str.split, out.splitlines())}
 
 

@@ -1,14 +1,14 @@
-"""What the monitor adds to a step of training that clips anyway, and to one that does not.
+"""Measures the overhead of the monitor in training steps with and without clipping.
 
     python python/benchmarks/monitor_overhead.py --device cuda --json
 
-A step is forward, backward and SGD of a ResNet-18 for 32x32 images, batch 128 (CUDA) or 8 (CPU);
-``--amp`` takes bfloat16 and channels last, with which a step is shortest. The loops take turns, in
-blocks of ``--steps`` steps between two CUDA events (on CPU in CPU time), and the order turns with the
-round. Each block is compared with the block of its own round that does the same without the monitor;
-the ratio is the median over rounds, with a 95% interval for it (by order statistics, so that a
-disturbed round moves nothing). With ``--calls`` only the calls are timed, in CPU time, on as many
-gradients that are tiny: what the host does beside the device.
+A step is forward, backward and SGD of a ResNet-18 on 32x32 images, batch size 128 (CUDA) or 8 (CPU);
+``--amp`` uses bfloat16 and channels last, for the shortest steps. The variants alternate in blocks of
+``--steps`` steps, timed by CUDA events (on CPU in CPU time), in an order that rotates with the round.
+Each block is compared with the block of the same round without the monitor. The result is the median
+ratio over rounds, with a 95% interval from order statistics, which a disturbed round hardly affects.
+With ``--calls`` only the calls are timed, in CPU time, on the same number of tiny gradients: the work
+of the host.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import toclip.torch
 sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
 from models import resnet18  # noqa: E402
 
-# What each loop is compared with: the same step without the monitor.
+# The baseline of each variant: the same step without the monitor.
 AGAINST = {
     "Monitor, watching": "no clipping",
     "Monitor, clipping at 1": "clip_grad_norm_",
@@ -37,32 +37,32 @@ AGAINST = {
 
 
 def arguments() -> argparse.Namespace:
-    asked = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    asked.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    # The monitor takes its norms in every 50 steps, which do not divide 130: were it always at the end
-    # of a block, where the device is waited for anyway, its own wait would not be seen.
-    asked.add_argument("--steps", type=int, help="steps of a block (default: 130, on CPU 2)")
-    asked.add_argument("--rounds", type=int, help="default: 15, on CPU 7")
-    asked.add_argument("--batch", type=int, help="default: 128, on CPU 8")
-    asked.add_argument("--amp", action="store_true", help="bfloat16, channels last")
-    asked.add_argument("--calls", action="store_true", help="time the calls alone")
-    asked.add_argument("--json", action="store_true", help="one line of JSON")
-    args = asked.parse_args()
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    # The monitor synchronises every 50 steps, which do not divide 130: at the end of a block, where the
+    # benchmark synchronises anyway, its cost would not show.
+    parser.add_argument("--steps", type=int, help="steps per block (default: 130, on CPU 2)")
+    parser.add_argument("--rounds", type=int, help="default: 15, on CPU 7")
+    parser.add_argument("--batch", type=int, help="default: 128, on CPU 8")
+    parser.add_argument("--amp", action="store_true", help="bfloat16, channels last")
+    parser.add_argument("--calls", action="store_true", help="time only the calls")
+    parser.add_argument("--json", action="store_true", help="print one line of JSON")
+    args = parser.parse_args()
     if args.device.startswith("cuda") and not torch.cuda.is_available():
-        asked.error("there is no CUDA device here: give --device cpu")
+        parser.error("no CUDA device; use --device cpu")
     device = args.device.startswith("cuda")
     args.steps = args.steps or (130 if device or args.calls else 2)
     args.rounds = args.rounds or (15 if device else 7)
     args.batch = args.batch or (128 if device else 8)
     if args.steps < 1 or args.rounds < 6:
-        asked.error("--steps must be 1 or more, and --rounds 6 or more for an interval")
+        parser.error("--steps must be at least 1, and --rounds at least 6 for an interval")
     return args
 
 
 class Bench:
-    """One network, its step, and the ways to clip in it."""
+    """A network, its training step, and the variants of clipping."""
 
     def __init__(self, args: argparse.Namespace):
         self.args, device = args, torch.device(args.device)
@@ -101,7 +101,7 @@ class Bench:
         self.optimizer.step()
 
     def block(self, clip: Callable[[], object]) -> float:
-        """Seconds a step (or a call)."""
+        """Seconds per step (or per call)."""
         steps = self.args.steps
         if self.args.calls:
             start = time.process_time()
@@ -109,13 +109,13 @@ class Bench:
                 clip()
             return (time.process_time() - start) / steps
         if not self.cuda:
-            # CPU time: whatever else the machine does is not counted.
+            # CPU time, which does not count other processes.
             start = time.process_time()
             for _ in range(steps):
                 self.step(clip)
             return (time.process_time() - start) / steps
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        # From an idle device to an idle device, so that time in which it waits for the host counts.
+        # From idle device to idle device, to include time in which the device waits for the host.
         torch.cuda.synchronize()
         begin.record()
         for _ in range(steps):
@@ -130,7 +130,7 @@ class Bench:
             self.block(self.loops[name])
         found: dict[str, list[float]] = {name: [] for name in names}
         for turn in range(self.args.rounds):
-            # In another order each time: no loop always follows the same one.
+            # Another order in each round, so that no variant always follows the same one.
             at = turn % len(names)
             for name in names[at:] + names[:at]:
                 found[name].append(self.block(self.loops[name]))
@@ -138,7 +138,7 @@ class Bench:
 
 
 def interval(values: list[float]) -> tuple[float, float]:
-    """A 95% interval for the median: the k-th from each end, by the binomial law."""
+    """A 95% interval for the median: the k-th value from each end, by the binomial distribution."""
     ordered, n = sorted(values), len(values)
     chance, weight, k = 0.0, 0.5**n, 0
     for k in range(n // 2):
@@ -155,7 +155,7 @@ def main() -> None:
     found = bench.run()
     ratios = {}
     for name, base in AGAINST.items():
-        base = "clip_grad_norm_" if args.calls else base  # no call takes no time
+        base = "clip_grad_norm_" if args.calls else base  # the baseline of calls alone
         each = [a / b for a, b in zip(found[name], found[base])]
         low, high = interval(each)
         ratios[name] = {"against": base, "ratio": statistics.median(each), "low": low, "high": high}
@@ -170,10 +170,10 @@ def main() -> None:
         return
     for name, times in found.items():
         each = "call" if args.calls else "step"
-        line = f"{name:24} {1e3 * statistics.median(times):9.3f} ms a {each}"
+        line = f"{name:24} {1e3 * statistics.median(times):9.3f} ms per {each}"
         if name in ratios:
             r = ratios[name]
-            line += (f"  {100 * (r['ratio'] - 1):+6.2f} % on {r['against']} "
+            line += (f"  {100 * (r['ratio'] - 1):+6.2f} % over {r['against']} "
                      f"({100 * (r['low'] - 1):+.2f} to {100 * (r['high'] - 1):+.2f})")
         print(line)
 

@@ -1,16 +1,16 @@
-"""Does the advice help? CIFAR-10 with some labels replaced at random, five clipping rules.
+"""Compares five clipping rules on CIFAR-10 with randomly replaced labels.
 
     python advice.py --data ~/.cache/toclip/cifar10 --out results/advice
     python advice.py --out results/advice --table --given results/advice/given-rates   # as Markdown
     python advice.py --out results/advice --pictures docs/images
     python advice.py --data ... --out ... --model small_cnn --batch 16 --minutes 5
-    python advice.py --data ... --out ... --rule unclipped --rate 0.01 0.03   # these rates, untuned
+    python advice.py --data ... --out ... --rule unclipped --rate 0.01 0.03   # no tuning
 
-Every rule gets the same steps, the same batches, the same start and the same tuning: runs with a
-quarter of the steps at five rates, judged by accuracy on 5000 training images that are kept aside
-(their labels as noisy as the rest), and at the next rate for as long as the best is at the edge; then
-fresh seeds at the best rate. What is finished is in ``runs.jsonl``, what is not in a checkpoint:
-after Ctrl-C, or when ``--minutes`` are over, the same command goes on.
+All rules get the same number of steps, batches, initial weights and tuning. Tuning runs use a quarter
+of the steps at five learning rates, compared by accuracy on 5000 held-out training images (with labels
+as noisy as the rest), and continue at the next rate while the best one is at the edge. The final runs
+use new seeds at the best rate. Finished runs are in ``runs.jsonl``, unfinished ones in a checkpoint:
+after Ctrl-C, or after ``--minutes``, the same command resumes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
-from typing import Any
 
 import torch
 from advice_picture import draw
@@ -26,19 +25,19 @@ from advice_runs import Group, Stop, rules
 from advice_store import Run, Store
 from advice_table import best, tables
 from cifar import Cifar10, load
-from numbers_given import COUNT, POSITIVE, SHARE
+from argument_types import COUNT, POSITIVE, SHARE
 
 import toclip
 
 NOISES = (0.0, 0.2, 0.4)
 RULES = list(rules(1))
-# Steps at full length: what a GPU does in minutes; the small network gets the longer run.
+# Steps of a final run: minutes on a GPU; the small network runs longer.
 STEPS = {
     ("small_cnn", 16): 12_000, ("small_cnn", 128): 4000,
     ("resnet18", 16): 4000, ("resnet18", 128): 1600,
 }
 SEEDS = {"small_cnn": 6, "resnet18": 4}
-# The powers of the square root of ten that tuning begins with, for momentum 0.9; and how far it goes.
+# The first learning rates of tuning as powers of sqrt(10), for momentum 0.9; and how many at most.
 POWERS = {16: range(-6, -1), 128: range(-5, 0)}
 MOST_RATES, TUNING_SEED = 8, 1000
 
@@ -48,7 +47,7 @@ def rate(power: int) -> float:
 
 
 def to_tune(tuned: list[Run], names: list[str], batch: int) -> list[Run]:
-    """The first rates, then one more for each rule whose best is at the edge of those it had."""
+    """The first rates, then one more for each rule whose best rate is at the edge."""
     jobs = []
     for rule in names:
         these = [r for r in tuned if r["rule"] == rule]
@@ -64,7 +63,7 @@ def to_tune(tuned: list[Run], names: list[str], batch: int) -> list[Run]:
 
 
 def cell(store: Store, data: Cifar10, a: argparse.Namespace, stop: Stop, where: Run) -> bool:
-    """One network, batch size and share of replaced labels: tuning, then the runs that count."""
+    """One network, batch size and share of replaced labels: tuning, then the final runs."""
     steps = a.steps or STEPS[where["model"], where["batch"]]
     names = [rule for rule in rules(where["batch"]) if rule in (a.rule or RULES)]
     seeds = range(1, 1 + (a.seeds or SEEDS[where["model"]]))
@@ -73,7 +72,7 @@ def cell(store: Store, data: Cifar10, a: argparse.Namespace, stop: Stop, where: 
 
     def run(setting: Run, jobs: list[Run]) -> bool:
         group = Group(data, setting, jobs, a.out, graph=not a.plain)
-        records = group.go(stop, a.judged)
+        records = group.run(stop, a.judged)
         if records is None:
             return False
         store.add(records)
@@ -104,23 +103,23 @@ def cell(store: Store, data: Cifar10, a: argparse.Namespace, stop: Stop, where: 
 
 def arguments() -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    p.add_argument("--data", type=Path, nargs="+", help="folder(s) with CIFAR-10's .bin files")
-    p.add_argument("--out", type=Path, required=True)
-    p.add_argument("--table", action="store_true", help="print the tables of what is there, and stop")
-    p.add_argument("--given", type=Path, metavar="DIR", help="in the table, also the runs of --rate in DIR")
-    p.add_argument("--pictures", type=Path, metavar="DIR", help="draw what is there into DIR, and stop")
+    p.add_argument("--data", type=Path, nargs="+", help="folder(s) with the .bin files of CIFAR-10")
+    p.add_argument("--out", type=Path, required=True, help="folder of the runs")
+    p.add_argument("--table", action="store_true", help="print the tables of the existing runs and exit")
+    p.add_argument("--given", type=Path, metavar="DIR", help="add the --rate runs in DIR to the table")
+    p.add_argument("--pictures", type=Path, metavar="DIR", help="plot the existing runs into DIR and exit")
     p.add_argument("--model", choices=sorted(SEEDS), nargs="+", default=list(SEEDS))
     p.add_argument("--batch", type=int, choices=sorted(POWERS), nargs="+", default=sorted(POWERS))
-    p.add_argument("--noise", type=SHARE, nargs="+", default=list(NOISES), help="shares of labels replaced")
-    p.add_argument("--rule", choices=RULES, nargs="+", help="these rules only (default: all)")
-    p.add_argument("--rate", type=POSITIVE, nargs="+", help="run at these rates, without tuning")
-    p.add_argument("--steps", type=COUNT, help="steps of a run (default: by network and batch size)")
-    p.add_argument("--seeds", type=COUNT, help="runs that count (default: by network)")
+    p.add_argument("--noise", type=SHARE, nargs="+", default=list(NOISES), help="shares of replaced labels")
+    p.add_argument("--rule", choices=RULES, nargs="+", help="only these rules (default: all)")
+    p.add_argument("--rate", type=POSITIVE, nargs="+", help="run at these learning rates, without tuning")
+    p.add_argument("--steps", type=COUNT, help="steps per run (default: by network and batch size)")
+    p.add_argument("--seeds", type=COUNT, help="number of final runs (default: by network)")
     p.add_argument("--files", type=int, choices=range(1, 6), default=5,
-                   help="how many of the five training files")
-    p.add_argument("--judged", type=COUNT, help="how many images to judge by (default: all)")
-    p.add_argument("--plain", action="store_true", help="on a GPU, without a CUDA graph: slower")
-    p.add_argument("--minutes", type=POSITIVE, default=math.inf, help="stop, resumable, after so long")
+                   help="number of training files, up to five")
+    p.add_argument("--judged", type=COUNT, help="number of test images (default: all)")
+    p.add_argument("--plain", action="store_true", help="on a GPU, do not use a CUDA graph (slower)")
+    p.add_argument("--minutes", type=POSITIVE, default=math.inf, help="stop after this many minutes; the same command resumes")
     return p.parse_args()
 
 
@@ -128,12 +127,12 @@ def main() -> None:
     a = arguments()
     store = Store(a.out)
     if (a.table or a.pictures) and not store.path.is_file():
-        raise SystemExit(f"{store.path} is not there: --out is the folder of runs that were made before")
+        raise SystemExit(f"{store.path} does not exist; --out must be the folder of earlier runs")
     if a.given and not Store(a.given).path.is_file():
-        raise SystemExit(f"{Store(a.given).path} is not there: --given is a folder of runs at given rates")
+        raise SystemExit(f"{Store(a.given).path} does not exist; --given must be a folder of --rate runs")
     if a.pictures:
         if not any(r["phase"] == "final" for r in store.all()):
-            raise SystemExit(f"there is nothing to draw: {store.path} has no run at a tuned rate")
+            raise SystemExit(f"nothing to plot: {store.path} has no run at a tuned learning rate")
         for path in draw(store.all(), a.pictures):
             print(path)
     if a.table:
@@ -141,7 +140,7 @@ def main() -> None:
     if a.table or a.pictures:
         return
     if not a.data:
-        raise SystemExit("--data is missing: give the folder that `toclip data path cifar10` names")
+        raise SystemExit("--data is missing; use the folder that `toclip data path cifar10` prints")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     torch.backends.cudnn.benchmark = True
@@ -154,7 +153,7 @@ def main() -> None:
         for batch in a.batch:
             for noise in a.noise:
                 if not cell(store, data, a, stop, {"model": model, "batch": batch, "noise": noise}):
-                    raise SystemExit("stopped, and saved: the same command goes on")
+                    raise SystemExit("stopped; progress is saved and the same command resumes")
     print(tables(store.all()))
 
 

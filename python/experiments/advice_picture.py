@@ -1,4 +1,4 @@
-"""The pictures of ``advice.py``: what each rule reaches at every rate, and after tuning."""
+"""The plots of ``advice.py``: accuracy of each rule at every learning rate, and after tuning."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from advice_store import Run
 from advice_table import cells, difference
 
-# Okabe and Ito's colours, told apart by the colour-blind; lines and marks differ as well. Rules that seldom
-# clip lie on "unclipped": theirs are open marks around its own.
+# Okabe and Ito's colour-blind-safe colours; lines and markers differ as well. Rules that seldom clip
+# coincide with "unclipped", so their markers are open.
 STYLE: dict[str, dict[str, Any]] = {
     "unclipped": {"color": "#000000", "marker": "o", "linestyle": "-", "markersize": 3},
     "fixed 1": {"color": "#0072b2", "marker": "s", "linestyle": "--", "markersize": 4},
@@ -20,12 +20,12 @@ STYLE: dict[str, dict[str, Any]] = {
 }
 NAMES = {"resnet18": "ResNet-18", "small_cnn": "small CNN"}
 GUESSING = 10.0
-# Differences beyond are drawn on a logarithmic scale, in percentage points.
+# Larger differences are on a logarithmic scale, in percentage points.
 LINEAR = 2.0
 
 
 def by_rate(runs: list[Run], axes: Any) -> None:
-    """Test accuracy over the learning rate, a line for each rule."""
+    """Test accuracy against learning rate, one line per rule."""
     for rule, style in STYLE.items():
         these = sorted((r["rate"], 100 * r["accuracy"]) for r in runs if r["rule"] == rule)
         if these:
@@ -37,7 +37,7 @@ def by_rate(runs: list[Run], axes: Any) -> None:
 
 
 def rates(runs: list[Run]) -> Any:
-    """The runs by which the rates were chosen: a row for each network and batch size."""
+    """The tuning runs: one row per network and batch size."""
     from matplotlib import pyplot
 
     tuning = [r for r in runs if r["phase"] == "tuning"]
@@ -61,7 +61,7 @@ def rates(runs: list[Run]) -> Any:
 
 
 def final(runs: list[Run]) -> Any:
-    """Each rule at its tuned rate less no clipping, a panel for each network."""
+    """Accuracy of each rule minus no clipping, at tuned rates; one panel per network."""
     from matplotlib import pyplot
 
     grid = {place: c for place, c in cells(runs).items() if "unclipped" in c}
@@ -87,7 +87,7 @@ def final(runs: list[Run]) -> Any:
         axes.set_yticks(range(len(these)), [f"batch {b}\n{n:.0%} replaced" for _, b, n, _ in these])
         axes.invert_yaxis()
         axes.set_title(NAMES.get(model, model), loc="left")
-        axes.set_xlabel("test accuracy less that of no clipping, percentage points, 95% intervals\n"
+        axes.set_xlabel("test accuracy minus that without clipping, percentage points, 95% intervals\n"
                         f"(logarithmic beyond ±{LINEAR:g})")
         axes.grid(axis="x", alpha=0.25)
     handles, labels = row[0][0].get_legend_handles_labels()
@@ -96,7 +96,7 @@ def final(runs: list[Run]) -> Any:
 
 
 def draw(runs: list[Run], folder: Path) -> list[Path]:
-    """Both pictures, as SVG: the same bytes from the same runs."""
+    """Writes both plots as SVG, byte-identical for the same runs."""
     from matplotlib import pyplot, rc_context
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A group of runs of ``advice.py``: the same network, batch size and labels, trained together."""
+"""A group of runs of ``advice.py`` with the same network, batch size and labels, trained together."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ SAVE_SECONDS = 300.0
 
 
 def rules(batch: int) -> dict[str, Any]:
-    """A fresh rule of each kind, as their users have them."""
+    """A new rule of each kind, with its usual settings."""
     return {
-        "unclipped": toclip.Rule.fixed(math.inf),
-        "fixed 1": toclip.Rule.fixed(1.0),
-        "autoclip 10": toclip.Rule.autoclip(10.0),
-        # Its cap of 1 would make it `fixed 1` wherever norms are larger than that.
-        "zclip": toclip.Rule.zclip(cap=None),
-        "monitor": toclip.Rule.monitored(every=200, components=float(batch * CLASSES)),
+        "unclipped": toclip.ThresholdRule.fixed("none"),
+        "fixed 1": toclip.ThresholdRule.fixed(1.0),
+        "autoclip 10": toclip.ThresholdRule.autoclip(10.0),
+        # With its default cap of 1 it would equal `fixed 1` whenever norms are larger than 1.
+        "zclip": toclip.ThresholdRule.zclip(cap="none"),
+        "monitor": toclip.ThresholdRule.monitored(every=200, components=float(batch * CLASSES)),
     }
 
 
 class Stop:
-    """Whether it is time to save and go: asked for by a signal, or by the clock."""
+    """Whether to save and stop: after a signal, or after a time limit."""
 
     def __init__(self, minutes: float):
-        self.until, self.asked = time.time() + 60.0 * minutes, False
+        self.until, self.requested = time.time() + 60.0 * minutes, False
         for name in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(name, self.ask)
+            signal.signal(name, self.request)
 
-    def ask(self, *_: Any) -> None:
-        self.asked = True
+    def request(self, *_: Any) -> None:
+        self.requested = True
 
     def now(self) -> bool:
-        return self.asked or time.time() > self.until
+        return self.requested or time.time() > self.until
 
 
 def with_noise(labels: torch.Tensor, noise: float, seed: int) -> torch.Tensor:
-    """A share of the labels replaced by one drawn from all classes, the right one among them."""
+    """Replaces a share of the labels by labels drawn from all classes, the true one included."""
     random = torch.Generator().manual_seed(seed)
     hit = torch.rand(len(labels), generator=random) < noise
     drawn = torch.randint(0, CLASSES, (len(labels),), generator=random)
@@ -61,10 +61,10 @@ def with_noise(labels: torch.Tensor, noise: float, seed: int) -> torch.Tensor:
 
 
 class Stream:
-    """Batches of one seed: its own order, shifts, flips and replaced labels."""
+    """The batches of one seed, with its own order, shifts, flips and replaced labels."""
 
     def __init__(self, data: Cifar10, noise: float, seed: int):
-        # Nobody has clean labels to tune by: those kept aside are as wrong as the rest.
+        # In practice nobody has clean labels for tuning, so the held-out labels are noisy too.
         labels = with_noise(data.train_labels, noise, seed)
         self.images, self.labels = data.train[:-KEPT_ASIDE], labels[:-KEPT_ASIDE]
         self.aside = data.train[-KEPT_ASIDE:], labels[-KEPT_ASIDE:]
@@ -88,8 +88,8 @@ class Stream:
         self.order = state["order"]
 
 
-class Watch:
-    """A rule, and what it did in a few numbers."""
+class RuleRecord:
+    """A threshold rule, and statistics of its clipping."""
 
     def __init__(self, rule: Any):
         self.rule = rule
@@ -98,7 +98,7 @@ class Watch:
         self.first: int | None = None
 
     def answer(self, norm: float) -> tuple[float, float]:
-        """What to multiply the gradient by, and the learning rate."""
+        """The factors for the gradient and for the learning rate."""
         threshold = float(self.rule.thresholds(np.array([norm]))[0])
         clips = norm > threshold
         factor = threshold / norm if clips else 1.0
@@ -124,11 +124,11 @@ class Watch:
         return vars(self) | {"rule": self.rule.to_json()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        vars(self).update(state | {"rule": toclip.Rule.from_json(state["rule"])})
+        vars(self).update(state | {"rule": toclip.ThresholdRule.from_json(state["rule"])})
 
 
 class Group:
-    """Runs that differ in rule, rate and seed; saved on the way, so that none is lost."""
+    """Runs that differ in rule, learning rate and seed, with checkpoints."""
 
     def __init__(
         self, data: Cifar10, setting: dict[str, Any], jobs: list[dict[str, Any]], folder: Path,
@@ -141,7 +141,7 @@ class Group:
             MODELS[setting["model"]], seeds, [seeds.index(job["seed"]) for job in jobs],
             setting["batch"], F.cross_entropy, data.train.device, graph=graph,
         )
-        self.watches = [Watch(rules(setting["batch"])[job["rule"]]) for job in jobs]
+        self.rules = [RuleRecord(rules(setting["batch"])[job["rule"]]) for job in jobs]
         self.done = 0
         name = hashlib.sha256(json.dumps([setting, jobs], sort_keys=True).encode()).hexdigest()
         self.checkpoint = folder / f"group-{name[:12]}.pt"
@@ -150,7 +150,7 @@ class Group:
         for stream, images, labels in zip(self.streams, self.many.images, self.many.labels):
             stream.fill(images, labels)
         cosine = 0.5 * (1.0 + math.cos(math.pi * self.done / self.setting["steps"]))
-        answers = [w.answer(norm) for w, norm in zip(self.watches, self.many.measure())]
+        answers = [rule.answer(norm) for rule, norm in zip(self.rules, self.many.measure())]
         self.many.step(
             [factor for factor, _ in answers],
             [job["rate"] * cosine * more for job, (_, more) in zip(self.jobs, answers)],
@@ -161,7 +161,7 @@ class Group:
         partial = self.checkpoint.with_suffix(".partial")
         torch.save({
             "done": self.done, "many": self.many.state(),
-            "streams": [s.state() for s in self.streams], "watches": [w.state() for w in self.watches],
+            "streams": [s.state() for s in self.streams], "watches": [r.state() for r in self.rules],
         }, partial)
         os.replace(partial, self.checkpoint)
 
@@ -171,11 +171,11 @@ class Group:
         whole = torch.load(self.checkpoint, map_location=self.data.train.device)
         self.done = whole["done"]
         self.many.restore(whole["many"])
-        for part, state in zip(self.streams + self.watches, whole["streams"] + whole["watches"]):
+        for part, state in zip(self.streams + self.rules, whole["streams"] + whole["watches"]):
             part.restore(state)
 
-    def go(self, stop: Stop, judged: int | None) -> list[dict[str, Any]] | None:
-        """A record of each run; ``None``, with all saved, when there was no time to end them."""
+    def run(self, stop: Stop, judged: int | None) -> list[dict[str, Any]] | None:
+        """The record of each run; ``None`` if the time was up, with the progress saved."""
         self.restore()
         steps, first, began = self.setting["steps"], self.done, time.time()
         saved = began
@@ -183,34 +183,34 @@ class Group:
             self.step()
             if self.done % 50 == 0:
                 pace = (time.time() - began) / (self.done - first)
-                self.say(f"step {self.done} of {steps}, {1e3 * pace:.1f} ms a step, "
-                         f"{pace * (steps - self.done):.0f} s to go")
+                self.report(f"step {self.done} of {steps}, {1e3 * pace:.1f} ms per step, "
+                         f"{pace * (steps - self.done):.0f} s left")
             if time.time() - saved > SAVE_SECONDS:
                 self.save()
                 saved = time.time()
         took = f"{self.done - first} steps in {time.time() - began:.0f} s"
         if self.done < steps:
             self.save()
-            self.say(f"{took}, saved at step {self.done} of {steps}", last=True)
+            self.report(f"{took}, saved at step {self.done} of {steps}", last=True)
             return None
         records = self.records(judged)
-        self.say(took, last=True)
+        self.report(took, last=True)
         return records
 
     def records(self, judged: int | None) -> list[dict[str, Any]]:
         tested = self.many.judge(self.data.test[:judged], self.data.test_labels[:judged])
         aside = [self.many.judge(*(part[:judged] for part in s.aside)) for s in self.streams]
         found = []
-        for k, (job, watch) in enumerate(zip(self.jobs, self.watches)):
+        for k, (job, rule) in enumerate(zip(self.jobs, self.rules)):
             (accuracy, loss), (kept, kept_loss) = tested[k], aside[self.many.stream[k]][k]
             found.append(self.setting | job | {
                 "accuracy": accuracy, "loss": loss, "aside_accuracy": kept, "aside_loss": kept_loss,
                 "train_loss": float(self.many.losses[k]), "diverged": not math.isfinite(loss),
-            } | watch.summary())
+            } | rule.summary())
         return found
 
-    def say(self, what: str, last: bool = False) -> None:
-        """A line that is written over on a terminal; elsewhere only the last."""
+    def report(self, what: str, last: bool = False) -> None:
+        """A line that overwrites itself on a terminal; elsewhere only the last is printed."""
         s, seen = self.setting, sys.stderr.isatty()
         if seen or last:
             start, end = ("\r\033[K" if seen else ""), ("\n" if last or not seen else "")

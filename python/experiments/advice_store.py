@@ -1,4 +1,4 @@
-"""Where ``advice.py`` keeps its runs."""
+"""Stores the runs of ``advice.py``."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 
 Run = dict[str, Any]
 
-# What every run has that was written whole.
+# The keys of a complete run.
 KEYS = {"phase", "model", "batch", "noise", "steps", "rule", "rate", "seed", "accuracy", "loss",
         "aside_accuracy", "clip_fraction"}
 
 
 class Store:
-    """``runs.jsonl``: whole groups of runs, each written at once."""
+    """``runs.jsonl``; each group of runs is appended in one write."""
 
     def __init__(self, folder: Path):
         self.path = folder / "runs.jsonl"
 
     def open(self, versions: Run) -> None:
-        """Makes the folder; refuses one with runs of another machine, which would be mixed."""
+        """Creates the folder; fails if it has runs with other versions or of another device."""
         made_by = self.path.with_name("versions.json")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -30,10 +30,10 @@ class Store:
                 made_by.write_text(json.dumps(versions, indent=1) + "\n")
             found = json.loads(made_by.read_text())
         except (OSError, ValueError) as error:
-            raise SystemExit(f"--out {self.path.parent} cannot be used: {error}") from None
+            raise SystemExit(f"cannot use --out {self.path.parent}: {error}") from None
         if found != versions:
             raise SystemExit(
-                f"{self.path.parent} has runs made with {found}, and this is {versions}: give another --out"
+                f"{self.path.parent} has runs made with {found}, but this is {versions}; use another --out"
             )
 
     def all(self) -> list[Run]:
@@ -44,11 +44,11 @@ class Store:
             try:
                 records.append(json.loads(line))
                 whole = isinstance(records[-1], dict) and records[-1].keys() >= KEYS
-                why = "" if whole else "not a run: " + ", ".join(sorted(KEYS)) + " are needed"
+                why = "" if whole else "not a run; it needs " + ", ".join(sorted(KEYS))
             except json.JSONDecodeError as error:
                 why = f"not JSON ({error})"
             if why:
-                raise SystemExit(f"{self.path}, line {number} is {why}; remove the line")
+                raise SystemExit(f"{self.path}: line {number} is {why}; remove the line")
         return records
 
     def of(self, setting: Run) -> list[Run]:
@@ -61,7 +61,7 @@ class Store:
             return value
 
         lines = [json.dumps({k: plain(v) for k, v in r.items()}) for r in records]
-        # Several processes may share the file: an append of one piece is not torn.
+        # Several processes may share the file; a single append is atomic.
         out = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.write(out, ("\n".join(lines) + "\n").encode())
         os.close(out)

@@ -1,4 +1,4 @@
-"""The tables of ``advice.py``: final accuracy and loss, and what differs from no clipping."""
+"""The tables of ``advice.py``: final accuracy and loss, compared with no clipping."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from advice_store import Run
 # Student's t at 97.5% by degrees of freedom.
 T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 
-# What a row begins with.
+# The first columns of a row.
 PLACE = "| network | batch | labels replaced | steps |"
 
 
@@ -19,7 +19,7 @@ def mean(values: list[float]) -> float:
 
 
 def spread(values: list[float]) -> float:
-    """Standard deviation over seeds; not a number for one."""
+    """Standard deviation over seeds; NaN for a single seed."""
     if len(values) < 2:
         return math.nan
     middle = mean(values)
@@ -27,7 +27,7 @@ def spread(values: list[float]) -> float:
 
 
 def best(runs: Iterable[Run]) -> Run | None:
-    """The run with the highest accuracy on the images kept aside."""
+    """The run with the highest accuracy on the held-out images."""
     return max(runs, key=lambda r: r["aside_accuracy"], default=None)
 
 
@@ -41,7 +41,7 @@ def difference(runs: list[Run], base: list[Run], of: str) -> tuple[float, float]
 
 
 def verdict(runs: list[Run], base: list[Run], of: str, better: float) -> int:
-    """1 better than unclipped, -1 worse, 0 when the interval of the difference holds zero."""
+    """1 if better than unclipped, -1 if worse, 0 if the interval of the difference contains zero."""
     if runs is base or any(r[of] is None for r in runs + base):
         return 0
     apart, half = difference(runs, base, of)
@@ -58,7 +58,7 @@ def shown(runs: list[Run], base: list[Run], of: str, better: float, form: Callab
 
 
 def cells(runs: list[Run]) -> dict[tuple[str, int, float, int], dict[str, list[Run]]]:
-    """The runs that count, by network, batch size, share of replaced labels and length, then by rule."""
+    """The final runs by network, batch size, share of replaced labels and steps, then by rule."""
     found: dict[tuple[str, int, float, int], dict[str, list[Run]]] = {}
     for run in runs:
         if run["phase"] == "final":
@@ -69,7 +69,7 @@ def cells(runs: list[Run]) -> dict[tuple[str, int, float, int], dict[str, list[R
 
 
 def at_given_rates(runs: list[Run], tuned: list[Run]) -> str:
-    """The runs of ``--rate``, a line for each rule and rate, and the best of the tuned rules beside it."""
+    """The ``--rate`` runs, one line per rule and rate, compared with the best tuned rule."""
     found: dict[tuple[str, int, float, int, str, float], list[Run]] = {}
     for r in runs:
         if r["phase"] == "given rate":
@@ -77,7 +77,7 @@ def at_given_rates(runs: list[Run], tuned: list[Run]) -> str:
             found.setdefault(place, []).append(r)
     grid = cells(tuned)
     lines = ["Runs at given rates: test accuracy in percent and cross-entropy, mean ± standard deviation over "
-             "seeds; last, how far the accuracy of the best tuned rule is ahead on the same seeds.", "",
+             "seeds; last column: by how much the best tuned rule is more accurate on the same seeds.", "",
              f"{PLACE} rule | rate | runs | clipped | accuracy | cross-entropy | best tuned rule |",
              "|---|--:|--:|--:|---|--:|--:|--:|--:|--:|--:|"]
     for (*place, rule, rate), these in sorted(found.items()):
@@ -91,7 +91,7 @@ def at_given_rates(runs: list[Run], tuned: list[Run]) -> str:
 
 
 def ahead(runs: list[Run], by_rule: dict[str, list[Run]]) -> str:
-    """The tuned rule with the highest accuracy, and its lead over ``runs`` with a 95% interval."""
+    """The tuned rule with the highest accuracy, and its advantage over ``runs`` with a 95% interval."""
     if not by_rule:
         return "–"
     name = max(by_rule, key=lambda n: mean([r["accuracy"] for r in by_rule[n]]))
@@ -100,7 +100,7 @@ def ahead(runs: list[Run], by_rule: dict[str, list[Run]]) -> str:
 
 
 def at_every_rate(runs: list[Run]) -> str:
-    """The runs by which rates were chosen: each rule less no clipping, by where the rate stands."""
+    """The tuning runs: each rule minus no clipping, below, at and above the best rate."""
     grid: dict[tuple[str, int, float, int], dict[str, dict[float, Run]]] = {}
     for r in runs:
         if r["phase"] == "tuning":
@@ -108,8 +108,8 @@ def at_every_rate(runs: list[Run]) -> str:
             grid.setdefault(place, {}).setdefault(r["rule"], {})[r["rate"]] = r
     whole = [by_rule for by_rule in grid.values() if "unclipped" in by_rule]
     names = list(dict.fromkeys(n for by_rule in whole for n in by_rule if n != "unclipped"))
-    lines = ["Test accuracy of the runs for tuning (a quarter of the steps, one seed) less that without "
-             "clipping, in percentage points: mean, least and largest. The best rate is that without "
+    lines = ["Test accuracy of the tuning runs (a quarter of the steps, one seed) minus that without "
+             "clipping, in percentage points: mean (minimum to maximum). The best rate is that without "
              "clipping, except in the first column.", "",
              "| network | rule | each at its best | both below the best | both at it | both above it |",
              "|---|---|--:|--:|--:|--:|"]
@@ -141,20 +141,20 @@ def plain(middle: float, spread: float) -> str:
 
 
 def tables(runs: list[Run], given: list[Run] | None = None) -> str:
-    """Accuracy, loss, and what each rule did, as Markdown; ``given`` are runs of another folder."""
+    """Accuracy, loss and clipping of each rule, as Markdown; ``given`` are runs of another folder."""
     parts = [compared(runs), at_every_rate(runs), at_given_rates(runs + (given or []), runs)]
     return "\n\n".join(part for part in parts if part) or "no run has finished yet"
 
 
 def compared(runs: list[Run]) -> str:
-    """The rules side by side, each at its tuned rate."""
+    """The rules compared, each at its tuned rate."""
     grid = cells(runs)
     if not grid:
         return ""
     names = list(dict.fromkeys(name for by_rule in grid.values() for name in by_rule))
 
     def with_base(by_rule: dict[str, list[Run]], name: str) -> tuple[list[Run], list[Run]]:
-        """A rule's runs and those without clipping; itself where there are none (``--rule``)."""
+        """The runs of a rule and those without clipping, or the rule itself if there are none."""
         return by_rule[name], by_rule.get("unclipped", by_rule[name])
 
     def table(title: str, entry: Callable[[list[Run], list[Run]], str], foot: str = "") -> str:
@@ -172,7 +172,7 @@ def compared(runs: list[Run]) -> str:
             tally.append(f"{found.count(1)} / {found.count(0)} / {found.count(-1)}")
         return "| better / no difference / worse | | | | " + " | ".join(tally) + " |"
 
-    def did(runs: list[Run], _: list[Run]) -> str:
+    def clipping(runs: list[Run], _: list[Run]) -> str:
         clips = mean([r["clip_fraction"] for r in runs])
         return f"{clips:.0%}, rate {runs[0]['rate']:g}"
 
@@ -183,5 +183,5 @@ def compared(runs: list[Run]) -> str:
         table("Test cross-entropy, mean ± standard deviation over seeds.",
               lambda r, b: shown(r, b, "loss", -1.0, plain),
               count("loss", -1.0)),
-        table("Share of the steps that were clipped, and the learning rate that tuning chose.", did),
+        table("Share of the steps that were clipped, and the learning rate that tuning chose.", clipping),
     ])

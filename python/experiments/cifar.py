@@ -1,4 +1,4 @@
-"""CIFAR-10 from the official binary files, kept whole on the device."""
+"""CIFAR-10 from the official binary files, entirely on the device."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ RECORD = 1 + 3072
 
 
 def read(folders: list[Path], names: list[str]) -> tuple[Tensor, Tensor]:
-    """Images (u8, N x 3 x 32 x 32) and labels of the named files, looked for in all folders."""
+    """Images (uint8, N x 3 x 32 x 32) and labels of the named files, searched in all folders."""
     records = []
     for name in names:
         found = [f / name for f in folders if (f / name).is_file()]
         if not found:
             places = ", ".join(str(f) for f in folders)
-            raise FileNotFoundError(f"{name} is in none of {places}; `toclip data get cifar10` fetches it")
+            raise FileNotFoundError(f"{name} not found in {places}; `toclip data get cifar10` downloads it")
         raw = np.fromfile(found[0], dtype=np.uint8)
         if len(raw) != 10_000 * RECORD:
-            raise ValueError(f"{found[0]} has {len(raw)} bytes; a CIFAR-10 file has {10_000 * RECORD}")
+            raise ValueError(f"{found[0]} has {len(raw)} bytes; expected {10_000 * RECORD}")
         records.append(raw.reshape(-1, RECORD))
     data = np.concatenate(records)
     images = torch.from_numpy(data[:, 1:].reshape(-1, 3, 32, 32).copy())
@@ -44,12 +44,12 @@ class Cifar10:
             self.test = ((images.float() / 255.0 - mean) / std).to(device)
             self.test_labels = labels.to(device)
         except FileNotFoundError:
-            # Enough to time a run; accuracies are then those of training images.
+            # Enough to time a run; the accuracy is then that on training images.
             self.test, self.test_labels = self.train[:10_000], self.train_labels[:10_000]
 
 
 def load(folders: list[Path], device: torch.device, batches: int) -> Cifar10:
-    """For a program that cannot go on without: a sentence in the place of a traceback."""
+    """Loads the data, or exits with a message."""
     try:
         return Cifar10(folders, device, batches)
     except (OSError, ValueError) as error:

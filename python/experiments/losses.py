@@ -7,13 +7,13 @@ from torch import Tensor
 
 
 def squares(outputs: Tensor, labels: Tensor) -> Tensor:
-    """The squared distance to the one-hot label, a mean over samples and outputs.
+    """The squared distance to the one-hot label, averaged over samples and outputs.
 
-    The paper's base rate of 0.05 diverges within twenty steps on half the *sum* over the ten
-    outputs, which is five times as large; so this is the one its rates are meant for.
+    With half the *sum* over the ten outputs, which is five times as large, the paper's base learning
+    rate of 0.05 diverges within twenty steps; its rates must be meant for this mean.
     """
-    wanted = F.one_hot(labels, outputs.shape[1]).to(outputs.dtype)
-    return F.mse_loss(outputs, wanted)
+    one_hot = F.one_hot(labels, outputs.shape[1]).to(outputs.dtype)
+    return F.mse_loss(outputs, one_hot)
 
 
 LOSSES = {"mse": squares, "cross_entropy": F.cross_entropy}

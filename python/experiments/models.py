@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions and a way around them."""
+    """Two 3x3 convolutions with a residual connection."""
 
     def __init__(self, inputs: int, outputs: int, stride: int):
         super().__init__()
@@ -16,15 +16,15 @@ class Block(nn.Module):
         self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
         self.norm2 = nn.BatchNorm2d(outputs)
         self.act = nn.GELU()
-        self.around: nn.Module = nn.Identity()
+        self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
-            self.around = nn.Sequential(
+            self.shortcut = nn.Sequential(
                 nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
             )
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.norm2(self.conv2(self.act(self.norm1(self.conv1(x)))))
-        return self.act(y + self.around(x))
+        return self.act(y + self.shortcut(x))
 
 
 def resnet18(classes: int = 10) -> nn.Module:
@@ -41,7 +41,7 @@ def resnet18(classes: int = 10) -> nn.Module:
 
 
 class Attention(nn.Module):
-    """Multi-head self-attention, written out so that forward-mode derivatives pass through it."""
+    """Multi-head self-attention in plain operations, which have forward-mode derivatives."""
 
     def __init__(self, width: int, heads: int):
         super().__init__()
@@ -57,7 +57,7 @@ class Attention(nn.Module):
 
 
 class Layer(nn.Module):
-    """A transformer layer, normalised before each half."""
+    """A transformer layer with pre-normalisation."""
 
     def __init__(self, width: int, heads: int):
         super().__init__()
@@ -79,19 +79,19 @@ class ViT(nn.Module):
         super().__init__()
         self.patches = nn.Conv2d(3, width, patch, patch)
         self.token = nn.Parameter(torch.zeros(1, 1, width))
-        self.places = nn.Parameter(0.02 * torch.randn(1, 1 + (32 // patch) ** 2, width))
+        self.positions = nn.Parameter(0.02 * torch.randn(1, 1 + (32 // patch) ** 2, width))
         self.layers = nn.Sequential(*(Layer(width, heads) for _ in range(depth)))
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, classes)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.patches(x).flatten(2).transpose(1, 2)
-        x = torch.cat([self.token.expand(len(x), -1, -1), x], 1) + self.places
+        x = torch.cat([self.token.expand(len(x), -1, -1), x], 1) + self.positions
         return self.head(self.norm(self.layers(x))[:, 0])
 
 
 def small_cnn(classes: int = 10) -> nn.Module:
-    """Three convolutions without normalisation: a network whose gradients have a tail."""
+    """Three convolutions without normalisation, whose gradients have a heavy tail."""
     return nn.Sequential(
         nn.Conv2d(3, 32, 3, 1, 1), nn.GELU(), nn.MaxPool2d(2),
         nn.Conv2d(32, 64, 3, 1, 1), nn.GELU(), nn.MaxPool2d(2),

@@ -1,8 +1,8 @@
-"""Many networks of one kind, trained side by side, each with its own rate and clipping rule.
+"""Trains many networks of one architecture in parallel, each with its own learning rate and rule.
 
-Small batches leave a GPU idle between kernels, so the networks' gradients are taken on streams of
-their own and the whole is replayed as one CUDA graph; weights, gradients and momenta of all networks
-are rows of one matrix each, so that a step of SGD is four kernels whatever their number.
+Small batches leave a GPU idle between kernels, so each network computes its gradients on its own
+stream and the whole step is replayed as one CUDA graph. The weights of all networks are the rows of
+one matrix, and so are gradients and momenta, so that a step of SGD takes four kernels in total.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from torch import Tensor, nn
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
-# Every tensor begins at a multiple of 256 bytes, as if it had been allocated by itself: kernels that
-# read several numbers at once refuse, or are slow on, what does not.
+# Every tensor starts at a multiple of 256 bytes, as separate allocations do; vectorised kernels fail or
+# are slow on other addresses.
 ALIGNED = 64
-# Streams come from a pool of 32, which then begins anew with the first.
+# CUDA streams come from a pool of 32 and repeat after that.
 MOST_STREAMS = 32
 STREAMS: list[Any] = []
 
 
 def streams(count: int) -> list[Any]:
-    """The same CUDA streams for every group of networks, so that no two of a group are one."""
+    """The same CUDA streams for every group of networks, all different within a group."""
     while len(STREAMS) < min(count, MOST_STREAMS):
         STREAMS.append(torch.cuda.Stream())
     return STREAMS[:count]
 
 
 def padded(parameter: Tensor) -> int:
-    """The numbers that a parameter takes in a row; those beyond its own stay zero."""
+    """The padded size of a parameter in a row; the padding stays zero."""
     return -(-parameter.numel() // ALIGNED) * ALIGNED
 
 
 def laid_out(parameter: Tensor, row: Tensor) -> Tensor:
-    """A piece of a row in the parameter's shape; filters with their channels last."""
+    """A piece of a row in the shape of the parameter, with channels last for filters."""
     if parameter.dim() != 4:
         return row.view_as(parameter)
     outputs, inputs, height, width = parameter.shape
@@ -45,7 +45,7 @@ def laid_out(parameter: Tensor, row: Tensor) -> Tensor:
 
 
 class SideBySide:
-    """Network ``k`` sees the batches of stream ``stream[k]``; networks of one stream start alike."""
+    """Network ``k`` gets the batches of stream ``stream[k]``; networks of a stream start equal."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class SideBySide:
         self._replay: Callable[[], None] | None = None
 
     def autocast(self) -> torch.autocast:
-        """Half precision for a GPU, none for a processor."""
+        """Half precision on a GPU, full precision on a CPU."""
         on = self.device.type == "cuda"
         return torch.autocast(self.device.type, torch.bfloat16, enabled=on, cache_enabled=False)
 
@@ -99,7 +99,7 @@ class SideBySide:
         self.losses[k].copy_(value.detach())
 
     def all_gradients(self) -> None:
-        """Those of all networks, on a stream each where there are streams, and their norms."""
+        """Gradients and norms of all networks, each on its own stream on a GPU."""
         self.gradients.zero_()
         if self.device.type != "cuda":
             for k in range(len(self.models)):
@@ -115,7 +115,7 @@ class SideBySide:
         torch.linalg.vector_norm(self.gradients, dim=1, out=self.norms)
 
     def record(self) -> Callable[[], None]:
-        """The work of :meth:`all_gradients` as one CUDA graph; what warming up changed is put back."""
+        """Records :meth:`all_gradients` as one CUDA graph; restores what the warm-up changed."""
         if self.device.type == "cuda":
             side, *own = streams(1 + len(self.models))
             self.streams = [own[k % len(own)] for k in range(len(self.models))]
@@ -131,28 +131,28 @@ class SideBySide:
         try:
             found = self.captured(side)
         except RuntimeError as error:
-            said = (str(error).splitlines() or ["?"])[0]
-            print(f"no CUDA graph ({said}): going on without it, slower", file=sys.stderr, flush=True)
+            reason = (str(error).splitlines() or ["?"])[0]
+            print(f"no CUDA graph ({reason}); continuing without it, which is slower", file=sys.stderr, flush=True)
         for model, buffers in zip(self.models, before):
             for name, buffer in model.named_buffers():
                 buffer.copy_(buffers[name])
         return found
 
     def captured(self, side: Any) -> Callable[[], None]:
-        """The graph, once it has given the same norms as the work itself on the same batches."""
+        """The graph, after a check that it computes the same norms."""
         expected = self.norms.clone()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=side):
             self.all_gradients()
         self.norms.zero_()
         graph.replay()
-        # Half precision, sums in any order; a network that has diverged stays so.
+        # Half precision and any order of summation; diverged networks stay NaN.
         if not torch.allclose(self.norms, expected, rtol=0.05, equal_nan=True):
             raise RuntimeError(f"norms {self.norms.tolist()} instead of {expected.tolist()}")
         return graph.replay
 
     def measure(self) -> list[float]:
-        """Takes all gradients on the batches that are in place; their norms, in order."""
+        """Computes all gradients on the current batches; returns their norms."""
         if self._replay is None:
             self._replay = self.record()
         self._replay()
@@ -160,7 +160,7 @@ class SideBySide:
 
     @torch.no_grad()
     def step(self, factors: Sequence[float], rates: Sequence[float]) -> None:
-        """Gradients times ``factors`` into the momenta, momenta times ``rates`` off the weights."""
+        """A step of SGD with momentum; gradients are multiplied by ``factors``."""
         scale = torch.tensor([factors, rates], dtype=torch.float32).to(self.device, non_blocking=True)
         self.gradients.mul_(scale[0, :, None])
         self.momenta.mul_(self.momentum).add_(self.gradients)
@@ -173,7 +173,7 @@ class SideBySide:
 
     @torch.no_grad()
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on where :meth:`state` was taken; in place, where the graph looks for it."""
+        """Restores what :meth:`state` returned, in place, because the graph uses these addresses."""
         self.weights.copy_(state["weights"])
         self.momenta.copy_(state["momenta"])
         for model, buffers in zip(self.models, state["buffers"]):
@@ -182,7 +182,7 @@ class SideBySide:
 
     @torch.no_grad()
     def judge(self, images: Tensor, labels: Tensor) -> list[tuple[float, float]]:
-        """Accuracy and mean loss of each network, batch norm by its running statistics."""
+        """Accuracy and mean loss of each network, with running statistics in batch norm."""
         found = []
         for model in self.models:
             model.eval()

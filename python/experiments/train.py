@@ -1,17 +1,17 @@
-"""Train a network of the paper without clipping, and measure at log-spaced steps.
+"""Trains a network of the paper without clipping, with measurements at log-spaced steps.
 
     python train.py --model resnet18 --epochs 60 --data ~/.cache/toclip/cifar10 --out runs/resnet18
 
-Writes, in ``--out``: ``log.jsonl`` (one line every step: step, loss, learning_rate, grad_norm; what
-``toclip advise`` reads), ``factors.jsonl`` (one line per threshold and batch size of a measurement),
+Writes to ``--out``: ``log.jsonl`` (one line per step with step, loss, learning_rate and grad_norm, for
+``toclip advise``), ``factors.jsonl`` (one line per measurement, batch size and threshold),
 ``curvature.jsonl`` (one line per measurement and ``mode`` of batch norm), ``run.json`` (settings and
-versions) and ``checkpoint.pt``. Started again with the same arguments, a run goes on from its
-checkpoint. ``--minutes`` stops it in time with all of that written.
+versions) and ``checkpoint.pt``. The same command resumes from the checkpoint. ``--minutes`` stops the
+run after that time, with everything written.
 
-The first measurement is at step 0, before any training. In ``curvature.jsonl`` each line says where
-batch norm took its statistics from (``batch_norm``): with ``mode`` "train" from the batch, of
-``batch_size`` images as in training; with "eval" from the running averages, which at step 0 are
-"initial", that is zero and one and not those of the data. A model without batch norm has one line.
+The first measurement is at step 0, before any training. In ``curvature.jsonl``, ``batch_norm`` is the
+source of the batch-norm statistics: with ``mode`` "train" the batch, of ``batch_size`` images as in
+training; with "eval" the running averages, which at step 0 are "initial": zero and one. A model
+without batch norm has one line per measurement.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from pathlib import Path
 
 import torch
 
-# For a package built in place; one that is installed comes first.
+# For a package built in place; an installed one takes precedence.
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 from cifar import augment, load  # noqa: E402
 from losses import LOSSES  # noqa: E402
 from models import MODELS  # noqa: E402
-from numbers_given import BELOW_ONE, COUNT, POSITIVE, at_least  # noqa: E402
+from argument_types import BELOW_ONE, COUNT, POSITIVE, at_least  # noqa: E402
 
 from toclip.torch import IntrinsicDimension, intrinsic_dimension, reduction_factors  # noqa: E402
 
-# The paper's base rates; ViT also warms up for two epochs.
+# The base learning rates of the paper; ViT also has two epochs of warm-up.
 RATES = {"resnet18": 0.05, "vit_s16": 0.00625, "vit_s4": 0.00625, "small_cnn": 0.02}
 WARM_UP = {"vit_s16": 2.0, "vit_s4": 2.0}
-# The paper shows three log-spaced thresholds up to 10; multiples of the median norm beside them.
+# The paper uses three log-spaced thresholds up to 10; here also multiples of the median norm.
 THRESHOLDS = (0.1, 0.3, 1.0, 3.0, 10.0)
 MULTIPLES = (0.05, 0.5, 1.0, 2.0)
 
@@ -50,24 +50,24 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     p.add_argument("--loss", choices=sorted(LOSSES), default="mse")
     p.add_argument("--epochs", type=POSITIVE, default=200.0)
     p.add_argument("--batch", type=COUNT, default=128)
-    p.add_argument("--rate", type=POSITIVE, help="base learning rate (default: the paper's)")
+    p.add_argument("--rate", type=POSITIVE, help="base learning rate (default: that of the paper)")
     p.add_argument("--momentum", type=BELOW_ONE, default=0.9)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--data", type=Path, nargs="+", required=True, help="folder(s) with the .bin files")
     p.add_argument("--files", type=int, choices=range(1, 6), default=5,
-                   help="how many of the five training files")
+                   help="number of training files, up to five")
     p.add_argument("--out", type=Path, required=True)
     p.add_argument("--measurements", type=at_least(0), default=12,
-                   help="log-spaced, the last step included; one more is at step 0")
+                   help="number of log-spaced measurements, in addition to the one at step 0")
     p.add_argument("--measure-batches", type=at_least(16), default=192)
     p.add_argument("--curvature-samples", type=COUNT, default=2048)
     p.add_argument("--probes", type=at_least(2), default=16)
-    p.add_argument("--minutes", type=POSITIVE, default=math.inf, help="stop, resumable, after so long")
+    p.add_argument("--minutes", type=POSITIVE, default=math.inf, help="stop after this many minutes; the same command resumes")
     return p.parse_args(given)
 
 
 class Run:
-    """One training run and all it writes."""
+    """A training run and its output files."""
 
     def __init__(self, a: argparse.Namespace):
         self.a = a
@@ -85,8 +85,8 @@ class Run:
         self.steps = int(a.epochs * self.per_epoch)
         if self.steps < 1:
             raise SystemExit(
-                f"--epochs {a.epochs} of {len(self.data.train)} images in batches of {a.batch} are no "
-                "step: give more epochs or smaller batches"
+                f"--epochs {a.epochs} of {len(self.data.train)} images in batches of {a.batch} is less than "
+                "one step; use more epochs or smaller batches"
             )
         self.step = 0
         self.order = torch.empty(0, dtype=torch.long, device=self.device)
@@ -98,8 +98,8 @@ class Run:
         count = self.a.measurements
         if count < 1:
             return []
-        # After the start, not before some tens of steps: there the running statistics of batch norm
-        # are those of neither the start nor the data.
+        # The second measurement is some tens of steps after the start, when the running statistics of
+        # batch norm are those of the data.
         first = min(max(1, self.per_epoch // 8), self.steps)
         ratio = self.steps / first
         spaced = {round(first * ratio ** (i / max(count - 1, 1))) for i in range(count)}
@@ -150,7 +150,7 @@ class Run:
                 }) + "\n")
         self.pending = []
         if not math.isfinite(values[-1]):
-            raise SystemExit(f"step {self.step}: the loss is {values[-1]}; a smaller --rate may help")
+            raise SystemExit(f"step {self.step}: the loss is {values[-1]}; try a smaller --rate")
 
     @torch.no_grad()
     def accuracy(self) -> float:
@@ -191,10 +191,10 @@ class Run:
               f"({time.time() - began:.1f} s)", flush=True)
 
     def curvature(self) -> list[IntrinsicDimension]:
-        """The intrinsic dimension on fixed images, in both modes where there is batch norm.
+        """The intrinsic dimension on fixed images, in both modes if there is batch norm.
 
-        In evaluation mode samples do not see each other, so that the batches are only for memory; in
-        training mode they are those of training, because the statistics are theirs.
+        In evaluation mode samples are independent, and the batches only limit memory; in training
+        mode the batches have the size of training, because batch norm depends on them.
         """
         a = self.a
         chosen = torch.randperm(
@@ -248,14 +248,14 @@ class Run:
         for name, value in whole.get("settings", {}).items():
             if self.settings().get(name) != value:
                 raise SystemExit(
-                    f"{path} is of a run with {name} = {value}, and this one has "
-                    f"{self.settings().get(name)}: give the same arguments or another --out"
+                    f"{path} is from a run with {name} = {value}, but this run has "
+                    f"{self.settings().get(name)}; use the same arguments or another --out"
                 )
         self.step, self.order, self.due = whole["step"], whole["order"], whole["due"]
         self.random.set_state(whole["random"].cpu())
         self.model.load_state_dict(whole["model"])
         self.optimiser.load_state_dict(whole["optimiser"])
-        # What a killed run wrote after its checkpoint will be written again.
+        # Lines that a killed run wrote after its checkpoint will be written again.
         for name, keep in whole["lines"].items():
             file = self.a.out / f"{name}.jsonl"
             if file.exists():
@@ -263,7 +263,7 @@ class Run:
                 file.write_text("".join(kept))
 
     def settings(self) -> dict:
-        """What makes the run what it is."""
+        """The settings that determine the results."""
         given = {k: v for k, v in vars(self.a).items() if k not in ("data", "out", "minutes")}
         return given | {"rate": self.rate, "steps": self.steps}
 
@@ -295,9 +295,9 @@ class Run:
                 self.save()
         self.save()
         done = self.step - first
-        state = "finished" if self.step >= self.steps else "stopped, resumable,"
+        state = "finished" if self.step >= self.steps else "stopped (resumable)"
         print(f"{self.a.model} {self.a.loss} {state} at step {self.step} of {self.steps}: "
-              f"{1e3 * clock / max(done, 1):.2f} ms a step", flush=True)
+              f"{1e3 * clock / max(done, 1):.2f} ms per step", flush=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import toclip
-from conftest import ROOT, command
+from conftest import ROOT, command, compare, messages
 
 SHIPPED = ["figure-1a", "figure-1b", "figure-4a"]
 BITS = """
@@ -90,7 +90,7 @@ def test_files_named_in_an_experiment_are_read_beside_it(tmp_path, monkeypatch):
     np.save(tmp_path / "k.npy", np.array([2.0, 1.0, 0.5]))
     np.save(tmp_path / "residuals.npy", np.array([-1.0, 0.5, 2.0]))
     parts = {
-        "spectrum": {"kind": "file", "path": "k.npy"},
+        "spectrum": {"kind": "file", "path": Path("k.npy")},
         "noise": {"family": "empirical", "file": "residuals.npy"},
     }
     same = {
@@ -124,6 +124,43 @@ def test_an_experiment_from_a_dictionary_is_the_problem_itself():
         assert (curves[name].risk["mean"] == band.risk["mean"]).all()
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"learning_rate": 0.5, "clip": "max_ccc"},
+        {"learning_rate": "greedy", "clip": "none"},
+        {"learning_rate": 0.5, "clip": {"kind": "proportional", "kappa": 1.0}, "margin": 0.9},
+        {"learning_rate": 0.5, "clip": {"kind": "online", "memory": 50}},
+        {"learning_rate": toclip.Schedule({"kind": "cosine", "from": 0.5, "over": 2.0}), "clip": 0.9},
+        {
+            "learning_rate": np.inf,
+            "clip": "inf",
+            "margin": {"kind": "predicted", "margin": 0.5, "time": 2.0},
+        },
+    ],
+)
+@pytest.mark.parametrize("norm", [1.0, 4.0])
+def test_a_policy_is_the_same_in_an_experiment_and_in_a_problem(policy, norm):
+    spectrum = toclip.blocks([norm], [100])
+    curves = toclip.experiment(SMALL | policy | {"spectrum": spectrum, "methods": ["ode", "hsgd"]})
+    problem = toclip.Problem(spectrum, 1.0, toclip.noise.gaussian(0.5), **policy)
+    path = problem.predict(toclip.log_times(0.1, 2.0, 5))
+    assert (curves["ode"].risk == path.risk).all()
+    band = problem.simulate(toclip.log_times(0.1, 2.0, 5), runs=3, seed=1, method="hsgd")
+    assert (curves["hsgd"].risk["median"] == band.risk["median"]).all()
+
+
+def test_curves_of_the_criteria():
+    noises = [{"label": "normal", "noise": toclip.noise.gaussian(1.0)}]
+    asked = {"curves": ["csc", "ccc"], "risk": 0.5, "threshold": [0.1, 10.0], "points": 5}
+    found = toclip.experiment({"criteria": asked | {"noises": noises}})
+    assert list(found) == ["criteria"]
+    curves = found["criteria"]
+    known = toclip.factors(toclip.noise.gaussian(1.0), 0.5, curves["c"])
+    assert (curves["csc"]["normal"] == known.csc).all() and len(curves["c"]) == 5
+    assert (curves["ccc"]["normal"] == known.ccc).all()
+
+
 def test_progress_is_told_over_all_methods_and_may_stop_the_work():
     told = []
     toclip.experiment(SMALL, progress=lambda done, of: told.append((done, of)))
@@ -139,45 +176,19 @@ def test_progress_is_told_over_all_methods_and_may_stop_the_work():
 
 # (a line of TOML, the same as Python, what is said of it)
 MISTAKES = [
-    ("colour = 1", {"colour": 1}, "unknown key `colour`; the keys are `name`, `spectrum`"),
-    ("time = -1", {"time": -1}, "time: -1 is not allowed: must be positive and finite"),
-    ("time = 1e18", {"time": 1e18}, "time: t = 1e18 is 1e20 steps of SGD"),
-    ("time = 'long'", {"time": "long"}, 'time: invalid type: string "long", expected a number'),
-    ("clip = 'max_ccc'", {"clip": "max_ccc"}, 'clip: "max_ccc" is not known: give a threshold'),
-    ("methods = ['adam']", {"methods": ["adam"]}, "methods: unknown variant `adam`, expected one"),
-    ("methods = []", {"methods": []}, "methods: the list is empty; give at least one"),
-    ("batch = 0", {"batch": 0}, "batch: batch = 0 is not allowed"),
-    (
-        "batch = { size = 2, rule = 'sum' }",
-        {"batch": {"size": 2, "rule": "sum"}},
-        "batch: unknown variant `sum`",
-    ),
-    ("points = { number = 3 }", {"points": {"number": 3}}, "points: unknown field `number`"),
-    (
-        "spectrum = { kind = 'isotropic', dims = 10 }",
-        {"spectrum": {"kind": "isotropic", "dims": 10}},
-        "spectrum: unknown field `dims`",
-    ),
-    (
-        "noise = { family = 'gaussian', sigma = nan }",
-        {"noise": {"family": "gaussian", "sigma": float("nan")}},
-        "noise: sigma = NaN is not allowed",
-    ),
-    (
-        "spectrum = { kind = 'file', path = 'gone.npy' }",
-        {"spectrum": {"kind": "file", "path": Path("gone.npy")}},
-        "spectrum: gone.npy",
-    ),
-    (
-        "ensemble = { runs = 1000000000000 }",
-        {"ensemble": {"runs": 10**12}},
-        "ensemble: 1000000000000 runs at 5 times would need",
-    ),
+    "time = 1e18",
+    "noise = { family = 'gaussian', sigma = nan }",
+    "spectrum = { kind = 'file', path = 'gone.npy' }",
+    "ensemble = { runs = 1000000000000 }",
+    # Those of the grammar, as far as they are valid TOML.
+    *(ROOT / "crates/toclip-experiment/src/mistakes.txt").read_text().splitlines(),
 ]
+MISTAKES.remove("time = 15 15")
 
 
-@pytest.mark.parametrize("line, change, words", MISTAKES, ids=[line for line, _, _ in MISTAKES])
-def test_a_mistake_is_told_in_the_same_words(line, change, words, tmp_path, monkeypatch):
+@pytest.mark.parametrize("line", MISTAKES)
+def test_error_messages_are_those_of_the_command(line, tmp_path, monkeypatch):
+    tomllib = pytest.importorskip("tomllib")
     whole = {
         "time": "2.0",
         "points": "5",
@@ -196,18 +207,16 @@ def test_a_mistake_is_told_in_the_same_words(line, change, words, tmp_path, monk
     place = f"e.toml, line {list(whole).index(key) + 1}: "
     with pytest.raises(ValueError) as of_file:
         toclip.experiment("e.toml")
-    given = SMALL | {"points": 5, "methods": ["sgd"]} | change
+    given = SMALL | {"points": 5, "methods": ["sgd"]} | tomllib.loads(line)
     with pytest.raises(ValueError) as of_values:
         toclip.experiment(given)
     said = str(of_values.value)
-    assert said.startswith(words) and str(of_file.value) == place + said
+    assert str(of_file.value) == place + said
     done = subprocess.run([command(), "run", "e.toml"], capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.strip() == f"error: {place}{said}"
 
 
-def test_a_missing_key_and_a_missing_file_are_named(tmp_path):
-    with pytest.raises(ValueError, match="^the key `noise` is missing; for example `noise = {"):
-        toclip.experiment({k: v for k, v in SMALL.items() if k != "noise"})
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="cannot read the experiment .*gone.toml: No such"):
         toclip.experiment(tmp_path / "gone.toml")
     with pytest.raises(OSError, match="cannot read the experiment"):
@@ -217,30 +226,32 @@ def test_a_missing_key_and_a_missing_file_are_named(tmp_path):
         toclip.experiment(tmp_path / "latin.toml")
 
 
-@pytest.mark.parametrize(
-    "change, words",
-    [
-        ({"noise": None}, "noise is None: leave it out"),
-        ({3: 4}, "the key 3 must be a text"),
-        ({"start": {"kind": "uniform", "norm": {1.0}}}, "start: norm: {1.0} is not allowed"),
-        ({"start": {"kind": "uniform", "norm": 1 + 2j}}, "start: norm: .* not a complex"),
-        ({"time": 10**400}, "time: .* is too large for a number"),
-        ({"noise": toclip.noise.gaussian(1.0).batched(4)}, "its batch as `batch`"),
-    ],
-)
-def test_what_no_file_could_say_is_refused(change, words):
-    with pytest.raises(ValueError, match=words):
-        toclip.experiment(SMALL | change)
+ERRORS = [
+    'toclip.experiment(SMALL | {"time": 1e18})',
+    'toclip.experiment(SMALL | {"ensemble": {"runs": 10**12}})',
+    'toclip.experiment(SMALL | {"spectrum": {"kind": "isotropic", "dim": "large"}})',
+    'toclip.experiment(SMALL | {"noise": None})',
+    "toclip.experiment(SMALL | {3: 4})",
+    'toclip.experiment(SMALL | {"start": {"kind": "uniform", "norm": {1.0}}})',
+    'toclip.experiment(SMALL | {"start": {"kind": "uniform", "norm": 1 + 2j}})',
+    'toclip.experiment(SMALL | {"time": 10**400})',
+    'toclip.experiment(SMALL | {"noise": toclip.noise.gaussian(1.0).batched(4)})',
+    'toclip.experiment({key: SMALL[key] for key in SMALL if key != "noise"})',
+]
+
+
+def test_error_messages():
+    compare("errors-experiment.txt", messages(ERRORS, globals()))
 
 
 @pytest.mark.parametrize("what", [None, 3, [("time", 1.0)], b"\xff\x00", 1.5])
-def test_what_is_no_experiment_is_refused(what):
+def test_other_types_are_errors(what):
     with pytest.raises(ValueError):
         toclip.experiment(what)
 
 
-def test_a_list_that_holds_itself_is_refused():
+def test_a_list_that_contains_itself_is_an_error():
     endless: list = []
     endless.append(endless)
-    with pytest.raises(ValueError, match="nested too deep"):
+    with pytest.raises(ValueError, match="nested too deeply"):
         toclip.experiment(SMALL | {"methods": endless})

@@ -1,4 +1,4 @@
-"""The experiments on networks: what is trained side by side is what PyTorch trains one by one."""
+"""The experiments on networks: training in parallel equals training one by one."""
 
 import json
 import math
@@ -88,7 +88,7 @@ def pretend(monkeypatch, folder):
     """Runs that are not made; gives the list of the jobs that would have been."""
     ran = []
     monkeypatch.setattr(advice, "Group", lambda data, setting, jobs, *a, **k: SimpleNamespace(
-        go=lambda stop, judged: [
+        run=lambda stop, judged: [
             setting | j | {"aside_accuracy": -abs(j.get("power", 0) + 4), "accuracy": 0.5 + 0.01 * j["seed"],
                            "loss": 1.0, "clip_fraction": 0.0}
             for j in jobs
@@ -141,31 +141,31 @@ def test_given_rates_are_run_without_tuning_and_kept_apart(data, tmp_path, monke
 
 
 @pytest.mark.parametrize(("given", "said"), [
-    ("--rate 0", "0 is not a number above 0"), ("--rate nan", "nan is not a number above 0"),
-    ("--steps 1.5", "1.5 is not a whole number of 1 or more"), ("--noise 2", "2 is not a share from 0 to 1"),
-    ("--seeds 0", "0 is not a whole number"), ("--files 6", "invalid choice"),
+    ("--rate 0", "0; expected a number above 0"), ("--rate nan", "nan; expected a number above 0"),
+    ("--steps 1.5", "1.5; expected an integer of at least 1"), ("--noise 2", "2; expected a share from 0 to 1"),
+    ("--seeds 0", "0; expected an integer"), ("--files 6", "invalid choice"),
     ("--rule me", "invalid choice"),
 ])
-def test_impossible_arguments_meet_a_sentence(given, said, monkeypatch, capsys):
+def test_errors_of_arguments(given, said, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["advice.py", "--out", "x", *given.split()])
     with pytest.raises(SystemExit):
         advice.arguments()
     assert said in capsys.readouterr().err
 
 
-def test_a_folder_without_runs_is_said_and_not_made(tmp_path, monkeypatch):
+def test_error_for_a_folder_without_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["advice.py", "--out", f"{tmp_path}/typo", "--table"])
-    with pytest.raises(SystemExit, match="runs.jsonl is not there"):
+    with pytest.raises(SystemExit, match="runs.jsonl does not exist"):
         advice.main()
     assert not (tmp_path / "typo").exists()
     (tmp_path / "runs.jsonl").write_text("")
     wrong = ["advice.py", "--out", f"{tmp_path}", "--table", "--given", f"{tmp_path}/typo"]
     monkeypatch.setattr(sys, "argv", wrong)
-    with pytest.raises(SystemExit, match="--given is a folder of runs"):
+    with pytest.raises(SystemExit, match="--given must be a folder"):
         advice.main()
 
 
-def test_missing_images_meet_a_sentence(tmp_path, monkeypatch):
+def test_error_for_missing_images(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["advice.py", "--out", f"{tmp_path}", "--data", f"{tmp_path}/none"])
     with pytest.raises(SystemExit, match="toclip data get cifar10"):
         advice.main()
@@ -247,11 +247,11 @@ def test_pictures_show_the_runs():
 
 
 def test_norms_that_overflowed_do_not_hide_the_others():
-    watch = advice_runs.Watch(advice_runs.rules(16)["unclipped"])
+    watch = advice_runs.RuleRecord(advice_runs.rules(16)["unclipped"])
     for norm in (1.0, math.inf, 3.0, math.nan):
         watch.answer(norm)
     assert watch.summary()["norm_50"] == 2.0
-    halved = advice_runs.Watch(advice_runs.rules(16)["fixed 1"])
+    halved = advice_runs.RuleRecord(advice_runs.rules(16)["fixed 1"])
     assert [halved.answer(norm) for norm in (2.0, 0.5)] == [(0.5, 1.0), (1.0, 1.0)]
     did = halved.summary()
     assert (did["mean_factor"], did["clip_fraction"], did["first_clip"]) == (0.75, 0.5, 0)
@@ -270,13 +270,13 @@ def group(data, folder, steps=7):
 
 def test_a_group_goes_on_to_the_same_result(data, tmp_path):
     stop = SimpleNamespace(now=lambda: False)
-    whole = group(data, tmp_path).go(stop, None)
+    whole = group(data, tmp_path).run(stop, None)
     assert len(whole) == 10
     calls = iter([False] * 3 + [True] * 9)
     first = group(data, tmp_path)
-    assert first.go(SimpleNamespace(now=lambda: next(calls)), None) is None
+    assert first.run(SimpleNamespace(now=lambda: next(calls)), None) is None
     assert first.done == 3 and first.checkpoint.exists()
-    again = group(data, tmp_path).go(stop, None)
+    again = group(data, tmp_path).run(stop, None)
     assert json.dumps(again) == json.dumps(whole)
     # On the same data from the same start, what never clips is what is not clipped.
     by_rule = {(r["rule"], r["seed"]): r for r in whole}
@@ -337,7 +337,7 @@ def test_the_table_marks_what_the_interval_shows(tmp_path):
     with pytest.raises(SystemExit, match="line 13 is not JSON"):
         store.all()
     store.path.write_text('{"phase": "final"}\n')
-    with pytest.raises(SystemExit, match="line 1 is not a run: accuracy, "):
+    with pytest.raises(SystemExit, match="line 1 is not a run; it needs accuracy, "):
         store.all()
 
 
@@ -345,8 +345,8 @@ def test_runs_of_two_machines_are_not_mixed(tmp_path):
     store = advice.Store(tmp_path / "deep" / "out")
     store.open({"device": "a"})
     store.open({"device": "a"})
-    with pytest.raises(SystemExit, match="give another --out"):
+    with pytest.raises(SystemExit, match="use another --out"):
         store.open({"device": "b"})
     (tmp_path / "file").write_text("")
-    with pytest.raises(SystemExit, match="cannot be used"):
+    with pytest.raises(SystemExit, match="cannot use"):
         advice.Store(tmp_path / "file").open({})

@@ -1,4 +1,4 @@
-"""Every argument of everything public, replaced by what it should not be."""
+"""Every argument of every public function with wrong values."""
 
 import contextlib
 import math
@@ -125,21 +125,21 @@ CALLS = {
         {"halves": toclip.Halves(2, 10.0), "gradient": [1.0, 2.0]},
     ),
     "merge": (toclip.Monitor().merge, {"other": toclip.Monitor()}),
-    "Monitor.from_json": (toclip.Monitor.from_json, {"text": toclip.Monitor().to_json()}),
+    "Monitor.from_json": (toclip.Monitor.from_json, {"state": toclip.Monitor().to_json()}),
     "Halves": (toclip.Halves, {"dimension": 2, "memory": 10.0}),
     "Halves.inner": (toclip.Halves(2, 10.0).inner, {"gradient": [1.0, 2.0]}),
-    "Halves.from_json": (toclip.Halves.from_json, {"text": toclip.Halves(1, 1.0).to_json()}),
-    "fixed": (toclip.Rule.fixed, {"threshold": 1.0}),
-    "autoclip": (toclip.Rule.autoclip, {"percentile": 10.0, "window": 5}),
-    "zclip": (toclip.Rule.zclip, {"alpha": 0.97, "z": 2.5, "warmup": 25, "cap": 1.0}),
-    "huber": (toclip.Rule.huber, {"kappa": 1.345, "window": 10, "components": 1.0}),
+    "Halves.from_json": (toclip.Halves.from_json, {"state": toclip.Halves(1, 1.0).to_json()}),
+    "fixed": (toclip.ThresholdRule.fixed, {"threshold": 1.0}),
+    "autoclip": (toclip.ThresholdRule.autoclip, {"percentile": 10.0, "window": 5}),
+    "zclip": (toclip.ThresholdRule.zclip, {"alpha": 0.97, "z": 2.5, "warmup": 25, "cap": 1.0}),
+    "huber": (toclip.ThresholdRule.huber, {"kappa": 1.345, "window": 10, "components": 1.0}),
     "monitored": (
-        toclip.Rule.monitored,
+        toclip.ThresholdRule.monitored,
         {"every": 200, "components": None, "memory": 1000, "scale_memory": 200.0}
         | {"fixed_scale": None, "confidence": 0.95, "margin": 0.1},
     ),
-    "thresholds": (toclip.Rule.autoclip().thresholds, {"norms": [1.0, 2.0]}),
-    "Rule.from_json": (toclip.Rule.from_json, {"text": toclip.Rule.huber().to_json()}),
+    "thresholds": (toclip.ThresholdRule.autoclip().thresholds, {"norms": [1.0, 2.0]}),
+    "ThresholdRule.from_json": (toclip.ThresholdRule.from_json, {"state": toclip.ThresholdRule.huber().to_json()}),
     "experiment": (
         toclip.experiment,
         {"what": EXPERIMENT, "threads": 1, "progress": False},
@@ -251,7 +251,7 @@ raise SystemExit(os.waitpid(child, 0)[1])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
-def test_a_forked_process_computes_too():
+def test_a_forked_process_computes():
     # As multiprocessing starts its workers: the threads of the parent are not there.
     assert subprocess.run([sys.executable, "-c", FORKED], timeout=90).returncode == 0
 
@@ -260,7 +260,7 @@ def test_a_covariance_is_not_taken_for_its_eigenvalues():
     for covariance in (np.eye(3), [[1.0, 0.0], [0.0, 1.0]]):
         with pytest.raises(ValueError, match="eigvalsh"):
             toclip.eigenvalues(covariance)
-    with pytest.raises(ValueError, match=r"the shape \(2, 2\): give one list"):
+    with pytest.raises(ValueError, match=r"the shape \(2, 2\); expected one list"):
         toclip.noise.empirical([[1.0, -1.0], [2.0, -2.0]])
     # A column is a list of numbers all the same.
     assert toclip.eigenvalues(np.ones((3, 1))).intrinsic_dim == 3.0
@@ -271,6 +271,6 @@ def test_one_dimension_twice_has_no_slope():
         toclip.convergence([toclip.isotropic(50)] * 2, 1.0, NOISE, learning_rate=0.5)
 
 
-def test_far_too_many_threads_are_refused():
+def test_too_many_threads_are_an_error():
     with pytest.raises(ValueError, match="threads = 1000000"):
         problem().simulate([1.0], runs=1, threads=10**6)

@@ -5,9 +5,8 @@ import subprocess
 
 import numpy as np
 import pytest
-from test_core import command
-
 import toclip
+from conftest import command
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def test_the_same_numbers_as_the_command(log):
     assert [at["ccc"] for at in said["curve"]] == [at["ccc"] for at in found["curve"]]
 
 
-def test_what_is_no_log_meets_a_sentence(tmp_path, log):
+def test_errors_of_logs(tmp_path, log):
     with pytest.raises(FileNotFoundError, match="cannot read"):
         toclip.read_log(tmp_path / "none.csv")
     (tmp_path / "empty").write_text("")

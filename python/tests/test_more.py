@@ -1,4 +1,4 @@
-"""Tuning, bounds, margins, rates, and SGD on data of the user's."""
+"""Tuning, bounds, margins, convergence rates, and SGD on data."""
 
 import copy
 import json
@@ -35,9 +35,9 @@ def test_the_tuned_kappa_is_a_minimum_of_the_predicted_risk():
     # Gaussian noise: clipping never helps.
     never = toclip.Problem(toclip.isotropic(50), 1.0, toclip.noise.gaussian(1.0), learning_rate=0.5)
     assert never.tune_kappa(5.0).kappa == math.inf and never.tune_kappa(5.0).clip == "none"
-    with pytest.raises(ValueError, match="is greedy"):
+    with pytest.raises(ValueError, match="greedy learning rate"):
         small(learning_rate="greedy").tune_kappa(1.0)
-    with pytest.raises(ValueError, match="unknown variant `much`"):
+    with pytest.raises(ValueError, match="much"):
         small().tune_kappa(1.0, compensation="much")
 
 
@@ -87,9 +87,9 @@ def test_a_margin_keeps_the_risk_falling():
         for rate, margin in ((math.inf, half), ("greedy", None))
     ]
     assert np.allclose(*same, rtol=1e-3)
-    with pytest.raises(ValueError, match="a learning rate is finite"):
+    with pytest.raises(ValueError, match="learning_rate is inf; expected a finite number"):
         small(learning_rate=math.inf, margin=0.5)
-    with pytest.raises(ValueError, match=r"margin = 2 is not allowed: the share"):
+    with pytest.raises(ValueError, match="margin = 2 is not allowed"):
         small(margin=2.0)
 
 
@@ -171,7 +171,9 @@ def test_a_stream_is_the_iteration_written_out(norm):
     assert math.isclose(problem.distance, path.distance[0], rel_tol=1e-9)
 
 
-@pytest.mark.parametrize("clip", ["max_ccc", {"kind": "proportional"}])
+@pytest.mark.parametrize(
+    "clip", ["max_ccc", {"kind": "proportional"}, {"kind": "online", "memory": 50}]
+)
 def test_rules_see_the_residuals_whatever_the_units(clip):
     ends = []
     for norm in (1.0, 16.0):
@@ -194,16 +196,15 @@ def test_passes_over_the_data_are_ordered_by_seed_and_index():
     [
         ({"features": [[1.0, 2.0]]}, r"shapes \(1, 2\) and \(300,\)"),
         ({"features": data()[0].T}, r"shapes \(5, 300\) and \(300,\)"),
-        ({"targets": [math.nan] * 300}, "targets hold numbers that are not finite"),
+        ({"targets": [math.nan] * 300}, "targets contain numbers that are not finite"),
         ({"start": [0.0]}, "start must be 5 finite numbers"),
-        ({"covariance": -np.eye(5)}, "the eigenvalue -1, which is negative"),
+        ({"covariance": -np.eye(5)}, "negative eigenvalue, -1"),
         ({"covariance": np.zeros((5, 5))}, "all are zero"),
-        ({"noise": toclip.noise.gaussian(1.0).batched(8)}, "one row a step"),
-        ({"clip": "often"}, '"often" is not known'),
-        ({"clip": {"kind": "online", "memory": 100}}, "online rules need features of norm 1"),
+        ({"noise": toclip.noise.gaussian(1.0).batched(8)}, "one row per step"),
+        ({"clip": "often"}, "unknown kind `often`"),
     ],
 )
-def test_impossible_data_meet_a_sentence(change, words):
+def test_errors_of_streams(change, words):
     x, y = data()
     with pytest.raises(ValueError, match=words):
         toclip.Stream(**{"features": x, "targets": y, "learning_rate": 0.1} | change)

@@ -1,4 +1,4 @@
-"""What a user may get wrong when measuring a network: each meets a sentence that says what is right."""
+"""Mistakes in measuring a network, and the error messages."""
 
 import math
 
@@ -80,22 +80,22 @@ BOTH = {
     "no weights": ({"model": mlp().to("meta")}, "device meta and has no weights"),
     "no shape": (lambda: {"model": torch.nn.LazyLinear(3)}, "run the model on a batch"),
     "complex": (lambda: {"model": torch.nn.Linear(6, 3).to(torch.complex64)}, "must be real numbers"),
-    "wrapped": ({"model": torch.nn.DataParallel(mlp())}, "give model.module"),
-    "number for a loader": ({"loader": 5}, "the loader is 5; give a DataLoader"),
+    "wrapped": ({"model": torch.nn.DataParallel(mlp())}, "pass model.module"),
+    "number for a loader": ({"loader": 5}, "the loader is 5; expected a DataLoader"),
     "dictionaries": ({"loader": [{"x": 1, "y": 2}]}, r"is a dictionary \(x, y\); each batch must be"),
     "single tensors": ({"loader": [torch.ones(4, 6)]}, "is one tensor; each batch must be"),
     "lists of one": ({"loader": [[torch.ones(4, 6)]]}, "has 1 part; each batch must be"),
     "a data set": (
         {"loader": torch.utils.data.TensorDataset(torch.ones(9, 6), torch.ones(9))},
-        "single sample; put the data set into a DataLoader",
+        "single sample; wrap the data set in a DataLoader",
     ),
-    "strings": ({"loader": [("ab", "cd")]}, "'ab' in it, which is no tensor"),
+    "strings": ({"loader": [("ab", "cd")]}, "'ab' in it, which is not a tensor"),
     "an empty batch": ({"loader": changed(lambda x: x[:0], lambda y: y[:0])}, "batch 0 .* is empty"),
     "lengths": ({"loader": changed(y=lambda y: y[:2])}, "has 4 inputs but 2 targets"),
     "a wrong width": ({"loader": changed(lambda x: x[:, :3])}, r"inputs of shape \(4, 3\)"),
     "integers": ({"loader": changed(lambda x: x.long())}, "type torch.int64"),
     "doubles": ({"loader": changed(lambda x: x.double().numpy())}, "type torch.float64"),
-    "a class that is not": ({"loader": changed(y=lambda y: y + 7)}, "the loss does not take"),
+    "a class that is not": ({"loader": changed(y=lambda y: y + 7)}, "the loss does not accept"),
     "targets of another kind": ({"loss": F.l1_loss}, r"targets of shape \(4,\)"),
     "NaN inputs": ({"loader": changed(lambda x: x * math.nan)}, "the loss is nan"),
     "a NaN loss": ({"loss": lambda z, y: z.sum() * math.nan}, "batch 0 .* the loss is nan"),
@@ -113,7 +113,7 @@ BOTH = {
 @pytest.mark.parametrize("measure", [factors, dimension])
 @pytest.mark.parametrize("case", BOTH)
 @pytest.mark.filterwarnings("ignore")
-def test_both_measurements_refuse(measure, case):
+def test_errors_of_both_measurements(measure, case):
     given, words = BOTH[case]
     with pytest.raises(ValueError, match=words):
         measure(**(given() if callable(given) else given))
@@ -126,14 +126,14 @@ def test_both_measurements_refuse(measure, case):
         ({"loader": iter(())}, "a generator can be used only once"),
         ({"loader": data(15)}, "15 full batches; at least 16"),
         ({"thresholds": []}, "thresholds is empty"),
-        ({"thresholds": 1.0}, "thresholds is 1.0; give a list"),
-        ({"thresholds": torch.tensor(1.0)}, "give a list"),
-        ({"thresholds": "high"}, "thresholds is 'high'; give a list"),
-        ({"thresholds": [1.0, None]}, "thresholds has None in it"),
-        ({"thresholds": [1.0, -1.0]}, "thresholds has -1.0 in it; each must be positive"),
-        ({"thresholds": [math.nan]}, "thresholds has nan in it"),
+        ({"thresholds": 1.0}, "must be a list of positive numbers, .* not 1.0"),
+        ({"thresholds": torch.tensor(1.0)}, "must be a list"),
+        ({"thresholds": "high"}, "must be a list of positive numbers, .* not 'high'"),
+        ({"thresholds": [1.0, "x"]}, "thresholds must be a positive number"),
+        ({"thresholds": [1.0, -1.0]}, "thresholds = -1.0 is not allowed"),
+        ({"thresholds": [math.nan]}, "thresholds is not a number"),
         ({"blocks": 2}, "blocks = 2 is not allowed"),
-        ({"blocks": 4.5}, "must be a whole number"),
+        ({"blocks": 4.5}, "must be an integer"),
         ({"outputs": 0}, "outputs = 0 is not allowed"),
         ({"groups": ["head"]}, "must be a dictionary of tests"),
         ({"groups": {}}, "groups is empty"),
@@ -147,11 +147,11 @@ def test_both_measurements_refuse(measure, case):
         ({"loss": lambda z, y: (z * math.nan).nansum()}, "gradient that is not finite"),
         (
             {"model": Answer(lambda z: {"z": z}), "loss": lambda z, y: F.cross_entropy(z["z"], y)},
-            "give outputs",
+            "set outputs",
         ),
     ],
 )
-def test_factors_refuse(given, words):
+def test_errors_of_factors(given, words):
     with pytest.raises(ValueError, match=words):
         factors(**given)
 
@@ -165,16 +165,16 @@ def test_factors_refuse(given, words):
         ({"tolerance": math.nan}, "between 0 and 1"),
         ({"tolerance": "fine"}, "between 0 and 1"),
         ({"iterations": 1}, "iterations = 1 is not allowed"),
-        ({"seed": 1.5}, "must be a whole number"),
-        ({"model": mlp().half()}, "too coarse for a spectrum"),
-        ({"model": mlp().bfloat16()}, "too coarse for a spectrum"),
-        ({"loss": lambda z, y: z.sum()}, "is zero here"),
+        ({"seed": 1.5}, "must be an integer"),
+        ({"model": mlp().half()}, "not precise enough"),
+        ({"model": mlp().bfloat16()}, "not precise enough"),
+        ({"loss": lambda z, y: z.sum()}, "matrix is zero"),
         ({"model": Answer(lambda z: {"z": z})}, "must return one tensor"),
-        ({"model": Answer(F.dropout)}, "other outputs when it is run again"),
-        ({"model": Answer(lambda z: z.detach().numpy() and z)}, "the model does not take"),
+        ({"model": Answer(F.dropout)}, "change from call to call"),
+        ({"model": Answer(lambda z: z.detach().numpy() and z)}, "the model does not accept"),
     ],
 )
-def test_dimension_refuses(given, words):
+def test_errors_of_dimension(given, words):
     with pytest.raises(ValueError, match=words):
         dimension(**given)
 
@@ -197,7 +197,7 @@ def test_a_step_without_forward_derivatives_is_named():
     try:
         assert dimension(Recurrent()).dimension > 0
     except ValueError as error:
-        assert "without the derivatives that are needed" in str(error)
+        assert "without the required derivatives" in str(error)
         assert "\n" not in str(error)
 
 

@@ -256,15 +256,15 @@ def test_lightning_in_half_precision(lightning):
     assert callback.monitor.steps == 40
 
 
-def test_lightning_with_two_optimizers_is_refused(lightning):
+def test_lightning_with_two_optimizers_is_an_error(lightning):
     from toclip.torch.lightning_callback import MonitorCallback
 
-    with pytest.raises(ValueError, match="has 2 optimizers, and one monitor watches one"):
+    with pytest.raises(ValueError, match="has 2 optimizers, but the callback supports only one"):
         lightning(MonitorCallback(), 4, limit=None, optimizers=2)
 
 
 @pytest.mark.parametrize("place", ["huggingface", "lightning_callback"])
-def test_callbacks_refuse_what_they_cannot_use(place):
+def test_errors_of_callbacks(place):
     pytest.importorskip({"huggingface": "transformers"}.get(place, "lightning"))
     import importlib
 

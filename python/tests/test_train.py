@@ -98,21 +98,21 @@ def test_a_run_that_was_killed_goes_on_as_if_nothing_had_happened(run, tmp_path)
     run("killed")
     for name in ("log", "factors", "curvature"):
         assert lines(tmp_path / "killed", name) == lines(tmp_path / "whole", name)
-    with pytest.raises(SystemExit, match="of a run with seed = 1, and this one has 2"):
+    with pytest.raises(SystemExit, match="from a run with seed = 1, but this run has 2"):
         run("whole", "--seed", "2")
 
 
-def test_no_step_is_said(run):
-    with pytest.raises(SystemExit, match="are no step"):
+def test_error_for_less_than_one_step(run):
+    with pytest.raises(SystemExit, match="less than one step"):
         run("out", "--epochs", "0.0001")
 
 
 @pytest.mark.parametrize(("given", "said"), [
-    ("--epochs nan", "nan is not a number above 0"), ("--rate -1", "-1 is not a number above 0"),
-    ("--batch 0", "0 is not a whole number of 1 or more"), ("--momentum 1", "1 is not a number from 0 to below 1"),
-    ("--measure-batches 8", "8 is not a whole number of 16 or more"), ("--files 9", "invalid choice"),
+    ("--epochs nan", "nan; expected a number above 0"), ("--rate -1", "-1; expected a number above 0"),
+    ("--batch 0", "0; expected an integer of at least 1"), ("--momentum 1", "1; expected a number from 0 to below 1"),
+    ("--measure-batches 8", "8; expected an integer of at least 16"), ("--files 9", "invalid choice"),
 ])
-def test_impossible_arguments_meet_a_sentence(given, said, capsys):
+def test_errors_of_arguments(given, said, capsys):
     with pytest.raises(SystemExit):
         train.arguments(["--model", "small_cnn", "--data", "x", "--out", "y", *given.split()])
     assert said in capsys.readouterr().err

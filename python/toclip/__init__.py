@@ -1,4 +1,4 @@
-"""Whether to clip gradients, where to clip, and what the loss will do.
+"""Should you clip gradients, at which threshold, and how will the loss evolve?
 
 The theory of clipped SGD in high dimensions, computed in Rust:
 
@@ -8,11 +8,20 @@ The theory of clipped SGD in high dimensions, computed in Rust:
 >>> bool(best.c < 1.0 and best.ccc > 1.9)           # clip: nearly twice the efficiency
 True
 
-`toclip.torch` measures clipping in a PyTorch model; it is imported only when asked for.
+`toclip.torch` measures clipping in a PyTorch model. It has to be imported separately.
 """
 
-from . import noise
-from ._toclip import Halves, Noise, Rule, Schedule, Spectrum, __version__, linear_times, log_times
+from . import _pickle, noise
+from ._toclip import (
+    Halves,
+    Noise,
+    Schedule,
+    Spectrum,
+    ThresholdRule,
+    __version__,
+    linear_times,
+    log_times,
+)
 from .convergence import convergence
 from .criteria import best_threshold, factors, fisher_limit, kappa_bounds
 from .experiment import experiment
@@ -49,10 +58,10 @@ __all__ = [
     "Path",
     "Problem",
     "Rate",
-    "Rule",
     "Schedule",
     "Spectrum",
     "Stream",
+    "ThresholdRule",
     "Tuned",
     "__version__",
     "advise",
@@ -72,3 +81,5 @@ __all__ = [
     "power_law",
     "read_log",
 ]
+
+_pickle.register()

@@ -14,14 +14,15 @@ __all__ = [
     "Monitor",
     "Noise",
     "Problem",
-    "Rule",
     "Schedule",
     "Spectrum",
     "Stream",
+    "ThresholdRule",
     "__version__",
     "as_array",
+    "as_integer",
     "as_number",
-    "as_whole",
+    "as_threshold",
     "best_threshold",
     "convergence",
     "experiment",
@@ -39,7 +40,7 @@ _Floats = NDArray[np.float64]
 
 @final
 class Noise:
-    """The law of the noise in the targets, and the batches it comes in."""
+    """The distribution of the noise in the targets, of single samples or of batches."""
 
     def __new__(cls, family: dict[str, Any]) -> Noise: ...
     def to_dict(self) -> dict[str, Any]: ...
@@ -104,11 +105,10 @@ class Problem:
     def risk(self) -> float: ...
     @property
     def distance(self) -> float: ...
-    def stability_limits(self, c: float) -> dict[str, float]: ...
+    def stability_limits(self, c: float | str | None) -> dict[str, float]: ...
     def predict(
         self,
         times: ArrayLike,
-        *,
         method: str,
         rtol: float,
         target: float | None,
@@ -117,7 +117,6 @@ class Problem:
     def simulate(
         self,
         times: ArrayLike,
-        *,
         runs: int,
         seed: int,
         method: str,
@@ -127,10 +126,10 @@ class Problem:
         progress: Callable[[int, int], object] | None,
     ) -> dict[str, Any]: ...
     def run(
-        self, times: ArrayLike, *, seed: int, index: int, method: str
+        self, times: ArrayLike, seed: int, index: int, method: str
     ) -> dict[str, Any]: ...
     def tune_kappa(
-        self, time: float, *, compensation: str, compress: float | None
+        self, time: float, compensation: str, compress: float | None
     ) -> dict[str, Any]: ...
 
 @final
@@ -153,18 +152,17 @@ class Stream:
     def simulate(
         self,
         times: ArrayLike,
-        *,
         runs: int,
         seed: int,
         confidence: float,
         threads: int | None,
         progress: Callable[[int, int], object] | None,
     ) -> dict[str, Any]: ...
-    def run(self, times: ArrayLike, *, seed: int, index: int) -> dict[str, Any]: ...
+    def run(self, times: ArrayLike, seed: int, index: int) -> dict[str, Any]: ...
 
 @final
 class Log:
-    """A training log, read and put in order."""
+    """A training log in the order of its steps."""
 
     def __new__(
         cls,
@@ -192,7 +190,7 @@ class Log:
     def advise(
         self,
         *,
-        clip: float | None = None,
+        clip: float | str | None = None,
         batch_size: float | None = None,
         outputs: float | None = None,
         optimizer: str | None = None,
@@ -207,7 +205,7 @@ class Halves:
     def inner(self, gradient: ArrayLike) -> float | None: ...
     def to_json(self) -> str: ...
     @staticmethod
-    def from_json(text: str) -> Halves: ...
+    def from_json(state: str) -> Halves: ...
 
 @final
 class Monitor:
@@ -218,7 +216,7 @@ class Monitor:
         memory: int | None = None,
         scale_memory: float = 200.0,
         fixed_scale: float | None = None,
-        watched: float | None = None,
+        watched: float | str | None = None,
         confidence: float = 0.95,
         margin: float = 0.1,
     ) -> Monitor: ...
@@ -235,29 +233,29 @@ class Monitor:
     @property
     def settings(self) -> dict[str, Any]: ...
     def threshold(self) -> float: ...
-    def advice(self) -> dict[str, Any]: ...
+    def advice(self) -> tuple[str, dict[str, Any]]: ...
     def curve(self) -> list[dict[str, Any]]: ...
     def watched(self) -> dict[str, Any] | None: ...
     def tail(self) -> dict[str, Any] | None: ...
     def drift(self) -> dict[str, Any] | None: ...
     def to_json(self) -> str: ...
     @staticmethod
-    def from_json(text: str) -> Monitor: ...
+    def from_json(state: str) -> Monitor: ...
 
 @final
-class Rule:
-    """A rule that sees the norm of each gradient before clipping and answers with a threshold."""
+class ThresholdRule:
+    """A rule that is given the norm of each gradient before clipping and returns a threshold for it."""
 
     @staticmethod
-    def fixed(threshold: float) -> Rule: ...
+    def fixed(threshold: float | str | None) -> ThresholdRule: ...
     @staticmethod
-    def autoclip(percentile: float = 10.0, window: int | None = None) -> Rule: ...
+    def autoclip(percentile: float = 10.0, window: int | None = None) -> ThresholdRule: ...
     @staticmethod
     def zclip(
-        *, alpha: float = 0.97, z: float = 2.5, warmup: int = 25, cap: float | None = 1.0
-    ) -> Rule: ...
+        *, alpha: float = 0.97, z: float = 2.5, warmup: int = 25, cap: float | str | None = 1.0
+    ) -> ThresholdRule: ...
     @staticmethod
-    def huber(kappa: float = 1.345, window: int = 1000, components: float = 1.0) -> Rule: ...
+    def huber(kappa: float = 1.345, window: int = 1000, components: float = 1.0) -> ThresholdRule: ...
     @staticmethod
     def monitored(
         *,
@@ -268,7 +266,7 @@ class Rule:
         fixed_scale: float | None = None,
         confidence: float = 0.95,
         margin: float = 0.1,
-    ) -> Rule: ...
+    ) -> ThresholdRule: ...
     def thresholds(self, norms: ArrayLike) -> _Floats: ...
     def next(self) -> tuple[float, float]: ...
     @property
@@ -277,7 +275,7 @@ class Rule:
     def monitor(self) -> Monitor | None: ...
     def to_json(self) -> str: ...
     @staticmethod
-    def from_json(text: str) -> Rule: ...
+    def from_json(state: str) -> ThresholdRule: ...
 
 def factors(
     noise: Noise, r: ArrayLike, c: ArrayLike
@@ -291,7 +289,6 @@ def convergence(
     spectra: list[Spectrum],
     start: dict[str, Any],
     noise: Noise,
-    *,
     learning_rate: Any,
     clip: Any,
     time: float,
@@ -307,8 +304,9 @@ def experiment(
     threads: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> dict[str, dict[str, Any]]: ...
-def as_array(name: str, values: ArrayLike) -> _Floats: ...
+def as_array(name: str, value: ArrayLike) -> _Floats: ...
+def as_integer(name: str, value: int) -> int: ...
 def as_number(name: str, value: float) -> float: ...
-def as_whole(name: str, value: int) -> int: ...
+def as_threshold(name: str, value: float | str | None) -> float: ...
 def linear_times(end: float, count: int) -> _Floats: ...
 def log_times(first: float, end: float, count: int) -> _Floats: ...

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from . import _toclip
 from ._toclip import Noise, Schedule, Spectrum
 from .criteria import as_noise
-from .problem import Progress, as_spectrum, as_start, teller
+from .problem import Progress, as_spectrum, as_start, progress_function
 from .results import Rate
 
 __all__ = ["convergence"]
@@ -33,9 +33,10 @@ def convergence(
 ) -> Rate:
     """Measures the rate of the paper's Theorem 1 over spectra of growing dimension.
 
-    In each, ``runs`` runs of SGD (collapsed, exact in law) are compared with the ODE at every step up
-    to ``time``, and the mean of the largest gap of the risks is taken. The theorem says that it falls
-    as the root of the dimension: a ``slope`` of -1/2. The other arguments are those of
+    For each spectrum, ``runs`` runs of SGD (collapsed, with exactly the same distribution) are
+    compared with the ODE at every step up to ``time``, and the largest gap between the risks is
+    averaged over the runs. By the theorem it falls as the square root of the dimension: a ``slope``
+    of -1/2. The other arguments are those of
     :class:`toclip.Problem` and :meth:`toclip.Problem.simulate`.
 
     >>> import toclip
@@ -60,7 +61,7 @@ def convergence(
         seed=seed,
         confidence=confidence,
         threads=threads,
-        progress=teller(progress),
+        progress=progress_function(progress),
     )
     gaps = found.pop("gaps")
 

@@ -1,4 +1,4 @@
-"""What clipping leaves of descent and variance, and where to clip."""
+"""How clipping changes descent and variance, and the best threshold."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _toclip
+from ._numbers import thresholds as as_thresholds
 from ._toclip import Noise, as_array
 from .results import BestThreshold, Factors, FisherLimit, KappaBounds
 
@@ -26,6 +27,8 @@ def _shaped(values: np.ndarray, shape: tuple[int, ...]) -> Any:
 def factors(noise: Noise | dict[str, Any], r: ArrayLike, c: ArrayLike) -> Factors:
     """The reduction factors at risks ``r`` and thresholds ``c``, broadcast against each other.
 
+    A threshold of ``"none"`` or ``inf`` means no clipping.
+
     >>> import numpy as np, toclip
     >>> noise = toclip.noise.laplace(sigma=1.0)
     >>> at = toclip.factors(noise, 0.5, 0.9)
@@ -34,17 +37,17 @@ def factors(noise: Noise | dict[str, Any], r: ArrayLike, c: ArrayLike) -> Factor
     >>> toclip.factors(noise, [[0.1], [1.0]], np.linspace(0.5, 3, 6)).ccc.shape
     (2, 6)
 
-    Of a batch, clipped together:
+    For the mean gradient of a batch of 32:
 
     >>> toclip.factors(toclip.noise.gaussian(0.8).batched(32), 0.18, 0.5).mu > 0.48
     True
     """
-    given = as_array("r", r), as_array("c", c)
+    given = as_array("r", r), as_thresholds("c", c)
     try:
         risks, thresholds = np.broadcast_arrays(*given)
     except ValueError:
         shapes = f"{given[0].shape} and {given[1].shape}"
-        raise ValueError(f"r and c have the shapes {shapes}, which do not go together") from None
+        raise ValueError(f"r and c have the shapes {shapes}, which cannot be broadcast") from None
     shape = risks.shape
     mu, m2, variance = _toclip.factors(as_noise(noise), risks.ravel(), thresholds.ravel())
     return Factors(
@@ -57,7 +60,7 @@ def factors(noise: Noise | dict[str, Any], r: ArrayLike, c: ArrayLike) -> Factor
 
 
 def best_threshold(noise: Noise | dict[str, Any], r: ArrayLike) -> BestThreshold:
-    """The threshold with the largest CCC at risks ``r``; infinite where clipping never helps.
+    """The threshold with the largest CCC at risks ``r``; infinite if clipping never helps.
 
     >>> import toclip
     >>> noise = toclip.noise.rademacher(0.2, sigma=5.0)
@@ -72,7 +75,7 @@ def best_threshold(noise: Noise | dict[str, Any], r: ArrayLike) -> BestThreshold
 
 
 def fisher_limit(noise: Noise | dict[str, Any], r: ArrayLike) -> FisherLimit:
-    """The largest CCC of any reshaping of the residual, and how much of it clipping reaches.
+    """The largest CCC of any function of the residual, and the share of it that clipping reaches.
 
     >>> import toclip
     >>> limit = toclip.fisher_limit(toclip.noise.laplace(sigma=1.0), 0.01)
@@ -88,9 +91,9 @@ def fisher_limit(noise: Noise | dict[str, Any], r: ArrayLike) -> FisherLimit:
 def kappa_bounds(
     noise: Noise | dict[str, Any], risks: ArrayLike, thresholds: ArrayLike
 ) -> KappaBounds:
-    """How near mu and nu are to min(1, y) and min(1, y²), y = c/sqrt(2R + σ²), over ranges of both.
+    """Bounds of mu/min(1, y) and nu/min(1, y²), y = c/sqrt(2R + σ²), over ranges of R and c.
 
-    ``risks`` and ``thresholds`` are pairs: the smallest and the largest.
+    ``risks`` and ``thresholds`` are pairs: the smallest and the largest value.
 
     >>> import toclip
     >>> bounds = toclip.kappa_bounds(toclip.noise.gaussian(1.0), (0.0, 10.0), (1e-3, 1e3))

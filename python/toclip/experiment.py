@@ -1,4 +1,4 @@
-"""Experiments from dictionaries and files, as the command ``toclip run`` reads them."""
+"""Experiments from dictionaries and TOML files, as ``toclip run`` reads them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import _toclip
-from .problem import Progress, teller
+from .problem import Progress, progress_function
 from .results import Band, Path
 
 __all__ = ["experiment"]
@@ -18,14 +18,19 @@ def experiment(
     *,
     threads: int | None = None,
     progress: bool | Progress = False,
-) -> dict[str, Path | Band]:
-    """Runs an experiment: for each method its curve.
+) -> dict[str, Any]:
+    """Runs an experiment and returns the curve of each method, a :class:`toclip.Path` or
+    :class:`toclip.Band`.
 
-    ``what`` is a TOML file as ``toclip run`` takes it, or the same as a dictionary, with the same
-    defaults, the same refusals and the same numbers to the last bit; ``toclip schema`` has all keys.
-    In a dictionary arrays may stand for lists, and a :class:`toclip.Noise`, :class:`toclip.Spectrum` or
-    :class:`toclip.Schedule` for its own dictionary; files that it names are looked for in the present
-    folder. ``progress`` is as for :meth:`toclip.Problem.simulate`, over all runs of all methods.
+    If the experiment has ``criteria``, their curves are under that name: the horizontal axis as ``c``
+    or ``R``, and for each criterion a dictionary of curves by the label of the noise.
+
+    ``what`` is the path of a TOML file for ``toclip run``, or the same experiment as a dictionary.
+    Defaults, error messages and results are identical to those of the command; ``toclip schema``
+    lists all keys. A dictionary may contain arrays instead of lists, and a :class:`toclip.Noise`,
+    :class:`toclip.Spectrum` or :class:`toclip.Schedule` instead of its dictionary. Files named in a
+    dictionary are relative to the current directory. ``progress`` is that of
+    :meth:`toclip.Problem.simulate`, over all runs of all methods.
 
     >>> import toclip
     >>> curves = toclip.experiment({
@@ -40,8 +45,8 @@ def experiment(
     >>> bool(curves["ode"].risk[-1] < curves["unclipped"].risk[-1])
     True
     """
-    found = _toclip.experiment(what, threads=threads, progress=teller(progress))
-    return {
-        method: Band(**curve) if "alive" in curve else Path(**curve)
-        for method, curve in found.items()
-    }
+    found = _toclip.experiment(what, threads=threads, progress=progress_function(progress))
+    result = {"criteria": found.pop("criteria")} if "criteria" in found else {}
+    for method, curve in found.items():
+        result[method] = Band(**curve) if "alive" in curve else Path(**curve)
+    return result

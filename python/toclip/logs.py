@@ -1,4 +1,4 @@
-"""Training logs, and advice from them."""
+"""Training logs and advice from them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Log", "LogAdvice", "advise", "read_log"]
 
 @dataclass(frozen=True)
 class LogAdvice:
-    """Everything found out about a log.
+    """The analysis of a log.
 
-    ``action`` is what to do in a word, ``print`` says it all in sentences, ``curve`` has the criteria at
-    64 thresholds, and ``details`` every number as a dictionary.
+    ``action`` is the recommendation in one word and ``print`` gives it in full; ``curve`` has the
+    criteria at 64 thresholds, and ``details`` all numbers as a dictionary.
     """
 
     action: str
@@ -26,7 +26,7 @@ class LogAdvice:
     details: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Every number."""
+        """All numbers."""
         return self.details
 
     def __str__(self) -> str:
@@ -37,10 +37,10 @@ class LogAdvice:
 
 
 def read_log(path: str | os.PathLike[str], **options: Any) -> Log:
-    """Reads a log of any format that is known: JSON lines, CSV, TensorBoard, Trainer states, text.
+    """Reads a training log: JSON lines, CSV, TensorBoard, Trainer states or console output.
 
-    Columns are found by their names; ``norm``, ``step``, ``loss`` and ``learning_rate`` name them
-    where that fails, ``format`` names the format, ``unscale=True`` divides by the loss scale.
+    Format and columns are detected. ``format`` sets the format, ``norm``, ``step``, ``loss`` and
+    ``learning_rate`` the names of the columns; ``unscale=True`` divides norms by the loss scale.
 
     >>> import tempfile, toclip
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv", delete=False) as file:
@@ -54,18 +54,19 @@ def read_log(path: str | os.PathLike[str], **options: Any) -> Log:
 def advise(
     log: Log | str | os.PathLike[str],
     *,
-    clip: float | None = None,
+    clip: float | str | None = None,
     batch_size: float | None = None,
     outputs: float | None = None,
     optimizer: str | None = None,
     confidence: float = 0.95,
     **options: Any,
 ) -> LogAdvice:
-    """What clipping does in a logged run, and what to do about it.
+    """What clipping does in a logged run, and what to change.
 
-    ``clip`` is the threshold in force, ``batch_size`` the samples behind one gradient; both are
-    taken from the log where it names them. ``optimizer`` is ``"sgd"`` or ``"adam"``; a learning rate
-    is compensated for SGD only. Further options are those of :func:`read_log`.
+    ``clip`` is the threshold in force (``"none"`` if the run does not clip) and ``batch_size`` the
+    number of samples per gradient; by default both are read from the log, if it has them.
+    ``optimizer`` is ``"sgd"`` or ``"adam"``; only for SGD does the advice change the learning rate to
+    compensate for clipping. Further options are those of :func:`read_log`.
     """
     log = log if isinstance(log, Log) else read_log(log, **options)
     found = log.advise(

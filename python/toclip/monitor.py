@@ -1,4 +1,4 @@
-"""What clipping does to a training run, from the norms of its gradients."""
+"""What clipping does to a training run, estimated from its gradient norms."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["Advice", "Monitor"]
 class Advice:
     """What to do about the threshold.
 
-    ``kind`` is ``"clip"``, ``"loosen"`` or ``"stay"``; ``reason`` says why to stay (``too_few``,
-    ``drift``, ``swings``, ``one_stretch``, ``no_gain``, ``norms_alone``, ``no_better``); ``choice`` has the numbers of the
-    advised threshold or of the best candidate. ``str(advice)`` is a sentence.
+    ``kind`` is ``"clip"``, ``"loosen"`` or ``"stay"``; ``reason`` is why to stay (``too_few``,
+    ``drift``, ``swings``, ``one_stretch``, ``no_gain``, ``norms_alone``, ``no_better``); ``choice`` has
+    the numbers of the advised threshold or of the best candidate. ``str(advice)`` is a sentence.
     """
 
     kind: str
@@ -28,25 +28,34 @@ class Advice:
     reason: str | None
     choice: dict[str, Any] | None
 
+    @classmethod
+    def _of(cls, sentence: str, advice: dict[str, Any]) -> Advice:
+        ((kind, numbers),) = advice.items()
+        reason = None
+        if kind == "stay":
+            ((reason, numbers),) = numbers.items()
+            numbers = numbers.get("best", numbers)
+        return cls(kind, sentence, reason, numbers if "threshold" in numbers else None)
+
     def __str__(self) -> str:
         return self.sentence
 
 
 class Monitor:
-    """Running estimates from the norms of gradients before clipping, one a step.
+    """Running estimates from the gradient norms before clipping, one norm per step.
 
     ``components``
         batch size times outputs of the model; 1 for single samples, ``None`` for very many.
     ``memory``
-        how many steps are remembered; ``None`` for all.
+        the number of steps that count; ``None`` for all.
     ``scale_memory``, ``fixed_scale``
-        thresholds are multiples of a running scale of about so many norms, or of a fixed one.
+        thresholds are multiples of a running scale over about this many norms, or of a fixed scale.
     ``watched``
-        the threshold in force.
+        the threshold in force; ``"none"`` or ``inf`` if the run does not clip.
     ``confidence``
-        of every interval and of the choice.
+        the confidence level of all intervals and of the choice.
     ``margin``
-        the gain that norms alone must show to be evidence.
+        the gain that norms alone must show before it counts as evidence.
 
     >>> import numpy as np, toclip
     >>> monitor = toclip.Monitor(components=1)
@@ -67,7 +76,7 @@ class Monitor:
         memory: int | None = None,
         scale_memory: float = 200.0,
         fixed_scale: float | None = None,
-        watched: float | None = None,
+        watched: float | str | None = None,
         confidence: float = 0.95,
         margin: float = 0.1,
     ) -> None:
@@ -88,22 +97,22 @@ class Monitor:
         return made
 
     def observe(self, norms: ArrayLike) -> None:
-        """Takes in the norm of a step, or the norms of steps in their order.
+        """Adds the norm of a step, or the norms of several steps in their order.
 
-        Zeros and what is not finite are counted apart (``left_out``) and leave the estimates alone.
+        Zeros and norms that are not finite are only counted (``left_out``).
         """
         self._inner.observe(norms)
 
     def observe_aligned(self, norms: ArrayLike, inners: ArrayLike) -> None:
-        """The same with the inner product of each gradient with an independent estimate of the mean
-        gradient: then mu is measured directly."""
+        """Adds norms, and the inner product of each gradient with an independent estimate of the mean
+        gradient, from which mu is measured directly."""
         self._inner.observe_aligned(norms, inners)
 
     def observe_vector(self, halves: Halves, gradient: ArrayLike) -> float:
-        """Takes in a whole gradient, as a flat vector, and gives its norm.
+        """Adds a whole gradient, as a flat vector, and returns its norm.
 
-        ``halves`` keeps the mean gradients of even and of odd steps, each the reference for the
-        other: two vectors of memory make :meth:`observe_aligned` of whole gradients.
+        ``halves`` keeps the mean gradients of the even and of the odd steps, each the reference for
+        the other. This is :meth:`observe_aligned` at the cost of two vectors of memory.
 
         >>> import numpy as np, toclip
         >>> rng = np.random.default_rng(0)
@@ -118,14 +127,14 @@ class Monitor:
         return self._inner.observe_vector(halves, gradient)
 
     def merge(self, other: Monitor) -> None:
-        """Takes in all that another monitor with the same settings has seen."""
+        """Adds everything that another monitor with the same settings has observed."""
         if not isinstance(other, Monitor):
             raise ValueError(f"other must be a toclip.Monitor, not {other!r}")
         self._inner.merge(other._inner)
 
     @property
     def steps(self) -> int:
-        """Steps that are counted at present."""
+        """Steps that count at present."""
         return self._inner.steps
 
     @property
@@ -140,16 +149,16 @@ class Monitor:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What it was told."""
+        """The settings."""
         return self._inner.settings
 
     def threshold(self) -> float:
-        """The advised threshold, or the one in force; infinite without either."""
+        """The advised threshold, else the one in force, else infinite."""
         return self._inner.threshold()
 
     def advice(self) -> Advice:
         """What to do about the threshold."""
-        return Advice(**self._inner.advice())
+        return Advice._of(*self._inner.advice())
 
     def curve(self) -> Estimates:
         """The estimates at the 64 candidate thresholds, lowest first."""
@@ -160,21 +169,21 @@ class Monitor:
         return self._inner.watched()
 
     def tail(self) -> dict[str, Any] | None:
-        """The tail of the norms; ``None`` while fewer than thirty are in it."""
+        """The tail of the norms; ``None`` while it has fewer than 30 norms."""
         return self._inner.tail()
 
     def drift(self) -> dict[str, Any] | None:
-        """Whether the law of the norms changed; ``None`` before the first steps."""
+        """Whether the distribution of the norms changed; ``None`` before the first steps."""
         return self._inner.drift()
 
     def to_json(self) -> str:
-        """Everything it knows, in a few hundred kilobytes at most."""
+        """The whole state, at most a few hundred kilobytes."""
         return self._inner.to_json()
 
     @classmethod
-    def from_json(cls, text: str) -> Monitor:
-        """A monitor as :meth:`to_json` wrote it."""
-        return cls._of(_toclip.Monitor.from_json(text))
+    def from_json(cls, state: str) -> Monitor:
+        """Reads the state that :meth:`to_json` wrote."""
+        return cls._of(_toclip.Monitor.from_json(state))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Monitor) and self._inner == other._inner

@@ -1,4 +1,4 @@
-"""Small figures of the results, with matplotlib."""
+"""Plots of the results, with matplotlib."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def _time(axes: Any) -> Any:
 
 
 def path(found: Path, axes: Any = None, **style: Any) -> Any:
-    """The risk along time."""
+    """The risk over time."""
     axes = _axes(axes)
     axes.plot(found.t, found.risk, **style)
     return _time(axes)
 
 
 def band(found: Band, axes: Any = None, **style: Any) -> Any:
-    """The median of the risk along time, and the band of the runs."""
+    """The median risk over time, and the band of the runs."""
     axes = _axes(axes)
     (line,) = axes.plot(found.t, found.risk["median"], **style)
     low, high = found.risk["low"], found.risk["high"]
@@ -43,7 +43,7 @@ def band(found: Band, axes: Any = None, **style: Any) -> Any:
 
 
 def estimates(found: Estimates, axes: Any = None, **style: Any) -> Any:
-    """CCC with its interval over the thresholds of a monitor."""
+    """CCC with its interval at the thresholds of a monitor."""
     axes = _axes(axes)
     columns = found.columns()
     (line,) = axes.plot(columns["threshold"], columns["ccc"], **style)

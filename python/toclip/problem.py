@@ -1,4 +1,4 @@
-"""What the risk will do."""
+"""Predicts and simulates the risk of clipped SGD."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._toclip import Noise, Schedule, Spectrum, as_array
 from .criteria import as_noise
 from .results import Band, Path, Tuned
 
-__all__ = ["Problem", "Progress", "as_spectrum", "as_start", "teller"]
+__all__ = ["Problem", "Progress", "as_spectrum", "as_start", "progress_function"]
 
 Progress = Callable[[int, int], None]
 
@@ -32,19 +32,19 @@ class Problem:
     ``learning_rate``
         a number, a :class:`toclip.Schedule` or its dictionary, or ``"greedy"``.
     ``clip``
-        a threshold, a schedule of thresholds, ``"none"``, ``"max_ccc"``, or a dictionary with the
-        kind ``proportional`` or ``online``.
-
+        a threshold, a schedule of thresholds, ``"none"`` or ``inf`` for no clipping, ``"max_ccc"``, or
+        a dictionary of kind ``proportional`` or ``online``.
     ``margin``
         keeps the learning rate below a share of the largest stable one: a number such as 0.9 for a
-        bound that holds whatever happens, or ``{"kind": "predicted", "margin": 0.9, "time": 10.0}`` for
-        the limit along the predicted path, below which ``learning_rate`` may be infinite; half of it
-        is the greedy rate of any spectrum.
+        bound that holds on every path, or ``{"kind": "predicted", "margin": 0.9, "time": 10.0}`` for
+        the limit along the predicted path. With the latter, ``learning_rate`` may be infinite; half
+        of the limit is then the greedy rate, for any spectrum.
 
-    Time is steps over the intrinsic dimension ``dim``; a step is ``learning_rate/dim`` long and the
-    gradient is clipped at ``clip·sqrt(dim)``; that of a batch, a mean over ``size`` samples, at
-    ``clip·sqrt(dim·outputs/size)``, because means are as much shorter. Learning rates, thresholds and distances are in your
-    units, whatever the norm of the spectrum.
+    Time is the number of steps divided by the intrinsic dimension ``dim``. The step size is
+    ``learning_rate/dim`` and the gradient is clipped at ``clip·sqrt(dim)``; the mean gradient of a
+    batch of ``size`` samples is clipped at ``clip·sqrt(dim·outputs/size)``, because it is shorter by
+    that factor. Learning rates, thresholds and distances are in your units, for a spectrum of any
+    norm.
 
     >>> import toclip
     >>> problem = toclip.Problem(
@@ -67,18 +67,18 @@ class Problem:
     ) -> None:
         parts = as_spectrum(spectrum), as_start(start), as_noise(noise)
         self._inner = _toclip.Problem(*parts, learning_rate, clip, margin)
-        # For pickles. A copy, because dictionaries may be changed later.
-        self._given = copy.deepcopy((*parts, learning_rate, clip, margin))
+        # For pickles; a copy, because the caller may change the dictionaries later.
+        self._arguments = copy.deepcopy((*parts, learning_rate, clip, margin))
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self._given
+        return self._arguments
 
-    def __setstate__(self, given: tuple[Any, ...]) -> None:
-        self._given, self._inner = given, _toclip.Problem(*given)
+    def __setstate__(self, arguments: tuple[Any, ...]) -> None:
+        self._arguments, self._inner = arguments, _toclip.Problem(*arguments)
 
     @property
     def dim(self) -> float:
-        """The intrinsic dimension: steps in a unit of time."""
+        """The intrinsic dimension: steps per unit of time."""
         return self._inner.dim
 
     @property
@@ -91,8 +91,8 @@ class Problem:
         """‖θ₀ - θ*‖² at the start."""
         return self._inner.distance
 
-    def stability_limits(self, c: float = float("inf")) -> dict[str, float]:
-        """The learning rates above which ``risk`` and ``distance`` grow at the start.
+    def stability_limits(self, c: float | str | None = "none") -> dict[str, float]:
+        """The learning rates above which ``risk`` and ``distance`` grow at the start, at threshold ``c``.
 
         >>> import toclip
         >>> problem = toclip.Problem(
@@ -113,8 +113,8 @@ class Problem:
     ) -> Path:
         """Risk and distance at increasing times, by the ODE or (``"volterra"``) the integral equation.
 
-        With a ``target`` the path ends when the risk falls to it. With ``compress``, such as 1e-10,
-        a spectrum of very many eigenvalues is replaced by few that stand for it to that accuracy.
+        With a ``target`` the path ends when the risk reaches it. ``compress``, such as 1e-10,
+        replaces a spectrum of very many eigenvalues by few nodes, to that accuracy.
         """
         found = self._inner.predict(
             times, method=method, rtol=rtol, target=target, compress=compress
@@ -135,11 +135,12 @@ class Problem:
     ) -> Band:
         """Statistics over many runs.
 
-        ``method`` is ``"sgd"`` (the iteration, every coordinate), ``"collapsed"`` (the same in law,
-        equal eigenvalues as one) or ``"hsgd"`` (the diffusion). ``covariates``, of ``"sgd"`` only, is
-        another law of the features, such as ``{"kind": "rademacher"}``. ``progress`` is called with the runs
-        done and all runs; ``True`` draws a bar. Ctrl-C ends it. The numbers depend on the seed only,
-        not on the threads.
+        ``method`` is ``"sgd"`` (the iteration, coordinate by coordinate), ``"collapsed"`` (the same
+        distribution, with equal eigenvalues simulated as one) or ``"hsgd"`` (the diffusion).
+        ``covariates``, for ``"sgd"`` only, is another distribution of the features, such as
+        ``{"kind": "rademacher"}``. ``progress`` is called with the number of finished runs and of all
+        runs; ``True`` shows a progress bar. Ctrl-C stops the simulation. The numbers depend on the
+        seed, not on the number of threads.
 
         >>> import toclip
         >>> problem = toclip.Problem(
@@ -156,14 +157,14 @@ class Problem:
             covariates=covariates,
             confidence=confidence,
             threads=threads,
-            progress=teller(progress),
+            progress=progress_function(progress),
         )
         return Band(**found)
 
     def run(
         self, times: ArrayLike, *, seed: int = 1, index: int = 0, method: str = "sgd"
     ) -> Path:
-        """Run number ``index`` of the ensemble with this seed, alone."""
+        """Run number ``index`` of the ensemble with this seed."""
         return Path(**self._inner.run(times, seed=seed, index=index, method=method))
 
     def tune_kappa(
@@ -171,9 +172,9 @@ class Problem:
     ) -> Tuned:
         """The kappa of c = kappa·sqrt(2R + σ²) with the smallest risk at ``time``.
 
-        The problem's own ``clip`` is put aside. ``compensation`` is ``"exact"`` (the learning rate over
-        mu, so that only clipping is compared), ``"printed"`` or ``"none"``; ``compress`` is as for
-        :meth:`predict`.
+        The ``clip`` of the problem is ignored. ``compensation`` is ``"exact"`` (the learning rate is
+        divided by mu, so that only the clipping differs), ``"printed"`` or ``"none"``; ``compress`` is
+        that of :meth:`predict`.
 
         >>> import toclip
         >>> parts = toclip.power_law(500, 1 / 6), 1.0, toclip.noise.rademacher(0.2, sigma=0.8)
@@ -193,21 +194,21 @@ def as_spectrum(spectrum: Spectrum | dict[str, Any]) -> Spectrum:
 
 
 def as_start(start: float | ArrayLike | dict[str, Any]) -> dict[str, Any]:
-    """The start as the dictionary that says the same."""
+    """The start as a dictionary."""
     if isinstance(start, dict):
         return start
     values = as_array("start", start)
     if values.ndim > 1:
         raise ValueError(
-            f"start must be a norm, a list of coordinates or a dictionary, not of shape {values.shape}"
+            f"start must be a norm, a list of coordinates or a dictionary, not an array of shape {values.shape}"
         )
     if values.ndim == 0:
         return {"kind": "uniform", "norm": float(values)}
     return {"kind": "coordinates", "values": values.tolist()}
 
 
-def teller(progress: bool | Progress | None) -> Progress | None:
-    """Whom to tell of runs: nobody, a bar, or whoever is given."""
+def progress_function(progress: bool | Progress | None) -> Progress | None:
+    """The function to call with finished runs and all runs; a progress bar for ``True``."""
     if progress is True:
         return _bar
     return None if progress is None or progress is False else progress

@@ -1,4 +1,4 @@
-"""What the functions give back: arrays with names, that turn into frames."""
+"""Results: named arrays that convert to data frames."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class Table:
-    """Columns of equal length under their names."""
+    """Named columns of equal length."""
 
     def columns(self) -> dict[str, np.ndarray]:
         """The columns, each a flat array."""
@@ -60,8 +60,8 @@ class Factors(Table):
     """The reduction factors at risks ``r`` and thresholds ``c``.
 
     ``mu`` is the share of the descent that is kept, ``m2`` the mean square of the clipped residual.
-    ``nu`` (what is left of the variance), ``csc`` = mu/nu and ``ccc`` = mu²/nu need noise with a
-    variance, and raise ``ValueError`` for other noise.
+    ``nu`` (the share of the variance that is kept), ``csc`` = mu/nu and ``ccc`` = mu²/nu raise a
+    ``ValueError`` if the noise has infinite variance.
     """
 
     r: Numbers
@@ -77,7 +77,7 @@ class Factors(Table):
 
     @property
     def nu(self) -> Numbers:
-        """What is left of the variance."""
+        """The share of the variance that is kept."""
         return self._with_variance(0)
 
     @property
@@ -91,7 +91,7 @@ class Factors(Table):
         return self._with_variance(2)
 
     def columns(self) -> dict[str, np.ndarray]:
-        """The columns; without nu, csc and ccc where the noise has no variance."""
+        """The columns; without nu, csc and ccc if the noise has infinite variance."""
         found = super().columns()
         if self._variance is not None:
             rest = zip(("nu", "csc", "ccc"), self._variance, strict=True)
@@ -101,9 +101,9 @@ class Factors(Table):
 
 @dataclass(frozen=True)
 class BestThreshold(Table):
-    """The threshold ``c`` with the largest CCC at risks ``r``; infinite where clipping never helps.
+    """The threshold ``c`` with the largest CCC at risks ``r``; infinite if clipping never helps.
 
-    ``efficiency`` is mu²/m2, which is finite for noise without a variance too.
+    ``efficiency`` is mu²/m2, which is finite for noise of infinite variance too.
     """
 
     r: Numbers
@@ -116,10 +116,10 @@ class BestThreshold(Table):
 
 @dataclass(frozen=True)
 class FisherLimit(Table):
-    """What no reshaping of the residual can pass.
+    """The limit that no function of the residual can exceed.
 
     ``information`` is the Fisher information of the residual, ``limit`` the largest CCC of any
-    reshaping, ``reached`` the share of it that the best clipping has.
+    function of it, ``reached`` the share of the limit that the best clipping reaches.
     """
 
     r: Numbers
@@ -130,27 +130,27 @@ class FisherLimit(Table):
 
 @dataclass(frozen=True)
 class KappaBounds:
-    """The ranges of mu/min(1, y) and of nu/min(1, y²) over the risks and thresholds asked for."""
+    """The ranges of mu/min(1, y) and of nu/min(1, y²) over ranges of risks and thresholds."""
 
     mu: tuple[float, float]
     nu: tuple[float, float]
 
     @property
     def lower(self) -> float:
-        """The one lower constant for both: CCC is at least lower²/upper."""
+        """The lower constant for both: CCC is at least lower²/upper."""
         return min(self.mu[0], self.nu[0])
 
     @property
     def upper(self) -> float:
-        """The one upper constant for both: CCC is at most upper²/lower."""
+        """The upper constant for both: CCC is at most upper²/lower."""
         return max(self.mu[1], self.nu[1])
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """The best ``kappa`` of c = kappa·sqrt(2R + σ²), and the ``risk`` it ends with.
+    """The best ``kappa`` of c = kappa·sqrt(2R + σ²), and the final ``risk`` with it.
 
-    ``kappa`` is infinite where it is best not to clip; ``clip`` is what to give a problem.
+    ``kappa`` is infinite if it is best not to clip; ``clip`` is the argument for a problem.
     """
 
     kappa: float
@@ -169,10 +169,11 @@ class Tuned:
 class Rate(Table):
     """How the gap between SGD and its ODE falls with the dimension.
 
-    ``gap`` is the mean over the ``runs`` of the largest distance of the two risks, with its standard
-    error ``gap_error``, at each ``dim``; ``log gap = intercept + slope·log dim`` is fitted through
-    them, ``low`` to ``high`` being the interval of the slope. ``chi_square`` a degree of freedom is
-    much above one where the points are no line within their errors; ``None`` with two points.
+    ``gap`` is the largest distance between the two risks, averaged over the ``runs``, with its
+    standard error ``gap_error``, at each ``dim``. ``log gap = intercept + slope·log dim`` is fitted to
+    it; ``low`` to ``high`` is the confidence interval of the slope. ``chi_square`` per degree of
+    freedom is much above one if the points do not lie on a line within their errors; it is ``None``
+    for two points.
     """
 
     dim: np.ndarray
@@ -189,7 +190,7 @@ class Rate(Table):
     chi_square: float | None
 
     def columns(self) -> dict[str, np.ndarray]:
-        """The columns, one row a dimension."""
+        """The columns, one row per dimension."""
         return {
             "dim": self.dim,
             "gap": self.gap,
@@ -201,10 +202,11 @@ class Rate(Table):
 
 @dataclass(frozen=True)
 class Path(Table):
-    """Risk and distance along time, and why the path ended.
+    """Risk and distance over time, and why the path ended.
 
     ``stop["reason"]`` is ``finished``, ``target_reached``, ``diverged``, ``infinite_variance`` or,
-    of given data, ``data_ended``, all but the first with the time ``stop["t"]``. ``flow``, of the integral equation only, is the risk of gradient flow.
+    for a :class:`toclip.Stream`, ``data_ended``; all but the first have the time ``stop["t"]``.
+    ``flow``, from the integral equation only, is the risk of gradient flow.
     """
 
     t: np.ndarray
@@ -219,7 +221,7 @@ class Path(Table):
     counts: dict[str, int] = field(default_factory=dict)
 
     def plot(self, axes: Any = None, **style: Any) -> Any:
-        """The risk along time on logarithmic axes; needs matplotlib."""
+        """The risk over time on a logarithmic axis; needs matplotlib."""
         from .plot import path
 
         return path(self, axes, **style)
@@ -229,8 +231,8 @@ class Path(Table):
 class Band(Table):
     """Statistics of many runs at each time: ``risk["median"]``, ``risk["low"]``, …
 
-    A run that has diverged is left out from then on: ``alive`` says of how many runs each number
-    speaks, ``diverged`` which runs did and when.
+    A run that has diverged is left out from then on: ``alive`` is the number of runs behind each
+    number, ``diverged`` has the index and time of each diverged run.
     """
 
     t: np.ndarray
@@ -249,7 +251,7 @@ class Band(Table):
         return found
 
     def plot(self, axes: Any = None, **style: Any) -> Any:
-        """Median and band of the risk along time; needs matplotlib."""
+        """Median and band of the risk over time; needs matplotlib."""
         from .plot import band
 
         return band(self, axes, **style)
@@ -259,8 +261,8 @@ class Band(Table):
 class Estimates(Table):
     """What clipping does at each of a monitor's candidate thresholds, lowest first.
 
-    Each of ``mu``, ``nu``, ``csc``, ``ccc``, … has the ends of its interval beside it, as ``mu_low``
-    and ``mu_high`` in :meth:`columns`.
+    In :meth:`columns`, each of ``mu``, ``nu``, ``csc``, ``ccc``, … comes with its interval, such as
+    ``mu_low`` and ``mu_high``.
     """
 
     rows: list[dict[str, Any]]
@@ -277,7 +279,7 @@ class Estimates(Table):
         return len(self.rows)
 
     def plot(self, axes: Any = None, **style: Any) -> Any:
-        """CCC with its interval over the thresholds; needs matplotlib."""
+        """CCC with its interval at each threshold; needs matplotlib."""
         from .plot import estimates
 
         return estimates(self, axes, **style)

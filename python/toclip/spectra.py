@@ -1,11 +1,11 @@
-"""Covariances by their eigenvalues, one function each."""
+"""Spectra of the covariance, one function per kind."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from ._numbers import floats
-from ._toclip import Spectrum, as_number, as_whole
+from ._toclip import Spectrum, as_number, as_integer
 
 __all__ = ["blocks", "eigenvalues", "isotropic", "marchenko_pastur", "power_law"]
 
@@ -17,7 +17,7 @@ def isotropic(dim: int) -> Spectrum:
     >>> toclip.isotropic(500).intrinsic_dim
     500.0
     """
-    return Spectrum({"kind": "isotropic", "dim": as_whole("dim", dim)})
+    return Spectrum({"kind": "isotropic", "dim": as_integer("dim", dim)})
 
 
 def power_law(dim: int, exponent: float) -> Spectrum:
@@ -27,23 +27,23 @@ def power_law(dim: int, exponent: float) -> Spectrum:
     >>> round(toclip.power_law(500, 0.2).intrinsic_dim, 1)
     179.7
     """
-    size, exponent = as_whole("dim", dim), as_number("exponent", exponent)
+    size, exponent = as_integer("dim", dim), as_number("exponent", exponent)
     return Spectrum({"kind": "power_law", "dim": size, "exponent": exponent})
 
 
 def eigenvalues(values: Iterable[float]) -> Spectrum:
-    """Every eigenvalue given, for instance ``numpy.linalg.eigvalsh(covariance)``.
+    """All eigenvalues, for instance ``numpy.linalg.eigvalsh(covariance)``.
 
     >>> import toclip
     >>> toclip.eigenvalues([4.0, 2.0, 2.0]).intrinsic_dim
     2.0
     """
-    instead = "give the eigenvalues themselves, for instance numpy.linalg.eigvalsh(covariance)"
-    return Spectrum({"kind": "eigenvalues", "values": floats("values", values, instead)})
+    hint = "expected a list of eigenvalues, such as numpy.linalg.eigvalsh(covariance)"
+    return Spectrum({"kind": "eigenvalues", "values": floats("values", values, hint)})
 
 
 def blocks(values: Iterable[float], multiplicities: Iterable[int]) -> Spectrum:
-    """Distinct eigenvalues, and how often each comes.
+    """Distinct eigenvalues and their multiplicities.
 
     >>> import toclip
     >>> toclip.blocks([1.0, 0.5], [10, 20]).trace
@@ -51,21 +51,21 @@ def blocks(values: Iterable[float], multiplicities: Iterable[int]) -> Spectrum:
     """
     sizes = floats("values", values)
     if not isinstance(multiplicities, Iterable):
-        raise ValueError(f"multiplicities must be a list of whole numbers, not {multiplicities!r}")
+        raise ValueError(f"multiplicities must be a list of integers, not {multiplicities!r}")
     counts = list(multiplicities)
     if len(sizes) != len(counts):
-        raise ValueError(f"{len(sizes)} values came with {len(counts)} multiplicities: give one each")
+        raise ValueError(f"there are {len(sizes)} values but {len(counts)} multiplicities")
     pairs = zip(sizes, counts, strict=True)
-    listed = [{"value": v, "multiplicity": as_whole("multiplicities", n)} for v, n in pairs]
+    listed = [{"value": v, "multiplicity": as_integer("multiplicities", n)} for v, n in pairs]
     return Spectrum({"kind": "blocks", "blocks": listed})
 
 
 def marchenko_pastur(dim: int, aspect: float) -> Spectrum:
-    """The limit law of a sample covariance, aspect = dim/samples.
+    """The limit of the spectrum of a sample covariance, aspect = dim/samples.
 
     >>> import toclip
     >>> toclip.marchenko_pastur(400, 0.5).ambient_dim
     400
     """
-    size, aspect = as_whole("dim", dim), as_number("aspect", aspect)
+    size, aspect = as_integer("dim", dim), as_number("aspect", aspect)
     return Spectrum({"kind": "marchenko_pastur", "dim": size, "aspect": aspect})

@@ -1,4 +1,4 @@
-"""SGD on a data matrix of the user's."""
+"""SGD on your own data matrix."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from . import _toclip
 from . import noise as noises
 from ._toclip import Noise, Schedule, Spectrum, as_array
 from .criteria import as_noise
-from .problem import Problem, Progress, teller
+from .problem import Problem, Progress, progress_function
 from .results import Band, Path
 
 __all__ = ["Stream"]
 
-# An eigenvalue of a covariance is negative by rounding only if it is this small beside the largest.
+# Eigenvalues of a covariance down to minus this share of the largest are rounding errors.
 ROUNDING = 1e-9
 
 
@@ -28,15 +28,15 @@ class Stream:
     ``learning_rate``, ``clip``
         as for :class:`toclip.Problem`.
     ``start``
-        θ₀; zero unless given.
+        θ₀; by default zero.
     ``optimum``
-        θ*; by least squares unless given.
+        θ*; by default from least squares.
     ``covariance``
-        K, by which the risk ½(θ - θ*)ᵀK(θ - θ*) is measured; XᵀX/n unless given.
+        K of the risk ½(θ - θ*)ᵀK(θ - θ*); by default XᵀX/n.
     ``noise``
-        what rules such as ``"max_ccc"`` take the noise for; the residuals at θ* unless given.
+        the noise that rules such as ``"max_ccc"`` assume; by default the residuals at θ*.
     ``in_order``
-        takes the rows as they come, instead of in an order drawn from seed and index.
+        takes the rows in their order, instead of a random order drawn from seed and index.
 
     ``problem()`` is the theory of the same run.
 
@@ -67,12 +67,12 @@ class Stream:
         x, y = as_array("features", features), as_array("targets", targets)
         if x.ndim != 2 or y.ndim != 1 or len(x) != len(y) or x.size == 0:
             raise ValueError(
-                f"features and targets have the shapes {x.shape} and {y.shape}: give a matrix, and a "
-                "list with a target for each of its rows"
+                f"features and targets have the shapes {x.shape} and {y.shape}; expected a matrix, and a "
+                "list with one target per row"
             )
         for name, values in (("features", x), ("targets", y)):
             if not np.isfinite(values).all():
-                raise ValueError(f"{name} hold numbers that are not finite: leave such rows out")
+                raise ValueError(f"{name} contain numbers that are not finite; remove those rows")
         rows, width = x.shape
         self.start = _vector("start", start, width, lambda: np.zeros(width))
         self.optimum = _vector("optimum", optimum, width, lambda: np.linalg.lstsq(x, y)[0])
@@ -83,7 +83,7 @@ class Stream:
             )
         values, self._basis = np.linalg.eigh((k + k.T) / 2)
         if values[0] < -ROUNDING * max(values[-1], 0.0):
-            raise ValueError(f"covariance has the eigenvalue {values[0]:g}, which is negative")
+            raise ValueError(f"covariance has a negative eigenvalue, {values[0]:g}")
         self.spectrum: Spectrum = Spectrum(
             {"kind": "eigenvalues", "values": np.maximum(values, 0.0).tolist()}
         )
@@ -91,25 +91,25 @@ class Stream:
             noises.empirical(y - x @ self.optimum) if noise is None else as_noise(noise)
         )
         if self.noise.batch_size != 1 or self.noise.outputs != 1:
-            raise ValueError("a stream takes one row a step: give the noise of one sample")
+            raise ValueError("a stream uses one row per step; expected the noise of one sample, not of a batch")
         self._policy: dict[str, Any] = {"learning_rate": learning_rate, "clip": clip}
         self._inner = _toclip.Stream(
-            *(x, y, self.start, self.optimum, k, self.spectrum, self.noise),
+            *(x.ravel(), y, self.start, self.optimum, k.ravel(), self.spectrum, self.noise),
             *(learning_rate, clip, in_order),
         )
 
     @property
     def dim(self) -> float:
-        """The intrinsic dimension of the covariance: steps in a unit of time."""
+        """The intrinsic dimension of the covariance: steps per unit of time."""
         return self.spectrum.intrinsic_dim
 
     @property
     def end(self) -> float:
-        """The time at which the data end: rows over ``dim``."""
+        """The time at which the data end: the number of rows divided by ``dim``."""
         return self._inner.end
 
     def problem(self) -> Problem:
-        """The theory of the same run, for features that were Gaussian."""
+        """The theory of the same run, for Gaussian features."""
         coordinates = self._basis.T @ (self.start - self.optimum)
         return Problem(self.spectrum, coordinates, self.noise, **self._policy)
 
@@ -123,19 +123,19 @@ class Stream:
         threads: int | None = None,
         progress: bool | Progress = False,
     ) -> Band:
-        """Statistics over many passes, each in an order of its own; times after ``end`` are left out."""
+        """Statistics over many passes, each in its own random order; times after ``end`` are left out."""
         found = self._inner.simulate(
             times,
             runs=runs,
             seed=seed,
             confidence=confidence,
             threads=threads,
-            progress=teller(progress),
+            progress=progress_function(progress),
         )
         return Band(**found)
 
     def run(self, times: ArrayLike, *, seed: int = 1, index: int = 0) -> Path:
-        """Pass number ``index`` of those with this seed; times after ``end`` are left out."""
+        """Pass number ``index`` with this seed; times after ``end`` are left out."""
         return Path(**self._inner.run(times, seed=seed, index=index))
 
 

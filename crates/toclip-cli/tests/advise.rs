@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
+#[path = "../../toclip-report/tests/browser/mod.rs"]
 mod browser;
 
 use assert_cmd::Command;

@@ -111,6 +111,6 @@ mod with_models {
         assert!(missing.contains("cannot read missing.txt"), "{missing}");
         std::fs::write(folder.path().join("embeddings.npy.partial"), "notes").unwrap();
         let (good, _, err) = embed(folder.path(), &[]);
-        assert!(!good && err.contains("is not the progress of toclip embed"), "{err}");
+        assert!(!good && err.contains("is not a progress file of toclip embed"), "{err}");
     }
 }

@@ -1,44 +1,37 @@
-//! `toclip residuals` as a user meets it.
+//! `toclip residuals` and `toclip convergence` as a user sees them.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
-use assert_cmd::Command;
+mod support;
+
 use std::fmt::Write;
+use support::{run, session};
+use tempfile::TempDir;
 
-fn out(args: &[&str]) -> (i32, String, String) {
-    let output =
-        Command::cargo_bin("toclip").unwrap().arg("residuals").args(args).output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-}
-
-/// Two columns: Laplace quantiles of rate 1, and a cluster at either of ±2.
-fn table() -> String {
+/// A folder with two columns: Laplace quantiles of rate 1, and a cluster at either of ±2.
+fn folder() -> TempDir {
     let mut text = "noise,clusters\n".to_owned();
     for i in 0..500 {
         let e = -(1.0 - (f64::from(i) + 0.5) / 500.0).ln();
         let spot = (f64::from(i) * 0.618_034).fract() * 0.5;
         writeln!(text, "{e},{}\n{},{}", 2.0 + spot, -e, -2.0 - spot).unwrap();
     }
-    text
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("e.csv"), text).unwrap();
+    folder
 }
 
 #[test]
-fn a_column_is_told_in_words_json_and_a_picture() {
-    let dir = tempfile::tempdir().unwrap();
-    let (csv, svg) = (dir.path().join("e.csv"), dir.path().join("e.svg"));
-    std::fs::write(&csv, table()).unwrap();
-    let csv = csv.to_str().unwrap();
-    let (code, text, _) = out(&[csv, "--column", "1", "--out", svg.to_str().unwrap()]);
-    assert_eq!(code, 0, "{text}");
-    for words in ["1000 residuals", "Advised: Laplace (σ = 1.41", "family = \"laplace\", sigma = "]
-    {
-        assert!(text.contains(words), "{words} not in\n{text}");
-    }
-    let svg = std::fs::read_to_string(svg).unwrap();
-    assert!(svg.contains("advised") && svg.contains("Its tails"));
-    let (_, text, _) = out(&[csv, "--column", "2", "--json", "--components", "2"]);
-    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+fn a_column_as_text_json_and_plot() {
+    let folder = folder();
+    insta::assert_snapshot!(session(
+        folder.path(),
+        &[&["residuals", "e.csv", "--column", "noise", "--out", "e.svg"]]
+    ));
+    let svg = std::fs::read_to_string(folder.path().join("e.svg")).unwrap();
+    assert!(svg.starts_with("<svg"));
+    let json = ["residuals", "e.csv", "--column", "2", "--json", "--components", "2"];
+    let json: serde_json::Value = serde_json::from_str(&run(folder.path(), &json).1).unwrap();
     assert_eq!(json["best"], "gaussian_mixture");
     let fits = json["fits"].as_array().unwrap();
     let mixture = fits.iter().find(|fit| fit["kind"] == "gaussian_mixture").unwrap();
@@ -48,10 +41,7 @@ fn a_column_is_told_in_words_json_and_a_picture() {
 
 #[test]
 fn the_printed_line_is_an_experiments_noise() {
-    let dir = tempfile::tempdir().unwrap();
-    let csv = dir.path().join("e.csv");
-    std::fs::write(&csv, table()).unwrap();
-    let (_, text, _) = out(&[csv.to_str().unwrap(), "--column", "2"]);
+    let (_, text, _) = run(folder().path(), &["residuals", "e.csv", "--column", "2"]);
     let line = text.lines().find(|line| line.trim().starts_with("noise = ")).unwrap();
     let table: toml::Table = toml::from_str(line).unwrap();
     let noise: toclip::noise::Family = table["noise"].clone().try_into().unwrap();
@@ -59,27 +49,45 @@ fn the_printed_line_is_an_experiments_noise() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
-    let dir = tempfile::tempdir().unwrap();
-    let csv = dir.path().join("e.csv");
-    std::fs::write(&csv, table()).unwrap();
-    let path = csv.to_str().unwrap();
-    let short = dir.path().join("short.csv");
-    std::fs::write(&short, "1\n2\n3\n").unwrap();
-    let parquet = dir.path().join("good.parquet");
-    std::fs::write(&parquet, b"PAR1\x15\x04PAR1").unwrap();
-    for (args, says) in [
-        (vec![parquet.to_str().unwrap()], "the Parquet file is damaged or cut short"),
-        (vec![path], "expected one column, but the file has"),
-        (vec![path, "--column", "3"], "there is no column 3"),
-        (vec![path, "--column", "1", "--components", "0"], "expected 1 to 20"),
-        (vec![path, "--column", "1", "--folds", "1"], "expected 2 to 50"),
-        (vec![short.to_str().unwrap()], "short.csv: 3 residuals are too few"),
-        (vec!["no-such.npy"], "no-such.npy"),
-        (vec![path, "--column", "1", "--plot", "a.gif"], "must end in .svg or .png"),
-    ] {
-        let (code, _, error) = out(&args);
-        assert!(code == 1 && error.contains(says), "{args:?} says: {error}");
-        assert!(error.matches("os error").count() <= 1, "said twice: {error}");
-    }
+fn errors() {
+    let folder = folder();
+    std::fs::write(folder.path().join("short.csv"), "1\n2\n3\n").unwrap();
+    std::fs::write(folder.path().join("good.parquet"), b"PAR1\x15\x04PAR1").unwrap();
+    insta::assert_snapshot!(session(
+        folder.path(),
+        &[
+            &["residuals", "good.parquet"],
+            &["residuals", "e.csv"],
+            &["residuals", "e.csv", "--column", "3"],
+            &["residuals", "e.csv", "--column", "nois"],
+            &["residuals", "e.csv", "--column", "1", "--components", "0"],
+            &["residuals", "e.csv", "--column", "1", "--components", "21"],
+            &["residuals", "e.csv", "--column", "1", "--folds", "1"],
+            &["residuals", "short.csv"],
+            &["residuals", "no-such.npy"],
+            &["residuals", "e.csv", "--column", "1", "--plot", "a.gif"],
+            &["convergence", "--runs", "0"],
+            &["convergence", "--clip", "nan"],
+            &["convergence", "--threads", "1025"],
+            &["convergence", "--dims", "10..5"],
+            &["convergence", "--noise", "cauchy"],
+            &["convergence", "--noise", "gaussian,laplace"],
+        ]
+    ));
+}
+
+#[test]
+fn a_measured_rate_has_a_table_and_a_plot() {
+    let folder = folder();
+    let args = ["convergence", "--dims", "100,400", "--runs", "4", "--time", "0.5"];
+    let files = ["--out", "gaps.csv", "--plot", "gaps.svg", "--json"];
+    let (code, text, errors) = run(folder.path(), &[&args[..], &files].concat());
+    assert_eq!(code, 0, "{errors}");
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let table = std::fs::read_to_string(folder.path().join("gaps.csv")).unwrap();
+    assert!(table.starts_with("d,mean_gap,standard_error,runs,diverged\n100.0,"), "{table}");
+    assert_eq!(json["rate"]["gaps"].as_array().unwrap().len(), 2);
+    let (_, text, _) = run(folder.path(), &args);
+    let without_time: Vec<&str> = text.lines().filter(|l| !l.starts_with("Time")).collect();
+    insta::assert_snapshot!(without_time.join("\n"));
 }

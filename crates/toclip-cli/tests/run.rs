@@ -48,7 +48,16 @@ fn prints(folder: &Path, args: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a command says that fails.
+/// The same without the lines that differ from run to run.
+fn summary(folder: &Path, args: &str) -> String {
+    let text = prints(folder, args);
+    text.lines()
+        .filter(|line| !line.starts_with("Time: "))
+        .map(|line| format!("{line}\n"))
+        .collect()
+}
+
+/// The message of a command that fails.
 fn says(folder: &Path, args: &str) -> String {
     let output = toclip(folder, args).assert().failure().get_output().clone();
     let text = String::from_utf8(output.stderr).unwrap();
@@ -82,10 +91,7 @@ fn start(folder: &Path, args: &str) -> Child {
 #[test]
 fn a_run_writes_tables_plots_and_a_summary() {
     let folder = folder(EXPERIMENT);
-    let text = prints(folder.path(), "run e.toml");
-    for part in ["A test", "R = ", "C-SGD (40 runs)", "Largest gap to the theory", "80% band"] {
-        assert!(text.contains(part), "{text}");
-    }
+    insta::assert_snapshot!(summary(folder.path(), "run e.toml"));
     let written = files(&folder.path().join("results"));
     let names: Vec<&str> = written.keys().map(String::as_str).collect();
     let expected = ["e.json", "e.png", "e.svg", "e.trajectory.csv", "e.trajectory.parquet"];
@@ -145,9 +151,7 @@ fn divergence_is_told_and_leaves_partial_tables() {
         .replace("family = \"student_t\", df = 1.0, scale", "family = \"gaussian\", sigma")
         .replace("time = 4.0", "time = 60.0");
     let folder = folder(&text);
-    let text = prints(folder.path(), "run e.toml");
-    assert!(text.contains("ODE: diverged at t = "), "{text}");
-    assert!(text.contains("SGD: 40 of 40 runs diverged, the first at t = "), "{text}");
+    insta::assert_snapshot!(summary(folder.path(), "run e.toml"));
     let table = std::fs::read_to_string(folder.path().join("results/e.trajectory.csv")).unwrap();
     let rows = rows(&table);
     assert!(rows.len() < 4 * 21 && rows.len() >= 4, "{table}");
@@ -157,21 +161,127 @@ fn divergence_is_told_and_leaves_partial_tables() {
 
 #[test]
 fn mistakes_get_one_clear_line() {
-    let folder = folder(&EXPERIMENT.replace("learning_rate = 0.6", "learning_rat = 0.6"));
-    let error = says(folder.path(), "run e.toml");
-    assert!(error.contains("e.toml, line 7: unknown key `learning_rat`"), "{error}");
-    assert!(says(folder.path(), "run gone.toml").contains("cannot read the experiment gone.toml"));
+    let folder = folder(EXPERIMENT);
     let write = |text: &str| std::fs::write(folder.path().join("e.toml"), text).unwrap();
-    write(EXPERIMENT);
     std::fs::write(folder.path().join("taken"), "").unwrap();
-    for args in ["run e.toml --out taken", "run e.toml --out taken --methods ode"] {
-        let error = says(folder.path(), args);
-        assert!(error.contains("cannot make the folder taken"), "{error}");
+    let mut all = String::new();
+    for args in [
+        "run gone.toml",
+        "run e.toml --out taken",
+        "run e.toml --out taken --methods ode",
+        "run e.toml --methods ode,ode",
+    ] {
+        all += &format!("$ toclip {args}\n{}", says(folder.path(), args));
     }
-    assert!(says(folder.path(), "run e.toml --methods ode,ode").contains("given twice"));
-    let spectrum = "kind = \"power_law\", dim = 60, exponent = 0.5";
-    write(&EXPERIMENT.replace(spectrum, "kind = \"file\", path = \"k.csv\""));
-    assert!(says(folder.path(), "run e.toml").contains("e.toml, line 3: spectrum: k.csv"));
+    for (before, after) in [
+        ("learning_rate = 0.6", "learning_rat = 0.6"),
+        ("kind = \"power_law\", dim = 60, exponent = 0.5", "kind = \"file\", path = \"k.csv\""),
+        ("family = \"student_t\"", "family = \"student\""),
+        ("clip = 0.4", "clip = nan"),
+        ("clip = 0.4", "clip = { kind = \"proportional\" }"),
+        ("clip = 0.4", "clip = { kind = \"cosine\", from = 1, over = 2 }"),
+        ("learning_rate = 0.6", "learning_rate = \"greedy\""),
+        ("learning_rate = 0.6", "learning_rate = inf"),
+        ("time = 4.0", "time = 1e18"),
+        ("runs = 40", "runs = 0"),
+        ("runs = 40", "runs = 100000000000"),
+    ] {
+        write(&EXPERIMENT.replace(before, after));
+        all += &format!("{after}\n{}", says(folder.path(), "run e.toml"));
+    }
+    write(
+        "criteria = { curves = [\"ccc\"], risk = 1, threshold = [0.1, 2] }\n\
+           noise = { family = \"student_t\", df = 1, scale = 1 }",
+    );
+    for args in ["run e.toml", "run e.toml --runs 3", "schedule e.toml"] {
+        all += &format!("$ toclip {args} (criteria)\n{}", says(folder.path(), args));
+    }
+    insta::assert_snapshot!(all);
+    for args in ["run e.toml --runs 0", "schedule e.toml --runs 0"] {
+        let output = toclip(folder.path(), args).assert().failure().get_output().clone();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains("expected an integer from 1 to 1e9"), "{text}");
+    }
+}
+
+#[test]
+fn a_learning_rate_that_is_too_large_is_named_as_the_cause() {
+    let text = EXPERIMENT
+        .replace("learning_rate = 0.6", "learning_rate = 1e200")
+        .replace("family = \"student_t\", df = 1.0, scale", "family = \"gaussian\", sigma")
+        .replace("clip = 0.4", "clip = inf");
+    let folder = folder(&text);
+    insta::assert_snapshot!(summary(folder.path(), "run e.toml --methods ode"));
+}
+
+#[test]
+fn criteria_are_curves_in_a_table_a_plot_and_a_summary() {
+    let folder = folder(
+        r#"
+name = "Two noises"
+[criteria]
+curves = ["csc", "ccc"]
+risk = 3.0
+threshold = [0.1, 15.0]
+points = 50
+noises = [
+    { label = "Gaussian", noise = { family = "gaussian", sigma = 5.0 } },
+    { noise = { family = "laplace", sigma = 5.0 } },
+]
+"#,
+    );
+    insta::assert_snapshot!(summary(folder.path(), "run e.toml"));
+    let written = files(&folder.path().join("results"));
+    let names: Vec<&str> = written.keys().map(String::as_str).collect();
+    assert_eq!(names, ["e.criteria.csv", "e.criteria.parquet", "e.json", "e.png", "e.svg"]);
+    assert_eq!(rows(std::str::from_utf8(&written["e.criteria.csv"]).unwrap()).len(), 50);
+    // The experiment in the JSON gives the same files when it is run.
+    let about: serde_json::Value = serde_json::from_slice(&written["e.json"]).unwrap();
+    let other = self::folder(about["toml"].as_str().unwrap());
+    toclip(other.path(), "run e.toml").assert().success();
+    assert_eq!(files(&other.path().join("results")), written);
+    // Both in one file.
+    let both =
+        format!("{EXPERIMENT}criteria = {{ curves = ['max_ccc'], risk = [0.1, 1], points = 3 }}\n")
+            .replace("family = \"student_t\", df = 1.0, scale", "family = \"gaussian\", sigma");
+    let both = self::folder(&both);
+    toclip(both.path(), "run e.toml --methods ode").assert().success();
+    let names: Vec<String> = files(&both.path().join("results")).into_keys().collect();
+    assert_eq!(names.len(), 9, "{names:?}");
+}
+
+#[test]
+fn every_policy_runs() {
+    let gaussian = EXPERIMENT
+        .replace("family = \"student_t\", df = 1.0, scale", "family = \"laplace\", sigma");
+    for policy in [
+        "learning_rate = 0.6\nclip = \"inf\"",
+        "learning_rate = \"greedy\"\nclip = \"max_ccc\"",
+        "learning_rate = 0.6\nclip = { kind = \"online\", memory = 100 }",
+        "learning_rate = 6.0\nclip = \"none\"\nmargin = 0.9",
+        "learning_rate = inf\nclip = 2.0\nmargin = { kind = \"predicted\", margin = 0.5, time = 4 }",
+    ] {
+        let folder = folder(&gaussian.replace("learning_rate = 0.6\nclip = 0.4", policy));
+        let args = "run e.toml --methods ode,sgd --runs 3 --json";
+        let found: serde_json::Value = serde_json::from_str(&prints(folder.path(), args)).unwrap();
+        let methods = found["report"]["methods"].as_array().unwrap();
+        for method in methods {
+            assert!(method["end"]["risk"].as_f64().unwrap() < 0.5, "{policy}: {method}");
+        }
+    }
+}
+
+#[test]
+fn schedule_compares_the_rule_of_the_file() {
+    let mut all = String::new();
+    for clip in ["0.9", "\"none\"", "\"max_ccc\"", "{ kind = \"proportional\", kappa = 0.5 }"] {
+        let text = EXPERIMENT
+            .replace("family = \"student_t\", df = 1.0, scale", "family = \"laplace\", sigma")
+            .replace("clip = 0.4", &format!("clip = {clip}"));
+        let folder = folder(&text);
+        all += &format!("clip = {clip}\n{}\n", prints(folder.path(), "schedule e.toml"));
+    }
+    insta::assert_snapshot!(all);
 }
 
 #[test]
@@ -187,8 +297,7 @@ fn files_beside_the_experiment_are_read() {
     std::fs::write(folder.path().join("r.csv"), "-1\n0.5\n0.5\n").unwrap();
     let inside = folder.path().join("inside");
     std::fs::create_dir(&inside).unwrap();
-    let text = prints(&inside, "run ../e.toml");
-    assert!(text.contains("read from 30 eigenvalues") && text.contains("||K|| = 3"), "{text}");
+    insta::assert_snapshot!(summary(&inside, "run ../e.toml"));
 }
 
 /// Many runs, so that a kill at a random moment hits one of them.

@@ -1,15 +1,14 @@
 //! How many samples a step averages, and what of them is clipped.
 
 use serde::de::Error as _;
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Serialize, Serializer};
-use toml::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use toml::Value;
 
-use crate::choice::{Value, plain};
+use crate::policy::deserialize_by_parse;
 
 /// `batch = 32`, or `batch = { size = 32, rule = "per_sample" }`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Batch {
     size: u64,
     #[serde(default)]
@@ -39,7 +38,7 @@ impl Batch {
         self.size == 1
     }
 
-    /// As the theory has it.
+    /// What the theory takes.
     ///
     /// # Errors
     /// [`toclip::Error::Parameter`] for an empty batch.
@@ -49,36 +48,33 @@ impl Batch {
             Clipped::PerSample => toclip::Batch::per_sample(self.size),
         }
     }
+
+    fn parse(value: Value) -> Result<Self, String> {
+        let table = match value {
+            Value::Integer(size) if size > 0 => {
+                toml::Table::from_iter([("size".to_owned(), size.into())]).into()
+            }
+            Value::Table(_) => value,
+            other => {
+                return Err(format!(
+                    "is {other}; expected an integer, at least 1, or a table such as \
+                     {{ size = 32, rule = \"per_sample\" }}"
+                ));
+            }
+        };
+        let batch = Batch::deserialize(table).map_err(|error| error.message().to_owned())?;
+        batch.to_core().map_err(|error| error.to_string())?;
+        Ok(batch)
+    }
 }
 
 impl Serialize for Batch {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.rule == Clipped::Mean {
-            return serializer.serialize_u64(self.size);
+        match self.rule {
+            Clipped::Mean => serializer.serialize_u64(self.size),
+            Clipped::PerSample => Batch::serialize(self, serializer),
         }
-        let mut map = serializer.serialize_map(Some(2))?;
-        map.serialize_entry("size", &self.size)?;
-        map.serialize_entry("rule", &self.rule)?;
-        map.end()
     }
 }
 
-/// A whole number, or a table.
-pub(crate) fn batch(value: Value<'_>) -> Result<Batch, Error> {
-    let number = value.get_ref().as_integer().map(|number| number.to_string());
-    let batch = if let Some(number) = number {
-        if number.starts_with('-') {
-            let what = format!("{number} is not allowed: a batch has at least one sample");
-            return Err(Error::custom(what));
-        }
-        Batch { size: plain(value)?, ..Batch::default() }
-    } else if value.get_ref().is_table() {
-        plain(value)?
-    } else {
-        return Err(Error::custom(
-            "give a whole number, or a table such as { size = 32, rule = \"per_sample\" }",
-        ));
-    };
-    batch.to_core().map_err(Error::custom)?;
-    Ok(batch)
-}
+deserialize_by_parse!(Batch);

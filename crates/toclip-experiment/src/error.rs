@@ -19,7 +19,7 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
-    /// It says something that cannot be.
+    /// A value that cannot be used.
     #[error("{place}{what}")]
     Wrong {
         /// Where.
@@ -27,7 +27,7 @@ pub enum Error {
         /// The key, what is wrong with it, and what would be right.
         what: String,
     },
-    /// A deterministic method failed on the way.
+    /// A deterministic method failed.
     #[error("{method}")]
     Solve {
         /// The method, as people call it.
@@ -38,9 +38,9 @@ pub enum Error {
     /// An ensemble cannot be run.
     #[error(transparent)]
     Core(#[from] toclip::Error),
-    /// A finished run could not be kept.
+    /// A finished run could not be saved.
     #[error(transparent)]
-    Keep(Box<dyn std::error::Error + Send + Sync>),
+    Save(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {

@@ -1,8 +1,9 @@
-//! An experiment is a file: what it says, the problem it makes, and the running of it.
+//! Experiments on clipped SGD: the grammar of their files, the problem one describes, and running it.
 //!
-//! [`read()`] takes a TOML file and [`of_values`] the same as values of a program, [`Problem`] builds what
-//! is named in the coordinates of the theory, and [`run::run`] makes the curves. What is wrong is
-//! said with file, line and key.
+//! [`read()`] takes a TOML file and [`of_values`] the same as values of a program; both give an
+//! [`ExperimentFile`]. [`Problem`] builds what it describes in the coordinates of the theory,
+//! [`run::run`] computes the trajectories and [`Criteria::curves`] the curves of the criteria. Errors
+//! name file, line and key.
 //!
 //! ```
 //! use std::{path::Path, sync::atomic::AtomicBool};
@@ -17,8 +18,8 @@
 //!     clip          = 0.9
 //!     methods       = ["ode"]
 //! "#;
-//! let (experiment, source) = parse(text, Path::new("short.toml"))?;
-//! let problem = Problem::new(&experiment, &source)?;
+//! let (experiment, origin) = parse(text, Path::new("short.toml"))?;
+//! let problem = Problem::new(&experiment, &origin)?;
 //! let plan = run::Plan { threads: None, cancel: &AtomicBool::new(false), tick: &|_| {} };
 //! let curves = run::run(&experiment, &problem, &plan, None, Vec::new())?.unwrap();
 //! assert!(curves[0].risk().last() < Some(&0.15));
@@ -26,9 +27,11 @@
 //! ```
 
 mod batch;
-mod choice;
+mod criteria;
 mod error;
 mod limits;
+mod noise;
+mod policy;
 mod problem;
 mod read;
 
@@ -37,19 +40,22 @@ pub mod schema;
 pub mod words;
 
 pub use batch::Batch;
-pub use choice::{Clip, NoiseChoice, Residuals};
+pub use criteria::{Criteria, CriteriaCurves, Criterion, CriterionCurve, Extent, LabelledNoise};
 pub use error::{Error, Place, Result};
 pub use limits::{check_memory, check_steps};
+pub use noise::{NoiseChoice, ResidualFile};
+pub use policy::{Clip, LearningRate, PolicyError, PolicySpec, StabilityMargin};
 pub use problem::Problem;
-pub use read::{Source, check_methods, of_values, parse, read};
-pub use run::{Finished, Keep};
+pub use read::{ExperimentFile, Origin, check_methods, of_values, parse, parse_file, read};
+pub use run::{FinishedRun, RunSink};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use toclip::dynamics::Covariates;
-use toclip::schedule::Schedule;
 use toclip::spectrum::{SpectrumSpec, Start};
 
-/// What a file says, defaults filled in. Written as TOML it is a file that says the same.
+/// Trajectories as a file asks for them, defaults filled in. Written as TOML it is a file that asks
+/// for the same.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Experiment {
     /// What it is called.
@@ -69,20 +75,34 @@ pub struct Experiment {
     /// The samples of a step.
     #[serde(skip_serializing_if = "Batch::is_single")]
     pub batch: Batch,
-    /// The law of the features that C-SGD sees.
+    /// The distribution of the features that C-SGD sees.
     pub covariates: Covariates,
     /// $\eta$ along time.
-    pub learning_rate: Schedule,
+    pub learning_rate: LearningRate,
     /// How gradients are clipped.
     pub clip: Clip,
+    /// What keeps $\eta$ below the stability limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub margin: Option<StabilityMargin>,
     /// The times that are saved.
     pub points: Points,
     /// The runs of the random methods.
     pub ensemble: Runs,
 }
 
+impl Experiment {
+    /// Learning rate, threshold and margin together.
+    pub fn policy(&self) -> PolicySpec {
+        PolicySpec {
+            learning_rate: self.learning_rate.clone(),
+            clip: self.clip.clone(),
+            margin: self.margin,
+        }
+    }
+}
+
 /// A description of the dynamics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// The ODE of the risk.
@@ -130,6 +150,12 @@ impl Method {
     pub fn is_ensemble(self) -> bool {
         matches!(self, Method::Hsgd | Method::Sgd)
     }
+
+    fn parse(value: toml::Value) -> Result<Self, String> {
+        let name = value.as_str().ok_or_else(|| format!("is {value}; expected a string"))?;
+        let found = Method::ALL.into_iter().find(|method| method.key() == name);
+        found.ok_or_else(|| words::unknown("method", name, &Method::ALL.map(Method::key)))
+    }
 }
 
 /// How many runs, from which seed, and the share of them that a band holds.
@@ -150,9 +176,9 @@ impl Default for Runs {
     }
 }
 
-/// At which times the curves are saved.
+/// At which times the curves are saved: `51`, or `{ spacing = "log", count = 51, first = 0.01 }`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(remote = "Self", deny_unknown_fields)]
 pub struct Points {
     /// Equal distances or equal ratios.
     #[serde(default)]
@@ -170,6 +196,27 @@ impl Default for Points {
         Points { spacing: Spacing::Linear, count: 201, first: None }
     }
 }
+
+impl Points {
+    fn parse(value: toml::Value) -> Result<Self, String> {
+        let table = match value {
+            toml::Value::Integer(count) => {
+                toml::Table::from_iter([("count".to_owned(), count.into())]).into()
+            }
+            toml::Value::Table(_) => value,
+            other => return Err(format!("is {other}; expected an integer or a table")),
+        };
+        Points::deserialize(table).map_err(|error| error.message().to_owned())
+    }
+}
+
+impl Serialize for Points {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Points::serialize(self, serializer)
+    }
+}
+
+policy::deserialize_by_parse!(Method, Points);
 
 /// How times are spaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

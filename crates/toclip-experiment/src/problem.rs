@@ -1,4 +1,4 @@
-//! What an experiment names, built: in the coordinates of the theory, where ‖K‖ = 1.
+//! The problem that an experiment describes, in the coordinates of the theory, where ‖K‖ = 1.
 
 use std::sync::Arc;
 
@@ -6,15 +6,14 @@ use toclip::Step;
 use toclip::dynamics::{
     Collapsed, Covariates, Hsgd, Sgd, Simulator, Trajectory, linear_times, log_times,
 };
-use toclip::noise::{Empirical, Noise};
-use toclip::schedule::{Control, MaxCcc, OpenLoop, Policy, Proportional, Scaled};
+use toclip::schedule::{Control, Policy};
 use toclip::spectrum::{Modes, Rescaling, Spectrum, Start};
-use toclip_data::{Matrix, SpectrumSource};
+use toclip_data::SpectrumSource;
 
 use crate::error::Result;
 use crate::limits::{check_memory, check_steps};
 use crate::words::short;
-use crate::{Clip, Experiment, Method, NoiseChoice, Source, Spacing};
+use crate::{Clip, Experiment, Method, NoiseChoice, Origin, PolicySpec, Spacing};
 
 /// Above so many modes the deterministic methods get a compressed spectrum.
 const COMPRESS_ABOVE: usize = 2000;
@@ -34,77 +33,67 @@ pub struct Problem {
     pub modes: Modes,
     /// The modes for the ODE and the integral equation: the same, or fewer that stand for them.
     pub few_modes: Modes,
-    /// The noise, and how many samples a step averages.
+    /// The step: the noise, in its batches, clipped.
     pub step: Step<'static>,
     /// η and c in the coordinates of the theory.
     pub policy: Arc<dyn Policy>,
     /// The same without clipping.
     pub unclipped: Arc<dyn Policy>,
-    /// The law of the features that C-SGD sees.
+    /// The distribution of the features that C-SGD sees.
     pub covariates: Covariates,
     /// The times that are saved.
     pub times: Vec<f64>,
     /// From the coordinates of the user to those of the theory.
     rescaling: Rescaling,
-    /// Thresholds in the coordinates of the theory per threshold as the user means it.
-    threshold: f64,
+    /// Whether thresholds are numbers of the user.
+    own_thresholds: bool,
 }
 
 impl Problem {
-    /// Builds what an experiment names.
+    /// Builds what an experiment describes.
     ///
     /// # Errors
     /// [`Error::Wrong`](crate::Error::Wrong) with the place of what cannot be built.
-    pub fn new(experiment: &Experiment, source: &Source) -> Result<Self> {
-        let (spectrum, read) = toclip_data::resolve_spectrum(&experiment.spectrum, source.folder())
-            .map_err(|e| source.error("spectrum", e))?;
+    pub fn new(experiment: &Experiment, origin: &Origin) -> Result<Self> {
+        let (spectrum, read) = toclip_data::resolve_spectrum(&experiment.spectrum, origin.folder())
+            .map_err(|e| origin.error("spectrum", e))?;
         let rescaling = spectrum.rescaling();
         let modes =
-            Modes::new(&spectrum, &experiment.start).map_err(|e| source.error("start", e))?;
+            Modes::new(&spectrum, &experiment.start).map_err(|e| origin.error("start", e))?;
         if modes.risk() == 0.0
             && matches!(experiment.start, Start::Uniform { norm } if norm == 0.0)
             && experiment.noise == NoiseChoice::Family(toclip::noise::NoNoise.into())
         {
             let what = "a start at the optimum without noise: nothing would ever move";
-            return Err(source.error("start", what));
+            return Err(origin.error("start", what));
         }
         let few_modes = if modes.modes().len() > COMPRESS_ABOVE {
             let allowed = (COMPRESS_SHARE * experiment.tolerance).max(1e-12);
-            modes.compress(allowed).map_err(|e| source.error("spectrum", e))?
+            modes.compress(allowed).map_err(|e| origin.error("spectrum", e))?
         } else {
             modes.clone()
         };
-        let noise = noise(&experiment.noise, source)?;
-        let batch = experiment.batch.to_core().map_err(|e| source.error("batch", e))?;
-        let step = Step::new(noise).with_batch(batch).map_err(|e| source.error("batch", e))?;
-        let times = times(experiment).map_err(|e| source.error("points", e))?;
-
-        let eta = experiment.learning_rate.clone();
-        // Only thresholds that the user gave as numbers are in the user's coordinates. Rules look at
-        // the residual, which is the same in both.
-        let (rule, threshold): (Arc<dyn Policy>, f64) = match &experiment.clip {
-            Clip::None => (Arc::new(OpenLoop::unclipped(eta.clone())), 1.0),
-            Clip::Schedule(clip) => {
-                let (mut moments, end) = (clip.breakpoints(), experiment.time);
-                moments.extend([0.0, end]);
-                moments.extend(&times);
-                if let Some(t) = moments.into_iter().find(|&t| t <= end && clip.at(t) <= 0.0) {
-                    let what = format!("the threshold is 0 at t = {t}: keep it positive");
-                    return Err(source.error("clip", what));
-                }
-                (Arc::new(OpenLoop::new(eta.clone(), clip.clone())), rescaling.threshold(1.0))
+        let step = experiment
+            .noise
+            .build(experiment.batch, origin.folder())
+            .map_err(|e| origin.error("noise", e))?;
+        let times = times(experiment).map_err(|e| origin.error("points", e))?;
+        if let Clip::Schedule(clip) = &experiment.clip {
+            let (mut moments, end) = (clip.breakpoints(), experiment.time);
+            moments.extend([0.0, end]);
+            moments.extend(&times);
+            if let Some(t) = moments.into_iter().find(|&t| t <= end && clip.at(t) <= 0.0) {
+                let what = format!("the threshold is 0 at t = {t}: keep it positive");
+                return Err(origin.error("clip", what));
             }
-            Clip::MaxCcc => (Arc::new(MaxCcc::new(eta.clone(), step.clone())), 1.0),
-            Clip::Proportional { kappa, compensation } => {
-                let rule = Proportional::new(*kappa, eta.clone(), step.clone(), *compensation)
-                    .map_err(|e| source.error("clip", e))?;
-                (Arc::new(rule), 1.0)
-            }
+        }
+        let spec = experiment.policy();
+        let build = |spec: &PolicySpec| {
+            spec.build(&modes, &step, &rescaling).map_err(|e| origin.error(e.key, e.what))
         };
-        let rate = rescaling.learning_rate(1.0);
-        let policy = Arc::new(Scaled::new(rule, rate, threshold));
-        let unclipped: Arc<dyn Policy> = Arc::new(OpenLoop::unclipped(eta));
-        let unclipped = Arc::new(Scaled::new(unclipped, rate, 1.0));
+        let (policy, unclipped) =
+            (build(&spec)?, build(&PolicySpec { clip: Clip::None, ..spec.clone() })?);
+        let own_thresholds = spec.has_own_thresholds();
         let problem = Problem {
             spectrum,
             source: read,
@@ -116,22 +105,22 @@ impl Problem {
             covariates: experiment.covariates,
             times,
             rescaling,
-            threshold,
+            own_thresholds,
         };
-        problem.check_ensembles(experiment, source)?;
+        problem.check_ensembles(experiment, origin)?;
         Ok(problem)
     }
 
     /// What would otherwise be found only after hours: a method that cannot be simulated, or runs
     /// that cannot be kept.
-    fn check_ensembles(&self, experiment: &Experiment, source: &Source) -> Result<()> {
+    fn check_ensembles(&self, experiment: &Experiment, origin: &Origin) -> Result<()> {
         for &method in experiment.methods.iter().filter(|m| m.is_ensemble()) {
             let key =
                 if self.covariates == Covariates::Gaussian { "spectrum" } else { "covariates" };
-            self.simulator(method).map_err(|e| source.error(key, e))?;
-            check_steps(experiment.time, self.modes.dim()).map_err(|e| source.error("time", e))?;
+            self.simulator(method).map_err(|e| origin.error(key, e))?;
+            check_steps(experiment.time, self.modes.dim()).map_err(|e| origin.error("time", e))?;
             check_memory(experiment.ensemble.runs, self.times.len())
-                .map_err(|e| source.error("ensemble", e))?;
+                .map_err(|e| origin.error("ensemble", e))?;
         }
         Ok(())
     }
@@ -157,7 +146,7 @@ impl Problem {
     pub fn rescaled(&self) -> Option<String> {
         (!self.rescaling.is_identity()).then(|| {
             let s = short(self.rescaling.norm());
-            let own = if self.threshold == 1.0 { "" } else { ", thresholds divided by its root" };
+            let own = if self.own_thresholds { ", thresholds divided by its root" } else { "" };
             format!(
                 "||K|| = {s}: computed in the coordinates where it is 1 (learning rates \
                  multiplied by it{own}); eta, c and distances are given back in yours"
@@ -170,8 +159,7 @@ impl Problem {
         let (from, to) = (self.modes.modes().len(), self.few_modes.modes().len());
         (to < from).then(|| {
             format!(
-                "{from} distinct eigenvalues stand as {to} nodes in the ODE, which changes the \
-                 functions of the data in it by at most {:.0e}",
+                "compressed {from} distinct eigenvalues to {to} nodes for the ODE (error at most {:.0e})",
                 self.few_modes.bound().largest()
             )
         })
@@ -208,32 +196,14 @@ impl Problem {
         let few = blocks.saturating_mul(BLOCK_COST) <= self.modes.ambient_dim();
         if few && self.covariates == Covariates::Gaussian {
             let sgd = Collapsed::new(&self.modes, step, policy)?;
-            return Ok((Box::new(sgd), "collapsed: equal eigenvalues as one, exact in law"));
+            return Ok((
+                Box::new(sgd),
+                "collapsed: equal eigenvalues as one, exact in distribution",
+            ));
         }
         let sgd = Sgd::new(&self.modes, step, policy)?.with_covariates(self.covariates)?;
         Ok((Box::new(sgd), "every coordinate"))
     }
-}
-
-fn noise(choice: &NoiseChoice, source: &Source) -> Result<Arc<dyn Noise>> {
-    Ok(match choice {
-        NoiseChoice::Family(family) => Arc::new(family.clone()),
-        NoiseChoice::File(residuals) => {
-            let path = source.folder().join(&residuals.file);
-            let wrong = |e: &dyn std::fmt::Display| source.error("noise", e);
-            let matrix = Matrix::read(&path).map_err(|e| wrong(&e))?;
-            if matrix.rows() > 1 && matrix.cols() > 1 {
-                return Err(wrong(&format!(
-                    "{}: residuals are one row or one column of numbers, but the file holds a \
-                     {} x {} table",
-                    path.display(),
-                    matrix.rows(),
-                    matrix.cols()
-                )));
-            }
-            Arc::new(Empirical::new(matrix.data()).map_err(|e| wrong(&e))?)
-        }
-    })
 }
 
 fn times(experiment: &Experiment) -> toclip::Result<Vec<f64>> {
@@ -329,7 +299,9 @@ mod tests {
         let large = problem("{ kind = 'power_law', dim = 20000, exponent = 0.5 }", &rest).unwrap();
         assert!(large.few_modes.modes().len() < 500);
         assert!(large.few_modes.bound().largest() <= 1e-10);
-        assert!(large.compressed().unwrap().starts_with("20000 distinct eigenvalues stand as "));
+        assert!(
+            large.compressed().unwrap().starts_with("compressed 20000 distinct eigenvalues to ")
+        );
         let full = Ode::new(&large.modes, &large.step, &*large.policy);
         let full = full.solve(&large.times).unwrap();
         for (a, b) in path(&large).risk.iter().zip(&full.risk) {

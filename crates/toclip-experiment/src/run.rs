@@ -58,7 +58,7 @@ impl Curve {
 
 /// A finished run of an ensemble.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finished {
+pub struct FinishedRun {
     /// Of which method.
     pub method: Method,
     /// Its number.
@@ -68,7 +68,7 @@ pub struct Finished {
 }
 
 /// A place where runs are kept as they finish, so that an interrupted ensemble may be continued.
-pub trait Keep: Send {
+pub trait RunSink: Send {
     /// Keeps a run.
     ///
     /// # Errors
@@ -102,8 +102,8 @@ pub fn run(
     experiment: &Experiment,
     problem: &Problem,
     plan: &Plan<'_>,
-    store: Option<&mut dyn Keep>,
-    finished: Vec<Finished>,
+    store: Option<&mut dyn RunSink>,
+    finished: Vec<FinishedRun>,
 ) -> Result<Option<Vec<Curve>>> {
     let store = Mutex::new(store);
     let mut curves = Vec::new();
@@ -158,7 +158,7 @@ fn ensemble(
     problem: &Problem,
     method: Method,
     plan: &Plan<'_>,
-    store: &Mutex<Option<&mut dyn Keep>>,
+    store: &Mutex<Option<&mut dyn RunSink>>,
     before: BTreeMap<u64, Trajectory>,
 ) -> Result<(&'static str, Option<Summary>)> {
     let (simulator, form) = problem.simulator(method)?;
@@ -179,7 +179,7 @@ fn ensemble(
         (plan.tick)(method);
     })?;
     if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(Error::Keep(error));
+        return Err(Error::Save(error));
     }
     let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     if (done.len() as u64) < spec.runs {

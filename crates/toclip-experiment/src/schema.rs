@@ -10,7 +10,7 @@ pub const SCHEMA: &str = include_str!("schema.json");
 mod tests {
     use super::*;
     use crate::Method;
-    use crate::read::{KEYS, parse};
+    use crate::read::{KEYS, parse, parse_file};
     use serde_json::{Value, json};
     use std::collections::BTreeSet;
     use std::path::Path;
@@ -36,6 +36,7 @@ mod tests {
                 "number" => value.is_number(),
                 other => panic!("type {other}"),
             },
+            "anyOf" => rule.as_array().unwrap().iter().any(|s| valid(value, s, root)),
             "oneOf" => {
                 rule.as_array().unwrap().iter().filter(|s| valid(value, s, root)).count() == 1
             }
@@ -83,10 +84,12 @@ mod tests {
         parse(&with(key, value), Path::new("e.toml")).unwrap_err().to_string()
     }
 
-    /// The names in backticks after the word "expected".
+    /// The names after "expected one of".
     fn expected(error: &str) -> BTreeSet<String> {
-        let after = error.split_once("expected ").map_or("", |(_, after)| after);
-        after.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+        let Some((_, names)) = error.split_once("expected one of: ") else {
+            return BTreeSet::new();
+        };
+        names.split(", ").map(str::to_owned).collect()
     }
 
     /// (key of the experiment, tag, the branches of the schema) of every part with kinds.
@@ -96,12 +99,15 @@ mod tests {
         let property = |key: &str| of(&format!("/properties/{key}/oneOf"));
         let schedules = of("/definitions/schedule/oneOf");
         let clips = [of("/definitions/rule/oneOf"), schedules.clone()].concat();
+        let rates = [schedules, vec![schema["definitions"]["greedy"].clone()]].concat();
+        let margins = property("margin").into_iter().skip(1).collect();
         vec![
             ("spectrum", "kind", property("spectrum")),
             ("start", "kind", property("start")),
             ("noise", "family", property("noise")),
             ("covariates", "kind", property("covariates")),
-            ("learning_rate", "kind", schedules),
+            ("learning_rate", "kind", rates),
+            ("margin", "kind", margins),
             ("clip", "kind", clips),
         ]
     }
@@ -112,8 +118,8 @@ mod tests {
         let keys: BTreeSet<&str> =
             schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(keys, KEYS.iter().map(|(key, _)| *key).collect());
-        let required: BTreeSet<&str> =
-            schema["required"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        let required = schema["anyOf"][1]["required"].as_array().unwrap();
+        let required: BTreeSet<&str> = required.iter().filter_map(Value::as_str).collect();
         let needed = KEYS.iter().filter(|(_, example)| example.is_some()).map(|(key, _)| *key);
         assert_eq!(required, needed.collect());
         let methods: Vec<&str> = Method::ALL.iter().map(|m| m.key()).collect();
@@ -141,7 +147,7 @@ mod tests {
                 }
             }
         }
-        for key in ["points", "ensemble"] {
+        for key in ["points", "ensemble", "criteria"] {
             let schema = schema();
             let place = &schema["properties"][key];
             let table = place["oneOf"].get(1).unwrap_or(place);
@@ -160,11 +166,7 @@ mod tests {
             if path.extension().is_some_and(|e| e == "toml") {
                 let text = std::fs::read_to_string(&path).unwrap();
                 let value: Value = toml::from_str(&text).unwrap();
-                // Figures of criteria are not experiments on a problem, and have a form of their own.
-                if value.get("spectrum").is_none() {
-                    continue;
-                }
-                let (experiment, _) = parse(&text, &path).unwrap();
+                let (experiment, _) = parse_file(&text, &path).unwrap();
                 assert!(valid(&value, &schema, &schema), "{}", path.display());
                 // So is the experiment as we write it, with everything filled in.
                 let value = serde_json::to_value(&experiment).unwrap();
@@ -172,7 +174,7 @@ mod tests {
                 count += 1;
             }
         }
-        assert!(count >= 2);
+        assert!(count >= 11);
         for (key, part) in schema["properties"].as_object().unwrap() {
             let defaults = part.get("default").into_iter();
             let examples = part["examples"].as_array().into_iter().flatten();
@@ -181,6 +183,31 @@ mod tests {
                 parse(&with(key, value), Path::new("e.toml")).unwrap();
             }
         }
+    }
+
+    /// Every key of an experiment and of its parts is explained in the documentation.
+    #[test]
+    fn the_page_on_experiment_files_has_every_key() {
+        fn names(schema: &Value, found: &mut BTreeSet<String>) {
+            match schema {
+                Value::Object(fields) => {
+                    if let Some(Value::Object(properties)) = fields.get("properties") {
+                        found.extend(properties.keys().cloned());
+                    }
+                    found.extend(fields.get("const").and_then(Value::as_str).map(str::to_owned));
+                    fields.values().for_each(|value| names(value, found));
+                }
+                Value::Array(all) => all.iter().for_each(|value| names(value, found)),
+                _ => {}
+            }
+        }
+        let mut found = BTreeSet::new();
+        names(&schema(), &mut found);
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/experiment-files.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let missing: Vec<_> =
+            found.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 
     #[test]
@@ -200,6 +227,9 @@ mod tests {
             ("clip", json!(0)),
             ("clip", json!("never")),
             ("clip", json!({ "kind": "proportional", "kapa": 1 })),
+            ("clip", json!({ "kind": "online" })),
+            ("margin", json!("small")),
+            ("criteria", json!({ "curves": [], "risk": [1, 2] })),
             ("methods", json!([])),
             ("methods", json!(["ode", "ode"])),
             ("methods", json!(["euler"])),

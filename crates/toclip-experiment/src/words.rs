@@ -1,23 +1,112 @@
-//! Numbers and refusals as a person would write them.
+//! Sentences about values that cannot be used.
 
 pub use toclip::short;
 
-/// What a deserializer says, on one line and without the names of Rust's types.
+/// The known name that is closest to an unknown one, if one is close enough to be meant.
 ///
 /// ```
+/// use toclip_experiment::words::did_you_mean;
+/// assert_eq!(did_you_mean("learning_rte", ["clip", "learning_rate"]), Some("learning_rate"));
+/// assert_eq!(did_you_mean("colour", ["clip", "learning_rate"]), None);
+/// ```
+pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let score = |known: &'a str| (strsim::jaro_winkler(name, known), known);
+    let close = known.into_iter().map(score).filter(|(score, _)| *score > 0.85);
+    close.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+}
+
+/// ``unknown `what` `name`; did you mean …?``, or the list of what is known.
+///
+/// ```
+/// let said = toclip_experiment::words::unknown("noise family", "cauchy", &["none", "gaussian"]);
+/// assert_eq!(said, "unknown noise family `cauchy`; expected one of: none, gaussian");
+/// ```
+pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+    match (did_you_mean(name, known.iter().copied()), known) {
+        (Some(close), _) => format!("unknown {what} `{name}`; did you mean `{close}`?"),
+        (None, []) => format!("unknown {what} `{name}`; none is allowed here"),
+        (None, _) => format!("unknown {what} `{name}`; expected one of: {}", known.join(", ")),
+    }
+}
+
+/// What is said of a value, with the name of the value: "clip is 0; expected …" where the sentence
+/// lacks its subject, "clip: …" otherwise.
+pub fn about(name: &str, said: &str) -> String {
+    if said.starts_with("is ") { format!("{name} {said}") } else { format!("{name}: {said}") }
+}
+
+/// The message of a deserializer about a value, with the name of the value.
+///
+/// Which key of a table is meant is not known: then it is "clip: a value is …".
+pub fn about_value(name: &str, is_table: bool, message: &str) -> String {
+    let said = plain(message);
+    let inside = if is_table && said.starts_with("is ") { "a value " } else { "" };
+    about(name, &format!("{inside}{said}"))
+}
+
+/// The message of a deserializer in plain English, on one line.
+///
+/// ```
+/// use toclip_experiment::words::plain;
 /// let said = "invalid type: string \"x\", expected f64\n";
-/// assert_eq!(toclip_experiment::words::plain(said), "invalid type: string \"x\", expected a number");
+/// assert_eq!(plain(said), "is the string \"x\"; expected a number");
+/// let said = "unknown field `sigm`, expected `sigma`";
+/// assert_eq!(plain(said), "unknown key `sigm`; did you mean `sigma`?");
 /// ```
 pub fn plain(said: &str) -> String {
     let text = said.trim_end().replace('\n', ", ");
-    let Some((before, expected)) = text.rsplit_once(", expected ") else { return text };
-    let words = match expected {
-        "f64" => "a number",
-        "u64" | "usize" | "u32" => "a whole number, at least 0",
-        "a sequence" => "a list",
-        _ if expected.starts_with("internally tagged enum") => "a table",
-        _ if expected.starts_with("struct ") => "a table",
-        _ => return text,
+    let names = || text.split('`').skip(1).step_by(2).collect::<Vec<_>>();
+    if let ("unknown field" | "unknown variant", [name, known @ ..]) =
+        (text.split(" `").next().unwrap_or_default(), &names()[..])
+    {
+        let what = if text.starts_with("unknown field") { "key" } else { "kind" };
+        return unknown(what, name, known);
+    }
+    if let Some(name) = text.strip_prefix("missing field ") {
+        return format!("the key {name} is missing");
+    }
+    let found = text.strip_prefix("invalid type: ").or(text.strip_prefix("invalid value: "));
+    let Some((found, expected)) = found.and_then(|rest| rest.rsplit_once(", expected ")) else {
+        return text;
     };
-    format!("{before}, expected {words}")
+    let found = match found.split_once(' ') {
+        _ if found == "map" => "a table".into(),
+        _ if found == "sequence" => "a list".into(),
+        Some(("string", value)) => format!("the string {value}"),
+        _ => found.split('`').nth(1).unwrap_or(found).to_owned(),
+    };
+    let expected = match expected {
+        "f64" => "a number",
+        "u64" | "usize" | "u32" => "an integer, at least 0",
+        "a sequence" => "a list",
+        "a map" => "a table",
+        _ if expected.contains("tagged enum") || expected.starts_with("struct ") => "a table",
+        _ if expected.starts_with("enum ") || expected == "variant identifier" => "a string",
+        _ => expected,
+    };
+    format!("is {found}; expected {expected}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_deserializers_are_translated() {
+        for (said, plainly) in [
+            ("unknown field `q`, expected `a` or `b`", "unknown key `q`; expected one of: a, b"),
+            ("unknown field `q`, there are no fields", "unknown key `q`; none is allowed here"),
+            (
+                "unknown variant `gausian`, expected one of `none`, `gaussian`",
+                "unknown kind `gausian`; did you mean `gaussian`?",
+            ),
+            ("missing field `norm`", "the key `norm` is missing"),
+            ("invalid type: integer `5`, expected a string", "is 5; expected a string"),
+            ("invalid value: integer `-1`, expected u64", "is -1; expected an integer, at least 0"),
+            ("invalid type: sequence, expected f64", "is a list; expected a number"),
+            ("clip is 0; expected a number", "clip is 0; expected a number"),
+        ] {
+            assert_eq!(plain(said), plainly);
+        }
+    }
 }

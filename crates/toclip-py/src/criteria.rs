@@ -1,35 +1,72 @@
-//! Where to clip, and what no reshaping of the residual can pass.
+//! Reduction factors, the best threshold, and limits that no clipping can exceed.
 
-use numpy::ToPyArray;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{IntoPyDict, PyDict};
 use rayon::prelude::*;
-use toclip::Step;
-use toclip::criteria::{self, BestThreshold, FisherLimit};
+use toclip::{Factors, Step, criteria};
 
-use crate::convert::{numbers, refuse, to_python};
+use crate::args::arg;
+use crate::background::in_pool;
+use crate::convert::{columns, refuse, to_python};
 use crate::noise::Noise;
-use crate::pool::pooled;
 
-/// A column of a table: its name, and its number in a row.
-type Column<T> = (&'static str, fn(&T) -> f64);
+type Column<'py> = Bound<'py, PyArray1<f64>>;
+
+/// `(mu, m2, (nu, csc, ccc) or None)` at the points `(r[i], c[i])`; `None` if the noise has
+/// infinite variance. Both arrays must have the same length.
+#[pyfunction]
+#[expect(clippy::type_complexity, reason = "the shape that Python sees")]
+pub fn factors<'py>(
+    py: Python<'py>,
+    noise: &Noise,
+    #[pyo3(from_py_with = arg::r)] r: PyReadonlyArray1<'py, f64>,
+    #[pyo3(from_py_with = arg::c)] c: PyReadonlyArray1<'py, f64>,
+) -> PyResult<(Column<'py>, Column<'py>, Option<(Column<'py>, Column<'py>, Column<'py>)>)> {
+    let (r, c) = (r.as_slice()?, c.as_slice()?);
+    if r.len() != c.len() {
+        return Err(refuse(format!("r has {} numbers and c has {}", r.len(), c.len())));
+    }
+    let step = &noise.inner;
+    let finite = step.noise().second_moment().is_finite();
+    let all = || {
+        let [mut mu, mut m2, mut nu, mut csc, mut ccc] = [(); 5].map(|()| vec![f64::NAN; r.len()]);
+        (
+            r.par_iter(),
+            c.par_iter(),
+            mu.par_iter_mut(),
+            m2.par_iter_mut(),
+            nu.par_iter_mut(),
+            csc.par_iter_mut(),
+            ccc.par_iter_mut(),
+        )
+            .into_par_iter()
+            // Closed forms take a fraction of a microsecond: shorter pieces would not pay a thread.
+            .with_min_len(256)
+            .try_for_each(|(&r, &c, mu, m2, nu, csc, ccc)| {
+                let at = Factors::new(step, r, c)?;
+                (*mu, *m2) = (at.mu, at.m2);
+                if finite {
+                    (*nu, *csc, *ccc) = (at.nu()?, at.csc()?, at.ccc()?);
+                }
+                Ok(())
+            })?;
+        Ok([mu, m2, nu, csc, ccc])
+    };
+    let columns = py.detach(|| in_pool(all))?.map_err(|error: toclip::Error| refuse(error))?;
+    let [mu, m2, nu, csc, ccc] = columns.map(|column| column.into_pyarray(py));
+    Ok((mu, m2, finite.then_some((nu, csc, ccc))))
+}
 
 /// The threshold with the largest CCC at each risk: arrays `c`, `mu`, `m2`, `ccc`, `efficiency`.
 #[pyfunction]
 pub fn best_threshold<'py>(
     py: Python<'py>,
     noise: &Noise,
-    r: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = arg::r)] r: PyReadonlyArray1<'py, f64>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let found = each(py, noise, r, |step, r| criteria::best_threshold(step, r))?;
-    let columns: [Column<BestThreshold>; 5] = [
-        ("c", |b| b.c),
-        ("mu", |b| b.mu),
-        ("m2", |b| b.m2),
-        ("ccc", |b| b.ccc),
-        ("efficiency", |b| b.efficiency),
-    ];
-    table(py, &found, &columns)
+    let found = each(py, noise, r.as_slice()?, |step, r| criteria::best_threshold(step, r))?;
+    columns!(py, found, c mu m2 ccc efficiency)
 }
 
 /// The Fisher information of the residual at each risk: arrays `information`, `limit`, `reached`.
@@ -37,12 +74,10 @@ pub fn best_threshold<'py>(
 pub fn fisher_limit<'py>(
     py: Python<'py>,
     noise: &Noise,
-    r: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = arg::r)] r: PyReadonlyArray1<'py, f64>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let found = each(py, noise, r, |step, r| criteria::fisher_limit(step, r))?;
-    let columns: [Column<FisherLimit>; 3] =
-        [("information", |f| f.information), ("limit", |f| f.limit), ("reached", |f| f.reached)];
-    table(py, &found, &columns)
+    let found = each(py, noise, r.as_slice()?, |step, r| criteria::fisher_limit(step, r))?;
+    columns!(py, found, information limit reached)
 }
 
 /// The range of mu/min(1, y) and nu/min(1, y²), y = c/sqrt(2R + σ²), over a range of risks and one
@@ -51,17 +86,18 @@ pub fn fisher_limit<'py>(
 pub fn kappa_bounds<'py>(
     py: Python<'py>,
     noise: &Noise,
-    risks: &Bound<'_, PyAny>,
-    thresholds: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = arg::risks)] risks: PyReadonlyArray1<'py, f64>,
+    #[pyo3(from_py_with = arg::thresholds)] thresholds: PyReadonlyArray1<'py, f64>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let pair = |name: &str, value: &Bound<'_, PyAny>| match numbers(name, value)?.as_slice()? {
+    let range = |name: &str, ends: &[f64]| match ends {
         &[low, high] => Ok((low, high)),
-        other => Err(refuse(format!(
+        _ => Err(refuse(format!(
             "{name} must be the two ends of a range, such as (0.1, 10.0), not {} numbers",
-            other.len()
+            ends.len()
         ))),
     };
-    let (risks, thresholds) = (pair("risks", risks)?, pair("thresholds", thresholds)?);
+    let risks = range("risks", risks.as_slice()?)?;
+    let thresholds = range("thresholds", thresholds.as_slice()?)?;
     let step = &noise.inner;
     let found = py.detach(|| criteria::kappa_bounds(step, risks, thresholds)).map_err(refuse)?;
     to_python(py, &found)
@@ -70,23 +106,10 @@ pub fn kappa_bounds<'py>(
 fn each<T: Send>(
     py: Python<'_>,
     noise: &Noise,
-    r: &Bound<'_, PyAny>,
+    r: &[f64],
     find: fn(&Step<'static>, f64) -> toclip::Result<T>,
 ) -> PyResult<Vec<T>> {
-    let (step, r) = (&noise.inner, numbers("r", r)?);
-    let r = r.as_slice()?;
+    let step = &noise.inner;
     let all = || r.par_iter().map(|&r| find(step, r)).collect::<toclip::Result<_>>();
-    py.detach(|| pooled(all))?.map_err(refuse)
-}
-
-fn table<'py, T>(
-    py: Python<'py>,
-    rows: &[T],
-    columns: &[Column<T>],
-) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    for (name, of) in columns {
-        dict.set_item(*name, rows.iter().map(of).collect::<Vec<f64>>().to_pyarray(py))?;
-    }
-    Ok(dict)
+    py.detach(|| in_pool(all))?.map_err(refuse)
 }

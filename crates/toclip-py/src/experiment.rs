@@ -1,69 +1,87 @@
-//! Experiments, read and run by the crate that the command `toclip run` uses.
+//! Experiments, read and run by the same crate as `toclip run`.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use numpy::ToPyArray;
-use pyo3::exceptions::{PyFileNotFoundError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use toclip_experiment::run::{Outcome, Plan, run};
-use toclip_experiment::{Error, Problem, of_values, read};
+use toclip_experiment::{CriteriaCurves, Error, Problem, of_values, read};
 
-use crate::args::{maybe_count, path};
-use crate::convert::refuse;
+use crate::args::{Argument, arg};
+use crate::background::in_background;
+use crate::convert::{refuse, to_python};
 use crate::simulate;
-use crate::values::{EXPERIMENT, is_dict, table};
-use crate::watch::watched;
+use crate::values::{EXPERIMENT, from_python, is_dict};
 
-/// The curves of an experiment by their methods, from a dictionary or from the path of a TOML file.
+/// The curves of an experiment by method, from a dictionary or the path of a TOML file; curves of
+/// the criteria, if it has any, under `criteria`.
 #[pyfunction]
 #[pyo3(signature = (what, *, threads = None, progress = None))]
 pub fn experiment<'py>(
     py: Python<'py>,
     what: &Bound<'py, PyAny>,
-    #[pyo3(from_py_with = maybe_count::threads)] threads: Option<usize>,
+    #[pyo3(from_py_with = arg::threads)] threads: Option<usize>,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (experiment, source) =
-        if is_dict(what) { of_values(&table(EXPERIMENT, what)?) } else { read(&path(what)?) }
-            .map_err(said)?;
-    let problem = py.detach(|| Problem::new(&experiment, &source)).map_err(said)?;
-    let ensembles = experiment.methods.iter().filter(|method| method.is_ensemble()).count() as u64;
-    let curves = watched(py, progress, ensembles * experiment.ensemble.runs, |watch| {
-        let tick = |_| {
-            watch.done.fetch_add(1, Ordering::Relaxed);
-        };
-        let plan = Plan { threads, cancel: &watch.cancel, tick: &tick };
-        run(&experiment, &problem, &plan, None, Vec::new())
-    })?
-    .map_err(said)?;
+    let (file, origin) = if is_dict(what) {
+        of_values(&from_python(EXPERIMENT, what)?)
+    } else {
+        read(&PathBuf::read("what", what)?)
+    }
+    .map_err(python_error)?;
     let dict = PyDict::new(py);
-    for curve in curves.into_iter().flatten() {
-        let found = match &curve.outcome {
-            Outcome::Band(band) => simulate::band(py, band)?,
-            Outcome::Path { path, flow } => {
-                let found = simulate::path(py, path)?;
-                if let Some(flow) = flow {
-                    found.set_item("flow", flow.to_pyarray(py))?;
-                }
-                found
-            }
-        };
-        dict.set_item(curve.method.key(), found)?;
+    if let Some(experiment) = &file.trajectories {
+        let problem = py.detach(|| Problem::new(experiment, &origin)).map_err(python_error)?;
+        let ensembles = experiment.methods.iter().filter(|method| method.is_ensemble()).count();
+        let runs = ensembles as u64 * experiment.ensemble.runs;
+        let curves = in_background(py, progress, runs, |shared| {
+            let tick = |_| {
+                shared.done.fetch_add(1, Ordering::Relaxed);
+            };
+            let plan = Plan { threads, cancel: &shared.cancel, tick: &tick };
+            run(experiment, &problem, &plan, None, Vec::new())
+        })?
+        .map_err(python_error)?;
+        for curve in curves.into_iter().flatten() {
+            let found = match &curve.outcome {
+                Outcome::Band(band) => simulate::band(py, band)?,
+                Outcome::Path { path, flow } => simulate::path(py, path, flow.as_deref())?,
+            };
+            dict.set_item(curve.method.key(), found)?;
+        }
+    }
+    if let Some(criteria) = &file.criteria {
+        let curves = py.detach(|| criteria.curves(&origin)).map_err(python_error)?;
+        dict.set_item("criteria", criteria_curves(py, &curves)?)?;
     }
     Ok(dict)
 }
 
-/// The same sentence as the command's; what has to do with a file is an `OSError`.
-fn said(error: Error) -> PyErr {
-    let text = error.sentence();
+/// The values on the horizontal axis under `c` or `R`, and for each criterion a dictionary of curves
+/// by the label of the noise.
+fn criteria_curves<'py>(py: Python<'py>, of: &CriteriaCurves) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item(of.against, of.x.to_pyarray(py))?;
+    for curve in &of.curves {
+        let name = to_python(py, &curve.criterion)?;
+        if !dict.contains(&name)? {
+            dict.set_item(&name, PyDict::new(py))?;
+        }
+        dict.as_any().get_item(name)?.set_item(&curve.label, curve.y.to_pyarray(py))?;
+    }
+    Ok(dict)
+}
+
+/// The message of the command; an `OSError` if the file cannot be read.
+fn python_error(error: Error) -> PyErr {
+    let message = error.sentence();
     match error {
-        Error::Read { source, .. } => match source.kind() {
-            ErrorKind::NotFound => PyFileNotFoundError::new_err(text),
-            ErrorKind::InvalidData => refuse(text),
-            _ => PyOSError::new_err(text),
-        },
-        _ => refuse(text),
+        Error::Read { source, .. } if source.kind() != ErrorKind::InvalidData => {
+            io::Error::new(source.kind(), message).into()
+        }
+        _ => refuse(message),
     }
 }

@@ -1,28 +1,28 @@
-//! The extension module `toclip._toclip`: the crate `toclip` in Python's words.
+//! The extension module `toclip._toclip`: the crate `toclip` for Python.
 //!
-//! A thin skin. Arrays come in as NumPy and go out as NumPy, Rust works with the interpreter
-//! released, and whatever the core refuses is a `ValueError` with the core's own sentence. What is
-//! pleasant to use (broadcasting, results with names, frames) is Python, in `python/toclip`.
+//! A thin layer. Arrays are NumPy arrays in both directions, Rust works with the interpreter
+//! released, and every error of the core is a `ValueError` with the same message. Broadcasting,
+//! result classes and data frames are written in Python, in `python/toclip`.
+
+#![allow(clippy::too_many_arguments, reason = "they are keyword arguments in Python")]
 
 mod args;
+mod background;
 mod convergence;
 mod convert;
 mod criteria;
 mod experiment;
-mod factors;
-mod halves;
 mod logs;
 mod monitor;
 mod noise;
-mod pool;
 mod problem;
-mod rules;
 mod schedule;
 mod simulate;
 mod spectrum;
+mod state;
 mod stream;
+mod threshold_rule;
 mod values;
-mod watch;
 
 use pyo3::prelude::*;
 
@@ -30,41 +30,26 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _toclip {
     #[pymodule_export]
-    use crate::args::{as_number, as_whole};
-    #[pymodule_export]
-    use crate::convergence::convergence;
-    #[pymodule_export]
-    use crate::convert::as_array;
-    #[pymodule_export]
-    use crate::criteria::{best_threshold, fisher_limit, kappa_bounds};
-    #[pymodule_export]
-    use crate::experiment::experiment;
-    #[pymodule_export]
-    use crate::factors::factors;
-    #[pymodule_export]
-    use crate::halves::Halves;
-    #[pymodule_export]
-    use crate::logs::Log;
-    #[pymodule_export]
-    use crate::monitor::Monitor;
-    #[pymodule_export]
-    use crate::noise::Noise;
-    #[pymodule_export]
-    use crate::problem::Problem;
-    #[pymodule_export]
-    use crate::rules::Rule;
-    #[pymodule_export]
-    use crate::schedule::{Schedule, linear_times, log_times};
-    #[pymodule_export]
-    use crate::spectrum::Spectrum;
-    #[pymodule_export]
-    use crate::stream::Stream;
+    use crate::{
+        args::{as_array, as_integer, as_number, as_threshold},
+        convergence::convergence,
+        criteria::{best_threshold, factors, fisher_limit, kappa_bounds},
+        experiment::experiment,
+        logs::Log,
+        monitor::{Halves, Monitor},
+        noise::Noise,
+        problem::Problem,
+        schedule::{Schedule, linear_times, log_times},
+        spectrum::Spectrum,
+        stream::Stream,
+        threshold_rule::ThresholdRule,
+    };
 
     use pyo3::prelude::*;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        crate::pool::remember();
+        crate::background::remember();
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("INFINITE_VARIANCE", toclip::Error::InfiniteVariance.to_string())
     }

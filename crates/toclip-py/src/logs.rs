@@ -1,19 +1,18 @@
-//! Training logs, and advice from them.
+//! Training logs and advice from them.
 
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io;
 use std::path::PathBuf;
 
 use numpy::{PyArray1, ToPyArray};
-use pyo3::exceptions::{PyFileNotFoundError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use toclip_logs::{AdviceOptions, Point, ReadOptions, advise};
 
-use crate::args::{flag, maybe_number, maybe_text, number, path as path_of};
+use crate::args::{Threshold, arg};
 use crate::convert::{refuse, to_python};
 
-/// A training log, read and put in order.
+/// A training log in the order of its steps.
 #[pyclass(frozen, module = "toclip._toclip")]
 #[derive(Debug)]
 pub struct Log {
@@ -28,29 +27,24 @@ impl Log {
 
 #[pymethods]
 impl Log {
-    /// Reads a log whole.
+    /// Reads the whole log.
     #[new]
     #[pyo3(signature = (path, *, format = None, norm = None, step = None, loss = None,
                         learning_rate = None, unscale = false))]
-    #[expect(clippy::too_many_arguments, reason = "all but the first are named")]
     fn new(
         py: Python<'_>,
-        #[pyo3(from_py_with = path_of)] path: PathBuf,
-        #[pyo3(from_py_with = maybe_text::format)] format: Option<String>,
-        #[pyo3(from_py_with = maybe_text::norm)] norm: Option<String>,
-        #[pyo3(from_py_with = maybe_text::step)] step: Option<String>,
-        #[pyo3(from_py_with = maybe_text::loss)] loss: Option<String>,
-        #[pyo3(from_py_with = maybe_text::learning_rate)] learning_rate: Option<String>,
-        #[pyo3(from_py_with = flag::unscale)] unscale: bool,
+        #[pyo3(from_py_with = arg::path)] path: PathBuf,
+        #[pyo3(from_py_with = arg::format)] format: Option<String>,
+        #[pyo3(from_py_with = arg::norm)] norm: Option<String>,
+        #[pyo3(from_py_with = arg::step)] step: Option<String>,
+        #[pyo3(from_py_with = arg::loss)] loss: Option<String>,
+        #[pyo3(from_py_with = arg::learning_rate)] learning_rate: Option<String>,
+        #[pyo3(from_py_with = arg::unscale)] unscale: bool,
     ) -> PyResult<Self> {
         let format = format.map(|format| format.parse()).transpose().map_err(refuse)?;
         let options = ReadOptions { format, norm, step, loss, learning_rate, unscale };
         let file = File::open(&path).map_err(|error| {
-            let what = format!("cannot read {}: {error}", path.display());
-            match error.kind() {
-                ErrorKind::NotFound => PyFileNotFoundError::new_err(what),
-                _ => PyOSError::new_err(what),
-            }
+            io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display()))
         })?;
         let inner = py.detach(|| toclip_logs::load(file, &options));
         let inner = inner.map_err(|error| refuse(format!("{}: {error}", path.display())))?;
@@ -69,19 +63,19 @@ impl Log {
         self.column(py, |p| p.norm)
     }
 
-    /// The losses; NaN where there is none.
+    /// The losses; NaN where the log has none.
     #[getter]
     fn losses<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.column(py, |p| p.loss)
     }
 
-    /// The learning rates; NaN where there is none.
+    /// The learning rates; NaN where the log has none.
     #[getter]
     fn learning_rates<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.column(py, |p| p.learning_rate)
     }
 
-    /// What a reader of the numbers must know, in sentences.
+    /// Findings about the log, in sentences.
     #[getter]
     fn findings(&self) -> Vec<String> {
         self.inner.findings.iter().map(|finding| finding.sentence()).collect()
@@ -93,19 +87,19 @@ impl Log {
         to_python(py, &self.inner.summary)
     }
 
-    /// Everything found out, as a dictionary, with the answers in words under `answers`.
+    /// The whole analysis as a dictionary, with the answers in words under `answers`.
     #[pyo3(signature = (*, clip = None, batch_size = None, outputs = None, optimizer = None, confidence = 0.95))]
     fn advise<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = maybe_number::clip)] clip: Option<f64>,
-        #[pyo3(from_py_with = maybe_number::batch_size)] batch_size: Option<f64>,
-        #[pyo3(from_py_with = maybe_number::outputs)] outputs: Option<f64>,
-        #[pyo3(from_py_with = maybe_text::optimizer)] optimizer: Option<String>,
-        #[pyo3(from_py_with = number::confidence)] confidence: f64,
+        #[pyo3(from_py_with = arg::clip)] clip: Option<Threshold>,
+        #[pyo3(from_py_with = arg::batch_size)] batch_size: Option<f64>,
+        #[pyo3(from_py_with = arg::outputs)] outputs: Option<f64>,
+        #[pyo3(from_py_with = arg::optimizer)] optimizer: Option<String>,
+        #[pyo3(from_py_with = arg::confidence)] confidence: f64,
     ) -> PyResult<Bound<'py, PyAny>> {
         let optimizer = optimizer.map(|name| name.parse()).transpose().map_err(refuse)?;
-        let clip = clip.map(Into::into);
+        let clip = clip.map(|threshold| threshold.0.into());
         let options = AdviceOptions { clip, batch_size, outputs, optimizer, confidence };
         let advice = py.detach(|| advise(&self.inner, &options)).map_err(refuse)?;
         let dict = to_python(py, &advice)?;

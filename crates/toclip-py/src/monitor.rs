@@ -1,73 +1,17 @@
-//! The monitor.
+//! The monitor, and the mean gradients it compares with.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
-use toclip::monitor::{Advice, Memory, NormScale, Reason, Settings};
+use toclip::monitor::{Memory, NormScale, Settings};
 
-use crate::args::{maybe_count, maybe_number, number, text};
-use crate::convert::{numbers, refuse, to_python};
-use crate::halves::Halves;
+use crate::args::{Threshold, arg};
+use crate::convert::{refuse, to_python};
+use crate::state::State;
 
-/// Running estimates of what clipping does, from the norms of a run's gradients before clipping.
-#[pyclass(frozen, module = "toclip._toclip")]
-#[derive(Debug)]
-pub struct Monitor {
-    inner: Mutex<toclip::monitor::Monitor>,
-}
-
-/// What a monitor is told, as Python says it.
-pub fn settings(
-    components: Option<f64>,
-    memory: Option<usize>,
-    scale_memory: f64,
-    fixed_scale: Option<f64>,
-    watched: Option<f64>,
-    confidence: f64,
-    margin: f64,
-) -> Settings {
-    Settings {
-        components,
-        memory: memory.map_or(Memory::All, Memory::Last),
-        scale: fixed_scale.map_or(NormScale::Running(scale_memory), NormScale::Fixed),
-        watched,
-        confidence,
-        margin,
-    }
-}
-
-/// An advice as a dictionary: `kind` (`clip`, `loosen` or `stay`), `sentence`, and either the
-/// choice's numbers or the reason with the best candidate's.
-pub fn advice_dict<'py>(py: Python<'py>, advice: &Advice) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    let (kind, reason, choice) = match advice {
-        Advice::Clip(choice) => ("clip", None, Some(choice)),
-        Advice::Loosen(choice) => ("loosen", None, Some(choice)),
-        Advice::Stay(Reason::NoGain(best)) => ("stay", Some("no_gain"), Some(best)),
-        Advice::Stay(Reason::NormsAlone { best, .. }) => ("stay", Some("norms_alone"), Some(best)),
-        Advice::Stay(Reason::NoBetter(best)) => ("stay", Some("no_better"), Some(best)),
-        Advice::Stay(Reason::TooFew { .. }) => ("stay", Some("too_few"), None),
-        Advice::Stay(Reason::Drift(_)) => ("stay", Some("drift"), None),
-        Advice::Stay(Reason::OneStretch { best, .. }) => ("stay", Some("one_stretch"), Some(best)),
-        Advice::Stay(Reason::Swings { best, .. }) => ("stay", Some("swings"), Some(best)),
-    };
-    dict.set_item("kind", kind)?;
-    dict.set_item("sentence", advice.to_string())?;
-    dict.set_item("reason", reason)?;
-    dict.set_item("choice", choice.map(|choice| to_python(py, choice)).transpose()?)?;
-    Ok(dict)
-}
-
-impl Monitor {
-    fn lock(&self) -> MutexGuard<'_, toclip::monitor::Monitor> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn of(inner: toclip::monitor::Monitor) -> Self {
-        Monitor { inner: Mutex::new(inner) }
-    }
-}
+/// Running estimates of what clipping does, from the gradient norms of a run before clipping.
+#[pyclass(frozen, eq, module = "toclip._toclip")]
+#[derive(Debug, PartialEq)]
+pub struct Monitor(pub State<toclip::monitor::Monitor>);
 
 #[pymethods]
 impl Monitor {
@@ -76,155 +20,189 @@ impl Monitor {
     #[pyo3(signature = (*, components = None, memory = None, scale_memory = 200.0, fixed_scale = None,
                         watched = None, confidence = 0.95, margin = 0.1))]
     fn new(
-        #[pyo3(from_py_with = maybe_number::components)] components: Option<f64>,
-        #[pyo3(from_py_with = maybe_count::memory)] memory: Option<usize>,
-        #[pyo3(from_py_with = number::scale_memory)] scale_memory: f64,
-        #[pyo3(from_py_with = maybe_number::fixed_scale)] fixed_scale: Option<f64>,
-        #[pyo3(from_py_with = maybe_number::watched)] watched: Option<f64>,
-        #[pyo3(from_py_with = number::confidence)] confidence: f64,
-        #[pyo3(from_py_with = number::margin)] margin: f64,
+        #[pyo3(from_py_with = arg::components)] components: Option<f64>,
+        #[pyo3(from_py_with = arg::memory)] memory: Option<usize>,
+        #[pyo3(from_py_with = arg::scale_memory)] scale_memory: f64,
+        #[pyo3(from_py_with = arg::fixed_scale)] fixed_scale: Option<f64>,
+        #[pyo3(from_py_with = arg::watched)] watched: Option<Threshold>,
+        #[pyo3(from_py_with = arg::confidence)] confidence: f64,
+        #[pyo3(from_py_with = arg::margin)] margin: f64,
     ) -> PyResult<Self> {
-        let settings =
-            settings(components, memory, scale_memory, fixed_scale, watched, confidence, margin);
-        toclip::monitor::Monitor::new(settings).map(Monitor::of).map_err(refuse)
+        let settings = Settings {
+            components,
+            memory: memory.map_or(Memory::All, Memory::Last),
+            scale: fixed_scale.map_or(NormScale::Running(scale_memory), NormScale::Fixed),
+            watched: watched.map(|threshold| threshold.0),
+            confidence,
+            margin,
+        };
+        let monitor = toclip::monitor::Monitor::new(settings).map_err(refuse)?;
+        Ok(Monitor(State::new(monitor)))
     }
 
-    /// Takes in the norms of steps, in their order.
-    fn observe(&self, py: Python<'_>, norms: &Bound<'_, PyAny>) -> PyResult<()> {
-        let norms = numbers("norms", norms)?;
+    /// Adds the norms of steps, in their order.
+    fn observe(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arg::norms)] norms: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<()> {
         let norms = norms.as_slice()?;
         py.detach(|| {
-            let mut monitor = self.lock();
+            let mut monitor = self.0.lock();
             norms.iter().for_each(|&norm| monitor.observe(norm));
         });
         Ok(())
     }
 
-    /// Takes in norms and inner products with an independent estimate of the mean gradient.
+    /// Adds norms with the inner products with an independent estimate of the mean gradient.
     fn observe_aligned(
         &self,
         py: Python<'_>,
-        norms: &Bound<'_, PyAny>,
-        inners: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arg::norms)] norms: PyReadonlyArray1<'_, f64>,
+        #[pyo3(from_py_with = arg::inners)] inners: PyReadonlyArray1<'_, f64>,
     ) -> PyResult<()> {
-        let (norms, inners) = (numbers("norms", norms)?, numbers("inners", inners)?);
         let (norms, inners) = (norms.as_slice()?, inners.as_slice()?);
         if norms.len() != inners.len() {
-            let (n, m) = (norms.len(), inners.len());
-            return Err(refuse(format!("{n} norms came with {m} inner products: give one each")));
+            return Err(refuse(format!(
+                "norms has {} numbers but inners has {}; expected one inner product for each norm",
+                norms.len(),
+                inners.len()
+            )));
         }
         py.detach(|| {
-            let mut monitor = self.lock();
+            let mut monitor = self.0.lock();
             norms.iter().zip(inners).for_each(|(&n, &p)| monitor.observe_aligned(n, p));
         });
         Ok(())
     }
 
-    /// Takes in a whole gradient, with the other half of the steps for reference; gives its norm.
+    /// Adds a whole gradient, with the other half of the steps for reference; returns its norm.
     fn observe_vector(
         &self,
         py: Python<'_>,
         halves: &Halves,
-        gradient: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arg::gradient)] gradient: PyReadonlyArray1<'_, f64>,
     ) -> PyResult<f64> {
-        let gradient = numbers("gradient", gradient)?;
         let gradient = gradient.as_slice()?;
-        py.detach(|| self.lock().observe_vector(&mut halves.lock(), gradient)).map_err(refuse)
+        py.detach(|| self.0.lock().observe_vector(&mut halves.0.lock(), gradient)).map_err(refuse)
     }
 
-    /// Takes in all that another monitor with the same settings has seen.
+    /// Adds everything that another monitor with the same settings has observed.
     fn merge(&self, py: Python<'_>, other: &Monitor) -> PyResult<()> {
         // A copy, so that two locks are never held at once.
-        let other = other.lock().clone();
-        py.detach(|| self.lock().merge(&other)).map_err(refuse)
+        let other = other.0.lock().clone();
+        py.detach(|| self.0.lock().merge(&other)).map_err(refuse)
     }
 
-    /// Steps that are counted at present.
+    /// Steps that count at present.
     #[getter]
     fn steps(&self) -> u64 {
-        self.lock().steps()
+        self.0.lock().steps()
     }
 
     /// The present scale of the norms; `None` before the first.
     #[getter]
     fn scale(&self) -> Option<f64> {
-        self.lock().scale()
+        self.0.lock().scale()
     }
 
-    /// Norms that were left out: `zero` and `not_finite`.
+    /// How many norms were left out: `zero` and `not_finite`.
     #[getter]
     fn left_out<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.lock().left_out())
+        to_python(py, &self.0.lock().left_out())
     }
 
     /// The settings.
     #[getter]
     fn settings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, self.lock().settings())
+        to_python(py, self.0.lock().settings())
     }
 
-    /// The threshold to use: the advised one, or the one in force; infinite without either.
+    /// The advised threshold, else the one in force, else infinite.
     fn threshold(&self, py: Python<'_>) -> f64 {
-        py.detach(|| self.lock().threshold())
+        py.detach(|| self.0.lock().threshold())
     }
 
-    /// What to do about the threshold.
-    fn advice<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let advice = py.detach(|| self.lock().advice());
-        advice_dict(py, &advice)
+    /// What to do about the threshold: the sentence and the numbers.
+    fn advice<'py>(&self, py: Python<'py>) -> PyResult<(String, Bound<'py, PyAny>)> {
+        let advice = py.detach(|| self.0.lock().advice());
+        Ok((advice.to_string(), to_python(py, &advice)?))
     }
 
     /// The estimates at the 64 candidates, lowest first: a list of dictionaries.
     fn curve<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let curve = py.detach(|| self.lock().curve());
-        to_python(py, &curve)
+        to_python(py, &py.detach(|| self.0.lock().curve()))
     }
 
     /// The estimates at the watched threshold.
     fn watched<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let watched = py.detach(|| self.lock().watched());
-        to_python(py, &watched)
+        to_python(py, &py.detach(|| self.0.lock().watched()))
     }
 
-    /// The tail of the norms; `None` while fewer than thirty are in it.
+    /// The tail of the norms; `None` while it has fewer than 30 norms.
     fn tail<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let tail = py.detach(|| self.lock().tail());
-        to_python(py, &tail)
+        to_python(py, &py.detach(|| self.0.lock().tail()))
     }
 
-    /// Whether the law of the norms changed; `None` before the first steps.
+    /// Whether the distribution of the norms changed; `None` before the first steps.
     fn drift<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let drift = py.detach(|| self.lock().drift());
-        to_python(py, &drift)
+        to_python(py, &py.detach(|| self.0.lock().drift()))
     }
 
-    /// Everything it knows, as JSON.
+    /// The whole state as JSON.
     fn to_json(&self) -> PyResult<String> {
-        serde_json::to_string(&*self.lock()).map_err(refuse)
+        self.0.to_json()
     }
 
-    /// A monitor as it was written by `to_json`.
+    /// Reads the state that `to_json` wrote.
     #[staticmethod]
-    fn from_json(#[pyo3(from_py_with = text::text)] text: String) -> PyResult<Self> {
-        serde_json::from_str(&text)
-            .map(Monitor::of)
-            .map_err(|error| refuse(format!("this is not the state of a monitor: {error}")))
-    }
-
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Monitor>().is_ok_and(|other| {
-            let other = other.get().lock().clone();
-            *self.lock() == other
-        })
+    fn from_json(#[pyo3(from_py_with = arg::state)] state: String) -> PyResult<Self> {
+        State::from_json("a monitor", &state).map(Monitor)
     }
 
     fn __repr__(&self) -> String {
-        let monitor = self.lock();
+        let monitor = self.0.lock();
         let scale = monitor.scale().map_or("none".into(), |scale| format!("{scale:.4}"));
         format!("<toclip.Monitor: {} steps, scale {scale}>", monitor.steps())
     }
+}
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        Ok((slf.get_type().getattr("from_json")?, (slf.get().to_json()?,)))
+/// Running means of the gradients of even and of odd steps, each the reference for the other.
+#[pyclass(frozen, eq, module = "toclip._toclip")]
+#[derive(Debug, PartialEq)]
+pub struct Halves(pub State<toclip::monitor::Halves>);
+
+#[pymethods]
+impl Halves {
+    /// For gradients of `dimension` numbers, with means over about the last `memory` of each half.
+    #[new]
+    fn new(
+        #[pyo3(from_py_with = arg::dimension)] dimension: usize,
+        #[pyo3(from_py_with = arg::memory)] memory: f64,
+    ) -> PyResult<Self> {
+        let halves = toclip::monitor::Halves::new(dimension, memory).map_err(refuse)?;
+        Ok(Halves(State::new(halves)))
+    }
+
+    /// The inner product with the mean of the other half so far; `None` for the first gradient and
+    /// for one with numbers that are not finite.
+    fn inner(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arg::gradient)] gradient: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Option<f64>> {
+        let gradient = gradient.as_slice()?;
+        py.detach(|| self.0.lock().inner(gradient)).map_err(refuse)
+    }
+
+    /// The whole state as JSON.
+    fn to_json(&self) -> PyResult<String> {
+        self.0.to_json()
+    }
+
+    /// Reads the state that `to_json` wrote.
+    #[staticmethod]
+    fn from_json(#[pyo3(from_py_with = arg::state)] state: String) -> PyResult<Self> {
+        State::from_json("Halves", &state).map(Halves)
     }
 }

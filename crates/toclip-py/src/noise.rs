@@ -1,26 +1,23 @@
-//! The noise families, alone or in batches.
+//! Noise families, of single samples or of batches.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use numpy::{PyArray1, ToPyArray};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
-use toclip::noise::Family;
-use toclip::noise::Noise as _;
+use toclip::noise::{Family, Noise as _};
 use toclip::{Batch, Step};
+use toclip_experiment::NoiseChoice;
 
-use crate::args::{count, flag, whole};
+use crate::args::arg;
 use crate::convert::{refuse, to_python};
 use crate::values::from_dict;
 
-/// What a pickle holds: the family, batch, outputs, and whether each sample is clipped.
-type Parts<'py> = (Bound<'py, PyAny>, u64, u64, bool);
-
 const EXAMPLE: &str = "{\"family\": \"laplace\", \"sigma\": 0.5}";
 
-/// The law of the noise in the targets, and the batches it comes in.
+/// The distribution of the noise in the targets, of single samples or of batches.
 #[pyclass(frozen, module = "toclip._toclip")]
 #[derive(Debug)]
 pub struct Noise {
@@ -45,7 +42,9 @@ impl Noise {
     /// From a dictionary such as `{"family": "laplace", "sigma": 0.5}`.
     #[new]
     fn new(family: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Noise::with_batch(from_dict("noise", family, EXAMPLE)?, Batch::single()).map_err(refuse)
+        let choice: NoiseChoice = from_dict("noise", family, EXAMPLE)?;
+        let family = choice.family(Path::new("")).map_err(|e| refuse(format!("noise: {e}")))?;
+        Noise::with_batch(family, Batch::single()).map_err(refuse)
     }
 
     /// The family and its parameters as a dictionary, without the batch.
@@ -53,20 +52,20 @@ impl Noise {
         to_python(py, &self.family)
     }
 
-    /// The same noise in batches of `size`: everywhere a noise goes, the batch goes with it.
+    /// The same noise in batches of `size`.
     #[pyo3(signature = (size, *, outputs = 1, per_sample = false))]
     fn batched(
         &self,
-        #[pyo3(from_py_with = whole::size)] size: u64,
-        #[pyo3(from_py_with = whole::outputs)] outputs: u64,
-        #[pyo3(from_py_with = flag::per_sample)] per_sample: bool,
+        #[pyo3(from_py_with = arg::size)] size: u64,
+        #[pyo3(from_py_with = arg::outputs)] outputs: u64,
+        #[pyo3(from_py_with = arg::per_sample)] per_sample: bool,
     ) -> PyResult<Self> {
         let batch = if per_sample { Batch::per_sample(size) } else { Batch::mean(size) };
         let batch = batch.and_then(|batch| batch.outputs(outputs)).map_err(refuse)?;
         Noise::with_batch(self.family.clone(), batch).map_err(refuse)
     }
 
-    /// Samples of a step.
+    /// Samples per step.
     #[getter]
     fn batch_size(&self) -> u64 {
         self.inner.batch().size()
@@ -84,7 +83,7 @@ impl Noise {
         self.inner.batch().is_per_sample()
     }
 
-    /// The mean of one sample; `None` where there is none.
+    /// The mean of one sample; `None` if it does not exist.
     #[getter]
     fn mean(&self) -> Option<f64> {
         self.family.mean()
@@ -107,13 +106,13 @@ impl Noise {
     fn sample<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = count::size)] size: usize,
-        #[pyo3(from_py_with = whole::seed)] seed: u64,
+        #[pyo3(from_py_with = arg::size)] size: usize,
+        #[pyo3(from_py_with = arg::seed)] seed: u64,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let mut draws = Vec::new();
         draws
             .try_reserve_exact(size)
-            .map_err(|_| refuse(format!("size = {size} is not allowed: too many for memory")))?;
+            .map_err(|_| refuse(format!("size = {size} samples do not fit in memory")))?;
         py.detach(|| {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
             draws.extend((0..size).map(|_| self.family.sample(&mut rng)));
@@ -134,23 +133,5 @@ impl Noise {
             let other = other.get();
             self.family == other.family && self.inner.batch() == other.inner.batch()
         })
-    }
-
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Parts<'py>)> {
-        let (py, this) = (slf.py(), slf.get());
-        let batch = this.inner.batch();
-        let family = to_python(py, &this.family)?;
-        let parts = (family, batch.size(), batch.output_count(), batch.is_per_sample());
-        Ok((slf.get_type().getattr("_restore")?, parts))
-    }
-
-    #[staticmethod]
-    fn _restore(
-        family: &Bound<'_, PyDict>,
-        size: u64,
-        outputs: u64,
-        per_sample: bool,
-    ) -> PyResult<Self> {
-        Noise::new(family)?.batched(size, outputs, per_sample)
     }
 }

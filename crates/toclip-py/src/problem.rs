@@ -1,31 +1,32 @@
-//! A problem: spectrum, start, noise, learning rate and threshold, and what the theory says of it.
+//! A problem: spectrum, start, noise, learning rate and threshold, and the theory of it.
 
 use std::sync::Arc;
 
-use numpy::ToPyArray;
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{IntoPyDict, PyDict};
 use toclip::criteria::stability_limits;
 use toclip::dynamics::{Collapsed, Covariates, Hsgd, Ode, Sgd, Simulator, Trajectory, Volterra};
-use toclip::schedule::{Policy, Scaled, tune_kappa};
+use toclip::ensemble::Ensemble;
+use toclip::schedule::{Policy, tune_kappa};
 use toclip::spectrum::{Modes, Rescaling, Start};
 
-use crate::args::{maybe_count, maybe_number, number, text, whole};
-use crate::convert::{numbers, refuse, to_python};
+use crate::args::{Argument, Threshold, arg};
+use crate::convert::{refuse, to_python};
 use crate::noise::Noise;
-use crate::schedule::{Made, is_predicted, policy, with_margin};
+use crate::schedule::policy;
 use crate::simulate;
 use crate::spectrum::Spectrum;
 use crate::values::{from_dict, from_python};
 
-/// Clipped SGD on a linear model: everything that the theory needs to know.
+/// Clipped SGD on a linear model.
 #[pyclass(frozen, module = "toclip._toclip")]
 #[derive(Debug)]
 pub struct Problem {
     modes: Modes,
     step: toclip::Step<'static>,
     policy: Arc<dyn Policy>,
-    /// As the user means it; none where it is greedy.
+    /// The learning rate in the units of the user; `None` if it is greedy.
     eta: Option<toclip::schedule::Schedule>,
     rescaling: Rescaling,
 }
@@ -47,31 +48,14 @@ impl Problem {
         let start: Start = from_python("start", start)?;
         let modes = Modes::new(&spectrum.inner, &start).map_err(refuse)?;
         let step = noise.inner.clone();
-        let fastest = margin.is_some_and(is_predicted);
-        let Made { policy: rule, eta, in_units } = policy(learning_rate, clip, &step, fastest)?;
         let rescaling = spectrum.inner.rescaling();
-        let policy = if rescaling.is_identity() {
-            rule
-        } else if rule.session().is_some() {
-            return Err(refuse(format!(
-                "online rules need a spectrum of norm 1, and this one's is {}: divide the \
-                 eigenvalues by it and multiply the learning rate",
-                rescaling.norm()
-            )));
-        } else {
-            let threshold = if in_units { rescaling.threshold(1.0) } else { 1.0 };
-            // The greedy rate is no number of the user's either.
-            let rate = if eta.is_some() { rescaling.learning_rate(1.0) } else { 1.0 };
-            Arc::new(Scaled::new(rule, rate, threshold))
-        };
-        let policy = match margin {
-            Some(margin) => with_margin(py, policy, margin, &modes, &step)?,
-            None => policy,
-        };
+        let spec = policy(learning_rate, clip, margin)?;
+        let policy = py.detach(|| spec.build(&modes, &step, &rescaling)).map_err(refuse)?;
+        let eta = spec.learning_rate.schedule().cloned();
         Ok(Problem { modes, step, policy, eta, rescaling })
     }
 
-    /// d, the intrinsic dimension: steps in a unit of time.
+    /// d, the intrinsic dimension: steps per unit of time.
     #[getter]
     fn dim(&self) -> f64 {
         self.modes.dim()
@@ -93,31 +77,28 @@ impl Problem {
     fn stability_limits<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = number::c)] c: f64,
+        #[pyo3(from_py_with = arg::c)] c: Threshold,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let c = self.rescaling.threshold(c);
+        let c = self.rescaling.threshold(c.0);
         let limits = stability_limits(&self.modes, &self.step, c).map_err(refuse)?;
         let back = self.rescaling.inverse();
-        let dict = PyDict::new(py);
-        dict.set_item("risk", back.learning_rate(limits.risk))?;
-        dict.set_item("distance", back.learning_rate(limits.distance))?;
-        Ok(dict)
+        [("risk", limits.risk), ("distance", limits.distance)]
+            .map(|(name, limit)| (name, back.learning_rate(limit)))
+            .into_py_dict(py)
     }
 
     /// R and D at the given times, by the ODE or by the integral equation.
     ///
-    /// With `compress` the eigenvalues are replaced by fewer that stand for them to this accuracy.
-    #[pyo3(signature = (times, *, method, rtol, target, compress))]
+    /// With `compress` the eigenvalues are replaced by fewer nodes, to this accuracy.
     fn predict<'py>(
         &self,
         py: Python<'py>,
-        times: &Bound<'_, PyAny>,
-        #[pyo3(from_py_with = text::method)] method: String,
-        #[pyo3(from_py_with = number::rtol)] rtol: f64,
-        #[pyo3(from_py_with = maybe_number::target)] target: Option<f64>,
-        #[pyo3(from_py_with = maybe_number::compress)] compress: Option<f64>,
+        #[pyo3(from_py_with = arg::times)] times: PyReadonlyArray1<'py, f64>,
+        #[pyo3(from_py_with = arg::method)] method: String,
+        #[pyo3(from_py_with = arg::rtol)] rtol: f64,
+        #[pyo3(from_py_with = arg::target)] target: Option<f64>,
+        #[pyo3(from_py_with = arg::compress)] compress: Option<f64>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let times = numbers("times", times)?;
         let times = times.as_slice()?;
         self.check_thresholds(times)?;
         let fewer = self.fewer(py, compress)?;
@@ -125,93 +106,82 @@ impl Problem {
         let (step, policy) = (&self.step, &*self.policy);
         let (path, flow) = match method.as_str() {
             "ode" => py.detach(|| {
-                let ode = Ode::new(modes, step, policy).tolerance(rtol, 0.0).keep_path(true);
-                let ode = match target {
-                    Some(risk) => ode.target(risk),
-                    None => ode,
-                };
+                let mut ode = Ode::new(modes, step, policy).tolerance(rtol, 0.0).keep_path(true);
+                if let Some(risk) = target {
+                    ode = ode.target(risk);
+                }
                 ode.solve(times).map(|path| (path, None))
             }),
             "volterra" => py.detach(|| {
-                let equation =
+                let mut equation =
                     Volterra::new(modes, step, policy).tolerance(rtol, 0.0).keep_path(true);
-                let equation = match target {
-                    Some(risk) => equation.target(risk),
-                    None => equation,
-                };
+                if let Some(risk) = target {
+                    equation = equation.target(risk);
+                }
                 equation.solve(times).map(|found| (found.trajectory, Some(found.flow)))
             }),
-            other => {
-                let what = format!("method \"{other}\" is not known: \"ode\" or \"volterra\"");
-                return Err(refuse(what));
-            }
+            other => return Err(unknown_method(other, "\"ode\", \"volterra\"")),
         }
         .map_err(refuse)?;
-        let dict = simulate::path(py, &self.to_user(path))?;
-        if let Some(flow) = flow {
-            dict.set_item("flow", flow.to_pyarray(py))?;
-        }
-        Ok(dict)
+        simulate::path(py, &self.to_user(path), flow.as_deref())
     }
 
     /// Statistics of many runs of the iteration, or of its diffusion.
-    #[pyo3(signature = (times, *, runs, seed, method, covariates, confidence, threads, progress))]
-    #[expect(clippy::too_many_arguments, reason = "all but the first are named")]
     fn simulate<'py>(
         &self,
         py: Python<'py>,
-        times: &Bound<'_, PyAny>,
-        #[pyo3(from_py_with = whole::runs)] runs: u64,
-        #[pyo3(from_py_with = whole::seed)] seed: u64,
-        #[pyo3(from_py_with = text::method)] method: String,
+        #[pyo3(from_py_with = arg::times)] times: PyReadonlyArray1<'py, f64>,
+        #[pyo3(from_py_with = arg::runs)] runs: u64,
+        #[pyo3(from_py_with = arg::seed)] seed: u64,
+        #[pyo3(from_py_with = arg::method)] method: String,
         covariates: Option<Bound<'py, PyAny>>,
-        #[pyo3(from_py_with = number::confidence)] confidence: f64,
-        #[pyo3(from_py_with = maybe_count::threads)] threads: Option<usize>,
+        #[pyo3(from_py_with = arg::confidence)] confidence: f64,
+        #[pyo3(from_py_with = arg::threads)] threads: Option<usize>,
         progress: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let times = numbers("times", times)?;
         let times = times.as_slice()?;
         self.check_thresholds(times)?;
         let covariates = covariates
-            .map(|law| from_dict("covariates", &law, "{\"kind\": \"rademacher\"}"))
+            .map(|given| from_dict("covariates", &given, "{\"kind\": \"rademacher\"}"))
             .transpose()?;
-        let asked = simulate::Asked { times, dim: self.dim(), runs, seed, confidence, threads };
+        let mut ensemble = Ensemble::new(runs, seed).confidence(confidence).map_err(refuse)?;
+        ensemble.threads = threads;
         let simulator = self.simulator(&method, covariates)?;
-        simulate::ensemble(py, &*simulator, &asked, progress, |path| self.to_user(path))
+        let to_user = |path| self.to_user(path);
+        simulate::ensemble(py, &*simulator, &ensemble, times, self.dim(), progress, to_user)
     }
 
     /// Run number `index` of the ensemble with this seed.
-    #[pyo3(signature = (times, *, seed, index, method))]
     fn run<'py>(
         &self,
         py: Python<'py>,
-        times: &Bound<'_, PyAny>,
-        #[pyo3(from_py_with = whole::seed)] seed: u64,
-        #[pyo3(from_py_with = whole::index)] index: u64,
-        #[pyo3(from_py_with = text::method)] method: String,
+        #[pyo3(from_py_with = arg::times)] times: PyReadonlyArray1<'py, f64>,
+        #[pyo3(from_py_with = arg::seed)] seed: u64,
+        #[pyo3(from_py_with = arg::index)] index: u64,
+        #[pyo3(from_py_with = arg::method)] method: String,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let times = numbers("times", times)?;
         let times = times.as_slice()?;
         self.check_thresholds(times)?;
         let simulator = self.simulator(&method, None)?;
         let path = simulate::one(py, &*simulator, times, self.dim(), seed, index)?;
-        simulate::path(py, &self.to_user(path))
+        simulate::path(py, &self.to_user(path), None)
     }
 
     /// κ* of c = κ·sqrt(2R + σ²), the best at the end of the predicted curve, and the risk there:
-    /// a dictionary of `kappa` and `risk`. The problem's own threshold is put aside.
-    #[pyo3(signature = (time, *, compensation, compress))]
+    /// a dictionary of `kappa` and `risk`. The threshold of the problem is ignored.
     fn tune_kappa<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = number::time)] time: f64,
+        #[pyo3(from_py_with = arg::time)] time: f64,
         compensation: &Bound<'py, PyAny>,
-        #[pyo3(from_py_with = maybe_number::compress)] compress: Option<f64>,
+        #[pyo3(from_py_with = arg::compress)] compress: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        text::compensation(compensation)?;
+        String::read("compensation", compensation)?;
         let how = from_python("compensation", compensation)?;
         let Some(eta) = &self.eta else {
-            return Err(refuse("kappa is tuned for a learning rate, and this problem's is greedy"));
+            return Err(refuse(
+                "kappa cannot be tuned for a greedy learning rate; expected a number or a schedule",
+            ));
         };
         let eta = eta.scaled(self.rescaling.learning_rate(1.0)).map_err(refuse)?;
         let fewer = self.fewer(py, compress)?;
@@ -223,14 +193,14 @@ impl Problem {
 }
 
 impl Problem {
-    /// The random method of this name; C-SGD may see other features than Gaussian ones.
+    /// The random method of this name; only C-SGD takes features that are not Gaussian.
     fn simulator(
         &self,
         method: &str,
         covariates: Option<Covariates>,
     ) -> PyResult<Box<dyn Simulator>> {
-        if covariates.is_some_and(|law| law != Covariates::Gaussian) && method != "sgd" {
-            return Err(refuse("only method \"sgd\" knows other covariates than Gaussian ones"));
+        if covariates.is_some_and(|features| features != Covariates::Gaussian) && method != "sgd" {
+            return Err(refuse("only method \"sgd\" supports covariates that are not Gaussian"));
         }
         let (modes, step, policy) = (&self.modes, self.step.clone(), self.policy.clone());
         let made: toclip::Result<Box<dyn Simulator>> = match method {
@@ -239,16 +209,12 @@ impl Problem {
                 .map(|s| Box::new(s) as _),
             "collapsed" => Collapsed::new(modes, step, policy).map(|s| Box::new(s) as _),
             "hsgd" => Hsgd::new(modes, step, policy).map(|s| Box::new(s) as _),
-            other => {
-                return Err(refuse(format!(
-                    "method \"{other}\" is not known: \"sgd\", \"collapsed\" or \"hsgd\""
-                )));
-            }
+            other => return Err(unknown_method(other, "\"sgd\", \"collapsed\", \"hsgd\"")),
         };
         made.map_err(refuse)
     }
 
-    /// Few eigenvalues that stand for all to this accuracy, where one is asked for.
+    /// The eigenvalues compressed to this accuracy, if one is given.
     fn fewer(&self, py: Python<'_>, compress: Option<f64>) -> PyResult<Option<Modes>> {
         let made = compress.map(|tolerance| py.detach(|| self.modes.compress(tolerance)));
         made.transpose().map_err(|error| refuse(format!("compress: {error}")))
@@ -259,7 +225,7 @@ impl Problem {
         path.rescaled(&self.rescaling.inverse())
     }
 
-    /// A schedule may be zero, a threshold may not.
+    /// A schedule may be zero, but a threshold must be positive.
     fn check_thresholds(&self, times: &[f64]) -> PyResult<()> {
         let risk = self.modes.risk();
         let end = times.last().copied().unwrap_or(0.0);
@@ -268,9 +234,15 @@ impl Problem {
         for t in moments {
             let c = self.policy.at(t, risk).c;
             if c <= 0.0 {
-                return Err(refuse(format!("the threshold is {c} at t = {t}: keep it positive")));
+                return Err(refuse(format!(
+                    "the threshold is {c} at t = {t}; it must be positive at all times"
+                )));
             }
         }
         Ok(())
     }
+}
+
+fn unknown_method(method: &str, known: &str) -> PyErr {
+    refuse(format!("unknown method \"{method}\"; expected one of: {known}"))
 }

@@ -1,4 +1,4 @@
-//! Runs and ensembles of any of the random methods.
+//! Runs and ensembles of all random methods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,26 +6,15 @@ use std::sync::{Mutex, PoisonError};
 
 use numpy::ToPyArray;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{IntoPyDict, PyDict};
 use toclip::dynamics::{Simulator, Trajectory};
 use toclip::ensemble::{Ensemble, Statistics, Summary};
 use toclip_experiment::{check_memory, check_steps};
 
-use crate::convert::{refuse, to_python};
-use crate::watch::watched;
+use crate::background::in_background;
+use crate::convert::{columns, refuse, to_python};
 
-/// What is asked of an ensemble.
-pub struct Asked<'a> {
-    pub times: &'a [f64],
-    /// Steps in a unit of time.
-    pub dim: f64,
-    pub runs: u64,
-    pub seed: u64,
-    pub confidence: f64,
-    pub threads: Option<usize>,
-}
-
-/// One run by its index.
+/// Run number `index`; `dim` is the number of steps per unit of time.
 pub fn one(
     py: Python<'_>,
     simulator: &dyn Simulator,
@@ -35,41 +24,39 @@ pub fn one(
     index: u64,
 ) -> PyResult<Trajectory> {
     check_steps(times.last().copied().unwrap_or(0.0), dim).map_err(refuse)?;
-    // An ensemble refuses times that cannot be; a single run would not.
+    // An ensemble checks the times; a single run does not.
     let check = Ensemble { threads: Some(1), ..Ensemble::new(1, seed) };
     let all = BTreeSet::from([0]);
     check
         .run_missing(simulator, times, &all, &AtomicBool::new(false), &|_, _| {})
         .map_err(refuse)?;
-    watched(py, None, 1, |_| simulator.run(seed, index, times))
+    in_background(py, None, 1, |_| simulator.run(seed, index, times))
 }
 
-/// All runs, each turned into the units of the user.
+/// All runs, each converted to the units of the user.
 pub fn ensemble<'py>(
     py: Python<'py>,
     simulator: &dyn Simulator,
-    asked: &Asked<'_>,
+    ensemble: &Ensemble,
+    times: &[f64],
+    dim: f64,
     progress: Option<Bound<'py, PyAny>>,
     to_user: impl Fn(Trajectory) -> Trajectory,
 ) -> PyResult<Bound<'py, PyDict>> {
-    check_memory(asked.runs, asked.times.len()).map_err(refuse)?;
-    check_steps(asked.times.last().copied().unwrap_or(0.0), asked.dim).map_err(refuse)?;
-    let mut ensemble =
-        Ensemble::new(asked.runs, asked.seed).confidence(asked.confidence).map_err(refuse)?;
-    ensemble.threads = asked.threads;
+    check_memory(ensemble.runs, times.len()).map_err(refuse)?;
+    check_steps(times.last().copied().unwrap_or(0.0), dim).map_err(refuse)?;
     let finished = Mutex::new(BTreeMap::new());
-    watched(py, progress, asked.runs, |watch| {
+    in_background(py, progress, ensemble.runs, |shared| {
         let none = BTreeSet::new();
-        ensemble.run_missing(simulator, asked.times, &none, &watch.cancel, &|index, run| {
+        ensemble.run_missing(simulator, times, &none, &shared.cancel, &|index, run| {
             finished.lock().unwrap_or_else(PoisonError::into_inner).insert(index, run);
-            watch.done.fetch_add(1, Ordering::Relaxed);
+            shared.done.fetch_add(1, Ordering::Relaxed);
         })
     })?
     .map_err(refuse)?;
     let finished = finished.into_inner().unwrap_or_else(PoisonError::into_inner);
     let runs = finished.into_iter().map(|(index, run)| (index, to_user(run))).collect();
-    let summary = Summary::of(asked.times, &runs, &ensemble.probabilities).map_err(refuse)?;
-    band(py, &summary)
+    band(py, &Summary::of(times, &runs, &ensemble.probabilities).map_err(refuse)?)
 }
 
 /// The statistics of many runs as a dictionary of arrays.
@@ -86,40 +73,34 @@ pub fn band<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDi
 }
 
 fn statistics<'py>(py: Python<'py>, of: &Statistics) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    for (name, values) in [
+    let mut found = vec![
         ("mean", &of.mean),
         ("standard_error", &of.standard_error),
         ("median", &of.median),
         ("min", &of.min),
         ("max", &of.max),
-    ] {
-        dict.set_item(name, values.to_pyarray(py))?;
+    ];
+    if let [low, high] = &of.quantiles[..] {
+        found.extend([("low", low), ("high", high)]);
     }
-    let quantiles: Vec<_> = of.quantiles.iter().map(|values| values.to_pyarray(py)).collect();
-    if let [low, high] = &quantiles[..] {
-        dict.set_item("low", low)?;
-        dict.set_item("high", high)?;
-    }
-    Ok(dict)
+    found.into_iter().map(|(name, values)| (name, values.to_pyarray(py))).into_py_dict(py)
 }
 
-/// A path as a dictionary of arrays.
-pub fn path<'py>(py: Python<'py>, path: &Trajectory) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    for (name, values) in [("t", &path.times), ("risk", &path.risk), ("distance", &path.distance)] {
-        dict.set_item(name, values.to_pyarray(py))?;
-    }
-    if let Some(points) = &path.path {
-        let columns: [(&str, Vec<f64>); 4] = [
-            ("mu", points.iter().map(|p| p.mu).collect()),
-            ("m2", points.iter().map(|p| p.m2).collect()),
-            ("eta", points.iter().map(|p| p.eta).collect()),
-            ("c", points.iter().map(|p| p.c).collect()),
-        ];
-        for (name, values) in columns {
-            dict.set_item(name, values.to_pyarray(py))?;
-        }
+/// A path, and the risk of gradient flow if it is known, as a dictionary of arrays.
+pub fn path<'py>(
+    py: Python<'py>,
+    path: &Trajectory,
+    flow: Option<&[f64]>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = match &path.path {
+        Some(points) => columns!(py, points, mu m2 eta c)?,
+        None => PyDict::new(py),
+    };
+    dict.set_item("t", path.times.to_pyarray(py))?;
+    dict.set_item("risk", path.risk.to_pyarray(py))?;
+    dict.set_item("distance", path.distance.to_pyarray(py))?;
+    if let Some(flow) = flow {
+        dict.set_item("flow", flow.to_pyarray(py))?;
     }
     dict.set_item("stop", to_python(py, &path.stop)?)?;
     dict.set_item("counts", to_python(py, &path.counts)?)?;

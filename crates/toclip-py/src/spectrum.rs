@@ -1,4 +1,4 @@
-//! The eigenvalues of the covariance.
+//! Eigenvalues of the covariance.
 
 use numpy::{PyArray1, ToPyArray};
 use pyo3::prelude::*;
@@ -68,7 +68,7 @@ impl Spectrum {
         self.inner.blocks().iter().map(|b| b.value).collect::<Vec<f64>>().to_pyarray(py)
     }
 
-    /// How often each distinct eigenvalue comes.
+    /// The multiplicity of each distinct eigenvalue.
     #[getter]
     fn multiplicities<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
         self.inner.blocks().iter().map(|b| b.multiplicity).collect::<Vec<u64>>().to_pyarray(py)
@@ -80,11 +80,5 @@ impl Spectrum {
             self.inner.ambient_dim(),
             self.inner.intrinsic_dim()
         )
-    }
-
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>,))> {
-        Ok((slf.get_type().into_any(), (slf.get().to_dict(slf.py())?,)))
     }
 }

@@ -1,7 +1,8 @@
-//! Dictionaries, lists and numbers as what they describe, by the words that files use.
+//! Reads dictionaries, lists and numbers by the grammar of experiment files.
 
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyList, PyMapping, PyString, PyTuple};
 use serde::de::DeserializeOwned;
 use toclip_experiment::words;
 use toml::Value;
@@ -11,65 +12,47 @@ use crate::noise::Noise;
 use crate::schedule::Schedule;
 use crate::spectrum::Spectrum;
 
-/// Nothing that is described is nested deeper; a list that holds itself is.
+/// No value of the grammar is nested deeper; a list that contains itself is.
 const DEEPEST: usize = 16;
 
-/// What a dictionary, list, text or number describes; `name` is what it is called in a refusal.
+/// The name under which a whole experiment is read.
+pub const EXPERIMENT: &str = "the experiment";
+
+/// What a dictionary, list, string or number describes; errors call it `name`.
 pub fn from_python<T: DeserializeOwned>(name: &str, value: &Bound<'_, PyAny>) -> PyResult<T> {
-    T::deserialize(plain(name, value)?)
-        .map_err(|error| refuse(format!("{name}: {}", words::plain(error.message()))))
+    let value = read(name, value, DEEPEST)?;
+    let is_table = value.is_table();
+    T::deserialize(value)
+        .map_err(|error| refuse(words::about_value(name, is_table, error.message())))
 }
 
-/// The same of what is described by a dictionary only.
+/// The same for what only a dictionary describes, or an object made from one.
 pub fn from_dict<T: DeserializeOwned>(
     name: &str,
     value: &Bound<'_, PyAny>,
     example: &str,
 ) -> PyResult<T> {
-    if is_dict(value) || ours(name, value)?.is_some() {
+    if is_dict(value) || specification(name, value)?.is_some() {
         return from_python(name, value);
     }
     let what = shown(value);
     Err(refuse(format!("{name} must be a dictionary such as {example}, not {what}")))
 }
 
-/// A dictionary as the table of a file.
-pub fn table(name: &str, value: &Bound<'_, PyAny>) -> PyResult<toml::Table> {
-    match plain(name, value)? {
-        Value::Table(table) => Ok(table),
-        _ => Err(refuse(format!("{name} must be a dictionary, not {}", shown(value)))),
-    }
-}
-
-fn plain(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
-    read(name, value, DEEPEST)
+/// Whether it is a dictionary, or behaves like one.
+pub fn is_dict(value: &Bound<'_, PyAny>) -> bool {
+    value.cast::<PyMapping>().is_ok()
 }
 
 fn read(name: &str, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     if depth == 0 {
-        return Err(refuse(format!("{name} is nested too deep")));
+        return Err(refuse(format!("{name} is nested too deeply")));
     }
-    if let Some(known) = ours(name, value)? {
+    if let Some(known) = specification(name, value)? {
         return Ok(known);
     }
-    if value.is_instance_of::<PyBool>() {
-        return Ok(Value::Boolean(value.extract()?));
-    }
-    if value.is_instance_of::<PyInt>() {
-        // What is no whole number of the file may still be a number.
-        return match value.extract::<i64>() {
-            Ok(number) => Ok(Value::Integer(number)),
-            Err(_) => value
-                .extract()
-                .map(Value::Float)
-                .map_err(|_| refuse(format!("{name}: {} is too large for a number", shown(value)))),
-        };
-    }
-    if value.is_instance_of::<PyFloat>() {
-        return Ok(Value::Float(value.extract()?));
-    }
-    if let Ok(text) = value.cast::<PyString>() {
-        return Ok(Value::String(text.to_cow().map_err(|_| unwritable(name))?.into_owned()));
+    if let Ok(string) = value.cast::<PyString>() {
+        return read_string(name, string).map(Value::String);
     }
     if let Ok(mapping) = value.cast::<PyMapping>() {
         return read_dict(name, mapping, depth);
@@ -78,22 +61,29 @@ fn read(name: &str, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         let items = value.try_iter()?.map(|item| read(name, &item?, depth - 1));
         return items.collect::<PyResult<_>>().map(Value::Array);
     }
-    // NumPy's arrays and numbers, and those of others that do as NumPy does.
-    if let Ok(list) = value.call_method0("tolist") {
-        return read(name, &list, depth - 1);
+    // NumPy arrays and scalars, what behaves like them, and paths.
+    for method in ["tolist", "__fspath__"] {
+        if let Ok(plain) = value.call_method0(method) {
+            return read(name, &plain, depth - 1);
+        }
     }
-    if let Ok(path) = value.call_method0("__fspath__") {
-        return read(name, &path, depth - 1);
-    }
-    Err(refuse(if value.is_none() {
-        format!("{name} is None: leave it out, or give a value")
-    } else {
-        format!(
-            "{name}: {} is not allowed: give a number, a text, a list or a dictionary, not a {}",
-            shown(value),
-            kind(value)
-        )
-    }))
+    let number = (value.extract().map(Value::Boolean))
+        .or_else(|_| value.extract().map(Value::Integer))
+        .or_else(|_| value.extract().map(Value::Float));
+    number.map_err(|error: PyErr| {
+        let what = shown(value);
+        refuse(if value.is_none() {
+            format!("{name} is None; leave it out or give a value")
+        } else if error.is_instance_of::<PyOverflowError>(value.py()) {
+            format!("{name}: {what} is out of range; expected a number below 1e308")
+        } else {
+            let kind = kind(value);
+            format!(
+                "{name}: unexpected {kind} {what}; expected a number, a string, a list or a \
+                 dictionary"
+            )
+        })
+    })
 }
 
 fn read_dict(name: &str, mapping: &Bound<'_, PyMapping>, depth: usize) -> PyResult<Value> {
@@ -101,22 +91,24 @@ fn read_dict(name: &str, mapping: &Bound<'_, PyMapping>, depth: usize) -> PyResu
     for item in mapping.items()?.iter() {
         let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
         let Ok(key) = key.cast::<PyString>() else {
-            return Err(refuse(format!("{name}: the key {} must be a text", shown(&key))));
+            return Err(refuse(format!("{name}: the key {} must be a string", shown(&key))));
         };
-        let key = key.to_cow().map_err(|_| unwritable(name))?.into_owned();
-        // Of an experiment the key alone; of its parts both.
+        let key = read_string(name, key)?;
+        // A key of the experiment is named alone, a key of one of its parts with that part.
         let inner = if name == EXPERIMENT { key.clone() } else { format!("{name}: {key}") };
         table.insert(key, read(&inner, &value, depth - 1)?);
     }
     Ok(Value::Table(table))
 }
 
-/// The name under which a whole experiment is read.
-pub const EXPERIMENT: &str = "the experiment";
+fn read_string(name: &str, string: &Bound<'_, PyString>) -> PyResult<String> {
+    let invalid = |_| refuse(format!("{name}: the string {} is not valid Unicode", shown(string)));
+    string.to_cow().map(|string| string.into_owned()).map_err(invalid)
+}
 
-/// What is already one of our own things, as the words it was made from.
-fn ours(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
-    let words = if let Ok(noise) = value.cast::<Noise>() {
+/// The specification that a noise, a spectrum or a schedule was made from.
+fn specification(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    let found = if let Ok(noise) = value.cast::<Noise>() {
         let family = noise.get().single().ok_or_else(|| {
             refuse(format!("{name}: give the noise of one sample, and its batch as `batch`"))
         })?;
@@ -128,14 +120,5 @@ fn ours(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     } else {
         return Ok(None);
     };
-    words.map(Some).map_err(refuse)
-}
-
-fn unwritable(name: &str) -> PyErr {
-    refuse(format!("{name}: a text with characters that cannot be written as UTF-8"))
-}
-
-/// Whether it is a dictionary, or does as one.
-pub fn is_dict(value: &Bound<'_, PyAny>) -> bool {
-    value.is_instance_of::<PyDict>() || value.cast::<PyMapping>().is_ok()
+    found.map(Some).map_err(refuse)
 }

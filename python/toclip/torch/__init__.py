@@ -1,7 +1,7 @@
-"""toclip for PyTorch: watch clipping in training, and measure it at fixed weights.
+"""toclip for PyTorch: monitor clipping in training, and measure it at fixed weights.
 
 The callbacks for the Trainers of Hugging Face and Lightning are in ``toclip.torch.huggingface`` and
-``toclip.torch.lightning_callback``, which are imported only when asked for.
+``toclip.torch.lightning_callback``, which have to be imported separately.
 """
 
 from .curvature import GaussNewton, IntrinsicDimension, intrinsic_dimension

@@ -1,4 +1,4 @@
-"""Attention by kernels that have forward-mode derivatives: the fused ones have none."""
+"""Attention kernels with forward-mode derivatives, which the fused kernels do not have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 @contextlib.contextmanager
 def plain_attention() -> Iterator[None]:
-    """Inside, attention is written out; its values are the same."""
+    """Inside, attention uses plain operations, with the same values."""
     mha: Any = getattr(torch.backends, "mha", None)  # since PyTorch 2.3
     fast = mha.get_fastpath_enabled() if mha is not None else False
     if mha is not None:

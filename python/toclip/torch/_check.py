@@ -1,4 +1,4 @@
-"""Whole numbers and thresholds as users give them."""
+"""Checks of integers and thresholds."""
 
 from __future__ import annotations
 
@@ -6,31 +6,33 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
+from .._toclip import as_threshold
+
 
 def at_least(least: int, value: Any, name: str, why: str) -> int:
-    """``value`` as a whole number of ``least`` or more."""
+    """``value`` as an integer of at least ``least``."""
     try:
         number = operator.index(value)
     except TypeError:
-        raise ValueError(f"{name} = {value!r} is not allowed: it must be a whole number") from None
+        raise ValueError(f"{name} must be an integer, not {value!r}") from None
     if number < least:
-        raise ValueError(f"{name} = {number} is not allowed: {why}")
+        raise ValueError(f"{name} = {number} is not allowed; {why}")
     return number
 
 
-def positive_numbers(values: Any, name: str) -> list[float]:
-    """One or more positive numbers."""
+def threshold(value: Any, name: str) -> float:
+    """A positive number; ``None``, ``"none"`` and ``"inf"`` are infinite: no clipping."""
+    number = as_threshold(name, value)
+    if not number > 0.0:
+        raise ValueError(f"{name} = {number} is not allowed; a threshold must be positive")
+    return number
+
+
+def threshold_list(values: Any, name: str) -> list[float]:
+    """One or more thresholds."""
     if isinstance(values, str) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
-        raise ValueError(f"{name} is {values!r}; give a list of positive numbers, such as [0.1, 1.0]")
-    found = []
-    for value in values:
-        try:
-            found.append(float(value))
-        except (TypeError, ValueError):
-            raise ValueError(f"{name} has {value!r} in it; each must be a positive number") from None
+        raise ValueError(f"{name} must be a list of positive numbers, such as [0.1, 1.0], not {values!r}")
+    found = [threshold(value, name) for value in values]
     if not found:
-        raise ValueError(f"{name} is empty; give at least one positive number")
-    for number in found:
-        if not number > 0.0:
-            raise ValueError(f"{name} has {number} in it; each must be positive")
+        raise ValueError(f"{name} is empty; expected at least one positive number")
     return found

@@ -1,4 +1,4 @@
-"""Batches as a loader gives them, each checked."""
+"""Reads and checks the batches of a loader."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from torch import Tensor
 
 
 def batches(loader: Iterable[Any], device: torch.device) -> Iterator[tuple[Tensor, Tensor]]:
-    """(inputs, targets) on the model's device; anything else is refused with a sentence."""
+    """Pairs (inputs, targets) on the device of the model; anything else is a ``ValueError``."""
     if not isinstance(loader, Iterable) and not hasattr(loader, "__getitem__"):
         raise ValueError(
-            f"the loader is {loader!r:.60}; give a DataLoader or a list of batches "
+            f"the loader is {loader!r:.60}; expected a DataLoader or a list of batches "
             "(inputs, targets)"
         )
     for index, batch in enumerate(loader):
         inputs, targets = (_tensor(part, index) for part in _pair(batch, index))
         if inputs.dim() == 0 or targets.dim() == 0:
             raise ValueError(
-                f"batch {index} of the loader is a single sample; put the data set into a DataLoader, "
-                "which gives batches"
+                f"batch {index} of the loader is a single sample; wrap the data set in a DataLoader, which "
+                "returns batches"
             )
         if len(inputs) == 0:
             raise ValueError(f"batch {index} of the loader is empty")
@@ -54,6 +54,6 @@ def _tensor(part: Any, index: int) -> Tensor:
         return torch.as_tensor(part)
     except (TypeError, ValueError, RuntimeError):
         raise ValueError(
-            f"batch {index} of the loader has {part!r:.60} in it, which is no tensor; each batch must "
+            f"batch {index} of the loader has {part!r:.60} in it, which is not a tensor; each batch must "
             "be a pair of tensors (inputs, targets)"
         ) from None

@@ -1,4 +1,4 @@
-"""The global norm of gradients, and clipping to it, without waiting for the device."""
+"""The global norm of gradients, and clipping to it, without synchronising with the device."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ Parameters = nn.Module | Tensor | Iterable[Tensor]
 
 
 def listed(parameters: Parameters) -> list[Tensor]:
-    """The parameters one by one; what is not a parameter is refused with a sentence."""
+    """The parameters as a list; anything else is a ``ValueError``."""
     if isinstance(parameters, nn.Module):
         return list(parameters.parameters())
     if isinstance(parameters, Tensor):
         return [parameters]
     if isinstance(parameters, torch.optim.Optimizer):
-        raise ValueError("this is an optimizer: give the model or model.parameters()")
+        raise ValueError("parameters is an optimizer; expected the model or model.parameters()")
     try:
         found = list(parameters)
     except TypeError:
         raise ValueError(
-            f"parameters is {parameters!r:.60}: give the model or model.parameters()"
+            f"parameters is {parameters!r:.60}; expected the model or model.parameters()"
         ) from None
     for one in found:
         if not isinstance(one, Tensor):
             raise ValueError(
-                f"among the parameters is {one!r:.60}: give the model or model.parameters()"
+                f"parameters has a {type(one).__name__} in it; expected the model or model.parameters()"
             )
     return found
 
@@ -39,58 +39,59 @@ def _sharded(p: Tensor) -> bool:
 
 
 def _with_gradients(parameters: Parameters) -> list[Tensor]:
-    # A list has been through here; a step has no time to look at everything twice.
+    # A list has been checked already; checking it again would slow down every step.
     found = parameters if type(parameters) is list else listed(parameters)
     if not found:
         raise ValueError(
-            "there are no parameters: give model.parameters() (a generator can be used only once)"
+            "there are no parameters; call model.parameters() anew for each step (a generator can be used "
+            "only once)"
         )
     alone = not (torch.distributed.is_available() and torch.distributed.is_initialized())
     if not alone and any(_sharded(p) for p in found):
         raise ValueError(
-            "these parameters are shards of FSDP, whose norm is not that of the gradient: give the "
-            "FSDP module itself"
+            "these parameters are FSDP shards, whose norm is not that of the gradient; pass the FSDP "
+            "module itself"
         )
     if all(p.grad is None for p in found):
         raise ValueError(
-            "no parameter has a gradient: call this after loss.backward() and before "
+            "no parameter has a gradient; call this after loss.backward() and before "
             "optimizer.zero_grad()"
         )
     return found
 
 
 def gradients_of(parameters: Parameters) -> list[Tensor]:
-    """The gradients there are."""
+    """The gradients of the parameters that have one."""
     return [p.grad for p in listed(parameters) if p.grad is not None]
 
 
 def _whole(norm: Tensor) -> Tensor:
-    # Of sharded parameters (FSDP2) the norm is a DTensor whose parts have to be added up.
+    # The norm of sharded parameters (FSDP2) is a DTensor whose parts have to be summed.
     return norm.full_tensor() if hasattr(norm, "full_tensor") else norm
 
 
 def _own(parameters: Parameters) -> Any:
-    """FSDP's first version clips by a method of its own, which adds up the shards."""
+    """The clipping method of FSDP1, which sums over the shards."""
     if not isinstance(parameters, nn.Module):
         return None
     return getattr(parameters, "clip_grad_norm_", None)
 
 
 def total_norm(parameters: Parameters, foreach: bool | None = None) -> Tensor:
-    """The norm of all gradients as one vector; over all shards where they are sharded."""
+    """The norm of all gradients as one vector, over all shards."""
     own = _own(parameters)
     if own is not None:
         return _whole(own(math.inf))
     grads = [p.grad for p in _with_gradients(parameters) if p.grad is not None]
     if hasattr(nn.utils, "get_total_norm"):
         return _whole(nn.utils.get_total_norm(grads, foreach=foreach))
-    # Before PyTorch 2.6. Clipping at infinity would do, but makes NaN of gradients that overflow.
+    # Before PyTorch 2.6. Clipping at infinity would turn gradients that overflow into NaN.
     norms = [_whole(torch.linalg.vector_norm(g)).to(grads[0].device) for g in grads]
     return torch.linalg.vector_norm(torch.stack(norms))
 
 
 def clip_to(parameters: Parameters, limit: float, foreach: bool | None = None) -> Tensor:
-    """Clips in place and gives the norm before."""
+    """Clips in place and returns the norm before clipping."""
     own = _own(parameters)
     if own is not None:
         return _whole(own(limit))

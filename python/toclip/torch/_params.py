@@ -1,4 +1,4 @@
-"""Parameters of a model as one flat vector, and gradients of its loss on it."""
+"""Parameters of a model as one flat vector, and gradients of its loss."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 def unwrapped(model: Any) -> nn.Module:
-    """The model itself, out of what measuring cannot look through."""
+    """The model without wrappers."""
     if not isinstance(model, nn.Module):
         raise ValueError(f"the model is {model!r:.60}; it must be a torch.nn.Module")
     model = getattr(model, "_orig_mod", model)  # torch.compile
     if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
         raise ValueError(
-            f"the model is wrapped in {type(model).__name__}: give model.module (each rank then "
+            f"the model is wrapped in {type(model).__name__}; pass model.module (each rank then "
             "measures its own batches)"
         )
     if any(hasattr(p, "full_tensor") or hasattr(p, "_fsdp_flattened") for p in model.parameters()):
-        raise ValueError("the model is sharded: measure it where it is whole, on one device")
+        raise ValueError("the model is sharded; measure a complete copy on one device")
     return model
 
 
@@ -37,18 +37,18 @@ def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
         )
     for name, p in found.items():
         if isinstance(p, nn.parameter.UninitializedParameter):
-            raise ValueError(f"the parameter {name} has no shape yet: run the model on a batch first")
+            raise ValueError(f"the parameter {name} has no shape yet; run the model on a batch first")
         if not p.is_floating_point():
             raise ValueError(f"the parameter {name} is {p.dtype}; parameters must be real numbers")
     return found
 
 
 def device_of(model: nn.Module) -> torch.device:
-    """Where the model lives; all its trainable parameters must be on one device."""
+    """The device of the model; all trainable parameters must be on the same one."""
     devices = {p.device for p in trainable(model).values()}
     if len(devices) > 1:
         names = ", ".join(sorted(str(d) for d in devices))
-        raise ValueError(f"the model's parameters are on several devices ({names}); move it to one")
+        raise ValueError(f"the parameters of the model are on several devices ({names}); move them to one")
     device = devices.pop()
     if device.type == "meta":
         raise ValueError("the model is on the device meta and has no weights; load them first")
@@ -56,7 +56,7 @@ def device_of(model: nn.Module) -> torch.device:
 
 
 def flatten(tensors: Iterable[Tensor | None], like: Iterable[Tensor]) -> Tensor:
-    """One vector; a parameter that the loss does not reach has the gradient zero."""
+    """One vector; the gradient is zero for a parameter that does not affect the loss."""
     parts = [
         (torch.zeros_like(p) if t is None else whole(t)).reshape(-1) for t, p in zip(tensors, like)
     ]
@@ -64,17 +64,16 @@ def flatten(tensors: Iterable[Tensor | None], like: Iterable[Tensor]) -> Tensor:
 
 
 def whole(t: Tensor) -> Tensor:
-    """With its zeros: an embedding may give only the rows that were looked up."""
+    """The dense tensor; the gradient of an embedding may be sparse."""
     return t if t.layout == torch.strided else t.to_dense()
 
 
 @contextlib.contextmanager
 def frozen(model: nn.Module, mode: str, dropout: bool = True) -> Iterator[None]:
-    """The model in ``mode`` ("train" or "eval"), left as it was found.
+    """The model in ``mode`` ("train" or "eval"); restored afterwards.
 
-    In train mode a batch norm would move its running statistics; they are put back, because a
-    measurement must not change what it measures. Without ``dropout``, train mode is that of the
-    normalisations alone.
+    In train mode batch norm changes its running statistics; they are restored too. Without
+    ``dropout``, only the normalisation layers are in train mode.
     """
     if mode not in ("train", "eval"):
         raise ValueError(f'mode is {mode!r}; it must be "train" or "eval"')
@@ -97,10 +96,10 @@ def frozen(model: nn.Module, mode: str, dropout: bool = True) -> Iterator[None]:
 
 
 def normalised_by(model: nn.Module) -> str:
-    """Where batch norm takes mean and variance from as the model stands.
+    """Where batch norm takes mean and variance from.
 
-    "none" without batch norm; "batch" for the mini-batch at hand; "running" for averages along
-    training, or "initial" where there was none yet and they are still zero and one.
+    "none" without batch norm; "batch" for the current mini-batch; "running" for running averages
+    from training, or "initial" if there was no training yet and they are zero and one.
     """
     norms = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
     if not norms:
@@ -112,20 +111,20 @@ def normalised_by(model: nn.Module) -> str:
 
 
 def outputs_of(forward: Callable[[Tensor], Any], inputs: Tensor, index: int) -> Any:
-    """What the model returns for a batch."""
+    """The outputs of the model for a batch."""
     try:
         return forward(inputs)
     except torch.cuda.OutOfMemoryError:
         raise
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise ValueError(
-            f"batch {index} of the loader: the model does not take inputs of shape "
+            f"batch {index} of the loader: the model does not accept inputs of shape "
             f"{tuple(inputs.shape)} and type {inputs.dtype}: {error}"
         ) from error
 
 
 def loss_of(loss: Loss, outputs: Any, targets: Tensor, index: int) -> Tensor:
-    """The loss of a batch, which must be one number."""
+    """The loss of a batch, checked to be one number."""
     if not callable(loss) or isinstance(loss, type):
         raise ValueError(
             f"the loss is {loss!r:.60}; it must be a function of (outputs, targets), such as "
@@ -140,7 +139,7 @@ def loss_of(loss: Loss, outputs: Any, targets: Tensor, index: int) -> Tensor:
         if isinstance(outputs, Tensor):
             what = f"outputs of shape {tuple(outputs.shape)} and type {outputs.dtype}"
         raise ValueError(
-            f"batch {index} of the loader: the loss does not take {what} with targets of shape "
+            f"batch {index} of the loader: the loss does not accept {what} with targets of shape "
             f"{tuple(targets.shape)} and type {targets.dtype}: {error}"
         ) from error
     if not isinstance(value, Tensor):
@@ -163,7 +162,7 @@ def loss_of(loss: Loss, outputs: Any, targets: Tensor, index: int) -> Tensor:
 def gradient(
     model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor, index: int
 ) -> tuple[Tensor, Tensor, Any]:
-    """The loss of one batch, its gradient as one vector, and the outputs; ``.grad`` is left alone."""
+    """The loss of one batch, its gradient as one vector, and the outputs; ``.grad`` does not change."""
     parameters = list(trainable(model).values())
     with torch.inference_mode(False), torch.enable_grad():
         outputs = outputs_of(model, inputs, index)

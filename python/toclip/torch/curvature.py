@@ -28,11 +28,11 @@ from ._params import (
 
 @dataclass(frozen=True)
 class IntrinsicDimension:
-    """Tr G/‖G‖ with the parts it is made of, and how well each is known.
+    """Tr G/‖G‖, with trace, norm and their errors.
 
-    ``batch_norm`` says where batch norm took mean and variance from: "none" without batch norm,
-    "batch" (the mini-batch of ``batch_size`` samples at hand), "running" (averages along training),
-    or "initial" (such averages before any training: zero and one, not those of the data).
+    ``batch_norm`` is where batch norm took mean and variance from: "none" without batch norm,
+    "batch" (the current mini-batch of ``batch_size`` samples), "running" (running averages from
+    training), or "initial" (running averages before any training: zero and one).
     """
 
     dimension: float
@@ -57,14 +57,14 @@ class GaussNewton:
         self.model, self.loss, self.data = unwrapped(model), loss, data
         if not data:
             raise ValueError(
-                "the loader is empty; give at least one batch (inputs, targets) (a generator can be "
+                "the loader is empty; expected at least one batch (inputs, targets) (a generator can be "
                 "used only once)"
             )
         self.parameters = {name: p.detach() for name, p in trainable(self.model).items()}
         for name, p in self.parameters.items():
             if p.dtype not in (torch.float32, torch.float64):
                 raise ValueError(
-                    f"the parameter {name} is {p.dtype}, which is too coarse for a spectrum: measure "
+                    f"the parameter {name} is {p.dtype}, which is not precise enough; measure "
                     "copy.deepcopy(model).float()"
                 )
         self.buffers = {name: b.detach().clone() for name, b in self.model.named_buffers()}
@@ -77,29 +77,29 @@ class GaussNewton:
         self.dtype, self.device = first.dtype, first.device
 
     def outputs(self, parameters: dict[str, Tensor], inputs: Tensor) -> Any:
-        """What the model returns with these parameters; its own state is not touched."""
-        # Batch norm in train mode writes to its buffers: it writes to copies.
+        """The outputs of the model with these parameters; the model does not change."""
+        # Batch norm in train mode writes to its buffers; here these are copies.
         state = {name: b.clone() for name, b in self.buffers.items()}
         return functional_call(self.model, {**parameters, **self.frozen, **state}, (inputs,))
 
     def check(self) -> None:
-        """Refuses, with a sentence, what has no Gauss-Newton matrix."""
+        """Raises a ``ValueError`` if model and loss have no Gauss-Newton matrix."""
         for index, (inputs, targets) in enumerate(self.data):
             with torch.no_grad():
                 z = outputs_of(lambda x: self.outputs(self.parameters, x), inputs, index)
                 if not isinstance(z, Tensor):
                     raise ValueError(
-                        f"the model returned a {type(z).__name__}; it must return one tensor: wrap it "
-                        "in a module that does"
+                        f"the model returned a {type(z).__name__}; it must return one tensor (wrap it in a "
+                        "module that does)"
                     )
                 loss_of(self.loss, z, targets, index)
                 if index == 0:
                     again = self.outputs(self.parameters, inputs)
-                    # Devices that add in any order differ in the last digits; dropout in the first.
+                    # The order of additions changes the last digits, dropout the first.
                     if float((again - z).abs().max()) > 1e-2 * float(z.abs().max()):
                         raise ValueError(
-                            "the model gives other outputs when it is run again (dropout?), so it has "
-                            "no one Jacobian"
+                            "the outputs of the model change from call to call (dropout?), so its Jacobian is "
+                            "not defined"
                         )
 
     def __matmul__(self, v: Tensor) -> Tensor:
@@ -112,11 +112,11 @@ class GaussNewton:
             except torch.cuda.OutOfMemoryError:
                 raise
             except RuntimeError as error:  # and NotImplementedError, which is one
-                # PyTorch's first line says which step; the rest asks for a report to PyTorch.
-                said = (str(error).splitlines() or ["?"])[0]
+                # The first line names the operation; the rest asks for a report to PyTorch.
+                reason = (str(error).splitlines() or ["?"])[0]
                 raise ValueError(
-                    "the model or the loss has a step without the derivatives that are needed "
-                    f"(forward mode through the model, twice backward through the loss): {said}"
+                    "the model or the loss has an operation without the required derivatives "
+                    f"(forward mode through the model, twice backward through the loss): {reason}"
                 ) from error
             flat = torch.cat([whole(out[name]).reshape(-1) for name in self.parameters])
             # The loss is a mean over its batch; the batches may differ in size.
@@ -163,14 +163,14 @@ def intrinsic_dimension(
 
     ``loss(outputs, targets)`` is the mean over a batch. The norm is by Lanczos, until value and
     residual have both converged to ``tolerance`` (relative), or ``iterations`` products. The trace
-    is Hutchinson's, with ``probes`` random signs and its standard error; what Lanczos found out about
-    the largest eigenvalues is taken from the probes, which without it would scatter far more.
-    The data is read once and kept, and the probes are seeded: the same call gives the same numbers.
+    is Hutchinson's estimate with ``probes`` random sign vectors, and its standard error; the part of G
+    that Lanczos found is subtracted from the probes and added exactly, which reduces their variance.
+    The data is read once and kept, and the probes are seeded: the same call returns the same numbers.
 
-    ``mode`` is that of batch norm, and is said in the result: "eval" (running statistics, so that
+    ``mode`` is that of batch norm, and part of the result: "eval" (running statistics, so that
     samples do not see each other) or "train" (statistics of the batch, so that the size of the
     loader's batches is part of what is measured). Dropout is off in both. Weights, gradients and
-    running statistics are left as they were.
+    running statistics do not change.
 
     >>> import torch
     >>> from toclip.torch import intrinsic_dimension
@@ -193,7 +193,7 @@ def intrinsic_dimension(
         batch_norm = normalised_by(model)
         found = lanczos(operator, iterations, tolerance, seed)
         if found.norm <= 0.0:
-            raise ValueError("the Gauss-Newton matrix is zero here, so its dimension is not defined")
+            raise ValueError("the Gauss-Newton matrix is zero, so its dimension is not defined")
         trace, trace_stderr = hutchinson_trace(operator, probes, seed, found)
     if not math.isfinite(trace):
         raise ValueError(NOT_FINITE)
@@ -210,7 +210,7 @@ NOT_FINITE = "the Gauss-Newton matrix has entries that are not finite"
 
 @dataclass(frozen=True)
 class Lanczos:
-    """‖G‖, and G on the vectors that led to it: G ≈ Q T Q^T with T small."""
+    """‖G‖, and the approximation G ≈ Q T Q^T with a small T."""
 
     norm: float
     residual: float
@@ -222,8 +222,8 @@ class Lanczos:
     def excess(self, v: Tensor) -> tuple[float, float]:
         """v^T A v and Tr A for A = Q (T - t) Q^T, t the least eigenvalue of T.
 
-        A is what stands out of the rest. With t = 0 a matrix that is flat, for which random signs
-        are exact, would lose that.
+        A is the part of G above its bulk. Random signs are exact for a multiple of the identity,
+        which the choice t = 0 would spoil.
         """
         above = self.small - torch.linalg.eigvalsh(self.small)[0] * torch.eye(len(self.small)).double()
         q = torch.tensor([float(torch.dot(v, b)) for b in self.basis], dtype=torch.float64)
@@ -235,8 +235,8 @@ def hutchinson_trace(
 ) -> tuple[float, float]:
     """Tr G and its standard error, from products with random signs.
 
-    The part of G that is ``known`` is taken out of each product and put back exactly. It does not
-    depend on the probes, so the mean stays right whatever it is.
+    The ``known`` part of G is subtracted from each product and added exactly. It does not depend on
+    the probes, so the estimate stays unbiased.
     """
     generator = torch.Generator().manual_seed(seed)
     values = []
@@ -250,8 +250,8 @@ def hutchinson_trace(
 
 
 def lanczos(operator: GaussNewton, iterations: int, tolerance: float, seed: int) -> Lanczos:
-    """‖G‖ by Lanczos, until value and relative residual have settled."""
-    # Apart from the probes of the trace, which must not depend on this start.
+    """‖G‖ by Lanczos, until value and relative residual have converged."""
+    # Another seed than the probes of the trace, which must not depend on this start.
     generator = torch.Generator().manual_seed(seed + 1)
     q = torch.randn(operator.size, generator=generator).to(operator.device, operator.dtype)
     basis = [q / torch.linalg.vector_norm(q)]
@@ -261,7 +261,7 @@ def lanczos(operator: GaussNewton, iterations: int, tolerance: float, seed: int)
     while True:
         w = operator @ basis[-1]
         diagonal.append(float(torch.dot(w, basis[-1])))
-        # Twice, because in single precision one pass leaves the basis visibly skew.
+        # Twice, because one pass in single precision leaves the basis far from orthogonal.
         for _ in range(2):
             for q in basis:
                 w = w - torch.dot(w, q) * q

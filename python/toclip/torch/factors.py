@@ -1,12 +1,12 @@
-r"""Reduction factors of a network at fixed weights: three estimators side by side.
+r"""Reduction factors of a network at fixed weights, by three estimators.
 
 With :math:`g` the gradient of a mini-batch, :math:`G = \|g\|` and a threshold :math:`\tau`,
 
-* ``fraction``: :math:`P(G \le \tau)`, the estimate of the paper, right for single samples;
+* ``fraction``: :math:`P(G \le \tau)`, the estimate of the paper, valid for single samples;
 * ``batch``: :math:`P(G \le \tau) + (1 - 1/N)\, E[\tau/G; G > \tau]`, with :math:`N = B C` residual
-  components in a batch of :math:`B` samples and :math:`C` outputs. It takes a batch's norm to say
-  nothing about how well the batch points downhill;
-* ``direct``: :math:`\langle E\,\mathrm{clip}\,g, E g\rangle / \|E g\|^2`, which assumes nothing.
+  components in a batch of :math:`B` samples and :math:`C` outputs. It assumes that the norm of a
+  batch gradient is independent of its direction;
+* ``direct``: :math:`\langle E\,\mathrm{clip}\,g, E g\rangle / \|E g\|^2`, which makes no assumption.
 
 The direct form divides two inner products of *means*, and the mean of finitely many gradients has
 a squared norm that is too large by its own variance. So means are kept over several blocks of
@@ -22,7 +22,7 @@ from typing import Any, Callable, Iterable, Mapping, Sequence, overload
 import torch
 from torch import Tensor, nn
 
-from ._check import at_least, positive_numbers
+from ._check import at_least, threshold_list
 from ._data import batches
 from ._params import Loss, device_of, frozen, gradient, trainable, unwrapped
 
@@ -55,7 +55,7 @@ class Row:
 
 @dataclass(frozen=True)
 class ReductionFactors:
-    """What :func:`reduction_factors` found."""
+    """The result of :func:`reduction_factors`."""
 
     rows: list[Row]
     norms: list[float]
@@ -67,7 +67,7 @@ class ReductionFactors:
     group: str = "all"
 
     def records(self) -> list[dict[str, Any]]:
-        """One flat dictionary per threshold: what ``pandas.DataFrame`` takes."""
+        """One flat dictionary per threshold, as for ``pandas.DataFrame``."""
         out = []
         for row in self.rows:
             record: dict[str, Any] = {"group": self.group, "threshold": row.threshold}
@@ -122,12 +122,13 @@ def reduction_factors(
 ) -> ReductionFactors | dict[str, ReductionFactors]:
     """μ (three estimators), ν, CSC and CCC of a model's mini-batch gradients at its present weights.
 
-    ``loader`` gives pairs (inputs, targets), each one mini-batch as in training; ``loss(outputs,
+    ``loader`` returns pairs (inputs, targets), each one mini-batch as in training; ``loss(outputs,
     targets)`` is the mean over the batch. ``outputs`` is C, the number of outputs of a sample; by
-    default what the model returns. ``groups`` names sets of parameters by a test on their name; then
-    a dictionary with one result per group comes back, each clipped on its own. ``mode`` is "train"
-    or "eval" and is said in the result, because batch norm differs between the two. Weights,
-    gradients and running statistics are left as they were.
+    default that of the model's outputs. ``groups`` defines sets of parameters by a test on their name;
+    the result is then a dictionary with one entry per group, each clipped separately. ``mode`` is
+    "train" or "eval" and part of the result, because batch norm differs between the two. Weights,
+    gradients and running statistics do not change. A threshold of ``"none"`` or ``inf`` means no
+    clipping.
 
     >>> import torch
     >>> from toclip.torch import reduction_factors
@@ -138,7 +139,7 @@ def reduction_factors(
     >>> found.rows[1].mu["fraction"].value, round(found.rows[1].mu["direct"].value, 6)
     (1.0, 1.0)
     """
-    levels = positive_numbers(thresholds, "thresholds")
+    levels = threshold_list(thresholds, "thresholds")
     blocks = at_least(3, blocks, "blocks", "at least 3 are needed for a standard error")
     if outputs is not None:
         outputs = at_least(1, outputs, "outputs", "a sample has 1 or more outputs")
@@ -158,7 +159,7 @@ def reduction_factors(
                     size = flat.numel() if mask is None else mask.numel()
                     collectors[name] = _Collector(levels, blocks, size, flat)
             elif len(inputs) != batch_size:
-                # A short last batch has another law; leaving it out is what drop_last does.
+                # A short last batch has another distribution; skip it, as drop_last does.
                 continue
             total += float(value)
             for name, mask in members.items():
@@ -166,7 +167,7 @@ def reduction_factors(
     count = len(next(iter(collectors.values())).norms) if collectors else 0
     if batch_size is None or count < 2 * blocks:
         raise ValueError(
-            f"the loader gave {count} full batches; at least {2 * blocks} are needed for "
+            f"the loader returned {count} full batches; at least {2 * blocks} are needed for "
             f"{blocks} blocks (a generator can be used only once)"
         )
     assert outputs is not None
@@ -188,7 +189,7 @@ def _members(
             'name.startswith("head.")}'
         )
     if not groups:
-        raise ValueError("groups is empty; name at least one, or leave it out for the whole model")
+        raise ValueError("groups is empty; expected at least one, or None for the whole model")
     parameters = trainable(model)
     offsets, at = {}, 0
     for name, p in parameters.items():
@@ -206,8 +207,8 @@ def _members(
 def _outputs(returned: Any, batch_size: int) -> int:
     if not isinstance(returned, Tensor):
         raise ValueError(
-            f"the model returned a {type(returned).__name__}, which does not say how many outputs a "
-            "sample has: give outputs"
+            f"the model returned a {type(returned).__name__}, so the number of outputs per sample is "
+            "unknown; set outputs"
         )
     return max(1, returned.numel() // batch_size)
 
@@ -226,7 +227,7 @@ class _Collector:
             need = math.prod(shape) * like.element_size() / 2**30
             raise ValueError(
                 f"{blocks} blocks of {len(levels)} thresholds and {size} parameters need {need:.1f} "
-                f"GiB on {like.device}: give fewer thresholds, or groups one at a time"
+                f"GiB on {like.device}; use fewer thresholds, or one group at a time"
             ) from error
 
     def add(self, g: Tensor) -> None:
@@ -265,7 +266,7 @@ class _Collector:
 
 
 def _off_diagonal(gram: Tensor, keep: Iterable[int]) -> float:
-    """The mean product of two different blocks: free of the blocks' own variance."""
+    """The mean product of two different blocks, without bias from the variance within a block."""
     index = torch.tensor(list(keep))
     part = gram[index][:, index]
     k = len(index)
@@ -306,7 +307,7 @@ def _row(
     parts = [everything(b) for b in range(blocks)]
 
     def estimate(key: str) -> Estimate:
-        # The jackknife over blocks: good for ratios of means, and of products of means.
+        # The jackknife over blocks, for ratios of means and of products of means.
         values = torch.tensor([p[key] for p in parts], dtype=torch.float64)
         spread = (blocks - 1) / blocks * float(((values - values.mean()) ** 2).sum())
         return Estimate(whole[key], math.sqrt(spread))

@@ -10,7 +10,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from .monitor import Monitor, given_or_made
+from .monitor import Monitor, monitor_from
 
 __all__ = ["MonitorCallback"]
 
@@ -19,52 +19,52 @@ log = logging.getLogger(__name__)
 
 
 class MonitorCallback(TrainerCallback):
-    """Watches, and with ``apply`` clips, in the Trainer::
+    """Monitors gradients in the Trainer and, with ``apply``, clips them::
 
         callback = MonitorCallback(batch_size=32, outputs=10)
         Trainer(model, args, callbacks=[callback], ...).train()
         print(callback.monitor.advice())
 
-    The Trainer shows callbacks gradients only after it has clipped them. So the callback takes
-    clipping over: while training, ``args.max_grad_norm`` is infinite, with which the Trainer unscales
-    gradients and logs their norm but clips nothing, and the callback clips at what it was. The
-    monitor is saved with every checkpoint and goes on from it. With ``apply``, the callbacks that
-    follow find ``clip_threshold`` in the logs.
+    The Trainer calls callbacks only after it has clipped the gradients. The callback therefore clips
+    in place of the Trainer: during training ``args.max_grad_norm`` is infinite, so that the Trainer
+    unscales gradients and logs their norm without clipping, and the callback clips at the original
+    value. The monitor is saved with every checkpoint and restored from it. With ``apply``, later
+    callbacks find ``clip_threshold`` in the logs.
 
-    Takes a :class:`toclip.torch.Monitor`, or the arguments of one. ``batch_size`` is the samples of
-    a step unless given: per device times devices times accumulated.
+    Takes a :class:`toclip.torch.Monitor`, or its arguments. ``batch_size`` is by default the number
+    of samples per step: batch size per device × devices × accumulation steps.
     """
 
     def __init__(self, monitor: Monitor | None = None, **settings: Any) -> None:
-        # Refuses impossible settings here and not when training begins.
-        checked = given_or_made(monitor, settings)
-        self._given, self._made = settings, None if monitor is None else checked
+        # Checks the settings now rather than when training begins.
+        checked = monitor_from(monitor, settings)
+        self._settings, self._monitor = settings, None if monitor is None else checked
         self._max_norm: float | None = None
-        self._taken: float | None = None
-        self._holds = False
+        self._original: float | None = None
+        self._clips = False
         self._norm: Any = None
 
     @property
     def monitor(self) -> Monitor:
-        """The monitor; made when training begins if only its arguments were given."""
-        if self._made is None:
-            self._made = Monitor(**self._given)
-        return self._made
+        """The monitor; created when training begins if only its arguments were given."""
+        if self._monitor is None:
+            self._monitor = Monitor(**self._settings)
+        return self._monitor
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Takes clipping over, and goes on from a checkpoint."""
+        """Takes over clipping, and resumes from a checkpoint."""
         if getattr(args, "deepspeed", None):
-            raise ValueError("DeepSpeed clips inside its own step, where callbacks see no gradients")
-        if self._made is None and "batch_size" not in self._given:
+            raise ValueError("DeepSpeed is not supported: it clips inside its own step, without access for callbacks")
+        if self._monitor is None and "batch_size" not in self._settings:
             each = args.train_batch_size * args.gradient_accumulation_steps
-            self._given["batch_size"] = each * args.world_size
+            self._settings["batch_size"] = each * args.world_size
         if state.global_step > 0:
             self._resume(args, state)
-        # After a run that broke off, the infinity in the arguments is still this callback's own.
-        if not (self._holds and args.max_grad_norm == math.inf):
-            self._taken = args.max_grad_norm
-        self._holds = True
-        self._max_norm = self._taken if self._taken and self._taken > 0 else None
+        # After an interrupted run, max_grad_norm is still the infinity that this callback set.
+        if not (self._clips and args.max_grad_norm == math.inf):
+            self._original = args.max_grad_norm
+        self._clips = True
+        self._max_norm = self._original if self._original and self._original > 0 else None
         args.max_grad_norm = math.inf
 
     def _resume(self, args: Any, state: Any) -> None:
@@ -73,17 +73,17 @@ class MonitorCallback(TrainerCallback):
             folders.insert(0, Path(args.resume_from_checkpoint))
         found = next((f / STATE for f in folders if (f / STATE).exists()), None)
         if found is None:
-            log.warning("no %s in %s: the monitor starts anew", STATE, folders[-1])
+            log.warning("no %s in %s; the monitor starts from scratch", STATE, folders[-1])
         else:
             self.monitor.load_state_dict(json.loads(found.read_text()))
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Each step, after backward."""
         optimizer = kwargs.get("optimizer")
-        # accelerate wraps the optimizer, and a scaler knows only the inner one.
+        # accelerate wraps the optimizer, but a scaler needs the inner one.
         scaler = getattr(optimizer, "scaler", None)
         inner = getattr(optimizer, "optimizer", optimizer)
-        # The model itself, because FSDP's first version adds up its shards only by its own method.
+        # The model itself, because FSDP1 sums over shards only in its own method.
         self._norm = self.monitor.clip_(
             kwargs["model"], self._max_norm, scaler=scaler, optimizer=inner
         )
@@ -91,7 +91,7 @@ class MonitorCallback(TrainerCallback):
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any
     ) -> None:
-        """Adds what the Trainer does not see."""
+        """Adds the norm and the threshold to the logs."""
         if logs is None or self._norm is None or "loss" not in logs:
             return
         logs.setdefault("grad_norm", float(self._norm))
@@ -104,11 +104,11 @@ class MonitorCallback(TrainerCallback):
             return
         folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
         if folder.is_dir():
-            whole = folder / f"{STATE}.tmp"
-            whole.write_text(json.dumps(self.monitor.state_dict()))
-            whole.replace(folder / STATE)
+            temporary = folder / f"{STATE}.tmp"
+            temporary.write_text(json.dumps(self.monitor.state_dict()))
+            temporary.replace(folder / STATE)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Gives the arguments back as they were."""
-        args.max_grad_norm, self._holds = self._taken, False
+        """Restores the arguments."""
+        args.max_grad_norm, self._clips = self._original, False
         self.monitor.flush()

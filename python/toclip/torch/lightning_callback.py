@@ -9,35 +9,35 @@ try:
 except ImportError:
     from pytorch_lightning import Callback  # type: ignore[assignment]
 
-from .monitor import Monitor, given_or_made
+from .monitor import Monitor, monitor_from
 
 __all__ = ["MonitorCallback"]
 
 
 class MonitorCallback(Callback):
-    """Watches, and with ``apply`` clips, in Lightning::
+    """Monitors gradients in Lightning and, with ``apply``, clips them::
 
         callback = MonitorCallback(batch_size=32, outputs=10)
         Trainer(callbacks=[callback], gradient_clip_val=1.0).fit(model, loader)
         print(callback.monitor.advice())
 
-    It sees gradients unscaled and before Lightning clips them, so that ``gradient_clip_val`` is the
-    threshold it watches. With ``apply`` it clips itself, and ``gradient_clip_val`` comes after as a
-    ceiling. The monitor is part of Lightning's checkpoints.
+    It gets the unscaled gradients before Lightning clips them; ``gradient_clip_val`` is the threshold
+    in force. With ``apply`` the callback clips, and ``gradient_clip_val`` is an upper limit. The
+    monitor is part of Lightning's checkpoints.
 
-    Takes a :class:`toclip.torch.Monitor`, or the arguments of one.
+    Takes a :class:`toclip.torch.Monitor`, or its arguments.
     """
 
     def __init__(self, monitor: Monitor | None = None, **settings: Any) -> None:
         super().__init__()
-        self.monitor = given_or_made(monitor, settings)
+        self.monitor = monitor_from(monitor, settings)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Refuses what one monitor cannot watch."""
+        """Checks that there is one optimizer."""
         if len(trainer.optimizers) > 1:
             raise ValueError(
-                f"the model has {len(trainer.optimizers)} optimizers, and one monitor watches one: "
-                "call a toclip.torch.Monitor for each in training_step"
+                f"the model has {len(trainer.optimizers)} optimizers, but the callback supports only one; "
+                "call one toclip.torch.Monitor per optimizer in training_step"
             )
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
@@ -45,8 +45,8 @@ class MonitorCallback(Callback):
         value = trainer.gradient_clip_val
         by_norm = str(trainer.gradient_clip_algorithm or "norm").endswith("norm")
         limit = float(value) if value and by_norm else None
-        # FSDP's first version adds up its shards only by its own method; of other models Lightning
-        # clips what the optimizer holds.
+        # FSDP1 sums over shards only in its own method; for other models Lightning clips the
+        # parameters of the optimizer.
         wrapped = getattr(trainer.strategy, "model", None)
         parameters: Any = [p for group in optimizer.param_groups for p in group["params"]]
         if hasattr(wrapped, "clip_grad_norm_"):
@@ -57,7 +57,7 @@ class MonitorCallback(Callback):
             self.monitor.watch(parameters, limit)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Takes in the last norms."""
+        """Adds the last norms."""
         self.monitor.flush()
 
     def state_dict(self) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 //! `toclip convergence`: the rate of Theorem 1, measured.
 
-use std::fmt::Write;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -9,24 +7,24 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
-use toclip::convergence::{Convergence, Rate};
+use toclip::convergence::{Convergence, Gap, Rate};
 use toclip::noise::Noise;
 use toclip::schedule::{OpenLoop, Schedule};
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
 
-use super::factors::noise_args::NoiseArgs;
-use crate::output::files;
-use crate::output::plots;
-use crate::output::say;
-use crate::plot::{self, Axis, Chart, Figure};
+use crate::arguments::{self, NoiseArgs, NumberOrRange};
+use crate::output::numbers::{duration, interval_at, short};
+use crate::output::terminal::{self, Align};
+use crate::output::{Table, files, json, plots, progress_bar, say};
+use crate::plot::{Axis, Chart, Figure, Series};
 
 /// Measure the rate of Theorem 1: how fast SGD approaches its ODE as the dimension grows
 ///
-/// For each dimension d the largest gap sup_t |R_sgd - R_ode| over all steps up to --time is taken,
-/// averaged over the runs, and a power of d is fitted. Theorem 1 says d^(-1/2). C-SGD is simulated
-/// in its collapsed form, exact in law, so that a step costs the same in every dimension.
+/// For each dimension d, takes the largest gap sup_t |R_sgd - R_ode| over all steps up to --time,
+/// averages it over the runs, and fits a power of d. Theorem 1 predicts d^(-1/2). Clipped SGD is
+/// simulated in its collapsed form, which has the same distribution and costs the same in every
+/// dimension.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -39,32 +37,32 @@ pub struct Args {
     #[arg(long, value_name = "DIMS", default_value = "1e2..1e6")]
     dims: Dims,
     /// Runs in each dimension
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(2..))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = arguments::count::<2>)]
     runs: u64,
     /// Seed of the runs
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = arguments::seed)]
     seed: u64,
-    /// Time to run to; d times as many steps
-    #[arg(long, value_name = "T", default_value_t = 2.0)]
+    /// Time to run to; takes d times as many steps
+    #[arg(long, value_name = "T", default_value_t = 2.0, value_parser = arguments::number)]
     time: f64,
-    /// eta
-    #[arg(long, value_name = "ETA", default_value_t = 0.7)]
+    /// η, the learning rate
+    #[arg(long, value_name = "η", default_value_t = 0.7, value_parser = arguments::number)]
     learning_rate: f64,
-    /// c, or inf for no clipping
-    #[arg(long, value_name = "C", default_value_t = 0.9)]
+    /// c, the threshold, or none for no clipping
+    #[arg(long, value_name = "C", default_value_t = 0.9, value_parser = arguments::threshold, allow_negative_numbers = true)]
     clip: f64,
     /// Distinct eigenvalues of K, each in an equal share of the dimensions
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1", value_parser = arguments::number)]
     eigenvalues: Vec<f64>,
     #[command(flatten)]
     noise: NoiseArgs,
-    /// Confidence of the interval of the slope
-    #[arg(long, value_name = "P", default_value_t = 0.95)]
+    /// Confidence level of the interval of the slope
+    #[arg(long, value_name = "P", default_value_t = 0.95, value_parser = arguments::number)]
     confidence: f64,
-    /// Threads; all cores unless given. Changes no bit of the results
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
-    /// Draw the gaps and the fit, as .svg or .png
+    /// Threads; all cores by default. Does not change the results
+    #[arg(long, value_name = "N", value_parser = arguments::threads)]
+    threads: Option<usize>,
+    /// Plot the gaps and the fit, as .svg or .png
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     /// Write the gaps as CSV
@@ -73,7 +71,7 @@ pub struct Args {
     /// Print JSON, for scripts
     #[arg(long)]
     json: bool,
-    /// No progress
+    /// Show no progress
     #[arg(long, short)]
     quiet: bool,
 }
@@ -86,29 +84,22 @@ impl FromStr for Dims {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let dim = |part: &str| match part.trim().parse::<f64>() {
-            Ok(d) if (1.0..=1e15).contains(&d) => Ok(d),
-            _ => Err(format!(
-                "`{part}` is not a dimension; write 1e2..1e6, 1e2..1e6:5 or 100,1000,10000"
-            )),
+        let check = |d: f64| match (1.0..=1e15).contains(&d) {
+            true => Ok(d),
+            false => Err("expected dimensions from 1 to 1e15, as 1e2..1e6, 1e2..1e6:5 or 100,1000"),
         };
-        let Some((from, rest)) = text.split_once("..") else {
-            let list: Result<Vec<u64>, String> =
-                text.split(',').map(|part| dim(part).map(|d| d.round() as u64)).collect();
-            return list.map(Dims);
-        };
-        let (to, points) = rest.split_once(':').map_or((rest, None), |(to, n)| (to, Some(n)));
-        let (from, to) = (dim(from)?, dim(to)?);
-        if from >= to {
-            return Err(format!("a range goes from a smaller to a larger dimension, not {text}"));
+        if !text.contains("..") {
+            let dim = |part: &str| Ok(check(part.trim().parse().unwrap_or(0.0))?.round() as u64);
+            return text.split(',').map(dim).collect::<Result<_, String>>().map(Dims);
         }
-        let points = match points.map(|n| (n, n.trim().parse::<usize>())) {
-            None => (2.0 * (to / from).log10()).round().max(1.0) as usize + 1,
-            Some((_, Ok(n))) if (2..=1000).contains(&n) => n,
-            Some((n, _)) => return Err(format!("`{n}` is not a number of points from 2 to 1000")),
+        let NumberOrRange::Range { from, to, points } = text.parse()? else {
+            return Err("expected a range".into());
         };
-        let at = |k: usize| (from * (to / from).powf(k as f64 / (points - 1) as f64)).round();
-        Ok(Dims((0..points).map(|k| at(k) as u64).collect()))
+        let (from, to) = (check(from)?, check(to)?);
+        let decades = (to / from).log10();
+        let last = points.unwrap_or((2.0 * decades).round().max(1.0) as usize + 1) - 1;
+        let at = |k: usize| (from * (to / from).powf(k as f64 / last as f64)).round();
+        Ok(Dims((0..=last).map(|k| at(k) as u64).collect()))
     }
 }
 
@@ -116,18 +107,9 @@ impl FromStr for Dims {
 pub fn run(args: Args) -> Result<ExitCode> {
     let noise = match args.noise.families()?.as_slice() {
         [one] => Arc::new(one.clone()),
-        _ => bail!("give one --noise"),
+        _ => bail!("expected one --noise family"),
     };
     let clip = Schedule::constant(args.clip).context("--clip")?;
-    if args.clip.is_nan() || args.clip <= 0.0 {
-        bail!(
-            "--clip {} is not allowed: a threshold is positive; inf is for no clipping",
-            args.clip
-        );
-    }
-    if !args.learning_rate.is_finite() {
-        bail!("--learning-rate {} is not allowed: it must be finite", args.learning_rate);
-    }
     let policy =
         OpenLoop::new(Schedule::constant(args.learning_rate).context("--learning-rate")?, clip);
     let share = args.eigenvalues.len() as u64;
@@ -142,128 +124,96 @@ pub fn run(args: Args) -> Result<ExitCode> {
         runs: args.runs,
         seed: args.seed,
         confidence: args.confidence,
-        threads: args.threads.map(usize::from),
+        threads: args.threads,
     };
     let begin = Instant::now();
-    let bar = args.bar();
+    let bar = progress_bar(args.dims.0.len() as u64 * args.runs, "runs", args.quiet);
     let progress = |done| bar.set_position(done);
     let describe = noise.describe();
     let rate =
         experiment.measure(&args.dims.0, &family, noise, Arc::new(policy), Some(&progress))?;
     bar.finish_and_clear();
     if let Some(path) = &args.out {
-        files::write(path, csv(&rate).as_bytes())?;
+        files::write(path, &table(&rate).csv()?)?;
     }
+    let subtitle = args.subtitle(&describe);
     if let Some(path) = &args.plot {
-        plots::save(&figure(&rate, &args.subtitle(&describe)), path)?;
+        plots::save(&figure(&rate, &subtitle), path)?;
     }
     if args.json {
         let seconds = begin.elapsed().as_secs_f64();
-        say!("{}", serde_json::to_string_pretty(&json!({ "rate": rate, "seconds": seconds }))?);
+        json::print(&json!({ "rate": rate, "seconds": seconds }))?;
     } else {
-        crate::output::terminal::print(format_args!("{}", text(&rate, &args.subtitle(&describe))));
-        say!("Time: {:.1} s", begin.elapsed().as_secs_f64());
-        for path in args.out.iter().chain(&args.plot) {
-            say!("Written: {}", path.display());
-        }
+        terminal::print(format_args!("{}", text(&rate, &subtitle)));
+        say!("Time: {}", duration(begin.elapsed()));
+        args.out.iter().chain(&args.plot).for_each(|path| say!("Wrote {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 impl Args {
-    fn bar(&self) -> ProgressBar {
-        let target = if self.quiet || !std::io::stderr().is_terminal() {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr()
-        };
-        let bar = ProgressBar::with_draw_target(Some(self.dims.0.len() as u64 * self.runs), target);
-        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} runs, {elapsed}") {
-            bar.set_style(style);
-        }
-        bar
-    }
-
     fn subtitle(&self, noise: &str) -> String {
-        let clip =
-            if self.clip.is_finite() { format!("c = {}", self.clip) } else { "no clipping".into() };
-        format!(
-            "{noise}, eta = {}, {clip}, T = {}, {} runs",
-            self.learning_rate, self.time, self.runs
-        )
+        let clip = match self.clip.is_finite() {
+            true => format!("c = {}", short(self.clip)),
+            false => "no clipping".into(),
+        };
+        let (eta, time) = (short(self.learning_rate), short(self.time));
+        format!("{noise}, η = {eta}, {clip}, T = {time}, {} runs", self.runs)
     }
 }
 
-fn csv(rate: &Rate) -> String {
-    let mut text = "d,mean_gap,standard_error,runs,diverged\n".to_owned();
-    for g in &rate.gaps {
-        let _ = writeln!(
-            text,
-            "{:?},{:?},{:?},{},{}",
-            g.dim, g.mean, g.standard_error, g.runs, g.diverged
-        );
-    }
-    text
+fn table(rate: &Rate) -> Table {
+    let numbers = |of: fn(&Gap) -> f64| rate.gaps.iter().map(of);
+    Table::default()
+        .numbers("d", numbers(|g| g.dim))
+        .numbers("mean_gap", numbers(|g| g.mean))
+        .numbers("standard_error", numbers(|g| g.standard_error))
+        .counts("runs", rate.gaps.iter().map(|g| g.runs))
+        .counts("diverged", rate.gaps.iter().map(|g| g.diverged))
 }
 
 fn text(rate: &Rate, subtitle: &str) -> String {
-    let mut text =
-        format!("Largest gap between C-SGD and its ODE, sup_t |R_sgd - R_ode|\n  {subtitle}\n\n");
-    let _ = writeln!(
-        text,
-        "  {:>12}  {:>10}  {:>9}  {:>13}",
-        "d", "mean gap", "error", "gap * sqrt(d)"
-    );
-    for g in &rate.gaps {
-        let diverged = if g.diverged > 0 {
-            format!("  ({} runs diverged)", g.diverged)
-        } else {
-            String::new()
+    let header = ["d", "mean gap", "std. error", "gap · √d", ""].map(String::from);
+    let row = |g: &Gap| {
+        let diverged = match g.diverged {
+            0 => String::new(),
+            n => format!("({n} runs diverged)"),
         };
-        let _ = writeln!(
-            text,
-            "  {:>12.1}  {:>10.4e}  {:>9.1e}  {:>13.4}{diverged}",
-            g.dim,
-            g.mean,
-            g.standard_error,
-            g.mean * g.dim.sqrt()
-        );
-    }
-    let holds = if (rate.low..=rate.high).contains(&-0.5) { "inside" } else { "outside" };
-    let _ = writeln!(
-        text,
-        "\nSlope {:.4}, {:.0}% interval {:.4} .. {:.4}: the -1/2 of Theorem 1 is {holds}.",
-        rate.slope,
-        100.0 * rate.confidence,
-        rate.low,
-        rate.high
+        let error = format!("{:.1e}", g.standard_error);
+        [short(g.dim), short(g.mean), error, short(g.mean * g.dim.sqrt()), diverged]
+    };
+    let align = [Align::Right, Align::Right, Align::Right, Align::Right, Align::Left];
+    let rows = terminal::columns(align, [header].into_iter().chain(rate.gaps.iter().map(row)));
+    let agrees = match (rate.low..=rate.high).contains(&-0.5) {
+        true => "agrees with Theorem 1 (-1/2)",
+        false => "does not agree with Theorem 1 (-1/2)",
+    };
+    let slope = interval_at(rate.slope, rate.low, rate.high, rate.confidence);
+    let mut text = format!(
+        "Largest gap between clipped SGD and its ODE, sup_t |R_sgd - R_ode|\n  {subtitle}\n\n{rows}\n\
+         Slope {slope}: {agrees}.\n"
     );
     if let Some(chi) = rate.chi_square {
-        let _ = writeln!(
-            text,
-            "Scatter about the line: chi-square {chi:.2} for each degree of freedom."
-        );
+        text +=
+            &format!("Scatter about the line: chi-square {} per degree of freedom.\n", short(chi));
     }
     text
 }
 
 fn figure(rate: &Rate, subtitle: &str) -> Figure {
     let dims: Vec<f64> = rate.gaps.iter().map(|g| g.dim).collect();
-    let column = |f: &dyn Fn(&toclip::convergence::Gap) -> f64| -> Vec<f64> {
-        rate.gaps.iter().map(f).collect()
-    };
+    let column = |f: fn(&Gap) -> f64| -> Vec<f64> { rate.gaps.iter().map(f).collect() };
     let fit: Vec<f64> = dims.iter().map(|d| (rate.intercept + rate.slope * d.ln()).exp()).collect();
-    let z = 1.96;
-    let low = column(&|g| g.mean - z * g.standard_error);
-    let high = column(&|g| g.mean + z * g.standard_error);
+    let low = column(|g| g.mean - 1.96 * g.standard_error);
+    let high = column(|g| g.mean + 1.96 * g.standard_error);
     let label = format!("fit: d^({:.3}), {:.3} to {:.3}", rate.slope, rate.low, rate.high);
     let chart = Chart::new("The rate of Theorem 1")
         .subtitle(subtitle)
         .x(Axis::log("intrinsic dimension d"))
         .y(Axis::log("mean of sup |R_SGD - R_ODE|"))
-        .series(plot::Series::band("95% of the mean", &dims, &low, &high).slot(0))
-        .series(plot::Series::line(&label, &dims, &fit).slot(1))
-        .series(plot::Series::points("measured", &dims, &column(&|g| g.mean)).slot(0));
+        .series(Series::band("95% CI of the mean", &dims, &low, &high).slot(0))
+        .series(Series::line(&label, &dims, &fit).slot(1))
+        .series(Series::points("measured", &dims, &column(|g| g.mean)).slot(0));
     chart.into()
 }
 
@@ -277,13 +227,8 @@ mod tests {
         assert_eq!(dims("1e2..1e4").unwrap(), [100, 316, 1000, 3162, 10000]);
         assert_eq!(dims("100..1e6:3").unwrap(), [100, 10_000, 1_000_000]);
         assert_eq!(dims("100, 1e3").unwrap(), [100, 1000]);
-        for (text, says) in [
-            ("x", "`x` is not a dimension"),
-            ("10..5", "a smaller to a larger"),
-            ("1..10:1", "`1` is not a number of points"),
-            ("0", "`0` is not a dimension"),
-        ] {
-            assert!(dims(text).unwrap_err().contains(says));
+        for text in ["x", "10..5", "1..10:1", "0", "0..10"] {
+            assert!(dims(text).is_err(), "{text}");
         }
     }
 }

@@ -1,37 +1,41 @@
 //! `toclip run`: an experiment from a file to tables, a plot and a summary.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
+use crate::arguments;
 use crate::experiment::run::{Curve, Plan};
-use crate::experiment::trajectory_table;
-use crate::experiment::{self, Experiment, Finished, Keep, Method, Problem, Report, Store};
-use crate::output::files;
+use crate::experiment::{
+    self, CriteriaCurves, CriteriaReport, Experiment, ExperimentFile, ExperimentReport,
+    FinishedRun, Method, Origin, Problem, RunLog, RunSink, criteria_figure, criteria_table,
+    trajectory_table,
+};
 use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
-use crate::output::plots;
-use crate::output::{say, tell};
+use crate::output::numbers::duration;
+use crate::output::{Table, files, json, plots, say, tell, terminal};
+use crate::plot::Figure;
 
-/// Run an experiment: theory and simulation of clipped SGD side by side
+/// Run an experiment: theory and simulation of clipped SGD side by side, or curves of the criteria
 ///
 /// Writes into the folder given by --out, named after the file: a table of all curves as CSV and
-/// Parquet (with the whole experiment in its metadata), the experiment and what it showed as JSON,
-/// and a plot as SVG and PNG. The tables depend on the experiment alone, not on the number of
-/// threads or on interruptions.
+/// Parquet (with the whole experiment in its metadata), the experiment and its results as JSON, and a
+/// plot as SVG and PNG. Builds without the features parquet or png (see toclip --version) leave those
+/// two out. The tables depend on the experiment alone, not on the number of threads or on
+/// interruptions.
 ///
-/// Curves that diverge are no failure: the tables hold them as far as they go, the summary says
-/// when they diverged, and the exit code is 0.
+/// A curve that diverges is not an error: the tables hold it up to that time, the summary says when
+/// it diverged, and the exit code is 0.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   toclip run experiments/figure-1b.toml
   toclip run experiments/figure-1b.toml --methods ode,sgd --runs 1000 --out results/many
+  toclip run experiments/figure-2a.toml  CSC against the threshold, for four noises
   toclip run long.toml --resume          continue after Ctrl-C or a crash
   toclip run long.toml --quiet --json | jq .report.largest_gap
 
@@ -45,28 +49,29 @@ An experiment is a TOML file:
   methods       = [\"ode\", \"hsgd\", \"sgd\"]
   ensemble      = { runs = 100, seed = 1, confidence = 0.8 }
 
-All keys are in the JSON Schema that `toclip schema` prints; editors complete and check by it.")]
+docs/experiment-files.md explains every key. `toclip schema` prints a JSON Schema, with which editors
+complete and check a file.")]
 pub struct Args {
     /// The experiment, a TOML file
     experiment: PathBuf,
-    /// Folder for what is written
+    /// Folder for the results
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
-    /// Continue an interrupted run; the tables come out the same, bit for bit
+    /// Continue an interrupted run; the tables will be the same, bit for bit
     #[arg(long)]
     resume: bool,
-    /// Number of runs of the ensembles, instead of what the file says
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Number of runs of the ensembles; overrides the file
+    #[arg(long, value_name = "N", value_parser = arguments::count::<1>)]
     runs: Option<u64>,
-    /// Seed of the ensembles, instead of what the file says
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    /// Seed of the ensembles; overrides the file
+    #[arg(long, value_name = "S", value_parser = arguments::seed)]
     seed: Option<u64>,
-    /// Methods, instead of what the file says
+    /// Methods; overrides the file
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = method_parser())]
     methods: Option<Vec<Method>>,
-    /// Threads for the ensembles; all cores unless given. Changes no bit of the results
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
+    /// Threads for the ensembles; all cores unless given. Does not change the results
+    #[arg(long, value_name = "N", value_parser = arguments::threads)]
+    threads: Option<usize>,
     /// No progress and no summary
     #[arg(long, short)]
     quiet: bool,
@@ -75,22 +80,42 @@ pub struct Args {
     json: bool,
 }
 
+/// The trajectories of an experiment, and the problem they solve.
+struct Trajectories {
+    problem: Problem,
+    curves: Vec<Curve>,
+    report: ExperimentReport,
+}
+
+/// What a file asked for.
+struct Results {
+    trajectories: Option<Trajectories>,
+    criteria: Option<(CriteriaCurves, CriteriaReport)>,
+}
+
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
     let begin = Instant::now();
-    let (mut experiment, source) = experiment::read(&args.experiment)?;
-    args.change(&mut experiment)?;
-    let problem = Problem::new(&experiment, &source)?;
+    let (mut file, origin) = experiment::read(&args.experiment)?;
+    args.change(&mut file)?;
     let files = Files::new(&args.out, &args.experiment);
-    let Some(curves) = args.curves(&experiment, &problem, &files)? else {
-        return Ok(ExitCode::from(EXIT_INTERRUPTED));
-    };
-    let report = Report::new(&experiment, &problem, &curves);
-    let written = files.write(&experiment, &problem, &curves, &report)?;
-    if has_ensembles(&experiment) {
+    let mut results = Results { trajectories: None, criteria: None };
+    if let Some(experiment) = &file.trajectories {
+        results.trajectories = args.trajectories(experiment, &origin, &files)?;
+        if results.trajectories.is_none() {
+            return Ok(ExitCode::from(EXIT_INTERRUPTED));
+        }
+    }
+    if let Some(criteria) = &file.criteria {
+        let curves = criteria.curves(&origin)?;
+        let report = CriteriaReport::new(&file.name, criteria, &curves);
+        results.criteria = Some((curves, report));
+    }
+    let written = files.write(&file, &results)?;
+    if file.trajectories.as_ref().is_some_and(has_ensembles) {
         files.remove_progress()?;
     }
-    args.print(&report, &curves, &written, begin.elapsed())?;
+    args.print(&results, &written, begin.elapsed())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -116,14 +141,22 @@ fn has_ensembles(experiment: &Experiment) -> bool {
 }
 
 impl Args {
-    /// What the command line says goes before what the file says.
-    fn change(&self, experiment: &mut Experiment) -> Result<()> {
-        if let Some(runs) = self.runs {
-            experiment.ensemble.runs = runs;
-        }
-        if let Some(seed) = self.seed {
-            experiment.ensemble.seed = seed;
-        }
+    /// Options override the file.
+    fn change(&self, file: &mut ExperimentFile) -> Result<()> {
+        let Some(experiment) = &mut file.trajectories else {
+            let given = [
+                ("--runs", self.runs.is_some()),
+                ("--seed", self.seed.is_some()),
+                ("--methods", self.methods.is_some()),
+            ];
+            match given.into_iter().find(|(_, given)| *given) {
+                Some((flag, _)) => bail!("{flag} is for trajectories, and this file asks for none"),
+                None => return Ok(()),
+            }
+        };
+        let ensemble = &mut experiment.ensemble;
+        ensemble.runs = self.runs.unwrap_or(ensemble.runs);
+        ensemble.seed = self.seed.unwrap_or(ensemble.seed);
         if let Some(methods) = &self.methods {
             experiment::check_methods(methods).map_err(|e| anyhow::anyhow!("--methods: {e}"))?;
             experiment.methods.clone_from(methods);
@@ -131,51 +164,52 @@ impl Args {
         Ok(())
     }
 
-    fn curves(
+    /// Runs the methods; `None` where Ctrl-C ended them early.
+    fn trajectories(
         &self,
         experiment: &Experiment,
-        problem: &Problem,
+        origin: &Origin,
         files: &Files,
-    ) -> Result<Option<Vec<Curve>>> {
-        let (mut store, finished) = if has_ensembles(experiment) {
-            let (store, finished) =
-                Store::for_run(&files.progress(), experiment, problem, self.resume)?;
-            (Some(store), finished)
+    ) -> Result<Option<Trajectories>> {
+        let problem = Problem::new(experiment, origin)?;
+        let (mut log, finished) = if has_ensembles(experiment) {
+            let path = files.path("progress");
+            let (log, finished) = RunLog::for_run(&path, experiment, &problem, self.resume)?;
+            (Some(log), finished)
         } else {
             (None, Vec::new())
         };
         interrupt::listen(Some("runs"))?;
         let ensembles = experiment.methods.iter().filter(|m| m.is_ensemble()).count() as u64;
-        let wanted = |f: &&Finished| {
+        let wanted = |f: &&FinishedRun| {
             experiment.methods.contains(&f.method) && f.index < experiment.ensemble.runs
         };
+        let total = ensembles * experiment.ensemble.runs;
         let done = finished.iter().filter(wanted).count() as u64;
-        let bar = self.bar(ensembles * experiment.ensemble.runs, done);
-        let tick = |method: Method| {
-            bar.set_message(method.title(experiment.clip.clips()));
-            bar.inc(1);
-        };
-        let threads = self.threads.map(usize::from);
-        let plan = Plan { threads, cancel: &INTERRUPTED, tick: &tick };
-        let keep = store.as_mut().map(|store| store as &mut dyn Keep);
-        let curves = experiment::run::run(experiment, problem, &plan, keep, finished);
+        let bar = terminal::progress_bar(total, "runs", self.quiet).with_position(done);
+        bar.reset_eta();
+        let tick = |_| bar.inc(1);
+        let plan = Plan { threads: self.threads, cancel: &INTERRUPTED, tick: &tick };
+        let sink = log.as_mut().map(|log| log as &mut dyn RunSink);
+        let curves = experiment::run::run(experiment, &problem, &plan, sink, finished);
         // Before the bar is cleared, which moves it to its end.
         let saved = bar.position();
         bar.finish_and_clear();
-        let curves = curves?;
-        if let (None, Some(store)) = (&curves, &store) {
-            store.sync()?;
+        if let Some(curves) = curves? {
+            let report = ExperimentReport::new(experiment, &problem, &curves);
+            return Ok(Some(Trajectories { problem, curves, report }));
+        }
+        if let Some(log) = &log {
+            log.sync()?;
             tell!(
-                "interrupted: {} of {} runs are saved in {}; to continue:\n  toclip run {} --out {} --resume{}",
-                saved,
-                ensembles * experiment.ensemble.runs,
-                store.path().display(),
+                "interrupted: {saved} of {total} runs are saved in {}; to continue:\n  toclip run {} --out {} --resume{}",
+                log.path().display(),
                 self.experiment.display(),
                 self.out.display(),
                 self.changes(),
             );
         }
-        Ok(curves)
+        Ok(None)
     }
 
     /// The options that a continuation needs too.
@@ -194,70 +228,61 @@ impl Args {
         text
     }
 
-    fn bar(&self, total: u64, done: u64) -> ProgressBar {
-        let target = if self.quiet || !std::io::stderr().is_terminal() {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr()
-        };
-        let bar = ProgressBar::with_draw_target(Some(total), target).with_position(done.min(total));
-        let style = ProgressStyle::with_template("{msg:8} {wide_bar} {pos}/{len} runs, {eta} left");
-        if let Ok(style) = style {
-            bar.set_style(style);
-        }
-        bar.reset_eta();
-        bar
-    }
-
-    fn print(
-        &self,
-        report: &Report,
-        curves: &[Curve],
-        written: &[PathBuf],
-        all: Duration,
-    ) -> Result<()> {
+    fn print(&self, results: &Results, written: &[PathBuf], total: Duration) -> Result<()> {
+        let curves = results.trajectories.as_ref().map_or(&[][..], |t| &t.curves);
         if self.json {
-            let seconds: serde_json::Map<_, _> = curves
+            let seconds: Map<_, _> = curves
                 .iter()
                 .map(|c| (c.method.key().into(), c.took.as_secs_f64().into()))
                 .collect();
-            let text = json!({
-                "report": report,
-                "seconds": seconds,
-                "seconds_in_all": all.as_secs_f64(),
-                "files": written,
-            });
-            say!("{}", serde_json::to_string_pretty(&text)?);
-        } else if !self.quiet {
-            crate::output::terminal::print(format_args!("{report}"));
-            let times: Vec<String> =
-                curves.iter().map(|c| format!("{} {}", c.method.key(), duration(c.took))).collect();
-            say!("\nTime: {} ({})", duration(all), times.join(", "));
-            let forms: Vec<String> = curves
-                .iter()
-                .filter(|c| c.method.is_ensemble())
-                .map(|c| format!("{} {}", c.method.key(), c.form))
-                .collect();
-            if !forms.is_empty() {
-                say!("Form: {}", forms.join("; "));
-            }
-            say!("Written:");
-            written.iter().for_each(|path| say!("  {}", path.display()));
+            let mut value = results.json()?;
+            value.insert("seconds".into(), seconds.into());
+            value.insert("seconds_in_all".into(), total.as_secs_f64().into());
+            value.insert("files".into(), json!(written));
+            return json::print(&value);
         }
+        if self.quiet {
+            return Ok(());
+        }
+        if let Some(trajectories) = &results.trajectories {
+            terminal::print(format_args!("{}\n", trajectories.report));
+        }
+        if let Some((_, report)) = &results.criteria {
+            terminal::print(format_args!("{report}\n"));
+        }
+        let each = |of: &dyn Fn(&Curve) -> Option<String>| -> Vec<String> {
+            let named = |c: &Curve| Some(format!("{} {}", c.method.key(), of(c)?));
+            curves.iter().filter_map(named).collect()
+        };
+        match &each(&|c| Some(duration(c.took)))[..] {
+            [] => say!("Time: {}", duration(total)),
+            times => say!("Time: {} ({})", duration(total), times.join(", ")),
+        }
+        let forms = each(&|c| c.method.is_ensemble().then(|| c.form.clone()));
+        if !forms.is_empty() {
+            say!("Form: {}", forms.join("; "));
+        }
+        say!("Written:");
+        written.iter().for_each(|path| say!("  {}", path.display()));
         Ok(())
     }
 }
 
-fn duration(d: Duration) -> String {
-    match d.as_secs_f64() {
-        s if s < 1e-3 => format!("{:.0} us", 1e6 * s),
-        s if s < 1.0 => format!("{:.0} ms", 1e3 * s),
-        s if s < 100.0 => format!("{s:.1} s"),
-        s => format!("{:.1} min", s / 60.0),
+impl Results {
+    /// The reports of what was asked for.
+    fn json(&self) -> Result<Map<String, Value>> {
+        let mut value = Map::new();
+        if let Some(trajectories) = &self.trajectories {
+            value.insert("report".into(), serde_json::to_value(&trajectories.report)?);
+        }
+        if let Some((_, report)) = &self.criteria {
+            value.insert("criteria".into(), serde_json::to_value(report)?);
+        }
+        Ok(value)
     }
 }
 
-/// The names of what is written.
+/// The names of the files.
 struct Files {
     folder: PathBuf,
     stem: String,
@@ -273,42 +298,47 @@ impl Files {
         self.folder.join(format!("{}.{extension}", self.stem))
     }
 
-    fn progress(&self) -> PathBuf {
-        self.path("progress")
-    }
-
     fn remove_progress(&self) -> Result<()> {
-        let path = self.progress();
+        let path = self.path("progress");
         std::fs::remove_file(&path).with_context(|| format!("cannot delete {}", path.display()))
     }
 
-    fn write(
-        &self,
-        experiment: &Experiment,
-        problem: &Problem,
-        curves: &[Curve],
-        report: &Report,
-    ) -> Result<Vec<PathBuf>> {
+    fn write(&self, file: &ExperimentFile, results: &Results) -> Result<Vec<PathBuf>> {
         let version = env!("CARGO_PKG_VERSION");
-        let config = toml::to_string(experiment).context("writing the experiment as TOML")?;
-        let table = trajectory_table(curves);
+        let config = toml::to_string(file).context("cannot write the experiment as TOML")?;
         let metadata =
             [("toclip.experiment", config.clone()), ("toclip.version", version.to_owned())];
-        let about = json!({
-            "toclip": version,
-            "experiment": experiment,
-            "toml": config,
-            "report": report,
-        });
-        let figure = experiment::figure::figure(experiment, problem, curves);
-        let paths = ["trajectory.csv", "trajectory.parquet", "json", "svg", "png"]
-            .map(|extension| self.path(extension));
-        let [csv, parquet, json, svg, png] = &paths;
-        files::write(csv, &table.csv()?)?;
-        files::write(parquet, &table.parquet(&metadata)?)?;
-        files::write_json(json, &about)?;
-        plots::save(&figure, svg)?;
-        plots::save(&figure, png)?;
-        Ok(paths.into())
+        let mut about = results.json()?;
+        about.insert("toclip".into(), version.into());
+        about.insert("experiment".into(), serde_json::to_value(file)?);
+        about.insert("toml".into(), config.into());
+        let mut written = Vec::new();
+        let mut write = |extension: &str, bytes: &[u8]| {
+            written.push(self.path(extension));
+            files::write(&self.path(extension), bytes)
+        };
+        let mut tables: Vec<(&str, Table)> = Vec::new();
+        let mut plots: Vec<(&str, Figure)> = Vec::new();
+        if let (Some(experiment), Some(t)) = (&file.trajectories, &results.trajectories) {
+            tables.push(("trajectory.", trajectory_table(&t.curves)));
+            plots.push(("", experiment::figure::figure(experiment, &t.problem, &t.curves)));
+        }
+        if let (Some(criteria), Some((curves, _))) = (&file.criteria, &results.criteria) {
+            tables.push(("criteria.", criteria_table(curves)));
+            let beside = if plots.is_empty() { "" } else { "criteria." };
+            plots.push((beside, criteria_figure(&file.name, criteria, curves)));
+        }
+        for (name, table) in &tables {
+            for (extension, bytes) in table.render(&metadata)? {
+                write(&format!("{name}{extension}"), &bytes)?;
+            }
+        }
+        write("json", (serde_json::to_string_pretty(&about)? + "\n").as_bytes())?;
+        for (name, figure) in &plots {
+            for (extension, bytes) in plots::render(figure)? {
+                write(&format!("{name}{extension}"), &bytes)?;
+            }
+        }
+        Ok(written)
     }
 }

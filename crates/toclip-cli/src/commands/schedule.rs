@@ -10,12 +10,11 @@ use toclip::dynamics::{Stop, Trajectory};
 use toclip::ensemble::Summary;
 use toclip::schedule::{Compensation, Proportional, Schedule, Shape, tune_kappa};
 
-use super::reproduce::part::table;
+use crate::arguments;
 use crate::experiment::run::{Outcome, Plan, run as run_methods};
-use crate::experiment::{self, Clip, Experiment, Method, Problem, Source};
-use crate::output::files;
-use crate::output::plots;
-use crate::output::say;
+use crate::experiment::{self, Clip, Experiment, LearningRate, Method, Origin, Problem};
+use crate::output::terminal::{Align, columns};
+use crate::output::{Table, files, json as json_output, plots, say, terminal};
 use crate::plot::{Axis, Chart, Figure, Series};
 use crate::words::short;
 
@@ -26,12 +25,12 @@ const LOG_FROM: f64 = 20.0;
 
 /// Compare clipping schedules on one problem, and write them for training code
 ///
-/// Predicts the risk without clipping, with the threshold of the file, with max-CCC and with
-/// thresholds in proportion to the residual (κ tuned on the prediction, and Huber's 1.345). The rules
-/// run at the learning rate of the file compensated by η/μ, so that all have the same effective rate;
-/// the threshold of the file runs as it is, and beside it unclipped SGD slowed down as much. Says in words which to take, and writes a table
-/// for each: the time, the step k = t·d, η and c of the theory, the step size η/d and the gradient
-/// norm c·√d to clip at, and the risk to expect.
+/// Predicts the risk without clipping, with the rule of the file, with max-CCC and with thresholds in
+/// proportion to the residual (κ tuned on the prediction, and Huber's 1.345). These rules run at the
+/// learning rate of the file compensated by η/μ, so that all have the same effective rate. Where the
+/// rule of the file does not compensate, it is shown beside unclipped SGD at its smaller effective
+/// rate. Recommends one of them, and writes a table for each: the time, the step k = t·d, η and c of
+/// the theory, the step size η/d, the gradient norm c·√d to clip at, and the predicted risk.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,30 +39,32 @@ Examples:
   toclip schedule mine.toml --json | jq -r .verdict
 
 In the tables, step_size is the learning rate of an SGD step and clip_norm the norm of a gradient to
-clip at, `inf` where not to clip.")]
+clip at, `inf` for no clipping.")]
 pub struct Args {
     /// The experiment, a TOML file
     experiment: PathBuf,
-    /// Folder for what is written
+    /// Folder for the results
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
-    /// Runs of C-SGD for each schedule, beside the prediction
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    runs: u64,
+    /// Simulate so many runs of C-SGD for each schedule
+    #[arg(long, value_name = "N", value_parser = arguments::count::<1>)]
+    runs: Option<u64>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// One way to clip, and what comes of it.
-struct Way {
+/// A schedule, and the risk it leads to.
+struct Candidate {
     key: &'static str,
     label: String,
     path: Trajectory,
     runs: Option<Summary>,
+    /// Whether it has the effective rate of unclipped SGD.
+    same_rate: bool,
 }
 
-impl Way {
+impl Candidate {
     /// R at the end, if the path got there.
     fn end(&self) -> Option<f64> {
         match self.path.stop {
@@ -87,47 +88,44 @@ impl Way {
         Schedule::new(Shape::Table { times: self.path.times.clone(), values })
     }
 
-    fn csv(&self, dim: f64) -> crate::output::Table {
+    fn table(&self, dim: f64) -> Table {
         let along = |of: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
             self.path.path.iter().flatten().map(|p| of(p.eta, p.c)).collect()
         };
-        let step: Vec<f64> = self.path.times.iter().map(|t| t * dim).collect();
-        let (eta, c) = (along(&|eta, _| eta), along(&|_, c| c));
-        let (size, norm) = (along(&|eta, _| eta / dim), along(&|_, c| c * dim.sqrt()));
-        table(&[
-            ("t".into(), &self.path.times),
-            ("step".into(), &step),
-            ("eta".into(), &eta),
-            ("c".into(), &c),
-            ("step_size".into(), &size),
-            ("clip_norm".into(), &norm),
-            ("risk".into(), &self.path.risk),
-        ])
+        Table::default()
+            .numbers("t", self.path.times.iter().copied())
+            .numbers("step", self.path.times.iter().map(|t| t * dim))
+            .numbers("eta", along(&|eta, _| eta))
+            .numbers("c", along(&|_, c| c))
+            .numbers("step_size", along(&|eta, _| eta / dim))
+            .numbers("clip_norm", along(&|_, c| c * dim.sqrt()))
+            .numbers("risk", self.path.risk.iter().copied())
     }
 }
 
-/// All ways, and what could not be done.
+/// All schedules, and what is to be known about them.
 struct Comparison {
-    ways: Vec<Way>,
+    ways: Vec<Candidate>,
     notes: Vec<String>,
 }
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
-    let (mut experiment, source) = experiment::read(&args.experiment)?;
-    if args.runs > 0 {
-        experiment.ensemble.runs = args.runs;
+    let (file, origin) = experiment::read(&args.experiment)?;
+    let mut experiment = file.into_trajectories(&origin)?;
+    if let Some(runs) = args.runs {
+        experiment.ensemble.runs = runs;
     }
-    let problem = Problem::new(&experiment, &source)?;
-    let found = compare(&experiment, &source, &problem, args.runs > 0)?;
+    let problem = Problem::new(&experiment, &origin)?;
+    let found = compare(&experiment, &origin, &problem, args.runs.is_some())?;
     let verdict = verdict(&found.ways, experiment.time);
     let files = write(&args, &experiment, &problem, &found)?;
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&to_json(&experiment, &found, &verdict, &files))?);
+        json_output::print(&to_json(&experiment, &found, &verdict, &files))?;
         return Ok(ExitCode::SUCCESS);
     }
     say!("{}: {}, d = {:.2}\n", experiment.name, problem.step.describe(), problem.modes.dim());
-    crate::output::terminal::print(format_args!("{}", lines(&found.ways)));
+    terminal::print(format_args!("{}", lines(&found.ways)));
     for note in &found.notes {
         say!("{note}");
     }
@@ -138,17 +136,34 @@ pub fn run(args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The rule of a file: its label, and whether it has the effective rate of unclipped SGD.
+fn own_rule(clip: &Clip) -> Option<(String, bool)> {
+    let of_file = |kappa: f64, how: Compensation, online: &str| {
+        (format!("κ = {}{online} (file)", short(kappa)), how == Compensation::Exact)
+    };
+    match clip {
+        Clip::Schedule(schedule) => Some(match schedule.shape() {
+            Shape::Constant { value } => (format!("constant c = {value}"), false),
+            _ => ("threshold of the file".into(), false),
+        }),
+        Clip::Proportional { kappa, compensation } => Some(of_file(*kappa, *compensation, "")),
+        Clip::Online { kappa, compensation, .. } => {
+            Some(of_file(*kappa, *compensation, ", online"))
+        }
+        _ => None,
+    }
+}
+
 fn compare(
     experiment: &Experiment,
-    source: &Source,
+    origin: &Origin,
     problem: &Problem,
     simulate: bool,
 ) -> Result<Comparison> {
-    let at_rate = |key, label: String, clip: Clip, rate: Schedule| -> Result<Way> {
+    let at_rate = |key, label: String, clip: Clip, learning_rate: LearningRate| {
         let methods = if simulate { vec![Method::Ode, Method::Sgd] } else { vec![Method::Ode] };
-        let learning_rate = rate;
         let experiment = Experiment { clip, methods, learning_rate, ..experiment.clone() };
-        let problem = Problem::new(&experiment, source)?;
+        let problem = Problem::new(&experiment, origin)?;
         let cancel = AtomicBool::new(false);
         let plan = Plan { threads: None, cancel: &cancel, tick: &|_| {} };
         let curves = run_methods(&experiment, &problem, &plan, None, Vec::new())?
@@ -160,37 +175,37 @@ fn compare(
                 Outcome::Band(band) => runs = Some(*band),
             }
         }
-        Ok(Way { key, label, path: path.context("the ODE gave no path")?, runs })
+        let path = path.context("the ODE gave no path")?;
+        anyhow::Ok(Candidate { key, label, path, runs, same_rate: true })
     };
     let way = |key, label, clip| at_rate(key, label, clip, experiment.learning_rate.clone());
     let finite = problem.step.noise().second_moment().is_finite();
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = Vec::new();
     let mut ways = vec![way("unclipped", "unclipped".into(), Clip::None)?];
-    match &experiment.clip {
-        Clip::Schedule(schedule) => {
-            let label = match schedule.shape() {
-                Shape::Constant { value } => format!("constant c = {value}"),
-                _ => "threshold of the file".into(),
-            };
-            let own = way("constant", label, experiment.clip.clone())?;
+    if let Some((label, same_rate)) = own_rule(&experiment.clip) {
+        let own = Candidate { same_rate, ..way("file", label, experiment.clip.clone())? };
+        if !same_rate {
             if own.end().is_some() && finite {
                 let (label, rate) = ("unclipped, its rate ημ".into(), own.effective_rate()?);
-                ways.push(at_rate("unclipped_slower", label, Clip::None, rate)?);
+                let slower = at_rate("unclipped_slower", label, Clip::None, rate.into())?;
+                ways.push(Candidate { same_rate, ..slower });
             }
             notes.push(
-                "The threshold of the file runs at η as it is, so at a smaller effective rate ημ than \
-                 the others: what it gains may be that of a smaller rate."
+                "The rule of the file runs at the learning rate η, so at a smaller effective rate \
+                 ημ than the others: a lower risk may come from the smaller rate."
                     .into(),
             );
-            ways.push(own);
         }
-        _ => notes.push("The file gives no threshold of its own: none is compared.".into()),
+        ways.push(own);
+    } else if experiment.clip == Clip::None {
+        notes.push("The file does not clip, so it adds no rule to the comparison.".into());
     }
-    let best = way("max_ccc", "max-CCC".into(), Clip::MaxCcc)?;
+    let label = if experiment.clip == Clip::MaxCcc { "max-CCC (file)" } else { "max-CCC" };
+    let best = way("max_ccc", label.into(), Clip::MaxCcc)?;
     if best.end().is_some_and(|end| end > problem.modes.risk()) {
         notes.push(
-            "Max-CCC at the compensated rate η/μ ends above where it began: the learning rate of the \
-             file is too large for this noise at full descent."
+            "With max-CCC at the compensated rate η/μ the risk grows: the learning rate of the file \
+             is too large for this noise at full descent."
                 .into(),
         );
     }
@@ -198,28 +213,27 @@ fn compare(
     if !finite {
         notes.push(
             "Thresholds in proportion to the residual are not defined here: the noise has no finite \
-             variance to be in proportion to. Max-CCC needs none."
+             variance. Max-CCC needs none."
                 .into(),
         );
         return Ok(Comparison { ways, notes });
     }
+    let Some(rate) = experiment.learning_rate.schedule() else {
+        notes.push(
+            "Thresholds in proportion to the residual need a learning rate that is not greedy."
+                .into(),
+        );
+        return Ok(Comparison { ways, notes });
+    };
     let rule = |kappa| Clip::Proportional { kappa, compensation: Compensation::Exact };
-    let by = problem.spectrum.rescaling().learning_rate(1.0);
-    let rate = experiment.learning_rate.scaled(by)?;
-    match tune_kappa(
-        &problem.few_modes,
-        problem.step.clone(),
-        rate,
-        Compensation::Exact,
-        experiment.time,
-    ) {
+    let rate = rate.scaled(problem.spectrum.rescaling().learning_rate(1.0))?;
+    let noise = problem.step.clone();
+    match tune_kappa(&problem.few_modes, noise, rate, Compensation::Exact, experiment.time) {
         Ok(tuned) if tuned.kappa.is_finite() => {
             let label = format!("κ = {} (tuned)", short(tuned.kappa));
             ways.push(way("proportional_tuned", label, rule(tuned.kappa))?);
         }
-        Ok(_) => {
-            notes.push("Tuned κ = ∞: of thresholds in proportion to the residual, none.".into())
-        }
+        Ok(_) => notes.push("The tuned κ is ∞: no clipping is better than any κ.".into()),
         Err(error) => notes.push(format!("κ could not be tuned: {error}.")),
     }
     let huber = Proportional::HUBER;
@@ -227,19 +241,18 @@ fn compare(
     Ok(Comparison { ways, notes })
 }
 
-/// What to do, in words.
-fn verdict(ways: &[Way], time: f64) -> String {
+/// The recommendation.
+fn verdict(ways: &[Candidate], time: f64) -> String {
     let Some(free) = ways.first() else { return "Nothing was compared.".into() };
-    // At the effective rate of unclipped SGD: otherwise a smaller rate could pass for a gain. Where
-    // unclipped SGD has no end to compare with, whatever ends is good.
-    let fair =
-        |way: &&Way| free.end().is_none() || !matches!(way.key, "constant" | "unclipped_slower");
+    // Only at the effective rate of unclipped SGD: otherwise a smaller rate would count as a gain.
+    // Where unclipped SGD diverges, any schedule that does not is eligible.
+    let fair = |way: &&Candidate| free.end().is_none() || way.same_rate;
     let best = ways[1..]
         .iter()
         .filter(fair)
         .filter_map(|way| Some((way, way.end()?)))
         .min_by(|a, b| a.1.total_cmp(&b.1));
-    let name = |way: &Way| match way.key {
+    let name = |way: &Candidate| match way.key {
         "max_ccc" => "clipping where CCC is largest".to_owned(),
         _ => format!("clipping at {}", way.label),
     };
@@ -294,7 +307,7 @@ fn verdict(ways: &[Way], time: f64) -> String {
             text
         }
         (Some(free_end), Some(_)) => {
-            let cost = ways.iter().find(|w| w.key == "proportional_huber").and_then(Way::end);
+            let cost = ways.iter().find(|w| w.key == "proportional_huber").and_then(Candidate::end);
             let cost = cost.map_or(String::new(), |end| {
                 format!(
                     " Huber's κ = 1.345 would change it by {:+.1}%.",
@@ -309,29 +322,32 @@ fn verdict(ways: &[Way], time: f64) -> String {
     }
 }
 
-fn lines(ways: &[Way]) -> String {
-    let level = ways.first().and_then(Way::end);
-    let mut text =
-        format!("{:<22} {:>10}  {:>18}\n", "schedule", "final risk", "at unclipped's end");
-    for way in ways {
-        let end = way.end().map_or_else(|| "diverges".into(), short);
+fn lines(ways: &[Candidate]) -> String {
+    let level = ways.first().and_then(Candidate::end);
+    let simulated = ways.iter().any(|way| way.runs.is_some());
+    let header =
+        ["schedule", "final risk", "at unclipped's end", if simulated { "C-SGD" } else { "" }];
+    let rows = ways.iter().map(|way| {
         let when = level.filter(|_| way.key != "unclipped").and_then(|level| way.reaches(level));
-        let when = when.map_or("–".into(), |t| format!("t = {t:.2}"));
-        text += &format!("{:<22} {end:>10}  {when:>18}", way.label);
-        if let Some(runs) = &way.runs {
+        let runs = way.runs.as_ref().map_or(String::new(), |runs| {
             let mean = runs.risk.mean.last().copied().unwrap_or(f64::NAN);
-            let lost = runs.diverged.len();
-            text += &format!("  C-SGD: mean {} of {} runs", short(mean), runs.runs);
-            if lost > 0 {
-                text += &format!(", {lost} diverged");
+            match runs.diverged.len() {
+                0 => format!("mean {} of {} runs", short(mean), runs.runs),
+                lost => format!("mean {} of {} runs, {lost} diverged", short(mean), runs.runs),
             }
-        }
-        text += "\n";
-    }
-    text
+        });
+        [
+            way.label.clone(),
+            way.end().map_or_else(|| "diverges".into(), short),
+            when.map_or("–".into(), |t| format!("t = {t:.2}")),
+            runs,
+        ]
+    });
+    let align = [Align::Left, Align::Right, Align::Right, Align::Left];
+    columns(align, [header.map(String::from)].into_iter().chain(rows))
 }
 
-fn figure(experiment: &Experiment, problem: &Problem, ways: &[Way]) -> Figure {
+fn figure(experiment: &Experiment, problem: &Problem, ways: &[Candidate]) -> Figure {
     let ends =
         || ways.iter().filter(|w| w.end().is_some()).flat_map(|w| w.path.risk.iter().copied());
     let (low, high) = ends().fold((f64::INFINITY, 0.0f64), |(a, b), r| (a.min(r), b.max(r)));
@@ -368,20 +384,20 @@ fn write(
     let mut files = Vec::new();
     for way in found.ways.iter().filter(|way| way.end().is_some()) {
         let path = args.out.join(format!("{stem}.schedule.{}.csv", way.key));
-        files::write(&path, &way.csv(problem.modes.dim()).csv()?)?;
+        files::write(&path, &way.table(problem.modes.dim()).csv()?)?;
         files.push(path.display().to_string());
     }
     let figure = figure(experiment, problem, &found.ways);
-    for ending in ["svg", "png"] {
-        let path = args.out.join(format!("{stem}.schedule.{ending}"));
-        plots::save(&figure, &path)?;
+    for (extension, bytes) in plots::render(&figure)? {
+        let path = args.out.join(format!("{stem}.schedule.{extension}"));
+        files::write(&path, &bytes)?;
         files.push(path.display().to_string());
     }
     Ok(files)
 }
 
 fn to_json(experiment: &Experiment, found: &Comparison, verdict: &str, files: &[String]) -> Value {
-    let level = found.ways.first().and_then(Way::end);
+    let level = found.ways.first().and_then(Candidate::end);
     let ways: Vec<Value> = found
         .ways
         .iter()
@@ -408,7 +424,7 @@ mod tests {
     use std::path::Path;
     use toclip::dynamics::Counts;
 
-    fn way(key: &'static str, label: &str, risk: &[f64], stop: Stop) -> Way {
+    fn way(key: &'static str, label: &str, risk: &[f64], stop: Stop) -> Candidate {
         let path = Trajectory {
             times: (0..risk.len()).map(|k| k as f64).collect(),
             risk: risk.to_vec(),
@@ -417,7 +433,8 @@ mod tests {
             stop,
             counts: Counts::default(),
         };
-        Way { key, label: label.into(), path, runs: None }
+        let same_rate = !matches!(key, "file" | "unclipped_slower");
+        Candidate { key, label: label.into(), path, runs: None, same_rate }
     }
 
     #[test]
@@ -432,7 +449,7 @@ mod tests {
         assert!(verdict(&[free(), same], 2.0).starts_with("Clipping gains nothing"));
         // A constant threshold ends lower by its smaller rate: no reason to clip.
         let same = way("max_ccc", "max-CCC", &[1.0, 0.6, 0.4], Stop::Finished);
-        let slow = way("constant", "constant c = 1", &[1.0, 0.6, 0.2], Stop::Finished);
+        let slow = way("file", "constant c = 1", &[1.0, 0.6, 0.2], Stop::Finished);
         assert!(verdict(&[free(), slow, same], 2.0).starts_with("Clipping gains nothing"));
         let gone = way("unclipped", "unclipped", &[], Stop::Diverged { t: 0.0 });
         let best = way("max_ccc", "max-CCC", &[1.0, 0.2], Stop::Finished);
@@ -453,9 +470,9 @@ mod tests {
             )
         };
         let end = |text: &str| {
-            let (experiment, source) = experiment::parse(text, Path::new("e.toml")).unwrap();
-            let problem = Problem::new(&experiment, &source).unwrap();
-            let found = compare(&experiment, &source, &problem, false).unwrap();
+            let (experiment, origin) = experiment::parse(text, Path::new("e.toml")).unwrap();
+            let problem = Problem::new(&experiment, &origin).unwrap();
+            let found = compare(&experiment, &origin, &problem, false).unwrap();
             let way = found.ways.into_iter().find(|w| w.key == "proportional_tuned").unwrap();
             (way.end().unwrap(), way.label)
         };

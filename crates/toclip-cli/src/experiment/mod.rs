@@ -1,16 +1,21 @@
-//! Experiments, as the command keeps and shows them.
+//! Experiments, as the commands keep and show them.
 //!
-//! What an experiment says, the problem it makes and the running of it are the crate
-//! `toclip-experiment`; here are the progress on disk and what the curves show.
+//! The grammar of an experiment, the problem it describes and the running of it are the crate
+//! `toclip-experiment`; here are the progress on disk, and tables, plots and summaries of results.
 
-mod report;
+mod criteria;
+mod run_log;
 mod trajectory_table;
 
 pub mod figure;
 pub mod identity;
-pub mod store;
+pub mod report;
 
-pub use report::Report;
-pub use store::Store;
+pub use criteria::{
+    CriteriaReport, criteria_chart, criteria_figure, criteria_table, extremes, settings,
+};
+pub use report::ExperimentReport;
+pub(crate) use report::theory_in_band;
+pub use run_log::RunLog;
 pub use toclip_experiment::*;
 pub use trajectory_table::trajectory_table;

@@ -1,6 +1,6 @@
 //! What the curves of an experiment show, in numbers and in words.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use serde::Serialize;
 use toclip::Factors;
@@ -9,6 +9,8 @@ use toclip::ensemble::Summary;
 
 use super::run::{Curve, Outcome};
 use super::{Experiment, Method, Problem};
+use crate::output::numbers::percent;
+use crate::output::terminal::{Align, columns};
 use crate::words::short;
 
 /// A band has no width where all runs start: rounding must not put the theory outside.
@@ -17,7 +19,7 @@ const ROUNDING: f64 = 1e-9;
 /// What an experiment showed. It holds no time of day and no duration: the same experiment gives
 /// the same report.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct ExperimentReport {
     pub name: String,
     pub intrinsic_dim: f64,
     pub ambient_dim: u64,
@@ -28,7 +30,7 @@ pub struct Report {
     pub distance: f64,
     pub at_start: AtStart,
     pub notes: Vec<String>,
-    pub methods: Vec<Line>,
+    pub methods: Vec<MethodReport>,
     /// The largest gap between the theory and an ensemble.
     pub largest_gap: Option<Gap>,
     #[serde(skip)]
@@ -52,16 +54,15 @@ pub struct AtStart {
 
 /// One method.
 #[derive(Debug, Clone, Serialize)]
-pub struct Line {
+pub struct MethodReport {
     pub method: Method,
     pub form: String,
     /// The last time reached, and R there; of an ensemble the median.
     pub end: Option<End>,
     /// When the curve diverged, or the first run of the ensemble did.
     pub diverged_at: Option<f64>,
-    /// How the curve ended; none for an ensemble.
     #[serde(skip)]
-    pub stop: Option<Stop>,
+    stop: Option<Stop>,
     pub runs: Option<u64>,
     pub diverged_runs: Option<u64>,
     /// Against the theory: the largest relative gap of the median and of the mean.
@@ -87,14 +88,15 @@ pub struct Gap {
     pub t: f64,
 }
 
-impl Report {
+impl ExperimentReport {
     pub fn new(experiment: &Experiment, problem: &Problem, curves: &[Curve]) -> Self {
         let theory = [Method::Ode, Method::Volterra]
             .into_iter()
             .find_map(|method| curves.iter().find(|curve| curve.method == method));
-        let methods: Vec<Line> = curves.iter().map(|curve| Line::new(curve, theory)).collect();
+        let methods: Vec<MethodReport> =
+            curves.iter().map(|curve| MethodReport::new(curve, theory)).collect();
         let gaps = methods.iter().filter(|l| l.method.is_ensemble()).filter_map(|l| l.median_gap);
-        Report {
+        ExperimentReport {
             name: experiment.name.clone(),
             intrinsic_dim: problem.spectrum.intrinsic_dim(),
             ambient_dim: problem.spectrum.ambient_dim(),
@@ -135,11 +137,11 @@ impl AtStart {
     }
 }
 
-impl Line {
+impl MethodReport {
     fn new(curve: &Curve, theory: Option<&Curve>) -> Self {
         let method = curve.method;
         let compared = theory.filter(|t| t.method != method && method != Method::Unclipped);
-        let mut line = Line {
+        let mut line = MethodReport {
             method,
             form: curve.form.clone(),
             end: None,
@@ -169,7 +171,8 @@ impl Line {
                 line.diverged_runs = Some(band.diverged.len() as u64);
                 line.diverged_at = band.diverged.values().copied().min_by(f64::total_cmp);
                 line.mean_gap = compared.and_then(|theory| gap(method, &band.risk.mean, theory));
-                line.theory_in_band = compared.and_then(|theory| inside(low, high, theory.risk()));
+                line.theory_in_band =
+                    compared.and_then(|theory| theory_in_band(theory.risk(), low, high));
             }
         }
         line
@@ -188,7 +191,9 @@ fn gap(method: Method, risk: &[f64], theory: &Curve) -> Option<Gap> {
         .max_by(|a, b| a.relative.total_cmp(&b.relative))
 }
 
-fn inside(low: &[f64], high: &[f64], theory: &[f64]) -> Option<f64> {
+/// The share of the saved times at which a theory lies in the band of an ensemble; `None` without
+/// times to compare.
+pub fn theory_in_band(theory: &[f64], low: &[f64], high: &[f64]) -> Option<f64> {
     let compared = low.len().min(theory.len());
     let within = |k: &usize| {
         low[*k] <= theory[*k] * (1.0 + ROUNDING) && theory[*k] <= high[*k] * (1.0 + ROUNDING)
@@ -204,21 +209,13 @@ pub(super) fn diverged(stop: Stop) -> Option<String> {
         Stop::InfiniteVariance { .. } => {
             format!("diverged at t = {}: the noise has no finite variance", short(t))
         }
-        _ if t == 0.0 => "diverged at t = 0: the learning rate is too large for one step".into(),
+        _ if t == 0.0 => "diverged at the first step: the learning rate is too large".into(),
         _ => format!("diverged at t = {}", short(t)),
     })
 }
 
-fn percent(share: f64) -> String {
-    match 100.0 * share {
-        p if p >= 10.0 => format!("{p:.0}%"),
-        p if p >= 0.01 => format!("{p:.2}%"),
-        p => format!("{p:.0e}%"),
-    }
-}
-
 /// The summary for the terminal.
-impl fmt::Display for Report {
+impl fmt::Display for ExperimentReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.name)?;
         let distinct = if self.distinct_eigenvalues as u64 == self.ambient_dim {
@@ -273,43 +270,24 @@ impl fmt::Display for Report {
     }
 }
 
-impl Report {
+impl ExperimentReport {
     fn table(&self) -> String {
         let band = format!("{:.0}% band", 100.0 * self.confidence);
-        let mut rows = vec![[
-            "method".into(),
-            "t".into(),
-            "R".into(),
-            band,
-            "gap".into(),
-            "theory in band".into(),
-        ]];
-        for line in &self.methods {
+        let header = ["method", "t", "R", &band, "gap", "theory in band"].map(String::from);
+        let rows = self.methods.iter().map(|line| {
             let or = |text: Option<String>| text.unwrap_or("-".into());
             let runs = line.runs.map_or(String::new(), |n| format!(" ({n} runs)"));
-            rows.push([
+            let range = |(low, high)| format!("{} .. {}", short(low), short(high));
+            [
                 format!("{}{runs}", line.method.title(self.clipped)),
                 or(line.end.map(|e| short(e.t))),
                 or(line.end.map(|e| short(e.risk))),
-                or(line
-                    .end
-                    .and_then(|e| e.band)
-                    .map(|(l, h)| format!("{} .. {}", short(l), short(h)))),
+                or(line.end.and_then(|e| e.band).map(range)),
                 or(line.median_gap.map(|g| percent(g.relative))),
                 or(line.theory_in_band.map(percent)),
-            ]);
-        }
-        let widths: Vec<usize> =
-            (0..6).map(|k| rows.iter().map(|r| r[k].chars().count()).max().unwrap_or(0)).collect();
-        let mut text = String::new();
-        for row in rows {
-            let mut cells = String::new();
-            for (cell, width) in row.iter().zip(&widths) {
-                let _ = write!(cells, "  {cell:<width$}");
-            }
-            let _ = writeln!(text, "{}", cells.trim_end());
-        }
-        text
+            ]
+        });
+        columns([Align::Left; 6], [header].into_iter().chain(rows))
     }
 }
 
@@ -318,14 +296,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_percents() {
-        assert_eq!([0.5, 0.0123, 1e-9].map(percent), ["50%", "1.23%", "1e-7%"]);
-    }
-
-    #[test]
     fn the_theory_is_inside_up_to_rounding() {
         let (low, high) = ([1.0, 1.0, 2.0, 1.0], [1.0, 2.0, 3.0, 2.0]);
-        assert_eq!(inside(&low, &high, &[1.0 + 1e-15, 1.5, 1.0]), Some(2.0 / 3.0));
-        assert_eq!(inside(&[], &[], &[1.0]), None);
+        assert_eq!(theory_in_band(&[1.0 + 1e-15, 1.5, 1.0], &low, &high), Some(2.0 / 3.0));
+        assert_eq!(theory_in_band(&[1.0], &[], &[]), None);
     }
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use tempfile::NamedTempFile;
 
+use super::terminal;
+
 /// Writes a file and the folders it lies in.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = NewFile::create(path)?;
@@ -71,6 +73,49 @@ impl Write for NewFile {
     }
 }
 
+/// Where a command writes its results: a file, or standard output where none is given.
+#[derive(Debug)]
+pub enum Destination {
+    /// A file that appears when it is finished.
+    File(NewFile),
+    /// Standard output.
+    Stdout,
+}
+
+impl Destination {
+    /// The file at `path`, if there is one.
+    pub fn new(path: Option<&Path>) -> Result<Self> {
+        path.map_or(Ok(Destination::Stdout), |path| Ok(Destination::File(NewFile::create(path)?)))
+    }
+
+    /// Puts the file in its place.
+    pub fn finish(self) -> Result<()> {
+        match self {
+            Destination::File(file) => file.finish(),
+            Destination::Stdout => Ok(()),
+        }
+    }
+}
+
+impl Write for Destination {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Destination::File(file) => file.write(bytes),
+            Destination::Stdout => {
+                terminal::print_bytes(bytes);
+                Ok(bytes.len())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            Destination::File(file) => file.flush(),
+            Destination::Stdout => Ok(()),
+        }
+    }
+}
+
 fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
@@ -131,7 +176,7 @@ mod tests {
         std::fs::create_dir_all(taken.join("inside")).unwrap();
         let error = format!("{:#}", write(&taken, b"x").unwrap_err());
         assert!(error.starts_with(&format!("cannot write {}", taken.display())), "{error}");
-        assert!(!error.contains(".tmp"), "{error}");
+        assert!(!error.contains(".toclip-"), "{error}");
         assert_eq!(names(folder.path()), ["taken.svg"]);
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
@@ -140,6 +185,6 @@ mod tests {
         // A folder that exists and takes no files, whoever runs the test.
         let error = format!("{:#}", write(Path::new("/proc/toclip.csv"), b"x").unwrap_err());
         assert!(error.starts_with("cannot write /proc/toclip.csv: "), "{error}");
-        assert!(!error.contains(".tmp"), "{error}");
+        assert!(!error.contains(".toclip-"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C in commands that keep what they have finished.
+//! Ctrl-C: commands keep what they have finished, or leave nothing behind.
 
 use crate::output::tell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,4 +22,22 @@ pub fn listen(parts: Option<&'static str>) -> Result<()> {
         }
     };
     ctrlc::set_handler(handler).context("cannot listen to Ctrl-C")
+}
+
+static WRITING: AtomicBool = AtomicBool::new(false);
+
+/// From now on Ctrl-C ends the command and leaves nothing behind, until [`start_writing`].
+pub fn exit_unless_writing() -> Result<()> {
+    let handler = || {
+        if !WRITING.load(Ordering::Relaxed) {
+            tell!("\ninterrupted: nothing was written");
+            std::process::exit(i32::from(EXIT_INTERRUPTED));
+        }
+    };
+    ctrlc::set_handler(handler).context("cannot listen to Ctrl-C")
+}
+
+/// The result is being written, which takes a moment: Ctrl-C no longer ends the command.
+pub fn start_writing() {
+    WRITING.store(true, Ordering::Relaxed);
 }

@@ -3,12 +3,14 @@
 //! | to | use |
 //! |---|---|
 //! | write a file whole or not at all | [`files::write`], [`files::NewFile`] for a stream |
+//! | write to a file if one is given, else to standard output | [`files::Destination`] |
 //! | write a folder of files that a later run may replace | [`ReportFolder`] |
-//! | save a plot as SVG or PNG | [`plots::save`] |
+//! | save a plot as SVG or PNG | [`plots::save`], [`plots::render`] for both |
 //! | write columns as CSV or Parquet | [`Table`] |
 //! | write a number into CSV or JSON | [`numbers::exact`], [`json::number`] |
 //! | show a number, interval, percentage or duration to a person | [`numbers`] |
-//! | print to the terminal | [`say!`], [`tell!`], [`terminal::columns`] |
+//! | print to the terminal | [`say!`], [`tell!`], [`json::print`], [`terminal::columns`] |
+//! | show progress | [`progress_bar`] |
 //! | keep finished work on disk and resume | [`ProgressLog`] |
 //! | stop on Ctrl-C | [`interrupt`] |
 
@@ -19,13 +21,13 @@ pub mod numbers;
 pub mod plots;
 pub mod terminal;
 
+#[cfg(feature = "parquet")]
 mod parquet;
 mod progress_log;
 mod report_folder;
 mod table;
 
-pub(crate) use progress_log::fnv1a;
-pub use progress_log::{Identity, ProgressLog};
+pub use progress_log::{Identity, ProgressLog, fnv1a};
 pub use report_folder::ReportFolder;
 pub use table::Table;
-pub(crate) use terminal::{say, tell};
+pub use terminal::{progress_bar, say, tell};

@@ -14,7 +14,7 @@ use super::table::{Column, Table, Values};
 
 impl Table {
     /// The bytes of a Parquet file with these pairs of metadata.
-    pub fn parquet(&self, metadata: &[(&str, String)]) -> Result<Vec<u8>> {
+    pub(super) fn parquet(&self, metadata: &[(&str, String)]) -> Result<Vec<u8>> {
         write(self, metadata).context("cannot write the Parquet table")
     }
 }

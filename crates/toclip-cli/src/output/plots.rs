@@ -1,13 +1,14 @@
-//! Plots as files: SVG or PNG by the extension.
+//! Plots as files: SVG, and PNG where the feature `png` is on.
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
 
 use super::files;
-use crate::plot::{Figure, Theme, png, svg};
+use crate::plot::{Figure, Theme, svg};
 
 /// Pixels of a PNG for one of the SVG.
+#[cfg(feature = "png")]
 const SCALE: f32 = 2.0;
 
 /// Writes the figure as its extension says, `.svg` or `.png`. The SVG follows the theme of its
@@ -21,10 +22,24 @@ pub fn save_as(figure: &Figure, path: &Path, theme: Theme) -> Result<()> {
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
     let bytes = match extension.as_str() {
         "svg" => svg(figure, theme).into_bytes(),
-        "png" => png(figure, theme, SCALE)?,
+        #[cfg(feature = "png")]
+        "png" => crate::plot::png(figure, theme, SCALE)?,
+        #[cfg(not(feature = "png"))]
+        "png" => {
+            bail!("this toclip was built without the feature png; write {} as .svg", path.display())
+        }
         _ => bail!("cannot write the plot {}: its name must end in .svg or .png", path.display()),
     };
     files::write(path, &bytes)
+}
+
+/// The figure in every format of this build, each with its extension.
+pub fn render(figure: &Figure) -> Result<Vec<(&'static str, Vec<u8>)>> {
+    Ok(vec![
+        ("svg", svg(figure, Theme::Auto).into_bytes()),
+        #[cfg(feature = "png")]
+        ("png", crate::plot::png(figure, Theme::Auto, SCALE)?),
+    ])
 }
 
 #[cfg(test)]
@@ -84,7 +99,7 @@ mod tests {
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
         let error = save(&figure(), &file.join("plot.svg")).unwrap_err();
-        assert!(format!("{error:#}").contains("cannot make the folder"));
+        assert!(format!("{error:#}").contains("cannot create the folder"));
         assert_eq!(names(folder.path()).len(), 2);
     }
 }

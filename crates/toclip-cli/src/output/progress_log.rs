@@ -181,7 +181,7 @@ fn difference(saved: &Value, now: &Value) -> String {
 }
 
 /// The 64-bit hash of Fowler, Noll and Vo (FNV-1a): against accidents, not against malice.
-pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
+pub fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

@@ -84,6 +84,18 @@ impl Table {
         Ok(bytes)
     }
 
+    /// The table in every format of this build, each with its extension: CSV, and Parquet with these
+    /// pairs of metadata where the feature `parquet` is on.
+    pub fn render(&self, metadata: &[(&str, String)]) -> Result<Vec<(&'static str, Vec<u8>)>> {
+        #[cfg(not(feature = "parquet"))]
+        let _ = metadata;
+        Ok(vec![
+            ("csv", self.csv()?),
+            #[cfg(feature = "parquet")]
+            ("parquet", self.parquet(metadata)?),
+        ])
+    }
+
     /// Writes rows as CSV, after the header if `header` says so: a long table is written block by
     /// block, the header with the first.
     pub fn write_csv(&self, to: impl Write, header: bool) -> Result<()> {
@@ -101,6 +113,16 @@ impl Table {
             Ok(out.flush()?)
         };
         write().context("cannot write the CSV table")
+    }
+}
+
+/// Columns of numbers, with their names.
+impl<N: Into<Cow<'static, str>>, V: AsRef<[f64]>> FromIterator<(N, V)> for Table {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(columns: I) -> Self {
+        let add = |table: Table, (name, values): (N, V)| {
+            table.numbers(name, values.as_ref().iter().copied())
+        };
+        columns.into_iter().fold(Table::default(), add)
     }
 }
 

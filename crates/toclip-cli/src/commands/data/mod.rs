@@ -2,8 +2,8 @@
 
 mod client;
 mod get;
-mod sources;
-mod workshop;
+mod origins;
+mod staging;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,12 +14,13 @@ use toclip_data::DataSet;
 use toclip_data::cifar10::Cifar10;
 use toclip_data::wikitext::WikiText;
 
-use crate::output::say;
-use workshop::Workshop;
+use crate::arguments::unknown;
+use crate::output::{json, say};
+use staging::StagingFolder;
 
 /// Fetch, list and remove data sets
 ///
-/// Data sets are kept in the platform's folder for caches (~/.cache/toclip, ~/Library/Caches/toclip
+/// Data sets are kept in the platform's cache folder (~/.cache/toclip, ~/Library/Caches/toclip
 /// or %LOCALAPPDATA%\toclip), or in the folder that TOCLIP_CACHE names.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -37,7 +38,7 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Say which data sets there are, and which are in the cache and whole
+    /// List the data sets, and check those in the cache
     List {
         /// Print JSON
         #[arg(long)]
@@ -50,7 +51,7 @@ enum Command {
         #[arg(value_parser = data_set)]
         set: DataSet,
     },
-    /// Delete a data set from the cache, and what was left of fetching it
+    /// Delete a data set and its unfinished downloads from the cache
     Remove {
         /// cifar10 or wikitext2
         #[arg(value_parser = data_set)]
@@ -72,19 +73,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
 /// A data set by its name, with or without a hyphen.
 fn data_set(name: &str) -> Result<DataSet, String> {
     let plain = name.to_ascii_lowercase().replace(['-', '_'], "");
-    let known = DataSet::ALL.map(DataSet::key);
-    DataSet::ALL
-        .into_iter()
-        .find(|set| set.key() == plain)
-        .ok_or_else(|| format!("there are {}", known.join(" and ")))
+    let found = DataSet::ALL.into_iter().find(|set| set.key() == plain);
+    found.ok_or_else(|| unknown("data set", name, &DataSet::ALL.map(DataSet::key)))
 }
 
 fn list(json: bool) -> Result<()> {
     let mut rows = Vec::new();
     for set in DataSet::ALL {
         let folder = set.folder()?;
-        let bytes = workshop::size(&folder);
-        // Read, not looked at: a file may have been cut short or exchanged since it came.
+        let bytes = staging::size(&folder);
+        // The files are read: one may have been cut short or replaced since it was fetched.
         let found = folder.is_dir().then(|| check(set, &folder));
         if json {
             let (error, notes) = match &found {
@@ -119,7 +117,7 @@ fn list(json: bool) -> Result<()> {
         }
     }
     if json {
-        say!("{}", serde_json::to_string_pretty(&rows)?);
+        json::print(&rows)?;
     }
     Ok(())
 }
@@ -127,15 +125,15 @@ fn list(json: bool) -> Result<()> {
 fn remove(set: DataSet) -> Result<()> {
     let folder = set.folder()?;
     let there = folder.is_dir();
-    Workshop::open(set)?.remove_all()?;
+    StagingFolder::open(set)?.remove_all()?;
     match there {
-        true => say!("{} is deleted from {}", set.title(), folder.display()),
+        true => say!("Deleted {} from {}", set.title(), folder.display()),
         false => say!("{} was not in the cache", set.title()),
     }
     Ok(())
 }
 
-/// Reads a data set as a user would; what is not as published is told, what is wrong is an error.
+/// Reads a data set as `fit` does. The notes list what differs from the published files.
 fn check(set: DataSet, path: &Path) -> Result<Vec<String>> {
     let notes = match set {
         DataSet::Cifar10 => Cifar10::read(path).map(|data| data.notes),
@@ -149,11 +147,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_forgiving_and_others_are_told_the_right_ones() {
+    fn names_of_data_sets() {
         for name in ["cifar10", "CIFAR-10", "cifar_10"] {
             assert_eq!(data_set(name), Ok(DataSet::Cifar10));
         }
         assert_eq!(data_set("wikitext-2"), Ok(DataSet::WikiText2));
-        assert_eq!(data_set("mnist").unwrap_err(), "there are cifar10 and wikitext2");
+        assert_eq!(
+            data_set("mnist").unwrap_err(),
+            "unknown data set 'mnist'; expected one of: cifar10, wikitext2"
+        );
     }
 }

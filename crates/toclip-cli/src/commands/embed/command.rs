@@ -1,24 +1,19 @@
 //! `toclip embed` from its arguments to its files.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use toclip_embed::{Batches, Embedder, next_tokens, relative};
 
 use super::fetch::{self, MINILM};
-use super::progress::Progress;
 use super::text::Text;
-use super::work::{Table, Work, cores};
+use super::work::{EmbeddingJob, Embeddings, FinishedBatch, cores};
 use super::{Args, TargetRule, npy};
-use crate::output::files;
-use crate::output::fnv1a;
 use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
-use crate::output::{say, tell};
+use crate::output::{Identity, ProgressLog, files, fnv1a, progress_bar, say, tell};
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
@@ -35,39 +30,41 @@ pub fn run(args: Args) -> Result<ExitCode> {
     };
     let embedder = Embedder::open(&folder, args.max_tokens as usize)?;
     let ids = lines[..rows].iter().map(|line| embedder.ids(line)).collect::<Result<Vec<_>, _>>()?;
-    let identity = identity(&folder, &embedder, &ids)?;
+    let inputs = inputs(&folder, &embedder, &ids)?;
     let cut = ids.iter().filter(|ids| ids.len() == embedder.max_tokens()).count();
     let batches = Batches::new(ids);
 
     let partial = PathBuf::from(format!("{}.partial", args.out.display()));
-    let (mut progress, done) = Progress::open(&partial, &identity)?;
+    let identity = Identity { command: "toclip embed", pieces: "batches", inputs };
+    let (mut progress, done) = ProgressLog::open(&partial, &identity, true, FinishedBatch::decode)?;
     interrupt::listen(Some("batches"))?;
     let resumed = done.len();
-    let mut table = Table::new(rows, embedder.width());
+    let mut embeddings = Embeddings::new(rows, embedder.width());
     let computed = {
-        let bar = args.bar(&batches);
+        let tokens = (0..batches.len()).map(|b| batches.tokens(b) as u64).sum();
+        let bar = progress_bar(tokens, "tokens", args.quiet);
         let tick = |batch: usize| bar.inc(batches.tokens(batch) as u64);
-        let threads = args.threads.map_or_else(cores, usize::from);
-        let work = Work {
+        let threads = args.threads.unwrap_or_else(cores);
+        let job = EmbeddingJob {
             embedder: &embedder,
             batches: &batches,
             threads,
             cancel: &INTERRUPTED,
             tick: &tick,
         };
-        let computed = work.run(&mut table, &mut progress, done);
+        let computed = job.run(&mut embeddings, &mut progress, done);
         bar.finish_and_clear();
         computed?
     };
     if let Some(finished) = computed {
         tell!(
-            "interrupted: {finished} of {} batches are kept in {}; the same command goes on from there",
+            "interrupted: {finished} of {} batches are kept in {}; run the same command again to resume",
             batches.len(),
             progress.path().display()
         );
         return Ok(ExitCode::from(EXIT_INTERRUPTED));
     }
-    files::write(&args.out, &npy::rows(&table.values, table.width))?;
+    files::write(&args.out, &npy::rows(&embeddings.values, embeddings.width))?;
     let targets = args.write_targets(&lines, rows)?;
     progress.remove()?;
     let summary = json!({
@@ -80,7 +77,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         "cut_lines": cut,
         "max_tokens": embedder.max_tokens(),
         "tokens": (0..batches.len()).map(|b| batches.tokens(b)).sum::<usize>(),
-        "width": table.width,
+        "width": embeddings.width,
         "embeddings": args.out,
         "targets": targets,
         "batches": batches.len(),
@@ -92,7 +89,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 }
 
 /// What the vectors depend on.
-fn identity(folder: &Path, embedder: &Embedder, ids: &[Vec<u32>]) -> Result<Value> {
+fn inputs(folder: &Path, embedder: &Embedder, ids: &[Vec<u32>]) -> Result<Value> {
     let mut tokens = Vec::new();
     for line in ids {
         tokens.extend((line.len() as u64).to_le_bytes());
@@ -122,27 +119,12 @@ impl Args {
         };
         let targets = match self.target_rule {
             TargetRule::NextToken => relative(&ids)
-                .context("every next line begins with token 0: no mean to divide by")?,
+                .context("every next line begins with token 0, so there is no mean to divide by")?,
             _ => ids.into_iter().map(f64::from).collect(),
         };
         let path = self.targets.clone().unwrap_or_else(|| self.out.with_file_name("targets.npy"));
         files::write(&path, &npy::list(&targets))?;
         Ok(Some(path))
-    }
-
-    fn bar(&self, batches: &Batches) -> ProgressBar {
-        let target = if self.quiet || !std::io::stderr().is_terminal() {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr()
-        };
-        let total = (0..batches.len()).map(|b| batches.tokens(b) as u64).sum();
-        let bar = ProgressBar::with_draw_target(Some(total), target);
-        let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} tokens, {eta} left");
-        if let Ok(style) = style {
-            bar.set_style(style);
-        }
-        bar
     }
 
     fn print(&self, summary: &Value) {

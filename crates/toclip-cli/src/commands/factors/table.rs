@@ -1,181 +1,219 @@
-//! The factors for every row of a table.
+//! The factors for every row of a table, read, computed and written in blocks.
 
-use super::{
-    json_point,
-    noise_args::from_parts,
-    rule::{self, Words},
-};
-use crate::output::files;
-use crate::output::tell;
-use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, Result, bail};
+use csv::StringRecord;
+use rayon::prelude::*;
+use serde_json::Value;
 use toclip::noise::Family;
 use toclip::{Factors, Step};
 
-/// The columns that a table has.
-pub const GIVEN: [&str; 4] = ["family", "params", "r", "c"];
-/// The columns that are computed.
-pub const COMPUTED: [&str; 5] = ["mu", "m2", "nu", "csc", "ccc"];
+use super::batching::{self, Batching};
+use super::{json_point, with_factors};
+use crate::arguments::{count, family, object};
+use crate::output::files::Destination;
+use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
+use crate::output::{Table, tell};
 
-/// The computed columns of one point, 17 significant digits; empty where not defined.
-pub fn values(at: &Factors) -> [String; 5] {
-    let defined = |x: toclip::Result<f64>| x.map_or(String::new(), digits);
-    [digits(at.mu), digits(at.m2), defined(at.nu()), defined(at.csc()), defined(at.ccc())]
-}
+/// The columns that a table must have.
+const REQUIRED: [&str; 4] = ["family", "params", "r", "c"];
+/// Rows in memory at a time.
+const BLOCK: usize = 8192;
+/// Rows that a thread takes at a time. They share the noise distributions they name: making one may
+/// cost more than evaluating it.
+const CHUNK: usize = 512;
 
-fn digits(x: f64) -> String {
-    format!("{x:.16e}")
-}
-
-/// Reads the table, writes the result, and reports bad rows by their line.
+/// Evaluates the table at `path`; reports bad rows by their line and leaves them out.
 pub fn run(path: &Path, out: Option<&Path>, as_json: bool) -> Result<ExitCode> {
+    interrupt::listen(None)?;
     let name = path.display();
-    let mut reader = csv::ReaderBuilder::new()
-        .flexible(true)
-        .from_path(path)
-        .with_context(|| format!("cannot read {name}"))?;
-    let header = reader.headers().with_context(|| format!("cannot read {name}"))?.clone();
-    let column = |wanted: &str| {
-        header.iter().position(|h| h.trim().trim_start_matches('\u{feff}') == wanted)
-    };
-    let (Some(family), Some(params), Some(r), Some(c)) =
-        (column("family"), column("params"), column("r"), column("c"))
-    else {
-        let found = header.iter().collect::<Vec<_>>().join(",");
-        bail!("{name}: the first line must name the columns family,params,r,c; it says `{found}`");
-    };
-    let columns = [family, params, r, c];
-    let mut rows = Rows { batch: rule::COLUMNS.map(column), ..Rows::default() };
-    let mut record = csv::StringRecord::new();
+    let reader = csv::ReaderBuilder::new().flexible(true).from_path(path);
+    let mut reader = reader.with_context(|| format!("cannot read {name}"))?;
+    let columns = Columns::new(reader.headers().with_context(|| format!("cannot read {name}"))?)
+        .with_context(|| name.to_string())?;
+    let mut writer = Writer { out: Destination::new(out)?, columns: &columns, as_json, rows: 0 };
     let mut bad = 0usize;
     loop {
-        let line = reader.position().line();
-        match reader.read_record(&mut record) {
-            Ok(false) => break,
-            Ok(true) => {
-                let line = record.position().map_or(line, csv::Position::line);
-                if let Err(error) = rows.add(&record, columns) {
+        let block = read_block(&mut reader).with_context(|| format!("cannot read {name}"))?;
+        if block.is_empty() {
+            break;
+        }
+        let factors: Vec<Result<Factors>> =
+            block.par_chunks(CHUNK).flat_map_iter(|chunk| columns.evaluate(chunk)).collect();
+        // An unfinished file is deleted when it is dropped.
+        if INTERRUPTED.load(Ordering::Relaxed) {
+            return Ok(ExitCode::from(EXIT_INTERRUPTED));
+        }
+        let mut done = Vec::with_capacity(block.len());
+        for (row, factors) in block.iter().zip(factors) {
+            match (&row.record, factors) {
+                (Ok(record), Ok(factors)) => done.push((record, factors)),
+                (_, Err(error)) => {
                     bad += 1;
-                    tell!("{name}:{line}: {error:#}");
+                    tell!("{name}:{}: {error:#}", row.line);
                 }
-            }
-            Err(error) => {
-                // A line that is not UTF-8 is one bad row; a disk that fails is the end.
-                if error.is_io_error() {
-                    return Err(error).with_context(|| format!("cannot read {name}"));
-                }
-                bad += 1;
-                tell!("{name}:{line}: {error}");
+                (Err(_), Ok(_)) => {}
             }
         }
+        writer.write(&done)?;
     }
-    rows.write(out, as_json)?;
+    let rows = writer.finish()?;
     if bad > 0 {
-        tell!("{name}: {} rows done, {bad} bad", rows.done.len());
+        tell!("{name}: {rows} rows done, {bad} bad");
         return Ok(ExitCode::FAILURE);
     }
     if let Some(out) = out {
-        tell!("wrote {} ({} rows)", out.display(), rows.done.len());
+        tell!("wrote {} ({rows} rows)", out.display());
     }
     Ok(ExitCode::SUCCESS)
 }
 
-#[derive(Default)]
-struct Rows {
-    /// What was read, word for word, and what was computed.
-    done: Vec<(Vec<String>, Factors)>,
-    /// Where the columns are that say how samples are clipped, if there are any.
-    batch: [Option<usize>; 3],
-    /// Tables ask the same law many times, and making one may cost more than asking it.
-    laws: HashMap<(String, String), Family>,
+/// A row and its line in the file.
+struct Row {
+    line: u64,
+    record: Result<StringRecord, csv::Error>,
 }
 
-impl Rows {
-    fn add(&mut self, record: &csv::StringRecord, columns: [usize; 4]) -> Result<()> {
-        let named = columns.into_iter().zip(GIVEN);
-        let batch = self.batch.into_iter().zip(rule::COLUMNS);
-        let batch = batch.filter_map(|(i, name)| i.map(|i| (i, name)));
-        let mut fields = Vec::new();
-        for (i, name) in named.chain(batch) {
-            let Some(text) = record.get(i) else {
-                bail!("there is no column `{name}`: the row has {} columns", record.len());
-            };
-            fields.push(text.to_string());
-        }
-        let words = self.batch.map(|i| i.and_then(|i| record.get(i)));
-        let batch = Words::from_columns(words)?.batch()?;
-        let number = |text: &str, name: &str| {
-            text.trim()
-                .parse::<f64>()
-                .map_err(|_| anyhow::anyhow!("{name} = `{text}` is not a number"))
-        };
-        let (r, c) = (number(&fields[2], "r")?, number(&fields[3], "c")?);
-        let key = (fields[0].trim().to_string(), fields[1].clone());
-        let law = match self.laws.get(&key) {
-            Some(law) => law,
-            None => {
-                let law = law(&key.0, &key.1)?;
-                // A table in which every row has a law of its own must not keep them all.
-                if self.laws.len() >= 1000 {
-                    self.laws.clear();
-                }
-                self.laws.entry(key).or_insert(law)
+/// The next rows, at most [`BLOCK`]. A line that is not UTF-8 is one bad row; a disk that fails is
+/// the end.
+fn read_block(reader: &mut csv::Reader<impl Read>) -> Result<Vec<Row>> {
+    let mut block = Vec::new();
+    while block.len() < BLOCK {
+        let line = reader.position().line();
+        let mut record = StringRecord::new();
+        match reader.read_record(&mut record) {
+            Ok(false) => break,
+            Ok(true) => {
+                let line = record.position().map_or(line, csv::Position::line);
+                block.push(Row { line, record: Ok(record) });
             }
+            Err(error) if error.is_io_error() => return Err(error.into()),
+            Err(error) => block.push(Row { line, record: Err(error) }),
+        }
+    }
+    Ok(block)
+}
+
+/// Where the columns are.
+struct Columns {
+    required: [usize; 4],
+    /// Those that describe batches, if there are any.
+    batching: [Option<usize>; 3],
+}
+
+impl Columns {
+    fn new(header: &StringRecord) -> Result<Self> {
+        let column = |wanted: &str| {
+            header.iter().position(|h| h.trim().trim_start_matches('\u{feff}') == wanted)
         };
-        let at = Factors::new(Step::new(law).with_batch(batch)?, r, c)?;
-        self.done.push((fields, at));
+        let [Some(family), Some(params), Some(r), Some(c)] = REQUIRED.map(column) else {
+            let found = header.iter().collect::<Vec<_>>().join(",");
+            bail!("the first line must name the columns family,params,r,c; it is `{found}`");
+        };
+        Ok(Columns { required: [family, params, r, c], batching: batching::COLUMNS.map(column) })
+    }
+
+    /// All columns that are read, by their names.
+    fn named(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        let batching = batching::COLUMNS.into_iter().zip(self.batching);
+        let batching = batching.filter_map(|(name, i)| i.map(|i| (name, i)));
+        REQUIRED.into_iter().zip(self.required).chain(batching)
+    }
+
+    fn evaluate(&self, rows: &[Row]) -> Vec<Result<Factors>> {
+        let mut families = HashMap::new();
+        let rows = rows.iter().map(|row| match &row.record {
+            Ok(_) if INTERRUPTED.load(Ordering::Relaxed) => bail!("interrupted"),
+            Ok(record) => self.factors(record, &mut families),
+            Err(_) => bail!("the line is not UTF-8"),
+        });
+        rows.collect()
+    }
+
+    fn factors<'a>(
+        &self,
+        record: &'a StringRecord,
+        families: &mut HashMap<(&'a str, &'a str), Family>,
+    ) -> Result<Factors> {
+        if let Some((name, _)) = self.named().find(|(_, i)| *i >= record.len()) {
+            bail!("the column `{name}` is missing: the row has {} columns", record.len());
+        }
+        let [name, params, r, c] = self.required.map(|i| &record[i]);
+        let batch =
+            Batching::from_cells(self.batching.map(|i| i.map(|i| &record[i])))?.to_core()?;
+        let number = |text: &str, name: &str| match text.trim() {
+            "none" if name == "c" => Ok(f64::INFINITY),
+            text => text.parse().ok().with_context(|| format!("{name} = `{text}` is not a number")),
+        };
+        let (r, c) = (number(r, "r")?, number(c, "c")?);
+        let key = (name.trim(), params);
+        if !families.contains_key(&key) {
+            families.insert(key, family(key.0, object(params).context("params")?)?);
+        }
+        Ok(Factors::new(Step::new(&families[&key]).with_batch(batch)?, r, c)?)
+    }
+}
+
+/// Writes rows as CSV or as a JSON array.
+struct Writer<'a> {
+    out: Destination,
+    columns: &'a Columns,
+    as_json: bool,
+    rows: usize,
+}
+
+impl Writer<'_> {
+    fn write(&mut self, rows: &[(&StringRecord, Factors)]) -> Result<()> {
+        if self.as_json {
+            let mut text = String::new();
+            for (record, factors) in rows {
+                text.push_str(if self.rows == 0 { "[\n  " } else { ",\n  " });
+                let row = serde_json::to_string_pretty(&self.object(record, factors))?;
+                text.push_str(&row.replace('\n', "\n  "));
+                self.rows += 1;
+            }
+            return Ok(self.out.write_all(text.as_bytes())?);
+        }
+        let text = |table: Table, (name, i): (&'static str, usize)| {
+            table.text(name, rows.iter().map(|(record, _)| record[i].to_owned()))
+        };
+        let table = self.columns.named().fold(Table::default(), text);
+        let factors: Vec<Factors> = rows.iter().map(|(_, factors)| *factors).collect();
+        with_factors(table, &factors).write_csv(&mut self.out, self.rows == 0)?;
+        self.rows += rows.len();
         Ok(())
     }
 
-    fn write(&self, out: Option<&Path>, as_json: bool) -> Result<()> {
-        let text = if as_json { self.json()? } else { self.csv()? };
-        match out {
-            Some(path) => files::write(path, &text),
-            None => {
-                crate::output::terminal::print(format_args!("{}", String::from_utf8(text)?));
-                Ok(())
-            }
+    fn object(&self, record: &StringRecord, factors: &Factors) -> serde_json::Map<String, Value> {
+        let mut map = json_point(factors);
+        for (name, i) in self.columns.named() {
+            let cell = &record[i];
+            let value = match name {
+                "r" | "c" => continue,
+                "params" => serde_json::from_str(cell).unwrap_or_default(),
+                "batch" | "outputs" => count::<1>(cell).map_or(Value::Null, Into::into),
+                "rule" => cell.trim().into(),
+                _ => cell.into(),
+            };
+            map.insert(name.into(), value);
         }
+        map
     }
 
-    fn csv(&self) -> Result<Vec<u8>> {
-        let mut out = csv::Writer::from_writer(Vec::new());
-        let batch = self.batch.into_iter().zip(rule::COLUMNS);
-        let batch = batch.filter_map(|(i, name)| i.map(|_| name));
-        out.write_record(GIVEN.into_iter().chain(batch).chain(COMPUTED))?;
-        for (fields, at) in &self.done {
-            out.write_record(fields.iter().cloned().chain(values(at)))?;
+    /// The number of rows that were written.
+    fn finish(mut self) -> Result<usize> {
+        match (self.as_json, self.rows) {
+            (true, 0) => writeln!(self.out, "[]")?,
+            (true, _) => writeln!(self.out, "\n]")?,
+            (false, 0) => self.write(&[])?,
+            (false, _) => {}
         }
-        Ok(out.into_inner()?)
+        self.out.finish()?;
+        Ok(self.rows)
     }
-
-    fn json(&self) -> Result<Vec<u8>> {
-        let row = |(fields, at): &(Vec<String>, Factors)| {
-            let mut map = json_point(at);
-            map.insert("family".into(), fields[0].clone().into());
-            let params = serde_json::from_str::<serde_json::Value>(&fields[1]).unwrap_or_default();
-            map.insert("params".into(), params);
-            let batch = self.batch.into_iter().zip(rule::COLUMNS).filter(|(i, _)| i.is_some());
-            for (text, (_, name)) in fields[GIVEN.len()..].iter().zip(batch) {
-                let whole = rule::whole(text).map_or(text.trim().into(), Into::into);
-                map.insert(name.into(), whole);
-            }
-            map
-        };
-        let mut text = serde_json::to_vec_pretty(&self.done.iter().map(row).collect::<Vec<_>>())?;
-        text.push(b'\n');
-        Ok(text)
-    }
-}
-
-fn law(family: &str, params: &str) -> Result<Family> {
-    let text = if params.trim().is_empty() { "{}" } else { params };
-    let map = serde_json::from_str(text)
-        .with_context(|| format!("params must be a JSON object, not `{params}`"))?;
-    if !Family::NAMES.contains(&family) {
-        bail!("there is no noise family `{family}`; there are {}", Family::NAMES.join(", "));
-    }
-    from_parts(family, map)
 }

@@ -1,48 +1,45 @@
-//! `toclip residuals`: which law of noise residuals follow.
+//! `toclip residuals`: which noise distribution residuals follow.
 
-pub mod figure;
-
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
 use toclip_data::noise_fit::{Comparison, Components, NoiseFit, NoiseModel, Options, fit_all};
 
-use crate::output::plots;
-use crate::output::say;
+use crate::arguments;
+use crate::output::numbers::short;
+use crate::output::terminal::{self, Align};
+use crate::output::{json, plots, say};
 use crate::plot::Figure;
-use crate::words::short;
+use crate::study::noise_fit_figure;
 
-/// Fit laws of noise to residuals and compare them on residuals the fit has not seen
+/// Fit noise distributions to residuals and compare them by cross-validation
 ///
 /// The file is CSV, NPY or Parquet. Gaussian, Laplace, Student-t and Gaussian mixtures are fitted by maximum
-/// likelihood. Residuals are dealt into folds; each fold is scored by the fit to the others. Of the
-/// laws that are at most two standard errors behind the first, the one with the fewest parameters
-/// is advised.
+/// likelihood. Each fold is scored under the fit to the other folds. Of the distributions at most
+/// two standard errors behind the best, the one with the fewest parameters is recommended.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   toclip residuals residuals.npy
-  toclip residuals residuals.csv --column 3 --plot noise.svg
+  toclip residuals residuals.csv --column error --plot noise.svg
   toclip residuals residuals.npy --components 3 --json")]
 pub struct Args {
-    /// Residuals, as .csv, .npy or .parquet
+    /// Residuals, as .csv or .npy
     file: PathBuf,
-    /// Column of the file: its name, or its position from 1; needed if there is more than one
-    #[arg(long, value_name = "NAME|N")]
+    /// Column of the file, by its name or its position from 1; needed if there are several
+    #[arg(long, value_name = "COLUMN")]
     column: Option<String>,
-    /// Components of the Gaussian mixture; unless given, up to 6 by BIC
-    #[arg(long, value_name = "K")]
-    components: Option<usize>,
-    /// Parts into which residuals are dealt
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    folds: usize,
-    /// Seed that deals them
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    /// Components of the Gaussian mixture; by default up to 6, chosen by BIC
+    #[arg(long, value_name = "K", value_parser = arguments::count::<1>)]
+    components: Option<u64>,
+    /// Folds of the cross-validation
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = arguments::count::<2>)]
+    folds: u64,
+    /// Seed that assigns residuals to folds
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = arguments::seed)]
     seed: u64,
-    /// Draw the histogram with the fitted densities, as .svg or .png
+    /// Plot the histogram with the fitted densities, as .svg or .png
     #[arg(long, value_name = "FILE", visible_alias = "out")]
     plot: Option<PathBuf>,
     /// Print JSON, for scripts
@@ -54,24 +51,22 @@ pub struct Args {
 pub fn run(args: Args) -> Result<ExitCode> {
     let residuals = toclip_data::read_column(&args.file, args.column.as_deref())?;
     let components = match args.components {
-        Some(k) => Components::Exactly(k),
+        Some(k) => Components::Exactly(k as usize),
         None => Options::default().components,
     };
-    let options = Options { components, folds: args.folds, seed: args.seed };
+    let options = Options { components, folds: args.folds as usize, seed: args.seed };
     let comparison =
         fit_all(&residuals, &options).with_context(|| args.file.display().to_string())?;
     if let Some(path) = &args.plot {
         let title = format!("Noise in {}", name(&args.file));
-        let [whole, tails] = figure::charts(&residuals, &comparison);
+        let [whole, tails] = noise_fit_figure::charts(&residuals, &comparison);
         plots::save(&Figure::new(&title).chart(whole).chart(tails), path)?;
     }
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&json(&comparison))?);
+        json::print(&noise_fit_figure::json(&comparison))?;
     } else {
-        crate::output::terminal::print(format_args!("{}", text(&comparison)));
-        if let Some(path) = &args.plot {
-            say!("Written: {}", path.display());
-        }
+        terminal::print(format_args!("{}", text(&comparison)));
+        args.plot.iter().for_each(|path| say!("Wrote {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -80,22 +75,14 @@ fn name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into())
 }
 
-/// The comparison as a table, the advised law and what else there is to say.
+/// The comparison as a table, the recommended distribution and notes.
 pub fn text(comparison: &Comparison) -> String {
     let Comparison { count, mean, std, .. } = comparison;
-    let mut text =
-        format!("{count} residuals: mean {}, standard deviation {}\n\n", short(*mean), short(*std));
     let label = |fit: &NoiseFit| match fit.model {
-        NoiseModel::Empirical => "the residuals, smoothed".to_owned(),
+        NoiseModel::Empirical => "residuals, smoothed".to_owned(),
         _ => fit.describe(),
     };
-    let width = comparison.fits.iter().map(|fit| label(fit).chars().count()).max().unwrap_or(0);
-    let _ = writeln!(
-        text,
-        "  {:width$}  {:>10}  {:>19}  {:>12}  {:>10}",
-        "law", "held-out", "behind the first", "BIC", "parameters"
-    );
-    for fit in &comparison.fits {
+    let row = |fit: &NoiseFit| {
         let behind = match fit.behind.mean {
             0.0 => "–".to_owned(),
             mean => format!("{mean:.5} ± {:.5}", fit.behind.standard_error),
@@ -104,64 +91,37 @@ pub fn text(comparison: &Comparison) -> String {
             Some(bic) => (format!("{bic:.1}"), fit.parameters.to_string()),
             None => ("–".into(), "–".into()),
         };
-        let _ = writeln!(
-            text,
-            "  {:width$}  {:>10.5}  {behind:>19}  {bic:>12}  {parameters:>10}",
-            label(fit),
-            fit.held_out
-        );
-    }
-    text.push_str(
-        "\nHeld-out: mean log-likelihood of a residual under the fit to the other folds, in nats.\n",
-    );
+        [label(fit), format!("{:.5}", fit.held_out), behind, bic, parameters]
+    };
+    let header = ["distribution", "held-out", "behind the best", "BIC", "parameters"];
+    let rows = [header.map(String::from)].into_iter().chain(comparison.fits.iter().map(row));
+    let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right];
     let best = comparison.best();
-    let _ =
-        writeln!(text, "Advised: {}. In an experiment file:\n  {}", best.describe(), toml(best));
-    let fit_notes = comparison
-        .fits
-        .iter()
-        .filter_map(|fit| fit.note.as_ref().map(|note| format!("{}: {note}", fit.describe())));
-    for note in comparison.notes.iter().cloned().chain(fit_notes) {
-        let _ = writeln!(text, "Note: {note}.");
-    }
+    let mut text = format!(
+        "{count} residuals: mean {}, standard deviation {}\n\n{}\n\
+         Held-out: mean log-likelihood of a residual under the fit to the other folds, in nats.\n\
+         Recommended: {}. In an experiment file:\n  {}\n",
+        short(*mean),
+        short(*std),
+        terminal::columns(align, rows),
+        best.describe(),
+        toml(best)
+    );
+    let of_fit = |fit: &NoiseFit| Some(format!("{}: {}", fit.describe(), fit.note.as_ref()?));
+    let notes = comparison.notes.iter().cloned().chain(comparison.fits.iter().filter_map(of_fit));
+    notes.for_each(|note| text.push_str(&format!("Note: {note}.\n")));
     text
 }
 
-/// The law as a line of an experiment file.
+/// The noise as a line of an experiment file.
 fn toml(fit: &NoiseFit) -> String {
     // A table of numbers, lists and one string reads the same in both languages but for the colon.
     let fields = match serde_json::to_value(&fit.family) {
-        Ok(Value::Object(fields)) => fields,
+        Ok(serde_json::Value::Object(fields)) => fields,
         _ => return String::new(),
     };
     let (family, rest): (Vec<_>, Vec<_>) = fields.iter().partition(|(key, _)| *key == "family");
     let fields: Vec<String> =
         family.iter().chain(&rest).map(|(key, value)| format!("{key} = {value}")).collect();
     format!("noise = {{ {} }}", fields.join(", "))
-}
-
-/// The comparison for scripts. The residuals themselves are not repeated.
-pub fn json(comparison: &Comparison) -> Value {
-    let fit = |fit: &NoiseFit| {
-        let noise = (fit.model != NoiseModel::Empirical).then_some(&fit.family);
-        json!({
-            "kind": fit.model.name(),
-            "noise": noise,
-            "parameters": fit.parameters,
-            "log_likelihood": fit.log_likelihood,
-            "held_out": fit.held_out,
-            "behind": fit.behind.mean,
-            "behind_standard_error": fit.behind.standard_error,
-            "bic": fit.bic,
-            "note": fit.note,
-        })
-    };
-    json!({
-        "count": comparison.count,
-        "mean": comparison.mean,
-        "std": comparison.std,
-        "best": comparison.best().model.name(),
-        "fits": comparison.fits.iter().map(fit).collect::<Vec<_>>(),
-        "notes": comparison.notes,
-    })
 }

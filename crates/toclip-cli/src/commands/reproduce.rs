@@ -1,0 +1,79 @@
+//! `toclip reproduce`: the paper made executable.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::output::say;
+use crate::report::{self, Verdict};
+use crate::study::reproduce::{Effort, Request, reproduce};
+
+/// Reproduce the paper: its figures, a check of each claim, and a report
+///
+/// Draws the figures of the paper, those on real data if the data is available, and compares each
+/// claim of the paper with a number. Writes a folder with the report (report.html, one file that
+/// needs no network), the plots (SVG and PNG), the data (CSV) and the experiment files. A folder that
+/// contains an earlier report is replaced once the new one is complete; any other folder is refused.
+///
+/// The exit code is 1 if a claim fails. A claim that differs from the printed paper for a known
+/// reason, which the report gives, is not a failure.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Figures: 1a, 1b, 1c, 1d, 2a, 2b, 3, 4a, 4b, 5, 6, 7, 8, theorem1, theorem4 (default: all)
+1c and 8 need CIFAR-10 (toclip data get cifar10), 1d and 8 an embedding of WikiText-2 (toclip embed);
+without the data, the report says how to get it. 6 and 7 show networks that were measured on a GPU;
+their tables are part of the program. --networks reads other runs.
+
+Examples:
+  toclip reproduce                        everything, into toclip-out/
+  toclip reproduce 4b --out figure-4b     one figure
+  toclip reproduce --quick                a first look in seconds
+  toclip reproduce --full --seed 7        more runs, larger dimensions
+  toclip reproduce 6 7 --networks runs    your own networks, measured by python/experiments/train.py
+  toclip reproduce 2a 2b --json | jq '.sections[].claims'")]
+pub struct Args {
+    /// Figures or theorems of the paper [default: all]
+    #[arg(value_name = "FIGURE")]
+    figures: Vec<String>,
+    /// Folder for the report
+    #[arg(long, value_name = "DIR", default_value = "toclip-out")]
+    out: PathBuf,
+    /// Fewer runs and smaller dimensions
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// More runs and larger dimensions; takes minutes
+    #[arg(long)]
+    full: bool,
+    /// Seed of all random numbers
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    seed: u64,
+    /// Networks for figures 6 and 7: a run of train.py, or a folder of runs
+    #[arg(long, value_name = "DIR")]
+    networks: Option<PathBuf>,
+    /// Print the report as JSON instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<ExitCode> {
+    let report = reproduce(&Request {
+        figures: &args.figures,
+        networks: args.networks.as_deref(),
+        effort: match (args.quick, args.full) {
+            (true, _) => Effort::quick(args.seed),
+            (_, true) => Effort::full(args.seed),
+            _ => Effort::default(args.seed),
+        },
+        out: &args.out,
+    })?;
+    if args.json {
+        say!("{}", serde_json::to_string_pretty(&report::json(&report))?);
+    } else {
+        say!("{}", report::terminal(&report).trim_end());
+        say!("\nreport: {}", args.out.join("report.html").display());
+    }
+    let failed = report.count(Verdict::Fails) > 0;
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,143 @@
+//! The pictures of a fit.
+
+use crate::output::numbers::short;
+use crate::plot::{Axis, Chart, Figure, Kind, Series};
+
+use super::Fit;
+use crate::study::noise_fit_figure;
+
+/// The band of the runs and the predictions, as the paper draws figures 1c and 1d.
+pub fn risk(fit: &Fit) -> Chart {
+    let (band, settings) = (&fit.band, &fit.settings);
+    let ends = [band.risk.quantiles.first(), band.risk.quantiles.last()];
+    let mut chart = Chart::new("Risk: predicted and measured")
+        .subtitle(&format!(
+            "d = {}, η = {}, c = {}; one pass over {} samples, {} runs",
+            short(fit.dim),
+            short(settings.eta),
+            clip(settings.clip),
+            fit.rows,
+            band.runs
+        ))
+        .x(Axis::log("time t = k/d"))
+        .y(Axis::log("risk R(t)"));
+    if let [Some(low), Some(high)] = ends {
+        let series = Series::band("C-SGD, 80% band and mean", &band.times, low, high);
+        chart = chart.series(series.middle(&band.risk.mean).slot(0));
+    }
+    for (slot, curve) in fit.curves.iter().enumerate() {
+        let (label, x, y) = (&curve.label, &curve.times, &curve.risk);
+        match curve.key {
+            // In the table only: four curves on top of each other cannot be told apart.
+            "with_replacement" => {}
+            "one_pass" => chart = chart.series(Series::line(label, x, y).slot(slot + 1)),
+            _ => chart = chart.series(Series::dashed(label, x, y).slot(slot + 1)),
+        }
+    }
+    chart
+}
+
+/// Measured over predicted, which a log axis does not show.
+pub fn ratio(fit: &Fit) -> Chart {
+    let band = &fit.band;
+    let mut chart = Chart::new("Measured over predicted")
+        .subtitle("mean of the runs over each curve; the band is ± 2 standard errors of the mean")
+        .x(Axis::log("time t = k/d"))
+        .y(Axis::linear("mean of the runs / prediction"))
+        .hline(1.0, "");
+    for (slot, curve) in fit.curves.iter().enumerate() {
+        let n = curve.risk.len().min(band.risk.mean.len());
+        let over =
+            |y: &dyn Fn(usize) -> f64| (0..n).map(|k| y(k) / curve.risk[k]).collect::<Vec<f64>>();
+        let (mean, error) = (&band.risk.mean, &band.risk.standard_error);
+        let times = &curve.times[..n];
+        let middle = over(&|k| mean[k]);
+        if curve.key == "one_pass" {
+            let low = over(&|k| mean[k] - 2.0 * error[k]);
+            let high = over(&|k| mean[k] + 2.0 * error[k]);
+            let series = Series::band(&curve.label, times, &low, &high);
+            chart = chart.series(series.middle(&middle).slot(slot + 1));
+        } else if curve.key != "with_replacement" {
+            chart = chart.series(Series::dashed(&curve.label, times, &middle).slot(slot + 1));
+        }
+    }
+    chart
+}
+
+/// Eigenvalues by rank.
+pub fn spectrum(fit: &Fit) -> Chart {
+    let rank: Vec<f64> = (1..=fit.eigenvalues.len()).map(|k| k as f64).collect();
+    Chart::new("Spectrum of K")
+        .subtitle(&format!("{} features, ‖K‖ = 1, d = Tr K = {}", fit.cols, short(fit.dim)))
+        .x(Axis::log("rank i"))
+        .y(Axis::log("eigenvalue λ"))
+        .line("λ", &rank, &fit.eigenvalues)
+}
+
+/// CSC and CCC along the predicted path.
+pub fn criteria(fit: &Fit) -> Chart {
+    let times = fit.curve("ode_residuals").map_or(&[][..], |curve| &curve.times);
+    Chart::new("Does clipping help along the path?")
+        .subtitle(&format!("residuals themselves, c = {}", clip(fit.settings.clip)))
+        .x(Axis::log("time t = k/d"))
+        .y(Axis::linear("ratio"))
+        .line("CSC = μ/ν: stability", times, &fit.along(|mu, nu| mu / nu))
+        .line("CCC = μ²/ν: efficiency", times, &fit.along(|mu, nu| mu * mu / nu))
+        .hline(1.0, "no clipping")
+}
+
+/// The residuals with the fitted distributions, as in figure 8.
+pub fn noise(fit: &Fit) -> Figure {
+    let [mut whole, mut tails] = noise_fit_figure::charts(&fit.residuals.values, &fit.noise);
+    if let Some(top) = below_atoms(&whole.series[0]) {
+        whole.y = Axis::linear("density").range(0.0, top);
+        whole.note = Some("Bars of repeated residuals are cut off at the top.".into());
+    }
+    if let Some(k) = fit.settings.components {
+        for series in whole.series.iter_mut().chain(&mut tails.series) {
+            let mixture = series.label.starts_with("Gaussian mixture");
+            if let Some(label) = series.label.strip_suffix(", advised").filter(|_| mixture) {
+                series.label = format!("{label}, {k} components requested");
+            }
+        }
+    }
+    Figure::new("Residuals of least squares").chart(whole).chart(tails)
+}
+
+/// Where to end the axis so that a few repeated values do not press all other bars flat.
+fn below_atoms(bars: &Series) -> Option<f64> {
+    let Kind::Band { high, .. } = &bars.kind else { return None };
+    // Two points to a bar.
+    let mut heights: Vec<f64> = high.iter().step_by(2).copied().collect();
+    heights.sort_by(|a, b| b.total_cmp(a));
+    let (first, fourth) = (heights.first()?, heights.get(3)?);
+    (*first > 3.0 * fourth).then_some(1.5 * fourth)
+}
+
+/// All of them, with the names of their files.
+pub fn all(fit: &Fit) -> Vec<(&'static str, Figure)> {
+    vec![
+        ("risk", Figure::new(&fit.name).chart(risk(fit)).chart(ratio(fit))),
+        ("noise", noise(fit)),
+        ("spectrum", Figure::default().chart(spectrum(fit)).chart(criteria(fit))),
+    ]
+}
+
+/// A threshold in words.
+pub fn clip(c: f64) -> String {
+    if c.is_finite() { short(c) } else { "∞".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_atom_ends_the_axis_and_a_hill_does_not() {
+        let edges: Vec<f64> = (0..=6).map(f64::from).collect();
+        let atom = Series::histogram("", &edges, &[0.1, 0.2, 7.7, 0.3, 0.4, 0.2]);
+        assert!((below_atoms(&atom).unwrap() - 1.5 * 0.2).abs() < 1e-12);
+        let hill = Series::histogram("", &edges, &[0.1, 0.2, 0.5, 0.5, 0.2, 0.1]);
+        assert!(below_atoms(&hill).is_none());
+    }
+}

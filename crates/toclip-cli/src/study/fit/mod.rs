@@ -1,0 +1,312 @@
+//! From samples to predicted and measured risk.
+
+pub mod check;
+pub mod figures;
+mod gap;
+pub mod input;
+pub mod report;
+pub mod wording;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use toclip::criteria::{BestThreshold, best_threshold};
+use toclip::dynamics::{Ode, PathPoint, Stream, Trajectory, linear_times, log_times};
+use toclip::ensemble::{Ensemble, Progress, Summary};
+use toclip::noise::{Empirical, Noise};
+use toclip::schedule::{OpenLoop, Schedule};
+use toclip_data::noise_fit::{
+    self, Comparison, Components, NoiseFit, NoiseModel, Options, fit_all,
+};
+use toclip_data::{ChanceBias, ClippedOptimum, Design, LeastSquares, OnePass, Residuals, Ridge};
+
+pub use gap::Gap;
+
+/// Residuals below this share of what was fitted are rounding, or the target in disguise.
+const PERFECT: f64 = 1e-8;
+
+/// What is run on the data.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// As given, for the report.
+    pub features: String,
+    pub eta: f64,
+    /// Infinite for no clipping.
+    pub clip: f64,
+    pub runs: u64,
+    pub seed: u64,
+    /// θ0 = θ* + start_noise · N(0, I).
+    pub start_noise: f64,
+    pub held_out: bool,
+    /// The distribution of the first prediction; `None` for the best fit.
+    pub noise: Option<NoiseModel>,
+    pub components: Option<usize>,
+    pub ridge: Option<f64>,
+}
+
+/// A predicted risk.
+#[derive(Debug, Clone)]
+pub struct Curve {
+    pub key: &'static str,
+    pub label: String,
+    pub times: Vec<f64>,
+    pub risk: Vec<f64>,
+    /// How far the mean of the runs is above it over the second half of the pass.
+    pub gap: Option<Gap>,
+}
+
+/// All that was found.
+#[derive(Debug, Clone)]
+pub struct Fit {
+    pub name: String,
+    pub settings: Settings,
+    /// Samples that SGD sees, and features.
+    pub rows: usize,
+    pub cols: usize,
+    pub dim: f64,
+    pub norm: f64,
+    pub target_mean: f64,
+    /// Root of the mean square of the centred targets.
+    pub target_spread: f64,
+    /// Standard deviation of ‖x‖²/d.
+    pub norm_spread: f64,
+    pub eigenvalues: Vec<f64>,
+    /// θ*, in the coordinates of ‖K‖ = 1.
+    pub optimum: Vec<f64>,
+    pub ridge: Option<Ridge>,
+    /// What least squares leaves on the samples it was fitted on, where those are others.
+    pub train: Option<Residuals>,
+    /// What it leaves on the samples that SGD sees.
+    pub residuals: Residuals,
+    pub noise: Comparison,
+    /// The distribution of the first prediction.
+    pub fitted: NoiseFit,
+    /// ½‖θ_c − θ*‖² in the norm of K, and the share of samples unclipped at θ_c.
+    pub bias: f64,
+    pub unclipped: f64,
+    /// The same were it chance alone.
+    pub chance: ChanceBias,
+    pub times: Vec<f64>,
+    /// With the fitted distribution, with the residuals, corrected, and corrected but with replacement.
+    pub curves: Vec<Curve>,
+    /// μ, m2, η, c along the curve with the residuals, and 2R + σ².
+    pub path: Vec<(PathPoint, f64)>,
+    pub band: Summary,
+    /// The best threshold for the residuals at the start and at the end of the pass.
+    pub best: [BestThreshold; 2],
+}
+
+impl Fit {
+    /// Everything; the design is used up because its features become those of SGD.
+    pub fn new(design: Design, settings: &Settings, tick: Progress<'_>) -> Result<Self> {
+        let (train, design) = match settings.held_out {
+            true => {
+                let (train, test) = design.halves(settings.seed)?;
+                drop(design);
+                (Some(train), test)
+            }
+            false => (None, design),
+        };
+        let elsewhere = train.as_ref().map(Design::rows);
+        let least = LeastSquares::new(train.as_ref().unwrap_or(&design), settings.ridge)?;
+        let train = train.map(|train| least.residuals(&train)).transpose()?;
+        let residuals = least.residuals(&design)?;
+        let (noise, fitted) = noise_fits(&residuals.values, settings)?;
+        let start = least.start(settings.start_noise, settings.seed);
+        let theory = Theory::new(&design, &least, &start, settings)?;
+        let empirical = Empirical::new(&residuals.values)?;
+        let (fitted_curve, _) = theory.ode(&*fitted.noise())?;
+        let (plain, path) = theory.ode(&empirical)?;
+        let destination = ClippedOptimum::new(&design, &least, settings.clip)?;
+        let corrected = theory.corrected(&destination)?;
+        let chance = ChanceBias::new(&design, &least, &residuals, settings.clip, elsewhere);
+        let last = plain.1.last().copied().unwrap_or(0.0);
+        let first = theory.gap_risk;
+        let best = [best_threshold(&empirical, first)?, best_threshold(&empirical, last)?];
+        let labels = [
+            ("ode_fitted", format!("ODE, {}", fitted.describe()), fitted_curve),
+            ("ode_residuals", "ODE, residuals themselves".into(), plain),
+            ("one_pass", "corrected: destination and one pass".into(), corrected[0].clone()),
+            ("with_replacement", "corrected: destination only".into(), corrected[1].clone()),
+        ];
+        let times = theory.times;
+        let mut fit = Fit {
+            name: design.name().into(),
+            settings: settings.clone(),
+            rows: design.rows(),
+            cols: design.cols(),
+            dim: design.dim(),
+            norm: design.norm(),
+            target_mean: design.target_mean(),
+            target_spread: {
+                let squares: f64 = design.targets().iter().map(|b| b * b).sum();
+                (squares / design.rows() as f64).sqrt()
+            },
+            norm_spread: design.square_norms().1,
+            eigenvalues: design.eigenvalues().to_vec(),
+            optimum: least.optimum.clone(),
+            ridge: least.ridge,
+            train,
+            residuals,
+            noise,
+            fitted,
+            bias: destination.bias,
+            chance,
+            unclipped: destination.unclipped,
+            times,
+            curves: Vec::new(),
+            path,
+            band: Summary {
+                times: vec![],
+                runs: 0,
+                alive: vec![],
+                diverged: Default::default(),
+                probabilities: vec![],
+                risk: Default::default(),
+                distance: Default::default(),
+            },
+            best,
+        };
+        let stream = Stream::new(
+            design.into_data(start, least.optimum),
+            Arc::new(policy(settings.eta, settings.clip)?),
+        )?;
+        let ensemble = Ensemble::new(settings.runs, settings.seed);
+        let runs = passes(&ensemble, &stream, &fit.times, tick)?;
+        fit.band = Summary::of(&fit.times, &runs, &ensemble.probabilities)?;
+        for (key, label, (times, risk)) in labels {
+            let gap = Gap::second_half(&fit.band, &runs, &risk);
+            fit.curves.push(Curve { key, label, times, risk, gap });
+        }
+        Ok(fit)
+    }
+
+    /// Whether clipping moves the point to which SGD converges by more than chance.
+    pub fn is_biased(&self) -> bool {
+        self.settings.clip.is_finite() && !self.is_perfect() && self.bias > self.chance.limit
+    }
+
+    /// Whether least squares leaves nothing but rounding errors.
+    pub fn is_perfect(&self) -> bool {
+        let predicted = self.target_spread.powi(2) - self.residuals.mse;
+        !(self.residuals.sigma > PERFECT * predicted.max(0.0).sqrt())
+    }
+
+    /// n/d.
+    pub fn end(&self) -> f64 {
+        self.times.last().copied().unwrap_or(0.0)
+    }
+
+    /// A function of μ and ν along the prediction with the residuals.
+    pub fn along(&self, of: fn(f64, f64) -> f64) -> Vec<f64> {
+        self.path.iter().map(|(at, second)| of(at.mu, at.m2 / second)).collect()
+    }
+
+    pub fn curve(&self, key: &str) -> Option<&Curve> {
+        self.curves.iter().find(|curve| curve.key == key)
+    }
+}
+
+/// The runs themselves: how well the mean over time is known depends on how each goes on.
+fn passes(
+    ensemble: &Ensemble,
+    stream: &Stream,
+    times: &[f64],
+    tick: Progress<'_>,
+) -> Result<BTreeMap<u64, Trajectory>> {
+    let finished = Mutex::new(BTreeMap::new());
+    let done = AtomicU64::new(0);
+    let keep = |index: u64, run: Trajectory| {
+        finished.lock().unwrap_or_else(PoisonError::into_inner).insert(index, run);
+        tick(done.fetch_add(1, Ordering::Relaxed) + 1);
+    };
+    ensemble.run_missing(stream, times, &BTreeSet::new(), &AtomicBool::new(false), &keep)?;
+    Ok(finished.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn policy(eta: f64, clip: f64) -> Result<OpenLoop> {
+    let eta = Schedule::constant(eta).context("learning rate")?;
+    Ok(match clip.is_finite() {
+        true => OpenLoop::new(eta, Schedule::constant(clip).context("threshold")?),
+        false => OpenLoop::unclipped(eta),
+    })
+}
+
+/// All distributions compared, and the one of the first prediction.
+fn noise_fits(residuals: &[f64], settings: &Settings) -> Result<(Comparison, NoiseFit)> {
+    let defaults = Options::default();
+    let components = settings.components.map_or(defaults.components, Components::Exactly);
+    let options = Options { components, seed: settings.seed, ..defaults };
+    let all = fit_all(residuals, &options).context("the residuals")?;
+    let chosen = match settings.noise {
+        None => all.best().clone(),
+        Some(kind) => match all.get(kind) {
+            Some(found) => found.clone(),
+            // A mixture of one component is not listed among the others.
+            None => noise_fit::fit(residuals, kind, &options).context("the residuals")?,
+        },
+    };
+    Ok((all, chosen))
+}
+
+type Path = (Vec<f64>, Vec<f64>);
+
+/// What the predictions have in common.
+struct Theory<'a> {
+    design: &'a Design,
+    least: &'a LeastSquares,
+    start: &'a [f64],
+    eta: f64,
+    policy: OpenLoop,
+    modes: toclip::spectrum::Modes,
+    gap_risk: f64,
+    times: Vec<f64>,
+}
+
+impl<'a> Theory<'a> {
+    fn new(
+        design: &'a Design,
+        least: &'a LeastSquares,
+        start: &'a [f64],
+        settings: &Settings,
+    ) -> Result<Self> {
+        let gap: Vec<f64> = start.iter().zip(&least.optimum).map(|(a, b)| a - b).collect();
+        let modes = design.modes(&gap)?;
+        let times = times(design.rows() as f64 / design.dim(), design.dim())?;
+        let policy = policy(settings.eta, settings.clip)?;
+        let gap_risk = modes.risk();
+        Ok(Theory { design, least, start, eta: settings.eta, policy, modes, gap_risk, times })
+    }
+
+    fn ode(&self, noise: &dyn Noise) -> Result<(Path, Vec<(PathPoint, f64)>)> {
+        let path = Ode::new(&self.modes, noise, &self.policy).keep_path(true).solve(&self.times)?;
+        let second = |r: &f64| 2.0 * r + noise.second_moment();
+        let seconds: Vec<f64> = path.risk.iter().map(second).collect();
+        let points = path.path.unwrap_or_default().into_iter().zip(seconds).collect();
+        Ok(((path.times, path.risk), points))
+    }
+
+    fn corrected(&self, destination: &ClippedOptimum) -> Result<[Path; 2]> {
+        let one =
+            OnePass::new(self.design, self.least, destination, self.start, self.eta, &self.times)?;
+        Ok([(one.times.clone(), one.risk), (one.times, one.with_replacement)])
+    }
+}
+
+/// Equal ratios from the first step on for the picture, equal distances over the second half for
+/// the comparison.
+fn times(end: f64, dim: f64) -> Result<Vec<f64>> {
+    let first = (1.0 / dim).min(0.5 * end);
+    let mut times = log_times(first, end, 81)?;
+    times.extend(linear_times(0.5 * end, 21)?.iter().map(|t| 0.5 * end + t));
+    times.push(0.0);
+    times.sort_by(f64::total_cmp);
+    // Times closer than a step show the same.
+    times.dedup_by(|b, a| *b - *a < 0.4 / dim);
+    if let Some(last) = times.last_mut() {
+        *last = end;
+    }
+    Ok(times)
+}

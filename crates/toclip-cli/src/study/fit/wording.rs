@@ -1,0 +1,282 @@
+//! The result of a fit for people, for programs and as tables.
+
+use serde_json::{Value, json};
+use toclip_data::Residuals;
+
+use super::Fit;
+use super::figures::clip;
+use crate::output::Table;
+use crate::output::numbers::{percent, short};
+use crate::study::noise_fit_figure;
+
+/// A gain of CCC below this is within what the residuals themselves are known to.
+const WORTH: f64 = 1.01;
+
+/// Whether to clip, where, and what the corrections say.
+pub fn verdict(fit: &Fit) -> Vec<String> {
+    if let Some(why) = lost(fit) {
+        return vec![why];
+    }
+    let [first, last] = fit.best;
+    let c = fit.settings.clip;
+    let mut verdict = Vec::new();
+    if fit.is_perfect() {
+        verdict.push(
+            "Least squares fits every target up to rounding: there is no noise to clip, and the results \
+             below mean nothing. Is the target among the features, or are there about as many features \
+             as samples?"
+                .into(),
+        );
+    }
+    let (from, to) = (fit.curves.first().and_then(|c| c.risk.first()), end(fit));
+    if let Some(from) = from.filter(|from| to > **from) {
+        verdict.push(format!(
+            "The risk grew during the pass, from {} to {}: use a smaller --eta.",
+            short(*from),
+            short(to)
+        ));
+    }
+    verdict.push(if last.ccc < WORTH && first.ccc < WORTH {
+        format!(
+            "Do not clip for speed: the best CCC over all thresholds is {:.3} at the start and {:.3} at \
+             the end, no gain of 1% or more.",
+            first.ccc, last.ccc
+        )
+    } else {
+        let at = |b: &toclip::criteria::BestThreshold| {
+            if b.ccc < WORTH {
+                "not at all".into()
+            } else {
+                format!("at c = {} (CCC = {:.3})", clip(b.c), b.ccc)
+            }
+        };
+        format!("Clip: at the start {}, at the end {}.", at(&first), at(&last))
+    });
+    if let Some((point, second)) = fit.path.last().filter(|_| c.is_finite()) {
+        let nu = point.m2 / second;
+        verdict.push(format!(
+            "With c = {}, at the end of the pass μ = {:.3}, CSC = {:.3} and CCC = {:.3}: clipped SGD needs \
+             {:.2} times the samples of unclipped SGD for the same noise.",
+            clip(c),
+            point.mu,
+            point.mu / nu,
+            point.mu * point.mu / nu,
+            nu / (point.mu * point.mu),
+        ));
+    }
+    if c.is_finite() && !fit.is_perfect() {
+        verdict.push(destination(fit));
+    }
+    verdict
+}
+
+/// The point to which clipped SGD converges, and whether that is chance.
+fn destination(fit: &Fit) -> String {
+    let [c, bias] = [clip(fit.settings.clip), short(fit.bias)];
+    let [chance, limit] = [fit.chance.mean, fit.chance.limit].map(short);
+    match fit.is_biased() {
+        true => format!(
+            "Clipping is biased here: with c = {c} SGD does not converge to least squares but to a point \
+             with risk {bias}, {} of the final risk of the runs. By chance alone it would be {chance} on \
+             average, and more than {limit} once in 1000 cases. The residuals depend on the features or \
+             are not symmetric. A smaller learning rate does not help; a larger threshold does.",
+            percent(fit.bias / end(fit))
+        ),
+        false => format!(
+            "These samples do not show that clipping is biased: with c = {c} SGD converges to a point with \
+             risk {bias}; by chance alone it would be {chance} on average, and more than {limit} once in \
+             1000 cases."
+        ),
+    }
+}
+
+/// Why there is no verdict, if runs diverged.
+fn lost(fit: &Fit) -> Option<String> {
+    let (diverged, runs) = (fit.band.diverged.len() as u64, fit.band.runs);
+    let first = fit.band.diverged.values().copied().reduce(f64::min)?;
+    let who =
+        if diverged == runs { "every run".into() } else { format!("{diverged} of {runs} runs") };
+    Some(format!(
+        "Use a smaller --eta: at η = {} {who} diverged, the first at t = {}. No prediction is compared \
+         and there is no advice on clipping.",
+        short(fit.settings.eta),
+        short(first)
+    ))
+}
+
+/// The mean risk of the runs at the end of the pass; NaN where none came there.
+fn end(fit: &Fit) -> f64 {
+    let whole = fit.band.times.len() == fit.times.len();
+    fit.band.risk.mean.last().copied().filter(|_| whole).unwrap_or(f64::NAN)
+}
+
+/// What was found, name and value.
+pub fn facts(fit: &Fit) -> Vec<(String, String)> {
+    let settings = &fit.settings;
+    let mut facts = Vec::new();
+    let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
+    fact("samples", format!("{}, with {} features ({})", fit.rows, fit.cols, settings.features));
+    fact("d = Tr K/‖K‖", short(fit.dim));
+    fact("‖x‖²/d", format!("1 ± {}", short(fit.norm_spread)));
+    fact("least squares", left(&fit.residuals));
+    if let Some(train) = &fit.train {
+        fact("  on its own half", left(train));
+    }
+    if let Some(ridge) = &fit.ridge {
+        fact("  with", ridge.to_string());
+    }
+    if fit.target_mean != 0.0 {
+        fact("mean of the target", short(fit.target_mean));
+    }
+    fact("noise", fit.fitted.describe());
+    if fit.noise.best().model != fit.fitted.model {
+        fact("  best fit", fit.noise.best().describe());
+    }
+    for note in &fit.noise.notes {
+        fact("  note", note.clone());
+    }
+    fact(
+        "one pass",
+        format!(
+            "T = n/d = {}, η = {}, c = {}, {} runs, seed {}",
+            short(fit.end()),
+            short(settings.eta),
+            clip(settings.clip),
+            fit.band.runs,
+            settings.seed
+        ),
+    );
+    let stats = &fit.band.risk;
+    let last = |values: &[f64]| short(values.last().copied().unwrap_or(f64::NAN));
+    match (fit.band.diverged.len(), fit.band.runs, &stats.quantiles[..]) {
+        (0, 2.., [low, .., high]) => fact(
+            "R at the end",
+            format!(
+                "{}, standard error {}; 80% of the runs between {} and {}",
+                last(&stats.mean),
+                last(&stats.standard_error),
+                last(low),
+                last(high)
+            ),
+        ),
+        (0, ..) => fact("R at the end", last(&stats.mean)),
+        (diverged, runs, _) => fact("diverged", format!("{diverged} of {runs} runs")),
+    }
+    facts
+}
+
+/// How far the runs are from each prediction: its name, its end, and the gap.
+pub fn gaps(fit: &Fit) -> Vec<[String; 3]> {
+    let said = |curve: &super::Curve| match &curve.gap {
+        Some(gap) => format!(
+            "{} ({}); prediction inside the band at {} of the times",
+            gap.words(),
+            gap.mean_words(),
+            percent(gap.inside)
+        ),
+        None => "not compared: a run or the prediction diverged".into(),
+    };
+    let end = |curve: &super::Curve| short(curve.risk.last().copied().unwrap_or(f64::NAN));
+    fit.curves.iter().map(|c| [c.label.clone(), end(c), said(c)]).collect()
+}
+
+/// What the gaps are.
+pub const GAPS: &str =
+    "Mean of the runs over the second half of the pass, relative to each prediction:";
+
+/// The lines for the terminal.
+pub fn text(fit: &Fit) -> String {
+    let mut out = format!("{}\n\n", fit.name);
+    for (name, value) in facts(fit) {
+        out += &format!("  {name:<19}{value}\n");
+    }
+    out += &format!("\n{GAPS}\n");
+    let gaps = gaps(fit);
+    let width = gaps.iter().map(|[label, ..]| label.chars().count()).max().unwrap_or(0);
+    for [label, end, said] in gaps {
+        out += &format!("  {label:<width$}  R = {end:<9} {said}\n");
+    }
+    out += "\n";
+    for said in verdict(fit) {
+        out += &format!("{said}\n");
+    }
+    out
+}
+
+/// MSE, σ and accuracy in a line.
+fn left(residuals: &Residuals) -> String {
+    let accuracy = residuals.accuracy.map_or(String::new(), |a| format!(", accuracy {a:.4}"));
+    format!("MSE {}{accuracy}, residual σ {}", short(residuals.mse), short(residuals.sigma))
+}
+
+/// For programs.
+pub fn json(fit: &Fit) -> Value {
+    let residual =
+        |r: &Residuals| json!({ "mse": r.mse, "sigma": r.sigma, "accuracy": r.accuracy });
+    let finite = |x: f64| x.is_finite().then_some(x);
+    let curve = |c: &super::Curve| json!({ "key": c.key, "label": c.label, "end": c.risk.last(), "gap": c.gap });
+    let best = |b: &toclip::criteria::BestThreshold| json!({ "clip": finite(b.c), "ccc": finite(b.ccc), "mu": b.mu });
+    let settings = &fit.settings;
+    json!({
+        "name": fit.name,
+        "settings": {
+            "features": settings.features, "eta": settings.eta, "clip": finite(settings.clip),
+            "runs": settings.runs, "seed": settings.seed, "start_noise": settings.start_noise,
+            "held_out": settings.held_out,
+        },
+        "samples": fit.rows,
+        "features": fit.cols,
+        "dim": fit.dim,
+        "norm": fit.norm,
+        "target_mean": fit.target_mean,
+        "norm_spread": fit.norm_spread,
+        "least_squares": residual(&fit.residuals),
+        "perfect_fit": fit.is_perfect(),
+        "train": fit.train.as_ref().map(residual),
+        "ridge": fit.ridge.map(|r| json!({ "value": r.value, "without_variance": r.without_variance })),
+        "noise": noise_fit_figure::json(&fit.noise),
+        "noise_of_curve": fit.fitted.model.name(),
+        "end": fit.end(),
+        "measured": {
+            "end": finite(end(fit)),
+            "standard_error": fit.band.risk.standard_error.last(),
+            "low": fit.band.risk.quantiles.first().and_then(|q| q.last()),
+            "high": fit.band.risk.quantiles.last().and_then(|q| q.last()),
+            "diverged": fit.band.diverged.len(),
+        },
+        "predicted": fit.curves.iter().map(curve).collect::<Vec<_>>(),
+        "destination": {
+            "bias": fit.bias, "by_chance": fit.chance.mean,
+            "chance_limit": fit.chance.limit, "unclipped": fit.unclipped,
+        },
+        "best_threshold": { "start": best(&fit.best[0]), "end": best(&fit.best[1]) },
+        "verdict": verdict(fit),
+    })
+}
+
+/// The tables, by name.
+pub fn tables(fit: &Fit) -> Vec<(String, Table)> {
+    let (times, band) = (&fit.times, &fit.band);
+    let mut risk = Table::default()
+        .numbers("t", times.iter().copied())
+        .numbers("measured_mean", band.risk.mean.iter().copied())
+        .numbers("measured_standard_error", band.risk.standard_error.iter().copied());
+    for (p, q) in band.probabilities.iter().zip(&band.risk.quantiles) {
+        risk = risk.numbers(format!("measured_q{}", short(100.0 * p)), q.iter().copied());
+    }
+    for curve in &fit.curves {
+        risk = risk.numbers(curve.key, curve.risk.iter().copied());
+    }
+    let risk = risk
+        .numbers("mu", fit.along(|mu, _| mu))
+        .numbers("nu", fit.along(|_, nu| nu))
+        .numbers("csc", fit.along(|mu, nu| mu / nu))
+        .numbers("ccc", fit.along(|mu, nu| mu * mu / nu));
+    let one = |name: &'static str, values: &[f64]| Table::from_iter([(name, values)]);
+    vec![
+        ("risk".into(), risk),
+        ("spectrum".into(), one("eigenvalue", &fit.eigenvalues)),
+        ("theta".into(), one("theta", &fit.optimum)),
+        ("residuals".into(), one("residual", &fit.residuals.values)),
+    ]
+}

@@ -1,0 +1,8 @@
+//! Studies that take more than one call: the paper's figures, and a fit to data. Commands share them.
+
+pub mod claims;
+pub mod fit;
+pub mod networks;
+pub mod noise_fit_figure;
+pub mod part;
+pub mod reproduce;

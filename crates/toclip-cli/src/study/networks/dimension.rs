@@ -1,0 +1,222 @@
+//! Figure 7: the intrinsic dimension d = Tr G/‖G‖ of the Gauss–Newton matrix along training.
+
+use super::measurements::{Dimension, Estimate};
+use super::runs::{Networks, Run};
+use super::{chart, least, most, of_paper, when};
+use crate::output::Table;
+use crate::plot::{Axis, Chart, Figure};
+use crate::report::Claim;
+use crate::study::claims::{check, check_or_differs, near};
+
+/// What the paper reads off its own runs.
+const PAPER_START: f64 = 100.0;
+const PAPER_END: f64 = 1000.0;
+const PAPER_VIT: f64 = 300.0;
+/// The same as lines in the figure, with the network that each belongs to.
+const PAPER_LINES: [(&str, f64, &str); 3] = [
+    ("resnet18", PAPER_END, "paper, ResNet-18 at the end"),
+    ("vit_s16", PAPER_VIT, "paper, ViT-S/16 throughout"),
+    ("resnet18", PAPER_START, "paper, ResNet-18 at the start"),
+];
+/// "About" is taken as half more or less.
+const ABOUT: f64 = 0.5;
+
+/// The modes of batch norm: in the files, for people, and the statistics that it takes.
+const MODES: [[&str; 3]; 2] = [
+    ["train", "training mode", "statistics of the batch"],
+    ["eval", "evaluation mode", "running statistics"],
+];
+
+/// What can be judged of a run in one mode, in order of time.
+fn of<'a>(run: &'a Run, mode: &str) -> Vec<&'a Dimension> {
+    run.dimensions.iter().filter(|d| d.mode == mode && d.is_usable()).collect()
+}
+
+/// One chart for each mode of batch norm, with the values of the paper as lines.
+pub fn figure(networks: &Networks) -> Figure {
+    let all = &networks.runs;
+    let dimensions = || all.iter().flat_map(|run| &run.dimensions);
+    let start = chart::start(dimensions().map(|d| d.epoch));
+    let known = || dimensions().filter(|d| d.is_usable()).map(Dimension::d);
+    let paper =
+        || PAPER_LINES.into_iter().filter(|(model, ..)| !of_paper(networks, model).is_empty());
+    let top = paper().map(|(_, at, _)| at).fold(0.0, f64::max);
+    let low = known().map(Estimate::low).filter(|low| *low > 0.0).fold(5.0, f64::min);
+    let high = 1.5 * known().map(Estimate::high).fold(top, f64::max);
+    let mut figure = Figure::new("Intrinsic dimension d = Tr G/‖G‖ along training; 95% intervals");
+    for [mode, name, statistics] in MODES {
+        if !dimensions().any(|d| d.mode == mode) {
+            continue;
+        }
+        let chart = Chart::new(&format!("Batch norm in {name}"))
+            .subtitle(statistics)
+            .y(Axis::log("d = Tr G/‖G‖").range(0.9 * low, high));
+        let curve = |run: &Run| {
+            (run.name(all), of(run, mode).into_iter().map(|d| (d.epoch, d.d())).collect())
+        };
+        let curves: Vec<(String, Vec<chart::Point>)> = all.iter().map(curve).collect();
+        let chart = chart::draw(chart, start, &curves);
+        figure = figure.chart(paper().fold(chart, |chart, (_, at, name)| chart.hline(at, name)));
+    }
+    figure
+}
+
+/// The numbers behind the figure, a table for each network and mode.
+pub fn tables(networks: &Networks) -> Vec<(String, Table)> {
+    let table = |run: &Run, mode: &str| {
+        let lines: Vec<&Dimension> = run.dimensions.iter().filter(|d| d.mode == mode).collect();
+        let column = |of: fn(&&Dimension) -> f64| lines.iter().map(of).collect::<Vec<f64>>();
+        let table = Table::default()
+            .numbers("step", column(|d| d.step as f64))
+            .numbers("epoch", column(|d| d.epoch))
+            .numbers("samples", column(|d| d.samples as f64))
+            .numbers("dimension", column(|d| d.dimension))
+            .numbers("dimension_stderr", column(|d| d.dimension_stderr))
+            .numbers("converged", column(|d| f64::from(u8::from(d.converged))));
+        (!lines.is_empty()).then(|| (format!("figure-7-{}-{mode}", run.file_name()), table))
+    };
+    let modes = |run| MODES.into_iter().filter_map(move |[mode, ..]| table(run, mode));
+    networks.runs.iter().flat_map(modes).collect()
+}
+
+pub fn claims(networks: &Networks) -> Vec<Claim> {
+    let resnet = of_paper(networks, "resnet18").into_iter().flat_map(|run| [start(run), rise(run)]);
+    let vit = of_paper(networks, "vit_s16").into_iter().map(steady);
+    resnet.chain(vit).collect()
+}
+
+/// The measurements in the mode in which the network is trained, or in evaluation mode.
+fn main_mode(run: &Run) -> Vec<&Dimension> {
+    let train = of(run, "train");
+    if train.is_empty() { of(run, "eval") } else { train }
+}
+
+/// "114 (95% CI 112–116) before training".
+fn at(d: &Dimension) -> String {
+    format!("{} {}", d.d(), when(d.epoch))
+}
+
+/// The course of d: the first and last value, and the range.
+fn course(found: &[&Dimension]) -> Option<String> {
+    let (first, last) = (at(found.first()?), at(found.last()?));
+    let low = at(least(found.iter().copied(), |d| d.dimension)?);
+    let high = at(most(found.iter().copied(), |d| d.dimension)?);
+    let count = found.len();
+    Some(format!("d = {first}, {last}; smallest {low}, largest {high} in {count} measurements"))
+}
+
+fn start(run: &Run) -> Claim {
+    let first =
+        |[mode, name, _]: [&str; 3]| Some(format!("{} in {name}", at(of(run, mode).first()?)));
+    let measured: Vec<String> = MODES.into_iter().filter_map(first).collect();
+    let holds = main_mode(run).first().is_some_and(|d| near(d.dimension, PAPER_START, ABOUT));
+    check("For ResNet-18 d starts at about 100.", format!("d = {}", measured.join(", ")), holds)
+}
+
+fn rise(run: &Run) -> Claim {
+    let paper = "For ResNet-18 d rises tenfold over 200 epochs, to about 1000.";
+    let in_mode =
+        |[mode, name, _]: [&str; 3]| Some(format!("in {name} {}", course(&of(run, mode))?));
+    let measured: Vec<String> = MODES.into_iter().filter_map(in_mode).collect();
+    let found = main_mode(run);
+    let (Some(first), Some(last)) = (found.first(), found.last()) else {
+        return not_measured(paper);
+    };
+    let factor = last.dimension / first.dimension;
+    let rises =
+        near(last.dimension, PAPER_END, ABOUT) && near(factor, PAPER_END / PAPER_START, ABOUT);
+    // Decided against the paper only if the interval is clear of what would be called about 1000.
+    let clear = last.d().high() < PAPER_END * (1.0 - ABOUT);
+    check_or_differs(paper, measured.join("; "), rises, clear)
+}
+
+fn steady(run: &Run) -> Claim {
+    let paper = "For ViT-S/16 d stays steady at about 300.";
+    let found = main_mode(run);
+    let Some(measured) = course(&found) else { return not_measured(paper) };
+    let holds = found.iter().all(|d| near(d.dimension, PAPER_VIT, ABOUT));
+    let clear = found.iter().all(|d| d.d().high() < PAPER_VIT * (1.0 - ABOUT));
+    check_or_differs(paper, measured, holds, clear)
+}
+
+fn not_measured(paper: &str) -> Claim {
+    check(paper, "d was not measured", false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::{Kind, Series};
+    use crate::report::Verdict;
+
+    #[test]
+    fn every_mode_has_its_chart_and_a_line_where_it_was_measured_along_the_run() {
+        let whole = Networks::load(None).unwrap();
+        // As the tables would be had one mode been measured at the start only.
+        let mut networks = Networks::load(None).unwrap();
+        for run in &mut networks.runs {
+            run.dimensions.retain(|d| d.mode == "eval" || d.step == 0);
+        }
+        let bands = |figure: &Figure, chart: usize| {
+            let named = |s: &&Series| matches!(s.kind, Kind::Band { .. }) && !s.label.is_empty();
+            figure.charts[chart].series.iter().filter(named).count()
+        };
+        let before = figure(&networks);
+        assert_eq!(before.charts.len(), 2);
+        assert!(before.charts[0].title.contains("training mode"));
+        assert_eq!((bands(&before, 0), bands(&before, 1)), (0, 3));
+        let after = figure(&whole);
+        assert_eq!((bands(&after, 0), bands(&after, 1)), (1, 3));
+    }
+
+    #[test]
+    fn the_paper_is_drawn_beside_its_own_networks_only() {
+        let mut networks = Networks::load(None).unwrap();
+        assert_eq!(figure(&networks).charts[0].lines.len(), 4, "three, and the start");
+        networks.runs.retain(|run| run.settings.model == "vit_s4");
+        let alone = figure(&networks);
+        assert!(alone.charts[0].lines.iter().all(|line| !line.label.contains("paper")));
+    }
+
+    #[test]
+    fn what_did_not_converge_is_not_drawn() {
+        let mut networks = Networks::load(None).unwrap();
+        let count = of(&networks.runs[0], "eval").len();
+        networks.runs[0].dimensions.iter_mut().find(|d| d.mode == "eval").unwrap().converged =
+            false;
+        assert_eq!(of(&networks.runs[0], "eval").len(), count - 1);
+    }
+
+    /// The run of one model, with d = `of(epoch)` in training mode and nothing else.
+    fn with(model: &str, of: impl Fn(f64) -> (f64, f64)) -> Vec<Verdict> {
+        let mut networks = Networks::load(None).unwrap();
+        networks.runs.retain(|run| run.settings.model == model);
+        for d in networks.runs.iter_mut().flat_map(|run| &mut run.dimensions) {
+            d.mode = "train".into();
+            (d.dimension, d.dimension_stderr) = of(d.epoch);
+        }
+        claims(&networks).iter().map(|c| c.verdict).collect()
+    }
+
+    #[test]
+    fn what_was_measured() {
+        let claims = claims(&Networks::load(None).unwrap());
+        let verdicts: Vec<Verdict> = claims.iter().map(|c| c.verdict).collect();
+        assert_eq!(verdicts, [Verdict::Holds, Verdict::Differs, Verdict::Differs]);
+    }
+
+    #[test]
+    fn other_tables_give_other_verdicts() {
+        use Verdict::{Differs, Fails, Holds};
+        let as_printed = |epoch: f64| (100.0 + 9.0 * epoch, 1.0);
+        assert_eq!(with("resnet18", as_printed), [Holds, Holds]);
+        assert_eq!(with("resnet18", |_| (20.0, 1.0)), [Fails, Differs]);
+        // So wide an interval decides nothing.
+        assert_eq!(with("resnet18", |_| (100.0, 300.0)), [Holds, Fails]);
+        assert_eq!(with("resnet18", |_| (f64::NAN, 1.0)), [Fails, Fails]);
+        assert_eq!(with("vit_s16", |_| (310.0, 5.0)), [Holds]);
+        assert_eq!(with("vit_s16", |_| (20.0, 1.0)), [Differs]);
+        assert_eq!(with("vit_s16", |epoch| (20.0 + 3.0 * epoch, 1.0)), [Fails]);
+        assert!(with("vit_s4", |_| (300.0, 1.0)).is_empty(), "the paper has no ViT-S/4");
+    }
+}

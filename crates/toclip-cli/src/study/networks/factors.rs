@@ -1,0 +1,225 @@
+//! Figure 6: what clipping keeps in networks along training, by three estimators.
+
+use super::measurements::{ESTIMATES, Estimate, Estimator, FactorLine};
+use super::runs::{Networks, Run};
+use super::{chart, least};
+use crate::output::Table;
+use crate::plot::{Axis, Chart, Figure};
+
+/// The three thresholds of a run to show: the smallest and the largest (10 in the paper) that were
+/// chosen by hand, and the one nearest to the middle between them on a log axis.
+pub fn thresholds(run: &Run, batch: u64) -> Vec<f64> {
+    // Thresholds that follow the median norm have four digits.
+    let one_digit = |c: &f64| {
+        let digit = c / 10f64.powf(c.log10().floor());
+        (digit - digit.round()).abs() < 1e-9
+    };
+    let lines = run.at_batch(batch);
+    let mut all: Vec<f64> = lines.map(|line| line.threshold).filter(one_digit).collect();
+    all.sort_by(f64::total_cmp);
+    let (Some(&smallest), Some(&largest)) = (all.first(), all.last()) else { return Vec::new() };
+    let off = |c: &f64| (c / (smallest * largest).sqrt()).ln().abs();
+    let mut three = vec![smallest, least(all.into_iter(), off).unwrap_or(smallest), largest];
+    three.dedup();
+    three
+}
+
+/// The lines of a run at one batch size and threshold, in order of time.
+pub fn at(run: &Run, batch: u64, threshold: f64) -> Vec<&FactorLine> {
+    run.at_batch(batch).filter(|line| line.threshold == threshold).collect()
+}
+
+/// The lines at which the threshold is the median norm.
+pub fn at_median(run: &Run, batch: u64) -> Vec<&FactorLine> {
+    // The threshold was rounded to four digits.
+    let is_median = |line: &&FactorLine| (line.threshold / line.median_norm - 1.0).abs() < 1e-3;
+    run.at_batch(batch).filter(is_median).collect()
+}
+
+/// The lower end of the axes: a line at zero is seen above the frame.
+const FLOOR: f64 = -0.03;
+
+/// A curve for each estimator and, in the last colour, for ν.
+fn draw(
+    chart: Chart,
+    lines: &[&FactorLine],
+    of: fn(&FactorLine, Estimator) -> Estimate,
+    nu: fn(&FactorLine) -> Estimate,
+) -> Chart {
+    let points = |of: &dyn Fn(&FactorLine) -> Estimate| -> Vec<chart::Point> {
+        lines.iter().map(|line| (line.epoch, of(line))).collect()
+    };
+    let known = |line: &FactorLine, by| if line.has(by) { of(line, by) } else { Estimate::MISSING };
+    let estimator = |by: Estimator| (format!("μ, {}", by.label()), points(&|line| known(line, by)));
+    let mut curves: Vec<_> = Estimator::ALL.map(estimator).into();
+    curves.push(("ν".into(), points(&nu)));
+    chart::draw(chart, chart::start(lines.iter().map(|line| line.epoch)), &curves)
+}
+
+fn mu_chart(title: &str, lines: &[&FactorLine]) -> Chart {
+    let y = Axis::linear("share kept, μ and ν").range(FLOOR, 1.05);
+    draw(Chart::new(title).y(y), lines, FactorLine::mu, FactorLine::nu)
+}
+
+/// ν has its place in the legend, which the charts share, and no line.
+fn ccc_chart(title: &str, lines: &[&FactorLine]) -> Chart {
+    let y = Axis::linear("CCC = μ²/ν").range(FLOOR, f64::NAN);
+    draw(Chart::new(title).y(y), lines, FactorLine::ccc, |_| Estimate::MISSING).hline(1.0, "1")
+}
+
+/// One picture for each network: μ and ν to the left, CCC to the right, a row for each threshold.
+pub fn figures(networks: &Networks) -> Vec<Figure> {
+    let all = &networks.runs;
+    let one = |run: &Run| {
+        let batch = run.settings.batch;
+        let title = format!("{} along training, batch {batch}; 95% intervals", run.name(all));
+        let add = |figure: Figure, c: f64| {
+            let lines = at(run, batch, c);
+            figure
+                .chart(mu_chart(&format!("μ and ν at c = {c}"), &lines))
+                .chart(ccc_chart(&format!("CCC at c = {c}"), &lines))
+        };
+        thresholds(run, batch).into_iter().fold(Figure::new(&title), add).columns(2)
+    };
+    all.iter().map(one).chain(beyond_paper(all)).collect()
+}
+
+/// Thresholds that follow the norms, and the smallest batch that was measured beside that of the
+/// training.
+fn beyond_paper(all: &[Run]) -> Option<Figure> {
+    let mut figure = Figure::new("Beyond the paper's figure: the median norm, and small batches");
+    for run in all {
+        let (name, batch) = (run.name(all), run.settings.batch);
+        let median = at_median(run, batch);
+        let small = run.factors.iter().map(|line| line.batch).filter(|small| *small < batch).min();
+        let (Some(small), false) = (small, median.is_empty()) else { continue };
+        let Some(&c) = thresholds(run, small).first() else { continue };
+        let ccc = format!("{name}: CCC at c = {c}, batch {small}");
+        figure = figure
+            .chart(mu_chart(&format!("{name}: c = median norm, batch {batch}"), &median))
+            .chart(ccc_chart(&ccc, &at(run, small, c)));
+    }
+    (!figure.charts.is_empty()).then(|| figure.columns(2))
+}
+
+/// The numbers behind the figure, a table for each network.
+pub fn tables(networks: &Networks) -> Vec<(String, Table)> {
+    let table = |run: &Run| {
+        let of = |of: fn(&FactorLine) -> f64| run.factors.iter().map(of).collect::<Vec<f64>>();
+        let mut table = Table::default()
+            .numbers("step", of(|line| line.step as f64))
+            .numbers("epoch", of(|line| line.epoch))
+            .numbers("batch", of(|line| line.batch as f64))
+            .numbers("threshold", of(|line| line.threshold))
+            .numbers("median_norm", of(|line| line.median_norm))
+            .numbers("clip_fraction", of(|line| line.clip_fraction));
+        for name in ESTIMATES {
+            let estimates = || run.factors.iter().map(|line| line.estimate(name));
+            table = table.numbers(name, estimates().map(|e| e.value));
+            table = table.numbers(format!("{name}_stderr"), estimates().map(|e| e.error));
+        }
+        let table = table.numbers("direct_determined", of(|line| f64::from(line.determined())));
+        (format!("figure-6-{}", run.file_name()), table)
+    };
+    networks.runs.iter().map(table).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::{Kind, Series};
+
+    fn networks() -> Networks {
+        Networks::load(None).unwrap()
+    }
+
+    #[test]
+    fn the_thresholds_are_those_of_the_paper_even_in_a_killed_run() {
+        let mut run = networks().runs[0].clone();
+        assert_eq!(thresholds(&run, 128), [0.1, 1.0, 10.0]);
+        // Only the first line of the last measurement was written.
+        let last = run.factors.last().unwrap().step;
+        let first = run.factors.iter().position(|l| l.step == last).unwrap();
+        run.factors.truncate(first + 1);
+        assert_eq!(thresholds(&run, 128), [0.1, 1.0, 10.0]);
+        // One measurement.
+        let step = run.factors[0].step;
+        run.factors.retain(|l| l.step == step);
+        assert_eq!(thresholds(&run, 128), [0.1, 1.0, 10.0]);
+        assert!(thresholds(&run, 77).is_empty());
+    }
+
+    #[test]
+    fn every_estimator_is_drawn_with_its_interval() {
+        let networks = networks();
+        let figures = figures(&networks);
+        assert_eq!(figures.len(), 4);
+        let mu = &figures[0].charts[0];
+        assert_eq!(mu.series.len(), 12, "four curves, each with a mark at the start");
+        assert_eq!(figures[1].charts[0].series.len(), 4, "where nothing was measured there");
+        let mut lines = at(&networks.runs[0], 128, 0.1);
+        lines.retain(|line| line.epoch > 0.0);
+        let first = lines[0].mu(Estimator::Direct);
+        let Kind::Band { low, high } = &mu.series[0].kind else { panic!("no band") };
+        assert!((low[0] - (first.value - 1.96 * first.error)).abs() < 1e-12);
+        assert!((high[0] - (first.value + 1.96 * first.error)).abs() < 1e-12);
+        assert_eq!(mu.series[0].y[0], first.value);
+        // With one legend for all charts of a picture.
+        for chart in &figures[0].charts {
+            let mut labels: Vec<&str> = chart.series.iter().map(|s| s.label.as_str()).collect();
+            labels.retain(|label| !label.is_empty());
+            assert_eq!(labels.len(), 4);
+            assert_eq!(labels[2], "μ, unclipped fraction (the paper's)");
+        }
+    }
+
+    #[test]
+    fn a_direct_estimate_without_a_mean_gradient_is_left_out() {
+        let mut networks = networks();
+        let along = |l: &FactorLine| l.clip_fraction == 1.0 && l.epoch > 0.0;
+        let line = networks.runs[0].factors.iter().position(along).unwrap();
+        let (step, c) = {
+            let l = &networks.runs[0].factors[line];
+            (l.step, l.threshold)
+        };
+        assert!(networks.runs[0].factors[line].determined());
+        networks.runs[0].factors[line].estimates.insert("gradient_norm".into(), 0.0.into());
+        let changed = &networks.runs[0].factors[line];
+        assert!(!changed.has(Estimator::Direct) && changed.has(Estimator::Batch));
+        let lines: Vec<&FactorLine> = networks.runs[0]
+            .factors
+            .iter()
+            .filter(|l| l.step == step && l.threshold == c)
+            .collect();
+        let chart = mu_chart("x", &lines);
+        assert!(chart.series[0].y[0].is_nan() && chart.series[1].y[0].is_finite());
+    }
+
+    #[test]
+    fn what_was_measured_before_training_stands_at_the_left() {
+        let networks = networks();
+        let mut lines = at(&networks.runs[0], 128, 0.1);
+        assert_eq!((lines[0].step, lines[0].epoch), (0, 0.0));
+        let chart = mu_chart("x", &lines);
+        let drawn: Vec<f64> = chart.series.iter().flat_map(|s| s.x.clone()).collect();
+        let place = lines[1].epoch / 3.0;
+        assert!(drawn.iter().all(|x| *x >= place), "no zero on a log axis");
+        let points = |s: &&Series| matches!(s.kind, Kind::Points) && s.x == [place];
+        assert_eq!(chart.series.iter().filter(points).count(), 4, "three estimates and ν");
+        let top = chart.series.iter().rfind(points).unwrap();
+        assert_eq!(top.y, [lines[0].mu(Estimator::Direct).value], "the direct one lies on top");
+        assert!(chart.lines.iter().any(|line| line.label == "before training"));
+        assert_eq!(chart.series.iter().filter(|s| !s.label.is_empty()).count(), 4);
+        lines.remove(0);
+        assert!(mu_chart("x", &lines).lines.is_empty(), "nothing was measured there");
+    }
+
+    #[test]
+    fn tables_have_all_lines() {
+        let networks = networks();
+        for (run, (name, text)) in networks.runs.iter().zip(tables(&networks)) {
+            assert_eq!(name, format!("figure-6-{}", run.file_name()));
+            assert_eq!(text.rows(), run.factors.len());
+        }
+    }
+}

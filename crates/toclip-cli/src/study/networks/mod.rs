@@ -1,0 +1,123 @@
+//! Figures 6 and 7: networks measured along their training on a GPU.
+//!
+//! The command trains nothing: the tables of the project's runs are compiled in, and `--networks`
+//! reads others.
+
+mod chart;
+mod dimension;
+mod factor_claims;
+mod factors;
+mod json_lines;
+mod measurements;
+mod runs;
+
+use measurements::Settings;
+pub use runs::Networks;
+use runs::Run;
+
+use super::part::{Part, shell_quoted};
+use crate::report::Verdict;
+
+pub fn figure_6(networks: &Networks) -> Part {
+    let mut part = Part::new("6", "μ, ν and CCC in networks");
+    part.section.claims = factor_claims::claims(networks);
+    part.section.figures = factors::figures(networks);
+    part.tables = factors::tables(networks);
+    with_settings(part, networks)
+}
+
+pub fn figure_7(networks: &Networks) -> Part {
+    let mut part = Part::new("7", "intrinsic dimension of networks");
+    part.section.claims = dimension::claims(networks);
+    part.section.figures = vec![dimension::figure(networks)];
+    part.tables = dimension::tables(networks);
+    with_settings(part, networks)
+}
+
+/// Adds which networks these are.
+fn with_settings(mut part: Part, networks: &Networks) -> Part {
+    let section = &mut part.section;
+    section.settings = settings(networks);
+    if let Some(folder) = &networks.folder {
+        section.command += &format!(" --networks {}", shell_quoted(folder));
+        section.notes.push(format!(
+            "These are the runs in {folder}, not those of the project. Other networks cannot refute the \
+             paper: claims that do not hold for them are marked as different, not as failed."
+        ));
+        for claim in section.claims.iter_mut().filter(|claim| claim.verdict == Verdict::Fails) {
+            claim.verdict = Verdict::Differs;
+        }
+    }
+    section.notes.extend(networks.notes.iter().map(|note| format!("{note}.")));
+    part
+}
+
+/// The runs in a line.
+fn settings(networks: &Networks) -> String {
+    let all = &networks.runs;
+    let describe = |run: &Run| {
+        let Settings { epochs, batch, rate, momentum, seed, .. } = &run.settings;
+        let (name, done) = (run.name(all), run.epochs_done());
+        let part =
+            if done < 0.999 * epochs { format!("{} of ", epoch(done)) } else { String::new() };
+        format!(
+            "{name}: {part}{epochs} epochs, batch {batch}, η = {rate}, momentum {momentum}, seed {seed}"
+        )
+    };
+    let runs: Vec<String> = all.iter().map(describe).collect();
+    format!("{}; trained without clipping; 200 epochs in the paper", runs.join("; "))
+}
+
+/// Runs of one network of the paper, with its loss.
+fn of_paper<'a>(networks: &'a Networks, model: &str) -> Vec<&'a Run> {
+    let same = |run: &&Run| run.settings.model == model && run.settings.loss == "mse";
+    networks.runs.iter().filter(same).collect()
+}
+
+/// The item with the largest value; the last of equals.
+fn most<T>(items: impl Iterator<Item = T>, of: impl Fn(&T) -> f64) -> Option<T> {
+    items.max_by(|a, b| of(a).total_cmp(&of(b)))
+}
+
+/// The item with the smallest value; the first of equals.
+fn least<T>(items: impl Iterator<Item = T>, of: impl Fn(&T) -> f64) -> Option<T> {
+    items.min_by(|a, b| of(a).total_cmp(&of(b)))
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), x| (sum + x, count + 1.0));
+    sum / count
+}
+
+fn epoch(epoch: f64) -> String {
+    if epoch < 10.0 { format!("{epoch:.1}") } else { format!("{epoch:.0}") }
+}
+
+/// "at epoch 54", or "before training".
+fn when(at: f64) -> String {
+    if at == 0.0 { "before training".into() } else { format!("at epoch {}", epoch(at)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Verdict;
+
+    #[test]
+    fn the_runs_of_a_user_are_no_failure() {
+        let mut networks = Networks::load(None).unwrap();
+        let all = networks.runs.iter_mut().flat_map(|run| &mut run.dimensions);
+        all.for_each(|d| (d.dimension, d.dimension_stderr) = (300.0, 1.0));
+        let verdicts = |networks: &Networks| -> Vec<Verdict> {
+            figure_7(networks).section.claims.iter().map(|c| c.verdict).collect()
+        };
+        assert_eq!(verdicts(&networks)[0], Verdict::Fails);
+        networks.folder = Some("my runs".into());
+        assert_eq!(verdicts(&networks)[0], Verdict::Differs);
+        let part = figure_6(&networks);
+        assert_eq!(part.section.command, "toclip reproduce 6 --networks 'my runs'");
+        networks.runs[0].factors.retain(|line| line.epoch < 20.0);
+        networks.runs[0].dimensions.retain(|d| d.epoch < 20.0);
+        insta::assert_snapshot!(settings(&networks));
+    }
+}

@@ -1,0 +1,108 @@
+//! What a study gives for one figure: its section of the report, and the files beside it.
+
+use anyhow::Result;
+use rayon::prelude::*;
+
+use crate::output::{ReportFolder, Table, plots};
+use crate::plot::Figure;
+use crate::report::Section;
+
+/// One reproduced figure.
+#[derive(Debug, Clone, Default)]
+pub struct Part {
+    pub section: Section,
+    /// Names without ending, and the tables.
+    pub tables: Vec<(String, Table)>,
+    /// The experiment file, name and text, that it was made from; empty where there is none.
+    pub experiment: (&'static str, &'static str),
+}
+
+/// A name in the report's folder and the contents.
+pub type File = (String, Vec<u8>);
+
+impl Part {
+    /// `id` as on the command line: a figure, or a theorem by its number.
+    pub fn new(id: &str, title: &str) -> Self {
+        let title = match id.strip_prefix("theorem") {
+            Some(number) => format!("Theorem {number}: {title}"),
+            None => format!("Figure {id}: {title}"),
+        };
+        let command = format!("toclip reproduce {id}");
+        let section = Section { id: id.into(), title, command, ..Section::default() };
+        Part { section, ..Part::default() }
+    }
+
+    /// Adds a table under the name of the figure.
+    #[must_use]
+    pub fn table(mut self, table: Table) -> Self {
+        self.tables.push((stem(&self.section.id), table));
+        self
+    }
+
+    /// The plots, tables and the experiment file.
+    pub fn files(&self) -> Result<Vec<File>> {
+        let (name, figures) = (stem(&self.section.id), &self.section.figures);
+        let name = |i: usize| match figures.len() {
+            1 => name.clone(),
+            _ => format!("{name}-{}", i + 1),
+        };
+        let figures: Vec<(String, &Figure)> =
+            figures.iter().enumerate().map(|(i, figure)| (name(i), figure)).collect();
+        let mut files = files(&figures, &self.tables)?;
+        let (name, text) = self.experiment;
+        if !name.is_empty() {
+            files.push((format!("experiments/{name}"), text.into()));
+        }
+        Ok(files)
+    }
+}
+
+/// Plots in every format of this build, and tables as CSV.
+pub fn files(figures: &[(String, &Figure)], tables: &[(String, Table)]) -> Result<Vec<File>> {
+    let draw = |(name, figure): &(String, &Figure)| -> Result<Vec<File>> {
+        let formats = plots::render(figure)?.into_iter();
+        Ok(formats.map(|(extension, bytes)| (format!("{name}.{extension}"), bytes)).collect())
+    };
+    let plots = figures.par_iter().map(draw).collect::<Result<Vec<_>>>()?;
+    let mut files: Vec<File> = plots.into_iter().flatten().collect();
+    for (name, table) in tables {
+        files.push((format!("{name}.csv"), table.csv()?));
+    }
+    Ok(files)
+}
+
+/// Writes files into the folder, and returns their names.
+pub fn write(files: Vec<File>, folder: &mut ReportFolder) -> Result<Vec<String>> {
+    let write = |(name, bytes): File| folder.write(&name, &bytes).map(|()| name);
+    files.into_iter().map(write).collect()
+}
+
+/// The name of the files of a figure.
+pub fn stem(id: &str) -> String {
+    match id.strip_prefix("theorem") {
+        Some(number) => format!("theorem-{number}"),
+        None => format!("figure-{id}"),
+    }
+}
+
+/// A word as a shell reads it.
+pub fn shell_quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_with_blanks_are_quoted() {
+        assert_eq!(shell_quoted("a/b-1.csv"), "a/b-1.csv");
+        assert_eq!(shell_quoted("my data.csv"), "'my data.csv'");
+        assert_eq!(shell_quoted("it's"), r"'it'\''s'");
+        assert_eq!(shell_quoted(""), "''");
+    }
+}

@@ -1,0 +1,111 @@
+//! How well the theory meets an ensemble.
+
+use toclip::ensemble::Summary;
+
+use super::claims::check;
+use crate::experiment;
+use crate::output::numbers::percent;
+use crate::report::Claim;
+
+/// The share of times demanded. The ODE is the mean up to order 1/d and a band is as wide as
+/// 2.56 standard deviations of order d^(-1/2), so it is expected inside at practically every time;
+/// what is left is for the sampling error of the band's edges.
+const INSIDE: f64 = 0.95;
+/// Standard errors that the mean of the runs may be off, beside the 1/d of the theory. At the
+/// largest of some twenty independent gaps, a false alarm happens about once in a thousand.
+const ERRORS: f64 = 4.0;
+
+/// An ensemble against the theory, over all saved times.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Agreement {
+    /// Share of times at which the theory lies in the band.
+    pub inside: f64,
+    /// The largest |mean − theory| / theory, and when.
+    pub gap: f64,
+    pub gap_at: f64,
+    /// The largest (|mean − theory| − allowance) in standard errors.
+    pub errors: f64,
+}
+
+impl Agreement {
+    /// `allowance` is what the theory itself leaves open, of order 1/d.
+    pub fn new(theory: &[f64], band: &Summary, allowance: f64) -> Self {
+        let compared = theory.len().min(band.times.len());
+        let (mut gap, mut gap_at, mut errors) = (0.0, 0.0, 0.0_f64);
+        for (k, &r) in theory.iter().enumerate().take(compared) {
+            let off = (band.risk.mean[k] - r).abs();
+            if off / r > gap {
+                (gap, gap_at) = (off / r, band.times[k]);
+            }
+            if off > allowance {
+                errors = errors.max((off - allowance) / band.risk.standard_error[k]);
+            }
+        }
+        // Runs that diverged are no agreement, however well the others do.
+        let complete = band.diverged.is_empty() && compared == theory.len();
+        let [low, high] = [&band.risk.quantiles[0], &band.risk.quantiles[1]];
+        let inside =
+            experiment::theory_in_band(theory, low, high).filter(|_| complete).unwrap_or(0.0);
+        Agreement { inside, gap, gap_at, errors }
+    }
+
+    pub fn inside_claim(&self, paper: &str, method: &str, confidence: f64) -> Claim {
+        let measured = format!(
+            "the ODE is inside the {} band of {method} at {} of the times (required: {})",
+            percent(confidence),
+            percent(self.inside),
+            percent(INSIDE)
+        );
+        check(paper, measured, self.inside >= INSIDE)
+    }
+
+    pub fn gap_claim(&self, paper: &str, method: &str, runs: u64) -> Claim {
+        let measured = format!(
+            "mean of {runs} runs of {method}: largest difference from the ODE {} at t = {:.2}, {:.1} \
+             standard errors beyond R(0)/d (allowed: {ERRORS})",
+            percent(self.gap),
+            self.gap_at,
+            self.errors
+        );
+        check(paper, measured, self.errors <= ERRORS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Verdict;
+    use std::collections::BTreeMap;
+    use toclip::dynamics::{Counts, Stop, Trajectory};
+
+    fn band(risks: &[[f64; 3]]) -> Summary {
+        let run = |risk: &[f64; 3]| Trajectory {
+            times: vec![0.0, 1.0, 2.0],
+            risk: risk.to_vec(),
+            distance: vec![1.0; 3],
+            path: None,
+            stop: Stop::Finished,
+            counts: Counts::default(),
+        };
+        let runs: BTreeMap<u64, Trajectory> = (0..).zip(risks.iter().map(run)).collect();
+        Summary::of(&[0.0, 1.0, 2.0], &runs, &[0.1, 0.9]).unwrap()
+    }
+
+    #[test]
+    fn agreement_is_seen_and_so_is_its_absence() {
+        let band = band(&[[1.0, 0.4, 0.2], [1.0, 0.5, 0.3], [1.0, 0.6, 0.4]]);
+        let good = Agreement::new(&[1.0, 0.5, 0.3], &band, 0.0);
+        assert_eq!((good.inside, good.gap < 1e-12), (1.0, true));
+        assert_eq!(good.inside_claim("p", "m", 0.8).verdict, Verdict::Holds);
+        assert_eq!(good.gap_claim("p", "m", 3).verdict, Verdict::Holds);
+        let bad = Agreement::new(&[1.0, 0.5, 0.9], &band, 0.0);
+        assert!((bad.inside - 2.0 / 3.0).abs() < 1e-15 && (bad.gap - 2.0 / 3.0).abs() < 1e-12);
+        // The standard error is 0.1/√3 there, and 0.6 is over ten of it.
+        assert!((bad.errors - 0.6 / (0.1 / 3f64.sqrt())).abs() < 1e-9);
+        assert_eq!(bad.inside_claim("p", "m", 0.8).verdict, Verdict::Fails);
+        assert_eq!(bad.gap_claim("p", "m", 3).verdict, Verdict::Fails);
+        // A theory that goes on where no run does.
+        let longer = Agreement::new(&[1.0, 0.5, 0.3, 0.2], &band, 0.0);
+        assert_eq!(longer.inside_claim("p", "m", 0.8).verdict, Verdict::Fails);
+    }
+}

@@ -1,0 +1,65 @@
+//! How much to run.
+
+/// The sizes of everything that can be run smaller or larger.
+#[derive(Debug, Clone)]
+pub struct Effort {
+    pub name: &'static str,
+    /// Points of a curve of a criterion.
+    pub points: usize,
+    /// Runs of an ensemble.
+    pub runs: u64,
+    pub seed: u64,
+    /// Random problems for Theorem 4.
+    pub problems: u64,
+    /// Dimensions for Theorem 1, and the runs in each.
+    pub dims: &'static [u64],
+    pub rate_runs: u64,
+}
+
+const DIMS: [u64; 8] = [100, 316, 1000, 3162, 10_000, 31_623, 100_000, 316_228];
+
+impl Effort {
+    pub fn quick(seed: u64) -> Self {
+        Effort {
+            name: "quick",
+            points: 120,
+            runs: 40,
+            seed,
+            problems: 40,
+            dims: &DIMS[..4],
+            rate_runs: 100,
+        }
+    }
+
+    pub fn default(seed: u64) -> Self {
+        Effort {
+            name: "default",
+            points: 400,
+            runs: 100,
+            seed,
+            problems: 200,
+            dims: &DIMS[..5],
+            rate_runs: 400,
+        }
+    }
+
+    pub fn full(seed: u64) -> Self {
+        Effort {
+            name: "full",
+            points: 1000,
+            runs: 1000,
+            seed,
+            problems: 2000,
+            dims: &DIMS,
+            rate_runs: 500,
+        }
+    }
+
+    /// The flags that give the same numbers again.
+    pub fn flags(&self) -> String {
+        match self.name {
+            "default" => format!(" --seed {}", self.seed),
+            name => format!(" --{name} --seed {}", self.seed),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The figures and theorems of the paper, their claims and the report.
+
+mod agreement;
+mod criteria;
+mod effort;
+mod one_pass_claims;
+mod paths;
+mod random;
+mod rate;
+mod real;
+mod report_text;
+mod schedules;
+mod setup;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rayon::prelude::*;
+
+use super::networks::{self, Networks};
+use super::part::{self, Part};
+use super::{claims, fit};
+use crate::output::{ReportFolder, interrupt, tell};
+use crate::report::{self, Report};
+pub use effort::Effort;
+use real::Real;
+use report_text::ReportText;
+
+/// What to reproduce, and where to write it.
+pub struct Request<'a> {
+    /// Figures and theorems as a user writes them; all if there are none.
+    pub figures: &'a [String],
+    /// Runs of networks other than those of the project.
+    pub networks: Option<&'a Path>,
+    pub effort: Effort,
+    /// The folder of the report.
+    pub out: &'a Path,
+}
+
+/// What the figures are made from.
+struct Inputs {
+    effort: Effort,
+    real: Real,
+    networks: Networks,
+}
+
+macro_rules! embedded {
+    ($name:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/", $name))
+    };
+}
+
+/// A figure or theorem: its name, and how it is made.
+type Item = (&'static str, fn(&mut Inputs) -> Result<Part>);
+
+/// In the order of the paper.
+const ITEMS: [Item; 15] = [
+    ("1a", |i| paths::figure_1a(embedded!("figure-1a.toml"), &i.effort)),
+    ("1b", |i| paths::figure_1b(embedded!("figure-1b.toml"), &i.effort)),
+    ("1c", |i| real::figure_1c(&mut i.real, &i.effort)),
+    ("1d", |i| real::figure_1d(&mut i.real, &i.effort)),
+    ("theorem1", |i| rate::theorem_1(embedded!("theorem-1.toml"), &i.effort)),
+    ("2a", |i| criteria::figure_2a(embedded!("figure-2a.toml"), i.effort.points)),
+    ("2b", |i| criteria::figure_2b(embedded!("figure-2b.toml"), i.effort.points)),
+    ("3", |i| criteria::figure_3(embedded!("figure-3.toml"), i.effort.points)),
+    ("4a", |i| schedules::figure_4a(embedded!("figure-4a.toml"), &i.effort)),
+    ("4b", |i| schedules::figure_4b(embedded!("figure-4b.toml"), &i.effort)),
+    ("theorem4", |i| random::theorem_4(&i.effort)),
+    ("5", |i| criteria::figure_5(embedded!("figure-5.toml"), i.effort.points)),
+    ("6", |i| Ok(networks::figure_6(&i.networks))),
+    ("7", |i| Ok(networks::figure_7(&i.networks))),
+    ("8", |i| real::figure_8(&mut i.real, &i.effort)),
+];
+
+/// "figure 1a", "Theorem 4".
+fn title(name: &str) -> String {
+    match name.strip_prefix("theorem") {
+        Some(number) => format!("Theorem {number}"),
+        None => format!("figure {name}"),
+    }
+}
+
+/// The items asked for, each once and in the order of the paper.
+fn chosen(names: &[String]) -> Result<Vec<Item>> {
+    let wanted = names.iter().map(|name| known(name)).collect::<Result<Vec<&str>>>()?;
+    let is_wanted = |(name, _): &Item| wanted.is_empty() || wanted.contains(name);
+    Ok(ITEMS.into_iter().filter(is_wanted).collect())
+}
+
+/// The name of a figure that a user may have written in another way.
+fn known(name: &str) -> Result<&'static str> {
+    let short = name.to_ascii_lowercase().replace([' ', '-', '_'], "");
+    let short = short.trim_start_matches("figure").trim_start_matches("fig");
+    let names = ITEMS.map(|(name, _)| name);
+    match names.into_iter().find(|known| *known == short) {
+        Some(known) => Ok(known),
+        None => bail!("unknown figure `{name}`; expected one of: {}", names.join(", ")),
+    }
+}
+
+/// Makes the figures and writes the report.
+pub fn reproduce(request: &Request) -> Result<Report> {
+    let items = chosen(request.figures)?;
+    // First of all: files that cannot be read should not cost the run.
+    let networks = match (items.iter().any(|(name, _)| ["6", "7"].contains(name)), request.networks)
+    {
+        (true, folder) => Networks::load(folder)?,
+        (false, None) => Networks::default(),
+        (false, Some(_)) => bail!("--networks applies to figures 6 and 7 only; name one of them"),
+    };
+    interrupt::exit_unless_writing()?;
+    // Before anything is computed: a folder that cannot be written should not cost the run.
+    drop(ReportFolder::new(request.out)?);
+    let real = Real::new(!request.figures.is_empty());
+    let mut inputs = Inputs { effort: request.effort.clone(), real, networks };
+    let (mut parts, mut timings) = (Vec::new(), Vec::new());
+    for (name, make) in items {
+        let start = Instant::now();
+        let part = make(&mut inputs).with_context(|| title(name))?;
+        let took = start.elapsed();
+        tell!("{}", progress(name, &part, took));
+        timings.push((title(name), took.as_secs_f64()));
+        parts.push(part);
+    }
+    write(request, parts, timings)
+}
+
+fn progress(name: &str, part: &Part, took: Duration) -> String {
+    let marks: Vec<&str> = part.section.claims.iter().map(|c| c.verdict.mark()).collect();
+    let outcome = match part.section.notes.first() {
+        // Without its data a figure has nothing but the way to get it.
+        Some(why) if part.section.figures.is_empty() => format!("skipped: {why}"),
+        _ => marks.join(" "),
+    };
+    format!("{:<10} {:>6.2} s  {outcome}", title(name), took.as_secs_f64())
+}
+
+/// Writes the folder.
+fn write(request: &Request, parts: Vec<Part>, mut timings: Vec<(String, f64)>) -> Result<Report> {
+    interrupt::start_writing();
+    let effort = &request.effort;
+    let mut folder = ReportFolder::new(request.out)?;
+    let start = Instant::now();
+    let mut sections = Vec::new();
+    // Rendering takes longer than everything else in writing.
+    let files = parts.par_iter().map(Part::files).collect::<Result<Vec<_>>>()?;
+    let text = ReportText::read()?;
+    for (Part { mut section, .. }, files) in parts.into_iter().zip(files) {
+        section.notes.extend(text.notes.get(&section.id).into_iter().flatten().cloned());
+        section.files = part::write(files, &mut folder)?;
+        section.command += &effort.flags();
+        sections.push(section);
+    }
+    timings.push(("plots and tables".into(), start.elapsed().as_secs_f64()));
+    let report = Report {
+        title: "To clip or not to clip, reproduced".into(),
+        intro: text.intro.clone(),
+        sections,
+        corrections: text.corrections(),
+        facts: vec![
+            ("toclip".into(), env!("CARGO_PKG_VERSION").into()),
+            ("effort".into(), effort.name.into()),
+            ("seed".into(), effort.seed.to_string()),
+            ("runs per ensemble".into(), effort.runs.to_string()),
+            ("relative tolerance of the ODE".into(), "1e-8".into()),
+        ],
+        timings,
+    };
+    folder.write("report.html", report::html(&report).as_bytes())?;
+    let json = serde_json::to_string_pretty(&report::json(&report))? + "\n";
+    folder.write("report.json", json.as_bytes())?;
+    folder.finish()?;
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_accepted_in_several_spellings() {
+        for (name, _) in ITEMS {
+            assert_eq!(known(name).unwrap(), name);
+            assert_eq!(known(&title(name)).unwrap(), name);
+        }
+        for (text, name) in [("4B", "4b"), ("figure-3", "3"), ("Theorem 1", "theorem1")] {
+            assert_eq!(known(text).unwrap(), name);
+        }
+        insta::assert_snapshot!(
+            known("9").unwrap_err(),
+            @"unknown figure `9`; expected one of: 1a, 1b, 1c, 1d, theorem1, 2a, 2b, 3, 4a, 4b, theorem4, 5, 6, 7, 8"
+        );
+    }
+
+    #[test]
+    fn items_come_once_and_in_the_order_of_the_paper() {
+        let names = ["3", "1a", "3"].map(String::from);
+        let chosen_names: Vec<&str> = chosen(&names).unwrap().iter().map(|item| item.0).collect();
+        assert_eq!(chosen_names, ["1a", "3"]);
+        assert_eq!(chosen(&[]).unwrap().len(), ITEMS.len());
+    }
+}

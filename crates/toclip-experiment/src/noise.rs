@@ -1,0 +1,105 @@
+//! The noise of an experiment: a family with its parameters, or residuals in a file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use toclip::Step;
+use toclip::noise::{Empirical, Family, Noise};
+use toclip_data::Matrix;
+use toml::Value;
+
+use crate::Batch;
+use crate::policy::deserialize_by_parse;
+use crate::words::unknown;
+
+/// The noise of one sample.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum NoiseChoice {
+    /// A family with its parameters.
+    Family(Family),
+    /// Residuals in a file.
+    File(ResidualFile),
+}
+
+/// `{ family = "empirical", file = "residuals.csv" }`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResidualFile {
+    /// Always `empirical`.
+    pub family: String,
+    /// The file, from the folder of the experiment.
+    pub file: String,
+}
+
+impl NoiseChoice {
+    fn parse(value: Value) -> Result<Self, String> {
+        let family = value.get("family").and_then(Value::as_str).unwrap_or_default();
+        if !family.is_empty() && !Family::NAMES.contains(&family) {
+            return Err(unknown("noise family", family, &Family::NAMES));
+        }
+        let read = if family == "empirical" && value.get("values").is_none() {
+            if value.get("file").is_none() {
+                let what = "empirical noise needs `values`, a list of residuals, or `file`, a CSV \
+                            or NPY file of them";
+                return Err(what.into());
+            }
+            ResidualFile::deserialize(value).map(NoiseChoice::File)
+        } else if family.is_empty() && value.is_table() {
+            return Err("the key `family` is missing".into());
+        } else {
+            Family::deserialize(value).map(NoiseChoice::Family)
+        };
+        read.map_err(|error| error.message().to_owned())
+    }
+
+    /// The noise in words.
+    pub fn describe(&self) -> String {
+        match self {
+            NoiseChoice::Family(family) => family.describe(),
+            NoiseChoice::File(residuals) => format!("residuals in {}", residuals.file),
+        }
+    }
+
+    /// The step that the noise and its batches make; a file is looked for in `folder`.
+    ///
+    /// # Errors
+    /// A sentence for residuals that cannot be read, or batches that the family does not support.
+    pub fn build(&self, batch: Batch, folder: &Path) -> Result<Step<'static>, String> {
+        let batch = batch.to_core().map_err(|error| error.to_string())?;
+        let noise = Arc::new(self.family(folder)?);
+        Step::new(noise).with_batch(batch).map_err(|error| error.to_string())
+    }
+
+    /// The family; a file is looked for in `folder`.
+    ///
+    /// # Errors
+    /// A sentence for residuals that cannot be read.
+    pub fn family(&self, folder: &Path) -> Result<Family, String> {
+        match self {
+            NoiseChoice::Family(family) => Ok(family.clone()),
+            NoiseChoice::File(residuals) => residuals.read(folder).map(Family::Empirical),
+        }
+    }
+}
+
+impl ResidualFile {
+    fn read(&self, folder: &Path) -> Result<Empirical, String> {
+        let path = folder.join(&self.file);
+        let matrix = Matrix::read(&path).map_err(|error| error.to_string())?;
+        if matrix.rows() > 1 && matrix.cols() > 1 {
+            return Err(format!(
+                "{}: residuals are one row or one column of numbers, but the file holds a {} x {} \
+                 table",
+                path.display(),
+                matrix.rows(),
+                matrix.cols()
+            ));
+        }
+        Empirical::new(matrix.data()).map_err(|error| error.to_string())
+    }
+}
+
+deserialize_by_parse!(NoiseChoice);

@@ -1,0 +1,152 @@
+//! The report: what the paper claims, what was measured, and the plots, in one HTML file that
+//! needs nothing from the network, in a table for the terminal, and in JSON for programs.
+
+mod figure_json;
+mod html;
+mod json;
+mod terminal;
+
+#[cfg(test)]
+mod tests;
+
+pub use html::{escape, figure as html_figure, page as html_page, render as html};
+pub use json::render as json;
+pub use terminal::{render as terminal, wrap};
+
+use serde::Serialize;
+use toclip_plot::Figure;
+
+/// All that was reproduced in one run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Title of the page.
+    pub title: String,
+    /// Paragraphs that tell a newcomer what the page is.
+    pub intro: Vec<String>,
+    /// One per figure or theorem, in the order of the paper.
+    pub sections: Vec<Section>,
+    /// Where the printed formulas are wrong.
+    pub corrections: Vec<Correction>,
+    /// Versions, seeds and settings that do not depend on the machine.
+    pub facts: Vec<(String, String)>,
+    /// What was timed, and seconds.
+    pub timings: Vec<(String, f64)>,
+}
+
+/// One figure or theorem of the paper.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Section {
+    /// Short name as on the command line, say `1b`; names the place in the page too.
+    pub id: String,
+    /// Heading.
+    pub title: String,
+    /// Problem, noise, rates and runs in one line.
+    pub settings: String,
+    /// What is claimed and what came out.
+    pub claims: Vec<Claim>,
+    /// Plots; not part of the JSON.
+    #[serde(skip)]
+    pub figures: Vec<Figure>,
+    /// Differences from the print, explained; a paragraph each.
+    pub notes: Vec<String>,
+    /// Tables and pictures beside the report: relative links.
+    pub files: Vec<String>,
+    /// Command that repeats this section alone.
+    pub command: String,
+}
+
+/// One statement of the paper, checked by number.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Claim {
+    /// What the paper says.
+    pub paper: String,
+    /// What came out here.
+    pub measured: String,
+    /// Whether they agree.
+    pub verdict: Verdict,
+}
+
+/// Outcome of checking a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// As claimed.
+    Holds,
+    /// Not as claimed.
+    Fails,
+    /// Not as printed, for a reason the notes of the section give.
+    Differs,
+}
+
+/// A printed formula that is wrong, and the right one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Correction {
+    /// Where in the paper.
+    pub place: String,
+    /// As printed.
+    pub printed: String,
+    /// As it should be.
+    pub right: String,
+}
+
+impl Verdict {
+    /// Mark that stands before the word.
+    pub fn mark(self) -> &'static str {
+        match self {
+            Self::Holds => "✓",
+            Self::Fails => "✗",
+            Self::Differs => "≠",
+        }
+    }
+
+    /// The outcome in a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Fails => "fails",
+            Self::Differs => "differs",
+        }
+    }
+}
+
+impl Report {
+    /// All claims with the section each belongs to, in order.
+    pub fn claims(&self) -> impl Iterator<Item = (&Section, &Claim)> {
+        self.sections.iter().flat_map(|s| s.claims.iter().map(move |c| (s, c)))
+    }
+
+    /// How many claims had this outcome.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.claims().filter(|(_, c)| c.verdict == verdict).count()
+    }
+
+    /// The outcome of all claims in a sentence.
+    pub fn tally(&self) -> String {
+        let part = |verdict, one: &str, many: &str| match self.count(verdict) {
+            1 => format!("1 {one}"),
+            n => format!("{n} {many}"),
+        };
+        let checked = match self.claims().count() {
+            0 => return "No claims were checked.".into(),
+            1 => "1 claim checked".to_string(),
+            n => format!("{n} claims checked"),
+        };
+        let mut parts = vec![part(Verdict::Holds, "holds", "hold")];
+        if self.count(Verdict::Differs) > 0 {
+            let (one, many) = ("differs for a stated reason", "differ for stated reasons");
+            parts.push(part(Verdict::Differs, one, many));
+        }
+        parts.push(part(Verdict::Fails, "fails", "fail"));
+        format!("{checked}: {}.", parts.join(", "))
+    }
+}
+
+/// A time in seconds for people: "50 µs", "250 ms", "7.2 s" or "2.5 min".
+pub fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-3 => format!("{:.0} µs", 1e6 * s),
+        s if s < 1.0 => format!("{:.0} ms", 1e3 * s),
+        s if s < 100.0 => format!("{s:.1} s"),
+        s => format!("{:.1} min", s / 60.0),
+    }
+}
