@@ -5,17 +5,17 @@ mod page;
 mod text;
 
 use std::fs::File;
-use std::io::{IsTerminal, Read, stdin};
+use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use toclip_logs::{Advice, AdviceOptions, Format, Hint, Log, Optimizer, ReadOptions, advise, load};
 
 use crate::output::files;
 use crate::output::plots::save;
+use crate::output::terminal::progress_bar;
 use crate::output::{say, tell};
 
 /// Read training logs and advise whether and where to clip gradients
@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
     /// Threshold in force: a number, or none (or inf) if the run did not clip [default: from the log]
-    #[arg(long, value_name = "C", value_parser = threshold)]
+    #[arg(long, value_name = "C", value_parser = crate::arguments::threshold)]
     clip: Option<f64>,
     /// Samples per gradient, over all workers and accumulation steps; without it clipping is
     /// recommended only if it would be for a single sample too
@@ -83,15 +83,6 @@ pub struct Args {
     /// Show no progress
     #[arg(long, short)]
     quiet: bool,
-}
-
-/// A clipping threshold; infinite for no clipping.
-fn threshold(text: &str) -> Result<f64, String> {
-    match text.trim() {
-        "none" | "inf" => Ok(f64::INFINITY),
-        text => (text.parse().ok().filter(|c: &f64| *c > 0.0 && c.is_finite()))
-            .ok_or_else(|| "expected a positive number, or none for no clipping".into()),
-    }
 }
 
 /// A log and the advice from it.
@@ -209,16 +200,9 @@ fn options_to_add(report: &LogReport) -> Option<String> {
         .then(|| format!("Options that improve this answer: {}.", options.join("; ")))
 }
 
-/// The file, with a progress bar if it is long and standard error is a terminal.
+/// The file, with a progress bar if it is long.
 fn with_progress(file: File, length: u64, quiet: bool) -> impl Read {
-    let shown = !quiet && length > 50_000_000 && std::io::stderr().is_terminal();
-    let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let bar = ProgressBar::with_draw_target(Some(length), target);
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes}, {eta} left")
-    {
-        bar.set_style(style);
-    }
-    bar.wrap_read(file)
+    progress_bar(length, "bytes", quiet || length < 50_000_000).wrap_read(file)
 }
 
 /// Everything, for programs.
