@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use toclip::Step;
 use toclip::dynamics::{
     Collapsed, Covariates, Hsgd, Sgd, Simulator, Trajectory, linear_times, log_times,
 };
-use toclip::Step;
 use toclip::schedule::{Control, Policy};
 use toclip::spectrum::{Modes, Rescaling, Spectrum, Start};
 use toclip_data::SpectrumSource;
