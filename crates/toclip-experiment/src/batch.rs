@@ -4,7 +4,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Value;
 
-use crate::policy::deserialize_by_parse;
+use crate::policy::{deserialize_by_parse, table_with};
+use crate::words::message;
 
 /// `batch = 32`, or `batch = { size = 32, rule = "per_sample" }`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,19 +51,12 @@ impl Batch {
     }
 
     fn parse(value: Value) -> Result<Self, String> {
-        let table = match value {
-            Value::Integer(size) if size > 0 => {
-                toml::Table::from_iter([("size".to_owned(), size.into())]).into()
-            }
-            Value::Table(_) => value,
-            other => {
-                return Err(format!(
-                    "is {other}; expected an integer, at least 1, or a table such as \
-                     {{ size = 32, rule = \"per_sample\" }}"
-                ));
-            }
-        };
-        let batch = Batch::deserialize(table).map_err(|error| error.message().to_owned())?;
+        const EXPECTED: &str = "an integer, at least 1, or a table such as { size = 32, rule = \
+                                \"per_sample\" }";
+        if value.as_integer().is_some_and(|size| size < 1) {
+            return Err(format!("is {value}; expected {EXPECTED}"));
+        }
+        let batch = Batch::deserialize(table_with("size", value, EXPECTED)?).map_err(message)?;
         batch.to_core().map_err(|error| error.to_string())?;
         Ok(batch)
     }

@@ -1,6 +1,5 @@
 //! What can be wrong with an experiment.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -19,14 +18,10 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
-    /// A value that cannot be used.
-    #[error("{place}{what}")]
-    Wrong {
-        /// Where.
-        place: Place,
-        /// The key, what is wrong with it, and what would be right.
-        what: String,
-    },
+    /// A value that cannot be used: file and line where it is from a file, the key, what is wrong with
+    /// it, and what would be right.
+    #[error("{0}")]
+    Wrong(String),
     /// A deterministic method failed.
     #[error("{method}")]
     Solve {
@@ -53,24 +48,5 @@ impl Error {
             cause = error.source();
         }
         text
-    }
-}
-
-/// The place of a mistake: nowhere for values that are in no file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The file.
-    pub file: Option<PathBuf>,
-    /// The line, from 1.
-    pub line: Option<usize>,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.file, self.line) {
-            (Some(file), Some(line)) => write!(f, "{}, line {line}: ", file.display()),
-            (Some(file), None) => write!(f, "{}: ", file.display()),
-            (None, _) => Ok(()),
-        }
     }
 }

@@ -41,7 +41,7 @@ pub mod words;
 
 pub use batch::Batch;
 pub use criteria::{Criteria, CriteriaCurves, Criterion, CriterionCurve, Extent, LabelledNoise};
-pub use error::{Error, Place, Result};
+pub use error::{Error, Result};
 pub use limits::{check_memory, check_steps};
 pub use noise::{NoiseChoice, ResidualFile};
 pub use policy::{Clip, LearningRate, PolicyError, PolicySpec, StabilityMargin};
@@ -54,11 +54,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use toclip::dynamics::Covariates;
 use toclip::spectrum::{SpectrumSpec, Start};
 
-/// Trajectories as a file asks for them, defaults filled in. Written as TOML it is a file that asks
-/// for the same.
+/// Trajectories as a file asks for them, defaults filled in.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Experiment {
-    /// What it is called.
+    /// What it is called: the name of the [`ExperimentFile`].
+    #[serde(skip)]
     pub name: String,
     /// The last time.
     pub time: f64,
@@ -199,14 +199,8 @@ impl Default for Points {
 
 impl Points {
     fn parse(value: toml::Value) -> Result<Self, String> {
-        let table = match value {
-            toml::Value::Integer(count) => {
-                toml::Table::from_iter([("count".to_owned(), count.into())]).into()
-            }
-            toml::Value::Table(_) => value,
-            other => return Err(format!("is {other}; expected an integer or a table")),
-        };
-        Points::deserialize(table).map_err(|error| error.message().to_owned())
+        let table = policy::table_with("count", value, "an integer or a table")?;
+        Points::deserialize(table).map_err(words::message)
     }
 }
 

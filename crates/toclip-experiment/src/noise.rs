@@ -12,7 +12,7 @@ use toml::Value;
 
 use crate::Batch;
 use crate::policy::deserialize_by_parse;
-use crate::words::unknown;
+use crate::words::{message, unknown};
 
 /// The noise of one sample.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -52,7 +52,7 @@ impl NoiseChoice {
         } else {
             Family::deserialize(value).map(NoiseChoice::Family)
         };
-        read.map_err(|error| error.message().to_owned())
+        read.map_err(message)
     }
 
     /// The noise in words.

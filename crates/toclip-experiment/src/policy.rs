@@ -16,7 +16,7 @@ use toclip::schedule::{
 use toclip::spectrum::{Modes, Rescaling};
 use toml::Value;
 
-use crate::words::{about, unknown};
+use crate::words::{about, message, short, unknown};
 
 /// The kinds of a schedule, as [`Shape`] knows them.
 const SHAPES: [&str; 6] = ["constant", "cosine", "warmup", "step", "polynomial", "table"];
@@ -62,12 +62,18 @@ pub(crate) fn no_parameters(value: &Value, kinds: &[&str]) -> Result<(), String>
     }
 }
 
-fn read<'de, T: Deserialize<'de>>(value: Value) -> Result<T, String> {
-    T::deserialize(value).map_err(|error| error.message().to_owned())
+/// The table that an integer stands for, as the value of `key`, or the table that was given.
+pub(crate) fn table_with(key: &str, value: Value, expected: &str) -> Result<Value, String> {
+    match value {
+        Value::Integer(_) => Ok(toml::Table::from_iter([(key.to_owned(), value)]).into()),
+        Value::Table(_) => Ok(value),
+        other => Err(format!("is {other}; expected {expected}")),
+    }
 }
 
 fn schedule(table: Value) -> Result<Schedule, String> {
-    Schedule::new(read::<Shape>(table)?).map_err(|error| error.to_string())
+    let shape = Shape::deserialize(table).map_err(message)?;
+    Schedule::new(shape).map_err(|error| error.to_string())
 }
 
 fn constant(value: f64) -> Result<Schedule, String> {
@@ -100,7 +106,7 @@ impl LearningRate {
         Ok(match form(value, Self::EXPECTED)? {
             Form::Number(number) if number >= 0.0 => constant(number)?.into(),
             Form::Number(number) => {
-                return Err(format!("is {number}; expected {}", Self::EXPECTED));
+                return Err(format!("is {}; expected {}", short(number), Self::EXPECTED));
             }
             Form::Kind(kind, _) if kind == "greedy" => LearningRate::Greedy,
             Form::Kind(kind, table) if SHAPES.contains(&&*kind) => schedule(table)?.into(),
@@ -179,10 +185,9 @@ impl Clip {
         let (kind, table) = match form(value, EXPECTED)? {
             Form::Number(f64::INFINITY) => return Ok(Clip::None),
             Form::Number(number) if number > 0.0 => return Ok(Clip::Schedule(constant(number)?)),
-            Form::Number(number) if number.is_nan() => {
-                return Err(format!("is not a number (NaN); expected {EXPECTED}"));
+            Form::Number(number) => {
+                return Err(format!("is {}; expected {EXPECTED}", short(number)));
             }
-            Form::Number(number) => return Err(format!("is {number}; expected {EXPECTED}")),
             Form::Kind(kind, table) => (kind, table),
         };
         if SHAPES.contains(&&*kind) {
@@ -191,12 +196,11 @@ impl Clip {
         if !CLIP_RULES.contains(&&*kind) {
             return Err(unknown("kind", &kind, &[&CLIP_RULES[..], &SHAPES[..]].concat()));
         }
-        let clip = Clip::deserialize(table).map_err(|error| error.message().to_owned())?;
-        match clip {
+        match Clip::deserialize(table).map_err(message)? {
             Clip::Proportional { kappa, .. } | Clip::Online { kappa, .. }
                 if !(kappa > 0.0 && kappa.is_finite()) =>
             {
-                Err(format!("kappa is {kappa}; expected a positive number"))
+                Err(format!("`kappa` is {}; expected a positive number", short(kappa)))
             }
             clip => Ok(clip),
         }
@@ -237,9 +241,7 @@ impl StabilityMargin {
     fn parse(value: Value) -> Result<Self, String> {
         match form(value, "a number in (0, 1] or a table")? {
             Form::Number(margin) => Ok(StabilityMargin::Certified { margin }),
-            Form::Kind(_, table) => {
-                StabilityMargin::deserialize(table).map_err(|error| error.message().to_owned())
-            }
+            Form::Kind(_, table) => StabilityMargin::deserialize(table).map_err(message),
         }
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use toclip::dynamics::Covariates;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result};
 use crate::policy::no_parameters;
-use crate::words::{about, about_value, plain, unknown};
+use crate::words::{about, message, plain, short, unknown};
 use crate::{Criteria, Experiment, LabelledNoise, Method, Points, Runs};
 
 /// Every key, and what to write for one that is missing; `None` for those that may be missing.
@@ -34,14 +34,17 @@ pub(crate) const KEYS: [(&str, Option<&str>); 15] = [
 /// So many of them are not about trajectories alone.
 const SHARED: usize = 4;
 
-/// What a file asks for: trajectories, curves of the criteria, or both.
-#[derive(Debug, Clone, PartialEq)]
+/// What a file asks for: trajectories, curves of the criteria, or both. Written as TOML it is a file
+/// that asks for the same.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExperimentFile {
     /// The title; the name of the file unless given.
     pub name: String,
     /// Theory and simulation along time.
+    #[serde(flatten)]
     pub trajectories: Option<Experiment>,
     /// Curves of the criteria.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub criteria: Option<Criteria>,
 }
 
@@ -53,23 +56,6 @@ impl ExperimentFile {
     pub fn into_trajectories(self, origin: &Origin) -> Result<Experiment> {
         let missing = || origin.error("criteria", "the file asks for no trajectories");
         self.trajectories.ok_or_else(missing)
-    }
-}
-
-impl Serialize for ExperimentFile {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Flat<'a> {
-            #[serde(skip_serializing_if = "Option::is_none")]
-            name: Option<&'a str>,
-            #[serde(flatten)]
-            trajectories: &'a Option<Experiment>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            criteria: &'a Option<Criteria>,
-        }
-        let name = self.trajectories.is_none().then_some(&*self.name);
-        Flat { name, trajectories: &self.trajectories, criteria: &self.criteria }
-            .serialize(serializer)
     }
 }
 
@@ -93,7 +79,12 @@ impl Origin {
     }
 
     fn wrong(&self, line: Option<usize>, what: String) -> Error {
-        Error::Wrong { place: Place { file: self.file.clone(), line }, what }
+        let file = self.file.as_ref().map(|file| file.display());
+        Error::Wrong(match (file, line) {
+            (Some(file), Some(line)) => format!("{file}, line {line}: {what}"),
+            (Some(file), None) => format!("{file}: {what}"),
+            (None, _) => what,
+        })
     }
 }
 
@@ -201,14 +192,14 @@ fn trajectories(fields: &mut Fields<'_>, name: &str) -> Result<Experiment> {
     let Experiment { time, tolerance, points, ensemble, .. } = experiment;
     let positive = time > 0.0 && time.is_finite();
     let checks = [
-        ("time", (!positive).then(|| format!("is {time}; expected a positive number"))),
+        ("time", (!positive).then(|| format!("is {}; expected a positive number", short(time)))),
         ("points", wrong_points(points, time)),
         ("methods", check_methods(&experiment.methods).err()),
         ("ensemble", wrong_runs(ensemble)),
         (
             "tolerance",
             (!(1e-13..=0.1).contains(&tolerance))
-                .then(|| format!("is {tolerance}; expected a number from 1e-13 to 0.1")),
+                .then(|| format!("is {}; expected a number from 1e-13 to 0.1", short(tolerance))),
         ),
     ];
     match checks.into_iter().find_map(|(key, what)| Some((key, what?))) {
@@ -230,9 +221,14 @@ impl<'a> Fields<'a> {
         let (whole, table) = (value.span(), value.get_ref().is_table());
         T::deserialize(ValueDeserializer::from(value)).map(Some).map_err(|e| {
             // Buffered values have lost their place; that of the key they belong to is known.
-            let at = e.span().filter(|s| !s.is_empty()).unwrap_or(whole);
+            let at = e.span().filter(|s| !s.is_empty()).unwrap_or(whole.clone());
             let line = line_of(self.text, at.start);
-            self.origin.wrong(Some(line), about_value(key, table, e.message()))
+            let mut said = plain(e.message());
+            if table && said.starts_with("is ") {
+                let inner = self.text.get(whole.start..at.start).and_then(key_before);
+                said = inner.map_or("a value".into(), |key| format!("`{key}`")) + " " + &said;
+            }
+            self.origin.wrong(Some(line), about(key, &said))
         })
     }
 
@@ -251,9 +247,14 @@ impl<'a> Fields<'a> {
             return Ok(Covariates::default());
         };
         no_parameters(&value, &["gaussian", "rademacher", "uniform", "laplace"])
-            .and_then(|()| Covariates::deserialize(value).map_err(|e| plain(e.message())))
+            .and_then(|()| Covariates::deserialize(value).map_err(|e| plain(&message(e))))
             .map_err(|what| self.origin.error("covariates", what))
     }
+}
+
+/// The key of a table that ends a text, as in `{ runs = 5, seed =`.
+fn key_before(text: &str) -> Option<&str> {
+    text.trim_end().strip_suffix('=')?.trim_end().rsplit([' ', ',', '{', '\n']).next()
 }
 
 /// The line of a place in the text, from 1.
@@ -282,7 +283,7 @@ fn wrong_points(points: Points, time: f64) -> Option<String> {
             Some(format!("the number of points is {}; expected at least 2", points.count))
         }
         Some(first) if !(first > 0.0 && first < time) => {
-            Some(format!("`first` is {first}; expected a number between 0 and the time"))
+            Some(format!("`first` is {}; expected a number between 0 and the time", short(first)))
         }
         _ => None,
     }
@@ -296,7 +297,8 @@ fn wrong_runs(Runs { runs, seed, confidence }: Runs) -> Option<String> {
         return Some("`seed` is too large; expected at most 2^63 - 1".into());
     }
     (!(confidence > 0.0 && confidence < 1.0)).then(|| {
-        format!("`confidence` is {confidence}; expected a share between 0 and 1, such as 0.8")
+        let given = short(confidence);
+        format!("`confidence` is {given}; expected a share between 0 and 1, such as 0.8")
     })
 }
 

@@ -1,19 +1,7 @@
 //! Sentences about values that cannot be used.
 
 pub use toclip::short;
-
-/// The known name that is closest to an unknown one, if one is close enough to be meant.
-///
-/// ```
-/// use toclip_experiment::words::did_you_mean;
-/// assert_eq!(did_you_mean("learning_rte", ["clip", "learning_rate"]), Some("learning_rate"));
-/// assert_eq!(did_you_mean("colour", ["clip", "learning_rate"]), None);
-/// ```
-pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let score = |known: &'a str| (strsim::jaro_winkler(name, known), known);
-    let close = known.into_iter().map(score).filter(|(score, _)| *score > 0.85);
-    close.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
-}
+pub use toclip_data::did_you_mean;
 
 /// ``unknown `what` `name`; did you mean …?``, or the list of what is known.
 ///
@@ -22,11 +10,12 @@ pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) ->
 /// assert_eq!(said, "unknown noise family `cauchy`; expected one of: none, gaussian");
 /// ```
 pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
-    match (did_you_mean(name, known.iter().copied()), known) {
-        (Some(close), _) => format!("unknown {what} `{name}`; did you mean `{close}`?"),
-        (None, []) => format!("unknown {what} `{name}`; none is allowed here"),
-        (None, _) => format!("unknown {what} `{name}`; expected one of: {}", known.join(", ")),
-    }
+    let hint = match (did_you_mean(name, known.iter().copied()), known) {
+        (hint, _) if !hint.is_empty() => hint,
+        (_, []) => "; none is allowed here".into(),
+        _ => format!("; expected one of: {}", known.join(", ")),
+    };
+    format!("unknown {what} `{name}`{hint}")
 }
 
 /// What is said of a value, with the name of the value: "clip is 0; expected …" where the sentence
@@ -85,6 +74,11 @@ pub fn plain(said: &str) -> String {
         _ => expected,
     };
     format!("is {found}; expected {expected}")
+}
+
+/// The message of an error of TOML, without its place.
+pub(crate) fn message(error: toml::de::Error) -> String {
+    error.message().to_owned()
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ mod range;
 pub use noise::{NoiseArgs, family, object};
 pub use range::NumberOrRange;
 
+pub use toclip_experiment::words::unknown;
+
 use crate::output::numbers::short;
 
 /// A finite number.
@@ -53,11 +55,6 @@ fn integer(text: &str, least: u64, most: u64) -> Result<u64, String> {
         let most = if most > 1_000_000_000 { "2^63 − 1".into() } else { short(most as f64) };
         format!("expected an integer from {least} to {most}")
     })
-}
-
-/// The message for a name that is not known. `toclip_data::did_you_mean` belongs here.
-pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
-    format!("unknown {what} '{name}'; expected one of: {}", known.join(", "))
 }
 
 #[cfg(test)]

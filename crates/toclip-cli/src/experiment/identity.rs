@@ -13,7 +13,7 @@ use crate::output::fnv1a;
 pub fn of(experiment: &Experiment, problem: &Problem) -> anyhow::Result<Value> {
     let mut fields = serde_json::to_value(experiment)?;
     if let Some(fields) = fields.as_object_mut() {
-        for free in ["name", "methods", "tolerance", "ensemble"] {
+        for free in ["methods", "tolerance", "ensemble"] {
             fields.remove(free);
         }
     }
