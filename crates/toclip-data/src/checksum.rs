@@ -5,7 +5,7 @@ use crate::error::AtPath;
 use md5::{Digest, Md5};
 use sha2::Sha256;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::Read;
 use std::path::Path;
 
 /// The MD5 of bytes, which the authors of CIFAR-10 published.
@@ -25,16 +25,13 @@ pub(crate) fn md5(bytes: &[u8]) -> String {
 /// [`Error::Io`](crate::Error::Io) if it cannot be read.
 pub fn sha256(path: impl AsRef<Path>) -> Result<String> {
     let path = path.as_ref();
-    let mut reader = BufReader::with_capacity(1 << 16, File::open(path).at(path)?);
-    let mut hash = Sha256::new();
+    let mut file = File::open(path).at(path)?;
+    let (mut hash, mut buffer) = (Sha256::new(), vec![0; 1 << 16]);
     loop {
-        let bytes = reader.fill_buf().at(path)?;
-        if bytes.is_empty() {
-            return Ok(hex(&hash.finalize()));
+        match file.read(&mut buffer).at(path)? {
+            0 => return Ok(hex(&hash.finalize())),
+            count => hash.update(&buffer[..count]),
         }
-        hash.update(bytes);
-        let count = bytes.len();
-        reader.consume(count);
     }
 }
 

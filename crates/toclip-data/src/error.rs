@@ -52,10 +52,6 @@ impl Error {
         Error::File { path: path.into(), message: message.into() }
     }
 
-    pub(crate) fn cell(path: &Path, line: u64, column: usize, message: impl Into<String>) -> Self {
-        Error::Cell { path: path.into(), line, column, message: message.into() }
-    }
-
     /// Adds the file to an error that does not name it.
     pub(crate) fn in_file(self, path: &Path) -> Self {
         match self {
@@ -66,8 +62,17 @@ impl Error {
     }
 }
 
-/// Returns an error from the function: of a file with `bail!(in path, "…")`, else with `bail!("…")`.
+/// Returns an error from the function: of a cell with `bail!(at path, line, column, "…")`, of a file
+/// with `bail!(in path, "…")`, else with `bail!("…")`.
 macro_rules! bail {
+    (at $path:expr, $line:expr, $column:expr, $($message:tt)+) => {
+        return Err($crate::Error::Cell {
+            path: $path.into(),
+            line: $line,
+            column: $column,
+            message: format!($($message)+),
+        })
+    };
     (in $path:expr, $($message:tt)+) => {
         return Err($crate::Error::file($path, format!($($message)+)))
     };
@@ -88,19 +93,17 @@ impl<T> AtPath<T> for std::io::Result<T> {
     }
 }
 
-/// The known name that a mistyped one resembles most, if any is close.
+/// The end of a message about an unknown name: the known name that it resembles most, if any is
+/// close.
 ///
 /// ```
 /// use toclip_data::did_you_mean;
-/// assert_eq!(did_you_mean("resid", ["step", "residual"]), Some("residual"));
-/// assert_eq!(did_you_mean("weight", ["step", "residual"]), None);
+/// assert_eq!(did_you_mean("resid", ["step", "residual"]), "; did you mean `residual`?");
+/// assert_eq!(did_you_mean("weight", ["step", "residual"]), "");
 /// ```
-pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let likeness = |other: &str| strsim::jaro_winkler(&name.to_lowercase(), &other.to_lowercase());
-    known
-        .into_iter()
-        .map(|other| (likeness(other), other))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, other)| other)
+    let close = known.into_iter().map(|other| (likeness(other), other)).filter(|(l, _)| *l > 0.8);
+    let closest = close.max_by(|a, b| a.0.total_cmp(&b.0));
+    closest.map_or_else(String::new, |(_, other)| format!("; did you mean `{other}`?"))
 }

@@ -27,6 +27,7 @@ pub mod noise_fit;
 mod read;
 mod samples;
 mod spectrum;
+mod statistics;
 pub mod wikitext;
 
 pub use cache::{DataSet, cache_folder};

@@ -46,8 +46,8 @@ pub trait SampleSource: Sync {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Samples {
-    features: Matrix,
-    targets: Vec<f64>,
+    pub(crate) features: Matrix,
+    pub(crate) targets: Vec<f64>,
 }
 
 impl Samples {
@@ -63,16 +63,6 @@ impl Samples {
             bail!("the target of row {} is {}; all must be finite", row + 1, targets[row]);
         }
         Ok(Self { features, targets })
-    }
-
-    /// $x_k$, one row a sample.
-    pub fn features(&self) -> &Matrix {
-        &self.features
-    }
-
-    /// $b_k$.
-    pub fn targets(&self) -> &[f64] {
-        &self.targets
     }
 }
 

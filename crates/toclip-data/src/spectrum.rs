@@ -30,8 +30,7 @@ pub fn spectrum_from_covariance(matrix: &Matrix) -> Result<Spectrum> {
     if matrix.cols() != n {
         bail!("a covariance must be square, but the matrix is {n} x {}", matrix.cols());
     }
-    let largest = matrix.data().iter().fold(0.0_f64, |m, v| m.max(v.abs()));
-    let allowed = largest * ASYMMETRY.max(4.0 * matrix.rounding);
+    let allowed = largest(matrix) * ASYMMETRY.max(4.0 * matrix.rounding);
     for (i, j) in (0..n).flat_map(|i| (0..i).map(move |j| (i, j))) {
         let (below, above) = (matrix.row(i)[j], matrix.row(j)[i]);
         if (below - above).abs() > allowed {
@@ -75,10 +74,14 @@ pub fn spectrum_from_data(samples: &Matrix, centred: bool) -> Result<Spectrum> {
     let zeros = dim.saturating_sub(n);
     let values = eigenvalues(&gram)?.iter().map(|v| v / n as f64).collect();
     // Subtracting the mean leaves rounding errors, which must not pass for variance.
-    let largest =
-        if centred { samples.data().iter().fold(0.0_f64, |m, v| m.max(v.abs())) } else { 0.0 };
+    let largest = if centred { largest(samples) } else { 0.0 };
     let floor = dim as f64 * (n as f64 * samples.rounding * largest).powi(2);
     finish(values, n.max(dim) as f64 * samples.rounding, floor, zeros)
+}
+
+/// The largest size of an entry.
+fn largest(matrix: &Matrix) -> f64 {
+    matrix.data().iter().fold(0.0, |m, v| v.abs().max(m))
 }
 
 fn eigenvalues(symmetric: &Mat<f64>) -> Result<Vec<f64>> {

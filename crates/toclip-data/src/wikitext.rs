@@ -4,7 +4,6 @@ use crate::archive::Members;
 use crate::error::{AtPath, bail};
 use crate::read::FileFormat;
 use crate::{Result, write_file};
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The lines of the three parts as published, both with `<unk>` and raw.
@@ -13,62 +12,15 @@ const PARTS: [(&str, usize); 3] = [("train", 36_718), ("valid", 3_760), ("test",
 /// More than any part of WikiText-103 has.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Lines of text, including blank ones.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lines {
-    text: String,
-    /// Where each line starts.
-    starts: Vec<usize>,
-}
-
-impl Lines {
-    /// The lines of a text, without their ends (`\n` or `\r\n`).
-    ///
-    /// ```
-    /// let lines = toclip_data::wikitext::Lines::new(" = Title = \n\nA text .\n".into());
-    /// assert_eq!(lines.iter().collect::<Vec<_>>(), [" = Title = ", "", "A text ."]);
-    /// ```
-    pub fn new(text: String) -> Self {
-        let start = text.as_ptr() as usize;
-        let starts = text.lines().map(|line| line.as_ptr() as usize - start).collect();
-        Self { text, starts }
-    }
-
-    /// The number of lines, including blank ones.
-    pub fn len(&self) -> usize {
-        self.starts.len()
-    }
-
-    /// Whether there are no lines.
-    pub fn is_empty(&self) -> bool {
-        self.starts.is_empty()
-    }
-
-    /// The text as it was read.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Line `i`, from 0, if there is one.
-    pub fn get(&self, i: usize) -> Option<&str> {
-        Some(self.text.get(*self.starts.get(i)?..)?.lines().next().unwrap_or_default())
-    }
-
-    /// All lines, in order.
-    pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.text.lines()
-    }
-}
-
-/// WikiText-2, or any text in its form.
+/// WikiText-2, or any text in its form: each line, blank ones included, is a sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WikiText {
-    /// The lines to train on.
-    pub train: Lines,
-    /// The lines for validation, if present.
-    pub valid: Option<Lines>,
-    /// The lines to test on, if present.
-    pub test: Option<Lines>,
+    /// The text to train on.
+    pub train: String,
+    /// The text for validation, if present.
+    pub valid: Option<String>,
+    /// The text to test on, if present.
+    pub test: Option<String>,
     /// Parts that are missing or do not have the published number of lines.
     pub notes: Vec<String>,
 }
@@ -79,7 +31,7 @@ impl WikiText {
     ///
     /// ```no_run
     /// let text = toclip_data::wikitext::WikiText::read("wikitext-2-raw-v1.zip")?;
-    /// assert_eq!(text.train.len(), 36_718);
+    /// assert_eq!(text.train.lines().count(), 36_718);
     /// # Ok::<(), toclip_data::Error>(())
     /// ```
     ///
@@ -94,26 +46,24 @@ impl WikiText {
             let inside = ["wikitext-2", "wikitext-2-raw"].map(|name| path.join(name));
             let inside = inside.iter().find(|folder| !holds(path) && holds(folder));
             let folder = inside.map_or(path, |folder| folder.as_path());
-            let mut files = BTreeMap::new();
-            for name in PARTS.iter().flat_map(|(part, _)| names(part)) {
-                let file = folder.join(&name);
-                if file.is_file() {
-                    files.insert(name, std::fs::read(&file).at(&file)?);
-                }
-            }
-            return Self::from_files(folder, files);
+            return Self::from_files(folder, |part| {
+                let there = names(part).into_iter().filter(|name| folder.join(name).is_file());
+                there.map(|name| named_file(&folder.join(&name))).collect()
+            });
         }
         match FileFormat::of(path)? {
             FileFormat::Zip => {
                 let known: Vec<String> = PARTS.iter().flat_map(|(part, _)| names(part)).collect();
                 let wanted = |name: &str| known.iter().any(|k| k == name).then_some(MOST_BYTES);
-                Self::from_files(path, Members::of_zip(path, &wanted)?.found)
+                let mut found = Members::of_zip(path, &wanted)?.found;
+                Self::from_files(path, |part| {
+                    Ok(names(part).iter().filter_map(|name| found.remove_entry(name)).collect())
+                })
             }
-            FileFormat::Text => {
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                let file = (name, std::fs::read(path).at(path)?);
-                Self::from_parts(path, [Some(file), None, None])
-            }
+            FileFormat::Text => Self::from_files(path, |part| match part {
+                "train" => Ok(vec![named_file(path)?]),
+                _ => Ok(Vec::new()),
+            }),
             other => {
                 bail!(in path, "this is {}; WikiText-2 is a folder, a .zip or a text file",
                     other.describe())
@@ -121,36 +71,31 @@ impl WikiText {
         }
     }
 
-    fn from_files(path: &Path, mut files: BTreeMap<String, Vec<u8>>) -> Result<Self> {
-        let mut parts: [Part; 3] = Default::default();
-        for (slot, (part, _)) in parts.iter_mut().zip(PARTS) {
-            let found: Vec<_> =
-                names(part).into_iter().filter_map(|name| files.remove_entry(&name)).collect();
+    /// `files_of` gives the files that may be a part, with their names.
+    fn from_files(
+        path: &Path,
+        mut files_of: impl FnMut(&str) -> Result<Vec<(String, Vec<u8>)>>,
+    ) -> Result<Self> {
+        let mut notes = Vec::new();
+        let mut texts: [Option<String>; 3] = Default::default();
+        for (slot, (part, published)) in texts.iter_mut().zip(PARTS) {
+            let mut files = files_of(part)?;
             // Two versions of a part would be mixed by mistake.
-            if let [(one, _), (other, _), ..] = &found[..] {
+            if let [(one, _), (other, _), ..] = &files[..] {
                 bail!(in path, "both {one} and {other} are the {part} part; keep one of them");
             }
-            *slot = found.into_iter().next();
-        }
-        Self::from_parts(path, parts)
-    }
-
-    fn from_parts(path: &Path, parts: [Part; 3]) -> Result<Self> {
-        let mut notes = Vec::new();
-        let mut lines: [Option<Lines>; 3] = Default::default();
-        for ((slot, file), (part, published)) in lines.iter_mut().zip(parts).zip(PARTS) {
-            let Some((name, bytes)) = file else {
+            let Some((name, bytes)) = files.pop() else {
                 notes.push(format!("the {part} part is missing"));
                 continue;
             };
             let text = check(path, &name, bytes)?;
-            let count = text.len();
+            let count = text.lines().count();
             if count != published {
                 notes.push(format!("{name} has {count} lines; WikiText-2 has {published}"));
             }
             *slot = Some(text);
         }
-        let [Some(train), valid, test] = lines else {
+        let [Some(train), valid, test] = texts else {
             bail!(in path, "the training text is missing: expected one of {}",
                 names("train").join(", "));
         };
@@ -165,9 +110,9 @@ impl WikiText {
         let folder = folder.as_ref();
         std::fs::create_dir_all(folder).at(folder)?;
         let parts = [Some(&self.train), self.valid.as_ref(), self.test.as_ref()];
-        for (lines, (part, _)) in parts.into_iter().zip(PARTS) {
-            if let Some(lines) = lines {
-                write_file(&folder.join(format!("{part}.txt")), lines.text().as_bytes())?;
+        for (text, (part, _)) in parts.into_iter().zip(PARTS) {
+            if let Some(text) = text {
+                write_file(&folder.join(format!("{part}.txt")), text.as_bytes())?;
             }
         }
         Ok(())
@@ -179,10 +124,12 @@ fn names(part: &str) -> [String; 3] {
     [format!("wiki.{part}.tokens"), format!("wiki.{part}.raw"), format!("{part}.txt")]
 }
 
-/// The name and the content of a file, if present.
-type Part = Option<(String, Vec<u8>)>;
+fn named_file(path: &Path) -> Result<(String, Vec<u8>)> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok((name, std::fs::read(path).at(path)?))
+}
 
-fn check(path: &Path, name: &str, bytes: Vec<u8>) -> Result<Lines> {
+fn check(path: &Path, name: &str, bytes: Vec<u8>) -> Result<String> {
     match FileFormat::of_bytes(&bytes) {
         FileFormat::Text => {}
         FileFormat::Empty => bail!(in path, "{name} is empty"),
@@ -193,7 +140,7 @@ fn check(path: &Path, name: &str, bytes: Vec<u8>) -> Result<Lines> {
     }
     match String::from_utf8(bytes) {
         Ok(text) if text.trim().is_empty() => bail!(in path, "{name} has only blank lines"),
-        Ok(text) => Ok(Lines::new(text)),
+        Ok(text) => Ok(text),
         Err(e) => {
             let at = e.utf8_error().valid_up_to();
             let line = e.as_bytes()[..at].iter().filter(|b| **b == b'\n').count() + 1;
@@ -211,17 +158,6 @@ mod tests {
     const REAL: &str = include_str!("../tests/data/wikitext-2-head.txt");
 
     #[test]
-    fn real_lines_come_as_they_are() {
-        let lines = Lines::new(REAL.into());
-        assert_eq!(lines.len(), 12);
-        assert_eq!(lines.get(1), Some(" = Valkyria Chronicles III = "));
-        assert!(lines.get(3).unwrap().starts_with(" Senjō no Valkyria 3 : <unk> Chronicles"));
-        assert_eq!(lines.get(12), None);
-        let again: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        assert_eq!(again, REAL);
-    }
-
-    #[test]
     fn folder_zip_and_file_say_the_same() {
         let dir = tempfile::tempdir().unwrap();
         for (part, style) in [("train", 0), ("train", 1), ("train", 2)] {
@@ -231,7 +167,7 @@ mod tests {
             std::fs::write(folder.join(name), REAL).unwrap();
             std::fs::write(folder.join(&names("test")[style]), "a\nb\n").unwrap();
             let read = WikiText::read(&folder).unwrap();
-            assert_eq!((read.train.len(), read.test.as_ref().unwrap().len()), (12, 2));
+            assert_eq!((&read.train[..], read.test.as_deref()), (REAL, Some("a\nb\n")));
             assert_eq!(read.notes[0], format!("{name} has 12 lines; WikiText-2 has 36718"));
             assert_eq!(read.notes[1], "the valid part is missing");
             let inside = format!("wikitext-2-raw/{name}");
@@ -248,7 +184,7 @@ mod tests {
         let parent = dir.path().join("parent");
         std::fs::create_dir_all(parent.join("wikitext-2")).unwrap();
         std::fs::write(parent.join("wikitext-2/wiki.train.tokens"), REAL).unwrap();
-        assert_eq!(WikiText::read(&parent).unwrap().train.len(), 12);
+        assert_eq!(WikiText::read(&parent).unwrap().train, REAL);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use crate::error::{bail, read};
 use crate::{Error, Result};
 
-/// `config.json` of a GPT-2; keys that old files leave out have the defaults of that time.
+/// `config.json` of a GPT-2. Old files leave out some keys.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Gpt2Config {
     pub vocab_size: usize,
@@ -16,14 +16,10 @@ pub(crate) struct Gpt2Config {
     pub n_embd: usize,
     pub n_layer: usize,
     pub n_head: usize,
-    #[serde(default)]
     pub n_inner: Option<usize>,
-    #[serde(default = "Activation::gpt2")]
-    pub activation_function: Activation,
-    #[serde(default = "gpt2_epsilon")]
-    pub layer_norm_epsilon: f64,
-    #[serde(default = "yes")]
-    pub scale_attn_weights: bool,
+    pub activation_function: Option<Activation>,
+    layer_norm_epsilon: Option<f64>,
+    pub scale_attn_weights: Option<bool>,
     #[serde(default)]
     pub scale_attn_by_inverse_layer_idx: bool,
 }
@@ -40,8 +36,7 @@ pub(crate) struct BertConfig {
     pub type_vocab_size: usize,
     pub hidden_act: Activation,
     pub layer_norm_eps: f64,
-    #[serde(default = "absolute")]
-    pub position_embedding_type: String,
+    pub position_embedding_type: Option<String>,
 }
 
 /// The function between the two layers of a block.
@@ -56,32 +51,18 @@ pub(crate) enum Activation {
     Relu,
 }
 
-impl Activation {
-    fn gpt2() -> Self {
-        Activation::GeluNew
-    }
-}
-
-fn gpt2_epsilon() -> f64 {
-    1e-5
-}
-
-fn yes() -> bool {
-    true
-}
-
-fn absolute() -> String {
-    "absolute".into()
-}
-
 impl Gpt2Config {
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join("config.json");
         let config: Self = json(&path)?;
         let c = &config;
         let sizes = [c.vocab_size, c.n_positions, c.n_embd, c.n_head, c.n_inner.unwrap_or(1)];
-        check(&path, &sizes, c.n_embd, c.n_head, c.layer_norm_epsilon)?;
+        check(&path, &sizes, c.n_embd, c.n_head, c.epsilon())?;
         Ok(config)
+    }
+
+    pub fn epsilon(&self) -> f64 {
+        self.layer_norm_epsilon.unwrap_or(1e-5)
     }
 }
 
@@ -90,12 +71,12 @@ impl BertConfig {
         let path = folder.join("config.json");
         let config: Self = json(&path)?;
         let c = &config;
-        let sizes = [c.vocab_size, c.max_position_embeddings, c.hidden_size, c.num_attention_heads];
-        check(&path, &sizes, c.hidden_size, c.num_attention_heads, c.layer_norm_eps)?;
-        check(&path, &[c.intermediate_size, c.type_vocab_size], 0, 1, c.layer_norm_eps)?;
-        if c.position_embedding_type != "absolute" {
-            bail!(in &path, "unsupported position_embedding_type `{}`; expected `absolute`",
-                c.position_embedding_type);
+        let heads = c.num_attention_heads;
+        let tables = [c.vocab_size, c.max_position_embeddings, c.type_vocab_size];
+        let sizes = [&tables[..], &[c.hidden_size, heads, c.intermediate_size]].concat();
+        check(&path, &sizes, c.hidden_size, heads, c.layer_norm_eps)?;
+        if let Some(other) = c.position_embedding_type.as_ref().filter(|kind| *kind != "absolute") {
+            bail!(in &path, "unsupported position_embedding_type `{other}`; expected `absolute`");
         }
         Ok(config)
     }
@@ -147,7 +128,6 @@ impl Sentence {
         }
         #[derive(Deserialize)]
         struct Limits {
-            #[serde(default)]
             max_seq_length: Option<usize>,
         }
         let limits = optional::<Limits>(&folder.join("sentence_bert_config.json"))?;

@@ -2,34 +2,20 @@
 
 use std::path::Path;
 
-use candle_core::Tensor;
+use candle_core::{D, Tensor};
 
 use crate::config::{Sentence, model_type};
 use crate::error::bail;
-use crate::layers::{Tables, mean_over_tokens};
 use crate::tokens::Tokens;
-use crate::{Bert, Gpt2, Result};
+use crate::{Result, Transformer};
 
 /// A model in a folder, ready to embed lines.
 pub struct Embedder {
-    model: Model,
+    model: Transformer,
     tokens: Tokens,
     max_tokens: usize,
-    normalise: bool,
-}
-
-enum Model {
-    Gpt2(Gpt2),
-    Bert(Bert),
-}
-
-impl Model {
-    fn tables(&self) -> &Tables {
-        match self {
-            Model::Gpt2(model) => &model.tables,
-            Model::Bert(model) => &model.tables,
-        }
-    }
+    /// For a BERT.
+    sentence: Option<Sentence>,
 }
 
 impl Embedder {
@@ -42,33 +28,27 @@ impl Embedder {
         if max_tokens == 0 {
             bail!("the number of tokens of a line must be at least 1");
         }
-        let mut normalise = false;
-        let mut trained_for = usize::MAX;
-        let model = match model_type(folder)?.as_str() {
-            "gpt2" => Model::Gpt2(Gpt2::read(folder)?),
-            "bert" => {
-                let sentence = Sentence::read(folder)?;
-                normalise = sentence.normalise;
-                trained_for = sentence.max_tokens.unwrap_or(usize::MAX);
-                Model::Bert(Bert::read(folder)?)
-            }
+        let (sentence, model) = match model_type(folder)?.as_str() {
+            "gpt2" => (None, Transformer::gpt2(folder)?),
+            "bert" => (Some(Sentence::read(folder)?), Transformer::bert(folder)?),
             other => {
                 bail!(in &folder.join("config.json"), "unknown model_type `{other}`; expected \
                            one of: gpt2, bert")
             }
         };
-        let max_tokens = max_tokens.min(model.tables().max_tokens()).min(trained_for);
-        let vocabulary = model.tables().vocabulary();
-        let tokens = match model {
-            Model::Gpt2(_) => Tokens::for_gpt2(folder, vocabulary, max_tokens)?,
-            Model::Bert(_) => Tokens::read(folder, vocabulary, max_tokens)?,
+        let trained_for = sentence.and_then(|s| s.max_tokens).unwrap_or(usize::MAX);
+        let max_tokens = max_tokens.min(model.tables.max_tokens()).min(trained_for);
+        let vocabulary = model.tables.vocabulary();
+        let tokens = match sentence {
+            None => Tokens::for_gpt2(folder, vocabulary, max_tokens)?,
+            Some(_) => Tokens::read(folder, vocabulary, max_tokens)?,
         };
-        Ok(Self { model, tokens, max_tokens, normalise })
+        Ok(Self { model, tokens, max_tokens, sentence })
     }
 
     /// The length of a vector.
     pub fn width(&self) -> usize {
-        self.model.tables().width()
+        self.model.tables.width()
     }
 
     /// The most tokens of a line that are read.
@@ -78,10 +58,10 @@ impl Embedder {
 
     /// A description of the vectors.
     pub fn describe(&self) -> &'static str {
-        match (&self.model, self.normalise) {
-            (Model::Gpt2(_), _) => "GPT-2, mean of the last hidden state",
-            (Model::Bert(_), true) => "BERT, mean of the last hidden state, scaled to length 1",
-            (Model::Bert(_), false) => "BERT, mean of the last hidden state",
+        match self.sentence.map(|sentence| sentence.normalise) {
+            None => "GPT-2, mean of the last hidden state",
+            Some(true) => "BERT, mean of the last hidden state, scaled to length 1",
+            Some(false) => "BERT, mean of the last hidden state",
         }
     }
 
@@ -99,12 +79,10 @@ impl Embedder {
     /// The sequences are empty, of several lengths or too long, or a vector is not finite, which
     /// only damaged weights can cause.
     pub fn embed(&self, batch: &[&[u32]]) -> Result<Vec<Vec<f32>>> {
-        let states = match &self.model {
-            Model::Gpt2(model) => model.last_hidden_state(batch)?,
-            Model::Bert(model) => model.last_hidden_state(batch)?,
-        };
-        let means = mean_over_tokens(&states)?;
-        let means = if self.normalise { to_length_one(&means)? } else { means };
+        let mut means = self.model.last_hidden_state(batch)?.mean(D::Minus2)?;
+        if self.sentence.is_some_and(|sentence| sentence.normalise) {
+            means = to_length_one(&means)?;
+        }
         let vectors = means.to_vec2::<f32>()?;
         if vectors.iter().flatten().any(|x| !x.is_finite()) {
             bail!("a vector of the model is not finite; are its weights damaged?");

@@ -2,7 +2,7 @@
 //!
 //! Everything takes a batch of `B` sequences of one length `T`: shape `(B, T, width)`.
 
-use candle_core::{D, Device, Result, Tensor};
+use candle_core::{Device, Result, Tensor};
 
 use crate::config::Activation;
 use crate::error::bail;
@@ -131,9 +131,4 @@ impl Block {
         ops::add_and_activate(&inner, &self.inner.bias, self.activation)?;
         self.outer.forward(&inner)
     }
-}
-
-/// The mean over the tokens of each sequence: (B, T, width) to (B, width).
-pub(crate) fn mean_over_tokens(x: &Tensor) -> Result<Tensor> {
-    x.mean(D::Minus2)
 }

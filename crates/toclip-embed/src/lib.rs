@@ -12,20 +12,18 @@
 //! and no mask is needed. [`next_tokens`] and [`relative`] give the targets $b_k$.
 
 mod batches;
-mod bert;
 mod config;
 mod embedder;
 mod error;
-mod gpt2;
 mod layers;
 mod ops;
 mod targets;
 mod tokens;
+mod transformer;
 mod weights;
 
 pub use batches::Batches;
-pub use bert::Bert;
 pub use embedder::Embedder;
 pub use error::{Error, Result};
-pub use gpt2::Gpt2;
 pub use targets::{END_OF_TEXT, next_tokens, relative};
+pub use transformer::Transformer;

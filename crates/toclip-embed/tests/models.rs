@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use candle_core::{DType, Device, safetensors};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use toclip_embed::{Embedder, Gpt2};
+use toclip_embed::{Embedder, Transformer};
 
 /// Single precision over a few layers, with numbers of size 1.
 const CLOSE: f32 = 1e-5;
@@ -46,7 +46,7 @@ fn gap(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// The model's vectors, in batches of one and, where lengths are equal, together.
-fn check_gpt2(model: &Gpt2, close: f32) {
+fn check_gpt2(model: &Transformer, close: f32) {
     for expected in json::<Vec<Hidden>>("gpt2-tiny/expected.json") {
         let state = model.last_hidden_state(&[&expected.ids]).unwrap();
         let state = state.get(0).unwrap().to_vec2::<f32>().unwrap();
@@ -67,7 +67,7 @@ fn check_gpt2(model: &Gpt2, close: f32) {
 
 #[test]
 fn gpt2_agrees_with_the_reference() {
-    check_gpt2(&Gpt2::read(&data("gpt2-tiny")).unwrap(), CLOSE);
+    check_gpt2(&Transformer::gpt2(&data("gpt2-tiny")).unwrap(), CLOSE);
 }
 
 #[test]
@@ -82,13 +82,13 @@ fn names_with_a_prefix_and_half_precision_are_read() {
     let mask = tensors["ln_f.bias"].to_dtype(DType::U8).unwrap();
     renamed.insert("transformer.h.0.attn.bias".into(), mask);
     safetensors::save(&renamed, to("model.safetensors")).unwrap();
-    check_gpt2(&Gpt2::read(folder.path()).unwrap(), CLOSE);
+    check_gpt2(&Transformer::gpt2(folder.path()).unwrap(), CLOSE);
 
     let half = |(name, t): (String, candle_core::Tensor)| (name, t.to_dtype(DType::F16).unwrap());
     let halves: HashMap<_, _> = renamed.into_iter().map(half).collect();
     safetensors::save(&halves, to("model.safetensors")).unwrap();
     // Weights rounded to eleven bits.
-    check_gpt2(&Gpt2::read(folder.path()).unwrap(), 0.05);
+    check_gpt2(&Transformer::gpt2(folder.path()).unwrap(), 0.05);
 }
 
 fn check_lines(folder: &Path, expected: Vec<Line>, most: usize) {

@@ -10,7 +10,7 @@
 use std::path::Path;
 
 use tempfile::TempDir;
-use toclip_embed::{Embedder, Gpt2};
+use toclip_embed::{Embedder, Transformer};
 
 /// A copy of a model of the tests.
 fn copy(name: &str) -> TempDir {
@@ -109,7 +109,7 @@ fn damaged_weights_are_seen() {
 fn what_cannot_be_asked_of_a_model() {
     let folder = copy("gpt2-tiny");
     assert!(refusal(&folder).contains("512 token ids, fewer than GPT-2's 50257"));
-    let model = Gpt2::read(folder.path()).unwrap();
+    let model = Transformer::gpt2(folder.path()).unwrap();
     let says = |batch: &[&[u32]]| model.last_hidden_state(batch).unwrap_err().to_string();
     assert!(says(&[]).contains("at least one token"));
     assert!(says(&[&[]]).contains("at least one token"));

@@ -1,6 +1,6 @@
 //! The error type of the crate.
 
-use crate::{Finding, Format, Hint};
+use crate::{Format, Hint};
 
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -27,14 +27,12 @@ pub enum Error {
         known: Vec<String>,
     },
     /// The log has rows, but no gradient norm.
-    #[error("no gradient norm in this {format} log: {}{why}", first_sentence(damage.as_ref()))]
+    #[error("no gradient norm in this {format} log: {why}")]
     NoNorm {
         /// The format.
         format: Format,
         /// What was found instead, and how to log the norm.
         why: String,
-        /// Damage to the file that may be the cause.
-        damage: Option<Finding>,
         /// What the caller can supply to make the log usable.
         hint: Option<Hint>,
     },
@@ -54,8 +52,4 @@ impl Error {
             _ => None,
         }
     }
-}
-
-fn first_sentence(damage: Option<&Finding>) -> String {
-    damage.map_or(String::new(), |finding| format!("{} Also, ", finding.sentence()))
 }

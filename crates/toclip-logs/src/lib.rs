@@ -17,9 +17,8 @@ mod series;
 mod wording;
 
 pub use advice::{
-    Action, Advice, AdviceOptions, Basis, Clipping, CurrentThreshold, Hint, NormDistribution,
-    Optimizer, Recommendation, RuleOutcome, Spikes, ThresholdEffect, ThresholdOrigin, advise,
-    running_scales,
+    Action, Advice, AdviceOptions, Basis, CurrentThreshold, Hint, NormDistribution, Optimizer,
+    Recommendation, RuleOutcome, Spikes, ThresholdEffect, ThresholdOrigin, advise, running_scales,
 };
 pub use error::{Error, Result};
 pub use findings::Finding;

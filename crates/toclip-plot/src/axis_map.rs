@@ -65,63 +65,42 @@ pub(super) struct Window {
 impl Window {
     pub fn of(chart: &Chart) -> Self {
         let fixed = fixed_ends(&chart.x);
-        let (mut x, mut y) = (Bounds::default(), Bounds::default());
-        let mut all = (Bounds::default(), Bounds::default());
+        let mut all: Vec<(f64, f64)> = Vec::new();
         for series in &chart.series {
             let columns: Vec<&[f64]> = match &series.kind {
                 Kind::Band { low, high } => vec![low, high, &series.y],
                 _ => vec![&series.y],
             };
-            for column in columns {
-                for (&a, &b) in series.x.iter().zip(column) {
-                    let (Some(a), Some(b)) =
-                        (to_units(chart.x.scale, a), to_units(chart.y.scale, b))
-                    else {
-                        continue;
-                    };
-                    all.0.include(a);
-                    all.1.include(b);
-                    // Curves that leave a fixed window sideways must not stretch its height.
-                    if fixed.0.is_none_or(|lo| a >= lo) && fixed.1.is_none_or(|hi| a <= hi) {
-                        x.include(a);
-                        y.include(b);
-                    }
-                }
+            for (&x, &y) in columns.into_iter().flat_map(|column| series.x.iter().zip(column)) {
+                all.extend(to_units(chart.x.scale, x).zip(to_units(chart.y.scale, y)));
             }
         }
+        // Curves that leave a fixed window sideways must not stretch its height.
+        let inside = |x: f64| fixed.0.is_none_or(|lo| x >= lo) && fixed.1.is_none_or(|hi| x <= hi);
+        let (mut x, mut y): (Vec<f64>, Vec<f64>) =
+            all.iter().copied().filter(|point| inside(point.0)).unzip();
         // A window between two points of a curve shows the line that joins them.
-        if let ((Some(lo), Some(hi)), None, Some(ends)) = (fixed, x.0, all.0.0)
-            && ends.0 < lo
-            && ends.1 > hi
+        if let ((Some(lo), Some(hi)), true) = (fixed, x.is_empty())
+            && all.iter().any(|point| point.0 < lo)
+            && all.iter().any(|point| point.0 > hi)
         {
-            (x, y) = (Bounds(Some((lo, hi))), all.1);
+            (x, y) = (vec![lo, hi], all.iter().map(|point| point.1).collect());
         }
-        let empty = x.0.is_none();
+        let empty = x.is_empty();
         for line in &chart.lines {
-            let (bounds, axis) = match line.direction {
-                Direction::Horizontal => (&mut y, &chart.y),
-                Direction::Vertical => (&mut x, &chart.x),
-            };
-            to_units(axis.scale, line.at).into_iter().for_each(|at| bounds.include(at));
+            match line.direction {
+                Direction::Horizontal => y.extend(to_units(chart.y.scale, line.at)),
+                Direction::Vertical => x.extend(to_units(chart.x.scale, line.at)),
+            }
         }
         let known =
-            |axis: &Axis, data: Bounds| data.0.is_some() || fixed_ends(axis) != (None, None);
+            |axis: &Axis, data: &[f64]| !data.is_empty() || fixed_ends(axis) != (None, None);
         Self {
-            x: ends(&chart.x, x, PAD.0),
-            y: ends(&chart.y, y, PAD.1),
+            x: ends(&chart.x, &x, PAD.0),
+            y: ends(&chart.y, &y, PAD.1),
             empty,
-            known: (known(&chart.x, x), known(&chart.y, y)),
+            known: (known(&chart.x, &x), known(&chart.y, &y)),
         }
-    }
-}
-
-#[derive(Clone, Copy, Default)]
-struct Bounds(Option<(f64, f64)>);
-
-impl Bounds {
-    fn include(&mut self, at: f64) {
-        let (lo, hi) = self.0.unwrap_or((at, at));
-        self.0 = Some((lo.min(at), hi.max(at)));
     }
 }
 
@@ -135,11 +114,11 @@ fn fixed_ends(axis: &Axis) -> (Option<f64>, Option<f64>) {
     }
 }
 
-fn ends(axis: &Axis, data: Bounds, pad: f64) -> (f64, f64) {
+fn ends(axis: &Axis, data: &[f64], pad: f64) -> (f64, f64) {
     let fixed = fixed_ends(axis);
-    let known = fixed.0.or(fixed.1);
-    let (lo, hi) = data.0.or(known.map(|at| (at, at))).unwrap_or((0.0, 1.0));
-    let (lo, hi) = (fixed.0.unwrap_or(lo), fixed.1.unwrap_or(hi));
+    let least = data.iter().copied().reduce(f64::min).or(fixed.0).or(fixed.1).unwrap_or(0.0);
+    let most = data.iter().copied().reduce(f64::max).or(fixed.0).or(fixed.1).unwrap_or(1.0);
+    let (lo, hi) = (fixed.0.unwrap_or(least), fixed.1.unwrap_or(most));
     if let (Some(lo), Some(hi)) = fixed {
         return (lo, hi);
     }

@@ -1,26 +1,15 @@
 //! Text as outlines of DejaVu Sans, so that every machine draws the same PNG.
 
-use roxmltree::Node;
 use tiny_skia::{Path, PathBuilder, Transform};
 use ttf_parser::{Face, FaceParsingError, GlyphId, OutlineBuilder};
 
-use super::png::number;
-use super::text::{RAISED, is_raised};
+use super::drawing::{Anchor, Text};
+use super::text::{RAISED, runs};
 
 /// The two faces of the plots.
 pub(super) struct Faces {
     regular: Face<'static>,
     bold: Face<'static>,
-}
-
-/// One `<text>` element as a shape.
-pub(super) struct TextOutline {
-    /// The letters along a baseline from (0, 0) to the right; `None` where nothing is to be drawn.
-    pub path: Option<Path>,
-    /// From there into the picture.
-    pub place: Transform,
-    /// Drawn in the muted colour.
-    pub muted: bool,
 }
 
 impl Faces {
@@ -29,37 +18,29 @@ impl Faces {
         Ok(Self { regular: face(dejavu::sans::regular())?, bold: face(dejavu::sans::bold())? })
     }
 
-    /// The outline of a `<text>` element as `svg::draw` writes it: attributes `x`, `y` and
-    /// `font-size`, classes `b`, `q`, `mid` and `end`, and a `transform` that is always a quarter
-    /// turn to the left around (x, y).
-    pub fn outline(&self, element: Node) -> TextOutline {
-        let number = |name| number(element, name);
-        let (x, y, size) = (number("x"), number("y"), number("font-size"));
-        let has = |class| {
-            element.attribute("class").is_some_and(|all| all.split(' ').any(|c| c == class))
-        };
+    /// The letters along a baseline from (0, 0) to the right, `None` where nothing is to be drawn,
+    /// and the way from there into the picture.
+    pub fn outline(&self, text: &Text) -> (Option<Path>, Transform) {
         let mut pen = Pen {
-            face: if has("b") { &self.bold } else { &self.regular },
+            face: if text.font.bold { &self.bold } else { &self.regular },
             path: PathBuilder::new(),
             scale: 0.0,
             at: (0.0, 0.0),
         };
-        for run in element.descendants().filter(Node::is_text) {
-            let (size, rise) = match run.parent().is_some_and(is_raised) {
-                true => (size * RAISED.0 as f32, size * (RAISED.0 * RAISED.1) as f32),
-                false => (size, 0.0),
-            };
-            pen.write(run.text().unwrap_or(""), size, rise);
+        let size = text.font.size;
+        for (raised, run) in runs(&text.content) {
+            let (size, rise) =
+                if raised { (size * RAISED.0, size * RAISED.0 * RAISED.1) } else { (size, 0.0) };
+            pen.write(&run, size as f32, rise as f32);
         }
-        let width = pen.at.0;
-        let before = match () {
-            () if has("mid") => width / 2.0,
-            () if has("end") => width,
-            () => 0.0,
+        let before = match text.anchor {
+            Anchor::Start => 0.0,
+            Anchor::Middle => pen.at.0 / 2.0,
+            Anchor::End => pen.at.0,
         };
-        let turn = if element.has_attribute("transform") { -90.0 } else { 0.0 };
-        let place = Transform::from_translate(x, y).pre_rotate(turn).pre_translate(-before, 0.0);
-        TextOutline { path: pen.path.finish(), place, muted: has("q") }
+        let turn = if text.turned { -90.0 } else { 0.0 };
+        let place = Transform::from_translate(text.at.0 as f32, text.at.1 as f32);
+        (pen.path.finish(), place.pre_rotate(turn).pre_translate(-before, 0.0))
     }
 }
 

@@ -1,10 +1,11 @@
 //! Values under the pointer without a script: upright strips over the chart, each with a title
 //! that lists the curves there. Works wherever an SVG is shown by itself or inside a page.
 
-use super::series_svg::{Plane, num};
+use super::drawing::{Frame, Shape};
+use super::series::Plane;
 use super::simplify::Point;
 use super::ticks::short;
-use super::{AxisScale, Chart, Kind, text};
+use super::{AxisScale, Chart, Kind};
 
 /// Strips over a chart: fine enough to read a curve, few enough for a small file.
 const STRIPS: usize = 40;
@@ -12,32 +13,21 @@ const STRIPS: usize = 40;
 const LINES: usize = 12;
 
 /// The strips of a chart, left to right.
-pub(super) fn strips(chart: &Chart, plane: &Plane) -> String {
-    let (left, right) = plane.x.pixels;
-    let (bottom, top) = plane.y.pixels;
-    let width = (right - left) / STRIPS as f64;
+pub(super) fn strips(chart: &Chart, plane: &Plane) -> Vec<Shape> {
+    let frame = plane.frame();
+    let width = (frame.right - frame.left) / STRIPS as f64;
     let curves: Vec<Curve> = chart.series.iter().filter_map(|s| Curve::of(s, plane)).collect();
-    let mut svg = String::new();
-    for i in 0..STRIPS {
-        let from = left + i as f64 * width;
-        let at = from + width / 2.0;
-        let lines: Vec<String> =
-            curves.iter().filter_map(|c| c.read(at, plane)).take(LINES).collect();
-        if lines.is_empty() {
-            continue;
-        }
+    let strip = |i: usize| {
+        let left = frame.left + i as f64 * width;
+        let at = left + width / 2.0;
+        let read = curves.iter().filter_map(|curve| curve.read(at, plane));
+        let lines: Vec<String> = read.take(LINES).collect();
         let name = if chart.x.label.is_empty() { "x" } else { &chart.x.label };
         let title = format!("{name}: {}\n{}", short(plane.x.value(at)), lines.join("\n"));
-        svg.push_str(&format!(
-            "<rect class=\"hit\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>\n",
-            num(from),
-            num(top),
-            num(width),
-            num(bottom - top),
-            text::escape(&title)
-        ));
-    }
-    svg
+        let outlines = vec![Frame { left, right: left + width, ..frame }.outline()];
+        (!lines.is_empty()).then(|| Shape { title, ..Shape::new("hit", outlines) })
+    };
+    (0..STRIPS).filter_map(strip).collect()
 }
 
 /// A named series as functions of x: one for a line, two for a band.
@@ -52,11 +42,8 @@ impl<'a> Curve<'a> {
             Kind::Points => return None,
             Kind::Line | Kind::Dashed => vec![plane.runs(&series.x, &series.y)],
             Kind::Band { low, high } => {
-                let (mut upper, mut lower) = (Vec::new(), Vec::new());
-                for (a, b) in plane.band(&series.x, low, high) {
-                    upper.push(a);
-                    lower.push(b);
-                }
+                let edges = plane.band(&series.x, low, high).into_iter();
+                let (upper, lower) = edges.map(|[upper, lower]| (upper, lower)).unzip();
                 vec![lower, upper]
             }
         };
@@ -99,12 +86,7 @@ mod tests {
     fn titles(chart: &Chart) -> Vec<String> {
         let x = Map { scale: AxisScale::Linear, units: (0.0, 8.0), pixels: (0.0, 80.0) };
         let y = Map { scale: chart.y.scale, units: (0.0, 4.0), pixels: (100.0, 0.0) };
-        let svg = format!("<svg>{}</svg>", strips(chart, &Plane { x, y }));
-        let tree = roxmltree::Document::parse(&svg).unwrap();
-        tree.descendants()
-            .filter(|n| n.has_tag_name("title"))
-            .map(|n| n.text().unwrap().into())
-            .collect()
+        strips(chart, &Plane { x, y }).into_iter().map(|strip| strip.title).collect()
     }
 
     #[test]

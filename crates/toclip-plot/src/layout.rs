@@ -4,22 +4,22 @@
 use super::axis_map::{Map, Window, to_units};
 use super::label_spacing::space_labels;
 use super::legend::{Legend, Sample};
-use super::series_svg::{Plane, Style, styles};
+use super::series::{Plane, Style, styles};
 use super::text::Font;
 use super::theme::REFERENCES;
 use super::ticks::{Ticks, ticks};
 use super::{Chart, Direction, Figure, RefLine};
 
-const fn font(size: f64, bold: bool) -> Font {
-    Font { size, bold }
-}
-pub(super) const TITLE: Font = font(17.0, true);
-pub(super) const HEADING: Font = font(15.5, true);
-pub(super) const SUBTITLE: Font = font(14.0, false);
-pub(super) const LABEL: Font = font(15.0, false);
-pub(super) const TICK: Font = font(14.0, false);
-pub(super) const LEGEND: Font = font(14.0, false);
-pub(super) const NOTE: Font = font(12.5, false);
+pub(super) const TITLE: Font = Font { size: 17.0, bold: true, muted: false };
+pub(super) const HEADING: Font = Font { size: 15.5, ..TITLE };
+pub(super) const LABEL: Font = Font { size: 15.0, bold: false, muted: false };
+pub(super) const TICK: Font = Font { size: 14.0, ..LABEL };
+pub(super) const LEGEND: Font = TICK;
+pub(super) const NO_DATA: Font = Font { muted: true, ..LABEL };
+pub(super) const SUBTITLE: Font = Font { muted: true, ..TICK };
+/// Names of reference lines.
+pub(super) const TAG: Font = SUBTITLE;
+pub(super) const NOTE: Font = Font { size: 12.5, ..SUBTITLE };
 
 /// Width of a chart with its margins: at this width, fourteen-pixel text is still ten pixels
 /// high on a phone, and seven points in a column of a paper.
@@ -43,14 +43,6 @@ pub(super) struct Tag {
     pub above: bool,
 }
 
-/// A reference line inside the frame.
-#[derive(Clone, Debug)]
-pub(super) struct PlacedLine {
-    pub direction: Direction,
-    pub at: f64,
-    pub dash: &'static str,
-}
-
 /// One chart in its place.
 pub(super) struct Panel<'a> {
     pub chart: &'a Chart,
@@ -68,7 +60,6 @@ pub(super) struct Panel<'a> {
     pub y_label: Vec<String>,
     /// Width of the tick labels of y.
     pub y_labels: f64,
-    pub reference_lines: Vec<PlacedLine>,
     pub tags: Vec<Tag>,
     /// Upper left corner, margins of the frame included.
     pub corner: (f64, f64),
@@ -144,7 +135,7 @@ impl<'a> Layout<'a> {
         let mut layout = Self { width, height: 0.0, title, legend, panels: Vec::new() };
         let mut y = layout.head().1.1;
         if !layout.legend.entries.is_empty() {
-            y += layout.legend.height(LEGEND, layout.inner()) + 14.0;
+            y += layout.legend.height(layout.inner()) + 14.0;
         }
         for row in panels.chunks_mut(columns) {
             let head = row.iter().map(Panel::above).fold(0.0, f64::max);
@@ -222,7 +213,6 @@ impl<'a> Panel<'a> {
             x_label: Vec::new(),
             y_label,
             y_labels,
-            reference_lines: Vec::new(),
             tags: Vec::new(),
             corner: (0.0, 0.0),
             left,
@@ -257,7 +247,8 @@ impl<'a> Panel<'a> {
             fits
         });
 
-        let names = self.place_lines(Direction::Vertical, map);
+        let mut names = self.reference_lines(Direction::Vertical);
+        names.retain(|name| !name.1.label.is_empty());
         let wanted: Vec<f64> = names.iter().map(|name| name.0).collect();
         let sizes: Vec<f64> = names.iter().map(|name| TICK.width(&name.1.label) + 12.0).collect();
         let room = (self.corner.0 - 6.0, self.corner.0 + CHART + 6.0);
@@ -274,31 +265,26 @@ impl<'a> Panel<'a> {
         }
     }
 
-    /// Places the reference lines of a direction that lie inside the frame; returns those with a
-    /// name in the order of their pixels.
-    fn place_lines(
-        &mut self,
-        direction: Direction,
-        map: Map,
-    ) -> Vec<(f64, &'a RefLine, &'static str)> {
-        let mut names = Vec::new();
-        for (line, dash) in references(self.chart).filter(|(line, _)| line.direction == direction) {
-            let units = to_units(map.scale, line.at).filter(|at| within(*at, map.units));
-            let Some(at) = units.map(|at| map.pixel(at)) else { continue };
-            self.reference_lines.push(PlacedLine { direction, at, dash });
-            if !line.label.is_empty() {
-                names.push((at, line, dash));
-            }
-        }
-        names.sort_by(|a, b| a.0.total_cmp(&b.0));
-        names
+    /// The reference lines inside the frame with their pixels and dashes, in the order of the pixels.
+    pub fn reference_lines(&self, direction: Direction) -> Vec<(f64, &'a RefLine, &'static str)> {
+        let map = match direction {
+            Direction::Horizontal => self.plane.y,
+            Direction::Vertical => self.plane.x,
+        };
+        let place = |(line, dash): (&'a RefLine, _)| {
+            let units = to_units(map.scale, line.at).filter(|at| within(*at, map.units))?;
+            (line.direction == direction).then_some((map.pixel(units), line, dash))
+        };
+        let mut placed: Vec<_> = references(self.chart).filter_map(place).collect();
+        placed.sort_by(|a, b| a.0.total_cmp(&b.0));
+        placed
     }
 
     /// Height from the corner to the frame.
     fn above(&self) -> f64 {
         let legend = match self.legend.entries.len() {
             0 => 0.0,
-            _ => self.legend.height(LEGEND, CHART) + 8.0,
+            _ => self.legend.height(CHART) + 8.0,
         };
         let names = if self.tags.is_empty() { 4.0 } else { TICK.leading() + 5.0 };
         self.legend_offset() + legend + names
@@ -331,10 +317,9 @@ impl<'a> Panel<'a> {
     fn place_y(&mut self, bottom: f64, top: f64) {
         self.plane.y.pixels = (bottom, top);
         self.tags.iter_mut().for_each(|tag| tag.y = top - 7.0);
-        let map = self.plane.y;
         let aside = aside(self.chart);
-        let mut names = self.place_lines(Direction::Horizontal, map);
-        names.retain(|name| aside(name.1));
+        let mut names = self.reference_lines(Direction::Horizontal);
+        names.retain(|name| !name.1.label.is_empty() && aside(name.1));
         let wanted: Vec<f64> = names.iter().map(|name| name.0).collect();
         let sizes = vec![TICK.leading(); names.len()];
         let x = self.plane.x.pixels.1 + 8.0;

@@ -1,8 +1,10 @@
 //! The legend: a sample of each series beside its name, in as many columns as fit above the
 //! chart, where it hides no curve.
 
-use super::series_svg::{Style, group, mark, path, shape};
-use super::text::Font;
+use super::drawing::{Anchor, Frame, Item, Outline, Shape, text};
+use super::layout::LEGEND;
+use super::series::{Style, mark};
+use super::simplify::Point;
 use super::{Kind, Series};
 
 const SAMPLE: f64 = 26.0;
@@ -30,24 +32,23 @@ impl Sample {
         }
     }
 
-    fn draw(self, x: f64, y: f64) -> String {
-        let across = |dy: f64| path(&[(x, y + dy), (x + SAMPLE, y + dy)]);
+    fn draw(self, x: f64, y: f64) -> Vec<Shape> {
+        let across = || vec![Outline::Line(vec![(x, y), (x + SAMPLE, y)])];
         let band = |style: Style| {
-            let box_ = [(x, y - 6.0), (x + SAMPLE, y - 6.0), (x + SAMPLE, y + 6.0), (x, y + 6.0)];
-            shape("area", style.edge, &(path(&box_) + "Z"))
+            let frame = Frame { left: x, top: y - 6.0, right: x + SAMPLE, bottom: y + 6.0 };
+            style.shape("area", style.edge, vec![frame.outline()])
         };
-        let line = |style: Style| shape("line", style.dash, &across(0.0));
+        let line = |style: Style| style.shape("line", style.dash, across());
         match self {
-            Self::Line(style) => group(style.colour, &line(style)),
-            Self::Band(style) => group(style.colour, &band(style)),
-            Self::BandWithLine(style) => group(style.colour, &(band(style) + &line(style))),
+            Self::Line(style) => vec![line(style)],
+            Self::Band(style) => vec![band(style)],
+            Self::BandWithLine(style) => vec![band(style), line(style)],
             Self::Mark(style) => {
-                let marks: String = [4.0, SAMPLE / 2.0, SAMPLE - 4.0]
-                    .map(|dx| mark(style.mark, (x + dx, y)))
-                    .concat();
-                group(style.colour, &shape("dot", "", &marks))
+                let marks =
+                    [4.0, SAMPLE / 2.0, SAMPLE - 4.0].map(|dx| mark(style.mark, (x + dx, y)));
+                vec![style.shape("dot", "", marks.into())]
             }
-            Self::Reference(dash) => shape("ref", dash, &across(0.0)) + "\n",
+            Self::Reference(dash) => vec![Shape { dash, ..Shape::new("ref", across()) }],
         }
     }
 }
@@ -68,29 +69,30 @@ struct Placed {
 
 impl Legend {
     /// Height on a chart of the given width.
-    pub fn height(&self, font: Font, width: f64) -> f64 {
-        self.place(font, width).1
+    pub fn height(&self, width: f64) -> f64 {
+        self.place(width).1
     }
 
     /// Draws with its upper left corner at a point.
-    pub fn draw(&self, font: Font, width: f64, x: f64, y: f64) -> String {
-        let mut svg = String::new();
-        for entry in self.place(font, width).0 {
-            svg.push_str(&entry.sample.draw(x + entry.x, y + entry.y));
-            for (i, line) in entry.lines.iter().enumerate() {
-                let baseline = y + entry.y + 0.35 * font.size + i as f64 * font.leading();
-                let left = x + entry.x + SAMPLE + GAP;
-                svg.push_str(&super::svg::text(left, baseline, font, "", line));
-            }
+    pub fn draw(&self, width: f64, (x, y): Point) -> Vec<Item> {
+        let mut items = Vec::new();
+        for entry in self.place(width).0 {
+            let (x, y) = (x + entry.x, y + entry.y);
+            items.extend(entry.sample.draw(x, y).into_iter().map(Item::Shape));
+            let at = (x + SAMPLE + GAP, y + 0.35 * LEGEND.size);
+            items.extend(text(at, Anchor::Start, LEGEND, &entry.lines));
         }
-        svg
+        items
     }
 
-    fn place(&self, font: Font, width: f64) -> (Vec<Placed>, f64) {
-        let names: Vec<Vec<String>> =
-            self.entries.iter().map(|(label, _)| font.wrap(label, width - SAMPLE - GAP)).collect();
+    fn place(&self, width: f64) -> (Vec<Placed>, f64) {
+        let names: Vec<Vec<String>> = self
+            .entries
+            .iter()
+            .map(|(label, _)| LEGEND.wrap(label, width - SAMPLE - GAP))
+            .collect();
         let wide = |lines: &Vec<String>| {
-            SAMPLE + GAP + lines.iter().map(|line| font.width(line)).fold(0.0, f64::max)
+            SAMPLE + GAP + lines.iter().map(|line| LEGEND.width(line)).fold(0.0, f64::max)
         };
         let widths = |columns: usize| -> Vec<f64> {
             let column = |c: usize| names.iter().skip(c).step_by(columns).map(wide);
@@ -109,14 +111,14 @@ impl Legend {
         let mut y = 0.0;
         for (row, lines) in names.chunks(columns).enumerate() {
             let mut x = 0.0;
-            let single = font.leading() + 3.0;
+            let single = LEGEND.leading() + 3.0;
             for (column, lines) in lines.iter().enumerate() {
                 let sample = self.entries[row * columns + column].1;
                 placed.push(Placed { x, y: y + single / 2.0, lines: lines.clone(), sample });
                 x += widths[column] + between;
             }
             let tallest = lines.iter().map(Vec::len).max().unwrap_or(1);
-            y += single + tallest.saturating_sub(1) as f64 * font.leading();
+            y += single + tallest.saturating_sub(1) as f64 * LEGEND.leading();
         }
         (placed, y)
     }

@@ -22,6 +22,8 @@
 //! nothing to draw the axes say "no data"; of columns of unequal length the shortest decides.
 
 mod axis_map;
+mod draw;
+mod drawing;
 #[cfg(any(feature = "png", test))]
 mod glyphs;
 mod hover;
@@ -30,7 +32,7 @@ mod layout;
 mod legend;
 #[cfg(any(feature = "png", test))]
 mod png;
-mod series_svg;
+mod series;
 mod simplify;
 mod svg;
 mod text;

@@ -22,14 +22,10 @@ fn columns(points: &[Point]) -> Vec<Point> {
         let by_height = |i: &usize, j: &usize| stretch[*i].1.total_cmp(&stretch[*j].1);
         let low = (0..stretch.len()).min_by(by_height).unwrap_or(0);
         let high = (0..stretch.len()).max_by(by_height).unwrap_or(0);
-        let mut chosen = [0, low, high, stretch.len() - 1];
+        let mut chosen = vec![0, low, high, stretch.len() - 1];
         chosen.sort_unstable();
-        let mut last = None;
-        for i in chosen {
-            if last.replace(i) != Some(i) {
-                kept.push(stretch[i]);
-            }
-        }
+        chosen.dedup();
+        kept.extend(chosen.into_iter().map(|i| stretch[i]));
     }
     kept
 }

@@ -1,22 +1,16 @@
 //! A figure as SVG.
 
-use super::layout::{
-    CHART, HEADING, LABEL, LEGEND, Layout, NOTE, OFF, Panel, SUBTITLE, TICK, TITLE,
-};
-use super::series_svg::{num, path, shape};
-use super::text::{Font, escape, markup};
+use super::draw::draw;
+use super::drawing::{Anchor, Frame, Item, Outline, RADIUS, Shape, Text};
+use super::simplify::Point;
+use super::text::{escape, markup};
 use super::theme::{ROOT, style_sheet};
-use super::{Direction, Figure, Theme, hover};
+use super::{Figure, Theme};
 
 /// The figure as one SVG element with its style; values show under the pointer.
 pub fn render(figure: &Figure, theme: Theme) -> String {
-    draw(figure, theme, true)
-}
-
-/// `live` adds what only a pointer finds.
-pub(super) fn draw(figure: &Figure, theme: Theme, live: bool) -> String {
-    let layout = Layout::of(figure);
-    let (width, height) = (layout.width.ceil(), layout.height.ceil());
+    let drawing = draw(figure);
+    let (width, height) = (drawing.width, drawing.height);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{ROOT}\" role=\"img\" \
          width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n"
@@ -24,15 +18,22 @@ pub(super) fn draw(figure: &Figure, theme: Theme, live: bool) -> String {
     svg.push_str(&format!("<title>{}</title>\n", escape(&name(figure))));
     svg.push_str(&format!("<desc>{}</desc>\n", escape(&description(figure))));
     svg.push_str(&format!("<style>\n{}</style>\n", style_sheet(theme)));
-    svg.push_str(&format!("<rect class=\"bg\" width=\"{width}\" height=\"{height}\"/>\n"));
-    let (title, legend) = layout.head();
-    svg.push_str(&lines(title.0, title.1, TITLE, "", &layout.title));
-    svg.push_str(&layout.legend.draw(LEGEND, layout.inner(), legend.0, legend.1));
-    for panel in &layout.panels {
-        svg.push_str(&format!("<g>\n{}</g>\n", draw_panel(panel, live)));
+    for item in &drawing.items {
+        match item {
+            Item::Shape(shape) => svg.push_str(&path(shape)),
+            Item::Text(line) => svg.push_str(&text(line)),
+            Item::Clipped(Frame { left, top, right, bottom }, shapes) => {
+                // An inner svg clips to the frame without an id, which might be taken in a page.
+                let [x, y, w, h] = [*left, *top, right - left, bottom - top].map(num);
+                let inside: String = shapes.iter().map(path).collect();
+                svg.push_str(&format!(
+                    "<svg x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" \
+                     viewBox=\"{x} {y} {w} {h}\">\n{inside}</svg>\n"
+                ));
+            }
+        }
     }
-    svg.push_str("</svg>\n");
-    svg
+    svg + "</svg>\n"
 }
 
 /// What a reader who does not see the picture hears first.
@@ -45,132 +46,136 @@ fn name(figure: &Figure) -> String {
 
 fn description(figure: &Figure) -> String {
     let describe = |chart: &super::Chart| {
-        let names: Vec<&str> = chart
-            .series
-            .iter()
-            .map(|series| series.label.as_str())
-            .chain(chart.lines.iter().map(|line| line.label.as_str()))
-            .filter(|name| !name.is_empty())
-            .collect();
+        let series = chart.series.iter().map(|series| series.label.as_str());
+        let lines = chart.lines.iter().map(|line| line.label.as_str());
+        let names: Vec<&str> = series.chain(lines).filter(|name| !name.is_empty()).collect();
         format!("{} against {}: {}.", chart.y.label, chart.x.label, names.join(", "))
     };
     figure.charts.iter().map(describe).collect::<Vec<_>>().join(" ")
 }
 
-fn draw_panel(panel: &Panel, live: bool) -> String {
-    let (chart, plane) = (panel.chart, &panel.plane);
-    let ((left, right), (bottom, top)) = (plane.x.pixels, plane.y.pixels);
-    let (x, y) = panel.corner;
-    let mut svg = String::new();
-
-    svg.push_str(&lines(x, y + HEADING.size, HEADING, "", &panel.heading));
-    let below = y + panel.legend_offset() - 7.0 - SUBTITLE.leading() * panel.subtitle.len() as f64;
-    svg.push_str(&lines(x, below + SUBTITLE.size, SUBTITLE, "q", &panel.subtitle));
-    svg.push_str(&panel.legend.draw(LEGEND, CHART, x, y + panel.legend_offset()));
-    svg.push_str(&axes(panel));
-
-    // An inner svg clips to the frame without an id, which might be taken in a page.
-    svg.push_str(&format!(
-        "<svg x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{3}\" viewBox=\"{0} {1} {2} {3}\">\n",
-        num(left),
-        num(top),
-        num(right - left),
-        num(bottom - top)
-    ));
-    let series = || chart.series.iter().zip(panel.styles.iter().copied());
-    series().for_each(|(series, style)| svg.push_str(&plane.areas(series, style)));
-    for line in &panel.reference_lines {
-        let ends = match line.direction {
-            Direction::Horizontal => [(left, line.at), (right, line.at)],
-            Direction::Vertical => [(line.at, bottom), (line.at, top)],
-        };
-        svg.push_str(&shape("ref", line.dash, &path(&ends)));
-    }
-    series().for_each(|(series, style)| svg.push_str(&plane.lines(series, style)));
-    if live {
-        svg.push_str(&hover::strips(chart, plane));
-    }
-    series().for_each(|(series, style)| svg.push_str(&plane.points(series, style, live)));
-    svg.push_str("</svg>\n");
-
-    svg.push_str(&format!(
-        "<rect class=\"frame\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n",
-        num(left),
-        num(top),
-        num(right - left),
-        num(bottom - top)
-    ));
-    if panel.empty {
-        // Above the middle, where a lone reference line stands.
-        let (x, y) = ((left + right) / 2.0, top + (bottom - top) / 4.0);
-        svg.push_str(&text(x, y, LABEL, "q mid", "no data"));
-    }
-    for tag in &panel.tags {
-        let class = if tag.above { "q mid" } else { "q" };
-        svg.push_str(&text(tag.x, tag.y, TICK, class, &tag.text));
-    }
-    let small = bottom + panel.note_offset() + NOTE.size;
-    svg.push_str(&lines(x, small, NOTE, "q", &panel.note));
-    svg
-}
-
-/// Grid, ticks and the names of the axes.
-fn axes(panel: &Panel) -> String {
-    let plane = &panel.plane;
-    let ((left, right), (bottom, top)) = (plane.x.pixels, plane.y.pixels);
-    let (mut grid, mut marks, mut labels) = (String::new(), String::new(), String::new());
-    for tick in &panel.x_ticks.major {
-        let x = plane.x.pixel(tick.at);
-        grid.push_str(&path(&[(x, bottom), (x, top)]));
-        marks.push_str(&path(&[(x, bottom), (x, bottom + 5.0)]));
-        labels.push_str(&text(x, bottom + OFF + TICK.size, TICK, "mid", &tick.label));
-    }
-    for tick in &panel.y_ticks.major {
-        let y = plane.y.pixel(tick.at);
-        grid.push_str(&path(&[(left, y), (right, y)]));
-        marks.push_str(&path(&[(left - 5.0, y), (left, y)]));
-        labels.push_str(&text(left - OFF, y + 0.36 * TICK.size, TICK, "end", &tick.label));
-    }
-    for x in panel.x_ticks.minor.iter().map(|&at| plane.x.pixel(at)) {
-        marks.push_str(&path(&[(x, bottom), (x, bottom + 3.0)]));
-    }
-    for y in panel.y_ticks.minor.iter().map(|&at| plane.y.pixel(at)) {
-        marks.push_str(&path(&[(left - 3.0, y), (left, y)]));
-    }
-    let (middle, first) = ((left + right) / 2.0, bottom + panel.label_offset() + LABEL.size);
-    labels.push_str(&lines(middle, first, LABEL, "mid", &panel.x_label));
-    for (i, line) in panel.y_label.iter().enumerate() {
-        let lines = (panel.y_label.len() - 1 - i) as f64;
-        let x = left - panel.y_labels - 11.0 - lines * LABEL.leading();
-        let (x, y) = (num(x), num((bottom + top) / 2.0));
-        labels.push_str(&format!(
-            "<text x=\"{x}\" y=\"{y}\" class=\"mid\" font-size=\"{}\" \
-             transform=\"rotate(-90 {x} {y})\">{}</text>\n",
-            LABEL.size,
-            markup(line)
-        ));
-    }
-    shape("grid", "", &grid) + &shape("frame", "", &marks) + "\n" + &labels
-}
-
 /// One line of text.
-pub(super) fn text(x: f64, y: f64, font: Font, class: &str, content: &str) -> String {
-    let weight = if font.bold { " b" } else { "" };
-    let class = match format!("{class}{weight}").trim() {
-        "" => String::new(),
-        class => format!(" class=\"{class}\""),
-    };
-    let (x, y) = (num(x), num(y));
-    format!(
-        "<text x=\"{x}\" y=\"{y}\"{class} font-size=\"{}\">{}</text>\n",
-        font.size,
-        markup(content)
-    )
+fn text(Text { at: (x, y), anchor, font, turned, content }: &Text) -> String {
+    let classes = [
+        (font.bold, " b"),
+        (font.muted, " q"),
+        (*anchor == Anchor::Middle, " mid"),
+        (*anchor == Anchor::End, " end"),
+    ];
+    let classes: String = classes.iter().filter(|(has, _)| *has).map(|(_, class)| *class).collect();
+    let mut attributes = attribute("class", classes.trim_start());
+    let (x, y) = (num(*x), num(*y));
+    if *turned {
+        attributes += &attribute("transform", &format!("rotate(-90 {x} {y})"));
+    }
+    let (size, content) = (font.size, markup(content));
+    format!("<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\"{attributes}>{content}</text>\n")
 }
 
-/// Lines of text from a first baseline downwards.
-fn lines(x: f64, y: f64, font: Font, class: &str, lines: &[String]) -> String {
-    let line =
-        |(i, line): (usize, &String)| text(x, y + i as f64 * font.leading(), font, class, line);
-    lines.iter().enumerate().map(line).collect()
+/// One path element; nothing for nothing.
+fn path(shape: &Shape) -> String {
+    if shape.outlines.is_empty() {
+        return String::new();
+    }
+    let class = format!("{} {}", shape.class, shape.colour);
+    let attributes =
+        attribute("class", class.trim_end()) + &attribute("stroke-dasharray", shape.dash);
+    let d: String = shape.outlines.iter().map(path_data).collect();
+    match &*shape.title {
+        "" => format!("<path{attributes} d=\"{d}\"/>\n"),
+        title => format!("<path{attributes} d=\"{d}\"><title>{}</title></path>\n", escape(title)),
+    }
+}
+
+/// An attribute, unless it is empty.
+fn attribute(name: &str, value: &str) -> String {
+    if value.is_empty() { String::new() } else { format!(" {name}=\"{value}\"") }
+}
+
+fn path_data(outline: &Outline) -> String {
+    match outline {
+        Outline::Line(points) => steps(points),
+        Outline::Polygon(corners) => steps(corners) + "Z",
+        &Outline::Circle((x, y)) => {
+            let (r, across) = (RADIUS, 2.0 * RADIUS);
+            let start = steps(&[(x - r, y)]);
+            format!("{start}a{r} {r} 0 1 0 {across} 0a{r} {r} 0 1 0-{across} 0Z")
+        }
+    }
+}
+
+/// Path data through points: to a tenth of a pixel and as steps, a third of the length.
+fn steps(points: &[Point]) -> String {
+    let tenths = |v: f64| (within_reach(v) * 10.0).round() as i64;
+    let mut d = String::new();
+    let mut last = (0, 0);
+    for (i, &(x, y)) in points.iter().enumerate() {
+        let here = (tenths(x), tenths(y));
+        for (j, step) in [here.0 - last.0, here.1 - last.1].into_iter().enumerate() {
+            match (i, j) {
+                (0, 0) => d.push('M'),
+                (1, 0) => d.push('l'),
+                // A minus sign separates too.
+                _ if step >= 0 => d.push(' '),
+                _ => {}
+            }
+            d.push_str(&tenth(step));
+        }
+        last = here;
+    }
+    d
+}
+
+/// A number of tenths, without a leading zero.
+fn tenth(n: i64) -> String {
+    let sign = if n < 0 { "-" } else { "" };
+    match (n.abs() / 10, n.abs() % 10) {
+        (whole, 0) => format!("{sign}{whole}"),
+        (0, tenths) => format!("{sign}.{tenths}"),
+        (whole, tenths) => format!("{sign}{whole}.{tenths}"),
+    }
+}
+
+/// A coordinate to a hundredth of a pixel.
+fn num(v: f64) -> String {
+    let rounded = (within_reach(v) * 100.0).round() / 100.0;
+    // Adding zero turns −0 into 0.
+    format!("{}", rounded + 0.0)
+}
+
+/// What is far outside the frame is brought nearer, to where single-precision renderers still
+/// have digits.
+pub(super) fn within_reach(v: f64) -> f64 {
+    v.clamp(-1e5, 1e5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_are_short_and_never_wild() {
+        assert_eq!(num(1.0 / 3.0), "0.33");
+        assert_eq!(num(-0.001), "0");
+        assert_eq!(num(1e300), "100000");
+        assert_eq!(steps(&[(1.0, 2.04), (1.26, 2.0), (-1e300, 2.5)]), "M1 2l.3 0-100001.3 .5");
+        let circle = path_data(&Outline::Circle((10.0, 5.0)));
+        assert_eq!(circle, "M6.6 5a3.4 3.4 0 1 0 6.8 0a3.4 3.4 0 1 0-6.8 0Z");
+    }
+
+    #[test]
+    fn steps_do_not_drift_from_the_points() {
+        let points: Vec<Point> = (0..500)
+            .map(|i| f64::from(i) * 0.77)
+            .map(|x| (200.0 + x * (x / 9.0).cos(), 200.0 + x * (x / 7.0).sin()))
+            .collect();
+        let numbers = steps(&points).replace(['M', 'l'], " ").replace('-', " -");
+        let numbers: Vec<f64> = numbers.split_whitespace().map(|n| n.parse().unwrap()).collect();
+        assert_eq!(numbers.len(), 2 * points.len());
+        let (mut x, mut y) = (0.0, 0.0);
+        for (step, point) in numbers.chunks_exact(2).zip(&points) {
+            (x, y) = (x + step[0], y + step[1]);
+            assert!((x - point.0).abs() < 0.051 && (y - point.1).abs() < 0.051, "{point:?}");
+        }
+    }
 }

@@ -4,6 +4,8 @@
 
 use tiny_skia::Rect;
 
+use crate::draw::draw;
+use crate::drawing::{Drawing, Item};
 use crate::glyphs::Faces;
 use crate::*;
 
@@ -175,35 +177,27 @@ fn all() -> Vec<(&'static str, Figure)> {
 }
 
 /// Every text and the box of its line, as high as the font goes, after every transformation.
-fn boxes(drawn: &str) -> Vec<(String, Rect)> {
-    let document = roxmltree::Document::parse(drawn).unwrap();
+fn boxes(drawing: &Drawing) -> Vec<(&str, Rect)> {
     let faces = Faces::new().unwrap();
     let mut found = Vec::new();
-    for element in document.descendants().filter(|n| n.has_tag_name("text")) {
-        let content = element.descendants().filter(|n| n.is_text()).filter_map(|n| n.text());
-        let size: f32 = element.attribute("font-size").unwrap().parse().unwrap();
-        let text = faces.outline(element);
-        let ink = text.path.unwrap().bounds();
+    for item in &drawing.items {
+        let Item::Text(text) = item else { continue };
+        let size = text.font.size as f32;
+        let (path, place) = faces.outline(text);
+        let ink = path.unwrap().bounds();
         // Ascent and descent of DejaVu Sans.
         let line = Rect::from_ltrb(ink.left(), -0.928 * size, ink.right(), 0.236 * size).unwrap();
-        found.push((content.collect(), line.transform(text.place).unwrap()));
+        found.push((&*text.content, line.transform(place).unwrap()));
     }
     found
-}
-
-/// Width and height of an SVG.
-fn size(drawn: &str) -> (f32, f32) {
-    let document = roxmltree::Document::parse(drawn).unwrap();
-    let number = |name| png::number(document.root_element(), name);
-    (number("width"), number("height"))
 }
 
 #[test]
 fn no_text_overlaps_another_or_leaves_the_picture() {
     for (name, figure) in all() {
-        let drawn = svg::draw(&figure, Theme::Light, false);
-        let (width, height) = size(&drawn);
-        let found = boxes(&drawn);
+        let drawing = draw(&figure);
+        let (width, height) = (drawing.width as f32, drawing.height as f32);
+        let found = boxes(&drawing);
         assert!(name == "empty" || found.len() >= 5, "{name}: texts are not seen");
         for (i, (text, a)) in found.iter().enumerate() {
             let inside = a.left() >= 1.0
@@ -260,7 +254,8 @@ fn nothing_to_draw_says_so() {
 #[test]
 fn a_png_has_the_size_of_its_svg_and_the_ground_of_its_theme() {
     let figure: Figure = criterion().into();
-    let (width, height) = size(&svg(&figure, Theme::Light));
+    let Drawing { width, height, .. } = draw(&figure);
+    assert!(svg(&figure, Theme::Light).contains(&format!("width=\"{width}\" height=\"{height}\"")));
     for (theme, ground) in [(Theme::Light, 0xff), (Theme::Auto, 0xff), (Theme::Dark, 0x14)] {
         let bytes = png(&figure, theme, 2.0).unwrap();
         let image = tiny_skia::Pixmap::decode_png(&bytes).unwrap();

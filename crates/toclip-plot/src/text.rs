@@ -18,6 +18,8 @@ pub(super) const RAISED: (f64, f64) = (0.7, 0.5);
 pub(super) struct Font {
     pub size: f64,
     pub bold: bool,
+    /// In the muted colour.
+    pub muted: bool,
 }
 
 impl Font {
@@ -72,18 +74,16 @@ fn advance(c: char) -> f64 {
     }
 }
 
+/// Superscripts and their plain form.
+#[rustfmt::skip]
+pub(super) const SUPERSCRIPTS: [(char, char); 12] = [
+    ('⁰', '0'), ('¹', '1'), ('²', '2'), ('³', '3'), ('⁴', '4'), ('⁵', '5'),
+    ('⁶', '6'), ('⁷', '7'), ('⁸', '8'), ('⁹', '9'), ('⁻', '−'), ('⁺', '+'),
+];
+
 /// The plain form of a superscript digit or sign.
 fn lowered(c: char) -> Option<char> {
-    match c {
-        '⁰' => Some('0'),
-        '¹' => Some('1'),
-        '²' => Some('2'),
-        '³' => Some('3'),
-        '⁴'..='⁹' => char::from_digit(c as u32 - '⁰' as u32, 10),
-        '⁻' => Some('−'),
-        '⁺' => Some('+'),
-        _ => None,
-    }
+    SUPERSCRIPTS.iter().find(|(raised, _)| *raised == c).map(|(_, plain)| *plain)
 }
 
 /// Text as XML character data. What XML 1.0 has no place for becomes a space.
@@ -104,47 +104,37 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// Whether an element of [`markup`] holds a superscript.
-#[cfg(any(feature = "png", test))]
-pub(super) fn is_raised(element: roxmltree::Node) -> bool {
-    element.has_attribute("font-size") && element.has_tag_name("tspan")
+/// Stretches of superscripts, in their plain form, and of other characters; true for superscripts.
+pub(super) fn runs(text: &str) -> Vec<(bool, String)> {
+    let raised = |c: &char| lowered(*c).is_some();
+    let characters: Vec<char> = text.chars().collect();
+    let run =
+        |run: &[char]| (raised(&run[0]), run.iter().map(|&c| lowered(c).unwrap_or(c)).collect());
+    characters.chunk_by(|a, b| raised(a) == raised(b)).map(run).collect()
 }
 
 /// The content of a `<text>`: escaped, and superscripts set as raised ordinary digits, since
 /// many fonts have ¹²³ but borrow the other superscripts from a font of another size.
 pub(super) fn markup(text: &str) -> String {
     let mut out = String::new();
-    let mut rest = text;
-    let mut open = false;
-    while let Some(start) = rest.find(|c| lowered(c).is_some()) {
-        let (before, from) = rest.split_at(start);
-        let end = from.find(|c| lowered(c).is_none()).unwrap_or(from.len());
-        let raised: String = from[..end].chars().filter_map(lowered).collect();
-        let (size, shift) = (RAISED.0 * 100.0, RAISED.1);
-        out.push_str(&escape(before));
-        if std::mem::take(&mut open) {
-            out.push_str("</tspan>");
-        }
-        out.push_str(&format!("<tspan dy=\"-{shift}em\" font-size=\"{size}%\">{raised}</tspan>"));
-        rest = &from[end..];
-        if !rest.is_empty() {
+    for (raised, run) in runs(text) {
+        let (size, shift, run) = (RAISED.0 * 100.0, RAISED.1, escape(&run));
+        out += &match (raised, out.is_empty()) {
+            (true, _) => format!("<tspan dy=\"-{shift}em\" font-size=\"{size}%\">{run}</tspan>"),
+            (false, true) => run,
             // An em here is the full size again, so the way down is a smaller number of them.
-            out.push_str(&format!("<tspan dy=\"{}em\">", RAISED.0 * RAISED.1));
-            open = true;
-        }
-    }
-    out.push_str(&escape(rest));
-    if open {
-        out.push_str("</tspan>");
+            (false, false) => format!("<tspan dy=\"{}em\">{run}</tspan>", RAISED.0 * shift),
+        };
     }
     out
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::drawing::{Anchor, Text};
     use super::*;
 
-    const PLAIN: Font = Font { size: 10.0, bold: false };
+    const PLAIN: Font = Font { size: 10.0, bold: false, muted: false };
 
     #[test]
     fn lines_fit_their_room_and_lose_no_word() {
@@ -183,16 +173,14 @@ mod tests {
             for text in
                 ["Threshold c", "C-SGD, 80 % band", "R(t) = 0.25", "WikiText-2 llama", "10⁻³"]
             {
-                let font = Font { size: 20.0, bold };
-                let class = if bold { "b" } else { "" };
-                let ink = |content: &str| {
-                    let xml = format!("<text class='{class}' font-size='20'>{content}</text>");
-                    let document = roxmltree::Document::parse(&xml).unwrap();
-                    let outline = faces.outline(document.root_element()).path.unwrap();
-                    f64::from(outline.bounds().width())
+                let font = Font { size: 20.0, bold, muted: false };
+                let ink = |content: String| {
+                    let (at, anchor) = ((0.0, 0.0), Anchor::Start);
+                    let text = Text { at, anchor, font, turned: false, content };
+                    f64::from(faces.outline(&text).0.unwrap().bounds().width())
                 };
                 // Bars on both sides, so that the ink spans the advances between.
-                let measured = ink(&format!("|{}|", markup(text))) - ink("||");
+                let measured = ink(format!("|{text}|")) - ink("||".into());
                 let ratio = font.width(text) / measured;
                 assert!((0.97..1.12).contains(&ratio), "{text:?} bold {bold}: {ratio}");
             }

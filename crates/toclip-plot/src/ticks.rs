@@ -1,6 +1,7 @@
 //! Where the ticks of an axis stand and what is written at them.
 
 use super::AxisScale;
+use super::text::SUPERSCRIPTS;
 
 /// A labelled tick; `at` is in axis units: the value, or its log10 on a log axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,37 +92,24 @@ fn log(lo: f64, hi: f64, target: usize) -> Ticks {
             .into_iter()
             .find(|stride| decades <= stride * target as i32)
             .unwrap_or(100);
-        let labelled: Vec<i32> = (first..=last).filter(|e| e.rem_euclid(stride) == 0).collect();
-        let plain = labelled.iter().all(|e| (-3..=3).contains(e));
-        let major = labelled
-            .iter()
-            .map(|&e| Tick { at: f64::from(e), label: log_label(1, e, plain) })
-            .collect();
+        let major = leads(lo, hi, &[1]).filter(|(_, e, _)| e.rem_euclid(stride) == 0).collect();
         // Minor ticks show what kind of axis it is; beyond some sixty they would be a grey edge.
         let minor = match stride {
             1 => leads(lo, hi, &[2, 3, 4, 5, 6, 7, 8, 9]).map(|(_, _, at)| at).collect(),
             2..=10 => (first..=last).filter(|e| e % stride != 0).map(f64::from).collect(),
             _ => Vec::new(),
         };
-        return Ticks { major, minor };
+        return Ticks { major: labelled(major), minor };
     }
 
     // Two decades or fewer: labels inside the decades, as dense as there is room for.
     for digits in [&[1, 2, 5][..], &[1, 3]] {
-        let chosen: Vec<_> = leads(lo, hi, digits).collect();
-        if !(3..=target.max(3)).contains(&chosen.len()) {
-            continue;
+        let major: Vec<_> = leads(lo, hi, digits).collect();
+        if (3..=target.max(3)).contains(&major.len()) {
+            let others = leads(lo, hi, &[1, 2, 3, 4, 5, 6, 7, 8, 9])
+                .filter(|(digit, ..)| !digits.contains(digit));
+            return Ticks { major: labelled(major), minor: others.map(|(.., at)| at).collect() };
         }
-        let plain = chosen.iter().all(|&(_, e, _)| (-3..=3).contains(&e));
-        let major = chosen
-            .iter()
-            .map(|&(digit, e, at)| Tick { at, label: log_label(digit, e, plain) })
-            .collect();
-        let minor = leads(lo, hi, &[1, 2, 3, 4, 5, 6, 7, 8, 9])
-            .filter(|(digit, ..)| !digits.contains(digit))
-            .map(|(.., at)| at)
-            .collect();
-        return Ticks { major, minor };
     }
 
     // So little of a decade that it is nearly linear: round values at their logarithms.
@@ -134,21 +122,23 @@ fn log(lo: f64, hi: f64, target: usize) -> Ticks {
 
 /// Every digit × 10^e between two ends in decades, as (digit, e, log10).
 fn leads(lo: f64, hi: f64, digits: &[u32]) -> impl Iterator<Item = (u32, i32, f64)> {
-    (lo.floor() as i32..=hi.floor() as i32)
+    (lo.floor() as i32..=(hi + SLACK).floor() as i32)
         .flat_map(move |e| digits.iter().map(move |&d| (d, e, f64::from(e) + f64::from(d).log10())))
         .filter(move |&(.., at)| at >= lo - SLACK && at <= hi + SLACK)
 }
 
-/// `plain` writes out 0.001 to 1000; otherwise only 0.1, 1 and 10 go without an exponent.
-fn log_label(digit: u32, exponent: i32, plain: bool) -> String {
-    if plain || (-1..=1).contains(&exponent) {
-        let decimals = (-exponent).max(0) as usize;
-        format!("{:.decimals$}", f64::from(digit) * ten_to(exponent))
-    } else if digit == 1 {
-        power(exponent)
-    } else {
-        format!("{digit}×{}", power(exponent))
-    }
+/// Ticks at every digit × 10^e. Where all are from 0.001 to 1000 they are written out, otherwise only
+/// 0.1, 1 and 10 go without an exponent.
+fn labelled(leads: Vec<(u32, i32, f64)>) -> Vec<Tick> {
+    let plain = leads.iter().all(|(_, e, _)| (-3..=3).contains(e));
+    let label = |digit: u32, e: i32| match digit {
+        _ if plain || (-1..=1).contains(&e) => {
+            format!("{:.*}", (-e).max(0) as usize, f64::from(digit) * ten_to(e))
+        }
+        1 => power(e),
+        _ => format!("{digit}×{}", power(e)),
+    };
+    leads.iter().map(|&(digit, e, at)| Tick { at, label: label(digit, e) }).collect()
 }
 
 /// A value for people, to four significant digits.
@@ -175,14 +165,8 @@ fn trimmed(number: &str) -> String {
 }
 
 fn power(exponent: i32) -> String {
-    let raise = |c: char| match c {
-        '-' => '⁻',
-        '1' => '¹',
-        '2' => '²',
-        '3' => '³',
-        c => char::from_u32('⁰' as u32 + c.to_digit(10).unwrap_or(0)).unwrap_or(c),
-    };
-    format!("10{}", exponent.to_string().chars().map(raise).collect::<String>())
+    let raise = |c| SUPERSCRIPTS.iter().find(|(_, plain)| *plain == c).map_or(c, |pair| pair.0);
+    format!("10{}", minus(exponent.to_string()).chars().map(raise).collect::<String>())
 }
 
 /// A minus sign as wide as a plus, where a hyphen would be easy to miss.

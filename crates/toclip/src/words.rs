@@ -44,9 +44,11 @@ pub fn interval(value: f64, low: f64, high: f64) -> String {
 ///
 /// ```
 /// assert_eq!(toclip::interval_at(1.08, 1.03, 1.25, 0.9), "1.08 (90% CI 1.03–1.25)");
+/// assert_eq!(toclip::interval_at(-0.5, -0.6, -0.4, 0.95), "-0.5 (95% CI -0.6 to -0.4)");
 /// ```
 pub fn interval_at(value: f64, low: f64, high: f64, confidence: f64) -> String {
-    format!("{} ({}% CI {}–{})", short(value), short(100.0 * confidence), short(low), short(high))
+    let [value, low, high] = [value, low, high].map(short);
+    format!("{value} ({}% CI {})", short(100.0 * confidence), range(&low, &high))
 }
 
 /// A share with its 95% confidence interval.
@@ -65,7 +67,7 @@ pub fn percent_interval(value: f64, low: f64, high: f64) -> String {
 /// ```
 pub fn percent_interval_at(value: f64, low: f64, high: f64, confidence: f64) -> String {
     let [value, low, high] = [value, low, high].map(percentage);
-    format!("{value}% ({}% CI {low}–{high})", short(100.0 * confidence))
+    format!("{value}% ({}% CI {})", short(100.0 * confidence), range(&low, &high))
 }
 
 fn percentage(share: f64) -> String {
@@ -76,6 +78,12 @@ fn percentage(share: f64) -> String {
     };
     let power = 10_f64.powf(decimals);
     short((percent * power).round() / power)
+}
+
+/// Two ends; a dash before a minus sign would be read as one.
+fn range(low: &str, high: &str) -> String {
+    let dash = if low.starts_with('-') || high.starts_with('-') { " to " } else { "–" };
+    format!("{low}{dash}{high}")
 }
 
 fn trimmed(number: &str) -> &str {

@@ -188,7 +188,7 @@ fn text(rate: &Rate, subtitle: &str) -> String {
         true => "agrees with Theorem 1 (-1/2)",
         false => "does not agree with Theorem 1 (-1/2)",
     };
-    let slope = interval_at(rate.confidence, rate.slope, rate.low, rate.high);
+    let slope = interval_at(rate.slope, rate.low, rate.high, rate.confidence);
     let mut text = format!(
         "Largest gap between clipped SGD and its ODE, sup_t |R_sgd - R_ode|\n  {subtitle}\n\n{rows}\n\
          Slope {slope}: {agrees}.\n"

@@ -267,8 +267,8 @@ fn verdict(ways: &[Candidate], time: f64) -> String {
             )
         }
         (None, Some((way, end))) => {
-            let when = match free.path.stop {
-                Stop::Diverged { t } if t > 0.0 => format!("diverges at t = {}", short(t)),
+            let when = match free.path.stop.diverged_at() {
+                Some(t) if t > 0.0 => format!("diverges at t = {}", short(t)),
                 _ => "diverges at once".into(),
             };
             format!("Clip. Unclipped SGD {when}; {} ends at a risk of {}.", name(way), short(end))

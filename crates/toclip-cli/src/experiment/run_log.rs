@@ -69,6 +69,7 @@ fn encode(method: Method, index: u64, run: &Trajectory) -> Vec<u8> {
     let (kind, t) = match run.stop {
         Stop::Diverged { t } => (1, t),
         Stop::TargetReached { t } => (2, t),
+        Stop::InfiniteVariance { t } => (3, t),
         _ => (0, 0.0),
     };
     let Counts { steps, rejected, evaluations, .. } = run.counts;
@@ -87,6 +88,7 @@ fn decode(record: &[u8], times: &[f64]) -> Option<FinishedRun> {
         0 => Stop::Finished,
         1 => Stop::Diverged { t },
         2 => Stop::TargetReached { t },
+        3 => Stop::InfiniteVariance { t },
         _ => return None,
     };
     let saved = numbers.len() / 2;

@@ -8,7 +8,8 @@ use super::files;
 use crate::plot::{Figure, Theme, svg};
 
 /// Pixels of a PNG for one of the SVG.
-pub const SCALE: f32 = 2.0;
+#[cfg(feature = "png")]
+const SCALE: f32 = 2.0;
 
 /// Writes the figure as its extension says, `.svg` or `.png`. The SVG follows the theme of its
 /// reader, the PNG is light.

@@ -15,6 +15,11 @@ pub fn differs(paper: &str, measured: impl Into<String>, as_corrected: bool) -> 
     Claim { paper: paper.into(), measured: measured.into(), verdict }
 }
 
+/// A claim that holds, or else differs if the numbers decide against the print and fails if they do not.
+pub fn check_or_differs(paper: &str, measured: String, holds: bool, decided: bool) -> Claim {
+    if holds { check(paper, measured, true) } else { differs(paper, measured, decided) }
+}
+
 /// Whether a number is within a share of another; NaN never is.
 pub fn near(value: f64, target: f64, share: f64) -> bool {
     (value - target).abs() <= share * target.abs()

@@ -4,7 +4,7 @@ use anyhow::Result;
 use rayon::prelude::*;
 
 use crate::output::{ReportFolder, Table, plots};
-use crate::plot::{self, Figure, Theme};
+use crate::plot::Figure;
 use crate::report::Section;
 
 /// One reproduced figure.
@@ -57,12 +57,11 @@ impl Part {
     }
 }
 
-/// Plots as SVG and PNG, and tables as CSV.
+/// Plots in every format of this build, and tables as CSV.
 pub fn files(figures: &[(String, &Figure)], tables: &[(String, Table)]) -> Result<Vec<File>> {
-    let draw = |(name, figure): &(String, &Figure)| -> Result<[File; 2]> {
-        let svg = plot::svg(figure, Theme::Auto).into_bytes();
-        let png = plot::png(figure, Theme::Auto, plots::SCALE)?;
-        Ok([(format!("{name}.svg"), svg), (format!("{name}.png"), png)])
+    let draw = |(name, figure): &(String, &Figure)| -> Result<Vec<File>> {
+        let formats = plots::render(figure)?.into_iter();
+        Ok(formats.map(|(extension, bytes)| (format!("{name}.{extension}"), bytes)).collect())
     };
     let plots = figures.par_iter().map(draw).collect::<Result<Vec<_>>>()?;
     let mut files: Vec<File> = plots.into_iter().flatten().collect();

@@ -7,7 +7,7 @@
 mod images;
 mod package;
 
-pub use images::{CLASSES, Images, PIXELS, TwoClasses};
+pub use images::{Images, PIXELS, TwoClasses};
 pub use package::{PACKAGE, PACKAGE_BYTES, PACKAGE_SHA256, unpack_package};
 
 use crate::archive::Members;
@@ -71,7 +71,7 @@ impl Cifar10 {
     pub fn write(&self, folder: impl AsRef<Path>) -> Result<()> {
         let folder = folder.as_ref();
         std::fs::create_dir_all(folder).at(folder)?;
-        let per_file = self.test.len();
+        let per_file = self.test.labels.len();
         let images = (0..5).map(|k| (&self.train, k * per_file)).chain([(&self.test, 0)]);
         for ((name, _), (images, first)) in BATCHES.iter().zip(images) {
             let mut bytes = Vec::with_capacity(per_file * IMAGE_BYTES);
@@ -203,8 +203,8 @@ mod tests {
         std::fs::create_dir(&folder).unwrap();
         make(&folder);
         let direct = read(&folder, FEW).unwrap();
-        assert_eq!((direct.train.len(), direct.test.len()), (5 * FEW, FEW));
-        assert_eq!(direct.train.labels()[FEW..2 * FEW], [1, 2, 3, 4]);
+        assert_eq!((direct.train.labels.len(), direct.test.labels.len()), (5 * FEW, FEW));
+        assert_eq!(direct.train.labels[FEW..2 * FEW], [1, 2, 3, 4]);
         assert_eq!(direct.train.image(FEW + 2)[..1024], [120; 1024]);
         assert_eq!(direct.train.image(FEW + 2)[2048..], [122; 1024]);
         assert_eq!(direct.notes.len(), 6);

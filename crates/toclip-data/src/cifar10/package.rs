@@ -108,7 +108,8 @@ fn convert(_: &[u8], _: &[u8]) -> std::result::Result<Vec<u8>, String> {
         .into())
 }
 
-#[cfg(all(test, feature = "png"))]
+#[cfg(feature = "png")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::archive::tests::write_tar_gz;
@@ -161,8 +162,8 @@ mod tests {
         .unwrap();
         assert_eq!(said, BATCHES.map(|(name, _)| name));
         let read = super::super::read(&out, FEW).unwrap();
-        assert_eq!(read.train.labels(), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-        assert_eq!(read.test.labels(), [9, 8]);
+        assert_eq!(read.train.labels, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(read.test.labels, [9, 8]);
         for (batch, image) in [(0, 0), (0, 1), (3, 0), (4, 1)] {
             let bytes = read.train.image(FEW * batch + image);
             let right = |i: usize| value(batch, image, i % PLANE, i / PLANE);

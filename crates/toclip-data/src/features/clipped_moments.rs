@@ -3,8 +3,9 @@
 use super::clipped_optimum::bounds;
 use super::tall_matrix::sum;
 use super::{ClippedOptimum, Design};
+use crate::statistics::thinned;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
-use toclip::clipped_normal;
+use toclip::{Moments, clipped_normal};
 
 /// Risks at which the moments are computed in each decade, at equal ratios.
 const POINTS: usize = 6;
@@ -33,14 +34,14 @@ pub type AlongMode = [f64; 3];
 /// $\mu_i(R) = \frac{1}{n\lambda_i}\sum_k x_{ki}^2\thinspace P(|\epsilon_k + \sqrt{2R}\thinspace z| \le c_k)$, likewise
 /// $m_{2,i}$ with $\min(\cdot^2, c_k^2)$, and $g_i(R) = \frac1n\sum_k x_{ki} E\thinspace
 /// \psi_{c_k}(\epsilon_k + \sqrt{2R}\thinspace z)$.
-pub struct Moments {
+pub struct ClippedMoments {
     /// Zero, and increasing from the second on.
     risks: Vec<f64>,
     /// All eigenvectors, at these risks.
     table: Vec<Vec<AlongMode>>,
 }
 
-impl Moments {
+impl ClippedMoments {
     /// For risks up to twice that of the start.
     pub fn new(design: &Design, optimum: &ClippedOptimum, start: f64) -> Self {
         let bounds = bounds(design, optimum.c);
@@ -52,7 +53,7 @@ impl Moments {
             for (k, y) in design.rotated(x).chunks_exact(p).enumerate() {
                 let (e, c) = (optimum.residuals[first + k], bounds[first + k]);
                 for (spread, part) in spreads.iter().zip(part.chunks_exact_mut(3 * p)) {
-                    let toclip::Moments { mu, m2 } = clipped_normal(e, *spread, c);
+                    let Moments { mu, m2 } = clipped_normal(e, *spread, c);
                     let mean = mean_clipped(e, *spread, c);
                     for (part, y) in part.chunks_exact_mut(3).zip(y) {
                         part[0] += mu * y * y;
@@ -69,7 +70,7 @@ impl Moments {
             let modes = at.chunks_exact(3).zip(design.eigenvalues());
             modes.map(|(at, l)| [over(at[0], *l), over(at[1], *l), at[2] / n]).collect()
         };
-        Moments { risks, table: total.chunks_exact(3 * p).map(each).collect() }
+        ClippedMoments { risks, table: total.chunks_exact(3 * p).map(each).collect() }
     }
 
     /// Linear in the risk between those of the table, as moments are where nothing is clipped.
@@ -107,9 +108,7 @@ impl SharedPart {
     pub fn new(residuals: &[f64]) -> Self {
         let mut sorted = residuals.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let (n, count) = (sorted.len(), sorted.len().min(Self::MOST));
-        // The middles of equal shares.
-        SharedPart((0..count).map(|k| sorted[(2 * k + 1) * n / (2 * count)]).collect())
+        SharedPart(thinned(&sorted, Self::MOST).collect())
     }
 
     /// $q = \sqrt{E\[E\[\psi_c(X) | \epsilon\]^2\]}$ at risk $R$.

@@ -2,14 +2,15 @@
 
 use super::Features;
 use super::feature_map::{Mapped, map};
-use super::tall_matrix::{gram, sum, times};
+use super::tall_matrix::{gram, product, sum, times};
 use crate::error::bail;
+use crate::statistics::{mean_and_deviation, shuffle};
 use crate::{Error, Result, SampleSource};
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
+use faer::{Mat, MatRef, Side};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use toclip::dynamics::Data;
+use toclip::short;
 use toclip::spectrum::{Modes, Spectrum, Start};
 
 /// $(x_k, b_k)$ with $x_k$ centred and scaled to $\Vert K\Vert = 1$, $b_k$ centred, and the
@@ -37,7 +38,7 @@ pub struct Design {
     cols: usize,
     target_mean: f64,
     /// Whether every target was -1 or +1.
-    binary: bool,
+    pub(super) binary: bool,
     norm: f64,
     covariance: Mat<f64>,
     /// Descending.
@@ -74,7 +75,7 @@ impl Design {
         let binary = targets.iter().all(|b| b.abs() == 1.0);
         let target_mean = centre(&mut targets, 1)[0];
         if targets.iter().all(|b| *b == 0.0) {
-            bail!("{name}: every target is {}; there is nothing to learn", number(target_mean));
+            bail!("{name}: every target is {}; there is nothing to learn", short(target_mean));
         }
         check_constant(&name, &features, cols)?;
         centre(&mut features, cols);
@@ -139,16 +140,14 @@ impl Design {
         }
         let mut order: Vec<usize> = (0..n).collect();
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        for last in (1..n).rev() {
-            let scaled = u128::from(rng.next_u64()) * (last as u128 + 1);
-            order.swap(last, (scaled >> 64) as usize);
-        }
+        shuffle(&mut order, || rng.next_u64());
+        let row = |k: &usize| &self.features[k * self.cols..][..self.cols];
         let take = |rows: &[usize]| {
             let mut rows = rows.to_vec();
             rows.sort_unstable();
             let half = Design {
                 name: self.name.clone(),
-                features: rows.iter().flat_map(|&k| self.row(k)).copied().collect(),
+                features: rows.iter().flat_map(row).copied().collect(),
                 targets: rows.iter().map(|&k| self.targets[k]).collect(),
                 covariance: Mat::new(),
                 eigenvalues: Vec::new(),
@@ -183,10 +182,6 @@ impl Design {
         &self.features
     }
 
-    fn row(&self, k: usize) -> &[f64] {
-        &self.features[k * self.cols..][..self.cols]
-    }
-
     /// $b_k$, centred.
     pub fn targets(&self) -> &[f64] {
         &self.targets
@@ -195,11 +190,6 @@ impl Design {
     /// The mean that was subtracted from the targets.
     pub fn target_mean(&self) -> f64 {
         self.target_mean
-    }
-
-    /// Whether the targets are two classes, -1 and +1.
-    pub fn is_binary(&self) -> bool {
-        self.binary
     }
 
     /// $\Vert K\Vert $ before scaling; features were divided by its root.
@@ -231,12 +221,9 @@ impl Design {
 
     /// Rows of features in the eigenbasis, $\langle x_k, w_i\rangle$.
     pub(super) fn rotated(&self, x: &[f64]) -> Vec<f64> {
-        let (rows, p) = (x.len() / self.cols, self.cols);
+        let basis = MatRef::from_column_major_slice(&self.eigenvectors, self.cols, self.cols);
         let mut y = vec![0.0; x.len()];
-        let from = MatRef::from_row_major_slice(x, rows, p);
-        let basis = MatRef::from_column_major_slice(&self.eigenvectors, p, p);
-        let to = MatMut::from_row_major_slice_mut(&mut y, rows, p);
-        matmul(to, Accum::Replace, from, basis, 1.0, Par::Seq);
+        product(x, basis, &mut y);
         y
     }
 
@@ -266,11 +253,9 @@ impl Design {
 
     /// $\Vert x_k\Vert ^2/d$: its mean and standard deviation. The theory assumes 1.
     pub fn square_norms(&self) -> (f64, f64) {
-        let (n, d) = (self.rows() as f64, self.dim());
-        let rows = self.features.chunks_exact(self.cols);
+        let (rows, d) = (self.features.chunks_exact(self.cols), self.dim());
         let squares: Vec<f64> = rows.map(|x| x.iter().map(|x| x * x).sum::<f64>() / d).collect();
-        let mean = squares.iter().sum::<f64>() / n;
-        (mean, (squares.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / n).sqrt())
+        mean_and_deviation(&squares)
     }
 
     /// The samples for C-SGD from `start` $= \theta_0$, the risk measured from `optimum`.
@@ -281,25 +266,25 @@ impl Design {
 
     /// $\frac1n\sum_k f_k x_k$.
     pub fn mean_of(&self, f: &[f64]) -> Vec<f64> {
-        let n = self.rows() as f64;
-        let total = sum(&self.features, self.cols, self.cols, &|first, x, part| {
-            for (x, f) in x.chunks_exact(self.cols).zip(&f[first..]) {
-                part.iter_mut().zip(x).for_each(|(p, x)| *p += f * x);
-            }
-        });
-        total.into_iter().map(|t| t / n).collect()
+        weighted_mean(&self.features, self.cols, &|k| f[k])
     }
+}
+
+/// $\frac1n\sum_k w_k x_k$.
+fn weighted_mean(x: &[f64], cols: usize, weight: &(dyn Fn(usize) -> f64 + Sync)) -> Vec<f64> {
+    let total = sum(x, cols, cols, &|first, x, part| {
+        for (k, x) in x.chunks_exact(cols).enumerate() {
+            let weight = weight(first + k);
+            part.iter_mut().zip(x).for_each(|(p, x)| *p += weight * x);
+        }
+    });
+    let n = (x.len() / cols) as f64;
+    total.into_iter().map(|t| t / n).collect()
 }
 
 /// Subtracts the mean of every column, and returns it.
 fn centre(x: &mut [f64], cols: usize) -> Vec<f64> {
-    let total = sum(x, cols, cols, &|_, x, part| {
-        for x in x.chunks_exact(cols) {
-            part.iter_mut().zip(x).for_each(|(p, x)| *p += x);
-        }
-    });
-    let n = (x.len() / cols) as f64;
-    let mean: Vec<f64> = total.into_iter().map(|t| t / n).collect();
+    let mean = weighted_mean(x, cols, &|_| 1.0);
     for x in x.chunks_exact_mut(cols) {
         x.iter_mut().zip(&mean).for_each(|(x, m)| *x -= m);
     }
@@ -307,27 +292,12 @@ fn centre(x: &mut [f64], cols: usize) -> Vec<f64> {
 }
 
 fn check_constant(name: &str, x: &[f64], cols: usize) -> Result<()> {
-    let mut varies = vec![false; cols];
-    let first = &x[..cols];
-    for x in x.chunks_exact(cols) {
-        for ((v, x), f) in varies.iter_mut().zip(x).zip(first) {
-            *v |= x != f;
-        }
-    }
-    if let Some(j) = varies.iter().position(|v| !v) {
-        bail!(
-            "{name}: feature {} is {} in every sample; remove such columns",
-            j + 1,
-            number(first[j])
-        );
+    let is_constant = |j: &usize| x[*j..].iter().step_by(cols).all(|v| *v == x[*j]);
+    if let Some(j) = (0..cols).find(is_constant) {
+        let value = short(x[j]);
+        bail!("{name}: feature {} is {value} in every sample; remove such columns", j + 1);
     }
     Ok(())
-}
-
-/// A number without a hundred zeros.
-pub(super) fn number(x: f64) -> String {
-    let plain = x == 0.0 || (1e-5..1e10).contains(&x.abs());
-    if plain { x.to_string() } else { format!("{x:e}") }
 }
 
 #[cfg(test)]

@@ -151,7 +151,7 @@ fn classes_are_told_by_sign_with_the_mean_put_back() {
     let x = Matrix::new(4, 1, vec![1.0, 2.0, 3.0, -6.0]).unwrap();
     let samples = Samples::new(x, vec![1.0, 1.0, 1.0, -1.0]).unwrap();
     let design = Design::new(&samples, Features::None, 1).unwrap();
-    assert!(design.is_binary() && design.target_mean() == 0.5);
+    assert!(design.binary && design.target_mean() == 0.5);
     let fit = LeastSquares::new(&design, None).unwrap();
     assert_eq!(fit.residuals(&design).unwrap().accuracy, Some(1.0));
 }

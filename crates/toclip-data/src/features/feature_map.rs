@@ -1,6 +1,5 @@
 //! Features of samples, block by block.
 
-use super::design::number;
 use super::tall_matrix::map_rows;
 use super::{Activation, Features};
 use crate::error::bail;
@@ -9,6 +8,7 @@ use faer::Mat;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
+use toclip::short;
 
 /// Rows read at once: the features of a block are computed together.
 const BLOCK: usize = 1024;
@@ -100,7 +100,7 @@ fn check(name: &str, first: usize, x: &[f64], cols: usize, targets: &[f64]) -> R
     } else {
         return Ok(());
     };
-    bail!("{name}: {what} is {}; all must be finite, at most 1e140", number(value))
+    bail!("{name}: {what} is {}; all must be finite, at most 1e140", short(value))
 }
 
 /// $x \mapsto f((x - m)A)$.
@@ -154,11 +154,10 @@ mod tests {
             let mut rng = ChaCha8Rng::seed_from_u64(7);
             let a: Vec<f64> = (0..12).map(|_| StandardNormal.sample(&mut rng)).collect();
             let n = samples.rows() as f64;
-            let mean =
-                |j: usize| samples.features().data().chunks(3).map(|x| x[j]).sum::<f64>() / n;
+            let mean = |j: usize| samples.features.data().chunks(3).map(|x| x[j]).sum::<f64>() / n;
             let mean = [mean(0), mean(1), mean(2)];
             for row in [0, 5, BLOCK, BLOCK + 9] {
-                let x = samples.features().row(row);
+                let x = samples.features.row(row);
                 for j in 0..4 {
                     let z: f64 = (0..3).map(|i| (x[i] - mean[i]) * a[4 * i + j]).sum();
                     let z = match activation {

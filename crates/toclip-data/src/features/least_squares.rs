@@ -4,6 +4,7 @@ use super::Design;
 use super::tall_matrix::times;
 use crate::Result;
 use crate::error::bail;
+use crate::statistics::mean_and_deviation;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -120,14 +121,13 @@ impl LeastSquares {
         let predicted = times(design.features(), &self.optimum);
         let pairs = predicted.iter().zip(design.targets());
         let offset = design.target_mean();
-        let accuracy = design.is_binary().then(|| {
+        let accuracy = design.binary.then(|| {
             let right = |(y, b): &(&f64, &f64)| (*y + offset) * (*b + offset) > 0.0;
             pairs.clone().filter(right).count() as f64 / n
         });
         let values: Vec<f64> = pairs.map(|(y, b)| b - y).collect();
         let mse = values.iter().map(|e| e * e).sum::<f64>() / n;
-        let mean = values.iter().sum::<f64>() / n;
-        let variance = values.iter().map(|e| (e - mean).powi(2)).sum::<f64>() / n;
-        Ok(Residuals { values, mse, sigma: variance.sqrt(), accuracy })
+        let (_, sigma) = mean_and_deviation(&values);
+        Ok(Residuals { values, mse, sigma, accuracy })
     }
 }

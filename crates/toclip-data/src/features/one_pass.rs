@@ -1,6 +1,6 @@
 //! The risk of one pass over real data, with two corrections to the theory of the paper.
 
-use super::clipped_moments::{Moments, SharedPart};
+use super::clipped_moments::{ClippedMoments, SharedPart};
 use super::{ClippedOptimum, Design, LeastSquares};
 use crate::Result;
 use crate::error::bail;
@@ -69,7 +69,7 @@ impl OnePass {
         let delta = design.project(&minus(point, &fit.optimum));
         let first = state.risk();
         let rates = Rates {
-            moments: Moments::new(design, clipped, first),
+            moments: ClippedMoments::new(design, clipped, first),
             shared: SharedPart::new(&clipped.residuals),
             c: clipped.c,
             eta,
@@ -105,7 +105,7 @@ impl OnePass {
 
 /// The rates as functions of the risk.
 struct Rates {
-    moments: Moments,
+    moments: ClippedMoments,
     shared: SharedPart,
     c: f64,
     eta: f64,

@@ -50,7 +50,7 @@ impl Case {
     }
 
     fn of(samples: &Samples) -> Self {
-        let rows = samples.targets().len();
+        let rows = samples.targets.len();
         let design = Design::new(samples, Features::None, 1).unwrap();
         let fit = LeastSquares::new(&design, None).unwrap();
         let start = fit.optimum.iter().map(|t| t + 0.1).collect();

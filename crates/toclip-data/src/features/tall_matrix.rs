@@ -24,14 +24,19 @@ pub fn times(x: &[f64], a: &[f64]) -> Vec<f64> {
 }
 
 /// $Z = X A$ into `z`, both by rows.
+pub fn product(x: &[f64], a: MatRef<'_, f64>, z: &mut [f64]) {
+    let rows = x.len() / a.nrows();
+    let from = MatRef::from_row_major_slice(x, rows, a.nrows());
+    let to = MatMut::from_row_major_slice_mut(z, rows, a.ncols());
+    matmul(to, Accum::Replace, from, a, 1.0, Par::Seq);
+}
+
+/// The same in blocks, with `then` applied to each row of $Z$.
 pub fn map_rows(x: &[f64], a: &Mat<f64>, z: &mut [f64], then: &(dyn Fn(&mut [f64]) + Sync)) {
     let (inputs, outputs) = (a.nrows(), a.ncols());
     let blocks = x.par_chunks(ROWS * inputs).zip(z.par_chunks_mut(ROWS * outputs));
     blocks.for_each(|(x, z)| {
-        let rows = x.len() / inputs;
-        let from = MatRef::from_row_major_slice(x, rows, inputs);
-        let to = MatMut::from_row_major_slice_mut(z, rows, outputs);
-        matmul(to, Accum::Replace, from, a, 1.0, Par::Seq);
+        product(x, a.as_ref(), z);
         z.chunks_exact_mut(outputs).for_each(then);
     });
 }

@@ -3,7 +3,6 @@
 use super::sample::Sample;
 use super::{Components, NoiseFit, NoiseModel, Options, fit_held_out};
 use crate::Result;
-use toclip::noise::Family;
 
 /// By how much the mean held-out log-likelihood is below the best one, with its standard error.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -34,7 +33,7 @@ impl Comparison {
     /// The recommended model: of the families at most two standard errors behind the best, the one
     /// with the fewest parameters; among equals, the one with the better held-out likelihood.
     ///
-    /// The residuals themselves, [`Comparison::empirical`], are not among the choices: how far the
+    /// The residuals themselves, [`NoiseModel::Empirical`], are not among the choices: how far the
     /// best family is behind them shows what no family here describes.
     pub fn best(&self) -> &NoiseFit {
         &self.fits[self.best]
@@ -44,11 +43,6 @@ impl Comparison {
     /// mean.
     pub fn get(&self, model: NoiseModel) -> Option<&NoiseFit> {
         self.fits.iter().find(|fit| fit.model == model)
-    }
-
-    /// The residuals themselves.
-    pub fn empirical(&self) -> Option<&NoiseFit> {
-        self.get(NoiseModel::Empirical)
     }
 }
 
@@ -74,8 +68,8 @@ pub fn fit_all(residuals: &[f64], options: &Options) -> Result<Comparison> {
     let mut fits = Vec::new();
     for model in NoiseModel::ALL {
         let fit = fit_held_out(&sample, model, options)?;
-        let again = model == NoiseModel::GaussianMixture && components(&fit.0) == Some(1);
-        if !again {
+        // A mixture of one component, which has two parameters, is the Gaussian with a mean.
+        if model != NoiseModel::GaussianMixture || fit.0.parameters > 2 {
             fits.push(fit);
         }
     }
@@ -95,13 +89,6 @@ pub fn fit_all(residuals: &[f64], options: &Options) -> Result<Comparison> {
         notes: notes(&sample, mean, std, options),
         best,
     })
-}
-
-fn components(fit: &NoiseFit) -> Option<usize> {
-    match &fit.family {
-        Family::GaussianMixture(mixture) => Some(mixture.components().len()),
-        _ => None,
-    }
 }
 
 /// The mean of paired differences and its standard error.

@@ -1,11 +1,12 @@
 //! The residuals themselves, scored by a smooth density.
 
-use super::FittedDensity;
+use super::Fitted;
 use super::bins::{Bin, bins};
 use super::closed_form::ln_normal;
 use super::sample::{Sample, deviation};
+use crate::statistics::thinned;
 use std::f64::consts::PI;
-use toclip::noise::{Empirical, Family};
+use toclip::noise::Empirical;
 
 /// The most residuals by which a bandwidth is chosen.
 const SCORED: usize = 2000;
@@ -17,7 +18,7 @@ const REACH: f64 = 8.0;
 
 /// A Gaussian kernel estimate with a faint Cauchy distribution below it.
 #[derive(Debug)]
-pub(super) struct Fitted {
+struct KernelEstimate {
     bins: Vec<Bin>,
     count: f64,
     bandwidth: f64,
@@ -25,7 +26,7 @@ pub(super) struct Fitted {
     spread: f64,
 }
 
-/// The kernel estimate with the bandwidth of best leave-one-out likelihood.
+/// The residuals, scored by the kernel estimate with the bandwidth of best leave-one-out likelihood.
 ///
 /// $$ f(x) = \frac{1}{n+1}\Big\[\sum_i \tfrac1h\varphi\big(\tfrac{x - e_i}{h}\big) +
 /// \tfrac{1}{\pi s}\big(1 + \tfrac{(x - m)^2}{s^2}\big)^{-1}\Big\] $$
@@ -33,31 +34,36 @@ pub(super) struct Fitted {
 /// single residual far from all others would make the likelihood zero. Equal residuals are left out
 /// together, since ties would otherwise favour a bandwidth of zero.
 pub(super) fn fit(sample: &Sample) -> Fitted {
+    let density = kernel_estimate(sample);
+    Fitted::new(sample.len(), Empirical::new(&sample.values), move |x| density.ln_density(x))
+}
+
+fn kernel_estimate(sample: &Sample) -> KernelEstimate {
     let n = sample.len() as f64;
     // Silverman's rule of thumb (1986, eq. 3.31), too wide where there are several peaks.
     let rule = 0.9 * sample.spread.min(deviation(&sample.values)) * n.powf(-0.2);
     let widths = (-2..=8).map(|k| (rule * 0.5f64.powf(0.5 * f64::from(k))).max(sample.floor));
     let scored = widths.map(|h| {
-        let density = with(sample, h);
+        let density = KernelEstimate::new(sample, h);
         (density.left_out(&sample.values), density)
     });
     match scored.max_by(|a, b| a.0.total_cmp(&b.0)) {
         Some((_, density)) => density,
-        None => with(sample, rule),
+        None => KernelEstimate::new(sample, rule),
     }
 }
 
-fn with(sample: &Sample, bandwidth: f64) -> Fitted {
-    Fitted {
-        bins: bins(&sample.values, WIDEST_BIN * bandwidth, sample.len()),
-        count: sample.len() as f64,
-        bandwidth,
-        median: sample.median,
-        spread: sample.spread,
+impl KernelEstimate {
+    fn new(sample: &Sample, bandwidth: f64) -> Self {
+        Self {
+            bins: bins(&sample.values, WIDEST_BIN * bandwidth, sample.len()),
+            count: sample.len() as f64,
+            bandwidth,
+            median: sample.median,
+            spread: sample.spread,
+        }
     }
-}
 
-impl Fitted {
     /// The sum of kernels, $\sum_i \varphi((x - e_i)/h)/h$.
     fn kernels(&self, x: f64) -> f64 {
         let h = self.bandwidth;
@@ -73,9 +79,7 @@ impl Fitted {
 
     /// The log-likelihood of some residuals, each without itself and its equals.
     fn left_out(&self, sorted: &[f64]) -> f64 {
-        let scored = sorted.len().min(SCORED);
-        let own = |i: usize| {
-            let x = sorted[(2 * i + 1) * sorted.len() / (2 * scored)];
+        let own = |x: f64| {
             let first = sorted.partition_point(|&y| y < x);
             let ties = sorted[first..].partition_point(|&y| y <= x) as f64;
             let mine = ties * ln_normal(0.0).exp() / self.bandwidth;
@@ -83,21 +87,11 @@ impl Fitted {
             let others = (self.kernels(x) - mine).max(0.0);
             ((others + self.faint(x)) / (self.count - ties + 1.0)).ln()
         };
-        (0..scored).map(own).sum()
+        thinned(sorted, SCORED).map(own).sum()
     }
-}
 
-impl FittedDensity for Fitted {
     fn ln_density(&self, x: f64) -> f64 {
         ((self.kernels(x) + self.faint(x)) / (self.count + 1.0)).ln()
-    }
-
-    fn family(&self, all: &[f64]) -> toclip::Result<Family> {
-        Empirical::new(all).map(Family::from)
-    }
-
-    fn parameters(&self) -> usize {
-        self.count as usize
     }
 }
 
@@ -109,7 +103,7 @@ mod tests {
     fn the_density_is_that_of_the_formula_and_adds_up_to_one() {
         let values: Vec<f64> = (0..400).map(|i| (f64::from(i) * 0.618).fract() - 0.5).collect();
         let sample = Sample::new(&values).unwrap();
-        let density = with(&sample, 0.1);
+        let density = KernelEstimate::new(&sample, 0.1);
         for x in [-0.6, 0.0, 0.3, 4.0] {
             let direct: f64 =
                 values.iter().map(|e| ln_normal((x - e) / 0.1).exp() / 0.1).sum::<f64>();
@@ -131,10 +125,10 @@ mod tests {
         let two: Vec<f64> = (0..1000)
             .map(|i| f64::from(i % 2) * 10.0 + (f64::from(i) * 0.618_034).fract())
             .collect();
-        let density = fit(&Sample::new(&two).unwrap());
+        let density = kernel_estimate(&Sample::new(&two).unwrap());
         assert!(density.bandwidth < 0.3, "{}", density.bandwidth);
         assert!(density.ln_density(5.0).exp() < 1e-4 && density.ln_density(0.5).exp() > 0.3);
         let atoms = [[-1.0, 1.0]; 50].concat();
-        assert!(fit(&Sample::new(&atoms).unwrap()).bandwidth > 0.1);
+        assert!(kernel_estimate(&Sample::new(&atoms).unwrap()).bandwidth > 0.1);
     }
 }

@@ -4,8 +4,8 @@
 use super::bins::{Bin, bins};
 use super::closed_form::ln_normal;
 use super::sample::{Random, Sample};
-use super::{Components, FittedDensity};
-use toclip::noise::{Component, Family, Mixture};
+use super::{Components, Fitted};
+use toclip::noise::{Component, Mixture};
 
 /// EM steps of each start before only the best continues.
 const TRIAL: usize = 50;
@@ -24,25 +24,18 @@ const LEFT_TO_GAIN: f64 = 1e-4;
 /// Random starts, besides the two that are not random.
 const DRAWN: u64 = 4;
 
-/// $\sum_j w_j N(m_j, s_j^2)$, sorted by mean.
-#[derive(Debug)]
-pub(super) struct Fitted {
-    /// In units of the spread, from the median.
-    components: Vec<Component>,
-    median: f64,
-    spread: f64,
-}
-
-/// The largest likelihood that EM finds, with the given number of components or that of least BIC.
+/// $\sum_j w_j N(m_j, s_j^2)$, sorted by mean, with the largest likelihood that EM finds for the given
+/// number of components or for that of least BIC.
 ///
 /// EM runs from six starts on the residuals merged into a few thousand bins; the best continues on
 /// bins that are narrow compared with every component, so the cost hardly grows with the number of
 /// residuals. No standard deviation may fall below a thousandth of the spread (or spread/$n$ for few
 /// residuals), since the likelihood is unbounded there.
 pub(super) fn fit(sample: &Sample, components: Components) -> Fitted {
-    let standard = |x: &f64| (x - sample.median) / sample.spread;
-    let values: Vec<f64> = sample.values.iter().map(standard).collect();
-    let floor = sample.floor / sample.spread;
+    let Sample { median, spread, .. } = *sample;
+    let standard = move |x: f64| (x - median) / spread;
+    let values: Vec<f64> = sample.values.iter().map(|&x| standard(x)).collect();
+    let floor = sample.floor / spread;
     let (width, count) = ROUGH_BINS;
     let rough = bins(&values, width, values.len().div_ceil(count));
     let mut found = match components {
@@ -50,7 +43,13 @@ pub(super) fn fit(sample: &Sample, components: Components) -> Fitted {
         Components::UpTo(most) => by_bic(most, values.len(), |k| with(k, &rough, &values, floor)),
     };
     found.sort_by(|a, b| a.mean.total_cmp(&b.mean));
-    Fitted { components: found, median: sample.median, spread: sample.spread }
+    let in_units = |c: &Component| Component {
+        weight: c.weight,
+        mean: median + spread * c.mean,
+        std: spread * c.std,
+    };
+    let family = Mixture::new(&found.iter().map(in_units).collect::<Vec<_>>());
+    Fitted::new(3 * found.len() - 1, family, move |x| ln_density(&found, standard(x)) - spread.ln())
 }
 
 /// Tries 1, 2, … components until BIC has risen twice in a row.
@@ -80,25 +79,6 @@ fn with(k: usize, rough: &[Bin], values: &[f64], floor: f64) -> (f64, Vec<Compon
     let (log_likelihood, mut best) = climb(best, &fine, floor, FINE);
     best.retain(|c| c.weight > 0.0);
     (log_likelihood, best)
-}
-
-impl FittedDensity for Fitted {
-    fn ln_density(&self, x: f64) -> f64 {
-        ln_density(&self.components, (x - self.median) / self.spread) - self.spread.ln()
-    }
-
-    fn family(&self, _: &[f64]) -> toclip::Result<Family> {
-        let back = |c: &Component| Component {
-            weight: c.weight,
-            mean: self.median + self.spread * c.mean,
-            std: self.spread * c.std,
-        };
-        Mixture::new(&self.components.iter().map(back).collect::<Vec<_>>()).map(Family::from)
-    }
-
-    fn parameters(&self) -> usize {
-        3 * self.components.len() - 1
-    }
 }
 
 /// $\ln\sum_j w_j \varphi((x - m_j)/s_j)/s_j$, with the largest term taken out of the sum.
@@ -189,7 +169,8 @@ fn starts(data: &[Bin], k: usize, floor: f64) -> Vec<Vec<Component>> {
     if k == 1 {
         return vec![clusters(data, &[0.0], floor)];
     }
-    let mut starts = vec![in_location(data, k, floor), in_scale(data, k, floor)];
+    // Side by side: the parts of the data by size.
+    let mut starts = vec![components(&equal_parts(data, k), floor), in_scale(data, k, floor)];
     for seed in 0..DRAWN {
         // Half of them look for outliers, half prevent outliers from taking all centres.
         let power = if seed % 2 == 0 { 2 } else { 1 };
@@ -210,11 +191,6 @@ fn equal_parts(data: &[Bin], k: usize) -> Vec<Vec<Bin>> {
         seen += bin.count;
     }
     parts
-}
-
-/// Components side by side: the parts of the data by size.
-fn in_location(data: &[Bin], k: usize, floor: f64) -> Vec<Component> {
-    components(&equal_parts(data, k), floor)
 }
 
 /// Components at zero, with the root mean squares of the parts of the data by distance: a bell with

@@ -31,11 +31,11 @@ pub use compare::{Comparison, LikelihoodGap, fit_all};
 
 use crate::Result;
 use crate::error::bail;
-use closed_form::{FittedGaussian, FittedLaplace};
 use sample::Sample;
 use std::fmt;
 use std::sync::Arc;
 use toclip::noise::{Family, Noise};
+use toclip::short;
 
 /// A noise model that can be fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -81,6 +81,7 @@ impl NoiseModel {
 
 /// How many components a Gaussian mixture has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Components {
     /// From 1 to this many, by the smallest BIC.
     UpTo(usize),
@@ -88,10 +89,8 @@ pub enum Components {
     Exactly(usize),
 }
 
-impl Components {
-    /// The most components: EM with more would fit chance.
-    pub const MOST: usize = 20;
-}
+/// The most components: EM with more would fit chance.
+const MOST_COMPONENTS: usize = 20;
 
 /// How residuals are fitted and compared.
 ///
@@ -119,8 +118,8 @@ impl Default for Options {
 impl Options {
     fn check(&self) -> Result<()> {
         let (Components::UpTo(k) | Components::Exactly(k)) = self.components;
-        if !(1..=Components::MOST).contains(&k) {
-            bail!("{k} components are not allowed; expected 1 to {}", Components::MOST);
+        if !(1..=MOST_COMPONENTS).contains(&k) {
+            bail!("{k} components are not allowed; expected 1 to {MOST_COMPONENTS}");
         }
         if !(2..=50).contains(&self.folds) {
             bail!("{} folds are not allowed; expected 2 to 50", self.folds);
@@ -130,14 +129,31 @@ impl Options {
 }
 
 /// A fitted distribution, in units of the residuals.
-trait FittedDensity: fmt::Debug + Send + Sync {
-    fn ln_density(&self, x: f64) -> f64;
-    /// The distribution for the dynamics; `all` are the residuals.
-    fn family(&self, all: &[f64]) -> toclip::Result<Family>;
-    fn parameters(&self) -> usize;
-    /// A warning about the fit.
-    fn note(&self) -> Option<String> {
-        None
+struct Fitted {
+    ln_density: LnDensity,
+    family: toclip::Result<Family>,
+    parameters: usize,
+    note: Option<String>,
+}
+
+impl Fitted {
+    fn new(
+        parameters: usize,
+        family: toclip::Result<impl Into<Family>>,
+        ln_density: impl Fn(f64) -> f64 + Send + Sync + 'static,
+    ) -> Self {
+        let (ln_density, family) = (LnDensity(Arc::new(ln_density)), family.map(Into::into));
+        Fitted { ln_density, family, parameters, note: None }
+    }
+}
+
+/// $\ln f(x)$.
+#[derive(Clone)]
+struct LnDensity(Arc<dyn Fn(f64) -> f64 + Send + Sync>);
+
+impl fmt::Debug for LnDensity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LnDensity")
     }
 }
 
@@ -160,18 +176,18 @@ pub struct NoiseFit {
     pub bic: Option<f64>,
     /// A warning: a parameter at the end of its range, or a fit to a subset of the residuals.
     pub note: Option<String>,
-    density: Arc<dyn FittedDensity>,
+    ln_density: LnDensity,
 }
 
 impl NoiseFit {
     /// The fitted density $f(x)$ of $\epsilon$; for [`NoiseModel::Empirical`] the smoothed one.
     pub fn density(&self, x: f64) -> f64 {
-        self.density.ln_density(x).exp()
+        self.ln_density(x).exp()
     }
 
     /// $\ln f(x)$, also where $f$ underflows.
     pub fn ln_density(&self, x: f64) -> f64 {
-        self.density.ln_density(x)
+        (self.ln_density.0)(x)
     }
 
     /// The distribution for the dynamics.
@@ -181,11 +197,6 @@ impl NoiseFit {
 
     /// The name of the distribution with its parameters.
     pub fn describe(&self) -> String {
-        let short = |x: f64| {
-            let rounded: f64 = format!("{x:.3e}").parse().unwrap_or(x);
-            let plain = rounded == 0.0 || (1e-4..1e7).contains(&rounded.abs());
-            if plain { rounded.to_string() } else { format!("{rounded:e}") }
-        };
         match (&self.family, self.model) {
             (Family::GaussianMixture(mixture), NoiseModel::GaussianWithMean) => {
                 let one = mixture.components()[0];
@@ -225,51 +236,47 @@ fn fit_held_out(
     model: NoiseModel,
     options: &Options,
 ) -> Result<(NoiseFit, Vec<f64>)> {
-    let density = fit_density(sample, model, options.components);
+    let Fitted { ln_density, family, parameters, note } =
+        fit_density(sample, model, options.components);
     // The number of components is chosen once: folds compare distributions, not that choice.
     let components = match model {
-        NoiseModel::GaussianMixture => Components::Exactly((density.parameters() + 1) / 3),
+        NoiseModel::GaussianMixture => Components::Exactly((parameters + 1) / 3),
         _ => options.components,
     };
     let fold = sample.deal(options.folds, options.seed);
     let mut scores = vec![0.0; sample.len()];
     for k in 0..options.folds {
-        let others = fit_density(&sample.without(&fold, k), model, components);
+        let others = fit_density(&sample.without(&fold, k), model, components).ln_density.0;
         for (i, &x) in sample.values.iter().enumerate() {
             if fold[i] == k {
-                scores[i] = others.ln_density(x);
+                scores[i] = others(x);
             }
         }
     }
     let n = sample.len() as f64;
-    let log_likelihood: f64 = sample.values.iter().map(|&x| density.ln_density(x)).sum();
-    let parameters = density.parameters();
+    let log_likelihood: f64 = sample.values.iter().map(|&x| (ln_density.0)(x)).sum();
     let bic = parameters as f64 * n.ln() - 2.0 * log_likelihood;
     let fit = NoiseFit {
         model,
-        family: density.family(&sample.values)?,
+        family: family?,
         parameters,
         log_likelihood,
         held_out: scores.iter().sum::<f64>() / n,
         behind: LikelihoodGap::default(),
         bic: (model != NoiseModel::Empirical).then_some(bic),
-        note: density.note(),
-        density,
+        note,
+        ln_density,
     };
     Ok((fit, scores))
 }
 
-fn fit_density(
-    sample: &Sample,
-    model: NoiseModel,
-    components: Components,
-) -> Arc<dyn FittedDensity> {
+fn fit_density(sample: &Sample, model: NoiseModel, components: Components) -> Fitted {
     match model {
-        NoiseModel::Gaussian => Arc::new(FittedGaussian::centred(sample)),
-        NoiseModel::GaussianWithMean => Arc::new(FittedGaussian::with_mean(sample)),
-        NoiseModel::Laplace => Arc::new(FittedLaplace::new(sample)),
-        NoiseModel::StudentT => Arc::new(student_t::fit(sample)),
-        NoiseModel::GaussianMixture => Arc::new(mixture::fit(sample, components)),
-        NoiseModel::Empirical => Arc::new(empirical::fit(sample)),
+        NoiseModel::Gaussian => closed_form::gaussian(sample),
+        NoiseModel::GaussianWithMean => closed_form::gaussian_with_mean(sample),
+        NoiseModel::Laplace => closed_form::laplace(sample),
+        NoiseModel::StudentT => student_t::fit(sample),
+        NoiseModel::GaussianMixture => mixture::fit(sample, components),
+        NoiseModel::Empirical => empirical::fit(sample),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::error::bail;
+use crate::statistics::{shuffle, thinned};
 
 /// Fewer residuals than this say nothing about the shape of a distribution.
 const FEWEST: usize = 20;
@@ -71,7 +72,8 @@ impl Sample {
     /// A fold for each residual, of nearly equal sizes.
     pub(super) fn deal(&self, folds: usize, seed: u64) -> Vec<usize> {
         let mut fold: Vec<usize> = (0..self.len()).map(|i| i % folds).collect();
-        Random::new(seed).shuffle(&mut fold);
+        let mut random = Random::new(seed);
+        shuffle(&mut fold, || random.next());
         fold
     }
 
@@ -84,11 +86,7 @@ impl Sample {
     /// The residuals that an iterative fit uses: all, or a subset evenly spaced by rank, which keeps
     /// the shape of the distribution.
     pub(super) fn fitted(&self) -> Vec<f64> {
-        let n = self.len();
-        if n <= MOST_FITTED {
-            return self.values.clone();
-        }
-        (0..MOST_FITTED).map(|i| self.values[(2 * i + 1) * n / (2 * MOST_FITTED)]).collect()
+        thinned(&self.values, MOST_FITTED).collect()
     }
 
     /// A note if [`Sample::fitted`] is a subset.
@@ -138,18 +136,6 @@ impl Random {
     /// Uniform on [0, 1).
     pub(super) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Uniform on 0..n. The bias, n/2⁶⁴, is negligible.
-    pub(super) fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.next()) * n as u128) >> 64) as usize
-    }
-
-    /// Shuffles (Fisher and Yates).
-    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
-        for i in (1..items.len()).rev() {
-            items.swap(i, self.below(i + 1));
-        }
     }
 }
 
@@ -206,14 +192,14 @@ mod tests {
         // The generator's published first outputs for this seed.
         assert_eq!(random.next(), 6457827717110365317);
         assert_eq!(random.next(), 3203168211198807973);
-        // 10,000 draws below 10: chi-square with 9 degrees of freedom; above 27.9 by chance with
+        // 10,000 draws in ten parts of [0, 1): chi-square with 9 degrees of freedom; above 27.9 by chance with
         // probability 1e-3, and the seed is fixed.
         let mut counts = [0.0; 10];
-        (0..10_000).for_each(|_| counts[random.below(10)] += 1.0);
+        (0..10_000).for_each(|_| counts[(10.0 * random.unit()) as usize] += 1.0);
         let chi: f64 = counts.iter().map(|c| (c - 1000.0) * (c - 1000.0) / 1000.0).sum();
         assert!(chi < 27.9, "{chi}");
         let mut items: Vec<usize> = (0..100).collect();
-        random.shuffle(&mut items);
+        shuffle(&mut items, || random.next());
         assert_ne!(items, (0..100).collect::<Vec<_>>());
         items.sort_unstable();
         assert_eq!(items, (0..100).collect::<Vec<_>>());

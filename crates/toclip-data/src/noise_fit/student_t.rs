@@ -1,9 +1,9 @@
 //! Student-t noise by maximum likelihood.
 
-use super::FittedDensity;
+use super::Fitted;
 use super::sample::{Sample, quantile};
 use std::f64::consts::PI;
-use toclip::noise::{Family, StudentT};
+use toclip::noise::StudentT;
 
 /// Degrees of freedom that are looked at. At 10⁴ the distribution differs from the Gaussian by
 /// less than 1e-8 nats a residual; below 0.1 it is of no use.
@@ -13,15 +13,7 @@ const GRID: usize = 24;
 /// Relative accuracy of df. Its standard error is never below some percent in practice.
 const DF_ACCURACY: f64 = 1e-5;
 
-/// $\text{scale}\cdot t_{\text{df}}$.
-#[derive(Debug)]
-pub(super) struct Fitted {
-    df: f64,
-    scale: f64,
-    note: Option<String>,
-}
-
-/// The largest likelihood over df and scale, located at zero.
+/// $\text{scale}\cdot t_{\text{df}}$ with the largest likelihood over df and scale, located at zero.
 ///
 /// For a given df the likelihood equation of the scale, $\frac1n\sum_i \frac{(\text{df}+1)e_i^2}
 /// {\text{df}\thinspace s^2 + e_i^2} = 1$, has one root, since its left side falls in $s$. What
@@ -64,7 +56,12 @@ pub(super) fn fit(sample: &Sample) -> Fitted {
     } else {
         sample.fitted_note()
     };
-    Fitted { df: ln_df.exp(), scale, note }
+    let df = ln_df.exp();
+    let fitted = Fitted::new(2, StudentT::new(df, scale), move |x| {
+        let z = x / scale;
+        ln_constant(df) - scale.ln() - 0.5 * (df + 1.0) * (z * z / df).ln_1p()
+    });
+    Fitted { note, ..fitted }
 }
 
 /// A unit about zero that is robust to outliers.
@@ -142,23 +139,4 @@ fn golden((mut low, mut high): (f64, f64), mut f: impl FnMut(f64) -> f64) -> f64
         }
     }
     0.5 * (low + high)
-}
-
-impl FittedDensity for Fitted {
-    fn ln_density(&self, x: f64) -> f64 {
-        let z = x / self.scale;
-        ln_constant(self.df) - self.scale.ln() - 0.5 * (self.df + 1.0) * (z * z / self.df).ln_1p()
-    }
-
-    fn family(&self, _: &[f64]) -> toclip::Result<Family> {
-        StudentT::new(self.df, self.scale).map(Family::from)
-    }
-
-    fn parameters(&self) -> usize {
-        2
-    }
-
-    fn note(&self) -> Option<String> {
-        self.note.clone()
-    }
 }

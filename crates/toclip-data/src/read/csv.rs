@@ -1,40 +1,35 @@
 //! Tables in CSV.
 
-use super::table::{RowVisitor, Rows, Table};
+use super::table::{RowVisitor, Table};
 use crate::error::{AtPath, bail};
 use crate::{Error, Result};
 use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
-struct CsvFile;
-
 pub(super) fn open(path: &Path) -> Result<Table> {
-    let mut lines = Lines::new(path, File::open(path).at(path)?);
+    let mut lines = Lines::open(path)?;
     if !lines.next(&mut Vec::new())? {
         bail!(in path, "the file has no rows of numbers");
     }
     let Lines { cols: width, names, .. } = lines;
-    let rows = Box::new(CsvFile);
-    Ok(Table { path: path.into(), width, names, rounding: f64::EPSILON, rows })
+    let read_rows = Box::new(each_row);
+    Ok(Table { path: path.into(), width, names, rounding: f64::EPSILON, read_rows })
 }
 
-impl Rows for CsvFile {
-    fn each_row(&self, path: &Path, visit: RowVisitor<'_>) -> Result<()> {
-        let mut lines = Lines::new(path, File::open(path).at(path)?);
-        let mut values = Vec::new();
-        while lines.next(&mut values)? {
-            visit(&values)?;
-            values.clear();
-        }
-        Ok(())
+fn each_row(path: &Path, visit: RowVisitor<'_>) -> Result<()> {
+    let mut lines = Lines::open(path)?;
+    let mut values = Vec::new();
+    while lines.next(&mut values)? {
+        visit(&values)?;
+        values.clear();
     }
+    Ok(())
 }
 
 /// The lines of a CSV file, one after the other.
-struct Lines<'a, R> {
+struct Lines<'a> {
     path: &'a Path,
-    csv: csv::Reader<R>,
+    csv: csv::Reader<File>,
     record: csv::ByteRecord,
     /// The first line that is not blank and its number of fields.
     first_line: u64,
@@ -42,17 +37,17 @@ struct Lines<'a, R> {
     names: Vec<String>,
 }
 
-impl<'a, R: Read> Lines<'a, R> {
-    fn new(path: &'a Path, reader: R) -> Self {
+impl<'a> Lines<'a> {
+    fn open(path: &'a Path) -> Result<Self> {
         // Lengths are compared here, so that the message can say which lines differ.
         let csv = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
             .comment(Some(b'#'))
             .trim(csv::Trim::All)
-            .from_reader(reader);
+            .from_reader(File::open(path).at(path)?);
         let (record, names) = (csv::ByteRecord::new(), Vec::new());
-        Self { path, csv, record, first_line: 0, cols: 0, names }
+        Ok(Self { path, csv, record, first_line: 0, cols: 0, names })
     }
 
     /// Appends the numbers of the next row, if there is one.
@@ -77,21 +72,14 @@ impl<'a, R: Read> Lines<'a, R> {
     fn is_header(&self, line: u64) -> Result<bool> {
         let cells = || self.record.iter();
         let counted = counts(cells());
-        let cell_error =
-            |column: usize, message: String| Err(Error::cell(self.path, line, column, message));
         if cells().all(|cell| number(cell).is_some()) {
             // Two columns that start with 0,1 are as likely a sample.
-            if counted != Some(0) || self.cols < 3 {
-                return Ok(false);
+            if counted == Some(0) && self.cols >= 3 {
+                bail!(at self.path, line, 1, "0 to {} may be a sample, or the numbers that pandas \
+                      gives to columns without names. If it is a sample, write 0.0; if not, delete \
+                      the line (pandas: header=False)", self.cols - 1);
             }
-            let last = self.cols - 1;
-            return cell_error(
-                1,
-                format!(
-                    "0 to {last} may be a sample, or the numbers that pandas gives to columns without \
-                 names. If it is a sample, write 0.0; if not, delete the line (pandas: header=False)"
-                ),
-            );
+            return Ok(false);
         }
         let numbers = cells().any(|cell| number(cell).is_some());
         let index = cells().next().is_some_and(<[u8]>::is_empty);
@@ -100,26 +88,24 @@ impl<'a, R: Read> Lines<'a, R> {
             true => counted.is_some() && (named || index) && !cells().any(is_value),
             false => named,
         };
-        match cells().position(<[u8]>::is_empty).filter(|_| header) {
-            None => Ok(header),
-            Some(i) => cell_error(
-                i + 1,
-                "the column has no name; name it, or leave out the index \
-                                          that pandas writes (index=False)"
-                    .into(),
-            ),
+        if let Some(i) = cells().position(<[u8]>::is_empty).filter(|_| header) {
+            bail!(at self.path, line, i + 1, "the column has no name; name it, or leave out the \
+                  index that pandas writes (index=False)");
         }
+        Ok(header)
     }
 
     fn numbers(&self, line: u64, data: &mut Vec<f64>) -> Result<()> {
         let Self { path, record, cols, first_line, .. } = self;
         if record.len() != *cols {
-            let column = record.len().min(*cols) + 1;
-            let message = format!(
-                "the line has {} fields, line {first_line} has {cols}; all must have the same",
+            bail!(
+                at * path,
+                line,
+                record.len().min(*cols) + 1,
+                "the line has {} fields, line \
+                  {first_line} has {cols}; all must have the same",
                 record.len()
             );
-            return Err(Error::cell(path, line, column, message));
         }
         for (i, cell) in record.iter().enumerate() {
             let wrong = match number(cell) {
@@ -133,7 +119,7 @@ impl<'a, R: Read> Lines<'a, R> {
                 }
                 None => not_a_number(cell),
             };
-            return Err(Error::cell(path, line, i + 1, wrong));
+            bail!(at * path, line, i + 1, "{wrong}");
         }
         Ok(())
     }
@@ -227,9 +213,10 @@ mod tests {
         for text in ["0,1,y\n5,6,7\n", "1,2,y\n5,6,7\n", "label,0,1\n5,6,7\n"] {
             assert_eq!(parse(text).data(), [5.0, 6.0, 7.0], "{text:?}");
         }
-        let mut lines = Lines::new(Path::new("k.csv"), "0,1,y\n5,6,7\n".as_bytes());
-        assert!(lines.next(&mut Vec::new()).unwrap());
-        assert_eq!(lines.names, ["0", "1", "y"]);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("k.csv");
+        std::fs::write(&path, "0,1,y\n5,6,7\n").unwrap();
+        assert_eq!(open(&path).unwrap().names, ["0", "1", "y"]);
         for sample in ["0.0,1,2\n5,6,7\n", "1,2,3\n5,6,7\n", "0,2,1\n5,6,7\n", "0,1\n1,0\n"] {
             assert_eq!(parse(sample).rows(), 2, "{sample:?}");
         }

@@ -3,7 +3,7 @@
 //! The header is a Python dictionary with three known keys, so it is parsed here: the crate for it
 //! brings a grammar of all Python literals, which took 25 seconds to build.
 
-use super::table::{RowVisitor, Rows, Table};
+use super::table::{RowVisitor, Table};
 use crate::error::{AtPath, bail};
 use crate::{Error, Result};
 use std::fs::File;
@@ -86,6 +86,35 @@ impl Header {
         Ok(())
     }
 
+    /// Passes on rows that are stored column by column from `start` on: reads a block of rows at a
+    /// time, with a seek for each column.
+    fn each_row_of_columns(
+        &self,
+        path: &Path,
+        start: u64,
+        file: &mut File,
+        visit: RowVisitor<'_>,
+    ) -> Result<()> {
+        let Header { rows, width, size, .. } = *self;
+        // About 16 MiB, so that reading takes longer than seeking.
+        let block = ((1 << 21) / width).clamp(1, rows);
+        let mut bytes = vec![0; block * size];
+        let mut values = vec![0.0; block * width];
+        for first in (0..rows).step_by(block) {
+            let count = block.min(rows - first);
+            let part = &mut bytes[..count * size];
+            for column in 0..width {
+                let place = start + ((column * rows + first) * size) as u64;
+                file.seek(SeekFrom::Start(place)).and_then(|_| file.read_exact(part)).at(path)?;
+                for (i, stored) in part.chunks_exact(size).enumerate() {
+                    values[i * width + column] = self.number(stored);
+                }
+            }
+            values.chunks_exact(width).take(count).try_for_each(&mut *visit)?;
+        }
+        Ok(())
+    }
+
     /// A number from its bytes; 8-byte integers above 2^53 are rounded to the nearest double.
     fn number(&self, stored: &[u8]) -> f64 {
         let mut bytes = [0; 8];
@@ -132,13 +161,6 @@ fn shape(tuple: &str) -> Option<Vec<usize>> {
     sizes.filter(|size| !size.is_empty()).map(|size| size.parse().ok()).collect()
 }
 
-/// The array of an NPY file.
-struct NpyFile {
-    header: Header,
-    /// Where the numbers start.
-    start: u64,
-}
-
 pub(super) fn open(path: &Path) -> Result<Table> {
     let mut reader = BufReader::new(File::open(path).at(path)?);
     let header = Header::read(path, "the array", &mut reader)?;
@@ -154,48 +176,15 @@ pub(super) fn open(path: &Path) -> Result<Table> {
     // Single precision has a rounding error of its own.
     let single = (header.kind, size) == (b'f', 4);
     let rounding = if single { f64::from(f32::EPSILON) } else { f64::EPSILON };
-    let rows = Box::new(NpyFile { header, start });
-    Ok(Table { path: path.into(), width, names: Vec::new(), rounding, rows })
-}
-
-impl Rows for NpyFile {
-    fn each_row(&self, path: &Path, visit: RowVisitor<'_>) -> Result<()> {
+    let read_rows = Box::new(move |path: &Path, visit: RowVisitor<'_>| {
         let mut file = File::open(path).at(path)?;
-        if self.header.by_column {
-            return self.each_row_of_columns(path, &mut file, visit);
+        if header.by_column {
+            return header.each_row_of_columns(path, start, &mut file, visit);
         }
-        file.seek(SeekFrom::Start(self.start)).at(path)?;
-        self.header.each_row(path, "the array", &mut BufReader::new(file), visit)
-    }
-}
-
-impl NpyFile {
-    /// Reads a block of rows at a time, with a seek for each column.
-    fn each_row_of_columns(
-        &self,
-        path: &Path,
-        file: &mut File,
-        visit: RowVisitor<'_>,
-    ) -> Result<()> {
-        let Header { rows, width, size, .. } = self.header;
-        // About 16 MiB, so that reading takes longer than seeking.
-        let block = ((1 << 21) / width).clamp(1, rows);
-        let mut bytes = vec![0; block * size];
-        let mut values = vec![0.0; block * width];
-        for first in (0..rows).step_by(block) {
-            let count = block.min(rows - first);
-            let part = &mut bytes[..count * size];
-            for column in 0..width {
-                let place = self.start + ((column * rows + first) * size) as u64;
-                file.seek(SeekFrom::Start(place)).and_then(|_| file.read_exact(part)).at(path)?;
-                for (i, stored) in part.chunks_exact(size).enumerate() {
-                    values[i * width + column] = self.header.number(stored);
-                }
-            }
-            values.chunks_exact(width).take(count).try_for_each(&mut *visit)?;
-        }
-        Ok(())
-    }
+        file.seek(SeekFrom::Start(start)).at(path)?;
+        header.each_row(path, "the array", &mut BufReader::new(file), visit)
+    });
+    Ok(Table { path: path.into(), width, names: Vec::new(), rounding, read_rows })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Arrays of a NumPy archive (NPZ), streamed out of the zip file.
 
 use super::npy::Header;
-use super::table::{RowVisitor, Rows, Table};
+use super::table::{RowVisitor, Table};
 use super::{Target, looks_like_a_file};
 use crate::error::{AtPath, bail};
 use crate::{Error, Matrix, Result, did_you_mean};
@@ -33,21 +33,16 @@ pub(super) fn open(path: &Path, target: &Target) -> Result<(Table, Option<Vec<f6
     let at = |name: &str| arrays.iter().position(|a| a.name == name);
     let known = |names: &[&str]| names.iter().find_map(|name| at(name));
     let named = match target {
-        Target::Array(name) | Target::Column(name) => at(name),
         Target::Last => known(&TARGETS),
         Target::File(_) => None,
-    };
-    match target {
+        Target::Array(name) | Target::Column(name) if at(name).is_some() => at(name),
         // Columns of an array have positions, not names.
-        Target::Column(name) if name.parse::<usize>().is_ok() || looks_like_a_file(name) => {}
-        Target::Array(name) | Target::Column(name) if named.is_none() => {
-            let hint = did_you_mean(name, arrays.iter().map(|a| &a.name[..]))
-                .map(|name| format!("; did you mean `{name}`?"))
-                .unwrap_or_default();
+        Target::Column(name) if name.parse::<usize>().is_ok() || looks_like_a_file(name) => None,
+        Target::Array(name) | Target::Column(name) => {
+            let hint = did_you_mean(name, arrays.iter().map(|a| &a.name[..]));
             bail!(in path, "there is no array `{name}`; the archive has {listed}{hint}");
         }
-        _ => {}
-    }
+    };
     let matrices: Vec<usize> = (0..arrays.len())
         .filter(|i| arrays[*i].header.dimensions == 2 && Some(*i) != named)
         .collect();
@@ -101,8 +96,10 @@ fn arrays(path: &Path) -> Result<(Vec<Array>, Vec<String>)> {
 
 impl Array {
     fn table(&self, path: &Path) -> Table {
-        let (width, rows) = (self.header.width, Box::new(self.clone()));
-        Table { path: path.into(), width, names: Vec::new(), rounding: f64::EPSILON, rows }
+        let (array, width) = (self.clone(), self.header.width);
+        let read_rows =
+            Box::new(move |path: &Path, visit: RowVisitor<'_>| array.each_row(path, visit));
+        Table { path: path.into(), width, names: Vec::new(), rounding: f64::EPSILON, read_rows }
     }
 
     /// All numbers of an array that is one row or one column.
@@ -114,9 +111,7 @@ impl Array {
         }
         Ok(Matrix::from_table(&self.table(path))?.into_data())
     }
-}
 
-impl Rows for Array {
     fn each_row(&self, path: &Path, visit: RowVisitor<'_>) -> Result<()> {
         let mut zip = archive(path)?;
         let member = zip.by_index(self.index).map_err(|e| damaged(path, &e))?;

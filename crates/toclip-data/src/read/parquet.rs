@@ -1,6 +1,6 @@
 //! Parquet tables, read from their columns in blocks of rows.
 
-use super::table::{RowVisitor, Rows, Table};
+use super::table::{RowVisitor, Table};
 use crate::error::{AtPath, bail};
 use crate::{Error, Result};
 use parquet::basic::{Compression, ConvertedType, LogicalType, Type};
@@ -15,7 +15,8 @@ use std::path::Path;
 /// Rows that are converted from columns at a time.
 const BLOCK: usize = 512;
 
-struct ParquetFile {
+/// The columns of a file.
+struct Columns {
     names: Vec<String>,
     /// Whether the integers of a column are unsigned: they are stored as if signed.
     unsigned: Vec<bool>,
@@ -46,8 +47,10 @@ pub(super) fn open(path: &Path) -> Result<Table> {
         bail!(in path, "the table has no columns");
     }
     let (path, width, rounding) = (path.into(), names.len(), f64::EPSILON);
-    let rows = Box::new(ParquetFile { names: names.clone(), unsigned });
-    Ok(Table { path, width, names, rounding, rows })
+    let columns = Columns { names: names.clone(), unsigned };
+    let read_rows =
+        Box::new(move |path: &Path, visit: RowVisitor<'_>| columns.each_row(path, visit));
+    Ok(Table { path, width, names, rounding, read_rows })
 }
 
 fn reader(path: &Path) -> Result<SerializedFileReader<File>> {
@@ -89,88 +92,72 @@ fn is_unsigned(column: &ColumnDescriptor) -> std::result::Result<bool, String> {
     }
 }
 
-impl Rows for ParquetFile {
+impl Columns {
     fn each_row(&self, path: &Path, visit: RowVisitor<'_>) -> Result<()> {
         let file = reader(path)?;
         let width = self.names.len();
-        let (mut done, mut values, mut column) = (0, vec![0.0; BLOCK * width], Vec::new());
+        let (mut done, mut values) = (0, vec![0.0; BLOCK * width]);
         for index in 0..file.num_row_groups() {
             let group = file.get_row_group(index).map_err(|e| damaged(path, e))?;
             let mut readers = (0..width)
                 .map(|i| group.get_column_reader(i).map_err(|e| damaged(path, e)))
                 .collect::<Result<Vec<_>>>()?;
-            let mut left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-            while left > 0 {
-                let count = BLOCK.min(left);
+            let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            for first in (0..rows).step_by(BLOCK) {
+                let count = BLOCK.min(rows - first);
                 for (i, reader) in readers.iter_mut().enumerate() {
-                    column.clear();
-                    numbers(reader, self.unsigned[i], count, &mut column)
-                        .map_err(|e| damaged(path, e))?;
+                    let column = numbers(reader, self.unsigned[i], count);
+                    let column = column.map_err(|e| damaged(path, e))?;
                     if column.len() < count {
                         bail!(in path, "the column `{}` ends too early", self.names[i]);
                     }
                     for (k, value) in column.iter().enumerate() {
                         let Some(value) = value else {
-                            let message = format!("`{}` has no value here", self.names[i]);
-                            return Err(Error::cell(path, (done + k) as u64 + 1, i + 1, message));
+                            bail!(at path, (done + first + k) as u64 + 1, i + 1,
+                                "`{}` has no value here", self.names[i]);
                         };
                         values[k * width + i] = *value;
                     }
                 }
                 values.chunks_exact(width).take(count).try_for_each(&mut *visit)?;
-                (done, left) = (done + count, left - count);
             }
+            done += rows;
         }
         Ok(())
     }
 }
 
-/// The next values of a column, `None` where one is missing.
-fn numbers(
-    reader: &mut ColumnReader,
-    unsigned: bool,
-    count: usize,
-    out: &mut Vec<Option<f64>>,
-) -> parquet::errors::Result<()> {
+/// Values of a column, `None` where one is missing.
+type Numbers = std::result::Result<Vec<Option<f64>>, ParquetError>;
+
+/// The next values of a column, at most `count`.
+fn numbers(reader: &mut ColumnReader, unsigned: bool, count: usize) -> Numbers {
     use ColumnReader as R;
     match reader {
-        R::BoolColumnReader(r) => typed(r, count, out, |v| f64::from(u8::from(*v))),
-        R::Int32ColumnReader(r) if unsigned => typed(r, count, out, |v| f64::from(*v as u32)),
-        R::Int32ColumnReader(r) => typed(r, count, out, |v| f64::from(*v)),
+        R::BoolColumnReader(r) => typed(r, count, |v| f64::from(u8::from(*v))),
+        R::Int32ColumnReader(r) if unsigned => typed(r, count, |v| f64::from(*v as u32)),
+        R::Int32ColumnReader(r) => typed(r, count, |v| f64::from(*v)),
         // Above 2^53 rounded to the nearest double.
-        R::Int64ColumnReader(r) if unsigned => typed(r, count, out, |v| *v as u64 as f64),
-        R::Int64ColumnReader(r) => typed(r, count, out, |v| *v as f64),
-        R::FloatColumnReader(r) => typed(r, count, out, |v| f64::from(*v)),
-        R::DoubleColumnReader(r) => typed(r, count, out, |v| *v),
+        R::Int64ColumnReader(r) if unsigned => typed(r, count, |v| *v as u64 as f64),
+        R::Int64ColumnReader(r) => typed(r, count, |v| *v as f64),
+        R::FloatColumnReader(r) => typed(r, count, |v| f64::from(*v)),
+        R::DoubleColumnReader(r) => typed(r, count, |v| *v),
         // Refused when the file was opened.
-        _ => Ok(()),
+        _ => Ok(Vec::new()),
     }
 }
 
 fn typed<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     count: usize,
-    out: &mut Vec<Option<f64>>,
     to: impl Fn(&T::T) -> f64,
-) -> parquet::errors::Result<()> {
+) -> Numbers {
     let (mut values, mut levels) = (Vec::new(), Vec::new());
-    let mut read = 0;
-    while read < count {
-        let (records, ..) =
-            reader.read_records(count - read, Some(&mut levels), None, &mut values)?;
-        if records == 0 {
-            break;
-        }
-        read += records;
-    }
+    reader.read_records(count, Some(&mut levels), None, &mut values)?;
+    let mut values = values.iter().map(to);
     // Without levels no value is missing; with them, those of level 0 are.
-    let mut values = values.iter();
-    match levels.is_empty() {
-        true => out.extend(values.map(|v| Some(to(v)))),
-        false => out.extend(levels.iter().map(|level| match level {
-            0 => None,
-            _ => values.next().map(&to),
-        })),
+    if levels.is_empty() {
+        return Ok(values.map(Some).collect());
     }
-    Ok(())
+    Ok(levels.iter().map(|level| if *level == 0 { None } else { values.next() }).collect())
 }

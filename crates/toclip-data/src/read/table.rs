@@ -10,10 +10,8 @@ use std::path::{Path, PathBuf};
 /// Receives one row after the other.
 pub(super) type RowVisitor<'a> = &'a mut dyn FnMut(&[f64]) -> Result<()>;
 
-/// The reader of a format: passes on all rows in order, as often as asked.
-pub(super) trait Rows: Sync {
-    fn each_row(&self, path: &Path, visit: RowVisitor<'_>) -> Result<()>;
-}
+/// The reader of a format: passes on all rows of the file in order, as often as asked.
+pub(super) type RowReader = Box<dyn Fn(&Path, RowVisitor<'_>) -> Result<()> + Sync>;
 
 /// A file of rows of numbers.
 pub(crate) struct Table {
@@ -24,7 +22,7 @@ pub(crate) struct Table {
     pub names: Vec<String>,
     /// The relative rounding error of the numbers.
     pub rounding: f64,
-    pub(super) rows: Box<dyn Rows>,
+    pub(super) read_rows: RowReader,
 }
 
 impl Table {
@@ -53,14 +51,19 @@ impl Table {
     /// Passes on all rows in order, each of `width` finite numbers.
     pub fn each_row(&self, visit: RowVisitor<'_>) -> Result<()> {
         let mut row = 0;
-        self.rows.each_row(&self.path, &mut |values| {
+        (self.read_rows)(&self.path, &mut |values| {
             row += 1;
             if values.len() != self.width {
                 return Err(self.changed());
             }
             if let Some(i) = values.iter().position(|v| !v.is_finite()) {
-                let message = format!("{} is not allowed; all numbers must be finite", values[i]);
-                return Err(Error::cell(&self.path, row, i + 1, message));
+                bail!(
+                    at & self.path,
+                    row,
+                    i + 1,
+                    "{} is not allowed; all numbers must be finite",
+                    values[i]
+                );
             }
             visit(values)
         })?;
@@ -90,9 +93,7 @@ impl Table {
             Ok(position) if (1..=self.width).contains(&position) => Ok(position - 1),
             Ok(position) => bail!(in path, "there is no column {position}; {}", self.columns()),
             Err(_) => {
-                let hint = did_you_mean(column, names.iter().map(String::as_str))
-                    .map(|name| format!("; did you mean `{name}`?"))
-                    .unwrap_or_default();
+                let hint = did_you_mean(column, names.iter().map(String::as_str));
                 bail!(in path, "there is no column `{column}`; {}{hint}", self.columns())
             }
         }

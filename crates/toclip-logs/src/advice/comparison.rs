@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use toclip::monitor::{Interval, Settings};
-use toclip::threshold_rules::{AutoClip, Fixed, ThresholdRule, ZClip, clip_factor};
 use toclip::short;
+use toclip::threshold_rules::{AutoClip, Fixed, ThresholdRule, ZClip, clip_factor};
 
 use super::running_scales;
 use crate::{Log, Recommendation, Result};

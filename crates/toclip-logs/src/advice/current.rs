@@ -62,7 +62,7 @@ pub struct CurrentThreshold {
 
 /// The threshold in force, as far as it is known.
 pub(super) fn threshold(log: &Log, options: &AdviceOptions) -> Option<(f64, ThresholdOrigin)> {
-    let given = options.clip.map(|clip| (clip.threshold(), ThresholdOrigin::Given));
+    let given = options.clip.map(|c| (c, ThresholdOrigin::Given));
     let in_log = log.summary.clip.map(|c| (c, ThresholdOrigin::Log));
     // The Hugging Face trainer clips at 1.0 by default, and logs the norm before clipping.
     let trainer = matches!(log.summary.format, Format::TrainerState | Format::Printed)

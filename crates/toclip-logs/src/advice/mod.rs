@@ -17,7 +17,7 @@ use toclip::monitor::{Estimates, Monitor, Reason, Settings};
 pub use comparison::RuleOutcome;
 pub use current::{CurrentThreshold, ThresholdEffect, ThresholdOrigin};
 pub use distribution::{NormDistribution, Spikes};
-pub use options::{AdviceOptions, Clipping, Optimizer};
+pub use options::{AdviceOptions, Optimizer};
 pub(crate) use recommendation::LARGEST;
 pub use recommendation::{Action, Basis, Recommendation};
 pub use running_scale::running_scales;
@@ -132,11 +132,10 @@ fn decide(log: &Log, options: &AdviceOptions) -> Result<Advice> {
         optimizer: options.optimizer,
         learning_rate: rates.rfind(|r| r.is_finite() && *r > 0.0),
     };
-    let given = options.clip.map(Clipping::threshold);
     for finding in &mut advice.findings {
         let Finding::AfterClipping { threshold, share } = *finding else { continue };
         // A user who gives another threshold knows that the norms were not clipped here.
-        if given.is_some_and(|c| !((c / threshold - 1.0).abs() < NEAR)) {
+        if options.clip.is_some_and(|c| !((c / threshold - 1.0).abs() < NEAR)) {
             *finding = Finding::NotClipped { threshold, share };
             continue;
         }

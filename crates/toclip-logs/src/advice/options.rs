@@ -10,7 +10,7 @@ use crate::{Error, Result};
 ///
 /// | field | default | meaning |
 /// |---|---|---|
-/// | `clip` | from the log | the clipping in force |
+/// | `clip` | from the log | the threshold in force; infinite for no clipping |
 /// | `batch_size` | from the log, else unknown | samples per gradient |
 /// | `outputs` | 1 | outputs of the model per sample, such as tokens |
 /// | `optimizer` | unknown | the optimizer |
@@ -20,8 +20,8 @@ use crate::{Error, Result};
 /// is then recommended only if it would be for a single sample too.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdviceOptions {
-    /// The clipping in force.
-    pub clip: Option<Clipping>,
+    /// The threshold in force; infinite for no clipping.
+    pub clip: Option<f64>,
     /// Samples per batch.
     pub batch_size: Option<f64>,
     /// Outputs of the model per sample.
@@ -45,62 +45,22 @@ impl AdviceOptions {
     ///
     /// [`Error::Invalid`] for a value that is out of range.
     pub fn check(&self) -> Result<()> {
-        let check =
-            |name: &str, value: Option<f64>, valid: fn(f64) -> bool, expected: &str| match value
-                .filter(|value| !valid(*value))
-            {
-                Some(value) => {
-                    Err(Error::Invalid(format!("invalid {name} {value}; expected {expected}")))
-                }
-                None => Ok(()),
-            };
-        let clip = self.clip.map(Clipping::threshold);
-        check("threshold", clip, |c| c > 0.0, "a positive number, or none for no clipping")?;
-        let at_least_one = |x: f64| x >= 1.0 && x.is_finite();
-        check("batch size", self.batch_size, at_least_one, "a number of at least 1")?;
-        check("number of outputs", self.outputs, at_least_one, "a number of at least 1")?;
-        let confidence = Some(self.confidence);
-        check("confidence", confidence, |p| (0.5..1.0).contains(&p), "0.5 or more, below 1")
-    }
-}
-
-/// The clipping in force.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Clipping {
-    /// No clipping; written `none` or `inf`.
-    None,
-    /// Clipping at this threshold.
-    At(f64),
-}
-
-impl Clipping {
-    /// The threshold; infinite for no clipping.
-    pub fn threshold(self) -> f64 {
-        match self {
-            Clipping::None => f64::INFINITY,
-            Clipping::At(threshold) => threshold,
-        }
-    }
-}
-
-impl From<f64> for Clipping {
-    fn from(threshold: f64) -> Self {
-        if threshold == f64::INFINITY { Clipping::None } else { Clipping::At(threshold) }
-    }
-}
-
-impl FromStr for Clipping {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        match (text.trim().to_lowercase().as_str(), text.trim().parse::<f64>()) {
-            ("none", _) => Ok(Clipping::None),
-            (_, Ok(threshold)) => Ok(threshold.into()),
-            _ => {
-                let expected = "expected a positive number, or none for no clipping";
-                Err(Error::Invalid(format!("invalid threshold `{text}`; {expected}")))
+        let at_least_one = |x: Option<f64>| x.is_none_or(|x| x >= 1.0 && x.is_finite());
+        let number = "a number of at least 1";
+        let clip = self.clip.is_none_or(|c| c > 0.0);
+        let confidence = (0.5..1.0).contains(&self.confidence);
+        for (valid, name, value, expected) in [
+            (clip, "threshold", self.clip, "a positive number, or none for no clipping"),
+            (at_least_one(self.batch_size), "batch size", self.batch_size, number),
+            (at_least_one(self.outputs), "number of outputs", self.outputs, number),
+            (confidence, "confidence", Some(self.confidence), "0.5 or more, below 1"),
+        ] {
+            if !valid {
+                let value = value.unwrap_or(f64::NAN);
+                return Err(Error::Invalid(format!("invalid {name} {value}; expected {expected}")));
             }
         }
+        Ok(())
     }
 }
 

@@ -52,20 +52,15 @@ fn largest_pile(norms: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
             }
             let next = (held / 3).max(10);
             let inside = logs[end - 1] - logs[start];
-            let (low, high) = (start.saturating_sub(next), (end + next).min(n));
-            let below = expected(&logs[low..=start], inside.max(width), 0.0);
-            let above = expected(&logs[end - 1..high], inside.max(width), 0.0);
-            if (held as f64) < OVER * below.max(above) + MORE {
-                continue;
-            }
-            // Checked last, because it scans the neighbours.
-            let below = expected(&logs[low..=start], width, inside + grid_step(&logs[low..=start]));
-            let above =
-                expected(&logs[end - 1..high], width, inside + grid_step(&logs[end - 1..high]));
-            if coarse > 0 && n - held >= 3 * (coarse - 1) && held < n {
-                continue;
-            }
-            if held as f64 >= OVER * below.max(above) + MORE {
+            let below = &logs[start.saturating_sub(next)..=start];
+            let above = &logs[end - 1..(end + next).min(n)];
+            let is_pile = |extent: fn(&[f64]) -> f64| {
+                let expected = |side| expected(side, width.max(inside + extent(side)));
+                held as f64 >= OVER * expected(below).max(expected(above)) + MORE
+            };
+            let too_coarse = coarse > 0 && n - held >= 3 * (coarse - 1) && held < n;
+            // The spacing is checked last, because it scans the neighbours.
+            if is_pile(|_| 0.0) && !too_coarse && is_pile(spacing) {
                 most = held;
                 found = Some((sorted[start + held / 2], held as f64 / n as f64));
             }
@@ -74,17 +69,16 @@ fn largest_pile(norms: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     found
 }
 
-/// How many norms the density on one side of a window, including its edge, predicts for it; its width
-/// is the larger of `width` and `extent`.
-fn expected(side: &[f64], width: f64, extent: f64) -> f64 {
+/// How many norms the density on one side of a window, including its edge, predicts for the window.
+fn expected(side: &[f64], width: f64) -> f64 {
     match side {
-        [first, .., last] => (side.len() - 1) as f64 * width.max(extent) / (last - first),
+        [first, .., last] => (side.len() - 1) as f64 * width / (last - first),
         _ => 0.0,
     }
 }
 
 /// The spacing of norms written with few digits, which makes a window effectively that much wider.
-fn grid_step(side: &[f64]) -> f64 {
+fn spacing(side: &[f64]) -> f64 {
     let steps = side.windows(2).map(|w| w[1] - w[0]).filter(|step| *step > 0.0);
     steps.fold(f64::INFINITY, f64::min)
 }

@@ -99,7 +99,14 @@ pub enum Finding {
     Unreadable {
         /// How many.
         count: u64,
-        /// The first line (text) or byte (event files) of the first.
+        /// The line of the first.
+        first: u64,
+    },
+    /// Records of an event file that could not be read were left out.
+    UnreadableRecords {
+        /// How many.
+        count: u64,
+        /// The byte where the first one begins.
         first: u64,
     },
     /// A checksum is wrong; what could be read was kept.

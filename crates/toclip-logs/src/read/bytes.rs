@@ -1,73 +1,41 @@
-//! Bytes one after another, from a slice or a reader, and lines of bounded length.
+//! Bytes one after another, and lines of bounded length.
 
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result};
 
-/// Bytes in order.
-pub(super) trait ByteSource {
-    /// The next byte, without consuming it.
-    fn peek(&mut self) -> Option<u8>;
-    /// Consumes the byte that was peeked.
-    fn bump(&mut self);
-}
-
-impl ByteSource for &[u8] {
-    fn peek(&mut self) -> Option<u8> {
-        self.first().copied()
-    }
-
-    fn bump(&mut self) {
-        *self = self.get(1..).unwrap_or_default();
-    }
-}
-
 /// The bytes of a reader; a read error ends them and is kept.
-pub(super) struct ByteReader<R> {
-    reader: BufReader<R>,
+pub(super) struct Bytes<R> {
+    reader: R,
     /// The line of the next byte, from 1.
     pub line: u64,
     /// Why reading stopped, if not at the end of the data.
     pub error: Option<Error>,
 }
 
-impl<R: Read> ByteReader<R> {
+impl<R: BufRead> Bytes<R> {
     pub fn new(reader: R) -> Self {
-        Self { reader: BufReader::with_capacity(1 << 17, reader), line: 1, error: None }
+        Self { reader, line: 1, error: None }
     }
 
-    #[cold]
-    fn fill(&mut self) -> Option<u8> {
-        if self.error.is_none() {
-            self.error = fill(&mut self.reader).err();
-        }
-        self.reader.buffer().first().copied()
-    }
-}
-
-impl<R: Read> ByteSource for ByteReader<R> {
+    /// The next byte, without consuming it.
     #[inline]
-    fn peek(&mut self) -> Option<u8> {
-        match self.reader.buffer().first() {
-            Some(byte) => Some(*byte),
-            None => self.fill(),
+    pub fn peek(&mut self) -> Option<u8> {
+        loop {
+            match self.reader.fill_buf() {
+                Ok(data) => return data.first().copied(),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.error = Some(error);
+                    return None;
+                }
+            }
         }
     }
 
+    /// Consumes the byte that was peeked.
     #[inline]
-    fn bump(&mut self) {
-        if let Some(byte) = self.reader.buffer().first() {
-            self.line += u64::from(*byte == b'\n');
-            self.reader.consume(1);
-        }
-    }
-}
-
-/// Fills an empty buffer; a read that is interrupted is repeated.
-fn fill(reader: &mut BufReader<impl Read>) -> Result<()> {
-    loop {
-        match reader.fill_buf().map(|_| ()) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            other => return other,
-        }
+    pub fn bump(&mut self, byte: u8) {
+        self.line += u64::from(byte == b'\n');
+        self.reader.consume(1);
     }
 }
 
@@ -76,6 +44,8 @@ pub(super) struct Line<'a> {
     pub text: &'a [u8],
     /// Whether a line break followed.
     pub complete: bool,
+    /// Its number, from 1.
+    pub number: u64,
 }
 
 /// The lines of a reader.
@@ -84,8 +54,7 @@ pub(super) struct Lines<R> {
     line: Vec<u8>,
     /// Also break at carriage returns, as progress bars use them.
     returns: bool,
-    /// Lines returned so far.
-    pub count: u64,
+    count: u64,
 }
 
 /// Longer lines are cut: they are not rows of a log.
@@ -102,8 +71,10 @@ impl<R: Read> Lines<R> {
         self.line.clear();
         let mut complete = false;
         while !complete && self.line.len() < LONGEST {
-            fill(&mut self.reader)?;
-            let data = self.reader.buffer();
+            let data = match self.reader.fill_buf() {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                data => data?,
+            };
             let end = match self.returns {
                 true => memchr::memchr2(b'\n', b'\r', data),
                 false => memchr::memchr(b'\n', data),
@@ -121,7 +92,7 @@ impl<R: Read> Lines<R> {
         }
         self.count += 1;
         let text = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
-        Ok(Some(Line { text, complete }))
+        Ok(Some(Line { text, complete, number: self.count }))
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::role::{ROLES, Role, role_of};
+use super::role::{NOT_GRADIENTS, ROLES, Role, is_one_of, role_of};
 use crate::names::printable;
 use crate::{Error, ReadOptions, Result, Row};
 
@@ -17,6 +17,10 @@ const HELD: usize = 4096;
 const NAMES: usize = 20_000;
 /// Longer names are ignored, so that memory does not grow with the log.
 const LONGEST: usize = 1 << 10;
+
+/// A phrase cannot be shortened after these words: "time per step" is not the step.
+const BINDING: &str = "per of time in total last each this next number max best val eval test \
+                       validation min skipped";
 
 /// A column that is used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -105,6 +109,32 @@ impl<'a> ColumnChooser<'a> {
             self.names.push(name);
         }
         self.ids.insert(key.to_vec(), id);
+        id
+    }
+
+    /// The id of the column that a phrase ends with: it is shortened from the left until it has a role.
+    pub fn column_of_phrase(&mut self, phrase: &[u8]) -> Option<u32> {
+        if let Some(id) = self.ids.get(phrase) {
+            return *id;
+        }
+        let whole = String::from_utf8_lossy(phrase);
+        let mut name = &*whole;
+        while self.role(name).is_none() {
+            // "weight norm" is not the gradient norm.
+            let binds = |word: &str| is_one_of(word, BINDING) || is_one_of(word, NOT_GRADIENTS);
+            match name.split_once(' ') {
+                Some((word, rest)) if !binds(&word.to_lowercase()) => name = rest.trim_start(),
+                _ => {
+                    name = &whole;
+                    break;
+                }
+            }
+        }
+        let id = self.column(name.as_bytes());
+        // Free text has any number of phrases; most are not worth remembering.
+        if self.ids.len() < NAMES / 2 {
+            self.ids.insert(phrase.to_vec(), id);
+        }
         id
     }
 

@@ -33,16 +33,14 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
     let columns = names.len();
     let mut table = Table { delimiter, columns, wanted, damage: Damage::default() };
     if headless {
-        table.line(&Line { text: &header, complete: true }, 1, chooser);
+        table.line(&Line { text: &header, complete: true, number: 1 }, chooser);
     }
-    loop {
-        let number = lines.count + 1;
-        let Some(line) = lines.next()? else { break };
+    while let Some(line) = lines.next()? {
         // A table that was continued has its header again.
         if line.text == header && !headless || line.text.is_empty() {
             continue;
         }
-        table.line(&line, number, chooser);
+        table.line(&line, chooser);
     }
     Ok(table.damage)
 }
@@ -117,7 +115,7 @@ impl Table {
         value.is_some()
     }
 
-    fn line(&mut self, line: &Line, number: u64, chooser: &mut ColumnChooser) {
+    fn line(&mut self, line: &Line, chooser: &mut ColumnChooser) {
         let mut row = Row::default();
         let values = row.values_mut();
         let mut cells = Cells { rest: Some(line.text), delimiter: self.delimiter };
@@ -138,7 +136,7 @@ impl Table {
             }
         }
         if !readable {
-            self.damage.unreadable.add(number);
+            self.damage.unreadable.add(line.number);
             if row.norm.is_none() && row.loss.is_none() {
                 return;
             }

@@ -3,7 +3,7 @@
 use crate::Finding;
 
 /// How many of something there were, and where the first one was.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Faults {
     count: u64,
     first: u64,
@@ -23,12 +23,14 @@ impl Faults {
 pub(super) struct Damage {
     /// JSON objects that follow another on the same line.
     pub concatenated: u64,
-    /// Records with a wrong checksum.
+    /// Records with a wrong checksum, by byte.
     pub checksums: Faults,
     /// A wrong length made it impossible to read on.
     pub stopped: bool,
-    /// Rows or cells that could not be read.
+    /// Rows or cells that could not be read, by line.
     pub unreadable: Faults,
+    /// Records of an event file that could not be read, by byte.
+    pub unreadable_records: Faults,
     /// Some numbers have a decimal comma.
     pub decimal_comma: bool,
     /// The last row is incomplete.
@@ -37,24 +39,21 @@ pub(super) struct Damage {
 
 impl Damage {
     pub fn findings(&self) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        if self.concatenated > 0 {
-            findings.push(Finding::Concatenated { count: self.concatenated });
-        }
-        if self.checksums.count > 0 {
-            let Faults { count, first } = self.checksums;
-            findings.push(Finding::WrongChecksum { count, first, stopped: self.stopped });
-        }
-        if self.unreadable.count > 0 {
-            let Faults { count, first } = self.unreadable;
-            findings.push(Finding::Unreadable { count, first });
-        }
-        if self.decimal_comma {
-            findings.push(Finding::DecimalComma);
-        }
-        if self.truncated {
-            findings.push(Finding::Truncated);
-        }
-        findings
+        let &Damage { concatenated, stopped, .. } = self;
+        let Faults { count, first } = self.checksums;
+        let checksums = Finding::WrongChecksum { count, first, stopped };
+        let Faults { count, first } = self.unreadable;
+        let unreadable = Finding::Unreadable { count, first };
+        let Faults { count, first } = self.unreadable_records;
+        let records = Finding::UnreadableRecords { count, first };
+        let all = [
+            (concatenated > 0, Finding::Concatenated { count: concatenated }),
+            (self.checksums.count > 0, checksums),
+            (self.unreadable.count > 0, unreadable),
+            (self.unreadable_records.count > 0, records),
+            (self.decimal_comma, Finding::DecimalComma),
+            (self.truncated, Finding::Truncated),
+        ];
+        all.into_iter().filter(|(seen, _)| *seen).map(|(_, finding)| finding).collect()
     }
 }

@@ -5,15 +5,17 @@
 //! at the interesting steps; hence this scanner. It keeps only the values of the columns in use, so
 //! memory does not grow with the log.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 
-use super::bytes::{ByteReader, ByteSource};
+use super::bytes::Bytes;
 use super::columns::ColumnChooser;
 use super::damage::Damage;
 use super::row::parse_number;
 use crate::names::printable;
 use crate::{Error, Result, Role};
 
+/// Words that are neither numbers nor damage.
+const CONSTANTS: [&[u8]; 6] = [b"null", b"None", b"true", b"false", b"True", b"False"];
 /// Deeper nesting is not a log.
 const DEEPEST: usize = 32;
 /// Lists under these keys hold rows; other lists of objects are details of one row.
@@ -47,7 +49,11 @@ pub(super) struct Scanner {
 
 impl Scanner {
     /// Reads the object that starts at the next byte, and passes it on as a record.
-    pub fn object(&mut self, source: &mut impl ByteSource, chooser: &mut ColumnChooser) -> Scan {
+    pub fn object(
+        &mut self,
+        source: &mut Bytes<impl BufRead>,
+        chooser: &mut ColumnChooser,
+    ) -> Scan {
         self.path.clear();
         self.container = false;
         let scan = Object { scanner: self, source, chooser }.inside(0, true);
@@ -61,25 +67,21 @@ impl Scanner {
 }
 
 /// An object that is being read.
-struct Object<'a, 'b, S> {
+struct Object<'a, 'b, R> {
     scanner: &'a mut Scanner,
-    source: &'a mut S,
+    source: &'a mut Bytes<R>,
     chooser: &'a mut ColumnChooser<'b>,
 }
 
-impl<S: ByteSource> Object<'_, '_, S> {
+impl<R: BufRead> Object<'_, '_, R> {
     fn inside(&mut self, depth: usize, keep: bool) -> Scan {
         self.enter(depth)?;
-        loop {
-            match self.next_byte()? {
-                b'}' => return self.take().map(|_| ()),
-                b'"' | b'\'' => self.string()?,
-                _ => return Err(Stop::Bad),
-            }
+        while self.next_byte()? != b'}' {
+            self.string()?;
             if self.next_byte()? != b':' {
                 return Err(Stop::Bad);
             }
-            self.source.bump();
+            self.take()?;
             let mark = self.scanner.path.len();
             if mark > 0 {
                 self.scanner.path.push(b'/');
@@ -89,31 +91,31 @@ impl<S: ByteSource> Object<'_, '_, S> {
             self.scanner.path.truncate(mark);
             self.separator(b'}')?;
         }
+        self.take().map(|_| ())
     }
 
     fn value(&mut self, depth: usize, keep: bool) -> Scan {
+        let mut is_word = false;
         match self.next_byte()? {
             b'{' => return self.inside(depth + 1, keep),
             b'[' => return self.list(depth + 1, keep),
             b'"' | b'\'' => self.string()?,
             _ => {
                 self.word()?;
-                let word: &[u8] = &self.scanner.token;
-                let known = [&b"null"[..], b"None", b"true", b"false", b"True", b"False"];
-                if word.is_empty() {
-                    return Err(Stop::Bad);
-                } else if self.source.peek() == Some(b'(') {
-                    self.call()?;
-                } else if known.contains(&word) {
-                    return Ok(());
-                } else if parse_number(word).is_none() {
-                    return Err(Stop::Bad);
+                match self.peek()? {
+                    b'(' if !self.scanner.token.is_empty() => self.call()?,
+                    _ if CONSTANTS.contains(&&self.scanner.token[..]) => return Ok(()),
+                    _ => is_word = true,
                 }
             }
         }
+        let value = parse_number(&self.scanner.token);
+        if is_word && value.is_none() {
+            return Err(Stop::Bad);
+        }
         if keep
             && let Some(id) = self.chooser.column(&self.scanner.path)
-            && let Some(value) = parse_number(&self.scanner.token)
+            && let Some(value) = value
         {
             self.chooser.put(id, value);
         }
@@ -122,26 +124,24 @@ impl<S: ByteSource> Object<'_, '_, S> {
 
     /// The first argument of `tensor(1.2, device='cuda:0')` or `np.float64(1.2)`.
     fn call(&mut self) -> Scan {
-        self.source.bump();
+        self.take()?;
         self.next_byte()?;
         self.word()?;
         while self.next_byte()? != b')' {
-            self.source.bump();
+            self.take()?;
             if self.source.peek() == Some(b'\n') {
                 return Err(Stop::Bad);
             }
         }
-        self.source.bump();
-        Ok(())
+        self.take().map(|_| ())
     }
 
     fn list(&mut self, depth: usize, keep: bool) -> Scan {
         self.enter(depth)?;
         let rows = keep && ROWS.iter().any(|name| self.scanner.path.ends_with(name.as_bytes()));
-        let mut length = 0;
-        loop {
+        for length in 1.. {
             match self.next_byte()? {
-                b']' => return self.take().map(|_| ()),
+                b']' => break,
                 b'{' if rows => {
                     if !self.scanner.container {
                         self.chooser.end_settings();
@@ -152,11 +152,9 @@ impl<S: ByteSource> Object<'_, '_, S> {
                     self.scanner.path = outer;
                     self.chooser.end_record();
                 }
-                b'{' => self.inside(depth + 1, false)?,
                 // Of a list such as "lr": [1e-5] the first number is used.
-                _ => self.value(depth, keep && length == 0)?,
+                byte => self.value(depth, keep && length == 1 && byte != b'{')?,
             }
-            length += 1;
             if keep && length == LONGEST_LIST {
                 let name = printable(&self.scanner.path);
                 if self.chooser.role(&name).is_some_and(|(role, _)| role == Role::Norm) {
@@ -165,17 +163,23 @@ impl<S: ByteSource> Object<'_, '_, S> {
             }
             self.separator(b']')?;
         }
+        self.take().map(|_| ())
     }
 
     /// Reads a quoted string into the token; a long one is cut.
     fn string(&mut self) -> Scan {
-        let quote = self.take()?;
+        let quote = self.next_byte()?;
+        if !matches!(quote, b'"' | b'\'') {
+            return Err(Stop::Bad);
+        }
+        self.take()?;
         self.scanner.token.clear();
         loop {
-            if self.source.peek() == Some(b'\n') {
+            let mut byte = self.peek()?;
+            if byte == b'\n' {
                 return Err(Stop::Bad);
             }
-            let mut byte = self.take()?;
+            self.source.bump(byte);
             if byte == quote {
                 return Ok(());
             }
@@ -193,9 +197,9 @@ impl<S: ByteSource> Object<'_, '_, S> {
     fn word(&mut self) -> Scan {
         self.scanner.token.clear();
         loop {
-            match self.source.peek().ok_or(Stop::End)? {
+            match self.peek()? {
                 b @ (b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'.' | b'+' | b'-' | b'_') => {
-                    self.source.bump();
+                    self.source.bump(b);
                     if self.scanner.token.len() >= LONGEST_TOKEN {
                         return Err(Stop::Bad);
                     }
@@ -223,20 +227,25 @@ impl<S: ByteSource> Object<'_, '_, S> {
         }
     }
 
+    #[inline]
+    fn peek(&mut self) -> Scan<u8> {
+        self.source.peek().ok_or(Stop::End)
+    }
+
     /// Consumes a byte.
     #[inline]
     fn take(&mut self) -> Scan<u8> {
-        let byte = self.source.peek().ok_or(Stop::End)?;
-        self.source.bump();
+        let byte = self.peek()?;
+        self.source.bump(byte);
         Ok(byte)
     }
 
-    /// The next byte that is not white space.
+    /// The next byte that is not white space, without consuming it.
     #[inline]
     fn next_byte(&mut self) -> Scan<u8> {
         loop {
-            match self.source.peek().ok_or(Stop::End)? {
-                b' ' | b'\t' | b'\n' | b'\r' => self.source.bump(),
+            match self.peek()? {
+                byte @ (b' ' | b'\t' | b'\n' | b'\r') => self.source.bump(byte),
                 byte => return Ok(byte),
             }
         }
@@ -245,7 +254,7 @@ impl<S: ByteSource> Object<'_, '_, S> {
 
 /// Reads a whole log of objects: a single one, a list, one per line, or one after another.
 pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
-    let mut source = ByteReader::new(reader);
+    let mut source = Bytes::new(BufReader::with_capacity(1 << 17, reader));
     let mut scanner = Scanner::default();
     let mut damage = Damage::default();
     // The line on which the last object ended, to see whether the next starts on the same one.
@@ -254,30 +263,26 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
     let mut in_damage = false;
     while let Some(byte) = source.peek() {
         let line = source.line;
-        if byte == b'{' {
-            damage.concatenated += u64::from(ended == Some(line));
-            let scan = scanner.object(&mut source, chooser);
-            match scan {
-                Ok(()) => ended = Some(source.line),
-                Err(Stop::End) => damage.truncated = true,
-                Err(Stop::Bad) => {
-                    damage.unreadable.add(line);
-                    (ended, in_damage) = (None, true);
-                }
+        let bad = match byte {
+            b'{' => {
+                damage.concatenated += u64::from(ended == Some(line));
+                let scan = scanner.object(&mut source, chooser);
+                ended = Some(source.line);
+                damage.truncated |= scan == Err(Stop::End);
+                scan == Err(Stop::Bad)
             }
-            continue;
-        }
-        source.bump();
-        match byte {
-            b' ' | b'\t' | b'\r' => {}
-            b'\n' => in_damage = false,
-            b'[' | b']' | b',' => ended = None,
             _ => {
-                if !in_damage {
-                    damage.unreadable.add(line);
+                source.bump(byte);
+                in_damage &= byte != b'\n';
+                if !b" \t\r\n".contains(&byte) {
+                    ended = None;
                 }
-                (ended, in_damage) = (None, true);
+                !in_damage && !b" \t\r\n[],".contains(&byte)
             }
+        };
+        if bad {
+            damage.unreadable.add(line);
+            (ended, in_damage) = (None, true);
         }
     }
     if let Some(error) = source.error {

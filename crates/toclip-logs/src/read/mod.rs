@@ -63,13 +63,6 @@ pub struct ReadSummary {
     pub batch_size: Option<f64>,
 }
 
-impl ReadSummary {
-    /// The column used for a role.
-    pub fn column(&self, role: Role) -> Option<&Column> {
-        self.columns.iter().find(|c| c.role == role)
-    }
-}
-
 /// Reads a log in one pass and bounded memory, and passes each row to `visit`.
 ///
 /// ```
@@ -116,14 +109,19 @@ pub fn read(
     let findings = damage.findings();
     let (columns, settings, names) = chooser.finish()?;
     if norms == 0 {
-        return Err(no_norm(format, &columns, &names, findings));
+        return Err(no_norm(format, &columns, &names, findings.first()));
     }
     let positive = |x: Option<f64>| x.filter(|x| x.is_finite() && *x > 0.0);
     let (clip, batch_size) = (positive(settings.clip), positive(settings.batch_size));
     Ok(ReadSummary { format, columns, findings, rows, norms, clip, batch_size })
 }
 
-fn no_norm(format: Format, columns: &[Column], names: &[String], damage: Vec<Finding>) -> Error {
+fn no_norm(
+    format: Format,
+    columns: &[Column],
+    names: &[String],
+    damage: Option<&Finding>,
+) -> Error {
     let how = match format {
         Format::NanoGpt => {
             "nanoGPT prints the loss only: print what clip_grad_norm_ returns along with it"
@@ -145,5 +143,7 @@ fn no_norm(format: Format, columns: &[Column], names: &[String], damage: Vec<Fin
             (why, Some(Hint::NormColumn))
         }
     };
-    Error::NoNorm { format, why, damage: damage.into_iter().next(), hint }
+    // Damage to the file may be the cause.
+    let damage = damage.map_or(String::new(), |finding| format!("{} Also, ", finding.sentence()));
+    Error::NoNorm { format, why: damage + &why, hint }
 }

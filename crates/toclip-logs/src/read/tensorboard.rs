@@ -51,7 +51,7 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
             if masked_crc(payload).to_le_bytes() != crc {
                 damage.checksums.add(at);
             } else if event(payload, step, chooser).is_none() {
-                damage.unreadable.add(at);
+                damage.unreadable_records.add(at);
                 chooser.discard();
             }
         }

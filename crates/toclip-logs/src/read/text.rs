@@ -3,46 +3,40 @@
 //!
 //! One rule reads them all: a number belongs to the words before it, back to the last separator.
 
-use std::collections::HashMap;
 use std::io::Read;
 
-use super::bytes::Lines;
+use super::bytes::{Bytes, Lines};
 use super::columns::ColumnChooser;
 use super::damage::Damage;
 use super::json::{Scanner, Stop};
-use super::role::{NOT_GRADIENTS, is_one_of};
 use super::row::parse_number;
 use crate::Result;
 
 /// Names are at most this long.
 const LONGEST_NAME: usize = 80;
-/// A name cannot be shortened after these words: "time per step" is not the step.
-const BINDING: &str = "per of time in total last each this next number max best val eval test \
-                       validation min skipped";
 
 /// Reads a log of lines.
 pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
     chooser.joins = true;
     let mut lines = Lines::new(reader, true);
-    let mut text = Text::default();
+    let mut scanner = Scanner::default();
     let mut plain = Vec::new();
     let mut damage = Damage::default();
-    loop {
-        let number = lines.count + 1;
-        let Some(line) = lines.next()? else { break };
+    while let Some(line) = lines.next()? {
         strip_colours(line.text, &mut plain);
-        match opening(&plain) {
-            Some(brace) => match text.scanner.object(&mut &plain[brace..], chooser) {
+        if let Some(brace) = opening(&plain) {
+            match scanner.object(&mut Bytes::new(&plain[brace..]), chooser) {
                 Ok(()) => {}
                 Err(Stop::End) if !line.complete => damage.truncated = true,
-                Err(_) => damage.unreadable.add(number),
-            },
+                Err(_) => damage.unreadable.add(line.number),
+            }
+        } else if pairs(&plain, chooser) {
             // A value at the end of an incomplete line may be cut: 1.2 instead of 1.25.
-            None if !line.complete => damage.truncated |= text.pairs(&plain, None),
-            None => {
-                if text.pairs(&plain, Some(chooser)) {
-                    chooser.end_record();
-                }
+            if line.complete {
+                chooser.end_record();
+            } else {
+                chooser.discard();
+                damage.truncated = true;
             }
         }
     }
@@ -69,85 +63,45 @@ fn strip_colours(line: &[u8], plain: &mut Vec<u8>) {
     plain.extend_from_slice(rest);
 }
 
-#[derive(Default)]
-struct Text {
-    scanner: Scanner,
-    names: HashMap<Vec<u8>, Option<u32>>,
-}
-
-impl Text {
-    /// Finds the pairs of a name and a number in a line; passes those that are columns to the chooser.
-    /// True if there was at least one.
-    fn pairs(&mut self, line: &[u8], mut chooser: Option<&mut ColumnChooser>) -> bool {
-        let (mut from, mut i, mut found) = (0, 0, false);
-        while i < line.len() {
-            let starts = i == 0 || b" \t:=[(|,".contains(&line[i - 1]);
-            if !starts || !b"0123456789+-.nNiI".contains(&line[i]) {
+/// Finds the pairs of a name and a number in a line, and passes those that are columns on. True if
+/// there was at least one.
+fn pairs(line: &[u8], chooser: &mut ColumnChooser) -> bool {
+    let (mut from, mut i, mut found) = (0, 0, false);
+    while i < line.len() {
+        let starts = i == 0 || b" \t:=[(|,".contains(&line[i - 1]);
+        if !starts || !b"0123456789+-.nNiI".contains(&line[i]) {
+            i += 1;
+            continue;
+        }
+        let stop = |b: &u8| b" \t,;|)]}(:/=".contains(b);
+        let end = line[i..].iter().position(stop).map_or(line.len(), |n| i + n);
+        let digit = |at: usize| line.get(at).is_some_and(u8::is_ascii_digit);
+        let clock = digit(i) && line.get(end) == Some(&b':') && digit(end + 1);
+        if clock {
+            let blank = line[i..].iter().position(|b| matches!(b, b' ' | b'\t'));
+            i = blank.map_or(line.len(), |n| i + n);
+            from = i;
+        } else if let Some(value) = parse_number(&line[i..end]) {
+            if let Some(key) = key(&line[from..i]) {
+                found = true;
+                if let Some(id) = chooser.column_of_phrase(key) {
+                    chooser.put(id, value);
+                }
+            }
+            i = end;
+            // "25/ 1000": the second number is the last step.
+            if line.get(i) == Some(&b'/') {
                 i += 1;
-                continue;
+                i += line[i..].iter().take_while(|b| **b == b' ').count();
+                i += line[i..].iter().take_while(|b| b.is_ascii_digit()).count();
             }
-            let stop = |b: &u8| b" \t,;|)]}(:/=".contains(b);
-            let end = line[i..].iter().position(stop).map_or(line.len(), |n| i + n);
-            let digit = |at: usize| line.get(at).is_some_and(u8::is_ascii_digit);
-            let clock = digit(i) && line.get(end) == Some(&b':') && digit(end + 1);
-            if clock {
-                let blank = line[i..].iter().position(|b| matches!(b, b' ' | b'\t'));
-                i = blank.map_or(line.len(), |n| i + n);
-                from = i;
-                continue;
-            }
+            from = i;
+        } else {
             // A number with a unit attached is not a number here.
-            if let Some(value) = parse_number(&line[i..end]) {
-                if let Some(key) = key(&line[from..i]) {
-                    found = true;
-                    if let Some(chooser) = &mut chooser
-                        && let Some(id) = self.column(key, chooser)
-                    {
-                        chooser.put(id, value);
-                    }
-                }
-                (from, i) = (end, end);
-                // "25/ 1000": the second number is the last step.
-                if line.get(i) == Some(&b'/') {
-                    i += 1;
-                    i += line[i..].iter().take_while(|b| **b == b' ').count();
-                    i += line[i..].iter().take_while(|b| b.is_ascii_digit()).count();
-                    from = i;
-                }
-            } else {
-                i = end.max(i + 1);
-            }
+            i = end.max(i + 1);
         }
-        found
     }
-
-    /// The column of a name, shortened from the left until it has a role.
-    fn column(&mut self, key: &[u8], chooser: &mut ColumnChooser) -> Option<u32> {
-        if let Some(id) = self.names.get(key) {
-            return *id;
-        }
-        let name = String::from_utf8_lossy(key).into_owned();
-        let mut rest = name.as_str();
-        let id = loop {
-            if chooser.role(rest).is_some() {
-                break chooser.column(rest.as_bytes());
-            }
-            let Some((word, shorter)) = rest.split_once(' ') else {
-                break chooser.column(name.as_bytes());
-            };
-            let word = word.to_lowercase();
-            // "weight norm" is not the gradient norm.
-            if is_one_of(&word, BINDING) || is_one_of(&word, NOT_GRADIENTS) {
-                break chooser.column(name.as_bytes());
-            }
-            rest = shorter.trim_start();
-        };
-        // Free text has any number of names; most are not worth remembering.
-        if id.is_some() || self.names.len() < 10_000 {
-            self.names.insert(key.to_vec(), id);
-        }
-        id
-    }
+    found
 }
 
 /// The name before a number.
@@ -165,11 +119,9 @@ fn key(before: &[u8]) -> Option<&[u8]> {
     let before = &kept[kept.len().saturating_sub(LONGEST_NAME)..];
     let mut start = 0;
     for i in 0..before.len() {
-        let two = before.get(i..i + 2).unwrap_or_default();
-        let three = before.get(i..i + 3).unwrap_or_default();
-        if b"|,;])}>:\t".contains(&before[i]) || two == b"  " {
+        if b"|,;])}>:\t".contains(&before[i]) || before[i..].starts_with(b"  ") {
             start = i + 1;
-        } else if three == b" - " {
+        } else if before[i..].starts_with(b" - ") {
             start = i + 3;
         }
     }

@@ -42,10 +42,6 @@ pub struct Log {
     pub points: Vec<Point>,
     /// What a reader of the numbers must know.
     pub findings: Vec<Finding>,
-    /// Steps from one row to the next.
-    pub stride: f64,
-    /// Norms that were NaN or infinite.
-    pub not_finite: u64,
 }
 
 impl Log {
@@ -61,7 +57,7 @@ impl Log {
 /// let log = "{'loss': 1.5, 'grad_norm': '2.5', 'epoch': 0.1}\n{'loss': 1.4, 'grad_norm': 'nan'}\n";
 /// let log = toclip_logs::load(log.as_bytes(), &Default::default())?;
 /// assert_eq!(log.norms(), [2.5]);
-/// assert_eq!(log.not_finite, 1);
+/// assert!(matches!(log.findings[0], toclip_logs::Finding::NotFinite { count: 1, .. }));
 /// # Ok::<(), toclip_logs::Error>(())
 /// ```
 ///
@@ -154,10 +150,10 @@ impl Collector {
             let count = self.not_a_number + self.infinite + self.negative;
             let why = format!("none of its {count} norms is a finite, positive number");
             let format = summary.format;
-            return Err(Error::NoNorm { format, why, damage: None, hint: None });
+            return Err(Error::NoNorm { format, why, hint: None });
         }
         let mut findings = summary.findings.clone();
-        let not_finite = self.count_values(summary.format, &mut findings);
+        findings.extend(self.special_values(summary.format));
         let points = in_order(self.points, &mut findings);
         if self.unscale {
             if !points.iter().any(|p| p.loss_scale > 0.0) {
@@ -176,11 +172,11 @@ impl Collector {
         if !self.unscale {
             findings.extend(loss_scale::detect(&points));
         }
-        Ok(Log { summary, points, findings, stride, not_finite })
+        Ok(Log { summary, points, findings })
     }
 
-    /// Reports values that are special; returns how many norms were NaN or infinite.
-    fn count_values(&self, format: Format, findings: &mut Vec<Finding>) -> u64 {
+    /// Values that need a word, and thinning.
+    fn special_values(&self, format: Format) -> impl Iterator<Item = Finding> {
         // Tables written by pandas have NaN for empty cells: in most rows, or where the loss is NaN
         // too. If the norms end with more of them than anywhere before, training diverged.
         let diverged = self.nan_run >= ENDED && self.nan_run > 2 * self.longest_nan_run;
@@ -201,14 +197,21 @@ impl Collector {
             (self.zero, Finding::Zero { count: self.zero }),
             (self.every - 1, Finding::Thinned { every: self.every }),
         ];
-        findings.extend(reports.into_iter().filter(|(count, _)| *count > 0).map(|(_, f)| f));
-        not_finite
+        reports.into_iter().filter(|(count, _)| *count > 0).map(|(_, finding)| finding)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn not_finite(log: &Log) -> u64 {
+        let count = |f: &Finding| match f {
+            Finding::NotFinite { count, .. } => Some(*count),
+            _ => None,
+        };
+        log.findings.iter().find_map(count).unwrap_or(0)
+    }
 
     #[test]
     fn empty_cells_are_told_from_steps_that_broke() {
@@ -218,15 +221,15 @@ mod tests {
         };
         let rows = "1,2.5,1.5,NaN\n2,2.5,1.5,NaN\n3,NaN,NaN,0.5\n4,2.5,1.6,NaN\n5,NaN,NaN,0.5\n";
         let log = read(rows);
-        assert_eq!((log.points.len(), log.not_finite), (3, 0));
+        assert_eq!((log.points.len(), not_finite(&log)), (3, 0));
         assert!(log.findings.contains(&Finding::Blank { count: 2 }), "{:?}", log.findings);
         // Its loss is there, so its norm is NaN.
         let more: String = (6..12).map(|i| format!("{i},2.5,1.5,NaN\n")).collect();
-        assert_eq!(read(&format!("{rows}{more}12,2.5,NaN,NaN\n")).not_finite, 1);
+        assert_eq!(not_finite(&read(&format!("{rows}{more}12,2.5,NaN,NaN\n"))), 1);
         // It went on without either to the end, however long that was.
         for steps in [5, 50] {
             let broken: String = (0..steps).map(|i| format!("{},NaN,NaN,NaN\n", 12 + i)).collect();
-            assert_eq!(read(&format!("{rows}{more}{broken}")).not_finite, steps);
+            assert_eq!(not_finite(&read(&format!("{rows}{more}{broken}"))), steps);
         }
     }
 

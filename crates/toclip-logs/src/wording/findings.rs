@@ -88,6 +88,10 @@ impl Finding {
                 "{} unreadable and left out (first at line {first}).",
                 plural(count, "row or cell is", "rows or cells are")
             ),
+            Finding::UnreadableRecords { count, first } => format!(
+                "{} unreadable and left out (first at byte {first}).",
+                plural(count, "record is", "records are")
+            ),
             Finding::WrongChecksum { count, first, stopped } => format!(
                 "{} a wrong checksum (first at byte {first}){}.",
                 plural(count, "record has", "records have"),

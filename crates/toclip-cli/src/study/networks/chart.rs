@@ -12,25 +12,30 @@ pub fn start(epochs: impl Iterator<Item = f64>) -> f64 {
     if first.is_finite() { first / 3.0 } else { 1.0 }
 }
 
-/// The axis of epochs, with room for the start.
-pub fn epochs(start: f64) -> Axis {
-    Axis::log("epoch").range(0.8 * start, f64::NAN)
-}
-
-/// A curve with its band.
-pub fn curve(chart: Chart, label: &str, slot: usize, points: &[Point]) -> Chart {
-    let column = |of: fn(&Point) -> f64| points.iter().map(of).collect::<Vec<f64>>();
-    let (low, high) = (column(|p| p.1.low()), column(|p| p.1.high()));
-    let band = Series::band(label, &column(|p| p.0), &low, &high);
-    chart.series(band.middle(&column(|p| p.1.value)).slot(slot))
-}
-
-/// Marks with error bars.
-pub fn marks(mut chart: Chart, label: &str, slot: usize, points: &[Point]) -> Chart {
-    for (x, estimate) in points {
-        let (low, high) = ([estimate.low(); 2], [estimate.high(); 2]);
-        chart = chart.series(Series::band("", &[*x, *x], &low, &high).slot(slot));
+/// Draws curves with their bands in the colours of their order, and marks with error bars at `start`
+/// for what was measured before training. The first curve has its mark on top.
+pub fn draw(mut chart: Chart, start: f64, curves: &[(String, Vec<Point>)]) -> Chart {
+    let is_before = |point: &Point| point.0 == 0.0;
+    let epoch = Axis::log("epoch");
+    chart = match curves.iter().any(|(_, points)| points.iter().any(is_before)) {
+        true => chart.x(epoch.range(0.8 * start, f64::NAN)).vline(start, "before training"),
+        false => chart.x(epoch),
+    };
+    let mut marks = Vec::new();
+    for (slot, (label, points)) in curves.iter().enumerate() {
+        let (before, along): (Vec<Point>, Vec<Point>) = points.iter().copied().partition(is_before);
+        let column = |of: fn(&Point) -> f64| along.iter().map(of).collect::<Vec<f64>>();
+        if !along.is_empty() {
+            let (low, high) = (column(|p| p.1.low()), column(|p| p.1.high()));
+            let band = Series::band(label, &column(|p| p.0), &low, &high);
+            chart = chart.series(band.middle(&column(|p| p.1.value)).slot(slot));
+        }
+        for (_, estimate) in before.iter().filter(|point| !point.1.value.is_nan()) {
+            let (low, high) = ([estimate.low(); 2], [estimate.high(); 2]);
+            let label = if along.is_empty() { label } else { "" };
+            marks.push(Series::points(label, &[start], &[estimate.value]).slot(slot));
+            marks.push(Series::band("", &[start; 2], &low, &high).slot(slot));
+        }
     }
-    let (x, y): (Vec<f64>, Vec<f64>) = points.iter().map(|(x, e)| (*x, e.value)).unzip();
-    if x.is_empty() { chart } else { chart.series(Series::points(label, &x, &y).slot(slot)) }
+    marks.into_iter().rev().fold(chart, Chart::series)
 }

@@ -6,12 +6,18 @@ use super::{chart, least, most, of_paper, when};
 use crate::output::Table;
 use crate::plot::{Axis, Chart, Figure};
 use crate::report::Claim;
-use crate::study::claims::{check, differs, near};
+use crate::study::claims::{check, check_or_differs, near};
 
 /// What the paper reads off its own runs.
 const PAPER_START: f64 = 100.0;
 const PAPER_END: f64 = 1000.0;
 const PAPER_VIT: f64 = 300.0;
+/// The same as lines in the figure, with the network that each belongs to.
+const PAPER_LINES: [(&str, f64, &str); 3] = [
+    ("resnet18", PAPER_END, "paper, ResNet-18 at the end"),
+    ("vit_s16", PAPER_VIT, "paper, ViT-S/16 throughout"),
+    ("resnet18", PAPER_START, "paper, ResNet-18 at the start"),
+];
 /// "About" is taken as half more or less.
 const ABOUT: f64 = 0.5;
 
@@ -32,8 +38,9 @@ pub fn figure(networks: &Networks) -> Figure {
     let dimensions = || all.iter().flat_map(|run| &run.dimensions);
     let start = chart::start(dimensions().map(|d| d.epoch));
     let known = || dimensions().filter(|d| d.is_usable()).map(Dimension::d);
-    let paper = paper_lines(networks);
-    let top = paper.iter().map(|line| line.0).fold(0.0, f64::max);
+    let paper =
+        || PAPER_LINES.into_iter().filter(|(model, ..)| !of_paper(networks, model).is_empty());
+    let top = paper().map(|(_, at, _)| at).fold(0.0, f64::max);
     let low = known().map(Estimate::low).filter(|low| *low > 0.0).fold(5.0, f64::min);
     let high = 1.5 * known().map(Estimate::high).fold(top, f64::max);
     let mut figure = Figure::new("Intrinsic dimension d = Tr G/‖G‖ along training; 95% intervals");
@@ -41,68 +48,35 @@ pub fn figure(networks: &Networks) -> Figure {
         if !dimensions().any(|d| d.mode == mode) {
             continue;
         }
-        let mut chart = Chart::new(&format!("Batch norm in {name}"))
+        let chart = Chart::new(&format!("Batch norm in {name}"))
             .subtitle(statistics)
-            .x(chart::epochs(start))
             .y(Axis::log("d = Tr G/‖G‖").range(0.9 * low, high));
-        let mut from_start = false;
-        for (slot, run) in all.iter().enumerate() {
-            let found = of(run, mode);
-            from_start |= found.iter().any(|d| d.step == 0);
-            chart = draw(chart, &run.name(all), slot, &found, start);
-        }
-        if from_start {
-            chart = chart.vline(start, "before training");
-        }
-        figure = figure.chart(paper.iter().fold(chart, |chart, (at, name)| chart.hline(*at, name)));
+        let curve = |run: &Run| {
+            (run.name(all), of(run, mode).into_iter().map(|d| (d.epoch, d.d())).collect())
+        };
+        let curves: Vec<(String, Vec<chart::Point>)> = all.iter().map(curve).collect();
+        let chart = chart::draw(chart, start, &curves);
+        figure = figure.chart(paper().fold(chart, |chart, (_, at, name)| chart.hline(at, name)));
     }
     figure
 }
 
-/// What the paper says of the networks that are there.
-fn paper_lines(networks: &Networks) -> Vec<(f64, &'static str)> {
-    let mut lines = vec![
-        ("resnet18", PAPER_END, "paper, ResNet-18 at the end"),
-        ("vit_s16", PAPER_VIT, "paper, ViT-S/16 throughout"),
-        ("resnet18", PAPER_START, "paper, ResNet-18 at the start"),
-    ];
-    lines.retain(|(model, ..)| !of_paper(networks, model).is_empty());
-    lines.into_iter().map(|(_, at, name)| (at, name)).collect()
-}
-
-/// A curve along the run, and a mark for what was measured before it.
-fn draw(mut chart: Chart, name: &str, slot: usize, found: &[&Dimension], start: f64) -> Chart {
-    let (before, along): (Vec<&Dimension>, Vec<_>) = found.iter().partition(|d| d.step == 0);
-    let along: Vec<chart::Point> = along.iter().map(|d| (d.epoch, d.d())).collect();
-    let before: Vec<chart::Point> = before.iter().map(|d| (start, d.d())).collect();
-    if along.is_empty() {
-        return chart::marks(chart, name, slot, &before);
-    }
-    chart = chart::curve(chart, name, slot, &along);
-    chart::marks(chart, "", slot, &before)
-}
-
 /// The numbers behind the figure, a table for each network and mode.
 pub fn tables(networks: &Networks) -> Vec<(String, Table)> {
-    let mut tables = Vec::new();
-    for run in &networks.runs {
-        for [mode, ..] in MODES {
-            let lines: Vec<&Dimension> = run.dimensions.iter().filter(|d| d.mode == mode).collect();
-            if lines.is_empty() {
-                continue;
-            }
-            let column = |of: fn(&&Dimension) -> f64| lines.iter().map(of).collect::<Vec<f64>>();
-            let table = Table::default()
-                .numbers("step", column(|d| d.step as f64))
-                .numbers("epoch", column(|d| d.epoch))
-                .numbers("samples", column(|d| d.samples as f64))
-                .numbers("dimension", column(|d| d.dimension))
-                .numbers("dimension_stderr", column(|d| d.dimension_stderr))
-                .numbers("converged", column(|d| f64::from(u8::from(d.converged))));
-            tables.push((format!("figure-7-{}-{mode}", run.file_name()), table));
-        }
-    }
-    tables
+    let table = |run: &Run, mode: &str| {
+        let lines: Vec<&Dimension> = run.dimensions.iter().filter(|d| d.mode == mode).collect();
+        let column = |of: fn(&&Dimension) -> f64| lines.iter().map(of).collect::<Vec<f64>>();
+        let table = Table::default()
+            .numbers("step", column(|d| d.step as f64))
+            .numbers("epoch", column(|d| d.epoch))
+            .numbers("samples", column(|d| d.samples as f64))
+            .numbers("dimension", column(|d| d.dimension))
+            .numbers("dimension_stderr", column(|d| d.dimension_stderr))
+            .numbers("converged", column(|d| f64::from(u8::from(d.converged))));
+        (!lines.is_empty()).then(|| (format!("figure-7-{}-{mode}", run.file_name()), table))
+    };
+    let modes = |run| MODES.into_iter().filter_map(move |[mode, ..]| table(run, mode));
+    networks.runs.iter().flat_map(modes).collect()
 }
 
 pub fn claims(networks: &Networks) -> Vec<Claim> {
@@ -146,27 +120,27 @@ fn rise(run: &Run) -> Claim {
     let measured: Vec<String> = MODES.into_iter().filter_map(in_mode).collect();
     let found = main_mode(run);
     let (Some(first), Some(last)) = (found.first(), found.last()) else {
-        return check(paper, "d was not measured", false);
+        return not_measured(paper);
     };
     let factor = last.dimension / first.dimension;
-    match near(last.dimension, PAPER_END, ABOUT) && near(factor, PAPER_END / PAPER_START, ABOUT) {
-        true => check(paper, measured.join("; "), true),
-        // Decided against the paper only if the interval is clear of what would be called about 1000.
-        false => differs(paper, measured.join("; "), last.d().high() < PAPER_END * (1.0 - ABOUT)),
-    }
+    let rises =
+        near(last.dimension, PAPER_END, ABOUT) && near(factor, PAPER_END / PAPER_START, ABOUT);
+    // Decided against the paper only if the interval is clear of what would be called about 1000.
+    let clear = last.d().high() < PAPER_END * (1.0 - ABOUT);
+    check_or_differs(paper, measured.join("; "), rises, clear)
 }
 
 fn steady(run: &Run) -> Claim {
-    let paper = "For ViT S/16 d stays steady at about 300.";
+    let paper = "For ViT-S/16 d stays steady at about 300.";
     let found = main_mode(run);
-    let Some(measured) = course(&found) else { return check(paper, "d was not measured", false) };
-    match found.iter().all(|d| near(d.dimension, PAPER_VIT, ABOUT)) {
-        true => check(paper, measured, true),
-        false => {
-            let clear = found.iter().all(|d| d.d().high() < PAPER_VIT * (1.0 - ABOUT));
-            differs(paper, measured, clear)
-        }
-    }
+    let Some(measured) = course(&found) else { return not_measured(paper) };
+    let holds = found.iter().all(|d| near(d.dimension, PAPER_VIT, ABOUT));
+    let clear = found.iter().all(|d| d.d().high() < PAPER_VIT * (1.0 - ABOUT));
+    check_or_differs(paper, measured, holds, clear)
+}
+
+fn not_measured(paper: &str) -> Claim {
+    check(paper, "d was not measured", false)
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use super::measurements::{Estimator, FactorLine};
 use super::runs::{Networks, Run};
 use super::{epoch, mean, most, of_paper};
 use crate::output::numbers::{percent, short};
-use crate::report::Claim;
-use crate::study::claims::{check, differs};
+use crate::report::{Claim, Verdict};
+use crate::study::claims::check;
+use Estimator::{Batch, Direct, Fraction};
 
 /// Standard errors beyond which a difference counts. They are jackknife errors of eight blocks, so
 /// chance follows Student's t with seven degrees of freedom: 5 is exceeded upwards about eight times
@@ -22,36 +23,34 @@ const CLIPPED: f64 = 0.2;
 pub fn claims(networks: &Networks) -> Vec<Claim> {
     let [resnets, vits] = ["resnet18", "vit_s16"].map(|model| of_paper(networks, model));
     let mut claims = Vec::from_iter(rarely_clipped(&[&resnets[..], &vits[..]].concat()));
-    claims.extend(resnets.into_iter().map(resnet_gains));
-    claims.extend(vits.into_iter().map(vit_does_not_gain));
+    let paper = "For ResNet-18 the CCC is above 1 at the smaller thresholds: clipping would help.";
+    claims.extend(resnets.into_iter().map(|run| Ccc::claim(run, paper, Ccc::is_above)));
+    let paper = "For ViT-S/16 the CCC stays at or below 1: clipping would not help.";
+    claims.extend(vits.into_iter().map(|run| Ccc::claim(run, paper, Ccc::is_at_most_one)));
     claims.extend(fraction_is_too_small(networks));
     claims.extend(batch_form_is_near(networks));
     claims
 }
 
 fn rarely_clipped(runs: &[&Run]) -> Option<Claim> {
-    let of_run = |run: &&Run| thresholds(run, run.settings.batch).last().copied();
-    let c = runs.iter().find_map(of_run)?;
-    let lines: Vec<&FactorLine> =
-        runs.iter().flat_map(|run| at(run, run.settings.batch, of_run(run).unwrap_or(c))).collect();
+    let largest = |run: &Run| thresholds(run, run.settings.batch).last().copied();
+    let c = runs.iter().find_map(|run| largest(run))?;
+    let lines = runs.iter().flat_map(|run| at(run, run.settings.batch, largest(run).unwrap_or(c)));
+    let lines: Vec<&FactorLine> = lines.collect();
     // A NaN must not hide behind the others.
-    let smallest = |of: &dyn Fn(&FactorLine) -> f64| {
+    let smallest = |of: fn(&FactorLine) -> f64| {
         lines.iter().map(|line| of(line)).fold(1.0, |a, b| if b < a || b.is_nan() { b } else { a })
     };
-    let clipped = 1.0 - smallest(&|line| 1.0 - line.clip_fraction);
-    let mu = smallest(&|line| line.mu(Estimator::Direct).value);
-    let nu = smallest(&|line| line.nu().value);
-    Some(check(
-        "With the threshold c = 10 gradients are rarely clipped, and μ ≈ ν ≈ 1.",
-        format!(
-            "at c = {c} at most {} were clipped in any of {} measurements; smallest μ {}, smallest ν {}",
-            percent(clipped),
-            lines.len(),
-            short(mu),
-            short(nu)
-        ),
-        clipped <= 0.01 && mu >= 0.99 && nu >= 0.99,
-    ))
+    let clipped = 1.0 - smallest(|line| 1.0 - line.clip_fraction);
+    let [mu, nu] = [smallest(|line| line.mu(Direct).value), smallest(|line| line.nu().value)];
+    let holds = clipped <= 0.01 && mu >= 0.99 && nu >= 0.99;
+    let (clipped, mu, nu, count) = (percent(clipped), short(mu), short(nu), lines.len());
+    let measured = format!(
+        "at c = {c} at most {clipped} were clipped in any of {count} measurements; smallest μ {mu}, \
+         smallest ν {nu}"
+    );
+    let paper = "With the threshold c = 10 gradients are rarely clipped, and μ ≈ ν ≈ 1.";
+    Some(check(paper, measured, holds))
 }
 
 /// CCC at the batch of the training and the smaller thresholds, where anything was clipped: elsewhere
@@ -72,121 +71,111 @@ impl Ccc {
         let smaller = &shown[..shown.len().saturating_sub(1)];
         let lines = smaller.iter().flat_map(|&c| at(run, run.settings.batch, c));
         let lines: Vec<&FactorLine> = lines.filter(|line| line.clip_fraction > 0.0).collect();
-        let known = |by: Estimator| {
-            lines.iter().filter(move |line| line.has(by) && line.ccc(by).value.is_finite())
-        };
         let largest = |by: Estimator| {
-            let line = most(known(by), |line| line.ccc(by).value)?;
-            let place = format!("at c = {}, epoch {}", short(line.threshold), epoch(line.epoch));
-            Some((line.ccc(by), format!("{} {place}", line.ccc(by))))
+            let known = |line: &&&FactorLine| line.has(by) && line.ccc(by).value.is_finite();
+            let line = most(lines.iter().filter(known), |line| line.ccc(by).value)?;
+            let (ccc, c, epoch) = (line.ccc(by), short(line.threshold), epoch(line.epoch));
+            Some((ccc.value, format!("{ccc} at c = {c}, epoch {epoch}")))
         };
         let above_one = |line: &&&FactorLine| {
-            let ccc = line.ccc(Estimator::Direct);
-            ccc.value - 1.0 > ERRORS * ccc.error
+            let ccc = line.ccc(Direct);
+            line.determined() && ccc.value.is_finite() && ccc.value - 1.0 > ERRORS * ccc.error
         };
-        let above = known(Estimator::Direct).filter(above_one).count();
-        let over = |line: &&&FactorLine| line.ccc(Estimator::Fraction).value > 1.0;
-        let over = lines.iter().filter(over).count();
-        let (ccc, direct) = largest(Estimator::Direct)?;
+        let above = lines.iter().filter(above_one).count();
+        let over = lines.iter().filter(|line| line.ccc(Fraction).value > 1.0).count();
+        let ((largest, direct), (_, fraction)) = (largest(Direct)?, largest(Fraction)?);
+        let count = lines.len();
         let measured = format!(
-            "by the paper's estimate above 1 in {over} of {} measurements with clipping, largest {}; by \
-             the direct estimate above 1 by more than {ERRORS} standard errors in {above}, largest \
-             {direct}",
-            lines.len(),
-            largest(Estimator::Fraction)?.1
+            "by the paper's estimate above 1 in {over} of {count} measurements with clipping, largest \
+             {fraction}; by the direct estimate above 1 by more than {ERRORS} standard errors in \
+             {above}, largest {direct}"
         );
-        Some(Ccc { measured, mostly_above: 2 * over > lines.len(), above, largest: ccc.value })
+        Some(Ccc { measured, mostly_above: 2 * over > count, above, largest })
+    }
+
+    fn claim(run: &Run, paper: &str, verdict: fn(&Self) -> Verdict) -> Claim {
+        match Self::new(run) {
+            None => check(paper, "nothing was clipped, or no mean gradient was seen", false),
+            Some(ccc) => {
+                Claim { paper: paper.into(), verdict: verdict(&ccc), measured: ccc.measured }
+            }
+        }
+    }
+
+    fn is_above(&self) -> Verdict {
+        match self.above {
+            0 => Verdict::Fails,
+            _ if self.mostly_above => Verdict::Holds,
+            _ if self.largest > 1.0 + SLIGHT => Verdict::Differs,
+            _ => Verdict::Fails,
+        }
+    }
+
+    fn is_at_most_one(&self) -> Verdict {
+        match self.above {
+            0 => Verdict::Holds,
+            _ if self.largest <= 1.0 + SLIGHT => Verdict::Differs,
+            _ => Verdict::Fails,
+        }
     }
 }
 
-const NO_CCC: &str = "nothing was clipped, or no mean gradient was seen";
-
-fn resnet_gains(run: &Run) -> Claim {
-    let paper = "For ResNet-18 the CCC is above 1 at the smaller thresholds: clipping would help.";
-    match Ccc::new(run) {
-        None => check(paper, NO_CCC, false),
-        Some(ccc) if ccc.above == 0 => check(paper, ccc.measured, false),
-        Some(ccc) if ccc.mostly_above => check(paper, ccc.measured, true),
-        Some(ccc) => differs(paper, ccc.measured, ccc.largest > 1.0 + SLIGHT),
-    }
-}
-
-fn vit_does_not_gain(run: &Run) -> Claim {
-    let paper = "For ViT S/16 the CCC stays at or below 1: clipping would not help.";
-    match Ccc::new(run) {
-        None => check(paper, NO_CCC, false),
-        Some(ccc) if ccc.above == 0 => check(paper, ccc.measured, true),
-        Some(ccc) => differs(paper, ccc.measured, ccc.largest <= 1.0 + SLIGHT),
-    }
+/// Lines at the batch of the training with a clipped share that counts and a direct estimate.
+fn determined(run: &Run, clipped: fn(f64) -> bool) -> impl Iterator<Item = &FactorLine> {
+    let lines = run.at_batch(run.settings.batch);
+    lines.filter(move |line| clipped(line.clip_fraction) && line.determined())
 }
 
 fn fraction_is_too_small(networks: &Networks) -> Option<Claim> {
-    let mu = |line: &FactorLine| [Estimator::Direct, Estimator::Fraction].map(|by| line.mu(by));
-    let known = |line: &&FactorLine| line.clip_fraction >= CLIPPED && line.determined();
+    let runs = || networks.runs.iter();
     let lines: Vec<&FactorLine> =
-        networks.runs.iter().flat_map(of_training).filter(known).collect();
-    let median = networks.runs.iter().flat_map(|run| at_median(run, run.settings.batch));
+        runs().flat_map(|run| determined(run, |share| share >= CLIPPED)).collect();
+    let median = runs().flat_map(|run| at_median(run, run.settings.batch));
     let median: Vec<&FactorLine> = median.filter(|line| line.determined()).collect();
     if lines.is_empty() || median.is_empty() {
         return None;
     }
     let too_small = |line: &&&FactorLine| {
-        let [direct, fraction] = mu(line);
+        let [direct, fraction] = [Direct, Fraction].map(|by| line.mu(by));
         let error = direct.error.hypot(fraction.error).max(1e-12);
         (direct.value - fraction.value) / error > ERRORS
     };
-    let seen = lines.iter().filter(too_small).count();
-    let [direct, fraction] = [0, 1].map(|i| mean(median.iter().map(|line| mu(line)[i].value)));
+    let (seen, count) = (lines.iter().filter(too_small).count(), lines.len());
+    let at_median = |by| short(mean(median.iter().map(|line| line.mu(by).value)));
     let all_clipped = lines.iter().filter(|line| line.clip_fraction == 1.0);
-    Some(check(
-        "For batches the fraction of unclipped gradients is far below μ (our finding, not the paper's).",
-        format!(
-            "below the direct μ by more than {ERRORS} standard errors in {seen} of {} measurements with \
-             at least {} clipped; at the median norm {} on average against {}; 0 where all are clipped, \
-             where the direct μ is {} on average",
-            lines.len(),
-            percent(CLIPPED),
-            short(fraction),
-            short(direct),
-            short(mean(all_clipped.map(|line| mu(line)[0].value)))
-        ),
-        seen as f64 >= 0.95 * lines.len() as f64,
-    ))
+    let measured = format!(
+        "below the direct μ by more than {ERRORS} standard errors in {seen} of {count} measurements with \
+         at least {} clipped; at the median norm {} on average against {}; 0 where all are clipped, \
+         where the direct μ is {} on average",
+        percent(CLIPPED),
+        at_median(Fraction),
+        at_median(Direct),
+        short(mean(all_clipped.map(|line| line.mu(Direct).value)))
+    );
+    let paper = "For batches the fraction of unclipped gradients is far below μ (our finding, not the \
+                 paper's).";
+    Some(check(paper, measured, seen as f64 >= 0.95 * count as f64))
 }
 
 fn batch_form_is_near(networks: &Networks) -> Option<Claim> {
-    let off = |line: &FactorLine| {
-        line.mu(Estimator::Batch).value / line.mu(Estimator::Direct).value - 1.0
-    };
-    let known = |line: &&FactorLine| line.clip_fraction > 0.0 && line.determined();
+    let off = |line: &FactorLine| line.mu(Batch).value / line.mu(Direct).value - 1.0;
     let all = &networks.runs;
-    let mut worst = Vec::new();
+    let (mut largest, mut near, mut above, mut count) = (Vec::new(), true, 0, 0);
     for run in all {
-        let line = most(of_training(run).filter(known), |line| off(line).abs());
-        worst.extend(
-            line.map(|line| (off(line), format!("{} {:+.1}%", run.name(all), 100.0 * off(line)))),
-        );
+        let offs: Vec<f64> = determined(run, |share| share > 0.0).map(off).collect();
+        let Some(worst) = most(offs.iter().copied(), |off| off.abs()) else { continue };
+        largest.push(format!("{} {:+.1}%", run.name(all), 100.0 * worst));
+        near &= worst.abs() <= NEAR;
+        above += offs.iter().filter(|off| **off > 0.0).count();
+        count += offs.len();
     }
-    let lines: Vec<&FactorLine> = all.iter().flat_map(of_training).filter(known).collect();
-    let runs: Vec<&str> = worst.iter().map(|(_, run)| run.as_str()).collect();
-    (!lines.is_empty()).then(|| {
-        check(
-            "The batch form of μ is within 10% of the direct one at the batch of the training (our \
-             finding, not the paper's).",
-            format!(
-                "largest difference: {}; above the direct one in {} of {} measurements",
-                runs.join(", "),
-                lines.iter().filter(|line| off(line) > 0.0).count(),
-                lines.len()
-            ),
-            worst.iter().all(|(off, _)| off.abs() <= NEAR),
-        )
-    })
-}
-
-/// The lines at the batch of the training.
-fn of_training(run: &Run) -> impl Iterator<Item = &FactorLine> {
-    run.factors.iter().filter(|line| line.batch == run.settings.batch)
+    let paper = "The batch form of μ is within 10% of the direct one at the batch of the training (our \
+                 finding, not the paper's).";
+    let largest = largest.join(", ");
+    let measured = format!(
+        "largest difference: {largest}; above the direct one in {above} of {count} measurements"
+    );
+    (count > 0).then(|| check(paper, measured, near))
 }
 
 #[cfg(test)]

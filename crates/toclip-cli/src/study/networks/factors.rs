@@ -14,8 +14,8 @@ pub fn thresholds(run: &Run, batch: u64) -> Vec<f64> {
         let digit = c / 10f64.powf(c.log10().floor());
         (digit - digit.round()).abs() < 1e-9
     };
-    let of_batch = run.factors.iter().filter(|line| line.batch == batch);
-    let mut all: Vec<f64> = of_batch.map(|line| line.threshold).filter(one_digit).collect();
+    let lines = run.at_batch(batch);
+    let mut all: Vec<f64> = lines.map(|line| line.threshold).filter(one_digit).collect();
     all.sort_by(f64::total_cmp);
     let (Some(&smallest), Some(&largest)) = (all.first(), all.last()) else { return Vec::new() };
     let off = |c: &f64| (c / (smallest * largest).sqrt()).ln().abs();
@@ -26,70 +26,45 @@ pub fn thresholds(run: &Run, batch: u64) -> Vec<f64> {
 
 /// The lines of a run at one batch size and threshold, in order of time.
 pub fn at(run: &Run, batch: u64, threshold: f64) -> Vec<&FactorLine> {
-    run.factors.iter().filter(|line| line.batch == batch && line.threshold == threshold).collect()
+    run.at_batch(batch).filter(|line| line.threshold == threshold).collect()
 }
 
 /// The lines at which the threshold is the median norm.
 pub fn at_median(run: &Run, batch: u64) -> Vec<&FactorLine> {
     // The threshold was rounded to four digits.
-    let median = |line: &&FactorLine| (line.threshold / line.median_norm - 1.0).abs() < 1e-3;
-    run.factors.iter().filter(|line| line.batch == batch).filter(median).collect()
-}
-
-/// The smallest batch that was measured beside that of the training.
-pub fn small_batch(run: &Run) -> Option<u64> {
-    run.factors.iter().map(|line| line.batch).filter(|b| *b < run.settings.batch).min()
+    let is_median = |line: &&FactorLine| (line.threshold / line.median_norm - 1.0).abs() < 1e-3;
+    run.at_batch(batch).filter(is_median).collect()
 }
 
 /// The lower end of the axes: a line at zero is seen above the frame.
 const FLOOR: f64 = -0.03;
 
-/// A curve for each estimator and, in the last colour, for ν; `of` is given `None` for ν.
+/// A curve for each estimator and, in the last colour, for ν.
 fn draw(
-    title: &str,
-    y: Axis,
+    chart: Chart,
     lines: &[&FactorLine],
-    of: impl Fn(&FactorLine, Option<Estimator>) -> Estimate,
+    of: fn(&FactorLine, Estimator) -> Estimate,
+    nu: fn(&FactorLine) -> Estimate,
 ) -> Chart {
-    let missing = Estimate { value: f64::NAN, error: f64::NAN };
-    let known = |line: &FactorLine, by: Option<Estimator>| match by.is_none_or(|by| line.has(by)) {
-        true => of(line, by),
-        false => missing,
+    let points = |of: &dyn Fn(&FactorLine) -> Estimate| -> Vec<chart::Point> {
+        lines.iter().map(|line| (line.epoch, of(line))).collect()
     };
-    let (before, along): (Vec<&FactorLine>, Vec<_>) =
-        lines.iter().copied().partition(|line| line.epoch == 0.0);
-    let start = chart::start(lines.iter().map(|line| line.epoch));
-    let mut chart = Chart::new(title).y(y);
-    chart = match before.is_empty() {
-        true => chart.x(Axis::log("epoch")),
-        false => chart.x(chart::epochs(start)).vline(start, "before training"),
-    };
-    let curves: Vec<Option<Estimator>> =
-        Estimator::ALL.map(Some).into_iter().chain([None]).collect();
-    for (slot, by) in curves.iter().enumerate() {
-        let label = by.map_or("ν".into(), |by| format!("μ, {}", by.label()));
-        let points: Vec<chart::Point> = along.iter().map(|l| (l.epoch, known(l, *by))).collect();
-        chart = chart::curve(chart, &label, slot, &points);
-    }
-    // In the opposite order, so that the direct estimate lies on top.
-    for (slot, by) in curves.iter().enumerate().rev() {
-        let points = before.iter().map(|line| (start, known(line, *by)));
-        let points: Vec<chart::Point> = points.filter(|point| !point.1.value.is_nan()).collect();
-        chart = chart::marks(chart, "", slot, &points);
-    }
-    chart
+    let known = |line: &FactorLine, by| if line.has(by) { of(line, by) } else { Estimate::MISSING };
+    let estimator = |by: Estimator| (format!("μ, {}", by.label()), points(&|line| known(line, by)));
+    let mut curves: Vec<_> = Estimator::ALL.map(estimator).into();
+    curves.push(("ν".into(), points(&nu)));
+    chart::draw(chart, chart::start(lines.iter().map(|line| line.epoch)), &curves)
 }
 
 fn mu_chart(title: &str, lines: &[&FactorLine]) -> Chart {
     let y = Axis::linear("share kept, μ and ν").range(FLOOR, 1.05);
-    draw(title, y, lines, |line, by| by.map_or_else(|| line.nu(), |by| line.mu(by)))
+    draw(Chart::new(title).y(y), lines, FactorLine::mu, FactorLine::nu)
 }
 
 /// ν has its place in the legend, which the charts share, and no line.
 fn ccc_chart(title: &str, lines: &[&FactorLine]) -> Chart {
     let y = Axis::linear("CCC = μ²/ν").range(FLOOR, f64::NAN);
-    let missing = Estimate { value: f64::NAN, error: f64::NAN };
-    draw(title, y, lines, |line, by| by.map_or(missing, |by| line.ccc(by))).hline(1.0, "1")
+    draw(Chart::new(title).y(y), lines, FactorLine::ccc, |_| Estimate::MISSING).hline(1.0, "1")
 }
 
 /// One picture for each network: μ and ν to the left, CCC to the right, a row for each threshold.
@@ -98,25 +73,26 @@ pub fn figures(networks: &Networks) -> Vec<Figure> {
     let one = |run: &Run| {
         let batch = run.settings.batch;
         let title = format!("{} along training, batch {batch}; 95% intervals", run.name(all));
-        let mut figure = Figure::new(&title);
-        for c in thresholds(run, batch) {
+        let add = |figure: Figure, c: f64| {
             let lines = at(run, batch, c);
-            figure = figure
+            figure
                 .chart(mu_chart(&format!("μ and ν at c = {c}"), &lines))
-                .chart(ccc_chart(&format!("CCC at c = {c}"), &lines));
-        }
-        figure.columns(2)
+                .chart(ccc_chart(&format!("CCC at c = {c}"), &lines))
+        };
+        thresholds(run, batch).into_iter().fold(Figure::new(&title), add).columns(2)
     };
     all.iter().map(one).chain(beyond_paper(all)).collect()
 }
 
-/// Thresholds that follow the norms, and small batches.
+/// Thresholds that follow the norms, and the smallest batch that was measured beside that of the
+/// training.
 fn beyond_paper(all: &[Run]) -> Option<Figure> {
     let mut figure = Figure::new("Beyond the paper's figure: the median norm, and small batches");
     for run in all {
         let (name, batch) = (run.name(all), run.settings.batch);
         let median = at_median(run, batch);
-        let (Some(small), false) = (small_batch(run), median.is_empty()) else { continue };
+        let small = run.factors.iter().map(|line| line.batch).filter(|small| *small < batch).min();
+        let (Some(small), false) = (small, median.is_empty()) else { continue };
         let Some(&c) = thresholds(run, small).first() else { continue };
         let ccc = format!("{name}: CCC at c = {c}, batch {small}");
         figure = figure

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer};
+use serde::de::Deserializer;
 use serde_json::Value;
 
 use crate::output::numbers::interval;
@@ -12,19 +12,19 @@ use crate::output::numbers::interval;
 /// Standard errors on either side of a 95% interval.
 pub const Z: f64 = 1.96;
 
-/// One record of a file.
-pub trait Record: DeserializeOwned {
-    /// A value that is impossible, and what is allowed.
-    fn problem(&self) -> Option<String>;
-}
+/// Whether a finite number is allowed, and what is.
+type Allowed = (fn(f64) -> bool, &'static str);
 
-fn not_positive(name: &str, x: f64) -> Option<String> {
-    (!(x > 0.0 && x.is_finite())).then(|| format!("`{name}` is {x}; expected a positive number"))
-}
-
+const POSITIVE: Allowed = (|x| x > 0.0, "a positive number");
 /// The first measurement is at epoch 0, before training.
-fn no_epoch(x: f64) -> Option<String> {
-    (!(x >= 0.0 && x.is_finite())).then(|| format!("`epoch` is {x}; expected a number from 0 on"))
+const NOT_NEGATIVE: Allowed = (|x| x >= 0.0, "a number from 0 on");
+const SHARE: Allowed = (|x| (0.0..=1.0).contains(&x), "a number from 0 to 1");
+
+/// The first of some named values that is not allowed.
+fn not_allowed(values: &[(&str, f64, Allowed)]) -> Option<String> {
+    let is_wrong = |(_, x, (allowed, _)): &&(&str, f64, Allowed)| !(x.is_finite() && allowed(*x));
+    let (name, x, (_, expected)) = values.iter().find(is_wrong)?;
+    Some(format!("`{name}` is {x}; expected {expected}"))
 }
 
 /// A value and its standard error.
@@ -35,6 +35,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    pub const MISSING: Estimate = Estimate { value: f64::NAN, error: f64::NAN };
+
     /// The lower end of the 95% interval.
     pub fn low(self) -> f64 {
         self.value - Z * self.error
@@ -83,19 +85,14 @@ pub struct FactorLine {
     pub step: u64,
     pub epoch: f64,
     pub batch: u64,
-    /// Which parameters: "all" is the whole model.
-    #[serde(default = "whole_model")]
-    pub group: String,
+    /// Which parameters: "all" is the whole model, and so is none.
+    pub group: Option<String>,
     pub threshold: f64,
     pub median_norm: f64,
     pub clip_fraction: f64,
     /// Estimates and standard errors by name; null where a number is not finite.
     #[serde(flatten)]
     pub estimates: BTreeMap<String, Value>,
-}
-
-fn whole_model() -> String {
-    "all".into()
 }
 
 impl FactorLine {
@@ -132,25 +129,23 @@ impl FactorLine {
     pub fn has(&self, by: Estimator) -> bool {
         by != Estimator::Direct || self.determined()
     }
-}
 
-impl Record for FactorLine {
-    fn problem(&self) -> Option<String> {
+    /// A value that is impossible, and what is allowed.
+    pub fn problem(&self) -> Option<String> {
         let names = ESTIMATES.iter().flat_map(|name| [name.to_string(), format!("{name}_stderr")]);
         let unusable = |name: String| match self.estimates.get(&name) {
             None => Some(format!("`{name}` is missing; train.py writes it")),
             Some(Value::Null | Value::Number(_)) => None,
             Some(other) => Some(format!("`{name}` is {other}; expected a number")),
         };
-        let share = self.clip_fraction;
-        let no_share = (!(0.0..=1.0).contains(&share))
-            .then(|| format!("`clip_fraction` is {share}; expected a number from 0 to 1"));
-        no_epoch(self.epoch)
-            .or_else(|| not_positive("threshold", self.threshold))
-            .or_else(|| not_positive("median_norm", self.median_norm))
-            .or_else(|| not_positive("batch", self.batch as f64))
-            .or(no_share)
-            .or_else(|| names.chain(["gradient_norm".into()]).find_map(unusable))
+        not_allowed(&[
+            ("epoch", self.epoch, NOT_NEGATIVE),
+            ("threshold", self.threshold, POSITIVE),
+            ("median_norm", self.median_norm, POSITIVE),
+            ("batch", self.batch as f64, POSITIVE),
+            ("clip_fraction", self.clip_fraction, SHARE),
+        ])
+        .or_else(|| names.chain(["gradient_norm".into()]).find_map(unusable))
     }
 }
 
@@ -182,11 +177,10 @@ impl Dimension {
     pub fn is_usable(&self) -> bool {
         self.converged && self.dimension > 0.0 && self.dimension.is_finite()
     }
-}
 
-impl Record for Dimension {
-    fn problem(&self) -> Option<String> {
-        no_epoch(self.epoch)
+    /// A value that is impossible, and what is allowed.
+    pub fn problem(&self) -> Option<String> {
+        not_allowed(&[("epoch", self.epoch, NOT_NEGATIVE)])
     }
 }
 
@@ -203,15 +197,14 @@ pub struct Settings {
     pub steps: u64,
 }
 
-impl Record for Settings {
-    fn problem(&self) -> Option<String> {
-        not_positive("epochs", self.epochs)
-            .or_else(|| not_positive("batch", self.batch as f64))
-            .or_else(|| not_positive("steps", self.steps as f64))
-    }
-}
-
 impl Settings {
+    /// A value that is impossible, and what is allowed.
+    pub fn problem(&self) -> Option<String> {
+        let (batch, steps) = (self.batch as f64, self.steps as f64);
+        let values = [("epochs", self.epochs), ("batch", batch), ("steps", steps)];
+        not_allowed(&values.map(|(name, x)| (name, x, POSITIVE)))
+    }
+
     /// The name that people know a network by.
     pub fn name(&self) -> String {
         let model = match self.model.as_str() {

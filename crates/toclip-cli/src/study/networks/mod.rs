@@ -11,44 +11,44 @@ mod json_lines;
 mod measurements;
 mod runs;
 
+use measurements::Settings;
 pub use runs::Networks;
 use runs::Run;
 
-use anyhow::Result;
-
 use super::part::{Part, shell_quoted};
-use crate::report::{Claim, Verdict};
+use crate::report::Verdict;
 
-pub fn figure_6(networks: &Networks) -> Result<Part> {
-    let mut part = part("6", "μ, ν and CCC in networks", factor_claims::claims(networks), networks);
+pub fn figure_6(networks: &Networks) -> Part {
+    let mut part = Part::new("6", "μ, ν and CCC in networks");
+    part.section.claims = factor_claims::claims(networks);
     part.section.figures = factors::figures(networks);
     part.tables = factors::tables(networks);
-    Ok(part)
+    with_settings(part, networks)
 }
 
-pub fn figure_7(networks: &Networks) -> Result<Part> {
-    let mut part =
-        part("7", "intrinsic dimension of networks", dimension::claims(networks), networks);
+pub fn figure_7(networks: &Networks) -> Part {
+    let mut part = Part::new("7", "intrinsic dimension of networks");
+    part.section.claims = dimension::claims(networks);
     part.section.figures = vec![dimension::figure(networks)];
     part.tables = dimension::tables(networks);
-    Ok(part)
+    with_settings(part, networks)
 }
 
-fn part(id: &str, title: &str, mut claims: Vec<Claim>, networks: &Networks) -> Part {
-    let mut part = Part::new(id, title);
-    part.section.settings = settings(networks);
+/// Adds which networks these are.
+fn with_settings(mut part: Part, networks: &Networks) -> Part {
+    let section = &mut part.section;
+    section.settings = settings(networks);
     if let Some(folder) = &networks.folder {
-        part.section.command += &format!(" --networks {}", shell_quoted(folder));
-        part.section.notes.push(format!(
+        section.command += &format!(" --networks {}", shell_quoted(folder));
+        section.notes.push(format!(
             "These are the runs in {folder}, not those of the project. Other networks cannot refute the \
              paper: claims that do not hold for them are marked as different, not as failed."
         ));
-        for claim in claims.iter_mut().filter(|claim| claim.verdict == Verdict::Fails) {
+        for claim in section.claims.iter_mut().filter(|claim| claim.verdict == Verdict::Fails) {
             claim.verdict = Verdict::Differs;
         }
     }
-    part.section.claims = claims;
-    part.section.notes.extend(networks.notes.iter().map(|note| format!("{note}.")));
+    section.notes.extend(networks.notes.iter().map(|note| format!("{note}.")));
     part
 }
 
@@ -56,17 +56,12 @@ fn part(id: &str, title: &str, mut claims: Vec<Claim>, networks: &Networks) -> P
 fn settings(networks: &Networks) -> String {
     let all = &networks.runs;
     let describe = |run: &Run| {
-        let (s, done) = (&run.settings, run.epochs_done());
-        let stopped = (done < 0.999 * s.epochs).then(|| format!("{} of ", epoch(done)));
+        let Settings { epochs, batch, rate, momentum, seed, .. } = &run.settings;
+        let (name, done) = (run.name(all), run.epochs_done());
+        let part =
+            if done < 0.999 * epochs { format!("{} of ", epoch(done)) } else { String::new() };
         format!(
-            "{}: {}{} epochs, batch {}, η = {}, momentum {}, seed {}",
-            run.name(all),
-            stopped.unwrap_or_default(),
-            s.epochs,
-            s.batch,
-            s.rate,
-            s.momentum,
-            s.seed
+            "{name}: {part}{epochs} epochs, batch {batch}, η = {rate}, momentum {momentum}, seed {seed}"
         )
     };
     let runs: Vec<String> = all.iter().map(describe).collect();
@@ -114,12 +109,12 @@ mod tests {
         let all = networks.runs.iter_mut().flat_map(|run| &mut run.dimensions);
         all.for_each(|d| (d.dimension, d.dimension_stderr) = (300.0, 1.0));
         let verdicts = |networks: &Networks| -> Vec<Verdict> {
-            figure_7(networks).unwrap().section.claims.iter().map(|c| c.verdict).collect()
+            figure_7(networks).section.claims.iter().map(|c| c.verdict).collect()
         };
         assert_eq!(verdicts(&networks)[0], Verdict::Fails);
         networks.folder = Some("my runs".into());
         assert_eq!(verdicts(&networks)[0], Verdict::Differs);
-        let part = figure_6(&networks).unwrap();
+        let part = figure_6(&networks);
         assert_eq!(part.section.command, "toclip reproduce 6 --networks 'my runs'");
         networks.runs[0].factors.retain(|line| line.epoch < 20.0);
         networks.runs[0].dimensions.retain(|d| d.epoch < 20.0);

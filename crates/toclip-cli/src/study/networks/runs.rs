@@ -38,6 +38,11 @@ impl Run {
         self.folder.chars().map(safe).collect()
     }
 
+    /// The lines at one batch size, in order of time.
+    pub fn at_batch(&self, batch: u64) -> impl Iterator<Item = &FactorLine> {
+        self.factors.iter().filter(move |line| line.batch == batch)
+    }
+
     /// Where it stopped, in epochs.
     pub fn epochs_done(&self) -> f64 {
         let factors = self.factors.iter().map(|line| line.epoch);
@@ -55,36 +60,27 @@ pub struct Networks {
     pub notes: Vec<String>,
 }
 
+/// The project's run of one network: its folder and the contents of its files.
 macro_rules! measured {
     ($run:literal) => {
-        (
-            $run,
-            [
-                measured!($run, "run.json"),
-                measured!($run, "factors.jsonl"),
-                measured!($run, "curvature.jsonl"),
-            ],
-        )
+        measured!($run, "run.json", "factors.jsonl", "curvature.jsonl")
     };
-    ($run:literal, $file:literal) => {
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/results/networks/", $run, "/", $file))
+    ($run:literal, $($file:literal),*) => {
+        ($run, [$(include_str!(
+            concat!(env!("CARGO_MANIFEST_DIR"), "/results/networks/", $run, "/", $file)
+        )),*])
     };
 }
 
 impl Networks {
     /// The runs of a folder, or without one those that are compiled in.
     pub fn load(folder: Option<&Path>) -> Result<Self> {
-        match folder {
-            Some(folder) => Self::from_folder(folder),
-            None => Self::compiled_in(),
+        if let Some(folder) = folder {
+            return Self::from_folder(folder);
         }
-    }
-
-    fn compiled_in() -> Result<Self> {
         let mut networks = Networks::default();
-        for (run, texts) in
-            [measured!("resnet18-mse"), measured!("vit_s16-mse"), measured!("vit_s4-mse")]
-        {
+        let runs = [measured!("resnet18-mse"), measured!("vit_s16-mse"), measured!("vit_s4-mse")];
+        for (run, texts) in runs {
             networks.add(&format!("results/networks/{run}"), run, texts)?;
         }
         Ok(networks)
@@ -129,11 +125,12 @@ impl Networks {
     /// Adds the run in `path` from the contents of its files.
     fn add(&mut self, path: &str, folder: &str, texts: [&str; 3]) -> Result<()> {
         let [run, factors, curvature] = FILES.map(|file| format!("{path}/{file}"));
-        let settings: Settings = json_lines::read_one(texts[0], &run)?;
-        let (mut lines, cut) = json_lines::read::<FactorLine>(texts[1], &factors)?;
-        let (mut dimensions, also_cut) = json_lines::read::<Dimension>(texts[2], &curvature)?;
+        let settings = json_lines::read_one(texts[0], &run, Settings::problem)?;
+        let (mut lines, cut) = json_lines::read(texts[1], &factors, FactorLine::problem)?;
+        let (mut dimensions, also_cut) =
+            json_lines::read(texts[2], &curvature, Dimension::problem)?;
         self.notes.extend(cut.into_iter().chain(also_cut));
-        lines.retain(|line| line.group == "all");
+        lines.retain(|line| line.group.as_deref().is_none_or(|group| group == "all"));
         if lines.is_empty() {
             bail!("{factors} has no line with the group \"all\", the whole model");
         }
@@ -156,7 +153,7 @@ mod tests {
 "#;
 
     fn factors() -> String {
-        let lines = measured!("resnet18-mse", "factors.jsonl").lines().take(18);
+        let lines = measured!("resnet18-mse").1[1].lines().take(18);
         lines.map(|line| format!("{line}\n")).collect()
     }
 

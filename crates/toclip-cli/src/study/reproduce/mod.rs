@@ -68,8 +68,8 @@ const ITEMS: [Item; 15] = [
     ("4b", |i| schedules::figure_4b(embedded!("figure-4b.toml"), &i.effort)),
     ("theorem4", |i| random::theorem_4(&i.effort)),
     ("5", |i| criteria::figure_5(embedded!("figure-5.toml"), i.effort.points)),
-    ("6", |i| networks::figure_6(&i.networks)),
-    ("7", |i| networks::figure_7(&i.networks)),
+    ("6", |i| Ok(networks::figure_6(&i.networks))),
+    ("7", |i| Ok(networks::figure_7(&i.networks))),
     ("8", |i| real::figure_8(&mut i.real, &i.effort)),
 ];
 
