@@ -12,9 +12,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
-use toclip_logs::{
-    Advice, AdviceOptions, Clipping, Format, Hint, Log, Optimizer, ReadOptions, advise, load,
-};
+use toclip_logs::{Advice, AdviceOptions, Format, Hint, Log, Optimizer, ReadOptions, advise, load};
 
 use crate::output::files;
 use crate::output::plots::save;
@@ -41,8 +39,8 @@ pub struct Args {
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
     /// Threshold in force: a number, or none (or inf) if the run did not clip [default: from the log]
-    #[arg(long, value_name = "C")]
-    clip: Option<Clipping>,
+    #[arg(long, value_name = "C", value_parser = crate::arguments::threshold)]
+    clip: Option<f64>,
     /// Samples per gradient, over all workers and accumulation steps; without it clipping is
     /// recommended only if it would be for a single sample too
     #[arg(long, value_name = "B")]
