@@ -46,7 +46,7 @@ def experiment(
     True
     """
     found = _toclip.experiment(what, threads=threads, progress=progress_function(progress))
-    result = {"criteria": found.pop("criteria")} if "criteria" in found else {}
+    result: dict[str, Any] = {"criteria": found.pop("criteria")} if "criteria" in found else {}
     for method, curve in found.items():
         result[method] = Band(**curve) if "alive" in curve else Path(**curve)
     return result

@@ -99,7 +99,7 @@ impl Log {
         #[pyo3(from_py_with = arg::confidence)] confidence: f64,
     ) -> PyResult<Bound<'py, PyAny>> {
         let optimizer = optimizer.map(|name| name.parse()).transpose().map_err(refuse)?;
-        let clip = clip.map(|threshold| threshold.0.into());
+        let clip = clip.map(|threshold| threshold.0);
         let options = AdviceOptions { clip, batch_size, outputs, optimizer, confidence };
         let advice = py.detach(|| advise(&self.inner, &options)).map_err(refuse)?;
         let dict = to_python(py, &advice)?;

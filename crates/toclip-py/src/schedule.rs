@@ -20,7 +20,19 @@ impl Schedule {
     /// From a number, or a dictionary such as `{"kind": "cosine", "from": 0.7, "over": 15.0}`.
     #[new]
     fn new(shape: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Schedule { inner: read("schedule", shape)? })
+        let inner = if let Ok(value) = shape.extract() {
+            toclip::schedule::Schedule::constant(value)
+        } else if is_dict(shape) || shape.is_instance_of::<Schedule>() {
+            toclip::schedule::Schedule::new(from_python("schedule", shape)?)
+        } else {
+            return Err(refuse(format!(
+                "schedule must be a number or a dictionary such as {{\"kind\": \"cosine\", \"from\": \
+                 0.7, \"over\": 15.0}}, not {}",
+                shown(shape)
+            )));
+        };
+        let inner = inner.map_err(|error| refuse(format!("schedule: {error}")))?;
+        Ok(Schedule { inner })
     }
 
     /// The values at these times.
@@ -61,24 +73,6 @@ pub fn log_times(
     #[pyo3(from_py_with = arg::count)] count: usize,
 ) -> PyResult<Bound<'_, PyArray1<f64>>> {
     Ok(toclip::dynamics::log_times(first, end, count).map_err(refuse)?.to_pyarray(py))
-}
-
-fn read(name: &str, shape: &Bound<'_, PyAny>) -> PyResult<toclip::schedule::Schedule> {
-    let named = |error: toclip::Error| refuse(format!("{name}: {error}"));
-    if let Ok(schedule) = shape.cast::<Schedule>() {
-        return Ok(schedule.get().inner.clone());
-    }
-    if let Ok(value) = shape.extract::<f64>() {
-        return toclip::schedule::Schedule::constant(value).map_err(named);
-    }
-    if !is_dict(shape) {
-        return Err(refuse(format!(
-            "{name} must be a number or a dictionary such as {{\"kind\": \"cosine\", \"from\": 0.7, \
-             \"over\": 15.0}}, not {}",
-            shown(shape)
-        )));
-    }
-    toclip::schedule::Schedule::new(from_python(name, shape)?).map_err(named)
 }
 
 /// A policy in the grammar of experiment files; `None` as a threshold also means no clipping.
