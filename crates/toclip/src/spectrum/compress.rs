@@ -451,7 +451,7 @@ mod tests {
     fn tolerances_out_of_range_are_refused() {
         let full = power_law(10, 1.0, Start::Uniform { norm: 1.0 });
         for tolerance in [0.0, 1e-13, -1.0, 2.0, f64::NAN] {
-            assert!(full.compress(tolerance).unwrap_err().to_string().contains("1e-12 and 1"));
+            assert!(full.compress(tolerance).unwrap_err().to_string().contains("from 1e-12 to 1"));
         }
     }
 

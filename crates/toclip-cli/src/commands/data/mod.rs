@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(data_set("wikitext-2"), Ok(DataSet::WikiText2));
         assert_eq!(
             data_set("mnist").unwrap_err(),
-            "unknown data set 'mnist'; expected one of: cifar10, wikitext2"
+            "unknown data set `mnist`; expected one of: cifar10, wikitext2"
         );
     }
 }
