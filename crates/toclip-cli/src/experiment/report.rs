@@ -253,14 +253,15 @@ impl fmt::Display for ExperimentReport {
         }
         for line in &self.methods {
             let title = line.method.title(self.clipped);
-            match (line.diverged_at, line.diverged_runs, line.runs) {
-                (Some(t), Some(count), Some(runs)) => writeln!(
+            if let (Some(t), Some(count), Some(runs)) =
+                (line.diverged_at, line.diverged_runs, line.runs)
+            {
+                writeln!(
                     f,
                     "{title}: {count} of {runs} runs diverged, the first at t = {}; the statistics \
                      are of those that had not by then",
                     short(t)
-                )?,
-                _ => {}
+                )?;
             }
             if let Some(when) = line.stop.and_then(diverged) {
                 writeln!(f, "{title}: {when}")?;

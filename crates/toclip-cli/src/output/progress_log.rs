@@ -201,7 +201,7 @@ mod tests {
     }
 
     fn says(result: Result<(ProgressLog, Vec<Vec<u8>>)>) -> String {
-        format!("{:#}", result.err().expect("an error"))
+        format!("{:#}", result.expect_err("an error"))
     }
 
     #[test]

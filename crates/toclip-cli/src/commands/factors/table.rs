@@ -1,6 +1,7 @@
 //! The factors for every row of a table, read, computed and written in blocks.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -152,10 +153,11 @@ impl Columns {
         };
         let (r, c) = (number(r, "r")?, number(c, "c")?);
         let key = (name.trim(), params);
-        if !families.contains_key(&key) {
-            families.insert(key, family(key.0, object(params).context("params")?)?);
-        }
-        Ok(Factors::new(Step::new(&families[&key]).with_batch(batch)?, r, c)?)
+        let family = match families.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(family(key.0, object(params).context("params")?)?),
+        };
+        Ok(Factors::new(Step::new(&*family).with_batch(batch)?, r, c)?)
     }
 }
 
