@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::factors::check_threshold;
 use serde::{Deserialize, Serialize};
 
-/// The settings of a [`Monitor`](super::Monitor).
+/// The settings of a [`Monitor`].
 ///
 /// | field | default | meaning |
 /// |---|---|---|
