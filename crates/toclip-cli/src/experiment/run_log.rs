@@ -145,6 +145,21 @@ mod tests {
     }
 
     #[test]
+    fn every_reason_to_stop_reads_back() {
+        let t = 0.75;
+        for stop in [
+            Stop::Finished,
+            Stop::Diverged { t },
+            Stop::TargetReached { t },
+            Stop::InfiniteVariance { t },
+        ] {
+            let run = Trajectory { stop, ..run(1.0, 2) };
+            let read = decode(&encode(Method::Hsgd, 0, &run), &TIMES).unwrap();
+            assert_eq!(read.run.stop, stop);
+        }
+    }
+
+    #[test]
     fn a_record_of_another_form_is_not_a_run() {
         let record = encode(Method::Sgd, 7, &run(1.5, 3));
         assert!(decode(&record, &TIMES).is_some());
