@@ -88,7 +88,7 @@ mod tests {
         drop(Store::open(&path, &Effort::full(2), false).unwrap());
         let (mut store, _) = Store::open(&path, &effort, false).unwrap();
         store.add(&cell("a/1")).unwrap();
-        assert!(says(&effort, true).contains("another toclip trial"));
+        assert!(says(&effort, true).contains("another toclip-trial is writing to"));
         drop(store);
         assert!(says(&effort, false).contains("add --resume"));
         assert!(says(&Effort::quick(2), true).contains("begun with"));
