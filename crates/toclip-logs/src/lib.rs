@@ -4,24 +4,33 @@
 //!
 //! 1. `read/` reads a log of any supported format in one pass and bounded memory ([`read()`]);
 //! 2. `series/` keeps the steps in order, at most a million of them ([`load`]);
-//! 3. `findings/` detects what a reader of the numbers must know ([`Finding`]);
-//! 4. `advice/` estimates and decides ([`advise()`]);
-//! 5. `wording/` turns findings and advice into sentences, and nothing else does.
+//! 3. `findings/` detects what the training did and what is odd about the log ([`Finding`]), with the
+//!    help of the estimates in `analysis/` ([`Analysis`]);
+//! 4. `recommendation/` decides what to do ([`Recommendation`], [`advise()`]);
+//! 5. `wording/` turns findings and recommendations into sentences, and nothing else does.
 
 mod advice;
+mod analysis;
 mod error;
 mod findings;
 mod names;
+mod options;
 mod read;
+mod recommendation;
 mod series;
+mod situation;
 mod wording;
 
-pub use advice::{
-    Action, Advice, AdviceOptions, Basis, CurrentThreshold, Hint, NormDistribution, Optimizer,
-    Recommendation, RuleOutcome, Spikes, ThresholdEffect, ThresholdOrigin, advise, running_scales,
+pub use advice::{Advice, Hint, advise};
+pub use analysis::{
+    Analysis, CurrentThreshold, NormDistribution, RuleOutcome, ThresholdEffect, running_scales,
 };
 pub use error::{Error, Result};
-pub use findings::Finding;
+pub use findings::{Finding, NormScaleCause, Spike};
+pub use options::{AdviceOptions, Optimizer};
 pub use read::{Column, Format, ReadOptions, ReadSummary, Role, Row, read};
+pub use recommendation::{Action, Because, Confidence, Experiment, Recommendation};
 pub use series::{Log, Point, load};
-pub use wording::{Answer, CodeLine, Wording};
+pub use situation::ThresholdOrigin;
+pub(crate) use situation::Situation;
+pub use wording::{CodeBlock, Framework, Section, Tone, Verdict};

@@ -41,6 +41,56 @@ macro_rules! say {
 }
 pub use say;
 
+/// What the terminal can show.
+#[derive(Debug, Clone, Copy)]
+pub struct Screen {
+    /// Characters in a line.
+    pub width: usize,
+    colour: bool,
+}
+
+/// Paints a line.
+type Paint = Box<dyn Fn(&str) -> String>;
+
+impl Screen {
+    /// That of standard output: without colour where it is no terminal or `NO_COLOR` is set.
+    pub fn of_stdout() -> Self {
+        let columns = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+        let colour = match anstream::AutoStream::choice(&std::io::stdout()) {
+            anstream::ColorChoice::Never => false,
+            _ => true,
+        };
+        Self { width: columns.unwrap_or(96).clamp(40, 100), colour }
+    }
+
+    fn paint(self, style: anstyle::Style) -> Paint {
+        match self.colour {
+            true => Box::new(move |line| format!("{style}{line}{style:#}")),
+            false => Box::new(str::to_owned),
+        }
+    }
+
+    /// Bold.
+    pub fn bold(&self, line: &str) -> String {
+        self.paint(anstyle::Style::new().bold())(line)
+    }
+
+    /// Bold and yellow, for what is to be done.
+    pub fn yellow(&self) -> Paint {
+        self.paint(anstyle::AnsiColor::Yellow.on_default().bold())
+    }
+
+    /// Bold and green, for what is well.
+    pub fn green(&self) -> Paint {
+        self.paint(anstyle::AnsiColor::Green.on_default().bold())
+    }
+
+    /// Bold and blue, for what is not known.
+    pub fn blue(&self) -> Paint {
+        self.paint(anstyle::AnsiColor::Blue.on_default().bold())
+    }
+}
+
 /// On which side the cells of a column begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {

@@ -1,6 +1,6 @@
 //! Detects norms that were logged after clipping: they pile up at the threshold.
 
-use crate::Finding;
+use crate::{Finding, Log};
 
 /// Widths of the windows, relative to the norm: clipped norms agree up to
 /// half precision, PyTorch's 1e-6, and the noise of a norm that is taken again after clipping.
@@ -14,15 +14,22 @@ const FEW: usize = 12;
 /// Smaller shares of the steps are ignored.
 const SHARE: f64 = 2e-3;
 
-/// Finds the threshold at which norms pile up, if they do.
+/// A threshold this close to a pile of norms is the one that made it.
+const NEAR: f64 = 0.01;
+
+/// Finds the threshold at which norms pile up, if they do. A user who gives another threshold knows that
+/// the norms were not clipped there.
 ///
 /// The distribution of an unclipped norm is smooth: a narrow window holds about as many norms as the
 /// density next to it, on its denser side, predicts. A window that holds far more is where norms were
 /// clipped; a few rows above it (a restart, a step without clipping) change nothing. Norms that all
 /// agree to a quarter of a percent are a pile too: no stochastic gradient is that steady.
-pub(crate) fn detect(norms: impl Iterator<Item = f64>) -> Option<Finding> {
-    let (threshold, share) = largest_pile(norms)?;
-    Some(Finding::AfterClipping { threshold, share })
+pub(crate) fn find(log: &Log, given: Option<f64>) -> Option<Finding> {
+    let (threshold, share) = largest_pile(log.points.iter().map(|p| p.norm))?;
+    Some(match given.is_some_and(|c| !((c / threshold - 1.0).abs() < NEAR)) {
+        true => Finding::NotClipped { threshold, share },
+        false => Finding::NormsAfterClipping { threshold, share },
+    })
 }
 
 /// The place and the share of the largest pile.

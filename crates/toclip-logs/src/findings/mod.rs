@@ -1,17 +1,100 @@
-//! What the numbers of a log show about the log itself.
+//! What a log shows: about the training, and about the log itself.
 
 pub(crate) mod clipped_norms;
-pub(crate) mod loss_scale;
+mod course;
+mod divergence;
+mod norm_scale;
+mod rate;
+mod running;
+mod spikes;
+mod statistics;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use toclip::monitor::Interval;
 
-/// A property of a log that a reader of its numbers must know.
+pub(crate) use course::Course;
+pub use norm_scale::NormScaleCause;
+pub use spikes::Spike;
+
+use crate::analysis::Analysis;
+use crate::{Log, Situation};
+
+/// Something that a log shows. Serialized with its name as `code`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(tag = "code", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Finding {
+    /// Nothing is wrong: the loss went down or stayed, without spikes, and every number is finite.
+    Healthy {
+        /// The loss after the warm-up.
+        loss_from: Option<f64>,
+        /// The loss at the end.
+        loss_to: Option<f64>,
+    },
+    /// The loss or the norm is NaN or infinite to the end of the log.
+    Diverged {
+        /// The steps at which it is.
+        #[serde(serialize_with = "as_integers")]
+        steps: Vec<f64>,
+        /// The last step at which loss and norm were as before.
+        last_good: Option<f64>,
+        /// The learning rate at that step.
+        learning_rate: Option<f64>,
+        /// Whether the numbers grew over several steps first; if not, they broke at once.
+        grew: bool,
+    },
+    /// The loss rises at the end and is far above its best.
+    Diverging {
+        /// The step of the best loss.
+        #[serde(serialize_with = "as_integer")]
+        best_step: f64,
+        /// The best loss, smoothed.
+        best: f64,
+        /// The loss at the end, smoothed.
+        last: f64,
+    },
+    /// The loss does not rise at the end, but is far above its best.
+    NotRecovered {
+        /// The step of the best loss.
+        #[serde(serialize_with = "as_integer")]
+        best_step: f64,
+        /// The best loss, smoothed.
+        best: f64,
+        /// The loss at the end, smoothed.
+        last: f64,
+    },
+    /// Norms far above their running median, or losses far above theirs.
+    Spikes {
+        /// Every affected step.
+        #[serde(serialize_with = "as_integers")]
+        steps: Vec<f64>,
+        /// Affected steps that follow each other closely are one spike.
+        events: Vec<Spike>,
+    },
+    /// Norms or losses that are NaN or infinite, after which training went on.
+    NonFiniteSteps {
+        /// The steps.
+        #[serde(serialize_with = "as_integers")]
+        steps: Vec<f64>,
+    },
+    /// The threshold in force clips nearly every step.
+    AlwaysClipped {
+        /// The threshold.
+        threshold: f64,
+        /// The share of the steps that it clips after the warm-up.
+        fires: f64,
+        /// The median norm over the threshold.
+        times: f64,
+    },
+    /// The threshold in force is above every norm.
+    NeverClipped {
+        /// The threshold.
+        threshold: f64,
+        /// The largest norm.
+        largest: f64,
+    },
     /// The norms pile up at one value: they were logged after clipping.
-    AfterClipping {
+    NormsAfterClipping {
         /// The value, which is the threshold.
         threshold: f64,
         /// The share of the norms at this value.
@@ -24,31 +107,43 @@ pub enum Finding {
         /// The share of the norms at this value.
         share: f64,
     },
-    /// The norms include the loss scale of mixed precision.
-    LossScaled {
-        /// Jumps of the scale, or by powers of two, that the norms follow.
-        jumps: usize,
-        /// Whether the log has the scale in a column, so that it can be divided out.
-        column: bool,
-    },
-    /// The loss scale is constant and large, and so are the norms.
-    MaybeLossScaled {
-        /// The loss scale.
-        scale: f64,
+    /// The norms are not on the scale of an averaged loss.
+    NormScale {
+        /// The median norm.
+        median: f64,
+        /// The median loss.
+        loss: Option<f64>,
+        /// What it comes from.
+        cause: NormScaleCause,
     },
     /// The norms were divided by the loss scale.
     Unscaled,
     /// Only some steps were logged.
-    SubSampled {
+    Subsampled {
         /// Steps from one row to the next.
         stride: f64,
     },
-    /// Norms that are NaN or infinite.
-    NotFinite {
-        /// How many.
-        count: u64,
-        /// The step of the first.
-        first: Option<f64>,
+    /// The distribution of the norms changed.
+    Drift {
+        /// The first step of the later part, in which no change was found.
+        #[serde(serialize_with = "as_integer")]
+        since: f64,
+        /// Norms in the later part.
+        points: usize,
+        /// The scale of the norms in the last quarter of the log over that in the first.
+        scale_change: f64,
+        /// The probability of as clear a change of the distribution relative to the scale by chance.
+        p_value: f64,
+    },
+    /// The tail of the norms is heavy: even the upper end of the interval of its index is below 4.
+    HeavyTail {
+        /// The tail index.
+        index: Interval,
+    },
+    /// The schedule of the learning rate has come to its end.
+    Finished {
+        /// The last learning rate over the largest.
+        rate: f64,
     },
     /// Rows of a table in which both the norm and the loss are NaN: empty cells.
     Blank {
@@ -130,6 +225,41 @@ pub enum Finding {
         /// One row of this many was kept.
         every: u64,
     },
+}
+
+/// Everything that the log shows, what matters most first.
+pub(crate) fn all(log: &Log, course: &Course, analysis: &Analysis, now: &Situation) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = course.findings.clone();
+    findings.extend(norm_scale::find(log, course));
+    findings.extend(clipped_norms::find(log, now.given));
+    findings.extend(statistics::find(log, course, analysis, now));
+    findings.extend(rate::finished(&log.points));
+    if course::is_healthy(log, course, &findings) {
+        let (loss_from, loss_to) = course.losses();
+        findings.insert(0, Finding::Healthy { loss_from, loss_to });
+    }
+    findings.extend(log.findings.iter().cloned());
+    findings
+}
+
+fn as_integer<S: Serializer>(step: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    Step(*step).serialize(serializer)
+}
+
+fn as_integers<S: Serializer>(steps: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(steps.iter().map(|step| Step(*step)))
+}
+
+/// A step, which is an integer in nearly every log.
+struct Step(f64);
+
+impl Serialize for Step {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.fract() == 0.0 && self.0.abs() < 1e15 {
+            true => serializer.serialize_i64(self.0 as i64),
+            false => serializer.serialize_f64(self.0),
+        }
+    }
 }
 
 /// The upper median.

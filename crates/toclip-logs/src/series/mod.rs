@@ -6,7 +6,7 @@ use std::io::Read;
 
 use serde::Serialize;
 
-use crate::findings::{clipped_norms, loss_scale, median};
+use crate::findings::median;
 use crate::{Error, Finding, Format, ReadOptions, ReadSummary, Result, Row, read};
 use order::in_order;
 
@@ -14,16 +14,16 @@ use order::in_order;
 const CAPACITY: usize = 1 << 20;
 
 /// Fewer rows of NaN at the end of a table are empty cells, such as of a last validation.
-const ENDED: u64 = 3;
+const ENDED: usize = 3;
 
-/// One step with a finite gradient norm. Missing values are NaN.
+/// One step. Missing values are NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Point {
     /// The step.
     pub step: f64,
     /// The norm of the gradient, $\Vert g \Vert$.
     pub norm: f64,
-    /// The training loss.
+    /// The training loss; infinite if it was logged as infinite, minus infinity if as NaN.
     pub loss: f64,
     /// The learning rate.
     pub learning_rate: f64,
@@ -33,6 +33,13 @@ pub struct Point {
     pub epoch: f64,
 }
 
+impl Point {
+    /// Whether the norm or the loss was logged as NaN or infinite.
+    fn is_non_finite(&self) -> bool {
+        !self.norm.is_finite() || self.loss.is_infinite()
+    }
+}
+
 /// A log, read and put in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
@@ -40,7 +47,9 @@ pub struct Log {
     pub summary: ReadSummary,
     /// The steps with a finite norm, in order.
     pub points: Vec<Point>,
-    /// What a reader of the numbers must know.
+    /// The steps whose norm or loss is NaN or infinite, in order.
+    pub non_finite: Vec<Point>,
+    /// What a reader of the numbers must know about the log as a file.
     pub findings: Vec<Finding>,
 }
 
@@ -51,19 +60,19 @@ impl Log {
     }
 }
 
-/// Loads a log: rows in order, restarts resolved, findings listed.
+/// Loads a log: rows in order, restarts resolved.
 ///
 /// ```
 /// let log = "{'loss': 1.5, 'grad_norm': '2.5', 'epoch': 0.1}\n{'loss': 1.4, 'grad_norm': 'nan'}\n";
 /// let log = toclip_logs::load(log.as_bytes(), &Default::default())?;
 /// assert_eq!(log.norms(), [2.5]);
-/// assert!(matches!(log.findings[0], toclip_logs::Finding::NotFinite { count: 1, .. }));
+/// assert_eq!(log.non_finite.len(), 1);
 /// # Ok::<(), toclip_logs::Error>(())
 /// ```
 ///
 /// # Errors
 ///
-/// As [`read()`]; and if no norm is finite.
+/// As [`read()`]; and if no row has a norm.
 pub fn load(reader: impl Read, options: &ReadOptions) -> Result<Log> {
     let mut collector = Collector::new(CAPACITY, options.unscale);
     let summary = read(reader, options, &mut |row| collector.add(row))?;
@@ -74,20 +83,11 @@ pub fn load(reader: impl Read, options: &ReadOptions) -> Result<Log> {
 struct Collector {
     capacity: usize,
     unscale: bool,
+    /// Steps as logged, finite or not.
     points: Vec<Point>,
     /// One point of this many is kept.
     every: u64,
     seen: u64,
-    not_a_number: u64,
-    infinite: u64,
-    first_not_finite: Option<f64>,
-    /// Rows with NaN for both norm and loss.
-    blank: u64,
-    /// Consecutive NaN norms: since the last number, how many of them are blank, and the most
-    /// between two numbers.
-    nan_run: u64,
-    blank_run: u64,
-    longest_nan_run: u64,
     negative: u64,
     zero: u64,
 }
@@ -98,25 +98,22 @@ impl Collector {
     }
 
     fn add(&mut self, row: &Row) {
-        let Some(mut norm) = row.norm else { return };
+        let or_nan = |x: Option<f64>| x.unwrap_or(f64::NAN);
+        let loss = match row.loss {
+            Some(loss) if loss.is_nan() => f64::NEG_INFINITY,
+            loss => or_nan(loss),
+        };
+        // A row without a norm counts only if its loss is not finite.
+        if row.norm.is_none() && !loss.is_infinite() {
+            return;
+        }
+        let mut norm = or_nan(row.norm);
         // Before any check: the quotient can be infinite where the norm is not.
         if self.unscale
             && let Some(scale) = row.loss_scale.filter(|s| *s > 0.0 && s.is_finite())
         {
             norm /= scale;
         }
-        if !norm.is_finite() {
-            let blank = norm.is_nan() && row.loss.is_some_and(f64::is_nan);
-            self.blank += u64::from(blank);
-            self.blank_run += u64::from(blank);
-            self.nan_run += u64::from(norm.is_nan());
-            self.not_a_number += u64::from(norm.is_nan());
-            self.infinite += u64::from(norm.is_infinite());
-            self.first_not_finite = self.first_not_finite.or(row.step);
-            return;
-        }
-        self.longest_nan_run = self.longest_nan_run.max(self.nan_run);
-        (self.nan_run, self.blank_run) = (0, 0);
         if norm < 0.0 {
             self.negative += 1;
             return;
@@ -126,11 +123,10 @@ impl Collector {
         if !self.seen.is_multiple_of(self.every) {
             return;
         }
-        let or_nan = |x: Option<f64>| x.unwrap_or(f64::NAN);
         self.points.push(Point {
             step: or_nan(row.step),
             norm,
-            loss: or_nan(row.loss),
+            loss,
             learning_rate: or_nan(row.learning_rate),
             loss_scale: or_nan(row.loss_scale),
             epoch: or_nan(row.epoch),
@@ -145,16 +141,24 @@ impl Collector {
         }
     }
 
-    fn finish(self, summary: ReadSummary) -> Result<Log> {
-        if self.points.is_empty() {
-            let count = self.not_a_number + self.infinite + self.negative;
-            let why = format!("all norms are NaN, infinite or negative ({count} found)");
-            let format = summary.format;
-            return Err(Error::NoNorm { format, why, hint: None });
-        }
+    fn finish(mut self, summary: ReadSummary) -> Result<Log> {
         let mut findings = summary.findings.clone();
-        findings.extend(self.special_values(summary.format));
-        let points = in_order(self.points, &mut findings);
+        if summary.format == Format::Csv {
+            let blank = remove_empty_cells(&mut self.points);
+            findings.extend((blank > 0).then_some(Finding::Blank { count: blank }));
+        }
+        if self.points.is_empty() {
+            let why = format!("all norms are negative ({} found)", self.negative);
+            return Err(Error::NoNorm { format: summary.format, why, hint: None });
+        }
+        for (count, finding) in [
+            (self.negative, Finding::Negative { count: self.negative }),
+            (self.zero, Finding::Zero { count: self.zero }),
+            (self.every - 1, Finding::Thinned { every: self.every }),
+        ] {
+            findings.extend((count > 0).then_some(finding));
+        }
+        let mut points = in_order(self.points, &mut findings);
         if self.unscale {
             if !points.iter().any(|p| p.loss_scale > 0.0) {
                 let why = "the log has no loss scale to divide the norms by";
@@ -166,51 +170,52 @@ impl Collector {
         let stride = median(points.windows(2).map(|w| w[1].step - w[0].step).collect())
             .map_or(1.0, |s| s / self.every as f64);
         if stride > 1.0 {
-            findings.push(Finding::SubSampled { stride });
+            findings.push(Finding::Subsampled { stride });
         }
-        findings.extend(clipped_norms::detect(points.iter().map(|p| p.norm)));
-        if !self.unscale {
-            findings.extend(loss_scale::detect(&points));
-        }
-        Ok(Log { summary, points, findings })
+        let non_finite = points.iter().filter(|p| p.is_non_finite()).copied().collect();
+        points.retain(|p| p.norm.is_finite());
+        Ok(Log { summary, points, non_finite, findings })
     }
+}
 
-    /// Values that need a word, and thinning.
-    fn special_values(&self, format: Format) -> impl Iterator<Item = Finding> {
-        // Tables written by pandas have NaN for empty cells: in most rows, or where the loss is NaN
-        // too. If the norms end with more of them than anywhere before, training diverged.
-        let diverged = self.nan_run >= ENDED && self.nan_run > 2 * self.longest_nan_run;
-        let table = format == Format::Csv;
-        let sparse = table && self.infinite == 0 && self.not_a_number >= self.seen && !diverged;
-        let blank = match (table && !sparse, diverged) {
-            (false, _) => 0,
-            (true, false) => self.blank,
-            (true, true) => self.blank - self.blank_run,
-        };
-        let not_finite = if sparse { 0 } else { self.not_a_number + self.infinite - blank };
-        let first = self.first_not_finite.filter(|_| blank == 0);
-        let reports = [
-            (not_finite, Finding::NotFinite { count: not_finite, first }),
-            (blank, Finding::Blank { count: blank }),
-            (self.negative, Finding::Negative { count: self.negative }),
-            (self.zero, Finding::Zero { count: self.zero }),
-            (self.every - 1, Finding::Thinned { every: self.every }),
-        ];
-        reports.into_iter().filter(|(count, _)| *count > 0).map(|(_, finding)| finding)
+/// Removes the NaN of a table that are empty cells, and returns how many rows had them in place of
+/// both numbers.
+///
+/// Tables written by pandas have NaN for empty cells: in most rows, or where the loss is NaN too. If
+/// the norms end with more of them than anywhere before, training diverged.
+fn remove_empty_cells(points: &mut Vec<Point>) -> u64 {
+    let (mut run, mut longest) = (0, 0);
+    for point in points.iter() {
+        if point.norm.is_nan() {
+            run += 1;
+        } else {
+            longest = longest.max(run);
+            run = 0;
+        }
     }
+    let ended = run >= ENDED && run > 2 * longest;
+    let last = points.len() - if ended { run } else { 0 };
+    let nan = points.iter().filter(|p| p.norm.is_nan()).count();
+    let infinite = points.iter().any(|p| p.norm.is_infinite());
+    let sparse = !ended && !infinite && 2 * nan >= points.len();
+    let blank = |p: &Point| p.norm.is_nan() && p.loss == f64::NEG_INFINITY;
+    let removed = points[..last].iter().filter(|p| blank(p)).count() as u64;
+    let mut i = 0;
+    points.retain(|point| {
+        i += 1;
+        i > last || !(blank(point) || sparse && point.norm.is_nan())
+    });
+    // The loss may be logged less often than the norm.
+    let without_loss = points.iter().filter(|p| p.loss == f64::NEG_INFINITY).count();
+    if !ended && 2 * without_loss >= points.len() {
+        points.iter_mut().filter(|p| p.loss.is_infinite()).for_each(|p| p.loss = f64::NAN);
+    }
+    if sparse { 0 } else { removed }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn not_finite(log: &Log) -> u64 {
-        let count = |f: &Finding| match f {
-            Finding::NotFinite { count, .. } => Some(*count),
-            _ => None,
-        };
-        log.findings.iter().find_map(count).unwrap_or(0)
-    }
 
     #[test]
     fn empty_cells_are_told_from_steps_that_broke() {
@@ -220,15 +225,15 @@ mod tests {
         };
         let rows = "1,2.5,1.5,NaN\n2,2.5,1.5,NaN\n3,NaN,NaN,0.5\n4,2.5,1.6,NaN\n5,NaN,NaN,0.5\n";
         let log = read(rows);
-        assert_eq!((log.points.len(), not_finite(&log)), (3, 0));
+        assert_eq!((log.points.len(), log.non_finite.len()), (3, 0));
         assert!(log.findings.contains(&Finding::Blank { count: 2 }), "{:?}", log.findings);
         // Its loss is there, so its norm is NaN.
         let more: String = (6..12).map(|i| format!("{i},2.5,1.5,NaN\n")).collect();
-        assert_eq!(not_finite(&read(&format!("{rows}{more}12,2.5,NaN,NaN\n"))), 1);
+        assert_eq!(read(&format!("{rows}{more}12,2.5,NaN,NaN\n")).non_finite.len(), 1);
         // It went on without either to the end, however long that was.
         for steps in [5, 50] {
             let broken: String = (0..steps).map(|i| format!("{},NaN,NaN,NaN\n", 12 + i)).collect();
-            assert_eq!(not_finite(&read(&format!("{rows}{more}{broken}"))), steps);
+            assert_eq!(read(&format!("{rows}{more}{broken}")).non_finite.len(), steps);
         }
     }
 

@@ -1,87 +1,146 @@
-//! The lines of code to change.
+//! The lines to write, for the user's framework.
+
+use std::str::FromStr;
 
 use serde::Serialize;
-use toclip::monitor::Choice;
 use toclip::short;
 
-use crate::{Advice, Optimizer};
+use crate::{Action, Advice, Error, Format, Log, Result};
 
-/// One line of code.
+/// A training framework.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Framework {
+    /// A training loop in PyTorch.
+    Pytorch,
+    /// The trainer of Hugging Face transformers.
+    HuggingFace,
+    /// Lightning.
+    Lightning,
+    /// A DeepSpeed configuration.
+    DeepSpeed,
+    /// An Axolotl configuration.
+    Axolotl,
+    /// Optax, for JAX.
+    Optax,
+}
+
+/// All frameworks with their names for options and for people.
+const FRAMEWORKS: [(Framework, &str, &str); 6] = [
+    (Framework::Pytorch, "pytorch", "PyTorch"),
+    (Framework::HuggingFace, "huggingface", "Hugging Face"),
+    (Framework::Lightning, "lightning", "Lightning"),
+    (Framework::DeepSpeed, "deepspeed", "DeepSpeed"),
+    (Framework::Axolotl, "axolotl", "Axolotl"),
+    (Framework::Optax, "optax", "Optax"),
+];
+
+impl Framework {
+    /// The framework that a log seems to come from; PyTorch if it does not show.
+    pub fn of(log: &Log) -> Self {
+        let lightning = |name: &str| name.contains("grad_2.0_norm");
+        match log.summary.format {
+            Format::TrainerState | Format::Printed => Framework::HuggingFace,
+            Format::DeepSpeed => Framework::DeepSpeed,
+            _ if log.summary.columns.iter().any(|c| lightning(&c.name)) => Framework::Lightning,
+            _ => Framework::Pytorch,
+        }
+    }
+
+    /// The name for people.
+    pub fn name(self) -> &'static str {
+        FRAMEWORKS[self as usize].2
+    }
+}
+
+impl FromStr for Framework {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let known = FRAMEWORKS.iter().find(|(_, known, _)| known.eq_ignore_ascii_case(name));
+        known.map(|(framework, ..)| *framework).ok_or_else(|| {
+            let names = FRAMEWORKS.map(|(_, name, _)| name).join(", ");
+            Error::Invalid(format!("unknown framework `{name}`; expected one of: {names}"))
+        })
+    }
+}
+
+/// Lines of code or configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CodeLine {
-    /// For which framework; empty for the one of the line before.
-    pub framework: &'static str,
-    /// The line.
-    pub line: String,
+pub struct CodeBlock {
+    /// For which framework.
+    pub framework: Framework,
+    /// The lines.
+    pub lines: Vec<String>,
 }
 
-fn line(framework: &'static str, line: impl Into<String>) -> CodeLine {
-    CodeLine { framework, line: line.into() }
+/// What to write to follow the recommendation; `None` if nothing is to be changed.
+pub(super) fn block(advice: &Advice, framework: Framework) -> Option<CodeBlock> {
+    let r = &advice.recommendation;
+    let lines = match (r.action, r.threshold) {
+        (Action::FixLogging, _) => log_before_clipping(advice, framework),
+        (Action::Remove, _) => clip(framework, "none"),
+        (Action::Guard | Action::Clip | Action::LowerRate | Action::RollBack, Some(c)) => {
+            clip(framework, &short(c))
+        }
+        _ => return None,
+    };
+    Some(CodeBlock { framework, lines })
 }
 
-const PYTORCH: &str = "torch.nn.utils.clip_grad_norm_";
+/// Clipping at a threshold, or `"none"`.
+fn clip(framework: Framework, c: &str) -> Vec<String> {
+    let off = c == "none";
+    let lines: &[String] = &match framework {
+        Framework::Pytorch if off => ["# remove the call of clip_grad_norm_".into()],
+        Framework::Pytorch => [format!(
+            "torch.nn.utils.clip_grad_norm_(model.parameters(), {c})  # before optimizer.step()"
+        )],
+        // Zero switches clipping off there.
+        Framework::HuggingFace => [format!("TrainingArguments(max_grad_norm={}, ...)", zero(c))],
+        Framework::Lightning if off => ["Trainer(gradient_clip_val=None, ...)".into()],
+        Framework::Lightning => [format!(
+            "Trainer(gradient_clip_val={c}, gradient_clip_algorithm=\"norm\", ...)"
+        )],
+        Framework::DeepSpeed => [format!("\"gradient_clipping\": {}", zero(c))],
+        Framework::Axolotl => [format!("max_grad_norm: {}", zero(c))],
+        Framework::Optax if off => ["# remove optax.clip_by_global_norm from the chain".into()],
+        Framework::Optax => {
+            [format!("optimizer = optax.chain(optax.clip_by_global_norm({c}), optimizer)")]
+        }
+    };
+    lines.to_vec()
+}
+
+fn zero(c: &str) -> &str {
+    if c == "none" { "0.0" } else { c }
+}
 
 /// How to log norms before clipping.
-pub(super) fn log_before_clipping(threshold: f64) -> Vec<CodeLine> {
-    let c = short(threshold);
-    let torch = format!("norm = {PYTORCH}(model.parameters(), max_norm={c})");
-    let log = "log({\"grad_norm\": norm.item()})  # returns the norm before clipping";
-    let hook = "def on_before_optimizer_step(self, optimizer):";
-    vec![
-        line("PyTorch", format!("{torch}; {log}")),
-        line(
-            "Hugging Face",
-            "TrainingArguments(logging_steps=1, …)  # logs the norm before clipping",
-        ),
-        line("Lightning", format!("{hook} self.log_dict(grad_norm(self, norm_type=2))")),
-        line("Optax", "log({\"grad_norm\": optax.global_norm(grads)})  # before optimizer.update"),
-    ]
-}
-
-/// How to clip as recommended; the learning rate continues from the last one of the log.
-pub(super) fn clip(advice: &Advice, choice: &Choice) -> Vec<CodeLine> {
-    let (c, k) = (short(choice.threshold), short(choice.multiple));
-    let s = short(advice.scale.unwrap_or(f64::NAN));
-    // A schedule sets the rate, so the factor is what matters, not the number.
-    let factor =
-        format!("  # and from now on {} times the scheduled lr", short(choice.rate_change));
-    let rate = match (advice.optimizer, advice.learning_rate) {
-        (Some(Optimizer::Sgd), Some(last)) => {
-            format!("{factor}: {:.3e} after the last {last:.3e}", last * choice.rate_change)
+fn log_before_clipping(advice: &Advice, framework: Framework) -> Vec<String> {
+    let current = advice.analysis.current.as_ref();
+    let c = current.map_or_else(|| "max_norm".into(), |now| short(now.threshold));
+    let lines: &[&str] = match framework {
+        Framework::HuggingFace | Framework::Axolotl => {
+            &["TrainingArguments(logging_steps=1, ...)  # logs the norm before clipping"]
         }
-        (Some(Optimizer::Sgd), None) => factor,
-        _ => String::new(),
+        Framework::Lightning => &[
+            "def on_before_optimizer_step(self, optimizer):  # in the LightningModule",
+            "    self.log_dict(lightning.pytorch.utilities.grad_norm(self, norm_type=2))",
+        ],
+        Framework::DeepSpeed => {
+            &["log({\"grad_norm\": engine.get_global_grad_norm()})  # after engine.step()"]
+        }
+        Framework::Optax => {
+            &["log({\"grad_norm\": optax.global_norm(grads)})  # before optimizer.update"]
+        }
+        Framework::Pytorch => {
+            return vec![
+                format!("norm = torch.nn.utils.clip_grad_norm_(model.parameters(), {c})"),
+                "log({\"grad_norm\": norm.item()})  # it returns the norm before clipping".into(),
+            ];
+        }
     };
-    let with_rate = |framework, text: String| line(framework, text + &rate);
-    if let Some(memory) = advice.recommendation.scale_memory {
-        let finite = "0 < norm < float(\"inf\")";
-        let hook = "def configure_gradient_clipping(self, optimizer, *args, **kwargs):";
-        // On one line, because the indents of a body would be lost in a table.
-        let lightning = format!(
-            "{hook} norm = {PYTORCH}(self.parameters(), {k} * self.scale).item(); self.scale *= (norm \
-             / self.scale) ** (1 / {memory}) if {finite} else 1.0  # start with self.scale = {s}"
-        );
-        let update = format!("if {finite}: scale *= (norm / scale) ** (1 / {memory})");
-        return vec![
-            with_rate(
-                "PyTorch",
-                format!("norm = {PYTORCH}(model.parameters(), {k} * scale).item()"),
-            ),
-            line("", format!("{update}  # start with scale = {s}")),
-            with_rate("Lightning", lightning),
-            line("others", format!("{c} while the scale of the norms is near {s}, then ask again")),
-        ];
-    }
-    let optimizer = match advice.optimizer {
-        Some(Optimizer::Sgd) => "optax.sgd(schedule)",
-        Some(Optimizer::Adam) => "optax.adamw(schedule)",
-        None => "optimizer",
-    };
-    let lightning = format!("Trainer(gradient_clip_val={c}, gradient_clip_algorithm=\"norm\", …)");
-    vec![
-        with_rate("PyTorch", format!("{PYTORCH}(model.parameters(), max_norm={c})")),
-        with_rate("Hugging Face", format!("TrainingArguments(max_grad_norm={c}, …)")),
-        with_rate("Lightning", lightning),
-        with_rate("Optax", format!("optax.chain(optax.clip_by_global_norm({c}), {optimizer})")),
-    ]
+    lines.iter().map(|line| (*line).to_owned()).collect()
 }

@@ -2,8 +2,8 @@
 
 use toclip::{percent, short};
 
-use super::plural;
-use crate::Finding;
+use super::{about, grouped, plural};
+use crate::{Finding, NormScaleCause, Spike};
 
 impl Finding {
     /// The finding in a sentence or two, with what to do.
@@ -11,10 +11,52 @@ impl Finding {
         let norms = |count: u64| plural(count, "norm is", "norms are");
         let rows = |count: u64| plural(count, "row has", "rows have");
         match *self {
-            Finding::AfterClipping { threshold, share } => format!(
+            Finding::Healthy { loss_from: Some(from), loss_to: Some(to) } => match to < from {
+                true => format!(
+                    "Nothing is wrong: the loss fell from {} to {}, without spikes.",
+                    about(from),
+                    about(to)
+                ),
+                false => format!("Nothing is wrong: no spikes, and the loss stays at {}.", about(to)),
+            },
+            Finding::Healthy { .. } => {
+                "Nothing is wrong with the norms: no spikes, and all are finite.".into()
+            }
+            Finding::Diverged { ref steps, last_good, learning_rate, grew } => {
+                diverged(steps, last_good, learning_rate, grew)
+            }
+            Finding::Diverging { best_step, best, last } => format!(
+                "The run is diverging: the loss rises and is at {}, after a best of {} near step {}.",
+                about(last),
+                about(best),
+                grouped(best_step)
+            ),
+            Finding::NotRecovered { best_step, best, last } => format!(
+                "The loss is stuck at {}, far above its best of {} near step {}.",
+                about(last),
+                about(best),
+                grouped(best_step)
+            ),
+            Finding::Spikes { ref steps, ref events } => spikes(steps, events),
+            Finding::NonFiniteSteps { ref steps } => format!(
+                "Loss or norm was NaN or infinite at {} ({}), and training went on.",
+                plural(steps.len() as u64, "step", "steps"),
+                first_few(steps)
+            ),
+            Finding::AlwaysClipped { threshold, fires, times } => format!(
+                "The threshold {} clips {} of the steps: the median norm is {} times as large.",
+                short(threshold),
+                percent(fires),
+                about(times)
+            ),
+            Finding::NeverClipped { threshold, largest } => format!(
+                "The threshold {} never clipped a step: the largest norm is {}.",
+                short(threshold),
+                about(largest)
+            ),
+            Finding::NormsAfterClipping { threshold, share } => format!(
                 "{} of the norms are equal to {}: they were logged after clipping, so larger norms are \
-                 unknown. Log what clip_grad_norm_ returns, which is the norm before clipping. If \
-                 nothing was clipped there, give the threshold in force.",
+                 unknown. If nothing was clipped there, give the threshold in force.",
                 percent(share),
                 short(threshold)
             ),
@@ -24,33 +66,25 @@ impl Finding {
                 percent(share),
                 short(threshold)
             ),
-            Finding::LossScaled { jumps, column: true } => format!(
-                "The norms follow {} of the loss scale, so they include it. Divide them by the loss \
-                 scale in the log, or log unscaled gradients (scaler.unscale_).",
-                plural(jumps as u64, "jump", "jumps")
-            ),
-            Finding::LossScaled { jumps, column: false } => format!(
-                "The norms jump by powers of two {jumps} times: they seem to include a loss scale. Log \
-                 unscaled gradients (scaler.unscale_)."
-            ),
-            Finding::MaybeLossScaled { scale } => format!(
-                "The loss scale is always {} and the norms are large: they may include it. Thresholds \
-                 as multiples of the running scale of the norms are correct either way.",
-                short(scale)
-            ),
+            Finding::NormScale { median, loss, cause } => norm_scale(median, loss, cause),
             Finding::Unscaled => "The norms were divided by the loss scale.".into(),
-            Finding::SubSampled { stride } => format!(
+            Finding::Subsampled { stride } => format!(
                 "One row every {} steps: spikes between the logged steps are not seen.",
                 short(stride)
             ),
-            Finding::NotFinite { count, first } => {
-                let at = first.map_or(String::new(), |s| format!(" (first at step {})", short(s)));
-                format!(
-                    "{} NaN or infinite{at} and left out. Clipping does not repair such a step (NaN \
-                     times anything is NaN); skip it instead.",
-                    norms(count)
-                )
+            Finding::Drift { since, points, scale_change, p_value } => {
+                drift(since, points, scale_change, p_value)
             }
+            Finding::HeavyTail { index } => format!(
+                "The tail of the norms is heavy: tail index {} ({}–{}).",
+                about(index.value),
+                about(index.low),
+                about(index.high)
+            ),
+            Finding::Finished { rate } => format!(
+                "The learning rate has decayed to {} of its peak: the run is finished.",
+                percent(rate)
+            ),
             Finding::Blank { count } => {
                 format!("{} NaN for both norm and loss: taken as empty cells.", rows(count))
             }
@@ -103,5 +137,105 @@ impl Finding {
                 format!("The log is long: the estimates use one row in {every}.")
             }
         }
+    }
+}
+
+fn diverged(steps: &[f64], last_good: Option<f64>, rate: Option<f64>, grew: bool) -> String {
+    let since = steps.first().map_or_else(String::new, |s| grouped(*s));
+    let Some(good) = last_good else {
+        return format!("Loss or norm is NaN or infinite from the first logged step, {since}, on.");
+    };
+    let how = match (grew, rate) {
+        (true, Some(rate)) => format!(
+            " They grew from step {} on, at a learning rate of {}.",
+            grouped(good + 1.0),
+            about(rate)
+        ),
+        (true, None) => format!(" They grew from step {} on.", grouped(good + 1.0)),
+        (false, _) => format!(" Up to step {} they were as usual.", grouped(good)),
+    };
+    format!("The run diverged: loss or norm is NaN or infinite from step {since} to the end.{how}")
+}
+
+fn spikes(steps: &[f64], events: &[Spike]) -> String {
+    let largest = events.iter().max_by(|a, b| a.times_median.total_cmp(&b.times_median));
+    let Some(largest) = largest else { return String::new() };
+    let starts: Vec<f64> = events.iter().map(|event| event.first).collect();
+    let loss = match (largest.loss_before, largest.loss_peak) {
+        (Some(before), Some(peak)) if peak > 1.1 * before => {
+            format!(", and the loss rose from {} to {}", about(before), about(peak))
+        }
+        _ => String::new(),
+    };
+    let back = match largest.recovered_after {
+        Some(after) => format!("; it recovered in {}", plural(after as u64, "step", "steps")),
+        None if largest.loss_before.is_some() => "; it has not recovered".into(),
+        None => String::new(),
+    };
+    let affected = match steps.len() > events.len() {
+        true => format!(" ({} steps affected)", steps.len()),
+        false => String::new(),
+    };
+    format!(
+        "{} at {}{affected}: in the largest, at step {}, the norm was {} times its running \
+         median{loss}{back}.",
+        plural(events.len() as u64, "spike", "spikes"),
+        first_few(&starts),
+        grouped(largest.first),
+        about(largest.times_median)
+    )
+}
+
+/// "step 5" or "steps 5, 7, 9 and 12 more".
+fn first_few(steps: &[f64]) -> String {
+    let shown: Vec<String> = steps.iter().take(4).map(|s| grouped(*s)).collect();
+    let noun = if steps.len() == 1 { "step" } else { "steps" };
+    match steps.len().saturating_sub(4) {
+        0 => format!("{noun} {}", shown.join(", ")),
+        more => format!("{noun} {} and {more} more", shown.join(", ")),
+    }
+}
+
+fn norm_scale(median: f64, loss: Option<f64>, cause: NormScaleCause) -> String {
+    let norm = about(median);
+    match cause {
+        NormScaleCause::LossScale { jumps, column: true } => format!(
+            "The norms (median {norm}) follow {} of the loss scale, so they include it.",
+            plural(jumps as u64, "jump", "jumps")
+        ),
+        NormScaleCause::LossScale { jumps, column: false } => format!(
+            "The norms (median {norm}) jump by powers of two {jumps} times: they seem to include a \
+             loss scale."
+        ),
+        NormScaleCause::ConstantLossScale { scale } => format!(
+            "The median norm is {norm} and the loss scale is always {}: the norms seem to include it.",
+            about(scale)
+        ),
+        NormScaleCause::SummedLoss => format!(
+            "The median norm is {norm} and the loss {}: the loss seems to be summed over tokens or \
+             samples, so that norms, thresholds and learning rates depend on the batch size.",
+            loss.map_or_else(String::new, about)
+        ),
+        NormScaleCause::Unknown => format!(
+            "The median norm is {norm}, far above that of an averaged loss: a loss scale that was not \
+             removed, gradients summed over accumulation steps, or a summed loss."
+        ),
+    }
+}
+
+fn drift(since: f64, points: usize, scale_change: f64, p_value: f64) -> String {
+    let scale = match scale_change {
+        c if c >= 1.25 => format!("The norms grew {} times over the log.", about(c)),
+        c if c <= 0.8 => format!("The norms fell to {} of their size over the log.", percent(c)),
+        _ => "The gradient-norm distribution changed during the log.".into(),
+    };
+    match p_value < 0.01 {
+        true => format!(
+            "{scale} Relative to their running scale the distribution changed at step {} (p = \
+             {p_value:.1e}); estimates use the {} after it.",
+            grouped(since),
+            plural(points as u64, "norm", "norms")
+        ),
+        false => scale,
     }
 }

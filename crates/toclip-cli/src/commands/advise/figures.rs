@@ -1,7 +1,7 @@
 //! Plots of a log.
 
 use toclip::monitor::{Estimates, Interval};
-use toclip_logs::running_scales;
+use toclip_logs::{Finding, Point, Spike, running_scales};
 
 use super::LogReport;
 use crate::output::numbers::short;
@@ -12,40 +12,108 @@ const POINTS: usize = 250;
 /// Parts of a band.
 const BINS: usize = 200;
 
+/// The names of the plots as files.
+pub const NAMES: [&str; 3] = ["training", "distribution", "criteria"];
+
 /// All plots of a log, as far as they can be drawn.
 pub fn of(report: &LogReport) -> Vec<Figure> {
-    let mut figures = vec![along(report)];
-    if report.advice.distribution.is_some() {
+    let mut figures = vec![training(report)];
+    let analysis = &report.advice.analysis;
+    if analysis.distribution.is_some() && report.log.points.len() > 1 {
         figures.push(distribution(report));
-        figures.push(criteria(report));
+        if analysis.components.is_some() && !analysis.curve.is_empty() {
+            figures.push(criteria(report));
+        }
     }
     figures
 }
 
-/// The norms along training, with their scale and the thresholds.
-fn along(report: &LogReport) -> Figure {
+/// Loss and norm along training, with the spikes and the thresholds.
+fn training(report: &LogReport) -> Figure {
     let points = &report.log.points;
+    let mut norm =
+        Chart::new("Gradient norm").x(Axis::linear("step")).y(Axis::log("gradient norm"));
+    norm = with_values(norm, "norm", points, |p| p.norm);
+    if let Some(c) = report.advice.recommendation.threshold.filter(|_| recommends(report)) {
+        // As it would act: every norm above is cut down to it.
+        let (steps, cut) = highest(points, c);
+        norm = norm.series(Series::line("norm after the recommended threshold", &steps, &cut).slot(1));
+    }
+    norm = marked(report, thresholds(report, norm, true));
+    let mut figure = Figure::new("").columns(1).chart(norm);
+    if points.iter().filter(|p| p.loss.is_finite()).count() > 1 {
+        let with_loss: Vec<Point> = points.iter().filter(|p| p.loss.is_finite()).copied().collect();
+        let positive = with_loss.iter().all(|p| p.loss > 0.0);
+        let axis = if positive { Axis::log("loss") } else { Axis::linear("loss") };
+        let loss = Chart::new("Loss").x(Axis::linear("step")).y(axis);
+        let loss = with_values(loss, "loss", &with_loss, |p| p.loss);
+        figure = figure.chart(marked(report, loss));
+    }
+    figure
+}
+
+/// Whether the threshold of the recommendation is a new one.
+fn recommends(report: &LogReport) -> bool {
+    let now = report.advice.analysis.current.as_ref().map(|now| now.threshold);
+    report.advice.recommendation.threshold.is_some_and(|c| now != Some(c))
+}
+
+/// Values along training: points, or a band if there are many.
+fn with_values(chart: Chart, name: &str, points: &[Point], of: fn(&Point) -> f64) -> Chart {
     let steps: Vec<f64> = points.iter().map(|p| p.step).collect();
-    let norms = report.log.norms();
-    let mut chart = Chart::new("Gradient norms along training")
-        .x(Axis::linear("step"))
-        .y(Axis::log("gradient norm"));
+    let values: Vec<f64> = points.iter().map(of).collect();
     if points.len() <= POINTS {
-        chart = chart.series(Series::points("norm", &steps, &norms).slot(0));
-    } else {
-        let (x, low, middle, high) = band(&steps, &norms);
-        let name =
-            format!("smallest, median and largest of {} norms", points.len().div_ceil(x.len()));
-        let band = Series::band(&name, &x, &low, &high);
-        chart = chart.series(band.slot(0).middle(&middle));
+        return chart.series(Series::points(name, &steps, &values).slot(0));
     }
-    if report.advice.distribution.is_some() {
-        let scale = running_scales(&norms);
-        let every = points.len().div_ceil(2000).max(1);
-        let thin = |v: &[f64]| -> Vec<f64> { v.iter().step_by(every).copied().collect() };
-        chart = chart.series(Series::line("running scale", &thin(&steps), &thin(&scale)).slot(1));
+    let (x, low, middle, high) = band(&steps, &values);
+    let each = points.len().div_ceil(x.len());
+    let label = format!("{name}: smallest, median and largest of {each} steps");
+    chart.series(Series::band(&label, &x, &low, &high).slot(0).middle(&middle))
+}
+
+/// The largest norms after clipping.
+fn highest(points: &[Point], threshold: f64) -> (Vec<f64>, Vec<f64>) {
+    let size = points.len().div_ceil(BINS).max(1);
+    let part = |part: &[Point]| {
+        let most = part.iter().map(|p| p.norm).fold(0.0, f64::max);
+        (part[part.len() / 2].step, most.min(threshold))
+    };
+    points.chunks(size).map(part).unzip()
+}
+
+/// Marks the spikes and the step to go back to.
+fn marked(report: &LogReport, mut chart: Chart) -> Chart {
+    let spikes = report.advice.findings.iter().find_map(|finding| match finding {
+        Finding::Spikes { events, .. } => Some(&events[..]),
+        _ => None,
+    });
+    // The largest ones, if there are too many to tell apart.
+    let mut spikes: Vec<&Spike> = spikes.unwrap_or_default().iter().collect();
+    spikes.sort_by(|a, b| b.times_median.total_cmp(&a.times_median));
+    for spike in spikes.into_iter().take(6) {
+        chart = chart.vline(spike.first, &format!("spike {}", short(spike.first)));
     }
-    thresholds(report, chart, true).into()
+    if let Some(step) = report.advice.recommendation.roll_back_to {
+        chart = chart.vline(step, &format!("go back to {}", short(step)));
+    }
+    chart
+}
+
+/// Steps, losses and norms by the medians of at most `parts` parts.
+pub fn medians(points: &[Point], parts: usize) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+    let size = points.len().div_ceil(parts).max(1);
+    let mut out = (Vec::new(), Vec::new(), Vec::new());
+    for part in points.chunks(size) {
+        let median = |of: fn(&Point) -> f64| {
+            let mut values: Vec<f64> = part.iter().map(of).filter(|x| x.is_finite()).collect();
+            values.sort_by(f64::total_cmp);
+            values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+        };
+        out.0.push(part[part.len() / 2].step);
+        out.1.push(median(|p| p.loss));
+        out.2.push(median(|p| p.norm));
+    }
+    out
 }
 
 /// Marks the threshold in force and the recommended one.
@@ -55,10 +123,11 @@ fn thresholds(report: &LogReport, chart: Chart, horizontal: bool) -> Chart {
         false => chart.vline(at, &label),
     };
     let mut chart = chart;
-    if let Some(now) = report.advice.current.as_ref().filter(|now| now.threshold.is_finite()) {
+    let current = report.advice.analysis.current.as_ref();
+    if let Some(now) = current.filter(|now| now.threshold.is_finite()) {
         chart = mark(chart, now.threshold, format!("in force {}", short(now.threshold)));
     }
-    if let Some(c) = report.advice.recommendation.threshold {
+    if let Some(c) = report.advice.recommendation.threshold.filter(|_| recommends(report)) {
         chart = mark(chart, c, format!("recommended {}", short(c)));
     }
     chart
@@ -111,7 +180,7 @@ fn distribution(report: &LogReport) -> Figure {
         .x(Axis::log("norm over running scale"))
         .y(Axis::log("share of steps"))
         .line("log", &at, &above);
-    if let Some(index) = report.advice.distribution.as_ref().and_then(|d| d.tail) {
+    if let Some(index) = report.advice.analysis.distribution.as_ref().and_then(|d| d.tail) {
         let start = index.multiple;
         let share = index.exceedances as f64 / n as f64;
         let end = high.max(start * 1.01);
@@ -128,7 +197,7 @@ fn distribution(report: &LogReport) -> Figure {
 
 /// CSC and CCC against the threshold.
 fn criteria(report: &LogReport) -> Figure {
-    let curve = &report.advice.curve;
+    let curve = &report.advice.analysis.curve;
     // Below the threshold that clips everything the curves are flat.
     let all = |e: &Estimates| e.clip_fraction.value > 0.995;
     let from = curve.iter().rposition(all).unwrap_or(0).saturating_sub(6);
@@ -142,7 +211,7 @@ fn criteria(report: &LogReport) -> Figure {
     let chart = |title: &str, y: Axis, name: &str, of: fn(&Estimates) -> Interval| {
         let column =
             |f: fn(Interval) -> f64| -> Vec<f64> { rows.iter().map(|e| f(of(e))).collect() };
-        let label = format!("{:.0}% interval", 100.0 * report.advice.confidence);
+        let label = format!("{:.0}% interval", 100.0 * report.advice.analysis.confidence);
         let chart = Chart::new(title)
             .x(Axis::log("threshold c"))
             .y(y)

@@ -1,5 +1,6 @@
 //! `toclip advise`: advice about clipping from training logs.
 
+mod comparison;
 mod figures;
 mod page;
 mod text;
@@ -11,14 +12,20 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
-use toclip_logs::{Advice, AdviceOptions, Format, Hint, Log, Optimizer, ReadOptions, advise, load};
+use toclip_logs::{
+    Advice, AdviceOptions, Format, Framework, Hint, Log, Optimizer, ReadOptions, Verdict, advise, load,
+};
 
 use crate::output::files;
 use crate::output::plots::save;
-use crate::output::terminal::progress_bar;
+use crate::output::terminal::{Screen, progress_bar};
 use crate::output::{say, tell};
 
-/// Read training logs and advise whether and where to clip gradients
+/// Read training logs: what went wrong, whether to clip, and where
+///
+/// Says first what to do, then why, then what to write in your framework. Looks at loss, gradient norm
+/// and learning rate: divergence, spikes, NaN steps, thresholds that always or never act, norms on the
+/// wrong scale. Never advises to raise the learning rate.
 ///
 /// Reads Hugging Face trainer_state.json, JSON lines, CSV (W&B export, Lightning metrics.csv),
 /// TensorBoard event files, the text logs of Megatron, torchtitan and llm.c, and dictionaries printed
@@ -27,7 +34,8 @@ use crate::output::{say, tell};
 #[command(after_help = "\
 Examples:
   toclip advise trainer_state.json
-  toclip advise lightning_logs/version_0/metrics.csv --clip 0.5 --batch-size 32 --optimizer sgd
+  toclip advise train.jsonl --clip none --optimizer adamw
+  toclip advise lightning_logs/version_0/metrics.csv --clip 0.5 --optimizer sgd --verbose
   toclip advise runs/*/events.out.tfevents.* --out advice
   toclip advise wandb_export.csv --norm 'run-7 - train/grad_norm'
   toclip advise train.log --json
@@ -41,17 +49,23 @@ pub struct Args {
     /// Threshold in force: a number, or none (or inf) if the run did not clip [default: from the log]
     #[arg(long, value_name = "C", value_parser = crate::arguments::threshold)]
     clip: Option<f64>,
-    /// Samples per gradient, over all workers and accumulation steps; without it clipping is
-    /// recommended only if it would be for a single sample too
+    /// Samples per gradient, over all workers and accumulation steps; for a language model the
+    /// tokens whose loss is averaged
     #[arg(long, value_name = "B")]
     batch_size: Option<f64>,
-    /// Outputs of the model per sample (tokens, classes)
+    /// Outputs of the model per sample, if more than one
     #[arg(long, value_name = "N", requires = "batch_size")]
     outputs: Option<f64>,
-    /// Optimizer: sgd, or adam for all that divide by a running scale of the gradient; changes of the
-    /// learning rate are recommended for sgd only
+    /// Optimizer: sgd, or adam (adamw) for all that divide by a running scale of the gradient
     #[arg(long, value_name = "NAME")]
     optimizer: Option<Optimizer>,
+    /// Framework to write code for: pytorch, huggingface, lightning, deepspeed, axolotl, optax
+    /// [default: from the log, else pytorch]
+    #[arg(long, value_name = "NAME")]
+    framework: Option<Framework>,
+    /// Show everything: threshold in force, spikes, distribution, criteria, other rules
+    #[arg(long, short)]
+    verbose: bool,
     /// Confidence of the intervals
     #[arg(long, value_name = "P", default_value_t = 0.95)]
     confidence: f64,
@@ -90,6 +104,7 @@ struct LogReport {
     name: String,
     log: Log,
     advice: Advice,
+    verdict: Verdict,
 }
 
 /// Runs the command.
@@ -113,7 +128,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         };
         let log = read(path, &args).and_then(|log| Ok((advise(&log, &options)?, log)));
         match log.with_context(|| name.clone()) {
-            Ok((advice, log)) => reports.push(LogReport { name, log, advice }),
+            Ok((advice, log)) => {
+                let framework = args.framework.unwrap_or_else(|| Framework::of(&log));
+                let verdict = advice.verdict(framework);
+                reports.push(LogReport { name, log, advice, verdict });
+            }
             Err(error) if args.logs.len() == 1 => return Err(error),
             Err(error) => {
                 tell!("error: {error:#}");
@@ -130,7 +149,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     });
     match args.json {
         true => say!("{}", serde_json::to_string_pretty(&numbers)?),
-        false => say!("{}", text::of(&reports)),
+        false => say!("{}", text::of(&reports, args.verbose, &Screen::of_stdout())),
     }
     if let Some(folder) = &args.out {
         write(folder, &reports, &numbers, args.json)?;
@@ -144,8 +163,7 @@ fn write(folder: &Path, reports: &[LogReport], numbers: &Value, quiet: bool) -> 
     files::write_json(&json, numbers)?;
     for (i, report) in reports.iter().enumerate() {
         let log = if reports.len() > 1 { format!("log-{}-", i + 1) } else { String::new() };
-        for (name, figure) in ["norms", "distribution", "criteria"].iter().zip(figures::of(report))
-        {
+        for (name, figure) in figures::NAMES.iter().zip(figures::of(report)) {
             save(&figure, &folder.join(format!("{log}{name}.png")))?;
         }
     }
@@ -196,8 +214,7 @@ fn option(hint: Hint) -> &'static str {
 /// The options that would improve the advice, if any, in a sentence.
 fn options_to_add(report: &LogReport) -> Option<String> {
     let options: Vec<&str> = report.advice.hints().into_iter().map(option).collect();
-    (!options.is_empty())
-        .then(|| format!("Options that improve this answer: {}.", options.join("; ")))
+    (!options.is_empty()).then(|| format!("To improve this answer, add {}.", options.join("; ")))
 }
 
 /// The file, with a progress bar if it is long.
@@ -207,16 +224,20 @@ fn with_progress(file: File, length: u64, quiet: bool) -> impl Read {
 
 /// Everything, for programs.
 fn numbers(report: &LogReport) -> Value {
-    let mut advice = serde_json::to_value(&report.advice).unwrap_or_default();
-    let values = advice["findings"].as_array_mut().into_iter().flatten();
-    for (value, finding) in values.zip(&report.advice.findings) {
+    let LogReport { name, log, advice, verdict } = report;
+    let mut findings = serde_json::to_value(&advice.findings).unwrap_or_default();
+    let values = findings.as_array_mut().into_iter().flatten();
+    for (value, finding) in values.zip(&advice.findings) {
         value["sentence"] = finding.sentence().into();
     }
     json!({
-        "log": report.name,
-        "format": report.log.summary.format,
-        "columns": report.log.summary.columns,
-        "advice": advice,
-        "answers": report.advice.answers(),
+        "log": name,
+        "format": log.summary.format,
+        "columns": log.summary.columns,
+        "findings": findings,
+        "recommendation": advice.recommendation,
+        "verdict": verdict,
+        "analysis": advice.analysis,
+        "details": advice.details(),
     })
 }

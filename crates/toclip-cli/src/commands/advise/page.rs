@@ -2,7 +2,7 @@
 
 use toclip::percent;
 
-use super::{LogReport, figures, options_to_add, text};
+use super::{LogReport, comparison, figures, options_to_add, text};
 use crate::report::{escape, html_figure, html_page};
 
 /// The whole page.
@@ -13,18 +13,21 @@ pub fn of(reports: &[LogReport]) -> String {
     };
     let mut body = String::new();
     if reports.len() > 1 {
-        let row = |(i, report): (usize, &LogReport)| {
-            let link = format!("<a href=\"#log-{i}\">{}</a>", escape(file_name(&report.name)));
-            [link, escape(&text::summary(report))]
-        };
-        let rows = reports.iter().enumerate().map(row);
-        body = format!("<section><h2>Summary</h2>{}</section>\n", table("", rows));
+        let head = comparison::HEAD.map(|name| format!("<th scope=\"col\">{name}</th>")).concat();
+        let rows = reports.iter().enumerate().map(|(i, report)| {
+            let mut cells = comparison::row(report).map(|cell| escape(&cell));
+            cells[0] = format!("<a href=\"#log-{i}\">{}</a>", escape(file_name(&report.name)));
+            cells
+        });
+        let table = table(&format!("<thead><tr>{head}</tr></thead>\n"), rows);
+        let figure = html_figure(&comparison::figure(reports));
+        body = format!("<section><h2>Comparison</h2>{table}{figure}</section>\n");
     }
     body.extend(reports.iter().enumerate().map(|(i, report)| section(report, i)));
     html_page(&title, &body)
 }
 
-fn file_name(path: &str) -> &str {
+pub fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
@@ -39,44 +42,47 @@ fn table<const N: usize>(head: &str, rows: impl Iterator<Item = [String; N]>) ->
 }
 
 fn section(report: &LogReport, index: usize) -> String {
-    let (log, advice) = (&report.log, &report.advice);
-    let wording = &advice.recommendation.wording;
-    let (format, columns) = (&log.summary.format, text::columns(report));
-    let summary = format!("{format}: {} norms. {columns}", advice.points);
+    let (advice, verdict) = (&report.advice, &report.verdict);
+    let paragraph = |text: &String| format!("<p>{}</p>\n", escape(text));
+    let list = |items: &[String]| {
+        let items = items.iter().map(|item| format!("<li>{}</li>\n", escape(item)));
+        format!("<ul>\n{}</ul>\n", items.collect::<String>())
+    };
     let mut out = format!(
         "<section class=\"part\" id=\"log-{index}\">\n<h2>{}</h2>\n<p class=\"settings\">{}</p>\n\
-         <p class=\"tally\"><b>{}</b></p>\n",
+         <p class=\"tally\"><b>{}</b></p>\n{}",
         escape(&report.name),
-        escape(&summary),
-        escape(&wording.headline)
+        escape(&text::source(report)),
+        escape(&verdict.headline),
+        list(&verdict.reasons)
     );
-    if !advice.findings.is_empty() {
-        let item = |sentence: String| format!("<li>{}</li>\n", escape(&sentence));
-        let items: String = advice.findings.iter().map(|f| item(f.sentence())).collect();
-        out += &format!("<h3>About this log</h3>\n<ul>\n{items}</ul>\n");
+    if let Some(code) = &verdict.code {
+        let lines = escape(&code.lines.join("\n"));
+        out += &format!("<p>{}:</p>\n<pre><code>{lines}</code></pre>\n", code.framework.name());
     }
-    let paragraph = |text: &String| format!("<p>{}</p>\n", escape(text));
-    // The first three answers have a figure.
+    if let Some((text, runs)) = verdict.experiment.split_first() {
+        out += &format!("<h3>An experiment</h3>\n{}{}", paragraph(text), list(runs));
+    }
     let mut figures = figures::of(report).into_iter();
-    for answer in advice.answers() {
-        out += &format!("<h3>{}</h3>\n", escape(answer.title));
-        out.extend(answer.text.iter().map(paragraph));
-        out.extend(figures.next().map(|figure| html_figure(&figure)));
+    out.extend(figures.next().map(|figure| html_figure(&figure)));
+    let others = text::other_findings(report);
+    if !others.is_empty() {
+        out += &format!("<h3>Also found</h3>\n{}", list(&others));
     }
-    if !wording.code.is_empty() {
-        let row = |line: &str| format!("<code>{}</code>", escape(line));
-        out += &table("", wording.code.iter().map(|c| [c.framework.to_owned(), row(&c.line)]));
+    for section in advice.details() {
+        out += &format!("<h3>{}</h3>\n", escape(section.title));
+        out.extend(section.text.iter().map(paragraph));
     }
-    out.extend(options_to_add(report).iter().map(paragraph));
-    if !advice.comparison.is_empty() {
-        out += "<h3>What other rules would have done on this log</h3>\n";
+    out.extend(figures.map(|figure| html_figure(&figure)));
+    if !advice.analysis.comparison.is_empty() {
+        out += "<h3>What other rules would have done to these norms</h3>\n";
         let head = "<thead><tr><th scope=\"col\">Rule</th><th scope=\"col\">Clips</th>\
-                    <th scope=\"col\">Mean step</th><th scope=\"col\">CCC</th></tr></thead>\n";
-        let rows = advice.comparison.iter().map(|rule| {
-            let (rule_name, ccc) = (escape(&rule.rule), advice.interval(&rule.ccc));
-            [rule_name, percent(rule.fires), percent(rule.step_factor), ccc]
+                    <th scope=\"col\">Mean step</th></tr></thead>\n";
+        let rows = advice.analysis.comparison.iter().map(|rule| {
+            [escape(&rule.rule), percent(rule.fires), percent(rule.step_factor)]
         });
         out += &table(head, rows);
     }
+    out.extend(options_to_add(report).iter().map(paragraph));
     out + "</section>\n"
 }

@@ -1,98 +1,143 @@
-//! The advice on a terminal.
+//! The advice on a terminal: the verdict, three reasons, what to write; the rest if asked for.
 
 use std::fmt::Write;
 
-use toclip_logs::Action;
+use toclip_logs::{Because, Tone};
 
-use super::{LogReport, options_to_add};
+use super::{LogReport, comparison, options_to_add};
 use crate::output::numbers::short;
+use crate::output::terminal::{Align, Screen, columns as aligned};
 use crate::report::wrap;
 
-const WIDTH: usize = 96;
-
-/// All logs one after another, and one line each if there are several.
-pub fn of(reports: &[LogReport]) -> String {
-    let mut out: Vec<String> = reports.iter().map(one).collect();
+/// All logs one after another, and a table that compares them if there are several.
+pub fn of(reports: &[LogReport], verbose: bool, screen: &Screen) -> String {
+    let mut out: Vec<String> =
+        reports.iter().map(|report| one(report, verbose, screen)).collect();
     if reports.len() > 1 {
-        let width = reports.iter().map(|l| l.name.chars().count()).max().unwrap_or(0).min(44);
-        let line = |report: &LogReport| {
-            let skip = report.name.chars().count().saturating_sub(width);
-            let name: String = report.name.chars().skip(skip).collect();
-            format!("  {name:<width$}  {}\n", summary(report))
-        };
-        out.push(format!("Summary\n{}", reports.iter().map(line).collect::<String>()));
+        let head = comparison::HEAD.map(String::from);
+        let rows = std::iter::once(head).chain(reports.iter().map(comparison::row));
+        let mut align = [Align::Right; comparison::HEAD.len()];
+        (align[0], align[comparison::HEAD.len() - 1]) = (Align::Left, Align::Left);
+        out.push(format!("Comparison\n{}", aligned(align, rows)));
     }
     out.join("\n")
 }
 
-fn one(report: &LogReport) -> String {
-    let (log, advice) = (&report.log, &report.advice);
-    let (from, to) = (short(advice.steps.0), short(advice.steps.1));
-    let mut out = format!(
-        "{}\n  {}: {} norms, steps {from} to {to}\n",
-        report.name, log.summary.format, advice.points
-    );
-    paragraph(&mut out, "  ", &columns(report));
-    for finding in &advice.findings {
-        paragraph(&mut out, "  ! ", &finding.sentence());
+fn one(report: &LogReport, verbose: bool, screen: &Screen) -> String {
+    let (log, advice, verdict) = (&report.log, &report.advice, &report.verdict);
+    let mut page = Page { text: String::new(), width: screen.width };
+    page.line(&screen.bold(&report.name));
+    page.paragraph("", &source(report));
+    page.line("");
+    let (tag, colour) = match verdict.tone {
+        Tone::Act => ("DO THIS", screen.yellow()),
+        Tone::Leave => ("LEAVE IT", screen.green()),
+        _ => ("CANNOT TELL", screen.blue()),
+    };
+    let headline = wrap(&format!("{tag}: {}", verdict.headline), screen.width);
+    headline.iter().for_each(|line| page.line(&colour(line)));
+    for reason in &verdict.reasons {
+        page.paragraph("  • ", reason);
     }
-    for (i, answer) in advice.answers().iter().enumerate() {
-        let _ = writeln!(out, "\n{}. {}", i + 1, answer.title);
-        answer.text.iter().for_each(|text| paragraph(&mut out, "   ", text));
+    if let Some(code) = &verdict.code {
+        page.line("");
+        page.line(&format!("{}:", code.framework.name()));
+        code.lines.iter().for_each(|line| page.line(&format!("    {line}")));
     }
-    for code in &advice.recommendation.wording.code {
-        let _ = writeln!(out, "   {:<13} {}", code.framework, code.line);
+    if let Some((text, runs)) = verdict.experiment.split_first() {
+        page.line("");
+        page.paragraph("", text);
+        runs.iter().for_each(|run| page.paragraph("  • ", run));
     }
-    if let Some(options) = options_to_add(report) {
-        paragraph(&mut out, "   ", &options);
+    let others = other_findings(report);
+    if !others.is_empty() {
+        page.line("");
+        page.line("Also found:");
+        others.iter().for_each(|sentence| page.paragraph("  • ", sentence));
     }
-    if !advice.comparison.is_empty() {
-        out.push_str("\n5. What other rules would have done on this log\n");
-        let _ = writeln!(out, "   {:<31} {:>7} {:>10}   CCC", "rule", "clips", "mean step");
-        for rule in &advice.comparison {
-            let (clips, step) = (100.0 * rule.fires, 100.0 * rule.step_factor);
-            let ccc = advice.interval(&rule.ccc);
-            let _ = writeln!(out, "   {:<31} {clips:>6.1}% {step:>9.1}%   {ccc}", rule.rule);
-        }
+    if verbose {
+        page.details(report);
     }
-    out
+    let options = options_to_add(report);
+    let more = (!verbose).then_some("--verbose shows the numbers behind this.");
+    let last: Vec<&str> = options.as_deref().into_iter().chain(more).collect();
+    if !last.is_empty() {
+        page.line("");
+        page.paragraph("", &last.join(" "));
+    }
+    let _ = (log, advice);
+    page.text
 }
 
-/// The columns in use, and the alternatives.
-pub fn columns(report: &LogReport) -> String {
-    let used = report.log.summary.columns.iter().map(|column| {
+/// Findings that are not among the reasons.
+pub fn other_findings(report: &LogReport) -> Vec<String> {
+    let advice = &report.advice;
+    let shown = &advice.recommendation.because[..];
+    let shown: Vec<usize> = shown
+        .iter()
+        .take(report.verdict.reasons.len())
+        .filter_map(|because| match because {
+            Because::Finding(index) => Some(*index),
+            _ => None,
+        })
+        .collect();
+    let others = advice.findings.iter().enumerate().filter(|(i, _)| !shown.contains(i));
+    others.map(|(_, finding)| finding.sentence()).collect()
+}
+
+/// How the log was read, in a line.
+pub fn source(report: &LogReport) -> String {
+    let (log, analysis) = (&report.log, &report.advice.analysis);
+    let (from, to) = (short(analysis.steps.0), short(analysis.steps.1));
+    let used = log.summary.columns.iter().map(|column| {
         let others = match column.others.is_empty() {
             true => String::new(),
             false => format!(" (or `{}`)", column.others.join("`, `")),
         };
         format!("{} `{}`{others}", column.role.name(), column.name)
     });
-    format!("Columns: {}.", used.collect::<Vec<_>>().join(", "))
+    let columns = used.collect::<Vec<_>>().join(", ");
+    format!("{}, {} norms, steps {from} to {to}; {columns}", log.summary.format, analysis.points)
 }
 
-/// A log in one line.
-pub fn summary(report: &LogReport) -> String {
-    let (advice, recommendation) = (&report.advice, &report.advice.recommendation);
-    let now = advice.current.as_ref().map_or("threshold unknown".into(), |now| {
-        format!("{} clips {}", short(now.threshold), toclip::percent(now.fires.value))
-    });
-    let median = advice.distribution.as_ref().map_or("?".into(), |d| short(d.quantiles[3]));
-    let threshold = recommendation.threshold.map_or("?".into(), short);
-    let action = match recommendation.action {
-        Action::Clip => format!("clip at {threshold}"),
-        Action::Loosen => format!("clip less, at {threshold}"),
-        Action::Keep => "keep".into(),
-        Action::LogBeforeClipping => "log before clipping".into(),
-        _ => "not enough evidence".into(),
-    };
-    format!("median norm {median}, {now}: {action}")
+/// Lines of limited width.
+struct Page {
+    text: String,
+    width: usize,
 }
 
-/// Writes a paragraph; further lines are indented as far as the first.
-fn paragraph(out: &mut String, indent: &str, text: &str) {
-    let hanging = " ".repeat(indent.chars().count());
-    for (i, line) in wrap(text, WIDTH - hanging.len()).iter().enumerate() {
-        let _ = writeln!(out, "{}{line}", if i == 0 { indent } else { &hanging });
+impl Page {
+    fn line(&mut self, line: &str) {
+        let _ = writeln!(self.text, "{line}");
+    }
+
+    /// Writes a paragraph; further lines are indented as far as the first.
+    fn paragraph(&mut self, indent: &str, text: &str) {
+        let hanging = " ".repeat(indent.chars().count());
+        for (i, line) in wrap(text, self.width - hanging.len()).iter().enumerate() {
+            self.line(&format!("{}{line}", if i == 0 { indent } else { &hanging }));
+        }
+    }
+
+    fn details(&mut self, report: &LogReport) {
+        for section in report.advice.details() {
+            self.line("");
+            self.line(section.title);
+            section.text.iter().for_each(|text| self.paragraph("  ", text));
+        }
+        let rules = &report.advice.analysis.comparison;
+        if rules.is_empty() {
+            return;
+        }
+        self.line("");
+        self.line("What other rules would have done to these norms");
+        let head = ["rule", "clips", "mean step"].map(String::from);
+        let rows = rules.iter().map(|rule| {
+            let percent = |x: f64| format!("{:.1}%", 100.0 * x);
+            [rule.rule.clone(), percent(rule.fires), percent(rule.step_factor)]
+        });
+        let align = [Align::Left, Align::Right, Align::Right];
+        self.text += &aligned(align, std::iter::once(head).chain(rows));
     }
 }
 
@@ -102,10 +147,10 @@ mod tests {
 
     #[test]
     fn paragraphs_are_wrapped_between_words() {
-        let mut out = String::new();
-        paragraph(&mut out, "  ! ", &"word ".repeat(60));
-        assert!(out.lines().count() >= 3);
-        assert!(out.lines().all(|l| l.chars().count() <= WIDTH));
-        assert!(out.lines().nth(1).is_some_and(|l| l.starts_with("    word")));
+        let mut page = Page { text: String::new(), width: 70 };
+        page.paragraph("  • ", &"word ".repeat(60));
+        assert!(page.text.lines().count() >= 3);
+        assert!(page.text.lines().all(|l| l.chars().count() <= 70));
+        assert!(page.text.lines().nth(1).is_some_and(|l| l.starts_with("    word")));
     }
 }

@@ -6,7 +6,7 @@ use toclip::short;
 use toclip::threshold_rules::{AutoClip, Fixed, ThresholdRule, ZClip, clip_factor};
 
 use super::running_scales;
-use crate::{Log, Recommendation, Result};
+use crate::{Log, Result};
 
 /// A rule, replayed on the norms of the log.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,7 +31,7 @@ const PARTS: usize = 20;
 pub(super) fn compare(
     log: &Log,
     in_force: Option<f64>,
-    recommendation: &Recommendation,
+    recommended: Option<f64>,
     settings: &Settings,
 ) -> Result<Vec<RuleOutcome>> {
     // A step of zero has nothing to clip, and would count as kept.
@@ -45,11 +45,8 @@ pub(super) fn compare(
     let mut add = |name: String, thresholds: &[f64]| {
         outcomes.push(outcome(name, &norms, &scales, thresholds, settings));
     };
-    if let (Some(multiple), Some(c)) = (recommendation.multiple, recommendation.threshold) {
-        let thresholds: Vec<f64> = scales.iter().map(|s| multiple * s).collect();
-        add(format!("recommended, {} × scale", short(multiple)), &thresholds);
-        // As a fixed number it is another multiple wherever the scale was another.
-        add(format!("recommended, fixed {}", short(c)), &vec![c; norms.len()]);
+    if let Some(c) = recommended {
+        add(format!("recommended, {}", short(c)), &vec![c; norms.len()]);
     }
     let mut uncapped = ZClip::default();
     uncapped.cap = None;

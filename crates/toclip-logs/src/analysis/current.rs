@@ -3,23 +3,8 @@
 use serde::Serialize;
 use toclip::monitor::{Interval, Monitor, Settings};
 
-use super::{AdviceOptions, monitor};
-use crate::{Format, Log, Result};
-
-/// How the threshold in force is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ThresholdOrigin {
-    /// The user gave it.
-    Given,
-    /// It is in the log.
-    Log,
-    /// The norms pile up there.
-    PileUp,
-    /// It is the trainer's default, and the log has no other.
-    Default,
-}
+use super::monitor;
+use crate::{Log, Result, ThresholdOrigin};
 
 /// What a threshold does in practice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -58,16 +43,6 @@ pub struct CurrentThreshold {
     pub csc: Option<Interval>,
     /// CCC.
     pub ccc: Option<Interval>,
-}
-
-/// The threshold in force, as far as it is known.
-pub(super) fn threshold(log: &Log, options: &AdviceOptions) -> Option<(f64, ThresholdOrigin)> {
-    let given = options.clip.map(|c| (c, ThresholdOrigin::Given));
-    let in_log = log.summary.clip.map(|c| (c, ThresholdOrigin::Log));
-    // The Hugging Face trainer clips at 1.0 by default, and logs the norm before clipping.
-    let trainer = matches!(log.summary.format, Format::TrainerState | Format::Printed)
-        .then_some((1.0, ThresholdOrigin::Default));
-    given.or(in_log).or(trainer)
 }
 
 impl CurrentThreshold {
@@ -119,7 +94,7 @@ impl CurrentThreshold {
 
 impl ThresholdEffect {
     /// The effect of a threshold that clips this share of the steps.
-    pub(crate) fn of(fires: f64) -> Self {
+    pub fn of(fires: f64) -> Self {
         match fires {
             0.0 => ThresholdEffect::Idle,
             f if f < 0.02 => ThresholdEffect::Guard,

@@ -1,13 +1,58 @@
-//! Detects norms that include the loss scale of mixed precision.
+//! Detects norms that are not on the scale of an averaged loss: a summed loss, a loss scale.
 
-use super::median;
-use crate::{Finding, Point};
+use serde::Serialize;
+
+use super::{Course, median};
+use crate::{Finding, Log, Point};
 
 /// Norms examined on either side of a jump of the loss scale.
 const SIDE: usize = 16;
+/// Norms of an averaged loss are rarely this large.
+const LARGE: f64 = 500.0;
+/// Nor is such a loss.
+const LARGE_LOSS: f64 = 100.0;
+
+/// Why norms are not on the scale of an averaged loss.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum NormScaleCause {
+    /// They include the loss scale of mixed precision, which changes.
+    LossScale {
+        /// Jumps of the scale, or by powers of two, that the norms follow.
+        jumps: usize,
+        /// Whether the log has the scale in a column, so that it can be divided out.
+        column: bool,
+    },
+    /// They seem to include a loss scale that does not change.
+    ConstantLossScale {
+        /// The loss scale.
+        scale: f64,
+    },
+    /// The loss is large too: it is summed over tokens or samples.
+    SummedLoss,
+    /// The loss is not large or not known: a loss scale, or gradients that are summed.
+    Unknown,
+}
+
+/// Whether the norms are not on the scale of an averaged loss, and why.
+pub(super) fn find(log: &Log, course: &Course) -> Option<Finding> {
+    let ordinary: Vec<&Point> = course.ordinary(&log.points).collect();
+    let norm = median(ordinary.iter().map(|p| p.norm).collect())?;
+    let loss = median(ordinary.iter().map(|p| p.loss).filter(|l| l.is_finite()).collect());
+    let unscaled = log.findings.contains(&Finding::Unscaled);
+    let large = norm > LARGE && ordinary.len() >= 10;
+    let cause = match detect_loss_scale(&log.points).filter(|_| !unscaled) {
+        Some(cause) => cause,
+        None if large && loss.is_some_and(|l| l.abs() > LARGE_LOSS) => NormScaleCause::SummedLoss,
+        None if large => NormScaleCause::Unknown,
+        None => return None,
+    };
+    Some(Finding::NormScale { median: norm, loss, cause })
+}
 
 /// Whether the norms move with the loss scale, or jump by powers of two without one.
-pub(crate) fn detect(points: &[Point]) -> Option<Finding> {
+fn detect_loss_scale(points: &[Point]) -> Option<NormScaleCause> {
     let scaled: Vec<&Point> =
         points.iter().filter(|p| p.loss_scale > 0.0 && p.norm > 0.0).collect();
     if scaled.len() * 2 > points.len() {
@@ -15,10 +60,10 @@ pub(crate) fn detect(points: &[Point]) -> Option<Finding> {
     }
     let logs: Vec<f64> = points.iter().filter(|p| p.norm > 0.0).map(|p| p.norm.log2()).collect();
     let jumps = power_of_two_jumps(&logs);
-    (jumps >= 3).then_some(Finding::LossScaled { jumps, column: false })
+    (jumps >= 3).then_some(NormScaleCause::LossScale { jumps, column: false })
 }
 
-fn with_column(points: &[&Point]) -> Option<Finding> {
+fn with_column(points: &[&Point]) -> Option<NormScaleCause> {
     let logs: Vec<f64> = points.iter().map(|p| p.norm.log2()).collect();
     let steps = logs.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
     // For a normal distribution the median step is 0.954 standard deviations, and a median of n has
@@ -44,12 +89,13 @@ fn with_column(points: &[&Point]) -> Option<Finding> {
     // One half is between the two; four standard errors are not chance.
     let share = by_norm / by_scale;
     if jumps >= 2 && (share - 1.0).abs() < 0.5 && share * by_scale.sqrt() > 4.0 {
-        return Some(Finding::LossScaled { jumps, column: true });
+        return Some(NormScaleCause::LossScale { jumps, column: true });
     }
     let scale = median(points.iter().map(|p| p.loss_scale).collect())?;
     let typical = median(points.iter().map(|p| p.norm).collect())?;
     let constant = points.iter().all(|p| p.loss_scale == scale);
-    (constant && scale >= 256.0 && typical > 100.0).then_some(Finding::MaybeLossScaled { scale })
+    (constant && scale >= 256.0 && typical > 100.0)
+        .then_some(NormScaleCause::ConstantLossScale { scale })
 }
 
 /// How often the level changes suddenly and lastingly by a power of two; zero if there are as many other
@@ -130,12 +176,12 @@ mod tests {
                 })
                 .collect();
             let carried: Vec<f64> = clean.iter().zip(&scales).map(|(n, s)| n * s).collect();
-            let with = detect(&points(&carried, Some(&scales)));
-            assert!(matches!(with, Some(Finding::LossScaled { column: true, .. })), "{with:?}");
-            let without = detect(&points(&carried, None));
-            seen += usize::from(matches!(without, Some(Finding::LossScaled { column: false, .. })));
-            assert_eq!(detect(&points(&clean, Some(&scales))), None, "{seed}");
-            assert_eq!(detect(&points(&clean, None)), None, "{seed}");
+            let with = detect_loss_scale(&points(&carried, Some(&scales)));
+            assert!(matches!(with, Some(NormScaleCause::LossScale { column: true, .. })), "{with:?}");
+            let without = detect_loss_scale(&points(&carried, None));
+            seen += usize::from(matches!(without, Some(NormScaleCause::LossScale { column: false, .. })));
+            assert_eq!(detect_loss_scale(&points(&clean, Some(&scales))), None, "{seed}");
+            assert_eq!(detect_loss_scale(&points(&clean, None)), None, "{seed}");
         }
         // With the column, also under noise as large as the jumps, where one in 16 000 would be by chance.
         let (mut carry, mut clean) = (0, 0);
@@ -143,8 +189,8 @@ mod tests {
             let norms = log_normal(seed, 2000, 0.7);
             let scales: Vec<f64> = (0..2000).map(|i| [65536.0, 32768.0][i / 150 % 2]).collect();
             let carried: Vec<f64> = norms.iter().zip(&scales).map(|(n, s)| n * s).collect();
-            carry += usize::from(detect(&points(&carried, Some(&scales))).is_some());
-            clean += usize::from(detect(&points(&norms, Some(&scales))).is_some());
+            carry += usize::from(detect_loss_scale(&points(&carried, Some(&scales))).is_some());
+            clean += usize::from(detect_loss_scale(&points(&norms, Some(&scales))).is_some());
         }
         // The share is known to 0.12: nearly all are within the half.
         assert!(carry >= 195 && clean == 0, "{carry} {clean}");

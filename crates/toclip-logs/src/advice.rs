@@ -1,0 +1,90 @@
+//! Advice from a log: findings, then a recommendation.
+
+use serde::Serialize;
+
+use crate::analysis::Analysis;
+use crate::findings::{self, Course};
+use crate::recommendation::{self, Recommendation};
+use crate::{AdviceOptions, Finding, Log, NormScaleCause, Result, Situation, ThresholdOrigin};
+
+/// What a log shows and what to do about it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Advice {
+    /// What the log shows, the most important finding first.
+    pub findings: Vec<Finding>,
+    /// What to do.
+    pub recommendation: Recommendation,
+    /// The estimates.
+    pub analysis: Analysis,
+}
+
+/// What the caller can supply to get a better answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Hint {
+    /// The name of the column with the gradient norm.
+    NormColumn,
+    /// That the norms are to be divided by the loss scale.
+    Unscale,
+    /// The threshold in force.
+    Threshold,
+    /// The batch size, and the outputs per sample.
+    BatchSize,
+    /// The optimizer.
+    Optimizer,
+}
+
+/// Gives advice about clipping.
+///
+/// ```
+/// use toclip_logs::{Action, AdviceOptions, advise};
+/// // Norms logged after clipping at one: larger norms are not known.
+/// let mut text = String::from("step,grad_norm\n");
+/// for k in 0..100 {
+///     let norm = (0.5 + (k as f64 * 0.618).fract()).min(1.0);
+///     text.push_str(&format!("{k},{norm}\n"));
+/// }
+/// let log = toclip_logs::load(text.as_bytes(), &Default::default())?;
+/// let advice = advise(&log, &AdviceOptions::default())?;
+/// assert_eq!(advice.recommendation.action, Action::FixLogging);
+/// # Ok::<(), toclip_logs::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Invalid`](crate::Error::Invalid) for an invalid value in `options`.
+pub fn advise(log: &Log, options: &AdviceOptions) -> Result<Advice> {
+    options.check()?;
+    let now = Situation::new(log, options);
+    let course = Course::new(log);
+    let mut analysis = Analysis::new(log, &course, &now)?;
+    let findings = findings::all(log, &course, &analysis, &now);
+    let recommendation = recommendation::decide(log, &course, &findings, &analysis, &now);
+    analysis.compare(log, &now, &recommendation)?;
+    Ok(Advice { findings, recommendation, analysis })
+}
+
+impl Advice {
+    /// What the caller can supply to get a better answer.
+    pub fn hints(&self) -> Vec<Hint> {
+        use ThresholdOrigin::{Default, PileUp};
+        let scaled = |f: &Finding| match f {
+            Finding::NormScale { cause, .. } => {
+                matches!(cause, NormScaleCause::LossScale { column: true, .. })
+            }
+            _ => false,
+        };
+        let origin = self.analysis.current.as_ref().map(|now| now.origin);
+        let hints = [
+            (Hint::Unscale, self.findings.iter().any(scaled)),
+            (Hint::Threshold, matches!(origin, None | Some(Default | PileUp))),
+            (Hint::Optimizer, self.analysis.optimizer.is_none()),
+            (
+                Hint::BatchSize,
+                self.analysis.components.is_none() && self.analysis.distribution.is_some(),
+            ),
+        ];
+        hints.into_iter().filter(|(_, wanted)| *wanted).map(|(hint, _)| hint).collect()
+    }
+}

@@ -1,0 +1,200 @@
+//! Estimates from the norms of a log: what the threshold in force does, what their distribution is, and
+//! where the criteria of the theory stand.
+//!
+//! The estimates are those of [`toclip::monitor`].
+
+mod change_point;
+mod comparison;
+mod current;
+mod distribution;
+mod running_scale;
+
+use serde::{Serialize, Serializer};
+use toclip::monitor::{Advice as MonitorAdvice, Choice, Estimates, Monitor, Reason, Settings};
+
+pub use comparison::RuleOutcome;
+pub use current::{CurrentThreshold, ThresholdEffect};
+pub use distribution::NormDistribution;
+pub use running_scale::running_scales;
+
+use crate::findings::Course;
+use crate::{Log, Optimizer, Point, Recommendation, Result, Situation};
+
+/// Estimates from the norms of a log.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Analysis {
+    /// Steps with a finite norm.
+    pub points: usize,
+    /// The first and the last of them.
+    pub steps: (f64, f64),
+    /// Steps in the warm-up, which the estimates leave out.
+    pub warm_up: usize,
+    /// The threshold in force; `None` if it is unknown.
+    pub current: Option<CurrentThreshold>,
+    /// The distribution of the norms; `None` if they were logged after clipping.
+    pub distribution: Option<NormDistribution>,
+    /// The first step of the part of the log that the criteria are estimated from, in which the
+    /// distribution did not change.
+    pub steady_from: f64,
+    /// Norms in that part.
+    pub steady_points: usize,
+    /// The scale of the norms at the end: their running geometric mean.
+    pub scale: Option<f64>,
+    /// Factors and criteria at 64 thresholds in the steady part.
+    pub curve: Vec<Estimates>,
+    /// The best threshold by the lower end of the interval of CCC, if there is enough to tell.
+    pub best: Option<Choice>,
+    /// What other rules would have done.
+    pub comparison: Vec<RuleOutcome>,
+    /// Samples times outputs per norm; `None` if unknown, and the curve is then for very many.
+    pub components: Option<f64>,
+    /// The confidence of the intervals.
+    pub confidence: f64,
+    /// The optimizer, if it is known.
+    pub optimizer: Option<Optimizer>,
+    /// The last learning rate of the log.
+    pub learning_rate: Option<f64>,
+    /// What the norms alone support.
+    #[serde(skip)]
+    pub(crate) supported: Supported,
+}
+
+/// The change of threshold that the norms of SGD support.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) enum Supported {
+    /// None.
+    #[default]
+    Nothing,
+    /// To clip there.
+    Clip(Choice),
+    /// To clip less than now.
+    Loosen,
+}
+
+/// The shortest part of a log in which the distribution is examined by itself.
+const SHORTEST: usize = 512;
+
+impl Analysis {
+    pub(crate) fn new(log: &Log, course: &Course, now: &Situation) -> Result<Self> {
+        let step = |p: Option<&Point>| p.map_or(f64::NAN, |p| p.step);
+        let mut rates = log.points.iter().map(|p| p.learning_rate);
+        let mut analysis = Analysis {
+            points: log.points.len(),
+            steps: (step(log.points.first()), step(log.points.last())),
+            warm_up: course.warm_up,
+            current: None,
+            distribution: None,
+            steady_from: step(log.points.first()),
+            steady_points: log.points.len(),
+            scale: None,
+            curve: Vec::new(),
+            best: None,
+            comparison: Vec::new(),
+            components: now.components,
+            confidence: now.confidence,
+            optimizer: now.optimizer,
+            learning_rate: rates.rfind(|r| r.is_finite() && *r > 0.0),
+            supported: Supported::Nothing,
+        };
+        if let Some((threshold, share)) = now.pile_up {
+            let current = CurrentThreshold::after_clipping(threshold, share, log, now.confidence);
+            analysis.current = Some(current);
+            return Ok(analysis);
+        }
+        let settings = settings(now);
+        if let Some((c, origin)) = now.threshold {
+            let whole = monitor(&log.points, settings)?;
+            analysis.current = Some(CurrentThreshold::new(c, origin, &whole, log, settings)?);
+        }
+        let ordinary: Vec<Point> = course.ordinary(&log.points).copied().collect();
+        let ordinary_monitor = monitor(&ordinary, settings)?;
+        analysis.distribution = Some(NormDistribution::new(log, &ordinary_monitor));
+        let (from, steady) = steady_part(&ordinary, ordinary_monitor, settings)?;
+        analysis.steady_from = step(ordinary.get(from));
+        analysis.steady_points = ordinary.len() - from;
+        analysis.scale = steady.scale();
+        analysis.curve = steady.curve();
+        (analysis.best, analysis.supported) = best(steady.advice());
+        Ok(analysis)
+    }
+
+    /// Replays rules on the norms, the recommended threshold among them.
+    pub(crate) fn compare(
+        &mut self,
+        log: &Log,
+        now: &Situation,
+        recommendation: &Recommendation,
+    ) -> Result<()> {
+        if self.distribution.is_some() {
+            let threshold = recommendation.threshold.filter(|c| now.in_force() != Some(*c));
+            self.comparison =
+                comparison::compare(log, now.in_force(), threshold, &settings(now))?;
+        }
+        Ok(())
+    }
+}
+
+fn settings(now: &Situation) -> Settings {
+    // Without the batch size, as little is credited to clipping as for a single sample.
+    Settings {
+        components: now.components.or(Some(1.0)),
+        watched: now.in_force(),
+        confidence: now.confidence,
+        margin: margin(now.components),
+        ..Settings::default()
+    }
+}
+
+/// By how much CCC from norms alone was too large: 0.13 at batches of 8 and 0.05 at 128, measured in
+/// networks; in between by the logarithm.
+fn margin(components: Option<f64>) -> f64 {
+    let at = (components.unwrap_or(1.0) / 8.0).log(16.0).clamp(0.0, 1.0);
+    0.13 + at * (0.05 - 0.13)
+}
+
+/// The best threshold, and whether the norms support a change to it.
+fn best(advice: MonitorAdvice) -> (Option<Choice>, Supported) {
+    match advice {
+        MonitorAdvice::Clip(choice) => (Some(choice), Supported::Clip(choice)),
+        MonitorAdvice::Loosen(choice) => (Some(choice), Supported::Loosen),
+        MonitorAdvice::Stay(
+            Reason::NoGain(best)
+            | Reason::NoBetter(best)
+            | Reason::NormsAlone { best, .. }
+            | Reason::OneStretch { best, .. }
+            | Reason::Swings { best, .. },
+        ) => (Some(best), Supported::Nothing),
+        MonitorAdvice::Stay(_) => (None, Supported::Nothing),
+    }
+}
+
+/// A monitor that has observed these points.
+fn monitor(points: &[Point], settings: Settings) -> Result<Monitor> {
+    let mut monitor = Monitor::new(settings)?;
+    points.iter().for_each(|p| monitor.observe(p.norm));
+    Ok(monitor)
+}
+
+/// The last part of the log in which the distribution did not change.
+fn steady_part(
+    points: &[Point],
+    whole: Monitor,
+    settings: Settings,
+) -> Result<(usize, Monitor)> {
+    let changed = |monitor: &Monitor| monitor.drift().is_some_and(|drift| drift.found());
+    let (mut from, mut steady) = (0, whole);
+    while changed(&steady) && (points.len() - from) / 2 >= SHORTEST {
+        let norms: Vec<f64> = points[from..].iter().map(|p| p.norm).collect();
+        from += change_point::find(&norms).min(norms.len() - SHORTEST);
+        steady = monitor(&points[from..], settings)?;
+    }
+    Ok((from, steady))
+}
+
+/// A threshold for JSON, which has no infinite numbers.
+fn or_none<S: Serializer>(x: &f64, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    match x.is_infinite() {
+        true => serializer.serialize_str("none"),
+        false => serializer.serialize_f64(*x),
+    }
+}

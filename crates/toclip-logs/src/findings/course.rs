@@ -1,0 +1,92 @@
+//! The course of the training: warm-up, spikes, and how it ended.
+
+use super::divergence::{self, above_best, diverged, split_non_finite};
+use super::{Finding, Spike, rate, spikes};
+use crate::{Log, Point};
+
+/// Fewer points after the warm-up are too few to call a run healthy.
+const FEWEST: usize = 30;
+
+/// The course of the training.
+#[derive(Clone, Debug)]
+pub(crate) struct Course {
+    /// How many points are the warm-up.
+    pub warm_up: usize,
+    /// The spikes after it.
+    pub spikes: Vec<Spike>,
+    /// The points from which training did not return; the number of points if it did.
+    pub end: usize,
+    /// Which points belong to a spike.
+    affected: Vec<bool>,
+    /// The smoothed loss after the warm-up.
+    losses: Vec<(f64, f64)>,
+    /// What is wrong with the training.
+    pub findings: Vec<Finding>,
+}
+
+impl Course {
+    pub fn new(log: &Log) -> Self {
+        let points = &log.points;
+        let warm_up = rate::warm_up(points);
+        let (mut spikes, mut affected) = spikes::find(points, warm_up);
+        let (survived, ended) = split_non_finite(log);
+        let mut findings = Vec::new();
+        let mut end = points.len();
+        if let Some(finding) = diverged(log, ended, &affected) {
+            if let Finding::Diverged { last_good, .. } = finding {
+                end = last_good.map_or(0, |last| points.partition_point(|p| p.step <= last));
+            }
+            // What led to the end is part of it.
+            spikes.retain(|spike| spike.range.0 < end);
+            affected[end..].fill(false);
+            findings.push(finding);
+        } else if let Some(finding) = above_best(points) {
+            if let Finding::Diverging { best_step, .. } = finding {
+                end = points.partition_point(|p| p.step <= best_step);
+            }
+            findings.push(finding);
+        }
+        if !spikes.is_empty() {
+            let steps = points.iter().zip(&affected).filter(|(_, a)| **a).map(|(p, _)| p.step);
+            findings.push(Finding::Spikes { steps: steps.collect(), events: spikes.clone() });
+        }
+        if !survived.is_empty() {
+            let steps = survived.iter().map(|p| p.step).collect();
+            findings.push(Finding::NonFiniteSteps { steps });
+        }
+        let losses = divergence::smooth(&points[warm_up..]);
+        Self { warm_up, spikes, end, affected, losses, findings }
+    }
+
+    /// The points of ordinary training: after the warm-up, outside of spikes, before the end.
+    pub fn ordinary<'a>(&'a self, points: &'a [Point]) -> impl Iterator<Item = &'a Point> {
+        let range = self.warm_up.min(self.end)..self.end;
+        points[range.clone()]
+            .iter()
+            .zip(&self.affected[range])
+            .filter(|(_, affected)| !**affected)
+            .map(|(point, _)| point)
+    }
+
+    /// The smoothed loss after the warm-up and at the end.
+    pub fn losses(&self) -> (Option<f64>, Option<f64>) {
+        (self.losses.first().map(|b| b.1), self.losses.last().map(|b| b.1))
+    }
+}
+
+/// Whether nothing is wrong, and there is enough of the log to say so.
+pub(super) fn is_healthy(log: &Log, course: &Course, findings: &[Finding]) -> bool {
+    let wrong = |f: &Finding| {
+        matches!(
+            f,
+            Finding::Diverged { .. }
+                | Finding::Diverging { .. }
+                | Finding::NotRecovered { .. }
+                | Finding::Spikes { .. }
+                | Finding::NonFiniteSteps { .. }
+                | Finding::NormScale { .. }
+                | Finding::NormsAfterClipping { .. }
+        )
+    };
+    log.points.len() - course.warm_up >= FEWEST && !findings.iter().any(wrong)
+}

@@ -1,0 +1,35 @@
+//! What the learning rate shows: the warm-up, and whether the schedule has ended.
+
+use crate::{Finding, Point};
+
+/// Norms are large in the first steps of every run.
+const FIRST_STEPS: f64 = 100.0;
+/// A rate that begins below this share of its largest value is warmed up.
+const BEGINS: f64 = 0.5;
+/// A schedule has ended when the rate is this share of its largest value. Ten percent is a common end.
+const ENDED: f64 = 0.11;
+
+/// How many of the points are the warm-up: the first hundred steps, or while the rate still rises; at
+/// most a third of them.
+pub(super) fn warm_up(points: &[Point]) -> usize {
+    let Some(first) = points.first() else { return 0 };
+    let early = points.partition_point(|p| p.step < first.step + FIRST_STEPS);
+    let most = largest(points);
+    let peak = points.iter().position(|p| p.learning_rate >= 0.999 * most).unwrap_or(0);
+    let begins = points.iter().map(|p| p.learning_rate).find(|r| r.is_finite());
+    // A rate that rises to the end, as in a range test, is no warm-up.
+    let warmed = begins.is_some_and(|r| r < BEGINS * most) && 10 * peak < 9 * points.len();
+    early.max(if warmed { peak } else { 0 }).min(points.len() / 3)
+}
+
+/// Whether the schedule of the learning rate has come to its end.
+pub(super) fn finished(points: &[Point]) -> Option<Finding> {
+    let most = largest(points);
+    let last = points.iter().rev().map(|p| p.learning_rate).find(|r| r.is_finite())?;
+    let rate = last / most;
+    (points.len() >= 20 && rate <= ENDED).then_some(Finding::Finished { rate })
+}
+
+fn largest(points: &[Point]) -> f64 {
+    points.iter().map(|p| p.learning_rate).filter(|r| r.is_finite()).fold(0.0, f64::max)
+}

@@ -1,0 +1,51 @@
+//! A short experiment for SGD: threshold and learning rate together.
+
+use serde::Serialize;
+
+use super::guard::two_digits;
+use crate::findings::{Course, median};
+use crate::{Log, Situation};
+
+/// One run of the experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Experiment {
+    /// The threshold; `None` for no clipping.
+    pub threshold: Option<f64>,
+    /// The learning rate over the one in use.
+    pub rate_times: f64,
+    /// The learning rate, if the log has it.
+    pub learning_rate: Option<f64>,
+    /// How many steps to train from the same checkpoint or seed.
+    pub steps: u64,
+    /// What to compare: the smoothed loss at the end of these steps.
+    pub compare: &'static str,
+}
+
+/// A small fixed threshold with larger rates, which beat every unclipped run of SGD on a transformer; the
+/// present setting; and a lower rate without clipping, because a threshold that is always active acts
+/// as one.
+pub(super) fn propose(log: &Log, course: &Course, now: &Situation) -> Vec<Experiment> {
+    let norms: Vec<f64> = course.ordinary(&log.points).map(|p| p.norm).collect();
+    let Some(median) = median(norms).filter(|m| *m > 0.0) else { return Vec::new() };
+    let third = two_digits(median / 3.0);
+    let rates = log.points.iter().map(|p| p.learning_rate).filter(|r| r.is_finite());
+    let largest = rates.fold(0.0, f64::max);
+    let (Some(first), Some(last)) = (log.points.first(), log.points.last()) else {
+        return Vec::new();
+    };
+    let tenth = ((last.step - first.step) / 10.0).clamp(200.0, 2000.0);
+    let run = |threshold, rate_times: f64| Experiment {
+        threshold,
+        rate_times,
+        learning_rate: (largest > 0.0).then(|| two_digits(largest * rate_times)),
+        steps: two_digits(tenth) as u64,
+        compare: "smoothed loss",
+    };
+    vec![
+        run(now.in_force(), 1.0),
+        run(Some(third), 1.0),
+        run(Some(third), 3.0),
+        run(Some(third), 10.0),
+        run(None, 0.3),
+    ]
+}

@@ -1,0 +1,413 @@
+//! What to do, as data. Follows from the findings; words come later.
+//!
+//! A run that is broken is diagnosed first: nothing is optimised in a log that diverged, or whose norms
+//! are not what they seem. What is recommended otherwise follows what was measured in networks: a guard
+//! is cheap insurance for every optimizer, another threshold by itself gains little, and with SGD the
+//! gain is in the pair of threshold and learning rate, which only an experiment can show.
+
+mod experiment;
+mod guard;
+
+use serde::Serialize;
+use toclip::monitor::{Choice, Interval};
+
+pub use experiment::Experiment;
+
+use crate::analysis::{Analysis, Supported};
+use crate::findings::{Course, Spike};
+use crate::{Finding, Log, NormScaleCause, Optimizer, Situation, ThresholdOrigin};
+use guard::{Guard, fires, two_digits};
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Action {
+    /// Leave the threshold as it is.
+    Keep,
+    /// Clip rare large gradients only.
+    Guard,
+    /// Clip a substantial share of the steps: the evidence supports it.
+    Clip,
+    /// Stop clipping: it costs more than it saves.
+    Remove,
+    /// Lower the learning rate.
+    LowerRate,
+    /// Go back to an earlier checkpoint.
+    RollBack,
+    /// Change how the loss is computed or scaled.
+    FixLoss,
+    /// Change what is logged.
+    FixLogging,
+    /// The log does not say.
+    CannotTell,
+}
+
+/// How sure the recommendation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Confidence {
+    /// The log shows it directly.
+    High,
+    /// The log agrees with what was measured in other runs.
+    Medium,
+    /// A default.
+    Low,
+}
+
+/// A reason for the recommendation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Because {
+    /// The finding with this index.
+    Finding(usize),
+    /// The threshold lies above ordinary norms and below the spikes.
+    GuardFits {
+        /// The 99.9th percentile of ordinary norms.
+        ordinary: f64,
+        /// The smallest peak of a spike.
+        smallest_spike: Option<f64>,
+    },
+    /// The threshold in force already clips the spikes.
+    GuardWorks,
+    /// The spikes passed below the threshold in force, or nearly so.
+    GuardTooHigh,
+    /// A guard costs nothing at a good learning rate and saves runs with bad batches.
+    CheapInsurance,
+    /// Adam-like optimizers divide by a running scale of the gradient, so a constant factor cancels.
+    ScaleCancels,
+    /// A threshold that is always active acts as a lower learning rate.
+    ActsAsRate,
+    /// No threshold repairs a learning rate that is too large.
+    RateFirst,
+    /// Clipping does not repair a gradient that is NaN: the step must be skipped.
+    SkipNonFinite,
+    /// CCC at the threshold, with its interval, over no clipping.
+    Gain(Interval),
+    /// The threshold in force costs more descent than it saves variance.
+    ThresholdCosts,
+    /// Another threshold is unlikely to help.
+    NoGainExpected,
+    /// The threshold in force is unknown.
+    ThresholdUnknown {
+        /// A guard for a run that does not clip.
+        guard: Option<f64>,
+    },
+    /// There are too few steps after the warm-up.
+    TooFewSteps {
+        /// How many there are.
+        points: usize,
+    },
+    /// The log has no loss.
+    NoLoss,
+    /// The optimizer is unknown.
+    OptimizerUnknown,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Recommendation {
+    /// What to do.
+    pub action: Action,
+    /// The threshold: to set, or for [`Action::Keep`] the one in force.
+    pub threshold: Option<f64>,
+    /// The share of the logged steps that it would clip, or clips.
+    pub fires: Option<f64>,
+    /// The factor for the learning rate; never above one.
+    pub rate_factor: Option<f64>,
+    /// The step to go back to.
+    pub roll_back_to: Option<f64>,
+    /// Whether the run is finished, so that this is for the next one.
+    pub next_run: bool,
+    /// How sure it is.
+    pub confidence: Confidence,
+    /// Why, the most important reason first.
+    pub because: Vec<Because>,
+    /// A short experiment that would settle what the log cannot.
+    pub experiments: Vec<Experiment>,
+}
+
+/// Fewer ordinary points say too little.
+pub(crate) const FEWEST: usize = 30;
+/// A rate that was too large is multiplied by this.
+const LOWER: f64 = 0.3;
+/// A threshold in force up to this many times the guard is as good as one.
+const CLOSE: f64 = 2.0;
+/// A threshold that clips more than this is recommended only for a heavy tail.
+const OFTEN: f64 = 0.2;
+
+/// Decides what to do.
+pub(crate) fn decide(
+    log: &Log,
+    course: &Course,
+    findings: &[Finding],
+    analysis: &Analysis,
+    now: &Situation,
+) -> Recommendation {
+    let guard = guard::find(log, course, findings);
+    let case = Case { log, course, findings, analysis, now, guard };
+    let mut recommendation = case
+        .broken()
+        .or_else(|| case.unusable())
+        .or_else(|| case.spikes())
+        .unwrap_or_else(|| case.ordinary());
+    recommendation.fires = recommendation.threshold.map(|c| fires(log, c));
+    recommendation.next_run = case.find(|f| matches!(f, Finding::Finished { .. })).is_some();
+    recommendation
+}
+
+struct Case<'a> {
+    log: &'a Log,
+    course: &'a Course,
+    findings: &'a [Finding],
+    analysis: &'a Analysis,
+    now: &'a Situation,
+    guard: Option<Guard>,
+}
+
+impl Case<'_> {
+    fn find(&self, is: impl Fn(&Finding) -> bool) -> Option<usize> {
+        self.findings.iter().position(is)
+    }
+
+    fn because(&self, is: impl Fn(&Finding) -> bool) -> Vec<Because> {
+        self.find(is).map(Because::Finding).into_iter().collect()
+    }
+
+    /// A recommendation without numbers.
+    fn to(&self, action: Action, confidence: Confidence, because: Vec<Because>) -> Recommendation {
+        Recommendation {
+            action,
+            threshold: None,
+            fires: None,
+            rate_factor: None,
+            roll_back_to: None,
+            next_run: false,
+            confidence,
+            because,
+            experiments: Vec::new(),
+        }
+    }
+
+    fn keep(&self, confidence: Confidence, because: Vec<Because>) -> Recommendation {
+        Recommendation {
+            threshold: self.now.in_force(),
+            ..self.to(Action::Keep, confidence, because)
+        }
+    }
+
+    fn guard(&self, guard: Guard, confidence: Confidence, mut because: Vec<Because>) -> Recommendation {
+        because.push(guard.because());
+        because.push(Because::CheapInsurance);
+        Recommendation {
+            threshold: Some(guard.threshold),
+            ..self.to(Action::Guard, confidence, because)
+        }
+    }
+
+    /// The guard, if the run has none that is as good.
+    fn missing_guard(&self) -> Option<Guard> {
+        let high = |guard: &Guard| self.now.in_force().is_none_or(|c| c > CLOSE * guard.threshold);
+        self.guard.filter(high)
+    }
+
+    /// Training that diverged, is diverging, or did not recover.
+    fn broken(&self) -> Option<Recommendation> {
+        let at = self.find(|f| {
+            matches!(
+                f,
+                Finding::Diverged { .. } | Finding::Diverging { .. } | Finding::NotRecovered { .. }
+            )
+        })?;
+        let mut because = vec![Because::Finding(at)];
+        let largest = self.log.points.iter().map(|p| p.learning_rate).fold(0.0, f64::max);
+        let lower = |rate: Option<f64>| {
+            let reached = rate.map_or(1.0, |rate| (rate / largest).clamp(0.0, 1.0));
+            Some(two_digits(LOWER * if reached > 0.0 { reached } else { 1.0 }))
+        };
+        let threshold = self.missing_guard().map(|guard| guard.threshold);
+        let (action, rate_factor, back, confidence) = match self.findings[at] {
+            Finding::Diverged { last_good: None, .. } => {
+                return Some(self.to(Action::FixLoss, Confidence::Medium, because));
+            }
+            Finding::Diverged { last_good, learning_rate, grew, .. } => {
+                let early = self.course.end <= self.course.warm_up + self.log.points.len() / 10;
+                // A bad batch breaks a run at once; a rate that is too large lets the numbers grow.
+                match grew || early {
+                    true => (Action::LowerRate, lower(learning_rate), last_good, Confidence::High),
+                    false => (Action::RollBack, None, last_good, Confidence::Medium),
+                }
+            }
+            Finding::Diverging { best_step, .. } => {
+                (Action::LowerRate, lower(None), Some(best_step), Confidence::Medium)
+            }
+            Finding::NotRecovered { best_step, .. } => match self.unrecovered_spike() {
+                Some(spike) => {
+                    because.extend(self.because(|f| matches!(f, Finding::Spikes { .. })));
+                    let before = self.log.points[..spike.range.0].last().map(|p| p.step);
+                    (Action::RollBack, None, before, Confidence::Medium)
+                }
+                None => (Action::LowerRate, lower(None), Some(best_step), Confidence::Low),
+            },
+            _ => return None,
+        };
+        because.push(match action {
+            Action::LowerRate => Because::RateFirst,
+            _ => Because::SkipNonFinite,
+        });
+        if threshold.is_some() {
+            because.extend(self.guard.map(|guard| guard.because()));
+        }
+        Some(Recommendation {
+            threshold,
+            rate_factor,
+            roll_back_to: back,
+            ..self.to(action, confidence, because)
+        })
+    }
+
+    fn unrecovered_spike(&self) -> Option<&Spike> {
+        self.course.spikes.iter().find(|spike| spike.not_recovered())
+    }
+
+    /// Norms that are not what they seem, or too few.
+    fn unusable(&self) -> Option<Recommendation> {
+        let clipped = self.because(|f| matches!(f, Finding::NormsAfterClipping { .. }));
+        if !clipped.is_empty() {
+            return Some(self.to(Action::FixLogging, Confidence::High, clipped));
+        }
+        if let Some(at) = self.find(|f| matches!(f, Finding::NormScale { .. })) {
+            let mut because = vec![Because::Finding(at)];
+            because.extend(self.because(|f| matches!(f, Finding::AlwaysClipped { .. })));
+            let confidence = match self.findings[at] {
+                Finding::NormScale { cause: NormScaleCause::Unknown, .. } => Confidence::Low,
+                _ => Confidence::Medium,
+            };
+            return Some(self.to(Action::FixLoss, confidence, because));
+        }
+        let points = self.course.ordinary(&self.log.points).count();
+        let few = vec![Because::TooFewSteps { points }];
+        (points < FEWEST).then(|| self.to(Action::CannotTell, Confidence::Low, few))
+    }
+
+    /// Training with spikes.
+    fn spikes(&self) -> Option<Recommendation> {
+        let mut because = self.because(|f| matches!(f, Finding::Spikes { .. }));
+        if because.is_empty() {
+            return None;
+        }
+        match (self.missing_guard(), self.now.threshold) {
+            (Some(guard), Some((_, origin))) => {
+                if self.now.in_force().is_some() {
+                    because.push(Because::GuardTooHigh);
+                }
+                let sure = origin != ThresholdOrigin::Default;
+                let confidence = if sure { Confidence::High } else { Confidence::Medium };
+                Some(self.guard(guard, confidence, because))
+            }
+            // What is in force is unknown; a guard is right unless it is one already.
+            (Some(guard), None) => Some(self.guard(guard, Confidence::Medium, because)),
+            (None, _) => {
+                because.push(Because::GuardWorks);
+                because.push(self.about_optimizer());
+                Some(self.keep(Confidence::Medium, because))
+            }
+        }
+    }
+
+    /// Training in which nothing is wrong, or only single steps are.
+    fn ordinary(&self) -> Recommendation {
+        let mut because = self.because(|f| matches!(f, Finding::NonFiniteSteps { .. }));
+        if !because.is_empty() {
+            because.push(Because::SkipNonFinite);
+        }
+        because.extend(self.because(|f| matches!(f, Finding::Healthy { .. })));
+        let without_loss = self.course.losses().1.is_none();
+        let sgd = self.now.optimizer == Some(Optimizer::Sgd);
+        let mut recommendation = match self.change_for_sgd() {
+            Some(change) if sgd => change,
+            _ => self.by_threshold(because),
+        };
+        if without_loss {
+            recommendation.because.insert(0, Because::NoLoss);
+            recommendation.confidence = Confidence::Low;
+        }
+        if sgd {
+            recommendation.experiments = experiment::propose(self.log, self.course, self.now);
+        }
+        recommendation
+    }
+
+    fn by_threshold(&self, mut because: Vec<Because>) -> Recommendation {
+        let always = self.because(|f| matches!(f, Finding::AlwaysClipped { .. }));
+        let never = self.because(|f| matches!(f, Finding::NeverClipped { .. }));
+        match (self.now.threshold, self.guard) {
+            (None, guard) => {
+                let guard = guard.map(|guard| guard.threshold);
+                because.push(Because::ThresholdUnknown { guard });
+                self.keep(Confidence::Low, because)
+            }
+            (Some((c, _)), Some(guard)) if c.is_infinite() => {
+                self.guard(guard, Confidence::Medium, because)
+            }
+            // A threshold far above every norm protects from little.
+            (Some((c, _)), Some(guard)) if !never.is_empty() && c > 5.0 * guard.threshold => {
+                because.splice(0..0, never);
+                self.guard(guard, Confidence::Medium, because)
+            }
+            (Some(_), _) => {
+                because.extend(never);
+                if !always.is_empty() {
+                    because.extend(always);
+                    because.push(self.about_optimizer());
+                } else {
+                    because.push(Because::NoGainExpected);
+                    because.push(self.about_optimizer());
+                }
+                self.keep(Confidence::Medium, because)
+            }
+        }
+    }
+
+    /// What the optimizer does with a threshold.
+    fn about_optimizer(&self) -> Because {
+        match self.now.optimizer {
+            Some(Optimizer::Sgd) => Because::ActsAsRate,
+            Some(Optimizer::Adam) => Because::ScaleCancels,
+            None => Because::OptimizerUnknown,
+        }
+    }
+
+    /// The change that the norms support, which are evidence for SGD only.
+    fn change_for_sgd(&self) -> Option<Recommendation> {
+        let heavy = self.because(|f| matches!(f, Finding::HeavyTail { .. }));
+        match self.analysis.supported {
+            Supported::Clip(choice) => {
+                let threshold = self.below_largest(choice);
+                let often = choice.clip_fraction.max(fires(self.log, threshold)) > OFTEN;
+                if often && heavy.is_empty() {
+                    return None;
+                }
+                let mut because = vec![Because::Gain(choice.ccc)];
+                because.extend(heavy);
+                because.push(Because::ActsAsRate);
+                Some(Recommendation {
+                    threshold: Some(threshold),
+                    ..self.to(Action::Clip, Confidence::Medium, because)
+                })
+            }
+            Supported::Loosen if self.course.spikes.is_empty() => {
+                let because = vec![Because::ThresholdCosts, Because::ActsAsRate];
+                Some(self.to(Action::Remove, Confidence::Medium, because))
+            }
+            _ => None,
+        }
+    }
+
+    fn below_largest(&self, choice: Choice) -> f64 {
+        let largest = self.log.points.iter().map(|p| p.norm).fold(0.0, f64::max);
+        two_digits(choice.threshold).min(largest)
+    }
+}

@@ -1,0 +1,67 @@
+//! What is known about a run besides its numbers.
+
+use serde::Serialize;
+
+use crate::findings::clipped_norms;
+use crate::{AdviceOptions, Finding, Format, Log, Optimizer};
+
+/// How the threshold in force is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ThresholdOrigin {
+    /// The user gave it.
+    Given,
+    /// It is in the log.
+    Log,
+    /// The norms pile up there.
+    PileUp,
+    /// It is the trainer's default, and the log has no other.
+    Default,
+}
+
+/// What is known about a run besides its numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Situation {
+    /// The threshold that the user gave.
+    pub given: Option<f64>,
+    /// The threshold, infinite without clipping, and how it is known.
+    pub threshold: Option<(f64, ThresholdOrigin)>,
+    /// The threshold and the share of the norms at it, if they were logged after clipping.
+    pub pile_up: Option<(f64, f64)>,
+    /// Samples times outputs per norm.
+    pub components: Option<f64>,
+    pub optimizer: Option<Optimizer>,
+    pub confidence: f64,
+}
+
+impl Situation {
+    pub fn new(log: &Log, options: &AdviceOptions) -> Self {
+        let given = options.clip;
+        let pile_up = match clipped_norms::find(log, given) {
+            Some(Finding::NormsAfterClipping { threshold, share }) => Some((threshold, share)),
+            _ => None,
+        };
+        // The Hugging Face trainer clips at 1.0 by default, and logs the norm before clipping.
+        let trainer = matches!(log.summary.format, Format::TrainerState | Format::Printed);
+        let threshold = given
+            .map(|c| (c, ThresholdOrigin::Given))
+            .or(pile_up.map(|(c, _)| (c, ThresholdOrigin::PileUp)))
+            .or(log.summary.clip.map(|c| (c, ThresholdOrigin::Log)))
+            .or(trainer.then_some((1.0, ThresholdOrigin::Default)));
+        let batch = options.batch_size.or(log.summary.batch_size);
+        Self {
+            given,
+            threshold,
+            pile_up,
+            components: batch.map(|b| (b * options.outputs.unwrap_or(1.0)).max(1.0)),
+            optimizer: options.optimizer,
+            confidence: options.confidence,
+        }
+    }
+
+    /// The threshold in force; `None` without clipping, or if it is unknown.
+    pub fn in_force(&self) -> Option<f64> {
+        self.threshold.map(|(c, _)| c).filter(|c| c.is_finite())
+    }
+}

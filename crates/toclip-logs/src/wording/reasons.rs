@@ -1,0 +1,106 @@
+//! Reasons in sentences.
+
+use toclip::{percent, short};
+
+use super::about;
+use crate::{Advice, Because, Optimizer};
+
+impl Advice {
+    /// A reason in a sentence or two.
+    pub(super) fn reason(&self, because: &Because) -> String {
+        let r = &self.recommendation;
+        let optimizer = self.analysis.optimizer;
+        match *because {
+            Because::Finding(index) => {
+                self.findings.get(index).map_or_else(String::new, |finding| finding.sentence())
+            }
+            Because::GuardFits { ordinary, smallest_spike } => {
+                let threshold = r.threshold.map_or_else(String::new, short);
+                let spikes = match smallest_spike {
+                    Some(peak) => format!(", below the peak of every spike (from {})", about(peak)),
+                    None => String::new(),
+                };
+                let fires = percent(r.fires.unwrap_or(0.0));
+                format!(
+                    "{threshold} is above ordinary norms (99.9% are below {}){spikes}. It would have \
+                     clipped {fires} of the logged steps.",
+                    about(ordinary)
+                )
+            }
+            Because::GuardWorks => format!(
+                "The threshold in force, {}, is near the best place for a guard: it already clips \
+                 these spikes.",
+                r.threshold.map_or_else(String::new, short)
+            ),
+            Because::GuardTooHigh => {
+                "The threshold in force is too high to shorten these spikes much.".into()
+            }
+            Because::CheapInsurance => match optimizer {
+                Some(Optimizer::Sgd) => {
+                    "Runs of SGD on a transformer died without clipping when 2% of the batches were \
+                     bad; with a fixed threshold they did not."
+                }
+                _ => {
+                    "A guard is cheap insurance: with AdamW it cost nothing at a good learning rate, \
+                     and recovered nearly all of the loss when 2% of the batches were bad."
+                }
+            }
+            .into(),
+            Because::ScaleCancels => {
+                "Adam divides by a running scale of the gradient, so a constant factor cancels: a \
+                 threshold that is always active does nearly the same as one that never is."
+                    .into()
+            }
+            Because::ActsAsRate => {
+                "With SGD a threshold that is always active acts as a lower learning rate: compare it \
+                 with one."
+                    .into()
+            }
+            Because::RateFirst => {
+                "No threshold repairs a learning rate that is too large; thresholds that follow the \
+                 norms grow with them."
+                    .into()
+            }
+            Because::SkipNonFinite => {
+                "Clipping does not repair a gradient that is NaN or infinite: skip such steps, as \
+                 torch.amp.GradScaler does."
+                    .into()
+            }
+            Because::Gain(ccc) => format!(
+                "At equal progress, clipping there divides the gradient noise of SGD by {}.",
+                self.interval(&ccc)
+            ),
+            Because::ThresholdCosts => {
+                "The threshold in force removes more of the descent than of the gradient noise.".into()
+            }
+            Because::NoGainExpected => match optimizer {
+                Some(Optimizer::Sgd) => {
+                    "Nothing in these norms shows that another threshold would help by itself."
+                }
+                _ => {
+                    "Another threshold is unlikely to help: with AdamW at a good learning rate, \
+                     thresholds from 0.25 to none ended within the differences between seeds."
+                }
+            }
+            .into(),
+            Because::ThresholdUnknown { guard } => {
+                let guard = guard.map_or_else(String::new, |c| {
+                    format!(" If the run does not clip, a guard at {} is cheap insurance.", short(c))
+                });
+                format!("The threshold in force is neither given nor in the log.{guard}")
+            }
+            Because::TooFewSteps { points } => format!(
+                "Only {points} logged steps are ordinary training after the warm-up; {} are needed.",
+                crate::recommendation::FEWEST
+            ),
+            Because::NoLoss => {
+                "The log has no loss, so spikes and divergence are judged by the norms alone.".into()
+            }
+            Because::OptimizerUnknown => {
+                "What a threshold does depends on the optimizer: with Adam a constant factor cancels, \
+                 with SGD a threshold that is always active acts as a lower learning rate."
+                    .into()
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The verdict: what to do in one line, three reasons, one block of code.
+
+use serde::Serialize;
+use toclip::short;
+
+use super::code::{self, CodeBlock};
+use super::{Framework, about, grouped};
+use crate::{Action, Advice, Experiment, Finding, NormScaleCause, Recommendation};
+
+/// Whether something is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Tone {
+    /// Something is to be done.
+    Act,
+    /// Nothing is.
+    Leave,
+    /// The log does not say.
+    Unknown,
+}
+
+/// The answer, shortest first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Whether something is to be done.
+    pub tone: Tone,
+    /// What to do, in a sentence.
+    pub headline: String,
+    /// Why, at most three.
+    pub reasons: Vec<String>,
+    /// What to write, if anything is to be changed.
+    pub code: Option<CodeBlock>,
+    /// An experiment worth doing, one paragraph and one line for each run.
+    pub experiment: Vec<String>,
+}
+
+/// Reasons that are given.
+const REASONS: usize = 3;
+
+impl Advice {
+    /// The verdict in words, with code for a framework.
+    pub fn verdict(&self, framework: Framework) -> Verdict {
+        let r = &self.recommendation;
+        let reasons = r.because.iter().map(|reason| self.reason(reason)).take(REASONS);
+        Verdict {
+            tone: match r.action {
+                Action::Keep => Tone::Leave,
+                Action::CannotTell => Tone::Unknown,
+                _ => Tone::Act,
+            },
+            headline: self.headline(),
+            reasons: reasons.collect(),
+            code: code::block(self, framework),
+            experiment: experiment(&r.experiments),
+        }
+    }
+
+    fn headline(&self) -> String {
+        let r = &self.recommendation;
+        let threshold = r.threshold.map_or_else(String::new, short);
+        let sentence = match r.action {
+            Action::Keep => match (r.threshold, &self.analysis.current) {
+                (Some(_), _) => format!("Leave the threshold at {threshold}."),
+                (None, Some(_)) => "Leave clipping off.".into(),
+                (None, None) => "Leave it as it is.".into(),
+            },
+            Action::Guard => format!("Clip at {threshold}, as a guard against spikes."),
+            Action::Clip => format!("Clip at {threshold}."),
+            Action::Remove => "Stop clipping.".into(),
+            Action::LowerRate => self.lower_rate(r),
+            Action::RollBack => {
+                let step = r.roll_back_to.map_or_else(String::new, grouped);
+                let guard = match r.threshold {
+                    Some(_) => format!(", and clip at {threshold} from there"),
+                    None => String::new(),
+                };
+                format!("Go back to the last checkpoint at or before step {step}{guard}.")
+            }
+            Action::FixLoss => self.fix_loss(),
+            Action::FixLogging => "Log the gradient norm before clipping, then ask again.".into(),
+            Action::CannotTell => "Cannot tell yet: train longer, or log more often.".into(),
+        };
+        match r.next_run && matches!(r.action, Action::Keep | Action::Guard | Action::Clip) {
+            true => format!("This run is finished. For the next one: {}", lower_first(&sentence)),
+            false => sentence,
+        }
+    }
+
+    fn lower_rate(&self, r: &Recommendation) -> String {
+        let factor = r.rate_factor.map_or_else(String::new, short);
+        let from = match r.roll_back_to {
+            Some(step) => format!(", from a checkpoint at or before step {}", grouped(step)),
+            None => String::new(),
+        };
+        let guard = match r.threshold {
+            Some(c) => format!(" and clip at {}", short(c)),
+            None => String::new(),
+        };
+        format!("Lower the learning rate to about {factor} times its peak{guard}{from}.")
+    }
+
+    fn fix_loss(&self) -> String {
+        let cause = self.findings.iter().find_map(|f| match f {
+            Finding::NormScale { cause, .. } => Some(*cause),
+            _ => None,
+        });
+        match cause {
+            Some(NormScaleCause::SummedLoss) => {
+                "Average the loss over tokens and samples instead of summing it, then ask again."
+            }
+            Some(NormScaleCause::LossScale { .. } | NormScaleCause::ConstantLossScale { .. }) => {
+                "Remove the loss scale before clipping and logging (scaler.unscale_), then ask again."
+            }
+            Some(NormScaleCause::Unknown) => {
+                "Check the scale of the loss: it seems to be multiplied or summed. Then ask again."
+            }
+            None => "Fix the loss first: it is not finite from the first logged step.",
+        }
+        .into()
+    }
+}
+
+fn lower_first(sentence: &str) -> String {
+    let mut chars = sentence.chars();
+    chars.next().map_or(String::new(), |first| first.to_lowercase().chain(chars).collect())
+}
+
+/// A paragraph, and one line for each run.
+fn experiment(runs: &[Experiment]) -> Vec<String> {
+    let Some(first) = runs.first() else { return Vec::new() };
+    let mut lines = vec![format!(
+        "Worth an experiment: with SGD on a transformer a small fixed threshold with a larger learning \
+         rate beat every run without clipping, and norms alone cannot show it. Train {} steps from the \
+         same start with each pair and compare the smoothed loss at the end. The last pair is there \
+         because a threshold that is always active acts as a lower learning rate.",
+        grouped(first.steps as f64)
+    )];
+    lines.extend(runs.iter().map(|run| {
+        let threshold = run.threshold.map_or("no clipping".into(), |c| format!("threshold {}", short(c)));
+        let rate = match run.learning_rate {
+            Some(rate) => format!("learning rate {} (× {})", about(rate), short(run.rate_times)),
+            None => format!("learning rate × {}", short(run.rate_times)),
+        };
+        format!("{threshold}, {rate}")
+    }));
+    lines
+}
