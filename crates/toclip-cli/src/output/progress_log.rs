@@ -59,8 +59,7 @@ impl ProgressLog {
             .write(true)
             .open(path)
             .with_context(|| format!("cannot open {name}"))?;
-        // A file system without locks cannot tell: go on.
-        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+        if locked_by_another(&file) {
             bail!("another {command} is writing to {name}; wait for it or choose another --out");
         }
         let mut bytes = Vec::new();
@@ -153,6 +152,19 @@ fn next<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
         *rest = after;
         bytes
     })
+}
+
+/// Whether another process writes to the file. A child that another thread is just starting holds the
+/// lock too, until its own program runs: a moment later it does not.
+fn locked_by_another(file: &File) -> bool {
+    for _ in 0..10 {
+        // A file system without locks cannot tell: go on.
+        if !matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    true
 }
 
 /// The first input that differs, by its path of keys: "learning_rate was 0.5 and is 0.25".

@@ -65,8 +65,8 @@ pub(crate) enum Supported {
     /// None.
     #[default]
     Nothing,
-    /// To clip there.
-    Clip(Choice),
+    /// To clip more than now.
+    Clip,
     /// To clip less than now.
     Loosen,
 }
@@ -147,7 +147,7 @@ fn settings(now: &Situation) -> Settings {
 
 /// By how much CCC from norms alone was too large: 0.13 at batches of 8 and 0.05 at 128, measured in
 /// networks; in between by the logarithm.
-fn margin(components: Option<f64>) -> f64 {
+pub(crate) fn margin(components: Option<f64>) -> f64 {
     let at = (components.unwrap_or(1.0) / 8.0).log(16.0).clamp(0.0, 1.0);
     0.13 + at * (0.05 - 0.13)
 }
@@ -155,7 +155,7 @@ fn margin(components: Option<f64>) -> f64 {
 /// The best threshold, and whether the norms support a change to it.
 fn best(advice: MonitorAdvice) -> (Option<Choice>, Supported) {
     match advice {
-        MonitorAdvice::Clip(choice) => (Some(choice), Supported::Clip(choice)),
+        MonitorAdvice::Clip(choice) => (Some(choice), Supported::Clip),
         MonitorAdvice::Loosen(choice) => (Some(choice), Supported::Loosen),
         MonitorAdvice::Stay(
             Reason::NoGain(best)

@@ -4,6 +4,9 @@ use super::divergence::{self, above_best, diverged, split_non_finite};
 use super::{Finding, Spike, rate, spikes};
 use crate::{Log, Point};
 
+/// Points after a spike that are not ordinary yet.
+const AFTER: usize = 10;
+
 /// Fewer points after the warm-up are too few to call a run healthy.
 const FEWEST: usize = 30;
 
@@ -16,8 +19,8 @@ pub(crate) struct Course {
     pub spikes: Vec<Spike>,
     /// The points from which training did not return; the number of points if it did.
     pub end: usize,
-    /// Which points belong to a spike.
-    affected: Vec<bool>,
+    /// Which points are ordinary: after the warm-up, not in a spike or just after one, before the end.
+    ordinary: Vec<bool>,
     /// The smoothed loss after the warm-up.
     losses: Vec<(f64, f64)>,
     /// What is wrong with the training.
@@ -41,9 +44,14 @@ impl Course {
             affected[end..].fill(false);
             findings.push(finding);
         } else if let Some(finding) = above_best(points) {
-            if let Finding::Diverging { best_step, .. } = finding {
-                end = points.partition_point(|p| p.step <= best_step);
-            }
+            let unrecovered = spikes.iter().find(|spike| spike.not_recovered());
+            end = match (&finding, unrecovered) {
+                (Finding::Diverging { best_step, .. }, _) => {
+                    points.partition_point(|p| p.step <= *best_step)
+                }
+                (_, Some(spike)) => spike.range.0,
+                _ => points.len(),
+            };
             findings.push(finding);
         }
         if !spikes.is_empty() {
@@ -55,17 +63,19 @@ impl Course {
             findings.push(Finding::NonFiniteSteps { steps });
         }
         let losses = divergence::smooth(&points[warm_up..]);
-        Self { warm_up, spikes, end, affected, losses, findings }
+        let mut ordinary = vec![true; points.len()];
+        ordinary[..warm_up].fill(false);
+        ordinary[end..].fill(false);
+        for spike in &spikes {
+            let (first, last) = spike.range;
+            ordinary[first..points.len().min(last + 1 + AFTER)].fill(false);
+        }
+        Self { warm_up, spikes, end, ordinary, losses, findings }
     }
 
     /// The points of ordinary training: after the warm-up, outside of spikes, before the end.
     pub fn ordinary<'a>(&'a self, points: &'a [Point]) -> impl Iterator<Item = &'a Point> {
-        let range = self.warm_up.min(self.end)..self.end;
-        points[range.clone()]
-            .iter()
-            .zip(&self.affected[range])
-            .filter(|(_, affected)| !**affected)
-            .map(|(point, _)| point)
+        points.iter().zip(&self.ordinary).filter(|(_, ordinary)| **ordinary).map(|(p, _)| p)
     }
 
     /// The smoothed loss after the warm-up and at the end.

@@ -84,9 +84,11 @@ pub(super) fn above_best(points: &[Point]) -> Option<Finding> {
     let highest = losses[at..].iter().fold(best, |a, b| a.max(*b));
     let before = losses[losses.len() - 4.min(losses.len() - at)];
     let rises = last > before + 3.0 * error && excess > 0.7 * (highest - best);
+    // A loss that falls is on its way back.
+    let falls = last < before - 3.0 * error;
     let best_step = blocks[at].0;
-    Some(match rises {
-        true => Finding::Diverging { best_step, best, last },
-        false => Finding::NotRecovered { best_step, best, last },
-    })
+    match rises {
+        true => Some(Finding::Diverging { best_step, best, last }),
+        false => (!falls).then_some(Finding::NotRecovered { best_step, best, last }),
+    }
 }

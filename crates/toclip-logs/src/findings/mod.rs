@@ -123,17 +123,10 @@ pub enum Finding {
         /// Steps from one row to the next.
         stride: f64,
     },
-    /// The distribution of the norms changed.
+    /// The norms grew or fell by a factor of more than 1.5.
     Drift {
-        /// The first step of the later part, in which no change was found.
-        #[serde(serialize_with = "as_integer")]
-        since: f64,
-        /// Norms in the later part.
-        points: usize,
         /// The scale of the norms in the last quarter of the log over that in the first.
         scale_change: f64,
-        /// The probability of as clear a change of the distribution relative to the scale by chance.
-        p_value: f64,
     },
     /// The tail of the norms is heavy: even the upper end of the interval of its index is below 4.
     HeavyTail {

@@ -7,7 +7,7 @@ use crate::{Log, Situation};
 /// A threshold that clips this share of the steps clips nearly every one.
 const ALWAYS: f64 = 0.9;
 /// The scale of the norms moved if it changed by this factor.
-const MOVED: f64 = 2.0;
+const MOVED: f64 = 1.5;
 /// A tail with an index below this has no fourth moment.
 const HEAVY: f64 = 4.0;
 
@@ -22,12 +22,8 @@ pub(super) fn find(
     let Some(norms) = &analysis.distribution else { return findings };
     if let Some(drift) = norms.drift {
         let moved = !(1.0 / MOVED..MOVED).contains(&drift.scale_change);
-        findings.extend((drift.found() || moved).then_some(Finding::Drift {
-            since: analysis.steady_from,
-            points: analysis.steady_points,
-            scale_change: drift.scale_change,
-            p_value: drift.p_value,
-        }));
+        let scale_change = drift.scale_change;
+        findings.extend(moved.then_some(Finding::Drift { scale_change }));
     }
     if let Some(tail) = norms.tail.filter(|tail| tail.index.high < HEAVY) {
         findings.push(Finding::HeavyTail { index: tail.index });
@@ -36,6 +32,9 @@ pub(super) fn find(
 }
 
 fn threshold_in_force(log: &Log, course: &Course, now: &Situation) -> Option<Finding> {
+    if now.pile_up.is_some() {
+        return None;
+    }
     let threshold = now.in_force()?;
     let largest = log.points.iter().map(|p| p.norm).fold(0.0, f64::max);
     if log.points.len() > 1 && largest <= threshold {

@@ -24,28 +24,32 @@ pub struct Experiment {
 /// A small fixed threshold with larger rates, which beat every unclipped run of SGD on a transformer; the
 /// present setting; and a lower rate without clipping, because a threshold that is always active acts
 /// as one.
-pub(super) fn propose(log: &Log, course: &Course, now: &Situation) -> Vec<Experiment> {
+pub(super) fn for_sgd(log: &Log, course: &Course, now: &Situation) -> Vec<Experiment> {
     let norms: Vec<f64> = course.ordinary(&log.points).map(|p| p.norm).collect();
     let Some(median) = median(norms).filter(|m| *m > 0.0) else { return Vec::new() };
-    let third = two_digits(median / 3.0);
+    let third = Some(two_digits(median / 3.0));
+    let pairs =
+        [(now.in_force(), 1.0), (third, 1.0), (third, 3.0), (third, 10.0), (None, 0.3)];
+    pairs.map(|(threshold, rate)| run(log, threshold, rate)).to_vec()
+}
+
+/// A lower rate, because spikes that come back all the time can mean that it is too large.
+pub(super) fn lower_rate(log: &Log, now: &Situation) -> Vec<Experiment> {
+    [1.0, 0.3].map(|rate| run(log, now.in_force(), rate)).to_vec()
+}
+
+fn run(log: &Log, threshold: Option<f64>, rate_times: f64) -> Experiment {
     let rates = log.points.iter().map(|p| p.learning_rate).filter(|r| r.is_finite());
     let largest = rates.fold(0.0, f64::max);
-    let (Some(first), Some(last)) = (log.points.first(), log.points.last()) else {
-        return Vec::new();
+    let length = match &log.points[..] {
+        [first, .., last] => last.step - first.step,
+        _ => 0.0,
     };
-    let tenth = ((last.step - first.step) / 10.0).clamp(200.0, 2000.0);
-    let run = |threshold, rate_times: f64| Experiment {
+    Experiment {
         threshold,
         rate_times,
         learning_rate: (largest > 0.0).then(|| two_digits(largest * rate_times)),
-        steps: two_digits(tenth) as u64,
+        steps: two_digits((length / 10.0).clamp(200.0, 2000.0)) as u64,
         compare: "smoothed loss",
-    };
-    vec![
-        run(now.in_force(), 1.0),
-        run(Some(third), 1.0),
-        run(Some(third), 3.0),
-        run(Some(third), 10.0),
-        run(None, 0.3),
-    ]
+    }
 }

@@ -12,23 +12,27 @@ const ABOVE: f64 = 1.1;
 const BELOW: f64 = 0.7;
 /// It clips at most this share of the logged steps.
 const OFTEN: f64 = 0.1;
+/// If the norms fell by more than this, a guard for all of them would protect nothing later on.
+const FELL: f64 = 4.0;
 
 /// A threshold above ordinary norms and below spikes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Guard {
     pub threshold: f64,
-    ordinary: f64,
-    smallest_spike: Option<f64>,
+    /// The 99.9th percentile of ordinary norms.
+    pub ordinary: f64,
+    spikes: usize,
+    below: usize,
 }
 
 impl Guard {
     pub fn because(self) -> Because {
-        Because::GuardFits { ordinary: self.ordinary, smallest_spike: self.smallest_spike }
+        Because::GuardFits { ordinary: self.ordinary, spikes: self.spikes, below: self.below }
     }
 }
 
-/// The guard for the ordinary norms: all of them if the run is finished, since it is for the next one,
-/// else those of the later half. Never above every norm seen.
+/// The guard for the ordinary norms: those of the later half if the run goes on and they fell much.
+/// Never above every norm seen.
 pub(super) fn find(log: &Log, course: &Course, findings: &[Finding]) -> Option<Guard> {
     let mut norms: Vec<f64> = course.ordinary(&log.points).map(|p| p.norm).collect();
     norms.retain(|n| *n > 0.0);
@@ -36,24 +40,31 @@ pub(super) fn find(log: &Log, course: &Course, findings: &[Finding]) -> Option<G
         return None;
     }
     let finished = findings.iter().any(|f| matches!(f, Finding::Finished { .. }));
-    if !finished && norms.len() >= 4 * super::FEWEST {
-        norms.drain(..norms.len() / 2);
-    }
+    let mut later = norms[norms.len() / 2..].to_vec();
     norms.sort_by(f64::total_cmp);
-    let at = |p: f64| norms[(p * (norms.len() - 1) as f64).round() as usize];
-    let ordinary = at(0.999);
-    let mut threshold = (TIMES * at(0.5)).max(ABOVE * ordinary);
-    let peaks = course.spikes.iter().map(|spike| spike.norm);
-    let smallest_spike = peaks.reduce(f64::min).filter(|peak| *peak > at(0.99));
-    if let Some(peak) = smallest_spike {
-        threshold = threshold.min((BELOW * peak).max(at(0.99)));
+    later.sort_by(f64::total_cmp);
+    if !finished && norms.len() >= 4 * super::FEWEST && at(&norms, 0.999) > FELL * at(&later, 0.999) {
+        norms = later;
     }
+    let ordinary = at(&norms, 0.999);
     let mut all = log.norms();
     all.sort_by(f64::total_cmp);
-    let often = all[((1.0 - OFTEN) * (all.len() - 1) as f64).round() as usize];
-    let largest = all[all.len() - 1];
-    let threshold = two_digits(threshold.max(often));
-    Some(Guard { threshold: threshold.min(largest), ordinary, smallest_spike })
+    let least = (TIMES * at(&norms, 0.5)).max(ABOVE * ordinary).max(at(&all, 1.0 - OFTEN));
+    // Peaks below are of the aftermath of larger ones.
+    let peaks = course.spikes.iter().map(|spike| spike.norm).filter(|peak| *peak > least);
+    let smallest = peaks.fold(f64::INFINITY, f64::min);
+    let threshold = least.min(BELOW * smallest).max(ordinary);
+    let below = course.spikes.iter().filter(|spike| spike.norm > threshold).count();
+    let threshold = match two_digits(threshold) {
+        rounded if rounded <= at(&all, 1.0) => rounded,
+        _ => two_digits_down(at(&all, 1.0)),
+    };
+    Some(Guard { threshold, ordinary, spikes: course.spikes.len(), below })
+}
+
+/// A quantile of sorted values, of which there are some.
+fn at(sorted: &[f64], p: f64) -> f64 {
+    sorted[(p * (sorted.len() - 1) as f64).round() as usize]
 }
 
 /// The share of the logged norms above a threshold.
@@ -67,6 +78,14 @@ pub(super) fn two_digits(x: f64) -> f64 {
     format!("{x:.1e}").parse().unwrap_or(x)
 }
 
+/// The largest number with two significant digits that is not above.
+fn two_digits_down(x: f64) -> f64 {
+    match two_digits(x) {
+        rounded if rounded <= x => rounded,
+        _ => two_digits(x - 0.05 * 10_f64.powf(x.log10().floor())).min(x),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,5 +93,7 @@ mod tests {
     #[test]
     fn numbers_have_two_digits() {
         assert_eq!([0.01234, 1.0, 98.7, 1234.0].map(two_digits), [0.012, 1.0, 99.0, 1200.0]);
+        let down = [0.0127, 1.0, 98.7, 7.688, 10.99, 0.099_99].map(two_digits_down);
+        assert_eq!(down, [0.012, 1.0, 98.0, 7.6, 10.0, 0.099]);
     }
 }

@@ -9,11 +9,11 @@ mod experiment;
 mod guard;
 
 use serde::Serialize;
-use toclip::monitor::{Choice, Interval};
+use toclip::monitor::{Estimates, Interval};
 
 pub use experiment::Experiment;
 
-use crate::analysis::{Analysis, Supported};
+use crate::analysis::{Analysis, Supported, margin};
 use crate::findings::{Course, Spike};
 use crate::{Finding, Log, NormScaleCause, Optimizer, Situation, ThresholdOrigin};
 use guard::{Guard, fires, two_digits};
@@ -67,8 +67,10 @@ pub enum Because {
     GuardFits {
         /// The 99.9th percentile of ordinary norms.
         ordinary: f64,
-        /// The smallest peak of a spike.
-        smallest_spike: Option<f64>,
+        /// How many spikes there are.
+        spikes: usize,
+        /// How many of them have a peak above the threshold.
+        below: usize,
     },
     /// The threshold in force already clips the spikes.
     GuardWorks,
@@ -135,7 +137,11 @@ pub(crate) const FEWEST: usize = 30;
 const LOWER: f64 = 0.3;
 /// A threshold in force up to this many times the guard is as good as one.
 const CLOSE: f64 = 2.0;
-/// A threshold that clips more than this is recommended only for a heavy tail.
+/// Spikes that are many.
+const MANY: usize = 10;
+/// A threshold in force this many times above ordinary norms is no guard.
+const FAR: f64 = 10.0;
+/// A threshold that clips more than this is not recommended.
 const OFTEN: f64 = 0.2;
 
 /// Decides what to do.
@@ -154,6 +160,9 @@ pub(crate) fn decide(
         .or_else(|| case.spikes())
         .unwrap_or_else(|| case.ordinary());
     recommendation.fires = recommendation.threshold.map(|c| fires(log, c));
+    if recommendation.experiments.is_empty() && case.spikes_keep_coming() {
+        recommendation.experiments = experiment::lower_rate(log, now);
+    }
     recommendation.next_run = case.find(|f| matches!(f, Finding::Finished { .. })).is_some();
     recommendation
 }
@@ -203,6 +212,8 @@ impl Case<'_> {
         because.push(Because::CheapInsurance);
         Recommendation {
             threshold: Some(guard.threshold),
+            // Training goes on, but would be further from there.
+            roll_back_to: self.unrecovered_spike().and_then(|spike| self.step_before(spike)),
             ..self.to(Action::Guard, confidence, because)
         }
     }
@@ -246,17 +257,18 @@ impl Case<'_> {
             Finding::NotRecovered { best_step, .. } => match self.unrecovered_spike() {
                 Some(spike) => {
                     because.extend(self.because(|f| matches!(f, Finding::Spikes { .. })));
-                    let before = self.log.points[..spike.range.0].last().map(|p| p.step);
-                    (Action::RollBack, None, before, Confidence::Medium)
+                    (Action::RollBack, None, self.step_before(spike), Confidence::Medium)
                 }
                 None => (Action::LowerRate, lower(None), Some(best_step), Confidence::Low),
             },
             _ => return None,
         };
-        because.push(match action {
-            Action::LowerRate => Because::RateFirst,
-            _ => Because::SkipNonFinite,
-        });
+        let non_finite = matches!(self.findings[at], Finding::Diverged { .. });
+        match action {
+            Action::LowerRate => because.push(Because::RateFirst),
+            _ if non_finite => because.push(Because::SkipNonFinite),
+            _ => {}
+        }
         if threshold.is_some() {
             because.extend(self.guard.map(|guard| guard.because()));
         }
@@ -266,6 +278,10 @@ impl Case<'_> {
             roll_back_to: back,
             ..self.to(action, confidence, because)
         })
+    }
+
+    fn step_before(&self, spike: &Spike) -> Option<f64> {
+        self.log.points[..spike.range.0].last().map(|p| p.step)
     }
 
     fn unrecovered_spike(&self) -> Option<&Spike> {
@@ -298,6 +314,11 @@ impl Case<'_> {
         if because.is_empty() {
             return None;
         }
+        let sgd = self.now.optimizer == Some(Optimizer::Sgd);
+        if let Some(mut clip) = self.change_for_sgd().filter(|_| sgd) {
+            clip.because.splice(0..0, because);
+            return Some(clip);
+        }
         match (self.missing_guard(), self.now.threshold) {
             (Some(guard), Some((_, origin))) => {
                 if self.now.in_force().is_some() {
@@ -311,10 +332,18 @@ impl Case<'_> {
             (Some(guard), None) => Some(self.guard(guard, Confidence::Medium, because)),
             (None, _) => {
                 because.push(Because::GuardWorks);
-                because.push(self.about_optimizer());
                 Some(self.keep(Confidence::Medium, because))
             }
         }
+    }
+
+    /// Spikes that come back all the time, without bad losses, can mean that the rate is too large.
+    fn spikes_keep_coming(&self) -> bool {
+        let quiet = |spike: &&Spike| match (spike.loss_before, spike.loss_peak) {
+            (Some(before), Some(peak)) => peak < before + 0.3 * before.abs(),
+            _ => false,
+        };
+        self.course.spikes.iter().filter(quiet).count() >= MANY
     }
 
     /// Training in which nothing is wrong, or only single steps are.
@@ -335,7 +364,7 @@ impl Case<'_> {
             recommendation.confidence = Confidence::Low;
         }
         if sgd {
-            recommendation.experiments = experiment::propose(self.log, self.course, self.now);
+            recommendation.experiments = experiment::for_sgd(self.log, self.course, self.now);
         }
         recommendation
     }
@@ -353,17 +382,16 @@ impl Case<'_> {
                 self.guard(guard, Confidence::Medium, because)
             }
             // A threshold far above every norm protects from little.
-            (Some((c, _)), Some(guard)) if !never.is_empty() && c > 5.0 * guard.threshold => {
+            (Some((c, _)), Some(guard)) if !never.is_empty() && c > FAR * guard.ordinary => {
                 because.splice(0..0, never);
                 self.guard(guard, Confidence::Medium, because)
             }
             (Some(_), _) => {
                 because.extend(never);
-                if !always.is_empty() {
-                    because.extend(always);
-                    because.push(self.about_optimizer());
-                } else {
+                if always.is_empty() {
                     because.push(Because::NoGainExpected);
+                } else {
+                    because.extend(always);
                     because.push(self.about_optimizer());
                 }
                 self.keep(Confidence::Medium, because)
@@ -384,15 +412,20 @@ impl Case<'_> {
     fn change_for_sgd(&self) -> Option<Recommendation> {
         let heavy = self.because(|f| matches!(f, Finding::HeavyTail { .. }));
         match self.analysis.supported {
-            Supported::Clip(choice) => {
-                let threshold = self.below_largest(choice);
-                let often = choice.clip_fraction.max(fires(self.log, threshold)) > OFTEN;
-                if often && heavy.is_empty() {
+            Supported::Clip => {
+                // The best threshold may clip most steps, which without another learning rate is a
+                // lower one; of those that do not, the best.
+                let seldom = |at: &&Estimates| {
+                    at.exceedances >= 10 && fires(self.log, two_digits(at.threshold)) <= OFTEN
+                };
+                let curve = self.analysis.curve.iter().filter(seldom);
+                let best = curve.max_by(|a, b| a.ccc.low.total_cmp(&b.ccc.low))?;
+                if !(best.ccc.low > 1.0 + margin(self.now.components)) {
                     return None;
                 }
-                let mut because = vec![Because::Gain(choice.ccc)];
+                let threshold = two_digits(best.threshold);
+                let mut because = vec![Because::Gain(best.ccc)];
                 because.extend(heavy);
-                because.push(Because::ActsAsRate);
                 Some(Recommendation {
                     threshold: Some(threshold),
                     ..self.to(Action::Clip, Confidence::Medium, because)
@@ -404,10 +437,5 @@ impl Case<'_> {
             }
             _ => None,
         }
-    }
-
-    fn below_largest(&self, choice: Choice) -> f64 {
-        let largest = self.log.points.iter().map(|p| p.norm).fold(0.0, f64::max);
-        two_digits(choice.threshold).min(largest)
     }
 }

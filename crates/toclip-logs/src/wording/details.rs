@@ -103,6 +103,15 @@ impl Advice {
                 format!("Tail index {index} from the {} largest norms: {meaning}.", tail.exceedances)
             }
         });
+        if let Some(drift) = norms.drift.filter(|drift| drift.found()) {
+            text.push(format!(
+                "Relative to its running scale the gradient-norm distribution changed at step {} (p = \
+                 {:.1e}); the criteria below use the {} after it.",
+                grouped(self.analysis.steady_from),
+                drift.p_value,
+                plural(self.analysis.steady_points as u64, "norm", "norms")
+            ));
+        }
         text
     }
 

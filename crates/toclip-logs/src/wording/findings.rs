@@ -39,8 +39,7 @@ impl Finding {
             ),
             Finding::Spikes { ref steps, ref events } => spikes(steps, events),
             Finding::NonFiniteSteps { ref steps } => format!(
-                "Loss or norm was NaN or infinite at {} ({}), and training went on.",
-                plural(steps.len() as u64, "step", "steps"),
+                "Loss or norm was NaN or infinite at {}, and training went on.",
                 first_few(steps)
             ),
             Finding::AlwaysClipped { threshold, fires, times } => format!(
@@ -72,9 +71,12 @@ impl Finding {
                 "One row every {} steps: spikes between the logged steps are not seen.",
                 short(stride)
             ),
-            Finding::Drift { since, points, scale_change, p_value } => {
-                drift(since, points, scale_change, p_value)
-            }
+            Finding::Drift { scale_change } => match scale_change > 1.0 {
+                true => format!("The norms grew {} times over the log.", about(scale_change)),
+                false => {
+                    format!("The norms fell to {} of their size over the log.", percent(scale_change))
+                }
+            },
             Finding::HeavyTail { index } => format!(
                 "The tail of the norms is heavy: tail index {} ({}–{}).",
                 about(index.value),
@@ -172,16 +174,19 @@ fn spikes(steps: &[f64], events: &[Spike]) -> String {
         None if largest.loss_before.is_some() => "; it has not recovered".into(),
         None => String::new(),
     };
+    let noun = if events.len() == 1 { "spike" } else { "spikes" };
+    let largest_at = match events.len() {
+        1 => String::new(),
+        _ => format!("in the largest, at step {}, ", grouped(largest.first)),
+    };
     let affected = match steps.len() > events.len() {
         true => format!(" ({} steps affected)", steps.len()),
         false => String::new(),
     };
     format!(
-        "{} at {}{affected}: in the largest, at step {}, the norm was {} times its running \
-         median{loss}{back}.",
-        plural(events.len() as u64, "spike", "spikes"),
+        "{} {noun}, at {}{affected}: {largest_at}the norm was {} times its running median{loss}{back}.",
+        events.len(),
         first_few(&starts),
-        grouped(largest.first),
         about(largest.times_median)
     )
 }
@@ -220,22 +225,5 @@ fn norm_scale(median: f64, loss: Option<f64>, cause: NormScaleCause) -> String {
             "The median norm is {norm}, far above that of an averaged loss: a loss scale that was not \
              removed, gradients summed over accumulation steps, or a summed loss."
         ),
-    }
-}
-
-fn drift(since: f64, points: usize, scale_change: f64, p_value: f64) -> String {
-    let scale = match scale_change {
-        c if c >= 1.25 => format!("The norms grew {} times over the log.", about(c)),
-        c if c <= 0.8 => format!("The norms fell to {} of their size over the log.", percent(c)),
-        _ => "The gradient-norm distribution changed during the log.".into(),
-    };
-    match p_value < 0.01 {
-        true => format!(
-            "{scale} Relative to their running scale the distribution changed at step {} (p = \
-             {p_value:.1e}); estimates use the {} after it.",
-            grouped(since),
-            plural(points as u64, "norm", "norms")
-        ),
-        false => scale,
     }
 }

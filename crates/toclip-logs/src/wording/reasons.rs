@@ -14,11 +14,12 @@ impl Advice {
             Because::Finding(index) => {
                 self.findings.get(index).map_or_else(String::new, |finding| finding.sentence())
             }
-            Because::GuardFits { ordinary, smallest_spike } => {
+            Because::GuardFits { ordinary, spikes, below } => {
                 let threshold = r.threshold.map_or_else(String::new, short);
-                let spikes = match smallest_spike {
-                    Some(peak) => format!(", below the peak of every spike (from {})", about(peak)),
-                    None => String::new(),
+                let spikes = match spikes {
+                    0 => String::new(),
+                    _ if below == spikes => " and below the peak of every spike".into(),
+                    _ => format!(" and below the peaks of {below} of the {spikes} spikes"),
                 };
                 let fires = percent(r.fires.unwrap_or(0.0));
                 format!(

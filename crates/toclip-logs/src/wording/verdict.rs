@@ -65,7 +65,15 @@ impl Advice {
                 (None, Some(_)) => "Leave clipping off.".into(),
                 (None, None) => "Leave it as it is.".into(),
             },
-            Action::Guard => format!("Clip at {threshold}, as a guard against spikes."),
+            Action::Guard => {
+                let back = r.roll_back_to.map_or_else(String::new, |step| {
+                    format!(
+                        " If there is a checkpoint just before step {}, go back to it.",
+                        grouped(step + 1.0)
+                    )
+                });
+                format!("Clip at {threshold}, as a guard against spikes.{back}")
+            }
             Action::Clip => format!("Clip at {threshold}."),
             Action::Remove => "Stop clipping.".into(),
             Action::LowerRate => self.lower_rate(r),
@@ -79,7 +87,7 @@ impl Advice {
             }
             Action::FixLoss => self.fix_loss(),
             Action::FixLogging => "Log the gradient norm before clipping, then ask again.".into(),
-            Action::CannotTell => "Cannot tell yet: train longer, or log more often.".into(),
+            Action::CannotTell => "Train longer, or log more often, then ask again.".into(),
         };
         match r.next_run && matches!(r.action, Action::Keep | Action::Guard | Action::Clip) {
             true => format!("This run is finished. For the next one: {}", lower_first(&sentence)),
@@ -129,11 +137,20 @@ fn lower_first(sentence: &str) -> String {
 /// A paragraph, and one line for each run.
 fn experiment(runs: &[Experiment]) -> Vec<String> {
     let Some(first) = runs.first() else { return Vec::new() };
+    // A threshold is varied for SGD only.
+    let pairs = runs.iter().any(|run| run.threshold != first.threshold);
+    let (why, last) = match pairs {
+        true => (
+            "with SGD on a transformer a small fixed threshold with a larger learning rate beat every \
+             run without clipping, and norms alone cannot show it",
+            " The last pair is there because a threshold that is always active acts as a lower \
+             learning rate.",
+        ),
+        false => ("spikes that keep coming can mean that the learning rate is too large", ""),
+    };
     let mut lines = vec![format!(
-        "Worth an experiment: with SGD on a transformer a small fixed threshold with a larger learning \
-         rate beat every run without clipping, and norms alone cannot show it. Train {} steps from the \
-         same start with each pair and compare the smoothed loss at the end. The last pair is there \
-         because a threshold that is always active acts as a lower learning rate.",
+        "Worth an experiment: {why}. Train {} steps from the same start with each of these and compare \
+         the smoothed loss at the end.{last}",
         grouped(first.steps as f64)
     )];
     lines.extend(runs.iter().map(|run| {
