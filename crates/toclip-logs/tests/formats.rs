@@ -69,6 +69,25 @@ fn the_numbers_come_back() {
     check("events.tensor", Format::TensorBoard, 1e-7, &[], all);
 }
 
+/// Every log of text, packed or in another encoding, gives the same.
+#[test]
+fn packed_logs_are_read_as_they_are() {
+    for name in common::WITH_NORMS {
+        let (bytes, whole) = (common::bytes(name), read(name));
+        let mut packed = vec![common::gzip(&bytes), common::zstd(&bytes)];
+        if let Ok(text) = std::str::from_utf8(&bytes) {
+            packed.push([b"\xef\xbb\xbf", &bytes[..]].concat());
+            packed.push(common::utf16(text));
+            packed.push(common::gzip(&common::utf16(text)));
+        }
+        for packed in packed {
+            let log = load(&packed[..], &ReadOptions::default()).unwrap();
+            // NaN is not equal to itself.
+            assert_eq!(format!("{:?}", log), format!("{whole:?}"), "{name}");
+        }
+    }
+}
+
 #[test]
 fn a_name_does_not_make_the_format() {
     // Nothing but bytes is looked at, so a wrong format given by hand is what it takes to fail.
@@ -84,13 +103,14 @@ fn what_has_no_norm_says_how_to_log_it() {
     let list = format!("{{\"step\": [1, 2], \"grad_norm\": [{}]}}", vec!["1.5"; 50].join(", "));
     let unnamed = error("step,loss\n1,2\n", &default);
     assert_eq!(unnamed.hint(), Some(Hint::NormColumn));
-    let options = ReadOptions { norm: Some("norm".into()), ..ReadOptions::default() };
+    let named = |name: &str| ReadOptions { norm: Some(name.into()), ..ReadOptions::default() };
     let messages = [
         message("nanogpt.log"),
         message("deepspeed.log"),
         error(&list, &default).to_string(),
         unnamed.to_string(),
-        error("step,loss,train/weight_norm_2\n1,2,3\n", &options).to_string(),
+        error("step,loss,train/weight_norm_2\n1,2,3\n", &named("grad_norm_2")).to_string(),
+        error("step,weight_norm,bias_norm\n1,2,3\n", &named("norm")).to_string(),
         error("step,grad_norm\n1,nan\n", &default).to_string(),
         "excel".parse::<Format>().unwrap_err().to_string(),
     ];

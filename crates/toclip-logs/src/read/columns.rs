@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::role::{NOT_GRADIENTS, ROLES, Role, is_one_of, role_of};
+use super::role::{NOT_GRADIENTS, ROLES, Role, is_bin_extreme, is_one_of, role_of};
 use crate::names::printable;
 use crate::{Error, ReadOptions, Result, Row};
 
@@ -21,6 +21,9 @@ const LONGEST: usize = 1 << 10;
 /// A phrase cannot be shortened after these words: "time per step" is not the step.
 const BINDING: &str = "per of time in total last each this next number max best val eval test \
                        validation min skipped";
+
+/// The score of a name of which the caller gave a part.
+const PARTIAL: u32 = 2;
 
 /// A column that is used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -80,6 +83,11 @@ impl<'a> ColumnChooser<'a> {
 
     /// The role of a name and its score; names given by the caller come first.
     pub fn role(&self, name: &str) -> Option<(Role, u32)> {
+        self.full_role(name).or_else(|| self.partial_role(name))
+    }
+
+    /// The role of a name that the caller gave in full, or that is known.
+    fn full_role(&self, name: &str) -> Option<(Role, u32)> {
         for ((role, _), given) in ROLES.iter().zip(self.given) {
             let Some(given) = given else { continue };
             if name == given {
@@ -90,6 +98,19 @@ impl<'a> ColumnChooser<'a> {
             }
         }
         role_of(name).filter(|(role, _)| self.given[*role as usize].is_none())
+    }
+
+    /// The role of a name of which the caller gave a part.
+    fn partial_role(&self, name: &str) -> Option<(Role, u32)> {
+        if is_bin_extreme(name) || self.given == [None; ROLES.len()] {
+            return None;
+        }
+        let name = name.to_lowercase();
+        let part = |given: &str| !given.is_empty() && name.contains(&given.to_lowercase());
+        let roles = ROLES.iter().zip(self.given);
+        let mut roles = roles.filter(|((role, _), _)| *role != Role::Step || !self.own_step);
+        let ((role, _), _) = roles.find(|(_, given)| given.is_some_and(part))?;
+        Some((*role, PARTIAL))
     }
 
     /// The id of a column; `None` for one without a role.
@@ -118,14 +139,16 @@ impl<'a> ColumnChooser<'a> {
             return *id;
         }
         let whole = String::from_utf8_lossy(phrase);
-        let mut name = &*whole;
-        while self.role(name).is_none() {
+        let (mut name, mut partial) = (&*whole, None);
+        while self.full_role(name).is_none() {
+            // The shortest ending with a part that the caller gave.
+            partial = self.partial_role(name).map(|_| name).or(partial);
             // "weight norm" is not the gradient norm.
             let binds = |word: &str| is_one_of(word, BINDING) || is_one_of(word, NOT_GRADIENTS);
             match name.split_once(' ') {
                 Some((word, rest)) if !binds(&word.to_lowercase()) => name = rest.trim_start(),
                 _ => {
-                    name = &whole;
+                    name = partial.unwrap_or(&whole);
                     break;
                 }
             }
@@ -255,6 +278,18 @@ impl<'a> ColumnChooser<'a> {
         }
     }
 
+    /// An error if the part of a name that the caller gave is in several names.
+    fn refuse_ambiguous(&self, role: Role) -> Result<()> {
+        let of_role = self.candidates.iter().filter(|c| c.role == role && c.rows > 0);
+        let matching: Vec<String> = of_role.map(|c| c.name.clone()).collect();
+        match self.given[role as usize] {
+            Some(name) if matching.len() > 1 => {
+                Err(Error::AmbiguousColumn { name: name.into(), matching })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Passes on the last rows; returns the columns used, the settings and all names.
     pub fn finish(mut self) -> Result<(Vec<Column>, Row, Vec<String>)> {
         let chosen = self.decide();
@@ -269,13 +304,17 @@ impl<'a> ColumnChooser<'a> {
                     _ => continue,
                 }
             };
+            let id = id as usize;
+            if self.candidates[id].score == PARTIAL && self.given[role as usize].is_some() {
+                self.refuse_ambiguous(role)?;
+            }
             let mut others: Vec<&Candidate> = (self.candidates.iter().enumerate())
-                .filter(|(i, c)| c.role == role && c.rows > 0 && *i != id as usize)
+                .filter(|(i, c)| c.role == role && c.rows > 0 && *i != id)
                 .map(|(_, c)| c)
                 .collect();
             others.sort_by_key(|c| c.score);
             let others = others.iter().take(20).map(|c| c.name.clone()).collect();
-            let name = self.candidates[id as usize].name.clone();
+            let name = self.candidates[id].name.clone();
             columns.push(Column { role, name, others });
         }
         Ok((columns, self.settings, self.names))
@@ -317,6 +356,23 @@ mod tests {
         let asked = ReadOptions { norm: Some("actor/grad_norm".into()), ..ReadOptions::default() };
         let (read, _) = rows(&asked, records).unwrap();
         assert_eq!(read[0].norm, Some(9.0));
+    }
+
+    #[test]
+    fn a_part_of_a_name_is_enough_if_no_other_name_has_it() {
+        let records: &[&[(&str, f64)]] =
+            &[&[("step", 1.0), ("Optim/Weird", 9.0), ("optim/other", 8.0), ("x__MAX", 7.0)]];
+        let norm = |part: &str| {
+            let asked = ReadOptions { norm: Some(part.into()), ..ReadOptions::default() };
+            rows(&asked, records).map(|(rows, _)| rows[0].norm).map_err(|e| e.to_string())
+        };
+        assert_eq!(norm("weird"), Ok(Some(9.0)));
+        assert_eq!(norm("OPTIM/OTHER"), Ok(Some(8.0)));
+        assert_eq!(
+            norm("optim").unwrap_err(),
+            "several columns match `optim`: `Optim/Weird`, `optim/other`; give more of the name"
+        );
+        assert!(norm("x_").unwrap_err().starts_with("unknown column"));
     }
 
     #[test]

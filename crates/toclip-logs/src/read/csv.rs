@@ -17,7 +17,7 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
     let Some(header) = header(&mut lines)? else { return Ok(Damage::default()) };
     let delimiter = delimiter(&header);
     let names: Vec<&[u8]> = Cells { rest: Some(&header), delimiter }.collect();
-    let headless = names.iter().all(|name| parse_number(name).is_some());
+    let headless = names.iter().all(|name| cell_number(name, delimiter).is_some());
     let column = |(i, name): (usize, &&[u8])| match (headless, names.len()) {
         // Columns without names are numbered; a single one can only be the norm.
         (true, 1) => chooser.column(b"norm"),
@@ -48,9 +48,8 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
 /// The first line that is neither blank nor a comment.
 fn header<R: Read>(lines: &mut Lines<R>) -> Result<Option<Vec<u8>>> {
     while let Some(line) = lines.next()? {
-        let text = line.text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line.text);
-        if !text.trim_ascii().is_empty() && text[0] != b'#' {
-            return Ok(Some(text.to_vec()));
+        if !line.text.trim_ascii().is_empty() && line.text[0] != b'#' {
+            return Ok(Some(line.text.to_vec()));
         }
     }
     Ok(None)
@@ -59,8 +58,14 @@ fn header<R: Read>(lines: &mut Lines<R>) -> Result<Option<Vec<u8>>> {
 /// The most frequent separator of a header.
 pub(super) fn delimiter(header: &[u8]) -> u8 {
     let count = |d: &u8| memchr::memchr_iter(*d, header).count();
-    // The last maximum wins: a comma before a tab before a semicolon.
-    [b';', b'\t', b','].into_iter().max_by_key(count).unwrap_or(b',')
+    // The last maximum wins. Between semicolons, commas may be decimal.
+    let separators = [b',', b'\t', b';'].into_iter().filter(|d| count(d) > 0);
+    separators.max_by_key(count).unwrap_or(b',')
+}
+
+/// Parses a cell; between semicolons a number may have a decimal comma.
+pub(super) fn cell_number(cell: &[u8], delimiter: u8) -> Option<f64> {
+    parse_number(cell).or_else(|| decimal_comma(cell).filter(|_| delimiter == b';'))
 }
 
 /// The cells of a line, without quotation marks.
@@ -203,6 +208,14 @@ mod tests {
         let norms: Vec<_> = read.iter().filter_map(|r| r.norm).collect();
         assert_eq!(norms, [1.5, 0.225]);
         assert_eq!(findings, [Finding::Unreadable { count: 1, first: 4 }, Finding::DecimalComma]);
+        let mut visit = |row: &Row| assert_eq!((row.norm, row.loss), (Some(1.5), Some(0.25)));
+        let text = "grad_norm;loss\n1,5;0,25\n1,5;0,25\n";
+        let summary = crate::read(text.as_bytes(), &ReadOptions::default(), &mut visit).unwrap();
+        assert_eq!((summary.format, summary.norms), (crate::Format::Csv, 2));
+        let options = ReadOptions { norm: Some("2".into()), ..ReadOptions::default() };
+        let headless = "1;1,5;0,25\n2;1,5;0,25\n";
+        let mut visit = |row: &Row| assert_eq!(row.norm, Some(1.5));
+        assert_eq!(crate::read(headless.as_bytes(), &options, &mut visit).unwrap().norms, 2);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod csv;
 mod damage;
 mod format;
 mod json;
+mod packed;
 mod role;
 mod row;
 mod tensorboard;
@@ -23,6 +24,7 @@ pub use row::Row;
 use crate::names::list;
 use crate::{Error, Finding, Hint, Result};
 use columns::ColumnChooser;
+use packed::{Unpacked, unpack};
 
 /// How many bytes are examined to detect the format.
 const HEAD: u64 = 1 << 16;
@@ -81,12 +83,16 @@ pub struct ReadSummary {
 /// If the log cannot be read, is not a log, has no gradient norm, or lacks a column named in
 /// `options`.
 pub fn read(
-    mut reader: impl Read,
+    reader: impl Read,
     options: &ReadOptions,
     visit: &mut dyn FnMut(&Row),
 ) -> Result<ReadSummary> {
+    let Unpacked { mut reader, broken } = unpack(reader)?;
     let mut head = Vec::new();
     reader.by_ref().take(HEAD).read_to_end(&mut head)?;
+    if head.is_empty() && broken.get() {
+        return Err(Error::NotALog("the file is compressed, but damaged or cut off".into()));
+    }
     let format = match options.format {
         Some(_) if head.is_empty() => return Err(Error::Empty),
         Some(format) => format,
@@ -100,12 +106,13 @@ pub fn read(
         visit(row);
     };
     let mut chooser = ColumnChooser::new(options, &mut count_and_visit);
-    let damage = match format {
+    let mut damage = match format {
         Format::TrainerState | Format::Jsonl => json::read(reader, &mut chooser)?,
         Format::Csv => csv::read(reader, &mut chooser)?,
         Format::TensorBoard => tensorboard::read(reader, &mut chooser)?,
         _ => text::read(reader, &mut chooser)?,
     };
+    damage.truncated |= broken.get();
     let findings = damage.findings();
     let (columns, settings, names) = chooser.finish()?;
     if norms == 0 {
