@@ -3,16 +3,19 @@
 //! Formats without a header show their column names as they go. The first records are held back
 //! until the choice can be made among all their names; then they are passed on, and the rest follows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
+use super::layers::{self, layer_of, without_groups};
 use super::role::{NOT_GRADIENTS, ROLES, Role, is_bin_extreme, is_one_of, role_of};
 use crate::names::printable;
 use crate::{Error, ReadOptions, Result, Row};
 
 /// Records held back before the choice.
 const HELD: usize = 4096;
+/// Values held back: fewer records if each has the norms of many layers.
+const HELD_VALUES: usize = 1 << 20;
 /// Names remembered: a log with more has names that are not columns.
 const NAMES: usize = 20_000;
 /// Longer names are ignored, so that memory does not grow with the log.
@@ -44,8 +47,32 @@ struct Candidate {
     rows: u64,
 }
 
+/// A name that is of use.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum ColumnId {
+    /// One of the candidates for a role.
+    Candidate(u32),
+    /// The gradient norm of a layer.
+    Layer(u32),
+}
+
+type Record = Vec<(ColumnId, f64)>;
+
 /// The candidate chosen for each role.
 type Chosen = [Option<u32>; ROLES.len()];
+
+/// What was chosen, and what else the log has.
+pub(super) struct Choice {
+    pub columns: Vec<Column>,
+    /// The layers with norms of their own.
+    pub layers: Vec<String>,
+    /// Whether the norm is the total of the layers.
+    pub combined: bool,
+    /// The settings of the run.
+    pub settings: Row,
+    /// All names.
+    pub names: Vec<String>,
+}
 
 #[derive(Default)]
 pub(super) struct ColumnChooser<'a> {
@@ -53,12 +80,18 @@ pub(super) struct ColumnChooser<'a> {
     given: [Option<&'a str>; ROLES.len()],
     /// The step is part of the format.
     own_step: bool,
-    ids: HashMap<Vec<u8>, Option<u32>>,
+    ids: HashMap<Vec<u8>, Option<ColumnId>>,
     names: Vec<String>,
     candidates: Vec<Candidate>,
+    layers: Vec<String>,
+    /// Groups of other layers, which are left out.
+    groups: HashSet<u32>,
+    /// The most layers in one row.
+    most_layers: usize,
     chosen: Option<Chosen>,
-    held: Vec<Vec<(u32, f64)>>,
-    record: Vec<(u32, f64)>,
+    held: Vec<Record>,
+    held_values: usize,
+    record: Record,
     pending: Option<Row>,
     /// Settings found outside the rows.
     settings: Row,
@@ -88,6 +121,12 @@ impl<'a> ColumnChooser<'a> {
 
     /// The role of a name that the caller gave in full, or that is known.
     fn full_role(&self, name: &str) -> Option<(Role, u32)> {
+        let known = || role_of(name).filter(|(role, _)| self.given[*role as usize].is_none());
+        self.given_role(name).or_else(known)
+    }
+
+    /// The role of a name that the caller gave in full.
+    fn given_role(&self, name: &str) -> Option<(Role, u32)> {
         for ((role, _), given) in ROLES.iter().zip(self.given) {
             let Some(given) = given else { continue };
             if name == given {
@@ -97,7 +136,7 @@ impl<'a> ColumnChooser<'a> {
                 return Some((*role, 1));
             }
         }
-        role_of(name).filter(|(role, _)| self.given[*role as usize].is_none())
+        None
     }
 
     /// The role of a name of which the caller gave a part.
@@ -113,8 +152,8 @@ impl<'a> ColumnChooser<'a> {
         Some((*role, PARTIAL))
     }
 
-    /// The id of a column; `None` for one without a role.
-    pub fn column(&mut self, key: &[u8]) -> Option<u32> {
+    /// The id of a column; `None` for one that is of no use.
+    pub fn column(&mut self, key: &[u8]) -> Option<ColumnId> {
         if let Some(id) = self.ids.get(key) {
             return *id;
         }
@@ -122,10 +161,16 @@ impl<'a> ColumnChooser<'a> {
             return None;
         }
         let name = printable(key);
-        let id = self.role(&name).map(|(role, score)| {
-            self.candidates.push(Candidate { name: name.clone(), role, score, rows: 0 });
-            (self.candidates.len() - 1) as u32
-        });
+        let layer = || layer_of(&name).filter(|_| self.given_role(&name).is_none());
+        let id = if let Some(layer) = layer() {
+            self.layers.push(layer.to_owned());
+            Some(ColumnId::Layer((self.layers.len() - 1) as u32))
+        } else {
+            self.role(&name).map(|(role, score)| {
+                self.candidates.push(Candidate { name: name.clone(), role, score, rows: 0 });
+                ColumnId::Candidate((self.candidates.len() - 1) as u32)
+            })
+        };
         if self.names.len() < 200 {
             self.names.push(name);
         }
@@ -134,7 +179,7 @@ impl<'a> ColumnChooser<'a> {
     }
 
     /// The id of the column that a phrase ends with: it is shortened from the left until it has a role.
-    pub fn column_of_phrase(&mut self, phrase: &[u8]) -> Option<u32> {
+    pub fn column_of_phrase(&mut self, phrase: &[u8]) -> Option<ColumnId> {
         if let Some(id) = self.ids.get(phrase) {
             return *id;
         }
@@ -181,6 +226,9 @@ impl<'a> ColumnChooser<'a> {
                 .map(|(id, _)| id as u32)
         });
         self.chosen = Some(chosen);
+        let layers: Vec<&str> = self.layers.iter().map(String::as_str).collect();
+        let single = without_groups(&layers);
+        self.groups = (0..layers.len() as u32).filter(|i| !single[*i as usize]).collect();
         for record in std::mem::take(&mut self.held) {
             self.row(self.to_row(&record));
         }
@@ -188,8 +236,8 @@ impl<'a> ColumnChooser<'a> {
     }
 
     /// Adds a value to the record; the first of two with the same name is used.
-    pub fn put(&mut self, id: u32, value: f64) {
-        if self.record.len() < 64 {
+    pub fn put(&mut self, id: ColumnId, value: f64) {
+        if self.record.len() < NAMES {
             self.record.push((id, value));
         }
     }
@@ -200,6 +248,7 @@ impl<'a> ColumnChooser<'a> {
             return;
         }
         for &(id, _) in &self.record {
+            let ColumnId::Candidate(id) = id else { continue };
             let candidate = &mut self.candidates[id as usize];
             candidate.rows += 1;
             // After the choice, a better name is ignored, but a role without a column is filled.
@@ -213,8 +262,9 @@ impl<'a> ColumnChooser<'a> {
             self.row(row);
             return;
         }
+        self.held_values += self.record.len();
         self.held.push(std::mem::take(&mut self.record));
-        if self.held.len() >= HELD {
+        if self.held.len() >= HELD || self.held_values >= HELD_VALUES {
             self.decide();
         }
     }
@@ -222,6 +272,7 @@ impl<'a> ColumnChooser<'a> {
     /// Ends a record that holds settings of the whole run.
     pub fn end_settings(&mut self) {
         for (id, value) in std::mem::take(&mut self.record) {
+            let ColumnId::Candidate(id) = id else { continue };
             match self.candidates[id as usize].role {
                 Role::Clip => self.settings.clip = Some(value),
                 Role::BatchSize => self.settings.batch_size = Some(value),
@@ -235,17 +286,31 @@ impl<'a> ColumnChooser<'a> {
         self.record.clear();
     }
 
-    fn to_row(&self, record: &[(u32, f64)]) -> Row {
-        let mut row = Row::default();
+    fn to_row(&self, record: &[(ColumnId, f64)]) -> Row {
+        let mut values = [None; ROLES.len()];
+        let mut layers = Vec::new();
         let chosen = self.chosen.unwrap_or_default();
-        let values = row.values_mut();
         for &(id, value) in record {
-            let role = self.candidates[id as usize].role as usize;
-            if chosen[role] == Some(id) {
-                values[role].get_or_insert(value);
+            match id {
+                ColumnId::Candidate(id) => {
+                    let role = self.candidates[id as usize].role as usize;
+                    if chosen[role] == Some(id) {
+                        values[role].get_or_insert(value);
+                    }
+                }
+                ColumnId::Layer(layer) if self.groups.contains(&layer) => {}
+                ColumnId::Layer(layer) => layers.push((layer, value)),
             }
         }
-        row
+        Row::new(values, layers)
+    }
+
+    /// The columns of layers that are of use.
+    pub fn is_layer(&self, id: ColumnId) -> Option<u32> {
+        match id {
+            ColumnId::Layer(layer) if !self.groups.contains(&layer) => Some(layer),
+            _ => None,
+        }
     }
 
     /// Passes a row on once no other row can belong to its step.
@@ -261,7 +326,7 @@ impl<'a> ColumnChooser<'a> {
                 Some(step) => pending.step == Some(step),
                 None => self.joins && pending.step.is_some(),
             };
-            if same && pending.merge(row) {
+            if same && pending.merge(&mut row) {
                 return;
             }
         }
@@ -270,12 +335,28 @@ impl<'a> ColumnChooser<'a> {
     }
 
     fn flush(&mut self) {
-        if let Some(row) = self.pending.take()
-            && let Some(visit) = &mut self.visit
+        let Some(mut row) = self.pending.take() else { return };
+        if !row.layers.is_empty() {
+            self.most_layers = self.most_layers.max(row.layers.len());
+            if self.combines_layers() {
+                row.norm = layers::total(&row.layers);
+            }
+            if self.layers.len() > layers::MOST {
+                row.layers.clear();
+            }
+        }
+        if let Some(visit) = &mut self.visit
             && (row.norm.is_some() || row.loss.is_some())
         {
             visit(&row);
         }
+    }
+
+    /// Whether the norm is the total of the layers, because the log has no other.
+    fn combines_layers(&self) -> bool {
+        let norm = Role::Norm as usize;
+        let other = self.given[norm].is_some() || self.chosen.is_some_and(|c| c[norm].is_some());
+        !other && !self.layers.is_empty()
     }
 
     /// An error if the part of a name that the caller gave is in several names.
@@ -290,11 +371,21 @@ impl<'a> ColumnChooser<'a> {
         }
     }
 
-    /// Passes on the last rows; returns the columns used, the settings and all names.
-    pub fn finish(mut self) -> Result<(Vec<Column>, Row, Vec<String>)> {
+    /// Passes on the last rows; returns what was chosen.
+    pub fn finish(mut self) -> Result<Choice> {
         let chosen = self.decide();
+        // The log may end before all layers of its last step.
+        let cut = |row: &Row| row.layers.len() < self.most_layers && !row.layers.is_empty();
+        if self.combines_layers() && self.pending.as_ref().is_some_and(cut) {
+            self.pending = None;
+        }
         self.flush();
         let mut columns = Vec::new();
+        let combined = self.combines_layers() && self.most_layers > 0;
+        if combined {
+            let name = format!("{} layers combined", self.layers.len() - self.groups.len());
+            columns.push(Column { role: Role::Norm, name, others: Vec::new() });
+        }
         for (role, _) in ROLES {
             let Some(id) = chosen[role as usize] else {
                 match self.given[role as usize] {
@@ -317,7 +408,11 @@ impl<'a> ColumnChooser<'a> {
             let name = self.candidates[id].name.clone();
             columns.push(Column { role, name, others });
         }
-        Ok((columns, self.settings, self.names))
+        if self.layers.len() > layers::MOST {
+            self.layers.clear();
+        }
+        let Self { layers, settings, names, .. } = self;
+        Ok(Choice { columns, layers, combined, settings, names })
     }
 }
 
@@ -327,7 +422,7 @@ mod tests {
 
     fn rows(options: &ReadOptions, records: &[&[(&str, f64)]]) -> Result<(Vec<Row>, Vec<Column>)> {
         let mut rows = Vec::new();
-        let mut visit = |row: &Row| rows.push(*row);
+        let mut visit = |row: &Row| rows.push(row.clone());
         let mut chooser = ColumnChooser::new(options, &mut visit);
         for record in records {
             for (name, value) in *record {
@@ -337,7 +432,7 @@ mod tests {
             }
             chooser.end_record();
         }
-        let (columns, ..) = chooser.finish()?;
+        let columns = chooser.finish()?.columns;
         Ok((rows, columns))
     }
 

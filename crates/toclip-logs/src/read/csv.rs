@@ -3,11 +3,13 @@
 //! Only the columns in use are parsed: a line is scanned up to the last of them. Line breaks inside
 //! quoted cells do not occur in tables of numbers and are not supported.
 
+use std::collections::HashSet;
 use std::io::Read;
 
 use super::bytes::{Line, Lines};
-use super::columns::ColumnChooser;
+use super::columns::{ColumnChooser, ColumnId};
 use super::damage::Damage;
+use super::role::ROLES;
 use super::row::parse_number;
 use crate::{Result, Row};
 
@@ -24,12 +26,18 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
         (true, _) => chooser.column((i + 1).to_string().as_bytes()),
         (false, _) => chooser.column(name),
     };
-    let ids: Vec<Option<u32>> = names.iter().enumerate().map(column).collect();
-    let chosen = chooser.decide_by_header();
-    let position = |id: Option<u32>| ids.iter().position(|other| id.is_some() && *other == id);
-    let mut wanted: Vec<(usize, usize)> =
-        (0..chosen.len()).filter_map(|role| Some((position(chosen[role])?, role))).collect();
-    wanted.sort_unstable();
+    let ids: Vec<Option<ColumnId>> = names.iter().enumerate().map(column).collect();
+    let chosen = chooser.decide_by_header().map(|id| id.map(ColumnId::Candidate));
+    let use_of = |id: ColumnId| {
+        let role = chosen.iter().position(|chosen| *chosen == Some(id)).map(Use::Role);
+        role.or_else(|| chooser.is_layer(id).map(Use::Layer))
+    };
+    let mut seen = HashSet::new();
+    let wanted = ids.iter().enumerate().filter_map(|(column, id)| {
+        // Of two columns with the same name the first is used.
+        Some((column, use_of((*id)?)?)).filter(|(_, what)| seen.insert(*what))
+    });
+    let wanted: Vec<(usize, Use)> = wanted.collect();
     let columns = names.len();
     let mut table = Table { delimiter, columns, wanted, damage: Damage::default() };
     if headless {
@@ -93,11 +101,18 @@ impl<'a> Iterator for Cells<'a> {
     }
 }
 
+/// What a column is used as.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Use {
+    Role(usize),
+    Layer(u32),
+}
+
 struct Table {
     delimiter: u8,
     columns: usize,
-    /// The columns in use and the roles that they have, in the order of the columns.
-    wanted: Vec<(usize, usize)>,
+    /// The columns in use, in their order.
+    wanted: Vec<(usize, Use)>,
     damage: Damage,
 }
 
@@ -121,15 +136,20 @@ impl Table {
     }
 
     fn line(&mut self, line: &Line, chooser: &mut ColumnChooser) {
-        let mut row = Row::default();
-        let values = row.values_mut();
+        let (mut values, mut layers) = ([None; ROLES.len()], Vec::new());
         let mut cells = Cells { rest: Some(line.text), delimiter: self.delimiter };
         let (mut readable, mut whole, mut next) = (true, true, 0);
         for i in 0..self.wanted.len() {
-            let (column, role) = self.wanted[i];
+            let (column, what) = self.wanted[i];
             let cell = cells.nth(column - next);
             whole &= cell.is_some();
-            readable &= cell.is_some_and(|cell| self.set(values[role], cell));
+            let mut value = None;
+            readable &= cell.is_some_and(|cell| self.set(&mut value, cell));
+            match (what, value) {
+                (Use::Role(role), value) => values[role] = value,
+                (Use::Layer(layer), Some(norm)) => layers.push((layer, norm)),
+                (Use::Layer(_), None) => {}
+            }
             next = column + 1;
         }
         if !line.complete {
@@ -140,9 +160,10 @@ impl Table {
                 return;
             }
         }
+        let row = Row::new(values, layers);
         if !readable {
             self.damage.unreadable.add(line.number);
-            if row.norm.is_none() && row.loss.is_none() {
+            if row.norm.is_none() && row.loss.is_none() && row.layers.is_empty() {
                 return;
             }
         }
@@ -165,7 +186,7 @@ mod tests {
 
     fn rows(text: &str) -> (Vec<Row>, Vec<Finding>) {
         let (options, mut rows) = (ReadOptions::default(), Vec::new());
-        let mut visit = |row: &Row| rows.push(*row);
+        let mut visit = |row: &Row| rows.push(row.clone());
         let mut sink = ColumnChooser::new(&options, &mut visit);
         let findings = read(text.as_bytes(), &mut sink).unwrap().findings();
         sink.finish().unwrap();

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::csv::{Cells, cell_number, delimiter};
+use super::layers::layer_of;
 use super::role::{Role, role_of};
 use super::row::parse_number;
 use super::tensorboard::masked_crc;
@@ -144,7 +145,10 @@ fn table(text: &[u8]) -> Option<Format> {
     let delimiter = delimiter(header);
     let cells = |line| Cells { rest: Some(line), delimiter };
     let columns = cells(header).count();
-    let known = |c: &[u8]| std::str::from_utf8(c).is_ok_and(|name| role_of(name).is_some());
+    let known = |c: &[u8]| {
+        let name = std::str::from_utf8(c).unwrap_or_default();
+        role_of(name).is_some() || layer_of(name).is_some()
+    };
     let named = columns > 1 && cells(header).any(known);
     let prose = cells(header).any(|c| memchr::memmem::find(c, b": ").is_some());
     let (mut rows, mut good, mut numeric) = (0, 0, true);

@@ -6,6 +6,7 @@ mod csv;
 mod damage;
 mod format;
 mod json;
+mod layers;
 mod packed;
 mod role;
 mod row;
@@ -23,7 +24,7 @@ pub use row::Row;
 
 use crate::names::list;
 use crate::{Error, Finding, Hint, Result};
-use columns::ColumnChooser;
+use columns::{Choice, ColumnChooser};
 use packed::{Unpacked, unpack};
 
 /// How many bytes are examined to detect the format.
@@ -53,6 +54,12 @@ pub struct ReadSummary {
     pub format: Format,
     /// The columns used, and the alternatives.
     pub columns: Vec<Column>,
+    /// The layers whose gradient norms the log has: [`Row::layers`] has their places in this list.
+    /// Empty if there are more than 512.
+    pub layers: Vec<String>,
+    /// Whether the norm is the root of the sum of squares over the layers, because the log has no
+    /// norm of the whole gradient.
+    pub combined: bool,
     /// What is wrong with the log as a file.
     pub findings: Vec<Finding>,
     /// Rows read.
@@ -114,13 +121,13 @@ pub fn read(
     };
     damage.truncated |= broken.get();
     let findings = damage.findings();
-    let (columns, settings, names) = chooser.finish()?;
+    let Choice { columns, layers, combined, settings, names } = chooser.finish()?;
     if norms == 0 {
         return Err(no_norm(format, &columns, &names, findings.first()));
     }
     let positive = |x: Option<f64>| x.filter(|x| x.is_finite() && *x > 0.0);
     let (clip, batch_size) = (positive(settings.clip), positive(settings.batch_size));
-    Ok(ReadSummary { format, columns, findings, rows, norms, clip, batch_size })
+    Ok(ReadSummary { format, columns, layers, combined, findings, rows, norms, clip, batch_size })
 }
 
 fn no_norm(

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::layers::layer_of;
+
 /// What a column of a log contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -63,6 +65,9 @@ pub(super) fn role_of(name: &str) -> Option<(Role, u32)> {
     // W&B writes `<run> - <metric>`.
     let metric = name.rsplit(" - ").next().unwrap_or(name).trim();
     if is_bin_extreme(metric) {
+        return None;
+    }
+    if layer_of(name).is_some() {
         return None;
     }
     let lower = metric.to_lowercase();
