@@ -26,6 +26,17 @@ pub enum Error {
         /// The names in the log.
         known: Vec<String>,
     },
+    /// Several columns have the part of a name that the caller gave.
+    #[error(
+        "several columns match `{name}`: {}; give more of the name",
+        crate::names::list(matching)
+    )]
+    AmbiguousColumn {
+        /// The part given.
+        name: String,
+        /// The names that have it.
+        matching: Vec<String>,
+    },
     /// The log has rows, but no gradient norm.
     #[error("no gradient norm in this {format} log: {why}")]
     NoNorm {

@@ -3,7 +3,9 @@
 
 mod common;
 
-use toclip_logs::{Column, Error, Finding, Format, Hint, Log, ReadOptions, Role, load};
+use toclip_logs::{
+    Column, Error, Finding, Format, Hint, Log, ReadOptions, ReadSummary, Role, Row, load,
+};
 
 fn read(name: &str) -> Log {
     load(&common::bytes(name)[..], &ReadOptions::default())
@@ -69,6 +71,25 @@ fn the_numbers_come_back() {
     check("events.tensor", Format::TensorBoard, 1e-7, &[], all);
 }
 
+/// Every log of text, packed or in another encoding, gives the same.
+#[test]
+fn packed_logs_are_read_as_they_are() {
+    for name in common::WITH_NORMS {
+        let (bytes, whole) = (common::bytes(name), read(name));
+        let mut packed = vec![common::gzip(&bytes), common::zstd(&bytes)];
+        if let Ok(text) = std::str::from_utf8(&bytes) {
+            packed.push([b"\xef\xbb\xbf", &bytes[..]].concat());
+            packed.push(common::utf16(text));
+            packed.push(common::gzip(&common::utf16(text)));
+        }
+        for packed in packed {
+            let log = load(&packed[..], &ReadOptions::default()).unwrap();
+            // NaN is not equal to itself.
+            assert_eq!(format!("{:?}", log), format!("{whole:?}"), "{name}");
+        }
+    }
+}
+
 #[test]
 fn a_name_does_not_make_the_format() {
     // Nothing but bytes is looked at, so a wrong format given by hand is what it takes to fail.
@@ -84,13 +105,14 @@ fn what_has_no_norm_says_how_to_log_it() {
     let list = format!("{{\"step\": [1, 2], \"grad_norm\": [{}]}}", vec!["1.5"; 50].join(", "));
     let unnamed = error("step,loss\n1,2\n", &default);
     assert_eq!(unnamed.hint(), Some(Hint::NormColumn));
-    let options = ReadOptions { norm: Some("norm".into()), ..ReadOptions::default() };
+    let named = |name: &str| ReadOptions { norm: Some(name.into()), ..ReadOptions::default() };
     let messages = [
         message("nanogpt.log"),
         message("deepspeed.log"),
         error(&list, &default).to_string(),
         unnamed.to_string(),
-        error("step,loss,train/weight_norm_2\n1,2,3\n", &options).to_string(),
+        error("step,loss,train/weight_norm_2\n1,2,3\n", &named("grad_norm_2")).to_string(),
+        error("step,weight_norm,bias_norm\n1,2,3\n", &named("norm")).to_string(),
         error("step,grad_norm\n1,nan\n", &default).to_string(),
         "excel".parse::<Format>().unwrap_err().to_string(),
     ];
@@ -178,4 +200,62 @@ fn other_norms_are_not_taken_for_the_norm() {
         let options = ReadOptions { norm: Some(name.into()), ..ReadOptions::default() };
         assert_eq!(load(text.as_bytes(), &options).unwrap().norms(), [2.0, 3.0]);
     }
+}
+
+/// Steps, norms and layers of a log in text.
+fn layers(text: &str) -> (ReadSummary, Vec<Row>) {
+    let mut rows = Vec::new();
+    let visit = &mut |row: &Row| rows.push(row.clone());
+    (toclip_logs::read(text.as_bytes(), &ReadOptions::default(), visit).unwrap(), rows)
+}
+
+#[test]
+fn norms_of_layers_are_combined_unless_there_is_a_total() {
+    let table = "step,grad_2.0_norm/fc1.weight,grad_2.0_norm/fc1.bias,grad_2.0_norm/fc2.weight\n\
+                 1,3,4,0\n2,1,2,2\n3,,,\n4,nan,1,1\n";
+    let (summary, rows) = layers(table);
+    assert_eq!(summary.layers, ["fc1.weight", "fc1.bias", "fc2.weight"]);
+    assert!(summary.combined);
+    let norms: Vec<f64> = rows.iter().filter_map(|r| r.norm).collect();
+    assert_eq!(norms[..2], [5.0, 3.0]);
+    assert!(norms.len() == 3 && norms[2].is_nan());
+    assert_eq!(rows[0].layers, [(0, 3.0), (1, 4.0), (2, 0.0)]);
+    let with_total =
+        "step,grad_2.0_norm/a.weight,grad_2.0_norm/b.weight,grad_2.0_norm_total\n1,3,4,5.5\n";
+    let (summary, rows) = layers(with_total);
+    assert_eq!((summary.combined, rows[0].norm), (false, Some(5.5)));
+    assert_eq!(rows[0].layers.len(), 2);
+}
+
+#[test]
+fn norms_of_layers_in_other_formats() {
+    // A nested object; a group of layers is not counted twice.
+    let nested = "{\"step\": 1, \"grad_norm\": {\"enc\": 5, \"enc.0\": 3, \"enc.1\": 4}}\n\
+                  {\"step\": 2, \"grad_norm\": {\"enc\": 5, \"enc.0\": 4, \"enc.1\": 3}}\n";
+    let (summary, rows) = layers(nested);
+    assert_eq!(column_name(&summary), "2 layers combined");
+    assert_eq!(rows.iter().filter_map(|r| r.norm).collect::<Vec<_>>(), [5.0, 5.0]);
+    // One value a record, as TensorBoard has them; the last step is cut off in the middle.
+    let (_, rows) = layers(
+        "{\"step\": 1, \"fc1.grad_norm\": 3}\n{\"step\": 1, \"fc2.grad_norm\": 4}\n\
+         {\"step\": 2, \"fc1.grad_norm\": 6}\n{\"step\": 2, \"fc2.grad_norm\": 8}\n\
+         {\"step\": 3, \"fc1.grad_norm\": 6}\n",
+    );
+    assert_eq!(
+        rows.iter().map(|r| (r.step, r.norm)).collect::<Vec<_>>(),
+        [(Some(1.0), Some(5.0)), (Some(2.0), Some(10.0))]
+    );
+    // More layers than are kept still have a total.
+    let many = |step| {
+        let values: Vec<String> = (0..2000).map(|i| format!("\"h.{i}.grad_norm\": 1")).collect();
+        format!("{{\"step\": {step}, {}}}\n", values.join(", "))
+    };
+    let text: String = (0..3000).map(many).collect();
+    let (summary, rows) = layers(&text);
+    assert!(summary.layers.is_empty() && rows.iter().all(|r| r.layers.is_empty()));
+    assert_eq!((rows.len(), rows[7].norm), (3000, Some(2000f64.sqrt())));
+}
+
+fn column_name(summary: &ReadSummary) -> &str {
+    &summary.columns.iter().find(|c| c.role == Role::Norm).unwrap().name
 }

@@ -1,4 +1,4 @@
-//! Seventeen hundred damaged logs: a clear message or a correct partial reading, never a panic.
+//! Eighteen hundred damaged logs: a clear message or a correct partial reading, never a panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod common;
@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use toclip_logs::{AdviceOptions, Format, ReadOptions, advise, load};
 
 const ROUNDS: usize = 12;
-const KINDS: usize = 10;
+const KINDS: usize = 11;
 
 /// Cuts bytes off at the end: what is left of the rows must be rows of the whole.
 fn cut(bytes: &mut Vec<u8>, rng: &mut ChaCha8Rng) {
@@ -123,6 +123,14 @@ fn damaged_logs_never_panic() {
                     6 => drop_middle(&mut bytes, &mut rng),
                     7 => twice(&mut bytes, &mut rng),
                     8 => cut_start(&mut bytes, &mut rng),
+                    9 => {
+                        bytes =
+                            if rng.random() { common::gzip(&bytes) } else { common::zstd(&bytes) };
+                        match rng.random() {
+                            true => cut(&mut bytes, &mut rng),
+                            false => garble(&mut bytes, &mut rng),
+                        }
+                    }
                     _ => rng.fill_bytes(&mut bytes),
                 }
                 total += 1;

@@ -3,16 +3,19 @@
 //! Formats without a header show their column names as they go. The first records are held back
 //! until the choice can be made among all their names; then they are passed on, and the rest follows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::role::{NOT_GRADIENTS, ROLES, Role, is_one_of, role_of};
+use super::layers::{self, layer_of, without_groups};
+use super::role::{NOT_GRADIENTS, ROLES, Role, is_bin_extreme, is_one_of, role_of};
 use crate::names::printable;
 use crate::{Error, ReadOptions, Result, Row};
 
 /// Records held back before the choice.
 const HELD: usize = 4096;
+/// Values held back: fewer records if each has the norms of many layers.
+const HELD_VALUES: usize = 1 << 20;
 /// Names remembered: a log with more has names that are not columns.
 const NAMES: usize = 20_000;
 /// Longer names are ignored, so that memory does not grow with the log.
@@ -21,6 +24,9 @@ const LONGEST: usize = 1 << 10;
 /// A phrase cannot be shortened after these words: "time per step" is not the step.
 const BINDING: &str = "per of time in total last each this next number max best val eval test \
                        validation min skipped";
+
+/// The score of a name of which the caller gave a part.
+const PARTIAL: u32 = 2;
 
 /// A column that is used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -41,8 +47,32 @@ struct Candidate {
     rows: u64,
 }
 
+/// A name that is of use.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum ColumnId {
+    /// One of the candidates for a role.
+    Candidate(u32),
+    /// The gradient norm of a layer.
+    Layer(u32),
+}
+
+type Record = Vec<(ColumnId, f64)>;
+
 /// The candidate chosen for each role.
 type Chosen = [Option<u32>; ROLES.len()];
+
+/// What was chosen, and what else the log has.
+pub(super) struct Choice {
+    pub columns: Vec<Column>,
+    /// The layers with norms of their own.
+    pub layers: Vec<String>,
+    /// Whether the norm is the total of the layers.
+    pub combined: bool,
+    /// The settings of the run.
+    pub settings: Row,
+    /// All names.
+    pub names: Vec<String>,
+}
 
 #[derive(Default)]
 pub(super) struct ColumnChooser<'a> {
@@ -50,12 +80,18 @@ pub(super) struct ColumnChooser<'a> {
     given: [Option<&'a str>; ROLES.len()],
     /// The step is part of the format.
     own_step: bool,
-    ids: HashMap<Vec<u8>, Option<u32>>,
+    ids: HashMap<Vec<u8>, Option<ColumnId>>,
     names: Vec<String>,
     candidates: Vec<Candidate>,
+    layers: Vec<String>,
+    /// Groups of other layers, which are left out.
+    groups: HashSet<u32>,
+    /// The most layers in one row.
+    most_layers: usize,
     chosen: Option<Chosen>,
-    held: Vec<Vec<(u32, f64)>>,
-    record: Vec<(u32, f64)>,
+    held: Vec<Record>,
+    held_values: usize,
+    record: Record,
     pending: Option<Row>,
     /// Settings found outside the rows.
     settings: Row,
@@ -80,6 +116,17 @@ impl<'a> ColumnChooser<'a> {
 
     /// The role of a name and its score; names given by the caller come first.
     pub fn role(&self, name: &str) -> Option<(Role, u32)> {
+        self.full_role(name).or_else(|| self.partial_role(name))
+    }
+
+    /// The role of a name that the caller gave in full, or that is known.
+    fn full_role(&self, name: &str) -> Option<(Role, u32)> {
+        let known = || role_of(name).filter(|(role, _)| self.given[*role as usize].is_none());
+        self.given_role(name).or_else(known)
+    }
+
+    /// The role of a name that the caller gave in full.
+    fn given_role(&self, name: &str) -> Option<(Role, u32)> {
         for ((role, _), given) in ROLES.iter().zip(self.given) {
             let Some(given) = given else { continue };
             if name == given {
@@ -89,11 +136,24 @@ impl<'a> ColumnChooser<'a> {
                 return Some((*role, 1));
             }
         }
-        role_of(name).filter(|(role, _)| self.given[*role as usize].is_none())
+        None
     }
 
-    /// The id of a column; `None` for one without a role.
-    pub fn column(&mut self, key: &[u8]) -> Option<u32> {
+    /// The role of a name of which the caller gave a part.
+    fn partial_role(&self, name: &str) -> Option<(Role, u32)> {
+        if is_bin_extreme(name) || self.given == [None; ROLES.len()] {
+            return None;
+        }
+        let name = name.to_lowercase();
+        let part = |given: &str| !given.is_empty() && name.contains(&given.to_lowercase());
+        let roles = ROLES.iter().zip(self.given);
+        let mut roles = roles.filter(|((role, _), _)| *role != Role::Step || !self.own_step);
+        let ((role, _), _) = roles.find(|(_, given)| given.is_some_and(part))?;
+        Some((*role, PARTIAL))
+    }
+
+    /// The id of a column; `None` for one that is of no use.
+    pub fn column(&mut self, key: &[u8]) -> Option<ColumnId> {
         if let Some(id) = self.ids.get(key) {
             return *id;
         }
@@ -101,10 +161,16 @@ impl<'a> ColumnChooser<'a> {
             return None;
         }
         let name = printable(key);
-        let id = self.role(&name).map(|(role, score)| {
-            self.candidates.push(Candidate { name: name.clone(), role, score, rows: 0 });
-            (self.candidates.len() - 1) as u32
-        });
+        let layer = || layer_of(&name).filter(|_| self.given_role(&name).is_none());
+        let id = if let Some(layer) = layer() {
+            self.layers.push(layer.to_owned());
+            Some(ColumnId::Layer((self.layers.len() - 1) as u32))
+        } else {
+            self.role(&name).map(|(role, score)| {
+                self.candidates.push(Candidate { name: name.clone(), role, score, rows: 0 });
+                ColumnId::Candidate((self.candidates.len() - 1) as u32)
+            })
+        };
         if self.names.len() < 200 {
             self.names.push(name);
         }
@@ -113,19 +179,21 @@ impl<'a> ColumnChooser<'a> {
     }
 
     /// The id of the column that a phrase ends with: it is shortened from the left until it has a role.
-    pub fn column_of_phrase(&mut self, phrase: &[u8]) -> Option<u32> {
+    pub fn column_of_phrase(&mut self, phrase: &[u8]) -> Option<ColumnId> {
         if let Some(id) = self.ids.get(phrase) {
             return *id;
         }
         let whole = String::from_utf8_lossy(phrase);
-        let mut name = &*whole;
-        while self.role(name).is_none() {
+        let (mut name, mut partial) = (&*whole, None);
+        while self.full_role(name).is_none() {
+            // The shortest ending with a part that the caller gave.
+            partial = self.partial_role(name).map(|_| name).or(partial);
             // "weight norm" is not the gradient norm.
             let binds = |word: &str| is_one_of(word, BINDING) || is_one_of(word, NOT_GRADIENTS);
             match name.split_once(' ') {
                 Some((word, rest)) if !binds(&word.to_lowercase()) => name = rest.trim_start(),
                 _ => {
-                    name = &whole;
+                    name = partial.unwrap_or(&whole);
                     break;
                 }
             }
@@ -158,6 +226,9 @@ impl<'a> ColumnChooser<'a> {
                 .map(|(id, _)| id as u32)
         });
         self.chosen = Some(chosen);
+        let layers: Vec<&str> = self.layers.iter().map(String::as_str).collect();
+        let single = without_groups(&layers);
+        self.groups = (0..layers.len() as u32).filter(|i| !single[*i as usize]).collect();
         for record in std::mem::take(&mut self.held) {
             self.row(self.to_row(&record));
         }
@@ -165,8 +236,8 @@ impl<'a> ColumnChooser<'a> {
     }
 
     /// Adds a value to the record; the first of two with the same name is used.
-    pub fn put(&mut self, id: u32, value: f64) {
-        if self.record.len() < 64 {
+    pub fn put(&mut self, id: ColumnId, value: f64) {
+        if self.record.len() < NAMES {
             self.record.push((id, value));
         }
     }
@@ -177,6 +248,7 @@ impl<'a> ColumnChooser<'a> {
             return;
         }
         for &(id, _) in &self.record {
+            let ColumnId::Candidate(id) = id else { continue };
             let candidate = &mut self.candidates[id as usize];
             candidate.rows += 1;
             // After the choice, a better name is ignored, but a role without a column is filled.
@@ -190,8 +262,9 @@ impl<'a> ColumnChooser<'a> {
             self.row(row);
             return;
         }
+        self.held_values += self.record.len();
         self.held.push(std::mem::take(&mut self.record));
-        if self.held.len() >= HELD {
+        if self.held.len() >= HELD || self.held_values >= HELD_VALUES {
             self.decide();
         }
     }
@@ -199,6 +272,7 @@ impl<'a> ColumnChooser<'a> {
     /// Ends a record that holds settings of the whole run.
     pub fn end_settings(&mut self) {
         for (id, value) in std::mem::take(&mut self.record) {
+            let ColumnId::Candidate(id) = id else { continue };
             match self.candidates[id as usize].role {
                 Role::Clip => self.settings.clip = Some(value),
                 Role::BatchSize => self.settings.batch_size = Some(value),
@@ -212,17 +286,31 @@ impl<'a> ColumnChooser<'a> {
         self.record.clear();
     }
 
-    fn to_row(&self, record: &[(u32, f64)]) -> Row {
-        let mut row = Row::default();
+    fn to_row(&self, record: &[(ColumnId, f64)]) -> Row {
+        let mut values = [None; ROLES.len()];
+        let mut layers = Vec::new();
         let chosen = self.chosen.unwrap_or_default();
-        let values = row.values_mut();
         for &(id, value) in record {
-            let role = self.candidates[id as usize].role as usize;
-            if chosen[role] == Some(id) {
-                values[role].get_or_insert(value);
+            match id {
+                ColumnId::Candidate(id) => {
+                    let role = self.candidates[id as usize].role as usize;
+                    if chosen[role] == Some(id) {
+                        values[role].get_or_insert(value);
+                    }
+                }
+                ColumnId::Layer(layer) if self.groups.contains(&layer) => {}
+                ColumnId::Layer(layer) => layers.push((layer, value)),
             }
         }
-        row
+        Row::new(values, layers)
+    }
+
+    /// The columns of layers that are of use.
+    pub fn is_layer(&self, id: ColumnId) -> Option<u32> {
+        match id {
+            ColumnId::Layer(layer) if !self.groups.contains(&layer) => Some(layer),
+            _ => None,
+        }
     }
 
     /// Passes a row on once no other row can belong to its step.
@@ -238,7 +326,7 @@ impl<'a> ColumnChooser<'a> {
                 Some(step) => pending.step == Some(step),
                 None => self.joins && pending.step.is_some(),
             };
-            if same && pending.merge(row) {
+            if same && pending.merge(&mut row) {
                 return;
             }
         }
@@ -247,19 +335,57 @@ impl<'a> ColumnChooser<'a> {
     }
 
     fn flush(&mut self) {
-        if let Some(row) = self.pending.take()
-            && let Some(visit) = &mut self.visit
+        let Some(mut row) = self.pending.take() else { return };
+        if !row.layers.is_empty() {
+            self.most_layers = self.most_layers.max(row.layers.len());
+            if self.combines_layers() {
+                row.norm = layers::total(&row.layers);
+            }
+            if self.layers.len() > layers::MOST {
+                row.layers.clear();
+            }
+        }
+        if let Some(visit) = &mut self.visit
             && (row.norm.is_some() || row.loss.is_some())
         {
             visit(&row);
         }
     }
 
-    /// Passes on the last rows; returns the columns used, the settings and all names.
-    pub fn finish(mut self) -> Result<(Vec<Column>, Row, Vec<String>)> {
+    /// Whether the norm is the total of the layers, because the log has no other.
+    fn combines_layers(&self) -> bool {
+        let norm = Role::Norm as usize;
+        let other = self.given[norm].is_some() || self.chosen.is_some_and(|c| c[norm].is_some());
+        !other && !self.layers.is_empty()
+    }
+
+    /// An error if the part of a name that the caller gave is in several names.
+    fn refuse_ambiguous(&self, role: Role) -> Result<()> {
+        let of_role = self.candidates.iter().filter(|c| c.role == role && c.rows > 0);
+        let matching: Vec<String> = of_role.map(|c| c.name.clone()).collect();
+        match self.given[role as usize] {
+            Some(name) if matching.len() > 1 => {
+                Err(Error::AmbiguousColumn { name: name.into(), matching })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Passes on the last rows; returns what was chosen.
+    pub fn finish(mut self) -> Result<Choice> {
         let chosen = self.decide();
+        // The log may end before all layers of its last step.
+        let cut = |row: &Row| row.layers.len() < self.most_layers && !row.layers.is_empty();
+        if self.combines_layers() && self.pending.as_ref().is_some_and(cut) {
+            self.pending = None;
+        }
         self.flush();
         let mut columns = Vec::new();
+        let combined = self.combines_layers() && self.most_layers > 0;
+        if combined {
+            let name = format!("{} layers combined", self.layers.len() - self.groups.len());
+            columns.push(Column { role: Role::Norm, name, others: Vec::new() });
+        }
         for (role, _) in ROLES {
             let Some(id) = chosen[role as usize] else {
                 match self.given[role as usize] {
@@ -269,16 +395,24 @@ impl<'a> ColumnChooser<'a> {
                     _ => continue,
                 }
             };
+            let id = id as usize;
+            if self.candidates[id].score == PARTIAL && self.given[role as usize].is_some() {
+                self.refuse_ambiguous(role)?;
+            }
             let mut others: Vec<&Candidate> = (self.candidates.iter().enumerate())
-                .filter(|(i, c)| c.role == role && c.rows > 0 && *i != id as usize)
+                .filter(|(i, c)| c.role == role && c.rows > 0 && *i != id)
                 .map(|(_, c)| c)
                 .collect();
             others.sort_by_key(|c| c.score);
             let others = others.iter().take(20).map(|c| c.name.clone()).collect();
-            let name = self.candidates[id as usize].name.clone();
+            let name = self.candidates[id].name.clone();
             columns.push(Column { role, name, others });
         }
-        Ok((columns, self.settings, self.names))
+        if self.layers.len() > layers::MOST {
+            self.layers.clear();
+        }
+        let Self { layers, settings, names, .. } = self;
+        Ok(Choice { columns, layers, combined, settings, names })
     }
 }
 
@@ -288,7 +422,7 @@ mod tests {
 
     fn rows(options: &ReadOptions, records: &[&[(&str, f64)]]) -> Result<(Vec<Row>, Vec<Column>)> {
         let mut rows = Vec::new();
-        let mut visit = |row: &Row| rows.push(*row);
+        let mut visit = |row: &Row| rows.push(row.clone());
         let mut chooser = ColumnChooser::new(options, &mut visit);
         for record in records {
             for (name, value) in *record {
@@ -298,7 +432,7 @@ mod tests {
             }
             chooser.end_record();
         }
-        let (columns, ..) = chooser.finish()?;
+        let columns = chooser.finish()?.columns;
         Ok((rows, columns))
     }
 
@@ -317,6 +451,23 @@ mod tests {
         let asked = ReadOptions { norm: Some("actor/grad_norm".into()), ..ReadOptions::default() };
         let (read, _) = rows(&asked, records).unwrap();
         assert_eq!(read[0].norm, Some(9.0));
+    }
+
+    #[test]
+    fn a_part_of_a_name_is_enough_if_no_other_name_has_it() {
+        let records: &[&[(&str, f64)]] =
+            &[&[("step", 1.0), ("Optim/Weird", 9.0), ("optim/other", 8.0), ("x__MAX", 7.0)]];
+        let norm = |part: &str| {
+            let asked = ReadOptions { norm: Some(part.into()), ..ReadOptions::default() };
+            rows(&asked, records).map(|(rows, _)| rows[0].norm).map_err(|e| e.to_string())
+        };
+        assert_eq!(norm("weird"), Ok(Some(9.0)));
+        assert_eq!(norm("OPTIM/OTHER"), Ok(Some(8.0)));
+        assert_eq!(
+            norm("optim").unwrap_err(),
+            "several columns match `optim`: `Optim/Weird`, `optim/other`; give more of the name"
+        );
+        assert!(norm("x_").unwrap_err().starts_with("unknown column"));
     }
 
     #[test]

@@ -3,11 +3,13 @@
 //! Only the columns in use are parsed: a line is scanned up to the last of them. Line breaks inside
 //! quoted cells do not occur in tables of numbers and are not supported.
 
+use std::collections::HashSet;
 use std::io::Read;
 
 use super::bytes::{Line, Lines};
-use super::columns::ColumnChooser;
+use super::columns::{ColumnChooser, ColumnId};
 use super::damage::Damage;
+use super::role::ROLES;
 use super::row::parse_number;
 use crate::{Result, Row};
 
@@ -17,19 +19,25 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
     let Some(header) = header(&mut lines)? else { return Ok(Damage::default()) };
     let delimiter = delimiter(&header);
     let names: Vec<&[u8]> = Cells { rest: Some(&header), delimiter }.collect();
-    let headless = names.iter().all(|name| parse_number(name).is_some());
+    let headless = names.iter().all(|name| cell_number(name, delimiter).is_some());
     let column = |(i, name): (usize, &&[u8])| match (headless, names.len()) {
         // Columns without names are numbered; a single one can only be the norm.
         (true, 1) => chooser.column(b"norm"),
         (true, _) => chooser.column((i + 1).to_string().as_bytes()),
         (false, _) => chooser.column(name),
     };
-    let ids: Vec<Option<u32>> = names.iter().enumerate().map(column).collect();
-    let chosen = chooser.decide_by_header();
-    let position = |id: Option<u32>| ids.iter().position(|other| id.is_some() && *other == id);
-    let mut wanted: Vec<(usize, usize)> =
-        (0..chosen.len()).filter_map(|role| Some((position(chosen[role])?, role))).collect();
-    wanted.sort_unstable();
+    let ids: Vec<Option<ColumnId>> = names.iter().enumerate().map(column).collect();
+    let chosen = chooser.decide_by_header().map(|id| id.map(ColumnId::Candidate));
+    let use_of = |id: ColumnId| {
+        let role = chosen.iter().position(|chosen| *chosen == Some(id)).map(Use::Role);
+        role.or_else(|| chooser.is_layer(id).map(Use::Layer))
+    };
+    let mut seen = HashSet::new();
+    let wanted = ids.iter().enumerate().filter_map(|(column, id)| {
+        // Of two columns with the same name the first is used.
+        Some((column, use_of((*id)?)?)).filter(|(_, what)| seen.insert(*what))
+    });
+    let wanted: Vec<(usize, Use)> = wanted.collect();
     let columns = names.len();
     let mut table = Table { delimiter, columns, wanted, damage: Damage::default() };
     if headless {
@@ -48,9 +56,8 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
 /// The first line that is neither blank nor a comment.
 fn header<R: Read>(lines: &mut Lines<R>) -> Result<Option<Vec<u8>>> {
     while let Some(line) = lines.next()? {
-        let text = line.text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line.text);
-        if !text.trim_ascii().is_empty() && text[0] != b'#' {
-            return Ok(Some(text.to_vec()));
+        if !line.text.trim_ascii().is_empty() && line.text[0] != b'#' {
+            return Ok(Some(line.text.to_vec()));
         }
     }
     Ok(None)
@@ -59,8 +66,14 @@ fn header<R: Read>(lines: &mut Lines<R>) -> Result<Option<Vec<u8>>> {
 /// The most frequent separator of a header.
 pub(super) fn delimiter(header: &[u8]) -> u8 {
     let count = |d: &u8| memchr::memchr_iter(*d, header).count();
-    // The last maximum wins: a comma before a tab before a semicolon.
-    [b';', b'\t', b','].into_iter().max_by_key(count).unwrap_or(b',')
+    // The last maximum wins. Between semicolons, commas may be decimal.
+    let separators = [b',', b'\t', b';'].into_iter().filter(|d| count(d) > 0);
+    separators.max_by_key(count).unwrap_or(b',')
+}
+
+/// Parses a cell; between semicolons a number may have a decimal comma.
+pub(super) fn cell_number(cell: &[u8], delimiter: u8) -> Option<f64> {
+    parse_number(cell).or_else(|| decimal_comma(cell).filter(|_| delimiter == b';'))
 }
 
 /// The cells of a line, without quotation marks.
@@ -88,11 +101,18 @@ impl<'a> Iterator for Cells<'a> {
     }
 }
 
+/// What a column is used as.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Use {
+    Role(usize),
+    Layer(u32),
+}
+
 struct Table {
     delimiter: u8,
     columns: usize,
-    /// The columns in use and the roles that they have, in the order of the columns.
-    wanted: Vec<(usize, usize)>,
+    /// The columns in use, in their order.
+    wanted: Vec<(usize, Use)>,
     damage: Damage,
 }
 
@@ -116,15 +136,20 @@ impl Table {
     }
 
     fn line(&mut self, line: &Line, chooser: &mut ColumnChooser) {
-        let mut row = Row::default();
-        let values = row.values_mut();
+        let (mut values, mut layers) = ([None; ROLES.len()], Vec::new());
         let mut cells = Cells { rest: Some(line.text), delimiter: self.delimiter };
         let (mut readable, mut whole, mut next) = (true, true, 0);
         for i in 0..self.wanted.len() {
-            let (column, role) = self.wanted[i];
+            let (column, what) = self.wanted[i];
             let cell = cells.nth(column - next);
             whole &= cell.is_some();
-            readable &= cell.is_some_and(|cell| self.set(values[role], cell));
+            let mut value = None;
+            readable &= cell.is_some_and(|cell| self.set(&mut value, cell));
+            match (what, value) {
+                (Use::Role(role), value) => values[role] = value,
+                (Use::Layer(layer), Some(norm)) => layers.push((layer, norm)),
+                (Use::Layer(_), None) => {}
+            }
             next = column + 1;
         }
         if !line.complete {
@@ -135,9 +160,10 @@ impl Table {
                 return;
             }
         }
+        let row = Row::new(values, layers);
         if !readable {
             self.damage.unreadable.add(line.number);
-            if row.norm.is_none() && row.loss.is_none() {
+            if row.norm.is_none() && row.loss.is_none() && row.layers.is_empty() {
                 return;
             }
         }
@@ -160,7 +186,7 @@ mod tests {
 
     fn rows(text: &str) -> (Vec<Row>, Vec<Finding>) {
         let (options, mut rows) = (ReadOptions::default(), Vec::new());
-        let mut visit = |row: &Row| rows.push(*row);
+        let mut visit = |row: &Row| rows.push(row.clone());
         let mut sink = ColumnChooser::new(&options, &mut visit);
         let findings = read(text.as_bytes(), &mut sink).unwrap().findings();
         sink.finish().unwrap();
@@ -203,6 +229,14 @@ mod tests {
         let norms: Vec<_> = read.iter().filter_map(|r| r.norm).collect();
         assert_eq!(norms, [1.5, 0.225]);
         assert_eq!(findings, [Finding::Unreadable { count: 1, first: 4 }, Finding::DecimalComma]);
+        let mut visit = |row: &Row| assert_eq!((row.norm, row.loss), (Some(1.5), Some(0.25)));
+        let text = "grad_norm;loss\n1,5;0,25\n1,5;0,25\n";
+        let summary = crate::read(text.as_bytes(), &ReadOptions::default(), &mut visit).unwrap();
+        assert_eq!((summary.format, summary.norms), (crate::Format::Csv, 2));
+        let options = ReadOptions { norm: Some("2".into()), ..ReadOptions::default() };
+        let headless = "1;1,5;0,25\n2;1,5;0,25\n";
+        let mut visit = |row: &Row| assert_eq!(row.norm, Some(1.5));
+        assert_eq!(crate::read(headless.as_bytes(), &options, &mut visit).unwrap().norms, 2);
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::csv::{Cells, delimiter};
+use super::csv::{Cells, cell_number, delimiter};
+use super::layers::layer_of;
 use super::role::{Role, role_of};
 use super::row::parse_number;
 use super::tensorboard::masked_crc;
@@ -92,13 +93,10 @@ pub(super) fn detect(head: &[u8]) -> Result<Format> {
     if frame || memchr::memmem::find(early, b"brain.Event:").is_some() {
         return Ok(Format::TensorBoard);
     }
-    let packed: [(&[u8], &str); 7] = [
-        (b"\x1f\x8b", "compressed with gzip: unpack it first (gunzip)"),
+    let packed: [(&[u8], &str); 4] = [
         (b"PK\x03\x04", "a zip archive: unpack it first"),
-        (b"\x28\xb5\x2f\xfd", "compressed with zstd: unpack it first"),
+        (b"\xfd7zXZ", "compressed with xz: unpack it first"),
         (b"PAR1", "Parquet: convert it to CSV first"),
-        (b"\xff\xfe", "UTF-16 text: convert it to UTF-8 first"),
-        (b"\xfe\xff", "UTF-16 text: convert it to UTF-8 first"),
         (b"\x89HDF", "HDF5: convert it to CSV first"),
     ];
     for (magic, what) in packed {
@@ -114,7 +112,7 @@ pub(super) fn detect(head: &[u8]) -> Result<Format> {
                 .into(),
         ));
     }
-    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    let text = head.trim_ascii_start();
     if text.is_empty() {
         return Err(Error::Empty);
     }
@@ -147,14 +145,18 @@ fn table(text: &[u8]) -> Option<Format> {
     let delimiter = delimiter(header);
     let cells = |line| Cells { rest: Some(line), delimiter };
     let columns = cells(header).count();
-    let known = |c: &[u8]| std::str::from_utf8(c).is_ok_and(|name| role_of(name).is_some());
+    let known = |c: &[u8]| {
+        let name = std::str::from_utf8(c).unwrap_or_default();
+        role_of(name).is_some() || layer_of(name).is_some()
+    };
     let named = columns > 1 && cells(header).any(known);
     let prose = cells(header).any(|c| memchr::memmem::find(c, b": ").is_some());
     let (mut rows, mut good, mut numeric) = (0, 0, true);
     for line in lines.take(8) {
         rows += 1;
         let same = cells(line).count() == columns;
-        let numbers = cells(line).filter(|c| c.is_empty() || parse_number(c).is_some()).count();
+        let numbers = cells(line).filter(|c| c.is_empty() || cell_number(c, delimiter).is_some());
+        let numbers = numbers.count();
         numeric &= same && numbers == columns;
         good += usize::from(same && 2 * numbers >= columns);
     }
@@ -219,7 +221,7 @@ mod tests {
         for (bytes, says) in [
             (&b""[..], "empty"),
             (b"  \n ", "empty"),
-            (b"\x1f\x8b\x08", "gunzip"),
+            (b"PK\x03\x04abc", "zip archive"),
             (&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0, 0, 0][..], "binary"),
         ] {
             assert!(detect(bytes).unwrap_err().to_string().contains(says), "{bytes:?}");

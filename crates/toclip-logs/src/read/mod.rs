@@ -6,6 +6,8 @@ mod csv;
 mod damage;
 mod format;
 mod json;
+mod layers;
+mod packed;
 mod role;
 mod row;
 mod tensorboard;
@@ -22,7 +24,8 @@ pub use row::Row;
 
 use crate::names::list;
 use crate::{Error, Finding, Hint, Result};
-use columns::ColumnChooser;
+use columns::{Choice, ColumnChooser};
+use packed::{Unpacked, unpack};
 
 /// How many bytes are examined to detect the format.
 const HEAD: u64 = 1 << 16;
@@ -51,6 +54,12 @@ pub struct ReadSummary {
     pub format: Format,
     /// The columns used, and the alternatives.
     pub columns: Vec<Column>,
+    /// The layers whose gradient norms the log has: [`Row::layers`] has their places in this list.
+    /// Empty if there are more than 512.
+    pub layers: Vec<String>,
+    /// Whether the norm is the root of the sum of squares over the layers, because the log has no
+    /// norm of the whole gradient.
+    pub combined: bool,
     /// What is wrong with the log as a file.
     pub findings: Vec<Finding>,
     /// Rows read.
@@ -81,12 +90,16 @@ pub struct ReadSummary {
 /// If the log cannot be read, is not a log, has no gradient norm, or lacks a column named in
 /// `options`.
 pub fn read(
-    mut reader: impl Read,
+    reader: impl Read,
     options: &ReadOptions,
     visit: &mut dyn FnMut(&Row),
 ) -> Result<ReadSummary> {
+    let Unpacked { mut reader, broken } = unpack(reader)?;
     let mut head = Vec::new();
     reader.by_ref().take(HEAD).read_to_end(&mut head)?;
+    if head.is_empty() && broken.get() {
+        return Err(Error::NotALog("the file is compressed, but damaged or cut off".into()));
+    }
     let format = match options.format {
         Some(_) if head.is_empty() => return Err(Error::Empty),
         Some(format) => format,
@@ -100,20 +113,21 @@ pub fn read(
         visit(row);
     };
     let mut chooser = ColumnChooser::new(options, &mut count_and_visit);
-    let damage = match format {
+    let mut damage = match format {
         Format::TrainerState | Format::Jsonl => json::read(reader, &mut chooser)?,
         Format::Csv => csv::read(reader, &mut chooser)?,
         Format::TensorBoard => tensorboard::read(reader, &mut chooser)?,
         _ => text::read(reader, &mut chooser)?,
     };
+    damage.truncated |= broken.get();
     let findings = damage.findings();
-    let (columns, settings, names) = chooser.finish()?;
+    let Choice { columns, layers, combined, settings, names } = chooser.finish()?;
     if norms == 0 {
         return Err(no_norm(format, &columns, &names, findings.first()));
     }
     let positive = |x: Option<f64>| x.filter(|x| x.is_finite() && *x > 0.0);
     let (clip, batch_size) = (positive(settings.clip), positive(settings.batch_size));
-    Ok(ReadSummary { format, columns, findings, rows, norms, clip, batch_size })
+    Ok(ReadSummary { format, columns, layers, combined, findings, rows, norms, clip, batch_size })
 }
 
 fn no_norm(

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::layers::layer_of;
+
 /// What a column of a log contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -49,15 +51,23 @@ pub(super) fn is_one_of(word: &str, list: &str) -> bool {
     list.split(' ').any(|w| w == word)
 }
 
+/// Whether a column is the minimum or maximum over a bin, which W&B exports beside the mean.
+pub(super) fn is_bin_extreme(name: &str) -> bool {
+    name.ends_with("__MIN") || name.ends_with("__MAX")
+}
+
 /// Words for things that have norms of their own, other than the gradient.
 pub(super) const NOT_GRADIENTS: &str = "weight weights param params parameter parameters update \
      updates activation activations layer embedding embeddings hidden momentum logits";
 
 /// The role that a name suggests, and a score: smaller is better.
 pub(super) fn role_of(name: &str) -> Option<(Role, u32)> {
-    // W&B writes `<run> - <metric>`, and the minimum and maximum over a bin as extra columns.
+    // W&B writes `<run> - <metric>`.
     let metric = name.rsplit(" - ").next().unwrap_or(name).trim();
-    if metric.ends_with("__MIN") || metric.ends_with("__MAX") {
+    if is_bin_extreme(metric) {
+        return None;
+    }
+    if layer_of(name).is_some() {
         return None;
     }
     let lower = metric.to_lowercase();

@@ -1,7 +1,7 @@
 //! One row of a log.
 
 /// One row: the values logged for one step. Any of them may be missing.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
     /// The step, iteration or update.
     pub step: Option<f64>,
@@ -19,11 +19,27 @@ pub struct Row {
     pub clip: Option<f64>,
     /// The global batch size, if the log has it.
     pub batch_size: Option<f64>,
+    /// Gradient norms of single layers: the place of the layer in
+    /// [`ReadSummary::layers`](crate::ReadSummary::layers), and its norm, in any order. Empty for a
+    /// model with more than 512 layers.
+    pub layers: Vec<(u32, f64)>,
 }
 
 impl Row {
+    /// A row of values in the order of [`super::role::ROLES`].
+    #[inline]
+    pub(super) fn new(values: [Option<f64>; 8], layers: Vec<(u32, f64)>) -> Self {
+        let [step, norm, loss, learning_rate, loss_scale, epoch, clip, batch_size] = values;
+        Row { step, norm, loss, learning_rate, loss_scale, epoch, clip, batch_size, layers }
+    }
+
     /// Fills missing values with those of `other`; false, and no change, if both have one.
-    pub(super) fn merge(&mut self, mut other: Row) -> bool {
+    pub(super) fn merge(&mut self, other: &mut Row) -> bool {
+        let has = |layer: u32| self.layers.iter().any(|(mine, _)| *mine == layer);
+        if other.layers.iter().any(|(layer, _)| has(*layer)) {
+            return false;
+        }
+        let mut layers = std::mem::take(&mut other.layers);
         let theirs = other.values_mut();
         let mine = self.values_mut();
         // Rows are merged by their step; epochs and settings repeat in every row of a step.
@@ -31,11 +47,12 @@ impl Row {
             return false;
         }
         mine.into_iter().zip(theirs).for_each(|(mine, theirs)| *mine = mine.or(*theirs));
+        self.layers.append(&mut layers);
         true
     }
 
     /// The values in the order of [`super::role::ROLES`].
-    pub(super) fn values_mut(&mut self) -> [&mut Option<f64>; 8] {
+    fn values_mut(&mut self) -> [&mut Option<f64>; 8] {
         [
             &mut self.step,
             &mut self.norm,
@@ -67,10 +84,10 @@ mod tests {
     #[test]
     fn rows_of_one_step_are_one() {
         let mut row = Row { step: Some(3.0), norm: Some(1.0), ..Row::default() };
-        assert!(row.merge(Row { step: Some(3.0), loss: Some(0.5), ..Row::default() }));
+        assert!(row.merge(&mut Row { step: Some(3.0), loss: Some(0.5), ..Row::default() }));
         assert_eq!((row.norm, row.loss), (Some(1.0), Some(0.5)));
-        let before = row;
-        assert!(!row.merge(Row { step: Some(3.0), norm: Some(2.0), ..Row::default() }));
+        let before = row.clone();
+        assert!(!row.merge(&mut Row { step: Some(3.0), norm: Some(2.0), ..Row::default() }));
         assert_eq!(row, before);
     }
 

@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 
 use prost::Message;
 
-use super::columns::ColumnChooser;
+use super::columns::{ColumnChooser, ColumnId};
 use super::damage::Damage;
 use crate::Result;
 
@@ -108,7 +108,7 @@ struct Tensor {
 }
 
 /// Passes the scalars of an event on as a record; `None` if the bytes are not an event.
-fn event(payload: &[u8], step_column: Option<u32>, chooser: &mut ColumnChooser) -> Option<()> {
+fn event(payload: &[u8], step_column: Option<ColumnId>, chooser: &mut ColumnChooser) -> Option<()> {
     let event = Event::decode(payload).ok()?;
     let mut any = false;
     for value in event.summary.unwrap_or_default().values {

@@ -137,10 +137,10 @@ mod tests {
 
     fn rows(text: &str) -> Vec<Row> {
         let (options, mut rows) = (ReadOptions::default(), Vec::new());
-        let mut visit = |row: &Row| rows.push(*row);
+        let mut visit = |row: &Row| rows.push(row.clone());
         let mut sink = ColumnChooser::new(&options, &mut visit);
         read(text.as_bytes(), &mut sink).unwrap();
-        let (_, settings, _) = sink.finish().unwrap();
+        let settings = sink.finish().unwrap().settings;
         rows.push(settings);
         rows
     }

@@ -1,6 +1,7 @@
 //! The fixtures: one small log in each format, all of the same training.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use toclip_logs::{Finding, Log};
@@ -36,4 +37,21 @@ pub fn not_finite(log: &Log) -> u64 {
         _ => None,
     };
     log.findings.iter().find_map(count).unwrap_or(0)
+}
+
+/// The bytes compressed with gzip.
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    writer.write_all(bytes).unwrap();
+    writer.finish().unwrap()
+}
+
+/// The bytes compressed with zstd.
+pub fn zstd(bytes: &[u8]) -> Vec<u8> {
+    ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
+}
+
+/// The text as PowerShell redirects it: UTF-16 with a byte order mark.
+pub fn utf16(text: &str) -> Vec<u8> {
+    format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
