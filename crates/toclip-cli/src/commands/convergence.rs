@@ -26,12 +26,7 @@ use crate::plot::{Axis, Chart, Figure, Series};
 /// simulated in its collapsed form, which has the same distribution and costs the same in every
 /// dimension.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  toclip convergence
-  toclip convergence --dims 1e2..1e7:6 --runs 50 --plot rate.svg
-  toclip convergence --noise student_t --df 1 --scale 0.5 --clip 0.4 --learning-rate 0.6
-  toclip convergence --eigenvalues 1,0.5,0.1 --dims 300,3000,30000 --json")]
+#[command(after_help = include_str!("../help/convergence.txt"))]
 pub struct Args {
     /// Dimensions: A..B (two to a decade), A..B:POINTS, or a list
     #[arg(long, value_name = "DIMS", default_value = "1e2..1e6")]

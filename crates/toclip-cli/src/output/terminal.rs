@@ -74,7 +74,8 @@ pub fn columns<const N: usize>(
     text
 }
 
-/// A progress bar over `len` pieces, such as "runs" or "bytes", on a terminal unless `quiet`.
+/// A progress bar over `len` pieces, such as "runs" or "bytes", on a terminal unless `quiet`; its
+/// message, if it gets one, comes first.
 pub fn progress_bar(len: u64, pieces: &str, quiet: bool) -> ProgressBar {
     let target = match quiet || !std::io::stderr().is_terminal() {
         true => ProgressDrawTarget::hidden(),
@@ -85,7 +86,7 @@ pub fn progress_bar(len: u64, pieces: &str, quiet: bool) -> ProgressBar {
         _ => format!("{{pos}}/{{len}} {pieces}"),
     };
     let bar = ProgressBar::with_draw_target(Some(len), target);
-    match ProgressStyle::with_template(&format!("{{wide_bar}} {count}, {{eta}} left")) {
+    match ProgressStyle::with_template(&format!("{{msg}}{{wide_bar}} {count}, {{eta}} left")) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }

@@ -19,11 +19,7 @@ use crate::study::noise_fit_figure;
 /// likelihood. Each fold is scored under the fit to the other folds. Of the distributions at most
 /// two standard errors behind the best, the one with the fewest parameters is recommended.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  toclip residuals residuals.npy
-  toclip residuals residuals.csv --column error --plot noise.svg
-  toclip residuals residuals.npy --components 3 --json")]
+#[command(after_help = include_str!("../../help/residuals.txt"))]
 pub struct Args {
     /// Residuals, as .csv or .npy
     file: PathBuf,

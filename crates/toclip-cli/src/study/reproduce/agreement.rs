@@ -43,9 +43,7 @@ impl Agreement {
         }
         // Runs that diverged are no agreement, however well the others do.
         let complete = band.diverged.is_empty() && compared == theory.len();
-        let [low, high] = [&band.risk.quantiles[0], &band.risk.quantiles[1]];
-        let inside =
-            experiment::theory_in_band(theory, low, high).filter(|_| complete).unwrap_or(0.0);
+        let inside = experiment::theory_in_band(theory, band).filter(|_| complete).unwrap_or(0.0);
         Agreement { inside, gap, gap_at, errors }
     }
 

@@ -7,53 +7,67 @@ use anyhow::{Context, Result};
 use super::claims::{check, differs, near};
 use super::part::{Part, stem};
 use crate::experiment::{
-    self, Criteria, CriteriaCurves, Criterion, criteria_chart, criteria_table, extremes,
+    self, CriteriaCurves, Criterion, criteria_chart, criteria_table, extremes,
 };
 use crate::plot::Figure;
-use crate::report::{Claim, Section};
+use crate::report::Claim;
 use crate::words::short;
 
-/// A figure of criteria: its file, read and computed.
-struct CriteriaFigure {
-    name: String,
-    criteria: Criteria,
-    curves: CriteriaCurves,
-}
-
-impl CriteriaFigure {
-    fn new(file: &str, text: &str, points: usize) -> Result<Self> {
-        let (asked, origin) = experiment::parse_file(text, &Path::new("experiments").join(file))?;
-        let mut criteria = asked.criteria.context("the file asks for no criteria")?;
-        criteria.points = points;
-        let curves = criteria.curves(&origin)?;
-        Ok(CriteriaFigure { name: asked.name, criteria, curves })
-    }
-
-    /// The section of the report, with one chart for each criterion.
-    fn section(&self, id: &str, subtitle: &str, claims: Vec<Claim>) -> Section {
-        let place = if id == "5" { "appendix, Student-t noise" } else { "main paper" };
-        let noises: Vec<String> = self.criteria.noises.iter().map(|n| n.noise.describe()).collect();
-        let settings = experiment::settings(&self.criteria);
-        let chart = |criterion, title: &str| {
-            criteria_chart(&self.curves, criterion, title).subtitle(subtitle)
-        };
-        let figure: Figure = match self.criteria.curves[..] {
-            [only] => chart(only, &self.name).into(),
-            _ => Figure::new(&self.name)
+/// A figure with one chart for each criterion, and the tables behind it.
+fn figure(
+    id: &str,
+    text: &'static str,
+    points: usize,
+    subtitle: &str,
+    claims: fn(&CriteriaCurves) -> Vec<Claim>,
+) -> Result<Part> {
+    let path = format!("experiments/{}.toml", stem(id));
+    let (file, origin) = experiment::parse_file(text, Path::new(&path))?;
+    let mut criteria = file.criteria.context("the file asks for no criteria")?;
+    criteria.points = points;
+    let curves = criteria.curves(&origin)?;
+    let mut part = Part::new(id, &file.name);
+    part.experiment = Some(text);
+    let chart =
+        |criterion, title: &str| criteria_chart(&curves, criterion, title).subtitle(subtitle);
+    let (figure, tables): (Figure, _) = match criteria.curves[..] {
+        [only] => (chart(only, &file.name).into(), vec![(stem(id), criteria_table(&curves))]),
+        _ => {
+            let figure = Figure::new(&file.name)
                 .chart(chart(Criterion::Csc, "Stability, CSC = μ/ν"))
                 .chart(chart(Criterion::Ccc, "Comparison, CCC = μ²/ν"))
-                .columns(2),
-        };
-        Section {
-            id: id.into(),
-            title: format!("Figure {id}: {}", self.name),
-            settings: format!("{settings}; {} ({place})", noises.join("; ")),
-            command: format!("toclip reproduce {id}"),
-            claims,
-            figures: vec![figure],
-            ..Section::default()
+                .columns(2);
+            let both = [("csc", Criterion::Csc), ("ccc", Criterion::Ccc)];
+            let table = |(key, of)| (format!("{}-{key}", stem(id)), criteria_table(&curves.of(of)));
+            (figure, both.map(table).into())
         }
-    }
+    };
+    part.section.figures = vec![figure];
+    part.tables = tables;
+    part.section.claims = claims(&curves);
+    let place = if id == "5" { "appendix, Student-t noise" } else { "main paper" };
+    let noises: Vec<String> = criteria.noises.iter().map(|n| n.noise.describe()).collect();
+    part.section.settings =
+        format!("{}; {} ({place})", experiment::settings(&criteria), noises.join("; "));
+    Ok(part)
+}
+
+pub fn figure_2a(text: &'static str, points: usize) -> Result<Part> {
+    figure("2a", text, points, "R = 3, σ = 9; Rademacher-like p = 0.7", claims_2a)
+}
+
+pub fn figure_2b(text: &'static str, points: usize) -> Result<Part> {
+    figure("2b", text, points, "R = 3, σ = 5; Rademacher-like p = 0.2", claims_2b)
+}
+
+pub fn figure_3(text: &'static str, points: usize) -> Result<Part> {
+    figure("3", text, points, "σ = 7; Rademacher-like p = 0.5", claims_3)
+}
+
+pub fn figure_5(text: &'static str, points: usize) -> Result<Part> {
+    let claims =
+        |curves: &CriteriaCurves| claims_5(&curves.of(Criterion::Csc), &curves.of(Criterion::Ccc));
+    figure("5", text, points, "R = 3, σ = 5", claims)
 }
 
 /// The place and height of the top of a curve.
@@ -72,21 +86,6 @@ fn bottom(x: &[f64], y: &[f64]) -> (f64, f64) {
 fn falls_below(x: &[f64], y: &[f64], level: f64) -> Option<f64> {
     let k = (1..y.len()).find(|&k| y[k - 1] > level && y[k] <= level)?;
     Some(x[k - 1] + (x[k] - x[k - 1]) * (y[k - 1] - level) / (y[k - 1] - y[k]))
-}
-
-pub fn figure_2a(text: &'static str, points: usize) -> Result<Part> {
-    let file = "figure-2a.toml";
-    let figure = CriteriaFigure::new(file, text, points)?;
-    let claims = claims_2a(&figure.curves);
-    let mut section = figure.section("2a", "R = 3, σ = 9; Rademacher-like p = 0.7", claims);
-    section.notes.push(
-        "As c → 0, μ falls as c and ν as c², so CSC grows as 1/c whatever the noise; that is why \
-         every curve leaves the plot on the left. Our factors are exact; the authors' uniform \
-         form as printed (with its c² factors) would even be negative in places."
-            .into(),
-    );
-    let tables = vec![(stem("2a"), criteria_table(&figure.curves))];
-    Ok(Part { section, tables, experiment: (file, text) })
 }
 
 fn claims_2a(curves: &CriteriaCurves) -> Vec<Claim> {
@@ -112,15 +111,6 @@ fn claims_2a(curves: &CriteriaCurves) -> Vec<Claim> {
     ]
 }
 
-pub fn figure_2b(text: &'static str, points: usize) -> Result<Part> {
-    let file = "figure-2b.toml";
-    let figure = CriteriaFigure::new(file, text, points)?;
-    let claims = claims_2b(&figure.curves);
-    let section = figure.section("2b", "R = 3, σ = 5; Rademacher-like p = 0.2", claims);
-    let tables = vec![(stem("2b"), criteria_table(&figure.curves))];
-    Ok(Part { section, tables, experiment: (file, text) })
-}
-
 fn claims_2b(curves: &CriteriaCurves) -> Vec<Claim> {
     let (c, peak) = top(&curves.x, curves.named("Rademacher-like"));
     let (_, gaussian) = top(&curves.x, curves.named("Gaussian"));
@@ -144,22 +134,6 @@ fn claims_2b(curves: &CriteriaCurves) -> Vec<Claim> {
             laplace > 1.0,
         ),
     ]
-}
-
-pub fn figure_3(text: &'static str, points: usize) -> Result<Part> {
-    let file = "figure-3.toml";
-    let figure = CriteriaFigure::new(file, text, points)?;
-    let claims = claims_3(&figure.curves);
-    let mut section = figure.section("3", "σ = 7; Rademacher-like p = 0.5", claims);
-    section.notes.push(
-        "The authors took the maximum over a grid of 10,000 thresholds and risks, 126 points of \
-         which are NaN (their uniform form overflows for cM/R > 709) and are missing from their \
-         curve; here the maximum is searched for and refined, with c = ∞ among the candidates, so \
-         that 1 is exact where not clipping is best."
-            .into(),
-    );
-    let tables = vec![(stem("3"), criteria_table(&figure.curves))];
-    Ok(Part { section, tables, experiment: (file, text) })
 }
 
 fn claims_3(curves: &CriteriaCurves) -> Vec<Claim> {
@@ -194,24 +168,6 @@ fn claims_3(curves: &CriteriaCurves) -> Vec<Claim> {
             laplace > 1.0,
         ),
     ]
-}
-
-pub fn figure_5(text: &'static str, points: usize) -> Result<Part> {
-    let file = "figure-5.toml";
-    let figure = CriteriaFigure::new(file, text, points)?;
-    let [csc, ccc] = [Criterion::Csc, Criterion::Ccc].map(|of| figure.curves.of(of));
-    let mut section = figure.section("5", "R = 3, σ = 5", claims_5(&csc, &ccc));
-    section.notes.push(
-        "The sentence in the paper's appendix has the direction reversed; its own figure and the \
-         caption below it agree with what is measured here: heavier tails, that is fewer degrees \
-         of freedom, make both criteria larger."
-            .into(),
-    );
-    let tables = vec![
-        (format!("{}-csc", stem("5")), criteria_table(&csc)),
-        (format!("{}-ccc", stem("5")), criteria_table(&ccc)),
-    ];
-    Ok(Part { section, tables, experiment: (file, text) })
 }
 
 /// Whether each curve lies above the one before it, everywhere.
