@@ -199,7 +199,7 @@ impl Default for Points {
 impl Points {
     fn parse(value: toml::Value) -> Result<Self, String> {
         let table = policy::table_with("count", value, "an integer or a table")?;
-        Points::deserialize(table).map_err(words::message)
+        words::deserialize(table, Points::deserialize)
     }
 }
 

@@ -9,7 +9,8 @@ use toclip::schedule::{Compensation, Proportional, Shape, tune_kappa};
 
 use crate::arguments;
 use crate::experiment::{self, Clip, Experiment, LearningRate, Origin, Problem};
-use crate::output::terminal::{Align, columns};
+use crate::output::numbers::percent;
+use crate::output::terminal::columns;
 use crate::output::{Table, files, json as json_output, plots, say, terminal};
 use crate::plot::{Axis, Figure};
 use crate::study::schedule_run::{ScheduleRun, risk_chart, threshold_chart};
@@ -72,8 +73,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
     say!("{}: {}, d = {:.2}\n", experiment.name, problem.step.describe(), problem.modes.dim());
     terminal::print(format_args!("{}", lines(&found.schedules)));
     found.notes.iter().for_each(|note| say!("{note}"));
-    say!("\n{verdict}\n");
-    files.iter().for_each(|file| say!("wrote {file}"));
+    say!("\n{verdict}\n\nWritten:");
+    files.iter().for_each(|file| say!("  {file}"));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -112,13 +113,13 @@ fn compare(
         let own = ScheduleRun { same_rate, ..with("file", label, experiment.clip.clone())? };
         if !same_rate {
             if own.end().is_some() && finite {
-                let (label, rate) = ("unclipped, its rate ημ".into(), own.effective_rate()?);
+                let (label, rate) = ("unclipped at rate ημ".into(), own.effective_rate()?);
                 let slower = at_rate("unclipped_slower", label, Clip::None, rate.into())?;
                 schedules.push(ScheduleRun { same_rate, ..slower });
             }
             note(
-                "The rule of the file runs at the learning rate η, so at a smaller effective rate ημ than \
-                 the others: a lower risk may come from the smaller rate.",
+                "The rule in the file does not compensate for clipping: its effective learning rate ημ is \
+                 smaller than that of the others, which alone may lower the risk.",
             );
         }
         schedules.push(own);
@@ -129,8 +130,8 @@ fn compare(
     let best = with("max_ccc", label.into(), Clip::MaxCcc)?;
     if best.end().is_some_and(|end| end > problem.modes.risk()) {
         note(
-            "With max-CCC at the compensated rate η/μ the risk grows: the learning rate of the file is too \
-             large for this noise at full descent.",
+            "With max-CCC at the compensated rate η/μ the risk grows: the learning rate in the file is too \
+             large for this noise.",
         );
     }
     schedules.push(best);
@@ -175,8 +176,8 @@ fn verdict(schedules: &[ScheduleRun], time: f64) -> String {
     let best = ended.min_by(|a, b| a.1.total_cmp(&b.1));
     let end_of = |key: &str| others.iter().find(|run| run.key == key)?.end();
     let name = |run: &ScheduleRun| match run.key {
-        "max_ccc" => "clipping where CCC is largest".to_owned(),
-        _ => format!("clipping at {}", run.label),
+        "max_ccc" => "the threshold with the largest CCC (max-CCC)".to_owned(),
+        _ => run.label.clone(),
     };
     let ((run, end), free_end) = match (best, free.end()) {
         (None, None) => return "Use a smaller learning rate: every schedule diverges.".into(),
@@ -190,8 +191,8 @@ fn verdict(schedules: &[ScheduleRun], time: f64) -> String {
             let name = name(run);
             if run.path.risk.first().is_some_and(|&start| end > start) {
                 return format!(
-                    "Use a smaller learning rate: unclipped SGD diverges, and with {name} the risk still \
-                     grows, to {}.",
+                    "Use a smaller learning rate: unclipped SGD diverges, and clipped at {name} its risk \
+                     still grows, to {}.",
                     short(end)
                 );
             }
@@ -199,7 +200,8 @@ fn verdict(schedules: &[ScheduleRun], time: f64) -> String {
                 Some(t) if t > 0.0 => format!("diverges at t = {}", short(t)),
                 _ => "diverges at once".into(),
             };
-            return format!("Clip: unclipped SGD {when}; {name} ends at a risk of {}.", short(end));
+            let end = short(end);
+            return format!("Clip: unclipped SGD {when}; with {name} it ends at a risk of {end}.");
         }
         (Some(best), Some(free_end)) => (best, free_end),
     };
@@ -211,19 +213,18 @@ fn verdict(schedules: &[ScheduleRun], time: f64) -> String {
         });
         return format!("{text}: the final risk is {} without clipping.{huber}", short(free_end));
     }
-    let mut text = format!("Clip: {}", name(run));
-    if let Some(t) = reaches(run, free_end) {
-        text += &format!(
-            " reaches at t = {t:.1} the risk that unclipped SGD has at t = {}",
-            short(time)
-        );
-    }
-    text += &format!("; final risk {} instead of {}.", short(end), short(free_end));
+    let time = short(time);
+    let sooner = reaches(run, free_end).map_or(String::new(), |t| {
+        format!(" reaches at t = {t:.1} the risk that unclipped SGD has at t = {time}, and")
+    });
+    let (name, ends) = (name(run), [end, free_end].map(short));
+    let mut text =
+        format!("Clip at {name}: it{sooner} ends at {} instead of {}.", ends[0], ends[1]);
     if let Some(tuned) = others.iter().find(|other| other.key == "proportional_tuned")
         && let (Some(its), true) = (tuned.end(), tuned.key != run.key)
     {
-        let above = 100.0 * (its / end - 1.0);
-        text += &format!(" The simpler rule {} ends {above:.1}% above that.", tuned.label);
+        let above = percent(its / end - 1.0);
+        text += &format!(" The simpler rule {} ends {above} higher.", tuned.label);
     }
     text
 }
@@ -244,9 +245,6 @@ fn catches_up(run: &ScheduleRun, all: &[ScheduleRun]) -> Option<f64> {
 }
 
 fn lines(schedules: &[ScheduleRun]) -> String {
-    let simulated = schedules.iter().any(|run| run.runs.is_some());
-    let header =
-        ["schedule", "final risk", "at unclipped's end", if simulated { "C-SGD" } else { "" }];
     let rows = schedules.iter().map(|run| {
         let runs = run.runs.as_ref().map_or(String::new(), |runs| {
             let mean = short(runs.risk.mean.last().copied().unwrap_or(f64::NAN));
@@ -260,8 +258,9 @@ fn lines(schedules: &[ScheduleRun]) -> String {
         let when = catches_up(run, schedules).map_or("–".into(), |t| format!("t = {t:.2}"));
         [run.label.clone(), end, when, runs]
     });
-    let align = [Align::Left, Align::Right, Align::Right, Align::Left];
-    columns(align, [header.map(String::from)].into_iter().chain(rows))
+    let simulated = schedules.iter().any(|run| run.runs.is_some());
+    let last = if simulated { "C-SGD" } else { "" };
+    columns("lrrl", ["schedule", "final risk", "reaches unclipped at", last], rows)
 }
 
 fn to_json(run: &ScheduleRun, all: &[ScheduleRun]) -> Value {
@@ -346,8 +345,8 @@ mod tests {
         let best = way("max_ccc", "max-CCC", &[1.0, 0.0625, 0.1], Stop::Finished);
         let kappa = way("proportional_tuned", "κ = 0.3 (tuned)", &[1.0, 0.3, 0.11], Stop::Finished);
         let said = verdict(&[free(), best, kappa], 2.0);
-        assert!(said.contains("reaches at t = 0.6 the risk that unclipped SGD has at t = 2; final risk 0.1 instead"), "{said}");
-        assert!(said.contains("κ = 0.3 (tuned) ends 10.0% above"), "{said}");
+        assert!(said.contains("at t = 0.6 the risk that unclipped SGD has at t = 2, and ends at 0.1 instead of 0.4"), "{said}");
+        assert!(said.contains("κ = 0.3 (tuned) ends 10% higher"), "{said}");
         let same = way("max_ccc", "max-CCC", &[1.0, 0.6, 0.4], Stop::Finished);
         assert!(verdict(&[free(), same], 2.0).starts_with("Clipping gains nothing"));
         // A constant threshold ends lower by its smaller rate: no reason to clip.

@@ -10,7 +10,7 @@ use toclip::ensemble::Summary;
 use super::run::Curve;
 use super::{Experiment, Method, Problem};
 use crate::output::numbers::percent;
-use crate::output::terminal::{Align, columns};
+use crate::output::terminal::columns;
 use crate::words::short;
 
 /// A band has no width where all runs start: rounding must not put the theory outside.
@@ -105,7 +105,7 @@ impl ExperimentReport {
             distance: problem.distance(),
             at_start: AtStart::new(problem),
             notes: [
-                problem.source.map(|s| format!("the spectrum was read from {s}")),
+                problem.source.map(|source| format!("the spectrum file has {source}")),
                 problem.rescaled(),
                 problem.other_covariates(),
                 problem.compressed().filter(|_| curves.iter().any(|c| !c.method.is_ensemble())),
@@ -239,7 +239,7 @@ impl fmt::Display for ExperimentReport {
                 writeln!(
                     f,
                     "{title}: {count} of {runs} runs diverged, the first at t = {}; the statistics \
-                     are of those that had not by then",
+                     cover the runs that had not diverged by then",
                     short(t)
                 )?;
             }
@@ -254,7 +254,7 @@ impl fmt::Display for ExperimentReport {
 impl ExperimentReport {
     fn table(&self) -> String {
         let band = format!("{:.0}% band", 100.0 * self.confidence);
-        let header = ["method", "t", "R", &band, "gap", "theory in band"].map(String::from);
+        let header = ["method", "t", "R", &band, "gap", "theory in band"];
         let rows = self.methods.iter().map(|line| {
             let or = |text: Option<String>| text.unwrap_or("-".into());
             let runs = line.runs.map_or(String::new(), |n| format!(" ({n} runs)"));
@@ -268,7 +268,7 @@ impl ExperimentReport {
                 or(line.theory_in_band.map(percent)),
             ]
         });
-        columns([Align::Left; 6], [header].into_iter().chain(rows))
+        columns("llllll", header, rows)
     }
 }
 

@@ -41,33 +41,28 @@ macro_rules! say {
 }
 pub use say;
 
-/// On which side the cells of a column begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Align {
-    /// Strings.
-    Left,
-    /// Numbers.
-    Right,
-}
-
-/// Rows as lines with aligned columns, indented by two spaces.
+/// A header and rows as lines with aligned columns, indented by two spaces. `align` has a letter for
+/// each column: `l` for strings, `r` for numbers.
 pub fn columns<const N: usize>(
-    align: [Align; N],
+    align: &str,
+    header: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> String {
-    let rows: Vec<[String; N]> = rows.into_iter().collect();
+    let header =
+        Some(header.map(String::from)).filter(|header| header.iter().any(|c| !c.is_empty()));
+    let rows: Vec<[String; N]> = header.into_iter().chain(rows).collect();
     let width = |cell: &String| cell.chars().count();
     let widths: [usize; N] =
         std::array::from_fn(|i| rows.iter().map(|row| width(&row[i])).max().unwrap_or(0));
     let mut text = String::new();
     for row in &rows {
-        let mut line = String::new();
-        for ((cell, width), align) in row.iter().zip(widths).zip(align) {
-            line += &match align {
-                Align::Left => format!("  {cell:<width$}"),
-                Align::Right => format!("  {cell:>width$}"),
-            };
-        }
+        let cells = row.iter().zip(widths).zip(align.chars());
+        let line: String = cells
+            .map(|((cell, width), align)| match align {
+                'r' => format!("  {cell:>width$}"),
+                _ => format!("  {cell:<width$}"),
+            })
+            .collect();
         text += line.trim_end();
         text.push('\n');
     }
@@ -98,8 +93,9 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let rows = [["name", "value"], ["μ", "0.25"], ["a long name", ""]];
-        let text = columns([Align::Left, Align::Right], rows.map(|row| row.map(String::from)));
+        let rows = || [["μ", "0.25"], ["a long name", ""]].map(|row| row.map(String::from));
+        let text = columns("lr", ["name", "value"], rows());
         assert_eq!(text, "  name         value\n  μ             0.25\n  a long name\n");
+        assert_eq!(columns("lr", ["", ""], rows()).lines().count(), 2, "no header");
     }
 }

@@ -8,8 +8,7 @@ use toclip_data::noise_fit::{Comparison, Components, NoiseFit, NoiseModel, Optio
 
 use crate::arguments;
 use crate::output::numbers::short;
-use crate::output::terminal::{self, Align};
-use crate::output::{json, plots, say};
+use crate::output::{json, plots, say, terminal};
 use crate::plot::Figure;
 use crate::study::noise_fit_figure;
 
@@ -90,8 +89,6 @@ pub fn text(comparison: &Comparison) -> String {
         [label(fit), format!("{:.5}", fit.held_out), behind, bic, parameters]
     };
     let header = ["distribution", "held-out", "behind the best", "BIC", "parameters"];
-    let rows = [header.map(String::from)].into_iter().chain(comparison.fits.iter().map(row));
-    let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right];
     let best = comparison.best();
     let mut text = format!(
         "{count} residuals: mean {}, standard deviation {}\n\n{}\n\
@@ -99,7 +96,7 @@ pub fn text(comparison: &Comparison) -> String {
          Recommended: {}. In an experiment file:\n  {}\n",
         short(*mean),
         short(*std),
-        terminal::columns(align, rows),
+        terminal::columns("lrrrr", header, comparison.fits.iter().map(row)),
         best.describe(),
         toml(best)
     );

@@ -123,20 +123,19 @@ pub fn figure_4a(text: &'static str, effort: &Effort) -> Result<Part> {
     let ends = found.ends();
     let equal = found.at_equal_rate(&found.schedules[3])?;
     let mut part = found.part("4a", &setup, claims_4a(ends, equal));
-    let [unclipped, _, exact, printed] = ends.map(short);
+    let ([unclipped, _, exact, printed], equal) = (ends.map(short), short(equal));
+    let kappa = found.kappa;
     part.section.notes = vec![
         format!(
             "The heuristic curve of the paper ends below the unclipped one, and so does ours with the \
              printed rule: R(15) = {printed} against {unclipped}. Clipping is not the reason. The rule \
              η·max(1, 1/κ) compensates too little here: its effective rate η·max(1, 1/κ)·μ is about 0.7 \
              of the unclipped one, and a smaller rate ends lower at T = 15. Unclipped SGD at that \
-             effective rate ends at {}.",
-            short(equal)
+             effective rate ends at {equal}."
         ),
         format!(
-            "With exact compensation η/μ, κ = {} ends at {exact}, above unclipped SGD as the theorem \
-             says.",
-            found.kappa
+            "With exact compensation η/μ, κ = {kappa} ends at {exact}, above unclipped SGD as the theorem \
+             says."
         ),
     ];
     Ok(part)
@@ -144,39 +143,35 @@ pub fn figure_4a(text: &'static str, effort: &Effort) -> Result<Part> {
 
 /// From R(T) unclipped, max-CCC, heuristic with η/μ, heuristic as printed, and of unclipped SGD at
 /// the effective rate of the last.
-fn claims_4a([unclipped, best, exact, printed]: [f64; 4], equal: f64) -> Vec<Claim> {
+fn claims_4a(ends: [f64; 4], equal: f64) -> Vec<Claim> {
+    let [unclipped, best, exact, printed] = ends.map(short);
+    let ([free, max_ccc, heuristic, as_printed], at_equal) = (ends, short(equal));
+    let off = short((max_ccc / free - 1.0).abs());
+    let below = 100.0 * (1.0 - as_printed / max_ccc);
     vec![
         check(
             "We see no improvement by clipping for Gaussian noise.",
             format!(
-                "R(15) = {} with max-CCC, {} unclipped (relative difference {})",
-                short(best),
-                short(unclipped),
-                short((best / unclipped - 1.0).abs())
+                "R(15) = {best} with max-CCC, {unclipped} unclipped (relative difference {off})"
             ),
-            near(best, unclipped, 1e-6),
+            near(max_ccc, free, 1e-6),
         ),
         check(
             "Conversely, SGD at the compensated rate is never worse (Theorem 4): at equal effective \
              rate the heuristic does not end lower.",
             format!(
-                "exact compensation: {} against {}; printed rule: {} against {}",
-                short(exact),
-                short(unclipped),
-                short(printed),
-                short(equal)
+                "exact compensation: {exact} against {unclipped}; printed rule: {printed} against {at_equal}"
             ),
-            exact >= unclipped * (1.0 - 1e-6) && printed >= equal * (1.0 - 1e-4),
+            heuristic >= free * (1.0 - 1e-6) && as_printed >= equal * (1.0 - 1e-4),
         ),
         differs(
             "The heuristic schedule of equation 18 and the optimal schedule perform nearly \
              identically (caption), under Gaussian noise too.",
             format!(
-                "as printed it ends at {}, {:.0}% below max-CCC, because its effective rate is smaller",
-                short(printed),
-                100.0 * (1.0 - printed / best)
+                "as printed it ends at {printed}, {below:.0}% below max-CCC, because its effective rate is \
+                 smaller"
             ),
-            printed < 0.9 * best,
+            as_printed < 0.9 * max_ccc,
         ),
     ]
 }
@@ -189,55 +184,52 @@ pub fn figure_4b(text: &'static str, effort: &Effort) -> Result<Part> {
     let reached = best.times.iter().zip(&best.risk).find(|(_, r)| **r <= ends[0]);
     let (&when, _) = reached.context("max-CCC never reaches the risk of unclipped SGD")?;
     let mut part = found.part("4b", &setup, claims_4b(ends, when));
+    let (kappa, printed, above) = (found.kappa, short(ends[3]), 100.0 * (ends[3] / ends[1] - 1.0));
     part.section.notes = vec![format!(
-        "The notebook behind the figure compensated by η/μ exactly, not by the printed \
-             η·max(1, 1/κ). With the printed rule κ = {} ends at {} (its own best κ ≈ 0.4 gives \
-             0.0173), {:.0}% above max-CCC: far below unclipped SGD, but not “essentially identical” to \
-             the optimum. The plot shows both.",
-        found.kappa,
-        short(ends[3]),
-        100.0 * (ends[3] / ends[1] - 1.0)
+        "The notebook behind the figure compensated by η/μ exactly, not by the printed η·max(1, 1/κ). \
+         With the printed rule κ = {kappa} ends at {printed} (its own best κ ≈ 0.4 gives 0.0173), \
+         {above:.0}% above max-CCC: far below unclipped SGD, but not “essentially identical” to the \
+         optimum. The plot shows both."
     )];
     Ok(part)
 }
 
-/// From R(T) in the order of [`Comparison::schedules`], and when max-CCC reaches the last risk of unclipped SGD.
-fn claims_4b([unclipped, best, exact, printed]: [f64; 4], when: f64) -> Vec<Claim> {
+/// From R(T) in the order of [`Comparison::schedules`], and when max-CCC reaches the last risk of
+/// unclipped SGD.
+fn claims_4b(ends: [f64; 4], when: f64) -> Vec<Claim> {
+    let ([free, max_ccc, heuristic, as_printed], reached) = (ends, short(when));
+    let [unclipped, best, exact, printed] = ends.map(short);
+    let above = |end: f64| 100.0 * (end / max_ccc - 1.0);
+    let (lower, near_best, far) = (free / max_ccc, above(heuristic), above(as_printed));
     vec![
         check(
             "Unclipped SGD ends near R = 0.083 (figure).",
-            format!("R(15) = {}", short(unclipped)),
-            near(unclipped, 0.083, 0.02),
+            format!("R(15) = {unclipped}"),
+            near(free, 0.083, 0.02),
         ),
         check(
             "Both clipped schedules end near R = 0.011 (figure).",
-            format!("R(15) = {} with max-CCC, {} with κ = 0.3 and η/μ", short(best), short(exact)),
-            near(best, 0.011, 0.06) && near(exact, 0.011, 0.06),
+            format!("R(15) = {best} with max-CCC, {exact} with κ = 0.3 and η/μ"),
+            near(max_ccc, 0.011, 0.06) && near(heuristic, 0.011, 0.06),
         ),
         check(
             "With Rademacher-like noise clipping allows SGD to learn faster and reach a lower risk.",
             format!(
-                "max-CCC reaches the final risk of unclipped SGD at t = {} instead of 15, and ends {:.1} \
-                 times lower",
-                short(when),
-                unclipped / best
+                "max-CCC reaches the final risk of unclipped SGD at t = {reached} instead of 15, and ends \
+                 {lower:.1} times lower"
             ),
-            when < 15.0 && best < unclipped,
+            when < 15.0 && max_ccc < free,
         ),
         check(
             "The heuristic schedule obtains essentially identical performance as the optimal \
              schedule (exact compensation η/μ, as the authors ran it).",
-            format!("ends {:.1}% above max-CCC (allowed: 10%)", 100.0 * (exact / best - 1.0)),
-            near(exact, best, 0.1),
+            format!("ends {near_best:.1}% above max-CCC (allowed: 10%)"),
+            near(heuristic, max_ccc, 0.1),
         ),
         differs(
             "The same with the rate as printed, η·max(1, 1/κ) (equation 18).",
-            format!(
-                "R(15) = {}, {:.0}% above max-CCC",
-                short(printed),
-                100.0 * (printed / best - 1.0)
-            ),
-            near(printed, 0.01833, 0.01),
+            format!("R(15) = {printed}, {far:.0}% above max-CCC"),
+            near(as_printed, 0.01833, 0.01),
         ),
     ]
 }
