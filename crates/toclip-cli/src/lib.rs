@@ -36,21 +36,7 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 /// Whether to clip gradients, where to clip, and what the loss will do
 #[derive(Parser)]
 #[command(name = "toclip", version = VERSION.as_str(), propagate_version = true, max_term_width = 100)]
-#[command(after_help = "\
-Examples:
-  toclip advise trainer_state.json
-  toclip factors --noise laplace --sigma 1 --risk 0.5 --clip 0.9
-  toclip factors --noise rademacher --sigma 5 --p 0.2 --risk 3 --clip 0.1..15 --plot ccc.svg
-  toclip fit data.csv --target y --out report
-  toclip run experiments/figure-1b.toml
-  toclip reproduce
-  toclip schedule experiments/figure-4b.toml
-  toclip residuals residuals.npy --plot noise.svg
-  toclip convergence --dims 1e2..1e6
-  toclip data get cifar10
-  toclip embed --model minilm --text train.txt
-
-Every command has examples of its own, as in: toclip factors --help")]
+#[command(after_help = include_str!("help/toclip.txt"))]
 struct Cli {
     #[command(subcommand)]
     command: Command,

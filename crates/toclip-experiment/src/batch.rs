@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toml::Value;
 
 use crate::policy::{deserialize_by_parse, table_with};
-use crate::words::message;
+use crate::words::deserialize;
 
 /// `batch = 32`, or `batch = { size = 32, rule = "per_sample" }`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ impl Batch {
         if value.as_integer().is_some_and(|size| size < 1) {
             return Err(format!("is {value}; expected {EXPECTED}"));
         }
-        let batch = Batch::deserialize(table_with("size", value, EXPECTED)?).map_err(message)?;
+        let batch = deserialize(table_with("size", value, EXPECTED)?, Batch::deserialize)?;
         batch.to_core().map_err(|error| error.to_string())?;
         Ok(batch)
     }

@@ -2,11 +2,11 @@
 //!
 //! [`read()`] takes a TOML file and [`of_values`] the same as values of a program; both give an
 //! [`ExperimentFile`]. [`Problem`] builds what it describes in the coordinates of the theory,
-//! [`run::run`] computes the trajectories and [`Criteria::curves`] the curves of the criteria. Errors
+//! [`run::run_all`] computes the trajectories and [`Criteria::curves`] the curves of the criteria. Errors
 //! name file, line and key.
 //!
 //! ```
-//! use std::{path::Path, sync::atomic::AtomicBool};
+//! use std::path::Path;
 //! use toclip_experiment::{Problem, parse, run};
 //!
 //! let text = r#"
@@ -20,8 +20,7 @@
 //! "#;
 //! let (experiment, origin) = parse(text, Path::new("short.toml"))?;
 //! let problem = Problem::new(&experiment, &origin)?;
-//! let plan = run::Plan { threads: None, cancel: &AtomicBool::new(false), tick: &|_| {} };
-//! let curves = run::run(&experiment, &problem, &plan, None, Vec::new())?.unwrap();
+//! let curves = run::run_all(&experiment, &problem)?;
 //! assert!(curves[0].risk().last() < Some(&0.15));
 //! # Ok::<(), toclip_experiment::Error>(())
 //! ```
@@ -200,7 +199,7 @@ impl Default for Points {
 impl Points {
     fn parse(value: toml::Value) -> Result<Self, String> {
         let table = policy::table_with("count", value, "an integer or a table")?;
-        Points::deserialize(table).map_err(words::message)
+        words::deserialize(table, Points::deserialize)
     }
 }
 

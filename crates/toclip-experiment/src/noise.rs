@@ -12,7 +12,7 @@ use toml::Value;
 
 use crate::Batch;
 use crate::policy::deserialize_by_parse;
-use crate::words::{message, unknown};
+use crate::words::{deserialize, unknown};
 
 /// The noise of one sample.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -40,19 +40,18 @@ impl NoiseChoice {
         if !family.is_empty() && !Family::NAMES.contains(&family) {
             return Err(unknown("noise family", family, &Family::NAMES));
         }
-        let read = if family == "empirical" && value.get("values").is_none() {
+        if family == "empirical" && value.get("values").is_none() {
             if value.get("file").is_none() {
                 let what = "empirical noise needs `values`, a list of residuals, or `file`, a CSV \
                             or NPY file of them";
                 return Err(what.into());
             }
-            ResidualFile::deserialize(value).map(NoiseChoice::File)
+            deserialize(value, ResidualFile::deserialize).map(NoiseChoice::File)
         } else if family.is_empty() && value.is_table() {
-            return Err("the key `family` is missing".into());
+            Err("the key `family` is missing".into())
         } else {
-            Family::deserialize(value).map(NoiseChoice::Family)
-        };
-        read.map_err(message)
+            deserialize(value, Family::deserialize).map(NoiseChoice::Family)
+        }
     }
 
     /// The noise in words.

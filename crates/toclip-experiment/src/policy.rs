@@ -16,7 +16,7 @@ use toclip::schedule::{
 use toclip::spectrum::{Modes, Rescaling};
 use toml::Value;
 
-use crate::words::{about, message, short, unknown};
+use crate::words::{about, deserialize, short, unknown};
 
 /// The kinds of a schedule, as [`Shape`] knows them.
 const SHAPES: [&str; 6] = ["constant", "cosine", "warmup", "step", "polynomial", "table"];
@@ -72,8 +72,7 @@ pub(crate) fn table_with(key: &str, value: Value, expected: &str) -> Result<Valu
 }
 
 fn schedule(table: Value) -> Result<Schedule, String> {
-    let shape = Shape::deserialize(table).map_err(message)?;
-    Schedule::new(shape).map_err(|error| error.to_string())
+    Schedule::new(deserialize(table, Shape::deserialize)?).map_err(|error| error.to_string())
 }
 
 fn constant(value: f64) -> Result<Schedule, String> {
@@ -196,7 +195,7 @@ impl Clip {
         if !CLIP_RULES.contains(&&*kind) {
             return Err(unknown("kind", &kind, &[&CLIP_RULES[..], &SHAPES[..]].concat()));
         }
-        match Clip::deserialize(table).map_err(message)? {
+        match deserialize(table, Clip::deserialize)? {
             Clip::Proportional { kappa, .. } | Clip::Online { kappa, .. }
                 if !(kappa > 0.0 && kappa.is_finite()) =>
             {
@@ -241,7 +240,7 @@ impl StabilityMargin {
     fn parse(value: Value) -> Result<Self, String> {
         match form(value, "a number in (0, 1] or a table")? {
             Form::Number(margin) => Ok(StabilityMargin::Certified { margin }),
-            Form::Kind(_, table) => StabilityMargin::deserialize(table).map_err(message),
+            Form::Kind(_, table) => deserialize(table, StabilityMargin::deserialize),
         }
     }
 }

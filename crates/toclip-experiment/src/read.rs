@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use crate::error::{Error, Result};
 use crate::policy::no_parameters;
-use crate::words::{about, message, plain, short, unknown};
+use crate::words::{about, deserialize, plain, short, unknown};
 use crate::{Criteria, Experiment, LabelledNoise, Method, Points, Runs};
 
 /// Every key, and what to write for one that is missing; `None` for those that may be missing.
@@ -247,7 +247,7 @@ impl<'a> Fields<'a> {
             return Ok(Covariates::default());
         };
         no_parameters(&value, &["gaussian", "rademacher", "uniform", "laplace"])
-            .and_then(|()| Covariates::deserialize(value).map_err(|e| plain(&message(e))))
+            .and_then(|()| deserialize(value, Covariates::deserialize))
             .map_err(|what| self.origin.error("covariates", what))
     }
 }

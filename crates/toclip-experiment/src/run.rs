@@ -39,6 +39,22 @@ pub enum Outcome {
 }
 
 impl Curve {
+    /// The path of a deterministic method.
+    pub fn path(&self) -> Option<&Trajectory> {
+        match &self.outcome {
+            Outcome::Path { path, .. } => Some(path),
+            Outcome::Band(_) => None,
+        }
+    }
+
+    /// The statistics of an ensemble.
+    pub fn band(&self) -> Option<&Summary> {
+        match &self.outcome {
+            Outcome::Path { .. } => None,
+            Outcome::Band(band) => Some(band),
+        }
+    }
+
     /// The times that it reached.
     pub fn times(&self) -> &[f64] {
         match &self.outcome {
@@ -89,6 +105,16 @@ pub struct Plan<'a> {
     pub cancel: &'a AtomicBool,
     /// Told after every run: the method.
     pub tick: &'a (dyn Fn(Method) + Sync),
+}
+
+/// The curves in the order of the methods, on all cores, from beginning to end.
+///
+/// # Errors
+/// [`Error`] for a method that fails on the way.
+pub fn run_all(experiment: &Experiment, problem: &Problem) -> Result<Vec<Curve>> {
+    let plan = Plan { threads: None, cancel: &AtomicBool::new(false), tick: &|_| {} };
+    // Without a place to save to, nothing cancels it.
+    Ok(run(experiment, problem, &plan, None, Vec::new())?.unwrap_or_default())
 }
 
 /// The curves in the order of the methods, or `None` if it was cancelled on the way.

@@ -2,6 +2,7 @@
 
 pub use toclip::short;
 pub use toclip_data::did_you_mean;
+use toml::Value;
 
 /// ``unknown `what` `name`; did you mean …?``, or the list of what is known.
 ///
@@ -24,13 +25,48 @@ pub fn about(name: &str, said: &str) -> String {
     if said.starts_with("is ") { format!("{name} {said}") } else { format!("{name}: {said}") }
 }
 
-/// The message of a deserializer about a value, with the name of the value.
+/// What `read` finds in a value. The error is in plain English and names the key of a table that is wrong.
 ///
-/// Which key of a table is meant is not known: then it is "clip: a value is …".
-pub fn about_value(name: &str, is_table: bool, message: &str) -> String {
-    let said = plain(message);
-    let inside = if is_table && said.starts_with("is ") { "a value " } else { "" };
-    about(name, &format!("{inside}{said}"))
+/// # Errors
+/// What is wrong with the value, as [`about`] takes it.
+///
+/// ```
+/// use serde::Deserialize;
+/// use toclip::spectrum::Start;
+/// let table = toml::from_str("kind = 'uniform'\nnorm = 'large'").unwrap();
+/// let said = toclip_experiment::words::deserialize(table, Start::deserialize).unwrap_err();
+/// assert_eq!(said, "`norm` is the string \"large\"; expected a number");
+/// ```
+pub fn deserialize<T>(
+    value: Value,
+    read: impl FnOnce(Value) -> Result<T, toml::de::Error>,
+) -> Result<T, String> {
+    let table = value.as_table().cloned();
+    read(value).map_err(|error| {
+        let said = plain(error.message());
+        match table.filter(|_| said.starts_with("is ")) {
+            None => said,
+            Some(table) => match key_of(&table, error.message()) {
+                Some(key) => format!("`{key}` {said}"),
+                None => format!("a value {said}"),
+            },
+        }
+    })
+}
+
+/// The key whose value a message of a deserializer is about, if only one can be meant.
+fn key_of<'a>(table: &'a toml::Table, message: &str) -> Option<&'a str> {
+    let (_, found) = message.split_once(": ")?;
+    let called = |value: &Value| match value {
+        Value::String(string) => format!("string {string:?},"),
+        Value::Integer(number) => format!("integer `{number}`,"),
+        Value::Float(number) => format!("floating point `{number:?}`,"),
+        Value::Boolean(truth) => format!("boolean `{truth}`,"),
+        Value::Array(_) => "sequence,".into(),
+        _ => "map,".into(),
+    };
+    let mut keys = table.iter().filter(|(_, value)| found.starts_with(&called(value)));
+    keys.next().filter(|_| keys.next().is_none()).map(|(key, _)| &**key)
 }
 
 /// The message of a deserializer in plain English, on one line.
@@ -74,11 +110,6 @@ pub fn plain(said: &str) -> String {
         _ => expected,
     };
     format!("is {found}; expected {expected}")
-}
-
-/// The message of an error of TOML, without its place.
-pub(crate) fn message(error: toml::de::Error) -> String {
-    error.message().to_owned()
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ use serde::Serialize;
 #[cfg(any(feature = "png", test))]
 pub use png::render as png;
 pub use svg::render as svg;
+pub use text::escape;
 pub use theme::Theme;
 
 /// One picture: charts side by side under a common title.

@@ -86,8 +86,12 @@ fn lowered(c: char) -> Option<char> {
     SUPERSCRIPTS.iter().find(|(raised, _)| *raised == c).map(|(_, plain)| *plain)
 }
 
-/// Text as XML character data. What XML 1.0 has no place for becomes a space.
-pub(super) fn escape(text: &str) -> String {
+/// Text as XML or HTML, also between quotes. What neither has a place for becomes U+FFFD.
+///
+/// ```
+/// assert_eq!(toclip_plot::escape("a < \"b\""), "a &lt; &quot;b&quot;");
+/// ```
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -95,9 +99,9 @@ pub(super) fn escape(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            '\n' => out.push(c),
-            '\u{fffe}' | '\u{ffff}' => out.push(' '),
-            c if c.is_control() => out.push(' '),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' | '\r' => out.push(c),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }

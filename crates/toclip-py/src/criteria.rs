@@ -27,35 +27,18 @@ pub fn factors<'py>(
     if r.len() != c.len() {
         return Err(refuse(format!("r has {} numbers and c has {}", r.len(), c.len())));
     }
-    let step = &noise.inner;
-    let finite = step.noise().second_moment().is_finite();
-    let all = || {
-        let [mut mu, mut m2, mut nu, mut csc, mut ccc] = [(); 5].map(|()| vec![f64::NAN; r.len()]);
-        (
-            r.par_iter(),
-            c.par_iter(),
-            mu.par_iter_mut(),
-            m2.par_iter_mut(),
-            nu.par_iter_mut(),
-            csc.par_iter_mut(),
-            ccc.par_iter_mut(),
-        )
-            .into_par_iter()
-            // Closed forms take a fraction of a microsecond: shorter pieces would not pay a thread.
-            .with_min_len(256)
-            .try_for_each(|(&r, &c, mu, m2, nu, csc, ccc)| {
-                let at = Factors::new(step, r, c)?;
-                (*mu, *m2) = (at.mu, at.m2);
-                if finite {
-                    (*nu, *csc, *ccc) = (at.nu()?, at.csc()?, at.ccc()?);
-                }
-                Ok(())
-            })?;
-        Ok([mu, m2, nu, csc, ccc])
+    let (step, points) =
+        (&noise.inner, r.iter().copied().zip(c.iter().copied()).collect::<Vec<_>>());
+    let all = py.detach(|| in_pool(|| Factors::at_points(step, &points)))?.map_err(refuse)?;
+    let column = |of: fn(&Factors) -> toclip::Result<f64>| {
+        let values = all.iter().map(of).collect::<toclip::Result<Vec<f64>>>();
+        values.map(|values| values.into_pyarray(py)).map_err(refuse)
     };
-    let columns = py.detach(|| in_pool(all))?.map_err(|error: toclip::Error| refuse(error))?;
-    let [mu, m2, nu, csc, ccc] = columns.map(|column| column.into_pyarray(py));
-    Ok((mu, m2, finite.then_some((nu, csc, ccc))))
+    let criteria = match step.noise().second_moment().is_finite() {
+        true => Some((column(Factors::nu)?, column(Factors::csc)?, column(Factors::ccc)?)),
+        false => None,
+    };
+    Ok((column(|at| Ok(at.mu))?, column(|at| Ok(at.m2))?, criteria))
 }
 
 /// The threshold with the largest CCC at each risk: arrays `c`, `mu`, `m2`, `ccc`, `efficiency`.

@@ -20,10 +20,8 @@ pub const EXPERIMENT: &str = "the experiment";
 
 /// What a dictionary, list, string or number describes; errors call it `name`.
 pub fn from_python<T: DeserializeOwned>(name: &str, value: &Bound<'_, PyAny>) -> PyResult<T> {
-    let value = read(name, value, DEEPEST)?;
-    let is_table = value.is_table();
-    T::deserialize(value)
-        .map_err(|error| refuse(words::about_value(name, is_table, error.message())))
+    words::deserialize(read(name, value, DEEPEST)?, T::deserialize)
+        .map_err(|said| refuse(words::about(name, &said)))
 }
 
 /// The same for what only a dictionary describes, or an object made from one.

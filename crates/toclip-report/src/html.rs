@@ -4,7 +4,7 @@
 //! data from which the script draws one that can be read and zoomed.
 
 use super::{Claim, Correction, Report, Section, Verdict, duration, figure_json};
-use toclip_plot::{self as plot, Figure, Theme};
+use toclip_plot::{self as plot, Figure, Theme, escape};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: [&str; 3] =
@@ -42,24 +42,6 @@ pub fn page(title: &str, body: &str) -> String {
          </header>\n<main>\n{body}</main>\n\
          <script>\n\"use strict\";\n(() => {{\n{script}}})();\n</script>\n</body>\n</html>\n"
     )
-}
-
-/// Text as HTML, also between quotes.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // HTML has no way to write these.
-            c if c.is_control() && !c.is_whitespace() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// Names of the sections inside the page: readable in an address, and no two alike.

@@ -9,9 +9,10 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 
-pub use html::{escape, figure as html_figure, page as html_page, render as html};
+pub use html::{figure as html_figure, page as html_page, render as html};
 pub use json::render as json;
 pub use terminal::{render as terminal, wrap};
+pub use toclip_plot::escape;
 
 use serde::Serialize;
 use toclip_plot::Figure;

@@ -17,14 +17,16 @@ pub fn number(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "expected a finite number".into())
 }
 
+/// A positive finite number.
+pub fn positive(text: &str) -> Result<f64, String> {
+    number(text).ok().filter(|x| *x > 0.0).ok_or_else(|| "expected a positive number".into())
+}
+
 /// A clipping threshold; infinite for no clipping.
 pub fn threshold(text: &str) -> Result<f64, String> {
     match text.trim() {
         "none" | "inf" => Ok(f64::INFINITY),
-        text => number(text)
-            .ok()
-            .filter(|c| *c > 0.0)
-            .ok_or_else(|| "expected a positive number, or none for no clipping".into()),
+        text => positive(text).map_err(|said| said + ", or none for no clipping"),
     }
 }
 
@@ -68,6 +70,10 @@ mod tests {
         for text in ["0", "-1", "nan", "x"] {
             assert!(threshold(text).is_err(), "{text}");
         }
+        assert_eq!(
+            threshold("0").unwrap_err(),
+            "expected a positive number, or none for no clipping"
+        );
         assert_eq!((count::<1>("1e3"), count::<2>("2")), (Ok(1000), Ok(2)));
         assert_eq!(count::<1>("0").unwrap_err(), "expected an integer from 1 to 1e9");
         assert_eq!(threads("1025").unwrap_err(), "expected an integer from 1 to 1024");

@@ -1,6 +1,7 @@
 //! The noise as flags.
 
 use anyhow::{Context, Result, bail};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use toclip::noise::Family;
 use toclip_experiment::words;
@@ -22,10 +23,11 @@ const PARAMETERS: [(&str, &[&str]); 8] = [
 const LISTS: [&str; 4] = ["weights", "means", "stds", "values"];
 
 /// Flags that describe one or several noise distributions.
-#[derive(clap::Args)]
+#[derive(clap::Args, Serialize)]
 pub struct NoiseArgs {
     /// The noise family, or several to compare: none, gaussian, rademacher, uniform, laplace,
     /// student_t, gaussian_mixture, empirical
+    #[serde(skip)]
     #[arg(long, short, value_name = "FAMILY", value_delimiter = ',', default_value = "gaussian")]
     noise: Vec<String>,
 
@@ -74,6 +76,7 @@ pub struct NoiseArgs {
     values: Vec<f64>,
 
     /// All parameters as one JSON object, as in '{"df": 3, "scale": 0.5}'
+    #[serde(skip)]
     #[arg(long, value_name = "JSON")]
     params: Option<String>,
 }
@@ -100,24 +103,13 @@ impl NoiseArgs {
         self.noise.iter().zip(&taken).map(own).collect()
     }
 
+    /// The parameters that were given, by flags or as JSON.
     fn given(&self) -> Result<Map<String, Value>> {
-        let mut map = match &self.params {
-            Some(text) => object(text).context("--params")?,
-            None => Map::new(),
-        };
-        let numbers = [
-            ("sigma", self.sigma),
-            ("lambda", self.lambda),
-            ("p", self.p),
-            ("half_width", self.half_width),
-            ("rate", self.rate),
-            ("df", self.df),
-            ("scale", self.scale),
-        ];
-        map.extend(numbers.into_iter().filter_map(|(key, x)| Some((key.into(), x?.into()))));
-        let lists = LISTS.into_iter().zip([&self.weights, &self.means, &self.stds, &self.values]);
-        let lists = lists.filter(|(_, list)| !list.is_empty());
-        map.extend(lists.map(|(key, list)| (key.into(), list.clone().into())));
+        let mut map = object(self.params.as_deref().unwrap_or_default()).context("--params")?;
+        let is_given = |value: &Value| !value.is_null() && value.as_array() != Some(&Vec::new());
+        if let Value::Object(flags) = serde_json::to_value(self)? {
+            map.extend(flags.into_iter().filter(|(_, value)| is_given(value)));
+        }
         Ok(map)
     }
 }

@@ -9,12 +9,7 @@ use crate::output::terminal;
 
 /// Print the completion script of a shell
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  toclip completions bash > ~/.local/share/bash-completion/completions/toclip
-  toclip completions zsh > ~/.zfunc/_toclip
-  toclip completions fish > ~/.config/fish/completions/toclip.fish
-  toclip completions powershell >> $PROFILE")]
+#[command(after_help = include_str!("../help/completions.txt"))]
 pub struct Args {
     /// The shell
     shell: Shell,

@@ -15,8 +15,7 @@ use toclip::spectrum::{Block, Modes, Spectrum, Start};
 
 use crate::arguments::{self, NoiseArgs, NumberOrRange};
 use crate::output::numbers::{duration, interval_at, short};
-use crate::output::terminal::{self, Align};
-use crate::output::{Table, files, json, plots, progress_bar, say};
+use crate::output::{Table, files, json, plots, progress_bar, say, terminal};
 use crate::plot::{Axis, Chart, Figure, Series};
 
 /// Measure the rate of Theorem 1: how fast SGD approaches its ODE as the dimension grows
@@ -26,12 +25,7 @@ use crate::plot::{Axis, Chart, Figure, Series};
 /// simulated in its collapsed form, which has the same distribution and costs the same in every
 /// dimension.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  toclip convergence
-  toclip convergence --dims 1e2..1e7:6 --runs 50 --plot rate.svg
-  toclip convergence --noise student_t --df 1 --scale 0.5 --clip 0.4 --learning-rate 0.6
-  toclip convergence --eigenvalues 1,0.5,0.1 --dims 300,3000,30000 --json")]
+#[command(after_help = include_str!("../help/convergence.txt"))]
 pub struct Args {
     /// Dimensions: A..B (two to a decade), A..B:POINTS, or a list
     #[arg(long, value_name = "DIMS", default_value = "1e2..1e6")]
@@ -173,7 +167,6 @@ fn table(rate: &Rate) -> Table {
 }
 
 fn text(rate: &Rate, subtitle: &str) -> String {
-    let header = ["d", "mean gap", "std. error", "gap · √d", ""].map(String::from);
     let row = |g: &Gap| {
         let diverged = match g.diverged {
             0 => String::new(),
@@ -182,8 +175,8 @@ fn text(rate: &Rate, subtitle: &str) -> String {
         let error = format!("{:.1e}", g.standard_error);
         [short(g.dim), short(g.mean), error, short(g.mean * g.dim.sqrt()), diverged]
     };
-    let align = [Align::Right, Align::Right, Align::Right, Align::Right, Align::Left];
-    let rows = terminal::columns(align, [header].into_iter().chain(rate.gaps.iter().map(row)));
+    let header = ["d", "mean gap", "std. error", "gap · √d", ""];
+    let rows = terminal::columns("rrrrl", header, rate.gaps.iter().map(row));
     let agrees = match (rate.low..=rate.high).contains(&-0.5) {
         true => "agrees with Theorem 1 (-1/2)",
         false => "does not agree with Theorem 1 (-1/2)",

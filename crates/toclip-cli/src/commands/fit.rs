@@ -1,17 +1,17 @@
 //! `toclip fit`: samples in, predicted and measured risk out, and whether to clip.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use anyhow::Result;
 use toclip_data::Features;
 use toclip_data::noise_fit::NoiseModel;
 
-use crate::output::{ReportFolder, interrupt, say, tell};
-use crate::study::fit::input::{Defaults, Input, Known};
+use crate::arguments;
+use crate::output::numbers::exact;
+use crate::output::{ReportFolder, interrupt, json, progress_bar, say, tell};
+use crate::study::fit::input::{Input, Known};
 use crate::study::fit::{Fit, Settings, check, report, wording};
 use crate::study::part::shell_quoted;
 
@@ -26,19 +26,7 @@ use crate::study::part::shell_quoted;
 /// residuals themselves, and one that is corrected for two effects of real data: clipping moves the
 /// point to which SGD converges, and one pass draws without replacement (docs/real-data.md).
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  toclip fit data.csv --target y --features none
-  toclip fit data.parquet --target price --eta 0.2 --clip 1 --out report
-  toclip fit x.npy --target y.npy --features relu:300 --held-out
-  toclip fit --dataset cifar10 --out cifar          figure 1c of the paper (with its settings)
-  toclip fit --dataset wikitext2 --from embeddings.npy
-  toclip fit --dataset cifar10 --json | jq .predicted
-  toclip fit --dataset cifar10 --check              does the data give the paper's numbers?
-
-Inputs and targets are centred; features are scaled to ‖K‖ = 1. Steps are η/d and thresholds c√d,
-d = Tr K/‖K‖. With --out, the report (report.html), the plots (SVG, PNG) and the tables (CSV: risk,
-spectrum, theta, residuals) are written into one folder.")]
+#[command(after_help = include_str!("../help/fit.txt"))]
 pub struct Args {
     /// Samples: .csv, .npy, .npz or .parquet
     #[arg(value_name = "FILE", conflicts_with = "dataset")]
@@ -56,32 +44,32 @@ pub struct Args {
     #[arg(long, value_name = "KIND")]
     features: Option<Features>,
     /// Learning rate η; a step is η/d [default: 0.1]
-    #[arg(long, value_name = "ETA", allow_negative_numbers = true)]
+    #[arg(long, value_name = "ETA", value_parser = arguments::positive, allow_negative_numbers = true)]
     eta: Option<f64>,
     /// Threshold c, or none; gradients are clipped at c√d [default: 0.5]
-    #[arg(long, value_name = "C", value_parser = threshold, allow_negative_numbers = true)]
+    #[arg(long, value_name = "C", value_parser = arguments::threshold, allow_negative_numbers = true)]
     clip: Option<f64>,
     /// Spread of the start, θ0 = θ* + spread·N(0, I) [default: 0.4]
-    #[arg(long, value_name = "SPREAD", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SPREAD", value_parser = arguments::positive, allow_negative_numbers = true)]
     start_noise: Option<f64>,
-    /// Distribution of the first prediction: best, gaussian, laplace, student_t or gaussian_mixture
-    /// [default: best]
-    #[arg(long, value_name = "FAMILY", value_parser = noise_kind)]
+    /// Distribution of the first prediction: best, gaussian, gaussian_with_mean, laplace, student_t or
+    /// gaussian_mixture [default: best]
+    #[arg(long, value_name = "FAMILY", value_parser = noise_choice)]
     noise: Option<NoiseChoice>,
     /// Components of the Gaussian mixture [default: up to 6, chosen by BIC]
-    #[arg(long, value_name = "K")]
-    components: Option<usize>,
+    #[arg(long, value_name = "K", value_parser = arguments::count::<1>)]
+    components: Option<u64>,
     /// Ridge of least squares, as a share of ‖K‖ [default: 1e-6 if K is singular, else none]
-    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", value_parser = arguments::number, allow_negative_numbers = true)]
     ridge: Option<f64>,
     /// Fit θ* on one half of the samples; use the other for residuals, risk and SGD
     #[arg(long)]
     held_out: bool,
     /// Number of passes, each in its own order
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = arguments::count::<1>)]
     runs: u64,
     /// Seed of features, start and orders
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = arguments::seed)]
     seed: u64,
     /// Folder for the report, the plots and the tables
     #[arg(long, value_name = "DIR")]
@@ -95,58 +83,35 @@ pub struct Args {
     json: bool,
 }
 
-/// A threshold from the command line.
-fn threshold(text: &str) -> Result<f64, String> {
-    match text {
-        "none" | "inf" => Ok(f64::INFINITY),
-        _ => match text.parse::<f64>() {
-            Ok(c) if c > 0.0 && c.is_finite() => Ok(c),
-            _ => Err("expected a positive number or none".into()),
-        },
-    }
-}
-
 /// The distribution of the first prediction; `None` is the best fit.
 #[derive(Debug, Clone, Copy)]
 struct NoiseChoice(Option<NoiseModel>);
 
-fn noise_kind(text: &str) -> Result<NoiseChoice, String> {
-    let mut names = vec!["best"];
-    names.extend(
-        NoiseModel::ALL
-            .iter()
-            .filter(|kind| **kind != NoiseModel::Empirical)
-            .map(|kind| kind.name()),
-    );
-    match names.contains(&text) {
-        true => Ok(NoiseChoice(NoiseModel::ALL.into_iter().find(|kind| kind.name() == text))),
-        false => Err(format!("expected one of: {}", names.join(", "))),
-    }
+fn noise_choice(text: &str) -> Result<NoiseChoice, String> {
+    let parametric = NoiseModel::ALL.into_iter().filter(|model| *model != NoiseModel::Empirical);
+    let best = [("best", NoiseChoice(None))];
+    let all: Vec<(&str, NoiseChoice)> =
+        best.into_iter().chain(parametric.map(|m| (m.name(), NoiseChoice(Some(m))))).collect();
+    let found = all.iter().find(|(name, _)| *name == text).map(|(_, choice)| *choice);
+    let names = || all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    found.ok_or_else(|| format!("expected one of: {}", names()))
 }
 
 impl Args {
-    fn features(&self) -> Features {
-        self.features.unwrap_or(Defaults::of(self.dataset).features)
-    }
-
-    fn settings(&self) -> Result<Settings> {
-        let defaults = Defaults::of(self.dataset);
-        let positive = |name: &str, x: f64| match x > 0.0 && x.is_finite() {
-            true => Ok(x),
-            false => bail!("invalid value {} for --{name}: expected a positive number", number(x)),
-        };
-        Ok(Settings {
-            features: self.features().to_string(),
-            eta: positive("eta", self.eta.unwrap_or(defaults.eta))?,
+    fn settings(&self) -> Settings {
+        let defaults = Settings::of(self.dataset);
+        Settings {
+            features: self.features.unwrap_or(defaults.features),
+            eta: self.eta.unwrap_or(defaults.eta),
             clip: self.clip.unwrap_or(defaults.clip),
             runs: self.runs,
             seed: self.seed,
-            start_noise: positive("start-noise", self.start_noise.unwrap_or(defaults.start_noise))?,
+            start_noise: self.start_noise.unwrap_or(defaults.start_noise),
             held_out: self.held_out,
             noise: self.noise.map_or(defaults.noise, |choice| choice.0),
-            components: self.components.or(defaults.components),
+            components: self.components.map(|k| k as usize).or(defaults.components),
             ridge: self.ridge,
-        })
+        }
     }
 
     /// The command that reproduces the result.
@@ -161,14 +126,14 @@ impl Args {
         flag("dataset", self.dataset.map(|known| name(known).into()));
         flag("from", self.from.as_ref().map(path));
         flag("target", self.target.clone());
-        flag("features", Some(settings.features.clone()));
-        flag("eta", Some(number(settings.eta)));
-        let clip = settings.clip.is_finite().then(|| number(settings.clip));
+        flag("features", Some(settings.features.to_string()));
+        flag("eta", Some(exact(settings.eta)));
+        let clip = settings.clip.is_finite().then(|| exact(settings.clip));
         flag("clip", Some(clip.unwrap_or_else(|| "none".into())));
-        flag("start-noise", Some(number(settings.start_noise)));
+        flag("start-noise", Some(exact(settings.start_noise)));
         flag("noise", Some(settings.noise.map_or("best", NoiseModel::name).into()));
         flag("components", settings.components.map(|k| k.to_string()));
-        flag("ridge", settings.ridge.map(number));
+        flag("ridge", settings.ridge.map(exact));
         flag("runs", Some(settings.runs.to_string()));
         flag("seed", Some(settings.seed.to_string()));
         if self.held_out {
@@ -178,15 +143,10 @@ impl Args {
     }
 }
 
-/// With every digit, and without a hundred zeros.
-fn number(x: f64) -> String {
-    if x == 0.0 || (1e-4..1e7).contains(&x.abs()) { x.to_string() } else { format!("{x:e}") }
-}
-
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
     let begin = Instant::now();
-    let settings = args.settings()?;
+    let settings = args.settings();
     interrupt::exit_unless_writing()?;
     // Before anything is computed: a folder that cannot be written should not cost the run.
     if let Some(out) = &args.out {
@@ -196,13 +156,14 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Input::open(args.dataset, args.file.as_ref(), args.target.as_deref(), args.from.as_ref())?;
     input.notes.iter().for_each(|note| tell!("note: {note}"));
     if args.check {
-        return check::run(&input, args.dataset, args.features(), args.seed, args.json);
+        return check::run(&input, args.dataset, settings.features, args.seed, args.json);
     }
-    let bar = bar(settings.runs);
-    bar.set_message("features");
-    let design = input.design(args.features(), settings.seed)?;
+    let bar = progress_bar(settings.runs, "runs", false);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar.set_message("features ");
+    let design = input.design(settings.features, settings.seed)?;
     drop(input);
-    bar.set_message("passes");
+    bar.set_message("passes ");
     let fit = Fit::new(design, &settings, &|done| bar.set_position(done))?;
     bar.finish_and_clear();
     let seconds = begin.elapsed().as_secs_f64();
@@ -212,7 +173,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if args.json {
         let mut value = wording::json(&fit);
         value["seconds"] = seconds.into();
-        say!("{}", serde_json::to_string_pretty(&value)?);
+        json::print(&value)?;
     } else {
         say!("{}", wording::text(&fit).trim_end());
         say!("\nTime: {seconds:.1} s");
@@ -223,36 +184,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn bar(runs: u64) -> ProgressBar {
-    let target = match std::io::stderr().is_terminal() {
-        true => ProgressDrawTarget::stderr(),
-        false => ProgressDrawTarget::hidden(),
-    };
-    let bar = ProgressBar::with_draw_target(Some(runs), target);
-    if let Ok(style) =
-        ProgressStyle::with_template("{msg:8} {wide_bar} {pos}/{len} runs, {elapsed}")
-    {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(std::time::Duration::from_millis(200));
-    bar
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn thresholds_and_distributions_are_parsed() {
-        assert_eq!(threshold("none"), Ok(f64::INFINITY));
-        assert_eq!(threshold("0.5"), Ok(0.5));
-        for text in ["0", "-1", "nan", "x"] {
-            assert_eq!(threshold(text).unwrap_err(), "expected a positive number or none");
-        }
-        assert!(matches!(noise_kind("best"), Ok(NoiseChoice(None))));
-        assert!(matches!(noise_kind("laplace"), Ok(NoiseChoice(Some(NoiseModel::Laplace)))));
+    fn distributions_are_parsed() {
+        assert!(matches!(noise_choice("best"), Ok(NoiseChoice(None))));
+        assert!(matches!(noise_choice("laplace"), Ok(NoiseChoice(Some(NoiseModel::Laplace)))));
         assert_eq!(
-            noise_kind("empirical").unwrap_err(),
+            noise_choice("empirical").unwrap_err(),
             "expected one of: best, gaussian, gaussian_with_mean, laplace, student_t, gaussian_mixture"
         );
     }
@@ -268,7 +209,7 @@ mod tests {
         use clap::Parser;
         let again = |words: &[&str]| {
             let line = Line::try_parse_from(words).unwrap_or_else(|e| panic!("{e}"));
-            let settings = line.args.settings().unwrap();
+            let settings = line.args.settings();
             line.args.command(&settings)
         };
         let said = again(&[

@@ -9,10 +9,7 @@ use crate::output::{say, terminal};
 
 /// Print the manual page, or write the pages of all commands into a folder
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  toclip man | man -l -
-  toclip man ~/.local/share/man/man1")]
+#[command(after_help = include_str!("../help/man.txt"))]
 pub struct Args {
     /// Folder for the pages of all commands
     #[arg(value_name = "DIR")]

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::output::say;
+use crate::arguments;
+use crate::output::{json, say};
 use crate::report::{self, Verdict};
 use crate::study::reproduce::{Effort, Request, reproduce};
 
@@ -19,19 +20,7 @@ use crate::study::reproduce::{Effort, Request, reproduce};
 /// The exit code is 1 if a claim fails. A claim that differs from the printed paper for a known
 /// reason, which the report gives, is not a failure.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Figures: 1a, 1b, 1c, 1d, 2a, 2b, 3, 4a, 4b, 5, 6, 7, 8, theorem1, theorem4 (default: all)
-1c and 8 need CIFAR-10 (toclip data get cifar10), 1d and 8 an embedding of WikiText-2 (toclip embed);
-without the data, the report says how to get it. 6 and 7 show networks that were measured on a GPU;
-their tables are part of the program. --networks reads other runs.
-
-Examples:
-  toclip reproduce                        everything, into toclip-out/
-  toclip reproduce 4b --out figure-4b     one figure
-  toclip reproduce --quick                a first look in seconds
-  toclip reproduce --full --seed 7        more runs, larger dimensions
-  toclip reproduce 6 7 --networks runs    your own networks, measured by python/experiments/train.py
-  toclip reproduce 2a 2b --json | jq '.sections[].claims'")]
+#[command(after_help = include_str!("../help/reproduce.txt"))]
 pub struct Args {
     /// Figures or theorems of the paper [default: all]
     #[arg(value_name = "FIGURE")]
@@ -46,7 +35,7 @@ pub struct Args {
     #[arg(long)]
     full: bool,
     /// Seed of all random numbers
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = arguments::seed)]
     seed: u64,
     /// Networks for figures 6 and 7: a run of train.py, or a folder of runs
     #[arg(long, value_name = "DIR")]
@@ -69,7 +58,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         out: &args.out,
     })?;
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&report::json(&report))?);
+        json::print(&report::json(&report))?;
     } else {
         say!("{}", report::terminal(&report).trim_end());
         say!("\nreport: {}", args.out.join("report.html").display());

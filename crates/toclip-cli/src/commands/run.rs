@@ -31,26 +31,7 @@ use crate::plot::Figure;
 /// A curve that diverges is not an error: the tables hold it up to that time, the summary says when
 /// it diverged, and the exit code is 0.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  toclip run experiments/figure-1b.toml
-  toclip run experiments/figure-1b.toml --methods ode,sgd --runs 1000 --out results/many
-  toclip run experiments/figure-2a.toml  CSC against the threshold, for four noises
-  toclip run long.toml --resume          continue after Ctrl-C or a crash
-  toclip run long.toml --quiet --json | jq .report.largest_gap
-
-An experiment is a TOML file:
-  spectrum      = { kind = \"power_law\", dim = 500, exponent = 0.2 }
-  start         = { kind = \"uniform\", norm = 1.0 }
-  noise         = { family = \"student_t\", df = 1.0, scale = 0.5 }
-  time          = 15.0
-  learning_rate = 0.6
-  clip          = 0.4
-  methods       = [\"ode\", \"hsgd\", \"sgd\"]
-  ensemble      = { runs = 100, seed = 1, confidence = 0.8 }
-
-docs/experiment-files.md explains every key. `toclip schema` prints a JSON Schema, with which editors
-complete and check a file.")]
+#[command(after_help = include_str!("../help/run.txt"))]
 pub struct Args {
     /// The experiment, a TOML file
     experiment: PathBuf,

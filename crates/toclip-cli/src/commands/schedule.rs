@@ -2,20 +2,18 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Value, json};
-use toclip::dynamics::{Stop, Trajectory};
-use toclip::ensemble::Summary;
-use toclip::schedule::{Compensation, Proportional, Schedule, Shape, tune_kappa};
+use toclip::schedule::{Compensation, Proportional, Shape, tune_kappa};
 
 use crate::arguments;
-use crate::experiment::run::{Outcome, Plan, run as run_methods};
-use crate::experiment::{self, Clip, Experiment, LearningRate, Method, Origin, Problem};
-use crate::output::terminal::{Align, columns};
+use crate::experiment::{self, Clip, Experiment, LearningRate, Origin, Problem};
+use crate::output::numbers::percent;
+use crate::output::terminal::columns;
 use crate::output::{Table, files, json as json_output, plots, say, terminal};
-use crate::plot::{Axis, Chart, Figure, Series};
+use crate::plot::{Axis, Figure};
+use crate::study::schedule_run::{ScheduleRun, risk_chart, threshold_chart};
 use crate::words::short;
 
 /// Below this gain in the final risk it is not worth a sentence.
@@ -32,14 +30,7 @@ const LOG_FROM: f64 = 20.0;
 /// rate. Recommends one of them, and writes a table for each: the time, the step k = t·d, η and c of
 /// the theory, the step size η/d, the gradient norm c·√d to clip at, and the predicted risk.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  toclip schedule experiments/figure-4b.toml
-  toclip schedule experiments/figure-1b.toml --runs 100     noise without variance, checked by C-SGD
-  toclip schedule mine.toml --json | jq -r .verdict
-
-In the tables, step_size is the learning rate of an SGD step and clip_norm the norm of a gradient to
-clip at, `inf` for no clipping.")]
+#[command(after_help = include_str!("../help/schedule.txt"))]
 pub struct Args {
     /// The experiment, a TOML file
     experiment: PathBuf,
@@ -54,58 +45,9 @@ pub struct Args {
     json: bool,
 }
 
-/// A schedule, and the risk it leads to.
-struct Candidate {
-    key: &'static str,
-    label: String,
-    path: Trajectory,
-    runs: Option<Summary>,
-    /// Whether it has the effective rate of unclipped SGD.
-    same_rate: bool,
-}
-
-impl Candidate {
-    /// R at the end, if the path got there.
-    fn end(&self) -> Option<f64> {
-        match self.path.stop {
-            Stop::Finished => self.path.risk.last().copied(),
-            _ => None,
-        }
-    }
-
-    /// When the risk first falls to a level, by straight lines between the saved times.
-    fn reaches(&self, level: f64) -> Option<f64> {
-        let (t, r) = (&self.path.times, &self.path.risk);
-        // A risk that starts below the level does not reach it.
-        let k = (1..r.len()).find(|&k| r[k] <= level).filter(|_| r[0] > level)?;
-        let share = if r[k - 1] > r[k] { (r[k - 1] - level) / (r[k - 1] - r[k]) } else { 0.0 };
-        Some(t[k - 1] + (t[k] - t[k - 1]) * share.clamp(0.0, 1.0))
-    }
-
-    /// η·μ along the path: the rate of unclipped SGD with the same descent.
-    fn effective_rate(&self) -> toclip::Result<Schedule> {
-        let values = self.path.path.iter().flatten().map(|p| p.eta * p.mu).collect();
-        Schedule::new(Shape::Table { times: self.path.times.clone(), values })
-    }
-
-    fn table(&self, dim: f64) -> Table {
-        let along = |of: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
-            self.path.path.iter().flatten().map(|p| of(p.eta, p.c)).collect()
-        };
-        Table::default()
-            .numbers("t", self.path.times.iter().copied())
-            .numbers("step", self.path.times.iter().map(|t| t * dim))
-            .numbers("eta", along(&|eta, _| eta))
-            .numbers("c", along(&|_, c| c))
-            .numbers("step_size", along(&|eta, _| eta / dim))
-            .numbers("clip_norm", along(&|_, c| c * dim.sqrt()))
-            .numbers("risk", self.path.risk.iter().copied())
-    }
-}
-
-/// All schedules, and what is to be known about them.
+/// All schedules, unclipped SGD first, and what is to be known about them.
 struct Comparison {
-    ways: Vec<Candidate>,
+    schedules: Vec<ScheduleRun>,
     notes: Vec<String>,
 }
 
@@ -113,45 +55,44 @@ struct Comparison {
 pub fn run(args: Args) -> Result<ExitCode> {
     let (file, origin) = experiment::read(&args.experiment)?;
     let mut experiment = file.into_trajectories(&origin)?;
-    if let Some(runs) = args.runs {
-        experiment.ensemble.runs = runs;
-    }
+    experiment.ensemble.runs = args.runs.unwrap_or(experiment.ensemble.runs);
     let problem = Problem::new(&experiment, &origin)?;
     let found = compare(&experiment, &origin, &problem, args.runs.is_some())?;
-    let verdict = verdict(&found.ways, experiment.time);
-    let files = write(&args, &experiment, &problem, &found)?;
+    let verdict = verdict(&found.schedules, experiment.time);
+    let files = write(&args, &experiment, &problem, &found.schedules)?;
     if args.json {
-        json_output::print(&to_json(&experiment, &found, &verdict, &files))?;
+        json_output::print(&json!({
+            "name": experiment.name,
+            "verdict": verdict,
+            "schedules": found.schedules.iter().map(|s| to_json(s, &found.schedules)).collect::<Vec<_>>(),
+            "notes": found.notes,
+            "files": files,
+        }))?;
         return Ok(ExitCode::SUCCESS);
     }
     say!("{}: {}, d = {:.2}\n", experiment.name, problem.step.describe(), problem.modes.dim());
-    terminal::print(format_args!("{}", lines(&found.ways)));
-    for note in &found.notes {
-        say!("{note}");
-    }
-    say!("\n{verdict}\n");
-    for file in files {
-        say!("wrote {file}");
-    }
+    terminal::print(format_args!("{}", lines(&found.schedules)));
+    found.notes.iter().for_each(|note| say!("{note}"));
+    say!("\n{verdict}\n\nWritten:");
+    files.iter().for_each(|file| say!("  {file}"));
     Ok(ExitCode::SUCCESS)
 }
 
 /// The rule of a file: its label, and whether it has the effective rate of unclipped SGD.
 fn own_rule(clip: &Clip) -> Option<(String, bool)> {
-    let of_file = |kappa: f64, how: Compensation, online: &str| {
-        (format!("κ = {}{online} (file)", short(kappa)), how == Compensation::Exact)
-    };
-    match clip {
-        Clip::Schedule(schedule) => Some(match schedule.shape() {
-            Shape::Constant { value } => (format!("constant c = {value}"), false),
-            _ => ("threshold of the file".into(), false),
-        }),
-        Clip::Proportional { kappa, compensation } => Some(of_file(*kappa, *compensation, "")),
-        Clip::Online { kappa, compensation, .. } => {
-            Some(of_file(*kappa, *compensation, ", online"))
+    let (kappa, compensation, online) = match clip {
+        Clip::Schedule(schedule) => {
+            return Some(match schedule.shape() {
+                Shape::Constant { value } => (format!("constant c = {value}"), false),
+                _ => ("threshold of the file".into(), false),
+            });
         }
-        _ => None,
-    }
+        Clip::Proportional { kappa, compensation } => (kappa, compensation, ""),
+        Clip::Online { kappa, compensation, .. } => (kappa, compensation, ", online"),
+        _ => return None,
+    };
+    let label = format!("κ = {}{online} (file)", short(*kappa));
+    Some((label, *compensation == Compensation::Exact))
 }
 
 fn compare(
@@ -160,271 +101,232 @@ fn compare(
     problem: &Problem,
     simulate: bool,
 ) -> Result<Comparison> {
-    let at_rate = |key, label: String, clip: Clip, learning_rate: LearningRate| {
-        let methods = if simulate { vec![Method::Ode, Method::Sgd] } else { vec![Method::Ode] };
-        let experiment = Experiment { clip, methods, learning_rate, ..experiment.clone() };
-        let problem = Problem::new(&experiment, origin)?;
-        let cancel = AtomicBool::new(false);
-        let plan = Plan { threads: None, cancel: &cancel, tick: &|_| {} };
-        let curves = run_methods(&experiment, &problem, &plan, None, Vec::new())?
-            .context("a run was cancelled")?;
-        let (mut path, mut runs) = (None, None);
-        for curve in curves {
-            match curve.outcome {
-                Outcome::Path { path: found, .. } => path = Some(found),
-                Outcome::Band(band) => runs = Some(*band),
-            }
-        }
-        let path = path.context("the ODE gave no path")?;
-        anyhow::Ok(Candidate { key, label, path, runs, same_rate: true })
+    let at_rate = |key, label: String, clip: Clip, rate: LearningRate| {
+        ScheduleRun::new((key, label), experiment, origin, (clip, rate), simulate)
     };
-    let way = |key, label, clip| at_rate(key, label, clip, experiment.learning_rate.clone());
+    let with = |key, label, clip| at_rate(key, label, clip, experiment.learning_rate.clone());
     let finite = problem.step.noise().second_moment().is_finite();
     let mut notes: Vec<String> = Vec::new();
-    let mut ways = vec![way("unclipped", "unclipped".into(), Clip::None)?];
+    let mut note = |text: &str| notes.push(text.into());
+    let mut schedules = vec![with("unclipped", "unclipped".into(), Clip::None)?];
     if let Some((label, same_rate)) = own_rule(&experiment.clip) {
-        let own = Candidate { same_rate, ..way("file", label, experiment.clip.clone())? };
+        let own = ScheduleRun { same_rate, ..with("file", label, experiment.clip.clone())? };
         if !same_rate {
             if own.end().is_some() && finite {
-                let (label, rate) = ("unclipped, its rate ημ".into(), own.effective_rate()?);
+                let (label, rate) = ("unclipped at rate ημ".into(), own.effective_rate()?);
                 let slower = at_rate("unclipped_slower", label, Clip::None, rate.into())?;
-                ways.push(Candidate { same_rate, ..slower });
+                schedules.push(ScheduleRun { same_rate, ..slower });
             }
-            notes.push(
-                "The rule of the file runs at the learning rate η, so at a smaller effective rate \
-                 ημ than the others: a lower risk may come from the smaller rate."
-                    .into(),
+            note(
+                "The rule in the file does not compensate for clipping: its effective learning rate ημ is \
+                 smaller than that of the others, which alone may lower the risk.",
             );
         }
-        ways.push(own);
+        schedules.push(own);
     } else if experiment.clip == Clip::None {
-        notes.push("The file does not clip, so it adds no rule to the comparison.".into());
+        note("The file does not clip, so it adds no rule to the comparison.");
     }
     let label = if experiment.clip == Clip::MaxCcc { "max-CCC (file)" } else { "max-CCC" };
-    let best = way("max_ccc", label.into(), Clip::MaxCcc)?;
+    let best = with("max_ccc", label.into(), Clip::MaxCcc)?;
     if best.end().is_some_and(|end| end > problem.modes.risk()) {
-        notes.push(
-            "With max-CCC at the compensated rate η/μ the risk grows: the learning rate of the file \
-             is too large for this noise at full descent."
-                .into(),
+        note(
+            "With max-CCC at the compensated rate η/μ the risk grows: the learning rate in the file is too \
+             large for this noise.",
         );
     }
-    ways.push(best);
-    if !finite {
-        notes.push(
-            "Thresholds in proportion to the residual are not defined here: the noise has no finite \
-             variance. Max-CCC needs none."
-                .into(),
-        );
-        return Ok(Comparison { ways, notes });
-    }
-    let Some(rate) = experiment.learning_rate.schedule() else {
-        notes.push(
-            "Thresholds in proportion to the residual need a learning rate that is not greedy."
-                .into(),
-        );
-        return Ok(Comparison { ways, notes });
+    schedules.push(best);
+    let rate = match experiment.learning_rate.schedule() {
+        _ if !finite => {
+            note(
+                "Thresholds in proportion to the residual are not defined here: the noise has no finite \
+                 variance. Max-CCC needs none.",
+            );
+            return Ok(Comparison { schedules, notes });
+        }
+        None => {
+            note(
+                "Thresholds in proportion to the residual need a learning rate that is not greedy.",
+            );
+            return Ok(Comparison { schedules, notes });
+        }
+        Some(rate) => rate.scaled(problem.spectrum.rescaling().learning_rate(1.0))?,
     };
     let rule = |kappa| Clip::Proportional { kappa, compensation: Compensation::Exact };
-    let rate = rate.scaled(problem.spectrum.rescaling().learning_rate(1.0))?;
-    let noise = problem.step.clone();
-    match tune_kappa(&problem.few_modes, noise, rate, Compensation::Exact, experiment.time) {
+    let step = problem.step.clone();
+    match tune_kappa(&problem.few_modes, step, rate, Compensation::Exact, experiment.time) {
         Ok(tuned) if tuned.kappa.is_finite() => {
             let label = format!("κ = {} (tuned)", short(tuned.kappa));
-            ways.push(way("proportional_tuned", label, rule(tuned.kappa))?);
+            schedules.push(with("proportional_tuned", label, rule(tuned.kappa))?);
         }
-        Ok(_) => notes.push("The tuned κ is ∞: no clipping is better than any κ.".into()),
-        Err(error) => notes.push(format!("κ could not be tuned: {error}.")),
+        Ok(_) => note("The tuned κ is ∞: no clipping is better than any κ."),
+        Err(error) => note(&format!("κ could not be tuned: {error}.")),
     }
     let huber = Proportional::HUBER;
-    ways.push(way("proportional_huber", format!("κ = {huber} (Huber)"), rule(huber))?);
-    Ok(Comparison { ways, notes })
+    schedules.push(with("proportional_huber", format!("κ = {huber} (Huber)"), rule(huber))?);
+    Ok(Comparison { schedules, notes })
 }
 
 /// The recommendation.
-fn verdict(ways: &[Candidate], time: f64) -> String {
-    let Some(free) = ways.first() else { return "Nothing was compared.".into() };
+fn verdict(schedules: &[ScheduleRun], time: f64) -> String {
+    let [free, others @ ..] = schedules else { return "Nothing was compared.".into() };
     // Only at the effective rate of unclipped SGD: otherwise a smaller rate would count as a gain.
     // Where unclipped SGD diverges, any schedule that does not is eligible.
-    let fair = |way: &&Candidate| free.end().is_none() || way.same_rate;
-    let best = ways[1..]
-        .iter()
-        .filter(fair)
-        .filter_map(|way| Some((way, way.end()?)))
-        .min_by(|a, b| a.1.total_cmp(&b.1));
-    let name = |way: &Candidate| match way.key {
-        "max_ccc" => "clipping where CCC is largest".to_owned(),
-        _ => format!("clipping at {}", way.label),
+    let fair = |run: &&ScheduleRun| free.end().is_none() || run.same_rate;
+    let ended = others.iter().filter(fair).filter_map(|run| Some((run, run.end()?)));
+    let best = ended.min_by(|a, b| a.1.total_cmp(&b.1));
+    let end_of = |key: &str| others.iter().find(|run| run.key == key)?.end();
+    let name = |run: &ScheduleRun| match run.key {
+        "max_ccc" => "the threshold with the largest CCC (max-CCC)".to_owned(),
+        _ => run.label.clone(),
     };
-    match (free.end(), best) {
-        (None, None) => "Every schedule diverges: take a smaller learning rate.".into(),
-        (None, Some((way, end))) if way.path.risk.first().is_some_and(|&start| end > start) => {
-            format!(
-                "Take a smaller learning rate: unclipped SGD diverges, and with {} the risk still \
-                 grows, to {}.",
-                name(way),
+    let ((run, end), free_end) = match (best, free.end()) {
+        (None, None) => return "Use a smaller learning rate: every schedule diverges.".into(),
+        (None, Some(end)) => {
+            return format!(
+                "Do not clip: unclipped SGD ends at a risk of {}, every other schedule diverges.",
                 short(end)
-            )
+            );
         }
-        (None, Some((way, end))) => {
+        (Some((run, end)), None) => {
+            let name = name(run);
+            if run.path.risk.first().is_some_and(|&start| end > start) {
+                return format!(
+                    "Use a smaller learning rate: unclipped SGD diverges, and clipped at {name} its risk \
+                     still grows, to {}.",
+                    short(end)
+                );
+            }
             let when = match free.path.stop.diverged_at() {
                 Some(t) if t > 0.0 => format!("diverges at t = {}", short(t)),
                 _ => "diverges at once".into(),
             };
-            format!("Clip. Unclipped SGD {when}; {} ends at a risk of {}.", name(way), short(end))
+            let end = short(end);
+            return format!("Clip: unclipped SGD {when}; with {name} it ends at a risk of {end}.");
         }
-        (Some(end), None) => {
-            format!("Do not clip: unclipped SGD ends at {}, all else diverges.", short(end))
-        }
-        (Some(free_end), Some((way, end))) if end < (1.0 - WORTH) * free_end => {
-            let mut text = match way.reaches(free_end) {
-                Some(t) => format!(
-                    "Clip: {} reaches the risk of unclipped SGD at t = {} already at t = {:.1}; final \
-                     risk {} against {}.",
-                    name(way),
-                    short(time),
-                    t,
-                    short(end),
-                    short(free_end)
-                ),
-                None => {
-                    format!(
-                        "Clip: {}, final risk {} against {}.",
-                        name(way),
-                        short(end),
-                        short(free_end)
-                    )
-                }
-            };
-            let simple = ways.iter().find(|w| w.key == "proportional_tuned" && w.key != way.key);
-            if let Some((simple, its)) = simple.and_then(|w| Some((w, w.end()?))) {
-                text += &format!(
-                    " The one number {} ends {:.1}% above that.",
-                    simple.label,
-                    100.0 * (its / end - 1.0)
-                );
-            }
-            text
-        }
-        (Some(free_end), Some(_)) => {
-            let cost = ways.iter().find(|w| w.key == "proportional_huber").and_then(Candidate::end);
-            let cost = cost.map_or(String::new(), |end| {
-                format!(
-                    " Huber's κ = 1.345 would change it by {:+.1}%.",
-                    100.0 * (end / free_end - 1.0)
-                )
-            });
-            format!(
-                "Clipping gains nothing here at equal effective rate: final risk {} without it.{cost}",
-                short(free_end)
-            )
-        }
-    }
-}
-
-fn lines(ways: &[Candidate]) -> String {
-    let level = ways.first().and_then(Candidate::end);
-    let simulated = ways.iter().any(|way| way.runs.is_some());
-    let header =
-        ["schedule", "final risk", "at unclipped's end", if simulated { "C-SGD" } else { "" }];
-    let rows = ways.iter().map(|way| {
-        let when = level.filter(|_| way.key != "unclipped").and_then(|level| way.reaches(level));
-        let runs = way.runs.as_ref().map_or(String::new(), |runs| {
-            let mean = runs.risk.mean.last().copied().unwrap_or(f64::NAN);
-            match runs.diverged.len() {
-                0 => format!("mean {} of {} runs", short(mean), runs.runs),
-                lost => format!("mean {} of {} runs, {lost} diverged", short(mean), runs.runs),
-            }
+        (Some(best), Some(free_end)) => (best, free_end),
+    };
+    if end >= (1.0 - WORTH) * free_end {
+        let text = "Clipping gains nothing here at equal effective rate";
+        let huber = end_of("proportional_huber").map_or(String::new(), |end| {
+            let change = 100.0 * (end / free_end - 1.0);
+            format!(" Huber's κ = 1.345 would change it by {change:+.1}%.")
         });
-        [
-            way.label.clone(),
-            way.end().map_or_else(|| "diverges".into(), short),
-            when.map_or("–".into(), |t| format!("t = {t:.2}")),
-            runs,
-        ]
+        return format!("{text}: the final risk is {} without clipping.{huber}", short(free_end));
+    }
+    let time = short(time);
+    let sooner = reaches(run, free_end).map_or(String::new(), |t| {
+        format!(" reaches at t = {t:.1} the risk that unclipped SGD has at t = {time}, and")
     });
-    let align = [Align::Left, Align::Right, Align::Right, Align::Left];
-    columns(align, [header.map(String::from)].into_iter().chain(rows))
+    let (name, ends) = (name(run), [end, free_end].map(short));
+    let mut text =
+        format!("Clip at {name}: it{sooner} ends at {} instead of {}.", ends[0], ends[1]);
+    if let Some(tuned) = others.iter().find(|other| other.key == "proportional_tuned")
+        && let (Some(its), true) = (tuned.end(), tuned.key != run.key)
+    {
+        let above = percent(its / end - 1.0);
+        text += &format!(" The simpler rule {} ends {above} higher.", tuned.label);
+    }
+    text
 }
 
-fn figure(experiment: &Experiment, problem: &Problem, ways: &[Candidate]) -> Figure {
-    let ends =
-        || ways.iter().filter(|w| w.end().is_some()).flat_map(|w| w.path.risk.iter().copied());
-    let (low, high) = ends().fold((f64::INFINITY, 0.0f64), |(a, b), r| (a.min(r), b.max(r)));
+/// When the risk first falls to a level, by straight lines between the saved times.
+fn reaches(run: &ScheduleRun, level: f64) -> Option<f64> {
+    let (t, r) = (&run.path.times, &run.path.risk);
+    // A risk that starts below the level does not reach it.
+    let k = (1..r.len()).find(|&k| r[k] <= level).filter(|_| r[0] > level)?;
+    let share = if r[k - 1] > r[k] { (r[k - 1] - level) / (r[k - 1] - r[k]) } else { 0.0 };
+    Some(t[k - 1] + (t[k] - t[k - 1]) * share.clamp(0.0, 1.0))
+}
+
+/// When a schedule reaches the final risk of unclipped SGD.
+fn catches_up(run: &ScheduleRun, all: &[ScheduleRun]) -> Option<f64> {
+    let level = all.first().filter(|_| run.key != "unclipped")?.end()?;
+    reaches(run, level)
+}
+
+fn lines(schedules: &[ScheduleRun]) -> String {
+    let rows = schedules.iter().map(|run| {
+        let runs = run.runs.as_ref().map_or(String::new(), |runs| {
+            let mean = short(runs.risk.mean.last().copied().unwrap_or(f64::NAN));
+            let lost = match runs.diverged.len() {
+                0 => String::new(),
+                lost => format!(", {lost} diverged"),
+            };
+            format!("mean {mean} of {} runs{lost}", runs.runs)
+        });
+        let end = run.end().map_or_else(|| "diverges".into(), short);
+        let when = catches_up(run, schedules).map_or("–".into(), |t| format!("t = {t:.2}"));
+        [run.label.clone(), end, when, runs]
+    });
+    let simulated = schedules.iter().any(|run| run.runs.is_some());
+    let last = if simulated { "C-SGD" } else { "" };
+    columns("lrrl", ["schedule", "final risk", "reaches unclipped at", last], rows)
+}
+
+fn to_json(run: &ScheduleRun, all: &[ScheduleRun]) -> Value {
+    json!({
+        "schedule": run.key,
+        "label": run.label,
+        "final_risk": run.end(),
+        "stop": run.path.stop,
+        "reaches_unclipped_at": catches_up(run, all),
+        "simulated_mean": run.runs.as_ref().and_then(|runs| runs.risk.mean.last()),
+    })
+}
+
+fn figure(experiment: &Experiment, problem: &Problem, schedules: &[ScheduleRun]) -> Figure {
+    let finished = schedules.iter().filter(|run| run.end().is_some());
+    let risks = finished.flat_map(|run| run.path.risk.iter().copied());
+    let (low, high) = risks.fold((f64::INFINITY, 0.0f64), |(a, b), r| (a.min(r), b.max(r)));
     let y = if low > 0.0 && high > LOG_FROM * low { Axis::log } else { Axis::linear };
-    let time = || Axis::linear("time t = k/d");
-    let mut risk = Chart::new("Risk")
-        .subtitle(&format!("{}, d = {:.1}", problem.step.describe(), problem.modes.dim()))
-        .x(time())
-        .y(y("risk R(t)"));
-    let mut clip = Chart::new("Threshold").x(time()).y(Axis::linear("threshold c(t)"));
-    for (slot, way) in ways.iter().enumerate() {
-        if let Some(runs) = way.runs.as_ref().filter(|_| way.end().is_some()) {
-            let q = &runs.risk.quantiles;
-            risk = risk.series(Series::band("", &runs.times, &q[0], &q[1]).slot(slot));
-        }
-    }
-    for (slot, way) in ways.iter().enumerate().filter(|(_, way)| way.end().is_some()) {
-        risk = risk.series(Series::line(&way.label, &way.path.times, &way.path.risk).slot(slot));
-        let c: Vec<f64> = way.path.path.iter().flatten().map(|p| p.c).collect();
-        if c.iter().any(|c| c.is_finite()) {
-            clip = clip.series(Series::line(&way.label, &way.path.times, &c).slot(slot));
-        }
-    }
-    Figure::new(&experiment.name).chart(risk).chart(clip).columns(2)
+    let subtitle = format!("{}, d = {:.1}", problem.step.describe(), problem.modes.dim());
+    Figure::new(&experiment.name)
+        .chart(risk_chart(schedules, &subtitle, y("risk R(t)")))
+        .chart(threshold_chart(schedules))
+        .columns(2)
 }
 
+fn table(run: &ScheduleRun, dim: f64) -> Table {
+    Table::default()
+        .numbers("t", run.path.times.iter().copied())
+        .numbers("step", run.path.times.iter().map(|t| t * dim))
+        .numbers("eta", run.along(|p| p.eta))
+        .numbers("c", run.along(|p| p.c))
+        .numbers("step_size", run.along(|p| p.eta / dim))
+        .numbers("clip_norm", run.along(|p| p.c * dim.sqrt()))
+        .numbers("risk", run.path.risk.iter().copied())
+}
+
+/// Writes a table for each schedule that reaches the end, and the plot.
 fn write(
     args: &Args,
     experiment: &Experiment,
     problem: &Problem,
-    found: &Comparison,
+    schedules: &[ScheduleRun],
 ) -> Result<Vec<String>> {
-    let stem = args.experiment.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let mut files = Vec::new();
-    for way in found.ways.iter().filter(|way| way.end().is_some()) {
-        let path = args.out.join(format!("{stem}.schedule.{}.csv", way.key));
-        files::write(&path, &way.table(problem.modes.dim()).csv()?)?;
-        files.push(path.display().to_string());
+    let stem = args.experiment.file_stem().unwrap_or_default().to_string_lossy();
+    let mut written = Vec::new();
+    let mut write = |ending: &str, bytes: &[u8]| {
+        let path = args.out.join(format!("{stem}.schedule.{ending}"));
+        written.push(path.display().to_string());
+        files::write(&path, bytes)
+    };
+    for run in schedules.iter().filter(|run| run.end().is_some()) {
+        write(&format!("{}.csv", run.key), &table(run, problem.modes.dim()).csv()?)?;
     }
-    let figure = figure(experiment, problem, &found.ways);
-    for (extension, bytes) in plots::render(&figure)? {
-        let path = args.out.join(format!("{stem}.schedule.{extension}"));
-        files::write(&path, &bytes)?;
-        files.push(path.display().to_string());
+    for (extension, bytes) in plots::render(&figure(experiment, problem, schedules))? {
+        write(extension, &bytes)?;
     }
-    Ok(files)
-}
-
-fn to_json(experiment: &Experiment, found: &Comparison, verdict: &str, files: &[String]) -> Value {
-    let level = found.ways.first().and_then(Candidate::end);
-    let ways: Vec<Value> = found
-        .ways
-        .iter()
-        .map(|way| {
-            json!({
-                "schedule": way.key,
-                "label": way.label,
-                "final_risk": way.end(),
-                "stop": way.path.stop,
-                "reaches_unclipped_at": level.filter(|_| way.key != "unclipped").and_then(|l| way.reaches(l)),
-                "simulated_mean": way.runs.as_ref().and_then(|r| r.risk.mean.last()),
-            })
-        })
-        .collect();
-    json!({
-        "name": experiment.name, "verdict": verdict, "schedules": ways, "notes": found.notes,
-        "files": files,
-    })
+    Ok(written)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::path::Path;
-    use toclip::dynamics::Counts;
+    use toclip::dynamics::{Counts, Stop, Trajectory};
 
-    fn way(key: &'static str, label: &str, risk: &[f64], stop: Stop) -> Candidate {
+    fn way(key: &'static str, label: &str, risk: &[f64], stop: Stop) -> ScheduleRun {
         let path = Trajectory {
             times: (0..risk.len()).map(|k| k as f64).collect(),
             risk: risk.to_vec(),
@@ -434,7 +336,7 @@ mod tests {
             counts: Counts::default(),
         };
         let same_rate = !matches!(key, "file" | "unclipped_slower");
-        Candidate { key, label: label.into(), path, runs: None, same_rate }
+        ScheduleRun { key, label: label.into(), path, runs: None, same_rate }
     }
 
     #[test]
@@ -443,8 +345,8 @@ mod tests {
         let best = way("max_ccc", "max-CCC", &[1.0, 0.0625, 0.1], Stop::Finished);
         let kappa = way("proportional_tuned", "κ = 0.3 (tuned)", &[1.0, 0.3, 0.11], Stop::Finished);
         let said = verdict(&[free(), best, kappa], 2.0);
-        assert!(said.contains("at t = 2 already at t = 0.6; final risk 0.1 against 0.4"), "{said}");
-        assert!(said.contains("κ = 0.3 (tuned) ends 10.0% above"), "{said}");
+        assert!(said.contains("at t = 0.6 the risk that unclipped SGD has at t = 2, and ends at 0.1 instead of 0.4"), "{said}");
+        assert!(said.contains("κ = 0.3 (tuned) ends 10% higher"), "{said}");
         let same = way("max_ccc", "max-CCC", &[1.0, 0.6, 0.4], Stop::Finished);
         assert!(verdict(&[free(), same], 2.0).starts_with("Clipping gains nothing"));
         // A constant threshold ends lower by its smaller rate: no reason to clip.
@@ -454,7 +356,7 @@ mod tests {
         let gone = way("unclipped", "unclipped", &[], Stop::Diverged { t: 0.0 });
         let best = way("max_ccc", "max-CCC", &[1.0, 0.2], Stop::Finished);
         let said = verdict(&[gone, best], 2.0);
-        assert!(said.starts_with("Clip. Unclipped SGD diverges at once"), "{said}");
+        assert!(said.starts_with("Clip: unclipped SGD diverges at once"), "{said}");
         let worse = way("max_ccc", "max-CCC", &[1.0], Stop::Diverged { t: 1.0 });
         assert!(verdict(&[free(), worse], 2.0).starts_with("Do not clip"));
     }
@@ -473,7 +375,7 @@ mod tests {
             let (experiment, origin) = experiment::parse(text, Path::new("e.toml")).unwrap();
             let problem = Problem::new(&experiment, &origin).unwrap();
             let found = compare(&experiment, &origin, &problem, false).unwrap();
-            let way = found.ways.into_iter().find(|w| w.key == "proportional_tuned").unwrap();
+            let way = found.schedules.into_iter().find(|w| w.key == "proportional_tuned").unwrap();
             (way.end().unwrap(), way.label)
         };
         let unit = end(&text("[1.0, 0.5, 0.25]", 1.0, 0.2));

@@ -9,12 +9,7 @@ use crate::experiment::schema::SCHEMA;
 /// Editors with a TOML language server complete the keys of an experiment and mark mistakes when
 /// they know the schema.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  toclip schema > experiment.schema.json
-
-and as the first line of an experiment, for Even Better TOML and taplo:
-  #:schema ./experiment.schema.json")]
+#[command(after_help = include_str!("../help/schema.txt"))]
 pub struct Args {}
 
 /// Runs the command.

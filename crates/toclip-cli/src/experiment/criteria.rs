@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Criteria, CriteriaCurves, Criterion};
 use crate::output::Table;
-use crate::output::terminal::{Align, columns};
+use crate::output::terminal::columns;
 use crate::plot::{Axis, Chart, Figure};
 use crate::words::short;
 
@@ -107,15 +107,12 @@ impl fmt::Display for CriteriaReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n  {}\n", self.name, self.settings)?;
         let at = format!("at {}", self.against);
-        let header = ["curve", "lowest", &at, "highest", &at].map(String::from);
         let rows = self.curves.iter().map(|curve| {
             let Point { at: low, value: lowest } = curve.lowest;
             let Point { at: high, value: highest } = curve.highest;
             let name = format!("{} {}", curve.criterion.title(), curve.noise);
             [name, short(lowest), short(low), short(highest), short(high)]
         });
-        let [left, right] = [Align::Left, Align::Right];
-        let rows = columns([left, right, right, right, right], [header].into_iter().chain(rows));
-        f.write_str(&rows)
+        f.write_str(&columns("lrrrr", ["curve", "lowest", &at, "highest", &at], rows))
     }
 }

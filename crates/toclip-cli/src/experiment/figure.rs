@@ -2,7 +2,7 @@
 
 use toclip::dynamics::Stop;
 
-use super::report::diverged;
+use super::report::{band_edges, diverged};
 use super::run::{Curve, Outcome};
 use super::{Experiment, Method, Problem, Spacing};
 use crate::plot::{Axis, Chart, Figure, Series};
@@ -40,11 +40,11 @@ pub fn figure(experiment: &Experiment, problem: &Problem, curves: &[Curve]) -> F
         chart = chart.series(series.slot(slot(curve.method)));
     }
     for curve in curves.iter().filter(|c| c.method.is_ensemble()) {
-        if let Outcome::Band(band) = &curve.outcome {
+        if let Some(band) = curve.band() {
             let (title, share) =
                 (curve.method.title(clipped), 100.0 * experiment.ensemble.confidence);
             let label = format!("{title}, median and {share:.0}% of {} runs", band.runs);
-            let [low, high] = [&band.risk.quantiles[0], &band.risk.quantiles[1]];
+            let [low, high] = band_edges(band);
             let series = Series::band(&label, &band.times, low, high).middle(&band.risk.median);
             chart = chart.series(series.slot(slot(curve.method)));
         }
@@ -78,6 +78,11 @@ fn note(curve: &Curve, clipped: bool) -> Option<String> {
     }
 }
 
+/// The lowest and the highest risk of a curve along time.
+fn edges(curve: &Curve) -> [&[f64]; 2] {
+    curve.band().map_or([curve.risk(); 2], band_edges)
+}
+
 /// The smallest risk, the largest worth showing, and whether that cuts a curve off.
 fn range(curves: &[Curve]) -> (f64, f64, bool) {
     let whole = |curve: &&Curve| match &curve.outcome {
@@ -86,15 +91,8 @@ fn range(curves: &[Curve]) -> (f64, f64, bool) {
         }
         Outcome::Band(band) => band.diverged.is_empty(),
     };
-    let largest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
-    let top = |curve: &Curve| match &curve.outcome {
-        Outcome::Path { path, .. } => largest(&path.risk),
-        Outcome::Band(band) => largest(&band.risk.quantiles[1]),
-    };
-    let bottom = |curve: &Curve| match &curve.outcome {
-        Outcome::Path { path, .. } => path.risk.iter().copied().fold(f64::INFINITY, f64::min),
-        Outcome::Band(band) => band.risk.quantiles[0].iter().copied().fold(f64::INFINITY, f64::min),
-    };
+    let top = |curve: &Curve| edges(curve)[1].iter().copied().fold(0.0, f64::max);
+    let bottom = |curve: &Curve| edges(curve)[0].iter().copied().fold(f64::INFINITY, f64::min);
     let low = curves.iter().map(bottom).fold(f64::INFINITY, f64::min);
     let high = curves.iter().map(top).fold(0.0, f64::max);
     let calm = curves.iter().filter(whole).map(top).fold(0.0, f64::max);

@@ -12,10 +12,9 @@ pub mod identity;
 pub mod report;
 
 pub use criteria::{
-    CriteriaReport, criteria_chart, criteria_figure, criteria_table, extremes, settings,
+    CriteriaReport, Point, criteria_chart, criteria_figure, criteria_table, extremes, settings,
 };
-pub use report::ExperimentReport;
-pub(crate) use report::theory_in_band;
+pub use report::{ExperimentReport, band_edges, theory_in_band};
 pub use run_log::RunLog;
 pub use toclip_experiment::*;
 pub use trajectory_table::trajectory_table;

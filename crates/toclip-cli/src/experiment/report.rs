@@ -7,10 +7,10 @@ use toclip::Factors;
 use toclip::dynamics::Stop;
 use toclip::ensemble::Summary;
 
-use super::run::{Curve, Outcome};
+use super::run::Curve;
 use super::{Experiment, Method, Problem};
 use crate::output::numbers::percent;
-use crate::output::terminal::{Align, columns};
+use crate::output::terminal::columns;
 use crate::words::short;
 
 /// A band has no width where all runs start: rounding must not put the theory outside.
@@ -105,7 +105,7 @@ impl ExperimentReport {
             distance: problem.distance(),
             at_start: AtStart::new(problem),
             notes: [
-                problem.source.map(|s| format!("the spectrum was read from {s}")),
+                problem.source.map(|source| format!("the spectrum file has {source}")),
                 problem.rescaled(),
                 problem.other_covariates(),
                 problem.compressed().filter(|_| curves.iter().any(|c| !c.method.is_ensemble())),
@@ -141,47 +141,32 @@ impl MethodReport {
     fn new(curve: &Curve, theory: Option<&Curve>) -> Self {
         let method = curve.method;
         let compared = theory.filter(|t| t.method != method && method != Method::Unclipped);
-        let mut line = MethodReport {
+        let (stop, band) = (curve.path().map(|path| path.stop), curve.band());
+        let first_run = |band: &Summary| band.diverged.values().copied().min_by(f64::total_cmp);
+        let last = curve.times().last().zip(curve.risk().last());
+        let edges = band.and_then(|band| {
+            let [low, high] = band_edges(band);
+            low.last().copied().zip(high.last().copied())
+        });
+        MethodReport {
             method,
             form: curve.form.clone(),
-            end: None,
-            diverged_at: None,
-            stop: None,
-            runs: None,
-            diverged_runs: None,
+            end: last.map(|(&t, &risk)| End { t, risk, band: edges }),
+            diverged_at: stop.and_then(|stop| stop.diverged_at()).or_else(|| first_run(band?)),
+            stop,
+            runs: band.map(|band| band.runs),
+            diverged_runs: band.map(|band| band.diverged.len() as u64),
             median_gap: compared.and_then(|theory| gap(method, curve.risk(), theory)),
-            mean_gap: None,
-            theory_in_band: None,
-        };
-        let last = curve.times().last().zip(curve.risk().last());
-        line.end = last.map(|(&t, &risk)| End { t, risk, band: None });
-        match &curve.outcome {
-            Outcome::Path { path, .. } => {
-                line.stop = Some(path.stop);
-                line.diverged_at = path.stop.diverged_at();
-            }
-            Outcome::Band(band) => {
-                let [low, high] = edges(band);
-                if let (Some(end), Some((&low, &high))) =
-                    (line.end.as_mut(), low.last().zip(high.last()))
-                {
-                    end.band = Some((low, high));
-                }
-                line.runs = Some(band.runs);
-                line.diverged_runs = Some(band.diverged.len() as u64);
-                line.diverged_at = band.diverged.values().copied().min_by(f64::total_cmp);
-                line.mean_gap = compared.and_then(|theory| gap(method, &band.risk.mean, theory));
-                line.theory_in_band =
-                    compared.and_then(|theory| theory_in_band(theory.risk(), low, high));
-            }
+            mean_gap: compared.and_then(|theory| gap(method, &band?.risk.mean, theory)),
+            theory_in_band: compared.and_then(|theory| theory_in_band(theory.risk(), band?)),
         }
-        line
     }
 }
 
-/// The edges of the band of R.
-fn edges(band: &Summary) -> [&[f64]; 2] {
-    [&band.risk.quantiles[0], &band.risk.quantiles[1]]
+/// The lower and the upper edge of the band of R.
+pub fn band_edges(band: &Summary) -> [&[f64]; 2] {
+    let quantiles = &band.risk.quantiles;
+    [&quantiles[0], &quantiles[quantiles.len() - 1]]
 }
 
 fn gap(method: Method, risk: &[f64], theory: &Curve) -> Option<Gap> {
@@ -193,7 +178,8 @@ fn gap(method: Method, risk: &[f64], theory: &Curve) -> Option<Gap> {
 
 /// The share of the saved times at which a theory lies in the band of an ensemble; `None` without
 /// times to compare.
-pub fn theory_in_band(theory: &[f64], low: &[f64], high: &[f64]) -> Option<f64> {
+pub fn theory_in_band(theory: &[f64], band: &Summary) -> Option<f64> {
+    let [low, high] = band_edges(band);
     let compared = low.len().min(theory.len());
     let within = |k: &usize| {
         low[*k] <= theory[*k] * (1.0 + ROUNDING) && theory[*k] <= high[*k] * (1.0 + ROUNDING)
@@ -218,17 +204,11 @@ pub(super) fn diverged(stop: Stop) -> Option<String> {
 impl fmt::Display for ExperimentReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.name)?;
-        let distinct = if self.distinct_eigenvalues as u64 == self.ambient_dim {
-            String::new()
-        } else {
-            format!(" ({} distinct eigenvalues)", self.distinct_eigenvalues)
-        };
-        writeln!(
-            f,
-            "  data    {} dimensions{distinct}, d = {}",
-            self.ambient_dim,
-            short(self.intrinsic_dim)
-        )?;
+        write!(f, "  data    {} dimensions", self.ambient_dim)?;
+        if self.distinct_eigenvalues as u64 != self.ambient_dim {
+            write!(f, " ({} distinct eigenvalues)", self.distinct_eigenvalues)?;
+        }
+        writeln!(f, ", d = {}", short(self.intrinsic_dim))?;
         writeln!(f, "  noise   {}", self.noise)?;
         writeln!(f, "  start   R = {}, D = {}", short(self.risk), short(self.distance))?;
         let at = &self.at_start;
@@ -259,7 +239,7 @@ impl fmt::Display for ExperimentReport {
                 writeln!(
                     f,
                     "{title}: {count} of {runs} runs diverged, the first at t = {}; the statistics \
-                     are of those that had not by then",
+                     cover the runs that had not diverged by then",
                     short(t)
                 )?;
             }
@@ -274,7 +254,7 @@ impl fmt::Display for ExperimentReport {
 impl ExperimentReport {
     fn table(&self) -> String {
         let band = format!("{:.0}% band", 100.0 * self.confidence);
-        let header = ["method", "t", "R", &band, "gap", "theory in band"].map(String::from);
+        let header = ["method", "t", "R", &band, "gap", "theory in band"];
         let rows = self.methods.iter().map(|line| {
             let or = |text: Option<String>| text.unwrap_or("-".into());
             let runs = line.runs.map_or(String::new(), |n| format!(" ({n} runs)"));
@@ -288,18 +268,32 @@ impl ExperimentReport {
                 or(line.theory_in_band.map(percent)),
             ]
         });
-        columns([Align::Left; 6], [header].into_iter().chain(rows))
+        columns("llllll", header, rows)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use toclip::ensemble::Statistics;
 
     #[test]
     fn the_theory_is_inside_up_to_rounding() {
+        let share = |theory: &[f64], low: &[f64], high: &[f64]| {
+            let quantiles = vec![low.to_vec(), high.to_vec()];
+            let band = Summary {
+                times: vec![0.0; low.len()],
+                runs: 9,
+                alive: vec![9; low.len()],
+                diverged: Default::default(),
+                probabilities: vec![0.1, 0.9],
+                risk: Statistics { quantiles, ..Default::default() },
+                distance: Default::default(),
+            };
+            theory_in_band(theory, &band)
+        };
         let (low, high) = ([1.0, 1.0, 2.0, 1.0], [1.0, 2.0, 3.0, 2.0]);
-        assert_eq!(theory_in_band(&[1.0 + 1e-15, 1.5, 1.0], &low, &high), Some(2.0 / 3.0));
-        assert_eq!(theory_in_band(&[1.0], &[], &[]), None);
+        assert_eq!(share(&[1.0 + 1e-15, 1.5, 1.0], &low, &high), Some(2.0 / 3.0));
+        assert_eq!(share(&[1.0], &[], &[]), None);
     }
 }

@@ -1,8 +1,10 @@
 //! The curves of an experiment as one long table: one row for each method and time.
 
+use toclip::dynamics::{PathPoint, Trajectory};
+use toclip::ensemble::{Statistics, Summary};
+
 use super::run::{Curve, Outcome};
 use crate::output::Table;
-use toclip::dynamics::PathPoint;
 
 /// | column | |
 /// |---|---|
@@ -16,81 +18,58 @@ use toclip::dynamics::PathPoint;
 ///
 /// A curve that diverged has rows only for the times that it reached.
 pub fn trajectory_table(curves: &[Curve]) -> Table {
-    let mut rows = Rows::default();
-    for curve in curves {
-        rows.add(curve);
-    }
-    Table::default()
-        .text("method", rows.method)
-        .numbers("t", rows.t)
-        .numbers("risk", rows.risk[0].clone())
-        .numbers("risk_mean", rows.risk[1].clone())
-        .numbers("risk_low", rows.risk[2].clone())
-        .numbers("risk_high", rows.risk[3].clone())
-        .numbers("risk_flow", rows.flow)
-        .numbers("distance", rows.distance[0].clone())
-        .numbers("distance_mean", rows.distance[1].clone())
-        .numbers("distance_low", rows.distance[2].clone())
-        .numbers("distance_high", rows.distance[3].clone())
-        .counts("runs", rows.runs)
-        .numbers("mu", rows.acting[0].clone())
-        .numbers("m2", rows.acting[1].clone())
-        .numbers("eta", rows.acting[2].clone())
-        .numbers("c", rows.acting[3].clone())
+    let rows = || curves.iter().flat_map(|curve| (0..curve.times().len()).map(move |k| (curve, k)));
+    let table = Table::default()
+        .text("method", rows().map(|(curve, _)| curve.method.key()))
+        .numbers("t", column(curves, |curve| Some(curve.times())));
+    let table = statistics(table, curves, "risk", |path| &path.risk, |band| &band.risk);
+    let flow = column(curves, |curve| match &curve.outcome {
+        Outcome::Path { flow, .. } => flow.as_deref(),
+        Outcome::Band(_) => None,
+    });
+    let table = table.numbers("risk_flow", flow);
+    let table = statistics(table, curves, "distance", |path| &path.distance, |band| &band.distance);
+    let runs = rows().map(|(curve, k)| curve.band()?.alive.get(k).copied());
+    let acting = |of: fn(&PathPoint) -> f64| {
+        rows().map(move |(curve, k)| curve.path()?.path.as_ref()?.get(k).map(of))
+    };
+    table
+        .counts("runs", runs)
+        .numbers("mu", acting(|p| p.mu))
+        .numbers("m2", acting(|p| p.m2))
+        .numbers("eta", acting(|p| p.eta))
+        .numbers("c", acting(|p| p.c))
 }
 
-type Cells = Vec<Option<f64>>;
-
-#[derive(Default)]
-struct Rows {
-    method: Vec<&'static str>,
-    t: Cells,
-    risk: [Cells; 4],
-    distance: [Cells; 4],
-    flow: Cells,
-    runs: Vec<Option<u64>>,
-    acting: [Cells; 4],
+/// One column below the other for all curves; missing where a curve does not have it.
+fn column<'a>(
+    curves: &'a [Curve],
+    of: impl Fn(&'a Curve) -> Option<&'a [f64]>,
+) -> impl Iterator<Item = Option<f64>> {
+    curves.iter().flat_map(move |curve| {
+        let values = of(curve).unwrap_or(&[]);
+        (0..curve.times().len()).map(|k| values.get(k).copied())
+    })
 }
 
-impl Rows {
-    fn add(&mut self, curve: &Curve) {
-        for (k, &t) in curve.times().iter().enumerate() {
-            self.method.push(curve.method.key());
-            self.t.push(Some(t));
-            let at = |column: &[f64]| column.get(k).copied();
-            let (risk, distance, flow, runs, acting) = match &curve.outcome {
-                Outcome::Path { path, flow } => (
-                    [at(&path.risk), None, None, None],
-                    [at(&path.distance), None, None, None],
-                    flow.as_deref().and_then(at),
-                    None,
-                    path.path.as_ref().and_then(|points| points.get(k)),
-                ),
-                Outcome::Band(band) => {
-                    let of = |s: &toclip::ensemble::Statistics| {
-                        [at(&s.median), at(&s.mean), at(&s.quantiles[0]), at(&s.quantiles[1])]
-                    };
-                    let runs = band.alive.get(k).copied();
-                    (of(&band.risk), of(&band.distance), None, runs, None)
-                }
-            };
-            push(&mut self.risk, risk);
-            push(&mut self.distance, distance);
-            self.flow.push(flow);
-            self.runs.push(runs);
-            push(
-                &mut self.acting,
-                match acting {
-                    Some(PathPoint { mu, m2, eta, c, .. }) => [mu, m2, eta, c].map(|x| Some(*x)),
-                    None => [None; 4],
-                },
-            );
-        }
-    }
-}
-
-fn push(columns: &mut [Cells; 4], row: [Option<f64>; 4]) {
-    for (column, cell) in columns.iter_mut().zip(row) {
-        column.push(cell);
-    }
+/// Adds R or D: of a path its values, of an ensemble the median, the mean and the band.
+fn statistics(
+    table: Table,
+    curves: &[Curve],
+    name: &str,
+    path: fn(&Trajectory) -> &Vec<f64>,
+    band: fn(&Summary) -> &Statistics,
+) -> Table {
+    let of = |statistic: fn(&Statistics) -> &Vec<f64>| {
+        column(curves, move |curve| Some(statistic(band(curve.band()?))))
+    };
+    let middle = column(curves, |curve| match &curve.outcome {
+        Outcome::Path { path: found, .. } => Some(path(found)),
+        Outcome::Band(found) => Some(&band(found).median),
+    });
+    table
+        .numbers(name.to_owned(), middle)
+        .numbers(format!("{name}_mean"), of(|s| &s.mean))
+        .numbers(format!("{name}_low"), of(|s| &s.quantiles[0]))
+        .numbers(format!("{name}_high"), of(|s| &s.quantiles[1]))
 }

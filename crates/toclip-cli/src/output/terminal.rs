@@ -49,82 +49,54 @@ pub struct Screen {
     colour: bool,
 }
 
-/// Paints a line.
-type Paint = Box<dyn Fn(&str) -> String>;
-
 impl Screen {
     /// That of standard output: without colour where it is no terminal or `NO_COLOR` is set.
     pub fn of_stdout() -> Self {
         let columns = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
-        let colour = match anstream::AutoStream::choice(&std::io::stdout()) {
-            anstream::ColorChoice::Never => false,
-            _ => true,
-        };
+        let choice = anstream::AutoStream::choice(&std::io::stdout());
+        let colour = choice != anstream::ColorChoice::Never;
         Self { width: columns.unwrap_or(96).clamp(40, 100), colour }
     }
 
-    fn paint(self, style: anstyle::Style) -> Paint {
+    /// The text in a style.
+    pub fn paint(&self, style: anstyle::Style, text: &str) -> String {
         match self.colour {
-            true => Box::new(move |line| format!("{style}{line}{style:#}")),
-            false => Box::new(str::to_owned),
+            true => format!("{style}{text}{style:#}"),
+            false => text.to_owned(),
         }
     }
-
-    /// Bold.
-    pub fn bold(&self, line: &str) -> String {
-        self.paint(anstyle::Style::new().bold())(line)
-    }
-
-    /// Bold and yellow, for what is to be done.
-    pub fn yellow(&self) -> Paint {
-        self.paint(anstyle::AnsiColor::Yellow.on_default().bold())
-    }
-
-    /// Bold and green, for what is well.
-    pub fn green(&self) -> Paint {
-        self.paint(anstyle::AnsiColor::Green.on_default().bold())
-    }
-
-    /// Bold and blue, for what is not known.
-    pub fn blue(&self) -> Paint {
-        self.paint(anstyle::AnsiColor::Blue.on_default().bold())
-    }
 }
 
-/// On which side the cells of a column begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Align {
-    /// Strings.
-    Left,
-    /// Numbers.
-    Right,
-}
-
-/// Rows as lines with aligned columns, indented by two spaces.
+/// A header and rows as lines with aligned columns, indented by two spaces. `align` has a letter for
+/// each column: `l` for strings, `r` for numbers.
 pub fn columns<const N: usize>(
-    align: [Align; N],
+    align: &str,
+    header: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> String {
-    let rows: Vec<[String; N]> = rows.into_iter().collect();
+    let header =
+        Some(header.map(String::from)).filter(|header| header.iter().any(|c| !c.is_empty()));
+    let rows: Vec<[String; N]> = header.into_iter().chain(rows).collect();
     let width = |cell: &String| cell.chars().count();
     let widths: [usize; N] =
         std::array::from_fn(|i| rows.iter().map(|row| width(&row[i])).max().unwrap_or(0));
     let mut text = String::new();
     for row in &rows {
-        let mut line = String::new();
-        for ((cell, width), align) in row.iter().zip(widths).zip(align) {
-            line += &match align {
-                Align::Left => format!("  {cell:<width$}"),
-                Align::Right => format!("  {cell:>width$}"),
-            };
-        }
+        let cells = row.iter().zip(widths).zip(align.chars());
+        let line: String = cells
+            .map(|((cell, width), align)| match align {
+                'r' => format!("  {cell:>width$}"),
+                _ => format!("  {cell:<width$}"),
+            })
+            .collect();
         text += line.trim_end();
         text.push('\n');
     }
     text
 }
 
-/// A progress bar over `len` pieces, such as "runs" or "bytes", on a terminal unless `quiet`.
+/// A progress bar over `len` pieces, such as "runs" or "bytes", on a terminal unless `quiet`; its
+/// message, if it gets one, comes first.
 pub fn progress_bar(len: u64, pieces: &str, quiet: bool) -> ProgressBar {
     let target = match quiet || !std::io::stderr().is_terminal() {
         true => ProgressDrawTarget::hidden(),
@@ -135,7 +107,7 @@ pub fn progress_bar(len: u64, pieces: &str, quiet: bool) -> ProgressBar {
         _ => format!("{{pos}}/{{len}} {pieces}"),
     };
     let bar = ProgressBar::with_draw_target(Some(len), target);
-    match ProgressStyle::with_template(&format!("{{wide_bar}} {count}, {{eta}} left")) {
+    match ProgressStyle::with_template(&format!("{{msg}}{{wide_bar}} {count}, {{eta}} left")) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }
@@ -147,8 +119,9 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let rows = [["name", "value"], ["μ", "0.25"], ["a long name", ""]];
-        let text = columns([Align::Left, Align::Right], rows.map(|row| row.map(String::from)));
+        let rows = || [["μ", "0.25"], ["a long name", ""]].map(|row| row.map(String::from));
+        let text = columns("lr", ["name", "value"], rows());
         assert_eq!(text, "  name         value\n  μ             0.25\n  a long name\n");
+        assert_eq!(columns("lr", ["", ""], rows()).lines().count(), 2, "no header");
     }
 }

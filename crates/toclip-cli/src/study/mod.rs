@@ -6,3 +6,4 @@ pub mod networks;
 pub mod noise_fit_figure;
 pub mod part;
 pub mod reproduce;
+pub mod schedule_run;

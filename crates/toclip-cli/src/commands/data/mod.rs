@@ -23,14 +23,7 @@ use staging::StagingFolder;
 /// Data sets are kept in the platform's cache folder (~/.cache/toclip, ~/Library/Caches/toclip
 /// or %LOCALAPPDATA%\toclip), or in the folder that TOCLIP_CACHE names.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  toclip data list
-  toclip data get cifar10
-  toclip data get cifar10 --from cifar-10-binary.tar.gz
-  toclip data get wikitext2 --from wikitext-2-raw-v1.zip
-  TOCLIP_CACHE=/big/disk toclip data get cifar10
-  ls \"$(toclip data path cifar10)\"")]
+#[command(after_help = include_str!("../../help/data.txt"))]
 pub struct Args {
     #[command(subcommand)]
     command: Command,

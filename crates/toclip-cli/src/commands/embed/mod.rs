@@ -28,17 +28,7 @@ pub use command::run;
 /// Writes one row of single-precision numbers per line (NPY), and one target per line. Run the same
 /// command again to resume after an interruption.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  toclip embed --model minilm --text wikitext-2/train.txt
-  toclip embed --model ./gpt2 --text train.txt --lines 5000 --out gpt2/embeddings.npy
-  toclip embed --model minilm --text notes.txt --target-rule none --json
-
-Targets, by --target-rule:
-  next-token     (y - m) / m, where y is the id of the first token of the next line in GPT-2's
-                 vocabulary and m its mean; an empty next line and the end of the file give 50256
-  next-token-id  y itself
-  none           no targets")]
+#[command(after_help = include_str!("../../help/embed.txt"))]
 #[cfg_attr(not(feature = "embed"), allow(dead_code, reason = "shown in --help all the same"))]
 pub struct Args {
     /// Folder of the model, or `minilm`

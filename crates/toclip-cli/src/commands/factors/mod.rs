@@ -23,23 +23,7 @@ use batching::Batching;
 /// Evaluates one point (R, c), a curve when --risk or --clip is a range, or every row of a table.
 /// Several --noise families are compared; each takes the parameters it has.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  One point, with the best threshold and the limit for any rule:
-    toclip factors --noise laplace --sigma 1 --risk 0.5 --clip 0.9
-
-  Figure 2b of the paper, as a plot and as numbers:
-    toclip factors --noise gaussian,rademacher,uniform,laplace --sigma 5 --p 0.2 \\
-        --risk 3 --clip 0.1..15 --plot ccc.svg --out ccc.csv
-
-  How much clipping can gain as the risk falls (100 points, logarithmic):
-    toclip factors --noise student_t --df 3 --scale 0.5 --clip 1 --risk 1e-4..10:100 --log-x --plot r.png
-
-  Clipping the mean gradient of 32 samples:
-    toclip factors --noise student_t --df 2.5 --scale 0.5 --batch 32 --risk 0.1 --clip 0.1..2 --plot b.svg
-
-  A table of any length with the columns family,params,r,c:
-    toclip factors --table points.csv --out factors.csv")]
+#[command(after_help = include_str!("../../help/factors.txt"))]
 pub struct Args {
     #[command(flatten)]
     noise: NoiseArgs,

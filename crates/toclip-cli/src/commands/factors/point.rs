@@ -9,7 +9,7 @@ use super::{NoiseSpec, json_point};
 use crate::output::json::number;
 use crate::output::numbers::{short, significant};
 use crate::output::say;
-use crate::output::terminal::{self, Align};
+use crate::output::terminal;
 
 /// Prints the factors of each noise.
 pub fn run(noises: &[NoiseSpec], r: f64, c: f64, as_json: bool) -> Result<()> {
@@ -99,7 +99,7 @@ impl<'a> Point<'a> {
         };
         let mut text =
             format!("{} noise at R = {}, c = {}\n", step.describe(), short(at.r), short(at.c));
-        text += &terminal::columns([Align::Left; 3], lines.into_iter().map(cells));
+        text += &terminal::columns("lll", [""; 3], lines.into_iter().map(cells));
         let mut line = |words: String| text.push_str(&format!("  {words}\n"));
         undefined.into_iter().for_each(|error| line(error.to_string()));
         line(format!("best: {}", self.best_words()));

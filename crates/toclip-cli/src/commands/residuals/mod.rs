@@ -8,8 +8,7 @@ use toclip_data::noise_fit::{Comparison, Components, NoiseFit, NoiseModel, Optio
 
 use crate::arguments;
 use crate::output::numbers::short;
-use crate::output::terminal::{self, Align};
-use crate::output::{json, plots, say};
+use crate::output::{json, plots, say, terminal};
 use crate::plot::Figure;
 use crate::study::noise_fit_figure;
 
@@ -19,11 +18,7 @@ use crate::study::noise_fit_figure;
 /// likelihood. Each fold is scored under the fit to the other folds. Of the distributions at most
 /// two standard errors behind the best, the one with the fewest parameters is recommended.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  toclip residuals residuals.npy
-  toclip residuals residuals.csv --column error --plot noise.svg
-  toclip residuals residuals.npy --components 3 --json")]
+#[command(after_help = include_str!("../../help/residuals.txt"))]
 pub struct Args {
     /// Residuals, as .csv or .npy
     file: PathBuf,
@@ -94,8 +89,6 @@ pub fn text(comparison: &Comparison) -> String {
         [label(fit), format!("{:.5}", fit.held_out), behind, bic, parameters]
     };
     let header = ["distribution", "held-out", "behind the best", "BIC", "parameters"];
-    let rows = [header.map(String::from)].into_iter().chain(comparison.fits.iter().map(row));
-    let align = [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right];
     let best = comparison.best();
     let mut text = format!(
         "{count} residuals: mean {}, standard deviation {}\n\n{}\n\
@@ -103,7 +96,7 @@ pub fn text(comparison: &Comparison) -> String {
          Recommended: {}. In an experiment file:\n  {}\n",
         short(*mean),
         short(*std),
-        terminal::columns(align, rows),
+        terminal::columns("lrrrr", header, comparison.fits.iter().map(row)),
         best.describe(),
         toml(best)
     );

@@ -4,17 +4,17 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use serde_json::json;
-use toclip_data::{Features, LeastSquares};
+use toclip_data::{Features, LeastSquares, Residuals};
 
 use super::input::{Input, Known};
-use crate::output::say;
+use crate::output::{json, say};
 use crate::study::claims::near;
 
 /// Draws of the features.
 const DRAWS: u64 = 3;
 
 /// What least squares gave.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Numbers {
     pub dim: f64,
     pub mse: f64,
@@ -30,6 +30,11 @@ pub const USUAL: Numbers = Numbers { dim: 5.942, mse: 0.5679, accuracy: 0.8081, 
 pub const PAPER: Numbers = Numbers { dim: 5.68, mse: 0.568, accuracy: 0.809, sigma: 0.754 };
 
 impl Numbers {
+    pub fn new(dim: f64, left: &Residuals) -> Self {
+        let accuracy = left.accuracy.unwrap_or(f64::NAN);
+        Numbers { dim, mse: left.mse, accuracy, sigma: left.sigma }
+    }
+
     /// Names, numbers, how far draws may differ as a share, and the mean over draws.
     fn rows(&self) -> [(&'static str, f64, f64, f64); 4] {
         [
@@ -57,10 +62,6 @@ impl Numbers {
         };
         USUAL.rows().map(bound).join(", ")
     }
-
-    fn json(&self) -> serde_json::Value {
-        json!({ "dim": self.dim, "mse": self.mse, "accuracy": self.accuracy, "sigma": self.sigma })
-    }
 }
 
 pub fn run(
@@ -78,22 +79,21 @@ pub fn run(
     for draw in seed..seed + DRAWS {
         let design = input.design(features, draw)?;
         let left = LeastSquares::new(&design, None)?.residuals(&design)?;
-        let accuracy = left.accuracy.unwrap_or(f64::NAN);
-        let found = Numbers { dim: design.dim(), mse: left.mse, accuracy, sigma: left.sigma };
+        let found = Numbers::new(design.dim(), &left);
         right &= found.as_expected();
         if !as_json {
             say!("seed {draw:<9} {}", found.describe());
         }
-        let mut value = found.json();
+        let mut value = json!(found);
         value["seed"] = draw.into();
         value["as_expected"] = found.as_expected().into();
         all.push(value);
     }
     if as_json {
         let value = json!({
-            "draws": all, "as_expected": right, "paper": PAPER.json(), "mean_over_draws": USUAL.json(),
+            "draws": all, "as_expected": right, "paper": PAPER, "mean_over_draws": USUAL,
         });
-        say!("{}", serde_json::to_string_pretty(&value)?);
+        json::print(&value)?;
     } else {
         say!("paper, a draw  {}", PAPER.describe());
         say!("allowed        {}", Numbers::bounds());

@@ -37,13 +37,12 @@ impl Gap {
             late.iter().map(|&k| run.risk[k] / risk[k] - 1.0).sum::<f64>() / late.len() as f64
         };
         let means: Vec<f64> = runs.values().map(own).collect();
-        let [low, high] = [band.risk.quantiles.first()?, band.risk.quantiles.last()?];
         Some(Gap {
             least: gaps.iter().copied().fold(f64::INFINITY, f64::min),
             most: gaps.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             mean: gaps.iter().sum::<f64>() / gaps.len() as f64,
             standard_error: standard_error(&means),
-            inside: theory_in_band(risk, low, high)?,
+            inside: theory_in_band(risk, band)?,
         })
     }
 

@@ -4,10 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use toclip_data::cifar10::Cifar10;
-use toclip_data::noise_fit::NoiseModel;
-use toclip_data::{
-    Block, DataSet, Design, Features, SampleSource, Target, cache_folder, open_samples,
-};
+use toclip_data::{DataSet, Design, Features, SampleSource, Target, cache_folder, open_samples};
 
 use crate::study::part::shell_quoted;
 
@@ -20,51 +17,12 @@ pub enum Known {
     Wikitext2,
 }
 
-/// The settings of the paper for its data sets; those of CIFAR-10 for everything else.
-#[derive(Debug, Clone, Copy)]
-pub struct Defaults {
-    pub features: Features,
-    pub eta: f64,
-    pub clip: f64,
-    pub start_noise: f64,
-    pub noise: Option<NoiseModel>,
-    pub components: Option<usize>,
-}
-
-const fn tanh(count: usize) -> Features {
-    Features::Random { activation: toclip_data::Activation::Tanh, count }
-}
-
-impl Defaults {
-    /// `None` for data of the user's own.
-    pub fn of(known: Option<Known>) -> Self {
-        let cifar = Defaults {
-            features: tanh(500),
-            eta: 0.1,
-            clip: 0.5,
-            start_noise: 0.4,
-            noise: Some(NoiseModel::Gaussian),
-            components: None,
-        };
-        match known {
-            Some(Known::Cifar10) => cifar,
-            Some(Known::Wikitext2) => Defaults {
-                features: tanh(1000),
-                eta: 0.4,
-                start_noise: 0.6,
-                noise: Some(NoiseModel::GaussianMixture),
-                components: Some(3),
-                ..cifar
-            },
-            None => Defaults { noise: None, ..cifar },
-        }
-    }
-}
-
 /// Samples, and what their inputs are centred by if not by their own mean.
 pub struct Input {
     source: Box<dyn SampleSource>,
     centre: Option<Vec<f64>>,
+    /// Its name, if not that of the source.
+    name: Option<String>,
     /// What a reader should know of the files.
     pub notes: Vec<String>,
 }
@@ -95,7 +53,8 @@ impl Input {
         let cifar = Cifar10::read(&path)?;
         // The paper takes off the mean over all ten classes.
         let centre = Some(cifar.train.pixel_means());
-        Ok(Input { source: Box::new(cifar.train.into_two_classes()), centre, notes: cifar.notes })
+        let source = Box::new(cifar.train.into_two_classes());
+        Ok(Input { source, centre, name: None, notes: cifar.notes })
     }
 
     /// The rows that `toclip embed` wrote, and the targets beside them.
@@ -120,46 +79,23 @@ impl Input {
             Some(target) => Target::from_word(target),
             None => Target::File(path.with_file_name("targets.npy")),
         };
-        let Input { source, centre, notes } = Self::file(&path, &target)?;
-        let named = Named { name: wikitext_name(source.rows(), source.cols()), source };
-        Ok(Input { source: Box::new(named), centre, notes })
+        let input = Self::file(&path, &target)?;
+        let name = wikitext_name(input.source.rows(), input.source.cols());
+        Ok(Input { name: Some(name), ..input })
     }
 
     fn file(path: &PathBuf, target: &Target) -> Result<Self> {
         let source = open_samples(path, target)?;
-        Ok(Input { source, centre: None, notes: Vec::new() })
+        Ok(Input { source, centre: None, name: None, notes: Vec::new() })
     }
 
     pub fn design(&self, features: Features, seed: u64) -> Result<Design> {
-        Design::about(&*self.source, self.centre.as_deref(), features, seed).context("the features")
-    }
-}
-
-/// Samples under another name than their file's.
-struct Named {
-    source: Box<dyn SampleSource>,
-    name: String,
-}
-
-impl SampleSource for Named {
-    fn rows(&self) -> usize {
-        self.source.rows()
-    }
-
-    fn cols(&self) -> usize {
-        self.source.cols()
-    }
-
-    fn name(&self) -> String {
-        self.name.clone()
-    }
-
-    fn visit(
-        &self,
-        size: usize,
-        visit: &mut dyn FnMut(Block<'_>) -> toclip_data::Result<()>,
-    ) -> toclip_data::Result<()> {
-        self.source.visit(size, visit)
+        let design = Design::about(&*self.source, self.centre.as_deref(), features, seed);
+        let design = design.context("the features")?;
+        Ok(match &self.name {
+            Some(name) => design.named(name.clone()),
+            None => design,
+        })
     }
 }
 

@@ -20,9 +20,13 @@ use toclip::schedule::{OpenLoop, Schedule};
 use toclip_data::noise_fit::{
     self, Comparison, Components, NoiseFit, NoiseModel, Options, fit_all,
 };
-use toclip_data::{ChanceBias, ClippedOptimum, Design, LeastSquares, OnePass, Residuals, Ridge};
+use toclip_data::{
+    Activation, ChanceBias, ClippedOptimum, Design, Features, LeastSquares, OnePass, Residuals,
+    Ridge,
+};
 
 pub use gap::Gap;
+use input::Known;
 
 /// Residuals below this share of what was fitted are rounding, or the target in disguise.
 const PERFECT: f64 = 1e-8;
@@ -30,8 +34,7 @@ const PERFECT: f64 = 1e-8;
 /// What is run on the data.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// As given, for the report.
-    pub features: String,
+    pub features: Features,
     pub eta: f64,
     /// Infinite for no clipping.
     pub clip: f64,
@@ -44,6 +47,38 @@ pub struct Settings {
     pub noise: Option<NoiseModel>,
     pub components: Option<usize>,
     pub ridge: Option<f64>,
+}
+
+impl Settings {
+    /// The settings of the paper for its data sets; for data of the user's own those of CIFAR-10, with
+    /// the distribution that fits best.
+    pub fn of(known: Option<Known>) -> Self {
+        let tanh = |count| Features::Random { activation: Activation::Tanh, count };
+        let cifar = Settings {
+            features: tanh(500),
+            eta: 0.1,
+            clip: 0.5,
+            runs: 50,
+            seed: 1,
+            start_noise: 0.4,
+            held_out: false,
+            noise: Some(NoiseModel::Gaussian),
+            components: None,
+            ridge: None,
+        };
+        match known {
+            Some(Known::Cifar10) => cifar,
+            Some(Known::Wikitext2) => Settings {
+                features: tanh(1000),
+                eta: 0.4,
+                start_noise: 0.6,
+                noise: Some(NoiseModel::GaussianMixture),
+                components: Some(3),
+                ..cifar
+            },
+            None => Settings { noise: None, ..cifar },
+        }
+    }
 }
 
 /// A predicted risk.
@@ -120,7 +155,7 @@ impl Fit {
         let (fitted_curve, _) = theory.ode(&*fitted.noise())?;
         let (plain, path) = theory.ode(&empirical)?;
         let destination = ClippedOptimum::new(&design, &least, settings.clip)?;
-        let corrected = theory.corrected(&destination)?;
+        let [one_pass, replaced] = theory.corrected(&destination)?;
         let chance = ChanceBias::new(&design, &least, &residuals, settings.clip, elsewhere);
         let last = plain.1.last().copied().unwrap_or(0.0);
         let first = theory.gap_risk;
@@ -128,25 +163,35 @@ impl Fit {
         let labels = [
             ("ode_fitted", format!("ODE, {}", fitted.describe()), fitted_curve),
             ("ode_residuals", "ODE, residuals themselves".into(), plain),
-            ("one_pass", "corrected: destination and one pass".into(), corrected[0].clone()),
-            ("with_replacement", "corrected: destination only".into(), corrected[1].clone()),
+            ("one_pass", "corrected: destination and one pass".into(), one_pass),
+            ("with_replacement", "corrected: destination only".into(), replaced),
         ];
         let times = theory.times;
-        let mut fit = Fit {
-            name: design.name().into(),
+        let (name, eigenvalues) = (design.name().to_owned(), design.eigenvalues().to_vec());
+        let (rows, cols, dim, norm) = (design.rows(), design.cols(), design.dim(), design.norm());
+        let (target_mean, norm_spread) = (design.target_mean(), design.square_norms().1);
+        let squares: f64 = design.targets().iter().map(|b| b * b).sum();
+        let data = design.into_data(start, least.optimum.clone());
+        let stream = Stream::new(data, Arc::new(policy(settings.eta, settings.clip)?))?;
+        let ensemble = Ensemble::new(settings.runs, settings.seed);
+        let runs = passes(&ensemble, &stream, &times, tick)?;
+        let band = Summary::of(&times, &runs, &ensemble.probabilities)?;
+        let curve = |(key, label, (times, risk)): (&'static str, String, Path)| {
+            let gap = Gap::second_half(&band, &runs, &risk);
+            Curve { key, label, times, risk, gap }
+        };
+        Ok(Fit {
+            name,
             settings: settings.clone(),
-            rows: design.rows(),
-            cols: design.cols(),
-            dim: design.dim(),
-            norm: design.norm(),
-            target_mean: design.target_mean(),
-            target_spread: {
-                let squares: f64 = design.targets().iter().map(|b| b * b).sum();
-                (squares / design.rows() as f64).sqrt()
-            },
-            norm_spread: design.square_norms().1,
-            eigenvalues: design.eigenvalues().to_vec(),
-            optimum: least.optimum.clone(),
+            rows,
+            cols,
+            dim,
+            norm,
+            target_mean,
+            target_spread: (squares / rows as f64).sqrt(),
+            norm_spread,
+            eigenvalues,
+            optimum: least.optimum,
             ridge: least.ridge,
             train,
             residuals,
@@ -156,31 +201,11 @@ impl Fit {
             chance,
             unclipped: destination.unclipped,
             times,
-            curves: Vec::new(),
+            curves: labels.map(curve).into(),
             path,
-            band: Summary {
-                times: vec![],
-                runs: 0,
-                alive: vec![],
-                diverged: Default::default(),
-                probabilities: vec![],
-                risk: Default::default(),
-                distance: Default::default(),
-            },
+            band,
             best,
-        };
-        let stream = Stream::new(
-            design.into_data(start, least.optimum),
-            Arc::new(policy(settings.eta, settings.clip)?),
-        )?;
-        let ensemble = Ensemble::new(settings.runs, settings.seed);
-        let runs = passes(&ensemble, &stream, &fit.times, tick)?;
-        fit.band = Summary::of(&fit.times, &runs, &ensemble.probabilities)?;
-        for (key, label, (times, risk)) in labels {
-            let gap = Gap::second_half(&fit.band, &runs, &risk);
-            fit.curves.push(Curve { key, label, times, risk, gap });
-        }
-        Ok(fit)
+        })
     }
 
     /// Whether clipping moves the point to which SGD converges by more than chance.

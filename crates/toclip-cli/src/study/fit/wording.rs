@@ -220,7 +220,7 @@ pub fn json(fit: &Fit) -> Value {
     json!({
         "name": fit.name,
         "settings": {
-            "features": settings.features, "eta": settings.eta, "clip": finite(settings.clip),
+            "features": settings.features.to_string(), "eta": settings.eta, "clip": finite(settings.clip),
             "runs": settings.runs, "seed": settings.seed, "start_noise": settings.start_noise,
             "held_out": settings.held_out,
         },

@@ -7,25 +7,13 @@ use serde::Deserialize;
 use serde::de::Deserializer;
 use serde_json::Value;
 
+use super::json_lines::{
+    Allowed, BOOLEAN, INTEGER, NOT_NEGATIVE, NUMBER, POSITIVE, Record, SHARE, STRING,
+};
 use crate::output::numbers::interval;
 
 /// Standard errors on either side of a 95% interval.
 pub const Z: f64 = 1.96;
-
-/// Whether a finite number is allowed, and what is.
-type Allowed = (fn(f64) -> bool, &'static str);
-
-const POSITIVE: Allowed = (|x| x > 0.0, "a positive number");
-/// The first measurement is at epoch 0, before training.
-const NOT_NEGATIVE: Allowed = (|x| x >= 0.0, "a number from 0 on");
-const SHARE: Allowed = (|x| (0.0..=1.0).contains(&x), "a number from 0 to 1");
-
-/// The first of some named values that is not allowed.
-fn not_allowed(values: &[(&str, f64, Allowed)]) -> Option<String> {
-    let is_wrong = |(_, x, (allowed, _)): &&(&str, f64, Allowed)| !(x.is_finite() && allowed(*x));
-    let (name, x, (_, expected)) = values.iter().find(is_wrong)?;
-    Some(format!("`{name}` is {x}; expected {expected}"))
-}
 
 /// A value and its standard error.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -95,6 +83,19 @@ pub struct FactorLine {
     pub estimates: BTreeMap<String, Value>,
 }
 
+impl Record for FactorLine {
+    const KEYS: &'static [(Allowed, &'static [&'static str])] = &[
+        (INTEGER, &["step", "batch"]),
+        (NOT_NEGATIVE, &["epoch"]),
+        (POSITIVE, &["threshold", "median_norm", "batch"]),
+        (SHARE, &["clip_fraction"]),
+        (NUMBER, &ESTIMATES),
+        (NUMBER, &["nu_stderr", "mu_direct_stderr", "ccc_direct_stderr", "mu_batch_stderr"]),
+        (NUMBER, &["ccc_batch_stderr", "mu_fraction_stderr", "ccc_fraction_stderr"]),
+        (NUMBER, &["gradient_norm"]),
+    ];
+}
+
 impl FactorLine {
     fn number(&self, name: &str) -> f64 {
         self.estimates.get(name).and_then(Value::as_f64).unwrap_or(f64::NAN)
@@ -129,24 +130,6 @@ impl FactorLine {
     pub fn has(&self, by: Estimator) -> bool {
         by != Estimator::Direct || self.determined()
     }
-
-    /// A value that is impossible, and what is allowed.
-    pub fn problem(&self) -> Option<String> {
-        let names = ESTIMATES.iter().flat_map(|name| [name.to_string(), format!("{name}_stderr")]);
-        let unusable = |name: String| match self.estimates.get(&name) {
-            None => Some(format!("`{name}` is missing; train.py writes it")),
-            Some(Value::Null | Value::Number(_)) => None,
-            Some(other) => Some(format!("`{name}` is {other}; expected a number")),
-        };
-        not_allowed(&[
-            ("epoch", self.epoch, NOT_NEGATIVE),
-            ("threshold", self.threshold, POSITIVE),
-            ("median_norm", self.median_norm, POSITIVE),
-            ("batch", self.batch as f64, POSITIVE),
-            ("clip_fraction", self.clip_fraction, SHARE),
-        ])
-        .or_else(|| names.chain(["gradient_norm".into()]).find_map(unusable))
-    }
 }
 
 /// A line of `curvature.jsonl`: d = Tr G/‖G‖ at one step.
@@ -168,6 +151,17 @@ fn number_or_nan<'de, D: Deserializer<'de>>(value: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(value)?.unwrap_or(f64::NAN))
 }
 
+impl Record for Dimension {
+    const KEYS: &'static [(Allowed, &'static [&'static str])] = &[
+        // The first measurement is at epoch 0, before training.
+        (NOT_NEGATIVE, &["epoch"]),
+        (INTEGER, &["step", "samples"]),
+        (NUMBER, &["dimension", "dimension_stderr"]),
+        (BOOLEAN, &["converged"]),
+        (STRING, &["mode"]),
+    ];
+}
+
 impl Dimension {
     pub fn d(&self) -> Estimate {
         Estimate { value: self.dimension, error: self.dimension_stderr }
@@ -176,11 +170,6 @@ impl Dimension {
     /// Whether it can be drawn and judged.
     pub fn is_usable(&self) -> bool {
         self.converged && self.dimension > 0.0 && self.dimension.is_finite()
-    }
-
-    /// A value that is impossible, and what is allowed.
-    pub fn problem(&self) -> Option<String> {
-        not_allowed(&[("epoch", self.epoch, NOT_NEGATIVE)])
     }
 }
 
@@ -194,17 +183,18 @@ pub struct Settings {
     pub rate: f64,
     pub momentum: f64,
     pub seed: u64,
-    pub steps: u64,
+}
+
+impl Record for Settings {
+    const KEYS: &'static [(Allowed, &'static [&'static str])] = &[
+        (STRING, &["model", "loss"]),
+        (INTEGER, &["batch", "steps", "seed"]),
+        (POSITIVE, &["epochs", "batch", "steps", "rate"]),
+        (NOT_NEGATIVE, &["momentum"]),
+    ];
 }
 
 impl Settings {
-    /// A value that is impossible, and what is allowed.
-    pub fn problem(&self) -> Option<String> {
-        let (batch, steps) = (self.batch as f64, self.steps as f64);
-        let values = [("epochs", self.epochs), ("batch", batch), ("steps", steps)];
-        not_allowed(&values.map(|(name, x)| (name, x, POSITIVE)))
-    }
-
     /// The name that people know a network by.
     pub fn name(&self) -> String {
         let model = match self.model.as_str() {

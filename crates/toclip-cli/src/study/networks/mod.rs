@@ -16,27 +16,25 @@ pub use runs::Networks;
 use runs::Run;
 
 use super::part::{Part, shell_quoted};
-use crate::report::Verdict;
+use crate::plot::Figure;
+use crate::report::{Claim, Verdict};
 
 pub fn figure_6(networks: &Networks) -> Part {
-    let mut part = Part::new("6", "μ, ν and CCC in networks");
-    part.section.claims = factor_claims::claims(networks);
-    part.section.figures = factors::figures(networks);
-    part.tables = factors::tables(networks);
-    with_settings(part, networks)
+    let part =
+        Part { tables: factors::tables(networks), ..Part::new("6", "μ, ν and CCC in networks") };
+    with(part, networks, factor_claims::claims(networks), factors::figures(networks))
 }
 
 pub fn figure_7(networks: &Networks) -> Part {
-    let mut part = Part::new("7", "intrinsic dimension of networks");
-    part.section.claims = dimension::claims(networks);
-    part.section.figures = vec![dimension::figure(networks)];
-    part.tables = dimension::tables(networks);
-    with_settings(part, networks)
+    let part = Part::new("7", "intrinsic dimension of networks");
+    let part = Part { tables: dimension::tables(networks), ..part };
+    with(part, networks, dimension::claims(networks), vec![dimension::figure(networks)])
 }
 
-/// Adds which networks these are.
-fn with_settings(mut part: Part, networks: &Networks) -> Part {
+/// Adds the claims and figures, and which networks they are of.
+fn with(mut part: Part, networks: &Networks, claims: Vec<Claim>, figures: Vec<Figure>) -> Part {
     let section = &mut part.section;
+    (section.claims, section.figures) = (claims, figures);
     section.settings = settings(networks);
     if let Some(folder) = &networks.folder {
         section.command += &format!(" --networks {}", shell_quoted(folder));

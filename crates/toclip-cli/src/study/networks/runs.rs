@@ -125,10 +125,9 @@ impl Networks {
     /// Adds the run in `path` from the contents of its files.
     fn add(&mut self, path: &str, folder: &str, texts: [&str; 3]) -> Result<()> {
         let [run, factors, curvature] = FILES.map(|file| format!("{path}/{file}"));
-        let settings = json_lines::read_one(texts[0], &run, Settings::problem)?;
-        let (mut lines, cut) = json_lines::read(texts[1], &factors, FactorLine::problem)?;
-        let (mut dimensions, also_cut) =
-            json_lines::read(texts[2], &curvature, Dimension::problem)?;
+        let settings: Settings = json_lines::read_one(texts[0], &run)?;
+        let (mut lines, cut) = json_lines::read::<FactorLine>(texts[1], &factors)?;
+        let (mut dimensions, also_cut) = json_lines::read::<Dimension>(texts[2], &curvature)?;
         self.notes.extend(cut.into_iter().chain(also_cut));
         lines.retain(|line| line.group.as_deref().is_none_or(|group| group == "all"));
         if lines.is_empty() {

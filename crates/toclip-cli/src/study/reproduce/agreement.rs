@@ -43,29 +43,24 @@ impl Agreement {
         }
         // Runs that diverged are no agreement, however well the others do.
         let complete = band.diverged.is_empty() && compared == theory.len();
-        let [low, high] = [&band.risk.quantiles[0], &band.risk.quantiles[1]];
-        let inside =
-            experiment::theory_in_band(theory, low, high).filter(|_| complete).unwrap_or(0.0);
+        let inside = experiment::theory_in_band(theory, band).filter(|_| complete).unwrap_or(0.0);
         Agreement { inside, gap, gap_at, errors }
     }
 
     pub fn inside_claim(&self, paper: &str, method: &str, confidence: f64) -> Claim {
+        let [band, inside, required] = [confidence, self.inside, INSIDE].map(percent);
         let measured = format!(
-            "the ODE is inside the {} band of {method} at {} of the times (required: {})",
-            percent(confidence),
-            percent(self.inside),
-            percent(INSIDE)
+            "the ODE is inside the {band} band of {method} at {inside} of the times (required: {required})"
         );
         check(paper, measured, self.inside >= INSIDE)
     }
 
     pub fn gap_claim(&self, paper: &str, method: &str, runs: u64) -> Claim {
+        let Agreement { gap_at, errors, .. } = self;
         let measured = format!(
-            "mean of {runs} runs of {method}: largest difference from the ODE {} at t = {:.2}, {:.1} \
-             standard errors beyond R(0)/d (allowed: {ERRORS})",
-            percent(self.gap),
-            self.gap_at,
-            self.errors
+            "mean of {runs} runs of {method}: largest difference from the ODE {} at t = {gap_at:.2}, \
+             {errors:.1} standard errors beyond R(0)/d (allowed: {ERRORS})",
+            percent(self.gap)
         );
         check(paper, measured, self.errors <= ERRORS)
     }

@@ -7,65 +7,67 @@ use anyhow::{Context, Result};
 use super::claims::{check, differs, near};
 use super::part::{Part, stem};
 use crate::experiment::{
-    self, Criteria, CriteriaCurves, Criterion, criteria_chart, criteria_table, extremes,
+    self, CriteriaCurves, Criterion, Point, criteria_chart, criteria_table, extremes,
 };
 use crate::plot::Figure;
-use crate::report::{Claim, Section};
+use crate::report::Claim;
 use crate::words::short;
 
-/// A figure of criteria: its file, read and computed.
-struct CriteriaFigure {
-    name: String,
-    criteria: Criteria,
-    curves: CriteriaCurves,
-}
-
-impl CriteriaFigure {
-    fn new(file: &str, text: &str, points: usize) -> Result<Self> {
-        let (asked, origin) = experiment::parse_file(text, &Path::new("experiments").join(file))?;
-        let mut criteria = asked.criteria.context("the file asks for no criteria")?;
-        criteria.points = points;
-        let curves = criteria.curves(&origin)?;
-        Ok(CriteriaFigure { name: asked.name, criteria, curves })
-    }
-
-    /// The section of the report, with one chart for each criterion.
-    fn section(&self, id: &str, subtitle: &str, claims: Vec<Claim>) -> Section {
-        let place = if id == "5" { "appendix, Student-t noise" } else { "main paper" };
-        let noises: Vec<String> = self.criteria.noises.iter().map(|n| n.noise.describe()).collect();
-        let settings = experiment::settings(&self.criteria);
-        let chart = |criterion, title: &str| {
-            criteria_chart(&self.curves, criterion, title).subtitle(subtitle)
-        };
-        let figure: Figure = match self.criteria.curves[..] {
-            [only] => chart(only, &self.name).into(),
-            _ => Figure::new(&self.name)
+/// A figure with one chart for each criterion, and the tables behind it.
+fn figure(
+    id: &str,
+    text: &'static str,
+    points: usize,
+    subtitle: &str,
+    claims: fn(&CriteriaCurves) -> Vec<Claim>,
+) -> Result<Part> {
+    let path = format!("experiments/{}.toml", stem(id));
+    let (file, origin) = experiment::parse_file(text, Path::new(&path))?;
+    let mut criteria = file.criteria.context("the file asks for no criteria")?;
+    criteria.points = points;
+    let curves = criteria.curves(&origin)?;
+    let mut part = Part::new(id, &file.name);
+    part.experiment = Some(text);
+    let chart =
+        |criterion, title: &str| criteria_chart(&curves, criterion, title).subtitle(subtitle);
+    let (figure, tables): (Figure, _) = match criteria.curves[..] {
+        [only] => (chart(only, &file.name).into(), vec![(stem(id), criteria_table(&curves))]),
+        _ => {
+            let figure = Figure::new(&file.name)
                 .chart(chart(Criterion::Csc, "Stability, CSC = μ/ν"))
                 .chart(chart(Criterion::Ccc, "Comparison, CCC = μ²/ν"))
-                .columns(2),
-        };
-        Section {
-            id: id.into(),
-            title: format!("Figure {id}: {}", self.name),
-            settings: format!("{settings}; {} ({place})", noises.join("; ")),
-            command: format!("toclip reproduce {id}"),
-            claims,
-            figures: vec![figure],
-            ..Section::default()
+                .columns(2);
+            let both = [("csc", Criterion::Csc), ("ccc", Criterion::Ccc)];
+            let table = |(key, of)| (format!("{}-{key}", stem(id)), criteria_table(&curves.of(of)));
+            (figure, both.map(table).into())
         }
-    }
+    };
+    part.section.figures = vec![figure];
+    part.tables = tables;
+    part.section.claims = claims(&curves);
+    let place = if id == "5" { "appendix, Student-t noise" } else { "main paper" };
+    let noises: Vec<String> = criteria.noises.iter().map(|n| n.noise.describe()).collect();
+    part.section.settings =
+        format!("{}; {} ({place})", experiment::settings(&criteria), noises.join("; "));
+    Ok(part)
 }
 
-/// The place and height of the top of a curve.
-fn top(x: &[f64], y: &[f64]) -> (f64, f64) {
-    let [_, highest] = extremes(x, y);
-    (highest.at, highest.value)
+pub fn figure_2a(text: &'static str, points: usize) -> Result<Part> {
+    figure("2a", text, points, "R = 3, σ = 9; Rademacher-like p = 0.7", claims_2a)
 }
 
-/// The curve's bottom.
-fn bottom(x: &[f64], y: &[f64]) -> (f64, f64) {
-    let [lowest, _] = extremes(x, y);
-    (lowest.at, lowest.value)
+pub fn figure_2b(text: &'static str, points: usize) -> Result<Part> {
+    figure("2b", text, points, "R = 3, σ = 5; Rademacher-like p = 0.2", claims_2b)
+}
+
+pub fn figure_3(text: &'static str, points: usize) -> Result<Part> {
+    figure("3", text, points, "σ = 7; Rademacher-like p = 0.5", claims_3)
+}
+
+pub fn figure_5(text: &'static str, points: usize) -> Result<Part> {
+    let claims =
+        |curves: &CriteriaCurves| claims_5(&curves.of(Criterion::Csc), &curves.of(Criterion::Ccc));
+    figure("5", text, points, "R = 3, σ = 5", claims)
 }
 
 /// Where a curve first falls below a level, by straight lines.
@@ -74,92 +76,48 @@ fn falls_below(x: &[f64], y: &[f64], level: f64) -> Option<f64> {
     Some(x[k - 1] + (x[k] - x[k - 1]) * (y[k - 1] - level) / (y[k - 1] - y[k]))
 }
 
-pub fn figure_2a(text: &'static str, points: usize) -> Result<Part> {
-    let file = "figure-2a.toml";
-    let figure = CriteriaFigure::new(file, text, points)?;
-    let claims = claims_2a(&figure.curves);
-    let mut section = figure.section("2a", "R = 3, σ = 9; Rademacher-like p = 0.7", claims);
-    section.notes.push(
-        "As c → 0, μ falls as c and ν as c², so CSC grows as 1/c whatever the noise; that is why \
-         every curve leaves the plot on the left. Our factors are exact; the authors' uniform \
-         form as printed (with its c² factors) would even be negative in places."
-            .into(),
-    );
-    let tables = vec![(stem("2a"), criteria_table(&figure.curves))];
-    Ok(Part { section, tables, experiment: (file, text) })
-}
-
 fn claims_2a(curves: &CriteriaCurves) -> Vec<Claim> {
-    let least = curves
-        .curves
-        .iter()
-        .map(|curve| (curve.label.as_str(), curve.y[0]))
-        .min_by(|a, b| a.1.total_cmp(&b.1))
-        .unwrap_or(("", f64::NAN));
-    let (c, low) = bottom(&curves.x, curves.named("Rademacher-like"));
+    let first = curves.curves.iter().map(|curve| (curve.label.as_str(), curve.y[0]));
+    let (label, least) = first.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(("", f64::NAN));
+    let [low, _] = extremes(&curves.x, curves.named("Rademacher-like"));
     vec![
         check(
             "One may always choose c small enough to satisfy the CSC, μ/ν > 1 (Theorem 2).",
-            format!("at c = {} the smallest CSC is {} ({})", curves.x[0], short(least.1), least.0),
-            least.1 > 1.0,
+            format!("at c = {} the smallest CSC is {} ({label})", curves.x[0], short(least)),
+            least > 1.0,
         ),
         check(
             "Clipping can also decrease stability: for Rademacher-like noise there is a c with \
              CSC < 1 (Theorem 3).",
-            format!("least CSC {} at c = {}", short(low), short(c)),
-            low < 1.0,
+            format!("smallest CSC {} at c = {}", short(low.value), short(low.at)),
+            low.value < 1.0,
         ),
     ]
 }
 
-pub fn figure_2b(text: &'static str, points: usize) -> Result<Part> {
-    let file = "figure-2b.toml";
-    let figure = CriteriaFigure::new(file, text, points)?;
-    let claims = claims_2b(&figure.curves);
-    let section = figure.section("2b", "R = 3, σ = 5; Rademacher-like p = 0.2", claims);
-    let tables = vec![(stem("2b"), criteria_table(&figure.curves))];
-    Ok(Part { section, tables, experiment: (file, text) })
-}
-
 fn claims_2b(curves: &CriteriaCurves) -> Vec<Claim> {
-    let (c, peak) = top(&curves.x, curves.named("Rademacher-like"));
-    let (_, gaussian) = top(&curves.x, curves.named("Gaussian"));
-    let (at, laplace) = top(&curves.x, curves.named("Laplace"));
+    let top = |label: &str| extremes(&curves.x, curves.named(label))[1];
+    let (rademacher, gaussian, laplace) = (top("Rademacher-like"), top("Gaussian"), top("Laplace"));
+    let peak = |top: Point| format!("peak {} at c = {}", short(top.value), short(top.at));
     vec![
         check(
             "Under Rademacher-like noise clipping helps: CCC peaks near 2.5 at c ≈ 2 (read off \
              the figure).",
-            format!("peak {} at c = {}", short(peak), short(c)),
-            near(peak, 2.5, 0.04) && near(c, 2.0, 0.2),
+            peak(rademacher),
+            near(rademacher.value, 2.5, 0.04) && near(rademacher.at, 2.0, 0.2),
         ),
         check(
             "Under Gaussian noise μ²/ν ≤ 1 for all R, c > 0 (Theorem 5).",
-            format!("largest CCC 1 − {:.1e}", 1.0 - gaussian),
+            format!("largest CCC 1 − {:.1e}", 1.0 - gaussian.value),
             // Beyond one there may be the rounding of two factors, no more.
-            gaussian <= 1.0 + 1e-12,
+            gaussian.value <= 1.0 + 1e-12,
         ),
         check(
-            "Symmetrised exponential (Laplace) noise gains a little: its CCC exceeds 1.",
-            format!("peak {} at c = {}", short(laplace), short(at)),
-            laplace > 1.0,
+            "Under symmetrised exponential (Laplace) noise clipping helps a little: the CCC exceeds 1.",
+            peak(laplace),
+            laplace.value > 1.0,
         ),
     ]
-}
-
-pub fn figure_3(text: &'static str, points: usize) -> Result<Part> {
-    let file = "figure-3.toml";
-    let figure = CriteriaFigure::new(file, text, points)?;
-    let claims = claims_3(&figure.curves);
-    let mut section = figure.section("3", "σ = 7; Rademacher-like p = 0.5", claims);
-    section.notes.push(
-        "The authors took the maximum over a grid of 10,000 thresholds and risks, 126 points of \
-         which are NaN (their uniform form overflows for cM/R > 709) and are missing from their \
-         curve; here the maximum is searched for and refined, with c = ∞ among the candidates, so \
-         that 1 is exact where not clipping is best."
-            .into(),
-    );
-    let tables = vec![(stem("3"), criteria_table(&figure.curves))];
-    Ok(Part { section, tables, experiment: (file, text) })
 }
 
 fn claims_3(curves: &CriteriaCurves) -> Vec<Claim> {
@@ -167,16 +125,13 @@ fn claims_3(curves: &CriteriaCurves) -> Vec<Claim> {
         |label: &str| curves.named(label).iter().map(|y| (y - 1.0).abs()).fold(f64::NAN, f64::max);
     let (gaussian, uniform) = (off("Gaussian"), off("uniform"));
     let crossing = falls_below(&curves.x, curves.named("Rademacher-like"), 1.0 + 1e-9);
-    let (_, laplace) = bottom(&curves.x, curves.named("Laplace"));
+    let laplace = extremes(&curves.x, curves.named("Laplace"))[0].value;
+    let [gauss, flat, least] = [gaussian, uniform, laplace].map(short);
     vec![
         check(
             "The maximum of the CCC for both uniform and Gaussian noise is 1, corresponding to \
              unclipped SGD.",
-            format!(
-                "largest distance from 1: Gaussian {}, uniform {}",
-                short(gaussian),
-                short(uniform)
-            ),
+            format!("largest distance from 1: Gaussian {gauss}, uniform {flat}"),
             gaussian == 0.0 && uniform == 0.0,
         ),
         check(
@@ -189,29 +144,11 @@ fn claims_3(curves: &CriteriaCurves) -> Vec<Claim> {
             crossing.is_some_and(|r| near(r, 5.0, 0.05)),
         ),
         check(
-            "Laplace noise gains at every risk shown.",
-            format!("smallest maximum {}", short(laplace)),
+            "Under Laplace noise clipping helps at every risk shown: the maximum of the CCC exceeds 1.",
+            format!("smallest maximum {least}"),
             laplace > 1.0,
         ),
     ]
-}
-
-pub fn figure_5(text: &'static str, points: usize) -> Result<Part> {
-    let file = "figure-5.toml";
-    let figure = CriteriaFigure::new(file, text, points)?;
-    let [csc, ccc] = [Criterion::Csc, Criterion::Ccc].map(|of| figure.curves.of(of));
-    let mut section = figure.section("5", "R = 3, σ = 5", claims_5(&csc, &ccc));
-    section.notes.push(
-        "The sentence in the paper's appendix has the direction reversed; its own figure and the \
-         caption below it agree with what is measured here: heavier tails, that is fewer degrees \
-         of freedom, make both criteria larger."
-            .into(),
-    );
-    let tables = vec![
-        (format!("{}-csc", stem("5")), criteria_table(&csc)),
-        (format!("{}-ccc", stem("5")), criteria_table(&ccc)),
-    ];
-    Ok(Part { section, tables, experiment: (file, text) })
 }
 
 /// Whether each curve lies above the one before it, everywhere.
@@ -221,29 +158,28 @@ fn ordered(curves: &CriteriaCurves) -> bool {
 }
 
 fn claims_5(csc: &CriteriaCurves, ccc: &CriteriaCurves) -> Vec<Claim> {
-    let peak = |label: &str| top(&ccc.x, ccc.named(label)).1;
+    let peak = |label: &str| extremes(&ccc.x, ccc.named(label))[1].value;
+    let [high, five, small] = ["df = 50", "df = 5", "df = 2.1"].map(peak);
     let rising = ordered(csc) && ordered(ccc);
+    let where_ = if rising { "at every c shown" } else { "but not at every c" };
+    let [at_five, at_small] = [five, small].map(short);
     vec![
         differs(
             "“As df increases, so do the values of the CSC and CCC” (appendix on Student-t noise).",
             format!(
-                "the opposite, {}: largest CCC {:.4} at df = 50, {} at 5, {} at 2.1",
-                if rising { "at every c shown" } else { "but not at every c" },
-                peak("df = 50"),
-                short(peak("df = 5")),
-                short(peak("df = 2.1"))
+                "the opposite, {where_}: largest CCC {high:.4} at df = 50, {at_five} at 5, {at_small} at 2.1"
             ),
             rising,
         ),
         check(
             "For high df the thresholds resemble Gaussian behaviour: no useful gain.",
-            format!("largest CCC at df = 50: {:.4}", peak("df = 50")),
-            peak("df = 50") < 1.01,
+            format!("largest CCC at df = 50: {high:.4}"),
+            high < 1.01,
         ),
         check(
             "For small df both the CSC and CCC are high: clipping is particularly effective.",
-            format!("largest CCC at df = 2.1: {}", short(peak("df = 2.1"))),
-            peak("df = 2.1") > 3.0,
+            format!("largest CCC at df = 2.1: {at_small}"),
+            small > 3.0,
         ),
     ]
 }

@@ -20,39 +20,18 @@ const DIMS: [u64; 8] = [100, 316, 1000, 3162, 10_000, 31_623, 100_000, 316_228];
 
 impl Effort {
     pub fn quick(seed: u64) -> Self {
-        Effort {
-            name: "quick",
-            points: 120,
-            runs: 40,
-            seed,
-            problems: 40,
-            dims: &DIMS[..4],
-            rate_runs: 100,
-        }
+        let (name, dims) = ("quick", &DIMS[..4]);
+        Effort { name, seed, points: 120, runs: 40, problems: 40, dims, rate_runs: 100 }
     }
 
     pub fn default(seed: u64) -> Self {
-        Effort {
-            name: "default",
-            points: 400,
-            runs: 100,
-            seed,
-            problems: 200,
-            dims: &DIMS[..5],
-            rate_runs: 400,
-        }
+        let (name, dims) = ("default", &DIMS[..5]);
+        Effort { name, seed, points: 400, runs: 100, problems: 200, dims, rate_runs: 400 }
     }
 
     pub fn full(seed: u64) -> Self {
-        Effort {
-            name: "full",
-            points: 1000,
-            runs: 1000,
-            seed,
-            problems: 2000,
-            dims: &DIMS,
-            rate_runs: 500,
-        }
+        let (name, dims) = ("full", &DIMS[..]);
+        Effort { name, seed, points: 1000, runs: 1000, problems: 2000, dims, rate_runs: 500 }
     }
 
     /// The flags that give the same numbers again.

@@ -9,8 +9,8 @@ use super::claims::{check, near};
 use super::effort::Effort;
 use super::part::Part;
 use super::setup::{Setup, band, last, path};
-use crate::experiment::trajectory_table;
-use crate::experiment::{self, Clip, Method, Problem};
+use crate::experiment::run::run_all;
+use crate::experiment::{self, Clip, Method, Problem, trajectory_table};
 use crate::report::Claim;
 use crate::words::short;
 
@@ -18,9 +18,9 @@ const CLOSE: &str = "In all cases the deterministic equivalent ODE closely match
                      clipped SGD.";
 
 pub fn figure_1a(text: &'static str, effort: &Effort) -> Result<Part> {
-    let (mut part, setup, problem) = compare("1a", "figure-1a.toml", text, effort)?;
-    let curves = setup.with(setup.experiment.clip.clone(), &[Method::Ode, Method::Unclipped]);
-    let curves = curves.curves(&problem)?;
+    let (mut part, setup, problem) = compare("1a", text, effort)?;
+    let clip = setup.experiment.clip.clone();
+    let curves = setup.curves_with(clip, &[Method::Ode, Method::Unclipped])?;
     let [clipped, unclipped] =
         [path(&curves, Method::Ode)?, path(&curves, Method::Unclipped)?].map(last);
     part.section.claims.push(check(
@@ -32,12 +32,11 @@ pub fn figure_1a(text: &'static str, effort: &Effort) -> Result<Part> {
 }
 
 pub fn figure_1b(text: &'static str, effort: &Effort) -> Result<Part> {
-    let (mut part, setup, problem) = compare("1b", "figure-1b.toml", text, effort)?;
-    let ode = setup.with(setup.experiment.clip.clone(), &[Method::Ode, Method::Unclipped]);
-    let ode = ode.curves(&problem)?;
+    let (mut part, setup, problem) = compare("1b", text, effort)?;
+    let clip = setup.experiment.clip.clone();
+    let ode = setup.curves_with(clip, &[Method::Ode, Method::Unclipped])?;
     let end = last(path(&ode, Method::Ode)?);
-    let free = setup.with(Clip::None, &[Method::Sgd]);
-    let free = free.curves(&free.problem()?)?;
+    let free = setup.curves_with(Clip::None, &[Method::Sgd])?;
     let free = band(&free, Method::Sgd)?;
     part.section.claims.extend([
         check(
@@ -85,15 +84,10 @@ fn unclipped_claim(stop: Stop, start: f64, median: f64, diverged: usize) -> Clai
 }
 
 /// The part that both figures share.
-fn compare(
-    id: &str,
-    file: &'static str,
-    text: &'static str,
-    effort: &Effort,
-) -> Result<(Part, Setup, Problem)> {
-    let setup = Setup::new(file, text, effort)?;
+fn compare(id: &str, text: &'static str, effort: &Effort) -> Result<(Part, Setup, Problem)> {
+    let setup = Setup::new(id, text, effort)?;
     let problem = setup.problem()?;
-    let curves = setup.curves(&problem)?;
+    let curves = run_all(&setup.experiment, &problem)?;
     let (spec, dim) = (setup.experiment.ensemble, problem.modes.dim());
     let theory = path(&curves, Method::Ode)?;
     let allowance = problem.modes.risk() / dim;
@@ -101,7 +95,7 @@ fn compare(
     let hsgd = Agreement::new(&theory.risk, band(&curves, Method::Hsgd)?, allowance);
     let at = problem.control_at_start();
     let mut part = Part::new(id, &setup.experiment.name).table(trajectory_table(&curves));
-    part.experiment = (file, text);
+    part.experiment = Some(text);
     part.section.settings = format!(
         "500 dimensions, λ_j = j^(-1/5), d = {dim:.2}; {}; η = {}, c = {}; T = {}; {} runs, seed {}",
         problem.step.describe(),

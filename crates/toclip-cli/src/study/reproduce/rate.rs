@@ -21,8 +21,7 @@ const LARGE: u64 = 1000;
 const SLOPE: f64 = 0.02;
 
 pub fn theorem_1(text: &'static str, effort: &Effort) -> Result<Part> {
-    let file = "theorem-1.toml";
-    let setup = Setup::new(file, text, effort)?;
+    let setup = Setup::new("theorem1", text, effort)?;
     let problem = setup.problem()?;
     let start = setup.experiment.start.clone();
     let family = |d| Modes::new(&Spectrum::isotropic(d)?, &start);
@@ -60,7 +59,7 @@ pub fn theorem_1(text: &'static str, effort: &Effort) -> Result<Part> {
             .numbers("mean_sup_gap", means)
             .numbers("standard_error", column(|g| g.standard_error)),
     );
-    part.experiment = (file, text);
+    part.experiment = Some(text);
     part.section.settings = format!(
         "isotropic data, d from {} to {}; {}; η = 0.7, c = 0.9; T = {}; {} runs for each d, seed {}; the \
          largest difference over all steps",

@@ -5,11 +5,11 @@ use anyhow::{Result, bail};
 use super::claims::{check, near};
 use super::effort::Effort;
 use super::fit::check::{Numbers, PAPER};
-use super::fit::input::{Defaults, Input, Known};
+use super::fit::input::{Input, Known};
 use super::fit::{Fit, Settings, figures, wording};
 use super::one_pass_claims::Gaps;
 use super::part::{Part, stem};
-use crate::report::Claim;
+use crate::report::{Claim, Section};
 use crate::words::short;
 
 /// Runs of the paper; `--full` makes more.
@@ -19,21 +19,18 @@ const RUNS: u64 = 50;
 pub struct Real {
     /// Whether the figures were asked for by name: then missing data is an error.
     asked: bool,
-    cifar: Option<Result<Fit, String>>,
-    wikitext: Option<Result<Fit, String>>,
+    /// By data set; the reason where there is none.
+    fits: [Option<Result<Fit, String>>; 2],
 }
 
 impl Real {
     pub fn new(asked: bool) -> Self {
-        Real { asked, cifar: None, wikitext: None }
+        Real { asked, fits: [None, None] }
     }
 
     /// The fit, or why there is none.
     fn fit(&mut self, known: Known, effort: &Effort) -> &Result<Fit, String> {
-        let slot = match known {
-            Known::Cifar10 => &mut self.cifar,
-            Known::Wikitext2 => &mut self.wikitext,
-        };
+        let slot = &mut self.fits[known as usize];
         slot.get_or_insert_with(|| fit(known, effort).map_err(|e| format!("{e:#}")))
     }
 }
@@ -43,20 +40,12 @@ fn fit(known: Known, effort: &Effort) -> Result<Fit> {
         Known::Cifar10 => Input::cifar10(None)?,
         Known::Wikitext2 => Input::wikitext2(None, None)?,
     };
-    let defaults = Defaults::of(Some(known));
     let settings = Settings {
-        features: defaults.features.to_string(),
-        eta: defaults.eta,
-        clip: defaults.clip,
         runs: if effort.runs > 200 { 4 * RUNS } else { RUNS.min(effort.runs) },
         seed: effort.seed,
-        start_noise: defaults.start_noise,
-        held_out: false,
-        noise: defaults.noise,
-        components: defaults.components,
-        ridge: None,
+        ..Settings::of(Some(known))
     };
-    let design = input.design(defaults.features, effort.seed)?;
+    let design = input.design(settings.features, effort.seed)?;
     drop(input);
     Fit::new(design, &settings, &|_| {})
 }
@@ -73,37 +62,46 @@ fn absent(mut part: Part, why: String, asked: bool) -> Result<Part> {
 
 pub fn figure_1c(real: &mut Real, effort: &Effort) -> Result<Part> {
     let part = Part::new("1c", "clipped SGD on CIFAR-10");
-    let asked = real.asked;
-    let fit = match real.fit(Known::Cifar10, effort) {
-        Err(why) => return absent(part, why.clone(), asked),
-        Ok(fit) => fit,
-    };
-    let mut part = one_pass(part, fit);
-    part.section.claims.insert(0, numbers(fit));
     // Shown with the samples of CIFAR-10 only (docs/real-data.md).
-    part.section.notes.push(format!(
-        "The norms of the samples, by which thresholds differ, are not the reason: ‖x‖²/d is 1 ± {}, and \
-         thresholds corrected for each norm change the prediction by 0.06 percentage points.",
-        short(fit.norm_spread)
-    ));
-    Ok(part)
+    with_fit(part, real, Known::Cifar10, effort, |section, fit| {
+        section.claims.insert(0, numbers(fit));
+        section.notes.push(format!(
+            "The norms of the samples, by which thresholds differ, are not the reason: ‖x‖²/d is 1 ± {}, \
+             and thresholds corrected for each norm change the prediction by 0.06 percentage points.",
+            short(fit.norm_spread)
+        ));
+    })
 }
 
 pub fn figure_1d(real: &mut Real, effort: &Effort) -> Result<Part> {
     let part = Part::new("1d", "clipped SGD on WikiText-2");
+    with_fit(part, real, Known::Wikitext2, effort, |section, fit| {
+        section.notes.push(format!(
+            "The paper embeds with GPT-2 and finds d = 3.33 and MSE = 0.459. The embedding used here has \
+             d = {} and MSE = {}.",
+            short(fit.dim),
+            short(fit.residuals.mse)
+        ));
+    })
+}
+
+/// The figure of a fit if there is one, with what only its data set shows.
+fn with_fit(
+    part: Part,
+    real: &mut Real,
+    known: Known,
+    effort: &Effort,
+    add: impl Fn(&mut Section, &Fit),
+) -> Result<Part> {
     let asked = real.asked;
-    let fit = match real.fit(Known::Wikitext2, effort) {
-        Err(why) => return absent(part, why.clone(), asked),
-        Ok(fit) => fit,
-    };
-    let mut part = one_pass(part, fit);
-    part.section.notes.push(format!(
-        "The paper embeds with GPT-2 and finds d = 3.33 and MSE = 0.459. The embedding used here has \
-         d = {} and MSE = {}.",
-        short(fit.dim),
-        short(fit.residuals.mse)
-    ));
-    Ok(part)
+    match real.fit(known, effort) {
+        Err(why) => absent(part, why.clone(), asked),
+        Ok(fit) => {
+            let mut part = one_pass(part, fit);
+            add(&mut part.section, fit);
+            Ok(part)
+        }
+    }
 }
 
 pub fn figure_8(real: &mut Real, effort: &Effort) -> Result<Part> {
@@ -180,9 +178,7 @@ fn one_pass(mut part: Part, fit: &Fit) -> Part {
 }
 
 fn numbers(fit: &Fit) -> Claim {
-    let left = &fit.residuals;
-    let accuracy = left.accuracy.unwrap_or(f64::NAN);
-    let found = Numbers { dim: fit.dim, mse: left.mse, accuracy, sigma: left.sigma };
+    let found = Numbers::new(fit.dim, &fit.residuals);
     check(
         "CIFAR-10 has d = 5.68; least squares leaves MSE = 0.568, accuracy 0.809 and residuals of \
          σ = 0.754.",

@@ -1,0 +1,90 @@
+//! One schedule on one problem: the risk it leads to, predicted and, where asked for, simulated.
+
+use anyhow::{Context, Result};
+use toclip::dynamics::{PathPoint, Stop, Trajectory};
+use toclip::ensemble::Summary;
+use toclip::schedule::{Schedule, Shape};
+
+use crate::experiment::run::run_all;
+use crate::experiment::{Clip, Experiment, LearningRate, Method, Origin, Problem, band_edges};
+use crate::plot::{Axis, Chart, Series};
+
+/// A schedule, and the risk it leads to.
+pub struct ScheduleRun {
+    /// In files.
+    pub key: &'static str,
+    /// For people.
+    pub label: String,
+    /// By the ODE.
+    pub path: Trajectory,
+    /// Of C-SGD.
+    pub runs: Option<Summary>,
+    /// Whether it has the effective rate of unclipped SGD; assumed unless changed.
+    pub same_rate: bool,
+}
+
+impl ScheduleRun {
+    /// The experiment with another clipping and learning rate.
+    pub fn new(
+        (key, label): (&'static str, String),
+        experiment: &Experiment,
+        origin: &Origin,
+        (clip, learning_rate): (Clip, LearningRate),
+        simulate: bool,
+    ) -> Result<Self> {
+        let methods = if simulate { vec![Method::Ode, Method::Sgd] } else { vec![Method::Ode] };
+        let experiment = Experiment { clip, methods, learning_rate, ..experiment.clone() };
+        let curves = run_all(&experiment, &Problem::new(&experiment, origin)?)?;
+        let path = curves.iter().find_map(|curve| curve.path().cloned());
+        let runs = curves.iter().find_map(|curve| curve.band().cloned());
+        let path = path.context("the ODE gave no path")?;
+        Ok(ScheduleRun { key, label, path, runs, same_rate: true })
+    }
+
+    /// R at the end, if the path got there.
+    pub fn end(&self) -> Option<f64> {
+        let finished = self.path.stop == Stop::Finished;
+        self.path.risk.last().copied().filter(|_| finished)
+    }
+
+    /// What acts along the path.
+    pub fn along(&self, of: impl Fn(&PathPoint) -> f64) -> Vec<f64> {
+        self.path.path.iter().flatten().map(of).collect()
+    }
+
+    /// η·μ along the path: the rate of unclipped SGD with the same descent.
+    pub fn effective_rate(&self) -> toclip::Result<Schedule> {
+        let values = self.along(|p| p.eta * p.mu);
+        Schedule::new(Shape::Table { times: self.path.times.clone(), values })
+    }
+}
+
+/// Schedules that reach the end, with the place of their colour.
+fn finished(runs: &[ScheduleRun]) -> impl Iterator<Item = (usize, &ScheduleRun)> {
+    runs.iter().enumerate().filter(|(_, run)| run.end().is_some())
+}
+
+/// The predicted risk of each schedule, above the bands of its runs.
+pub fn risk_chart(runs: &[ScheduleRun], subtitle: &str, y: Axis) -> Chart {
+    let chart = Chart::new("Risk").subtitle(subtitle).x(Axis::linear("time t = k/d")).y(y);
+    let bands = finished(runs).filter_map(|(slot, run)| {
+        let runs = run.runs.as_ref()?;
+        let [low, high] = band_edges(runs);
+        Some(Series::band("", &runs.times, low, high).slot(slot))
+    });
+    let lines = finished(runs)
+        .map(|(slot, run)| Series::line(&run.label, &run.path.times, &run.path.risk).slot(slot));
+    bands.chain(lines).fold(chart, Chart::series)
+}
+
+/// The threshold of each schedule that has one.
+pub fn threshold_chart(runs: &[ScheduleRun]) -> Chart {
+    let time = Axis::linear("time t = k/d");
+    let chart = Chart::new("Threshold").x(time).y(Axis::linear("threshold c(t)"));
+    let lines = finished(runs).filter_map(|(slot, run)| {
+        let c = run.along(|p| p.c);
+        let clips = c.iter().any(|c| c.is_finite());
+        clips.then(|| Series::line(&run.label, &run.path.times, &c).slot(slot))
+    });
+    lines.fold(chart, Chart::series)
+}
