@@ -5,7 +5,9 @@ use serde::Serialize;
 use crate::analysis::Analysis;
 use crate::findings::{self, Course};
 use crate::recommendation::{self, Recommendation};
-use crate::{AdviceOptions, Finding, Log, NormScaleCause, Result, Situation, ThresholdOrigin};
+use crate::{
+    AdviceOptions, Finding, Log, NormScaleCause, Optimizer, Result, Situation, ThresholdOrigin,
+};
 
 /// What a log shows and what to do about it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -76,14 +78,14 @@ impl Advice {
             _ => false,
         };
         let origin = self.analysis.current.as_ref().map(|now| now.origin);
+        // The criteria, which need the batch size, are those of SGD.
+        let adam = self.analysis.optimizer == Some(Optimizer::Adam);
+        let usable = self.analysis.distribution.is_some();
         let hints = [
             (Hint::Unscale, self.findings.iter().any(scaled)),
             (Hint::Threshold, matches!(origin, None | Some(Default | PileUp))),
             (Hint::Optimizer, self.analysis.optimizer.is_none()),
-            (
-                Hint::BatchSize,
-                self.analysis.components.is_none() && self.analysis.distribution.is_some(),
-            ),
+            (Hint::BatchSize, self.analysis.components.is_none() && usable && !adam),
         ];
         hints.into_iter().filter(|(_, wanted)| *wanted).map(|(hint, _)| hint).collect()
     }

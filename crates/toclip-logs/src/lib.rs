@@ -23,14 +23,15 @@ mod wording;
 
 pub use advice::{Advice, Hint, advise};
 pub use analysis::{
-    Analysis, CurrentThreshold, NormDistribution, RuleOutcome, ThresholdEffect, running_scales,
+    Analysis, CurrentThreshold, LayerSummary, NormDistribution, RuleOutcome, ThresholdEffect,
+    running_scales,
 };
 pub use error::{Error, Result};
 pub use findings::{Finding, NormScaleCause, Spike};
 pub use options::{AdviceOptions, Optimizer};
 pub use read::{Column, Format, ReadOptions, ReadSummary, Role, Row, read};
 pub use recommendation::{Action, Because, Confidence, Experiment, Recommendation};
-pub use series::{Log, Point, load};
-pub use situation::ThresholdOrigin;
+pub use series::{LayerNorms, Log, Point, load};
 pub(crate) use situation::Situation;
+pub use situation::ThresholdOrigin;
 pub use wording::{CodeBlock, Framework, Section, Tone, Verdict};

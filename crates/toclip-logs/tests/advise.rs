@@ -8,9 +8,8 @@ use std::fmt::Write;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
-use toclip::monitor::Reason;
 use toclip_logs::{
-    Action, Advice, AdviceOptions, Basis, Finding, Optimizer, ReadOptions, ThresholdEffect,
+    Action, Advice, AdviceOptions, Finding, Framework, Optimizer, ReadOptions, ThresholdEffect,
     ThresholdOrigin, advise, load,
 };
 
@@ -20,18 +19,23 @@ fn advice(bytes: &[u8], ask: &AdviceOptions) -> Advice {
 
 /// Everything that people read, and the hints.
 fn words(advice: &Advice) -> String {
-    let mut text = String::new();
+    let verdict = advice.verdict(Framework::Pytorch);
+    let mut text = format!("{:?}: {}\n", verdict.tone, verdict.headline);
+    for reason in verdict.reasons.iter().chain(&verdict.experiment) {
+        let _ = writeln!(text, "- {reason}");
+    }
+    for line in verdict.code.iter().flat_map(|code| &code.lines) {
+        let _ = writeln!(text, "> {line}");
+    }
     for finding in &advice.findings {
         let _ = writeln!(text, "! {}", finding.sentence());
     }
-    for answer in advice.answers() {
-        let _ = writeln!(text, "# {}", answer.title);
-        answer.text.iter().for_each(|line| text.push_str(&format!("{line}\n")));
+    for section in advice.details() {
+        let _ = writeln!(text, "# {}", section.title);
+        section.text.iter().for_each(|line| text.push_str(&format!("{line}\n")));
     }
-    for code in &advice.recommendation.wording.code {
-        let _ = writeln!(text, "{:<13} {}", code.framework, code.line);
-    }
-    let rules: Vec<&str> = advice.comparison.iter().map(|rule| rule.rule.as_str()).collect();
+    let rules: Vec<&str> =
+        advice.analysis.comparison.iter().map(|rule| rule.rule.as_str()).collect();
     let _ = writeln!(text, "# Rules compared\n{}", rules.join("; "));
     let _ = writeln!(text, "# Hints\n{:?}", advice.hints());
     text
@@ -79,7 +83,7 @@ fn intervals_of_log_normal_norms_cover_as_often_as_they_claim() {
         let mut hits = [0; 4];
         for seed in 0..LOGS {
             let text = log_normal(1000 * seed + (10.0 * rho) as u64, 1000, sigma, rho);
-            let now = advice(text.as_bytes(), &ask).current.unwrap();
+            let now = advice(text.as_bytes(), &ask).analysis.current.unwrap();
             let intervals =
                 [now.fires, now.step_factor.unwrap(), now.mu.unwrap(), now.ccc.unwrap()];
             for (k, truth) in [fires, step, mu, mu * mu / nu].into_iter().enumerate() {
@@ -92,21 +96,28 @@ fn intervals_of_log_normal_norms_cover_as_often_as_they_claim() {
 }
 
 /// For large batches and log-normal norms the best CCC is e^(3σ²): 1.07 at σ = 0.15, which norms
-/// alone cannot prove, and 6.8 at σ = 0.8.
+/// alone cannot prove. At σ = 0.8 it is 6.8, but most steps would be clipped there; a threshold that
+/// clips fewer than a fifth of them gains less, and still enough.
 #[test]
-fn no_change_is_advised_without_evidence() {
-    let mut clips = [0; 2];
-    for seed in 0..100 {
-        for (k, sigma) in [0.15, 0.8].into_iter().enumerate() {
+fn clipping_is_recommended_to_sgd_only_and_only_with_evidence() {
+    let mut clips = [0; 3];
+    for seed in 0..50 {
+        let sgd = Some(Optimizer::Sgd);
+        for (k, (sigma, optimizer)) in
+            [(0.15, sgd), (0.8, sgd), (0.8, None)].into_iter().enumerate()
+        {
             let text = log_normal(seed, 2000, sigma, 0.0);
-            let ask = AdviceOptions { batch_size: Some(256.0), ..AdviceOptions::default() };
-            let advised = advice(text.as_bytes(), &ask);
-            clips[k] += usize::from(advised.recommendation.action == Action::Clip);
+            let ask =
+                AdviceOptions { batch_size: Some(256.0), optimizer, ..AdviceOptions::default() };
+            let r = advice(text.as_bytes(), &ask).recommendation;
+            clips[k] += usize::from(r.action == Action::Clip);
+            assert!(r.fires.is_none_or(|share| share <= 0.2), "{r:?}");
+            assert_eq!(r.rate_factor, None);
         }
     }
     // A wrong "clip" has probability at most 0.05 for each log, and in fact far less.
-    assert!(clips[0] <= 1, "{clips:?}");
-    assert!(clips[1] >= 90, "{clips:?}");
+    assert!(clips[0] <= 1 && clips[2] == 0, "{clips:?}");
+    assert!(clips[1] >= 45, "{clips:?}");
 }
 
 #[test]
@@ -114,20 +125,20 @@ fn a_recommendation_says_what_to_write() {
     let text = log_normal(5, 4000, 0.8, 0.0);
     let many = AdviceOptions {
         batch_size: Some(1e6),
+        clip: Some(f64::INFINITY),
         optimizer: Some(Optimizer::Sgd),
         ..AdviceOptions::default()
     };
     let advised = advice(text.as_bytes(), &many);
-    let r = &advised.recommendation;
-    assert_eq!(r.action, Action::Clip);
-    let c = r.threshold.unwrap();
-    assert!(c > 0.1 && c < 2.0, "{c}");
-    // 1/μ of a log-normal distribution, by quadrature.
-    let truth = mean(0.8, |g| (c / g).min(1.0)).recip();
-    assert!((r.rate_change.unwrap() / truth - 1.0).abs() < 0.1, "{:?} {truth}", r.rate_change);
+    assert_eq!(advised.recommendation.action, Action::Clip);
     insta::assert_snapshot!("clip_sgd", words(&advised));
+    for framework in ["pytorch", "huggingface", "lightning", "deepspeed", "axolotl", "optax"] {
+        let code = advised.verdict(framework.parse().unwrap()).code.unwrap();
+        insta::assert_snapshot!(format!("code_{framework}"), code.lines.join("\n"));
+    }
     // AutoClip at p clips the share 1 − p of stationary norms.
-    let rule = |name: &str| advised.comparison.iter().find(|o| o.rule.contains(name)).unwrap();
+    let rules = &advised.analysis.comparison;
+    let rule = |name: &str| rules.iter().find(|o| o.rule.contains(name)).unwrap();
     assert!((rule("10th").fires - 0.9).abs() < 0.03);
     assert!((rule("50th").fires - 0.5).abs() < 0.03);
     assert!((rule("fixed 1.0").fires - 0.5).abs() < 0.03);
@@ -142,20 +153,20 @@ fn norms_after_clipping_are_not_taken_for_more() {
         let _ = writeln!(text, "{},{},0", cells[0], norm.min(0.8));
     }
     let advised = advice(text.as_bytes(), &AdviceOptions::default());
-    let now = advised.current.as_ref().unwrap();
+    let now = advised.analysis.current.as_ref().unwrap();
     assert_eq!(
         (now.threshold, now.origin, now.effect),
         (0.8, ThresholdOrigin::PileUp, ThresholdEffect::HiddenRate)
     );
     assert!(now.fires.contains(mean(0.5, |g| f64::from(g > 0.8))));
-    assert!(now.step_factor.is_none() && advised.curve.is_empty());
+    assert!(now.step_factor.is_none() && advised.analysis.curve.is_empty());
     insta::assert_snapshot!("after_clipping", words(&advised));
     // Another threshold, or none, overrules the pile; the threshold of the pile does not.
     for (clip, seen) in [(f64::INFINITY, true), (2.0, true), (0.5, true), (0.8, false)] {
         let ask = AdviceOptions { clip: Some(clip), ..AdviceOptions::default() };
         let advised = advice(text.as_bytes(), &ask);
-        assert_eq!(!advised.curve.is_empty(), seen, "{clip}");
-        assert_eq!(advised.current.as_ref().unwrap().threshold, clip);
+        assert_eq!(!advised.analysis.curve.is_empty(), seen, "{clip}");
+        assert_eq!(advised.analysis.current.as_ref().unwrap().threshold, clip);
         let overruled = |f: &Finding| matches!(f, Finding::NotClipped { .. });
         assert_eq!(advised.findings.iter().any(overruled), seen, "{clip}");
     }
@@ -175,7 +186,7 @@ fn a_loss_scale_that_changes_forbids_an_answer() {
     let options = ReadOptions { unscale: true, ..ReadOptions::default() };
     let advised =
         advise(&load(text.as_bytes(), &options).unwrap(), &AdviceOptions::default()).unwrap();
-    assert!((advised.distribution.unwrap().quantiles[3] - 1.0).abs() < 0.05);
+    assert!((advised.analysis.distribution.unwrap().quantiles[3] - 1.0).abs() < 0.05);
 }
 
 /// Every interval is that of the confidence asked for: Student's with 19 degrees of freedom in the
@@ -191,9 +202,9 @@ fn the_confidence_is_honoured_everywhere() {
     });
     let row = |confidence| {
         let ask = AdviceOptions { confidence, ..AdviceOptions::default() };
-        let rules = advice(text.as_bytes(), &ask).comparison;
+        let rules = advice(text.as_bytes(), &ask).analysis.comparison;
         let row = rules.into_iter().find(|r| r.rule == "fixed 1.0").unwrap().ccc;
-        let share = advice(clipped.as_bytes(), &ask).current.unwrap().fires;
+        let share = advice(clipped.as_bytes(), &ask).analysis.current.unwrap().fires;
         ((row.high / row.low).ln() / 2.0, (share.high - share.low) / 2.0)
     };
     let (table, share) = row(0.95);
@@ -226,44 +237,45 @@ fn zeros_change_no_rule_and_are_not_counted() {
     }
     let ask = AdviceOptions { batch_size: Some(8.0), ..AdviceOptions::default() };
     let (with, without) = (advice(zeros.as_bytes(), &ask), advice(norms.as_bytes(), &ask));
-    assert!(with.comparison.len() > 4);
-    assert_eq!(with.comparison, without.comparison);
+    assert!(with.analysis.comparison.len() > 4);
+    assert_eq!(with.analysis.comparison, without.analysis.comparison);
     let none: String = (0..500).map(|i| format!("{i},0\n")).collect();
     let zeros = advice(format!("step,grad_norm\n{none}").as_bytes(), &ask);
     insta::assert_snapshot!("only_zeros", words(&zeros));
 }
 
+/// Single Gaussian samples: clipping nearly all of them costs most of the descent.
 #[test]
-fn a_threshold_that_may_cost_is_not_called_the_best() {
-    // Single Gaussian samples: the present threshold has CCC 0.64 in truth, of which 16 samples of
-    // 2000 below it tell little; and with the batch size not known it may be as good as any.
+fn a_threshold_that_costs_is_removed_for_sgd() {
     let mut rng = ChaCha8Rng::seed_from_u64(21);
     let mut text = String::from("step,grad_norm,end\n");
-    for k in 0..2000 {
+    for k in 0..4000 {
         let x: f64 = StandardNormal.sample(&mut rng);
         let _ = writeln!(text, "{k},{},0", x.abs());
     }
-    let with = |clip: f64, batch_size: Option<f64>| {
-        let ask = AdviceOptions { clip: Some(clip), batch_size, ..AdviceOptions::default() };
-        advice(text.as_bytes(), &ask).recommendation
+    let with = |optimizer| {
+        let ask = AdviceOptions {
+            clip: Some(0.2),
+            batch_size: Some(1.0),
+            optimizer,
+            ..AdviceOptions::default()
+        };
+        advice(text.as_bytes(), &ask)
     };
-    for clip in [0.01, 1e-6] {
-        let single = with(clip, Some(1.0));
-        assert_eq!(single.action, Action::NotEnoughEvidence, "{single:?}");
-        let unknown = with(clip, None);
-        // The wording has the caution that small batches may lose.
-        let no_better = matches!(unknown.basis, Basis::NoChange(Reason::NoBetter(_)));
-        assert!(unknown.action != Action::Keep || no_better, "{unknown:?}");
-    }
+    let sgd = with(Some(Optimizer::Sgd));
+    assert_eq!(sgd.recommendation.action, Action::Remove);
+    insta::assert_snapshot!("remove", words(&sgd));
+    // Adam divides by a running scale: the formulas say nothing.
+    assert_eq!(with(Some(Optimizer::Adam)).recommendation.action, Action::Keep);
 }
 
 #[test]
 fn rows_that_say_nothing_are_left_out() {
     let text = log_normal(3, 500, 0.5, 0.0).replace(",0\n", "e300,0\n");
-    let rows = advice(text.as_bytes(), &AdviceOptions::default()).comparison;
+    let rows = advice(text.as_bytes(), &AdviceOptions::default()).analysis.comparison;
     assert!(!rows.is_empty() && rows.iter().all(|row| row.rule != "fixed 1.0"), "{rows:?}");
     let few = log_normal(3, 30, 0.5, 0.0);
-    assert!(advice(few.as_bytes(), &AdviceOptions::default()).comparison.is_empty());
+    assert!(advice(few.as_bytes(), &AdviceOptions::default()).analysis.comparison.is_empty());
 }
 
 #[test]
@@ -282,7 +294,7 @@ fn impossible_wishes_are_refused() {
     errors.push("lion".parse::<Optimizer>().unwrap_err().to_string());
     insta::assert_snapshot!("invalid_options", errors.join("\n"));
     let few = advise(&log, &AdviceOptions::default()).unwrap();
-    assert_eq!(few.recommendation.action, Action::NotEnoughEvidence);
+    assert_eq!(few.recommendation.action, Action::CannotTell);
     insta::assert_snapshot!("too_few", words(&few));
 }
 
@@ -293,7 +305,7 @@ fn impossible_wishes_are_refused() {
 fn an_unknown_batch_size_makes_no_gain() {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     for batch in [1_u32, 2, 4, 8] {
-        let mut wrong = [0; 3];
+        let mut wrong = [0; 2];
         for _ in 0..40 {
             let mut text = String::from("step,grad_norm,end\n");
             for step in 0..2000 {
@@ -305,20 +317,15 @@ fn an_unknown_batch_size_makes_no_gain() {
                     .sum();
                 let _ = writeln!(text, "{step},{:?},0", (square / f64::from(batch)).sqrt());
             }
-            let unknown = advice(text.as_bytes(), &AdviceOptions::default()).recommendation;
-            let ask =
-                AdviceOptions { batch_size: Some(f64::from(batch)), ..AdviceOptions::default() };
-            let known = advice(text.as_bytes(), &ask).recommendation;
-            wrong[0] += usize::from(unknown.action == Action::Clip);
-            wrong[1] += usize::from(known.action == Action::Clip);
-            if unknown.basis == Basis::BatchSizeUnknown {
-                // The batch size from which it would hold is above the true one.
-                wrong[2] += usize::from(unknown.holds_from.is_some_and(|n| n <= f64::from(batch)));
-                assert!(unknown.threshold.is_none() && unknown.wording.code.is_empty());
+            for (k, batch_size) in [None, Some(f64::from(batch))].into_iter().enumerate() {
+                let optimizer = Some(Optimizer::Sgd);
+                let ask = AdviceOptions { batch_size, optimizer, ..AdviceOptions::default() };
+                let r = advice(text.as_bytes(), &ask).recommendation;
+                wrong[k] += usize::from(r.action == Action::Clip);
             }
         }
         println!("B = {batch}: {wrong:?} of 40");
-        assert_eq!(wrong, [0; 3], "B = {batch}");
+        assert_eq!(wrong, [0; 2], "B = {batch}");
     }
 }
 
@@ -333,78 +340,13 @@ fn what_holds_for_one_sample_needs_no_batch_size() {
         let factor = if rng.random_bool(0.1) { 20.0 } else { 1.0 };
         let _ = writeln!(text, "{step},{:?},0", factor * r.abs());
     }
-    let advised = advice(text.as_bytes(), &AdviceOptions::default());
+    let ask = AdviceOptions { optimizer: Some(Optimizer::Sgd), ..AdviceOptions::default() };
+    let advised = advice(text.as_bytes(), &ask);
     insta::assert_snapshot!("clip_single_sample", words(&advised));
     let r = advised.recommendation;
-    assert_eq!((r.action, r.holds_from), (Action::Clip, Some(1.0)), "{r:?}");
-    let one = AdviceOptions { batch_size: Some(1.0), ..AdviceOptions::default() };
+    assert_eq!(r.action, Action::Clip, "{r:?}");
+    let one = AdviceOptions { batch_size: Some(1.0), ..ask };
     assert_eq!(advice(text.as_bytes(), &one).recommendation.threshold, r.threshold);
-    // And the least batch size is the one at which the answer turns.
-    let text = log_normal(5, 4000, 0.5, 0.0);
-    let advised = advice(text.as_bytes(), &AdviceOptions::default());
-    insta::assert_snapshot!("batch_size_unknown", words(&advised));
-    let r = advised.recommendation;
-    assert_eq!(r.action, Action::NotEnoughEvidence);
-    let least = r.holds_from.unwrap();
-    for (n, action) in [(least, Action::Clip), (2.0 * least, Action::Clip)] {
-        let ask = AdviceOptions { batch_size: Some(n), ..AdviceOptions::default() };
-        assert_eq!(advice(text.as_bytes(), &ask).recommendation.action, action);
-    }
-    let ask = AdviceOptions { batch_size: Some(least / 2.0), ..AdviceOptions::default() };
-    assert_ne!(advice(text.as_bytes(), &ask).recommendation.action, Action::Clip);
-}
-
-/// Only SGD has its rate multiplied; and the rate that goes on is the last one, not the largest.
-#[test]
-fn the_rate_is_left_alone_unless_it_is_that_of_sgd() {
-    let mut text = String::from("step,grad_norm,lr,end\n");
-    for line in log_normal(5, 4000, 0.8, 0.0).lines().skip(1) {
-        let step: f64 = line.split(',').next().unwrap().parse().unwrap();
-        let _ = writeln!(text, "{},{},0", line.trim_end_matches(",0"), 0.1 * (1.0 - step / 8000.0));
-    }
-    let ask =
-        |optimizer| AdviceOptions { batch_size: Some(1e6), optimizer, ..AdviceOptions::default() };
-    let sgd = advice(text.as_bytes(), &ask(Some(Optimizer::Sgd)));
-    assert_eq!(sgd.learning_rate, Some(0.05));
-    insta::assert_snapshot!("rate_sgd", words(&sgd));
-    for (name, optimizer) in [("rate_unknown", None), ("rate_adam", Some(Optimizer::Adam))] {
-        let advised = advice(text.as_bytes(), &ask(optimizer));
-        let r = &advised.recommendation;
-        assert_eq!((r.action, r.rate_change), (Action::Clip, None));
-        insta::assert_snapshot!(name, words(&advised));
-    }
-}
-
-/// Where the scale falls, a number is another multiple at each step: the code follows the scale, and
-/// the table has a row for the number alone.
-#[test]
-fn a_scale_that_moves_is_followed() {
-    let mut text = String::from("step,grad_norm,end\n");
-    for line in log_normal(5, 4000, 0.8, 0.0).lines().skip(1) {
-        let cells: Vec<&str> = line.split(',').collect();
-        let (step, norm): (f64, f64) = (cells[0].parse().unwrap(), cells[1].parse().unwrap());
-        let _ = writeln!(text, "{step},{:?},0", norm * (-step / 2000.0).exp());
-    }
-    let ask = AdviceOptions { batch_size: Some(1e6), ..AdviceOptions::default() };
-    let advised = advice(text.as_bytes(), &ask);
-    let r = &advised.recommendation;
-    assert_eq!(r.action, Action::Clip);
-    assert_eq!(r.scale_memory, Some(200.0));
-    insta::assert_snapshot!("scale_moves", words(&advised));
-    // One norm in ten steps: 200 norms are 2000 steps.
-    let sparse: String = text
-        .lines()
-        .map(|line| line.split_once(',').unwrap())
-        .map(|(step, rest)| match step.parse::<u32>() {
-            Ok(step) => format!("{},{rest}\n", 10 * step),
-            Err(_) => format!("{step},{rest}\n"),
-        })
-        .collect();
-    assert_eq!(advice(sparse.as_bytes(), &ask).recommendation.scale_memory, Some(2000.0));
-    let rows = &advised.comparison;
-    // The first norms are e² times the last: the number alone cuts them down further.
-    assert!(rows[1].step_factor < 0.6 * rows[0].step_factor, "{rows:?}");
-    assert_eq!(rows[1].last, r.threshold.unwrap());
 }
 
 /// Against counts and means taken from the files by other means: `sum(x > 1)` and
@@ -413,7 +355,7 @@ fn a_scale_that_moves_is_followed() {
 fn the_two_real_logs() {
     let star = advice(&common::bytes("star.trainer_state.json"), &AdviceOptions::default());
     insta::assert_snapshot!("star", words(&star));
-    let now = star.current.as_ref().unwrap();
+    let now = star.analysis.current.as_ref().unwrap();
     // Every one of the 2000 norms is above the trainer's default of one.
     assert_eq!(
         (now.threshold, now.origin, now.effect),
@@ -423,19 +365,19 @@ fn the_two_real_logs() {
     assert!((now.step_factor.unwrap().value - STAR_STEP).abs() < 1e-9);
     // With all steps clipped another threshold only rescales them: nothing to gain.
     assert_eq!(star.recommendation.action, Action::Keep);
-    assert!(star.distribution.unwrap().tail.unwrap().index.value < 3.0);
+    let always = |f: &Finding| matches!(f, Finding::AlwaysClipped { .. });
+    assert!(star.findings.iter().any(always));
 
     let mistral = advice(
         &common::bytes("mistral7b-translator.trainer_state.json"),
         &AdviceOptions::default(),
     );
     insta::assert_snapshot!("mistral", words(&mistral));
-    let now = mistral.current.as_ref().unwrap();
+    let now = mistral.analysis.current.as_ref().unwrap();
     assert_eq!(now.fires.value, MISTRAL_FIRES / 866.0);
     assert!((now.step_factor.unwrap().value - MISTRAL_STEP).abs() < 1e-9);
     assert!(now.fires_lately.unwrap().value < 0.75);
-    assert_eq!(mistral.learning_rate, Some(LAST_RATE));
-    assert_ne!(mistral.recommendation.action, Action::Loosen);
+    assert_eq!(mistral.analysis.learning_rate, Some(LAST_RATE));
 }
 
 const LAST_RATE: f64 = 2.030_899_195_121_227_5e-10;
@@ -454,7 +396,7 @@ fn a_threshold_that_no_longer_fires_is_said_to_do_nothing() {
     }
     let found =
         advice(text.as_bytes(), &AdviceOptions { clip: Some(1.0), ..AdviceOptions::default() });
-    assert_eq!(found.current.as_ref().unwrap().effect, ThresholdEffect::Both);
+    assert_eq!(found.analysis.current.as_ref().unwrap().effect, ThresholdEffect::Both);
     insta::assert_snapshot!("idle_lately", words(&found));
 }
 

@@ -38,7 +38,7 @@ fn check(name: &str, format: Format, digits: f64, nan: &[usize], has: [bool; 3])
     let kept: Vec<&[f64; 4]> =
         truth.iter().enumerate().filter(|(i, _)| !nan.contains(i)).map(|(_, t)| t).collect();
     assert_eq!(log.points.len(), kept.len(), "{name}: {:?}", log.findings);
-    assert_eq!(common::not_finite(&log) as usize, nan.len(), "{name}");
+    assert_eq!(log.non_finite.len(), nan.len(), "{name}");
     for (point, [step, norm, loss, rate]) in log.points.iter().zip(kept) {
         let near = |a: f64, b: f64| (a - b).abs() <= digits * b.abs().max(1e-2);
         assert!(near(point.norm, *norm), "{name}: {} {norm}", point.norm);
@@ -139,12 +139,12 @@ fn both_real_logs_are_read_whole() {
     assert_eq!(mistral.points.len(), 866);
     assert_eq!(mistral.points[0].norm, 11.009225845336914);
     assert_eq!(mistral.points[865].step, 8660.0);
-    assert_eq!(mistral.findings, [Finding::SubSampled { stride: 10.0 }]);
+    assert_eq!(mistral.findings, [Finding::Subsampled { stride: 10.0 }]);
     let star = read("star.trainer_state.json");
     assert_eq!(star.points.len(), 2000);
     assert_eq!(column(&star, Role::LearningRate).name, "lr");
     assert_eq!(star.points[0].learning_rate, 1e-4);
-    assert_eq!(star.findings, [Finding::SubSampled { stride: 20.0 }]);
+    assert_eq!(star.findings, [Finding::Subsampled { stride: 20.0 }]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod change_point;
 mod comparison;
 mod current;
 mod distribution;
+mod layers;
 mod running_scale;
 
 use serde::{Serialize, Serializer};
@@ -15,6 +16,7 @@ use toclip::monitor::{Advice as MonitorAdvice, Choice, Estimates, Monitor, Reaso
 pub use comparison::RuleOutcome;
 pub use current::{CurrentThreshold, ThresholdEffect};
 pub use distribution::NormDistribution;
+pub use layers::LayerSummary;
 pub use running_scale::running_scales;
 
 use crate::findings::Course;
@@ -44,6 +46,8 @@ pub struct Analysis {
     pub curve: Vec<Estimates>,
     /// The best threshold by the lower end of the interval of CCC, if there is enough to tell.
     pub best: Option<Choice>,
+    /// The layers, those with the largest share of the squared norm first.
+    pub layers: Vec<LayerSummary>,
     /// What other rules would have done.
     pub comparison: Vec<RuleOutcome>,
     /// Samples times outputs per norm; `None` if unknown, and the curve is then for very many.
@@ -89,6 +93,7 @@ impl Analysis {
             scale: None,
             curve: Vec::new(),
             best: None,
+            layers: layers::summarise(&log.layers),
             comparison: Vec::new(),
             components: now.components,
             confidence: now.confidence,
@@ -127,8 +132,7 @@ impl Analysis {
     ) -> Result<()> {
         if self.distribution.is_some() {
             let threshold = recommendation.threshold.filter(|c| now.in_force() != Some(*c));
-            self.comparison =
-                comparison::compare(log, now.in_force(), threshold, &settings(now))?;
+            self.comparison = comparison::compare(log, now.in_force(), threshold, &settings(now))?;
         }
         Ok(())
     }
@@ -176,11 +180,7 @@ fn monitor(points: &[Point], settings: Settings) -> Result<Monitor> {
 }
 
 /// The last part of the log in which the distribution did not change.
-fn steady_part(
-    points: &[Point],
-    whole: Monitor,
-    settings: Settings,
-) -> Result<(usize, Monitor)> {
+fn steady_part(points: &[Point], whole: Monitor, settings: Settings) -> Result<(usize, Monitor)> {
     let changed = |monitor: &Monitor| monitor.drift().is_some_and(|drift| drift.found());
     let (mut from, mut steady) = (0, whole);
     while changed(&steady) && (points.len() - from) / 2 >= SHORTEST {

@@ -98,5 +98,8 @@ pub(super) fn is_healthy(log: &Log, course: &Course, findings: &[Finding]) -> bo
                 | Finding::NormsAfterClipping { .. }
         )
     };
-    log.points.len() - course.warm_up >= FEWEST && !findings.iter().any(wrong)
+    let zero = log.points.iter().filter(|p| p.norm == 0.0).count();
+    log.points.len() - course.warm_up >= FEWEST
+        && 2 * zero < log.points.len()
+        && !findings.iter().any(wrong)
 }

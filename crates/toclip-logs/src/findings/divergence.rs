@@ -76,8 +76,8 @@ pub(super) fn above_best(points: &[Point]) -> Option<Finding> {
     let size = raw.len() as f64 / losses.len() as f64;
     let error = noise(&losses).max(1.25 * noise(&raw) / size.sqrt());
     let (excess, gained) = (last - best, first - best);
-    let large = excess > OF_GAIN * gained
-        || excess > OF_BEST * best.abs() && excess > NEGLIGIBLE * gained;
+    let large =
+        excess > OF_GAIN * gained || excess > OF_BEST * best.abs() && excess > NEGLIGIBLE * gained;
     if losses.len() < 6 || at + 2 >= losses.len() || !large || !(excess > ERRORS * error) {
         return None;
     }

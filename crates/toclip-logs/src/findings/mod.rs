@@ -133,6 +133,19 @@ pub enum Finding {
         /// The tail index.
         index: Interval,
     },
+    /// The log has the norms of single layers.
+    Layers {
+        /// How many.
+        count: usize,
+        /// The layer with the largest share of the squared norm.
+        driver: String,
+        /// That share.
+        share: f64,
+        /// Layers that spike while the total does not, the most frequent first.
+        fire_alone: Vec<String>,
+        /// The largest guard of a layer over the smallest.
+        spread: f64,
+    },
     /// The schedule of the learning rate has come to its end.
     Finished {
         /// The last learning rate over the largest.
@@ -221,7 +234,12 @@ pub enum Finding {
 }
 
 /// Everything that the log shows, what matters most first.
-pub(crate) fn all(log: &Log, course: &Course, analysis: &Analysis, now: &Situation) -> Vec<Finding> {
+pub(crate) fn all(
+    log: &Log,
+    course: &Course,
+    analysis: &Analysis,
+    now: &Situation,
+) -> Vec<Finding> {
     let mut findings: Vec<Finding> = course.findings.clone();
     findings.extend(norm_scale::find(log, course));
     findings.extend(clipped_norms::find(log, now.given));

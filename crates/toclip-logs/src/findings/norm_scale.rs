@@ -177,9 +177,15 @@ mod tests {
                 .collect();
             let carried: Vec<f64> = clean.iter().zip(&scales).map(|(n, s)| n * s).collect();
             let with = detect_loss_scale(&points(&carried, Some(&scales)));
-            assert!(matches!(with, Some(NormScaleCause::LossScale { column: true, .. })), "{with:?}");
+            assert!(
+                matches!(with, Some(NormScaleCause::LossScale { column: true, .. })),
+                "{with:?}"
+            );
             let without = detect_loss_scale(&points(&carried, None));
-            seen += usize::from(matches!(without, Some(NormScaleCause::LossScale { column: false, .. })));
+            seen += usize::from(matches!(
+                without,
+                Some(NormScaleCause::LossScale { column: false, .. })
+            ));
             assert_eq!(detect_loss_scale(&points(&clean, Some(&scales))), None, "{seed}");
             assert_eq!(detect_loss_scale(&points(&clean, None)), None, "{seed}");
         }

@@ -11,7 +11,7 @@ const MEMORY: usize = 100;
 /// Fewer say nothing about what is usual.
 const LEAST: usize = 20;
 /// A spike is at least this many times the running median, ...
-const TIMES: f64 = 3.0;
+const TIMES: f64 = 4.0;
 /// ... and this many standard deviations of ln(norm) above it: heavy tails have no spikes.
 const DEVIATIONS: f64 = 5.0;
 /// A loss must rise by this share of its running median, ...

@@ -2,7 +2,7 @@
 
 use super::{Course, Finding, median};
 use crate::analysis::Analysis;
-use crate::{Log, Situation};
+use crate::{LayerSummary, Log, Situation};
 
 /// A threshold that clips this share of the steps clips nearly every one.
 const ALWAYS: f64 = 0.9;
@@ -19,6 +19,7 @@ pub(super) fn find(
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(threshold_in_force(log, course, now));
+    findings.extend(layers(&analysis.layers));
     let Some(norms) = &analysis.distribution else { return findings };
     if let Some(drift) = norms.drift {
         let moved = !(1.0 / MOVED..MOVED).contains(&drift.scale_change);
@@ -29,6 +30,23 @@ pub(super) fn find(
         findings.push(Finding::HeavyTail { index: tail.index });
     }
     findings
+}
+
+fn layers(layers: &[LayerSummary]) -> Option<Finding> {
+    let driver = layers.first().filter(|_| layers.len() > 1)?;
+    let mut alone: Vec<&LayerSummary> = layers.iter().filter(|l| l.fires_alone > 0).collect();
+    alone.sort_by_key(|layer| std::cmp::Reverse(layer.fires_alone));
+    let guards = layers.iter().map(|layer| layer.guard).filter(|guard| *guard > 0.0);
+    let (low, high) = guards.fold((f64::INFINITY, 0.0), |(low, high), guard| {
+        (f64::min(low, guard), f64::max(high, guard))
+    });
+    Some(Finding::Layers {
+        count: layers.len(),
+        driver: driver.name.clone(),
+        share: driver.share,
+        fire_alone: alone.iter().map(|layer| layer.name.clone()).collect(),
+        spread: high / low,
+    })
 }
 
 fn threshold_in_force(log: &Log, course: &Course, now: &Situation) -> Option<Finding> {

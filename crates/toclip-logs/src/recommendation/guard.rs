@@ -20,7 +20,7 @@ const FELL: f64 = 4.0;
 pub(super) struct Guard {
     pub threshold: f64,
     /// The 99.9th percentile of ordinary norms.
-    pub ordinary: f64,
+    ordinary: f64,
     spikes: usize,
     below: usize,
 }
@@ -43,7 +43,8 @@ pub(super) fn find(log: &Log, course: &Course, findings: &[Finding]) -> Option<G
     let mut later = norms[norms.len() / 2..].to_vec();
     norms.sort_by(f64::total_cmp);
     later.sort_by(f64::total_cmp);
-    if !finished && norms.len() >= 4 * super::FEWEST && at(&norms, 0.999) > FELL * at(&later, 0.999) {
+    if !finished && norms.len() >= 4 * super::FEWEST && at(&norms, 0.999) > FELL * at(&later, 0.999)
+    {
         norms = later;
     }
     let ordinary = at(&norms, 0.999);

@@ -139,7 +139,7 @@ const LOWER: f64 = 0.3;
 const CLOSE: f64 = 2.0;
 /// Spikes that are many.
 const MANY: usize = 10;
-/// A threshold in force this many times above ordinary norms is no guard.
+/// A threshold in force this many times above every norm is no guard.
 const FAR: f64 = 10.0;
 /// A threshold that clips more than this is not recommended.
 const OFTEN: f64 = 0.2;
@@ -207,7 +207,12 @@ impl Case<'_> {
         }
     }
 
-    fn guard(&self, guard: Guard, confidence: Confidence, mut because: Vec<Because>) -> Recommendation {
+    fn guard(
+        &self,
+        guard: Guard,
+        confidence: Confidence,
+        mut because: Vec<Because>,
+    ) -> Recommendation {
         because.push(guard.because());
         because.push(Because::CheapInsurance);
         Recommendation {
@@ -294,6 +299,11 @@ impl Case<'_> {
         if !clipped.is_empty() {
             return Some(self.to(Action::FixLogging, Confidence::High, clipped));
         }
+        let points = self.log.points.len() as u64;
+        let zero = self.because(|f| matches!(f, Finding::Zero { count } if 2 * count >= points));
+        if !zero.is_empty() {
+            return Some(self.to(Action::FixLogging, Confidence::Medium, zero));
+        }
         if let Some(at) = self.find(|f| matches!(f, Finding::NormScale { .. })) {
             let mut because = vec![Because::Finding(at)];
             because.extend(self.because(|f| matches!(f, Finding::AlwaysClipped { .. })));
@@ -331,7 +341,13 @@ impl Case<'_> {
             // What is in force is unknown; a guard is right unless it is one already.
             (Some(guard), None) => Some(self.guard(guard, Confidence::Medium, because)),
             (None, _) => {
-                because.push(Because::GuardWorks);
+                let always = self.because(|f| matches!(f, Finding::AlwaysClipped { .. }));
+                if always.is_empty() {
+                    because.push(Because::GuardWorks);
+                } else {
+                    because.extend(always);
+                    because.push(self.about_optimizer());
+                }
                 Some(self.keep(Confidence::Medium, because))
             }
         }
@@ -382,7 +398,7 @@ impl Case<'_> {
                 self.guard(guard, Confidence::Medium, because)
             }
             // A threshold far above every norm protects from little.
-            (Some((c, _)), Some(guard)) if !never.is_empty() && c > FAR * guard.ordinary => {
+            (Some((c, _)), Some(guard)) if c > FAR * self.largest() => {
                 because.splice(0..0, never);
                 self.guard(guard, Confidence::Medium, because)
             }
@@ -397,6 +413,10 @@ impl Case<'_> {
                 self.keep(Confidence::Medium, because)
             }
         }
+    }
+
+    fn largest(&self) -> f64 {
+        self.log.points.iter().map(|p| p.norm).fold(0.0, f64::max)
     }
 
     /// What the optimizer does with a threshold.

@@ -1,5 +1,6 @@
 //! The series of a log in memory: at most a million points, in the order of their steps.
 
+mod layers;
 mod order;
 
 use std::io::Read;
@@ -8,6 +9,8 @@ use serde::Serialize;
 
 use crate::findings::median;
 use crate::{Error, Finding, Format, ReadOptions, ReadSummary, Result, Row, read};
+use layers::LayerCollector;
+pub use layers::LayerNorms;
 use order::in_order;
 
 /// Points kept; a longer log is thinned.
@@ -49,6 +52,8 @@ pub struct Log {
     pub points: Vec<Point>,
     /// The steps whose norm or loss is NaN or infinite, in order.
     pub non_finite: Vec<Point>,
+    /// The norms of single layers, if the log has them.
+    pub layers: LayerNorms,
     /// What a reader of the numbers must know about the log as a file.
     pub findings: Vec<Finding>,
 }
@@ -90,6 +95,7 @@ struct Collector {
     seen: u64,
     negative: u64,
     zero: u64,
+    layers: LayerCollector,
 }
 
 impl Collector {
@@ -98,6 +104,7 @@ impl Collector {
     }
 
     fn add(&mut self, row: &Row) {
+        self.layers.add(row);
         let or_nan = |x: Option<f64>| x.unwrap_or(f64::NAN);
         let loss = match row.loss {
             Some(loss) if loss.is_nan() => f64::NEG_INFINITY,
@@ -143,12 +150,13 @@ impl Collector {
 
     fn finish(mut self, summary: ReadSummary) -> Result<Log> {
         let mut findings = summary.findings.clone();
+        let found = self.points.len() as u64 + self.negative;
         if summary.format == Format::Csv {
             let blank = remove_empty_cells(&mut self.points);
             findings.extend((blank > 0).then_some(Finding::Blank { count: blank }));
         }
         if self.points.is_empty() {
-            let why = format!("all norms are negative ({} found)", self.negative);
+            let why = format!("all norms are NaN, infinite or negative ({found} found)");
             return Err(Error::NoNorm { format: summary.format, why, hint: None });
         }
         for (count, finding) in [
@@ -174,7 +182,8 @@ impl Collector {
         }
         let non_finite = points.iter().filter(|p| p.is_non_finite()).copied().collect();
         points.retain(|p| p.norm.is_finite());
-        Ok(Log { summary, points, non_finite, findings })
+        let layers = self.layers.finish(summary.layers.clone());
+        Ok(Log { summary, points, non_finite, layers, findings })
     }
 }
 

@@ -79,7 +79,9 @@ pub struct CodeBlock {
 pub(super) fn block(advice: &Advice, framework: Framework) -> Option<CodeBlock> {
     let r = &advice.recommendation;
     let lines = match (r.action, r.threshold) {
-        (Action::FixLogging, _) => log_before_clipping(advice, framework),
+        (Action::FixLogging, _) if advice.analysis.distribution.is_none() => {
+            log_before_clipping(advice, framework)
+        }
         (Action::Remove, _) => clip(framework, "none"),
         (Action::Guard | Action::Clip | Action::LowerRate | Action::RollBack, Some(c)) => {
             clip(framework, &short(c))
@@ -100,9 +102,9 @@ fn clip(framework: Framework, c: &str) -> Vec<String> {
         // Zero switches clipping off there.
         Framework::HuggingFace => [format!("TrainingArguments(max_grad_norm={}, ...)", zero(c))],
         Framework::Lightning if off => ["Trainer(gradient_clip_val=None, ...)".into()],
-        Framework::Lightning => [format!(
-            "Trainer(gradient_clip_val={c}, gradient_clip_algorithm=\"norm\", ...)"
-        )],
+        Framework::Lightning => {
+            [format!("Trainer(gradient_clip_val={c}, gradient_clip_algorithm=\"norm\", ...)")]
+        }
         Framework::DeepSpeed => [format!("\"gradient_clipping\": {}", zero(c))],
         Framework::Axolotl => [format!("max_grad_norm: {}", zero(c))],
         Framework::Optax if off => ["# remove optax.clip_by_global_norm from the chain".into()],

@@ -2,10 +2,12 @@
 
 use serde::Serialize;
 use toclip::monitor::Interval;
-use toclip::{interval_at, percent_interval_at, short};
+use toclip::{interval_at, percent, percent_interval_at, short};
 
 use super::{about, grouped, plural};
-use crate::{Advice, CurrentThreshold, Finding, Spike, ThresholdEffect, ThresholdOrigin};
+use crate::{
+    Advice, CurrentThreshold, Finding, LayerSummary, Spike, ThresholdEffect, ThresholdOrigin,
+};
 
 /// A heading and paragraphs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -23,6 +25,7 @@ impl Advice {
             ("The threshold in force", self.current_in_words()),
             ("The spikes", self.spikes_in_words()),
             ("The norms", self.norms_in_words()),
+            ("The layers", self.layers_in_words()),
             ("The criteria of the theory, for SGD", self.criteria_in_words()),
         ];
         sections
@@ -100,7 +103,10 @@ impl Advice {
                     _ => "the interval is too wide to call it heavy or light",
                 };
                 let index = self.interval(&tail.index);
-                format!("Tail index {index} from the {} largest norms: {meaning}.", tail.exceedances)
+                format!(
+                    "Tail index {index} from the {} largest norms: {meaning}.",
+                    tail.exceedances
+                )
             }
         });
         if let Some(drift) = norms.drift.filter(|drift| drift.found()) {
@@ -112,6 +118,26 @@ impl Advice {
                 plural(self.analysis.steady_points as u64, "norm", "norms")
             ));
         }
+        text
+    }
+
+    fn layers_in_words(&self) -> Vec<String> {
+        let layer = |layer: &LayerSummary| {
+            let alone = match layer.fires_alone {
+                0 => String::new(),
+                times => format!("; spikes alone {}", plural(times as u64, "time", "times")),
+            };
+            format!(
+                "{}: {} of the squared norm, median {}, guard {}{alone}",
+                layer.name,
+                percent(layer.share),
+                about(layer.median),
+                about(layer.guard)
+            )
+        };
+        let mut text: Vec<String> = self.analysis.layers.iter().take(12).map(layer).collect();
+        let more = self.analysis.layers.len().saturating_sub(12);
+        text.extend((more > 0).then(|| format!("and {more} more")));
         text
     }
 
@@ -131,7 +157,7 @@ impl Advice {
         vec![
             format!(
                 "CCC = μ²/ν is above 1 where clipping beats every learning rate without it. At the best \
-                 threshold, {c}, it is {ccc}, for {} samples times outputs per norm.",
+                 threshold, {c}, it is {ccc}, for a batch of {}.",
                 short(n)
             ),
             format!(
@@ -159,7 +185,9 @@ fn spike(spike: &Spike, threshold: Option<f64>) -> String {
         _ => String::new(),
     };
     let clipped = match threshold.filter(|c| *c < spike.norm) {
-        Some(c) => format!("; {} would shorten that step {} times", short(c), about(spike.norm / c)),
+        Some(c) => {
+            format!("; {} would shorten that step {} times", short(c), about(spike.norm / c))
+        }
         None => String::new(),
     };
     let (norm, times) = (about(spike.norm), about(spike.times_median));
@@ -171,8 +199,6 @@ fn effect(now: &CurrentThreshold) -> &'static str {
         ThresholdEffect::Idle => "It never clipped a step.",
         ThresholdEffect::Guard => "It is a guard: nearly all steps pass unchanged.",
         ThresholdEffect::Both => "It is more than a guard: it shortens many steps.",
-        ThresholdEffect::HiddenRate => {
-            "It sets the length of most steps, like a learning rate."
-        }
+        ThresholdEffect::HiddenRate => "It sets the length of most steps, like a learning rate.",
     }
 }

@@ -17,7 +17,9 @@ impl Finding {
                     about(from),
                     about(to)
                 ),
-                false => format!("Nothing is wrong: no spikes, and the loss stays at {}.", about(to)),
+                false => {
+                    format!("Nothing is wrong: no spikes, and the loss stays at {}.", about(to))
+                }
             },
             Finding::Healthy { .. } => {
                 "Nothing is wrong with the norms: no spikes, and all are finite.".into()
@@ -74,7 +76,10 @@ impl Finding {
             Finding::Drift { scale_change } => match scale_change > 1.0 {
                 true => format!("The norms grew {} times over the log.", about(scale_change)),
                 false => {
-                    format!("The norms fell to {} of their size over the log.", percent(scale_change))
+                    format!(
+                        "The norms fell to {} of their size over the log.",
+                        percent(scale_change)
+                    )
                 }
             },
             Finding::HeavyTail { index } => format!(
@@ -83,6 +88,9 @@ impl Finding {
                 about(index.low),
                 about(index.high)
             ),
+            Finding::Layers { count, ref driver, share, ref fire_alone, spread } => {
+                layers(count, driver, share, fire_alone, spread)
+            }
             Finding::Finished { rate } => format!(
                 "The learning rate has decayed to {} of its peak: the run is finished.",
                 percent(rate)
@@ -189,6 +197,27 @@ fn spikes(steps: &[f64], events: &[Spike]) -> String {
         first_few(&starts),
         about(largest.times_median)
     )
+}
+
+fn layers(count: usize, driver: &str, share: f64, alone: &[String], spread: f64) -> String {
+    let drives =
+        format!("Of {count} layers, `{driver}` has {} of the squared norm.", percent(share));
+    let alone = match alone {
+        [] => " None spikes while the total does not.".into(),
+        [one] => format!(" `{one}` spikes while the total does not."),
+        [one, two] => format!(" `{one}` and `{two}` spike while the total does not."),
+        [one, rest @ ..] => {
+            format!(" `{one}` and {} other layers spike while the total does not.", rest.len())
+        }
+    };
+    let thresholds = match spread > 10.0 {
+        true => format!(
+            " Thresholds by layer would differ up to {} times: one for all guards the largest only.",
+            about(spread)
+        ),
+        false => " Thresholds by layer would be similar: one for all is enough.".into(),
+    };
+    drives + &alone + &thresholds
 }
 
 /// "step 5" or "steps 5, 7, 9 and 12 more".

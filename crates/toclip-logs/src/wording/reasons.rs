@@ -22,11 +22,14 @@ impl Advice {
                     _ => format!(" and below the peaks of {below} of the {spikes} spikes"),
                 };
                 let fires = percent(r.fires.unwrap_or(0.0));
-                format!(
-                    "{threshold} is above ordinary norms (99.9% are below {}){spikes}. It would have \
-                     clipped {fires} of the logged steps.",
-                    about(ordinary)
-                )
+                let place = match r.threshold.is_some_and(|c| c < ordinary) {
+                    true => format!("{threshold} is at the upper end of the norms seen"),
+                    false => format!(
+                        "{threshold} is above ordinary norms (99.9% are below {})",
+                        about(ordinary)
+                    ),
+                };
+                format!("{place}{spikes}. It would have clipped {fires} of the logged steps.")
             }
             Because::GuardWorks => format!(
                 "The threshold in force, {}, is near the best place for a guard: it already clips \

@@ -86,7 +86,14 @@ impl Advice {
                 format!("Go back to the last checkpoint at or before step {step}{guard}.")
             }
             Action::FixLoss => self.fix_loss(),
-            Action::FixLogging => "Log the gradient norm before clipping, then ask again.".into(),
+            Action::FixLogging => {
+                let clipped = |f: &Finding| matches!(f, Finding::NormsAfterClipping { .. });
+                match self.findings.iter().any(clipped) {
+                    true => "Log the gradient norm before clipping, then ask again.",
+                    false => "Log the gradient norm before the gradients are set to zero.",
+                }
+                .into()
+            }
             Action::CannotTell => "Train longer, or log more often, then ask again.".into(),
         };
         match r.next_run && matches!(r.action, Action::Keep | Action::Guard | Action::Clip) {
@@ -154,7 +161,8 @@ fn experiment(runs: &[Experiment]) -> Vec<String> {
         grouped(first.steps as f64)
     )];
     lines.extend(runs.iter().map(|run| {
-        let threshold = run.threshold.map_or("no clipping".into(), |c| format!("threshold {}", short(c)));
+        let threshold =
+            run.threshold.map_or("no clipping".into(), |c| format!("threshold {}", short(c)));
         let rate = match run.learning_rate {
             Some(rate) => format!("learning rate {} (× {})", about(rate), short(run.rate_times)),
             None => format!("learning rate × {}", short(run.rate_times)),

@@ -4,8 +4,6 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use toclip_logs::{Finding, Log};
-
 /// Logs that hold the norms of `truth.csv`.
 pub const WITH_NORMS: [&str; 14] = [
     "log.jsonl",
@@ -28,15 +26,6 @@ pub const WITH_NORMS: [&str; 14] = [
 pub fn bytes(name: &str) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
     std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-}
-
-/// How many norms were NaN or infinite.
-pub fn not_finite(log: &Log) -> u64 {
-    let count = |finding: &Finding| match finding {
-        Finding::NotFinite { count, .. } => Some(*count),
-        _ => None,
-    };
-    log.findings.iter().find_map(count).unwrap_or(0)
 }
 
 /// The bytes compressed with gzip.

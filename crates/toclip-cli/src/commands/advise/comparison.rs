@@ -56,7 +56,8 @@ const POINTS: usize = 300;
 /// Losses and norms of all logs.
 pub fn figure(reports: &[LogReport]) -> Figure {
     let mut loss = Chart::new("Loss").x(Axis::linear("step")).y(Axis::log("loss"));
-    let mut norm = Chart::new("Gradient norm").x(Axis::linear("step")).y(Axis::log("gradient norm"));
+    let mut norm =
+        Chart::new("Gradient norm").x(Axis::linear("step")).y(Axis::log("gradient norm"));
     for (i, report) in reports.iter().take(8).enumerate() {
         let (steps, losses, norms) = super::figures::medians(&report.log.points, POINTS);
         let name = super::page::file_name(&report.name);

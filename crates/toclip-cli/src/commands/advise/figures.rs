@@ -37,7 +37,8 @@ fn training(report: &LogReport) -> Figure {
     if let Some(c) = report.advice.recommendation.threshold.filter(|_| recommends(report)) {
         // As it would act: every norm above is cut down to it.
         let (steps, cut) = highest(points, c);
-        norm = norm.series(Series::line("norm after the recommended threshold", &steps, &cut).slot(1));
+        norm =
+            norm.series(Series::line("norm after the recommended threshold", &steps, &cut).slot(1));
     }
     norm = marked(report, thresholds(report, norm, true));
     let mut figure = Figure::new("").columns(1).chart(norm);

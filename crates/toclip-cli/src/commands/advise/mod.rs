@@ -13,7 +13,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 use toclip_logs::{
-    Advice, AdviceOptions, Format, Framework, Hint, Log, Optimizer, ReadOptions, Verdict, advise, load,
+    Advice, AdviceOptions, Format, Framework, Hint, Log, Optimizer, ReadOptions, Verdict, advise,
+    load,
 };
 
 use crate::output::files;

@@ -78,9 +78,11 @@ fn section(report: &LogReport, index: usize) -> String {
         out += "<h3>What other rules would have done to these norms</h3>\n";
         let head = "<thead><tr><th scope=\"col\">Rule</th><th scope=\"col\">Clips</th>\
                     <th scope=\"col\">Mean step</th></tr></thead>\n";
-        let rows = advice.analysis.comparison.iter().map(|rule| {
-            [escape(&rule.rule), percent(rule.fires), percent(rule.step_factor)]
-        });
+        let rows = advice
+            .analysis
+            .comparison
+            .iter()
+            .map(|rule| [escape(&rule.rule), percent(rule.fires), percent(rule.step_factor)]);
         out += &table(head, rows);
     }
     out.extend(options_to_add(report).iter().map(paragraph));

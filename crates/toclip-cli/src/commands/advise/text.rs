@@ -12,8 +12,7 @@ use crate::report::wrap;
 
 /// All logs one after another, and a table that compares them if there are several.
 pub fn of(reports: &[LogReport], verbose: bool, screen: &Screen) -> String {
-    let mut out: Vec<String> =
-        reports.iter().map(|report| one(report, verbose, screen)).collect();
+    let mut out: Vec<String> = reports.iter().map(|report| one(report, verbose, screen)).collect();
     if reports.len() > 1 {
         let rows = reports.iter().map(comparison::row);
         out.push(format!("Comparison\n{}", columns("lrrrrrl", comparison::HEAD, rows)));
