@@ -1,4 +1,4 @@
-"""Writes the development logs with known causes: dev.py --out FOLDER [NAME...]"""
+"""Writes the logs of small models with known causes: small.py --out FOLDER [NAME...]"""
 
 import argparse
 import copy
