@@ -14,7 +14,7 @@ from ..monitor import Advice
 from ..monitor import Monitor as CoreMonitor
 from ..results import Estimates
 from ._check import at_least, threshold
-from ._norms import Parameters, clip_to, gradients_of, listed, total_norm
+from ._norms import Parameters, clip_to, gradients_of, listed, total_norm, unscale
 
 __all__ = ["Monitor"]
 
@@ -126,7 +126,7 @@ class Monitor:
         limit = threshold(max_norm, "max_norm")
         _euclidean(norm_type)
         if scaler is not None:
-            _unscale(scaler, optimizer)
+            unscale(scaler, optimizer)
         if not isinstance(parameters, nn.Module):
             parameters = listed(parameters)  # a generator can be used only once
         self._watch(limit)
@@ -155,7 +155,7 @@ class Monitor:
         """
         limit = threshold(max_norm, "max_norm")
         if scaler is not None:
-            _unscale(scaler, optimizer)
+            unscale(scaler, optimizer)
         if not isinstance(parameters, nn.Module):
             parameters = listed(parameters)
         self._watch(limit)
@@ -368,13 +368,3 @@ def _euclidean(norm_type: Any) -> None:
         raise ValueError(
             f"norm_type = {norm_type} is not supported; expected norm_type = 2, the Euclidean norm"
         )
-
-
-def _unscale(scaler: Any, optimizer: Any) -> None:
-    if optimizer is None:
-        raise ValueError("scaler needs optimizer, whose gradients it unscales")
-    try:
-        scaler.unscale_(optimizer)
-    except RuntimeError as error:
-        if "already been called" not in str(error):
-            raise
