@@ -2,14 +2,16 @@
 //!
 //! The code is in the order in which data passes through it:
 //!
-//! 1. `read/` reads a log of any supported format in one pass and bounded memory ([`read()`]);
-//! 2. `series/` keeps the steps in order, at most a million of them ([`load`]);
-//! 3. `findings/` detects what a reader of the numbers must know ([`Finding`]);
-//! 4. `advice/` estimates and decides ([`advise()`]);
-//! 5. `wording/` turns findings and advice into sentences, and nothing else does.
+//! 1. `files/` finds the files of a log, and settings beside them ([`find_logs`]);
+//! 2. `read/` reads a log of any supported format in one pass and bounded memory ([`read()`]);
+//! 3. `series/` keeps the steps in order, at most a million of them ([`load`]);
+//! 4. `findings/` detects what a reader of the numbers must know ([`Finding`]);
+//! 5. `advice/` estimates and decides ([`advise()`]);
+//! 6. `wording/` turns findings and advice into sentences, and nothing else does.
 
 mod advice;
 mod error;
+mod files;
 mod findings;
 mod names;
 mod read;
@@ -21,7 +23,8 @@ pub use advice::{
     Recommendation, RuleOutcome, Spikes, ThresholdEffect, ThresholdOrigin, advise, running_scales,
 };
 pub use error::{Error, Result};
+pub use files::{LogFiles, find_logs, join_event_files, load_files, read_files};
 pub use findings::Finding;
-pub use read::{Column, Format, ReadOptions, ReadSummary, Role, Row, read};
+pub use read::{Column, Format, ReadOptions, ReadSummary, Role, Row, SettingSources, read};
 pub use series::{Log, Point, load};
 pub use wording::{Answer, CodeLine, Wording};

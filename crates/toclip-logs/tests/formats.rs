@@ -69,6 +69,7 @@ fn the_numbers_come_back() {
     // Written by tensorboardX and by TensorBoard itself; single precision.
     check("events.simple_value", Format::TensorBoard, 1e-7, &[], all);
     check("events.tensor", Format::TensorBoard, 1e-7, &[], all);
+    check("run.wandb", Format::Wandb, 1e-15, &[], all);
 }
 
 /// Every log of text, packed or in another encoding, gives the same.

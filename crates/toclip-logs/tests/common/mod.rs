@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use toclip_logs::{Finding, Log};
 
 /// Logs that hold the norms of `truth.csv`.
-pub const WITH_NORMS: [&str; 14] = [
+pub const WITH_NORMS: [&str; 15] = [
     "log.jsonl",
     "concatenated.json",
     "trainer_state.json",
@@ -21,6 +21,7 @@ pub const WITH_NORMS: [&str; 14] = [
     "fairseq.log",
     "events.simple_value",
     "events.tensor",
+    "run.wandb",
     "truth.csv",
 ];
 
