@@ -229,6 +229,17 @@ fn norms_of_layers_are_combined_unless_there_is_a_total() {
 }
 
 #[test]
+fn the_layers_that_lightning_logs() {
+    let log = read("lightning_layers.csv");
+    assert_eq!(log.summary.layers, ["fc1.bias", "fc1.weight", "fc2.bias", "fc2.weight"]);
+    assert_eq!((log.points.len(), log.summary.combined), (40, true));
+    let first: [f64; 4] =
+        [0.37391120195388794, 1.2322622537612915, 1.154123067855835, 3.3151533603668213];
+    let total = first.iter().map(|norm| norm * norm).sum::<f64>().sqrt();
+    assert!((log.points[0].norm - total).abs() < 1e-12);
+}
+
+#[test]
 fn norms_of_layers_in_other_formats() {
     // A nested object; a group of layers is not counted twice.
     let nested = "{\"step\": 1, \"grad_norm\": {\"enc\": 5, \"enc.0\": 3, \"enc.1\": 4}}\n\
