@@ -97,8 +97,7 @@ impl<'a> Point<'a> {
         let cells = |(name, value, meaning): (&str, f64, &str)| {
             [name.to_owned(), significant(value, 7), meaning.to_owned()]
         };
-        let mut text =
-            format!("{} noise at R = {}, c = {}\n", step.describe(), short(at.r), short(at.c));
+        let mut text = format!("{} at R = {}, c = {}\n", step.describe(), short(at.r), short(at.c));
         text += &terminal::columns("lll", [""; 3], lines.into_iter().map(cells));
         let mut line = |words: String| text.push_str(&format!("  {words}\n"));
         undefined.into_iter().for_each(|error| line(error.to_string()));

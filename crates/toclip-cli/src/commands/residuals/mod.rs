@@ -20,7 +20,7 @@ use crate::study::noise_fit_figure;
 #[derive(clap::Args)]
 #[command(after_help = include_str!("../../help/residuals.txt"))]
 pub struct Args {
-    /// Residuals, as .csv or .npy
+    /// Residuals: .csv, .npy or .parquet
     file: PathBuf,
     /// Column of the file, by its name or its position from 1; needed if there are several
     #[arg(long, value_name = "COLUMN")]

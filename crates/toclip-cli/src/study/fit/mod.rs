@@ -162,9 +162,9 @@ impl Fit {
         let best = [best_threshold(&empirical, first)?, best_threshold(&empirical, last)?];
         let labels = [
             ("ode_fitted", format!("ODE, {}", fitted.describe()), fitted_curve),
-            ("ode_residuals", "ODE, residuals themselves".into(), plain),
-            ("one_pass", "corrected: destination and one pass".into(), one_pass),
-            ("with_replacement", "corrected: destination only".into(), replaced),
+            ("ode_residuals", "ODE, measured residuals".into(), plain),
+            ("one_pass", "corrected for bias and one pass".into(), one_pass),
+            ("with_replacement", "corrected for bias only".into(), replaced),
         ];
         let times = theory.times;
         let (name, eigenvalues) = (design.name().to_owned(), design.eigenvalues().to_vec());

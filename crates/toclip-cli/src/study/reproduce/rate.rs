@@ -93,12 +93,12 @@ fn claims(all: &Rate, large: &Rate) -> Vec<Claim> {
     let first = |rate: &Rate| rate.gaps.first().map_or(f64::NAN, |g| g.dim);
     vec![
         check(
-            "The distance of C-SGD and its equivalent is at most of order log(d)·d^(−1/2) (Theorem 1).",
+            "distance_is_bounded",
             format!("fitted slope {}; the bound has slope {bound:.3} at d = {last}", slope(all)),
             all.high < bound,
         ),
         check(
-            "The rate is d^(−1/2).",
+            "rate_is_one_half",
             format!(
                 "slope {} from d = {}, {} from d = {}",
                 slope(all),
