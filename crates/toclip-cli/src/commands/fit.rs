@@ -164,7 +164,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let design = input.design(settings.features, settings.seed)?;
     drop(input);
     bar.set_message("passes ");
-    let fit = Fit::new(design, &settings, &|done| bar.set_position(done))?;
+    let fit = Fit::new(design, &settings, &|| bar.inc(1))?;
     bar.finish_and_clear();
     let seconds = begin.elapsed().as_secs_f64();
     if let Some(out) = &args.out {

@@ -6,21 +6,18 @@ use toclip::criteria::{BestThreshold, FisherLimit, best_threshold, fisher_limit}
 use toclip::{Error, Factors};
 
 use super::{NoiseSpec, json_point};
-use crate::output::json::number;
+use crate::output::json::{self, number};
 use crate::output::numbers::{short, significant};
-use crate::output::say;
 use crate::output::terminal;
 
 /// Prints the factors of each noise.
 pub fn run(noises: &[NoiseSpec], r: f64, c: f64, as_json: bool) -> Result<()> {
     let points = noises.iter().map(|spec| Point::new(spec, r, c)).collect::<Result<Vec<_>>>()?;
     if as_json {
-        let values: Vec<_> = points.iter().map(Point::json).collect();
-        let text = match values.as_slice() {
-            [one] => serde_json::to_string_pretty(one)?,
-            all => serde_json::to_string_pretty(all)?,
-        };
-        say!("{text}");
+        match &points.iter().map(Point::json).collect::<Vec<_>>()[..] {
+            [one] => json::print(one)?,
+            all => json::print(&all)?,
+        }
     } else {
         let texts: Vec<_> = points.iter().map(Point::text).collect();
         terminal::print(format_args!("{}", texts.join("\n")));

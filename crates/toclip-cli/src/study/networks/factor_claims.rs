@@ -114,15 +114,14 @@ fn fraction_is_too_small(networks: &Networks) -> Option<Claim> {
     };
     let (seen, count) = (lines.iter().filter(too_small).count(), lines.len());
     let at_median = |by| short(mean(median.iter().map(|line| line.mu(by).value)));
+    let [fraction, direct] = [Fraction, Direct].map(at_median);
     let all_clipped = lines.iter().filter(|line| line.clip_fraction == 1.0);
+    let (share, left) =
+        (percent(CLIPPED), short(mean(all_clipped.map(|line| line.mu(Direct).value))));
     let measured = format!(
         "below the direct μ by more than {ERRORS} standard errors in {seen} of {count} measurements with \
-         at least {} clipped; at the median norm {} on average against {}; 0 where all are clipped, \
-         where the direct μ is {} on average",
-        percent(CLIPPED),
-        at_median(Fraction),
-        at_median(Direct),
-        short(mean(all_clipped.map(|line| line.mu(Direct).value)))
+         at least {share} clipped; at the median norm {fraction} on average against {direct}; 0 where all \
+         are clipped, where the direct μ is {left} on average"
     );
     let paper = "fraction_is_too_small";
     Some(check(paper, measured, seen as f64 >= 0.95 * count as f64))

@@ -47,7 +47,7 @@ fn fit(known: Known, effort: &Effort) -> Result<Fit> {
     };
     let design = input.design(settings.features, effort.seed)?;
     drop(input);
-    Fit::new(design, &settings, &|_| {})
+    Fit::new(design, &settings, &|| {})
 }
 
 /// A section that says how to get what it needs; an error if the figure was asked for by name.

@@ -10,7 +10,7 @@ use super::claims::{check, differs, near};
 use super::effort::Effort;
 use super::part::Part;
 use super::setup::{Setup, last};
-use crate::experiment::{Clip, Problem};
+use crate::experiment::{Clip, Experiment, Problem, Runs};
 use crate::output::Table;
 use crate::plot::{Axis, Figure};
 use crate::report::Claim;
@@ -78,20 +78,16 @@ impl Comparison {
 
     /// All of the figure but its notes.
     fn part(&self, id: &str, setup: &Setup, claims: Vec<Claim>) -> Part {
-        let spec = setup.experiment.ensemble;
         let mut part = Part::new(id, &setup.experiment.name).table(self.table());
         part.experiment = Some(setup.text);
+        let Experiment { name, time, ensemble: Runs { runs, seed, .. }, .. } = &setup.experiment;
+        let (dim, noise) = (self.problem.modes.dim(), self.problem.step.describe());
         part.section.settings = format!(
-            "500 dimensions, λ_j = j^(-1/6), d = {:.2}; {}; η = 0.4 unclipped; κ = {}; T = {}; {} runs, \
-             seed {}",
-            self.problem.modes.dim(),
-            self.problem.step.describe(),
-            self.kappa,
-            setup.experiment.time,
-            spec.runs,
-            spec.seed
+            "500 dimensions, λ_j = j^(-1/6), d = {dim:.2}; {noise}; η = 0.4 unclipped; κ = {}; T = {time}; \
+             {runs} runs, seed {seed}",
+            self.kappa
         );
-        part.section.figures = vec![self.figure(&setup.experiment.name, spec.runs)];
+        part.section.figures = vec![self.figure(name, *runs)];
         part.section.claims = claims.into_iter().chain(self.agreement()).collect();
         part
     }
