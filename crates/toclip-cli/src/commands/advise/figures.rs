@@ -149,7 +149,11 @@ fn band(x: &[f64], y: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>) {
 
 /// The distribution of the norms relative to their scale: a histogram, and the share above.
 fn distribution(report: &LogReport) -> Figure {
-    let norms = report.log.norms();
+    // What the tail is estimated from: without the warm-up and the spikes.
+    let in_spike =
+        |step: f64| spikes(report).iter().any(|spike| (spike.first..=spike.last).contains(&step));
+    let points = report.log.points.iter().skip(report.advice.analysis.warm_up);
+    let norms: Vec<f64> = points.filter(|p| !in_spike(p.step)).map(|p| p.norm).collect();
     let scale = running_scales(&norms);
     let mut over: Vec<f64> = norms
         .iter()

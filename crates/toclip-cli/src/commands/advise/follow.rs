@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
-use toclip_logs::Finding;
+use toclip_logs::{Action, Finding};
 
 use super::{Args, LogReport, Source, report, sources};
 use crate::output::interrupt::{INTERRUPTED, listen};
@@ -61,7 +61,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 struct Watched {
     state: FileState,
     said: BTreeSet<String>,
-    headline: String,
+    /// The last recommendation that was printed.
+    recommended: Option<(Action, Option<f64>)>,
     error: String,
 }
 
@@ -99,10 +100,12 @@ impl Watched {
         // What is no longer found may be found again.
         let now: BTreeSet<String> = report.advice.findings.iter().map(identity).collect();
         self.said.retain(|said| now.contains(said));
-        if report.verdict.headline != self.headline {
-            self.headline.clone_from(&report.verdict.headline);
-            let value = json!({ "recommendation": report.advice.recommendation });
-            line(report, format!("→ {}", self.headline), value, as_json);
+        let recommendation = &report.advice.recommendation;
+        let now = (recommendation.action, recommendation.threshold);
+        if self.recommended.is_none_or(|before| differs(before, now)) {
+            self.recommended = Some(now);
+            let value = json!({ "recommendation": recommendation });
+            line(report, format!("→ {}", report.verdict.headline), value, as_json);
         }
     }
 }
@@ -117,6 +120,15 @@ fn line(report: &LogReport, text: String, mut value: Value, as_json: bool) {
     } else {
         say!("{} step {}: {text}", report.name, short(step));
     }
+}
+
+/// Whether a recommendation is another one: a threshold that is estimated anew changes a little.
+fn differs(before: (Action, Option<f64>), now: (Action, Option<f64>)) -> bool {
+    let moved = match (before.1, now.1) {
+        (Some(a), Some(b)) => !(0.7..1.4).contains(&(a / b)),
+        (a, b) => a.is_some() != b.is_some(),
+    };
+    before.0 != now.0 || moved
 }
 
 /// Size and time of the last change of each file.
