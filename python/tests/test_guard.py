@@ -39,7 +39,8 @@ def test_the_anchor_falls_freely_and_rises_slowly():
     assert guard.anchor == 1.0
     for _ in range(100):
         guard.step(5.0)
-    assert math.isclose(guard.anchor, 1.001**90, rel_tol=1e-9)  # the median is 5 after ten of them
+    # The median is above 1 from the tenth of them on.
+    assert math.isclose(guard.anchor, 1.001**91, rel_tol=1e-9)
     for _ in range(20):
         guard.step(0.1)
     assert guard.anchor == 0.1 and guard.threshold == 0.2
@@ -183,7 +184,7 @@ def test_a_step_skipped_in_optax_changes_nothing(optax, bad):
     state = optimizer.init(weights)
     update = jax.jit(optimizer.update)
     for k in range(30):
-        step, state = update(jnp.array([1.0, 0.5, 0.1 * k]), state, weights)
+        step, state = update(jnp.array([1.0, 0.5, 0.01 * k]), state, weights)
         weights = optax.apply_updates(weights, step)
     step, after = update(jnp.array([1.0, bad, 1.0]), state, weights)
     assert (step == 0.0).all()

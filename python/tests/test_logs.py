@@ -151,8 +151,10 @@ def test_errors_of_logs(tmp_path, log):
     (tmp_path / "loss.csv").write_text("step,loss\n1,2\n2,3\n")
     with pytest.raises(ValueError, match="no gradient norm"):
         toclip.advise(tmp_path / "loss.csv")
-    with pytest.raises(ValueError, match="unknown column `g`"):
-        toclip.read_log(log[0], norm="g")
+    with pytest.raises(ValueError, match="unknown column `x`"):
+        toclip.read_log(log[0], norm="x")
+    with pytest.raises(ValueError, match="several columns match `s`"):
+        toclip.read_log(log[0], norm="s")
     with pytest.raises(ValueError):
         toclip.advise(log[0], clip=-1.0)
     with pytest.raises(ValueError):

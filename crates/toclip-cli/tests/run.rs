@@ -429,5 +429,8 @@ fn the_rate_of_theorem_1_is_measured() {
     let refused = toclip(folder.path(), "convergence --clip 0").assert().failure();
     let error = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
     assert!(error.contains("expected a positive number, or none for no clipping"), "{error}");
-    assert!(says(folder.path(), "convergence --noise gaussian,laplace").contains("one --noise"));
+    assert!(
+        says(folder.path(), "convergence --noise gaussian,laplace")
+            .contains("expected one family in --noise, not 2")
+    );
 }

@@ -18,7 +18,7 @@ pub fn check_memory(runs: u64, times: usize) -> toclip::Result<()> {
         return Ok(());
     }
     Err(toclip::Error::Invalid(format!(
-        "{runs} runs at {times} times would need {:.0} GB: take fewer runs or points",
+        "{runs} runs at {times} times would need {:.0} GB; use fewer runs or points",
         bytes / 1e9
     )))
 }
@@ -34,9 +34,9 @@ pub fn check_steps(time: f64, dim: f64) -> toclip::Result<()> {
         return Ok(());
     }
     Err(toclip::Error::Invalid(format!(
-        "t = {time:e} is {steps:.0e} steps of SGD, t times the dimension {}: give at most {:e}",
+        "t = {time:e} would take {steps:.0e} steps of SGD, t times the dimension {}; expected at most {}",
         short(dim),
-        MOST_STEPS / dim
+        short(MOST_STEPS / dim)
     )))
 }
 
@@ -50,8 +50,8 @@ mod tests {
         let runs = check_memory(1_000_000_000, 201).unwrap_err().to_string();
         assert!(runs.starts_with("1000000000 runs at 201 times would need 6432 GB"), "{runs}");
         let long = check_steps(1e18, 10.0).unwrap_err().to_string();
-        assert!(long.starts_with("t = 1e18 is 1e19 steps of SGD"), "{long}");
-        assert!(long.ends_with("give at most 1e11"), "{long}");
+        assert!(long.starts_with("t = 1e18 would take 1e19 steps of SGD"), "{long}");
+        assert!(long.ends_with("expected at most 1e11"), "{long}");
         assert!(check_steps(f64::NAN, 10.0).is_ok() && check_steps(f64::INFINITY, 10.0).is_ok());
     }
 }

@@ -317,16 +317,15 @@ impl PolicySpec {
                 return Ok(Arc::new(Greedy::clipped(step.clone())));
             }
             (LearningRate::Greedy, _) => {
-                let what =
-                    "the greedy learning rate goes with clip = \"none\" or clip = \"max_ccc\"";
+                let what = "the greedy learning rate needs clip = \"none\" or clip = \"max_ccc\"";
                 return refuse("learning_rate", what);
             }
             (LearningRate::Schedule(eta), _) => eta.clone(),
         };
         let unlimited = matches!(eta.shape(), Shape::Constant { value } if value.is_infinite());
         if unlimited && !matches!(self.margin, Some(StabilityMargin::Predicted { .. })) {
-            let what = "is inf; expected a finite number, or a margin of the kind \"predicted\" \
-                        to keep it below";
+            let what = "is inf; expected a finite number, or a margin of the kind \"predicted\", \
+                        which limits it";
             return refuse("learning_rate", what);
         }
         let step = step.clone();

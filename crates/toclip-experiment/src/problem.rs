@@ -64,7 +64,7 @@ impl Problem {
             && matches!(experiment.start, Start::Uniform { norm } if norm == 0.0)
             && experiment.noise == NoiseChoice::Family(toclip::noise::NoNoise.into())
         {
-            let what = "a start at the optimum without noise: nothing would ever move";
+            let what = "the start is the optimum and there is no noise, so nothing would ever move";
             return Err(origin.error("start", what));
         }
         let few_modes = if modes.modes().len() > COMPRESS_ABOVE {
@@ -83,7 +83,9 @@ impl Problem {
             moments.extend([0.0, end]);
             moments.extend(&times);
             if let Some(t) = moments.into_iter().find(|&t| t <= end && clip.at(t) <= 0.0) {
-                let what = format!("the threshold is 0 at t = {t}: keep it positive");
+                let what = format!(
+                    "the threshold is 0 at t = {t}; expected a positive threshold at all times"
+                );
                 return Err(origin.error("clip", what));
             }
         }
@@ -148,8 +150,8 @@ impl Problem {
             let s = short(self.rescaling.norm());
             let own = if self.own_thresholds { ", thresholds divided by its root" } else { "" };
             format!(
-                "||K|| = {s}: computed in the coordinates where it is 1 (learning rates \
-                 multiplied by it{own}); eta, c and distances are given back in yours"
+                "||K|| = {s}: computed in coordinates where it is 1 (learning rates multiplied by \
+                 it{own}); eta, c and distances are reported in your coordinates"
             )
         })
     }
@@ -189,7 +191,7 @@ impl Problem {
         if method == Method::Hsgd {
             return Ok((
                 Box::new(Hsgd::new(&self.modes, step, policy)?),
-                "equal eigenvalues as one",
+                "equal eigenvalues merged",
             ));
         }
         let blocks = self.modes.modes().len() as u64;
@@ -198,7 +200,7 @@ impl Problem {
             let sgd = Collapsed::new(&self.modes, step, policy)?;
             return Ok((
                 Box::new(sgd),
-                "collapsed: equal eigenvalues as one, exact in distribution",
+                "equal eigenvalues merged (collapsed form, exact in distribution)",
             ));
         }
         let sgd = Sgd::new(&self.modes, step, policy)?.with_covariates(self.covariates)?;
@@ -284,7 +286,7 @@ mod tests {
         let form = |spectrum: &str, rest: &str| {
             problem(spectrum, rest).unwrap().simulator(Method::Sgd).unwrap().1
         };
-        assert!(form("{ kind = 'isotropic', dim = 1000000 }", &rest).starts_with("collapsed"));
+        assert!(form("{ kind = 'isotropic', dim = 1000000 }", &rest).contains("collapsed"));
         assert_eq!(
             form("{ kind = 'power_law', dim = 50, exponent = 1 }", &rest),
             "every coordinate"

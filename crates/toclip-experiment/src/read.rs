@@ -54,7 +54,7 @@ impl ExperimentFile {
     /// # Errors
     /// [`Error::Wrong`] where the file asks for none.
     pub fn into_trajectories(self, origin: &Origin) -> Result<Experiment> {
-        let missing = || origin.error("criteria", "the file asks for no trajectories");
+        let missing = || origin.error("criteria", "the file defines no trajectories");
         self.trajectories.ok_or_else(missing)
     }
 }
@@ -420,7 +420,7 @@ ensemble = { runs = 100, seed = 1, confidence = 0.8 }
         assert_eq!((found.against, found.x[0], found.x[2]), ("c", 0.1, 5.0));
         assert_eq!(found.curves.len(), 1);
         let error = file.into_trajectories(&origin).unwrap_err().to_string();
-        assert_eq!(error, "x/e.toml, line 1: criteria: the file asks for no trajectories");
+        assert_eq!(error, "x/e.toml, line 1: criteria: the file defines no trajectories");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use toclip::dynamics::{Ode, Trajectory, Volterra};
+use toclip::dynamics::{Ode, Simulator, Trajectory, Volterra};
 use toclip::ensemble::{Ensemble, Summary};
 
 use crate::error::{Error, Result};
@@ -152,6 +152,27 @@ pub fn run(
         curves.push(Curve { method, form, outcome, took: begin.elapsed() });
     }
     Ok(Some(curves))
+}
+
+/// All runs of an ensemble by their number, unless it was cancelled on the way; `tick` is told after
+/// every run.
+///
+/// # Errors
+/// Those of [`Ensemble::run_missing`].
+pub fn all_runs(
+    ensemble: &Ensemble,
+    simulator: &dyn Simulator,
+    times: &[f64],
+    cancel: &AtomicBool,
+    tick: &(dyn Fn() + Sync),
+) -> toclip::Result<BTreeMap<u64, Trajectory>> {
+    let finished = Mutex::new(BTreeMap::new());
+    let keep = |index: u64, run: Trajectory| {
+        finished.lock().unwrap_or_else(PoisonError::into_inner).insert(index, run);
+        tick();
+    };
+    ensemble.run_missing(simulator, times, &BTreeSet::new(), cancel, &keep)?;
+    Ok(finished.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 fn solve(

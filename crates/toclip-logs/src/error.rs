@@ -15,6 +15,14 @@ pub enum Error {
     /// The file is empty.
     #[error("the log is empty")]
     Empty,
+    /// The folder has no logs.
+    #[error(
+        "no training log in this folder; looked for TensorBoard event files \
+         (events.out.tfevents.*), W&B runs (run-*.wandb), the MLflow file store (mlruns), \
+         trainer_state.json, Lightning's metrics.csv, and files *.jsonl, *.csv, *.log, *.txt with a \
+         gradient norm"
+    )]
+    NoLogs,
     /// The content is not a log in a supported format.
     #[error("{0}")]
     NotALog(String),

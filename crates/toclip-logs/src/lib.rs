@@ -2,16 +2,18 @@
 //!
 //! The code is in the order in which data passes through it:
 //!
-//! 1. `read/` reads a log of any supported format in one pass and bounded memory ([`read()`]);
-//! 2. `series/` keeps the steps in order, at most a million of them ([`load`]);
-//! 3. `findings/` detects what the training did and what is odd about the log ([`Finding`]), with the
+//! 1. `files/` finds the files of a log, and settings beside them ([`find_logs`]);
+//! 2. `read/` reads a log of any supported format in one pass and bounded memory ([`read()`]);
+//! 3. `series/` keeps the steps in order, at most a million of them ([`load`]);
+//! 4. `findings/` detects what the training did and what is odd about the log ([`Finding`]), with the
 //!    help of the estimates in `analysis/` ([`Analysis`]);
-//! 4. `recommendation/` decides what to do ([`Recommendation`], [`advise()`]);
-//! 5. `wording/` turns findings and recommendations into sentences, and nothing else does.
+//! 5. `recommendation/` decides what to do ([`Recommendation`], [`advise()`]);
+//! 6. `wording/` turns findings and recommendations into sentences, and nothing else does.
 
 mod advice;
 mod analysis;
 mod error;
+mod files;
 mod findings;
 mod names;
 mod options;
@@ -27,9 +29,10 @@ pub use analysis::{
     running_scales,
 };
 pub use error::{Error, Result};
+pub use files::{LogFiles, find_logs, join_event_files, load_files, read_files};
 pub use findings::{Finding, NormScaleCause, Spike};
 pub use options::{AdviceOptions, Optimizer};
-pub use read::{Column, Format, ReadOptions, ReadSummary, Role, Row, read};
+pub use read::{Column, Format, ReadOptions, ReadSummary, Role, Row, SettingSources, read};
 pub use recommendation::{Action, Because, Confidence, Experiment, Recommendation};
 pub use series::{LayerNorms, Log, Point, load};
 pub(crate) use situation::Situation;

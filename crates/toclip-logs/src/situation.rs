@@ -55,7 +55,7 @@ impl Situation {
             threshold,
             pile_up,
             components: batch.map(|b| (b * options.outputs.unwrap_or(1.0)).max(1.0)),
-            optimizer: options.optimizer,
+            optimizer: options.optimizer.or(log.summary.optimizer),
             confidence: options.confidence,
         }
     }

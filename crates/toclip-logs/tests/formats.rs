@@ -69,6 +69,7 @@ fn the_numbers_come_back() {
     // Written by tensorboardX and by TensorBoard itself; single precision.
     check("events.simple_value", Format::TensorBoard, 1e-7, &[], all);
     check("events.tensor", Format::TensorBoard, 1e-7, &[], all);
+    check("run.wandb", Format::Wandb, 1e-15, &[], all);
 }
 
 /// Every log of text, packed or in another encoding, gives the same.
@@ -225,6 +226,17 @@ fn norms_of_layers_are_combined_unless_there_is_a_total() {
     let (summary, rows) = layers(with_total);
     assert_eq!((summary.combined, rows[0].norm), (false, Some(5.5)));
     assert_eq!(rows[0].layers.len(), 2);
+}
+
+#[test]
+fn the_layers_that_lightning_logs() {
+    let log = read("lightning_layers.csv");
+    assert_eq!(log.summary.layers, ["fc1.bias", "fc1.weight", "fc2.bias", "fc2.weight"]);
+    assert_eq!((log.points.len(), log.summary.combined), (40, true));
+    let first: [f64; 4] =
+        [0.37391120195388794, 1.2322622537612915, 1.154123067855835, 3.3151533603668213];
+    let total = first.iter().map(|norm| norm * norm).sum::<f64>().sqrt();
+    assert!((log.points[0].norm - total).abs() < 1e-12);
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn lowered(c: char) -> Option<char> {
     SUPERSCRIPTS.iter().find(|(raised, _)| *raised == c).map(|(_, plain)| *plain)
 }
 
-/// Text as XML or HTML, also between quotes. What neither has a place for becomes U+FFFD.
+/// Text as XML or HTML, also between double quotes. What neither has a place for becomes U+FFFD.
 ///
 /// ```
 /// assert_eq!(toclip_plot::escape("a < \"b\""), "a &lt; &quot;b&quot;");
@@ -99,7 +99,6 @@ pub fn escape(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
             '\n' | '\t' | '\r' => out.push(c),
             c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
             c => out.push(c),
@@ -159,7 +158,7 @@ mod tests {
             ("a < b & \"c\" > 'd'", "a < b & \"c\" > 'd'"),
             ("10⁻³", "10−3"),
             ("μ²/ν ≥ 10⁴ x", "μ2/ν ≥ 104 x"),
-            ("\u{0}\u{1b}[31m]]>", "  [31m]]>"),
+            ("\u{0}\u{1b}[31m]]>", "\u{fffd}\u{fffd}[31m]]>"),
             ("²³ ²", "23 2"),
         ] {
             let xml = format!("<text>{}</text>", markup(text));

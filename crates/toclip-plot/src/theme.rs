@@ -94,19 +94,11 @@ pub(super) fn style_sheet(theme: Theme) -> String {
         Theme::Auto => format!("var(--{name})"),
         _ => colour(name, theme).unwrap_or("none").to_owned(),
     };
-    let mut rule = |selector: &str, body: &str| {
-        css.push_str(&format!(".{ROOT}{selector}{{{body}}}\n"));
+    let (ink, muted) = (value("ink"), value("muted"));
+    css += &format!(include_str!("style.css"), root = ROOT, ink = ink, muted = muted);
+    let mut rule = |class: &str, body: &str| {
+        css.push_str(&format!(".{ROOT} .{class}{{{body}}}\n"));
     };
-    rule(
-        "",
-        "font-family:'DejaVu Sans',Verdana,'Segoe UI',system-ui,sans-serif;\
-         max-width:100%;height:auto",
-    );
-    rule(" text", &format!("fill:{}", value("ink")));
-    rule(" .b", "font-weight:bold");
-    rule(" .q", &format!("fill:{}", value("muted")));
-    rule(" .mid", "text-anchor:middle");
-    rule(" .end", "text-anchor:end");
     for Paint { class, fill, stroke } in PAINTS {
         let fill = match fill {
             None => "fill:none".into(),
@@ -116,13 +108,10 @@ pub(super) fn style_sheet(theme: Theme) -> String {
         let stroke = stroke.map_or(String::new(), |(name, opacity, width)| {
             format!(";stroke:{};stroke-opacity:{opacity};stroke-width:{width}", value(name))
         });
-        rule(&format!(" .{class}"), &(fill + &stroke));
+        rule(class, &(fill + &stroke));
     }
-    rule(" .line", "stroke-linejoin:round");
-    rule(" .hit", &format!("fill:{};fill-opacity:0", value("ink")));
-    rule(" .hit:hover", "fill-opacity:.09");
     for colour in &SERIES {
-        rule(&format!(" .{}", colour.0), &format!("color:{}", value(colour.0)));
+        rule(colour.0, &format!("color:{}", value(colour.0)));
     }
     css
 }

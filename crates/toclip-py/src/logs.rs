@@ -1,7 +1,6 @@
 //! Training logs and advice from them.
 
 use std::fmt::Write;
-use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
@@ -10,7 +9,10 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 use serde::Serialize;
 use serde_json::{Value, json};
-use toclip_logs::{Advice, AdviceOptions, Format, Framework, Point, ReadOptions, Verdict, advise};
+use toclip_logs::{
+    Advice, AdviceOptions, Error, Format, Framework, Point, ReadOptions, Verdict, advise,
+    find_logs, load_files,
+};
 
 use crate::args::{Argument, Threshold, arg};
 use crate::convert::{refuse, to_python};
@@ -59,11 +61,20 @@ impl Log {
     ) -> PyResult<Self> {
         let format = format.map(|format| format.parse()).transpose().map_err(refuse)?;
         let options = ReadOptions { format, norm, step, loss, learning_rate, unscale };
-        let file = File::open(&path).map_err(|error| {
-            io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display()))
-        })?;
-        let inner = py.detach(|| toclip_logs::load(file, &options));
-        let inner = inner.map_err(|error| refuse(format!("{}: {error}", path.display())))?;
+        let refuse_path = |error| match error {
+            Error::Io(error) => {
+                let text = format!("cannot read {}: {error}", path.display());
+                io::Error::new(error.kind(), text).into()
+            }
+            error => refuse(format!("{}: {error}", path.display())),
+        };
+        let found = py.detach(|| find_logs(&path, &options)).map_err(refuse_path)?;
+        let [log] = &found[..] else {
+            let names: Vec<&str> = found.iter().map(|log| log.name.as_str()).take(20).collect();
+            let (path, count, names) = (path.display(), found.len(), names.join(", "));
+            return Err(refuse(format!("{path} has {count} logs; give one of them: {names}")));
+        };
+        let inner = py.detach(|| load_files(log, &options, &mut |_| {})).map_err(refuse_path)?;
         Ok(Log { inner })
     }
 

@@ -1,14 +1,14 @@
 //! Runs and ensembles of all random methods.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use numpy::ToPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 use toclip::dynamics::{Simulator, Trajectory};
 use toclip::ensemble::{Ensemble, Statistics, Summary};
+use toclip_experiment::run::all_runs;
 use toclip_experiment::{check_memory, check_steps};
 
 use crate::background::in_background;
@@ -45,16 +45,13 @@ pub fn ensemble<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     check_memory(ensemble.runs, times.len()).map_err(refuse)?;
     check_steps(times.last().copied().unwrap_or(0.0), dim).map_err(refuse)?;
-    let finished = Mutex::new(BTreeMap::new());
-    in_background(py, progress, ensemble.runs, |shared| {
-        let none = BTreeSet::new();
-        ensemble.run_missing(simulator, times, &none, &shared.cancel, &|index, run| {
-            finished.lock().unwrap_or_else(PoisonError::into_inner).insert(index, run);
+    let finished = in_background(py, progress, ensemble.runs, |shared| {
+        let tick = || {
             shared.done.fetch_add(1, Ordering::Relaxed);
-        })
+        };
+        all_runs(ensemble, simulator, times, &shared.cancel, &tick)
     })?
     .map_err(refuse)?;
-    let finished = finished.into_inner().unwrap_or_else(PoisonError::into_inner);
     let runs = finished.into_iter().map(|(index, run)| (index, to_user(run))).collect();
     band(py, &Summary::of(times, &runs, &ensemble.probabilities).map_err(refuse)?)
 }

@@ -12,6 +12,9 @@ const SCRIPT: [&str; 3] =
 /// The browser itself refuses whatever is not in the file.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
+/// How to use the plots.
+const HINT: &str = include_str!("hint.txt");
+
 /// The whole page.
 pub fn render(report: &Report) -> String {
     let anchors = anchors(&report.sections);
@@ -30,17 +33,14 @@ pub fn render(report: &Report) -> String {
 
 /// A page around a body that is HTML already.
 pub fn page(title: &str, body: &str) -> String {
-    let title = escape(title);
-    let script = SCRIPT.concat();
+    let (title, script) = (escape(title), SCRIPT.concat());
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body id=\"top\">\n\
-         <header><h1>{title}</h1>\
-         <button id=\"theme\" type=\"button\" hidden title=\"Change between light and dark\"></button>\
-         </header>\n<main>\n{body}</main>\n\
-         <script>\n\"use strict\";\n(() => {{\n{script}}})();\n</script>\n</body>\n</html>\n"
+        include_str!("page.html"),
+        policy = POLICY,
+        title = title,
+        style = STYLE,
+        body = body,
+        script = script
     )
 }
 
@@ -140,10 +140,7 @@ fn contents(report: &Report, anchors: &[String]) -> String {
     items.push_str("<li><span class=\"id\"></span> <a href=\"#run\">This run</a></li>\n");
     format!(
         "<section>\n<nav aria-labelledby=\"contents\"><h2 id=\"contents\">Contents</h2>\n<ol>\n{items}</ol></nav>\n\
-         <p class=\"sub hint\">Plots: point to read values, drag or pinch to zoom, double click or \
-         double tap to see everything again, click a name to hide its curve. With the keyboard: \
-         arrows read, + and − zoom, shift with arrows moves, 0 shows everything; once a plot is \
-         clicked, the wheel zooms it.</p>\n</section>\n"
+         <p class=\"sub hint\">{HINT}</p>\n</section>\n"
     )
 }
 
@@ -299,7 +296,7 @@ mod tests {
     fn no_text_becomes_markup() {
         let page = render(&sample::hostile());
         assert!(!page.contains("<b>bold") && !page.contains("alert(1)</script>"));
-        assert!(page.contains("&lt;b&gt;bold&lt;/b&gt; &amp; &quot;quoted&quot; &#39;"));
+        assert!(page.contains("&lt;b&gt;bold&lt;/b&gt; &amp; &quot;quoted&quot; '"));
         assert!(!page.contains("href=\"javascript:"), "no path is a scheme");
         let scripts = page.matches("<script").count();
         assert_eq!(scripts, 1 + sample::hostile().sections[0].figures.len());

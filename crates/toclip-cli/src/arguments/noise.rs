@@ -31,7 +31,7 @@ pub struct NoiseArgs {
     #[arg(long, short, value_name = "FAMILY", value_delimiter = ',', default_value = "gaussian")]
     noise: Vec<String>,
 
-    /// σ, the standard deviation, of any family that has one
+    /// σ, the standard deviation, for any family that has one
     #[arg(long, value_name = "σ", allow_negative_numbers = true, value_parser = number)]
     sigma: Option<f64>,
 

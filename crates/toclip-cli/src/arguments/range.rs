@@ -43,7 +43,7 @@ impl FromStr for NumberOrRange {
         let points = points.map(count).transpose()?;
         let (from, to) = (number(from)?, number(to)?);
         if !(from < to && from.is_finite() && to.is_finite()) {
-            return Err("a range goes from a smaller to a larger finite number".into());
+            return Err("expected a range from a smaller to a larger finite number".into());
         }
         Ok(NumberOrRange::Range { from, to, points })
     }

@@ -36,7 +36,7 @@ pub struct Args {
     /// Seed of the runs
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = arguments::seed)]
     seed: u64,
-    /// Time to run to; takes d times as many steps
+    /// Time T to run to, in T·d steps
     #[arg(long, value_name = "T", default_value_t = 2.0, value_parser = arguments::number)]
     time: f64,
     /// η, the learning rate
@@ -45,7 +45,7 @@ pub struct Args {
     /// c, the threshold, or none for no clipping
     #[arg(long, value_name = "C", default_value_t = 0.9, value_parser = arguments::threshold, allow_negative_numbers = true)]
     clip: f64,
-    /// Distinct eigenvalues of K, each in an equal share of the dimensions
+    /// Distinct eigenvalues of K, with equal multiplicities
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1", value_parser = arguments::number)]
     eigenvalues: Vec<f64>,
     #[command(flatten)]
@@ -101,7 +101,7 @@ impl FromStr for Dims {
 pub fn run(args: Args) -> Result<ExitCode> {
     let noise = match args.noise.families()?.as_slice() {
         [one] => Arc::new(one.clone()),
-        _ => bail!("expected one --noise family"),
+        several => bail!("expected one family in --noise, not {}", several.len()),
     };
     let clip = Schedule::constant(args.clip).context("--clip")?;
     let policy =

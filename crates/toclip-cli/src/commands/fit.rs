@@ -19,11 +19,11 @@ use crate::study::part::shell_quoted;
 ///
 /// Reads samples from a CSV, NPY, NPZ or Parquet file, or a data set of the paper. Makes random
 /// features, finds θ* by least squares without intercept, fits a distribution to the residuals,
-/// predicts the risk of one pass of clipped SGD, runs that pass in many orders, and says whether to
-/// clip and where.
+/// predicts the risk of one pass of clipped SGD, runs that pass in many random orders, and says
+/// whether to clip and where.
 ///
 /// There are three predictions: the ODE of the paper with the fitted distribution, the ODE with the
-/// residuals themselves, and one that is corrected for two effects of real data: clipping moves the
+/// measured residuals, and one that is corrected for two effects of real data: clipping biases the
 /// point to which SGD converges, and one pass draws without replacement (docs/real-data.md).
 #[derive(clap::Args)]
 #[command(after_help = include_str!("../help/fit.txt"))]
@@ -40,7 +40,7 @@ pub struct Args {
     /// Location of the data set, if not in the cache
     #[arg(long, value_name = "PATH", requires = "dataset")]
     from: Option<PathBuf>,
-    /// Features: tanh:500, relu:500 (any number) or none [default: tanh:500]
+    /// Features: tanh:N or relu:N for N random features, or none [default: tanh:500]
     #[arg(long, value_name = "KIND")]
     features: Option<Features>,
     /// Learning rate η; a step is η/d [default: 0.1]
@@ -164,7 +164,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let design = input.design(settings.features, settings.seed)?;
     drop(input);
     bar.set_message("passes ");
-    let fit = Fit::new(design, &settings, &|done| bar.set_position(done))?;
+    let fit = Fit::new(design, &settings, &|| bar.inc(1))?;
     bar.finish_and_clear();
     let seconds = begin.elapsed().as_secs_f64();
     if let Some(out) = &args.out {

@@ -22,14 +22,13 @@ use crate::plot::Figure;
 
 /// Run an experiment: theory and simulation of clipped SGD side by side, or curves of the criteria
 ///
-/// Writes into the folder given by --out, named after the file: a table of all curves as CSV and
-/// Parquet (with the whole experiment in its metadata), the experiment and its results as JSON, and a
-/// plot as SVG and PNG. Builds without the features parquet or png (see toclip --version) leave those
-/// two out. The tables depend on the experiment alone, not on the number of threads or on
-/// interruptions.
+/// Writes into the folder given by --out, under the name of the experiment file: a table of all curves
+/// as CSV and Parquet (with the whole experiment in its metadata), the experiment and its results as
+/// JSON, and a plot as SVG and PNG. A build without the feature parquet or png (see toclip --version)
+/// does not write those files. The tables do not depend on the number of threads or on interruptions.
 ///
-/// A curve that diverges is not an error: the tables hold it up to that time, the summary says when
-/// it diverged, and the exit code is 0.
+/// Divergence is not an error: the tables contain a curve up to the time when it diverges, the
+/// summary says when that is, and the exit code is 0.
 #[derive(clap::Args)]
 #[command(after_help = include_str!("../help/run.txt"))]
 pub struct Args {
@@ -50,10 +49,10 @@ pub struct Args {
     /// Methods; overrides the file
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = method_parser())]
     methods: Option<Vec<Method>>,
-    /// Threads for the ensembles; all cores unless given. Does not change the results
+    /// Threads for the ensembles; all cores by default. Does not change the results
     #[arg(long, value_name = "N", value_parser = arguments::threads)]
     threads: Option<usize>,
-    /// No progress and no summary
+    /// Show no progress and no summary
     #[arg(long, short)]
     quiet: bool,
     /// Print the summary as JSON
@@ -125,13 +124,10 @@ impl Args {
     /// Options override the file.
     fn change(&self, file: &mut ExperimentFile) -> Result<()> {
         let Some(experiment) = &mut file.trajectories else {
-            let given = [
-                ("--runs", self.runs.is_some()),
-                ("--seed", self.seed.is_some()),
-                ("--methods", self.methods.is_some()),
-            ];
-            match given.into_iter().find(|(_, given)| *given) {
-                Some((flag, _)) => bail!("{flag} is for trajectories, and this file asks for none"),
+            match self.overrides().first() {
+                Some((flag, _)) => {
+                    bail!("{flag} applies to trajectories, and this file defines none")
+                }
                 None => return Ok(()),
             }
         };
@@ -187,26 +183,25 @@ impl Args {
                 log.path().display(),
                 self.experiment.display(),
                 self.out.display(),
-                self.changes(),
+                self.overrides()
+                    .iter()
+                    .map(|(flag, value)| format!(" {flag} {value}"))
+                    .collect::<String>(),
             );
         }
         Ok(None)
     }
 
-    /// The options that a continuation needs too.
-    fn changes(&self) -> String {
-        let mut text = String::new();
-        if let Some(runs) = self.runs {
-            text += &format!(" --runs {runs}");
-        }
-        if let Some(seed) = self.seed {
-            text += &format!(" --seed {seed}");
-        }
-        if let Some(methods) = &self.methods {
-            let list: Vec<&str> = methods.iter().map(|m| m.key()).collect();
-            text += &format!(" --methods {}", list.join(","));
-        }
-        text
+    /// The options that override the file; a continuation needs them too.
+    fn overrides(&self) -> Vec<(&'static str, String)> {
+        let list =
+            |methods: &Vec<Method>| methods.iter().map(|m| m.key()).collect::<Vec<_>>().join(",");
+        let all = [
+            ("--runs", self.runs.map(|runs| runs.to_string())),
+            ("--seed", self.seed.map(|seed| seed.to_string())),
+            ("--methods", self.methods.as_ref().map(list)),
+        ];
+        all.into_iter().filter_map(|(flag, value)| Some((flag, value?))).collect()
     }
 
     fn print(&self, results: &Results, written: &[PathBuf], total: Duration) -> Result<()> {
@@ -241,7 +236,7 @@ impl Args {
         }
         let forms = each(&|c| c.method.is_ensemble().then(|| c.form.clone()));
         if !forms.is_empty() {
-            say!("Form: {}", forms.join("; "));
+            say!("Simulated with: {}", forms.join("; "));
         }
         say!("Written:");
         written.iter().for_each(|path| say!("  {}", path.display()));

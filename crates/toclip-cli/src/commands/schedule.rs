@@ -23,12 +23,13 @@ const LOG_FROM: f64 = 20.0;
 
 /// Compare clipping schedules on one problem, and write them for training code
 ///
-/// Predicts the risk without clipping, with the rule of the file, with max-CCC and with thresholds in
-/// proportion to the residual (κ tuned on the prediction, and Huber's 1.345). These rules run at the
-/// learning rate of the file compensated by η/μ, so that all have the same effective rate. Where the
-/// rule of the file does not compensate, it is shown beside unclipped SGD at its smaller effective
-/// rate. Recommends one of them, and writes a table for each: the time, the step k = t·d, η and c of
-/// the theory, the step size η/d, the gradient norm c·√d to clip at, and the predicted risk.
+/// Predicts the risk without clipping, with the rule in the file, with max-CCC, and with thresholds
+/// proportional to the residual (κ tuned on the prediction, and Huber's 1.345). All run at the
+/// learning rate of the file divided by μ, so that their effective rates are equal. If the rule in the
+/// file does not compensate in this way, unclipped SGD at its smaller effective rate is shown too.
+///
+/// Recommends one schedule, and writes a table for each: the time, the step k = t·d, η and c of the
+/// theory, the step size η/d, the gradient norm c·√d to clip at, and the predicted risk.
 #[derive(clap::Args)]
 #[command(after_help = include_str!("../help/schedule.txt"))]
 pub struct Args {
@@ -37,7 +38,7 @@ pub struct Args {
     /// Folder for the results
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
-    /// Simulate so many runs of C-SGD for each schedule
+    /// Also simulate N runs of clipped SGD for each schedule
     #[arg(long, value_name = "N", value_parser = arguments::count::<1>)]
     runs: Option<u64>,
     /// Print the result as JSON

@@ -6,8 +6,7 @@ use crate::experiment::schema::SCHEMA;
 
 /// Print the JSON Schema of experiment files
 ///
-/// Editors with a TOML language server complete the keys of an experiment and mark mistakes when
-/// they know the schema.
+/// Editors with a TOML language server use it to complete keys and mark mistakes.
 #[derive(clap::Args)]
 #[command(after_help = include_str!("../help/schema.txt"))]
 pub struct Args {}

@@ -73,46 +73,34 @@ impl Write for NewFile {
     }
 }
 
-/// Where a command writes its results: a file, or standard output where none is given.
+/// Where a command writes its results: a file that appears when it is finished, or standard output
+/// where none is given.
 #[derive(Debug)]
-pub enum Destination {
-    /// A file that appears when it is finished.
-    File(NewFile),
-    /// Standard output.
-    Stdout,
-}
+pub struct Destination(Option<NewFile>);
 
 impl Destination {
     /// The file at `path`, if there is one.
     pub fn new(path: Option<&Path>) -> Result<Self> {
-        path.map_or(Ok(Destination::Stdout), |path| Ok(Destination::File(NewFile::create(path)?)))
+        path.map(NewFile::create).transpose().map(Destination)
     }
 
     /// Puts the file in its place.
     pub fn finish(self) -> Result<()> {
-        match self {
-            Destination::File(file) => file.finish(),
-            Destination::Stdout => Ok(()),
-        }
+        self.0.map_or(Ok(()), NewFile::finish)
     }
 }
 
 impl Write for Destination {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        match self {
-            Destination::File(file) => file.write(bytes),
-            Destination::Stdout => {
-                terminal::print_bytes(bytes);
-                Ok(bytes.len())
-            }
-        }
+        let Some(file) = &mut self.0 else {
+            terminal::print_bytes(bytes);
+            return Ok(bytes.len());
+        };
+        file.write(bytes)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        match self {
-            Destination::File(file) => file.flush(),
-            Destination::Stdout => Ok(()),
-        }
+        self.0.as_mut().map_or(Ok(()), Write::flush)
     }
 }
 

@@ -117,7 +117,7 @@ fn replaceable(target: &Path) -> Result<()> {
                 folders.push(name);
             } else if !ours.contains(&name) {
                 bail!(
-                    "{shown} holds something that is no part of a report ({}); give --out another \
+                    "{shown} contains a file that is not part of a report ({}); give --out another \
                      folder",
                     name.display()
                 );

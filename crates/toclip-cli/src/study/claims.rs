@@ -1,23 +1,23 @@
-//! Claims checked by number.
+//! Claims checked by number. The paper's words are in `report_text.toml`, by the name of the claim.
 
 use crate::report::{Claim, Verdict};
 
 /// A claim that holds or fails.
-pub fn check(paper: &str, measured: impl Into<String>, holds: bool) -> Claim {
+pub fn check(name: &str, measured: impl Into<String>, holds: bool) -> Claim {
     let verdict = if holds { Verdict::Holds } else { Verdict::Fails };
-    Claim { paper: paper.into(), measured: measured.into(), verdict }
+    Claim { paper: name.into(), measured: measured.into(), verdict }
 }
 
 /// A claim of which it is known that the print is wrong: it differs if what was measured is what
 /// the correction says, and fails if it is not even that.
-pub fn differs(paper: &str, measured: impl Into<String>, as_corrected: bool) -> Claim {
+pub fn differs(name: &str, measured: impl Into<String>, as_corrected: bool) -> Claim {
     let verdict = if as_corrected { Verdict::Differs } else { Verdict::Fails };
-    Claim { paper: paper.into(), measured: measured.into(), verdict }
+    Claim { paper: name.into(), measured: measured.into(), verdict }
 }
 
 /// A claim that holds, or else differs if the numbers decide against the print and fails if they do not.
-pub fn check_or_differs(paper: &str, measured: String, holds: bool, decided: bool) -> Claim {
-    if holds { check(paper, measured, true) } else { differs(paper, measured, decided) }
+pub fn check_or_differs(name: &str, measured: String, holds: bool, decided: bool) -> Claim {
+    if holds { check(name, measured, true) } else { differs(name, measured, decided) }
 }
 
 /// Whether a number is within a share of another; NaN never is.

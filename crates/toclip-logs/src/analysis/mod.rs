@@ -58,6 +58,8 @@ pub struct Analysis {
     pub optimizer: Option<Optimizer>,
     /// The last learning rate of the log.
     pub learning_rate: Option<f64>,
+    /// The largest learning rate of the log.
+    pub largest_rate: Option<f64>,
     /// What the norms alone support.
     #[serde(skip)]
     pub(crate) supported: Supported,
@@ -81,7 +83,8 @@ const SHORTEST: usize = 512;
 impl Analysis {
     pub(crate) fn new(log: &Log, course: &Course, now: &Situation) -> Result<Self> {
         let step = |p: Option<&Point>| p.map_or(f64::NAN, |p| p.step);
-        let mut rates = log.points.iter().map(|p| p.learning_rate);
+        let rates = log.points.iter().map(|p| p.learning_rate);
+        let mut rates = rates.filter(|r| r.is_finite() && *r > 0.0);
         let mut analysis = Analysis {
             points: log.points.len(),
             steps: (step(log.points.first()), step(log.points.last())),
@@ -98,7 +101,8 @@ impl Analysis {
             components: now.components,
             confidence: now.confidence,
             optimizer: now.optimizer,
-            learning_rate: rates.rfind(|r| r.is_finite() && *r > 0.0),
+            largest_rate: rates.clone().reduce(f64::max),
+            learning_rate: rates.next_back(),
             supported: Supported::Nothing,
         };
         if let Some((threshold, share)) = now.pile_up {

@@ -48,6 +48,7 @@ pub(super) fn diverged(log: &Log, end: &[Point], affected: &[bool]) -> Option<Fi
         last_good: last.map(|p| p.step),
         learning_rate: last.or(end.first()).and_then(|p| known(p.learning_rate)),
         grew: finite - good >= 3,
+        loss_finite: end.iter().all(|p| p.loss.is_finite()),
     })
 }
 

@@ -42,6 +42,8 @@ pub enum Finding {
         learning_rate: Option<f64>,
         /// Whether the numbers grew over several steps first; if not, they broke at once.
         grew: bool,
+        /// Whether the loss stayed finite, so that only the gradient broke.
+        loss_finite: bool,
     },
     /// The loss rises at the end and is far above its best.
     Diverging {

@@ -9,6 +9,9 @@ const BEGINS: f64 = 0.5;
 /// A schedule has ended when the rate is this share of its largest value. Ten percent is a common end.
 const ENDED: f64 = 0.11;
 
+/// A rate that falls below this share of itself at once does so by steps.
+const STEP: f64 = 0.6;
+
 /// How many of the points are the warm-up: the first hundred steps, or while the rate still rises; at
 /// most a third of them.
 pub(super) fn warm_up(points: &[Point]) -> usize {
@@ -27,7 +30,10 @@ pub(super) fn finished(points: &[Point]) -> Option<Finding> {
     let most = largest(points);
     let last = points.iter().rev().map(|p| p.learning_rate).find(|r| r.is_finite())?;
     let rate = last / most;
-    (points.len() >= 20 && rate <= ENDED).then_some(Finding::Finished { rate })
+    // A schedule of steps goes on after each of them.
+    let steps = points.windows(2).any(|w| w[1].learning_rate < STEP * w[0].learning_rate);
+    (points.len() >= 20 && rate <= ENDED && (!steps || rate == 0.0))
+        .then_some(Finding::Finished { rate })
 }
 
 fn largest(points: &[Point]) -> f64 {

@@ -24,6 +24,8 @@ const LOSS_POINTS: usize = 3;
 const CLOSE: usize = 10;
 /// More affected points in a row are a new level and no spike.
 const LONGEST: usize = 40;
+/// Points after a spike in which the loss may come back.
+const WAIT: usize = 50;
 /// Points before and after a spike that give the usual loss.
 const SIDE: usize = 20;
 
@@ -51,12 +53,15 @@ pub struct Spike {
     /// The points from the first affected to the last.
     #[serde(skip)]
     pub(crate) range: (usize, usize),
+    /// How many points follow.
+    #[serde(skip)]
+    points_after: usize,
 }
 
 impl Spike {
-    /// Whether the loss stayed above what it was before.
+    /// Whether the loss stayed above what it was before, for long enough to say so.
     pub(crate) fn not_recovered(&self) -> bool {
-        self.loss_before.is_some() && self.recovered_after.is_none()
+        self.loss_before.is_some() && self.recovered_after.is_none() && self.points_after >= WAIT
     }
 }
 
@@ -167,5 +172,6 @@ fn spike(
         loss_peak: (during.is_finite() && loss_before.is_some()).then_some(during),
         recovered_after: recovered,
         range: (first, last),
+        points_after: points.len() - 1 - last,
     }
 }

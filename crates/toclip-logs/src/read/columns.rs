@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::layers::{self, layer_of, without_groups};
 use super::role::{NOT_GRADIENTS, ROLES, Role, is_bin_extreme, is_one_of, role_of};
+use super::settings::{Settings, setting_name};
 use crate::names::printable;
 use crate::{Error, ReadOptions, Result, Row};
 
@@ -54,6 +55,8 @@ pub(super) enum ColumnId {
     Candidate(u32),
     /// The gradient norm of a layer.
     Layer(u32),
+    /// A setting of the run.
+    Setting(u32),
 }
 
 type Record = Vec<(ColumnId, f64)>;
@@ -69,7 +72,7 @@ pub(super) struct Choice {
     /// Whether the norm is the total of the layers.
     pub combined: bool,
     /// The settings of the run.
-    pub settings: Row,
+    pub settings: Settings,
     /// All names.
     pub names: Vec<String>,
 }
@@ -83,6 +86,10 @@ pub(super) struct ColumnChooser<'a> {
     ids: HashMap<Vec<u8>, Option<ColumnId>>,
     names: Vec<String>,
     candidates: Vec<Candidate>,
+    /// Names of settings, until their first value is known.
+    settings: Vec<Option<String>>,
+    /// Settings by name.
+    pub found: Settings,
     layers: Vec<String>,
     /// Groups of other layers, which are left out.
     groups: HashSet<u32>,
@@ -93,8 +100,8 @@ pub(super) struct ColumnChooser<'a> {
     held_values: usize,
     record: Record,
     pending: Option<Row>,
-    /// Settings found outside the rows.
-    settings: Row,
+    /// The threshold and the batch size, which rows may have.
+    in_rows: Row,
     /// A record without a step belongs to the step before it, as where each value has its own line.
     pub joins: bool,
     visit: Option<&'a mut dyn FnMut(&Row)>,
@@ -165,11 +172,14 @@ impl<'a> ColumnChooser<'a> {
         let id = if let Some(layer) = layer() {
             self.layers.push(layer.to_owned());
             Some(ColumnId::Layer((self.layers.len() - 1) as u32))
+        } else if let Some((role, score)) = self.role(&name) {
+            self.candidates.push(Candidate { name: name.clone(), role, score, rows: 0 });
+            Some(ColumnId::Candidate((self.candidates.len() - 1) as u32))
+        } else if setting_name(&name).is_some() {
+            self.settings.push(Some(name.clone()));
+            Some(ColumnId::Setting((self.settings.len() - 1) as u32))
         } else {
-            self.role(&name).map(|(role, score)| {
-                self.candidates.push(Candidate { name: name.clone(), role, score, rows: 0 });
-                ColumnId::Candidate((self.candidates.len() - 1) as u32)
-            })
+            None
         };
         if self.names.len() < 200 {
             self.names.push(name);
@@ -237,7 +247,11 @@ impl<'a> ColumnChooser<'a> {
 
     /// Adds a value to the record; the first of two with the same name is used.
     pub fn put(&mut self, id: ColumnId, value: f64) {
-        if self.record.len() < NAMES {
+        if let ColumnId::Setting(setting) = id {
+            if let Some(name) = self.settings[setting as usize].take() {
+                self.found.put(&name, &value.to_string(), "the log");
+            }
+        } else if self.record.len() < NAMES {
             self.record.push((id, value));
         }
     }
@@ -274,8 +288,8 @@ impl<'a> ColumnChooser<'a> {
         for (id, value) in std::mem::take(&mut self.record) {
             let ColumnId::Candidate(id) = id else { continue };
             match self.candidates[id as usize].role {
-                Role::Clip => self.settings.clip = Some(value),
-                Role::BatchSize => self.settings.batch_size = Some(value),
+                Role::Clip => self.in_rows.clip = Some(value),
+                Role::BatchSize => self.in_rows.batch_size = Some(value),
                 _ => {}
             }
         }
@@ -300,6 +314,7 @@ impl<'a> ColumnChooser<'a> {
                 }
                 ColumnId::Layer(layer) if self.groups.contains(&layer) => {}
                 ColumnId::Layer(layer) => layers.push((layer, value)),
+                ColumnId::Setting(_) => {}
             }
         }
         Row::new(values, layers)
@@ -318,8 +333,8 @@ impl<'a> ColumnChooser<'a> {
         // Larger integers are not exact, and no training is that long.
         row.step = row.step.filter(|s| s.abs() < 9e15);
         if row.clip.is_some() || row.batch_size.is_some() {
-            self.settings.clip = row.clip.or(self.settings.clip);
-            self.settings.batch_size = row.batch_size.or(self.settings.batch_size);
+            self.in_rows.clip = row.clip.or(self.in_rows.clip);
+            self.in_rows.batch_size = row.batch_size.or(self.in_rows.batch_size);
         }
         if let Some(pending) = &mut self.pending {
             let same = match row.step {
@@ -357,6 +372,20 @@ impl<'a> ColumnChooser<'a> {
         let norm = Role::Norm as usize;
         let other = self.given[norm].is_some() || self.chosen.is_some_and(|c| c[norm].is_some());
         !other && !self.layers.is_empty()
+    }
+
+    fn settings_in_rows(&self) -> Settings {
+        let mut settings = Settings::default();
+        let values = [(Role::Clip, self.in_rows.clip), (Role::BatchSize, self.in_rows.batch_size)];
+        for (role, value) in values {
+            // Training without a threshold is not a row with one of zero.
+            let value = value.filter(|value| value.is_finite() && *value > 0.0);
+            let name = self.candidates.iter().find(|c| c.role == role).map(|c| &c.name);
+            if let (Some(value), Some(name)) = (value, name) {
+                settings.put(name, &value.to_string(), "the log");
+            }
+        }
+        settings
     }
 
     /// An error if the part of a name that the caller gave is in several names.
@@ -411,7 +440,9 @@ impl<'a> ColumnChooser<'a> {
         if self.layers.len() > layers::MOST {
             self.layers.clear();
         }
-        let Self { layers, settings, names, .. } = self;
+        let mut settings = self.settings_in_rows();
+        settings.extend(&self.found);
+        let Self { layers, names, .. } = self;
         Ok(Choice { columns, layers, combined, settings, names })
     }
 }

@@ -16,6 +16,13 @@ impl Faults {
         }
         self.count += 1;
     }
+
+    fn absorb(&mut self, later: Faults) {
+        if self.count == 0 {
+            self.first = later.first;
+        }
+        self.count += later.count;
+    }
 }
 
 /// What is wrong with a log as a file.
@@ -38,6 +45,17 @@ pub(super) struct Damage {
 }
 
 impl Damage {
+    /// Adds the damage to the next file of the same log.
+    pub fn absorb(&mut self, later: Damage) {
+        self.concatenated += later.concatenated;
+        self.checksums.absorb(later.checksums);
+        self.stopped |= later.stopped;
+        self.unreadable.absorb(later.unreadable);
+        self.unreadable_records.absorb(later.unreadable_records);
+        self.decimal_comma |= later.decimal_comma;
+        self.truncated |= later.truncated;
+    }
+
     pub fn findings(&self) -> Vec<Finding> {
         let &Damage { concatenated, stopped, .. } = self;
         let Faults { count, first } = self.checksums;

@@ -10,6 +10,7 @@ use super::layers::layer_of;
 use super::role::{Role, role_of};
 use super::row::parse_number;
 use super::tensorboard::masked_crc;
+use super::{mlflow, wandb};
 use crate::{Error, Result};
 
 /// A supported format.
@@ -25,6 +26,10 @@ pub enum Format {
     Csv,
     /// A TensorBoard event file.
     TensorBoard,
+    /// The record of a W&B run, `run-*.wandb`.
+    Wandb,
+    /// Metrics in the MLflow file store.
+    Mlflow,
     /// The text log of Megatron.
     Megatron,
     /// The text log of torchtitan.
@@ -42,11 +47,13 @@ pub enum Format {
 }
 
 /// All formats with their names for options and for people.
-const FORMATS: [(Format, &str, &str); 11] = [
+const FORMATS: [(Format, &str, &str); 13] = [
     (Format::TrainerState, "trainer-state", "Hugging Face trainer_state.json"),
     (Format::Jsonl, "jsonl", "JSON lines"),
     (Format::Csv, "csv", "CSV"),
     (Format::TensorBoard, "tensorboard", "TensorBoard"),
+    (Format::Wandb, "wandb", "W&B"),
+    (Format::Mlflow, "mlflow", "MLflow"),
     (Format::Megatron, "megatron", "Megatron"),
     (Format::Torchtitan, "torchtitan", "torchtitan"),
     (Format::LlmC, "llm.c", "llm.c"),
@@ -58,7 +65,7 @@ const FORMATS: [(Format, &str, &str); 11] = [
 
 impl Format {
     /// All formats.
-    pub fn all() -> [Format; 11] {
+    pub fn all() -> [Format; 13] {
         FORMATS.map(|(format, ..)| format)
     }
 }
@@ -93,6 +100,9 @@ pub(super) fn detect(head: &[u8]) -> Result<Format> {
     if frame || memchr::memmem::find(early, b"brain.Event:").is_some() {
         return Ok(Format::TensorBoard);
     }
+    if head.starts_with(wandb::MAGIC) {
+        return Ok(Format::Wandb);
+    }
     let packed: [(&[u8], &str); 4] = [
         (b"PK\x03\x04", "a zip archive: unpack it first"),
         (b"\xfd7zXZ", "compressed with xz: unpack it first"),
@@ -107,14 +117,17 @@ pub(super) fn detect(head: &[u8]) -> Result<Format> {
     let odd = head.iter().filter(|b| **b < 9 || (14..27).contains(*b)).count();
     if odd * 50 > head.len() {
         return Err(Error::NotALog(
-            "the file is binary, but not a TensorBoard event file; supported logs are: \
-             trainer_state.json, JSON lines, CSV, TensorBoard, Megatron, torchtitan, llm.c"
+            "the file is binary, but neither a TensorBoard event file nor a W&B run; other supported \
+             logs are: trainer_state.json, JSON lines, CSV, MLflow, Megatron, torchtitan, llm.c"
                 .into(),
         ));
     }
     let text = head.trim_ascii_start();
     if text.is_empty() {
         return Err(Error::Empty);
+    }
+    if mlflow::is_metric(text) {
+        return Ok(Format::Mlflow);
     }
     Ok(objects(text).or_else(|| table(text)).unwrap_or_else(|| lines(text)))
 }
@@ -214,6 +227,7 @@ mod tests {
             ("s:0 tel:11.0\ns:1 trl:10.9 lr:0.0 norm:1.0\n", Format::LlmC),
             ("iter 0: loss 10.9, time 100ms, mfu -100%\n", Format::NanoGpt),
             ("[2023-01-01] [INFO] [logging.py:96:log_dist] step=10\n", Format::DeepSpeed),
+            ("1794797868837 1.5 0\n1794797868844 2.5 1\n", Format::Mlflow),
             ("hello\nworld\n", Format::Text),
         ] {
             assert_eq!(detect(text.as_bytes()).unwrap(), format, "{text}");
@@ -226,6 +240,6 @@ mod tests {
         ] {
             assert!(detect(bytes).unwrap_err().to_string().contains(says), "{bytes:?}");
         }
-        assert!("wandb".parse::<Format>().unwrap_err().to_string().contains("jsonl"));
+        assert!("excel".parse::<Format>().unwrap_err().to_string().contains("jsonl"));
     }
 }

@@ -7,13 +7,17 @@ mod damage;
 mod format;
 mod json;
 mod layers;
+mod mlflow;
 mod packed;
 mod role;
 mod row;
+mod settings;
 mod tensorboard;
 mod text;
+mod wandb;
 
 use std::io::{Cursor, Read};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -21,11 +25,17 @@ pub use columns::Column;
 pub use format::Format;
 pub use role::Role;
 pub use row::Row;
+pub use settings::SettingSources;
+pub(crate) use settings::Settings;
 
 use crate::names::list;
-use crate::{Error, Finding, Hint, Result};
+use crate::{Error, Finding, Hint, Optimizer, Result};
 use columns::{Choice, ColumnChooser};
+use damage::Damage;
+use layers::layer_of;
 use packed::{Unpacked, unpack};
+use role::role_of;
+use settings::optimizer_kind;
 
 /// How many bytes are examined to detect the format.
 const HEAD: u64 = 1 << 16;
@@ -66,10 +76,17 @@ pub struct ReadSummary {
     pub rows: u64,
     /// Rows with a gradient norm.
     pub norms: u64,
-    /// The clipping threshold, if the log has it.
+    /// The clipping threshold, if the log or a file beside it has it; infinite if the run is set not
+    /// to clip.
     pub clip: Option<f64>,
-    /// The global batch size, if the log has it.
+    /// The global batch size, if the log or a file beside it has it.
     pub batch_size: Option<f64>,
+    /// The number of samples per worker and accumulation step, if that is given.
+    pub micro_batch_size: Option<f64>,
+    /// The kind of the optimizer, if the log or a file beside it names it.
+    pub optimizer: Option<Optimizer>,
+    /// Where threshold, batch size and optimizer were found.
+    pub sources: SettingSources,
 }
 
 /// Reads a log in one pass and bounded memory, and passes each row to `visit`.
@@ -94,18 +111,87 @@ pub fn read(
     options: &ReadOptions,
     visit: &mut dyn FnMut(&Row),
 ) -> Result<ReadSummary> {
+    let beside = Settings::default();
+    summarise(options, &beside, visit, |chooser| read_part(reader, options.format, chooser))
+}
+
+/// Reads several files as one log, each opened when the one before it has been read. Empty ones are
+/// skipped: a job that did not start leaves them.
+pub(crate) fn read_joined<'a>(
+    readers: impl Iterator<Item = Result<Box<dyn Read + 'a>>>,
+    options: &ReadOptions,
+    beside: &Settings,
+    visit: &mut dyn FnMut(&Row),
+) -> Result<ReadSummary> {
+    summarise(options, beside, visit, |chooser| {
+        let mut all: Option<(Format, Damage)> = None;
+        for reader in readers {
+            match (read_part(reader?, options.format, chooser), &mut all) {
+                (Err(Error::Empty), _) => {}
+                (part, None) => all = Some(part?),
+                (part, Some((_, damage))) => damage.absorb(part?.1),
+            }
+        }
+        all.ok_or(Error::Empty)
+    })
+}
+
+/// Reads the metrics of an MLflow run, each from the file of its own.
+pub(crate) fn read_metrics(
+    metrics: &[(&str, &Path)],
+    options: &ReadOptions,
+    beside: &Settings,
+    progress: &mut dyn FnMut(u64),
+    visit: &mut dyn FnMut(&Row),
+) -> Result<ReadSummary> {
+    summarise(options, beside, visit, |chooser| {
+        Ok((Format::Mlflow, mlflow::read_run(metrics, chooser, progress)?))
+    })
+}
+
+/// Whether a name is that of a gradient norm, of a layer or of all.
+pub(crate) fn is_norm(name: &str) -> bool {
+    layer_of(name).is_some() || role_of(name).is_some_and(|(role, _)| role == Role::Norm)
+}
+
+/// Reads one file into the chooser.
+fn read_part(
+    reader: impl Read,
+    format: Option<Format>,
+    chooser: &mut ColumnChooser,
+) -> Result<(Format, Damage)> {
     let Unpacked { mut reader, broken } = unpack(reader)?;
     let mut head = Vec::new();
     reader.by_ref().take(HEAD).read_to_end(&mut head)?;
     if head.is_empty() && broken.get() {
         return Err(Error::NotALog("the file is compressed, but damaged or cut off".into()));
     }
-    let format = match options.format {
+    let format = match format {
         Some(_) if head.is_empty() => return Err(Error::Empty),
         Some(format) => format,
         None => format::detect(&head)?,
     };
     let reader = Cursor::new(head).chain(reader);
+    let mut damage = match format {
+        Format::TrainerState | Format::Jsonl => json::read(reader, chooser)?,
+        Format::Csv => csv::read(reader, chooser)?,
+        Format::TensorBoard => tensorboard::read(reader, chooser)?,
+        Format::Wandb => wandb::read(reader, chooser)?,
+        Format::Mlflow => mlflow::read(reader, chooser)?,
+        _ => text::read(reader, chooser)?,
+    };
+    damage.truncated |= broken.get();
+    Ok((format, damage))
+}
+
+/// Passes on what `read_into` reads, and sums it up; settings that the log does not have are those
+/// found beside it.
+fn summarise(
+    options: &ReadOptions,
+    beside: &Settings,
+    visit: &mut dyn FnMut(&Row),
+    read_into: impl FnOnce(&mut ColumnChooser) -> Result<(Format, Damage)>,
+) -> Result<ReadSummary> {
     let (mut rows, mut norms) = (0, 0);
     let mut count_and_visit = |row: &Row| {
         rows += 1;
@@ -113,21 +199,43 @@ pub fn read(
         visit(row);
     };
     let mut chooser = ColumnChooser::new(options, &mut count_and_visit);
-    let mut damage = match format {
-        Format::TrainerState | Format::Jsonl => json::read(reader, &mut chooser)?,
-        Format::Csv => csv::read(reader, &mut chooser)?,
-        Format::TensorBoard => tensorboard::read(reader, &mut chooser)?,
-        _ => text::read(reader, &mut chooser)?,
-    };
-    damage.truncated |= broken.get();
+    let (format, damage) = read_into(&mut chooser)?;
     let findings = damage.findings();
-    let Choice { columns, layers, combined, settings, names } = chooser.finish()?;
+    let Choice { columns, layers, combined, mut settings, names } = chooser.finish()?;
     if norms == 0 {
         return Err(no_norm(format, &columns, &names, findings.first()));
     }
-    let positive = |x: Option<f64>| x.filter(|x| x.is_finite() && *x > 0.0);
-    let (clip, batch_size) = (positive(settings.clip), positive(settings.batch_size));
-    Ok(ReadSummary { format, columns, layers, combined, findings, rows, norms, clip, batch_size })
+    settings.extend(beside);
+    let (clip, clip_source) = settings.clip().unzip();
+    let (batch_size, batch_size_source) = settings.batch_size().unzip();
+    let (optimizer, optimizer_source) =
+        settings.optimizer().or_else(|| optimizer_of_rate(&columns)).unzip();
+    let sources = SettingSources {
+        clip: clip_source,
+        batch_size: batch_size_source,
+        optimizer: optimizer_source,
+    };
+    Ok(ReadSummary {
+        format,
+        columns,
+        layers,
+        combined,
+        findings,
+        rows,
+        norms,
+        clip,
+        batch_size,
+        micro_batch_size: settings.micro_batch_size(),
+        optimizer,
+        sources,
+    })
+}
+
+/// Lightning names the column of the learning rate after the optimizer: `lr-AdamW`.
+fn optimizer_of_rate(columns: &[Column]) -> Option<(Optimizer, String)> {
+    let rate = columns.iter().find(|column| column.role == Role::LearningRate)?;
+    let kind = optimizer_kind(&rate.name)?;
+    Some((kind, format!("the column `{}`", rate.name)))
 }
 
 fn no_norm(

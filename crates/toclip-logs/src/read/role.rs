@@ -77,10 +77,13 @@ pub(super) fn role_of(name: &str) -> Option<(Role, u32)> {
     };
     let all = words(&lower);
     let last = lower.rsplit('/').next().map(words).filter(|words| !words.is_empty())?;
-    if has(&all, "eval val valid validation test dev") {
+    let exact = exact(&last.join("_"), &all, metric);
+    // In `gradient_clip_val` it is the value.
+    let clip = exact.is_some_and(|(role, _)| role == Role::Clip);
+    if !clip && has(&all, "eval val valid validation test dev") {
         return None;
     }
-    exact(&last.join("_"), &all, metric)
+    exact
         .or_else(|| norm(&last, &all).map(|score| (Role::Norm, score)))
         .or_else(|| loss(&all).map(|score| (Role::Loss, score)))
         .or_else(|| {
@@ -270,6 +273,7 @@ mod tests {
             ("epoch", Role::Epoch),
             ("clip_grad", Role::Clip),
             ("max_grad_norm", Role::Clip),
+            ("gradient_clip_val", Role::Clip),
             ("global batch size", Role::BatchSize),
         ] {
             assert_eq!(role(name), Some(is), "{name}");

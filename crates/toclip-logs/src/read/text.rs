@@ -141,7 +141,9 @@ mod tests {
         let mut sink = ColumnChooser::new(&options, &mut visit);
         read(text.as_bytes(), &mut sink).unwrap();
         let settings = sink.finish().unwrap().settings;
-        rows.push(settings);
+        let (clip, batch_size) = (settings.clip(), settings.batch_size());
+        let (clip, batch_size) = (clip.map(|c| c.0), batch_size.map(|b| b.0));
+        rows.push(Row { clip, batch_size, ..Row::default() });
         rows
     }
 

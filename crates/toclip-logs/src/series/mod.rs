@@ -79,8 +79,16 @@ impl Log {
 ///
 /// As [`read()`]; and if no row has a norm.
 pub fn load(reader: impl Read, options: &ReadOptions) -> Result<Log> {
+    collect(options, |visit| read(reader, options, visit))
+}
+
+/// Collects the rows that `read` passes on.
+pub(crate) fn collect(
+    options: &ReadOptions,
+    read: impl FnOnce(&mut dyn FnMut(&Row)) -> Result<ReadSummary>,
+) -> Result<Log> {
     let mut collector = Collector::new(CAPACITY, options.unscale);
-    let summary = read(reader, options, &mut |row| collector.add(row))?;
+    let summary = read(&mut |row| collector.add(row))?;
     collector.finish(summary)
 }
 

@@ -178,7 +178,7 @@ fn spike(spike: &Spike, threshold: Option<f64>) -> String {
         (Some(before), Some(peak)) => {
             let back = match spike.recovered_after {
                 Some(after) => format!("back after {}", plural(after as u64, "step", "steps")),
-                None => "not back since".into(),
+                None => "not back by the end".into(),
             };
             format!("; loss {} to {}, {back}", about(before), about(peak))
         }

@@ -24,7 +24,12 @@ impl Finding {
             Finding::Healthy { .. } => {
                 "Nothing is wrong with the norms: no spikes, and all are finite.".into()
             }
-            Finding::Diverged { ref steps, last_good, learning_rate, grew } => {
+            Finding::Diverged { ref steps, loss_finite: true, .. } => format!(
+                "The gradient is NaN or infinite from step {} to the end, while the loss stays finite: \
+                 look for its source, such as a square root or a logarithm at zero.",
+                steps.first().map_or_else(String::new, |s| grouped(*s))
+            ),
+            Finding::Diverged { ref steps, last_good, learning_rate, grew, .. } => {
                 diverged(steps, last_good, learning_rate, grew)
             }
             Finding::Diverging { best_step, best, last } => format!(
@@ -179,7 +184,9 @@ fn spikes(steps: &[f64], events: &[Spike]) -> String {
     };
     let back = match largest.recovered_after {
         Some(after) => format!("; it recovered in {}", plural(after as u64, "step", "steps")),
-        None if largest.loss_before.is_some() => "; it has not recovered".into(),
+        None if largest.loss_before.is_some() => {
+            "; it had not recovered by the end of the log".into()
+        }
         None => String::new(),
     };
     let noun = if events.len() == 1 { "spike" } else { "spikes" };

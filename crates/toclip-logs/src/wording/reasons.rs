@@ -17,7 +17,7 @@ impl Advice {
             Because::GuardFits { ordinary, spikes, below } => {
                 let threshold = r.threshold.map_or_else(String::new, short);
                 let spikes = match spikes {
-                    0 => String::new(),
+                    _ if below == 0 => String::new(),
                     _ if below == spikes => " and below the peak of every spike".into(),
                     _ => format!(" and below the peaks of {below} of the {spikes} spikes"),
                 };

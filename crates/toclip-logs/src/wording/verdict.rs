@@ -103,7 +103,11 @@ impl Advice {
     }
 
     fn lower_rate(&self, r: &Recommendation) -> String {
-        let factor = r.rate_factor.map_or_else(String::new, short);
+        let factor = r.rate_factor.unwrap_or(1.0);
+        let rate = match self.analysis.largest_rate {
+            Some(peak) => format!("{} ({} times its peak)", about(peak * factor), short(factor)),
+            None => format!("{} times its value", short(factor)),
+        };
         let from = match r.roll_back_to {
             Some(step) => format!(", from a checkpoint at or before step {}", grouped(step)),
             None => String::new(),
@@ -112,7 +116,7 @@ impl Advice {
             Some(c) => format!(" and clip at {}", short(c)),
             None => String::new(),
         };
-        format!("Lower the learning rate to about {factor} times its peak{guard}{from}.")
+        format!("Lower the learning rate to about {rate}{guard}{from}.")
     }
 
     fn fix_loss(&self) -> String {

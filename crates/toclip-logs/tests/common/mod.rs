@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 /// Logs that hold the norms of `truth.csv`.
-pub const WITH_NORMS: [&str; 14] = [
+pub const WITH_NORMS: [&str; 15] = [
     "log.jsonl",
     "concatenated.json",
     "trainer_state.json",
@@ -19,6 +19,7 @@ pub const WITH_NORMS: [&str; 14] = [
     "fairseq.log",
     "events.simple_value",
     "events.tensor",
+    "run.wandb",
     "truth.csv",
 ];
 

@@ -34,11 +34,16 @@ fn training(report: &LogReport) -> Figure {
     let mut norm =
         Chart::new("Gradient norm").x(Axis::linear("step")).y(Axis::log("gradient norm"));
     norm = with_values(norm, "norm", points, |p| p.norm);
-    if let Some(c) = report.advice.recommendation.threshold.filter(|_| recommends(report)) {
-        // As it would act: every norm above is cut down to it.
-        let (steps, cut) = highest(points, c);
-        norm =
-            norm.series(Series::line("norm after the recommended threshold", &steps, &cut).slot(1));
+    let spikes = spikes(report);
+    let steps: Vec<f64> = spikes.iter().map(|spike| spike.first).collect();
+    if !spikes.is_empty() {
+        let peaks: Vec<f64> = spikes.iter().map(|spike| spike.norm).collect();
+        norm = norm.series(Series::points("spike", &steps, &peaks).slot(1));
+        if let Some(c) = report.advice.recommendation.threshold {
+            // As the threshold would act: every norm above is cut down to it.
+            let clipped: Vec<f64> = peaks.iter().map(|peak| peak.min(c)).collect();
+            norm = norm.series(Series::points("the same, clipped", &steps, &clipped).slot(2));
+        }
     }
     norm = marked(report, thresholds(report, norm, true));
     let mut figure = Figure::new("").columns(1).chart(norm);
@@ -47,7 +52,11 @@ fn training(report: &LogReport) -> Figure {
         let positive = with_loss.iter().all(|p| p.loss > 0.0);
         let axis = if positive { Axis::log("loss") } else { Axis::linear("loss") };
         let loss = Chart::new("Loss").x(Axis::linear("step")).y(axis);
-        let loss = with_values(loss, "loss", &with_loss, |p| p.loss);
+        let mut loss = with_values(loss, "loss", &with_loss, |p| p.loss);
+        if !spikes.is_empty() {
+            let peaks = spikes.iter().map(|spike| spike.loss_peak.unwrap_or(f64::NAN));
+            loss = loss.series(Series::points("spike", &steps, &peaks.collect::<Vec<_>>()).slot(1));
+        }
         figure = figure.chart(marked(report, loss));
     }
     figure
@@ -72,32 +81,21 @@ fn with_values(chart: Chart, name: &str, points: &[Point], of: fn(&Point) -> f64
     chart.series(Series::band(&label, &x, &low, &high).slot(0).middle(&middle))
 }
 
-/// The largest norms after clipping.
-fn highest(points: &[Point], threshold: f64) -> (Vec<f64>, Vec<f64>) {
-    let size = points.len().div_ceil(BINS).max(1);
-    let part = |part: &[Point]| {
-        let most = part.iter().map(|p| p.norm).fold(0.0, f64::max);
-        (part[part.len() / 2].step, most.min(threshold))
-    };
-    points.chunks(size).map(part).unzip()
-}
-
-/// Marks the spikes and the step to go back to.
-fn marked(report: &LogReport, mut chart: Chart) -> Chart {
-    let spikes = report.advice.findings.iter().find_map(|finding| match finding {
+/// The spikes of the log.
+fn spikes(report: &LogReport) -> &[Spike] {
+    let events = report.advice.findings.iter().find_map(|finding| match finding {
         Finding::Spikes { events, .. } => Some(&events[..]),
         _ => None,
     });
-    // The largest ones, if there are too many to tell apart.
-    let mut spikes: Vec<&Spike> = spikes.unwrap_or_default().iter().collect();
-    spikes.sort_by(|a, b| b.times_median.total_cmp(&a.times_median));
-    for spike in spikes.into_iter().take(6) {
-        chart = chart.vline(spike.first, &format!("spike {}", short(spike.first)));
+    events.unwrap_or_default()
+}
+
+/// Marks the step to go back to.
+fn marked(report: &LogReport, chart: Chart) -> Chart {
+    match report.advice.recommendation.roll_back_to {
+        Some(step) => chart.vline(step, &format!("go back to {}", short(step))),
+        None => chart,
     }
-    if let Some(step) = report.advice.recommendation.roll_back_to {
-        chart = chart.vline(step, &format!("go back to {}", short(step)));
-    }
-    chart
 }
 
 /// Steps, losses and norms by the medians of at most `parts` parts.
@@ -151,7 +149,11 @@ fn band(x: &[f64], y: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>) {
 
 /// The distribution of the norms relative to their scale: a histogram, and the share above.
 fn distribution(report: &LogReport) -> Figure {
-    let norms = report.log.norms();
+    // What the tail is estimated from: without the warm-up and the spikes.
+    let in_spike =
+        |step: f64| spikes(report).iter().any(|spike| (spike.first..=spike.last).contains(&step));
+    let points = report.log.points.iter().skip(report.advice.analysis.warm_up);
+    let norms: Vec<f64> = points.filter(|p| !in_spike(p.step)).map(|p| p.norm).collect();
     let scale = running_scales(&norms);
     let mut over: Vec<f64> = norms
         .iter()

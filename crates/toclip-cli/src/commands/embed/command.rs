@@ -9,20 +9,17 @@ use serde_json::{Value, json};
 use toclip_embed::{Batches, Embedder, next_tokens, relative};
 
 use super::fetch::{self, MINILM};
-use super::text::Text;
 use super::work::{EmbeddingJob, Embeddings, FinishedBatch, cores};
-use super::{Args, TargetRule, npy};
+use super::{Args, TargetRule, npy, text};
 use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
 use crate::output::{Identity, ProgressLog, files, fnv1a, progress_bar, say, tell};
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
     let begin = Instant::now();
-    let text = Text::read(&args.text)?;
-    let lines = text.lines();
-    let rows = args
-        .lines
-        .map_or(lines.len(), |n| lines.len().min(usize::try_from(n).unwrap_or(usize::MAX)));
+    let text = text::read(&args.text)?;
+    let lines: Vec<&str> = text.lines().collect();
+    let rows = args.lines.map_or(lines.len(), |n| lines.len().min(n as usize));
     let folder = if args.model == Path::new(MINILM) && !args.model.exists() {
         fetch::minilm()?
     } else {

@@ -46,10 +46,10 @@ pub struct Args {
     /// File for the targets; by default targets.npy beside the embeddings
     #[arg(long, value_name = "FILE")]
     targets: Option<PathBuf>,
-    /// What the target of a line is
+    /// How targets are made (see below)
     #[arg(long, value_name = "RULE", default_value = "next-token")]
     target_rule: TargetRule,
-    /// Most tokens of a line that are read; the model may have a lower limit
+    /// Maximum number of tokens read from a line; the model may have a lower limit
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = arguments::count::<1>)]
     max_tokens: u64,
     /// Threads; all cores by default. Does not change the embeddings

@@ -1,33 +1,22 @@
-//! A text file as lines.
+//! A text file.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// A text in memory.
-#[derive(Debug)]
-pub struct Text(String);
-
-impl Text {
-    /// Reads a file that must be UTF-8.
-    pub fn read(path: &Path) -> Result<Self> {
-        let name = path.display();
-        let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
-        let text = String::from_utf8(bytes).map_err(|e| {
-            let good = &e.as_bytes()[..e.utf8_error().valid_up_to()];
-            let line = good.iter().filter(|b| **b == b'\n').count() + 1;
-            anyhow::anyhow!("{name}, line {line}: not UTF-8; convert it with iconv -t UTF-8")
-        })?;
-        if text.is_empty() {
-            bail!("{name} is empty; every line of it would be a sample");
-        }
-        Ok(Text(text))
+/// The text of a file, which must be UTF-8.
+pub fn read(path: &Path) -> Result<String> {
+    let name = path.display();
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
+    let text = String::from_utf8(bytes).map_err(|e| {
+        let good = &e.as_bytes()[..e.utf8_error().valid_up_to()];
+        let line = good.iter().filter(|b| **b == b'\n').count() + 1;
+        anyhow::anyhow!("{name}, line {line}: not UTF-8; convert it with iconv -t UTF-8")
+    })?;
+    if text.is_empty() {
+        bail!("{name} is empty; expected a sample on every line");
     }
-
-    /// Its lines, without their ends.
-    pub fn lines(&self) -> Vec<&str> {
-        self.0.lines().collect()
-    }
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -39,11 +28,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.txt");
         std::fs::write(&path, " a \r\n\n b").unwrap();
-        assert_eq!(Text::read(&path).unwrap().lines(), [" a ", "", " b"]);
+        assert_eq!(read(&path).unwrap().lines().collect::<Vec<_>>(), [" a ", "", " b"]);
         std::fs::write(&path, b"a\nb\n\xff\n").unwrap();
-        assert!(Text::read(&path).unwrap_err().to_string().contains("line 3: not UTF-8"));
+        assert!(read(&path).unwrap_err().to_string().contains("line 3: not UTF-8"));
         std::fs::write(&path, "").unwrap();
-        assert!(Text::read(&path).unwrap_err().to_string().contains("is empty"));
-        assert!(Text::read(folder.path()).unwrap_err().to_string().contains("cannot read"));
+        assert!(read(&path).unwrap_err().to_string().contains("is empty"));
+        assert!(read(folder.path()).unwrap_err().to_string().contains("cannot read"));
     }
 }

@@ -6,21 +6,18 @@ use toclip::criteria::{BestThreshold, FisherLimit, best_threshold, fisher_limit}
 use toclip::{Error, Factors};
 
 use super::{NoiseSpec, json_point};
-use crate::output::json::number;
+use crate::output::json::{self, number};
 use crate::output::numbers::{short, significant};
-use crate::output::say;
 use crate::output::terminal;
 
 /// Prints the factors of each noise.
 pub fn run(noises: &[NoiseSpec], r: f64, c: f64, as_json: bool) -> Result<()> {
     let points = noises.iter().map(|spec| Point::new(spec, r, c)).collect::<Result<Vec<_>>>()?;
     if as_json {
-        let values: Vec<_> = points.iter().map(Point::json).collect();
-        let text = match values.as_slice() {
-            [one] => serde_json::to_string_pretty(one)?,
-            all => serde_json::to_string_pretty(all)?,
-        };
-        say!("{text}");
+        match &points.iter().map(Point::json).collect::<Vec<_>>()[..] {
+            [one] => json::print(one)?,
+            all => json::print(&all)?,
+        }
     } else {
         let texts: Vec<_> = points.iter().map(Point::text).collect();
         terminal::print(format_args!("{}", texts.join("\n")));
@@ -97,8 +94,7 @@ impl<'a> Point<'a> {
         let cells = |(name, value, meaning): (&str, f64, &str)| {
             [name.to_owned(), significant(value, 7), meaning.to_owned()]
         };
-        let mut text =
-            format!("{} noise at R = {}, c = {}\n", step.describe(), short(at.r), short(at.c));
+        let mut text = format!("{} at R = {}, c = {}\n", step.describe(), short(at.r), short(at.c));
         text += &terminal::columns("lll", [""; 3], lines.into_iter().map(cells));
         let mut line = |words: String| text.push_str(&format!("  {words}\n"));
         undefined.into_iter().for_each(|error| line(error.to_string()));

@@ -65,7 +65,7 @@ pub fn run(path: &Path, out: Option<&Path>, as_json: bool) -> Result<ExitCode> {
     }
     let rows = writer.finish()?;
     if bad > 0 {
-        tell!("{name}: {rows} rows done, {bad} bad");
+        tell!("{name}: evaluated {rows} rows, skipped {bad} bad rows");
         return Ok(ExitCode::FAILURE);
     }
     if let Some(out) = out {
@@ -142,7 +142,7 @@ impl Columns {
         families: &mut HashMap<(&'a str, &'a str), Family>,
     ) -> Result<Factors> {
         if let Some((name, _)) = self.named().find(|(_, i)| *i >= record.len()) {
-            bail!("the column `{name}` is missing: the row has {} columns", record.len());
+            bail!("the row ends before the column `{name}`");
         }
         let [name, params, r, c] = self.required.map(|i| &record[i]);
         let batch =

@@ -9,12 +9,11 @@ use crate::study::noise_fit_figure;
 /// The band of the runs and the predictions, as the paper draws figures 1c and 1d.
 pub fn risk(fit: &Fit) -> Chart {
     let (band, settings) = (&fit.band, &fit.settings);
+    let [dim, eta] = [fit.dim, settings.eta].map(short);
     let ends = [band.risk.quantiles.first(), band.risk.quantiles.last()];
     let mut chart = Chart::new("Risk: predicted and measured")
         .subtitle(&format!(
-            "d = {}, η = {}, c = {}; one pass over {} samples, {} runs",
-            short(fit.dim),
-            short(settings.eta),
+            "d = {dim}, η = {eta}, c = {}; one pass over {} samples, {} runs",
             clip(settings.clip),
             fit.rows,
             band.runs
@@ -78,7 +77,7 @@ pub fn spectrum(fit: &Fit) -> Chart {
 pub fn criteria(fit: &Fit) -> Chart {
     let times = fit.curve("ode_residuals").map_or(&[][..], |curve| &curve.times);
     Chart::new("Does clipping help along the path?")
-        .subtitle(&format!("residuals themselves, c = {}", clip(fit.settings.clip)))
+        .subtitle(&format!("measured residuals, c = {}", clip(fit.settings.clip)))
         .x(Axis::log("time t = k/d"))
         .y(Axis::linear("ratio"))
         .line("CSC = μ/ν: stability", times, &fit.along(|mu, nu| mu / nu))

@@ -7,14 +7,13 @@ pub mod input;
 pub mod report;
 pub mod wording;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use toclip::criteria::{BestThreshold, best_threshold};
-use toclip::dynamics::{Ode, PathPoint, Stream, Trajectory, linear_times, log_times};
-use toclip::ensemble::{Ensemble, Progress, Summary};
+use toclip::dynamics::{Ode, PathPoint, Stream, linear_times, log_times};
+use toclip::ensemble::{Ensemble, Summary};
 use toclip::noise::{Empirical, Noise};
 use toclip::schedule::{OpenLoop, Schedule};
 use toclip_data::noise_fit::{
@@ -25,6 +24,7 @@ use toclip_data::{
     Ridge,
 };
 
+use crate::experiment::run::all_runs;
 pub use gap::Gap;
 use input::Known;
 
@@ -135,7 +135,7 @@ pub struct Fit {
 
 impl Fit {
     /// Everything; the design is used up because its features become those of SGD.
-    pub fn new(design: Design, settings: &Settings, tick: Progress<'_>) -> Result<Self> {
+    pub fn new(design: Design, settings: &Settings, tick: &(dyn Fn() + Sync)) -> Result<Self> {
         let (train, design) = match settings.held_out {
             true => {
                 let (train, test) = design.halves(settings.seed)?;
@@ -162,9 +162,9 @@ impl Fit {
         let best = [best_threshold(&empirical, first)?, best_threshold(&empirical, last)?];
         let labels = [
             ("ode_fitted", format!("ODE, {}", fitted.describe()), fitted_curve),
-            ("ode_residuals", "ODE, residuals themselves".into(), plain),
-            ("one_pass", "corrected: destination and one pass".into(), one_pass),
-            ("with_replacement", "corrected: destination only".into(), replaced),
+            ("ode_residuals", "ODE, measured residuals".into(), plain),
+            ("one_pass", "corrected for bias and one pass".into(), one_pass),
+            ("with_replacement", "corrected for bias only".into(), replaced),
         ];
         let times = theory.times;
         let (name, eigenvalues) = (design.name().to_owned(), design.eigenvalues().to_vec());
@@ -174,7 +174,8 @@ impl Fit {
         let data = design.into_data(start, least.optimum.clone());
         let stream = Stream::new(data, Arc::new(policy(settings.eta, settings.clip)?))?;
         let ensemble = Ensemble::new(settings.runs, settings.seed);
-        let runs = passes(&ensemble, &stream, &times, tick)?;
+        // The runs themselves: how well the mean over time is known depends on how each goes on.
+        let runs = all_runs(&ensemble, &stream, &times, &AtomicBool::new(false), tick)?;
         let band = Summary::of(&times, &runs, &ensemble.probabilities)?;
         let curve = |(key, label, (times, risk)): (&'static str, String, Path)| {
             let gap = Gap::second_half(&band, &runs, &risk);
@@ -232,23 +233,6 @@ impl Fit {
     pub fn curve(&self, key: &str) -> Option<&Curve> {
         self.curves.iter().find(|curve| curve.key == key)
     }
-}
-
-/// The runs themselves: how well the mean over time is known depends on how each goes on.
-fn passes(
-    ensemble: &Ensemble,
-    stream: &Stream,
-    times: &[f64],
-    tick: Progress<'_>,
-) -> Result<BTreeMap<u64, Trajectory>> {
-    let finished = Mutex::new(BTreeMap::new());
-    let done = AtomicU64::new(0);
-    let keep = |index: u64, run: Trajectory| {
-        finished.lock().unwrap_or_else(PoisonError::into_inner).insert(index, run);
-        tick(done.fetch_add(1, Ordering::Relaxed) + 1);
-    };
-    ensemble.run_missing(stream, times, &BTreeSet::new(), &AtomicBool::new(false), &keep)?;
-    Ok(finished.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 fn policy(eta: f64, clip: f64) -> Result<OpenLoop> {

@@ -1,6 +1,7 @@
 //! The result of a fit for people, for programs and as tables.
 
 use serde_json::{Value, json};
+use toclip::criteria::BestThreshold;
 use toclip_data::Residuals;
 
 use super::Fit;
@@ -30,48 +31,39 @@ pub fn verdict(fit: &Fit) -> Vec<String> {
     }
     let (from, to) = (fit.curves.first().and_then(|c| c.risk.first()), end(fit));
     if let Some(from) = from.filter(|from| to > **from) {
+        let (from, to) = (short(*from), short(to));
         verdict.push(format!(
-            "The risk grew during the pass, from {} to {}: use a smaller --eta.",
-            short(*from),
-            short(to)
+            "Use a smaller --eta: the risk grew during the pass, from {from} to {to}."
         ));
     }
-    verdict.push(if last.ccc < WORTH && first.ccc < WORTH {
-        format!(
+    let at = |best: BestThreshold| format!("c = {} (CCC = {:.3})", clip(best.c), best.ccc);
+    verdict.push(match (first.ccc < WORTH, last.ccc < WORTH) {
+        (true, true) => format!(
             "Do not clip for speed: the best CCC over all thresholds is {:.3} at the start and {:.3} at \
              the end, no gain of 1% or more.",
             first.ccc, last.ccc
-        )
-    } else {
-        let at = |b: &toclip::criteria::BestThreshold| {
-            if b.ccc < WORTH {
-                "not at all".into()
-            } else {
-                format!("at c = {} (CCC = {:.3})", clip(b.c), b.ccc)
-            }
-        };
-        format!("Clip: at the start {}, at the end {}.", at(&first), at(&last))
+        ),
+        (false, false) => format!("Clip at {} at the start and at {} at the end.", at(first), at(last)),
+        (false, true) => format!("Clip at {} at the start; do not clip at the end.", at(first)),
+        (true, false) => format!("Do not clip at the start; clip at {} at the end.", at(last)),
     });
     if let Some((point, second)) = fit.path.last().filter(|_| c.is_finite()) {
-        let nu = point.m2 / second;
+        let (mu, nu, c) = (point.mu, point.m2 / second, clip(c));
+        let (csc, ccc) = (mu / nu, mu * mu / nu);
         verdict.push(format!(
-            "With c = {}, at the end of the pass μ = {:.3}, CSC = {:.3} and CCC = {:.3}: clipped SGD needs \
-             {:.2} times the samples of unclipped SGD for the same noise.",
-            clip(c),
-            point.mu,
-            point.mu / nu,
-            point.mu * point.mu / nu,
-            nu / (point.mu * point.mu),
+            "With c = {c}, at the end of the pass μ = {mu:.3}, CSC = {csc:.3} and CCC = {ccc:.3}: clipped \
+             SGD needs {:.2} times the samples of unclipped SGD for the same noise.",
+            1.0 / ccc
         ));
     }
     if c.is_finite() && !fit.is_perfect() {
-        verdict.push(destination(fit));
+        verdict.push(bias(fit));
     }
     verdict
 }
 
 /// The point to which clipped SGD converges, and whether that is chance.
-fn destination(fit: &Fit) -> String {
+fn bias(fit: &Fit) -> String {
     let [c, bias] = [clip(fit.settings.clip), short(fit.bias)];
     let [chance, limit] = [fit.chance.mean, fit.chance.limit].map(short);
     match fit.is_biased() {
@@ -96,11 +88,10 @@ fn lost(fit: &Fit) -> Option<String> {
     let first = fit.band.diverged.values().copied().reduce(f64::min)?;
     let who =
         if diverged == runs { "every run".into() } else { format!("{diverged} of {runs} runs") };
+    let [eta, first] = [fit.settings.eta, first].map(short);
     Some(format!(
-        "Use a smaller --eta: at η = {} {who} diverged, the first at t = {}. No prediction is compared \
-         and there is no advice on clipping.",
-        short(fit.settings.eta),
-        short(first)
+        "Use a smaller --eta: at η = {eta} {who} diverged, the first at t = {first}. Predictions were not \
+         compared, and there is no advice on clipping."
     ))
 }
 
@@ -135,32 +126,20 @@ pub fn facts(fit: &Fit) -> Vec<(String, String)> {
     for note in &fit.noise.notes {
         fact("  note", note.clone());
     }
-    fact(
-        "one pass",
-        format!(
-            "T = n/d = {}, η = {}, c = {}, {} runs, seed {}",
-            short(fit.end()),
-            short(settings.eta),
-            clip(settings.clip),
-            fit.band.runs,
-            settings.seed
-        ),
-    );
+    let ([end, eta], c) = ([fit.end(), settings.eta].map(short), clip(settings.clip));
+    let (runs, seed) = (fit.band.runs, settings.seed);
+    fact("one pass", format!("T = n/d = {end}, η = {eta}, c = {c}, {runs} runs, seed {seed}"));
     let stats = &fit.band.risk;
-    let last = |values: &[f64]| short(values.last().copied().unwrap_or(f64::NAN));
-    match (fit.band.diverged.len(), fit.band.runs, &stats.quantiles[..]) {
-        (0, 2.., [low, .., high]) => fact(
-            "R at the end",
-            format!(
-                "{}, standard error {}; 80% of the runs between {} and {}",
-                last(&stats.mean),
-                last(&stats.standard_error),
-                last(low),
-                last(high)
-            ),
-        ),
-        (0, ..) => fact("R at the end", last(&stats.mean)),
-        (diverged, runs, _) => fact("diverged", format!("{diverged} of {runs} runs")),
+    let last = |values: &Vec<f64>| short(values.last().copied().unwrap_or(f64::NAN));
+    let [mean, error] = [&stats.mean, &stats.standard_error].map(last);
+    match (fit.band.diverged.len(), runs, &stats.quantiles[..]) {
+        (0, 2.., [low, .., high]) => {
+            let [low, high] = [low, high].map(last);
+            let band = format!("80% of the runs between {low} and {high}");
+            fact("R at the end", format!("{mean}, standard error {error}; {band}"));
+        }
+        (0, ..) => fact("R at the end", mean),
+        (diverged, ..) => fact("diverged", format!("{diverged} of {runs} runs")),
     }
     facts
 }
@@ -168,12 +147,10 @@ pub fn facts(fit: &Fit) -> Vec<(String, String)> {
 /// How far the runs are from each prediction: its name, its end, and the gap.
 pub fn gaps(fit: &Fit) -> Vec<[String; 3]> {
     let said = |curve: &super::Curve| match &curve.gap {
-        Some(gap) => format!(
-            "{} ({}); prediction inside the band at {} of the times",
-            gap.words(),
-            gap.mean_words(),
-            percent(gap.inside)
-        ),
+        Some(gap) => {
+            let (range, mean, inside) = (gap.words(), gap.mean_words(), percent(gap.inside));
+            format!("{range} ({mean}); prediction inside the band at {inside} of the times")
+        }
         None => "not compared: a run or the prediction diverged".into(),
     };
     let end = |curve: &super::Curve| short(curve.risk.last().copied().unwrap_or(f64::NAN));
@@ -215,7 +192,7 @@ pub fn json(fit: &Fit) -> Value {
         |r: &Residuals| json!({ "mse": r.mse, "sigma": r.sigma, "accuracy": r.accuracy });
     let finite = |x: f64| x.is_finite().then_some(x);
     let curve = |c: &super::Curve| json!({ "key": c.key, "label": c.label, "end": c.risk.last(), "gap": c.gap });
-    let best = |b: &toclip::criteria::BestThreshold| json!({ "clip": finite(b.c), "ccc": finite(b.ccc), "mu": b.mu });
+    let best = |b: &BestThreshold| json!({ "clip": finite(b.c), "ccc": finite(b.ccc), "mu": b.mu });
     let settings = &fit.settings;
     json!({
         "name": fit.name,

@@ -110,11 +110,11 @@ fn start(run: &Run) -> Claim {
         |[mode, name, _]: [&str; 3]| Some(format!("{} in {name}", at(of(run, mode).first()?)));
     let measured: Vec<String> = MODES.into_iter().filter_map(first).collect();
     let holds = main_mode(run).first().is_some_and(|d| near(d.dimension, PAPER_START, ABOUT));
-    check("For ResNet-18 d starts at about 100.", format!("d = {}", measured.join(", ")), holds)
+    check("dimension_starts_at_100", format!("d = {}", measured.join(", ")), holds)
 }
 
 fn rise(run: &Run) -> Claim {
-    let paper = "For ResNet-18 d rises tenfold over 200 epochs, to about 1000.";
+    let paper = "dimension_rises_tenfold";
     let in_mode =
         |[mode, name, _]: [&str; 3]| Some(format!("in {name} {}", course(&of(run, mode))?));
     let measured: Vec<String> = MODES.into_iter().filter_map(in_mode).collect();
@@ -131,7 +131,7 @@ fn rise(run: &Run) -> Claim {
 }
 
 fn steady(run: &Run) -> Claim {
-    let paper = "For ViT-S/16 d stays steady at about 300.";
+    let paper = "dimension_of_vit_is_steady";
     let found = main_mode(run);
     let Some(measured) = course(&found) else { return not_measured(paper) };
     let holds = found.iter().all(|d| near(d.dimension, PAPER_VIT, ABOUT));

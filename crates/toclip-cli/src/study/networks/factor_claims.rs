@@ -23,9 +23,9 @@ const CLIPPED: f64 = 0.2;
 pub fn claims(networks: &Networks) -> Vec<Claim> {
     let [resnets, vits] = ["resnet18", "vit_s16"].map(|model| of_paper(networks, model));
     let mut claims = Vec::from_iter(rarely_clipped(&[&resnets[..], &vits[..]].concat()));
-    let paper = "For ResNet-18 the CCC is above 1 at the smaller thresholds: clipping would help.";
+    let paper = "ccc_above_1_for_resnet";
     claims.extend(resnets.into_iter().map(|run| ccc_claim(run, paper, true)));
-    let paper = "For ViT-S/16 the CCC stays at or below 1: clipping would not help.";
+    let paper = "ccc_at_most_1_for_vit";
     claims.extend(vits.into_iter().map(|run| ccc_claim(run, paper, false)));
     claims.extend(fraction_is_too_small(networks));
     claims.extend(batch_form_is_near(networks));
@@ -49,7 +49,7 @@ fn rarely_clipped(runs: &[&Run]) -> Option<Claim> {
         "at c = {c} at most {clipped} were clipped in any of {count} measurements; smallest μ {mu}, \
          smallest ν {nu}"
     );
-    let paper = "With the threshold c = 10 gradients are rarely clipped, and μ ≈ ν ≈ 1.";
+    let paper = "rarely_clipped";
     Some(check(paper, measured, holds))
 }
 
@@ -114,18 +114,16 @@ fn fraction_is_too_small(networks: &Networks) -> Option<Claim> {
     };
     let (seen, count) = (lines.iter().filter(too_small).count(), lines.len());
     let at_median = |by| short(mean(median.iter().map(|line| line.mu(by).value)));
+    let [fraction, direct] = [Fraction, Direct].map(at_median);
     let all_clipped = lines.iter().filter(|line| line.clip_fraction == 1.0);
+    let (share, left) =
+        (percent(CLIPPED), short(mean(all_clipped.map(|line| line.mu(Direct).value))));
     let measured = format!(
         "below the direct μ by more than {ERRORS} standard errors in {seen} of {count} measurements with \
-         at least {} clipped; at the median norm {} on average against {}; 0 where all are clipped, \
-         where the direct μ is {} on average",
-        percent(CLIPPED),
-        at_median(Fraction),
-        at_median(Direct),
-        short(mean(all_clipped.map(|line| line.mu(Direct).value)))
+         at least {share} clipped; at the median norm {fraction} on average against {direct}; 0 where all \
+         are clipped, where the direct μ is {left} on average"
     );
-    let paper = "For batches the fraction of unclipped gradients is far below μ (our finding, not the \
-                 paper's).";
+    let paper = "fraction_is_too_small";
     Some(check(paper, measured, seen as f64 >= 0.95 * count as f64))
 }
 
@@ -141,8 +139,7 @@ fn batch_form_is_near(networks: &Networks) -> Option<Claim> {
         above += offs.iter().filter(|off| **off > 0.0).count();
         count += offs.len();
     }
-    let paper = "The batch form of μ is within 10% of the direct one at the batch of the training (our \
-                 finding, not the paper's).";
+    let paper = "batch_form_is_near";
     let largest = largest.join(", ");
     let measured = format!(
         "largest difference: {largest}; above the direct one in {above} of {count} measurements"

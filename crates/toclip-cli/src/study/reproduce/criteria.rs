@@ -82,13 +82,12 @@ fn claims_2a(curves: &CriteriaCurves) -> Vec<Claim> {
     let [low, _] = extremes(&curves.x, curves.named("Rademacher-like"));
     vec![
         check(
-            "One may always choose c small enough to satisfy the CSC, μ/ν > 1 (Theorem 2).",
+            "csc_above_1_at_small_c",
             format!("at c = {} the smallest CSC is {} ({label})", curves.x[0], short(least)),
             least > 1.0,
         ),
         check(
-            "Clipping can also decrease stability: for Rademacher-like noise there is a c with \
-             CSC < 1 (Theorem 3).",
+            "csc_below_1_for_rademacher",
             format!("smallest CSC {} at c = {}", short(low.value), short(low.at)),
             low.value < 1.0,
         ),
@@ -101,22 +100,17 @@ fn claims_2b(curves: &CriteriaCurves) -> Vec<Claim> {
     let peak = |top: Point| format!("peak {} at c = {}", short(top.value), short(top.at));
     vec![
         check(
-            "Under Rademacher-like noise clipping helps: CCC peaks near 2.5 at c ≈ 2 (read off \
-             the figure).",
+            "ccc_peak_for_rademacher",
             peak(rademacher),
             near(rademacher.value, 2.5, 0.04) && near(rademacher.at, 2.0, 0.2),
         ),
         check(
-            "Under Gaussian noise μ²/ν ≤ 1 for all R, c > 0 (Theorem 5).",
+            "ccc_at_most_1_for_gaussian",
             format!("largest CCC 1 − {:.1e}", 1.0 - gaussian.value),
             // Beyond one there may be the rounding of two factors, no more.
             gaussian.value <= 1.0 + 1e-12,
         ),
-        check(
-            "Under symmetrised exponential (Laplace) noise clipping helps a little: the CCC exceeds 1.",
-            peak(laplace),
-            laplace.value > 1.0,
-        ),
+        check("ccc_above_1_for_laplace", peak(laplace), laplace.value > 1.0),
     ]
 }
 
@@ -129,25 +123,19 @@ fn claims_3(curves: &CriteriaCurves) -> Vec<Claim> {
     let [gauss, flat, least] = [gaussian, uniform, laplace].map(short);
     vec![
         check(
-            "The maximum of the CCC for both uniform and Gaussian noise is 1, corresponding to \
-             unclipped SGD.",
+            "max_ccc_is_1",
             format!("largest distance from 1: Gaussian {gauss}, uniform {flat}"),
             gaussian == 0.0 && uniform == 0.0,
         ),
         check(
-            "For Rademacher-like noise there is an r below which clipping helps (Theorem 6); the \
-             figure crosses 1 near R = 5.",
+            "max_ccc_crosses_1_for_rademacher",
             match crossing {
                 Some(r) => format!("CCC > 1 below R = {}", short(r)),
                 None => "the curve does not cross 1".into(),
             },
             crossing.is_some_and(|r| near(r, 5.0, 0.05)),
         ),
-        check(
-            "Under Laplace noise clipping helps at every risk shown: the maximum of the CCC exceeds 1.",
-            format!("smallest maximum {least}"),
-            laplace > 1.0,
-        ),
+        check("max_ccc_above_1_for_laplace", format!("smallest maximum {least}"), laplace > 1.0),
     ]
 }
 
@@ -161,26 +149,18 @@ fn claims_5(csc: &CriteriaCurves, ccc: &CriteriaCurves) -> Vec<Claim> {
     let peak = |label: &str| extremes(&ccc.x, ccc.named(label))[1].value;
     let [high, five, small] = ["df = 50", "df = 5", "df = 2.1"].map(peak);
     let rising = ordered(csc) && ordered(ccc);
-    let where_ = if rising { "at every c shown" } else { "but not at every c" };
+    let extent = if rising { "at every c shown" } else { "but not at every c" };
     let [at_five, at_small] = [five, small].map(short);
     vec![
         differs(
-            "“As df increases, so do the values of the CSC and CCC” (appendix on Student-t noise).",
+            "criteria_grow_with_df",
             format!(
-                "the opposite, {where_}: largest CCC {high:.4} at df = 50, {at_five} at 5, {at_small} at 2.1"
+                "the opposite, {extent}: largest CCC {high:.4} at df = 50, {at_five} at 5, {at_small} at 2.1"
             ),
             rising,
         ),
-        check(
-            "For high df the thresholds resemble Gaussian behaviour: no useful gain.",
-            format!("largest CCC at df = 50: {high:.4}"),
-            high < 1.01,
-        ),
-        check(
-            "For small df both the CSC and CCC are high: clipping is particularly effective.",
-            format!("largest CCC at df = 2.1: {at_small}"),
-            small > 3.0,
-        ),
+        check("no_gain_at_high_df", format!("largest CCC at df = 50: {high:.4}"), high < 1.01),
+        check("gain_at_small_df", format!("largest CCC at df = 2.1: {at_small}"), small > 3.0),
     ]
 }
 

@@ -147,6 +147,10 @@ fn write(request: &Request, parts: Vec<Part>, mut timings: Vec<(String, f64)>) -
     let files = parts.par_iter().map(Part::files).collect::<Result<Vec<_>>>()?;
     let text = ReportText::read()?;
     for (Part { mut section, .. }, files) in parts.into_iter().zip(files) {
+        for claim in &mut section.claims {
+            let missing = || format!("report_text.toml has no claim {}", claim.paper);
+            claim.paper = text.claims.get(&claim.paper).with_context(missing)?.clone();
+        }
         section.notes.extend(text.notes.get(&section.id).into_iter().flatten().cloned());
         section.files = part::write(files, &mut folder)?;
         section.command += &effort.flags();

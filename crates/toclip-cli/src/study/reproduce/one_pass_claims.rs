@@ -4,18 +4,13 @@ use super::claims::{check, differs};
 use super::fit::{Fit, Gap};
 use crate::report::Claim;
 
-const CLOSE: &str = "In all cases the deterministic equivalent ODE closely matches the actual path of \
-                     clipped SGD.";
-const OURS: &str = "Corrected for the point to which clipped SGD converges and for drawing without \
-                    replacement, the theory is nearer to the data (our finding, not the paper's).";
-
 /// How far the runs are from each prediction.
 pub struct Gaps {
     /// The ODE with the fitted distribution.
     fitted: Gap,
     /// The ODE with the residuals themselves.
     own: Gap,
-    /// Corrected for the destination alone.
+    /// Corrected for the bias of clipping alone.
     replaced: Gap,
     /// Corrected for both.
     corrected: Gap,
@@ -36,7 +31,7 @@ impl Gaps {
     /// The claims that the runs decide, and what they say of the two corrections.
     pub fn judge(gaps: Option<Self>) -> (Vec<Claim>, Option<String>) {
         match gaps {
-            None => (vec![check(CLOSE, "a path did not reach the end", false)], None),
+            None => (vec![check("ode_is_close", "a path did not reach the end", false)], None),
             Some(gaps) => {
                 let claims = std::iter::once(gaps.close()).chain(gaps.ours()).collect();
                 (claims, Some(gaps.parts()))
@@ -47,19 +42,17 @@ impl Gaps {
     /// The ODE is close if the runs cannot tell it from their mean. Where they can, that is known
     /// to be so if the corrected curve is nearer.
     fn close(&self) -> Claim {
+        let [fitted, own] = [&self.fitted, &self.own].map(Gap::words);
+        let [fitted_mean, own_mean] = [&self.fitted, &self.own].map(Gap::mean_words);
         let measured = format!(
-            "over the second half of the pass the mean of the runs is {} the ODE with the fitted \
-             distribution ({}), and {} the ODE with the residuals themselves ({}); allowed: three \
-             standard errors",
-            self.fitted.words(),
-            self.fitted.mean_words(),
-            self.own.words(),
-            self.own.mean_words()
+            "over the second half of the pass the mean of the runs is {fitted} the ODE with the fitted \
+             distribution ({fitted_mean}), and {own} the ODE with the measured residuals ({own_mean}); \
+             allowed: three standard errors"
         );
         let nearer = |gap: &Gap| self.corrected.mean.abs() < gap.mean.abs();
         match [&self.fitted, &self.own].into_iter().filter(|gap| gap.is_off()).collect::<Vec<_>>() {
-            apart if apart.is_empty() => check(CLOSE, measured, true),
-            apart => differs(CLOSE, measured, apart.into_iter().all(nearer)),
+            apart if apart.is_empty() => check("ode_is_close", measured, true),
+            apart => differs("ode_is_close", measured, apart.into_iter().all(nearer)),
         }
     }
 
@@ -67,13 +60,12 @@ impl Gaps {
     fn ours(&self) -> Option<Claim> {
         let (plain, corrected) = (&self.own, &self.corrected);
         (plain.is_off() || corrected.is_off()).then(|| {
+            let [from_ode, from_curve] = [plain, corrected].map(Gap::mean_words);
             let measured = format!(
-                "the mean of the runs differs from the ODE with the residuals by {}, from the corrected \
-                 curve by {}",
-                plain.mean_words(),
-                corrected.mean_words()
+                "the mean of the runs differs from the ODE with the measured residuals by {from_ode}, from \
+                 the corrected curve by {from_curve}"
             );
-            check(OURS, measured, corrected.mean.abs() < plain.mean.abs())
+            check("corrections_help", measured, corrected.mean.abs() < plain.mean.abs())
         })
     }
 
@@ -90,15 +82,13 @@ impl Gaps {
             "these runs do not decide whether the second correction is needed"
         };
         let left = match both.is_off() {
-            true => ". The difference that remains is more than chance, and not explained",
+            true => ". The difference that remains is significant, and we cannot explain it",
             false => "",
         };
+        let [own, one, both] = [&self.own, one, both].map(Gap::mean_words);
         format!(
-            "The runs differ from the ODE with the residuals by {}, with the corrected destination by {}, \
-             with both corrections by {}: {second}{left}.",
-            self.own.mean_words(),
-            one.mean_words(),
-            both.mean_words()
+            "The runs differ from the ODE with the measured residuals by {own}, corrected for the bias of \
+             clipping by {one}, with both corrections by {both}: {second}{left}."
         )
     }
 }

@@ -10,12 +10,9 @@ use super::effort::Effort;
 use super::part::Part;
 use super::setup::{Setup, band, last, path};
 use crate::experiment::run::run_all;
-use crate::experiment::{self, Clip, Method, Problem, trajectory_table};
+use crate::experiment::{self, Clip, Method, Problem, Runs, trajectory_table};
 use crate::report::Claim;
 use crate::words::short;
-
-const CLOSE: &str = "In all cases the deterministic equivalent ODE closely matches the actual path of \
-                     clipped SGD.";
 
 pub fn figure_1a(text: &'static str, effort: &Effort) -> Result<Part> {
     let (mut part, setup, problem) = compare("1a", text, effort)?;
@@ -24,7 +21,7 @@ pub fn figure_1a(text: &'static str, effort: &Effort) -> Result<Part> {
     let [clipped, unclipped] =
         [path(&curves, Method::Ode)?, path(&curves, Method::Unclipped)?].map(last);
     part.section.claims.push(check(
-        "The unclipped ODE is shown for reference in the Gaussian case; both converge.",
+        "both_converge",
         format!("R(15) = {} clipped, {} unclipped", short(clipped), short(unclipped)),
         clipped < problem.modes.risk() && unclipped < problem.modes.risk(),
     ));
@@ -39,11 +36,7 @@ pub fn figure_1b(text: &'static str, effort: &Effort) -> Result<Part> {
     let free = setup.curves_with(Clip::None, &[Method::Sgd])?;
     let free = band(&free, Method::Sgd)?;
     part.section.claims.extend([
-        check(
-            "Figure 1b ends near R = 0.070.",
-            format!("R(15) = {}", short(end)),
-            near(end, 0.070, 0.02),
-        ),
+        check("end_of_1b", format!("R(15) = {}", short(end)), near(end, 0.070, 0.02)),
         unclipped_claim(
             path(&ode, Method::Unclipped)?.stop,
             problem.modes.risk(),
@@ -72,12 +65,11 @@ fn unclipped_claim(stop: Stop, start: f64, median: f64, diverged: usize) -> Clai
         Some(t) => format!("the unclipped ODE diverges at t = {t}"),
         None => "the unclipped ODE does not diverge".into(),
     };
+    let (from, to) = (short(start), short(median));
     check(
-        "Unclipped SGD does not converge under Cauchy noise.",
+        "unclipped_diverges",
         format!(
-            "{ode}; unclipped runs start at R = {} and end at a median of {}; {diverged} diverged",
-            short(start),
-            short(median)
+            "{ode}; unclipped runs start at R = {from} and end at a median of {to}; {diverged} diverged"
         ),
         stop.diverged_at().is_some() && median > start,
     )
@@ -96,24 +88,19 @@ fn compare(id: &str, text: &'static str, effort: &Effort) -> Result<(Part, Setup
     let at = problem.control_at_start();
     let mut part = Part::new(id, &setup.experiment.name).table(trajectory_table(&curves));
     part.experiment = Some(text);
+    let Runs { runs, seed, confidence } = spec;
     part.section.settings = format!(
-        "500 dimensions, λ_j = j^(-1/5), d = {dim:.2}; {}; η = {}, c = {}; T = {}; {} runs, seed {}",
+        "500 dimensions, λ_j = j^(-1/5), d = {dim:.2}; {}; η = {}, c = {}; T = {}; {runs} runs, seed {seed}",
         problem.step.describe(),
         at.eta,
         at.c,
-        setup.experiment.time,
-        spec.runs,
-        spec.seed
+        setup.experiment.time
     );
     part.section.claims = vec![
-        sgd.inside_claim(CLOSE, "C-SGD", spec.confidence),
-        sgd.gap_claim(CLOSE, "C-SGD", spec.runs),
-        hsgd.inside_claim(
-            "C-HSGD is a good description of C-SGD (Theorem 1).",
-            "C-HSGD",
-            spec.confidence,
-        ),
-        hsgd.gap_claim("The ODE is the deterministic equivalent of C-HSGD.", "C-HSGD", spec.runs),
+        sgd.inside_claim("ode_is_close", "C-SGD", confidence),
+        sgd.gap_claim("ode_is_close", "C-SGD", runs),
+        hsgd.inside_claim("hsgd_is_close", "C-HSGD", confidence),
+        hsgd.gap_claim("ode_is_equivalent", "C-HSGD", runs),
     ];
     part.section.figures = vec![experiment::figure::figure(&setup.experiment, &problem, &curves)];
     Ok((part, setup, problem))

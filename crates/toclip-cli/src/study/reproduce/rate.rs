@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use toclip::convergence::{Convergence, Rate};
+use toclip::convergence::{Convergence, Gap, Rate};
 use toclip::spectrum::{Modes, Spectrum};
 
 use super::claims::check;
@@ -26,22 +26,15 @@ pub fn theorem_1(text: &'static str, effort: &Effort) -> Result<Part> {
     let start = setup.experiment.start.clone();
     let family = |d| Modes::new(&Spectrum::isotropic(d)?, &start);
     let measure = |dims: &[u64], seed: u64| {
-        let experiment = Convergence {
-            time: setup.experiment.time,
-            runs: effort.rate_runs,
-            seed,
-            confidence: 0.95,
-            threads: None,
-        };
+        let (time, runs) = (setup.experiment.time, effort.rate_runs);
+        let experiment = Convergence { time, runs, seed, confidence: 0.95, threads: None };
         let (step, policy) = (problem.step.clone(), Arc::clone(&problem.policy));
         experiment.measure(dims, &family, step, policy, None)
     };
     let all = measure(effort.dims, effort.seed)?;
     let large: Vec<u64> = effort.dims.iter().copied().filter(|d| *d >= LARGE).collect();
     let large = measure(&large, effort.seed.wrapping_add(1))?;
-    let column = |of: fn(&toclip::convergence::Gap) -> f64| -> Vec<f64> {
-        all.gaps.iter().map(of).collect()
-    };
+    let column = |of: fn(&Gap) -> f64| -> Vec<f64> { all.gaps.iter().map(of).collect() };
     let (dims, means) = (column(|g| g.dim), column(|g| g.mean));
     let line = |slope: f64| -> Vec<f64> {
         let first = means[0] * dims[0].powf(-slope);
@@ -60,15 +53,12 @@ pub fn theorem_1(text: &'static str, effort: &Effort) -> Result<Part> {
             .numbers("standard_error", column(|g| g.standard_error)),
     );
     part.experiment = Some(text);
+    let (first, last, noise) = (dims[0], dims[dims.len() - 1], problem.step.describe());
+    let Effort { rate_runs: runs, seed, .. } = effort;
     part.section.settings = format!(
-        "isotropic data, d from {} to {}; {}; η = 0.7, c = 0.9; T = {}; {} runs for each d, seed {}; the \
-         largest difference over all steps",
-        dims[0],
-        dims[dims.len() - 1],
-        problem.step.describe(),
-        setup.experiment.time,
-        effort.rate_runs,
-        effort.seed
+        "isotropic data, d from {first} to {last}; {noise}; η = 0.7, c = 0.9; T = {}; {runs} runs for each \
+         d, seed {seed}; the largest difference over all steps",
+        setup.experiment.time
     );
     part.section.claims = claims(&all, &large);
     part.section.figures = vec![chart.into()];
@@ -91,21 +81,16 @@ fn claims(all: &Rate, large: &Rate) -> Vec<Claim> {
     let last = all.gaps.last().map_or(f64::NAN, |g| g.dim);
     let bound = -0.5 + 1.0 / last.ln();
     let first = |rate: &Rate| rate.gaps.first().map_or(f64::NAN, |g| g.dim);
+    let ([whole, upper], [from, later]) = ([all, large].map(slope), [all, large].map(first));
     vec![
         check(
-            "The distance of C-SGD and its equivalent is at most of order log(d)·d^(−1/2) (Theorem 1).",
-            format!("fitted slope {}; the bound has slope {bound:.3} at d = {last}", slope(all)),
+            "distance_is_bounded",
+            format!("fitted slope {whole}; the bound has slope {bound:.3} at d = {last}"),
             all.high < bound,
         ),
         check(
-            "The rate is d^(−1/2).",
-            format!(
-                "slope {} from d = {}, {} from d = {}",
-                slope(all),
-                first(all),
-                slope(large),
-                first(large)
-            ),
+            "rate_is_one_half",
+            format!("slope {whole} from d = {from}, {upper} from d = {later}"),
             is_half(all) && is_half(large),
         ),
     ]
@@ -130,7 +115,6 @@ fn note(all: &Rate, large: &Rate) -> String {
 mod tests {
     use super::*;
     use crate::report::Verdict;
-    use toclip::convergence::Gap;
 
     fn rate(slope: f64) -> Rate {
         let gap = |dim| Gap { dim, mean: 0.1, standard_error: 0.01, runs: 9, diverged: 0 };

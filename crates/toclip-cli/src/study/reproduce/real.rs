@@ -47,7 +47,7 @@ fn fit(known: Known, effort: &Effort) -> Result<Fit> {
     };
     let design = input.design(settings.features, effort.seed)?;
     drop(input);
-    Fit::new(design, &settings, &|_| {})
+    Fit::new(design, &settings, &|| {})
 }
 
 /// A section that says how to get what it needs; an error if the figure was asked for by name.
@@ -119,22 +119,21 @@ pub fn figure_8(real: &mut Real, effort: &Effort) -> Result<Part> {
         };
         let mut figure = figures::noise(fit);
         figure.title = format!("Residuals of {}", fit.name);
-        let components = fit.settings.components;
-        let components =
-            components.map(|k| format!(" (mixtures of {k} components, as in the paper)"));
+        let components = fit
+            .settings
+            .components
+            .map_or(String::new(), |k| format!(" (mixtures of {k} components, as in the paper)"));
+        let (fitted, best) = (fit.fitted.describe(), fit.noise.best().describe());
         let mut note = format!(
-            "{}: drawn with {}; the best by held-out likelihood is {}{}.",
-            fit.name,
-            fit.fitted.describe(),
-            fit.noise.best().describe(),
-            components.unwrap_or_default()
+            "{}: drawn with {fitted}; the best by held-out likelihood is {best}{components}.",
+            fit.name
         );
         fit.noise.notes.iter().for_each(|more| note += &format!(" Note: {more}."));
         part.section.figures.push(figure);
         part.section.notes.push(note);
         if known == Known::Cifar10 {
             part.section.claims.push(check(
-                "The residuals of CIFAR-10 are fitted by a Gaussian with σ = 0.754.",
+                "residuals_are_gaussian",
                 format!("σ = {}", short(fit.residuals.sigma)),
                 near(fit.residuals.sigma, 0.754, 0.005),
             ));
@@ -150,21 +149,12 @@ pub fn figure_8(real: &mut Real, effort: &Effort) -> Result<Part> {
 /// The settings, claims, figures and tables of a fit.
 fn one_pass(mut part: Part, fit: &Fit) -> Part {
     let (claims, undecided) = Gaps::judge(Gaps::of(fit));
-    let settings = &fit.settings;
+    let Fit { name, rows, .. } = fit;
+    let Settings { features, eta, clip, start_noise, runs, seed, .. } = &fit.settings;
+    let ([dim, end], noise) = ([fit.dim, fit.end()].map(short), fit.fitted.describe());
     part.section.settings = format!(
-        "{}: {} samples, features {}, d = {}; {}; η = {}, c = {}; θ0 = θ* + {}·N(0, I); one pass, T = {}; \
-         {} runs, seed {}",
-        fit.name,
-        fit.rows,
-        settings.features,
-        short(fit.dim),
-        fit.fitted.describe(),
-        settings.eta,
-        settings.clip,
-        settings.start_noise,
-        short(fit.end()),
-        settings.runs,
-        settings.seed
+        "{name}: {rows} samples, features {features}, d = {dim}; {noise}; η = {eta}, c = {clip}; \
+         θ0 = θ* + {start_noise}·N(0, I); one pass, T = {end}; {runs} runs, seed {seed}"
     );
     let figures = figures::all(fit).into_iter().filter(|(name, _)| *name != "noise");
     part.section.figures = figures.map(|(_, figure)| figure).collect();
@@ -180,11 +170,9 @@ fn one_pass(mut part: Part, fit: &Fit) -> Part {
 fn numbers(fit: &Fit) -> Claim {
     let found = Numbers::new(fit.dim, &fit.residuals);
     check(
-        "CIFAR-10 has d = 5.68; least squares leaves MSE = 0.568, accuracy 0.809 and residuals of \
-         σ = 0.754.",
+        "numbers_of_cifar10",
         format!(
-            "{}; the paper's d = {} is one draw of the random features; allowed is the range of our draws: \
-             {}",
+            "{}; the paper's d = {} is one draw of the random features; our draws allow {}",
             found.describe(),
             PAPER.dim,
             Numbers::bounds()
@@ -194,17 +182,14 @@ fn numbers(fit: &Fit) -> Claim {
 }
 
 fn notes(fit: &Fit) -> Vec<String> {
-    let end = fit.band.risk.mean.last().copied().unwrap_or(f64::NAN);
+    let end = short(fit.band.risk.mean.last().copied().unwrap_or(f64::NAN));
     let last = |key| fit.curve(key).and_then(|c| c.risk.last().copied()).unwrap_or(f64::NAN);
+    let [fitted, own, replaced, corrected] =
+        ["ode_fitted", "ode_residuals", "with_replacement", "one_pass"].map(|key| short(last(key)));
     let predicted = format!(
-        "R at the end of the pass: {} measured; {} by the ODE with the fitted distribution, {} with the \
-         residuals themselves; {} with the corrected destination, as if samples were drawn with \
-         replacement; {} with both corrections.",
-        short(end),
-        short(last("ode_fitted")),
-        short(last("ode_residuals")),
-        short(last("with_replacement")),
-        short(last("one_pass"))
+        "R at the end of the pass: {end} measured; {fitted} by the ODE with the fitted distribution, {own} \
+         with the measured residuals; {replaced} corrected for the bias of clipping, as if samples were \
+         drawn with replacement; {corrected} with both corrections."
     );
     let [bias, chance, limit] = [fit.bias, fit.chance.mean, fit.chance.limit].map(short);
     let cause = match fit.is_biased() {
@@ -214,11 +199,11 @@ fn notes(fit: &Fit) -> Vec<String> {
         }
         false => "These samples do not show that clipping moves the point to which SGD converges.",
     };
-    let destination = format!(
+    let bias = format!(
         "Clipped SGD converges to Huber's estimate for the threshold c, whose risk is {bias}; by chance \
          alone it would be {chance} on average, and more than {limit} once in 1000 cases. {cause}"
     );
-    vec![predicted, destination]
+    vec![predicted, bias]
 }
 
 #[cfg(test)]

@@ -18,9 +18,9 @@ use crate::study::noise_fit_figure;
 /// likelihood. Each fold is scored under the fit to the other folds. Of the distributions at most
 /// two standard errors behind the best, the one with the fewest parameters is recommended.
 #[derive(clap::Args)]
-#[command(after_help = include_str!("../../help/residuals.txt"))]
+#[command(after_help = include_str!("../help/residuals.txt"))]
 pub struct Args {
-    /// Residuals, as .csv or .npy
+    /// Residuals: .csv, .npy or .parquet
     file: PathBuf,
     /// Column of the file, by its name or its position from 1; needed if there are several
     #[arg(long, value_name = "COLUMN")]

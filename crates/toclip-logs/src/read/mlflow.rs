@@ -1,0 +1,166 @@
+//! Metrics of the MLflow file store: one file per metric, one line `timestamp value step` per value.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use super::bytes::Lines;
+use super::columns::{ColumnChooser, ColumnId};
+use super::damage::Damage;
+use super::row::parse_number;
+use crate::Result;
+
+/// Bytes of each file in memory. Files are closed in between: there can be one for each layer.
+const CHUNK: u64 = 1 << 14;
+
+/// One value of a metric.
+struct Value {
+    time: f64,
+    value: f64,
+    step: f64,
+}
+
+/// Parses a line; `None` if it is damaged.
+fn value(line: &[u8]) -> Option<Value> {
+    let mut cells = line.split(|b| *b == b' ').map(parse_number);
+    let (time, value, step) = (cells.next()??, cells.next()??, cells.next()??);
+    cells.next().is_none().then_some(Value { time, value, step })
+}
+
+/// Whether the first lines are those of a metric: a time in milliseconds, a value and a step.
+pub(super) fn is_metric(text: &[u8]) -> bool {
+    let mut lines = text.split(|b| *b == b'\n').map(<[u8]>::trim_ascii_end);
+    let first = lines.next().and_then(value);
+    first.is_some_and(|v| v.time > 1e11 && v.time.fract() == 0.0 && v.step.fract() == 0.0)
+}
+
+/// Reads the file of a single metric, which is taken for the norm.
+pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
+    let (step, norm) = (chooser.column(b"step"), chooser.column(b"norm"));
+    let mut damage = Damage::default();
+    let mut lines = Lines::new(reader, false);
+    while let Some(line) = lines.next()? {
+        match value(line.text) {
+            Some(value) if line.complete => put(&value, step, norm, chooser),
+            None if line.complete && !line.text.is_empty() => damage.unreadable.add(line.number),
+            _ => damage.truncated |= !line.complete,
+        }
+    }
+    Ok(damage)
+}
+
+fn put(
+    value: &Value,
+    step: Option<ColumnId>,
+    column: Option<ColumnId>,
+    chooser: &mut ColumnChooser,
+) {
+    for (id, number) in [(step, value.step), (column, value.value)] {
+        if let Some(id) = id {
+            chooser.put(id, number);
+        }
+    }
+    chooser.end_record();
+}
+
+/// Reads the files of a run, each with the name of its metric, in the order of time.
+pub(super) fn read_run(
+    metrics: &[(&str, &Path)],
+    chooser: &mut ColumnChooser,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Damage> {
+    chooser.fix_step("step");
+    let step = chooser.column(b"step");
+    let mut damage = Damage::default();
+    let mut files = Vec::new();
+    for (name, path) in metrics {
+        // A metric called `step` is not the step of the values.
+        let column = if *name == "step" { None } else { chooser.column(name.as_bytes()) };
+        if let Some(column) = column {
+            let mut file = MetricFile::new(path.to_path_buf(), column);
+            file.advance(&mut damage, progress)?;
+            files.push(file);
+        }
+    }
+    loop {
+        let time = |file: &MetricFile| file.next.as_ref().map_or(f64::INFINITY, |v| v.time);
+        let earliest = files.iter_mut().filter(|file| file.next.is_some());
+        let earliest = earliest.min_by(|a, b| time(a).total_cmp(&time(b)));
+        let Some(file) = earliest else { return Ok(damage) };
+        if let Some(value) = file.next.take() {
+            put(&value, step, Some(file.column), chooser);
+        }
+        file.advance(&mut damage, progress)?;
+    }
+}
+
+/// A metric file that is read a chunk at a time.
+struct MetricFile {
+    path: PathBuf,
+    column: ColumnId,
+    /// Where the next chunk begins.
+    offset: u64,
+    chunk: Vec<u8>,
+    at: usize,
+    line: u64,
+    next: Option<Value>,
+}
+
+impl MetricFile {
+    fn new(path: PathBuf, column: ColumnId) -> Self {
+        Self { path, column, offset: 0, chunk: Vec::new(), at: 0, line: 0, next: None }
+    }
+
+    /// Reads the next value; none at the end.
+    fn advance(&mut self, damage: &mut Damage, progress: &mut dyn FnMut(u64)) -> Result<()> {
+        loop {
+            let rest = &self.chunk[self.at..];
+            if let Some(end) = memchr::memchr(b'\n', rest) {
+                self.next = value(rest[..end].trim_ascii_end());
+                self.at += end + 1;
+                self.line += 1;
+                match self.next {
+                    Some(_) => return Ok(()),
+                    None => damage.unreadable.add(self.line),
+                }
+                continue;
+            }
+            if !self.refill(progress)? {
+                // The last line may be cut.
+                damage.truncated |= self.at < self.chunk.len();
+                return Ok(());
+            }
+        }
+    }
+
+    /// Appends the next chunk to what is left; false at the end.
+    fn refill(&mut self, progress: &mut dyn FnMut(u64)) -> Result<bool> {
+        self.chunk.drain(..self.at);
+        self.at = 0;
+        // A line is at most a hundred bytes; this is not a metric.
+        if self.chunk.len() as u64 > 4 * CHUNK {
+            return Ok(false);
+        }
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(self.offset))?;
+        let read = file.take(CHUNK).read_to_end(&mut self.chunk)? as u64;
+        self.offset += read;
+        progress(read);
+        Ok(read > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_a_metric() {
+        assert!(is_metric(b"1794797868837 1.5 0\n1794797868844 2.5 1\n"));
+        assert!(is_metric(b"1794797868837 nan 0\n"));
+        for other in [&b"1 2 3\n"[..], b"1.5\n", b"step norm\n1 2\n", b"", b"1794797868837 1 2 3\n"]
+        {
+            assert!(!is_metric(other), "{other:?}");
+        }
+    }
+}
