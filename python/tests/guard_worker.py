@@ -53,7 +53,7 @@ def train(kind, rank=0, world=1):
     if world > 1:
         model = distributed(kind, model, world)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, foreach=False)
-    guard = toclip.torch.Guard(action="skip", warmup=10)
+    guard = toclip.torch.Guard(action="skip", multiple=10.0, warmup=10)
     guard.attach(optimizer, model if kind == "fsdp1" else None)
     factors = []
     for step in range(STEPS):

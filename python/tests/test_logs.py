@@ -153,8 +153,9 @@ def test_errors_of_logs(tmp_path, log):
         toclip.advise(tmp_path / "loss.csv")
     with pytest.raises(ValueError, match="unknown column `x`"):
         toclip.read_log(log[0], norm="x")
-    with pytest.raises(ValueError, match="several columns match `s`"):
-        toclip.read_log(log[0], norm="s")
+    (tmp_path / "two.csv").write_text("step,norm_a,norm_b\n1,2,3\n2,3,4\n")
+    with pytest.raises(ValueError, match="several columns match `norm`: `norm_a`, `norm_b`"):
+        toclip.read_log(tmp_path / "two.csv", norm="norm")
     with pytest.raises(ValueError):
         toclip.advise(log[0], clip=-1.0)
     with pytest.raises(ValueError):

@@ -53,10 +53,10 @@ def state_of(optimizer):
 def test_attached_or_asked_it_is_the_same(kind, action):
     nets = [model() for _ in range(3)]
     optimizers = [OPTIMIZERS[kind](net.parameters()) for net in nets]
-    guards = [Guard(action=action, warmup=10) for _ in nets]
+    guards = [Guard(action=action, multiple=10.0, warmup=10) for _ in nets]
     guards[0].attach(optimizers[0])
     guards[2].attach(optimizers[2])
-    rule = toclip.GuardRule(action=action, warmup=10)
+    rule = toclip.GuardRule(action=action, multiple=10.0, warmup=10)
     for step in range(130):
         for k, (net, optimizer, guard) in enumerate(zip(nets, optimizers, guards)):
 
@@ -87,7 +87,7 @@ def test_a_skipped_step_changes_nothing(kind):
     """Weights, moments, step counts and decay stay as they are."""
     net = model()
     optimizer = OPTIMIZERS[kind](net.parameters())
-    guard = Guard(action="skip", warmup=10)
+    guard = Guard(action="skip", multiple=10.0, warmup=10)
     guard.attach(optimizer)
     for step in [*range(39), 39, 77]:
         before, moments = weights(net), copy.deepcopy(state_of(optimizer))
@@ -114,7 +114,7 @@ def test_it_synchronises_once_a_step():
 
     net = model()
     optimizer = torch.optim.SGD(net.parameters(), 0.05)
-    guard = Guard(warmup=10, monitor=Monitor())
+    guard = Guard(multiple=10.0, warmup=10, monitor=Monitor())
     guard.attach(optimizer)
     for step in range(80):
         optimizer.zero_grad()
@@ -131,7 +131,7 @@ def test_with_a_scaler(kind):
     """Scaled training is plain training, whoever unscales the gradients."""
     nets = [model().double() for _ in range(3)]
     optimizers = [OPTIMIZERS[kind](net.parameters()) for net in nets]
-    guards = [Guard(warmup=10, action="skip") for _ in nets]
+    guards = [Guard(multiple=10.0, warmup=10, action="skip") for _ in nets]
     for optimizer, guard in zip(optimizers[:2], guards):
         guard.attach(optimizer)
     scalers = [torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=10**6) for _ in nets]
@@ -163,7 +163,7 @@ def test_learning_rate_schedulers_before_and_after():
         for first in ("guard", "scheduler"):
             net = model()
             optimizer = torch.optim.SGD(net.parameters(), 0.05)
-            guard = Guard(warmup=10)
+            guard = Guard(multiple=10.0, warmup=10)
 
             def schedule():
                 return torch.optim.lr_scheduler.StepLR(optimizer, 10, 0.5)
@@ -198,7 +198,7 @@ def test_an_optimizer_that_accelerate_has_wrapped(scaled):
     plain, inner = (torch.optim.SGD(net.parameters(), 0.05) for net in nets)
     scaler = torch.amp.GradScaler("cpu", init_scale=64.0) if scaled else None
     wrapped = AcceleratedOptimizer(inner, scaler=scaler)
-    guards = [Guard(action="skip", warmup=10), Guard(action="skip", warmup=10)]
+    guards = [Guard(action="skip", multiple=10.0, warmup=10), Guard(action="skip", multiple=10.0, warmup=10)]
     guards[0].attach(plain)
     guards[1].attach(wrapped)
     for step in range(45):
@@ -221,7 +221,7 @@ def test_the_accelerate_recipe():
     net = model()
     optimizer = torch.optim.SGD(net.parameters(), 0.05)
     net, optimizer = accelerator.prepare(net, optimizer)
-    guard = Guard(warmup=10)
+    guard = Guard(multiple=10.0, warmup=10)
     guard.attach(optimizer)
     for step in range(80):
         with accelerator.accumulate(net):
@@ -236,7 +236,7 @@ def test_the_fabric_recipe():
     fabric = fabric_of(accelerator="cpu", devices=1)
     net = model()
     optimizer = torch.optim.SGD(net.parameters(), 0.05)
-    guard = Guard(warmup=10, action="skip")
+    guard = Guard(multiple=10.0, warmup=10, action="skip")
     guard.attach(optimizer)
     net, optimizer = fabric.setup(net, optimizer)
     for step in range(80):
@@ -251,7 +251,7 @@ def test_killed_and_resumed_it_ends_with_the_same_weights(action, tmp_path):
     def run(start, end, load=None):
         net = model()
         optimizer = OPTIMIZERS["adamw"](net.parameters())
-        guard = Guard(action=action, warmup=10, monitor=Monitor(flush=7))
+        guard = Guard(action=action, multiple=10.0, warmup=10, monitor=Monitor(flush=7))
         guard.attach(optimizer)
         if load:
             saved = torch.load(load, weights_only=True)
