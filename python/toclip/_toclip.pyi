@@ -182,6 +182,7 @@ class Log:
         steps: ArrayLike | None = None,
         losses: ArrayLike | None = None,
         learning_rates: ArrayLike | None = None,
+        layers: dict[str, ArrayLike] | None = None,
     ) -> Log: ...
     @property
     def steps(self) -> _Floats: ...

@@ -94,7 +94,8 @@ def guard(inner: optax.GradientTransformation, **settings: Any) -> optax.Gradien
 
         def run(_: Any) -> tuple[Any, Any]:
             scaled = jax.tree.map(lambda g: jnp.where(clip, g * factor.astype(g.dtype), g), gradients)
-            return wrapped.update(scaled, state.inner, params, **extra)
+            updates, inner_state = wrapped.update(scaled, state.inner, params, **extra)
+            return updates, inner_state
 
         def leave(_: Any) -> tuple[Any, Any]:
             nothing = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(run, None)[0])

@@ -15,7 +15,7 @@ use toclip_logs::{
 };
 
 use crate::args::{Argument, Threshold, arg};
-use crate::convert::{refuse, to_python};
+use crate::convert::{refuse, shown, to_python};
 
 /// A training log in the order of its steps.
 #[pyclass(frozen, module = "toclip._toclip")]
@@ -80,24 +80,40 @@ impl Log {
 
     /// A log of numbers in memory, one of each for every step.
     #[staticmethod]
-    #[pyo3(signature = (norms, *, steps = None, losses = None, learning_rates = None))]
+    #[pyo3(signature = (norms, *, steps = None, losses = None, learning_rates = None, layers = None))]
     fn from_arrays(
         py: Python<'_>,
         norms: &Bound<'_, PyAny>,
         steps: Option<&Bound<'_, PyAny>>,
         losses: Option<&Bound<'_, PyAny>>,
         learning_rates: Option<&Bound<'_, PyAny>>,
+        layers: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let mut columns = vec![("grad_norm", numbers_of("norms", norms)?)];
+        let mut columns = vec![("grad_norm".to_owned(), numbers_of("norms", norms)?)];
         let count = columns[0].1.len();
         if count == 0 {
             return Err(refuse("norms is empty; expected one number for each step"));
         }
-        let others = [("steps", "step", steps), ("losses", "loss", losses)];
-        let rates = ("learning_rates", "learning_rate", learning_rates);
-        for (argument, name, array) in others.into_iter().chain([rates]) {
-            let Some(array) = array else { continue };
-            let numbers = numbers_of(argument, array)?;
+        let mut others: Vec<(String, String, Bound<'_, PyAny>)> = Vec::new();
+        for (argument, name, array) in [
+            ("steps", "step", steps),
+            ("losses", "loss", losses),
+            ("learning_rates", "learning_rate", learning_rates),
+        ] {
+            others.extend(array.map(|array| (argument.into(), name.into(), array.clone())));
+        }
+        if let Some(layers) = layers {
+            let Ok(layers) = layers.cast::<PyDict>() else {
+                let what = shown(layers);
+                return Err(refuse(format!("layers must be a dictionary of arrays, not {what}")));
+            };
+            for (name, array) in layers {
+                let name = String::read("the name of a layer", &name)?;
+                others.push((format!("layers[{name:?}]"), format!("grad_norm/{name}"), array));
+            }
+        }
+        for (argument, name, array) in others {
+            let numbers = numbers_of(&argument, &array)?;
             if numbers.len() != count {
                 return Err(refuse(format!(
                     "norms has {count} numbers but {argument} has {}; expected one for each step",
@@ -241,18 +257,20 @@ fn numbers_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<Option<f64>>
 }
 
 /// One object a line, with NaN and Infinity as Python writes them.
-fn json_lines(columns: &[(&str, Vec<Option<f64>>)]) -> String {
+fn json_lines(columns: &[(String, Vec<Option<f64>>)]) -> String {
     let mut text = String::new();
+    let names: Vec<String> =
+        columns.iter().map(|(name, _)| Value::from(name.as_str()).to_string()).collect();
     let rows = columns.first().map_or(0, |(_, numbers)| numbers.len());
     for row in 0..rows {
         let mut before = '{';
-        for (name, numbers) in columns {
+        for (name, (_, numbers)) in names.iter().zip(columns) {
             let Some(number) = numbers[row] else { continue };
             let _ = match number {
-                x if x.is_nan() => write!(text, "{before}\"{name}\": NaN"),
-                x if x == f64::INFINITY => write!(text, "{before}\"{name}\": Infinity"),
-                x if x == f64::NEG_INFINITY => write!(text, "{before}\"{name}\": -Infinity"),
-                x => write!(text, "{before}\"{name}\": {x:e}"),
+                x if x.is_nan() => write!(text, "{before}{name}: NaN"),
+                x if x == f64::INFINITY => write!(text, "{before}{name}: Infinity"),
+                x if x == f64::NEG_INFINITY => write!(text, "{before}{name}: -Infinity"),
+                x => write!(text, "{before}{name}: {x:e}"),
             };
             before = ',';
         }

@@ -51,6 +51,8 @@ class Guard:
         self.rule = GuardRule(**settings)
         self.monitor = monitor
         self.last: GuardStep | None = None
+        # The loss of the next step, for the monitor; set by callbacks.
+        self.loss: Any = None
         self._detach: Callable[[], None] | None = None
 
     # Each step.
@@ -83,8 +85,9 @@ class Guard:
         if made.clipped:
             scale_by(gradients_of(parameters), made.factor)
         if self.monitor is not None:
-            self.monitor.observe(made.norm, loss=loss)
-        self.last = made
+            limit = self.rule.max_norm if self.rule.action == "skip" else min(made.threshold, self.rule.max_norm)
+            self.monitor.observe(made.norm, loss=self.loss if loss is None else loss, max_norm=limit)
+        self.last, self.loss = made, None
         return made
 
     # In place of the optimizer's own step.
@@ -104,11 +107,11 @@ class Guard:
             raise ValueError(f"optimizer must be a torch.optim.Optimizer, not {optimizer!r:.60}")
         if isinstance(inner, torch.optim.LBFGS):
             raise ValueError("LBFGS is not supported: it computes several gradients in a step")
-        if isinstance(parameters, nn.Module | None):
-            chosen = parameters
-        else:
+        chosen: Any = parameters
+        if parameters is not None and not isinstance(parameters, nn.Module):
             chosen = listed(parameters)
-        original, before = inner.step, inner.__dict__.get("step")
+        original: Any = inner.step
+        before = inner.__dict__.get("step")
 
         @functools.wraps(original)
         def step(this: Any, closure: Callable[[], Any] | None = None, **options: Any) -> Any:
@@ -127,14 +130,15 @@ class Guard:
                 return loss
             return original(**options) if closure is None else original(lambda: loss, **options)
 
-        inner.step = types.MethodType(step, inner)
+        # On the instance, where a learning rate scheduler replaces it too.
+        setattr(inner, "step", types.MethodType(step, inner))  # noqa: B010
         restore = _patch_accelerate(optimizer, inner)
 
         def detach() -> None:
             if before is None:
                 inner.__dict__.pop("step", None)
             else:
-                inner.step = before
+                setattr(inner, "step", before)  # noqa: B010
             restore()
 
         self._detach = detach
@@ -160,7 +164,8 @@ class Guard:
 
     def metrics(self, prefix: str = "guard/") -> dict[str, float]:
         """Flat numbers for a logger."""
-        found: dict[str, float] = {"threshold": self.threshold} | self.counts
+        counts: dict[str, float] = dict(self.counts)
+        found = {"threshold": self.threshold} | counts
         if self.last is not None:
             found |= {"norm": self.last.norm, "factor": self.last.factor}
         return {prefix + name: float(value) for name, value in found.items()}
