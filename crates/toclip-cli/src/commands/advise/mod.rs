@@ -72,7 +72,7 @@ pub struct Args {
     /// Confidence of the intervals
     #[arg(long, value_name = "P", default_value_t = 0.95)]
     confidence: f64,
-    /// Column of the gradient norm
+    /// Column of the gradient norm, or a part of its name
     #[arg(long, value_name = "NAME")]
     norm: Option<String>,
     /// Column of the step
@@ -84,8 +84,8 @@ pub struct Args {
     /// Column of the learning rate
     #[arg(long, value_name = "NAME")]
     lr: Option<String>,
-    /// Format, if it is not detected: trainer-state, jsonl, csv, tensorboard, megatron, torchtitan,
-    /// llm.c, printed, text
+    /// Format, if it is not detected: trainer-state, jsonl, csv, tensorboard, wandb, mlflow, megatron,
+    /// torchtitan, llm.c, deepspeed, printed, text
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
     /// Divide the norms by the loss scale in the log
@@ -182,7 +182,8 @@ fn sources(args: &Args) -> (Vec<Source>, Vec<(String, anyhow::Error)>) {
         }
         match find_logs(path, &args.read_options()) {
             Ok(found) => files.extend(found),
-            Err(error) => missing.push((path.display().to_string(), error.into())),
+            // Its text has the cause in it.
+            Err(error) => missing.push((path.display().to_string(), anyhow!("{error}"))),
         }
     }
     sources.extend(join_event_files(files).into_iter().map(Source::Files));
