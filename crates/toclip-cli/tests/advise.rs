@@ -154,13 +154,23 @@ fn a_log_is_followed() {
         flate2::read::GzDecoder::new(file).read_to_string(&mut text).unwrap();
         text.lines().map(String::from).collect::<Vec<_>>()
     };
-    let (bad, fast) = (unpacked("bad-batches-unclipped.jsonl.gz"), unpacked("sgd-too-fast.jsonl.gz"));
+    let (bad, fast) =
+        (unpacked("bad-batches-unclipped.jsonl.gz"), unpacked("sgd-too-fast.jsonl.gz"));
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log.jsonl");
     let put = |lines: &[String]| std::fs::write(&log, lines.join("\n") + "\n").unwrap();
     put(&bad[..650]);
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("toclip"))
-        .args(["advise", "--follow", "log.jsonl", "--clip", "none", "--optimizer", "adam", "--quiet"])
+        .args([
+            "advise",
+            "--follow",
+            "log.jsonl",
+            "--clip",
+            "none",
+            "--optimizer",
+            "adam",
+            "--quiet",
+        ])
         .current_dir(dir.path())
         .stdout(Stdio::piped())
         .spawn()

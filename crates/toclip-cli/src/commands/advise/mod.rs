@@ -17,9 +17,8 @@ use toclip_logs::{
     advise, find_logs, join_event_files, load, load_files,
 };
 
-use crate::output::files;
-use crate::output::plots::save;
 use crate::output::terminal::{Screen, progress_bar};
+use crate::output::{files, plots};
 use crate::output::{say, tell};
 
 /// Read training logs: what went wrong, whether to clip, and where
@@ -91,7 +90,8 @@ pub struct Args {
     /// Divide the norms by the loss scale in the log
     #[arg(long)]
     unscale: bool,
-    /// Write a report with plots (DIR/advise.html), its numbers (DIR/advise.json) and the plots as PNG
+    /// Write a page with plots (DIR/advise.html), its numbers (DIR/advise.json) and the plots by
+    /// themselves, as SVG and PNG
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print JSON, for scripts
@@ -242,7 +242,9 @@ fn write(folder: &Path, reports: &[LogReport], numbers: &Value, quiet: bool) -> 
     for (i, report) in reports.iter().enumerate() {
         let log = if reports.len() > 1 { format!("log-{}-", i + 1) } else { String::new() };
         for (name, figure) in figures::NAMES.iter().zip(figures::of(report)) {
-            save(&figure, &folder.join(format!("{log}{name}.png")))?;
+            for (extension, bytes) in plots::render(&figure)? {
+                files::write(&folder.join(format!("{log}{name}.{extension}")), &bytes)?;
+            }
         }
     }
     if !quiet {
