@@ -54,6 +54,7 @@ RULES: dict[str, Callable[[], Rule]] = {
     "skip 4": lambda: skip_above(4.0),
     "guard clip": lambda: guard(action="clip"),
     "guard skip": lambda: guard(action="skip"),
+    "guard 1.5": lambda: guard(action="clip", multiple=1.5),
 }
 
 

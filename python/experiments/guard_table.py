@@ -87,7 +87,7 @@ def _against_best(found: dict[tuple[Any, ...], dict[str, dict[int, Run]]]) -> li
         for name in guards:
             none = paired(losses[name], losses.get("none", {}))
             over, error = paired(losses[name], losses[best])
-            verdict = "better" if over <= 0 else "yes" if over <= 2 * error else "no"
+            verdict = "yes" if over <= 0 or over <= 2 * error else "no"
             lines.append(
                 f"| {optimizer}, {data}, {rate:g} | {name} | {_difference(*none)} | {best} | "
                 f"{_difference(over, error)} | {verdict} |"

@@ -77,7 +77,7 @@ def test_skipping_ends_if_the_norms_have_changed_for_good():
 
 
 def test_a_fixed_threshold_besides():
-    guard = GuardRule(action="skip", max_norm=1.5)
+    guard = GuardRule(action="skip", multiple=2.0, max_norm=1.5)
     assert guard.step(3.0).factor == 0.5  # during the warm-up
     for _ in range(50):
         guard.step(1.0)
@@ -123,7 +123,7 @@ ERRORS = [
     "GuardRule(window=2.5)",
     "GuardRule(rise=-0.1)",
     "GuardRule(warmup=0)",
-    "GuardRule(window=10)",
+    "GuardRule(window=4)",
     "GuardRule(max_norm=-1.0)",
     "GuardRule(max_skips=-1)",
     "GuardRule().load_state_dict({})",

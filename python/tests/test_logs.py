@@ -153,9 +153,20 @@ def test_errors_of_logs(tmp_path, log):
         toclip.advise(tmp_path / "loss.csv")
     with pytest.raises(ValueError, match="unknown column `x`"):
         toclip.read_log(log[0], norm="x")
-    (tmp_path / "two.csv").write_text("step,norm_a,norm_b\n1,2,3\n2,3,4\n")
+    (tmp_path / "names.csv").write_text("step,norm_a,norm_b\n1,2,3\n2,3,4\n")
     with pytest.raises(ValueError, match="several columns match `norm`: `norm_a`, `norm_b`"):
-        toclip.read_log(tmp_path / "two.csv", norm="norm")
+        toclip.read_log(tmp_path / "names.csv", norm="norm")
+    two = tmp_path / "two"
+    two.mkdir()
+    (two / "a.csv").write_text("step,grad_norm\n1,2\n2,3\n")
+    assert toclip.read_log(two).norms.tolist() == [2.0, 3.0]
+    (two / "b.csv").write_text("step,grad_norm\n1,2\n2,3\n")
+    with pytest.raises(ValueError, match=r"has 2 logs; give one of them: .*a\.csv, .*b\.csv"):
+        toclip.read_log(two)
+    (two / "a.csv").unlink()
+    (two / "b.csv").unlink()
+    with pytest.raises(ValueError, match="no training log in this folder; looked for"):
+        toclip.read_log(two)
     with pytest.raises(ValueError):
         toclip.advise(log[0], clip=-1.0)
     with pytest.raises(ValueError):

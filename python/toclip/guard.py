@@ -13,7 +13,7 @@ from ._toclip import as_integer, as_number, as_threshold
 __all__ = ["GuardRule", "GuardStep"]
 
 _VERSION = 1
-ACTIONS = ("clip", "skip")
+MULTIPLES = {"clip": 2.0, "skip": 4.0}
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class GuardRule:
     ``action``
         ``"clip"`` shortens the gradient to the threshold; ``"skip"`` leaves the step out.
     ``multiple``
-        the threshold is this many times the anchor.
+        the threshold is this many times the anchor: by default 2 to clip, and 4 to skip, because a
+        skipped step is lost.
     ``window``
         the running median is that of the last ``window`` norms, before clipping.
     ``rise``
@@ -54,7 +55,8 @@ class GuardRule:
         falls without a limit. A threshold that simply follows the norms does not protect a run whose
         norms grow.
     ``warmup``
-        the number of norms that must be known before the guard acts.
+        the number of norms that must be known before the guard acts. It is small, because SGD does not
+        recover from a bad batch among the first steps.
     ``max_norm``
         a fixed threshold besides: longer gradients are clipped to it, also during the warm-up.
     ``max_skips``
@@ -75,17 +77,17 @@ class GuardRule:
         self,
         *,
         action: str = "clip",
-        multiple: float = 2.0,
+        multiple: float | None = None,
         window: int = 100,
         rise: float = 0.001,
-        warmup: int = 20,
+        warmup: int = 5,
         max_norm: float | str | None = None,
         max_skips: int = 10,
     ) -> None:
-        if action not in ACTIONS:
-            raise ValueError(f"unknown action {action!r}; expected one of: {', '.join(ACTIONS)}")
+        if action not in MULTIPLES:
+            raise ValueError(f"unknown action {action!r}; expected one of: {', '.join(MULTIPLES)}")
         self.action = action
-        self.multiple = as_number("multiple", multiple)
+        self.multiple = MULTIPLES[action] if multiple is None else as_number("multiple", multiple)
         self.window = as_integer("window", window)
         self.rise = as_number("rise", rise)
         self.warmup = as_integer("warmup", warmup)

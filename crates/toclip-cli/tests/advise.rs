@@ -28,10 +28,13 @@ fn out(command: &mut Command) -> (i32, String, String) {
 #[test]
 fn the_whole_advice() {
     for (name, file, args) in [
-        ("star", "star.trainer_state.json", &[][..]),
+        ("star", "star.trainer_state.json", &["--verbose"][..]),
         ("mistral_no_clipping", "mistral7b-translator.trainer_state.json", &["--clip", "none"]),
+        ("bad_batches", "cases/gpt/bad-batches-unclipped.jsonl.gz", &["--clip", "none"]),
+        ("sgd_too_fast", "cases/gpt/sgd-too-fast.jsonl.gz", &["--optimizer", "sgd"]),
         ("megatron", "megatron.log", &["--batch-size", "8", "--optimizer", "adam"]),
         ("wandb", "wandb.csv", &[]),
+        ("lightning_layers", "cases/held_out/lightning-healthy.csv.gz", &["--verbose"]),
     ] {
         let (code, text, _) = out(toclip().arg("advise").arg(file).args(args));
         assert_eq!(code, 0);
@@ -46,7 +49,7 @@ fn a_page_and_its_numbers() {
     let (code, text, _) =
         out(toclip().arg("advise").args(logs).arg("--out").arg(dir.path()).args(["--clip", "2"]));
     assert_eq!(code, 0);
-    let summary = &text[text.find("Summary").unwrap()..text.find("Written").unwrap()];
+    let summary = &text[text.find("Comparison").unwrap()..text.find("Written").unwrap()];
     insta::assert_snapshot!("summary", summary);
     let page = std::fs::read_to_string(dir.path().join("advise.html")).unwrap();
     if let Some(browser) = browser::Browser::find() {
@@ -56,11 +59,11 @@ fn a_page_and_its_numbers() {
     assert!(page.contains("<svg") && page.contains("mistral7b"));
     // The script has NaN; the text must not.
     assert!(!page.contains(">NaN") && !page.contains("NaN%") && !page.contains("(NaN"));
-    assert!(dir.path().join("log-1-criteria.png").exists());
+    assert!(dir.path().join("log-1-training.png").exists());
     let numbers = std::fs::read_to_string(dir.path().join("advise.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&numbers).unwrap();
-    assert_eq!(json["logs"][0]["advice"]["points"], 866);
-    assert_eq!(json["logs"][0]["advice"]["current"]["threshold"], 2.0);
+    assert_eq!(json["logs"][0]["analysis"]["points"], 866);
+    assert_eq!(json["logs"][0]["analysis"]["current"]["threshold"], 2.0);
     assert_eq!(json["logs"][1]["format"], "tensor_board");
 }
 
@@ -71,7 +74,7 @@ fn from_the_standard_input_as_json() {
     assert_eq!(code, 0);
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["logs"][0]["log"], "standard input");
-    assert_eq!(json["logs"][0]["advice"]["recommendation"]["action"], "not_enough_evidence");
+    assert_eq!(json["logs"][0]["recommendation"]["action"], "cannot_tell");
 }
 
 #[test]
@@ -80,15 +83,15 @@ fn the_optimizer_and_no_threshold() {
         let (code, text, _) =
             out(toclip().args(["advise", "star.trainer_state.json", "--json"]).args(args));
         assert_eq!(code, 0);
-        serde_json::from_str::<serde_json::Value>(&text).unwrap()["logs"][0]["advice"].clone()
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()["logs"][0].clone()
     };
     for clip in ["none", "inf"] {
         let none = run(&["--clip", clip, "--batch-size", "512", "--optimizer", "sgd"]);
-        assert_eq!(none["current"]["threshold"], "none");
-        assert_eq!(none["optimizer"], "sgd");
+        assert_eq!(none["analysis"]["current"]["threshold"], "none");
+        assert_eq!(none["analysis"]["optimizer"], "sgd");
     }
     assert_eq!(
-        run(&["--optimizer", "AdamW"])["recommendation"]["rate_change"],
+        run(&["--optimizer", "AdamW"])["recommendation"]["rate_factor"],
         serde_json::Value::Null
     );
 }
@@ -99,7 +102,6 @@ fn errors_are_one_line() {
     for args in [
         vec!["nanogpt.log"],
         vec!["no-such-log"],
-        vec!["."],
         vec!["-", "--norm", "gn"],
         vec!["-", "-"],
         vec!["nanogpt.log", "--confidence", "1"],
@@ -111,7 +113,7 @@ fn errors_are_one_line() {
         assert_eq!(stderr.trim_end().lines().count(), 1, "{stderr}");
         messages.push(stderr);
     }
-    for wrong in ["--format=wandb", "--optimizer=lion", "--clip=off", "--clip=-1", "--clip=nan"] {
+    for wrong in ["--format=excel", "--optimizer=lion", "--clip=off", "--clip=-1", "--clip=nan"] {
         let (code, _, stderr) = out(toclip().args(["advise", "x", wrong]));
         assert_eq!(code, 2);
         messages.push(stderr.lines().next().unwrap().to_owned() + "\n");
@@ -121,6 +123,10 @@ fn errors_are_one_line() {
     let (code, stdout, stderr) = out(toclip().args(["advise", "nanogpt.log", "log.jsonl"]));
     assert_eq!(code, 1);
     assert!(stdout.contains("40 norms") && stderr.contains("nanoGPT"));
+    let empty = tempfile::tempdir().unwrap();
+    let (code, _, stderr) = out(toclip().arg("advise").arg(".").current_dir(empty.path()));
+    assert_eq!(code, 1);
+    insta::assert_snapshot!("empty_folder", stderr);
 }
 
 #[test]
@@ -132,4 +138,64 @@ fn an_error_that_nobody_reads_is_no_panic() {
         let status = command.arg("advise").args(logs).stderr(writer).status().unwrap();
         assert_eq!(status.code(), Some(1));
     }
+}
+
+/// The log grows, breaks off in the middle of a line, is replaced by a shorter one and diverges; each is
+/// told once, and Ctrl-C ends the command.
+#[cfg(unix)]
+#[test]
+fn a_log_is_followed() {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::process::Stdio;
+    let unpacked = |name: &str| {
+        let path = folder().join("cases/gpt").join(name);
+        let mut text = String::new();
+        let file = std::fs::File::open(path).unwrap();
+        flate2::read::GzDecoder::new(file).read_to_string(&mut text).unwrap();
+        text.lines().map(String::from).collect::<Vec<_>>()
+    };
+    let (bad, fast) =
+        (unpacked("bad-batches-unclipped.jsonl.gz"), unpacked("sgd-too-fast.jsonl.gz"));
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log.jsonl");
+    let put = |lines: &[String]| std::fs::write(&log, lines.join("\n") + "\n").unwrap();
+    put(&bad[..650]);
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("toclip"))
+        .args([
+            "advise",
+            "--follow",
+            "log.jsonl",
+            "--clip",
+            "none",
+            "--optimizer",
+            "adam",
+            "--quiet",
+        ])
+        .current_dir(dir.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    // A line takes seconds; a test that waits for ever tells nothing.
+    let next = || receiver.recv_timeout(std::time::Duration::from_secs(120)).unwrap();
+    assert_eq!(next(), "log.jsonl step 650: → Clip at 1.6, as a guard against spikes.");
+    let mut file = std::fs::OpenOptions::new().append(true).open(&log).unwrap();
+    file.write_all((bad[650..720].join("\n") + "\n{\"step\": 721, \"lo").as_bytes()).unwrap();
+    drop(file);
+    assert!(next().starts_with("log.jsonl step 720: 1 spike, at step 701"));
+    // A shorter file in its place, and then a longer one.
+    let other = dir.path().join("other");
+    std::fs::write(&other, fast[..300].join("\n") + "\n").unwrap();
+    std::fs::rename(&other, &log).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    put(&fast);
+    let text = [next(), next()].join("\n");
+    assert!(text.contains("The run diverged"), "{text}");
+    assert!(text.contains("→ Lower the learning rate"), "{text}");
+    // Of all signals Ctrl-C is the one that people send.
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }

@@ -377,7 +377,7 @@ fn resuming_checks_the_experiment() {
     child.kill().unwrap();
     child.wait().unwrap();
     let error = says(folder.path(), "run e.toml");
-    assert!(error.contains("finished runs of an interrupted toclip run: add --resume"), "{error}");
+    assert!(error.contains("finished runs of an interrupted toclip run; add --resume"), "{error}");
     let error = says(folder.path(), "run e.toml --resume --seed 9");
     assert!(error.contains("cannot resume") && error.contains("seed was 3 and is 9"), "{error}");
     let changed = text.replace("clip = 0.4", "clip = 0.5");

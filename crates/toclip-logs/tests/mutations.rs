@@ -1,4 +1,4 @@
-//! Two thousand damaged logs: a clear message or a correct partial reading, never a panic.
+//! More than two thousand damaged logs: a clear message or a correct partial reading, never a panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod common;

@@ -21,7 +21,7 @@ pub fn listen(parts: Option<&'static str>) -> Result<()> {
             tell!("\nfinishing the {parts} under way; Ctrl-C again stops at once");
         }
     };
-    ctrlc::set_handler(handler).context("cannot listen to Ctrl-C")
+    ctrlc::set_handler(handler).context("cannot handle Ctrl-C")
 }
 
 static WRITING: AtomicBool = AtomicBool::new(false);
@@ -34,7 +34,7 @@ pub fn exit_unless_writing() -> Result<()> {
             std::process::exit(i32::from(EXIT_INTERRUPTED));
         }
     };
-    ctrlc::set_handler(handler).context("cannot listen to Ctrl-C")
+    ctrlc::set_handler(handler).context("cannot handle Ctrl-C")
 }
 
 /// The result is being written, which takes a moment: Ctrl-C no longer ends the command.

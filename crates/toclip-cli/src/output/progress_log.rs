@@ -77,8 +77,8 @@ impl ProgressLog {
         }
         if !resume && !finished.is_empty() {
             bail!(
-                "{name} holds {} finished {} of an interrupted {command}: add --resume to continue, \
-                 or delete the file to start over",
+                "{name} contains {} finished {} of an interrupted {command}; add --resume to continue, or \
+                 delete the file to start over",
                 finished.len(),
                 identity.pieces
             );
@@ -267,7 +267,9 @@ mod tests {
         log.add(b"x").unwrap();
         drop(log);
         let said = says(open(&path, json!({ "learning_rate": 0.5 }), false));
-        assert!(said.contains("holds 1 finished runs of an interrupted toclip run: add --resume"));
+        assert!(
+            said.contains("contains 1 finished runs of an interrupted toclip run; add --resume")
+        );
         let said = says(open(&path, json!({ "learning_rate": 0.25 }), true));
         assert!(said.contains("learning_rate was 0.5 and is 0.25"), "{said}");
         std::fs::write(&path, "something else").unwrap();

@@ -29,12 +29,12 @@ impl ReportFolder {
             _ => false,
         };
         let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
-            bail!("cannot write the report to {}: give a folder of its own", target.display());
+            bail!("cannot write the report to {}: expected a folder of its own", target.display());
         };
         if here.is_some_and(|here| same(&target, &here)) {
             bail!(
-                "cannot write the report to {}: the command runs inside it; give a folder of its \
-                 own, such as --out toclip-out",
+                "cannot write the report to {}: the command runs inside it; expected a folder of \
+                 its own, such as --out toclip-out",
                 target.display()
             );
         }
@@ -84,7 +84,7 @@ impl ReportFolder {
         let _ = self.staging.keep();
         if replaces {
             std::fs::remove_dir_all(&old)
-                .with_context(|| format!("cannot remove the former report {}", old.display()))?;
+                .with_context(|| format!("cannot delete the former report {}", old.display()))?;
         }
         Ok(self.target)
     }
@@ -95,7 +95,7 @@ fn replaceable(target: &Path) -> Result<()> {
     let shown = target.display();
     match std::fs::symlink_metadata(target) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error).with_context(|| format!("cannot look at {shown}")),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {shown}")),
         Ok(found) if !found.is_dir() => {
             bail!("cannot write the report to {shown}: there is a file of that name")
         }
@@ -109,9 +109,9 @@ fn replaceable(target: &Path) -> Result<()> {
     let mut folders = vec![PathBuf::new()];
     while let Some(folder) = folders.pop() {
         let entries = std::fs::read_dir(target.join(&folder))
-            .with_context(|| format!("cannot look into {shown}"))?;
+            .with_context(|| format!("cannot read the folder {shown}"))?;
         for entry in entries {
-            let entry = entry.with_context(|| format!("cannot look into {shown}"))?;
+            let entry = entry.with_context(|| format!("cannot read the folder {shown}"))?;
             let name = folder.join(entry.file_name());
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 folders.push(name);

@@ -46,6 +46,8 @@ struct Candidate {
     score: u32,
     /// Rows that have it; zero for a name that occurs only among the settings of the run.
     rows: u64,
+    /// Rows that have it and a norm.
+    with_norm: u64,
 }
 
 /// A name that is of use.
@@ -173,7 +175,13 @@ impl<'a> ColumnChooser<'a> {
             self.layers.push(layer.to_owned());
             Some(ColumnId::Layer((self.layers.len() - 1) as u32))
         } else if let Some((role, score)) = self.role(&name) {
-            self.candidates.push(Candidate { name: name.clone(), role, score, rows: 0 });
+            self.candidates.push(Candidate {
+                name: name.clone(),
+                role,
+                score,
+                rows: 0,
+                with_norm: 0,
+            });
             Some(ColumnId::Candidate((self.candidates.len() - 1) as u32))
         } else if setting_name(&name).is_some() {
             self.settings.push(Some(name.clone()));
@@ -228,10 +236,13 @@ impl<'a> ColumnChooser<'a> {
         }
         let chosen = ROLES.map(|(role, _)| {
             let of_role = || self.candidates.iter().enumerate().filter(|(_, c)| c.role == role);
-            // A name in few rows is a setting printed at the start.
-            let most = of_role().map(|(_, c)| c.rows).max().unwrap_or(0);
+            // A name in few rows is a setting printed at the start; a step must be that of the norms.
+            let most = |count: fn(&Candidate) -> u64| of_role().map(|(_, c)| count(c)).max();
+            let most_rows = most(|c| c.rows).unwrap_or(0);
+            let most_norms = most(|c| c.with_norm).filter(|_| role == Role::Step).unwrap_or(0);
             of_role()
-                .filter(|(_, c)| c.rows > 0 && 20 * c.rows >= most)
+                .filter(|(_, c)| c.rows > 0 && 20 * c.rows >= most_rows)
+                .filter(|(_, c)| 2 * c.with_norm >= most_norms)
                 .min_by_key(|(_, c)| c.score)
                 .map(|(id, _)| id as u32)
         });
@@ -261,10 +272,17 @@ impl<'a> ColumnChooser<'a> {
         if self.record.is_empty() {
             return;
         }
+        let is_norm = |(id, _): &(ColumnId, f64)| match *id {
+            ColumnId::Candidate(id) => self.candidates[id as usize].role == Role::Norm,
+            ColumnId::Layer(_) => true,
+            ColumnId::Setting(_) => false,
+        };
+        let has_norm = self.chosen.is_none() && self.record.iter().any(is_norm);
         for &(id, _) in &self.record {
             let ColumnId::Candidate(id) = id else { continue };
             let candidate = &mut self.candidates[id as usize];
             candidate.rows += 1;
+            candidate.with_norm += u64::from(has_norm);
             // After the choice, a better name is ignored, but a role without a column is filled.
             if let Some(chosen) = &mut self.chosen {
                 chosen[candidate.role as usize].get_or_insert(id);
@@ -482,6 +500,19 @@ mod tests {
         let asked = ReadOptions { norm: Some("actor/grad_norm".into()), ..ReadOptions::default() };
         let (read, _) = rows(&asked, records).unwrap();
         assert_eq!(read[0].norm, Some(9.0));
+    }
+
+    #[test]
+    fn the_step_is_that_of_the_norms() {
+        let records: &[&[(&str, f64)]] = &[
+            &[("step", 1.0), ("grad_norm", 9.0)],
+            &[("global_step", 1.0), ("epoch", 0.0)],
+            &[("step", 2.0), ("grad_norm", 8.0)],
+            &[("global_step", 2.0), ("epoch", 0.0)],
+        ];
+        let (read, _) = rows(&ReadOptions::default(), records).unwrap();
+        let steps: Vec<_> = read.iter().map(|row| (row.step, row.norm)).collect();
+        assert_eq!(steps, [(Some(1.0), Some(9.0)), (Some(2.0), Some(8.0))]);
     }
 
     #[test]

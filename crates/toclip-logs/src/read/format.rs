@@ -192,6 +192,8 @@ fn lines(text: &[u8]) -> Format {
         Format::Megatron
     } else if has("{'loss'") || has("'grad_norm'") || has("{'eval_loss'") {
         Format::Printed
+    } else if has(":log_dist]") {
+        Format::DeepSpeed
     } else if has("grad_norm:") && has("step:") {
         Format::Torchtitan
     } else if has(" trl:") || has("| norm ") || (text.starts_with(b"s:0 ") && has("tel:")) {

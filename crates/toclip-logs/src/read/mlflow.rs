@@ -83,10 +83,15 @@ pub(super) fn read_run(
         }
     }
     loop {
-        let time = |file: &MetricFile| file.next.as_ref().map_or(f64::INFINITY, |v| v.time);
-        let earliest = files.iter_mut().filter(|file| file.next.is_some());
-        let earliest = earliest.min_by(|a, b| time(a).total_cmp(&time(b)));
-        let Some(file) = earliest else { return Ok(damage) };
+        // Several steps may be logged in one millisecond.
+        let earlier = |a: &&mut MetricFile, b: &&mut MetricFile| match (&a.next, &b.next) {
+            (Some(a), Some(b)) => a.time.total_cmp(&b.time).then(a.step.total_cmp(&b.step)),
+            (a, b) => b.is_some().cmp(&a.is_some()),
+        };
+        let Some(file) = files.iter_mut().min_by(earlier) else { return Ok(damage) };
+        if file.next.is_none() {
+            return Ok(damage);
+        }
         if let Some(value) = file.next.take() {
             put(&value, step, Some(file.column), chooser);
         }
@@ -103,12 +108,14 @@ struct MetricFile {
     chunk: Vec<u8>,
     at: usize,
     line: u64,
+    /// The time of the last line.
+    time: f64,
     next: Option<Value>,
 }
 
 impl MetricFile {
     fn new(path: PathBuf, column: ColumnId) -> Self {
-        Self { path, column, offset: 0, chunk: Vec::new(), at: 0, line: 0, next: None }
+        Self { path, column, offset: 0, chunk: Vec::new(), at: 0, line: 0, time: 0.0, next: None }
     }
 
     /// Reads the next value; none at the end.
@@ -116,7 +123,12 @@ impl MetricFile {
         loop {
             let rest = &self.chunk[self.at..];
             if let Some(end) = memchr::memchr(b'\n', rest) {
-                self.next = value(rest[..end].trim_ascii_end());
+                self.next = value(rest[..end].trim_ascii_end()).map(|mut value| {
+                    // Clocks are set back at times; the lines are in order.
+                    self.time = self.time.max(value.time);
+                    value.time = self.time;
+                    value
+                });
                 self.at += end + 1;
                 self.line += 1;
                 match self.next {
@@ -153,6 +165,31 @@ impl MetricFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{ReadOptions, Row};
+
+    #[test]
+    fn steps_of_the_same_millisecond_stay_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let norm = write("norm", "9 1.5 1\n9 2.5 2\n8 3.5 3\n9 4");
+        let loss = write("loss", "9 0.1 1\noops\n9 0.2 2\n9 0.3 3\n");
+        let metrics = [("grad_norm", &*norm), ("loss", &*loss)];
+        let (options, mut rows) = (ReadOptions::default(), Vec::new());
+        let mut visit = |row: &Row| rows.push((row.step, row.norm, row.loss));
+        let mut chooser = ColumnChooser::new(&options, &mut visit);
+        let mut bytes = 0;
+        let damage = read_run(&metrics, &mut chooser, &mut |read| bytes += read).unwrap();
+        chooser.finish().unwrap();
+        let row = |step: f64, norm, loss| (Some(step), Some(norm), Some(loss));
+        assert_eq!(rows, [row(1.0, 1.5, 0.1), row(2.0, 2.5, 0.2), row(3.0, 3.5, 0.3)]);
+        let unreadable = crate::Finding::Unreadable { count: 1, first: 2 };
+        assert_eq!(damage.findings(), [unreadable, crate::Finding::Truncated]);
+        assert_eq!(bytes, [norm, loss].iter().map(|f| f.metadata().unwrap().len()).sum::<u64>());
+    }
 
     #[test]
     fn lines_of_a_metric() {

@@ -257,14 +257,18 @@ impl Case<'_> {
                 }
             }
             Finding::Diverging { best_step, .. } => {
-                (Action::LowerRate, lower(None), Some(best_step), Confidence::Medium)
+                let rate = self.rate_at(best_step);
+                (Action::LowerRate, lower(rate), Some(best_step), Confidence::Medium)
             }
             Finding::NotRecovered { best_step, .. } => match self.unrecovered_spike() {
                 Some(spike) => {
                     because.extend(self.because(|f| matches!(f, Finding::Spikes { .. })));
                     (Action::RollBack, None, self.step_before(spike), Confidence::Medium)
                 }
-                None => (Action::LowerRate, lower(None), Some(best_step), Confidence::Low),
+                None => {
+                    let rate = self.rate_at(best_step);
+                    (Action::LowerRate, lower(rate), Some(best_step), Confidence::Low)
+                }
             },
             _ => return None,
         };
@@ -283,6 +287,11 @@ impl Case<'_> {
             roll_back_to: back,
             ..self.to(action, confidence, because)
         })
+    }
+
+    fn rate_at(&self, step: f64) -> Option<f64> {
+        let at = self.log.points.iter().find(|p| p.step >= step)?;
+        at.learning_rate.is_finite().then_some(at.learning_rate)
     }
 
     fn step_before(&self, spike: &Spike) -> Option<f64> {

@@ -186,7 +186,7 @@ fn spike(spike: &Spike, threshold: Option<f64>) -> String {
     };
     let clipped = match threshold.filter(|c| *c < spike.norm) {
         Some(c) => {
-            format!("; {} would shorten that step {} times", short(c), about(spike.norm / c))
+            format!("; {} shortens that step {} times", short(c), about(spike.norm / c))
         }
         None => String::new(),
     };

@@ -17,9 +17,8 @@ use toclip_logs::{
     advise, find_logs, join_event_files, load, load_files,
 };
 
-use crate::output::files;
-use crate::output::plots::save;
 use crate::output::terminal::{Screen, progress_bar};
+use crate::output::{files, plots};
 use crate::output::{say, tell};
 
 /// Read training logs: what went wrong, whether to clip, and where
@@ -72,7 +71,7 @@ pub struct Args {
     /// Confidence of the intervals
     #[arg(long, value_name = "P", default_value_t = 0.95)]
     confidence: f64,
-    /// Column of the gradient norm
+    /// Column of the gradient norm, or a part of its name
     #[arg(long, value_name = "NAME")]
     norm: Option<String>,
     /// Column of the step
@@ -84,14 +83,15 @@ pub struct Args {
     /// Column of the learning rate
     #[arg(long, value_name = "NAME")]
     lr: Option<String>,
-    /// Format, if it is not detected: trainer-state, jsonl, csv, tensorboard, megatron, torchtitan,
-    /// llm.c, printed, text
+    /// Format, if it is not detected: trainer-state, jsonl, csv, tensorboard, wandb, mlflow, megatron,
+    /// torchtitan, llm.c, deepspeed, printed, text
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
     /// Divide the norms by the loss scale in the log
     #[arg(long)]
     unscale: bool,
-    /// Write a report with plots (DIR/advise.html), its numbers (DIR/advise.json) and the plots as PNG
+    /// Write a page with plots (DIR/advise.html), its numbers (DIR/advise.json) and the plots by
+    /// themselves, as SVG and PNG
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print JSON, for scripts
@@ -182,7 +182,8 @@ fn sources(args: &Args) -> (Vec<Source>, Vec<(String, anyhow::Error)>) {
         }
         match find_logs(path, &args.read_options()) {
             Ok(found) => files.extend(found),
-            Err(error) => missing.push((path.display().to_string(), error.into())),
+            // Its text has the cause in it.
+            Err(error) => missing.push((path.display().to_string(), anyhow!("{error}"))),
         }
     }
     sources.extend(join_event_files(files).into_iter().map(Source::Files));
@@ -241,7 +242,9 @@ fn write(folder: &Path, reports: &[LogReport], numbers: &Value, quiet: bool) -> 
     for (i, report) in reports.iter().enumerate() {
         let log = if reports.len() > 1 { format!("log-{}-", i + 1) } else { String::new() };
         for (name, figure) in figures::NAMES.iter().zip(figures::of(report)) {
-            save(&figure, &folder.join(format!("{log}{name}.png")))?;
+            for (extension, bytes) in plots::render(&figure)? {
+                files::write(&folder.join(format!("{log}{name}.{extension}")), &bytes)?;
+            }
         }
     }
     if !quiet {

@@ -21,7 +21,9 @@ pub fn of(reports: &[LogReport]) -> String {
         });
         let table = table(&format!("<thead><tr>{head}</tr></thead>\n"), rows);
         let figure = html_figure(&comparison::figure(reports));
-        body = format!("<section><h2>Comparison</h2>{table}{figure}</section>\n");
+        body = format!(
+            "<section><h2>Comparison</h2><div class=\"scroll\">{table}</div>{figure}</section>\n"
+        );
     }
     body.extend(reports.iter().enumerate().map(|(i, report)| section(report, i)));
     html_page(&title, &body)

@@ -92,7 +92,7 @@ fn copy(args: &Args, staging: &StagingFolder, from: &Path) -> Result<Vec<String>
 fn published(args: &Args, notes: Vec<String>) -> Result<Vec<String>> {
     match notes.first() {
         Some(note) if args.set == DataSet::Cifar10 && !args.allow_variant => {
-            bail!("{note}; --allow-variant accepts it")
+            bail!("{note}; use --allow-variant to accept it")
         }
         _ => Ok(notes),
     }

