@@ -255,7 +255,9 @@ mod tests {
         log.add(b"x").unwrap();
         drop(log);
         let said = says(open(&path, json!({ "learning_rate": 0.5 }), false));
-        assert!(said.contains("contains 1 finished runs of an interrupted toclip run; add --resume"));
+        assert!(
+            said.contains("contains 1 finished runs of an interrupted toclip run; add --resume")
+        );
         let said = says(open(&path, json!({ "learning_rate": 0.25 }), true));
         assert!(said.contains("learning_rate was 0.5 and is 0.25"), "{said}");
         std::fs::write(&path, "something else").unwrap();
