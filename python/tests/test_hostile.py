@@ -152,7 +152,11 @@ CALLS = {
     "advise": (
         toclip.advise,
         {"log": os.devnull, "clip": None, "batch_size": None, "outputs": None}
-        | {"optimizer": None, "confidence": 0.95},
+        | {"optimizer": None, "framework": None, "confidence": 0.95},
+    ),
+    "from_arrays": (
+        toclip.Log.from_arrays,
+        {"norms": [1.0, 2.0], "steps": [1, 2], "losses": [0.5, 0.4], "learning_rates": [0.1, 0.1]},
     ),
 }
 ENDLESS: list = []

@@ -238,3 +238,17 @@ def test_problems_survive_pickles_and_copies(start):
     path = made.predict([2.0])
     for other in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made), copy.copy(made)):
         assert other.predict([2.0]).risk == path.risk
+
+
+def test_results_are_equal_if_their_numbers_are():
+    """Arrays as a whole, and NaN equals NaN."""
+    noise = toclip.noise.student_t(df=3.0, sigma=1.0)
+    problem = toclip.Problem(toclip.isotropic(10), 1.0, noise, learning_rate=0.5, clip=1.0)
+    path, other = problem.predict([0.0, 1.0]), problem.predict([0.0, 2.0])
+    band = problem.simulate([0.0, 1.0], runs=3, seed=1)
+    factors = toclip.factors(noise, [0.1, 0.2], 1.0)
+    monitor = toclip.Monitor()
+    monitor.observe(np.linspace(0.5, 2.0, 300))
+    for result in (path, band, factors, monitor.curve()):
+        assert pickle.loads(pickle.dumps(result)) == result and result != 3
+    assert path != other and path != band

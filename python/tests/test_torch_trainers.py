@@ -120,7 +120,7 @@ def test_transformers_with_a_scaler(transformers):
     callback = MonitorCallback(flush=4)
     run(callback, "high", 2.0**24, steps=60)
     left_out = callback.monitor.core.left_out["not_finite"]
-    assert 1 <= left_out <= 12 and callback.monitor.steps + left_out == 60
+    assert 1 <= left_out <= 12 and callback.monitor.steps == 60
 
 
 def test_a_run_that_broke_off_does_not_lose_its_threshold(transformers):
@@ -215,7 +215,7 @@ def test_the_trainer_of_lightning(lightning, tmp_path):
 
     whole = MonitorCallback(batch_size=4, flush=4)
     net, _ = lightning(whole, 80)
-    core = toclip.Monitor(components=4, watched=0.5)
+    core = toclip.Monitor(components=4, watched=0.5, margin=0.13)
     core.observe(net.norms)
     assert whole.monitor.core == core and core.steps == 80
     assert whole.monitor.watched() is not None

@@ -25,6 +25,7 @@ from ._toclip import (
 from .convergence import convergence
 from .criteria import best_threshold, factors, fisher_limit, kappa_bounds
 from .experiment import experiment
+from .guard import GuardRule, GuardStep
 from .logs import Log, LogAdvice, advise, read_log
 from .monitor import Advice, Monitor
 from .problem import Problem
@@ -49,6 +50,8 @@ __all__ = [
     "Estimates",
     "Factors",
     "FisherLimit",
+    "GuardRule",
+    "GuardStep",
     "Halves",
     "KappaBounds",
     "Log",

@@ -175,6 +175,15 @@ class Log:
         learning_rate: str | None = None,
         unscale: bool = False,
     ) -> Log: ...
+    @staticmethod
+    def from_arrays(
+        norms: ArrayLike,
+        *,
+        steps: ArrayLike | None = None,
+        losses: ArrayLike | None = None,
+        learning_rates: ArrayLike | None = None,
+        layers: dict[str, ArrayLike] | None = None,
+    ) -> Log: ...
     @property
     def steps(self) -> _Floats: ...
     @property
@@ -183,6 +192,12 @@ class Log:
     def losses(self) -> _Floats: ...
     @property
     def learning_rates(self) -> _Floats: ...
+    @property
+    def non_finite(self) -> dict[str, _Floats]: ...
+    @property
+    def layers(self) -> dict[str, _Floats]: ...
+    @property
+    def layer_steps(self) -> _Floats: ...
     @property
     def findings(self) -> list[str]: ...
     @property
@@ -194,8 +209,9 @@ class Log:
         batch_size: float | None = None,
         outputs: float | None = None,
         optimizer: str | None = None,
+        framework: str | None = None,
         confidence: float = 0.95,
-    ) -> dict[str, Any]: ...
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]: ...
 
 @final
 class Halves:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import os
-from dataclasses import dataclass
+import textwrap
+from dataclasses import dataclass, field
 from typing import Any
 
 from ._toclip import Log
@@ -11,29 +13,136 @@ from .results import Estimates
 
 __all__ = ["Log", "LogAdvice", "advise", "read_log"]
 
+_WIDTH = 96
+_TAGS = {"act": "DO THIS", "leave": "LEAVE IT", "unknown": "CANNOT TELL"}
+# The arguments that supply what would improve the advice.
+_ARGUMENTS = {
+    "norm_column": "norm",
+    "unscale": "unscale=True",
+    "threshold": "clip",
+    "batch_size": "batch_size",
+    "optimizer": "optimizer",
+}
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class LogAdvice:
-    """The analysis of a log.
+    """What a log shows and what to do about it. ``print`` gives the answer in words.
 
-    ``action`` is the recommendation in one word and ``print`` gives it in full; ``curve`` has the
-    criteria at 64 thresholds, and ``details`` all numbers as a dictionary.
+    ``findings``
+        what the log shows, the most important first: dictionaries with a ``code``, a ``sentence``,
+        and the evidence, such as ``steps``.
+    ``recommendation``
+        what to do: ``action``, ``threshold``, ``fires``, ``rate_factor``, ``confidence``, …
+    ``verdict``
+        the recommendation in words: ``headline``, ``reasons``, ``code``, ``experiment``.
+    ``analysis``, ``details``
+        the estimates behind it, as numbers and in words.
+    ``curve``
+        the criteria at 64 thresholds.
+    ``hints``
+        arguments of :func:`advise` that would improve the answer.
+
+    Names and values are those of ``toclip advise --json``.
     """
 
-    action: str
-    answers: list[dict[str, Any]]
+    findings: list[dict[str, Any]]
+    recommendation: dict[str, Any]
+    verdict: dict[str, Any]
+    analysis: dict[str, Any]
+    details: list[dict[str, Any]]
     curve: Estimates
-    details: dict[str, Any]
+    hints: list[str]
+    format: str
+    columns: list[dict[str, Any]]
+    _framework: str | None = field(default=None)
+
+    @property
+    def action(self) -> str:
+        """What to do: ``keep``, ``guard``, ``clip``, ``remove``, ``lower_rate``, ``roll_back``,
+        ``fix_loss``, ``fix_logging`` or ``cannot_tell``."""
+        return str(self.recommendation["action"])
+
+    @property
+    def threshold(self) -> float | None:
+        """The threshold to set, or for ``keep`` the one in force; ``None`` for no clipping."""
+        found: float | None = self.recommendation["threshold"]
+        return found
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes of the findings, such as ``spikes``."""
+        return [finding["code"] for finding in self.findings]
 
     def to_dict(self) -> dict[str, Any]:
-        """All numbers."""
-        return self.details
+        """Everything that ``toclip advise --json`` writes about a log, except its name."""
+        names = ("format", "columns", "findings", "recommendation", "verdict", "analysis", "details")
+        return {name: getattr(self, name) for name in names}
+
+    def to_pandas(self) -> Any:
+        """The findings as a pandas data frame; needs pandas."""
+        import pandas
+
+        return pandas.DataFrame(self._rows())
+
+    def to_polars(self) -> Any:
+        """The findings as a polars data frame; needs polars."""
+        import polars
+
+        return polars.DataFrame(self._rows())
+
+    def _rows(self) -> dict[str, list[str]]:
+        return {
+            name: [finding[name] for finding in self.findings] for name in ("code", "sentence")
+        }
+
+    def plot(self, axes: Any = None, **style: Any) -> Any:
+        """CCC with its interval at each threshold; needs matplotlib."""
+        return self.curve.plot(axes, **style)
+
+    def _other_findings(self) -> list[str]:
+        """Findings that are not among the reasons."""
+        because = self.recommendation["because"][: len(self.verdict["reasons"])]
+        shown = [reason["finding"] for reason in because if "finding" in reason]
+        return [f["sentence"] for i, f in enumerate(self.findings) if i not in shown]
 
     def __str__(self) -> str:
-        return "\n\n".join(
-            "\n".join([answer["title"], *("  " + text for text in answer["text"])])
-            for answer in self.answers
-        )
+        verdict, lines = self.verdict, []
+        lines += _wrapped(f"{_TAGS[verdict['tone']]}: {verdict['headline']}")
+        for reason in verdict["reasons"]:
+            lines += _wrapped(reason, "  • ")
+        if verdict["code"]:
+            lines += ["", f"{self._framework}:"]
+            lines += [f"    {line}" for line in verdict["code"]["lines"]]
+        if verdict["experiment"]:
+            text, *runs = verdict["experiment"]
+            lines += ["", *_wrapped(text)]
+            for run in runs:
+                lines += _wrapped(run, "  • ")
+        if others := self._other_findings():
+            lines += ["", "Also found:"]
+            for sentence in others:
+                lines += _wrapped(sentence, "  • ")
+        if self.hints:
+            lines += ["", *_wrapped(f"To improve this answer, give {', '.join(self.hints)}.")]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<toclip.LogAdvice: {self.verdict['headline']}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=indent,
+        subsequent_indent=" " * len(indent),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def read_log(path: str | os.PathLike[str], **options: Any) -> Log:
@@ -60,24 +169,50 @@ def advise(
     batch_size: float | None = None,
     outputs: float | None = None,
     optimizer: str | None = None,
+    framework: str | None = None,
     confidence: float = 0.95,
     **options: Any,
 ) -> LogAdvice:
-    """What clipping does in a logged run, and what to change.
+    """What went wrong in a logged run, whether to clip, and where.
 
     ``clip`` is the threshold in force (``"none"`` if the run does not clip) and ``batch_size`` the
-    number of samples per gradient; by default both are read from the log, if it has them.
-    ``optimizer`` is ``"sgd"`` or ``"adam"``; only for SGD does the advice change the learning rate to
-    compensate for clipping. Further options are those of :func:`read_log`.
+    number of samples per gradient, for a language model the tokens whose loss is averaged; by default
+    both are read from the log, if it has them. ``optimizer`` is ``"sgd"``, or ``"adam"`` for all that
+    divide by a running scale of the gradient. ``framework`` is the one to write code for:
+    ``"pytorch"``, ``"huggingface"``, ``"lightning"``, ``"deepspeed"``, ``"axolotl"`` or ``"optax"``.
+    Further options are those of :func:`read_log`.
+
+    >>> import toclip
+    >>> log = toclip.Log.from_arrays([1.0, 1.1] * 300 + [float("nan")] * 20)
+    >>> advice = toclip.advise(log, clip="none", optimizer="adamw")
+    >>> advice.codes[0], advice.action
+    ('diverged', 'roll_back')
     """
-    log = log if isinstance(log, Log) else read_log(log, **options)
-    found = log.advise(
-        clip=clip, batch_size=batch_size, outputs=outputs, optimizer=optimizer, confidence=confidence
+    if isinstance(log, Log):
+        if options:
+            raise ValueError(
+                f"{', '.join(options)}: a log that was read already cannot be read in another way; "
+                "give its path"
+            )
+    else:
+        log = read_log(log, **options)
+    found, curve = log.advise(
+        clip=clip,
+        batch_size=batch_size,
+        outputs=outputs,
+        optimizer=optimizer,
+        framework=framework,
+        confidence=confidence,
     )
-    action = found["recommendation"]["action"]
     return LogAdvice(
-        action=action if isinstance(action, str) else next(iter(action)),
-        answers=found["answers"],
-        curve=Estimates(found["curve"]),
-        details=found,
+        findings=found["findings"],
+        recommendation=found["recommendation"],
+        verdict=found["verdict"],
+        analysis=found["analysis"],
+        details=found["details"],
+        curve=Estimates(curve),
+        hints=[_ARGUMENTS.get(hint, hint) for hint in found["hints"]],
+        format=found["format"],
+        columns=found["columns"],
+        _framework=found["framework"],
     )

@@ -23,8 +23,29 @@ __all__ = [
 ]
 
 
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values are equal; NaN equals NaN, and arrays are compared as a whole."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        one, other = np.asarray(one), np.asarray(other)
+        return bool(np.array_equal(one, other, equal_nan=one.dtype.kind == other.dtype.kind == "f"))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[k], other[k]) for k in one)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(_same, one, other))
+    both_nan = isinstance(one, float) and isinstance(other, float) and one != one and other != other
+    return both_nan or bool(one == other)
+
+
 class Table:
     """Named columns of equal length."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        names = [f.name for f in fields(self)]  # type: ignore[arg-type]
+        return all(_same(getattr(self, name), getattr(other, name)) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def columns(self) -> dict[str, np.ndarray]:
         """The columns, each a flat array."""
@@ -55,7 +76,7 @@ class Table:
 Numbers = Any  # a float for one point, an array of the broadcast shape for many
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Factors(Table):
     """The reduction factors at risks ``r`` and thresholds ``c``.
 
@@ -99,7 +120,7 @@ class Factors(Table):
         return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BestThreshold(Table):
     """The threshold ``c`` with the largest CCC at risks ``r``; infinite if clipping never helps.
 
@@ -114,7 +135,7 @@ class BestThreshold(Table):
     efficiency: Numbers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FisherLimit(Table):
     """The limit that no function of the residual can exceed.
 
@@ -165,7 +186,7 @@ class Tuned:
         return {"kind": "proportional", "kappa": self.kappa, "compensation": self.compensation}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rate(Table):
     """How the gap between SGD and its ODE falls with the dimension.
 
@@ -200,7 +221,7 @@ class Rate(Table):
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Path(Table):
     """Risk and distance over time, and why the path ended.
 
@@ -227,7 +248,7 @@ class Path(Table):
         return path(self, axes, **style)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Band(Table):
     """Statistics of many runs at each time: ``risk["median"]``, ``risk["low"]``, …
 
@@ -257,7 +278,7 @@ class Band(Table):
         return band(self, axes, **style)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Estimates(Table):
     """What clipping does at each of a monitor's candidate thresholds, lowest first.
 

@@ -1,15 +1,21 @@
 //! Training logs and advice from them.
 
+use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
 
-use numpy::{PyArray1, ToPyArray};
+use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
-use toclip_logs::{AdviceOptions, Error, Point, ReadOptions, advise, find_logs, load_files};
+use pyo3::types::{IntoPyDict, PyDict};
+use serde::Serialize;
+use serde_json::{Value, json};
+use toclip_logs::{
+    Advice, AdviceOptions, Error, Format, Framework, Point, ReadOptions, Verdict, advise,
+    find_logs, load_files,
+};
 
-use crate::args::{Threshold, arg};
-use crate::convert::{refuse, to_python};
+use crate::args::{Argument, Threshold, arg};
+use crate::convert::{refuse, shown, to_python};
 
 /// A training log in the order of its steps.
 #[pyclass(frozen, module = "toclip._toclip")]
@@ -20,8 +26,21 @@ pub struct Log {
 
 impl Log {
     fn column<'py>(&self, py: Python<'py>, of: fn(&Point) -> f64) -> Bound<'py, PyArray1<f64>> {
-        self.inner.points.iter().map(of).collect::<Vec<f64>>().to_pyarray(py)
+        column(py, &self.inner.points, of)
     }
+}
+
+fn column<'py>(
+    py: Python<'py>,
+    points: &[Point],
+    of: fn(&Point) -> f64,
+) -> Bound<'py, PyArray1<f64>> {
+    points.iter().map(of).collect::<Vec<f64>>().to_pyarray(py)
+}
+
+/// The loss as it was logged; a point has minus infinity for NaN, and NaN for no loss.
+fn loss(point: &Point) -> f64 {
+    if point.loss == f64::NEG_INFINITY { f64::NAN } else { point.loss }
 }
 
 #[pymethods]
@@ -59,6 +78,56 @@ impl Log {
         Ok(Log { inner })
     }
 
+    /// A log of numbers in memory, one of each for every step.
+    #[staticmethod]
+    #[pyo3(signature = (norms, *, steps = None, losses = None, learning_rates = None, layers = None))]
+    fn from_arrays(
+        py: Python<'_>,
+        norms: &Bound<'_, PyAny>,
+        steps: Option<&Bound<'_, PyAny>>,
+        losses: Option<&Bound<'_, PyAny>>,
+        learning_rates: Option<&Bound<'_, PyAny>>,
+        layers: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let mut columns = vec![("grad_norm".to_owned(), numbers_of("norms", norms)?)];
+        let count = columns[0].1.len();
+        if count == 0 {
+            return Err(refuse("norms is empty; expected one number for each step"));
+        }
+        let mut others: Vec<(String, String, Bound<'_, PyAny>)> = Vec::new();
+        for (argument, name, array) in [
+            ("steps", "step", steps),
+            ("losses", "loss", losses),
+            ("learning_rates", "learning_rate", learning_rates),
+        ] {
+            others.extend(array.map(|array| (argument.into(), name.into(), array.clone())));
+        }
+        if let Some(layers) = layers {
+            let Ok(layers) = layers.cast::<PyDict>() else {
+                let what = shown(layers);
+                return Err(refuse(format!("layers must be a dictionary of arrays, not {what}")));
+            };
+            for (name, array) in layers {
+                let name = String::read("the name of a layer", &name)?;
+                others.push((format!("layers[{name:?}]"), format!("grad_norm/{name}"), array));
+            }
+        }
+        for (argument, name, array) in others {
+            let numbers = numbers_of(&argument, &array)?;
+            if numbers.len() != count {
+                return Err(refuse(format!(
+                    "norms has {count} numbers but {argument} has {}; expected one for each step",
+                    numbers.len()
+                )));
+            }
+            columns.push((name, numbers));
+        }
+        // As JSON lines, so that arrays are treated exactly as a file is.
+        let options = ReadOptions { format: Some(Format::Jsonl), ..ReadOptions::default() };
+        let inner = py.detach(|| toclip_logs::load(json_lines(&columns).as_bytes(), &options));
+        Ok(Log { inner: inner.map_err(refuse)? })
+    }
+
     /// The steps with a finite norm.
     #[getter]
     fn steps<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
@@ -74,7 +143,7 @@ impl Log {
     /// The losses; NaN where the log has none.
     #[getter]
     fn losses<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        self.column(py, |p| p.loss)
+        self.column(py, loss)
     }
 
     /// The learning rates; NaN where the log has none.
@@ -83,7 +152,36 @@ impl Log {
         self.column(py, |p| p.learning_rate)
     }
 
-    /// Findings about the log, in sentences.
+    /// The steps whose norm or loss is NaN or infinite: arrays of `step`, `norm` and `loss`.
+    #[getter]
+    fn non_finite<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let points = &self.inner.non_finite;
+        let columns = [
+            ("step", column(py, points, |p| p.step)),
+            ("norm", column(py, points, |p| p.norm)),
+            ("loss", column(py, points, loss)),
+        ];
+        columns.into_py_dict(py)
+    }
+
+    /// The norms of every layer at the steps of `layer_steps`; NaN where one is missing.
+    #[getter]
+    fn layers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let layers = &self.inner.layers;
+        let columns = layers.names.iter().enumerate().map(|(i, name)| {
+            let norms: Vec<f64> = layers.rows.iter().map(|(_, norms)| norms[i]).collect();
+            (name, norms.to_pyarray(py))
+        });
+        columns.collect::<Vec<_>>().into_py_dict(py)
+    }
+
+    /// The steps at which the log has norms of layers, at most 4096 of them.
+    #[getter]
+    fn layer_steps<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.inner.layers.rows.iter().map(|(step, _)| *step).collect::<Vec<f64>>().to_pyarray(py)
+    }
+
+    /// Findings about the log as a file, in sentences.
     #[getter]
     fn findings(&self) -> Vec<String> {
         self.inner.findings.iter().map(|finding| finding.sentence()).collect()
@@ -95,8 +193,10 @@ impl Log {
         to_python(py, &self.inner.summary)
     }
 
-    /// The whole analysis as a dictionary, with the answers in words under `answers`.
-    #[pyo3(signature = (*, clip = None, batch_size = None, outputs = None, optimizer = None, confidence = 0.95))]
+    /// The advice as a dictionary, with the names and values of the command's JSON, and the estimates
+    /// at every threshold.
+    #[pyo3(signature = (*, clip = None, batch_size = None, outputs = None, optimizer = None,
+                        framework = None, confidence = 0.95))]
     fn advise<'py>(
         &self,
         py: Python<'py>,
@@ -104,14 +204,80 @@ impl Log {
         #[pyo3(from_py_with = arg::batch_size)] batch_size: Option<f64>,
         #[pyo3(from_py_with = arg::outputs)] outputs: Option<f64>,
         #[pyo3(from_py_with = arg::optimizer)] optimizer: Option<String>,
+        #[pyo3(from_py_with = arg::framework)] framework: Option<String>,
         #[pyo3(from_py_with = arg::confidence)] confidence: f64,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let optimizer = optimizer.map(|name| name.parse()).transpose().map_err(refuse)?;
+        let framework = framework.map(|name| name.parse()).transpose().map_err(refuse)?;
         let clip = clip.map(|threshold| threshold.0);
         let options = AdviceOptions { clip, batch_size, outputs, optimizer, confidence };
         let advice = py.detach(|| advise(&self.inner, &options)).map_err(refuse)?;
-        let dict = to_python(py, &advice)?;
-        dict.cast::<PyDict>()?.set_item("answers", to_python(py, &advice.answers())?)?;
-        Ok(dict)
+        let verdict = advice.verdict(framework.unwrap_or_else(|| Framework::of(&self.inner)));
+        // By way of JSON, so that NaN and infinity are what they are there.
+        let numbers = to_python(py, &numbers(&self.inner, &advice, &verdict))?;
+        Ok((numbers, to_python(py, &advice.analysis.curve)?))
     }
+}
+
+/// Everything that the command writes about a log, and the name of the framework for people.
+fn numbers(log: &toclip_logs::Log, advice: &Advice, verdict: &Verdict) -> Value {
+    let findings = advice.findings.iter().map(|finding| {
+        let mut value = value_of(finding);
+        value["sentence"] = finding.sentence().into();
+        value
+    });
+    json!({
+        "format": log.summary.format,
+        "columns": log.summary.columns,
+        "findings": findings.collect::<Vec<Value>>(),
+        "recommendation": advice.recommendation,
+        "verdict": verdict,
+        "analysis": advice.analysis,
+        "details": advice.details(),
+        "hints": advice.hints(),
+        "framework": verdict.code.as_ref().map(|code| code.framework.name()),
+    })
+}
+
+fn value_of(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// The numbers of an array; `None` for those that a masked array leaves out.
+fn numbers_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<Option<f64>>> {
+    let numbers = PyReadonlyArray1::<f64>::read(name, value)?;
+    let masked = value.py().import("numpy")?.getattr("ma")?.getattr("MaskedArray")?;
+    if !value.is_instance(&masked)? {
+        return Ok(numbers.as_slice()?.iter().copied().map(Some).collect());
+    }
+    let mask = value.py().import("numpy")?.getattr("ma")?.call_method1("getmaskarray", (value,))?;
+    let mask: Vec<bool> = mask.call_method0("ravel")?.call_method0("tolist")?.extract()?;
+    let kept = numbers.as_slice()?.iter().zip(mask);
+    Ok(kept.map(|(number, masked)| (!masked).then_some(*number)).collect())
+}
+
+/// One object a line, with NaN and Infinity as Python writes them.
+fn json_lines(columns: &[(String, Vec<Option<f64>>)]) -> String {
+    let mut text = String::new();
+    let names: Vec<String> =
+        columns.iter().map(|(name, _)| Value::from(name.as_str()).to_string()).collect();
+    let rows = columns.first().map_or(0, |(_, numbers)| numbers.len());
+    for row in 0..rows {
+        let mut before = '{';
+        for (name, (_, numbers)) in names.iter().zip(columns) {
+            let Some(number) = numbers[row] else { continue };
+            let _ = match number {
+                x if x.is_nan() => write!(text, "{before}{name}: NaN"),
+                x if x == f64::INFINITY => write!(text, "{before}{name}: Infinity"),
+                x if x == f64::NEG_INFINITY => write!(text, "{before}{name}: -Infinity"),
+                x => write!(text, "{before}{name}: {x:e}"),
+            };
+            before = ',';
+        }
+        if before == '{' {
+            text.push(before);
+        }
+        text.push_str("}\n");
+    }
+    text
 }

@@ -6,11 +6,13 @@ The callbacks for the Trainers of Hugging Face and Lightning are in ``toclip.tor
 
 from .curvature import GaussNewton, IntrinsicDimension, intrinsic_dimension
 from .factors import Estimate, ReductionFactors, reduction_factors
+from .guard import Guard
 from .monitor import Monitor
 
 __all__ = [
     "Estimate",
     "GaussNewton",
+    "Guard",
     "IntrinsicDimension",
     "Monitor",
     "ReductionFactors",

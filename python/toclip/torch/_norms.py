@@ -83,11 +83,44 @@ def total_norm(parameters: Parameters, foreach: bool | None = None) -> Tensor:
     if own is not None:
         return _whole(own(math.inf))
     grads = [p.grad for p in _with_gradients(parameters) if p.grad is not None]
+    parts = list(_by_mesh(grads).values())
+    norms = [_norm_of(part, foreach) for part in parts]
+    if len(norms) == 1:
+        return norms[0]
+    return torch.linalg.vector_norm(torch.stack([norm.to(norms[0].device) for norm in norms]))
+
+
+def _norm_of(grads: list[Tensor], foreach: bool | None) -> Tensor:
     if hasattr(nn.utils, "get_total_norm"):
         return _whole(nn.utils.get_total_norm(grads, foreach=foreach))
     # Before PyTorch 2.6. Clipping at infinity would turn gradients that overflow into NaN.
     norms = [_whole(torch.linalg.vector_norm(g)).to(grads[0].device) for g in grads]
     return torch.linalg.vector_norm(torch.stack(norms))
+
+
+def _by_mesh(grads: list[Tensor]) -> dict[Any, list[Tensor]]:
+    """The gradients of each device mesh; PyTorch does not combine several in one operation."""
+    found: dict[Any, list[Tensor]] = {}
+    for grad in grads:
+        found.setdefault(getattr(grad, "device_mesh", None), []).append(grad)
+    return found
+
+
+def scale_by(grads: list[Tensor], factor: float) -> None:
+    """Multiplies the gradients by a number."""
+    for part in _by_mesh(grads).values():
+        torch._foreach_mul_(part, factor)
+
+
+def unscale(scaler: Any, optimizer: Any) -> None:
+    """Unscales the gradients, unless that has been done."""
+    if optimizer is None:
+        raise ValueError("scaler needs optimizer, whose gradients it unscales")
+    try:
+        scaler.unscale_(optimizer)
+    except RuntimeError as error:
+        if "already been called" not in str(error):
+            raise
 
 
 def clip_to(parameters: Parameters, limit: float, foreach: bool | None = None) -> Tensor:
@@ -98,4 +131,12 @@ def clip_to(parameters: Parameters, limit: float, foreach: bool | None = None) -
     if math.isinf(limit):
         return total_norm(parameters, foreach)
     found = _with_gradients(parameters)
-    return _whole(nn.utils.clip_grad_norm_(found, limit, foreach=foreach))
+    grads = [p.grad for p in found if p.grad is not None]
+    if len(_by_mesh(grads)) == 1:
+        return _whole(nn.utils.clip_grad_norm_(found, limit, foreach=foreach))
+    norm = total_norm(found, foreach)
+    # As clip_grad_norm_ does it, without synchronising.
+    factor = (limit / (norm + 1e-6)).clamp(max=1.0)
+    for grad in grads:
+        grad.mul_(factor.to(grad.device))
+    return norm

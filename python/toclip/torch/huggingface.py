@@ -1,48 +1,136 @@
-"""The monitor in the Trainer of Hugging Face transformers."""
+"""The monitor and the guard in the Trainer of Hugging Face transformers."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
 import math
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import TrainerCallback
+from transformers.trainer_callback import CallbackHandler
 
+from .guard import Guard, guard_from
 from .monitor import Monitor, monitor_from
 
-__all__ = ["MonitorCallback"]
+__all__ = ["GuardCallback", "MonitorCallback"]
 
-STATE = "toclip_monitor.json"
 log = logging.getLogger(__name__)
 
 
-class MonitorCallback(TrainerCallback):
-    """Monitors gradients in the Trainer and, with ``apply``, clips them::
+class _Callback(TrainerCallback):
+    """What both callbacks do: take over clipping, record losses, save and resume, and log."""
 
-        callback = MonitorCallback(batch_size=32, outputs=10)
-        Trainer(model, args, callbacks=[callback], ...).train()
-        print(callback.monitor.advice())
+    state_file = ""
 
-    The Trainer calls callbacks only after it has clipped the gradients. The callback therefore clips
-    in place of the Trainer: during training ``args.max_grad_norm`` is infinite, so that the Trainer
-    unscales gradients and logs their norm without clipping, and the callback clips at the original
-    value. The monitor is saved with every checkpoint and restored from it. With ``apply``, later
-    callbacks find ``clip_threshold`` in the logs.
-
-    Takes a :class:`toclip.torch.Monitor`, or its arguments. ``batch_size`` is by default the number
-    of samples per step: batch size per device × devices × accumulation steps.
-    """
-
-    def __init__(self, monitor: Monitor | None = None, **settings: Any) -> None:
-        # Checks the settings now rather than when training begins.
-        checked = monitor_from(monitor, settings)
-        self._settings, self._monitor = settings, None if monitor is None else checked
+    def __init__(self) -> None:
         self._max_norm: float | None = None
         self._original: float | None = None
         self._clips = False
-        self._norm: Any = None
+        self._losses: list[torch.Tensor] = []
+        self._summed = False
+        self._hook: Any = None
+
+    # The Trainer clips before it calls callbacks. While it trains, its threshold is infinite: it then
+    # unscales gradients and logs their norm without clipping.
+    def _take_over(self, args: Any, model: Any) -> None:
+        # After an interrupted run, max_grad_norm is still the infinity that was set here.
+        if not (self._clips and args.max_grad_norm == math.inf):
+            self._original = args.max_grad_norm
+        self._clips = True
+        self._max_norm = self._original if self._original and self._original > 0 else None
+        args.max_grad_norm = math.inf
+        if self._hook is None and model is not None:
+            self._hook = model.register_forward_hook(self._keep_loss, with_kwargs=True)
+
+    def _give_back(self, args: Any) -> None:
+        args.max_grad_norm, self._clips = self._original, False
+        if self._hook is not None:
+            self._hook.remove()
+            self._hook = None
+
+    def _keep_loss(self, model: Any, given: Any, kwargs: dict[str, Any], output: Any) -> None:
+        if not (model.training and torch.is_grad_enabled()):
+            return
+        loss = output.get("loss") if isinstance(output, dict) else getattr(output, "loss", None)
+        if isinstance(loss, torch.Tensor) and loss.numel() == 1:
+            self._losses.append(loss.detach())
+            # The loss of a micro-batch is then its part of the mean.
+            self._summed = kwargs.get("num_items_in_batch") is not None
+
+    def _loss(self) -> torch.Tensor | None:
+        """The loss of the step, over its micro-batches."""
+        losses, self._losses = self._losses, []
+        if not losses:
+            return None
+        total = torch.stack(losses).sum()
+        return total if self._summed else total / len(losses)
+
+    def _resume(self, args: Any, state: Any) -> None:
+        folders = [Path(args.output_dir) / f"checkpoint-{state.global_step}"]
+        if isinstance(args.resume_from_checkpoint, str):
+            folders.insert(0, Path(args.resume_from_checkpoint))
+        found = next((f / self.state_file for f in folders if (f / self.state_file).exists()), None)
+        if found is None:
+            log.warning("no %s in %s; it starts from scratch", self.state_file, folders[-1])
+        else:
+            self._observer().load_state_dict(json.loads(found.read_text()))
+
+    def _observer(self) -> Any:
+        raise NotImplementedError
+
+    def on_log(
+        self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any
+    ) -> None:
+        """Adds the metrics to what is logged, and to ``log_history``."""
+        if logs is None or "loss" not in logs:
+            return
+        found = {name: x for name, x in self._observer().metrics().items() if math.isfinite(x)}
+        logs.update(found)
+        if state.log_history and state.log_history[-1].get("step") == state.global_step:
+            state.log_history[-1].update(found)
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Saves the state beside the model."""
+        if not state.is_world_process_zero:
+            return
+        folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        if folder.is_dir():
+            temporary = folder / f"{self.state_file}.tmp"
+            temporary.write_text(json.dumps(self._observer().state_dict()))
+            temporary.replace(folder / self.state_file)
+
+
+class MonitorCallback(_Callback):
+    """Monitors gradients in the Trainer and, with ``apply``, clips them::
+
+        callback = MonitorCallback()
+        Trainer(model, args, callbacks=[callback], ...).train()
+        print(callback.monitor.report())
+
+    The Trainer calls callbacks only after it has clipped the gradients. The callback therefore clips
+    in place of the Trainer: during training ``args.max_grad_norm`` is infinite, and the callback clips
+    at the original value. The loss is that of the model's output. The metrics of the monitor are
+    logged with the Trainer's own, so they reach W&B, TensorBoard, MLflow and ``log_history``. The
+    monitor is saved with every checkpoint and restored from it. With DeepSpeed, which clips inside its
+    own step, it only observes.
+
+    Takes a :class:`toclip.torch.Monitor`, or its arguments. ``batch_size`` is by default the number
+    of samples per step: batch size per device × devices × accumulation steps. The optimizer is that of
+    the Trainer.
+    """
+
+    state_file = "toclip_monitor.json"
+
+    def __init__(self, monitor: Monitor | None = None, **settings: Any) -> None:
+        super().__init__()
+        # Checks the settings now rather than when training begins.
+        checked = monitor_from(monitor, settings)
+        self._settings, self._monitor = settings, None if monitor is None else checked
+        self._deepspeed = False
 
     @property
     def monitor(self) -> Monitor:
@@ -51,64 +139,116 @@ class MonitorCallback(TrainerCallback):
             self._monitor = Monitor(**self._settings)
         return self._monitor
 
+    def _observer(self) -> Monitor:
+        return self.monitor
+
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Takes over clipping, and resumes from a checkpoint."""
-        if getattr(args, "deepspeed", None):
-            raise ValueError("DeepSpeed is not supported: it clips inside its own step, without access for callbacks")
-        if self._monitor is None and "batch_size" not in self._settings:
-            each = args.train_batch_size * args.gradient_accumulation_steps
-            self._settings["batch_size"] = each * args.world_size
+        self._deepspeed = bool(getattr(args, "deepspeed", None))
+        if self._monitor is None:
+            if "batch_size" not in self._settings:
+                each = args.train_batch_size * args.gradient_accumulation_steps
+                self._settings["batch_size"] = each * args.world_size
+            self._settings.setdefault("optimizer", kwargs.get("optimizer"))
+        if self._deepspeed and self.monitor.apply:
+            raise ValueError("apply = True is not supported with DeepSpeed, which clips inside its own step")
         if state.global_step > 0:
             self._resume(args, state)
-        # After an interrupted run, max_grad_norm is still the infinity that this callback set.
-        if not (self._clips and args.max_grad_norm == math.inf):
-            self._original = args.max_grad_norm
-        self._clips = True
-        self._max_norm = self._original if self._original and self._original > 0 else None
-        args.max_grad_norm = math.inf
-
-    def _resume(self, args: Any, state: Any) -> None:
-        folders = [Path(args.output_dir) / f"checkpoint-{state.global_step}"]
-        if isinstance(args.resume_from_checkpoint, str):
-            folders.insert(0, Path(args.resume_from_checkpoint))
-        found = next((f / STATE for f in folders if (f / STATE).exists()), None)
-        if found is None:
-            log.warning("no %s in %s; the monitor starts from scratch", STATE, folders[-1])
-        else:
-            self.monitor.load_state_dict(json.loads(found.read_text()))
+        self._take_over(args, kwargs.get("model"))
+        if self._deepspeed:
+            args.max_grad_norm = self._original
+        _move_to_the_front(self)
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Each step, after backward."""
+        if self._deepspeed:
+            return
         optimizer = kwargs.get("optimizer")
         # accelerate wraps the optimizer, but a scaler needs the inner one.
         scaler = getattr(optimizer, "scaler", None)
         inner = getattr(optimizer, "optimizer", optimizer)
         # The model itself, because FSDP1 sums over shards only in its own method.
-        self._norm = self.monitor.clip_(
-            kwargs["model"], self._max_norm, scaler=scaler, optimizer=inner
+        self.monitor.clip_(
+            kwargs["model"], self._max_norm, loss=self._loss(), scaler=scaler, optimizer=inner
         )
 
-    def on_log(
-        self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any
-    ) -> None:
-        """Adds the norm and the threshold to the logs."""
-        if logs is None or self._norm is None or "loss" not in logs:
-            return
-        logs.setdefault("grad_norm", float(self._norm))
-        if self.monitor.apply:
-            logs["clip_threshold"] = self.monitor.threshold
-
-    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Saves the monitor beside the model."""
-        if not state.is_world_process_zero:
-            return
-        folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-        if folder.is_dir():
-            temporary = folder / f"{STATE}.tmp"
-            temporary.write_text(json.dumps(self.monitor.state_dict()))
-            temporary.replace(folder / STATE)
+    def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """After the step of DeepSpeed, which knows the norm."""
+        norm = kwargs["model"].get_global_grad_norm() if self._deepspeed else None
+        if norm is not None:
+            limit = "none" if self._max_norm is None else self._max_norm
+            self.monitor.observe(norm, loss=self._loss(), max_norm=limit)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Restores the arguments."""
-        args.max_grad_norm, self._clips = self._original, False
+        self._give_back(args)
         self.monitor.flush()
+
+
+class GuardCallback(_Callback):
+    """Guards the steps of the Trainer against rare large gradients::
+
+        callback = GuardCallback()
+        Trainer(model, args, callbacks=[callback], ...).train()
+        print(callback.guard)
+
+    A skipped step does not call the optimizer; the learning rate schedule goes on. The callback clips in
+    place of the Trainer: ``args.max_grad_norm`` remains a fixed threshold besides the guard's (0 for
+    none). The guard's metrics are logged with the Trainer's own. It is saved with every checkpoint and
+    restored from it.
+
+    Takes a :class:`toclip.torch.Guard`, or its arguments. For a monitor as well, give the guard one:
+    ``GuardCallback(monitor=toclip.torch.Monitor(...))``.
+    """
+
+    state_file = "toclip_guard.json"
+
+    def __init__(self, guard: Guard | None = None, **settings: Any) -> None:
+        super().__init__()
+        self.guard = guard_from(guard, settings)
+        self._own_limit = self.guard.rule.max_norm
+
+    def _observer(self) -> Guard:
+        return self.guard
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Attaches the guard, and resumes from a checkpoint."""
+        if getattr(args, "deepspeed", None):
+            raise ValueError(
+                "a guard is not supported with DeepSpeed, which clips and steps inside its own engine; use "
+                "gradient_clipping in its configuration"
+            )
+        model = kwargs.get("model")
+        self._take_over(args, model)
+        fixed = math.inf if self._max_norm is None else float(self._max_norm)
+        self.guard.rule.max_norm = min(self._own_limit, fixed)
+        if state.global_step > 0:
+            self._resume(args, state)
+        self.guard.detach()  # from an interrupted run
+        whole = model if hasattr(model, "clip_grad_norm_") else None
+        self.guard.attach(kwargs["optimizer"], whole)
+        _move_to_the_front(self)
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Hands the loss of the step to the monitor."""
+        self.guard.loss = self._loss()
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Restores the optimizer and the arguments."""
+        self.guard.detach()
+        self._give_back(args)
+        self.guard.rule.max_norm = self._own_limit
+
+
+def _move_to_the_front(callback: TrainerCallback) -> None:
+    """Makes the callback the first, so that those that report to W&B and others see what it logs.
+
+    The Trainer does not give callbacks its list of them; it is that of the caller's caller.
+    """
+    frame = inspect.currentframe()
+    for _ in range(2):
+        frame = None if frame is None else frame.f_back
+    handler = None if frame is None else frame.f_locals.get("self")
+    if isinstance(handler, CallbackHandler) and callback in handler.callbacks:
+        # A new list: the caller is going through the old one.
+        handler.callbacks = [callback, *(c for c in handler.callbacks if c is not callback)]

@@ -1,7 +1,8 @@
-"""The monitor in Lightning's Trainer."""
+"""The monitor and the guard in Lightning's Trainer."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 try:
@@ -9,9 +10,27 @@ try:
 except ImportError:
     from pytorch_lightning import Callback  # type: ignore[assignment]
 
+from .guard import Guard, guard_from
 from .monitor import Monitor, monitor_from
 
-__all__ = ["MonitorCallback"]
+__all__ = ["GuardCallback", "MonitorCallback"]
+
+
+def _one_optimizer(trainer: Any, what: str) -> None:
+    if len(trainer.optimizers) > 1:
+        raise ValueError(
+            f"the model has {len(trainer.optimizers)} optimizers, but the callback supports only one; "
+            f"call one toclip.torch.{what} per optimizer in training_step"
+        )
+
+
+def _log(trainer: Any, observer: Monitor | Guard) -> None:
+    """Logs the metrics, as often as the Trainer logs."""
+    often = trainer.log_every_n_steps
+    if trainer.loggers and often and (trainer.global_step + 1) % often == 0:
+        found = {name: x for name, x in observer.metrics().items() if math.isfinite(x)}
+        for logger in trainer.loggers:
+            logger.log_metrics(found, step=trainer.global_step)
 
 
 class MonitorCallback(Callback):
@@ -19,26 +38,27 @@ class MonitorCallback(Callback):
 
         callback = MonitorCallback(batch_size=32, outputs=10)
         Trainer(callbacks=[callback], gradient_clip_val=1.0).fit(model, loader)
-        print(callback.monitor.advice())
+        print(callback.monitor.report())
 
     It gets the unscaled gradients before Lightning clips them; ``gradient_clip_val`` is the threshold
     in force. With ``apply`` the callback clips, and ``gradient_clip_val`` is an upper limit. The
-    monitor is part of Lightning's checkpoints.
+    metrics of the monitor go to the Trainer's loggers. The monitor is part of Lightning's checkpoints.
 
-    Takes a :class:`toclip.torch.Monitor`, or its arguments.
+    Takes a :class:`toclip.torch.Monitor`, or its arguments. The optimizer is that of the module.
     """
 
     def __init__(self, monitor: Monitor | None = None, **settings: Any) -> None:
         super().__init__()
         self.monitor = monitor_from(monitor, settings)
+        self._loss: Any = None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Checks that there is one optimizer."""
-        if len(trainer.optimizers) > 1:
-            raise ValueError(
-                f"the model has {len(trainer.optimizers)} optimizers, but the callback supports only one; "
-                "call one toclip.torch.Monitor per optimizer in training_step"
-            )
+        _one_optimizer(trainer, "Monitor")
+
+    def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
+        """Adds the losses of micro-batches, which Lightning has divided by their number."""
+        self._loss = loss.detach() if self._loss is None else self._loss + loss.detach()
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         """Each step, after backward and unscaling, before clipping."""
@@ -51,10 +71,10 @@ class MonitorCallback(Callback):
         parameters: Any = [p for group in optimizer.param_groups for p in group["params"]]
         if hasattr(wrapped, "clip_grad_norm_"):
             parameters = wrapped
-        if self.monitor.apply:
-            self.monitor.clip_(parameters, limit)
-        else:
-            self.monitor.watch(parameters, limit)
+        loss, self._loss = self._loss, None
+        observe = self.monitor.clip_ if self.monitor.apply else self.monitor.watch
+        observe(parameters, limit, loss=loss, optimizer=optimizer)
+        _log(trainer, self.monitor)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Adds the last norms."""
@@ -67,3 +87,60 @@ class MonitorCallback(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """From Lightning's checkpoints."""
         self.monitor.load_state_dict(state_dict)
+
+
+class GuardCallback(Callback):
+    """Guards the steps of Lightning's Trainer against rare large gradients::
+
+        callback = GuardCallback()
+        Trainer(callbacks=[callback]).fit(model, loader)
+        print(callback.guard)
+
+    A skipped step does not call the optimizer. Do not set ``gradient_clip_val``: Lightning would clip
+    before the guard sees the gradient; ``GuardCallback(max_norm=1.0)`` is a fixed threshold besides. The
+    guard's metrics go to the Trainer's loggers. The guard is part of Lightning's checkpoints.
+
+    Takes a :class:`toclip.torch.Guard`, or its arguments.
+    """
+
+    def __init__(self, guard: Guard | None = None, **settings: Any) -> None:
+        super().__init__()
+        self.guard = guard_from(guard, settings)
+        self._loss: Any = None
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Attaches the guard to the optimizer."""
+        _one_optimizer(trainer, "Guard")
+        if trainer.gradient_clip_val:
+            raise ValueError(
+                "gradient_clip_val is set, so Lightning would clip before the guard sees the gradient; use "
+                f"GuardCallback(max_norm={trainer.gradient_clip_val}) instead"
+            )
+        wrapped = getattr(trainer.strategy, "model", None)
+        whole = wrapped if hasattr(wrapped, "clip_grad_norm_") else None
+        self.guard.detach()  # from an interrupted run
+        self.guard.attach(trainer.optimizers[0], whole)
+
+    def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
+        """Adds the losses of micro-batches, which Lightning has divided by their number."""
+        self._loss = loss.detach() if self._loss is None else self._loss + loss.detach()
+
+    def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
+        """Hands the loss of the step to the monitor."""
+        self.guard.loss, self._loss = self._loss, None
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, *args: Any) -> None:
+        """Logs the metrics of the guard."""
+        _log(trainer, self.guard)
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        """Gives the optimizer its own step back."""
+        self.guard.detach()
+
+    def state_dict(self) -> dict[str, Any]:
+        """For Lightning's checkpoints."""
+        return self.guard.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """From Lightning's checkpoints."""
+        self.guard.load_state_dict(state_dict)

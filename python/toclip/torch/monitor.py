@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import math
-import warnings
+import zlib
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from .. import _toclip
-from ..monitor import Advice
+from ..logs import LogAdvice, advise
 from ..monitor import Monitor as CoreMonitor
 from ..results import Estimates
 from ._check import at_least, threshold
-from ._norms import Parameters, clip_to, gradients_of, listed, total_norm
+from ._norms import Parameters, clip_to, gradients_of, listed, scale_by, total_norm, unscale
+from ._optimizer import kind_of, rate_of
+from ._series import Series
 
 __all__ = ["Monitor"]
 
-_VERSION = 1
+_VERSION = 2
+# Norms at the end over which ``metrics`` takes its shares.
+_RECENT = 100
 
 
 class Monitor:
@@ -26,25 +32,33 @@ class Monitor:
 
     Use it in place of ``torch.nn.utils.clip_grad_norm_``, once per optimizer step::
 
-        monitor = toclip.torch.Monitor(batch_size=128)
+        monitor = toclip.torch.Monitor(optimizer=optimizer, batch_size=128)
         ...
         loss.backward()
-        monitor.clip_(model.parameters(), max_norm=1.0)   # without max_norm: observe only
+        monitor.clip_(model.parameters(), max_norm=1.0, loss=loss)   # without max_norm: observe only
         optimizer.step()
         ...
-        print(monitor.advice())
+        print(monitor.report())
 
+    ``optimizer``
+        the optimizer, or ``"sgd"``, or ``"adam"`` for all that divide by a running scale of the
+        gradient. Given the optimizer itself, the learning rate is recorded too. Only for SGD is
+        anything derived about the learning rate.
     ``batch_size``
-        samples per step, over all accumulated micro-batches and all ranks.
+        samples per step, over all accumulated micro-batches and all ranks; for a language model the
+        tokens whose loss is averaged. Without it the estimates are those for a single sample, which
+        credits as little to clipping as possible.
     ``outputs``
         outputs of the model (classes) per sample.
+    ``groups``
+        a dictionary of parameters, or an optimizer for its parameter groups: their norms are observed
+        too, and :meth:`report` says which of them drives the total.
     ``apply``
         clip at the threshold that the monitor chooses; ``max_norm`` is then an upper limit. Nothing
         is clipped until there is enough evidence.
     ``compensate``
-        with ``apply``: multiply the gradient by 1/mu, which for SGD is a larger learning rate that
-        compensates for the descent lost to clipping. Optimizers that normalise the gradient (Adam)
-        ignore such a factor: multiply their learning rate by ``rate_factor`` instead.
+        with ``apply`` and SGD: multiply the gradient by 1/mu, a larger learning rate that compensates
+        for the descent lost to clipping. The gradient is never longer than ``max_norm``.
     ``every``
         with ``apply``: the number of steps between updates of the threshold.
     ``flush``
@@ -53,18 +67,22 @@ class Monitor:
         the norm is the same on every rank (DDP, FSDP). ``False`` if each rank observes the norm of
         its own gradient; :meth:`merged` then combines the ranks.
     ``memory``, ``scale_memory``, ``confidence``, ``margin``
-        as for :class:`toclip.Monitor`.
+        as for :class:`toclip.Monitor`; by default the margin is the measured error of the estimates
+        at this batch size.
 
     With AMP, gradients must be unscaled first, as for ``clip_grad_norm_``: call
-    ``scaler.unscale_(optimizer)``, or pass both to :meth:`clip_`. Steps that overflow are counted
-    separately and do not affect the estimates.
+    ``scaler.unscale_(optimizer)``, or pass both to :meth:`clip_`.
+
+    Looking at the monitor, in whatever way, changes neither it nor the training.
     """
 
     def __init__(
         self,
         *,
+        optimizer: Any = None,
         batch_size: int | None = None,
         outputs: int = 1,
+        groups: Any = None,
         apply: bool = False,
         compensate: bool = False,
         every: int = 200,
@@ -73,35 +91,49 @@ class Monitor:
         memory: int | None = None,
         scale_memory: float = 200.0,
         confidence: float = 0.95,
-        margin: float = 0.1,
+        margin: float | None = None,
     ) -> None:
         if batch_size is not None:
             batch_size = at_least(1, batch_size, "batch_size", "a step has at least 1 sample")
         outputs = at_least(1, outputs, "outputs", "a model has at least 1 output")
         flush = at_least(1, flush, "flush", "expected at least 1 step")
+        self._kind, self._optimizer = kind_of(optimizer), optimizer
         if compensate and not apply:
             raise ValueError("compensate = True needs apply = True")
+        if compensate and self._kind != "sgd":
+            raise ValueError(
+                "compensate = True needs optimizer = \"sgd\" or an SGD optimizer; others divide by a running "
+                "scale of the gradient, or are unknown, so no learning rate follows from the norms"
+            )
         self.apply, self.compensate, self.shared = apply, compensate, shared
         self._flush_every, self._every = flush, every
+        self._batch_size, self._outputs, self._confidence = batch_size, outputs, confidence
+        components = None if batch_size is None else float(batch_size * outputs)
         self._settings: dict[str, Any] = {
-            "components": None if batch_size is None else float(batch_size * outputs),
+            # Without the batch size, as little is credited to clipping as for a single sample.
+            "components": 1.0 if components is None else components,
             "memory": memory,
             "scale_memory": scale_memory,
             "confidence": confidence,
-            "margin": margin,
+            "margin": _margin(components) if margin is None else margin,
         }
-        self._pending: list[Tensor] = []
-        self._seen = 0
-        self._watched: float | None = None
-        self._warned = False
+        self._groups = _groups(groups)
+        # Checks the settings now rather than at the first step.
+        _toclip.Monitor(**self._settings)
+        if apply:
+            _toclip.ThresholdRule.monitored(every=every, **self._settings)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets everything that was observed, such as after a change of the data."""
+        self._series = Series(list(self._groups))
+        self._pending: list[tuple[Tensor, Any, float, list[Tensor]]] = []
+        self._max_norm: float | None = None
         self._threshold, self._rate_factor = math.inf, 1.0
         self._rule: _toclip.ThresholdRule | None = None
-        self._monitor: _toclip.Monitor | None = None
-        if apply:
-            self._rule = _toclip.ThresholdRule.monitored(every=every, **self._settings)
-        else:
-            # Checks the settings now rather than at the first step.
-            _toclip.Monitor(**self._settings)
+        self._last: tuple[tuple[Any, ...], LogAdvice] | None = None
+        if self.apply:
+            self._rule = _toclip.ThresholdRule.monitored(every=self._every, **self._settings)
 
     # Each step.
 
@@ -113,6 +145,7 @@ class Monitor:
         error_if_nonfinite: bool = False,
         foreach: bool | None = None,
         *,
+        loss: Tensor | float | None = None,
         scaler: Any = None,
         optimizer: Any = None,
     ) -> Tensor:
@@ -122,23 +155,24 @@ class Monitor:
         with ``"none"`` or ``inf``) not at all. The arguments are those of ``clip_grad_norm_``, in the
         same order. Only the Euclidean norm is supported, and ``error_if_nonfinite`` synchronises with
         the device at every step. With FSDP1, pass the wrapped module itself, not its parameters.
+
+        ``loss`` is recorded for :meth:`report`, which needs it to tell what a large gradient did.
         """
         limit = threshold(max_norm, "max_norm")
         _euclidean(norm_type)
-        if scaler is not None:
-            _unscale(scaler, optimizer)
-        if not isinstance(parameters, nn.Module):
-            parameters = listed(parameters)  # a generator can be used only once
-        self._watch(limit)
+        parameters = self._prepared(parameters, scaler, optimizer)
         bound = min(limit, self._threshold) if self.apply else limit
         if error_if_nonfinite:
-            self._raise_on_overflow(total_norm(parameters, foreach))
+            self._raise_on_overflow(total_norm(parameters, foreach), loss)
+        groups = self._group_norms()
         norm = clip_to(parameters, bound, foreach)
         if self.compensate and self._rate_factor != 1.0:
             grads = gradients_of(parameters)
             if grads:
-                torch._foreach_mul_(grads, self._rate_factor)
-        self.observe(norm)
+                scale_by(grads, self._rate_factor)
+                clip_to(parameters, limit, foreach)
+        self._max_norm = limit
+        self._observe(norm, loss, groups)
         return norm
 
     def watch(
@@ -146,6 +180,7 @@ class Monitor:
         parameters: Parameters,
         max_norm: float | str | None = None,
         *,
+        loss: Tensor | float | None = None,
         scaler: Any = None,
         optimizer: Any = None,
     ) -> Tensor:
@@ -154,40 +189,65 @@ class Monitor:
         ``max_norm`` is the threshold of that clipping.
         """
         limit = threshold(max_norm, "max_norm")
-        if scaler is not None:
-            _unscale(scaler, optimizer)
-        if not isinstance(parameters, nn.Module):
-            parameters = listed(parameters)
-        self._watch(limit)
+        parameters = self._prepared(parameters, scaler, optimizer)
         norm = total_norm(parameters)
-        self.observe(norm)
+        self._max_norm = limit
+        self._observe(norm, loss, self._group_norms())
         return norm
 
-    def observe(self, norm: Tensor | float) -> None:
-        """Adds a norm before clipping that was computed elsewhere."""
-        if isinstance(norm, Tensor):
-            norm = norm.detach()
-            norm = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
-            if norm.numel() != 1:
-                raise ValueError(f"norm must be one number, not a tensor of shape {tuple(norm.shape)}")
-            self._pending.append(norm.reshape(()))
-        else:
-            try:
-                value = float(norm)
-            except (TypeError, ValueError):
-                raise ValueError(f"norm must be one number, not {norm!r:.60}") from None
-            self._pending.append(torch.tensor(value, dtype=torch.float64))
-        self._seen += 1
-        if self._seen % self._flush_every == 0:
+    def observe(
+        self,
+        norm: Tensor | float,
+        *,
+        loss: Tensor | float | None = None,
+        max_norm: float | str | None = None,
+    ) -> None:
+        """Adds a norm before clipping that was computed elsewhere, and the threshold of that clipping."""
+        if not isinstance(norm, Tensor):
+            norm = _tensor(norm, "norm")
+        if max_norm is not None:
+            self._max_norm = threshold(max_norm, "max_norm")
+        norm = norm.detach()
+        norm = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
+        if norm.numel() != 1:
+            raise ValueError(f"norm must be one number, not a tensor of shape {tuple(norm.shape)}")
+        nothing = [torch.tensor(math.nan)] * len(self._groups)
+        self._observe(norm.reshape(()), loss, nothing)
+
+    def _prepared(self, parameters: Parameters, scaler: Any, optimizer: Any) -> Parameters:
+        if scaler is not None:
+            unscale(scaler, optimizer)
+        if self._optimizer is None and optimizer is not None:
+            self._kind, self._optimizer = kind_of(optimizer), optimizer
+        # A generator can be used only once.
+        return parameters if isinstance(parameters, nn.Module) else listed(parameters)
+
+    def _group_norms(self) -> list[Tensor]:
+        nothing = torch.tensor(math.nan)
+        return [
+            nothing if all(p.grad is None for p in part) else total_norm(part)
+            for part in self._groups.values()
+        ]
+
+    def _observe(self, norm: Tensor, loss: Any, groups: list[Tensor]) -> None:
+        if loss is not None:
+            loss = (loss if isinstance(loss, Tensor) else _tensor(loss, "loss")).detach()
+            if loss.numel() != 1:
+                raise ValueError(f"loss must be one number, not a tensor of shape {tuple(loss.shape)}")
+            # A copy: with CUDA graphs the same tensor is used at every step.
+            loss = loss.reshape(()).clone()
+        self._pending.append((norm.detach(), loss, rate_of(self._optimizer), groups))
+        if (self._series.seen + len(self._pending)) % self._flush_every == 0:
             self.flush()
             # Only here: reading or saving the monitor must not change the run.
             if self._rule is not None:
-                self._threshold, self._rate_factor = self._rule.next()
+                self._threshold, factor = self._rule.next()
+                self._rate_factor = factor if self._kind == "sgd" else 1.0
 
-    def _raise_on_overflow(self, norm: Tensor) -> None:
+    def _raise_on_overflow(self, norm: Tensor, loss: Any) -> None:
         if bool(torch.isfinite(norm)):
             return
-        self.observe(norm)  # counted separately
+        self._observe(norm, loss, self._group_norms())  # counted separately
         # The exception type of clip_grad_norm_, for code that catches it.
         raise RuntimeError(
             f"the gradient norm is {float(norm)}, so the gradients cannot be clipped; without "
@@ -195,74 +255,110 @@ class Monitor:
         )
 
     def flush(self) -> None:
-        """Adds the norms that are still on the device; synchronises with it."""
+        """Fetches the norms that are still on the device; synchronises with it."""
         if not self._pending:
             return
         pending, self._pending = self._pending, []
-        if len({(norm.device, norm.dtype) for norm in pending}) > 1:
-            pending = [norm.cpu().double() for norm in pending]
-        # Double precision only here, because not every device supports it.
-        norms = torch.stack(pending).cpu().double().numpy()
+        norms = _fetched([norm for norm, *_ in pending])
+        missing = np.array([loss is None for _, loss, *_ in pending])
+        losses = np.full(len(pending), math.nan)
+        losses[~missing] = _fetched([loss for _, loss, *_ in pending if loss is not None])
+        rates = np.array([rate for *_, rate, _ in pending])
+        groups = _fetched([norm for *_, parts in pending for norm in parts])
+        self._series.add(norms, losses, missing, rates, groups)
         if self._rule is not None:
             self._rule.thresholds(norms)
-        else:
-            self._core().observe(norms)
-
-    def _watch(self, max_norm: float) -> None:
-        if self.apply or max_norm == self._watched or math.isinf(max_norm):
-            return
-        if self._watched is not None or self._monitor is not None:
-            # Only once: with a schedule of thresholds every step would warn.
-            if not self._warned:
-                self._warned = True
-                warnings.warn(
-                    f"max_norm changed from {self._watched} to {max_norm}; estimates at the threshold in "
-                    f"force remain those for {self._watched}",
-                    stacklevel=3,
-                )
-            return
-        self._watched = max_norm
-
-    def _core(self) -> _toclip.Monitor:
-        followed = None if self._rule is None else self._rule.monitor
-        if followed is not None:
-            return followed
-        if self._monitor is None:
-            self._monitor = _toclip.Monitor(watched=self._watched, **self._settings)
-        return self._monitor
 
     # Results.
 
     @property
     def threshold(self) -> float:
         """The threshold that the monitor chose, at which it clips with ``apply``; infinite for none."""
-        self.flush()
-        return self._threshold if self.apply else self._core().threshold()
+        return self._threshold if self.apply else self.core.threshold()
 
     @property
     def rate_factor(self) -> float:
-        """The factor for the learning rate that compensates for clipping at the chosen threshold."""
-        self.flush()
+        """The factor for SGD's learning rate that compensates for clipping at the chosen threshold.
+
+        1 for every other optimizer, and if the optimizer is unknown.
+        """
         if self.apply:
             return self._rate_factor
-        advice = self.advice()
-        clips = advice.kind in ("clip", "loosen") and advice.choice is not None
-        return float(advice.choice["rate_factor"]) if clips and advice.choice else 1.0
+        advice = self.core.advice() if self._kind == "sgd" else None
+        clips = advice is not None and advice.kind in ("clip", "loosen")
+        return float(advice.choice["rate_factor"]) if clips and advice and advice.choice else 1.0
 
     @property
     def core(self) -> CoreMonitor:
-        """Everything observed so far, as a :class:`toclip.Monitor`."""
+        """The estimates from everything observed so far, at the present ``max_norm``."""
         self.flush()
-        return CoreMonitor._of(self._core())
+        watched = self._max_norm if self._max_norm is not None and self._max_norm < math.inf else None
+        made = _toclip.Monitor(watched=watched, **self._settings)
+        made.observe(self._series.norms)
+        return CoreMonitor._of(made)
 
     @property
     def steps(self) -> int:
-        """Steps that count at present."""
-        return self.core.steps
+        """Steps observed, those that are not finite included."""
+        return self._series.seen + len(self._pending)
 
-    def advice(self) -> Advice:
-        """What to do about the threshold; ``print`` shows a sentence."""
-        return self.core.advice()
+    def report(self, framework: str | None = None) -> LogAdvice:
+        """What happened and what to do about it, as :func:`toclip.advise` says of a log of this run."""
+        self.flush()
+        if not len(self._series):
+            raise ValueError("nothing was observed yet; call clip_ or watch at every step")
+        clip = self._max_norm
+        if self.apply and math.isfinite(self._threshold):
+            clip = min(self._threshold, math.inf if clip is None else clip)
+        now = (self._series.seen, clip, self._kind, framework)
+        if self._last is None or self._last[0] != now:
+            found = advise(
+                self._series.log(),
+                clip="none" if clip == math.inf else clip,
+                batch_size=None if self._batch_size is None else float(self._batch_size),
+                outputs=None if self._batch_size is None else float(self._outputs),
+                optimizer=self._kind,
+                framework=framework or "pytorch",
+                confidence=self._confidence,
+            )
+            self._last = now, found
+        return self._last[1]
+
+    def advice(self) -> LogAdvice:
+        """The same as :meth:`report`."""
+        return self.report()
+
+    def metrics(self, prefix: str = "clip/") -> dict[str, float]:
+        """Flat numbers for a logger.
+
+        ``norm`` and ``threshold`` of the last step; ``clipped_share`` and ``step_factor`` (the mean of
+        min(1, threshold/norm)) over the last 100 steps; how many steps were ``non_finite`` and how many
+        were ``spikes``; ``ccc`` with its interval at the best threshold, if there is enough to tell;
+        and the norm of each group.
+        """
+        self.flush()
+        if not len(self._series):
+            return {}
+        in_force = min(
+            math.inf if self._max_norm is None else self._max_norm,
+            self._threshold if self.apply else math.inf,
+        )
+        row, recent = self._series.rows[-1], self._series.norms[-_RECENT:]
+        recent = recent[np.isfinite(recent) & (recent > 0.0)]
+        found = {"norm": float(row[1]), "threshold": in_force}
+        if len(recent):
+            found["clipped_share"] = float((recent > in_force).mean())
+            found["step_factor"] = float(np.minimum(1.0, in_force / recent).mean())
+        found |= {f"norm/{name}": float(x) for name, x in zip(self._groups, row[5:], strict=True)}
+        found["non_finite"] = float((~np.isfinite(self._series.norms)).sum())
+        if len(recent):
+            said = self.report()
+            steps = [f["steps"] for f in said.findings if f["code"] == "spikes"]
+            found["spikes"] = float(sum(map(len, steps)))
+            if best := said.analysis["best"]:
+                ccc = best["ccc"]
+                found |= {"ccc": ccc["value"], "ccc_low": ccc["low"], "ccc_high": ccc["high"]}
+        return {prefix + name: value for name, value in found.items() if value is not None}
 
     def curve(self) -> Estimates:
         """What clipping would do at 64 thresholds."""
@@ -293,54 +389,89 @@ class Monitor:
     # Checkpoints.
 
     def state_dict(self) -> dict[str, Any]:
-        """The whole state, for ``torch.save``."""
+        """The whole state as plain values, for ``torch.save`` or JSON."""
         self.flush()
-        state = self._rule if self._rule is not None else self._core()
+        # JSON has no infinity.
+        limit = "none" if self._max_norm == math.inf else self._max_norm
         return {
             "version": _VERSION,
             "apply": self.apply,
-            "watched": self._watched,
-            "seen": self._seen,
-            # Checkpoints may be JSON, which has no infinity.
+            "components": self._settings["components"],
+            "max_norm": limit,
             "in_force": None if math.isinf(self._threshold) else [self._threshold, self._rate_factor],
-            "state": state.to_json(),
+            "series": self._series.state_dict(),
+            "rule": None if self._rule is None else self._rule.to_json(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores what :meth:`state_dict` returned."""
-        if not isinstance(state, dict) or "state" not in state:
+        if not isinstance(state, dict) or "version" not in state:
             raise ValueError("this is not the state of a toclip.torch.Monitor")
-        if state.get("version") != _VERSION:
+        if state["version"] != _VERSION:
             raise ValueError(
-                f"the state has version {state.get('version')}, but this toclip reads version {_VERSION}"
+                f"the state has version {state['version']}, but this toclip reads version {_VERSION}"
             )
-        if state.get("apply") != self.apply:
+        for name, own in (("apply", self.apply), ("components", self._settings["components"])):
+            if state.get(name) != own:
+                shown = "batch_size × outputs" if name == "components" else name
+                raise ValueError(
+                    f"the state was saved with {shown} = {state.get(name)}, but the monitor has {own}"
+                )
+        try:
+            series = Series.of(state["series"])
+        except (KeyError, TypeError, ValueError, zlib.error):
+            raise ValueError("the state of the monitor is damaged") from None
+        if series.groups != list(self._groups):
             raise ValueError(
-                f"the state was saved with apply = {state.get('apply')}, but the monitor has apply = "
-                f"{self.apply}"
+                f"the state was saved with groups {series.groups}, but the monitor has {list(self._groups)}"
             )
-        rule = monitor = None
-        if self.apply:
-            rule = _toclip.ThresholdRule.from_json(state["state"])
-            found = rule.monitor
-        else:
-            found = monitor = _toclip.Monitor.from_json(state["state"])
-        saved = None if found is None else found.settings["components"]
-        if saved != self._settings["components"]:
-            raise ValueError(
-                f"the state was saved with batch_size × outputs = {saved}, but the monitor has "
-                f"{self._settings['components']}"
-            )
-        self._pending, self._watched = [], state.get("watched")
-        self._rule, self._monitor = rule, monitor
-        self._seen = int(state.get("seen", 0))
-        if rule is not None:
-            # Older states do not have it.
-            default = rule.next() if "in_force" not in state else (math.inf, 1.0)
-            self._threshold, self._rate_factor = state.get("in_force") or default
+        self._rule = None if state["rule"] is None else _toclip.ThresholdRule.from_json(state["rule"])
+        self._pending, self._series, self._last = [], series, None
+        limit = state["max_norm"]
+        self._max_norm = math.inf if limit == "none" else limit
+        self._threshold, self._rate_factor = state["in_force"] or (math.inf, 1.0)
 
     def __repr__(self) -> str:
         return f"<toclip.torch.Monitor: {self.steps} steps, apply={self.apply}>"
+
+
+def _tensor(value: Any, name: str) -> Tensor:
+    try:
+        return torch.tensor(float(value), dtype=torch.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be one number, not {value!r:.60}") from None
+
+
+def _fetched(values: list[Tensor]) -> Any:
+    """The values as double precision numbers on the host, in one transfer if they are alike."""
+    if not values:
+        return np.empty(0)
+    if len({(value.device, value.dtype) for value in values}) > 1:
+        values = [value.cpu().double() for value in values]
+    # Double precision only here, because not every device supports it.
+    return torch.stack(values).cpu().double().numpy()
+
+
+def _margin(components: float | None) -> float:
+    """By how much CCC from norms alone was too large in networks, as in the advice about logs."""
+    at = math.log((1.0 if components is None else components) / 8.0, 16.0)
+    return 0.13 - 0.08 * min(1.0, max(0.0, at))
+
+
+def _groups(given: Any) -> dict[str, list[Tensor]]:
+    """Parameters by the name of their group."""
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        return {str(name): listed(part) for name, part in given.items()}
+    if hasattr(given, "param_groups"):
+        groups = given.param_groups
+        return {
+            str(g.get("name", f"group {k}")): list(g["params"]) for k, g in enumerate(groups)
+        }
+    raise ValueError(
+        f"groups must be a dictionary of parameters or an optimizer, not {given!r:.60}"
+    )
 
 
 def monitor_from(monitor: Monitor | None, settings: dict[str, Any]) -> Monitor:
@@ -368,13 +499,3 @@ def _euclidean(norm_type: Any) -> None:
         raise ValueError(
             f"norm_type = {norm_type} is not supported; expected norm_type = 2, the Euclidean norm"
         )
-
-
-def _unscale(scaler: Any, optimizer: Any) -> None:
-    if optimizer is None:
-        raise ValueError("scaler needs optimizer, whose gradients it unscales")
-    try:
-        scaler.unscale_(optimizer)
-    except RuntimeError as error:
-        if "already been called" not in str(error):
-            raise

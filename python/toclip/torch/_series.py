@@ -1,0 +1,91 @@
+"""The numbers of every step that a monitor has seen, as they are needed for a report."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from typing import Any
+
+import numpy as np
+
+from .._toclip import Log
+
+__all__ = ["Series"]
+
+COLUMNS = ("step", "norm", "loss", "learning_rate", "missing_loss")
+# A longer series is thinned: every second step is dropped.
+CAPACITY = 1 << 18
+
+
+class Series:
+    """Steps in their order: norm, loss and learning rate of each, and the norms of groups."""
+
+    def __init__(self, groups: list[str]) -> None:
+        self.groups = groups
+        self._rows = np.empty((0, len(COLUMNS) + len(groups)))
+        self._used = 0
+        self.seen, self.every = 0, 1
+
+    def __len__(self) -> int:
+        return self._used
+
+    def add(self, norms: Any, losses: Any, missing: Any, rates: Any, groups: Any) -> None:
+        """Adds steps; ``missing`` says which losses were not given."""
+        count = len(norms)
+        steps = np.arange(self.seen, self.seen + count, dtype=float)
+        self.seen += count
+        rows = np.column_stack([steps, norms, losses, rates, missing, groups.reshape(count, -1)])
+        rows = rows[steps % self.every == 0]
+        if self._used + len(rows) > len(self._rows):
+            size = max(1024, 2 * len(self._rows), self._used + len(rows))
+            larger = np.empty((size, self._rows.shape[1]))
+            larger[: self._used] = self._rows[: self._used]
+            self._rows = larger
+        self._rows[self._used : self._used + len(rows)] = rows
+        self._used += len(rows)
+        while self._used > CAPACITY:
+            self.every *= 2
+            kept = self.rows[self.rows[:, 0] % self.every == 0]
+            self._used = len(kept)
+            self._rows[: self._used] = kept
+
+    @property
+    def rows(self) -> Any:
+        """One row per kept step, in the order of :data:`COLUMNS`, then the groups."""
+        return self._rows[: self._used]
+
+    @property
+    def norms(self) -> Any:
+        """The norms of the kept steps."""
+        return self.rows[:, 1]
+
+    def log(self) -> Log:
+        """As a log, for advice."""
+        step, norm, loss, rate, missing = self.rows[:, : len(COLUMNS)].T
+        names = self.groups
+        return Log.from_arrays(
+            norm,
+            steps=step,
+            losses=None if missing.all() else np.ma.array(loss, mask=missing.astype(bool)),
+            learning_rates=None if np.isnan(rate).all() else np.ma.masked_invalid(rate),
+            layers={name: self.rows[:, len(COLUMNS) + k] for k, name in enumerate(names)},
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """As plain values, which fit into JSON."""
+        packed = zlib.compress(np.ascontiguousarray(self.rows, "<f8").tobytes(), 1)
+        return {
+            "groups": self.groups,
+            "seen": self.seen,
+            "every": self.every,
+            "rows": base64.b64encode(packed).decode("ascii"),
+        }
+
+    @classmethod
+    def of(cls, state: dict[str, Any]) -> Series:
+        """Reads what :meth:`state_dict` wrote."""
+        made = cls(list(state["groups"]))
+        numbers = np.frombuffer(zlib.decompress(base64.b64decode(state["rows"])), "<f8")
+        made._rows = numbers.reshape(-1, len(COLUMNS) + len(made.groups)).copy()
+        made._used, made.seen, made.every = len(made._rows), int(state["seen"]), int(state["every"])
+        return made

@@ -1,0 +1,230 @@
+"""A guard against rare large gradients, in PyTorch."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..guard import GuardRule, GuardStep
+from ._norms import Parameters, gradients_of, listed, scale_by, total_norm, unscale
+from .monitor import Monitor
+
+__all__ = ["Guard"]
+
+
+class Guard:
+    """Clips or skips steps whose gradient norm is far above the running median.
+
+    Attach it to the optimizer once; then every ``optimizer.step()`` is guarded, also in a Trainer::
+
+        guard = toclip.torch.Guard()
+        guard.attach(optimizer)
+        ...
+        loss.backward()
+        optimizer.step()          # clipped, or skipped, where the gradient is far too large
+        ...
+        print(guard)
+
+    Or ask it at each step::
+
+        if not guard.clip_(model.parameters()).skipped:
+            optimizer.step()
+
+    A skipped step does not call the optimizer: weights, moments and weight decay stay as they are. A
+    gradient with NaN or infinite numbers is always skipped.
+
+    The arguments are those of :class:`toclip.GuardRule`; ``monitor`` is a
+    :class:`toclip.torch.Monitor` that gets every norm. Attached, the guard needs gradients that
+    nothing else has clipped. It reads the norm once per step, which synchronises with the device.
+
+    ``state_dict`` and ``load_state_dict`` save and restore it exactly.
+    """
+
+    def __init__(self, *, monitor: Monitor | None = None, **settings: Any) -> None:
+        if monitor is not None and not isinstance(monitor, Monitor):
+            raise ValueError(f"monitor must be a toclip.torch.Monitor, not {monitor!r:.60}")
+        self.rule = GuardRule(**settings)
+        self.monitor = monitor
+        self.last: GuardStep | None = None
+        # The loss of the next step, for the monitor; set by callbacks.
+        self.loss: Any = None
+        self._detach: Callable[[], None] | None = None
+
+    # Each step.
+
+    def clip_(
+        self,
+        parameters: Parameters,
+        *,
+        loss: Tensor | float | None = None,
+        scaler: Any = None,
+        optimizer: Any = None,
+    ) -> GuardStep:
+        """Clips the gradients in place, if they are to be clipped, and says what to do.
+
+        If the result is ``skipped``, do not call ``optimizer.step()``. ``loss`` is for the monitor.
+        With AMP, gradients must be unscaled first: call ``scaler.unscale_(optimizer)``, or pass both.
+        With FSDP1, pass the wrapped module itself, not its parameters.
+        """
+        if scaler is not None:
+            unscale(scaler, optimizer)
+        if not isinstance(parameters, nn.Module):
+            parameters = listed(parameters)  # a generator can be used only once
+        return self._decide(parameters, loss, None)
+
+    def _decide(self, parameters: Parameters, loss: Any, grad_scale: Tensor | None) -> GuardStep:
+        norm = total_norm(parameters)
+        if grad_scale is not None:
+            norm = norm / grad_scale.to(norm.device)
+        made = self.rule.step(float(norm))
+        if made.clipped:
+            scale_by(gradients_of(parameters), made.factor)
+        if self.monitor is not None:
+            limit = self.rule.max_norm if self.rule.action == "skip" else min(made.threshold, self.rule.max_norm)
+            self.monitor.observe(made.norm, loss=self.loss if loss is None else loss, max_norm=limit)
+        self.last, self.loss = made, None
+        return made
+
+    # In place of the optimizer's own step.
+
+    def attach(self, optimizer: Any, parameters: Parameters | None = None) -> None:
+        """Guards every ``optimizer.step()`` from now on.
+
+        ``parameters`` are by default those of the optimizer; with FSDP1 pass the wrapped module. A
+        closure is called once, before the guard looks at its gradients. With a ``GradScaler``, call
+        ``scaler.step(optimizer)`` as usual; the scaler itself skips steps that overflow.
+        """
+        if self._detach is not None:
+            raise ValueError("the guard is attached already; detach() it first")
+        # Accelerate wraps the optimizer.
+        inner = getattr(optimizer, "optimizer", optimizer)
+        if not isinstance(inner, torch.optim.Optimizer):
+            raise ValueError(f"optimizer must be a torch.optim.Optimizer, not {optimizer!r:.60}")
+        if isinstance(inner, torch.optim.LBFGS):
+            raise ValueError("LBFGS is not supported: it computes several gradients in a step")
+        chosen: Any = parameters
+        if parameters is not None and not isinstance(parameters, nn.Module):
+            chosen = listed(parameters)
+        original: Any = inner.step
+        before = inner.__dict__.get("step")
+
+        @functools.wraps(original)
+        def step(this: Any, closure: Callable[[], Any] | None = None, **options: Any) -> Any:
+            loss = None
+            if closure is not None:
+                with torch.enable_grad():
+                    loss = closure()
+            found = chosen
+            if found is None:
+                found = [p for group in inner.param_groups for p in group["params"]]
+                if all(p.grad is None for p in found):
+                    return original(**options) if closure is None else loss
+            # Fused optimizers divide by the scale of a GradScaler themselves.
+            made = self._decide(found, loss, getattr(inner, "grad_scale", None))
+            if made.skipped:
+                return loss
+            return original(**options) if closure is None else original(lambda: loss, **options)
+
+        # On the instance, where a learning rate scheduler replaces it too.
+        setattr(inner, "step", types.MethodType(step, inner))  # noqa: B010
+        restore = _patch_accelerate(optimizer, inner)
+
+        def detach() -> None:
+            if before is None:
+                inner.__dict__.pop("step", None)
+            else:
+                setattr(inner, "step", before)  # noqa: B010
+            restore()
+
+        self._detach = detach
+
+    def detach(self) -> None:
+        """Gives the optimizer its own step back."""
+        if self._detach is not None:
+            self._detach()
+            self._detach = None
+
+    # Results.
+
+    @property
+    def threshold(self) -> float:
+        """The threshold for the next step; infinite during the warm-up."""
+        return self.rule.threshold
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of ``steps``, and how many were ``clipped``, ``skipped`` because the gradient was
+        large, and skipped because it was ``non_finite``."""
+        return self.rule.counts
+
+    def metrics(self, prefix: str = "guard/") -> dict[str, float]:
+        """Flat numbers for a logger."""
+        counts: dict[str, float] = dict(self.counts)
+        found = {"threshold": self.threshold} | counts
+        if self.last is not None:
+            found |= {"norm": self.last.norm, "factor": self.last.factor}
+        return {prefix + name: float(value) for name, value in found.items()}
+
+    def reset(self) -> None:
+        """Forgets everything that was observed."""
+        self.rule.reset()
+        self.last = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """The whole state as plain numbers, for ``torch.save`` or JSON."""
+        state = {"guard": self.rule.state_dict()}
+        if self.monitor is not None:
+            state["monitor"] = self.monitor.state_dict()
+        return state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores what :meth:`state_dict` returned."""
+        if not isinstance(state, dict) or "guard" not in state:
+            raise ValueError("this is not the state of a toclip.torch.Guard")
+        self.rule.load_state_dict(state["guard"])
+        if self.monitor is not None and "monitor" in state:
+            self.monitor.load_state_dict(state["monitor"])
+
+    def __repr__(self) -> str:
+        return repr(self.rule).replace("toclip.GuardRule", "toclip.torch.Guard")
+
+
+def _patch_accelerate(wrapper: Any, inner: Any) -> Callable[[], None]:
+    """With a scaler, accelerate calls the step that the optimizer had when it was wrapped."""
+    names = ("_optimizer_original_step_method", "_optimizer_patched_step_method")
+    if wrapper is inner or not all(hasattr(wrapper, name) for name in names):
+        return lambda: None
+    before = {name: getattr(wrapper, name) for name in names}
+
+    def patched(*args: Any, **kwargs: Any) -> Any:
+        wrapper._accelerate_step_called = True
+        return guarded(*args, **kwargs)
+
+    guarded = inner.step
+    for name, method in zip(names, (guarded, patched), strict=True):
+        setattr(wrapper, name, method)
+
+    def restore() -> None:
+        for name, method in before.items():
+            setattr(wrapper, name, method)
+
+    return restore
+
+
+def guard_from(guard: Guard | None, settings: dict[str, Any]) -> Guard:
+    """The guard of a callback: the one given, or a new one with these settings."""
+    if guard is None:
+        return Guard(**settings)
+    if not isinstance(guard, Guard):
+        kind = f"{type(guard).__module__}.{type(guard).__name__}"
+        raise ValueError(f"guard must be a toclip.torch.Guard, not a {kind}")
+    if settings:
+        raise ValueError(
+            f"both a guard and {', '.join(settings)} were given; expected a guard or its arguments"
+        )
+    return guard
