@@ -146,10 +146,12 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
 
 
 def read_log(path: str | os.PathLike[str], **options: Any) -> Log:
-    """Reads a training log: JSON lines, CSV, TensorBoard, Trainer states or console output.
+    """Reads a training log: JSON lines, CSV, TensorBoard, W&B, MLflow, Trainer states or console output.
 
-    Format and columns are detected. ``format`` sets the format, ``norm``, ``step``, ``loss`` and
-    ``learning_rate`` the names of the columns; ``unscale=True`` divides norms by the loss scale.
+    ``path`` is a file, compressed or not, or the folder of a run. Format and columns are detected;
+    threshold, batch size and optimizer are read from the log or the files beside it. ``format`` sets
+    the format, ``norm``, ``step``, ``loss`` and ``learning_rate`` the names of the columns or parts of
+    them; ``unscale=True`` divides norms by the loss scale.
 
     >>> import tempfile, toclip
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv", delete=False) as file:

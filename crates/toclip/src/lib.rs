@@ -115,6 +115,7 @@ mod error;
 mod factors;
 mod gauss;
 mod kernel;
+mod numbers;
 mod parallel;
 mod quad;
 mod rule;
@@ -123,16 +124,15 @@ mod special;
 mod step;
 mod student;
 mod sum;
-mod words;
 
 pub use batch::{Batch, SquaredResidual};
 pub use error::{Error, Result};
 pub use factors::Factors;
 pub use kernel::{Moments, clipped_normal};
+pub use numbers::{interval, interval_at, percent, percent_interval, percent_interval_at, short};
 pub use rule::Rule;
 pub use step::Step;
 pub use student::student_critical;
-pub use words::{interval, interval_at, percent, percent_interval, percent_interval_at, short};
 
 /// Parts of the simulations for the unpublished crate `toclip-trial`; they may change in any
 /// version.

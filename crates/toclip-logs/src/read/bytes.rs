@@ -31,6 +31,32 @@ impl<R: BufRead> Bytes<R> {
         }
     }
 
+    /// Consumes the bytes before the first for which `stop` is true, and appends them to `text` as long
+    /// as that is shorter than `longest`. Returns the byte at which it stopped; it must stop at line
+    /// breaks.
+    #[inline]
+    pub fn take_until(
+        &mut self,
+        stop: impl Fn(u8) -> bool,
+        text: &mut Vec<u8>,
+        longest: usize,
+    ) -> Option<u8> {
+        loop {
+            self.peek()?;
+            let data = self.reader.fill_buf().ok()?;
+            let end = data.iter().position(|byte| stop(*byte));
+            let run = &data[..end.unwrap_or(data.len())];
+            let room = longest.saturating_sub(text.len());
+            text.extend_from_slice(&run[..run.len().min(room)]);
+            let next = end.map(|end| data[end]);
+            let length = run.len();
+            self.reader.consume(length);
+            if next.is_some() {
+                return next;
+            }
+        }
+    }
+
     /// Consumes the byte that was peeked.
     #[inline]
     pub fn bump(&mut self, byte: u8) {

@@ -19,6 +19,8 @@ const HELD: usize = 4096;
 const HELD_VALUES: usize = 1 << 20;
 /// Names remembered: a log with more has names that are not columns.
 const NAMES: usize = 20_000;
+/// Names of a record whose order is remembered.
+const ORDERED: usize = 64;
 /// Longer names are ignored, so that memory does not grow with the log.
 const LONGEST: usize = 1 << 10;
 
@@ -86,6 +88,10 @@ pub(super) struct ColumnChooser<'a> {
     /// The step is part of the format.
     own_step: bool,
     ids: HashMap<Vec<u8>, Option<ColumnId>>,
+    /// The names of the last record in their order: those of the next are mostly the same, and need
+    /// not be looked up.
+    order: Vec<(Vec<u8>, Option<ColumnId>)>,
+    place: usize,
     names: Vec<String>,
     candidates: Vec<Candidate>,
     /// Names of settings, until their first value is known.
@@ -162,7 +168,27 @@ impl<'a> ColumnChooser<'a> {
     }
 
     /// The id of a column; `None` for one that is of no use.
+    #[inline]
     pub fn column(&mut self, key: &[u8]) -> Option<ColumnId> {
+        let place = self.place;
+        self.place += 1;
+        if let Some((name, id)) = self.order.get(place)
+            && name == key
+        {
+            return *id;
+        }
+        let id = self.look_up(key);
+        if let Some((name, last)) = self.order.get_mut(place) {
+            name.clear();
+            name.extend_from_slice(key);
+            *last = id;
+        } else if place == self.order.len() && place < ORDERED {
+            self.order.push((key.to_vec(), id));
+        }
+        id
+    }
+
+    fn look_up(&mut self, key: &[u8]) -> Option<ColumnId> {
         if let Some(id) = self.ids.get(key) {
             return *id;
         }
@@ -269,6 +295,7 @@ impl<'a> ColumnChooser<'a> {
 
     /// Ends a record that is a row.
     pub fn end_record(&mut self) {
+        self.place = 0;
         if self.record.is_empty() {
             return;
         }
@@ -303,6 +330,7 @@ impl<'a> ColumnChooser<'a> {
 
     /// Ends a record that holds settings of the whole run.
     pub fn end_settings(&mut self) {
+        self.place = 0;
         for (id, value) in std::mem::take(&mut self.record) {
             let ColumnId::Candidate(id) = id else { continue };
             match self.candidates[id as usize].role {
@@ -315,6 +343,7 @@ impl<'a> ColumnChooser<'a> {
 
     /// Drops a damaged record.
     pub fn discard(&mut self) {
+        self.place = 0;
         self.record.clear();
     }
 

@@ -173,41 +173,36 @@ impl<R: BufRead> Object<'_, '_, R> {
             return Err(Stop::Bad);
         }
         self.take()?;
-        self.scanner.token.clear();
+        let token = &mut self.scanner.token;
+        token.clear();
+        let special = |byte| byte == quote || byte == b'\\' || byte == b'\n';
         loop {
-            let mut byte = self.peek()?;
-            if byte == b'\n' {
-                return Err(Stop::Bad);
-            }
-            self.source.bump(byte);
-            if byte == quote {
-                return Ok(());
-            }
-            if byte == b'\\' {
-                // Names and numbers have no escapes, except that some writers escape the slash.
-                byte = self.take()?;
-            }
-            if self.scanner.token.len() < LONGEST_TOKEN {
-                self.scanner.token.push(byte);
+            match self.source.take_until(special, token, LONGEST_TOKEN).ok_or(Stop::End)? {
+                b'\n' => return Err(Stop::Bad),
+                b'\\' => {
+                    // Names and numbers have no escapes, except that some writers escape the slash.
+                    self.source.bump(b'\\');
+                    let byte = self.source.peek().ok_or(Stop::End)?;
+                    self.source.bump(byte);
+                    if token.len() < LONGEST_TOKEN {
+                        token.push(byte);
+                    }
+                }
+                quote => {
+                    self.source.bump(quote);
+                    return Ok(());
+                }
             }
         }
     }
 
     /// Reads a number or a name into the token.
     fn word(&mut self) -> Scan {
-        self.scanner.token.clear();
-        loop {
-            match self.peek()? {
-                b @ (b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'.' | b'+' | b'-' | b'_') => {
-                    self.source.bump(b);
-                    if self.scanner.token.len() >= LONGEST_TOKEN {
-                        return Err(Stop::Bad);
-                    }
-                    self.scanner.token.push(b);
-                }
-                _ => return Ok(()),
-            }
-        }
+        let token = &mut self.scanner.token;
+        token.clear();
+        let ends = |byte: u8| !(byte.is_ascii_alphanumeric() || b".+-_".contains(&byte));
+        self.source.take_until(ends, token, LONGEST_TOKEN + 1).ok_or(Stop::End)?;
+        if token.len() > LONGEST_TOKEN { Err(Stop::Bad) } else { Ok(()) }
     }
 
     /// Consumes an opening brace or bracket.

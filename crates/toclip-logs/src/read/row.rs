@@ -71,10 +71,59 @@ pub(super) fn parse_number(text: &[u8]) -> Option<f64> {
     let text = text.trim_ascii();
     match text.first()? {
         b'0'..=b'9' | b'-' | b'+' | b'.' | b'n' | b'N' | b'i' | b'I' => {
-            std::str::from_utf8(text).ok()?.parse().ok()
+            short_decimal(text).or_else(|| std::str::from_utf8(text).ok()?.parse().ok())
         }
         _ => None,
     }
+}
+
+/// Powers of ten that are exact.
+const POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+];
+
+/// Parses a number of at most 15 digits, as nearly all in logs are: both the digits and the power of
+/// ten are then exact, so that one rounding gives the nearest number, as the general parser does at
+/// three times the cost. `None` for anything else.
+#[inline]
+fn short_decimal(text: &[u8]) -> Option<f64> {
+    let (negative, text) = match text.split_first()? {
+        (b'-', rest) => (true, rest),
+        _ => (false, text),
+    };
+    let (mut digits, mut count, mut power, mut after_point) = (0u64, 0, 0i32, false);
+    let mut rest = text;
+    while let Some((byte, after)) = rest.split_first() {
+        match byte {
+            b'0'..=b'9' => {
+                digits = 10 * digits + u64::from(byte - b'0');
+                count += 1;
+                power -= i32::from(after_point);
+            }
+            b'.' if !after_point => after_point = true,
+            _ => break,
+        }
+        if count > 15 {
+            return None;
+        }
+        rest = after;
+    }
+    if count == 0 {
+        return None;
+    }
+    match rest {
+        [] => {}
+        [b'e' | b'E', sign @ (b'-' | b'+'), a @ b'0'..=b'9', b @ b'0'..=b'9'] => {
+            let exponent = i32::from(a - b'0') * 10 + i32::from(b - b'0');
+            power += if *sign == b'-' { -exponent } else { exponent };
+        }
+        _ => return None,
+    }
+    let digits = digits as f64;
+    let scale = POWERS.get(power.unsigned_abs() as usize)?;
+    let value = if power < 0 { digits / scale } else { digits * scale };
+    Some(if negative { -value } else { value })
 }
 
 #[cfg(test)]
@@ -89,6 +138,38 @@ mod tests {
         let before = row.clone();
         assert!(!row.merge(&mut Row { step: Some(3.0), norm: Some(2.0), ..Row::default() }));
         assert_eq!(row, before);
+    }
+
+    #[test]
+    fn short_numbers_have_the_same_bits() {
+        let mut state = 7u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        let mut short = 0;
+        for _ in 0..200_000 {
+            let digits: String =
+                (0..1 + random(17)).map(|_| char::from(b'0' + random(10) as u8)).collect();
+            let point = random(digits.len() as u64 + 1) as usize;
+            let sign = ["", "-", "+"][random(3) as usize];
+            let mut text = format!("{sign}{}.{}", &digits[..point], &digits[point..]);
+            if random(2) == 0 {
+                text += &format!("e{}{:02}", ["-", "+"][random(2) as usize], random(30));
+            }
+            let same: f64 = text.parse().unwrap();
+            assert_eq!(
+                parse_number(text.as_bytes()).map(f64::to_bits),
+                Some(same.to_bits()),
+                "{text}"
+            );
+            short += usize::from(short_decimal(text.as_bytes()).is_some());
+        }
+        assert!(short > 50_000, "{short}");
+        for none in ["", "-", ".", "1.2.3", "1e", "1e5", "--1", "-+1", "1e-5x", "1x"] {
+            let general = none.parse::<f64>().ok().map(f64::to_bits);
+            assert_eq!(parse_number(none.as_bytes()).map(f64::to_bits), general, "{none}");
+        }
     }
 
     #[test]

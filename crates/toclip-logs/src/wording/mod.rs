@@ -42,6 +42,11 @@ fn about(x: f64) -> String {
     }
 }
 
+/// Two significant digits, for what is a guess.
+fn roughly(x: f64) -> String {
+    format!("{x:.1e}").parse().map_or_else(|_| short(x), short)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

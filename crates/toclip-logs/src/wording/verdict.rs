@@ -4,7 +4,7 @@ use serde::Serialize;
 use toclip::short;
 
 use super::code::{self, CodeBlock};
-use super::{Framework, about, grouped};
+use super::{Framework, about, grouped, roughly};
 use crate::{Action, Advice, Experiment, Finding, NormScaleCause, Recommendation};
 
 /// Whether something is to be done.
@@ -105,7 +105,7 @@ impl Advice {
     fn lower_rate(&self, r: &Recommendation) -> String {
         let factor = r.rate_factor.unwrap_or(1.0);
         let rate = match self.analysis.largest_rate {
-            Some(peak) => format!("{} ({} times its peak)", about(peak * factor), short(factor)),
+            Some(peak) => format!("{} ({} times its peak)", roughly(peak * factor), short(factor)),
             None => format!("{} times its value", short(factor)),
         };
         let from = match r.roll_back_to {

@@ -31,10 +31,10 @@ pub fn percent(share: f64) -> String {
     percentage(share) + "%"
 }
 
-/// An estimate with its 95% confidence interval.
+/// An estimate with its 95% confidence interval, three significant digits each.
 ///
 /// ```
-/// assert_eq!(toclip::interval(1.08, 1.03, 1.25), "1.08 (95% CI 1.03–1.25)");
+/// assert_eq!(toclip::interval(1.0812, 1.03, 1.25), "1.08 (95% CI 1.03–1.25)");
 /// ```
 pub fn interval(value: f64, low: f64, high: f64) -> String {
     interval_at(value, low, high, 0.95)
@@ -47,7 +47,9 @@ pub fn interval(value: f64, low: f64, high: f64) -> String {
 /// assert_eq!(toclip::interval_at(-0.5, -0.6, -0.4, 0.95), "-0.5 (95% CI -0.6 to -0.4)");
 /// ```
 pub fn interval_at(value: f64, low: f64, high: f64, confidence: f64) -> String {
-    let [value, low, high] = [value, low, high].map(short);
+    // An estimate has no more digits than that.
+    let three = |x: f64| format!("{x:.2e}").parse().map_or_else(|_| short(x), short);
+    let [value, low, high] = [value, low, high].map(three);
     format!("{value} ({}% CI {})", short(100.0 * confidence), range(&low, &high))
 }
 
