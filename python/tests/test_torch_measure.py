@@ -127,3 +127,78 @@ def test_an_embedding_with_sparse_gradients_is_measured_like_any_other():
         found.append((at.norms, at.rows[0].mu["direct"].value, d.trace, d.norm))
     for dense, sparse in zip(*found):
         assert sparse == pytest.approx(dense, rel=1e-4)
+
+
+def one_pass(model, loss, pairs, levels, blocks):
+    """The direct estimate of mu with a mean of clipped gradients for every threshold."""
+    sums = torch.zeros(blocks, 1 + len(levels), sum(p.numel() for p in model.parameters())).double()
+    for k, (x, y) in enumerate(pairs):
+        grads = torch.autograd.grad(loss(model(x), y), list(model.parameters()))
+        flat = torch.cat([g.reshape(-1) for g in grads])
+        scales = [1.0] + [min(1.0, level / float(flat.norm())) for level in levels]
+        sums[k % blocks] += torch.tensor(scales, dtype=torch.double)[:, None] * flat
+    means = sums / (len(pairs) // blocks)
+    off = 1.0 - torch.eye(blocks).double()
+    grams = [(off * (means[:, k] @ means[:, 0].T)).sum() for k in range(1 + len(levels))]
+    return [float(gram / grams[0]) for gram in grams[1:]]
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_two_passes_find_what_one_finds(shuffled):
+    """Thresholds cost no memory, and the numbers stay the same."""
+    model, levels = mlp(), [0.05, 0.2, 1.0, 1e9]
+    pairs = data(32)
+    found = reduction_factors(model, F.cross_entropy, pairs, levels)
+    expected = one_pass(model, F.cross_entropy, pairs, levels, 8)
+    assert [row.mu["direct"].value for row in found.rows] == pytest.approx(expected, rel=1e-10)
+    x, y = (torch.cat(part) for part in zip(*pairs))
+    for generator in (None, torch.Generator().manual_seed(3)):
+        loader = torch.utils.data.DataLoader(
+            torch.utils.data.TensorDataset(x, y), 20, shuffle=shuffled, generator=generator
+        )
+        torch.manual_seed(1)
+        again = reduction_factors(model, F.cross_entropy, loader, levels)
+        assert sorted(again.norms) == sorted(found.norms) or shuffled
+        assert again.rows[3].mu["direct"].value == pytest.approx(1.0, abs=1e-9)
+
+
+def test_dropout_is_the_same_in_both_passes():
+    torch.manual_seed(3)
+    model = torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.Dropout(0.5), torch.nn.Linear(16, 3)).double()
+    found = reduction_factors(model, F.cross_entropy, data(32), [1e9])
+    assert found.rows[0].mu["direct"].value == pytest.approx(1.0, abs=1e-9)
+
+
+def test_batches_that_change_are_refused():
+    import random
+
+    class Augmented(list):
+        def __iter__(self):
+            return iter((x * (1.0 + random.random()), y) for x, y in data(32))
+
+    with pytest.raises(ValueError, match="another gradient when the loader is read again"):
+        reduction_factors(mlp(), F.cross_entropy, Augmented(), [1.0])
+
+
+def test_thresholds_cost_no_memory():
+    """The largest tensor that is kept is one gradient for each block, however many thresholds."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Largest(TorchDispatchMode):
+        size = 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            out = func(*args, **(kwargs or {}))
+            if isinstance(out, torch.Tensor):
+                Largest.size = max(Largest.size, out.numel())
+            return out
+
+    model = torch.nn.Linear(300, 100)
+    pairs = [(torch.randn(2, 300), torch.randn(2, 100)) for _ in range(16)]
+    sizes = []
+    for levels in ([1.0], [0.1 * k for k in range(1, 40)]):
+        Largest.size = 0
+        with Largest():
+            reduction_factors(model, F.mse_loss, pairs, levels)
+        sizes.append(Largest.size)
+    assert sizes == [8 * 30_100] * 2
