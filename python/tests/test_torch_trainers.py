@@ -1,7 +1,15 @@
 """The monitor in the Trainers of Hugging Face and Lightning: real runs on a tiny model."""
 
+import importlib.util
+import json
 import math
+import os
+import shutil
+import socket
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +18,8 @@ torch = pytest.importorskip("torch")
 
 import toclip  # noqa: E402
 from toclip.torch import Monitor  # noqa: E402
+
+WORKER = str(Path(__file__).with_name("deepspeed_worker.py"))
 
 
 def model():
@@ -204,6 +214,32 @@ def test_what_is_logged_reaches_those_that_report(transformers):
     losses = callback.monitor._series.rows[:, 2].reshape(-1, 5).mean(1)
     assert np.allclose(losses, [row["loss"] for row in history], rtol=1e-3)
     assert np.isfinite(callback.monitor._series.rows[:, 3]).all()  # learning rates
+
+
+def test_deepspeed(tmp_path):
+    """The norms that its engine knows are those of the same run without it."""
+    for name in ("transformers", "accelerate", "deepspeed"):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{name} is not installed")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    if not (shutil.which("ninja", path=path) and shutil.which("c++", path=path)):
+        pytest.skip("DeepSpeed compiles a part of itself, which needs ninja and a C++ compiler")
+    found = {}
+    for stage in ("none", "1", "2"):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        out = tmp_path / f"{stage}.json"
+        words = [sys.executable, WORKER, stage, str(tmp_path / stage), str(out), port]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=600, env=os.environ | {"PATH": path})
+        assert done.returncode == 0, done.stderr[-2000:]
+        found[stage] = json.loads(out.read_text())
+    plain = found.pop("none")
+    for stage in found.values():
+        assert len(stage["norms"]) == 30 and stage["threshold"] == 0.5
+        assert np.allclose(stage["norms"], plain["norms"], rtol=1e-4)
+        assert np.allclose(stage["losses"], plain["losses"], rtol=1e-4)
+        assert stage["logged"] == stage["norms"][4::5]
 
 
 def hash_of(step):
