@@ -88,7 +88,7 @@ class ReductionFactors:
 @overload
 def reduction_factors(
     model: nn.Module,
-    loss: Loss,
+    loss: Loss | None,
     loader: Iterable[Any],
     thresholds: Sequence[float],
     *,
@@ -102,7 +102,7 @@ def reduction_factors(
 @overload
 def reduction_factors(
     model: nn.Module,
-    loss: Loss,
+    loss: Loss | None,
     loader: Iterable[Any],
     thresholds: Sequence[float],
     *,
@@ -115,7 +115,7 @@ def reduction_factors(
 
 def reduction_factors(
     model: nn.Module,
-    loss: Loss,
+    loss: Loss | None,
     loader: Iterable[Any],
     thresholds: Sequence[float],
     *,
@@ -126,8 +126,10 @@ def reduction_factors(
 ) -> ReductionFactors | dict[str, ReductionFactors]:
     """μ (three estimators), ν, CSC and CCC of a model's mini-batch gradients at its present weights.
 
-    ``loader`` returns pairs (inputs, targets), each one mini-batch as in training; ``loss(outputs,
-    targets)`` is the mean over the batch. ``outputs`` is C, the number of outputs of a sample; by
+    ``loader`` returns pairs (inputs, targets), each one mini-batch as in training, or dictionaries with
+    ``labels``, as of Hugging Face. ``loss(outputs, targets)`` is the mean over the batch, where the
+    outputs are the logits if the model returns several things; ``None`` is the loss that the model
+    itself returns. ``outputs`` is C, the number of outputs of a sample; by
     default that of the model's outputs. ``groups`` defines sets of parameters by a test on their name;
     the result is then a dictionary with one entry per group, each clipped separately. ``mode`` is
     "train" or "eval" and part of the result, because batch norm differs between the two. Weights,
