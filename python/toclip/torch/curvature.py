@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, jvp, vjp
 
+from ..results import Table
 from ._attention import plain_attention, plain_recurrence
 from ._check import at_least
 from ._data import Inputs, apply, batches
@@ -26,8 +27,8 @@ from ._params import (
 )
 
 
-@dataclass(frozen=True)
-class IntrinsicDimension:
+@dataclass(frozen=True, eq=False, repr=False)
+class IntrinsicDimension(Table):
     """Tr G/‖G‖, with trace, norm and their errors.
 
     ``batch_norm`` is where batch norm took mean and variance from: "none" without batch norm,

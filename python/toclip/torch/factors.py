@@ -23,9 +23,11 @@ import math
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable, Mapping, Sequence, overload
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..results import Table
 from ._check import at_least, threshold_list
 from ._data import batches
 from ._params import Loss, device_of, frozen, gradient, trainable, unwrapped
@@ -57,9 +59,9 @@ class Row:
     ccc: dict[str, Estimate]
 
 
-@dataclass(frozen=True)
-class ReductionFactors:
-    """The result of :func:`reduction_factors`."""
+@dataclass(frozen=True, eq=False, repr=False)
+class ReductionFactors(Table):
+    """The result of :func:`reduction_factors`; as a table it has one row per threshold."""
 
     rows: list[Row]
     norms: list[float]
@@ -69,6 +71,12 @@ class ReductionFactors:
     outputs: int
     mode: str
     group: str = "all"
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns of :meth:`records`, without the group."""
+        records = self.records()
+        names = [name for name in (records[0] if records else {}) if name != "group"]
+        return {name: np.array([record[name] for record in records]) for name in names}
 
     def records(self) -> list[dict[str, Any]]:
         """One flat dictionary per threshold, as for ``pandas.DataFrame``."""
