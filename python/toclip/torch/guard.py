@@ -191,6 +191,10 @@ class Guard:
         if self.monitor is not None and "monitor" in state:
             self.monitor.load_state_dict(state["monitor"])
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy is attached to nothing.
+        return self.__dict__ | {"_detach": None}
+
     def __repr__(self) -> str:
         return repr(self.rule).replace("toclip.GuardRule", "toclip.torch.Guard")
 
