@@ -27,7 +27,7 @@ from typing import Any
 import torch
 from argument_types import COUNT, POSITIVE
 from guard_gpt import Optimizer, Shape, SideBySide, Text, schedule
-from guard_rules import RULES, candidate
+from guard_rules import NAMES, candidate, settings
 from guard_table import table
 
 import toclip
@@ -52,6 +52,7 @@ def groups(optimizers: list[str], seeds: int, rules: list[str], rates: list[floa
                     pairs += [(rate, "none") for rate in LOWER[optimizer]]
                 found.append([
                     {"optimizer": optimizer, "data": data, "rate": rate, "rule": rule, "seed": seed}
+                    | {"settings": settings(rule)}
                     for rate, rule in pairs
                 ])
     return found
@@ -71,6 +72,10 @@ class Store:
         if not self.path.is_file():
             return []
         return [json.loads(line) for line in self.path.read_text().splitlines()]
+
+    def current(self) -> list[Run]:
+        """Those of guards with the settings that they have now."""
+        return [run for run in self.all() if run.get("settings", {}) == settings(run["rule"])]
 
     def add(self, runs: list[Run]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -134,7 +139,7 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--out", type=Path, required=True, help="folder of the runs")
     p.add_argument("--table", action="store_true", help="print the table of the existing runs and exit")
     p.add_argument("--optimizer", choices=sorted(RATES), nargs="+", default=["sgd", "adamw"])
-    p.add_argument("--rule", nargs="+", default=list(RULES), help="rules, or 'guard multiple=3 rise=0.0005 …'")
+    p.add_argument("--rule", nargs="+", default=NAMES, help="rules, or 'guard multiple=3 rise=0.0005 …'")
     p.add_argument("--rate", type=POSITIVE, nargs="+", help="learning rates (default: by optimizer)")
     p.add_argument("--seeds", type=COUNT, default=4)
     p.add_argument("--steps", type=COUNT, default=1500)
@@ -150,7 +155,7 @@ def main() -> None:
     a = arguments()
     store = Store(a.out)
     if a.table:
-        print(table(store.all()))
+        print(table(store.current()))
         return
     if a.data is None:
         raise SystemExit("--data is missing; expected a folder with train.txt and valid.txt")
@@ -166,7 +171,7 @@ def main() -> None:
     precision = "bfloat16" if a.bf16 else "TensorFloat32" if device.type == "cuda" else "float32"
     versions = f"torch {torch.__version__}, toclip {toclip.__version__}, {device}, {precision}"
     began, longest = time.time(), 0.0
-    made = {key(run) for run in store.all()}
+    made = {key(run) for run in store.current()}
     for group in groups(a.optimizer, a.seeds, a.rule, a.rate):
         left = [run for run in group if key(run | {"steps": a.steps}) not in made]
         for first in range(0, len(left), a.together):
@@ -179,7 +184,7 @@ def main() -> None:
             longest = max(longest, time.time() - start)
             label = " ".join(str(part[0][name]) for name in ("optimizer", "data", "seed"))
             print(f"{label}: {len(part)} runs in {time.time() - start:.0f} s", flush=True)
-    print(table(store.all()))
+    print(table(store.current()))
 
 
 if __name__ == "__main__":

@@ -52,20 +52,37 @@ RULES: dict[str, Callable[[], Rule]] = {
     "autoclip": lambda: threshold_rule(toclip.ThresholdRule.autoclip(10.0)),
     "zclip": lambda: threshold_rule(toclip.ThresholdRule.zclip(cap="none")),
     "skip 4": lambda: skip_above(4.0),
-    "guard clip": lambda: guard(action="clip"),
-    "guard skip": lambda: guard(action="skip"),
-    "guard 1.5": lambda: guard(action="clip", multiple=1.5),
 }
+GUARDS: dict[str, dict[str, object]] = {
+    "guard clip": {"action": "clip"},
+    "guard skip": {"action": "skip"},
+    "guard 1.5": {"action": "clip", "multiple": 1.5},
+}
+NAMES = [*RULES, *GUARDS]
 
 
 def candidate(name: str) -> Callable[[], Rule]:
-    """A rule by its name: one of :data:`RULES`, or ``guard`` with settings, such as
+    """A rule by its name: one of :data:`NAMES`, or ``guard`` with settings, such as
     ``guard multiple=3 rise=0.0005 action=skip``."""
     if name in RULES:
         return RULES[name]
-    kind, *settings = name.split()
-    if kind != "guard":
-        raise ValueError(f"unknown rule {name!r}; expected one of: {', '.join(RULES)}")
+    given = _given(name)
+    guard(**given)
+    return lambda: guard(**given)
+
+
+def settings(name: str) -> dict[str, object]:
+    """All settings of a guard, defaults included; none for other rules. Runs are stored with them, so that
+    those of other defaults are not taken for these."""
+    return {} if name in RULES else toclip.GuardRule(**_given(name)).settings()  # type: ignore[arg-type]
+
+
+def _given(name: str) -> dict[str, object]:
+    if name in GUARDS:
+        return GUARDS[name]
+    kind, *pairs = name.split()
+    if kind != "guard" or not all(pair.count("=") == 1 for pair in pairs):
+        raise ValueError(f"unknown rule {name!r}; expected one of: {', '.join(NAMES)}")
 
     def value(text: str) -> object:
         for read in (int, float):
@@ -75,6 +92,4 @@ def candidate(name: str) -> Callable[[], Rule]:
                 pass
         return text
 
-    given = {key: value(text) for key, text in (pair.split("=") for pair in settings)}
-    guard(**given)
-    return lambda: guard(**given)
+    return {key: value(text) for key, text in (pair.split("=") for pair in pairs)}

@@ -88,6 +88,8 @@ def _against_best(found: dict[tuple[Any, ...], dict[str, dict[int, Run]]]) -> li
             none = paired(losses[name], losses.get("none", {}))
             over, error = paired(losses[name], losses[best])
             verdict = "yes" if over <= 0 or over <= 2 * error else "no"
+            if math.isnan(error) and math.isfinite(over):
+                verdict = "one seed"
             lines.append(
                 f"| {optimizer}, {data}, {rate:g} | {name} | {_difference(*none)} | {best} | "
                 f"{_difference(over, error)} | {verdict} |"

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
 import guard  # noqa: E402
 import guard_gpt  # noqa: E402
 import guard_table  # noqa: E402
-from guard_rules import RULES, candidate  # noqa: E402
+from guard_rules import NAMES, candidate, settings  # noqa: E402
 
 TINY = guard_gpt.Shape(layers=1, width=8, heads=2, context=6, batch=3)
 
@@ -96,13 +96,17 @@ def test_runs_are_stored_and_resumed(tmp_path, monkeypatch, capsys):
     again = file.read_text().splitlines()
     assert sorted(again) == sorted(made)
     assert "| guard clip | " in capsys.readouterr().out
+    # Runs of a guard with other settings do not count.
+    file.write_text(file.read_text().replace('"window": ', '"window": 9'))
+    assert [run["rule"] for run in guard.Store(tmp_path / "runs").current()] == ["none"] * 4
+    assert settings("none") == {} and settings("guard skip")["multiple"] == 4.0
     monkeypatch.setattr(sys, "argv", [*words, "--rule", "guards"])
     with pytest.raises(SystemExit, match="unknown rule 'guards'; expected one of: none"):
         guard.main()
 
 
 def test_every_rule_acts_on_a_spike_or_is_none():
-    for name in [*RULES, "guard multiple=3 rise=0.0005 action=skip"]:
+    for name in [*NAMES, "guard multiple=3 rise=0.0005 action=skip"]:
         rule = candidate(name)()
         factors = [rule(1.0 + 0.1 * math.sin(k)) for k in range(60)] + [rule(40.0)]
         assert (factors[-1] == 1.0) == (name == "none"), name
