@@ -1,4 +1,4 @@
-"""Measures the overhead of the monitor in training steps with and without clipping.
+"""Measures the overhead of the monitor and of the guard in training steps with and without clipping.
 
     python python/benchmarks/monitor_overhead.py --device cuda --json
 
@@ -33,6 +33,7 @@ AGAINST = {
     "Monitor, watching": "no clipping",
     "Monitor, clipping at 1": "clip_grad_norm_",
     "Monitor, apply=True": "clip_grad_norm_",
+    "Guard": "clip_grad_norm_",
 }
 
 
@@ -84,12 +85,14 @@ class Bench:
             toclip.torch.Monitor(batch_size=args.batch, outputs=10, apply=apply)
             for apply in (False, False, True)
         )
+        guard = toclip.torch.Guard()
         self.loops: dict[str, Callable[[], object]] = {
             "no clipping": lambda: None,
             "clip_grad_norm_": lambda: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0),
             "Monitor, watching": lambda: watching.clip_(model.parameters()),
             "Monitor, clipping at 1": lambda: clipping.clip_(model.parameters(), 1.0),
             "Monitor, apply=True": lambda: acting.clip_(model.parameters()),
+            "Guard": lambda: guard.clip_(model.parameters()),
         }
 
     def step(self, clip: Callable[[], object]) -> None:

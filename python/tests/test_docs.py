@@ -10,7 +10,11 @@ import pytest
 
 import toclip
 
-OPTIONAL = {"toclip.torch.huggingface": "transformers", "toclip.torch.lightning_callback": "lightning"}
+OPTIONAL = {
+    "toclip.optax": "optax",
+    "toclip.torch.huggingface": "transformers",
+    "toclip.torch.lightning_callback": "lightning",
+}
 MODULES = ["toclip"] + [m.name for m in pkgutil.walk_packages(toclip.__path__, "toclip.", onerror=str)]
 
 

@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+import pickle
 import subprocess
 import sys
 import warnings
@@ -287,6 +288,28 @@ def test_looking_changes_nothing():
     assert found["guard/steps"] == 50.0 and found["guard/norm"] == guard.last.norm
     guard.reset()
     assert guard.rule == Guard(warmup=3).rule
+
+
+def test_copies_are_attached_to_nothing():
+    net = model()
+    optimizer = torch.optim.SGD(net.parameters(), 0.05)
+    guard = Guard(multiple=10.0)
+    guard.attach(optimizer)
+    for step in range(20):
+        optimizer.zero_grad()
+        loss_of(net, step).backward()
+        optimizer.step()
+    for other in (pickle.loads(pickle.dumps(guard)), copy.deepcopy(guard)):
+        assert other.rule == guard.rule and other.last == guard.last
+        other.detach()
+    optimizer.step()
+    assert guard.counts["steps"] == 21
+    # Parameters that are added later are guarded too.
+    more = torch.nn.Parameter(torch.zeros(2))
+    optimizer.add_param_group({"params": [more]})
+    more.grad = torch.full((2,), 1e6)
+    optimizer.step()
+    assert guard.last.clipped and float(more.abs().max()) < 1.0
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="no torch.distributed")

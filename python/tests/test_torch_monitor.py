@@ -409,6 +409,67 @@ def test_a_long_run_is_thinned(monkeypatch):
     assert (rows[:, 1] == 1.0 + rows[:, 0]).all() and monitor.steps == 2000
 
 
+def moving(step, weight):
+    """A batch of a linear problem whose optimum moves, so that successive gradients are not alike."""
+    g = torch.Generator().manual_seed(step)
+    x = torch.randn(16, 20, generator=g, dtype=torch.double)
+    noise = torch.randn(16, generator=g, dtype=torch.double) ** 3
+    residual = x @ weight - x @ optimum(step) - noise
+    return x.T @ residual / 16
+
+
+def optimum(step):
+    at = 0.7 * (step // 2)
+    return torch.tensor([math.cos(at), math.sin(at)] + [0.0] * 18, dtype=torch.double) * 2.0
+
+
+@pytest.mark.parametrize("how", ["reference", "micro-batches"])
+def test_direct_evidence_from_the_same_weights(how):
+    """Halves of successive steps find nothing there, because the weights move."""
+    weight = torch.nn.Parameter(torch.zeros(20, dtype=torch.double))
+    limit, monitor = 1.5, Monitor(batch_size=16, flush=7)
+    halves, core = toclip.Halves(20, memory=50.0), toclip.Monitor(watched=limit)
+    clipped = plain = 0.0
+    for step in range(3000):
+        first, second = moving(2 * step, weight.detach()), moving(2 * step + 1, weight.detach())
+        core.observe_vector(halves, first.numpy())
+        if how == "reference":
+            weight.grad = first.clone()
+            monitor.clip_([weight], limit, reference=[second])
+        else:
+            weight.grad = None
+            monitor.before_micro_batch([weight])
+            weight.grad = first / 2
+            monitor.before_micro_batch([weight])
+            weight.grad = weight.grad + second / 2
+            monitor.clip_([weight], limit)
+        scale = min(1.0, limit / float(first.norm()))
+        clipped, plain = clipped + scale * float(first @ second), plain + float(first @ second)
+    truth = clipped / plain
+    found = monitor.direct().watched()["direct"]["mu"]
+    assert math.isclose(found["value"], truth, rel_tol=0.02)
+    assert found["low"] < truth < found["high"] and monitor.direct().steps == 3000
+    # The norm alone assumes that it says nothing about the direction.
+    moved = core.watched()["direct"]
+    assert moved is None or abs(moved["mu"]["value"] - truth) > 5 * abs(found["value"] - truth)
+    again = Monitor(batch_size=16)
+    again.load_state_dict(json.loads(json.dumps(monitor.state_dict(), allow_nan=False)))
+    assert again.direct() == monitor.direct()
+
+
+def test_why_direct_evidence_is_missing():
+    net, monitor = model(), Monitor()
+    backward(net, 1)
+    monitor.before_micro_batch([torch.nn.Parameter(torch.zeros(1))])  # before the first there is nothing
+    monitor.clip_(net.parameters(), 1.0)
+    with pytest.raises(ValueError, match="because the weights move"):
+        monitor.direct()
+    with pytest.raises(ValueError, match="reference has 1 gradients, but there are 4 parameters"):
+        monitor.clip_(net.parameters(), 1.0, reference=[None])
+    with pytest.raises(ValueError, match="no parameter in common"):
+        monitor.clip_(net.parameters(), 1.0, reference=[None] * 4)
+
+
 @pytest.mark.parametrize(
     "made, kind",
     [

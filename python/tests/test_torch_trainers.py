@@ -1,7 +1,15 @@
 """The monitor in the Trainers of Hugging Face and Lightning: real runs on a tiny model."""
 
+import importlib.util
+import json
 import math
+import os
+import shutil
+import socket
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +18,8 @@ torch = pytest.importorskip("torch")
 
 import toclip  # noqa: E402
 from toclip.torch import Monitor  # noqa: E402
+
+WORKER = str(Path(__file__).with_name("deepspeed_worker.py"))
 
 
 def model():
@@ -56,7 +66,7 @@ def transformers(tmp_path):
             seed=3,
             **settings,
         )
-        callbacks = [] if callback is None else [callback]
+        callbacks = callback if isinstance(callback, list) else [] if callback is None else [callback]
         trainer = Trainer(Net(), args, train_dataset=rows, callbacks=callbacks)
         if scaler is not None:
             trainer.accelerator.scaler, trainer.accelerator.native_amp = scaler, True
@@ -143,6 +153,95 @@ def test_a_run_that_broke_off_does_not_lose_its_threshold(transformers):
     assert callback.args.max_grad_norm == 0.5
 
 
+@pytest.mark.parametrize("action", ["clip", "skip"])
+def test_the_guard_in_the_trainer_of_transformers(transformers, tmp_path, action):
+    """A run that is killed and resumed ends with the same weights as one that was not."""
+    from toclip.torch.huggingface import GuardCallback
+
+    def run(folder, **settings):
+        callback = GuardCallback(action=action, multiple=1.5, warmup=10, monitor=Monitor(flush=4))
+        return callback, transformers(callback, 60, folder=folder, limit=0.0, optim="adamw_torch", **settings)
+
+    callback, whole = run("out")
+    guard = callback.guard
+    assert guard.counts["steps"] == 60 and guard.counts[f"{action}ped"] >= 3
+    plain = transformers(None, 60, folder="plain", limit=0.0, optim="adamw_torch")
+    assert not same_training(whole, plain)
+    again, resumed = run("out", resume=str(tmp_path / "out" / "checkpoint-30"))
+    assert again.guard.rule == guard.rule and same_training(resumed, whole)
+    assert again.guard.monitor.report() == guard.monitor.report()
+    rows = [row for row in whole.state.log_history if "loss" in row]
+    assert [row["guard/steps"] for row in rows] == list(range(5, 65, 5))
+    assert sum(row["guard/factor"] == 0.0 for row in rows) <= guard.counts["skipped"]
+    # The loss of every step is known, not only the mean that the Trainer logs.
+    losses = guard.monitor._series.rows[:, 2]
+    logged = [row["loss"] for row in rows]
+    assert np.allclose(losses.reshape(-1, 5).mean(1), logged, rtol=1e-3)
+
+
+def test_a_fixed_threshold_remains_beside_the_guard(transformers):
+    from toclip.torch.huggingface import GuardCallback
+
+    callback = GuardCallback(multiple=1e9)
+    guarded = transformers(callback, 40, limit=0.5)
+    plain = transformers(None, 40, folder="plain", limit=0.5)
+    for a, b in zip(guarded.model.parameters(), plain.model.parameters()):
+        assert torch.allclose(a, b, rtol=1e-4, atol=1e-6)
+    assert callback.guard.counts["clipped"] > 10 and callback.guard.rule.max_norm == math.inf
+
+
+def test_what_is_logged_reaches_those_that_report(transformers):
+    """Reporters come before the callbacks of users; they see the metrics all the same."""
+    from toclip.torch.huggingface import MonitorCallback
+    from transformers import TrainerCallback
+
+    class Reporter(TrainerCallback):
+        def __init__(self):
+            self.seen = []
+
+        def on_log(self, args, state, control, logs=None, **kwargs):
+            self.seen.append(dict(logs))
+
+    reporter, callback = Reporter(), MonitorCallback(flush=4)
+    trainer = transformers([reporter, callback], 60)
+    found = [row for row in reporter.seen if "loss" in row]
+    history = [row for row in trainer.state.log_history if "loss" in row]
+    for rows in (found, history):
+        assert len(rows) == 12
+        assert all({"clip/norm", "clip/threshold", "clip/clipped_share"} <= row.keys() for row in rows)
+        assert rows[-1]["clip/threshold"] == 0.5 and math.isclose(rows[-1]["clip/norm"], rows[-1]["grad_norm"])
+    assert callback.monitor._kind == "adam"
+    losses = callback.monitor._series.rows[:, 2].reshape(-1, 5).mean(1)
+    assert np.allclose(losses, [row["loss"] for row in history], rtol=1e-3)
+    assert np.isfinite(callback.monitor._series.rows[:, 3]).all()  # learning rates
+
+
+def test_deepspeed(tmp_path):
+    """The norms that its engine knows are those of the same run without it."""
+    for name in ("transformers", "accelerate", "deepspeed"):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{name} is not installed")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    if not (shutil.which("ninja", path=path) and shutil.which("c++", path=path)):
+        pytest.skip("DeepSpeed compiles a part of itself, which needs ninja and a C++ compiler")
+    found = {}
+    for stage in ("none", "1", "2"):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        out = tmp_path / f"{stage}.json"
+        words = [sys.executable, WORKER, stage, str(tmp_path / stage), str(out), port]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=600, env=os.environ | {"PATH": path})
+        assert done.returncode == 0, done.stderr[-2000:]
+        found[stage] = json.loads(out.read_text())
+    plain = found.pop("none")
+    for stage in found.values():
+        assert len(stage["norms"]) == 30 and stage["threshold"] == 0.5
+        assert np.allclose(stage["norms"], plain["norms"], rtol=1e-4)
+        assert np.allclose(stage["losses"], plain["losses"], rtol=1e-4)
+        assert stage["logged"] == stage["norms"][4::5]
+
+
 def hash_of(step):
     """A number between 0 and 1 that looks random."""
     return float(torch.rand(1, generator=torch.Generator().manual_seed(step)))
@@ -194,8 +293,7 @@ def lightning(tmp_path):
             default_root_dir=tmp_path,
             enable_progress_bar=False,
             enable_model_summary=False,
-            logger=False,
-            **settings,
+            **{"logger": False, **settings},
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -233,7 +331,7 @@ def test_lightning_clips_where_the_monitor_says(lightning, tmp_path):
     from toclip.torch.lightning_callback import MonitorCallback
 
     def run(resume=None):
-        callback = MonitorCallback(batch_size=1, flush=4, apply=True, every=50)
+        callback = MonitorCallback(batch_size=1, flush=4, apply=True, every=50, margin=0.1)
         net, _ = lightning(callback, 1000, limit=None, outliers=0.1, resume=resume)
         return net, callback.monitor
 
@@ -244,6 +342,40 @@ def test_lightning_clips_where_the_monitor_says(lightning, tmp_path):
     after, resumed = run(tmp_path / "epoch=24-step=500.ckpt")
     assert resumed.core == whole.core and resumed.threshold == whole.threshold
     assert after.norms == net.norms[500:] and torch.equal(weights(after), weights(net))
+
+
+@pytest.mark.parametrize("action", ["clip", "skip"])
+def test_the_guard_in_lightning(lightning, tmp_path, action):
+    """A run that is killed and resumed ends with the same weights as one that was not."""
+    from toclip.torch.lightning_callback import GuardCallback
+
+    def run(resume=None):
+        callback = GuardCallback(action=action, warmup=10, monitor=Monitor(flush=7))
+        net, _ = lightning(callback, 200, limit=None, outliers=0.05, resume=resume)
+        return net, callback.guard
+
+    net, whole = run()
+    assert whole.counts["steps"] == 200 and whole.counts[f"{action}ped"] >= 3
+    plain, _ = lightning(None, 200, limit=None, outliers=0.05)
+    assert not torch.equal(weights(plain), weights(net))
+    after, resumed = run(tmp_path / "epoch=4-step=100.ckpt")
+    assert resumed.rule == whole.rule and torch.equal(weights(after), weights(net))
+    assert not np.isnan(whole.monitor._series.rows[:, 2]).any()
+    assert "spikes" in whole.monitor.report().codes
+    with pytest.raises(ValueError, match="use GuardCallback\\(max_norm=0.5\\) instead"):
+        lightning(GuardCallback(), 4, limit=0.5)
+
+
+def test_lightning_logs_where_its_loggers_see_it(lightning, tmp_path):
+    from lightning.pytorch.loggers import CSVLogger
+    from toclip.torch.lightning_callback import GuardCallback, MonitorCallback
+
+    for made, name in ((MonitorCallback(batch_size=4), "clip/norm"), (GuardCallback(), "guard/norm")):
+        logger = CSVLogger(tmp_path, name=name[:4])
+        lightning(made, 40, limit=None, logger=logger, log_every_n_steps=10)
+        logger.save()
+        rows = (tmp_path / name[:4] / "version_0" / "metrics.csv").read_text().splitlines()
+        assert name in rows[0] and len(rows) == 5
 
 
 def test_lightning_in_half_precision(lightning):

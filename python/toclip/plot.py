@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .results import Band, Estimates, Path
+from .results import Band, Estimates, Path, Table
 
-__all__ = ["band", "estimates", "path"]
+__all__ = ["band", "estimates", "path", "table"]
 
 
 def _axes(axes: Any) -> Any:
@@ -55,4 +55,19 @@ def estimates(found: Estimates, axes: Any = None, **style: Any) -> Any:
     axes.set_xscale("log")
     axes.set_xlabel("threshold")
     axes.set_ylabel("CCC: gain over no clipping")
+    return axes
+
+
+def table(found: Table, axes: Any = None, **style: Any) -> Any:
+    """Every column over the first that varies; points if there is one row only."""
+    axes = _axes(axes)
+    columns = found.columns()
+    names = list(columns)
+    x = next((name for name in names if len(np.unique(columns[name])) > 1), names[0])
+    for name in names:
+        if name != x and len(columns[name]):
+            marker = {} if len(columns[name]) > 1 else {"marker": "o"}
+            axes.plot(columns[x], columns[name], label=name, **{**marker, **style})
+    axes.set_xlabel(x)
+    axes.legend()
     return axes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -60,6 +61,34 @@ class Table:
         """The columns as lists."""
         return {name: column.tolist() for name, column in self.columns().items()}
 
+    def __repr__(self) -> str:
+        columns = self.columns()
+        count = len(next(iter(columns.values()), ()))
+        if count == 1:
+            shown = ", ".join(f"{name}={column[0]:.6g}" for name, column in columns.items())
+            return f"{type(self).__name__}({shown})"
+        names = list(columns)
+        listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+        return f"<toclip.{type(self).__name__}: {count} rows of {listed}>"
+
+    def _repr_html_(self) -> str:
+        """The table for notebooks; of a long one the first and last rows."""
+        columns = self.columns()
+        count = len(next(iter(columns.values()), ()))
+        rows = [*range(count)] if count <= 20 else [*range(10), None, *range(count - 10, count)]
+        cells = [
+            ["…" if k is None else f"{column[k]:.6g}" for column in columns.values()] for k in rows
+        ]
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+        body = "".join("<tr>" + "".join(f"<td>{x}</td>" for x in row) + "</tr>" for row in cells)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def plot(self, axes: Any = None, **style: Any) -> Any:
+        """Every column over the first that varies; needs matplotlib."""
+        from .plot import table
+
+        return table(self, axes, **style)
+
     def to_pandas(self) -> Any:
         """A pandas data frame; needs pandas."""
         import pandas
@@ -73,10 +102,11 @@ class Table:
         return polars.DataFrame(self.columns())
 
 
+_ENDS = ((0, "low"), (1, "high"))
 Numbers = Any  # a float for one point, an array of the broadcast shape for many
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Factors(Table):
     """The reduction factors at risks ``r`` and thresholds ``c``.
 
@@ -120,7 +150,7 @@ class Factors(Table):
         return found
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BestThreshold(Table):
     """The threshold ``c`` with the largest CCC at risks ``r``; infinite if clipping never helps.
 
@@ -135,7 +165,7 @@ class BestThreshold(Table):
     efficiency: Numbers
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FisherLimit(Table):
     """The limit that no function of the residual can exceed.
 
@@ -149,8 +179,8 @@ class FisherLimit(Table):
     reached: Numbers
 
 
-@dataclass(frozen=True)
-class KappaBounds:
+@dataclass(frozen=True, eq=False, repr=False)
+class KappaBounds(Table):
     """The ranges of mu/min(1, y) and of nu/min(1, y²) over ranges of risks and thresholds."""
 
     mu: tuple[float, float]
@@ -166,9 +196,15 @@ class KappaBounds:
         """The upper constant for both: CCC is at most upper²/lower."""
         return max(self.mu[1], self.nu[1])
 
+    def columns(self) -> dict[str, np.ndarray]:
+        """One row: both ends of each range, and the constants."""
+        ends = {f"{name}_{end}": getattr(self, name)[k] for name in ("mu", "nu") for k, end in _ENDS}
+        values = ends | {"lower": self.lower, "upper": self.upper}
+        return {name: np.array([value]) for name, value in values.items()}
 
-@dataclass(frozen=True)
-class Tuned:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tuned(Table):
     """The best ``kappa`` of c = kappa·sqrt(2R + σ²), and the final ``risk`` with it.
 
     ``kappa`` is infinite if it is best not to clip; ``clip`` is the argument for a problem.
@@ -186,7 +222,7 @@ class Tuned:
         return {"kind": "proportional", "kappa": self.kappa, "compensation": self.compensation}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rate(Table):
     """How the gap between SGD and its ODE falls with the dimension.
 
@@ -221,7 +257,7 @@ class Rate(Table):
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Path(Table):
     """Risk and distance over time, and why the path ended.
 
@@ -248,7 +284,7 @@ class Path(Table):
         return path(self, axes, **style)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Band(Table):
     """Statistics of many runs at each time: ``risk["median"]``, ``risk["low"]``, …
 
@@ -278,7 +314,7 @@ class Band(Table):
         return band(self, axes, **style)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Estimates(Table):
     """What clipping does at each of a monitor's candidate thresholds, lowest first.
 

@@ -1,4 +1,4 @@
-"""Attention kernels with forward-mode derivatives, which the fused kernels do not have."""
+"""Attention and recurrent layers with forward-mode derivatives, which the fused kernels do not have."""
 
 from __future__ import annotations
 
@@ -30,3 +30,19 @@ def _written_out() -> contextlib.AbstractContextManager[Any]:
     except ImportError:  # before PyTorch 2.3
         return contextlib.nullcontext()
     return sdpa_kernel(SDPBackend.MATH)
+
+
+@contextlib.contextmanager
+def plain_recurrence(model: torch.nn.Module) -> Iterator[None]:
+    """Inside, LSTM, GRU and RNN layers use plain operations, with the same values."""
+    if not any(isinstance(module, torch.nn.RNNBase) for module in model.modules()):
+        yield
+        return
+    # torch.backends.mkldnn.flags would set more than this, with a warning.
+    fused = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        with torch.backends.cudnn.flags(enabled=False):
+            yield
+    finally:
+        torch._C._set_mkldnn_enabled(fused)

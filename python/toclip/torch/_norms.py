@@ -106,6 +106,18 @@ def _by_mesh(grads: list[Tensor]) -> dict[Any, list[Tensor]]:
     return found
 
 
+def inner_product(one: list[Tensor | None], other: list[Tensor | None]) -> Tensor:
+    """The inner product of two gradients; a part that is None is zero."""
+    parts = [
+        _whole((a.float() * b.float()).sum() if a.dtype != torch.float64 else (a * b).sum())
+        for a, b in zip(one, other, strict=True)
+        if a is not None and b is not None
+    ]
+    if not parts:
+        raise ValueError("the two gradients have no parameter in common, so they cannot be compared")
+    return torch.stack([part.to(parts[0].device) for part in parts]).sum()
+
+
 def scale_by(grads: list[Tensor], factor: float) -> None:
     """Multiplies the gradients by a number."""
     for part in _by_mesh(grads).values():

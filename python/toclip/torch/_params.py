@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Callable
 
 import torch
 from torch import Tensor, nn
+
+from ._data import Inputs, Named, apply, described
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -110,16 +112,15 @@ def normalised_by(model: nn.Module) -> str:
     return "initial" if all(n is not None and int(n) == 0 for n in seen) else "running"
 
 
-def outputs_of(forward: Callable[[Tensor], Any], inputs: Tensor, index: int) -> Any:
+def outputs_of(forward: Callable[..., Any], inputs: Inputs, index: int) -> Any:
     """The outputs of the model for a batch."""
     try:
-        return forward(inputs)
+        return apply(forward, inputs)
     except torch.cuda.OutOfMemoryError:
         raise
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise ValueError(
-            f"batch {index} of the loader: the model does not accept inputs of shape "
-            f"{tuple(inputs.shape)} and type {inputs.dtype}: {error}"
+            f"batch {index} of the loader: the model does not accept {described(inputs)}: {error}"
         ) from error
 
 
@@ -159,14 +160,37 @@ def loss_of(loss: Loss, outputs: Any, targets: Tensor, index: int) -> Tensor:
     return value
 
 
+def _own_loss(model: nn.Module, inputs: Inputs, targets: Tensor, index: int) -> tuple[Any, Tensor]:
+    """The outputs of a model that computes its loss from the labels, and that loss."""
+    if not isinstance(inputs, Named):
+        raise ValueError("loss = None needs batches that are dictionaries with labels, as of Hugging Face")
+    whole_batch = Named({**inputs.parts, inputs.labels: targets}, inputs.labels)
+    found: Any = None
+
+    def forward(**parts: Tensor) -> Any:
+        nonlocal found
+        found = model(**parts)
+        return found
+
+    outputs = outputs_of(forward, whole_batch, index)
+    value = found.get("loss") if isinstance(found, Mapping) else getattr(found, "loss", None)
+    return outputs, loss_of(lambda z, y: value, outputs, targets, index)  # type: ignore[arg-type, return-value]
+
+
 def gradient(
-    model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor, index: int
+    model: nn.Module, loss: Loss | None, inputs: Inputs, targets: Tensor, index: int
 ) -> tuple[Tensor, Tensor, Any]:
-    """The loss of one batch, its gradient as one vector, and the outputs; ``.grad`` does not change."""
+    """The loss of one batch, its gradient as one vector, and the outputs; ``.grad`` does not change.
+
+    Without ``loss`` it is that of the model itself.
+    """
     parameters = list(trainable(model).values())
     with torch.inference_mode(False), torch.enable_grad():
-        outputs = outputs_of(model, inputs, index)
-        value = loss_of(loss, outputs, targets, index)
+        if loss is None:
+            outputs, value = _own_loss(model, inputs, targets, index)
+        else:
+            outputs = outputs_of(model, inputs, index)
+            value = loss_of(loss, outputs, targets, index)
         if not value.requires_grad:
             raise ValueError("the loss does not depend on the model's parameters")
         grads = torch.autograd.grad(value, parameters, allow_unused=True)

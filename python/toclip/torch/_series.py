@@ -12,13 +12,17 @@ from .._toclip import Log
 
 __all__ = ["Series"]
 
-COLUMNS = ("step", "norm", "loss", "learning_rate", "missing_loss")
+COLUMNS = ("step", "norm", "loss", "learning_rate", "missing_loss", "compared_norm", "inner")
 # A longer series is thinned: every second step is dropped.
 CAPACITY = 1 << 18
 
 
 class Series:
-    """Steps in their order: norm, loss and learning rate of each, and the norms of groups."""
+    """Steps in their order: norm, loss and learning rate of each, and the norms of groups.
+
+    ``compared_norm`` and ``inner`` are the norm of a gradient and its inner product with an independent
+    one at the same weights, where there was one.
+    """
 
     def __init__(self, groups: list[str]) -> None:
         self.groups = groups
@@ -29,12 +33,15 @@ class Series:
     def __len__(self) -> int:
         return self._used
 
-    def add(self, norms: Any, losses: Any, missing: Any, rates: Any, groups: Any) -> None:
-        """Adds steps; ``missing`` says which losses were not given."""
+    def add(
+        self, norms: Any, losses: Any, missing: Any, rates: Any, compared: Any, groups: Any
+    ) -> None:
+        """Adds steps; ``missing`` says which losses were not given, ``compared`` has two columns."""
         count = len(norms)
         steps = np.arange(self.seen, self.seen + count, dtype=float)
         self.seen += count
-        rows = np.column_stack([steps, norms, losses, rates, missing, groups.reshape(count, -1)])
+        parts = [steps, norms, losses, rates, missing, compared, groups.reshape(count, -1)]
+        rows = np.column_stack(parts)
         rows = rows[steps % self.every == 0]
         if self._used + len(rows) > len(self._rows):
             size = max(1024, 2 * len(self._rows), self._used + len(rows))
@@ -59,9 +66,15 @@ class Series:
         """The norms of the kept steps."""
         return self.rows[:, 1]
 
+    @property
+    def compared(self) -> Any:
+        """Norms and inner products of the steps that have them: two columns."""
+        pairs = self.rows[:, 5:7]
+        return pairs[np.isfinite(pairs).all(1)]
+
     def log(self) -> Log:
         """As a log, for advice."""
-        step, norm, loss, rate, missing = self.rows[:, : len(COLUMNS)].T
+        step, norm, loss, rate, missing = self.rows[:, :5].T
         names = self.groups
         return Log.from_arrays(
             norm,

@@ -18,16 +18,17 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, jvp, vjp
 
-from ._attention import plain_attention
+from ..results import Table
+from ._attention import plain_attention, plain_recurrence
 from ._check import at_least
-from ._data import batches
+from ._data import Inputs, apply, batches
 from ._params import (
     Loss, device_of, frozen, loss_of, normalised_by, outputs_of, trainable, unwrapped, whole
 )
 
 
-@dataclass(frozen=True)
-class IntrinsicDimension:
+@dataclass(frozen=True, eq=False, repr=False)
+class IntrinsicDimension(Table):
     """Tr G/‖G‖, with trace, norm and their errors.
 
     ``batch_norm`` is where batch norm took mean and variance from: "none" without batch norm,
@@ -53,7 +54,7 @@ class IntrinsicDimension:
 class GaussNewton:
     """The linear operator v ↦ G v on flat vectors, over a fixed set of batches."""
 
-    def __init__(self, model: nn.Module, loss: Loss, data: list[tuple[Tensor, Tensor]]):
+    def __init__(self, model: nn.Module, loss: Loss, data: list[tuple[Inputs, Tensor]]):
         self.model, self.loss, self.data = unwrapped(model), loss, data
         if not data:
             raise ValueError(
@@ -76,17 +77,27 @@ class GaussNewton:
         first = next(iter(self.parameters.values()))
         self.dtype, self.device = first.dtype, first.device
 
-    def outputs(self, parameters: dict[str, Tensor], inputs: Tensor) -> Any:
+    def outputs(self, parameters: dict[str, Tensor], inputs: Inputs) -> Any:
         """The outputs of the model with these parameters; the model does not change."""
         # Batch norm in train mode writes to its buffers; here these are copies.
         state = {name: b.clone() for name, b in self.buffers.items()}
-        return functional_call(self.model, {**parameters, **self.frozen, **state}, (inputs,))
+        everything = {**parameters, **self.frozen, **state}
+
+        def call(*args: Any, **named: Any) -> Any:
+            return functional_call(self.model, everything, args, named)
+
+        with plain_recurrence(self.model):
+            return apply(call, inputs)
+
+    def _as_function(self, inputs: Inputs) -> Any:
+        """The model at its own parameters."""
+        return lambda *args, **named: self.outputs(self.parameters, inputs)
 
     def check(self) -> None:
         """Raises a ``ValueError`` if model and loss have no Gauss-Newton matrix."""
         for index, (inputs, targets) in enumerate(self.data):
             with torch.no_grad():
-                z = outputs_of(lambda x: self.outputs(self.parameters, x), inputs, index)
+                z = outputs_of(self._as_function(inputs), inputs, index)
                 if not isinstance(z, Tensor):
                     raise ValueError(
                         f"the model returned a {type(z).__name__}; it must return one tensor (wrap it in a "
@@ -124,7 +135,7 @@ class GaussNewton:
         return total
 
     def _product(
-        self, tangent: dict[str, Tensor], inputs: Tensor, targets: Tensor
+        self, tangent: dict[str, Tensor], inputs: Inputs, targets: Tensor
     ) -> dict[str, Tensor]:
         def outputs(parameters: dict[str, Tensor]) -> Tensor:
             return self.outputs(parameters, inputs)
@@ -161,6 +172,7 @@ def intrinsic_dimension(
 ) -> IntrinsicDimension:
     """d = Tr G/‖G‖ of the Gauss–Newton matrix of ``loss`` over all batches of ``loader``.
 
+    ``loader`` returns pairs (inputs, targets), or dictionaries with ``labels``, as of Hugging Face.
     ``loss(outputs, targets)`` is the mean over a batch. The norm is by Lanczos, until value and
     residual have both converged to ``tolerance`` (relative), or ``iterations`` products. The trace
     is Hutchinson's estimate with ``probes`` random sign vectors, and its standard error; the part of G

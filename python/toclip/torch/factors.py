@@ -11,6 +11,10 @@ With :math:`g` the gradient of a mini-batch, :math:`G = \|g\|` and a threshold :
 The direct form divides two inner products of *means*, and the mean of finitely many gradients has
 a squared norm that is too large by its own variance. So means are kept over several blocks of
 batches, and only products of different blocks, which are independent, are used.
+
+The batches are read twice: first for the mean gradient of each block, then for the product of every
+gradient with these means. A product is one number, which the clipped gradient only scales, so thresholds
+cost no memory.
 """
 
 from __future__ import annotations
@@ -19,9 +23,11 @@ import math
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable, Mapping, Sequence, overload
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..results import Table
 from ._check import at_least, threshold_list
 from ._data import batches
 from ._params import Loss, device_of, frozen, gradient, trainable, unwrapped
@@ -53,9 +59,9 @@ class Row:
     ccc: dict[str, Estimate]
 
 
-@dataclass(frozen=True)
-class ReductionFactors:
-    """The result of :func:`reduction_factors`."""
+@dataclass(frozen=True, eq=False, repr=False)
+class ReductionFactors(Table):
+    """The result of :func:`reduction_factors`; as a table it has one row per threshold."""
 
     rows: list[Row]
     norms: list[float]
@@ -65,6 +71,12 @@ class ReductionFactors:
     outputs: int
     mode: str
     group: str = "all"
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns of :meth:`records`, without the group."""
+        records = self.records()
+        names = [name for name in (records[0] if records else {}) if name != "group"]
+        return {name: np.array([record[name] for record in records]) for name in names}
 
     def records(self) -> list[dict[str, Any]]:
         """One flat dictionary per threshold, as for ``pandas.DataFrame``."""
@@ -84,7 +96,7 @@ class ReductionFactors:
 @overload
 def reduction_factors(
     model: nn.Module,
-    loss: Loss,
+    loss: Loss | None,
     loader: Iterable[Any],
     thresholds: Sequence[float],
     *,
@@ -98,7 +110,7 @@ def reduction_factors(
 @overload
 def reduction_factors(
     model: nn.Module,
-    loss: Loss,
+    loss: Loss | None,
     loader: Iterable[Any],
     thresholds: Sequence[float],
     *,
@@ -111,7 +123,7 @@ def reduction_factors(
 
 def reduction_factors(
     model: nn.Module,
-    loss: Loss,
+    loss: Loss | None,
     loader: Iterable[Any],
     thresholds: Sequence[float],
     *,
@@ -122,13 +134,19 @@ def reduction_factors(
 ) -> ReductionFactors | dict[str, ReductionFactors]:
     """μ (three estimators), ν, CSC and CCC of a model's mini-batch gradients at its present weights.
 
-    ``loader`` returns pairs (inputs, targets), each one mini-batch as in training; ``loss(outputs,
-    targets)`` is the mean over the batch. ``outputs`` is C, the number of outputs of a sample; by
+    ``loader`` returns pairs (inputs, targets), each one mini-batch as in training, or dictionaries with
+    ``labels``, as of Hugging Face. ``loss(outputs, targets)`` is the mean over the batch, where the
+    outputs are the logits if the model returns several things; ``None`` is the loss that the model
+    itself returns. ``outputs`` is C, the number of outputs of a sample; by
     default that of the model's outputs. ``groups`` defines sets of parameters by a test on their name;
     the result is then a dictionary with one entry per group, each clipped separately. ``mode`` is
     "train" or "eval" and part of the result, because batch norm differs between the two. Weights,
     gradients and running statistics do not change. A threshold of ``"none"`` or ``inf`` means no
     clipping.
+
+    The loader is read twice and must return the same batches; a shuffling ``DataLoader`` does, because
+    the state of PyTorch's random numbers is restored in between. What can be read only once, such as
+    a generator, is kept in memory.
 
     >>> import torch
     >>> from toclip.torch import reduction_factors
@@ -146,10 +164,13 @@ def reduction_factors(
     model = unwrapped(model)
     members = _members(model, groups)
     device = device_of(model)
+    if iter(loader) is loader if isinstance(loader, Iterable) else False:
+        loader = list(loader)
     collectors: dict[str, _Collector] = {}
     batch_size = None
     total = 0.0
     with frozen(model, mode):
+        rewind = _random_state(device, loader)
         for index, (inputs, targets) in enumerate(batches(loader, device)):
             value, flat, returned = gradient(model, loss, inputs, targets, index)
             if batch_size is None:
@@ -164,12 +185,18 @@ def reduction_factors(
             total += float(value)
             for name, mask in members.items():
                 collectors[name].add(flat if mask is None else flat[mask])
-    count = len(next(iter(collectors.values())).norms) if collectors else 0
-    if batch_size is None or count < 2 * blocks:
-        raise ValueError(
-            f"the loader returned {count} full batches; at least {2 * blocks} are needed for "
-            f"{blocks} blocks (a generator can be used only once)"
-        )
+        count = len(next(iter(collectors.values())).norms) if collectors else 0
+        if batch_size is None or count < 2 * blocks:
+            raise ValueError(
+                f"the loader returned {count} full batches; at least {2 * blocks} are needed for "
+                f"{blocks} blocks (a generator can be used only once)"
+            )
+        rewind()
+        for index, (inputs, targets) in enumerate(batches(loader, device)):
+            if len(inputs) == batch_size:
+                _, flat, _ = gradient(model, loss, inputs, targets, index)
+                for name, mask in members.items():
+                    collectors[name].add_products(flat if mask is None else flat[mask], index)
     assert outputs is not None
     found = {
         name: c.result(total / count, batch_size, outputs, mode, name)
@@ -213,31 +240,73 @@ def _outputs(returned: Any, batch_size: int) -> int:
     return max(1, returned.numel() // batch_size)
 
 
+def _random_state(device: torch.device, loader: Any) -> Callable[[], None]:
+    """Remembers PyTorch's random numbers; the function that is returned goes back to them."""
+    own = getattr(loader, "generator", None)
+    own = own if isinstance(own, torch.Generator) else None
+    kept = None if own is None else own.get_state()
+    host = torch.get_rng_state()
+    there = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+
+    def rewind() -> None:
+        torch.set_rng_state(host)
+        if there is not None:
+            torch.cuda.set_rng_state(there, device)
+        if own is not None and kept is not None:
+            own.set_state(kept)
+
+    return rewind
+
+
 class _Collector:
-    """Sums of gradients and clipped gradients over blocks of batches."""
+    """Mean gradients of blocks of batches, and products of clipped gradients with them."""
 
     def __init__(self, levels: list[float], blocks: int, size: int, like: Tensor):
         self.levels, self.blocks = levels, blocks
         self.norms: list[float] = []
-        shape = (blocks, 1 + len(levels), size)
+        self.second = 0
+        # Sums are exact enough in double precision, where that is cheap.
+        dtype = torch.float64 if size < 10_000_000 and like.device.type != "mps" else like.dtype
         try:
-            # One row for the gradient itself, then one per threshold.
-            self.sums = torch.zeros(shape, dtype=like.dtype, device=like.device)
+            self.means = torch.zeros((blocks, size), dtype=dtype, device=like.device)
         except RuntimeError as error:
-            need = math.prod(shape) * like.element_size() / 2**30
+            need = blocks * size * torch.zeros((), dtype=dtype).element_size() / 2**30
             raise ValueError(
-                f"{blocks} blocks of {len(levels)} thresholds and {size} parameters need {need:.1f} "
-                f"GiB on {like.device}; use fewer thresholds, or one group at a time"
+                f"{blocks} blocks of {size} parameters need {need:.1f} GiB on {like.device}; use fewer "
+                "blocks, or one group at a time"
             ) from error
+        # products[k, a, b]: clipped gradients at level k of block a with the mean of block b, summed.
+        self.products = torch.zeros((len(levels), blocks, blocks), dtype=torch.float64)
+
+    def _norm(self, g: Tensor) -> float:
+        return float(torch.linalg.vector_norm(g.double() if g.numel() < 10_000 else g))
 
     def add(self, g: Tensor) -> None:
-        norm = float(torch.linalg.vector_norm(g.double() if g.numel() < 10_000 else g))
-        block = len(self.norms) % self.blocks
-        scale = [1.0] + [min(1.0, t / norm) if norm > 0.0 else 1.0 for t in self.levels]
-        self.sums[block].addcmul_(
-            torch.tensor(scale, dtype=g.dtype, device=g.device)[:, None], g[None, :]
-        )
-        self.norms.append(norm)
+        """The first pass."""
+        self.means[len(self.norms) % self.blocks] += g
+        self.norms.append(self._norm(g))
+
+    def add_products(self, g: Tensor, index: int) -> None:
+        """The second pass, over the same batches."""
+        if self.second == 0:
+            self.means /= self._counts().to(self.means)[:, None]
+        norm, block = self._norm(g), self.second % self.blocks
+        known = self.norms[self.second] if self.second < len(self.norms) else math.nan
+        # The order of sums on a GPU may differ from one pass to the other.
+        if not math.isclose(norm, known, rel_tol=1e-2, abs_tol=1e-12):
+            raise ValueError(
+                f"batch {index} of the loader has another gradient when the loader is read again; its "
+                "batches must be the same both times: pass list(loader), or switch off random "
+                "augmentation"
+            )
+        self.second += 1
+        inner = (self.means @ g.to(self.means.dtype)).double().cpu()
+        for k, level in enumerate(self.levels):
+            self.products[k, block] += (min(1.0, level / norm) if norm > 0.0 else 1.0) * inner
+
+    def _counts(self) -> Tensor:
+        whole = [len(self.norms[b :: self.blocks]) for b in range(self.blocks)]
+        return torch.tensor(whole, dtype=torch.float64)
 
     def result(
         self, loss: float, batch_size: int, outputs: int, mode: str, group: str
@@ -246,20 +315,13 @@ class _Collector:
         if not bool((norms > 0.0).any()):
             where = "" if group == "all" else f' in the group "{group}"'
             raise ValueError(f"every gradient{where} is zero, so clipping has nothing to reduce")
-        counts = [len(norms[b :: self.blocks]) for b in range(self.blocks)]
-        means = self.sums / torch.tensor(counts, dtype=self.sums.dtype, device=self.sums.device)[
-            :, None, None
-        ]
-        # gram[k][a, b] = <clipped mean at level k of block a, plain mean of block b>.
-        plain = means[:, 0].double() if means[0, 0].numel() < 10_000_000 else means[:, 0]
-        gram = [
-            (means[:, k].to(plain.dtype) @ plain.T).double().cpu() for k in range(means.shape[1])
-        ]
+        plain = (self.means @ self.means.T).double().cpu()
+        clipped = self.products / self._counts()[None, :, None]
         rows = [
-            _row(level, norms, gram[0], gram[k + 1], self.blocks, batch_size * outputs)
+            _row(level, norms, plain, clipped[k], self.blocks, batch_size * outputs)
             for k, level in enumerate(self.levels)
         ]
-        signal = _off_diagonal(gram[0], range(self.blocks))
+        signal = _off_diagonal(plain, range(self.blocks))
         return ReductionFactors(
             rows, self.norms, loss, math.sqrt(max(signal, 0.0)), batch_size, outputs, mode, group
         )

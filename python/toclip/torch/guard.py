@@ -39,8 +39,9 @@ class Guard:
     gradient with NaN or infinite numbers is always skipped.
 
     The arguments are those of :class:`toclip.GuardRule`; ``monitor`` is a
-    :class:`toclip.torch.Monitor` that gets every norm. Attached, the guard needs gradients that
-    nothing else has clipped. It reads the norm once per step, which synchronises with the device.
+    :class:`toclip.torch.Monitor` that gets every norm, and the loss that was set as ``guard.loss``
+    before the step or that a closure returned. Attached, the guard needs gradients that nothing else
+    has clipped. It reads the norm once per step, which synchronises with the device.
 
     ``state_dict`` and ``load_state_dict`` save and restore it exactly.
     """
@@ -51,7 +52,7 @@ class Guard:
         self.rule = GuardRule(**settings)
         self.monitor = monitor
         self.last: GuardStep | None = None
-        # The loss of the next step, for the monitor; set by callbacks.
+        # The loss of the next step, for the monitor.
         self.loss: Any = None
         self._detach: Callable[[], None] | None = None
 
@@ -189,6 +190,10 @@ class Guard:
         self.rule.load_state_dict(state["guard"])
         if self.monitor is not None and "monitor" in state:
             self.monitor.load_state_dict(state["monitor"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy is attached to nothing.
+        return self.__dict__ | {"_detach": None}
 
     def __repr__(self) -> str:
         return repr(self.rule).replace("toclip.GuardRule", "toclip.torch.Guard")

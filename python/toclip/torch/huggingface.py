@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import TrainerCallback
+from transformers import Trainer, TrainerCallback
 from transformers.trainer_callback import CallbackHandler
 
 from .guard import Guard, guard_from
@@ -115,8 +115,8 @@ class MonitorCallback(_Callback):
     in place of the Trainer: during training ``args.max_grad_norm`` is infinite, and the callback clips
     at the original value. The loss is that of the model's output. The metrics of the monitor are
     logged with the Trainer's own, so they reach W&B, TensorBoard, MLflow and ``log_history``. The
-    monitor is saved with every checkpoint and restored from it. With DeepSpeed, which clips inside its
-    own step, it only observes.
+    monitor is saved with every checkpoint and restored from it. With DeepSpeed (ZeRO stage 1 or
+    higher), which clips inside its own step, it only observes.
 
     Takes a :class:`toclip.torch.Monitor`, or its arguments. ``batch_size`` is by default the number
     of samples per step: batch size per device × devices × accumulation steps. The optimizer is that of
@@ -162,6 +162,13 @@ class MonitorCallback(_Callback):
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Each step, after backward."""
         if self._deepspeed:
+            # Its engine has made the step already, and knows the norm.
+            norm, loss = _caller(Trainer).model_wrapped.get_global_grad_norm(), self._loss()
+            limit = "none" if self._max_norm is None else self._max_norm
+            if norm is not None:
+                self.monitor.observe(norm, loss=loss, max_norm=limit)
+            elif state.global_step == 0:
+                log.warning("DeepSpeed does not know the gradient norm; use ZeRO stage 1 or higher")
             return
         optimizer = kwargs.get("optimizer")
         # accelerate wraps the optimizer, but a scaler needs the inner one.
@@ -171,13 +178,6 @@ class MonitorCallback(_Callback):
         self.monitor.clip_(
             kwargs["model"], self._max_norm, loss=self._loss(), scaler=scaler, optimizer=inner
         )
-
-    def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """After the step of DeepSpeed, which knows the norm."""
-        norm = kwargs["model"].get_global_grad_norm() if self._deepspeed else None
-        if norm is not None:
-            limit = "none" if self._max_norm is None else self._max_norm
-            self.monitor.observe(norm, loss=self._loss(), max_norm=limit)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Restores the arguments."""
@@ -240,15 +240,23 @@ class GuardCallback(_Callback):
         self.guard.rule.max_norm = self._own_limit
 
 
-def _move_to_the_front(callback: TrainerCallback) -> None:
-    """Makes the callback the first, so that those that report to W&B and others see what it logs.
+def _caller(kind: type) -> Any:
+    """The first object of this kind whose method is being called.
 
-    The Trainer does not give callbacks its list of them; it is that of the caller's caller.
+    The Trainer gives callbacks neither itself nor its list of them.
     """
     frame = inspect.currentframe()
-    for _ in range(2):
-        frame = None if frame is None else frame.f_back
-    handler = None if frame is None else frame.f_locals.get("self")
-    if isinstance(handler, CallbackHandler) and callback in handler.callbacks:
+    while frame is not None:
+        found = frame.f_locals.get("self")
+        if isinstance(found, kind):
+            return found
+        frame = frame.f_back
+    return None
+
+
+def _move_to_the_front(callback: TrainerCallback) -> None:
+    """Makes the callback the first, so that those that report to W&B and others see what it logs."""
+    handler = _caller(CallbackHandler)
+    if handler is not None and callback in handler.callbacks:
         # A new list: the caller is going through the old one.
         handler.callbacks = [callback, *(c for c in handler.callbacks if c is not callback)]

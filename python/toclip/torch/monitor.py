@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,18 @@ from ..logs import LogAdvice, advise
 from ..monitor import Monitor as CoreMonitor
 from ..results import Estimates
 from ._check import at_least, threshold
-from ._norms import Parameters, clip_to, gradients_of, listed, scale_by, total_norm, unscale
+from ._norms import (
+    Parameters,
+    clip_to,
+    gradients_of,
+    inner_product,
+    listed,
+    scale_by,
+    total_norm,
+    unscale,
+)
 from ._optimizer import kind_of, rate_of
-from ._series import Series
+from ._series import COLUMNS, Series
 
 __all__ = ["Monitor"]
 
@@ -127,7 +136,10 @@ class Monitor:
     def reset(self) -> None:
         """Forgets everything that was observed, such as after a change of the data."""
         self._series = Series(list(self._groups))
-        self._pending: list[tuple[Tensor, Any, float, list[Tensor]]] = []
+        self._pending: list[tuple[Tensor, Any, float, list[Tensor], Any]] = []
+        # The gradients of all micro-batches but the last, and how many these are.
+        self._before_last: tuple[list[Tensor | None], int] | None = None
+        self._micro_batches = 0
         self._max_norm: float | None = None
         self._threshold, self._rate_factor = math.inf, 1.0
         self._rule: _toclip.ThresholdRule | None = None
@@ -146,6 +158,7 @@ class Monitor:
         foreach: bool | None = None,
         *,
         loss: Tensor | float | None = None,
+        reference: Iterable[Tensor | None] | None = None,
         scaler: Any = None,
         optimizer: Any = None,
     ) -> Tensor:
@@ -157,6 +170,8 @@ class Monitor:
         the device at every step. With FSDP1, pass the wrapped module itself, not its parameters.
 
         ``loss`` is recorded for :meth:`report`, which needs it to tell what a large gradient did.
+        ``reference`` is the gradient of another batch at the same weights, one tensor for each
+        parameter, as from ``torch.autograd.grad``; give one now and then for :meth:`direct`.
         """
         limit = threshold(max_norm, "max_norm")
         _euclidean(norm_type)
@@ -165,6 +180,7 @@ class Monitor:
         if error_if_nonfinite:
             self._raise_on_overflow(total_norm(parameters, foreach), loss)
         groups = self._group_norms()
+        pair = self._compared(parameters, reference)
         norm = clip_to(parameters, bound, foreach)
         if self.compensate and self._rate_factor != 1.0:
             grads = gradients_of(parameters)
@@ -172,8 +188,45 @@ class Monitor:
                 scale_by(grads, self._rate_factor)
                 clip_to(parameters, limit, foreach)
         self._max_norm = limit
-        self._observe(norm, loss, groups)
+        self._observe(norm, loss, groups, pair)
         return norm
+
+    def before_micro_batch(self, parameters: Parameters) -> None:
+        """Call it before the backward pass of each accumulated micro-batch, for :meth:`direct`.
+
+        The last micro-batch is then compared with those before it, at the same weights. It copies the
+        gradient: do so now and then, such as at every hundredth step.
+        """
+        grads = [None if p.grad is None else p.grad.detach().clone() for p in listed(parameters)]
+        self._micro_batches = 0 if all(g is None for g in grads) else self._micro_batches + 1
+        self._before_last = (grads, self._micro_batches) if self._micro_batches else None
+
+    def _compared(
+        self, parameters: Parameters, reference: Iterable[Tensor | None] | None
+    ) -> tuple[Tensor, Tensor] | None:
+        """The norm of a gradient, and its inner product with an independent one at the same weights."""
+        before, self._before_last, self._micro_batches = self._before_last, None, 0
+        if reference is None and before is None:
+            return None
+        params = listed(parameters)
+        own: list[Tensor | None] = [p.grad for p in params]
+        if reference is not None:
+            other = list(reference)
+            if len(other) != len(params):
+                raise ValueError(
+                    f"reference has {len(other)} gradients, but there are {len(params)} parameters; expected "
+                    "one for each, or None"
+                )
+            return total_norm(params), inner_product(own, other)
+        assert before is not None
+        earlier, count = before
+        last = [
+            g if e is None or g is None else g - e for g, e in zip(own, earlier, strict=True)
+        ]
+        # On the scale of the whole: the sum of count + 1 micro-batches.
+        more, all_of_them = (count + 1) / count, count + 1
+        norm = inner_product(earlier, earlier).sqrt() * more
+        return norm, inner_product(earlier, last) * (more * all_of_them)
 
     def watch(
         self,
@@ -192,7 +245,7 @@ class Monitor:
         parameters = self._prepared(parameters, scaler, optimizer)
         norm = total_norm(parameters)
         self._max_norm = limit
-        self._observe(norm, loss, self._group_norms())
+        self._observe(norm, loss, self._group_norms(), self._compared(parameters, None))
         return norm
 
     def observe(
@@ -212,7 +265,7 @@ class Monitor:
         if norm.numel() != 1:
             raise ValueError(f"norm must be one number, not a tensor of shape {tuple(norm.shape)}")
         nothing = [torch.tensor(math.nan)] * len(self._groups)
-        self._observe(norm.reshape(()), loss, nothing)
+        self._observe(norm.reshape(()), loss, nothing, None)
 
     def _prepared(self, parameters: Parameters, scaler: Any, optimizer: Any) -> Parameters:
         if scaler is not None:
@@ -229,14 +282,14 @@ class Monitor:
             for part in self._groups.values()
         ]
 
-    def _observe(self, norm: Tensor, loss: Any, groups: list[Tensor]) -> None:
+    def _observe(self, norm: Tensor, loss: Any, groups: list[Tensor], pair: Any) -> None:
         if loss is not None:
             loss = (loss if isinstance(loss, Tensor) else _tensor(loss, "loss")).detach()
             if loss.numel() != 1:
                 raise ValueError(f"loss must be one number, not a tensor of shape {tuple(loss.shape)}")
             # A copy: with CUDA graphs the same tensor is used at every step.
             loss = loss.reshape(()).clone()
-        self._pending.append((norm.detach(), loss, rate_of(self._optimizer), groups))
+        self._pending.append((norm.detach(), loss, rate_of(self._optimizer), groups, pair))
         if (self._series.seen + len(self._pending)) % self._flush_every == 0:
             self.flush()
             # Only here: reading or saving the monitor must not change the run.
@@ -247,7 +300,7 @@ class Monitor:
     def _raise_on_overflow(self, norm: Tensor, loss: Any) -> None:
         if bool(torch.isfinite(norm)):
             return
-        self._observe(norm, loss, self._group_norms())  # counted separately
+        self._observe(norm, loss, self._group_norms(), None)  # counted separately
         # The exception type of clip_grad_norm_, for code that catches it.
         raise RuntimeError(
             f"the gradient norm is {float(norm)}, so the gradients cannot be clipped; without "
@@ -263,9 +316,13 @@ class Monitor:
         missing = np.array([loss is None for _, loss, *_ in pending])
         losses = np.full(len(pending), math.nan)
         losses[~missing] = _fetched([loss for _, loss, *_ in pending if loss is not None])
-        rates = np.array([rate for *_, rate, _ in pending])
-        groups = _fetched([norm for *_, parts in pending for norm in parts])
-        self._series.add(norms, losses, missing, rates, groups)
+        rates = np.array([rate for _, _, rate, *_ in pending])
+        groups = _fetched([norm for *_, parts, _ in pending for norm in parts])
+        compared = np.full((len(pending), 2), math.nan)
+        pairs = [k for k, (*_, pair) in enumerate(pending) if pair is not None]
+        if pairs:
+            compared[pairs] = _fetched([x for k in pairs for x in pending[k][4]]).reshape(-1, 2)
+        self._series.add(norms, losses, missing, rates, compared, groups)
         if self._rule is not None:
             self._rule.thresholds(norms)
 
@@ -349,7 +406,7 @@ class Monitor:
         if len(recent):
             found["clipped_share"] = float((recent > in_force).mean())
             found["step_factor"] = float(np.minimum(1.0, in_force / recent).mean())
-        found |= {f"norm/{name}": float(x) for name, x in zip(self._groups, row[5:], strict=True)}
+        found |= {f"norm/{name}": float(x) for name, x in zip(self._groups, row[len(COLUMNS) :], strict=True)}
         found["non_finite"] = float((~np.isfinite(self._series.norms)).sum())
         if len(recent):
             said = self.report()
@@ -367,6 +424,25 @@ class Monitor:
     def watched(self) -> dict[str, Any] | None:
         """What clipping does at the ``max_norm`` in force."""
         return self.core.watched()
+
+    def direct(self) -> CoreMonitor:
+        """Estimates that assume nothing about the direction of gradients: each was compared with an
+        independent one at the same weights.
+
+        Their ``watched()`` and ``curve()`` have the entry ``direct``. Steps count if they had a
+        ``reference``, or if :meth:`before_micro_batch` was called for them.
+        """
+        self.flush()
+        pairs = self._series.compared
+        if not len(pairs):
+            raise ValueError(
+                "no gradient was compared with another at the same weights: pass clip_ a reference now and "
+                "then, or call before_micro_batch (successive steps do not serve, because the weights move)"
+            )
+        watched = self._max_norm if self._max_norm is not None and self._max_norm < math.inf else None
+        made = _toclip.Monitor(watched=watched, **self._settings)
+        made.observe_aligned(pairs[:, 0], pairs[:, 1])
+        return CoreMonitor._of(made)
 
     def merged(self, group: Any = None) -> CoreMonitor:
         """The monitors of all ranks combined; every rank must call it.
