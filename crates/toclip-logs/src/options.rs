@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+use crate::read::optimizer_kind;
 use crate::{Error, Result};
 
 /// What the user can say in addition to the log.
@@ -79,13 +80,11 @@ impl FromStr for Optimizer {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        match name.to_lowercase().as_str() {
-            "sgd" => Ok(Optimizer::Sgd),
-            "adam" | "adamw" => Ok(Optimizer::Adam),
-            _ => Err(Error::Invalid(format!(
-                "unknown optimizer `{name}`; expected sgd, or adam for every optimizer that divides \
-                 by a running scale of the gradient"
-            ))),
-        }
+        optimizer_kind(name).ok_or_else(|| {
+            Error::Invalid(format!(
+                "unknown optimizer `{name}`; expected sgd, or adam for every optimizer in which the \
+                 scale of the gradient cancels (Adam, AdamW, Lion, Muon, Adafactor, …)"
+            ))
+        })
     }
 }

@@ -255,7 +255,7 @@ fn a_threshold_that_costs_is_removed_for_sgd() {
     }
     let with = |optimizer| {
         let ask = AdviceOptions {
-            clip: Some(0.2),
+            clip: Some(0.8),
             batch_size: Some(1.0),
             optimizer,
             ..AdviceOptions::default()
@@ -291,7 +291,7 @@ fn impossible_wishes_are_refused() {
     ]
     .map(|options| advise(&log, &options).unwrap_err().to_string());
     let mut errors = errors.to_vec();
-    errors.push("lion".parse::<Optimizer>().unwrap_err().to_string());
+    errors.push("lbfgs".parse::<Optimizer>().unwrap_err().to_string());
     insta::assert_snapshot!("invalid_options", errors.join("\n"));
     let few = advise(&log, &AdviceOptions::default()).unwrap();
     assert_eq!(few.recommendation.action, Action::CannotTell);

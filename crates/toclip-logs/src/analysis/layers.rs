@@ -21,7 +21,7 @@ pub struct LayerSummary {
     pub share: f64,
     /// Rows in which it is above four times its median while the total is not above four times its own.
     pub fires_alone: usize,
-    /// A guard for this layer by itself: its 99.9th percentile, and at least twice its median.
+    /// A guard for this layer by itself: its 99.9th percentile, between two and four times its median.
     pub guard: f64,
 }
 
@@ -51,7 +51,8 @@ pub(super) fn summarise(layers: &LayerNorms) -> Vec<LayerSummary> {
             median: middle,
             share: shares.iter().sum::<f64>() / shares.len().max(1) as f64,
             fires_alone,
-            guard: high.max(2.0 * middle),
+            // Its own spikes are not ordinary.
+            guard: high.clamp(2.0 * middle, TIMES * middle),
         })
     };
     let mut all: Vec<LayerSummary> = layers.names.iter().enumerate().filter_map(summary).collect();

@@ -1,7 +1,7 @@
 //! The course of the training: warm-up, spikes, and how it ended.
 
 use super::divergence::{self, above_best, diverged, split_non_finite};
-use super::{Finding, Spike, rate, spikes};
+use super::{Finding, Spike, median, rate, spikes};
 use crate::{Log, Point};
 
 /// Points after a spike that are not ordinary yet.
@@ -52,6 +52,16 @@ impl Course {
                 (_, Some(spike)) => spike.range.0,
                 _ => points.len(),
             };
+            // What led to the end is part of it.
+            if matches!(finding, Finding::Diverging { .. }) {
+                spikes.retain(|spike| spike.range.0 < end);
+                affected[end..].fill(false);
+            }
+            findings.push(finding);
+        } else if let Some((first, finding)) = rising_at_the_end(points, &spikes) {
+            end = first;
+            spikes.retain(|spike| spike.range.0 < end);
+            affected[end..].fill(false);
             findings.push(finding);
         }
         if !spikes.is_empty() {
@@ -82,6 +92,19 @@ impl Course {
     pub fn losses(&self) -> (Option<f64>, Option<f64>) {
         (self.losses.first().map(|b| b.1), self.losses.last().map(|b| b.1))
     }
+}
+
+/// A spike at the very end that has lasted long and from which the loss has not come back: the first of
+/// its points, and the finding.
+fn rising_at_the_end(points: &[Point], spikes: &[Spike]) -> Option<(usize, Finding)> {
+    let spike = spikes.last().filter(|s| s.range.1 + 3 >= points.len() && s.count >= AFTER)?;
+    let best = spike.loss_before?;
+    let (first, _) = spike.range;
+    let best_step = points[..first].last()?.step;
+    let last = points.iter().rev().map(|p| p.loss).filter(|l| l.is_finite()).take(5).collect();
+    let last = median(last)?;
+    let far = last > best + 0.5 * best.abs();
+    far.then_some((first, Finding::Diverging { best_step, best, last }))
 }
 
 /// Whether nothing is wrong, and there is enough of the log to say so.

@@ -6,6 +6,10 @@ use crate::{Log, Point};
 
 /// Fewer non-finite norms at the end may be steps that were skipped.
 const ENDED: usize = 3;
+/// As many non-finite steps as finite ones are an end too, from this many on.
+const MOSTLY: usize = 10;
+/// Ordinary points in a row that end the search for where the trouble began.
+const QUIET: usize = 10;
 /// The loss is smoothed by the medians of this many blocks ...
 const BLOCKS: usize = 40;
 /// ... of at least this many points.
@@ -26,7 +30,12 @@ pub(super) fn split_non_finite(log: &Log) -> (&[Point], &[Point]) {
         Some(last) => all.len() - all.iter().rev().take_while(|p| p.step > last).count(),
         None => 0,
     };
-    let (survived, end) = all.split_at(ended);
+    // Or most of the steps from somewhere on: the few finite ones between them change nothing.
+    let mostly = (0..ended).find(|&i| {
+        let finite = log.points.len() - log.points.partition_point(|p| p.step < all[i].step);
+        all.len() - i >= MOSTLY && all.len() - i >= finite
+    });
+    let (survived, end) = all.split_at(mostly.unwrap_or(ended));
     let loss = end.iter().any(|p| p.loss.is_infinite());
     let enough = end.len() >= ENDED || loss && !end.is_empty();
     if enough { (survived, end) } else { (all, &[]) }
@@ -38,7 +47,7 @@ pub(super) fn diverged(log: &Log, end: &[Point], affected: &[bool]) -> Option<Fi
     let finite = log.points.partition_point(|p| p.step < since);
     // Points that grew before the end; a few ordinary ones in between do not count.
     let mut good = finite;
-    while good > 0 && affected[good.saturating_sub(3)..good].iter().any(|a| *a) {
+    while good > 0 && affected[good.saturating_sub(QUIET)..good].iter().any(|a| *a) {
         good -= 1;
     }
     let last = good.checked_sub(1).map(|i| &log.points[i]);
@@ -48,7 +57,8 @@ pub(super) fn diverged(log: &Log, end: &[Point], affected: &[bool]) -> Option<Fi
         last_good: last.map(|p| p.step),
         learning_rate: last.or(end.first()).and_then(|p| known(p.learning_rate)),
         grew: finite - good >= 3,
-        loss_finite: end.iter().all(|p| p.loss.is_finite()),
+        // Trainers in half precision log a loss of exactly zero for NaN.
+        loss_finite: end.iter().all(|p| p.loss.is_finite() && p.loss != 0.0),
     })
 }
 
@@ -80,6 +90,16 @@ pub(super) fn above_best(points: &[Point]) -> Option<Finding> {
     let large =
         excess > OF_GAIN * gained || excess > OF_BEST * best.abs() && excess > NEGLIGIBLE * gained;
     if losses.len() < 6 || at + 2 >= losses.len() || !large || !(excess > ERRORS * error) {
+        return None;
+    }
+    // A rise as large that the loss came back from is the course of this training: restarts of the
+    // learning rate, easy and hard parts of an epoch.
+    let mut low = f64::INFINITY;
+    let rises = losses[..=at].iter().map(|loss| {
+        low = low.min(*loss);
+        loss - low
+    });
+    if rises.fold(0.0, f64::max) > 0.7 * excess {
         return None;
     }
     let highest = losses[at..].iter().fold(best, |a, b| a.max(*b));

@@ -60,7 +60,9 @@ fn detect_loss_scale(points: &[Point]) -> Option<NormScaleCause> {
     }
     let logs: Vec<f64> = points.iter().filter(|p| p.norm > 0.0).map(|p| p.norm.log2()).collect();
     let jumps = power_of_two_jumps(&logs);
-    (jumps >= 3).then_some(NormScaleCause::LossScale { jumps, column: false })
+    // Restarts and batches of another size double norms too; those of a loss scale are large.
+    let large = median(logs).is_some_and(|log| log > LARGE.log2());
+    (jumps >= 3 && large).then_some(NormScaleCause::LossScale { jumps, column: false })
 }
 
 fn with_column(points: &[&Point]) -> Option<NormScaleCause> {

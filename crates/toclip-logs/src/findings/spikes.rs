@@ -81,7 +81,8 @@ pub(super) fn find(points: &[Point], warm_up: usize) -> (Vec<Spike>, Vec<bool>) 
         (LOSS_DEVIATIONS * spread).max(LOSS_SHARE * usual.abs())
     });
     for run in runs(&high, 1) {
-        if run.1 - run.0 + 1 >= LOSS_POINTS {
+        // A loss that is nearly always the same has no spread to compare with.
+        if spread > 0.0 && run.1 - run.0 + 1 >= LOSS_POINTS {
             affected[run.0..=run.1].fill(true);
         }
     }

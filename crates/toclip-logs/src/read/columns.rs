@@ -407,8 +407,9 @@ impl<'a> ColumnChooser<'a> {
                 row.layers.clear();
             }
         }
+        // A step without numbers may be one at which they were NaN.
         if let Some(visit) = &mut self.visit
-            && (row.norm.is_some() || row.loss.is_some())
+            && (row.norm.is_some() || row.loss.is_some() || row.step.is_some())
         {
             visit(&row);
         }

@@ -35,7 +35,7 @@ use damage::Damage;
 use layers::layer_of;
 use packed::{Unpacked, unpack};
 use role::role_of;
-use settings::optimizer_kind;
+pub(crate) use settings::optimizer_kind;
 
 /// How many bytes are examined to detect the format.
 const HEAD: u64 = 1 << 16;
@@ -194,7 +194,7 @@ fn summarise(
 ) -> Result<ReadSummary> {
     let (mut rows, mut norms) = (0, 0);
     let mut count_and_visit = |row: &Row| {
-        rows += 1;
+        rows += u64::from(row.norm.is_some() || row.loss.is_some());
         norms += u64::from(row.norm.is_some());
         visit(row);
     };

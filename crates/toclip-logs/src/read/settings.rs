@@ -205,7 +205,7 @@ pub(super) fn setting_name(path: &str) -> Option<(String, String)> {
 }
 
 /// What kind of optimizer a name means, such as `adamw_torch` or `torch.optim.SGD`.
-pub(super) fn optimizer_kind(name: &str) -> Option<Optimizer> {
+pub(crate) fn optimizer_kind(name: &str) -> Option<Optimizer> {
     let name = name.to_lowercase();
     // These divide by a running scale of the gradient, or use its sign.
     let scaled = [

@@ -28,8 +28,10 @@ pub(super) fn for_sgd(log: &Log, course: &Course, now: &Situation) -> Vec<Experi
     let norms: Vec<f64> = course.ordinary(&log.points).map(|p| p.norm).collect();
     let Some(median) = median(norms).filter(|m| *m > 0.0) else { return Vec::new() };
     let third = Some(two_digits(median / 3.0));
-    let pairs = [(now.in_force(), 1.0), (third, 1.0), (third, 3.0), (third, 10.0), (None, 0.3)];
-    pairs.map(|(threshold, rate)| run(log, threshold, rate)).to_vec()
+    let mut pairs = vec![(now.in_force(), 1.0)];
+    pairs.extend(now.in_force().map(|_| (None, 1.0)));
+    pairs.extend([(third, 1.0), (third, 3.0), (third, 10.0), (None, 0.3)]);
+    pairs.into_iter().map(|(threshold, rate)| run(log, threshold, rate)).collect()
 }
 
 /// A lower rate, because spikes that come back all the time can mean that it is too large.

@@ -40,27 +40,42 @@ pub(super) fn find(log: &Log, course: &Course, findings: &[Finding]) -> Option<G
         return None;
     }
     let finished = findings.iter().any(|f| matches!(f, Finding::Finished { .. }));
-    let mut later = norms[norms.len() / 2..].to_vec();
-    norms.sort_by(f64::total_cmp);
-    later.sort_by(f64::total_cmp);
-    if !finished && norms.len() >= 4 * super::FEWEST && at(&norms, 0.999) > FELL * at(&later, 0.999)
-    {
-        norms = later;
+    let whole = fit(log, course, norms.clone());
+    if finished || norms.len() < 4 * super::FEWEST {
+        return Some(whole);
     }
+    let later = fit(log, course, norms[norms.len() / 2..].to_vec());
+    let last = fit(log, course, norms[3 * norms.len() / 4..].to_vec());
+    // Norms that fell leave a guard for all of them above the spikes of today.
+    let misses = |guard: &Guard| guard.spikes > 0 && guard.below == 0;
+    let chosen = match misses(&whole) {
+        true if misses(&later) => last,
+        true => later,
+        false if whole.ordinary > FELL * later.ordinary => later,
+        false => whole,
+    };
+    // Of a guard that clips many of the steps so far nobody could tell whether it is one.
+    Some(if fires(log, chosen.threshold) <= super::OFTEN { chosen } else { whole })
+}
+
+/// The guard for some norms.
+fn fit(log: &Log, course: &Course, mut norms: Vec<f64>) -> Guard {
+    norms.sort_by(f64::total_cmp);
     let ordinary = at(&norms, 0.999);
-    let mut all = log.norms();
+    // Without what came after training broke.
+    let mut all: Vec<f64> = log.points[..course.end].iter().map(|p| p.norm).collect();
     all.sort_by(f64::total_cmp);
     let least = (TIMES * at(&norms, 0.5)).max(ABOVE * ordinary).max(at(&all, 1.0 - OFTEN));
     // Peaks below are of the aftermath of larger ones.
     let peaks = course.spikes.iter().map(|spike| spike.norm).filter(|peak| *peak > least);
     let smallest = peaks.fold(f64::INFINITY, f64::min);
     let threshold = least.min(BELOW * smallest).max(ordinary);
-    let below = course.spikes.iter().filter(|spike| spike.norm > threshold).count();
     let threshold = match two_digits(threshold) {
         rounded if rounded <= at(&all, 1.0) => rounded,
         _ => two_digits_down(at(&all, 1.0)),
     };
-    Some(Guard { threshold, ordinary, spikes: course.spikes.len(), below })
+    let below = course.spikes.iter().filter(|spike| spike.norm > threshold).count();
+    Guard { threshold, ordinary, spikes: course.spikes.len(), below }
 }
 
 /// A quantile of sorted values, of which there are some.

@@ -74,6 +74,11 @@ pub enum Because {
     },
     /// The threshold in force already clips the spikes.
     GuardWorks,
+    /// The threshold in force clips the spikes, and many other steps.
+    ClipsMany {
+        /// The share of the steps that it clips.
+        fires: f64,
+    },
     /// The spikes passed below the threshold in force, or nearly so.
     GuardTooHigh,
     /// A guard costs nothing at a good learning rate and saves runs with bad batches.
@@ -163,6 +168,24 @@ pub(crate) fn decide(
     if recommendation.experiments.is_empty() && case.spikes_keep_coming() {
         recommendation.experiments = experiment::lower_rate(log, now);
     }
+    let clips = matches!(recommendation.action, Action::Guard | Action::Clip);
+    let share = recommendation.fires.unwrap_or(0.0);
+    if clips && !(share > 0.0 && share <= OFTEN) {
+        // Norms that pile up or never vary: no threshold is a guard.
+        let mut because = recommendation.because;
+        because.retain(|reason| matches!(reason, Because::Finding(_)));
+        let piled = case.because(|f| matches!(f, Finding::NotClipped { .. }));
+        recommendation = match piled.is_empty() {
+            true => case.keep(Confidence::Low, because),
+            false => case.to(Action::CannotTell, Confidence::Low, piled),
+        };
+        recommendation.fires = recommendation.threshold.map(|c| fires(log, c));
+    }
+    let sgd = now.optimizer == Some(Optimizer::Sgd);
+    let usable = matches!(recommendation.action, Action::Keep | Action::Guard | Action::Clip);
+    if sgd && usable {
+        recommendation.experiments = experiment::for_sgd(log, course, now);
+    }
     recommendation.next_run = case.find(|f| matches!(f, Finding::Finished { .. })).is_some();
     recommendation
 }
@@ -240,11 +263,16 @@ impl Case<'_> {
         let mut because = vec![Because::Finding(at)];
         let largest = self.log.points.iter().map(|p| p.learning_rate).fold(0.0, f64::max);
         let lower = |rate: Option<f64>| {
-            let reached = rate.map_or(1.0, |rate| (rate / largest).clamp(0.0, 1.0));
-            Some(two_digits(LOWER * if reached > 0.0 { reached } else { 1.0 }))
+            // The best loss may be in a warm-up, where the rate says nothing.
+            let reached = rate.map_or(1.0, |rate| (rate / largest).clamp(LOWER, 1.0));
+            Some(two_digits(LOWER * if largest > 0.0 { reached } else { 1.0 }))
         };
         let threshold = self.missing_guard().map(|guard| guard.threshold);
         let (action, rate_factor, back, confidence) = match self.findings[at] {
+            // Without a finite norm the loss alone says little.
+            Finding::Diverged { last_good: None, loss_finite: true, .. } => {
+                return Some(self.to(Action::CannotTell, Confidence::Low, because));
+            }
             Finding::Diverged { last_good: None, .. } => {
                 return Some(self.to(Action::FixLoss, Confidence::Medium, because));
             }
@@ -281,11 +309,14 @@ impl Case<'_> {
         if threshold.is_some() {
             because.extend(self.guard.map(|guard| guard.because()));
         }
+        // There is nothing to go back to in a warm-up.
+        let warm = self.log.points.get(self.course.warm_up).map_or(f64::INFINITY, |p| p.step);
+        let early = back.is_none_or(|step| step < warm);
         Some(Recommendation {
             threshold,
             rate_factor,
-            roll_back_to: back,
-            ..self.to(action, confidence, because)
+            roll_back_to: back.filter(|_| !early),
+            ..self.to(action, if early { Confidence::Low } else { confidence }, because)
         })
     }
 
@@ -340,7 +371,8 @@ impl Case<'_> {
         }
         match (self.missing_guard(), self.now.threshold) {
             (Some(guard), Some((_, origin))) => {
-                if self.now.in_force().is_some() {
+                let largest = self.course.spikes.iter().map(|s| s.norm).fold(0.0, f64::max);
+                if self.now.in_force().is_some_and(|c| 2.0 * c > largest) {
                     because.push(Because::GuardTooHigh);
                 }
                 let sure = origin != ThresholdOrigin::Default;
@@ -351,8 +383,11 @@ impl Case<'_> {
             (Some(guard), None) => Some(self.guard(guard, Confidence::Medium, because)),
             (None, _) => {
                 let always = self.because(|f| matches!(f, Finding::AlwaysClipped { .. }));
-                if always.is_empty() {
+                let often = self.now.in_force().map_or(0.0, |c| fires(self.log, c));
+                if always.is_empty() && often <= OFTEN {
                     because.push(Because::GuardWorks);
+                } else if always.is_empty() {
+                    because.push(Because::ClipsMany { fires: often });
                 } else {
                     because.extend(always);
                     because.push(self.about_optimizer());
@@ -388,9 +423,6 @@ impl Case<'_> {
             recommendation.because.insert(0, Because::NoLoss);
             recommendation.confidence = Confidence::Low;
         }
-        if sgd {
-            recommendation.experiments = experiment::for_sgd(self.log, self.course, self.now);
-        }
         recommendation
     }
 
@@ -422,6 +454,12 @@ impl Case<'_> {
                 self.keep(Confidence::Medium, because)
             }
         }
+    }
+
+    /// Whether the batch size is known and the threshold in force leaves steps nearly as long as without.
+    fn hardly_shortens(&self) -> bool {
+        let step = self.analysis.current.as_ref().and_then(|now| now.step_factor);
+        self.now.components.is_some() && step.is_some_and(|step| step.value > 0.7)
     }
 
     fn largest(&self) -> f64 {
@@ -460,7 +498,8 @@ impl Case<'_> {
                     ..self.to(Action::Clip, Confidence::Medium, because)
                 })
             }
-            Supported::Loosen if self.course.spikes.is_empty() => {
+            // Without a threshold steps get longer, and by as much the learning rate is raised.
+            Supported::Loosen if self.course.spikes.is_empty() && self.hardly_shortens() => {
                 let because = vec![Because::ThresholdCosts, Because::ActsAsRate];
                 Some(self.to(Action::Remove, Confidence::Medium, because))
             }

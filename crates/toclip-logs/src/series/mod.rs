@@ -104,6 +104,49 @@ struct Collector {
     negative: u64,
     zero: u64,
     layers: LayerCollector,
+    missing: Missing,
+}
+
+/// Whether a norm must not be lost when a long log is thinned: a spike, or a norm that is not finite.
+fn stands_out(norm: f64, before: f64) -> bool {
+    norm > 8.0 * before || !norm.is_finite()
+}
+
+/// Rows with a step but neither loss nor norm. Some writers leave out NaN, so that rows without numbers
+/// to the end of a log are those of a run that diverged.
+#[derive(Default)]
+struct Missing {
+    rows: Vec<Point>,
+    longest: usize,
+}
+
+impl Missing {
+    fn add(&mut self, row: &Row) {
+        // Enough to tell; their number does not matter.
+        if self.rows.len() < 10_000 {
+            self.rows.push(Point {
+                step: row.step.unwrap_or(f64::NAN),
+                norm: f64::NAN,
+                loss: f64::NEG_INFINITY,
+                learning_rate: row.learning_rate.unwrap_or(f64::NAN),
+                loss_scale: f64::NAN,
+                epoch: row.epoch.unwrap_or(f64::NAN),
+            });
+        }
+    }
+
+    fn end_run(&mut self) {
+        self.longest = self.longest.max(self.rows.len());
+        self.rows.clear();
+    }
+
+    /// The rows at the end, if there are more of them than anywhere before.
+    fn at_the_end(&mut self) -> Vec<Point> {
+        match self.rows.len() >= 2 * ENDED && self.rows.len() > 2 * self.longest {
+            true => std::mem::take(&mut self.rows),
+            false => Vec::new(),
+        }
+    }
 }
 
 impl Collector {
@@ -120,8 +163,12 @@ impl Collector {
         };
         // A row without a norm counts only if its loss is not finite.
         if row.norm.is_none() && !loss.is_infinite() {
+            if loss.is_nan() && row.step.is_some() && row.layers.is_empty() {
+                self.missing.add(row);
+            }
             return;
         }
+        self.missing.end_run();
         let mut norm = or_nan(row.norm);
         // Before any check: the quotient can be infinite where the norm is not.
         if self.unscale
@@ -135,7 +182,8 @@ impl Collector {
         }
         self.zero += u64::from(norm == 0.0);
         self.seen += 1;
-        if !self.seen.is_multiple_of(self.every) {
+        let before = self.points.last().map_or(f64::NAN, |p| p.norm);
+        if !self.seen.is_multiple_of(self.every) && !stands_out(norm, before) {
             return;
         }
         self.points.push(Point {
@@ -147,17 +195,29 @@ impl Collector {
             epoch: or_nan(row.epoch),
         });
         if self.points.len() == self.capacity {
-            let mut odd = false;
-            self.points.retain(|_| {
-                odd = !odd;
-                !odd
-            });
-            self.every *= 2;
+            self.thin();
         }
+    }
+
+    /// Drops every second point, but keeps those that stand out, unless they are many.
+    fn thin(&mut self) {
+        let many = {
+            let pairs = self.points.windows(2);
+            8 * pairs.filter(|w| stands_out(w[1].norm, w[0].norm)).count() > self.points.len()
+        };
+        let (mut odd, mut before) = (false, f64::NAN);
+        self.points.retain(|point| {
+            odd = !odd;
+            let keep = !odd || !many && stands_out(point.norm, before);
+            before = point.norm;
+            keep
+        });
+        self.every *= 2;
     }
 
     fn finish(mut self, summary: ReadSummary) -> Result<Log> {
         let mut findings = summary.findings.clone();
+        self.points.extend(self.missing.at_the_end());
         let found = self.points.len() as u64 + self.negative;
         if summary.format == Format::Csv {
             let blank = remove_empty_cells(&mut self.points);

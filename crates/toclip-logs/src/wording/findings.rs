@@ -11,16 +11,18 @@ impl Finding {
         let norms = |count: u64| plural(count, "norm is", "norms are");
         let rows = |count: u64| plural(count, "row has", "rows have");
         match *self {
-            Finding::Healthy { loss_from: Some(from), loss_to: Some(to) } => match to < from {
-                true => format!(
-                    "Nothing is wrong: the loss fell from {} to {}, without spikes.",
-                    about(from),
-                    about(to)
-                ),
-                false => {
-                    format!("Nothing is wrong: no spikes, and the loss stays at {}.", about(to))
+            Finding::Healthy { loss_from: Some(from), loss_to: Some(to) } => {
+                let (start, end) = (about(from), about(to));
+                match from - to > 0.01 * from.abs() {
+                    true => format!(
+                        "Nothing is wrong: the loss fell from {start} to {end}, without spikes."
+                    ),
+                    false => format!(
+                        "No spikes, and every number is finite, but the loss has not fallen: {start} \
+                         after the warm-up, {end} at the end."
+                    ),
                 }
-            },
+            }
             Finding::Healthy { .. } => {
                 "Nothing is wrong with the norms: no spikes, and all are finite.".into()
             }
@@ -217,7 +219,7 @@ fn layers(count: usize, driver: &str, share: f64, alone: &[String], spread: f64)
             format!(" `{one}` and {} other layers spike while the total does not.", rest.len())
         }
     };
-    let thresholds = match spread > 10.0 {
+    let thresholds = match spread > 5.0 {
         true => format!(
             " Thresholds by layer would differ up to {} times: one for all guards the largest only.",
             about(spread)

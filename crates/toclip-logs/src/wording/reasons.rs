@@ -17,7 +17,8 @@ impl Advice {
             Because::GuardFits { ordinary, spikes, below } => {
                 let threshold = r.threshold.map_or_else(String::new, short);
                 let spikes = match spikes {
-                    _ if below == 0 => String::new(),
+                    0 => String::new(),
+                    _ if below == 0 => ", but would not have caught these spikes".into(),
                     _ if below == spikes => " and below the peak of every spike".into(),
                     _ => format!(" and below the peaks of {below} of the {spikes} spikes"),
                 };
@@ -35,6 +36,11 @@ impl Advice {
                 "The threshold in force, {}, is near the best place for a guard: it already clips \
                  these spikes.",
                 r.threshold.map_or_else(String::new, short)
+            ),
+            Because::ClipsMany { fires } => format!(
+                "The threshold in force, {}, clips these spikes, but also {} of the steps.",
+                r.threshold.map_or_else(String::new, short),
+                percent(fires)
             ),
             Because::GuardTooHigh => {
                 "The threshold in force is too high to shorten these spikes much.".into()

@@ -5,7 +5,7 @@ use toclip::short;
 
 use super::code::{self, CodeBlock};
 use super::{Framework, about, grouped, roughly};
-use crate::{Action, Advice, Experiment, Finding, NormScaleCause, Recommendation};
+use crate::{Action, Advice, Because, Experiment, Finding, NormScaleCause, Recommendation};
 
 /// Whether something is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -68,7 +68,7 @@ impl Advice {
             Action::Guard => {
                 let back = r.roll_back_to.map_or_else(String::new, |step| {
                     format!(
-                        " If there is a checkpoint just before step {}, go back to it.",
+                        " If there is a checkpoint just before step {}, go back to it, unless the data changed there.",
                         grouped(step + 1.0)
                     )
                 });
@@ -94,9 +94,17 @@ impl Advice {
                 }
                 .into()
             }
-            Action::CannotTell => "Train longer, or log more often, then ask again.".into(),
+            Action::CannotTell => match r.because.first() {
+                Some(Because::TooFewSteps { .. }) => {
+                    "Train longer, or log more often, then ask again."
+                }
+                _ => "The norms in this log cannot be judged.",
+            }
+            .into(),
         };
-        match r.next_run && matches!(r.action, Action::Keep | Action::Guard | Action::Clip) {
+        match r.next_run
+            && matches!(r.action, Action::Keep | Action::Guard | Action::Clip | Action::Remove)
+        {
             true => format!("This run is finished. For the next one: {}", lower_first(&sentence)),
             false => sentence,
         }
@@ -110,7 +118,7 @@ impl Advice {
         };
         let from = match r.roll_back_to {
             Some(step) => format!(", from a checkpoint at or before step {}", grouped(step)),
-            None => String::new(),
+            None => ", and start again".into(),
         };
         let guard = match r.threshold {
             Some(c) => format!(" and clip at {}", short(c)),

@@ -15,7 +15,11 @@ pub const HEAD: [&str; 7] =
 pub fn row(report: &LogReport) -> [String; 7] {
     let (advice, analysis) = (&report.advice, &report.advice.analysis);
     let unknown = || "?".to_owned();
-    let last_loss = report.log.points.iter().rev().map(|p| p.loss).find(|l| l.is_finite());
+    // Single losses are noise.
+    let losses = report.log.points.iter().rev().map(|p| p.loss).filter(|l| l.is_finite());
+    let mut losses: Vec<f64> = losses.take(25).collect();
+    losses.sort_by(f64::total_cmp);
+    let last_loss = losses.get(losses.len() / 2).copied();
     let median = analysis.distribution.as_ref().map(|d| short(d.quantiles[3]));
     let spikes = advice.findings.iter().find_map(|f| match f {
         Finding::Spikes { events, .. } => Some(events.len()),
@@ -60,7 +64,7 @@ pub fn figure(reports: &[LogReport]) -> Figure {
         Chart::new("Gradient norm").x(Axis::linear("step")).y(Axis::log("gradient norm"));
     for (i, report) in reports.iter().take(8).enumerate() {
         let (steps, losses, norms) = super::figures::medians(&report.log.points, POINTS);
-        let name = super::page::file_name(&report.name);
+        let name = &report.name;
         loss = loss.series(Series::line(name, &steps, &losses).slot(i));
         norm = norm.series(Series::line(name, &steps, &norms).slot(i));
     }

@@ -32,18 +32,7 @@ use crate::output::{say, tell};
 /// dictionaries printed by a trainer; also compressed with gzip or zstd. A folder means every run in
 /// it. The format is detected from the content and the columns from their names.
 #[derive(clap::Args)]
-#[command(after_help = "\
-Examples:
-  toclip advise trainer_state.json
-  toclip advise train.jsonl --clip none --optimizer adamw
-  toclip advise lightning_logs/version_0/metrics.csv --clip 0.5 --optimizer sgd --verbose
-  toclip advise runs/ --out advice
-  toclip advise --follow train.jsonl
-  toclip advise wandb_export.csv --norm 'run-7 - train/grad_norm'
-  toclip advise train.log --json
-  ssh host cat train.log | toclip advise -
-
-Exit status: 0 if every log was read, 1 otherwise.")]
+#[command(after_help = include_str!("../../help/advise.txt"))]
 pub struct Args {
     /// Log files, or folders with runs in them; - for standard input
     #[arg(required = true, value_name = "LOG")]

@@ -16,7 +16,7 @@ pub fn of(reports: &[LogReport]) -> String {
         let head = comparison::HEAD.map(|name| format!("<th scope=\"col\">{name}</th>")).concat();
         let rows = reports.iter().enumerate().map(|(i, report)| {
             let mut cells = comparison::row(report).map(|cell| escape(&cell));
-            cells[0] = format!("<a href=\"#log-{i}\">{}</a>", escape(file_name(&report.name)));
+            cells[0] = format!("<a href=\"#log-{i}\">{}</a>", escape(&report.name));
             cells
         });
         let table = table(&format!("<thead><tr>{head}</tr></thead>\n"), rows);
@@ -29,7 +29,7 @@ pub fn of(reports: &[LogReport]) -> String {
     html_page(&title, &body)
 }
 
-pub fn file_name(path: &str) -> &str {
+fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 

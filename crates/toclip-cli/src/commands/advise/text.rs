@@ -94,7 +94,10 @@ pub fn source(report: &LogReport) -> String {
         format!("{} `{}`{others}", column.role.name(), column.name)
     });
     let used = used.collect::<Vec<_>>().join(", ");
-    format!("{}, {} norms, steps {from} to {to}; {used}", log.summary.format, analysis.points)
+    match analysis.points {
+        0 => format!("{}, no finite norm; {used}", log.summary.format),
+        n => format!("{}, {n} norms, steps {from} to {to}; {used}", log.summary.format),
+    }
 }
 
 /// Lines of limited width.
