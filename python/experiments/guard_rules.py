@@ -57,7 +57,6 @@ GUARDS: dict[str, dict[str, object]] = {
     "guard clip": {"action": "clip"},
     "guard skip": {"action": "skip"},
     "guard 1.5": {"action": "clip", "multiple": 1.5},
-    "guard slow": {"action": "clip", "window": 100},
 }
 NAMES = [*RULES, *GUARDS]
 

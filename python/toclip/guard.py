@@ -78,7 +78,7 @@ class GuardRule:
         *,
         action: str = "clip",
         multiple: float | None = None,
-        window: int = 30,
+        window: int = 100,
         rise: float = 0.001,
         warmup: int = 5,
         max_norm: float | str | None = None,
