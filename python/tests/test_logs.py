@@ -173,8 +173,8 @@ def test_errors_of_logs(tmp_path, log):
         toclip.read_log(log[0], format="excel")
     with pytest.raises(ValueError, match="unknown framework `keras`; expected one of: pytorch"):
         toclip.advise(log[0], framework="keras")
-    with pytest.raises(ValueError, match="unknown optimizer `lion`"):
-        toclip.advise(log[0], optimizer="lion")
+    with pytest.raises(ValueError, match="unknown optimizer `tiger`"):
+        toclip.advise(log[0], optimizer="tiger")
     with pytest.raises(ValueError, match="norm: a log that was read already"):
         toclip.advise(toclip.read_log(log[0]), norm="g")
     with pytest.raises(ValueError, match="norms is empty"):

@@ -490,6 +490,12 @@ def test_the_optimizer_is_recognised(made, kind):
     assert monitor._kind == kind and monitor._pending[0][2] == 0.5
 
 
+@pytest.mark.parametrize("name", ["sgd", "SGD", "adam", "AdamW", "lion", "adamw_torch", "muon"])
+def test_names_of_optimizers_mean_what_they_mean_in_advice(name):
+    log = toclip.Log.from_arrays(np.linspace(1.0, 2.0, 100))
+    assert toclip.advise(log, optimizer=name).analysis["optimizer"] == Monitor(optimizer=name)._kind
+
+
 def test_it_takes_what_clip_grad_norm_takes():
     for foreach in (None, False, True):
         net, monitor = model(), Monitor(batch_size=4)
@@ -553,7 +559,7 @@ ERRORS = [
     "Monitor(compensate=True)",
     "Monitor(apply=True, compensate=True)",
     'Monitor(apply=True, compensate=True, optimizer="adam")',
-    'Monitor(optimizer="lion")',
+    'Monitor(optimizer="tiger")',
     "Monitor(groups=3)",
     "Monitor().report()",
     'Monitor().observe(1.0, loss="two")',

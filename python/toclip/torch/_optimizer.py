@@ -10,9 +10,8 @@ import torch
 # What is in the names of classes that divide by a running scale of the gradient, or normalise it.
 _NORMALISING = (
     "adam", "rmsprop", "adagrad", "adadelta", "adafactor", "lamb", "lars", "lion", "muon", "novograd",
-    "rprop", "shampoo", "soap", "sophia", "prodigy", "came",
+    "rprop", "shampoo", "soap", "sophia", "prodigy", "galore",
 )
-_NAMES = {"sgd": "sgd", "adam": "adam", "adamw": "adam"}
 
 
 def kind_of(optimizer: Any) -> str | None:
@@ -20,12 +19,15 @@ def kind_of(optimizer: Any) -> str | None:
     if optimizer is None:
         return None
     if isinstance(optimizer, str):
-        if optimizer.lower() not in _NAMES:
-            raise ValueError(
-                f"unknown optimizer {optimizer!r}; expected sgd, or adam for every optimizer that divides "
-                "by a running scale of the gradient"
-            )
-        return _NAMES[optimizer.lower()]
+        name = optimizer.lower()
+        if any(part in name for part in _NORMALISING):
+            return "adam"
+        if "sgd" in name or "nesterov" in name:
+            return "sgd"
+        raise ValueError(
+            f"unknown optimizer {optimizer!r}; expected sgd, or adam for every optimizer in which the scale of "
+            "the gradient cancels (Adam, AdamW, Lion, Muon, Adafactor, …)"
+        )
     inner = inner_of(optimizer)
     if isinstance(inner, torch.optim.SGD):
         return "sgd"
