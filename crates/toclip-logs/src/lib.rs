@@ -4,7 +4,7 @@
 //!
 //! 1. `files/` finds the files of a log, and settings beside them ([`find_logs`]);
 //! 2. `read/` reads a log of any supported format in one pass and bounded memory ([`read()`]);
-//! 3. `series/` keeps the steps in order, at most a million of them ([`load`]);
+//! 3. `series/` keeps the steps in order, at most half a million of them ([`load`]);
 //! 4. `findings/` detects what the training did and what is odd about the log ([`Finding`]), with the
 //!    help of the estimates in `analysis/` ([`Analysis`]);
 //! 5. `recommendation/` decides what to do ([`Recommendation`], [`advise()`]);

@@ -1,4 +1,4 @@
-//! The series of a log in memory: at most a million points, in the order of their steps.
+//! The series of a log in memory: at most half a million points, in the order of their steps.
 
 mod layers;
 mod order;
@@ -14,7 +14,7 @@ pub use layers::LayerNorms;
 use order::in_order;
 
 /// Points kept; a longer log is thinned.
-const CAPACITY: usize = 1 << 20;
+const CAPACITY: usize = 1 << 19;
 
 /// Fewer rows of NaN at the end of a table are empty cells, such as of a last validation.
 const ENDED: usize = 3;
