@@ -3,7 +3,7 @@
     python guard.py --data wikitext-2 --out results/guard              # all runs; on a GPU
     python guard.py --data wikitext-2 --out results/guard --minutes 9  # some of them; the same command resumes
     python guard.py --out results/guard --table                        # the table of the existing runs
-    python guard.py --data wikitext-2 --out /tmp/quick --quick         # a tiny model, to try the script
+    python guard.py --data wikitext-2 --out quick --quick              # a tiny model, to try the script
 
 A GPT of 4 layers and width 256 on the bytes of ``train.txt``, batches of 32 × 192, 1500 steps, 100 of them
 warm-up, then a cosine. Every cell (optimizer, data, learning rate) has the rules of ``guard_rules.py``, with
