@@ -129,7 +129,9 @@ pub use batch::{Batch, SquaredResidual};
 pub use error::{Error, Result};
 pub use factors::Factors;
 pub use kernel::{Moments, clipped_normal};
-pub use numbers::{interval, interval_at, percent, percent_interval, percent_interval_at, short};
+pub use numbers::{
+    interval, interval_at, percent, percent_interval, percent_interval_at, rounded, short,
+};
 pub use rule::Rule;
 pub use step::Step;
 pub use student::student_critical;

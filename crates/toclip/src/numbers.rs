@@ -22,6 +22,15 @@ pub fn short(x: f64) -> String {
     trimmed(&format!("{x:.decimals$}")).to_owned()
 }
 
+/// The number with so many significant digits.
+///
+/// ```
+/// assert_eq!([0.012345, 98.76].map(|x| toclip::rounded(x, 2)), [0.012, 99.0]);
+/// ```
+pub fn rounded(x: f64, digits: usize) -> f64 {
+    format!("{x:.*e}", digits.saturating_sub(1)).parse().unwrap_or(x)
+}
+
 /// A share as a percentage: one decimal, or two significant digits below 1%.
 ///
 /// ```
@@ -48,8 +57,7 @@ pub fn interval(value: f64, low: f64, high: f64) -> String {
 /// ```
 pub fn interval_at(value: f64, low: f64, high: f64, confidence: f64) -> String {
     // An estimate has no more digits than that.
-    let three = |x: f64| format!("{x:.2e}").parse().map_or_else(|_| short(x), short);
-    let [value, low, high] = [value, low, high].map(three);
+    let [value, low, high] = [value, low, high].map(|x| short(rounded(x, 3)));
     format!("{value} ({}% CI {})", short(100.0 * confidence), range(&low, &high))
 }
 

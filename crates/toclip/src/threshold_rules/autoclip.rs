@@ -1,6 +1,6 @@
 //! A percentile of the norms seen so far.
 
-use super::sliding::Sliding;
+use super::sliding::SlidingWindow;
 use super::{NextStep, ThresholdRule};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ enum History {
     },
     Last {
         window: usize,
-        norms: Sliding,
+        norms: SlidingWindow,
     },
 }
 
@@ -70,7 +70,10 @@ impl AutoClip {
         if window == 0 {
             return Err(Error::parameter("window", 0.0, "at least one norm must be remembered"));
         }
-        Ok(AutoClip { percentile, history: History::Last { window, norms: Sliding::new(window) } })
+        Ok(AutoClip {
+            percentile,
+            history: History::Last { window, norms: SlidingWindow::new(window) },
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Huber's threshold: a multiple of a robust scale.
 
-use super::sliding::Sliding;
+use super::sliding::SlidingWindow;
 use super::{NextStep, ThresholdRule};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub struct Huber {
     kappa: f64,
     /// $\hat s$ of a median of one.
     consistency: f64,
-    norms: Sliding,
+    norms: SlidingWindow,
 }
 
 impl Huber {
@@ -46,7 +46,7 @@ impl Huber {
             return Err(Error::parameter("components", components, expected));
         }
         let consistency = 1.0 / median_chi_square(components).sqrt();
-        Ok(Huber { kappa, consistency, norms: Sliding::new(window) })
+        Ok(Huber { kappa, consistency, norms: SlidingWindow::new(window) })
     }
 }
 

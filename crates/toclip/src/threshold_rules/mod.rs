@@ -26,6 +26,7 @@ pub use autoclip::AutoClip;
 pub use fixed::Fixed;
 pub use huber::Huber;
 pub use monitored::Monitored;
+pub use sliding::SlidingWindow;
 pub use zclip::ZClip;
 
 /// A rule for the threshold $c_k$ of step $k$, from the norms $G_1, \dots, G_k$ before clipping.

@@ -5,18 +5,36 @@ use std::collections::VecDeque;
 
 /// The last `window` numbers, kept in order: any quantile of them costs nothing, a new number a
 /// binary search and a move of at most `window` places.
+///
+/// ```
+/// let mut window = toclip::threshold_rules::SlidingWindow::new(3);
+/// [9.0, 1.0, 3.0, 2.0].iter().for_each(|x| window.add(*x));
+/// assert_eq!((window.len(), window.quantile(0.5)), (3, Some(2.0)));
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Sliding {
+pub struct SlidingWindow {
     window: usize,
     recent: VecDeque<f64>,
     sorted: Vec<f64>,
 }
 
-impl Sliding {
+impl SlidingWindow {
+    /// An empty window for so many numbers, at least one.
     pub fn new(window: usize) -> Self {
-        Sliding { window, recent: VecDeque::new(), sorted: Vec::new() }
+        SlidingWindow { window: window.max(1), recent: VecDeque::new(), sorted: Vec::new() }
     }
 
+    /// How many numbers it has.
+    pub fn len(&self) -> usize {
+        self.sorted.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.sorted.is_empty()
+    }
+
+    /// Adds a number; the oldest leaves a full window.
     pub fn add(&mut self, x: f64) {
         if self.recent.len() == self.window
             && let Some(old) = self.recent.pop_front()
@@ -50,7 +68,7 @@ mod tests {
             window in 1..20_usize,
             p in 0.0..=1.0_f64,
         ) {
-            let mut sliding = Sliding::new(window);
+            let mut sliding = SlidingWindow::new(window);
             values.iter().for_each(|v| sliding.add(*v));
             let mut last = values[values.len().saturating_sub(window)..].to_vec();
             last.sort_by(f64::total_cmp);
