@@ -1,11 +1,7 @@
 """One rank of a data-parallel run: ``ddp_worker.py RANK WORLD MEETING OUT``. Also the run itself."""
 
-import json
-import os
-import sys
-import warnings
-
 import torch
+import two_ranks
 
 import toclip.torch
 
@@ -73,26 +69,15 @@ def refused():
         return str(error)
 
 
-if __name__ == "__main__":
-    rank, world, meeting, out = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{meeting}", rank=rank, world_size=world
-    )
+def everything(rank, world):
     found = {}
     for how in ("ddp", "own", "fsdp"):
         found[how] = train(rank, world, how)[0].merged().to_json()
     for how in ("fsdp1", "fsdp1 by parameter"):
         found[how] = train(rank, world, how)[1]
     found["refused"] = refused()
-    with open(f"{out}.{rank}", "w") as file:
-        json.dump(found, file)
-    # The answer is on disk. What is left is to leave: by the front door the destructors of gloo's
-    # threads run, which have been seen to abort the process ("terminate called without an active
-    # exception") on a busy machine; and a rank that leaves early may break what the other is still
-    # receiving. Neither is what is tested here, so the ranks wait for each other if they can, and go.
-    try:
-        torch.distributed.barrier()
-    finally:
-        os._exit(0)
+    return found
+
+
+if __name__ == "__main__":
+    two_ranks.take_part(everything)

@@ -1,12 +1,9 @@
 """One rank of a guarded run: ``guard_worker.py RANK WORLD MEETING OUT``. Also the run itself."""
 
-import json
 import math
-import os
-import sys
-import warnings
 
 import torch
+import two_ranks
 
 import toclip.torch
 
@@ -76,17 +73,4 @@ def train(kind, rank=0, world=1):
 
 
 if __name__ == "__main__":
-    rank, world, meeting, out = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    torch.distributed.init_process_group(
-        "gloo", init_method=f"file://{meeting}", rank=rank, world_size=world
-    )
-    found = {kind: train(kind, rank, world) for kind in KINDS}
-    with open(f"{out}.{rank}", "w") as file:
-        json.dump(found, file)
-    # As in ddp_worker.py: gloo's threads have been seen to abort a process that ends normally.
-    try:
-        torch.distributed.barrier()
-    finally:
-        os._exit(0)
+    two_ranks.take_part(lambda rank, world: {kind: train(kind, rank, world) for kind in KINDS})

@@ -1,10 +1,8 @@
 """The guard in training loops of one's own: plain, with closures, scaled, wrapped, distributed."""
 
 import copy
-import json
 import math
 import pickle
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -19,6 +17,7 @@ from toclip.torch import Guard, Monitor  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
 import guard_worker  # noqa: E402
+import two_ranks  # noqa: E402
 from conftest import compare, messages  # noqa: E402
 
 OPTIMIZERS = {
@@ -315,18 +314,7 @@ def test_copies_are_attached_to_nothing():
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="no torch.distributed")
 def test_two_processes_do_what_one_does(tmp_path):
     """DDP, both versions of FSDP and tensor parallelism, clipped and skipped alike."""
-    meeting, out = tmp_path / "meeting", tmp_path / "out"
-    ranks = [
-        subprocess.Popen([sys.executable, guard_worker.__file__, str(rank), "2", meeting, out])
-        for rank in range(2)
-    ]
-    try:
-        assert [rank.wait(timeout=600) for rank in ranks] == [0, 0]
-    finally:
-        for rank in ranks:
-            rank.kill()
-            rank.wait()
-    first, second = (json.loads((tmp_path / f"out.{rank}").read_text()) for rank in range(2))
+    first, second = two_ranks.run(guard_worker, tmp_path)
     assert first == second and set(first) == set(guard_worker.KINDS)
     for kind in guard_worker.KINDS:
         alone = guard_worker.train(kind)

@@ -3,7 +3,6 @@
 import copy
 import json
 import math
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -18,6 +17,7 @@ from toclip.torch import Monitor  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
 import ddp_worker  # noqa: E402
+import two_ranks  # noqa: E402
 from conftest import compare, messages  # noqa: E402
 
 
@@ -214,26 +214,9 @@ def test_accumulated_gradients_are_one_step():
     assert math.isclose(float(found), float(whole), rel_tol=1e-5)
 
 
-def two_processes(tmp_path):
-    # They meet in a file: a port that is free now may be taken when they come to it.
-    meeting, out = tmp_path / "meeting", tmp_path / "out"
-    ranks = [
-        subprocess.Popen([sys.executable, ddp_worker.__file__, str(rank), "2", meeting, out])
-        for rank in range(2)
-    ]
-    try:
-        # Three imports of PyTorch at once take their time on a busy machine.
-        assert [rank.wait(timeout=600) for rank in ranks] == [0, 0]
-    finally:
-        for rank in ranks:
-            rank.kill()
-            rank.wait()
-    return [json.loads((tmp_path / f"out.{rank}").read_text()) for rank in range(2)]
-
-
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="no torch.distributed")
 def test_two_processes_find_what_one_does(tmp_path):
-    first, second = two_processes(tmp_path)
+    first, second = two_ranks.run(ddp_worker, tmp_path)
     assert first == second  # every rank has the same answer
     # The shards of one rank have a norm that is not the gradient's: it is not taken for it.
     assert "pass the FSDP module itself" in first.pop("refused")

@@ -1,7 +1,9 @@
 """Small models, data and one training loop for the logs with known causes."""
 
+import argparse
 import json
 import math
+import pathlib
 import pydoc_data.topics
 
 import torch
@@ -162,3 +164,35 @@ def adam(model, betas=(0.9, 0.95), decay=0.0):
 
 def sgd(model, momentum=0.9, decay=0.0):
     return torch.optim.SGD(model.parameters(), lr=1e-3, momentum=momentum, weight_decay=decay)
+
+
+CASES = {}
+BAD = ["diverged", "diverging", "spikes"]
+
+
+def case(name, **expected):
+    """Registers a function that returns a log, as rows or as a string in its format, with what a good
+    answer to it finds."""
+    def register(make):
+        CASES[name] = ({**expected, "max_rate_factor": 1.0}, make)
+        return make
+    return register
+
+
+def main(seed):
+    """Writes the registered logs and their cases.json."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("names", nargs="*", help="logs to write, without their endings; all if none is named")
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    for name, (_, make) in CASES.items():
+        if not given.names or name.rsplit(".", 1)[0] in given.names:
+            torch.manual_seed(seed)
+            log = make()
+            if isinstance(log, str):
+                (given.out / name).write_text(log)
+            else:
+                write_jsonl(given.out / name, log)
+            print(name, flush=True)
+    write_cases(given.out, {name: expected for name, (expected, _) in CASES.items()})

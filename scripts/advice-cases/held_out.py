@@ -1,10 +1,7 @@
 """Writes the held-out logs with known causes, in several formats: held_out.py --out FOLDER [NAME...]"""
 
-import argparse
 import contextlib
-import csv
 import io
-import json
 import math
 import pathlib
 import tempfile
@@ -13,36 +10,24 @@ import torch
 from torch import nn
 
 from common import (
-    Gpt,
+    BAD,
     adam,
+    case,
     clip_to,
     clusters,
     cnn,
     constant,
     cosine,
     cross_entropy,
+    Gpt,
+    main,
     mlp,
     norm_of,
     row,
     sgd,
     text,
     train,
-    write_cases,
-    write_jsonl,
 )
-
-CASES = {}
-BAD = ["diverged", "diverging", "spikes"]
-
-
-def case(name, **expected):
-    """Registers a function that returns a log (rows, or a string in its format) and its norms."""
-    def register(make):
-        if not name.endswith(".jsonl"):
-            expected["norms_file"] = name.rsplit(".", 1)[0] + ".norms"
-        CASES[name] = ({**expected, "max_rate_factor": 1.0}, make)
-        return make
-    return register
 
 
 class Recurrent(nn.Module):
@@ -56,10 +41,6 @@ class Recurrent(nn.Module):
 
     def forward(self, tokens):
         return self.out(self.lstm(self.token(tokens))[0])
-
-
-def norms_of(rows):
-    return [r["grad_norm"] for r in rows]
 
 
 def table(rows, names, separator=",", comma=False):
@@ -83,7 +64,7 @@ def images_unscaled():
         x, y = batch_at(step)
         return (8 * x, (y + 1) % 10) if step in IMAGES else (x, y)
     rows = train(model, with_bad, sgd(model, 0.5), constant(0.01, 40), 1300)
-    return table(rows, ["iter", "train_loss", "gnorm", "lr"]), norms_of(rows)
+    return table(rows, ["iter", "train_loss", "gnorm", "lr"])
 
 
 def hugging_face(steps, every, clip, rate, bad=(), as_printed=False):
@@ -111,7 +92,7 @@ def hugging_face(steps, every, clip, rate, bad=(), as_printed=False):
             trainer.train()
         trainer.save_state()
         state = (pathlib.Path(folder) / "trainer_state.json").read_text()
-    return printed.getvalue() if as_printed else state, [r["grad_norm"] for r in json.loads(state)["log_history"] if "grad_norm" in r]
+    return printed.getvalue() if as_printed else state
 
 
 @case("trainer-sparse.json", cause="transformers.Trainer, GPT-2, AdamW clipped at 3, healthy; logged every 8 steps", batch=16,
@@ -179,8 +160,7 @@ def lightning_log(rate, steps, every, clip, seed, warmup=50, squared=False):
                              enable_checkpointing=False, enable_model_summary=False, gradient_clip_val=clip, num_sanity_val_steps=0)
         trainer.fit(Module(), epoch(500), epoch(5))
         log = (pathlib.Path(logger.log_dir) / "metrics.csv").read_text()
-    total = [r["grad_2.0_norm_total"] for r in csv.DictReader(log.splitlines())]
-    return log, [float(n) for n in total if n]
+    return log
 
 
 @case("lightning-diverged.csv", cause="Lightning, MLP with a squared error, SGD unclipped, the rate rising at every step: the loss became NaN",
@@ -208,7 +188,7 @@ def printed_finished():
         lines.append(str({"loss": round(r["loss"], 4), "grad_norm": r["grad_norm"], "learning_rate": r["lr"], "epoch": round(r["step"] / 400, 4)}))
         if r["step"] % 400 == 0:
             lines.append(f"saving a checkpoint of epoch {r['step'] // 400}")
-    return "\n".join(lines + ["done"]) + "\n", norms_of(rows)
+    return "\n".join(lines + ["done"]) + "\n"
 
 
 @case("clipped-norms.csv", cause="LSTM, Adam; the norm was logged after clipping at 0.3", batch=16,
@@ -217,7 +197,7 @@ def printed_finished():
 def clipped_norms():
     model = Recurrent(48)
     rows = train(model, text(16, 32, seed=26), adam(model), cosine(3e-3, 1500), 900, clip=0.3, log_after_clipping=True)
-    return table(rows, ["global_step", "train/loss", "train/grad_norm", "train/lr"]), norms_of(rows)
+    return table(rows, ["global_step", "train/loss", "train/grad_norm", "train/lr"])
 
 
 @case("summed-loss.csv", cause="CNN, Adam clipped at 1; the squared error was summed over 256 samples and 9 noisy targets: norms in the thousands (semicolons, decimal commas)", batch=256,
@@ -227,7 +207,7 @@ def summed_loss():
     model, teacher = cnn(8, 9), cnn(8, 9)
     loss = lambda m, x: (m(x) - 5 * teacher(x).detach() - 2.5 * torch.randn(256, 9)).square().sum()
     rows = train(model, lambda s: torch.randn(256, 1, 12, 12), adam(model, (0.9, 0.999)), constant(2e-3, 50), 800, clip=1.0, loss_at=lambda s: loss)
-    return table(rows, ["step", "loss", "grad_norm", "lr"], ";", comma=True), norms_of(rows)
+    return table(rows, ["step", "loss", "grad_norm", "lr"], ";", comma=True)
 
 
 @case("adam-diverging.jsonl", cause="regression with an MLP of three layers, Adam; from step 500 the rate grows by 1% a step by mistake: the loss rises to the end, finite", batch=64,
@@ -237,7 +217,7 @@ def adam_diverging():
     model, teacher = mlp(20, 48, 4, depth=3), mlp(20, 48, 4, depth=1)
     loss = lambda m, x: (m(x) - 5 * teacher(x).detach()).square().mean()
     rate = lambda s: 2e-3 * 1.01 ** max(0, s - 500)
-    return train(model, lambda s: torch.randn(64, 20), adam(model, (0.9, 0.999)), rate, 890, loss_at=lambda s: loss), None
+    return train(model, lambda s: torch.randn(64, 20), adam(model, (0.9, 0.999)), rate, 890, loss_at=lambda s: loss)
 
 
 @case("amp-overflow.jsonl", cause="GPT, AdamW clipped at 6 after the loss scale was removed: a few steps overflowed and were skipped, nothing is wrong", batch=16,
@@ -260,7 +240,7 @@ def amp_overflow():
         good = good + 1 if math.isfinite(norm) else 0
         scale = scale / 2 if good == 0 else scale * 2 if good % 250 == 0 else scale
         rows.append(row(step, loss.item(), norm, rate(step)))
-    return rows, None
+    return rows
 
 
 @case("rare-words.jsonl", cause="factorisation of word pairs whose counts follow a power law, Adam, batches of 4: heavy-tailed norms at every step", batch=4,
@@ -274,7 +254,7 @@ def rare_words():
     def loss(m, step):
         a, b = words.sample((4, 1)), words.sample((4, 1))
         return (counts.sample((4,)) * ((m(a) * m(b)).sum(1) - 1.0).square()).mean()
-    return train(model, lambda s: s, adam(model), constant(1e-3, 50), 2000, loss_at=lambda s: loss), None
+    return train(model, lambda s: s, adam(model), constant(1e-3, 50), 2000, loss_at=lambda s: loss)
 
 
 @case("threshold-far-too-small.csv", cause="LSTM, AdamW clipped at 0.01, a thirtieth of the median norm; the loss falls as it should", batch=16,
@@ -283,7 +263,7 @@ def rare_words():
 def threshold_far_too_small():
     model = Recurrent()
     rows = train(model, text(16, 32, seed=29), adam(model, (0.9, 0.99)), cosine(4e-3, 1800), 1100, clip=0.01)
-    return table(rows, ["Step", "Train Loss", "Gradient Norm", "Learning Rate"]), norms_of(rows)
+    return table(rows, ["Step", "Train Loss", "Gradient Norm", "Learning Rate"])
 
 
 @case("step-decay.jsonl", cause="MLP with batch normalisation, SGD with weight decay, clipped at 3; the rate falls tenfold at step 900, and the norms change with it: healthy",
@@ -291,7 +271,7 @@ def threshold_far_too_small():
       forbidden=BAD + ["norm_scale", "always_clipped", "non_finite_steps"], actions=["keep", "guard"], max_fires=0.1)
 def step_decay():
     model = mlp(norm=True, width=48)
-    return train(model, clusters(32, noise=3.0, seed=30), sgd(model, 0.9, 5e-3), lambda s: 0.1 if s < 900 else 0.01, 1800, clip=3.0), None
+    return train(model, clusters(32, noise=3.0, seed=30), sgd(model, 0.9, 5e-3), lambda s: 0.1 if s < 900 else 0.01, 1800, clip=3.0)
 
 
 @case("norms-nan-to-the-end.jsonl", cause="autoencoder, Adam; from step 620 the gradient of a square root at zero is NaN at every step, and every update is skipped: the loss is flat",
@@ -308,23 +288,8 @@ def norms_nan_to_the_end():
             return (y - x).square().mean() + penalty
         return loss
     batch_at = lambda s: torch.randn(32, 8) @ data.T
-    return train(model, batch_at, adam(model, (0.9, 0.999)), constant(2e-3, 50), 800, clip=1.0, loss_at=loss_at, skip_non_finite=True), None
+    return train(model, batch_at, adam(model, (0.9, 0.999)), constant(2e-3, 50), 800, clip=1.0, loss_at=loss_at, skip_non_finite=True)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("names", nargs="*", help="logs to write; all if none is named")
-    given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
-    for name, (expected, make) in CASES.items():
-        if not given.names or name.rsplit(".", 1)[0] in given.names:
-            torch.manual_seed(17)
-            log, norms = make()
-            if norms is None:
-                write_jsonl(given.out / name, log)
-            else:
-                (given.out / name).write_text(log)
-                (given.out / expected["norms_file"]).write_text("".join(f"{n}\n" for n in norms))
-            print(name, flush=True)
-    write_cases(given.out, {name: expected for name, (expected, _) in CASES.items()})
+    main(seed=17)

@@ -1,22 +1,23 @@
 """Writes the logs of small models with known causes: small.py --out FOLDER [NAME...]"""
 
-import argparse
 import copy
 import math
-import pathlib
 import random
 
 import torch
 
 from common import (
-    Gpt,
+    BAD,
     adam,
+    case,
     clip_to,
     clusters,
     cnn,
     constant,
     cosine,
     cross_entropy,
+    Gpt,
+    main,
     mlp,
     norm_of,
     random_bytes,
@@ -24,23 +25,10 @@ from common import (
     sgd,
     text,
     train,
-    write_cases,
-    write_jsonl,
 )
 
-CASES = {}
-BAD = ["diverged", "diverging", "spikes"]
 
-
-def case(name, **expected):
-    """Registers a function that returns the rows of a log, with what a good answer to it finds."""
-    def register(make):
-        CASES[name + ".jsonl"] = ({**expected, "max_rate_factor": 1.0}, make)
-        return make
-    return register
-
-
-@case("sgd-healthy", cause="MLP, SGD with momentum at a good rate, unclipped: nothing is wrong",
+@case("sgd-healthy.jsonl", cause="MLP, SGD with momentum at a good rate, unclipped: nothing is wrong",
       flags=["--clip", "none", "--optimizer", "sgd"], findings=["healthy"],
       forbidden=BAD + ["norm_scale", "always_clipped", "norms_after_clipping", "non_finite_steps"],
       actions=["keep", "guard"], max_fires=0.1)
@@ -49,7 +37,7 @@ def sgd_healthy():
     return train(model, clusters(noise=2.5), sgd(model), constant(0.02, 50), 1500)
 
 
-@case("sgd-diverging", cause="GPT, SGD with momentum clipped at 1, the rate grows by 1% a step: the loss climbs, finite, until the run is stopped",
+@case("sgd-diverging.jsonl", cause="GPT, SGD with momentum clipped at 1, the rate grows by 1% a step: the loss climbs, finite, until the run is stopped",
       batch=16, flags=["--clip", "1", "--optimizer", "sgd"], findings=["diverging"],
       forbidden=["healthy", "diverged", "finished"], actions=["lower_rate", "roll_back"])
 def sgd_diverging():
@@ -60,7 +48,7 @@ def sgd_diverging():
 BAD_SHARD = list(range(701, 713))
 
 
-@case("adam-slow-spike", cause="GPT, Adam (0.9, 0.999), unclipped; twelve batches in a row are random bytes with 30 times the loss: loss and norm jump, and the loss is still above its old level 690 steps later",
+@case("adam-slow-spike.jsonl", cause="GPT, Adam (0.9, 0.999), unclipped; twelve batches in a row are random bytes with 30 times the loss: loss and norm jump, and the loss is still above its old level 690 steps later",
       batch=16, flags=["--clip", "none", "--optimizer", "adam"], findings=["spikes"], steps=BAD_SHARD, max_steps=250,
       forbidden=["healthy", "diverged", "norm_scale"], actions=["guard"], threshold=[1.0, 14], max_fires=0.15)
 def adam_slow_spike():
@@ -70,7 +58,7 @@ def adam_slow_spike():
     return train(model, batch_at, adam(model, (0.9, 0.999)), constant(3e-3, 100), 1400, loss_at=lambda s: bad if s in BAD_SHARD else None)
 
 
-@case("one-spike-no-recovery", cause="MLP, SGD; one batch had inputs 40 times too large and random labels: every ReLU of the second layer died and the loss stayed where it was thrown",
+@case("one-spike-no-recovery.jsonl", cause="MLP, SGD; one batch had inputs 40 times too large and random labels: every ReLU of the second layer died and the loss stayed where it was thrown",
       flags=["--clip", "none", "--optimizer", "sgd"], findings=["spikes"], steps=[700], max_steps=150,
       forbidden=["healthy", "diverged"], actions=["guard", "roll_back", "clip"], max_fires=0.2)
 def one_spike_no_recovery():
@@ -83,7 +71,7 @@ def one_spike_no_recovery():
     return train(model, with_outlier, sgd(model), constant(0.02, 50), 1500)
 
 
-@case("clip-never-fires", cause="GPT, AdamW, healthy; the threshold of 100 is far above every norm",
+@case("clip-never-fires.jsonl", cause="GPT, AdamW, healthy; the threshold of 100 is far above every norm",
       batch=16, flags=["--clip", "100", "--optimizer", "adam"], findings=["never_clipped"],
       forbidden=BAD + ["always_clipped", "norm_scale", "norms_after_clipping"],
       actions=["keep", "guard", "remove"], max_fires=0.1)
@@ -92,7 +80,7 @@ def clip_never_fires():
     return train(model, text(seed=3), adam(model), cosine(2e-3, 2500, floor=0.1), 1300, clip=100.0)
 
 
-@case("accumulation-summed", cause="GPT, AdamW clipped at 1; 16 accumulated gradients were summed instead of averaged: norms 16 times too large",
+@case("accumulation-summed.jsonl", cause="GPT, AdamW clipped at 1; 16 accumulated gradients were summed instead of averaged: norms 16 times too large",
       batch=64, flags=["--clip", "1", "--optimizer", "adam"], findings=["always_clipped"],
       forbidden=BAD + ["never_clipped", "norms_after_clipping"], actions=["fix_loss", "keep", "guard"], max_fires=0.2)
 def accumulation_summed():
@@ -137,7 +125,7 @@ def scaled(model, batch_at, optimizer, rate, steps, clip, dynamic):
     return rows
 
 
-@case("loss-scale-constant", cause="GPT, AdamW clipped at 1 before a constant loss scale of 65,536 was removed: the logged norms are 65,536 times too large",
+@case("loss-scale-constant.jsonl", cause="GPT, AdamW clipped at 1 before a constant loss scale of 65,536 was removed: the logged norms are 65,536 times too large",
       batch=16, flags=["--clip", "1", "--optimizer", "adam"], findings=["norm_scale", "always_clipped"],
       forbidden=BAD, actions=["fix_loss", "fix_logging"])
 def loss_scale_constant():
@@ -145,7 +133,7 @@ def loss_scale_constant():
     return scaled(model, text(), adam(model), cosine(2e-3, 1500), 1000, 1.0, False)
 
 
-@case("loss-scale-dynamic", cause="GPT, AdamW clipped at 1 before a dynamic loss scale was removed: norms of about 100,000 that halve and double, infinite where half precision overflowed",
+@case("loss-scale-dynamic.jsonl", cause="GPT, AdamW clipped at 1 before a dynamic loss scale was removed: norms of about 100,000 that halve and double, infinite where half precision overflowed",
       batch=16, flags=["--clip", "1", "--optimizer", "adam"], findings=["norm_scale", "non_finite_steps"], steps="non-finite", max_steps=60,
       forbidden=["diverged", "diverging"], actions=["fix_loss", "fix_logging"])
 def loss_scale_dynamic():
@@ -153,7 +141,7 @@ def loss_scale_dynamic():
     return scaled(model, text(seed=1), adam(model), cosine(2e-3, 1500), 1200, 1.0, True)
 
 
-@case("heavy-tail", cause="regression on rare tokens with Student-t targets (2.2 degrees of freedom), SGD, batches of 2: the norms have a heavy tail at every step",
+@case("heavy-tail.jsonl", cause="regression on rare tokens with Student-t targets (2.2 degrees of freedom), SGD, batches of 2: the norms have a heavy tail at every step",
       batch=2, flags=["--clip", "none", "--optimizer", "sgd"], findings=["heavy_tail"],
       forbidden=["diverged", "diverging", "norms_after_clipping", "norm_scale"], actions=["guard", "clip"], max_fires=0.5)
 def heavy_tail():
@@ -169,7 +157,7 @@ def heavy_tail():
     return train(model, batch_at, sgd(model, 0.0), constant(0.005, 50), 2000, loss_at=squared)
 
 
-@case("norm-drift-healthy", cause="MLP with batch normalisation and weight decay, AdamW: the weights shrink, so that the norms rise throughout while the loss falls",
+@case("norm-drift-healthy.jsonl", cause="MLP with batch normalisation and weight decay, AdamW: the weights shrink, so that the norms rise throughout while the loss falls",
       flags=["--clip", "none", "--optimizer", "adam"], findings=["drift"],
       forbidden=BAD, actions=["keep", "guard"], max_fires=0.2)
 def norm_drift_healthy():
@@ -177,7 +165,7 @@ def norm_drift_healthy():
     return train(model, clusters(noise=3.0, batch=64), adam(model, decay=1.0), cosine(3e-3, 2000, floor=0.3), 2000)
 
 
-@case("finished-cosine", cause="GPT, AdamW clipped at 5, healthy; the rate has decayed to zero and the loss is flat",
+@case("finished-cosine.jsonl", cause="GPT, AdamW clipped at 5, healthy; the rate has decayed to zero and the loss is flat",
       batch=16, flags=["--clip", "5", "--optimizer", "adam"], findings=["finished"],
       forbidden=BAD + ["always_clipped", "norm_scale", "norms_after_clipping"], actions=["keep", "guard"], max_fires=0.1)
 def finished_cosine():
@@ -185,7 +173,7 @@ def finished_cosine():
     return train(model, text(seed=5), adam(model, decay=0.1), cosine(3e-3, 1500), 1500, clip=5.0)
 
 
-@case("resumed-repeats", cause="GPT, AdamW clipped at 5, healthy; killed at step 640 and resumed from the checkpoint of step 500, so that 140 steps are logged twice",
+@case("resumed-repeats.jsonl", cause="GPT, AdamW clipped at 5, healthy; killed at step 640 and resumed from the checkpoint of step 500, so that 140 steps are logged twice",
       batch=16, flags=["--clip", "5", "--optimizer", "adam"], findings=["healthy"],
       forbidden=BAD + ["always_clipped", "subsampled", "non_finite_steps"], actions=["keep"])
 def resumed_repeats():
@@ -199,7 +187,7 @@ def resumed_repeats():
     return rows + train(model, batch_at, optimizer, rate, 1200, clip=5.0, first=501)
 
 
-@case("short", cause="GPT, AdamW clipped at 1, stopped after 40 steps, within the warm-up: too little to judge",
+@case("short.jsonl", cause="GPT, AdamW clipped at 1, stopped after 40 steps, within the warm-up: too little to judge",
       batch=16, flags=["--clip", "1", "--optimizer", "adam"], findings=[],
       forbidden=BAD + ["norm_scale", "finished", "heavy_tail", "norms_after_clipping"], actions=["cannot_tell", "keep"])
 def short():
@@ -207,7 +195,7 @@ def short():
     return train(model, text(seed=7), adam(model), cosine(2e-3, 1500), 40, clip=1.0)
 
 
-@case("no-loss-column", cause="GPT, AdamW clipped at 5, healthy; the loss was not logged",
+@case("no-loss-column.jsonl", cause="GPT, AdamW clipped at 5, healthy; the loss was not logged",
       batch=16, flags=["--clip", "5", "--optimizer", "adam"], findings=[],
       forbidden=BAD + ["norm_scale", "norms_after_clipping", "non_finite_steps"], actions=["keep", "cannot_tell"])
 def no_loss_column():
@@ -216,7 +204,7 @@ def no_loss_column():
     return [{k: v for k, v in r.items() if k != "loss"} for r in rows]
 
 
-@case("reinforce", cause="policy gradient on a bandit with contexts, Adam clipped at 0.5: the loss is noise around zero, of both signs, and the reward rises",
+@case("reinforce.jsonl", cause="policy gradient on a bandit with contexts, Adam clipped at 0.5: the loss is noise around zero, of both signs, and the reward rises",
       flags=["--clip", "0.5", "--optimizer", "adam"], findings=[],
       forbidden=["diverged", "diverging", "norm_scale", "finished", "norms_after_clipping"], actions=["keep", "guard", "cannot_tell"], max_fires=0.3)
 def reinforce():
@@ -232,7 +220,7 @@ def reinforce():
     return train(model, lambda s: torch.randn(32, 16), adam(model, (0.9, 0.999)), constant(1e-3), 1500, clip=0.5, loss_at=lambda s: loss)
 
 
-@case("overfit-vanishing", cause="MLP, SGD clipped at 5, 200 samples learned by heart: loss and norms fall by a factor of more than 100",
+@case("overfit-vanishing.jsonl", cause="MLP, SGD clipped at 5, 200 samples learned by heart: loss and norms fall by a factor of more than 100",
       flags=["--clip", "5", "--optimizer", "sgd"], findings=["drift"],
       forbidden=BAD + ["always_clipped", "norm_scale"], actions=["keep", "guard", "remove"], max_fires=0.2)
 def overfit_vanishing():
@@ -243,7 +231,7 @@ def overfit_vanishing():
 BAD_LABELS = [402, 777, 778, 1190, 1501]
 
 
-@case("bad-batches-clipped", cause="MLP, SGD clipped at 5; the inputs were 10 times too large and the labels random at five steps: the threshold held them",
+@case("bad-batches-clipped.jsonl", cause="MLP, SGD clipped at 5; the inputs were 10 times too large and the labels random at five steps: the threshold held them",
       flags=["--clip", "5", "--optimizer", "sgd"], findings=["spikes"], steps=BAD_LABELS, max_steps=60,
       forbidden=["diverged", "diverging", "always_clipped", "never_clipped", "norm_scale"], actions=["keep"])
 def bad_batches_clipped():
@@ -256,7 +244,7 @@ def bad_batches_clipped():
     return train(model, with_bad, sgd(model), constant(0.02, 50), 1800, clip=5.0)
 
 
-@case("nan-at-the-end", cause="GPT, AdamW clipped at 1, healthy until the loss was made NaN at step 996, and with it the weights: the last five losses are NaN",
+@case("nan-at-the-end.jsonl", cause="GPT, AdamW clipped at 1, healthy until the loss was made NaN at step 996, and with it the weights: the last five losses are NaN",
       batch=16, flags=["--clip", "1", "--optimizer", "adam"], findings=["diverged"],
       forbidden=["healthy", "finished"], actions=["roll_back", "lower_rate"])
 def nan_at_the_end():
@@ -265,7 +253,7 @@ def nan_at_the_end():
     return train(model, text(seed=9), adam(model), cosine(2e-3, 2500), 1000, clip=1.0, loss_at=lambda s: broken if s == 996 else None)
 
 
-@case("large-warm-up", cause="GPT with large initial weights, AdamW clipped at 5, warm-up of 200 steps: the norms are huge there and ordinary afterwards",
+@case("large-warm-up.jsonl", cause="GPT with large initial weights, AdamW clipped at 5, warm-up of 200 steps: the norms are huge there and ordinary afterwards",
       batch=16, flags=["--clip", "5", "--optimizer", "adam"], findings=["healthy"],
       forbidden=BAD + ["norm_scale", "always_clipped"], actions=["keep"])
 def large_warm_up():
@@ -274,7 +262,7 @@ def large_warm_up():
     return train(model, text(seed=10), adam(model), cosine(3e-3, 2500, warmup=200), 1500, clip=5.0)
 
 
-@case("one-row-an-epoch", cause="CNN, Adam unclipped, healthy; one row for each 40 steps, with their means, as a log by epochs has",
+@case("one-row-an-epoch.jsonl", cause="CNN, Adam unclipped, healthy; one row for each 40 steps, with their means, as a log by epochs has",
       flags=["--clip", "none", "--optimizer", "adam"], findings=["subsampled"],
       forbidden=BAD + ["norm_scale", "always_clipped"], actions=["keep", "guard", "cannot_tell"], max_fires=0.2)
 def one_row_an_epoch():
@@ -288,7 +276,7 @@ def one_row_an_epoch():
 CORRUPT = sorted(random.Random(4).sample(range(150, 1500), 45))
 
 
-@case("corrupt-3-percent", cause="GPT, AdamW unclipped; 3% of the batches, at random, are random bytes with 60 times the loss",
+@case("corrupt-3-percent.jsonl", cause="GPT, AdamW unclipped; 3% of the batches, at random, are random bytes with 60 times the loss",
       batch=16, flags=["--clip", "none", "--optimizer", "adam"], findings=["spikes"], steps=CORRUPT, max_steps=200,
       forbidden=["healthy", "diverged", "norm_scale"], actions=["guard"], threshold=[1.2, 25], max_fires=0.15)
 def corrupt_3_percent():
@@ -299,14 +287,4 @@ def corrupt_3_percent():
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("names", nargs="*", help="logs to write; all if none is named")
-    given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
-    for name, (_, make) in CASES.items():
-        if not given.names or name.removesuffix(".jsonl") in given.names:
-            torch.manual_seed(0)
-            write_jsonl(given.out / name, make())
-            print(name, flush=True)
-    write_cases(given.out, {name: expected for name, (expected, _) in CASES.items()})
+    main(seed=0)
