@@ -6,7 +6,8 @@ use crate::analysis::Analysis;
 use crate::findings::{self, Course};
 use crate::recommendation::{self, Recommendation};
 use crate::{
-    AdviceOptions, Finding, Log, NormScaleCause, Optimizer, Result, Situation, ThresholdOrigin,
+    AdviceOptions, Finding, Log, NormScaleCause, Optimizer, Result, Situation, Spike,
+    ThresholdOrigin,
 };
 
 /// What a log shows and what to do about it.
@@ -68,6 +69,15 @@ pub fn advise(log: &Log, options: &AdviceOptions) -> Result<Advice> {
 }
 
 impl Advice {
+    /// The spikes of the log, in order.
+    pub fn spikes(&self) -> &[Spike] {
+        let events = self.findings.iter().find_map(|finding| match finding {
+            Finding::Spikes { events, .. } => Some(&events[..]),
+            _ => None,
+        });
+        events.unwrap_or_default()
+    }
+
     /// What the caller can supply to get a better answer.
     pub fn hints(&self) -> Vec<Hint> {
         use ThresholdOrigin::{Default, PileUp};

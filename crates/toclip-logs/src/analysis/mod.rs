@@ -105,7 +105,7 @@ impl Analysis {
             learning_rate: rates.next_back(),
             supported: Supported::Nothing,
         };
-        if let Some((threshold, share)) = now.pile_up {
+        if let Some((threshold, share)) = now.clipped_at() {
             let current = CurrentThreshold::after_clipping(threshold, share, log, now.confidence);
             analysis.current = Some(current);
             return Ok(analysis);

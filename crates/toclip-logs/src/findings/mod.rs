@@ -244,7 +244,7 @@ pub(crate) fn all(
 ) -> Vec<Finding> {
     let mut findings: Vec<Finding> = course.findings.clone();
     findings.extend(norm_scale::find(log, course));
-    findings.extend(clipped_norms::find(log, now.given));
+    findings.extend(now.pile.clone());
     findings.extend(statistics::find(log, course, analysis, now));
     findings.extend(rate::finished(&log.points));
     if course::is_healthy(log, course, &findings) {

@@ -1,41 +1,4 @@
-//! The running median of a series, and the spread about it.
-
-use std::collections::VecDeque;
-
-/// The median of the last values, of which the window holds a limited number.
-pub(super) struct RunningMedian {
-    width: usize,
-    recent: VecDeque<f64>,
-    sorted: Vec<f64>,
-}
-
-impl RunningMedian {
-    pub fn new(width: usize) -> Self {
-        Self { width, recent: VecDeque::new(), sorted: Vec::new() }
-    }
-
-    pub fn push(&mut self, value: f64) {
-        if self.recent.len() == self.width
-            && let Some(old) = self.recent.pop_front()
-        {
-            let at = self.sorted.partition_point(|x| *x < old);
-            self.sorted.remove(at);
-        }
-        self.recent.push_back(value);
-        let at = self.sorted.partition_point(|x| *x < value);
-        self.sorted.insert(at, value);
-    }
-
-    /// The median once the window holds `least` values.
-    pub fn get(&self, least: usize) -> Option<f64> {
-        (self.sorted.len() >= least.max(1)).then(|| self.sorted[self.sorted.len() / 2])
-    }
-
-    pub fn clear(&mut self) {
-        self.recent.clear();
-        self.sorted.clear();
-    }
-}
+//! The spread of a series about its running median.
 
 /// The standard deviation of the upper half of some values: their 84th percentile over the median,
 /// which outliers do not move. Zero for fewer than ten values.
@@ -62,17 +25,6 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        #[test]
-        fn the_median_is_that_of_the_window(values in prop::collection::vec(-1e3..1e3_f64, 1..60), width in 1_usize..12) {
-            let mut running = RunningMedian::new(width);
-            for (i, value) in values.iter().enumerate() {
-                running.push(*value);
-                let mut window = values[(i + 1).saturating_sub(width)..=i].to_vec();
-                window.sort_by(f64::total_cmp);
-                prop_assert_eq!(running.get(1), Some(window[window.len() / 2]));
-            }
-        }
-
         #[test]
         fn noise_does_not_see_a_slope(slope in -5.0..5.0_f64) {
             let line: Vec<f64> = (0..50).map(|i| slope * f64::from(i)).collect();

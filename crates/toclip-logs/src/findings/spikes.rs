@@ -1,8 +1,9 @@
 //! Finds spikes: norms far above their running median, losses far above theirs.
 
 use serde::Serialize;
+use toclip::threshold_rules::SlidingWindow;
 
-use super::running::{RunningMedian, upper_spread};
+use super::running::upper_spread;
 use super::{as_integer, median};
 use crate::Point;
 
@@ -93,37 +94,42 @@ pub(super) fn find(points: &[Point], warm_up: usize) -> (Vec<Spike>, Vec<bool>) 
 
 /// The median of the values before each; NaN while there are too few.
 fn running_medians(values: &[f64]) -> Vec<f64> {
-    let mut window = RunningMedian::new(MEMORY);
+    let mut window = SlidingWindow::new(MEMORY);
     let step = |value: &f64| {
-        let usual = window.get(LEAST).unwrap_or(f64::NAN);
+        let usual = usual_of(&window).unwrap_or(f64::NAN);
         if value.is_finite() {
-            window.push(*value);
+            window.add(*value);
         }
         usual
     };
     values.iter().map(step).collect()
 }
 
+/// The median of a window that has enough values.
+fn usual_of(window: &SlidingWindow) -> Option<f64> {
+    window.quantile(0.5).filter(|_| window.len() >= LEAST)
+}
+
 /// Which values are above the running median by more than the limit, and that median. Values above are
 /// not remembered, unless they stay.
 fn far_above(values: &[f64], from: usize, limit: impl Fn(f64) -> f64) -> (Vec<bool>, Vec<f64>) {
-    let mut window = RunningMedian::new(MEMORY);
+    let mut window = SlidingWindow::new(MEMORY);
     let (mut above, mut usual) = (vec![false; values.len()], vec![f64::NAN; values.len()]);
     let mut in_a_row = 0;
     for (i, value) in values.iter().enumerate().filter(|(_, value)| value.is_finite()) {
-        let known = window.get(LEAST);
+        let known = usual_of(&window);
         usual[i] = known.unwrap_or(f64::NAN);
         above[i] = i >= from && known.is_some_and(|m| *value > m + limit(m));
         in_a_row = if above[i] { in_a_row + 1 } else { 0 };
         if in_a_row == LONGEST {
             // A new level: what is usual now.
-            window.clear();
+            window = SlidingWindow::new(MEMORY);
             let first = i + 1 - LONGEST;
             above[first + LONGEST / 2..=i].fill(false);
-            values[first..=i].iter().filter(|x| x.is_finite()).for_each(|x| window.push(*x));
+            values[first..=i].iter().filter(|x| x.is_finite()).for_each(|x| window.add(*x));
             in_a_row = 0;
         } else if !above[i] {
-            window.push(*value);
+            window.add(*value);
         }
     }
     (above, usual)

@@ -50,7 +50,7 @@ fn layers(layers: &[LayerSummary]) -> Option<Finding> {
 }
 
 fn threshold_in_force(log: &Log, course: &Course, now: &Situation) -> Option<Finding> {
-    if now.pile_up.is_some() {
+    if now.clipped_at().is_some() {
         return None;
     }
     let threshold = now.in_force()?;

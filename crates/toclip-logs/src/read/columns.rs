@@ -7,8 +7,10 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
+use super::given::{GivenNames, PARTIAL};
 use super::layers::{self, layer_of, without_groups};
-use super::role::{NOT_GRADIENTS, ROLES, Role, is_bin_extreme, is_one_of, role_of};
+use super::role::{NOT_GRADIENTS, ROLES, Role, is_one_of};
+use super::row_joiner::{LayerUse, RowJoiner};
 use super::settings::{Settings, setting_name};
 use crate::names::printable;
 use crate::{Error, ReadOptions, Result, Row};
@@ -27,9 +29,6 @@ const LONGEST: usize = 1 << 10;
 /// A phrase cannot be shortened after these words: "time per step" is not the step.
 const BINDING: &str = "per of time in total last each this next number max best val eval test \
                        validation min skipped";
-
-/// The score of a name of which the caller gave a part.
-const PARTIAL: u32 = 2;
 
 /// A column that is used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -83,10 +82,7 @@ pub(super) struct Choice {
 
 #[derive(Default)]
 pub(super) struct ColumnChooser<'a> {
-    /// The name that the caller gave for each role.
-    given: [Option<&'a str>; ROLES.len()],
-    /// The step is part of the format.
-    own_step: bool,
+    given: GivenNames<'a>,
     ids: HashMap<Vec<u8>, Option<ColumnId>>,
     /// The names of the last record in their order: those of the next are mostly the same, and need
     /// not be looked up.
@@ -101,70 +97,29 @@ pub(super) struct ColumnChooser<'a> {
     layers: Vec<String>,
     /// Groups of other layers, which are left out.
     groups: HashSet<u32>,
-    /// The most layers in one row.
-    most_layers: usize,
     chosen: Option<Chosen>,
     held: Vec<Record>,
     held_values: usize,
     record: Record,
-    pending: Option<Row>,
     /// The threshold and the batch size, which rows may have.
     in_rows: Row,
-    /// A record without a step belongs to the step before it, as where each value has its own line.
-    pub joins: bool,
-    visit: Option<&'a mut dyn FnMut(&Row)>,
+    pub rows: RowJoiner<'a>,
 }
 
 impl<'a> ColumnChooser<'a> {
     pub fn new(options: &'a ReadOptions, visit: &'a mut dyn FnMut(&Row)) -> Self {
-        let mut given = [None; ROLES.len()];
-        let columns = [&options.step, &options.norm, &options.loss, &options.learning_rate];
-        given.iter_mut().zip(columns).for_each(|(given, name)| *given = name.as_deref());
-        Self { given, visit: Some(visit), ..Self::default() }
+        let (given, rows) = (GivenNames::new(options), RowJoiner::new(visit));
+        Self { given, rows, ..Self::default() }
     }
 
     /// Declares that the format has a step of its own.
     pub fn fix_step(&mut self, name: &'static str) {
-        self.given[Role::Step as usize] = Some(name);
-        self.own_step = true;
+        self.given.fix_step(name);
     }
 
     /// The role of a name and its score; names given by the caller come first.
     pub fn role(&self, name: &str) -> Option<(Role, u32)> {
-        self.full_role(name).or_else(|| self.partial_role(name))
-    }
-
-    /// The role of a name that the caller gave in full, or that is known.
-    fn full_role(&self, name: &str) -> Option<(Role, u32)> {
-        let known = || role_of(name).filter(|(role, _)| self.given[*role as usize].is_none());
-        self.given_role(name).or_else(known)
-    }
-
-    /// The role of a name that the caller gave in full.
-    fn given_role(&self, name: &str) -> Option<(Role, u32)> {
-        for ((role, _), given) in ROLES.iter().zip(self.given) {
-            let Some(given) = given else { continue };
-            if name == given {
-                return Some((*role, 0));
-            }
-            if name.eq_ignore_ascii_case(given) || name.ends_with(&format!(" - {given}")) {
-                return Some((*role, 1));
-            }
-        }
-        None
-    }
-
-    /// The role of a name of which the caller gave a part.
-    fn partial_role(&self, name: &str) -> Option<(Role, u32)> {
-        if is_bin_extreme(name) || self.given == [None; ROLES.len()] {
-            return None;
-        }
-        let name = name.to_lowercase();
-        let part = |given: &str| !given.is_empty() && name.contains(&given.to_lowercase());
-        let roles = ROLES.iter().zip(self.given);
-        let mut roles = roles.filter(|((role, _), _)| *role != Role::Step || !self.own_step);
-        let ((role, _), _) = roles.find(|(_, given)| given.is_some_and(part))?;
-        Some((*role, PARTIAL))
+        self.given.role(name)
     }
 
     /// The id of a column; `None` for one that is of no use.
@@ -196,11 +151,11 @@ impl<'a> ColumnChooser<'a> {
             return None;
         }
         let name = printable(key);
-        let layer = || layer_of(&name).filter(|_| self.given_role(&name).is_none());
+        let layer = || layer_of(&name).filter(|_| self.given.given_role(&name).is_none());
         let id = if let Some(layer) = layer() {
             self.layers.push(layer.to_owned());
             Some(ColumnId::Layer((self.layers.len() - 1) as u32))
-        } else if let Some((role, score)) = self.role(&name) {
+        } else if let Some((role, score)) = self.given.role(&name) {
             self.candidates.push(Candidate {
                 name: name.clone(),
                 role,
@@ -229,9 +184,9 @@ impl<'a> ColumnChooser<'a> {
         }
         let whole = String::from_utf8_lossy(phrase);
         let (mut name, mut partial) = (&*whole, None);
-        while self.full_role(name).is_none() {
+        while self.given.full_role(name).is_none() {
             // The shortest ending with a part that the caller gave.
-            partial = self.partial_role(name).map(|_| name).or(partial);
+            partial = self.given.partial_role(name).map(|_| name).or(partial);
             // "weight norm" is not the gradient norm.
             let binds = |word: &str| is_one_of(word, BINDING) || is_one_of(word, NOT_GRADIENTS);
             match name.split_once(' ') {
@@ -383,42 +338,19 @@ impl<'a> ColumnChooser<'a> {
             self.in_rows.clip = row.clip.or(self.in_rows.clip);
             self.in_rows.batch_size = row.batch_size.or(self.in_rows.batch_size);
         }
-        if let Some(pending) = &mut self.pending {
-            let same = match row.step {
-                Some(step) => pending.step == Some(step),
-                None => self.joins && pending.step.is_some(),
-            };
-            if same && pending.merge(&mut row) {
-                return;
-            }
-        }
-        self.flush();
-        self.pending = Some(row);
+        self.rows.add(row, self.layer_use());
     }
 
-    fn flush(&mut self) {
-        let Some(mut row) = self.pending.take() else { return };
-        if !row.layers.is_empty() {
-            self.most_layers = self.most_layers.max(row.layers.len());
-            if self.combines_layers() {
-                row.norm = layers::total(&row.layers);
-            }
-            if self.layers.len() > layers::MOST {
-                row.layers.clear();
-            }
-        }
-        // A step without numbers may be one at which they were NaN.
-        if let Some(visit) = &mut self.visit
-            && (row.norm.is_some() || row.loss.is_some() || row.step.is_some())
-        {
-            visit(&row);
-        }
+    /// What becomes of the norms of layers.
+    fn layer_use(&self) -> LayerUse {
+        LayerUse { combine: self.combines_layers(), keep: self.layers.len() <= layers::MOST }
     }
 
     /// Whether the norm is the total of the layers, because the log has no other.
     fn combines_layers(&self) -> bool {
         let norm = Role::Norm as usize;
-        let other = self.given[norm].is_some() || self.chosen.is_some_and(|c| c[norm].is_some());
+        let other =
+            self.given.of(Role::Norm).is_some() || self.chosen.is_some_and(|c| c[norm].is_some());
         !other && !self.layers.is_empty()
     }
 
@@ -440,7 +372,7 @@ impl<'a> ColumnChooser<'a> {
     fn refuse_ambiguous(&self, role: Role) -> Result<()> {
         let of_role = self.candidates.iter().filter(|c| c.role == role && c.rows > 0);
         let matching: Vec<String> = of_role.map(|c| c.name.clone()).collect();
-        match self.given[role as usize] {
+        match self.given.of(role) {
             Some(name) if matching.len() > 1 => {
                 Err(Error::AmbiguousColumn { name: name.into(), matching })
             }
@@ -451,29 +383,24 @@ impl<'a> ColumnChooser<'a> {
     /// Passes on the last rows; returns what was chosen.
     pub fn finish(mut self) -> Result<Choice> {
         let chosen = self.decide();
-        // The log may end before all layers of its last step.
-        let cut = |row: &Row| row.layers.len() < self.most_layers && !row.layers.is_empty();
-        if self.combines_layers() && self.pending.as_ref().is_some_and(cut) {
-            self.pending = None;
-        }
-        self.flush();
+        let most_layers = self.rows.finish(self.layer_use());
         let mut columns = Vec::new();
-        let combined = self.combines_layers() && self.most_layers > 0;
+        let combined = self.combines_layers() && most_layers > 0;
         if combined {
             let name = format!("{} layers combined", self.layers.len() - self.groups.len());
             columns.push(Column { role: Role::Norm, name, others: Vec::new() });
         }
         for (role, _) in ROLES {
             let Some(id) = chosen[role as usize] else {
-                match self.given[role as usize] {
-                    Some(name) if !(self.own_step && role == Role::Step) => {
+                match self.given.of(role) {
+                    Some(name) => {
                         return Err(Error::UnknownColumn { name: name.into(), known: self.names });
                     }
-                    _ => continue,
+                    None => continue,
                 }
             };
             let id = id as usize;
-            if self.candidates[id].score == PARTIAL && self.given[role as usize].is_some() {
+            if self.candidates[id].score == PARTIAL && self.given.of(role).is_some() {
                 self.refuse_ambiguous(role)?;
             }
             let mut others: Vec<&Candidate> = (self.candidates.iter().enumerate())

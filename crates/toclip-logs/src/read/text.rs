@@ -17,7 +17,7 @@ const LONGEST_NAME: usize = 80;
 
 /// Reads a log of lines.
 pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
-    chooser.joins = true;
+    chooser.rows.joins = true;
     let mut lines = Lines::new(reader, true);
     let mut scanner = Scanner::default();
     let mut plain = Vec::new();

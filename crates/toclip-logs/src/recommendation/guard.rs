@@ -2,7 +2,7 @@
 
 use super::Because;
 use crate::findings::Course;
-use crate::{Finding, Log};
+use crate::{Finding, Log, Point};
 
 /// A guard is at least this many times the median norm.
 const TIMES: f64 = 2.0;
@@ -41,21 +41,23 @@ pub(super) fn find(log: &Log, course: &Course, findings: &[Finding]) -> Option<G
     }
     let finished = findings.iter().any(|f| matches!(f, Finding::Finished { .. }));
     let whole = fit(log, course, norms.clone());
-    if finished || norms.len() < 4 * super::FEWEST {
-        return Some(whole);
-    }
+    let long = norms.len() >= 4 * super::FEWEST;
     let later = fit(log, course, norms[norms.len() / 2..].to_vec());
     let last = fit(log, course, norms[3 * norms.len() / 4..].to_vec());
     // Norms that fell leave a guard for all of them above the spikes of today.
     let misses = |guard: &Guard| guard.spikes > 0 && guard.below == 0;
     let chosen = match misses(&whole) {
+        _ if finished || !long => whole,
         true if misses(&later) => last,
         true => later,
         false if whole.ordinary > FELL * later.ordinary => later,
         false => whole,
     };
-    // Of a guard that clips many of the steps so far nobody could tell whether it is one.
-    Some(if fires(log, chosen.threshold) <= super::OFTEN { chosen } else { whole })
+    // Of a guard that clips many of the steps so far nobody could tell whether it is one, and norms
+    // that never vary leave none to clip.
+    let clips = |guard: &Guard| fires(&log.points[..course.end], guard.threshold);
+    let chosen = if clips(&chosen) <= super::OFTEN { chosen } else { whole };
+    (clips(&chosen) > 0.0 && clips(&chosen) <= super::OFTEN).then_some(chosen)
 }
 
 /// The guard for some norms.
@@ -84,14 +86,14 @@ fn at(sorted: &[f64], p: f64) -> f64 {
 }
 
 /// The share of the logged norms above a threshold.
-pub(super) fn fires(log: &Log, threshold: f64) -> f64 {
-    let above = log.points.iter().filter(|p| p.norm > threshold).count();
-    above as f64 / log.points.len().max(1) as f64
+pub(super) fn fires(points: &[Point], threshold: f64) -> f64 {
+    let above = points.iter().filter(|p| p.norm > threshold).count();
+    above as f64 / points.len().max(1) as f64
 }
 
 /// A number with two significant digits: nobody can tell more from a log.
 pub(super) fn two_digits(x: f64) -> f64 {
-    format!("{x:.1e}").parse().unwrap_or(x)
+    toclip::rounded(x, 2)
 }
 
 /// The largest number with two significant digits that is not above.

@@ -5,9 +5,7 @@ use toclip::monitor::Interval;
 use toclip::{interval_at, percent, percent_interval_at, short};
 
 use super::{about, grouped, plural};
-use crate::{
-    Advice, CurrentThreshold, Finding, LayerSummary, Spike, ThresholdEffect, ThresholdOrigin,
-};
+use crate::{Advice, CurrentThreshold, LayerSummary, Spike, ThresholdEffect, ThresholdOrigin};
 
 /// A heading and paragraphs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -69,13 +67,8 @@ impl Advice {
     }
 
     fn spikes_in_words(&self) -> Vec<String> {
-        let events = self.findings.iter().find_map(|finding| match finding {
-            Finding::Spikes { events, .. } => Some(events),
-            _ => None,
-        });
         let threshold = self.recommendation.threshold;
-        let events = events.into_iter().flatten().take(20);
-        events.map(|event| spike(event, threshold)).collect()
+        self.spikes().iter().take(20).map(|event| spike(event, threshold)).collect()
     }
 
     fn norms_in_words(&self) -> Vec<String> {

@@ -10,7 +10,7 @@ pub use code::{CodeBlock, Framework};
 pub use details::Section;
 pub use verdict::{Tone, Verdict};
 
-use toclip::short;
+use toclip::{rounded, short};
 
 /// A count with its noun.
 fn plural(count: u64, one: &str, many: &str) -> String {
@@ -36,15 +36,12 @@ fn grouped(x: f64) -> String {
 
 /// Three significant digits, for losses and ratios.
 fn about(x: f64) -> String {
-    match format!("{x:.2e}").parse::<f64>() {
-        Ok(rounded) => grouped(rounded),
-        Err(_) => short(x),
-    }
+    grouped(rounded(x, 3))
 }
 
 /// Two significant digits, for what is a guess.
 fn roughly(x: f64) -> String {
-    format!("{x:.1e}").parse().map_or_else(|_| short(x), short)
+    short(rounded(x, 2))
 }
 
 #[cfg(test)]

@@ -67,8 +67,8 @@ impl Advice {
                     .into()
             }
             Because::RateFirst => {
-                "No threshold repairs a learning rate that is too large; thresholds that follow the \
-                 norms grow with them."
+                "Fix the learning rate first: a threshold rarely rescues one that is too large, and \
+                 thresholds that follow the norms grow with them."
                     .into()
             }
             Because::SkipNonFinite => {

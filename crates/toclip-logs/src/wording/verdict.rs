@@ -63,7 +63,7 @@ impl Advice {
             Action::Keep => match (r.threshold, &self.analysis.current) {
                 (Some(_), _) => format!("Leave the threshold at {threshold}."),
                 (None, Some(_)) => "Leave clipping off.".into(),
-                (None, None) => "Leave it as it is.".into(),
+                (None, None) => "Nothing to change.".into(),
             },
             Action::Guard => {
                 let back = r.roll_back_to.map_or_else(String::new, |step| {

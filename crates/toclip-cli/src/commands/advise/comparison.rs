@@ -1,7 +1,7 @@
 //! Several logs side by side.
 
 use toclip::percent;
-use toclip_logs::{Action, Finding};
+use toclip_logs::Action;
 
 use super::LogReport;
 use crate::output::numbers::short;
@@ -21,10 +21,6 @@ pub fn row(report: &LogReport) -> [String; 7] {
     losses.sort_by(f64::total_cmp);
     let last_loss = losses.get(losses.len() / 2).copied();
     let median = analysis.distribution.as_ref().map(|d| short(d.quantiles[3]));
-    let spikes = advice.findings.iter().find_map(|f| match f {
-        Finding::Spikes { events, .. } => Some(events.len()),
-        _ => None,
-    });
     let clips = analysis.current.as_ref().map(|now| match now.threshold.is_finite() {
         true => format!("{} at {}", percent(now.fires.value), short(now.threshold)),
         false => "none".into(),
@@ -48,7 +44,7 @@ pub fn row(report: &LogReport) -> [String; 7] {
         analysis.points.to_string(),
         last_loss.map_or_else(unknown, short),
         median.unwrap_or_else(unknown),
-        spikes.unwrap_or(0).to_string(),
+        advice.spikes().len().to_string(),
         clips.unwrap_or_else(unknown),
         verdict,
     ]

@@ -1,7 +1,7 @@
 //! Plots of a log.
 
 use toclip::monitor::{Estimates, Interval};
-use toclip_logs::{Finding, Point, Spike, running_scales};
+use toclip_logs::{Point, running_scales};
 
 use super::LogReport;
 use crate::output::numbers::short;
@@ -34,7 +34,7 @@ fn training(report: &LogReport) -> Figure {
     let mut norm =
         Chart::new("Gradient norm").x(Axis::linear("step")).y(Axis::log("gradient norm"));
     norm = with_values(norm, "norm", points, |p| p.norm);
-    let spikes = spikes(report);
+    let spikes = report.advice.spikes();
     let steps: Vec<f64> = spikes.iter().map(|spike| spike.first).collect();
     if !spikes.is_empty() {
         let peaks: Vec<f64> = spikes.iter().map(|spike| spike.norm).collect();
@@ -79,15 +79,6 @@ fn with_values(chart: Chart, name: &str, points: &[Point], of: fn(&Point) -> f64
     let each = points.len().div_ceil(x.len());
     let label = format!("{name}: smallest, median and largest of {each} steps");
     chart.series(Series::band(&label, &x, &low, &high).slot(0).middle(&middle))
-}
-
-/// The spikes of the log.
-fn spikes(report: &LogReport) -> &[Spike] {
-    let events = report.advice.findings.iter().find_map(|finding| match finding {
-        Finding::Spikes { events, .. } => Some(&events[..]),
-        _ => None,
-    });
-    events.unwrap_or_default()
 }
 
 /// Marks the step to go back to.
@@ -150,8 +141,9 @@ fn band(x: &[f64], y: &[f64]) -> (Vec<f64>, Vec<f64>, Vec<f64>, Vec<f64>) {
 /// The distribution of the norms relative to their scale: a histogram, and the share above.
 fn distribution(report: &LogReport) -> Figure {
     // What the tail is estimated from: without the warm-up and the spikes.
-    let in_spike =
-        |step: f64| spikes(report).iter().any(|spike| (spike.first..=spike.last).contains(&step));
+    let in_spike = |step: f64| {
+        report.advice.spikes().iter().any(|spike| (spike.first..=spike.last).contains(&step))
+    };
     let points = report.log.points.iter().skip(report.advice.analysis.warm_up);
     let norms: Vec<f64> = points.filter(|p| !in_spike(p.step)).map(|p| p.norm).collect();
     let scale = running_scales(&norms);
