@@ -63,10 +63,9 @@ impl Factors {
     fn of(step: &Step<'_>, r: f64, c: f64) -> Result<Self> {
         check_risk(r)?;
         check_threshold(c)?;
+        step.check_radial()?;
         let x = step.moments(r, c);
-        if !step.batch().is_single() {
-            step.check_converged(r, c, x)?;
-        }
+        step.check_defined(r, c, x)?;
         Ok(Factors { r, c, mu: x.mu, m2: x.m2, second_moment: step.second_moment(r) })
     }
 

@@ -114,10 +114,12 @@ pub mod threshold_rules;
 mod error;
 mod factors;
 mod gauss;
+mod information;
 mod kernel;
 mod numbers;
 mod parallel;
 mod quad;
+mod radial;
 mod rule;
 mod sim;
 mod special;
@@ -132,7 +134,7 @@ pub use kernel::{Moments, clipped_normal};
 pub use numbers::{
     interval, interval_at, percent, percent_interval, percent_interval_at, rounded, short,
 };
-pub use rule::Rule;
+pub use rule::{Rule, Smooth};
 pub use step::Step;
 pub use student::student_critical;
 

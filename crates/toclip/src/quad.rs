@@ -96,6 +96,21 @@ pub fn half_line<const N: usize>(f: impl Fn(f64) -> Values<N>, points: &[f64]) -
     sum
 }
 
+/// $\int f$ between the first and the last of the given increasing points, where panels end.
+pub fn interval<const N: usize>(f: impl Fn(f64) -> Values<N>, points: &[f64]) -> Values<N> {
+    let panels: Vec<_> = points.windows(2).map(|w| ((w[0], w[1]), panel(&f, w[0], w[1]))).collect();
+    let mut size = [0.0f64; N];
+    for (_, value) in &panels {
+        for i in 0..N {
+            size[i] += value[i].abs();
+        }
+    }
+    panels.into_iter().fold([0.0; N], |sum, (ends, whole)| {
+        let value = refine(&f, ends, whole, &size, &mut 200);
+        std::array::from_fn(|i| sum[i] + value[i])
+    })
+}
+
 /// Sorts points, drops those outside $(x_0, \infty)$ and repeats, and puts $x_0$ first.
 pub fn panels_from(start: f64, mut points: Vec<f64>) -> Vec<f64> {
     points.retain(|x| x.is_finite() && *x > start);

@@ -5,6 +5,7 @@ use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::kernel::Moments;
 use crate::noise::{Feature, Noise};
+use crate::radial;
 use crate::rule::Rule;
 use std::sync::Arc;
 
@@ -56,15 +57,55 @@ impl<'a> Step<'a> {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a noise that does not provide its
-    /// [`squared_residual`](Noise::squared_residual), where several residuals are clipped together.
+    /// [`squared_residual`](Noise::squared_residual), where several residuals are clipped together,
+    /// and for a rule that is not defined for such a batch.
     pub fn with_batch(self, batch: Batch) -> Result<Self> {
-        batch.check(self.noise())?;
-        Ok(Step { batch, ..self })
+        Step { batch, ..self }.checked()
     }
 
     /// The same step with another rule.
-    pub fn with_rule(self, rule: Rule) -> Self {
-        Step { rule, ..self }
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a rule that this noise or batch does not allow: the sentence says
+    /// what is possible.
+    ///
+    /// ```
+    /// use toclip::{Factors, Rule, Step, noise::Rademacher};
+    /// let noise = Rademacher::new(1.0, 0.4)?;
+    /// let ccc = |rule| Factors::new(Step::new(&noise).with_rule(rule)?, 0.01, 0.5)?.ccc();
+    /// // With outliers far beyond the threshold skipping beats clipping.
+    /// assert!(ccc(Rule::Skip)? > 1.5 * ccc(Rule::Clip)?);
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    pub fn with_rule(self, rule: Rule) -> Result<Self> {
+        Step { rule, ..self }.checked()
+    }
+
+    /// Refuses combinations of noise, batch and rule of which there is no theory.
+    fn checked(self) -> Result<Self> {
+        self.batch.check(self.noise())?;
+        let single = self.batch.together() == 1;
+        match &self.rule {
+            Rule::Optimal if !single => Err(Error::Invalid(
+                "the optimal rule is the score of one residual, and a batch has several: use a \
+                 batch of one, or apply it to each sample"
+                    .into(),
+            )),
+            Rule::ByValue if !single => Err(Error::Invalid(
+                "clipping by value is solved for the gradient of one sample: use a batch of one, or \
+                 clip each sample"
+                    .into(),
+            )),
+            Rule::Clip => Ok(self),
+            _ if single && self.noise().residual_density(1.0, 0.0).is_none() => {
+                Err(Error::NotProvided {
+                    family: self.noise().describe(),
+                    what: "the density of the residual",
+                    method: "residual_density",
+                })
+            }
+            _ => Ok(self),
+        }
     }
 
     /// The noise of one sample.
@@ -120,8 +161,18 @@ impl<'a> Step<'a> {
     /// Ratios such as $\nu$ and CCC are the same in both units. The searches work in this unit, so
     /// that their bits do not depend on a division by $B$.
     pub(crate) fn residual_moments(&self, r: f64, c: f64) -> Moments {
+        let (noise, n) = (self.noise(), self.batch.together());
         match self.rule {
-            Rule::Clip => self.batch.clipped(self.noise(), r, c),
+            Rule::Clip => self.batch.clipped(noise, r, c),
+            Rule::Skip if n == 1 => radial::skip(noise, r, c),
+            Rule::Normalise if n == 1 => radial::normalise(noise, r, c),
+            Rule::Smooth(smooth) if n == 1 => radial::smooth(noise, smooth, r, c),
+            Rule::Skip | Rule::Normalise | Rule::Smooth(_) => {
+                self.batch.reshaped(noise, &self.rule, r, c)
+            }
+            Rule::Optimal => radial::optimal(noise, r),
+            // Not radial: there is no such pair of numbers.
+            Rule::ByValue => Moments { mu: f64::NAN, m2: f64::NAN },
         }
     }
 
@@ -143,16 +194,62 @@ impl<'a> Step<'a> {
         features
     }
 
-    /// Refuses the result of an integral that did not converge.
-    pub(crate) fn check_converged(&self, r: f64, c: f64, x: Moments) -> Result<()> {
-        if !x.mu.is_nan() {
+    /// What a radial rule leaves of a gradient $x g$ with $\Vert g\Vert =$ `norm`: the factor on $g$,
+    /// at threshold $c\cdot$`unit` on the norm and risk $R$.
+    pub(crate) fn reshape(&self, x: f64, norm: f64, c: f64, unit: f64, r: f64) -> f64 {
+        if self.rule != Rule::Optimal {
+            return self.rule.reshape(x, norm, c, unit);
+        }
+        let y = x * norm / unit;
+        let (f, df) = self.noise().residual_density(r, y).unwrap_or((f64::NAN, f64::NAN));
+        // Where the density underflows nothing is known of its slope.
+        if f > 0.0 { -df / f * self.moments(r, c).m2 * (unit / norm) } else { 0.0 }
+    }
+
+    /// Refuses a rule that has no single $\mu$ and $m^{(2)}$.
+    pub(crate) fn check_radial(&self) -> Result<()> {
+        if self.rule.is_radial() {
             return Ok(());
         }
         Err(Error::Invalid(format!(
-            "the factors of a batch at R = {r}, c = {c} did not converge for {} noise: its parts \
-             are too narrow for their distances; widen the narrowest, or leave out the rarest",
-            self.noise().describe()
+            "{} has factors for each eigenvalue, not one pair for all of them",
+            self.rule.describe()
         )))
+    }
+
+    /// Refuses factors that are no numbers, and says why they are not.
+    pub(crate) fn check_defined(&self, r: f64, c: f64, x: Moments) -> Result<()> {
+        if self.rule == Rule::Normalise && c == f64::INFINITY {
+            return Err(Error::parameter(
+                "c",
+                c,
+                "to normalise gradients, give a finite threshold",
+            ));
+        }
+        if self.rule == Rule::Optimal && x.m2 == 0.0 && self.residual_second_moment(r) > 0.0 {
+            return Err(Error::Invalid(format!(
+                "the optimal rule at R = {r} for {} noise: the residual has atoms or jumps there, \
+                 and its score is not a function; use R > 0",
+                self.noise().describe()
+            )));
+        }
+        if !x.mu.is_nan() && !x.m2.is_nan() {
+            return Ok(());
+        }
+        let noise = self.noise().describe();
+        Err(Error::Invalid(if self.batch.together() > 1 {
+            format!(
+                "the factors of a batch at R = {r}, c = {c} did not converge for {noise} noise: \
+                 its parts are too narrow for their distances; widen the narrowest, or leave out \
+                 the rarest"
+            )
+        } else {
+            format!(
+                "the factors of rule `{}` at R = {r}, c = {c} need the density of the residual, \
+                 which {noise} noise does not provide at this risk",
+                self.rule.describe()
+            )
+        }))
     }
 }
 

@@ -10,6 +10,7 @@ pub use squared_residual::SquaredResidual;
 use crate::error::{Error, Result};
 use crate::kernel::Moments;
 use crate::noise::Noise;
+use crate::rule::Rule;
 use serde::Serialize;
 
 /// The most residuals that a batch may have.
@@ -175,6 +176,22 @@ impl Batch {
                 if x.mu.is_nan() { x } else { x.within(c, second_moment) }
             }
             // `Step::with_batch` refuses such a noise.
+            None => Moments { mu: f64::NAN, m2: f64::NAN },
+        }
+    }
+}
+
+impl Batch {
+    /// $\mu_B$ and $B m^{(2)}_B$ of another radial rule than clipping, applied to several residuals
+    /// together.
+    pub(crate) fn reshaped(self, noise: &dyn Noise, rule: &Rule, r: f64, c: f64) -> Moments {
+        let second_moment = 2.0 * r + noise.second_moment();
+        if second_moment == 0.0 || c == f64::INFINITY {
+            return Moments::open(second_moment);
+        }
+        let n = self.together() as f64;
+        match noise.squared_residual(r) {
+            Some(squared) => sum::reshaped_sum(&squared, rule, n, c, second_moment),
             None => Moments { mu: f64::NAN, m2: f64::NAN },
         }
     }

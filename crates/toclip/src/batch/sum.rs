@@ -4,6 +4,7 @@ use super::complex::ln_1p;
 use super::contour::{Left, Sum, left};
 use super::squared_residual::{Atoms, Pair, SquaredResidual, TransformShape};
 use crate::kernel::Moments;
+use crate::rule::Rule;
 use num_complex::Complex64;
 
 /// Binomial weights below this do not count.
@@ -35,6 +36,17 @@ pub(super) fn clipped_sum(
     };
     let mu = x.inside + (1.0 - 1.0 / n) * x.outside;
     Moments { mu: mu.clamp(0.0, 1.0), m2: c * c * x.square.clamp(0.0, 1.0) }
+}
+
+/// $\mu_N$ and $E\thinspace\varphi(s)^2s^2$ of a batch with $s^2 = S/N$, for another radial rule.
+pub(super) fn reshaped_sum(
+    _squared: &SquaredResidual,
+    _rule: &Rule,
+    _n: f64,
+    _c: f64,
+    _second_moment: f64,
+) -> Moments {
+    Moments { mu: f64::NAN, m2: f64::NAN }
 }
 
 /// One integral for each number of samples at $\pm\lambda$, or one for all whose path has to follow

@@ -121,10 +121,8 @@ impl Collapsed {
             }
             let residual = product - self.step.noise().sample(&mut noise);
             let control = controller.step(k as f64 / dim, risk, residual);
-            // Clipping ρx at c√d is clipping ρ at c√d/‖x‖. In this form no draw of the noise and no
-            // threshold is so large that the product overflows.
-            let threshold = control.c * root_dim / square.sqrt();
-            let step = control.eta / dim * residual.min(threshold).max(-threshold);
+            let weight = self.step.reshape(residual, square.sqrt(), control.c, root_dim, risk);
+            let step = control.eta / dim * weight;
             let distance;
             (risk, distance) = self.blocks.advance(&mut u, step, &z, &h, |h, _| step * step * h);
             if let Some(end) = self.diverged(k + 1, risk) {

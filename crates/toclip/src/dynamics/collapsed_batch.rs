@@ -1,7 +1,7 @@
 //! Collapsed C-SGD whose steps average several samples.
 
 use super::block::Blocks;
-use super::sgd_batch::{bounded, limited};
+use super::sgd_batch::bounded;
 use super::{Collapsed, Counts, Stop};
 use crate::schedule::Control;
 use crate::sim::normal::Normals;
@@ -54,8 +54,7 @@ impl Collapsed {
                 let product: f64 = parts.map(|((z, u), root)| root * z * u).sum();
                 let residual = bounded(product - self.step.noise().sample(&mut noise));
                 if batch.is_per_sample() {
-                    let threshold = c * dim.sqrt();
-                    self.add_clipped(&mut sum, &z, residual, threshold, &mut across);
+                    self.add_reshaped(&mut sum, &z, residual, c, risk, &mut across);
                 } else {
                     squares += residual * residual;
                     sum.along.iter_mut().zip(&z).for_each(|(sum, z)| *sum += residual * z);
@@ -69,7 +68,7 @@ impl Collapsed {
                 }
                 // The gradient of the batch is this sum over B: clipped at c√(d/B), the sum is
                 // clipped at c√(dB).
-                limited(1.0, self.norm(&sum), c * (dim * size).sqrt())
+                self.step.reshape(1.0, self.norm(&sum), c, (dim * size).sqrt(), risk)
             };
             let step = eta / dim / size * share;
             let gained = |g: f64, lambda: f64| step * step * lambda * g * g;
@@ -91,14 +90,14 @@ impl Collapsed {
         (along.sum::<f64>() + across.sum::<f64>()).sqrt()
     }
 
-    /// Adds $\omega x$ with $\omega$ the residual clipped so that $\Vert \omega x\Vert $ is at most
-    /// the threshold.
-    fn add_clipped(
+    /// Adds $\omega x$ with $\omega$ what the rule leaves of the residual.
+    fn add_reshaped(
         &self,
         sum: &mut Sum,
         z: &[f64],
         residual: f64,
-        threshold: f64,
+        c: f64,
+        risk: f64,
         across: &mut Xoshiro256PlusPlus,
     ) {
         let Blocks { lambda, rest_but_one, .. } = &self.blocks;
@@ -113,7 +112,8 @@ impl Collapsed {
                 (towards, left)
             })
             .collect();
-        let weight = limited(residual, square.sqrt(), threshold);
+        let unit = self.blocks.dim.sqrt();
+        let weight = self.step.reshape(residual, square.sqrt(), c, unit, risk);
         sum.along.iter_mut().zip(z).for_each(|(sum, z)| *sum += weight * z);
         for (length, (towards, left)) in sum.across.iter_mut().zip(rests) {
             *length = ((*length + weight * towards).powi(2) + weight * weight * left).sqrt();

@@ -5,7 +5,7 @@ use super::simulated_path::{SimulatedPath, steps_until, within};
 use super::simulator::{check_simulated, divergence_limit};
 use super::{Covariates, Simulator, Stop, Trajectory};
 use crate::error::{Error, Result};
-use crate::schedule::{Control, Controller, Policy};
+use crate::schedule::{Controller, Policy};
 use crate::sim::normal::{Block, Streams};
 use crate::sim::step::{CovariateSource, State};
 use crate::sim::{InstructionSet, Isa, Purpose, scalar_rng};
@@ -188,7 +188,9 @@ impl Simulator for Sgd {
                 }
                 let residual = sums.inner - self.step.noise().sample(&mut noise);
                 let control = controller.step(t, risk, residual);
-                state.step(step_size(control, self.dim, residual, sums.norm_sq.sqrt()));
+                let norm = sums.norm_sq.sqrt();
+                let weight = self.step.reshape(residual, norm, control.c, self.dim.sqrt(), risk);
+                state.step(control.eta / self.dim * weight);
                 record.steps += 1;
             }
             let (twice_risk, moved) = state.measure(self.isa, &self.weights);
@@ -240,24 +242,11 @@ impl Draws {
     }
 }
 
-/// $s$ in $\theta \leftarrow \theta - s x$: $\frac{\eta}{d}\rho$, or less if
-/// $|\rho|\thinspace \Vert x\Vert > c\sqrt d$.
-pub(super) fn step_size(control: Control, dim: f64, residual: f64, norm: f64) -> f64 {
-    let threshold = control.c * dim.sqrt();
-    // Not min(1, threshold/|ρ|‖x‖)·ρ, which is 0·∞ for the largest draws of a Cauchy distribution.
-    let clipped = if residual.abs() * norm > threshold {
-        (threshold / norm).copysign(residual)
-    } else {
-        residual
-    };
-    control.eta / dim * clipped
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::noise::{Gaussian, NoNoise, Noise, StudentT};
-    use crate::schedule::{OpenLoop, Schedule, Shape};
+    use crate::schedule::{Control, OpenLoop, Schedule, Shape};
     use crate::spectrum::{Spectrum, Start};
 
     fn modes(spectrum: &Spectrum) -> Modes {
@@ -433,16 +422,6 @@ mod tests {
         let path = sgd.run(1, 0, &[0.0, 400.0]);
         assert!((path.distance[0] - 1.0).abs() < 1e-15);
         assert!(path.risk[1] < 1e-10 && (path.distance[1] - 0.5).abs() < 1e-9, "{path:?}");
-    }
-
-    #[test]
-    fn largest_noise_is_clipped_like_any_other() {
-        let control = Control { eta: 1.0, c: 2.0 };
-        let size = step_size(control, 4.0, -f64::MAX, 8.0);
-        assert_eq!(size, -0.25 * (2.0 * 2.0 / 8.0));
-        assert_eq!(step_size(control, 4.0, 0.1, 8.0), 0.25 * 0.1);
-        let unclipped = Control { eta: 1.0, c: f64::INFINITY };
-        assert_eq!(step_size(unclipped, 4.0, 1e3, 8.0), 250.0);
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Sgd {
                     let residual = bounded(inner - label_noise.sample(&mut noise));
                     let weight = if averaged.is_per_sample() {
                         let norm = each(&batch.z, lambda, |z, l| l * z * z).sqrt();
-                        limited(residual, norm, c * self.dim.sqrt())
+                        self.step.reshape(residual, norm, c, self.dim.sqrt(), risk)
                     } else {
                         residual
                     };
@@ -66,7 +66,7 @@ impl Sgd {
                     1.0
                 } else {
                     let norm = each(&batch.sum, lambda, |g, l| l * g * g).sqrt();
-                    limited(1.0, norm, c * (self.dim * size).sqrt())
+                    self.step.reshape(1.0, norm, c, (self.dim * size).sqrt(), risk)
                 };
                 let step = eta / self.dim / size * share;
                 let Batch { lambda, w, sum, .. } = &mut batch;
@@ -89,12 +89,6 @@ impl Sgd {
 /// Residuals whose squares still add up: beyond, a batch is as much clipped as it can be.
 pub(super) fn bounded(residual: f64) -> f64 {
     residual.clamp(-1e140, 1e140)
-}
-
-/// `x`, or what is left of it where $|x|\thinspace\text{norm}$ exceeds the threshold.
-pub(super) fn limited(x: f64, norm: f64, threshold: f64) -> f64 {
-    // Not min(1, threshold/|x|norm)·x, which is 0·∞ for the largest draws of a Cauchy distribution.
-    if x.abs() * norm > threshold { (threshold / norm).copysign(x) } else { x }
 }
 
 /// $\sum f(a_i, b_i)$ over all coordinates.

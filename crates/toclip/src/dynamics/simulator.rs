@@ -2,7 +2,6 @@
 
 use super::Trajectory;
 use crate::error::{Error, Result};
-use crate::rule::Rule;
 use crate::schedule::Policy;
 use crate::step::Step;
 
@@ -17,8 +16,9 @@ pub trait Simulator: std::fmt::Debug + Send + Sync {
 
 /// Refuses steps that C-SGD does not simulate.
 pub(crate) fn check_simulated(step: &Step<'_>, policy: &dyn Policy) -> Result<()> {
-    // The simulators only know this rule: a new variant of `Rule` stops compiling here.
-    let Rule::Clip = step.rule();
+    if !step.rule().is_radial() {
+        return Err(Error::Invalid(format!("C-SGD does not simulate {}", step.rule().describe())));
+    }
     let batch = step.batch();
     if batch.output_count() > 1 {
         return Err(Error::Invalid(format!(

@@ -1,9 +1,9 @@
 //! C-SGD on a given data matrix, one pass.
 
-use super::sgd::step_size;
 use super::simulated_path::{SimulatedPath, steps_until, within};
 use super::{Simulator, Stop, Trajectory};
 use crate::error::{Error, Result};
+use crate::rule::Rule;
 use crate::schedule::{Controller, Policy};
 use crate::sim::row::{inner, subtract};
 use crate::sim::{Isa, Purpose, scalar_rng};
@@ -205,7 +205,8 @@ impl Simulator for Stream {
                 }
                 let norm = inner(isa, x, x).sqrt();
                 let control = controller.step(t, risk, residual);
-                subtract(isa, step_size(control, data.dim, residual, norm), x, &mut theta);
+                let weight = Rule::Clip.reshape(residual, norm, control.c, data.dim.sqrt());
+                subtract(isa, control.eta / data.dim * weight, x, &mut theta);
                 record.steps += 1;
             }
             let [risk, distance] = data.measure(isa, &theta, &mut scratch);

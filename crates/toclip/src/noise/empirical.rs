@@ -108,14 +108,6 @@ impl Empirical {
         Ok(Empirical { data: Arc::new(Data { sorted, root, mean, variance }) })
     }
 
-    /// Whether a kernel of width `s` sees the data as few enough pieces to look at each.
-    fn is_resolved(&self, s: f64) -> bool {
-        // A kernel as wide as this never sees more pieces than are allowed.
-        let root = &self.data.root;
-        let wide = root.high - root.low <= 0.5 * FEATURES as f64 * s;
-        wide || self.count() <= FEATURES || root.add_features(s, &mut Vec::new())
-    }
-
     /// How many residuals there are.
     pub fn count(&self) -> usize {
         self.data.sorted.len()
@@ -258,15 +250,27 @@ impl Noise for Empirical {
     }
 
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
-        // Where the residuals are further apart than the kernel is wide, and too many to visit one
-        // by one, an integral over the density would miss them.
-        if r == 0.0 || !self.is_resolved(spread(r)) {
-            return None;
+        if r == 0.0 {
+            return Some((0.0, 0.0));
         }
         let mut sum = (0.0, 0.0);
         self.data.root.add_density(spread(r), x, &mut sum);
         let n = self.data.root.count;
         Some((sum.0 / n, sum.1 / n))
+    }
+
+    fn atoms(&self) -> Vec<(f64, f64)> {
+        let weight = 1.0 / self.count() as f64;
+        self.data.sorted.iter().map(|e| (weight, -e)).collect()
+    }
+
+    /// Not where the residuals are further apart than the kernel is wide, and too many to visit one
+    /// by one.
+    fn is_resolved(&self, r: f64) -> bool {
+        // A kernel as wide as this never sees more pieces than are allowed.
+        let (s, root) = (spread(r), &self.data.root);
+        let wide = root.high - root.low <= 0.5 * FEATURES as f64 * s;
+        wide || self.count() <= FEATURES || root.add_features(s, &mut Vec::new())
     }
 
     fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {

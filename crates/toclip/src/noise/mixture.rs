@@ -123,8 +123,11 @@ pub(super) fn residual_std(r: f64, std: f64) -> f64 {
     if (1e-280..1e300).contains(&variance) { variance.sqrt() } else { super::spread(r).hypot(std) }
 }
 
-/// The density of $N(m, s^2)$ at $x$ and its derivative.
+/// The density of $N(m, s^2)$ at $x$ and its derivative; none for the atom $s = 0$.
 pub(super) fn normal_density(x: f64, m: f64, s: f64) -> (f64, f64) {
+    if s == 0.0 {
+        return (0.0, 0.0);
+    }
     let z = (x - m) / s;
     let f = phi(z) / s;
     (f, -z / s * f)
@@ -183,6 +186,11 @@ impl Noise for Mixture {
             let (g, dg) = normal_density(x, -k.mean, residual_std(r, k.std));
             (f + k.weight * g, df + k.weight * dg)
         }))
+    }
+
+    fn atoms(&self) -> Vec<(f64, f64)> {
+        let points = self.components.iter().filter(|k| k.std == 0.0);
+        points.map(|k| (k.weight, -k.mean)).collect()
     }
 
     fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {

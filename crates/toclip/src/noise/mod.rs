@@ -94,9 +94,22 @@ pub trait Noise: std::fmt::Debug + Send + Sync {
 
     /// The density of the residual $X$ at $x$ and its derivative, $(f, {f^\prime})$, for $R > 0$.
     ///
-    /// Only the [Fisher limit](crate::criteria::fisher_limit) needs it; `None` if not provided.
+    /// Only the [Fisher limit](crate::criteria::fisher_limit) and [rules](crate::Rule) other than
+    /// clipping need it; `None` if not provided.
     fn residual_density(&self, _r: f64, _x: f64) -> Option<(f64, f64)> {
         None
+    }
+
+    /// The weights and places of the atoms of the residual at $R = 0$; the density there is that of
+    /// the rest.
+    fn atoms(&self) -> Vec<(f64, f64)> {
+        Vec::new()
+    }
+
+    /// Whether the [`features`](Self::features) at risk $R$ are all there are, so that an integral
+    /// over the density misses none.
+    fn is_resolved(&self, _r: f64) -> bool {
+        true
     }
 
     /// The distribution of $X^2$ at risk $R$, which [batches](crate::Batch) of more than one sample

@@ -55,6 +55,10 @@ impl Noise for NoNoise {
         Some(super::mixture::normal_density(x, 0.0, spread(r)))
     }
 
+    fn atoms(&self) -> Vec<(f64, f64)> {
+        vec![(1.0, 0.0)]
+    }
+
     fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
         Some(SquaredResidual::scales(vec![(1.0, 2.0 * r)], 0.0))
     }

@@ -77,6 +77,13 @@ impl Rademacher {
     }
 }
 
+impl Rademacher {
+    /// Weights and places of the three values.
+    fn parts(&self) -> [(f64, f64); 3] {
+        [(1.0 - self.p, 0.0), (0.5 * self.p, self.lambda), (0.5 * self.p, -self.lambda)]
+    }
+}
+
 impl Noise for Rademacher {
     fn describe(&self) -> String {
         format!("Rademacher-like (λ = {}, p = {})", short(self.lambda), short(self.p))
@@ -115,12 +122,14 @@ impl Noise for Rademacher {
 
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
         let s = spread(r);
-        let parts =
-            [(1.0 - self.p, 0.0), (0.5 * self.p, self.lambda), (0.5 * self.p, -self.lambda)];
-        Some(parts.iter().fold((0.0, 0.0), |(f, df), &(w, m)| {
+        Some(self.parts().iter().fold((0.0, 0.0), |(f, df), &(w, m)| {
             let (g, dg) = normal_density(x, m, s);
             (f + w * g, df + w * dg)
         }))
+    }
+
+    fn atoms(&self) -> Vec<(f64, f64)> {
+        self.parts().to_vec()
     }
 
     fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
