@@ -14,6 +14,8 @@
 //! without its first part, since on the negative axis that is imaginary. So what is small is
 //! computed as a small number, and nothing is lost for thresholds small or large.
 //!
+//! Skipping also needs $f_S(a) = \frac1\pi \Im\int e^{az}G\thinspace dz$.
+//!
 //! The path goes through the saddle point of $e^{az}G(z)/z$ and leaves it along the parabola of
 //! steepest descent, as far as the transform allows.
 
@@ -40,7 +42,7 @@ pub(super) struct Sum<'a> {
 }
 
 /// What clipping at $S = a$ leaves.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Left {
     /// $P(S \le a)$.
     pub inside: f64,
@@ -48,6 +50,48 @@ pub(super) struct Left {
     pub outside: f64,
     /// $E\min(S/a, 1)$.
     pub square: f64,
+    /// $E\[S/a; S \le a\]$.
+    pub square_inside: f64,
+    /// $a f_S(a)$, with $f_S$ the density of $S$.
+    pub density: f64,
+}
+
+impl Left {
+    /// No batch is clipped.
+    pub fn all_inside(mean: f64) -> Self {
+        Left { inside: 1.0, outside: 0.0, square: mean, square_inside: mean, density: 0.0 }
+    }
+
+    /// Every batch is, with $E\sqrt{a/S}$ given.
+    pub fn all_outside(outside: f64) -> Self {
+        Left { inside: 0.0, outside, square: 1.0, square_inside: 0.0, density: 0.0 }
+    }
+
+    /// No number: the integrals did not converge.
+    fn undefined() -> Self {
+        let nan = f64::NAN;
+        Left { inside: nan, outside: nan, square: nan, square_inside: nan, density: nan }
+    }
+
+    /// Adds `weight` times another.
+    pub fn add(&mut self, weight: f64, other: Left) {
+        self.inside += weight * other.inside;
+        self.outside += weight * other.outside;
+        self.square += weight * other.square;
+        self.square_inside += weight * other.square_inside;
+        self.density += weight * other.density;
+    }
+
+    /// Divides by the total weight.
+    pub fn over(self, total: f64) -> Self {
+        Left {
+            inside: self.inside / total,
+            outside: self.outside / total,
+            square: self.square / total,
+            square_inside: self.square_inside / total,
+            density: self.density / total,
+        }
+    }
 }
 
 /// Terms below this share of the sum end it.
@@ -66,14 +110,14 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
     let path = Path::new(sum);
     if path.start < 0.0 && path.start + path.level < -NOTHING {
         // By Chernoff's bound no batch is clipped.
-        return Left { inside: 1.0, outside: 0.0, square: sum.mean };
+        return Left::all_inside(sum.mean);
     }
     let first = if path.start > 0.0 { path.real_axis(sum.ln_g) } else { 0.0 };
     if path.start > 0.0 && path.start + path.level < -NOTHING {
         // By the same bound all are.
-        return Left { inside: 0.0, outside: first / PI.sqrt(), square: 1.0 };
+        return Left::all_outside(first / PI.sqrt());
     }
-    let (mut inside, mut below, mut rest, mut above) = (0.0, 0.0, 0.0, 0.0);
+    let (mut inside, mut below, mut rest, mut above, mut density) = (0.0, 0.0, 0.0, 0.0, 0.0);
     let mut y = 0.0;
     let mut quiet = 0;
     let mut done = false;
@@ -88,6 +132,7 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
                 let grown = (z + (sum.ln_g)(z)).exp() * step;
                 let over = grown / z;
                 let root = z.sqrt();
+                density += grown.im;
                 inside += over.im;
                 below += (over / z).im;
                 rest += (grown / root * faddeeva(root)).re;
@@ -109,14 +154,17 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
         }
     }
     if !done {
-        return Left { inside: f64::NAN, outside: f64::NAN, square: f64::NAN };
+        return Left::undefined();
     }
     let (inside, below, above) = (inside / PI, below / PI, above / PI);
-    let outside = (first + rest) / PI.sqrt();
+    let (outside, density) = ((first + rest) / PI.sqrt(), density / PI);
     if path.start < 0.0 {
-        return Left { inside: 1.0 + inside, outside, square: sum.mean - below };
+        let square = sum.mean - below;
+        let square_inside = square + inside;
+        return Left { inside: 1.0 + inside, outside, square, square_inside, density };
     }
-    Left { inside, outside, square: if path.near { above } else { 1.0 - below } }
+    let square = if path.near { above } else { 1.0 - below };
+    Left { inside, outside, square, square_inside: inside - below, density }
 }
 
 /// $z(y) = z_0 + iy - \beta y^2$.

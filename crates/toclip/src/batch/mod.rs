@@ -4,6 +4,7 @@ pub(crate) mod complex;
 mod contour;
 pub(crate) mod squared_residual;
 mod sum;
+mod transform;
 
 pub use squared_residual::SquaredResidual;
 

@@ -3,6 +3,7 @@
 use super::complex::ln_1p;
 use super::contour::{Left, Sum, left};
 use super::squared_residual::{Atoms, Pair, SquaredResidual, TransformShape};
+use super::transform::Squares;
 use crate::kernel::Moments;
 use crate::rule::Rule;
 use num_complex::Complex64;
@@ -19,8 +20,36 @@ pub(super) fn clipped_sum(
     c: f64,
     second_moment: f64,
 ) -> Moments {
+    let x = at_threshold(squared, n, c, second_moment);
+    let mu = x.inside + (1.0 - 1.0 / n) * x.outside;
+    Moments { mu: mu.clamp(0.0, 1.0), m2: c * c * x.square.clamp(0.0, 1.0) }
+}
+
+/// $\mu_N$ and $E\thinspace\varphi(s)^2s^2$ of a batch with $s^2 = S/N$, for another radial rule than
+/// clipping.
+pub(super) fn reshaped_sum(
+    squared: &SquaredResidual,
+    rule: &Rule,
+    n: f64,
+    c: f64,
+    second_moment: f64,
+) -> Moments {
+    let squares = Squares { squared, n, c };
+    match rule {
+        Rule::Skip => {
+            let x = at_threshold(squared, n, c, second_moment);
+            Moments { mu: x.inside - 2.0 / n * x.density, m2: c * c * x.square_inside.max(0.0) }
+        }
+        Rule::Normalise => squares.normalised(),
+        Rule::Smooth(smooth) => squares.smoothed(*smooth),
+        _ => Moments { mu: f64::NAN, m2: f64::NAN },
+    }
+}
+
+/// The distribution of $S$ on both sides of $a = c^2N$.
+fn at_threshold(squared: &SquaredResidual, n: f64, c: f64, second_moment: f64) -> Left {
     let a = c * c * n;
-    let x = match (squared.pair, &squared.atoms) {
+    match (squared.pair, &squared.atoms) {
         (Some(pair), _) if counts_are_cheaper(pair, n, c) => by_counts(pair, n, a),
         (_, Some(atoms)) if are_few(atoms, n) => by_draws(atoms, n, a),
         _ => {
@@ -33,20 +62,7 @@ pub(super) fn clipped_sum(
             let (mean, edge) = (second_moment / (c * c), a * squared.edge);
             left(&Sum { ln_g: &ln_g, shape, n, mean, edge, range: squared.range / a })
         }
-    };
-    let mu = x.inside + (1.0 - 1.0 / n) * x.outside;
-    Moments { mu: mu.clamp(0.0, 1.0), m2: c * c * x.square.clamp(0.0, 1.0) }
-}
-
-/// $\mu_N$ and $E\thinspace\varphi(s)^2s^2$ of a batch with $s^2 = S/N$, for another radial rule.
-pub(super) fn reshaped_sum(
-    _squared: &SquaredResidual,
-    _rule: &Rule,
-    _n: f64,
-    _c: f64,
-    _second_moment: f64,
-) -> Moments {
-    Moments { mu: f64::NAN, m2: f64::NAN }
+    }
 }
 
 /// One integral for each number of samples at $\pm\lambda$, or one for all whose path has to follow
@@ -61,17 +77,14 @@ fn counts_are_cheaper(Pair { square, p, v }: Pair, n: f64, c: f64) -> bool {
 /// Given that $k$ samples are at $\pm\lambda$, $S/v$ is non-central $\chi^2$ with $N$ degrees of
 /// freedom and non-centrality $k\lambda^2/v$.
 fn by_counts(Pair { square, p, v }: Pair, n: f64, a: f64) -> Left {
-    let mut sum = Left { inside: 0.0, outside: 0.0, square: 0.0 };
+    let mut sum = Left::default();
     let count = n as u64;
     // From the most likely number outwards, each weight from its neighbour's.
     let mode = ((n + 1.0) * p).floor().min(n) as u64;
     let mut total = 0.0;
     let mut add = |k: u64, weight: f64| {
-        let at = given(k as f64 * square / a, v / a, n);
         total += weight;
-        sum.inside += weight * at.inside;
-        sum.outside += weight * at.outside;
-        sum.square += weight * at.square;
+        sum.add(weight, given(k as f64 * square / a, v / a, n));
     };
     let odds = p / (1.0 - p);
     let (mut k, mut weight) = (mode, 1.0);
@@ -92,7 +105,7 @@ fn by_counts(Pair { square, p, v }: Pair, n: f64, a: f64) -> Left {
         }
         add(k, weight);
     }
-    Left { inside: sum.inside / total, outside: sum.outside / total, square: sum.square / total }
+    sum.over(total)
 }
 
 /// Whether the $\binom{N+k-1}{k-1}$ ways to draw $N$ of $k$ atoms may be summed.
@@ -119,20 +132,17 @@ fn by_draws(Atoms { squares, v }: &Atoms, n: f64, a: f64) -> Left {
         sum += (k as f64).ln();
         ln_factorial.push(sum);
     }
-    let mut left = Left { inside: 0.0, outside: 0.0, square: 0.0 };
+    let mut left = Left::default();
     let mut total = 0.0;
     each_draw(squares, &ln_factorial, 0.0, sum, &mut |delta, ln_weight| {
         let weight = ln_weight.exp();
         if weight < RARE {
             return;
         }
-        let at = given(delta / a, v / a, n);
         total += weight;
-        left.inside += weight * at.inside;
-        left.outside += weight * at.outside;
-        left.square += weight * at.square;
+        left.add(weight, given(delta / a, v / a, n));
     });
-    Left { inside: left.inside / total, outside: left.outside / total, square: left.square / total }
+    left.over(total)
 }
 
 /// Calls `visit` with $\sum_j k_j m_j^2$ and the logarithm of the multinomial probability for every
@@ -163,9 +173,9 @@ fn given(delta: f64, v: f64, n: f64) -> Left {
     if v == 0.0 {
         // Rounding must not clip a batch that is at the threshold.
         if delta <= 1.0 + 1e-14 {
-            return Left { inside: 1.0, outside: 0.0, square: delta.min(1.0) };
+            return Left::all_inside(delta.min(1.0));
         }
-        return Left { inside: 0.0, outside: delta.sqrt().recip(), square: 1.0 };
+        return Left::all_outside(delta.sqrt().recip());
     }
     let ln_g = |z: Complex64| {
         let spread = 2.0 * v * z;
