@@ -28,8 +28,10 @@ def _from_dict(it: Any) -> tuple[Any, ...]:
 
 
 def _from_family(it: Noise) -> tuple[Any, ...]:
-    return _noise, (it.to_dict(), it.batch_size, it.outputs, it.per_sample)
+    return _noise, (it.to_dict(), it.batch_size, it.outputs, it.per_sample, it.rule)
 
 
-def _noise(family: dict[str, Any], size: int, outputs: int, per_sample: bool) -> Noise:
-    return Noise(family).batched(size, outputs=outputs, per_sample=per_sample)
+def _noise(
+    family: dict[str, Any], size: int, outputs: int, per_sample: bool, rule: str = "clip"
+) -> Noise:
+    return Noise(family).batched(size, outputs=outputs, per_sample=per_sample).with_rule(rule)

@@ -41,6 +41,11 @@ def factors(noise: Noise | dict[str, Any], r: ArrayLike, c: ArrayLike) -> Factor
 
     >>> toclip.factors(toclip.noise.gaussian(0.8).batched(32), 0.18, 0.5).mu > 0.48
     True
+
+    Steps above the threshold skipped, instead of clipped:
+
+    >>> toclip.factors(noise.with_rule("skip"), 0.5, 0.9).mu < at.mu
+    True
     """
     given = as_array("r", r), as_thresholds("c", c)
     try:

@@ -2,7 +2,8 @@
 
 Each returns a :class:`toclip.Noise`, which has a ``mean``, a ``variance`` and a ``second_moment``.
 ``sample(size, seed)`` draws from it, ``to_dict()`` turns it into a dictionary, and
-``batched(size, outputs=1, per_sample=False)`` is the same noise in batches.
+``batched(size, outputs=1, per_sample=False)`` is the same noise in batches. ``with_rule("skip")``
+is the same with another rule than clipping: skip, normalise, tanh, root or optimal.
 
 >>> import toclip
 >>> noise = toclip.noise.laplace(sigma=2.0)
@@ -12,6 +13,8 @@ Each returns a :class:`toclip.Noise`, which has a ``mean``, a ``variance`` and a
 True
 >>> print(noise.batched(32))
 Laplace (σ = 2), batches of 32
+>>> print(noise.with_rule("skip"))
+Laplace (σ = 2), rule skip
 """
 
 from __future__ import annotations

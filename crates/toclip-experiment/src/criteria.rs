@@ -10,7 +10,7 @@ use toml::Value;
 use crate::error::Result;
 use crate::policy::deserialize_by_parse;
 use crate::words::short;
-use crate::{Batch, NoiseChoice, Origin};
+use crate::{Batch, NoiseChoice, Origin, RuleChoice};
 
 /// What a file asks for under the key `criteria`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub struct Criteria {
     /// How many samples a step averages: the key `batch` of the experiment.
     #[serde(skip)]
     pub batch: Batch,
+    /// What is done to the gradient: the key `rule` of the experiment.
+    #[serde(skip)]
+    pub rule: RuleChoice,
 }
 
 fn points() -> usize {
@@ -205,7 +208,8 @@ impl Criteria {
         let mut curves = Vec::new();
         for &criterion in &self.curves {
             for labelled in &self.noises {
-                let step = labelled.noise.build(self.batch, origin.folder()).map_err(wrong)?;
+                let step =
+                    labelled.noise.build(self.batch, &self.rule, origin.folder()).map_err(wrong)?;
                 let label = labelled.label();
                 let y = match criterion {
                     Criterion::MaxCcc => {

@@ -33,6 +33,7 @@ mod noise;
 mod policy;
 mod problem;
 mod read;
+mod rule;
 
 pub mod run;
 pub mod schema;
@@ -46,6 +47,7 @@ pub use noise::{NoiseChoice, ResidualFile};
 pub use policy::{Clip, LearningRate, PolicyError, PolicySpec, StabilityMargin};
 pub use problem::Problem;
 pub use read::{ExperimentFile, Origin, check_methods, of_values, parse, parse_file, read};
+pub use rule::RuleChoice;
 pub use run::{FinishedRun, RunSink};
 
 use serde::de::Error as _;
@@ -74,6 +76,9 @@ pub struct Experiment {
     /// The samples of a step.
     #[serde(skip_serializing_if = "Batch::is_single")]
     pub batch: Batch,
+    /// What is done to the gradient.
+    #[serde(skip_serializing_if = "RuleChoice::is_clip")]
+    pub rule: RuleChoice,
     /// The distribution of the features that C-SGD sees.
     pub covariates: Covariates,
     /// $\eta$ along time.

@@ -10,9 +10,9 @@ use toclip::noise::{Empirical, Family, Noise};
 use toclip_data::Matrix;
 use toml::Value;
 
-use crate::Batch;
 use crate::policy::deserialize_by_parse;
 use crate::words::{deserialize, unknown};
+use crate::{Batch, RuleChoice};
 
 /// The noise of one sample.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -62,14 +62,20 @@ impl NoiseChoice {
         }
     }
 
-    /// The step that the noise and its batches make; a file is looked for in `folder`.
+    /// The step that the noise, its batches and a rule make; a file is looked for in `folder`.
     ///
     /// # Errors
-    /// A sentence for residuals that cannot be read, or batches that the family does not support.
-    pub fn build(&self, batch: Batch, folder: &Path) -> Result<Step<'static>, String> {
+    /// A sentence for residuals that cannot be read, or batches and rules that the family does not support.
+    pub fn build(
+        &self,
+        batch: Batch,
+        rule: &RuleChoice,
+        folder: &Path,
+    ) -> Result<Step<'static>, String> {
         let batch = batch.to_core().map_err(|error| error.to_string())?;
         let noise = Arc::new(self.family(folder)?);
-        Step::new(noise).with_batch(batch).map_err(|error| error.to_string())
+        let step = Step::new(noise).with_batch(batch);
+        step.and_then(|step| step.with_rule(rule.0.clone())).map_err(|error| error.to_string())
     }
 
     /// The family; a file is looked for in `folder`.

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use toclip::Step;
 use toclip::schedule::{
     Compensation, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, Proportional, ScaleEstimate,
     Scaled, Schedule, Shape,
 };
 use toclip::spectrum::{Modes, Rescaling};
+use toclip::{Rule, Step};
 use toml::Value;
 
 use crate::words::{about, deserialize, short, unknown};
@@ -192,6 +192,12 @@ impl Clip {
         if SHAPES.contains(&&*kind) {
             return schedule(table).map(Clip::Schedule);
         }
+        if Rule::NAMES.contains(&&*kind) {
+            return Err(format!(
+                "\"{kind}\" is a rule, not a threshold: write rule = \"{kind}\" and the threshold \
+                 as clip = 0.9"
+            ));
+        }
         if !CLIP_RULES.contains(&&*kind) {
             return Err(unknown("kind", &kind, &[&CLIP_RULES[..], &SHAPES[..]].concat()));
         }
@@ -309,6 +315,19 @@ impl PolicySpec {
     /// [`PolicyError`] for parts that do not go together.
     pub fn rule(&self, step: &Step<'static>) -> Result<Arc<dyn Policy>, PolicyError> {
         let refuse = |key, what: &str| Err(PolicyError { key, what: what.into() });
+        let fixed = matches!(self.clip, Clip::None | Clip::Schedule(_));
+        let plain = fixed && self.margin.is_none();
+        if !(plain || step.rule().is_radial()) {
+            let key = if fixed { "margin" } else { "clip" };
+            let what = "needs one pair of factors for all eigenvalues, which this rule does not \
+                        have: use a fixed threshold or a schedule, without a margin";
+            return refuse(key, what);
+        }
+        if *step.rule() == Rule::Normalise && matches!(self.clip, Clip::None | Clip::MaxCcc) {
+            let what = "to normalise gradients, give the threshold that they are scaled to, such \
+                        as clip = 0.9";
+            return refuse("clip", what);
+        }
         let eta = match (&self.learning_rate, &self.clip) {
             (LearningRate::Greedy, Clip::None) => {
                 return Ok(Arc::new(Greedy::unclipped(step.clone())));

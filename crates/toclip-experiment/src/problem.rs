@@ -13,7 +13,7 @@ use toclip_data::SpectrumSource;
 use crate::error::Result;
 use crate::limits::{check_memory, check_steps};
 use crate::words::short;
-use crate::{Clip, Experiment, Method, NoiseChoice, Origin, PolicySpec, Spacing};
+use crate::{Clip, Experiment, Method, NoiseChoice, Origin, PolicySpec, RuleChoice, Spacing};
 
 /// Above so many modes the deterministic methods get a compressed spectrum.
 const COMPRESS_ABOVE: usize = 2000;
@@ -33,8 +33,10 @@ pub struct Problem {
     pub modes: Modes,
     /// The modes for the ODE and the integral equation: the same, or fewer that stand for them.
     pub few_modes: Modes,
-    /// The step: the noise, in its batches, clipped.
+    /// The step: the noise, its batches and the rule.
     pub step: Step<'static>,
+    /// The step of plain SGD, to compare with: without a threshold it does nothing to the gradient.
+    pub plain: Step<'static>,
     /// η and c in the coordinates of the theory.
     pub policy: Arc<dyn Policy>,
     /// The same without clipping.
@@ -75,8 +77,11 @@ impl Problem {
         };
         let step = experiment
             .noise
-            .build(experiment.batch, origin.folder())
+            .build(experiment.batch, &RuleChoice::default(), origin.folder())
             .map_err(|e| origin.error("noise", e))?;
+        let rule = experiment.rule.0.clone();
+        let plain = step.clone();
+        let step = step.with_rule(rule).map_err(|e| origin.error("rule", e))?;
         let times = times(experiment).map_err(|e| origin.error("points", e))?;
         if let Clip::Schedule(clip) = &experiment.clip {
             let (mut moments, end) = (clip.breakpoints(), experiment.time);
@@ -90,11 +95,11 @@ impl Problem {
             }
         }
         let spec = experiment.policy();
-        let build = |spec: &PolicySpec| {
-            spec.build(&modes, &step, &rescaling).map_err(|e| origin.error(e.key, e.what))
+        let build = |spec: &PolicySpec, step: &Step<'static>| {
+            spec.build(&modes, step, &rescaling).map_err(|e| origin.error(e.key, e.what))
         };
-        let (policy, unclipped) =
-            (build(&spec)?, build(&PolicySpec { clip: Clip::None, ..spec.clone() })?);
+        let without = PolicySpec { clip: Clip::None, ..spec.clone() };
+        let (policy, unclipped) = (build(&spec, &step)?, build(&without, &plain)?);
         let own_thresholds = spec.has_own_thresholds();
         let problem = Problem {
             spectrum,
@@ -102,6 +107,7 @@ impl Problem {
             modes,
             few_modes,
             step,
+            plain,
             policy,
             unclipped,
             covariates: experiment.covariates,

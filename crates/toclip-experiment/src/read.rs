@@ -14,10 +14,11 @@ use crate::words::{about, deserialize, plain, short, unknown};
 use crate::{Criteria, Experiment, LabelledNoise, Method, Points, Runs};
 
 /// Every key, and what to write for one that is missing; `None` for those that may be missing.
-pub(crate) const KEYS: [(&str, Option<&str>); 15] = [
+pub(crate) const KEYS: [(&str, Option<&str>); 16] = [
     ("name", None),
     ("noise", Some("{ family = \"gaussian\", sigma = 0.5 }")),
     ("batch", None),
+    ("rule", None),
     ("criteria", None),
     ("spectrum", Some("{ kind = \"power_law\", dim = 500, exponent = 0.2 }")),
     ("start", Some("{ kind = \"uniform\", norm = 1.0 }")),
@@ -32,7 +33,7 @@ pub(crate) const KEYS: [(&str, Option<&str>); 15] = [
     ("tolerance", None),
 ];
 /// So many of them are not about trajectories alone.
-const SHARED: usize = 4;
+const SHARED: usize = 5;
 
 /// What a file asks for: trajectories, curves of the criteria, or both. Written as TOML it is a file
 /// that asks for the same.
@@ -157,15 +158,19 @@ fn parse_from(text: &str, mut origin: Origin) -> Result<(ExperimentFile, Origin)
     let criteria: Option<Criteria> = fields.get("criteria")?;
     let trajectories =
         if moving || criteria.is_none() { Some(trajectories(&mut fields, &name)?) } else { None };
-    let (noise, batch) = match &trajectories {
-        Some(experiment) => (Some(experiment.noise.clone()), experiment.batch),
-        None => (fields.get("noise")?, fields.get("batch")?.unwrap_or_default()),
+    let (noise, batch, rule) = match &trajectories {
+        Some(e) => (Some(e.noise.clone()), e.batch, e.rule.clone()),
+        None => (
+            fields.get("noise")?,
+            fields.get("batch")?.unwrap_or_default(),
+            fields.get("rule")?.unwrap_or_default(),
+        ),
     };
     let criteria = criteria.map(|mut criteria| {
         if let (true, Some(noise)) = (criteria.noises.is_empty(), noise) {
             criteria.noises.push(LabelledNoise { label: None, noise });
         }
-        criteria.batch = batch;
+        (criteria.batch, criteria.rule) = (batch, rule);
         criteria.check().map_err(|what| origin.error("criteria", what)).map(|()| criteria)
     });
     let criteria = criteria.transpose()?;
@@ -177,6 +182,7 @@ fn trajectories(fields: &mut Fields<'_>, name: &str) -> Result<Experiment> {
         name: name.to_owned(),
         noise: fields.need("noise")?,
         batch: fields.get("batch")?.unwrap_or_default(),
+        rule: fields.get("rule")?.unwrap_or_default(),
         spectrum: fields.need("spectrum")?,
         start: fields.need("start")?,
         covariates: fields.covariates()?,
@@ -373,6 +379,9 @@ ensemble = { runs = 100, seed = 1, confidence = 0.8 }
             "covariates = { kind = 'student_t', df = 5.0 }",
             "batch = 32",
             "batch = { size = 8, rule = 'per_sample' }",
+            "rule = 'skip'",
+            "rule = 'root'",
+            "rule = 'by_value'",
             "methods = ['unclipped', 'volterra']",
             "ensemble = { runs = 7 }",
             "tolerance = 1e-6",

@@ -180,8 +180,11 @@ fn solve(
     problem: &Problem,
     method: Method,
 ) -> Result<(Trajectory, Option<Vec<f64>>)> {
-    let (modes, step) = (&problem.few_modes, &problem.step);
-    let policy = if method == Method::Unclipped { &problem.unclipped } else { &problem.policy };
+    let modes = &problem.few_modes;
+    let (step, policy) = match method {
+        Method::Unclipped => (&problem.plain, &problem.unclipped),
+        _ => (&problem.step, &problem.policy),
+    };
     let rtol = experiment.tolerance;
     let (path, flow) = if method == Method::Volterra {
         let equation = Volterra::new(modes, step, &**policy).tolerance(rtol, 0.0).keep_path(true);

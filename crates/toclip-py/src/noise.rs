@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use toclip::noise::{Family, Noise as _};
-use toclip::{Batch, Step};
-use toclip_experiment::NoiseChoice;
+use toclip::{Batch, Rule, Step};
+use toclip_experiment::{NoiseChoice, RuleChoice};
 
 use crate::args::arg;
 use crate::convert::{refuse, to_python};
@@ -26,14 +26,15 @@ pub struct Noise {
 }
 
 impl Noise {
-    fn with_batch(family: Family, batch: Batch) -> toclip::Result<Self> {
-        let inner = Step::new(Arc::new(family.clone())).with_batch(batch)?;
-        Ok(Noise { family, inner })
+    fn with(family: Family, batch: Batch, rule: Rule) -> toclip::Result<Self> {
+        let step = Step::new(Arc::new(family.clone()));
+        Ok(Noise { family, inner: step.with_batch(batch)?.with_rule(rule)? })
     }
 
-    /// The family, if it is the noise of single samples.
+    /// The family, if it is the noise of single samples that are clipped.
     pub fn single(&self) -> Option<&Family> {
-        self.inner.batch().is_single().then_some(&self.family)
+        let plain = self.inner.batch().is_single() && *self.inner.rule() == Rule::Clip;
+        plain.then_some(&self.family)
     }
 }
 
@@ -44,7 +45,7 @@ impl Noise {
     fn new(family: &Bound<'_, PyAny>) -> PyResult<Self> {
         let choice: NoiseChoice = from_dict("noise", family, EXAMPLE)?;
         let family = choice.family(Path::new("")).map_err(|e| refuse(format!("noise: {e}")))?;
-        Noise::with_batch(family, Batch::single()).map_err(refuse)
+        Noise::with(family, Batch::single(), Rule::Clip).map_err(refuse)
     }
 
     /// The family and its parameters as a dictionary, without the batch.
@@ -62,7 +63,20 @@ impl Noise {
     ) -> PyResult<Self> {
         let batch = if per_sample { Batch::per_sample(size) } else { Batch::mean(size) };
         let batch = batch.and_then(|batch| batch.outputs(outputs)).map_err(refuse)?;
-        Noise::with_batch(self.family.clone(), batch).map_err(refuse)
+        Noise::with(self.family.clone(), batch, self.inner.rule().clone()).map_err(refuse)
+    }
+
+    /// The same noise with another rule than clipping: `"skip"`, `"normalise"`, `"tanh"`, `"root"`
+    /// or `"optimal"`.
+    fn with_rule(&self, #[pyo3(from_py_with = arg::rule)] rule: String) -> PyResult<Self> {
+        let rule = RuleChoice::named(&rule).map_err(refuse)?;
+        Noise::with(self.family.clone(), self.inner.batch(), rule.0).map_err(refuse)
+    }
+
+    /// What is done to the gradient.
+    #[getter]
+    fn rule(&self) -> &'static str {
+        self.inner.rule().name()
     }
 
     /// Samples per step.
@@ -131,7 +145,9 @@ impl Noise {
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         other.cast::<Noise>().is_ok_and(|other| {
             let other = other.get();
-            self.family == other.family && self.inner.batch() == other.inner.batch()
+            self.family == other.family
+                && self.inner.batch() == other.inner.batch()
+                && self.inner.rule() == other.inner.rule()
         })
     }
 }

@@ -108,7 +108,9 @@ fn read_string(name: &str, string: &Bound<'_, PyString>) -> PyResult<String> {
 fn specification(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     let found = if let Ok(noise) = value.cast::<Noise>() {
         let family = noise.get().single().ok_or_else(|| {
-            refuse(format!("{name}: give the noise of one sample, and its batch as `batch`"))
+            refuse(format!(
+                "{name}: give the noise of one sample, its batch as `batch` and its rule as `rule`"
+            ))
         })?;
         Value::try_from(family)
     } else if let Ok(spectrum) = value.cast::<Spectrum>() {

@@ -1,7 +1,5 @@
 //! What a step does to the gradient.
 
-use serde::Serialize;
-
 /// What a step does to the gradient before it is applied.
 ///
 /// The threshold $c$ that a rule works with comes from the [policy](crate::schedule::Policy) and
@@ -29,8 +27,7 @@ use serde::Serialize;
 /// **$\mu$ of `Skip` can be negative**: where more gradients lie just below the threshold than
 /// below it in all, skipping those above pushes the iterate away from the solution, and no
 /// learning rate is stable.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub enum Rule {
     /// $g \min(1, c\sqrt d/\Vert g\Vert)$: gradients longer than the threshold are scaled down to
@@ -52,8 +49,7 @@ pub enum Rule {
 }
 
 /// How [`Rule::Smooth`] approaches the threshold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Smooth {
     /// $c\tanh(x/c)$.
     #[default]
@@ -69,16 +65,40 @@ impl Rule {
         !matches!(self, Rule::ByValue)
     }
 
-    /// The rule in a word or two, for messages and legends.
-    pub fn describe(&self) -> &'static str {
+    /// The names of the rules, as files and commands have them.
+    pub const NAMES: [&'static str; 7] =
+        ["clip", "skip", "normalise", "tanh", "root", "optimal", "by_value"];
+
+    /// The rule of this name.
+    ///
+    /// ```
+    /// use toclip::{Rule, Smooth};
+    /// assert_eq!(Rule::named("root"), Some(Rule::Smooth(Smooth::Root)));
+    /// assert!(Rule::NAMES.iter().all(|name| Rule::named(name).unwrap().name() == *name));
+    /// ```
+    pub fn named(name: &str) -> Option<Rule> {
+        Some(match name {
+            "clip" => Rule::Clip,
+            "skip" => Rule::Skip,
+            "normalise" => Rule::Normalise,
+            "tanh" => Rule::Smooth(Smooth::Tanh),
+            "root" => Rule::Smooth(Smooth::Root),
+            "optimal" => Rule::Optimal,
+            "by_value" => Rule::ByValue,
+            _ => return None,
+        })
+    }
+
+    /// One of [`NAMES`](Self::NAMES).
+    pub fn name(&self) -> &'static str {
         match self {
             Rule::Clip => "clip",
             Rule::Skip => "skip",
             Rule::Normalise => "normalise",
-            Rule::Smooth(Smooth::Tanh) => "smooth (tanh)",
-            Rule::Smooth(Smooth::Root) => "smooth (root)",
+            Rule::Smooth(Smooth::Tanh) => "tanh",
+            Rule::Smooth(Smooth::Root) => "root",
             Rule::Optimal => "optimal",
-            Rule::ByValue => "clip by value",
+            Rule::ByValue => "by_value",
         }
     }
 

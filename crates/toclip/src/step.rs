@@ -126,7 +126,7 @@ impl<'a> Step<'a> {
         &self.rule
     }
 
-    /// Noise and batch in a few words, for messages and legends.
+    /// Noise, batch and rule in a few words, for messages and legends.
     ///
     /// ```
     /// use toclip::{Batch, Step, noise::Gaussian};
@@ -136,10 +136,14 @@ impl<'a> Step<'a> {
     /// # Ok::<(), toclip::Error>(())
     /// ```
     pub fn describe(&self) -> String {
-        if self.batch.is_single() {
-            return self.noise().describe();
+        let mut words = self.noise().describe();
+        if !self.batch.is_single() {
+            words += &format!(", {}", self.batch);
         }
-        format!("{}, {}", self.noise().describe(), self.batch)
+        if self.rule != Rule::Clip {
+            words += &format!(", rule {}", self.rule.name());
+        }
+        words
     }
 
     /// $\mu$ and $m^{(2)}$ of the step at risk $R \ge 0$ and threshold $0 < c \le \infty$.
@@ -212,8 +216,8 @@ impl<'a> Step<'a> {
             return Ok(());
         }
         Err(Error::Invalid(format!(
-            "{} has factors for each eigenvalue, not one pair for all of them",
-            self.rule.describe()
+            "the rule `{}` has factors for each eigenvalue, not one pair for all of them",
+            self.rule.name()
         )))
     }
 
@@ -247,7 +251,7 @@ impl<'a> Step<'a> {
             format!(
                 "the factors of rule `{}` at R = {r}, c = {c} need the density of the residual, \
                  which {noise} noise does not provide at this risk",
-                self.rule.describe()
+                self.rule.name()
             )
         }))
     }

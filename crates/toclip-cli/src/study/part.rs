@@ -25,6 +25,7 @@ impl Part {
     pub fn new(id: &str, title: &str) -> Self {
         let title = match id.strip_prefix("theorem") {
             Some(number) => format!("Theorem {number}: {title}"),
+            None if id.starts_with("beyond") => format!("Beyond the paper: {title}"),
             None => format!("Figure {id}: {title}"),
         };
         let command = format!("toclip reproduce {id}");
@@ -80,6 +81,7 @@ pub fn write(files: Vec<File>, folder: &mut ReportFolder) -> Result<Vec<String>>
 pub fn stem(id: &str) -> String {
     match id.strip_prefix("theorem") {
         Some(number) => format!("theorem-{number}"),
+        None if id.starts_with("beyond") => id.into(),
         None => format!("figure-{id}"),
     }
 }

@@ -17,7 +17,10 @@ pub trait Simulator: std::fmt::Debug + Send + Sync {
 /// Refuses steps that C-SGD does not simulate.
 pub(crate) fn check_simulated(step: &Step<'_>, policy: &dyn Policy) -> Result<()> {
     if !step.rule().is_radial() {
-        return Err(Error::Invalid(format!("C-SGD does not simulate {}", step.rule().describe())));
+        return Err(Error::Invalid(format!(
+            "C-SGD does not simulate the rule `{}`",
+            step.rule().name()
+        )));
     }
     let batch = step.batch();
     if batch.output_count() > 1 {

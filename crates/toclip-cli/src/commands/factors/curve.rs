@@ -4,9 +4,10 @@ use std::io::Write;
 
 use anyhow::Result;
 use serde_json::json;
-use toclip::Factors;
 use toclip::criteria::best_threshold;
+use toclip::{Factors, Rule};
 
+use super::treatment::Treatment;
 use super::{Args, NoiseSpec, json_point, with_factors};
 use crate::output::files::Destination;
 use crate::output::numbers::short;
@@ -70,6 +71,13 @@ impl Curves<'_> {
         (!self.over_risk && (first.c..=last.c).contains(&best.c)).then_some(best.c)
     }
 
+    fn title(&self) -> &'static str {
+        match self.curves.iter().all(|(spec, _)| spec.treatment.rule == Rule::Clip) {
+            true => "Reduction factors of gradient clipping",
+            false => "Reduction factors of rules for gradients",
+        }
+    }
+
     fn figure(&self) -> Figure {
         let axis =
             |log: bool, label: &str| if log { Axis::log(label) } else { Axis::linear(label) };
@@ -96,7 +104,7 @@ impl Curves<'_> {
         if let Some(c) = self.best() {
             ccc = ccc.vline(c, "c*");
         }
-        Figure::new("Reduction factors of gradient clipping")
+        Figure::new(self.title())
             .chart(panel("Descent kept, μ", Axis::linear("μ"), |at| Ok(at.mu)))
             .chart(panel("Variance kept, ν", Axis::linear("ν"), Factors::nu))
             .chart(csc.hline(1.0, "1"))
@@ -117,7 +125,7 @@ impl Curves<'_> {
                 .text("params", repeated(params.to_string()))
                 .numbers("r", factors.iter().map(|at| at.r))
                 .numbers("c", factors.iter().map(|at| at.c));
-            let cells = spec.batching.cells().into_iter();
+            let cells = spec.treatment.cells().into_iter();
             let table = cells.fold(table, |table, (name, cell)| table.text(name, repeated(cell)));
             with_factors(table, factors).write_csv(&mut *out, i == 0)?;
         }
@@ -127,7 +135,8 @@ impl Curves<'_> {
     fn json(&self) -> serde_json::Value {
         let curve = |(spec, factors): &(&NoiseSpec, Vec<Factors>)| {
             let points: Vec<_> = factors.iter().map(json_point).collect();
-            json!({ "noise": spec.family, "batch": spec.batching.batch, "points": points })
+            let Treatment { batch, rule, .. } = &spec.treatment;
+            json!({ "noise": spec.family, "batch": batch, "rule": rule.name(), "points": points })
         };
         self.curves.iter().map(curve).collect()
     }

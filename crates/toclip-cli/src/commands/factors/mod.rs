@@ -1,9 +1,9 @@
 //! `toclip factors`: the reduction factors at a point, along a curve, or for a whole table.
 
-mod batching;
 mod curve;
 mod point;
 mod table;
+mod treatment;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use toclip::{Factors, Step};
 
 use crate::arguments::{NoiseArgs, NumberOrRange, count};
 use crate::output::{Table, json};
-use batching::Batching;
+use treatment::Treatment;
 
 /// Compute the reduction factors μ and ν and the criteria CSC and CCC
 ///
@@ -35,6 +35,11 @@ pub struct Args {
     /// c, the threshold: a number, `none` for no clipping, or a range A..B or A..B:POINTS
     #[arg(long, short, value_name = "C", default_value = "1", allow_negative_numbers = true)]
     clip: NumberOrRange,
+
+    /// What is done to the gradient, or several rules to compare: clip, skip, normalise, tanh, root,
+    /// optimal
+    #[arg(long, value_name = "RULE", value_delimiter = ',', default_value = "clip")]
+    rule: Vec<String>,
 
     /// B, the number of samples whose mean gradient is clipped
     #[arg(long, short, value_name = "B", default_value = "1", value_parser = count::<1>, allow_negative_numbers = true)]
@@ -62,8 +67,8 @@ pub struct Args {
     dark: bool,
 
     /// Evaluate every row of a CSV table with the columns family,params,r,c and, optionally, batch,
-    /// rule (mean or per_sample) and outputs
-    #[arg(long, value_name = "IN.csv", conflicts_with_all = ["batch", "per_sample", "outputs", "noise", "params", "risk", "clip", "plot", "log_x", "sigma", "lambda", "p", "half_width", "rate", "df", "scale", "weights", "means", "stds", "values"])]
+    /// rule, outputs and per_sample (true or false)
+    #[arg(long, value_name = "IN.csv", conflicts_with_all = ["rule", "batch", "per_sample", "outputs", "noise", "params", "risk", "clip", "plot", "log_x", "sigma", "lambda", "p", "half_width", "rate", "df", "scale", "weights", "means", "stds", "values"])]
     table: Option<PathBuf>,
 
     /// Write the numbers to a file instead of the terminal
@@ -75,17 +80,17 @@ pub struct Args {
     json: bool,
 }
 
-/// A noise and the batches it acts in.
+/// A noise and what is done to its gradients.
 struct NoiseSpec {
     family: Family,
     step: Step<'static>,
-    batching: Batching,
+    treatment: Treatment,
 }
 
 impl NoiseSpec {
-    fn new(family: Family, batching: Batching) -> Result<Self> {
-        let step = Step::new(Arc::new(family.clone())).with_batch(batching.to_core()?)?;
-        Ok(NoiseSpec { family, step, batching })
+    fn new(family: Family, treatment: Treatment) -> Result<Self> {
+        let step = treatment.step(Arc::new(family.clone()))?;
+        Ok(NoiseSpec { family, step, treatment })
     }
 
     fn factors(&self, points: &[(f64, f64)]) -> toclip::Result<Vec<Factors>> {
@@ -99,8 +104,14 @@ pub fn run(args: Args) -> Result<ExitCode> {
         return table::run(table, args.out.as_deref(), args.json);
     }
     let Args { batch, per_sample, outputs, .. } = args;
-    let spec = |family| NoiseSpec::new(family, Batching { batch, per_sample, outputs });
-    let noises = args.noise.families()?.into_iter().map(spec).collect::<Result<Vec<_>>>()?;
+    let rules = args.rule.iter().map(|name| treatment::rule(name)).collect::<Result<Vec<_>>>()?;
+    let mut noises = Vec::new();
+    for family in args.noise.families()? {
+        for rule in rules.clone() {
+            let treatment = Treatment { batch, per_sample, outputs, rule };
+            noises.push(NoiseSpec::new(family.clone(), treatment)?);
+        }
+    }
     match (&args.risk, &args.clip) {
         (NumberOrRange::Number(r), NumberOrRange::Number(c)) => {
             if args.plot.is_some() || args.out.is_some() {

@@ -1,9 +1,9 @@
 //! The factors at one risk and one threshold, in words.
 
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Value, json};
 use toclip::criteria::{BestThreshold, FisherLimit, best_threshold, fisher_limit};
-use toclip::{Error, Factors};
+use toclip::{Error, Factors, Rule};
 
 use super::{NoiseSpec, json_point};
 use crate::output::json::{self, number};
@@ -44,18 +44,12 @@ impl<'a> Point<'a> {
         Ok(Point { spec, at, best: best_threshold(step, r)?, limit })
     }
 
-    fn json(&self) -> serde_json::Value {
+    fn json(&self) -> Value {
         let mut map = json_point(&self.at);
         map.insert("noise".into(), json!(self.spec.family));
-        let rule = self.spec.batching;
-        if rule.batch > 1 {
-            map.insert("batch".into(), json!(rule.batch));
-        }
-        if rule.per_sample {
-            map.insert("rule".into(), json!("per_sample"));
-        }
-        if rule.outputs > 1 {
-            map.insert("outputs".into(), json!(rule.outputs));
+        for (name, cell) in self.spec.treatment.cells() {
+            let number = cell.parse::<u64>().map(Value::from);
+            map.insert(name.into(), number.unwrap_or_else(|_| cell.into()));
         }
         let best = &self.best;
         map.insert(
@@ -75,19 +69,29 @@ impl<'a> Point<'a> {
 
     fn text(&self) -> String {
         let (at, step) = (&self.at, &self.spec.step);
-        let kept = if step.batch().is_single() {
-            "share of the descent that clipping keeps (samples not clipped)"
-        } else {
-            "share of the descent that clipping keeps"
+        let clips = *step.rule() == Rule::Clip;
+        let kept = match (clips, step.batch().is_single()) {
+            _ if at.mu < 0.0 => "below 0: this rule moves away from the solution",
+            (true, true) => "share of the descent that clipping keeps (samples not clipped)",
+            (true, false) => "share of the descent that clipping keeps",
+            (false, _) => "descent, relative to unclipped SGD",
         };
-        let mut lines =
-            vec![("μ", at.mu, kept), ("m2", at.m2, "mean square of the clipped residual")];
+        let square = match clips {
+            true => "mean square of the clipped residual",
+            false => "mean square of what the rule leaves of the residual",
+        };
+        let mut lines = vec![("μ", at.mu, kept), ("m2", at.m2, square)];
         let mut undefined = None;
         match (at.nu(), at.csc(), at.ccc()) {
-            (Ok(nu), Ok(csc), Ok(ccc)) => lines.extend([
+            (Ok(nu), Ok(csc), Ok(ccc)) if clips => lines.extend([
                 ("ν", nu, "share of the variance that clipping keeps"),
                 ("CSC", csc, stability(csc)),
                 ("CCC", ccc, comparison(ccc)),
+            ]),
+            (Ok(nu), Ok(csc), Ok(ccc)) => lines.extend([
+                ("ν", nu, "variance, relative to unclipped SGD"),
+                ("CSC", csc, rule_stability(csc)),
+                ("CCC", ccc, rule_comparison(at.mu, ccc)),
             ]),
             (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => undefined = Some(error),
         }
@@ -105,6 +109,13 @@ impl<'a> Point<'a> {
 
     fn best_words(&self) -> String {
         let best = &self.best;
+        match self.spec.step.rule() {
+            Rule::Optimal => return "this rule is the limit of all".into(),
+            Rule::Normalise => {
+                return format!("every threshold has CCC = {}", significant(best.ccc, 7));
+            }
+            _ => {}
+        }
         let at = || format!("c = {} (μ = {})", significant(best.c, 7), short(best.mu));
         if best.c == f64::INFINITY {
             "do not clip; no threshold has CCC above 1".into()
@@ -119,6 +130,26 @@ impl<'a> Point<'a> {
         } else {
             format!("{}, CCC = {}", at(), significant(best.ccc, 7))
         }
+    }
+}
+
+fn rule_stability(csc: f64) -> &'static str {
+    if csc <= 0.0 {
+        "not positive: no learning rate is stable"
+    } else if csc > 1.0 {
+        "above 1: larger learning rates are stable than without the rule"
+    } else {
+        "below 1: smaller learning rates are stable than without the rule"
+    }
+}
+
+fn rule_comparison(mu: f64, ccc: f64) -> &'static str {
+    if mu <= 0.0 {
+        "means nothing where μ is not positive"
+    } else if ccc > 1.0 {
+        "above 1: the rule here beats unclipped SGD at any learning rate"
+    } else {
+        "below 1: at equal descent, the rule here adds noise"
     }
 }
 

@@ -11,10 +11,10 @@ use anyhow::{Context, Result, bail};
 use csv::StringRecord;
 use rayon::prelude::*;
 use serde_json::Value;
+use toclip::Factors;
 use toclip::noise::Family;
-use toclip::{Factors, Step};
 
-use super::batching::{self, Batching};
+use super::treatment::{self, Treatment};
 use super::{json_point, with_factors};
 use crate::arguments::{count, family, object};
 use crate::output::files::Destination;
@@ -104,7 +104,7 @@ fn read_block(reader: &mut csv::Reader<impl Read>) -> Result<Vec<Row>> {
 struct Columns {
     required: [usize; 4],
     /// Those that describe batches, if there are any.
-    batching: [Option<usize>; 3],
+    treatment: [Option<usize>; 4],
 }
 
 impl Columns {
@@ -116,14 +116,14 @@ impl Columns {
             let found = header.iter().collect::<Vec<_>>().join(",");
             bail!("the first line must name the columns family,params,r,c; it is `{found}`");
         };
-        Ok(Columns { required: [family, params, r, c], batching: batching::COLUMNS.map(column) })
+        Ok(Columns { required: [family, params, r, c], treatment: treatment::COLUMNS.map(column) })
     }
 
     /// All columns that are read, by their names.
     fn named(&self) -> impl Iterator<Item = (&'static str, usize)> {
-        let batching = batching::COLUMNS.into_iter().zip(self.batching);
-        let batching = batching.filter_map(|(name, i)| i.map(|i| (name, i)));
-        REQUIRED.into_iter().zip(self.required).chain(batching)
+        let optional = treatment::COLUMNS.into_iter().zip(self.treatment);
+        let optional = optional.filter_map(|(name, i)| i.map(|i| (name, i)));
+        REQUIRED.into_iter().zip(self.required).chain(optional)
     }
 
     fn evaluate(&self, rows: &[Row]) -> Vec<Result<Factors>> {
@@ -145,8 +145,7 @@ impl Columns {
             bail!("the row ends before the column `{name}`");
         }
         let [name, params, r, c] = self.required.map(|i| &record[i]);
-        let batch =
-            Batching::from_cells(self.batching.map(|i| i.map(|i| &record[i])))?.to_core()?;
+        let treatment = Treatment::from_cells(self.treatment.map(|i| i.map(|i| &record[i])))?;
         let number = |text: &str, name: &str| match text.trim() {
             "none" if name == "c" => Ok(f64::INFINITY),
             text => text.parse().ok().with_context(|| format!("{name} = `{text}` is not a number")),
@@ -157,7 +156,7 @@ impl Columns {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(family(key.0, object(params).context("params")?)?),
         };
-        Ok(Factors::new(Step::new(&*family).with_batch(batch)?, r, c)?)
+        Ok(Factors::new(treatment.step(&*family)?, r, c)?)
     }
 }
 

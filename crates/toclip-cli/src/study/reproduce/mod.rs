@@ -1,6 +1,7 @@
 //! The figures and theorems of the paper, their claims and the report.
 
 mod agreement;
+mod beyond;
 mod criteria;
 mod effort;
 mod one_pass_claims;
@@ -73,28 +74,40 @@ const ITEMS: [Item; 15] = [
     ("8", |i| real::figure_8(&mut i.real, &i.effort)),
 ];
 
-/// "figure 1a", "Theorem 4".
+/// All items beyond the paper.
+const BEYOND: &str = "beyond";
+
+/// "figure 1a", "Theorem 4"; what is beyond the paper has a name of its own.
 fn title(name: &str) -> String {
     match name.strip_prefix("theorem") {
         Some(number) => format!("Theorem {number}"),
+        None if name.starts_with(BEYOND) => name.into(),
         None => format!("figure {name}"),
     }
 }
 
-/// The items asked for, each once and in the order of the paper.
+/// The items asked for, each once and in the order of the paper; the paper itself if none are.
 fn chosen(names: &[String]) -> Result<Vec<Item>> {
+    if names.is_empty() {
+        return Ok(ITEMS.to_vec());
+    }
     let wanted = names.iter().map(|name| known(name)).collect::<Result<Vec<&str>>>()?;
-    let is_wanted = |(name, _): &Item| wanted.is_empty() || wanted.contains(name);
-    Ok(ITEMS.into_iter().filter(is_wanted).collect())
+    let all_beyond = wanted.contains(&BEYOND);
+    let is_wanted =
+        |(name, _): &Item| wanted.contains(name) || all_beyond && name.starts_with(BEYOND);
+    Ok(ITEMS.into_iter().chain(beyond::ITEMS).filter(is_wanted).collect())
 }
 
 /// The name of a figure that a user may have written in another way.
 fn known(name: &str) -> Result<&'static str> {
-    let short = name.to_ascii_lowercase().replace([' ', '-', '_'], "");
+    let plain = |name: &str| name.to_ascii_lowercase().replace([' ', '-', '_'], "");
+    let short = plain(name);
     let short = short.trim_start_matches("figure").trim_start_matches("fig");
-    let names = ITEMS.map(|(name, _)| name);
-    match names.into_iter().find(|known| *known == short) {
-        Some(known) => Ok(known),
+    let paper = ITEMS.into_iter().map(|(name, _)| name);
+    let beyond = beyond::ITEMS.into_iter().map(|(name, _)| name);
+    let names: Vec<&'static str> = paper.chain([BEYOND]).chain(beyond).collect();
+    match names.iter().find(|known| plain(known) == short) {
+        Some(known) => Ok(*known),
         None => bail!("unknown figure `{name}`; expected one of: {}", names.join(", ")),
     }
 }

@@ -1,0 +1,75 @@
+//! How many samples a step averages and what is done to their gradient, as flags and as table
+//! columns.
+
+use anyhow::{Context, Result, bail};
+use toclip::{Batch, Rule, Step};
+
+use crate::arguments::{count, unknown};
+
+/// The columns of a table that describe it, each of which may be missing.
+pub const COLUMNS: [&str; 4] = ["batch", "rule", "outputs", "per_sample"];
+
+/// $B$, $C$, and what is done to the gradient: of each sample, or of their mean.
+#[derive(Clone)]
+pub struct Treatment {
+    pub batch: u64,
+    pub per_sample: bool,
+    pub outputs: u64,
+    pub rule: Rule,
+}
+
+/// The rule of this name.
+pub fn rule(name: &str) -> Result<Rule> {
+    Rule::named(name).with_context(|| unknown("rule", name, &Rule::NAMES))
+}
+
+impl Treatment {
+    /// From the cells of a row. `rule` may also be `mean` or `per_sample`, for clipping.
+    pub fn from_cells([batch, name, outputs, each]: [Option<&str>; 4]) -> Result<Self> {
+        let number =
+            |cell: Option<&str>, name: &str| match cell.map(|text| (text, count::<1>(text))) {
+                None => Ok(1),
+                Some((_, Ok(number))) => Ok(number),
+                Some((text, Err(expected))) => bail!("{name} = `{text}`: {expected}"),
+            };
+        let (rule, told) = match name.map(str::trim) {
+            None | Some("mean") => (Rule::Clip, false),
+            Some("per_sample") => (Rule::Clip, true),
+            Some(name) => (rule(name)?, false),
+        };
+        let per_sample = match each.map(str::trim) {
+            None | Some("") => told,
+            Some("true") => true,
+            Some("false") => told,
+            Some(other) => bail!("per_sample = `{other}`: expected true or false"),
+        };
+        let (batch, outputs) = (number(batch, "batch")?, number(outputs, "outputs")?);
+        Ok(Treatment { batch, per_sample, outputs, rule })
+    }
+
+    /// The step that it makes of a noise.
+    pub fn step<'a>(&self, noise: impl Into<Step<'a>>) -> toclip::Result<Step<'a>> {
+        let batch = if self.per_sample { Batch::per_sample } else { Batch::mean };
+        let batch = batch(self.batch)?.outputs(self.outputs)?;
+        Step::new(noise).with_batch(batch)?.with_rule(self.rule.clone())
+    }
+
+    /// The columns that describe it and their cells; none for single samples that are clipped.
+    pub fn cells(&self) -> Vec<(&'static str, String)> {
+        let clips = self.rule == Rule::Clip;
+        if self.batch == 1 && self.outputs == 1 && clips {
+            return Vec::new();
+        }
+        let rule = match (clips, self.per_sample) {
+            (false, _) => self.rule.name(),
+            (true, true) => "per_sample",
+            (true, false) => "mean",
+        };
+        let cells = [self.batch.to_string(), rule.to_string(), self.outputs.to_string()];
+        let mut cells: Vec<_> = COLUMNS.into_iter().zip(cells).collect();
+        if !clips && self.per_sample {
+            cells.push(("per_sample", true.to_string()));
+        }
+        cells
+    }
+}

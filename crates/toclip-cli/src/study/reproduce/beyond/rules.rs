@@ -1,0 +1,196 @@
+//! Clip, skip, normalise or smooth? The CCC of each rule against its threshold, and its limit.
+
+use anyhow::Result;
+use rayon::prelude::*;
+use toclip::criteria::fisher_limit;
+use toclip::noise::{Component, Family, Gaussian, Laplace, Mixture, Rademacher, StudentT};
+use toclip::{Factors, Rule, Smooth, Step};
+
+use super::super::claims::check;
+use super::super::effort::Effort;
+use super::super::part::Part;
+use crate::output::Table;
+use crate::output::numbers::percent;
+use crate::plot::{Axis, Chart, Figure};
+use crate::report::Claim;
+use crate::words::short;
+
+/// The risk at which rules are compared, with noise of variance one.
+const RISK: f64 = 0.02;
+/// The rules that have a threshold, in the order of the legend.
+const RULES: [Rule; 4] =
+    [Rule::Clip, Rule::Skip, Rule::Smooth(Smooth::Tanh), Rule::Smooth(Smooth::Root)];
+/// What rounding may put above a bound.
+const ROUNDING: f64 = 1e-9;
+
+/// A noise of variance one, and what each rule reaches on it.
+struct Compared {
+    name: &'static str,
+    /// For each of [`RULES`], over the same thresholds.
+    curves: Vec<Vec<Factors>>,
+    /// CCC of normalising, which is the same for every threshold.
+    normalise: f64,
+    /// The largest CCC of any rule.
+    limit: f64,
+}
+
+impl Compared {
+    fn new((name, noise): (&'static str, Family), points: usize) -> Result<Self> {
+        let at = |k: usize| (RISK, 0.02 * 500f64.powf(k as f64 / (points - 1) as f64));
+        let points: Vec<(f64, f64)> = (0..points).map(at).collect();
+        let curve =
+            |rule: &Rule| Factors::at_points(Step::new(&noise).with_rule(rule.clone())?, &points);
+        let normalise = Step::new(&noise).with_rule(Rule::Normalise)?;
+        Ok(Compared {
+            name,
+            curves: RULES.iter().map(curve).collect::<toclip::Result<_>>()?,
+            normalise: Factors::new(normalise, RISK, 1.0)?.ccc()?,
+            limit: fisher_limit(&noise, RISK)?.limit,
+        })
+    }
+
+    /// The point of the largest CCC among those that descend.
+    fn best(&self, rule: usize) -> Option<&Factors> {
+        let ccc = |at: &&Factors| at.ccc().unwrap_or(f64::NAN);
+        let descending = self.curves[rule].iter().filter(|at| at.mu > 0.0);
+        descending.max_by(|a, b| ccc(a).total_cmp(&ccc(b)))
+    }
+
+    fn best_ccc(&self, rule: usize) -> f64 {
+        self.best(rule).and_then(|at| at.ccc().ok()).unwrap_or(f64::NAN)
+    }
+
+    fn chart(&self) -> Chart {
+        let mut chart = Chart::new(self.name)
+            .x(Axis::log("threshold c"))
+            .y(Axis::linear("CCC"))
+            .hline(self.limit, "limit of any rule")
+            .hline(self.normalise, "normalise");
+        for (rule, curve) in RULES.iter().zip(&self.curves) {
+            let x: Vec<f64> = curve.iter().map(|at| at.c).collect();
+            // Below zero descent CCC means nothing, and the line is broken.
+            let ccc =
+                |at: &Factors| if at.mu > 0.0 { at.ccc().unwrap_or(f64::NAN) } else { f64::NAN };
+            chart = chart.line(rule.name(), &x, &curve.iter().map(ccc).collect::<Vec<_>>());
+        }
+        chart
+    }
+}
+
+fn noises() -> Result<Vec<(&'static str, Family)>> {
+    let component = |weight, std| Component { weight, mean: 0.0, std };
+    // Nine in ten with σ = 0.3; the variance of all of them is one.
+    let wide = ((1.0 - 0.9 * 0.09) / 0.1_f64).sqrt();
+    Ok(vec![
+        ("Gaussian noise", Gaussian::new(1.0)?.into()),
+        ("Laplace noise", Laplace::new(1.0)?.into()),
+        ("Student-t noise, 2.5 degrees of freedom", StudentT::from_sigma(2.5, 1.0)?.into()),
+        ("Rademacher-like noise, p = 0.2", Rademacher::from_sigma(1.0, 0.2)?.into()),
+        (
+            "90% σ = 0.3, 10% σ = 3",
+            Mixture::new(&[component(0.9, 0.3), component(0.1, wide)])?.into(),
+        ),
+    ])
+}
+
+fn claims(all: &[Compared]) -> Vec<Claim> {
+    let [clip, skip, tanh, root] = [0, 1, 2, 3];
+    let every = |name: &str| all.iter().find(|one| one.name.starts_with(name));
+    let below = |one: &Compared| {
+        let highest = (0..RULES.len()).map(|rule| one.best_ccc(rule)).fold(one.normalise, f64::max);
+        highest <= one.limit * (1.0 + ROUNDING)
+    };
+    let mut claims = vec![check(
+        "no_rule_beats_fisher",
+        format!("{} of {} noises", all.iter().filter(|one| below(one)).count(), all.len()),
+        !all.is_empty() && all.iter().all(below),
+    )];
+    if let Some(gaussian) = every("Gaussian") {
+        let highest =
+            (0..RULES.len()).map(|rule| gaussian.best_ccc(rule)).fold(gaussian.normalise, f64::max);
+        claims.push(check(
+            "no_rule_helps_gaussian",
+            format!("the largest CCC of any rule is 1 {:+.0e}", highest - 1.0),
+            highest <= 1.0 + ROUNDING,
+        ));
+    }
+    if let (Some(rare), Some(heavy)) = (every("Rademacher"), every("Student-t")) {
+        claims.push(check(
+            "skip_beats_clip_on_separate_outliers",
+            format!(
+                "Rademacher-like: {} skipping, {} clipping; Student-t: {} and {}",
+                short(rare.best_ccc(skip)),
+                short(rare.best_ccc(clip)),
+                short(heavy.best_ccc(skip)),
+                short(heavy.best_ccc(clip))
+            ),
+            rare.best_ccc(skip) > 1.2 * rare.best_ccc(clip)
+                && heavy.best_ccc(skip) < heavy.best_ccc(clip),
+        ));
+        let lowest = rare.curves[skip].iter().map(|at| at.mu).fold(f64::INFINITY, f64::min);
+        claims.push(check(
+            "skip_can_move_away",
+            format!("the smallest μ of skipping under Rademacher-like noise is {}", short(lowest)),
+            lowest < 0.0,
+        ));
+        let shares = [clip, tanh, root].map(|rule| heavy.best_ccc(rule) / heavy.limit);
+        let [c, t, r] = shares.map(percent);
+        claims.push(check(
+            "smooth_is_nearer_the_limit",
+            format!("Student-t: clip {c}, tanh {t}, root {r} of the limit"),
+            shares[1] > shares[0] && shares[2] > shares[0],
+        ));
+    }
+    claims
+}
+
+fn table(all: &[Compared]) -> Table {
+    let mut rows: Vec<(String, String, f64, f64, f64)> = Vec::new();
+    for one in all {
+        for (rule, name) in RULES.iter().map(Rule::name).enumerate() {
+            let c = one.best(rule).map_or(f64::NAN, |at| at.c);
+            let ccc = one.best_ccc(rule);
+            rows.push((one.name.into(), name.into(), c, ccc, ccc / one.limit));
+        }
+        let share = one.normalise / one.limit;
+        rows.push((one.name.into(), "normalise".into(), f64::NAN, one.normalise, share));
+    }
+    Table::default()
+        .text("noise", rows.iter().map(|row| row.0.clone()))
+        .text("rule", rows.iter().map(|row| row.1.clone()))
+        .numbers("best_c", rows.iter().map(|row| row.2))
+        .numbers("ccc", rows.iter().map(|row| row.3))
+        .numbers("share_of_limit", rows.iter().map(|row| row.4))
+}
+
+pub fn criteria(effort: &Effort) -> Result<Part> {
+    let noises = noises()?.into_par_iter();
+    let all =
+        noises.map(|noise| Compared::new(noise, effort.points)).collect::<Result<Vec<_>>>()?;
+    let mut part = Part::new("beyond-rules", "clip, skip, normalise or smooth?").table(table(&all));
+    part.section.settings =
+        format!("single samples, noise of variance 1, R = {RISK}; c from 0.02 to 10");
+    part.section.claims = claims(&all);
+    let figure = Figure::new("What each rule gains, against its threshold").columns(2);
+    part.section.figures = vec![all.iter().fold(figure, |figure, one| figure.chart(one.chart()))];
+    Ok(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Verdict;
+
+    #[test]
+    fn claims_hold_and_can_fail() {
+        let mut all: Vec<Compared> =
+            noises().unwrap().into_iter().map(|n| Compared::new(n, 60).unwrap()).collect();
+        assert!(claims(&all).iter().all(|claim| claim.verdict == Verdict::Holds));
+        // A limit that a rule exceeds, and a rule that gains under Gaussian noise.
+        all[0].limit = 0.9;
+        all[0].normalise = 1.1;
+        let verdicts: Vec<Verdict> = claims(&all).iter().map(|claim| claim.verdict).collect();
+        assert_eq!(verdicts[..2], [Verdict::Fails; 2]);
+        assert_eq!(claims(&[])[0].verdict, Verdict::Fails);
+    }
+}

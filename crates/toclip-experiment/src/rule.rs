@@ -1,0 +1,43 @@
+//! What a step does to the gradient: `rule = "skip"`.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use toclip::Rule;
+use toml::Value;
+
+use crate::policy::deserialize_by_parse;
+use crate::words::unknown;
+
+/// What a step does to the gradient; clipping it unless given.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RuleChoice(pub Rule);
+
+impl RuleChoice {
+    /// Whether gradients are clipped by their norm, as they are unless a rule is given.
+    pub fn is_clip(&self) -> bool {
+        self.0 == Rule::Clip
+    }
+
+    /// The rule of this name.
+    ///
+    /// # Errors
+    /// A sentence with the names there are.
+    pub fn named(name: &str) -> Result<Self, String> {
+        Rule::named(name).map(RuleChoice).ok_or_else(|| unknown("rule", name, &Rule::NAMES))
+    }
+
+    fn parse(value: Value) -> Result<Self, String> {
+        match value.as_str() {
+            Some(name) => RuleChoice::named(name),
+            None => Err(format!("is {value}; expected the name of a rule, such as \"skip\"")),
+        }
+    }
+}
+
+impl Serialize for RuleChoice {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.name())
+    }
+}
+
+deserialize_by_parse!(RuleChoice);
