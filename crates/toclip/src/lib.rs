@@ -116,6 +116,7 @@ mod factors;
 mod gauss;
 mod information;
 mod kernel;
+mod momentum;
 mod numbers;
 mod parallel;
 mod quad;
@@ -131,6 +132,7 @@ pub use batch::{Batch, SquaredResidual};
 pub use error::{Error, Result};
 pub use factors::Factors;
 pub use kernel::{Moments, clipped_normal};
+pub use momentum::{Memory, Momentum, OnSkip};
 pub use numbers::{
     interval, interval_at, percent, percent_interval, percent_interval_at, rounded, short,
 };

@@ -198,6 +198,12 @@ impl<'a> Step<'a> {
         features
     }
 
+    /// $P(|X| \le c)$, or that of a batch: the share of steps that are made where the others are
+    /// skipped.
+    pub(crate) fn made(&self, r: f64, c: f64) -> f64 {
+        self.batch.within(self.noise(), r, c)
+    }
+
     /// What a radial rule leaves of a gradient $x g$ with $\Vert g\Vert =$ `norm`: the factor on $g$,
     /// at threshold $c\cdot$`unit` on the norm and risk $R$.
     pub(crate) fn reshape(&self, x: f64, norm: f64, c: f64, unit: f64, r: f64) -> f64 {

@@ -198,6 +198,22 @@ impl Batch {
     }
 }
 
+impl Batch {
+    /// $P(S \le c^2N)$: the share of batches that are not clipped.
+    pub(crate) fn within(self, noise: &dyn Noise, r: f64, c: f64) -> f64 {
+        let n = self.together();
+        let second_moment = 2.0 * r + noise.second_moment();
+        if second_moment == 0.0 || c == f64::INFINITY {
+            return 1.0;
+        }
+        if n == 1 {
+            return noise.clipped(r, c).mu;
+        }
+        let squared = noise.squared_residual(r);
+        squared.map_or(f64::NAN, |squared| sum::within(&squared, n as f64, c, second_moment))
+    }
+}
+
 impl std::fmt::Display for Batch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.is_single(), self.per_sample) {

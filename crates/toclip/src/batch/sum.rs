@@ -46,6 +46,11 @@ pub(super) fn reshaped_sum(
     }
 }
 
+/// $P(S \le c^2N)$.
+pub(super) fn within(squared: &SquaredResidual, n: f64, c: f64, second_moment: f64) -> f64 {
+    at_threshold(squared, n, c, second_moment).inside.clamp(0.0, 1.0)
+}
+
 /// The distribution of $S$ on both sides of $a = c^2N$.
 fn at_threshold(squared: &SquaredResidual, n: f64, c: f64, second_moment: f64) -> Left {
     let a = c * c * n;

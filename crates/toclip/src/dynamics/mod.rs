@@ -5,6 +5,7 @@ mod collapsed;
 mod collapsed_batch;
 mod covariates;
 mod hsgd;
+mod momentum;
 mod ode;
 mod sgd;
 mod sgd_batch;

@@ -5,6 +5,7 @@ use super::simulated_path::{SimulatedPath, steps_until, within};
 use super::simulator::{check_simulated, divergence_limit};
 use super::{Covariates, Simulator, Stop, Trajectory};
 use crate::error::{Error, Result};
+use crate::momentum::Momentum;
 use crate::schedule::{Controller, Policy};
 use crate::sim::normal::{Block, Streams};
 use crate::sim::step::{CovariateSource, State};
@@ -65,6 +66,7 @@ pub struct Sgd {
     pub(super) lambda: Option<Vec<Block>>,
     pub(super) step: Step<'static>,
     pub(super) policy: Arc<dyn Policy>,
+    pub(super) momentum: Option<Momentum>,
     pub(super) covariates: Sampler,
     pub(super) isa: Isa,
 }
@@ -119,6 +121,7 @@ impl Sgd {
             }),
             step,
             policy,
+            momentum: None,
             covariates: Sampler::Gaussian,
             isa: Isa::best(),
         })
@@ -142,6 +145,31 @@ impl Sgd {
     /// [`Error::Parameter`] for a distribution without a variance.
     pub fn with_covariates(self, covariates: Covariates) -> Result<Self> {
         Ok(Self { covariates: covariates.sampler()?, ..self })
+    }
+
+    /// The same with momentum, in either convention: as [`Momentum`] writes it, step by step.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use toclip::{noise::NoNoise, schedule::{OpenLoop, Schedule}};
+    /// # use toclip::spectrum::{Modes, Spectrum, Start};
+    /// use toclip::dynamics::{Sgd, Simulator};
+    /// use toclip::{Memory, Momentum};
+    /// # let modes = Modes::new(&Spectrum::isotropic(100)?, &Start::Uniform { norm: 1.0 })?;
+    /// # let policy = Arc::new(OpenLoop::unclipped(Schedule::constant(0.5)?));
+    /// let sgd = Sgd::new(&modes, Arc::new(NoNoise), policy)?;
+    /// // Without memory it is plain SGD, to rounding.
+    /// let none = Momentum::heavy_ball(Memory::Beta(0.0))?;
+    /// let (with, without) = (sgd.clone().with_momentum(none)?.run(1, 0, &[2.0]), sgd.run(1, 0, &[2.0]));
+    /// assert!((with.risk[0] / without.risk[0] - 1.0).abs() < 1e-12);
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if $\delta$ is above $d$, where $\beta$ would be negative.
+    pub fn with_momentum(self, momentum: Momentum) -> Result<Self> {
+        momentum.check_simulated(self.dim)?;
+        Ok(Self { momentum: Some(momentum), ..self })
     }
 
     /// The same with a given instruction set instead of the fastest one, for benchmarks; the
@@ -171,6 +199,9 @@ impl Simulator for Sgd {
     fn run(&self, seed: u64, index: u64, times: &[f64]) -> Trajectory {
         if let Some(lambda) = &self.lambda {
             return self.run_batches(lambda, seed, index, times);
+        }
+        if let Some(momentum) = &self.momentum {
+            return self.run_momentum(momentum, seed, index, times);
         }
         let mut state = self.start.clone();
         let mut data = Draws::new(self, seed, index);
@@ -231,7 +262,7 @@ impl Draws {
     }
 
     #[inline]
-    fn next(&mut self, sgd: &Sgd) -> CovariateSource<'_> {
+    pub(super) fn next(&mut self, sgd: &Sgd) -> CovariateSource<'_> {
         match self {
             Self::Normal(streams) => CovariateSource::Normal(streams),
             Self::Other(rng, blocks) => {

@@ -1,9 +1,11 @@
 //! C-SGD whose steps average several samples.
 
+use super::momentum::Memory;
 use super::sgd::Draws;
 use super::simulated_path::{SimulatedPath, steps_until, within};
 use super::{Sgd, Stop, Trajectory};
 use crate::schedule::Control;
+use crate::sim::momentum_step::Update;
 use crate::sim::normal::Block;
 use crate::sim::{Purpose, scalar_rng};
 
@@ -15,6 +17,8 @@ struct Batch<'a> {
     /// $\sum_j \omega_j z_j$, with $\omega_j$ the residuals, or what clipping leaves of each.
     sum: Vec<Block>,
     z: Vec<Block>,
+    /// The memory of gradients, and where they are kept.
+    buffer: Option<(Memory, Vec<Block>)>,
 }
 
 impl Sgd {
@@ -34,6 +38,7 @@ impl Sgd {
             w: self.start.w(),
             sum: vec![Block::ZERO; lambda.len()],
             z: vec![Block::ZERO; lambda.len()],
+            buffer: self.memory().map(|memory| (memory, vec![Block::ZERO; lambda.len()])),
         };
         let mut data = Draws::new(self, seed, index);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
@@ -68,10 +73,18 @@ impl Sgd {
                     let norm = each(&batch.sum, lambda, |g, l| l * g * g).sqrt();
                     self.step.reshape(1.0, norm, c, (self.dim * size).sqrt(), risk)
                 };
-                let step = eta / self.dim / size * share;
-                let Batch { lambda, w, sum, .. } = &mut batch;
+                let Batch { lambda, w, sum, buffer, .. } = &mut batch;
                 change(sum, lambda, |g, l| l * g);
-                change(w, sum, |w, g| w - step * g);
+                if let Some((memory, buffer)) = buffer {
+                    let skipped = share == 0.0;
+                    let Update { decay, gain, rate } =
+                        memory.update(share / size, skipped, eta / self.dim);
+                    change(buffer, sum, |b, g| decay * b + gain * g);
+                    change(w, buffer, |w, b| w - rate * b);
+                } else {
+                    let step = eta / self.dim / size * share;
+                    change(w, sum, |w, g| w - step * g);
+                }
                 record.steps += 1;
             }
             let risk = 0.5 * each(&batch.w, &batch.w, |a, b| a * b);

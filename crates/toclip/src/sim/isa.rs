@@ -75,7 +75,7 @@ impl Isa {
 
     /// Runs a loop compiled for this instruction set.
     #[inline]
-    pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+    pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {
             // SAFETY: the constructors found the instructions on this machine.
             #[cfg(target_arch = "x86_64")]

@@ -4,7 +4,7 @@
 ///
 /// A value of an implementing type is the proof that the machine has the instructions, so its
 /// methods are safe to call.
-pub(super) trait Lanes: Copy {
+pub(crate) trait Lanes: Copy {
     /// Eight `f64`.
     type F: Copy;
     /// Eight `u64`.
@@ -38,7 +38,7 @@ pub(super) trait Lanes: Copy {
 }
 
 /// A loop written over [`Lanes`], to be compiled for each instruction set.
-pub(super) trait Kernel {
+pub(crate) trait Kernel {
     type Output;
     /// Implementations are `#[inline(always)]`, so that the body is compiled with the instructions
     /// of its caller.

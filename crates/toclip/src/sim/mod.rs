@@ -8,11 +8,12 @@
 //! - `lanes`: the operations, and the portable form of them; `x86`: the two vector forms;
 //! - [`isa`]: which of them this machine has;
 //! - [`normal`]: standard normal numbers;
-//! - [`step`]: one step of C-SGD in one pass over the coordinates;
+//! - [`step`]: one step of C-SGD in one pass over the coordinates; [`momentum_step`]: with momentum;
 //! - [`row`]: the two loops over a row of a data matrix.
 
 mod isa;
 mod lanes;
+pub(crate) mod momentum_step;
 pub(crate) mod normal;
 pub(crate) mod row;
 pub(crate) mod step;
@@ -21,6 +22,7 @@ mod x86;
 
 pub use isa::InstructionSet;
 pub use isa::Isa;
+pub(crate) use lanes::{Kernel, Lanes};
 
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;

@@ -63,6 +63,11 @@ impl State {
         self.coordinates.iter().map(|c| c.w).collect()
     }
 
+    /// $\lambda$.
+    pub(crate) fn lambda(&self) -> Vec<Block> {
+        self.coordinates.iter().map(|c| c.lambda).collect()
+    }
+
     /// The number of blocks.
     pub(crate) fn len(&self) -> usize {
         self.coordinates.len()
@@ -162,7 +167,7 @@ impl Kernel for GivenPass<'_> {
 }
 
 /// Two of each, so that the additions of one need not wait for the other's.
-struct Accumulators<L: Lanes> {
+pub(super) struct Accumulators<L: Lanes> {
     inner: [L::F; 2],
     norm_sq: [L::F; 2],
     twice_risk: [L::F; 2],
@@ -170,7 +175,7 @@ struct Accumulators<L: Lanes> {
 
 impl<L: Lanes> Accumulators<L> {
     #[inline(always)]
-    fn new(l: L) -> Self {
+    pub(super) fn new(l: L) -> Self {
         let zero = [l.splat(0.0); 2];
         Self { inner: zero, norm_sq: zero, twice_risk: zero }
     }
@@ -195,6 +200,20 @@ impl<L: Lanes> Accumulators<L> {
     ) {
         let settled = l.fnma(open, l.load(y), l.load(w));
         l.store(settled, w);
+        self.draw(l, h, lambda, y, settled, z);
+    }
+
+    /// Sums over eight coordinates whose open update is made, and leaves $y$ of the next.
+    #[inline(always)]
+    pub(super) fn draw(
+        &mut self,
+        l: L,
+        h: usize,
+        lambda: &[f64; 8],
+        y: &mut [f64; 8],
+        settled: L::F,
+        z: L::F,
+    ) {
         let step = l.mul(l.load(lambda), z);
         l.store(step, y);
         self.inner[h] = l.fma(z, settled, self.inner[h]);
@@ -203,7 +222,7 @@ impl<L: Lanes> Accumulators<L> {
     }
 
     #[inline(always)]
-    fn total(self, l: L) -> Sums {
+    pub(super) fn total(self, l: L) -> Sums {
         let sum = |x: [L::F; 2]| total(l, l.add(x[0], x[1]));
         Sums {
             inner: sum(self.inner),

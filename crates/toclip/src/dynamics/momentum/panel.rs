@@ -1,0 +1,176 @@
+//! One step of the system with momentum.
+
+use super::chunk::{Chunk, Forces, Iterate, Newton, Weights};
+use super::radau::{NODES, RADAU};
+use crate::dynamics::solver::Drive;
+use crate::momentum::Momentum;
+use crate::schedule::Policy;
+use crate::sim::Isa;
+use crate::spectrum::Modes;
+use crate::step::Step;
+
+/// $(R, D/2)$.
+pub(super) type Sums = [f64; 2];
+
+/// More iterations than this mean that a shorter step is cheaper.
+const MOST_ITERATIONS: usize = 25;
+
+/// The system and the step that is being tried.
+#[derive(Debug)]
+pub(super) struct Panel<'a> {
+    pub drive: Drive<'a>,
+    step: &'a Step<'a>,
+    leaves_out: bool,
+    delta: f64,
+    /// The learning rate of plain SGD that moves as far, over that of the policy.
+    rate_factor: f64,
+    isa: Isa,
+    chunks: Vec<Chunk>,
+    pub t: f64,
+    h: f64,
+    /// $(R, D/2)$ at the start of the step and at its nodes.
+    start: Sums,
+    nodes: [Sums; NODES],
+}
+
+impl<'a> Panel<'a> {
+    pub fn new(
+        modes: &Modes,
+        step: &'a Step<'a>,
+        policy: &'a dyn Policy,
+        momentum: &Momentum,
+    ) -> Self {
+        let d = modes.dim();
+        let mut panel = Panel {
+            drive: Drive::new(step, policy),
+            step,
+            leaves_out: momentum.leaves_out(step),
+            delta: momentum.delta(d),
+            rate_factor: momentum.rate_factor(d),
+            isa: Isa::best(),
+            chunks: Vec::new(),
+            t: 0.0,
+            h: 0.0,
+            start: [0.0; 2],
+            nodes: [[0.0; 2]; NODES],
+        };
+        let [first, other] = momentum.gains(d);
+        // What the first gradient is ahead of the others, and of what the equations give it.
+        let ahead = first / other;
+        let forces = panel.forces(0.0, modes.risk());
+        let per_step = (panel.delta / d).min(1.0) * ahead;
+        let even = (panel.delta / d).min(1.0);
+        let made = forces.forget / panel.delta;
+        let mu = forces.learn / panel.delta / made;
+        let m2 = forces.noise / (panel.delta * panel.delta) / made;
+        let states: Vec<_> = modes
+            .modes()
+            .iter()
+            .map(|m| {
+                let a = 2.0 * m.energy;
+                // Without a first gradient that is ahead the buffer is empty, whatever the noise.
+                let (b, y) = if ahead == 1.0 {
+                    (0.0, 0.0)
+                } else {
+                    let b = (per_step - even) * mu * m.lambda * a;
+                    (b, (per_step * per_step - even * even) * m2 * m.lambda * m.count)
+                };
+                (m.lambda, m.lambda * m.count / d, [a, b, y])
+            })
+            .collect();
+        panel.chunks = states.chunks(8).map(Chunk::new).collect();
+        panel.start = panel.sums();
+        panel
+    }
+
+    fn sums(&self) -> Sums {
+        self.chunks.iter().map(Chunk::sums).fold([0.0; 2], |s, x| [s[0] + x[0], s[1] + x[1]])
+    }
+
+    /// $(R, D/2)$ at the start of the step.
+    pub fn start(&self) -> Sums {
+        self.start
+    }
+
+    /// What acts on the modes at time $t$ and risk $R$.
+    pub fn forces(&mut self, t: f64, risk: f64) -> Forces {
+        let point = self.drive.act(t, risk);
+        let made = if self.leaves_out { self.step.made(risk.max(0.0), point.c) } else { 1.0 };
+        Forces {
+            follow: self.rate_factor * point.eta * made,
+            learn: self.delta * point.mu,
+            forget: self.delta * made,
+            noise: self.delta * self.delta * point.m2,
+        }
+    }
+
+    /// Tries a step of length `h`, with no evaluation after `latest`: the estimated errors of $R$
+    /// and $D/2$, or nothing where the iteration does not converge to the share `converged` of them.
+    pub fn solve(&mut self, h: f64, latest: f64, converged: f64) -> Option<Sums> {
+        self.h = h;
+        let t = self.t;
+        let at = |j: usize| (t + RADAU.nodes[j] * h).min(latest);
+        let first = self.forces(t, self.start[0]);
+        let mut forces = [first; NODES];
+        for j in 0..NODES {
+            forces[j] = self.forces(at(j), self.start[0]);
+        }
+        let newton = Newton::new(h, &forces[NODES / 2]);
+        let weights = Weights::new(&forces[NODES / 2]);
+        self.chunks.iter_mut().for_each(Chunk::begin);
+        let mut last = f64::INFINITY;
+        for number in 0..MOST_ITERATIONS {
+            if !forces.iter().all(Forces::is_finite) {
+                return None;
+            }
+            let chunks = &mut self.chunks;
+            let done = self.isa.run(Iterate { chunks, newton: &newton, forces: &forces, weights });
+            self.nodes = done.sums;
+            let mut change: f64 = 0.0;
+            for j in 0..NODES {
+                for k in 0..2 {
+                    let size = done.sums[j][k].abs().max(self.start[k]).max(f64::MIN_POSITIVE);
+                    let share = done.changes[j][k] / size;
+                    // `max` would drop a NaN.
+                    change = if share.is_nan() { f64::INFINITY } else { change.max(share) };
+                }
+            }
+            if !change.is_finite() || number > 2 && change > 0.8 * last {
+                // At the level of rounding changes do not fall any more.
+                if !(change < 1e-12) {
+                    return None;
+                }
+                break;
+            }
+            for j in 0..NODES {
+                forces[j] = self.forces(at(j), self.nodes[j][0]);
+            }
+            if change < converged {
+                break;
+            }
+            last = change;
+            if number + 1 == MOST_ITERATIONS {
+                return None;
+            }
+        }
+        let misfits = self.chunks.iter().map(|c| c.misfit(&newton, &first, &forces, weights));
+        Some(misfits.fold([0.0; 2], |s, x| [s[0] + x[0], s[1] + x[1]]))
+    }
+
+    /// $(R, D/2)$ at the end of the step.
+    pub fn end(&self) -> Sums {
+        self.nodes[NODES - 1]
+    }
+
+    /// $(R, D/2)$ inside the step.
+    pub fn at(&self, t: f64) -> Sums {
+        RADAU.at(&self.start, &self.nodes, (t - self.t) / self.h)
+    }
+
+    /// Accepts the step, which ends at `to`.
+    pub fn advance(&mut self, to: f64) {
+        self.chunks.iter_mut().for_each(Chunk::advance);
+        self.start = self.sums();
+        self.t = to;
+    }
+}
