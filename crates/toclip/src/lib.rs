@@ -107,13 +107,16 @@ pub mod dynamics;
 pub mod ensemble;
 pub mod monitor;
 pub mod noise;
+pub mod privacy;
 pub mod schedule;
 pub mod spectrum;
 pub mod threshold_rules;
 
+mod by_value;
 mod error;
 mod factors;
 mod gauss;
+mod groups;
 mod information;
 mod kernel;
 mod numbers;
@@ -130,6 +133,7 @@ mod sum;
 pub use batch::{Batch, SquaredResidual};
 pub use error::{Error, Result};
 pub use factors::Factors;
+pub use groups::{Group, Groups};
 pub use kernel::{Moments, clipped_normal};
 pub use numbers::{
     interval, interval_at, percent, percent_interval, percent_interval_at, rounded, short,
