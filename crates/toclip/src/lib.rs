@@ -107,13 +107,16 @@ pub mod dynamics;
 pub mod ensemble;
 pub mod monitor;
 pub mod noise;
+pub mod privacy;
 pub mod schedule;
 pub mod spectrum;
 pub mod threshold_rules;
 
+mod by_value;
 mod error;
 mod factors;
 mod gauss;
+mod groups;
 mod information;
 mod kernel;
 mod momentum;
@@ -131,6 +134,7 @@ mod sum;
 pub use batch::{Batch, SquaredResidual};
 pub use error::{Error, Result};
 pub use factors::Factors;
+pub use groups::{Group, Groups};
 pub use kernel::{Moments, clipped_normal};
 pub use momentum::{Memory, Momentum, OnSkip};
 pub use numbers::{

@@ -170,6 +170,18 @@ impl Momentum {
         self.on_skip == OnSkip::NotMade && *step.rule() == Rule::Skip && whole
     }
 
+    /// Refuses steps that are not solved with momentum.
+    pub(crate) fn check_step(&self, step: &Step<'_>) -> Result<()> {
+        if step.rule().is_radial() && step.privacy().is_none() {
+            return Ok(());
+        }
+        Err(Error::Invalid(
+            "momentum is solved and simulated for rules that keep the direction of the gradient, \
+             without privacy noise: use such a rule, or leave momentum out"
+                .into(),
+        ))
+    }
+
     /// Refuses a memory that no iteration in dimension $d$ has.
     pub(crate) fn check_simulated(&self, dim: f64) -> Result<()> {
         match self.memory {

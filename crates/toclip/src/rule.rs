@@ -1,5 +1,7 @@
 //! What a step does to the gradient.
 
+use crate::groups::Groups;
+
 /// What a step does to the gradient before it is applied.
 ///
 /// The threshold $c$ that a rule works with comes from the [policy](crate::schedule::Policy) and
@@ -44,8 +46,15 @@ pub enum Rule {
     /// best radial rule could do. The threshold is ignored.
     Optimal,
     /// Every coordinate of the gradient is clipped at $c$. Not radial: $\mu$ and $m^{(2)}$ differ
-    /// from one eigenvalue of $K$ to the next.
+    /// from one eigenvalue of $K$ to the next
+    /// ([`Step::eigenvalue_moments`](crate::Step::eigenvalue_moments)). The theory is for
+    /// coordinates in which $K$ is diagonal.
     ByValue,
+    /// The gradient of each group of coordinates is clipped at $c_g\sqrt{d_g}$, with $d_g$ the
+    /// trace of its block of $K$; nothing else of $K$ may couple the groups. Not radial: $\mu$ and
+    /// $m^{(2)}$ differ from group to group
+    /// ([`Step::group_moments`](crate::Step::group_moments)).
+    PerGroup(Groups),
 }
 
 /// How [`Rule::Smooth`] approaches the threshold.
@@ -62,7 +71,7 @@ impl Rule {
     /// Whether the rule keeps the direction of the gradient, so that one $\mu$ and one $m^{(2)}$
     /// describe it.
     pub fn is_radial(&self) -> bool {
-        !matches!(self, Rule::ByValue)
+        !matches!(self, Rule::ByValue | Rule::PerGroup(_))
     }
 
     /// The names of the rules, as files and commands have them.
@@ -99,6 +108,7 @@ impl Rule {
             Rule::Smooth(Smooth::Root) => "root",
             Rule::Optimal => "optimal",
             Rule::ByValue => "by_value",
+            Rule::PerGroup(_) => "per_group",
         }
     }
 

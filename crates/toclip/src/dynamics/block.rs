@@ -11,6 +11,10 @@ use rand_distr::{Distribution, Exp1, Gamma, StandardNormal};
 pub(crate) struct Blocks {
     /// $d$.
     pub dim: f64,
+    /// The number of the mode of each block.
+    pub modes: Vec<usize>,
+    /// $n_b$.
+    pub counts: Vec<f64>,
     /// $\lambda_b > 0$.
     pub lambda: Vec<f64>,
     /// $\lambda_b^2$.
@@ -39,24 +43,27 @@ impl Blocks {
                 mode.lambda, mode.count
             )));
         }
-        let (moving, still): (Vec<Mode>, Vec<Mode>) =
-            modes.modes().iter().partition(|m| m.lambda > 0.0);
-        let (mut moving, single): (Vec<Mode>, Vec<Mode>) =
-            moving.into_iter().partition(|m| m.count > 1.0);
-        let rest = moving.iter().map(|m| Rest::new(m.count - 1.0)).collect::<Result<_>>()?;
-        let fewer = |m: &Mode| (m.count > 2.0).then(|| Rest::new(m.count - 2.0)).transpose();
+        let numbered = modes.modes().iter().copied().enumerate();
+        let (moving, still): (Vec<_>, Vec<_>) = numbered.partition(|(_, m)| m.lambda > 0.0);
+        let (mut moving, single): (Vec<(usize, Mode)>, Vec<_>) =
+            moving.into_iter().partition(|(_, m)| m.count > 1.0);
+        let rest = moving.iter().map(|(_, m)| Rest::new(m.count - 1.0)).collect::<Result<_>>()?;
+        let fewer =
+            |(_, m): &(usize, Mode)| (m.count > 2.0).then(|| Rest::new(m.count - 2.0)).transpose();
         let rest_but_one = moving.iter().map(fewer).collect::<Result<_>>()?;
         moving.extend(single);
-        let column = |f: fn(&Mode) -> f64| moving.iter().map(f).collect::<Vec<_>>();
+        let column = |f: fn(&Mode) -> f64| moving.iter().map(|(_, m)| f(m)).collect::<Vec<_>>();
         Ok(Self {
             dim: modes.dim(),
+            modes: moving.iter().map(|(number, _)| *number).collect(),
+            counts: column(|m| m.count),
             lambda: column(|m| m.lambda),
             lambda_sq: column(|m| m.lambda * m.lambda),
             root: column(|m| m.lambda.sqrt()),
             lengths: column(|m| (2.0 * m.energy).sqrt()),
             rest,
             rest_but_one,
-            frozen: still.iter().map(|m| 2.0 * m.energy).sum(),
+            frozen: still.iter().map(|(_, m)| 2.0 * m.energy).sum(),
         })
     }
 
@@ -106,7 +113,7 @@ pub(crate) enum Rest {
 }
 
 impl Rest {
-    fn new(m: f64) -> Result<Self> {
+    pub fn new(m: f64) -> Result<Self> {
         if m == 1.0 {
             return Ok(Self::Square);
         }

@@ -2,7 +2,8 @@
 //! on the ambient dimension.
 
 use super::block::Blocks;
-use super::simulator::{Simulator, check_simulated, divergence_limit};
+use super::flat::Flat;
+use super::simulator::{Simulator, check_radial, check_simulated, divergence_limit};
 use super::{Counts, Stop, Trajectory};
 use crate::error::Result;
 use crate::schedule::{Controller, Policy};
@@ -51,6 +52,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Collapsed {
     pub(super) blocks: Blocks,
+    pub(super) flat: Flat,
     pub(super) step: Step<'static>,
     pub(super) policy: Arc<dyn Policy>,
     /// $R$ and $D$ at the start.
@@ -70,11 +72,12 @@ impl Collapsed {
         policy: Arc<dyn Policy>,
     ) -> Result<Self> {
         let step = step.into();
-        check_simulated(&step, policy.as_ref())?;
-        let blocks = Blocks::new(modes, "collapsed C-SGD")?;
+        check_radial(&step, "collapsed C-SGD")?;
+        check_simulated(&step, policy.as_ref(), modes.risk())?;
+        let (blocks, flat) = (Blocks::new(modes, "collapsed C-SGD")?, Flat::new(modes)?);
         let limit = divergence_limit(modes.risk(), &step, &*policy);
         let start = (modes.risk(), modes.distance());
-        Ok(Self { blocks, step, policy, start, limit })
+        Ok(Self { blocks, flat, step, policy, start, limit })
     }
 
     /// $d$, the number of steps in a unit of time.
@@ -93,7 +96,7 @@ impl Collapsed {
         last: u64,
         mut observe: impl FnMut(u64, f64, f64),
     ) -> (Stop, Counts) {
-        if self.step.batch().size() > 1 {
+        if self.step.batch().size() > 1 || self.step.privacy().is_some() {
             return self.observe_batches(seed, index, last, &mut observe);
         }
         let Blocks { dim, lambda, root, lengths, rest, .. } = &self.blocks;

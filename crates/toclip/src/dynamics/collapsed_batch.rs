@@ -42,6 +42,9 @@ impl Collapsed {
         let mut z = vec![0.0; u.len()];
         let mut sum = Sum { along: vec![0.0; u.len()], across: vec![0.0; rest.len()] };
         let mut risk = self.start.0;
+        let mut private = scalar_rng(seed, index, Purpose::Privacy);
+        let mut flat = self.flat.clone();
+        let one_by_one = batch.is_per_sample() || batch.size() == 1;
         observe(0, self.start.0, self.start.1);
         for k in 0..last {
             let Control { eta, c } = self.policy.at(k as f64 / dim, risk);
@@ -53,14 +56,14 @@ impl Collapsed {
                 let parts = z.iter().zip(&u).zip(root);
                 let product: f64 = parts.map(|((z, u), root)| root * z * u).sum();
                 let residual = bounded(product - self.step.noise().sample(&mut noise));
-                if batch.is_per_sample() {
+                if one_by_one {
                     self.add_reshaped(&mut sum, &z, residual, c, risk, &mut across);
                 } else {
                     squares += residual * residual;
                     sum.along.iter_mut().zip(&z).for_each(|(sum, z)| *sum += residual * z);
                 }
             }
-            let share = if batch.is_per_sample() {
+            let share = if one_by_one {
                 1.0
             } else {
                 for (length, rest) in sum.across.iter_mut().zip(rest) {
@@ -71,15 +74,46 @@ impl Collapsed {
                 self.step.reshape(1.0, self.norm(&sum), c, (dim * size).sqrt(), risk)
             };
             let step = eta / dim / size * share;
+            let std = self.private_std(c);
+            if std > 0.0 {
+                self.add_private(&mut sum, std, &mut private);
+                flat.diffuse(step * std, &mut private);
+            }
             let gained = |g: f64, lambda: f64| step * step * lambda * g * g;
             let distance;
             (risk, distance) = self.blocks.advance(&mut u, step, &sum.along, &sum.across, gained);
             if let Some(end) = self.diverged(k + 1, risk) {
                 return end;
             }
-            observe(k + 1, risk, distance);
+            // Without privacy this adds nothing: what is flat is still.
+            observe(k + 1, risk, distance + (flat.square - self.flat.square));
         }
         (Stop::Finished, Counts { steps: last, ..Counts::default() })
+    }
+
+    /// $\sigma c\sqrt d$ of private SGD; zero without it.
+    fn private_std(&self, c: f64) -> f64 {
+        let variance = self.step.private_variance(c);
+        if variance == 0.0 {
+            0.0
+        } else {
+            (variance * self.blocks.dim).sqrt() * self.step.batch().size() as f64
+        }
+    }
+
+    /// Adds normal noise of this standard deviation to every coordinate of the sum.
+    fn add_private(&self, sum: &mut Sum, std: f64, rng: &mut Xoshiro256PlusPlus) {
+        let Blocks { root, rest_but_one, .. } = &self.blocks;
+        for (along, root) in sum.along.iter_mut().zip(root) {
+            let z: f64 = StandardNormal.sample(rng);
+            *along += std / root * z;
+        }
+        for ((length, rest), root) in sum.across.iter_mut().zip(rest_but_one).zip(root) {
+            let z: f64 = StandardNormal.sample(rng);
+            let left = rest.as_ref().map_or(0.0, |rest| rest.sample(rng));
+            let std = std / root;
+            *length = ((*length + std * z).powi(2) + std * std * left).sqrt();
+        }
     }
 
     /// $\Vert \sum_j \omega_j x_j\Vert $.

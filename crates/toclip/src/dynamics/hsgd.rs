@@ -1,10 +1,12 @@
 //! C-HSGD: the stochastic differential equation that clipped SGD follows.
 
 use super::block::Blocks;
-use super::simulator::{Simulator, divergence_limit};
+use super::flat::Flat;
+use super::mode_factors::ModeFactors;
+use super::simulator::{Simulator, check_private, divergence_limit};
 use super::{Counts, Stop, Trajectory};
 use crate::error::{Error, Result};
-use crate::schedule::Policy;
+use crate::schedule::{Control, Policy};
 use crate::sim::normal::Normals;
 use crate::sim::{Purpose, scalar_rng};
 use crate::spectrum::Modes;
@@ -24,6 +26,10 @@ use std::sync::Arc;
 /// equal eigenvalue are treated as one: with $\theta_i \leftarrow a\theta_i + g\xi_i$ the length
 /// $u_b$ of $n_b$ of them becomes $u_b^2 \leftarrow (a u_b + g z)^2 + g^2 h$, $z \sim N(0,1)$, $h
 /// \sim \chi^2(n_b - 1)$, exactly in distribution.
+///
+/// [By value](crate::Rule::ByValue) and [per group](crate::Rule::PerGroup), $\mu$ and $m^{(2)}$ are
+/// those of the coordinate. [Private SGD](Step::with_privacy) adds $\eta^2\sigma^2c^2/B^2$ to the
+/// variance of every coordinate in a unit of time.
 ///
 /// Steps end on the times to be saved and on the breakpoints of the policy. Between them $\Delta =
 /// h/(\eta\mu\max(1, \eta\operatorname{Tr}K^2/d))$, so that in one step $R$ and $m^{(2)}$ change by
@@ -49,6 +55,9 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Hsgd {
     blocks: Blocks,
+    flat: Flat,
+    /// Where coordinates have factors of their own.
+    factors: Option<Arc<ModeFactors>>,
     step: Step<'static>,
     policy: Arc<dyn Policy>,
     scheme: Scheme,
@@ -82,12 +91,16 @@ pub enum Scheme {
 }
 
 /// What acts on the coordinates in one step.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Rates {
-    /// $\eta\mu$.
+    /// $\eta\mu$; the largest of all blocks.
     drift: f64,
     /// $\eta^2 m^{(2)}/d$.
     diffusion: f64,
+    /// The same two of every block, where they differ, with $m^{(2)}/\lambda$ for $m^{(2)}$.
+    of_blocks: Option<Arc<Vec<[f64; 2]>>>,
+    /// $\eta^2\sigma^2c^2/B^2$.
+    private: f64,
     /// The inverse of the time in which $R$ and $m^{(2)}$ change by their size.
     speed: f64,
 }
@@ -99,6 +112,7 @@ struct State {
     squares: Vec<f64>,
     risk: f64,
     distance: f64,
+    flat: Flat,
 }
 
 impl Hsgd {
@@ -110,17 +124,19 @@ impl Hsgd {
     ///
     /// # Errors
     /// [`Error::Invalid`] if the modes were compressed, because their multiplicities are then not
-    /// integers.
+    /// integers, and if they do not fit the rule.
     pub fn new(
         modes: &Modes,
         step: impl Into<Step<'static>>,
         policy: Arc<dyn Policy>,
     ) -> Result<Self> {
         let step = step.into();
-        let blocks = Blocks::new(modes, "C-HSGD")?;
+        let (blocks, flat) = (Blocks::new(modes, "C-HSGD")?, Flat::new(modes)?);
+        let factors = ModeFactors::new(modes, &step)?.map(Arc::new);
+        check_private(&step, &*policy, modes.risk())?;
         let limit = divergence_limit(modes.risk(), &step, &*policy);
         let (scheme, fraction, trace_sq) = (Scheme::default(), Self::TIME_STEP, modes.trace_sq());
-        Ok(Self { blocks, step, policy, scheme, fraction, trace_sq, limit })
+        Ok(Self { blocks, flat, factors, step, policy, scheme, fraction, trace_sq, limit })
     }
 
     /// The same with another scheme.
@@ -145,41 +161,86 @@ impl Hsgd {
         let u = self.blocks.lengths.clone();
         let squares: Vec<f64> = u.iter().map(|u| u * u).collect();
         let (risk, distance) = self.blocks.risk_and_distance(&squares);
-        State { u, squares, risk, distance }
+        State { u, squares, risk, distance, flat: self.flat.clone() }
     }
 
     fn rates(&self, t: f64, risk: f64) -> Rates {
         let control = self.policy.at(t, risk);
-        let clipped = self.step.moments(risk, control.c);
-        let drift = control.eta * clipped.mu;
+        let of_blocks = self.factors.as_ref().map(|f| self.block_rates(f, risk, control));
+        let (drift, diffusion) = match &of_blocks {
+            None => {
+                let clipped = self.step.moments(risk, control.c);
+                let diffusion = control.eta * control.eta * clipped.m2 / self.blocks.dim;
+                (control.eta * clipped.mu, diffusion)
+            }
+            Some(rates) => (rates.iter().map(|r| r[0]).fold(0.0, f64::max), f64::NAN),
+        };
+        let private = match self.step.private_variance(control.c) {
+            0.0 => 0.0,
+            variance => control.eta * control.eta * variance,
+        };
         Rates {
             drift,
-            diffusion: control.eta * control.eta * clipped.m2 / self.blocks.dim,
+            diffusion,
+            of_blocks: of_blocks.map(Arc::new),
+            private,
             // By the heat equation m2 grows with R at most at the rate 2μ: its relative change is
             // that of R in the noise term times μ, which is where the second factor comes from.
             speed: drift * (control.eta * self.trace_sq / self.blocks.dim).max(1.0),
         }
     }
 
+    /// $\eta\mu_b$ and $\eta^2 m^{(2)}_b/(d\lambda_b)$.
+    fn block_rates(&self, factors: &ModeFactors, risk: f64, control: Control) -> Vec<[f64; 2]> {
+        let (mut mu, mut m2) = (vec![0.0; factors.len()], vec![0.0; factors.len()]);
+        factors.at(&self.step, risk, control.c, &mut mu, &mut m2);
+        let rate = |(mode, lambda): (&usize, &f64)| {
+            let diffusion = control.eta * control.eta * m2[*mode] / (self.blocks.dim * lambda);
+            [control.eta * mu[*mode], diffusion]
+        };
+        self.blocks.modes.iter().zip(&self.blocks.lambda).map(rate).collect()
+    }
+
     /// $R$ after `dt` without fluctuations, to first order.
-    fn predicted(&self, state: &State, rates: Rates, dt: f64) -> f64 {
-        let slope = 0.5 * dot(&self.blocks.lambda_sq, &state.squares);
-        let drift = 0.5 * rates.diffusion * self.trace_sq - 2.0 * rates.drift * slope;
-        (state.risk + dt * drift).max(0.0)
+    fn predicted(&self, state: &State, rates: &Rates, dt: f64) -> f64 {
+        let drift = if let Some(of_blocks) = &rates.of_blocks {
+            let parts = of_blocks.iter().zip(&self.blocks.lambda_sq);
+            let parts = parts.zip(self.blocks.counts.iter().zip(&state.squares));
+            parts.map(|(([drift, q], l_sq), (n, u_sq))| l_sq * (0.5 * q * n - drift * u_sq)).sum()
+        } else {
+            let slope = 0.5 * dot(&self.blocks.lambda_sq, &state.squares);
+            0.5 * rates.diffusion * self.trace_sq - 2.0 * rates.drift * slope
+        };
+        let private = 0.5 * rates.private * self.blocks.dim;
+        (state.risk + dt * (drift + private)).max(0.0)
     }
 
     /// One step with normals `z`, one a block, and $\chi^2$ draws `h` of the blocks of several.
-    fn advance(&self, state: &mut State, rates: Rates, dt: f64, z: &[f64], h: &[f64]) {
+    fn advance(&self, state: &mut State, rates: &Rates, dt: f64, z: &[f64], h: &[f64]) {
         let (x, q) = (rates.drift * dt, rates.diffusion * dt);
+        if rates.of_blocks.is_some() || rates.private > 0.0 {
+            let same = [rates.drift, rates.diffusion];
+            let of_block = |i: usize| rates.of_blocks.as_ref().map_or(same, |all| all[i]);
+            return self.apply(state, h, z, |i, l| {
+                let [drift, diffusion] = of_block(i);
+                let (x, q) = (drift * dt * l, diffusion * dt * l + rates.private * dt);
+                match self.scheme {
+                    Scheme::EulerMaruyama => (1.0 - x, q),
+                    // The variance of a mode that does not decay grows with time.
+                    Scheme::Exponential if x == 0.0 => (1.0, q),
+                    Scheme::Exponential => ((-x).exp(), q * (-0.5 * (-2.0 * x).exp_m1() / x)),
+                }
+            });
+        }
         // λ ≤ 1, so x is the largest of all.
         match self.scheme {
-            Scheme::EulerMaruyama => self.apply(state, h, z, |l| (1.0 - x * l, q * l)),
-            Scheme::Exponential if x <= SMALL => self.apply(state, h, z, |l| {
+            Scheme::EulerMaruyama => self.apply(state, h, z, |_, l| (1.0 - x * l, q * l)),
+            Scheme::Exponential if x <= SMALL => self.apply(state, h, z, |_, l| {
                 let p = decay_small(x * l);
                 let a = 1.0 - x * l * p;
                 (a, q * l * p * (0.5 + 0.5 * a))
             }),
-            Scheme::Exponential => self.apply(state, h, z, |l| {
+            Scheme::Exponential => self.apply(state, h, z, |_, l| {
                 let a = (-x * l).exp();
                 (a, q * l * (-0.5 * (-2.0 * x * l).exp_m1() / (x * l)))
             }),
@@ -192,19 +253,19 @@ impl Hsgd {
         state: &mut State,
         h: &[f64],
         z: &[f64],
-        coefficients: impl Fn(f64) -> (f64, f64),
+        coefficients: impl Fn(usize, f64) -> (f64, f64),
     ) {
         let Blocks { lambda, .. } = &self.blocks;
         let columns = state.u.iter_mut().zip(&mut state.squares).zip(z).zip(lambda);
-        for (((u, square), z), &lambda) in columns {
-            let (a, g_sq) = coefficients(lambda);
+        for (i, (((u, square), z), &lambda)) in columns.enumerate() {
+            let (a, g_sq) = coefficients(i, lambda);
             *u = a * *u + g_sq.sqrt() * z;
             *square = *u * *u;
         }
-        for (((u, square), h), &lambda) in
-            state.u.iter_mut().zip(&mut state.squares).zip(h).zip(lambda)
+        for (i, (((u, square), h), &lambda)) in
+            state.u.iter_mut().zip(&mut state.squares).zip(h).zip(lambda).enumerate()
         {
-            *square += coefficients(lambda).1 * h;
+            *square += coefficients(i, lambda).1 * h;
             *u = square.sqrt();
         }
         (state.risk, state.distance) = self.blocks.risk_and_distance(&state.squares);
@@ -233,6 +294,7 @@ impl Simulator for Hsgd {
     fn run(&self, seed: u64, index: u64, times: &[f64]) -> Trajectory {
         let mut normals = Normals::new(seed, index, Purpose::Brownian);
         let mut across = scalar_rng(seed, index, Purpose::Lengths);
+        let mut private = scalar_rng(seed, index, Purpose::Privacy);
         let mut state = self.start();
         let mut z = vec![0.0; state.u.len()];
         let mut h = vec![0.0; self.blocks.rest.len()];
@@ -252,7 +314,7 @@ impl Simulator for Hsgd {
         'path: for &time in times {
             while t < time {
                 let end = breaks.peek().map_or(time, |b| b.min(time));
-                let mut rates = match (known, self.scheme) {
+                let mut rates = match (known.take(), self.scheme) {
                     (Some(rates), Scheme::Exponential) => rates,
                     _ => {
                         counts.evaluations += 1;
@@ -260,7 +322,14 @@ impl Simulator for Hsgd {
                     }
                 };
                 // At most twice the last, for a policy may grow from zero.
-                span = (2.0 * span).min(self.fraction / rates.speed);
+                let growth = 0.5 * rates.private * self.blocks.dim;
+                let speed = if growth > 0.0 {
+                    // The factors change with R in proportion to R and the noise.
+                    rates.speed.max(growth / (state.risk + self.limit * 1e-10))
+                } else {
+                    rates.speed
+                };
+                span = (2.0 * span).min(self.fraction / speed);
                 let pieces = ((end - t) / span).ceil().max(1.0);
                 let dt = (end - t) / pieces;
                 // Steps too small for the resolution of time: the learning rate has left every
@@ -270,7 +339,7 @@ impl Simulator for Hsgd {
                     break 'path;
                 }
                 if self.scheme == Scheme::Exponential {
-                    let middle = self.predicted(&state, rates, 0.5 * dt);
+                    let middle = self.predicted(&state, &rates, 0.5 * dt);
                     rates = self.rates(t + 0.5 * dt, middle);
                     counts.evaluations += 1;
                 }
@@ -278,7 +347,11 @@ impl Simulator for Hsgd {
                 for (h, rest) in h.iter_mut().zip(&self.blocks.rest) {
                     *h = rest.sample(&mut across);
                 }
-                self.advance(&mut state, rates, dt, &z, &h);
+                self.advance(&mut state, &rates, dt, &z, &h);
+                if rates.private > 0.0 {
+                    state.flat.diffuse((rates.private * dt).sqrt(), &mut private);
+                    state.distance += state.flat.square - self.flat.square;
+                }
                 counts.steps += 1;
                 known = Some(rates);
                 t = if pieces > 1.0 { t + dt } else { end };
@@ -385,11 +458,11 @@ mod tests {
                 (state.u[0], state.squares[0], state.risk) = (length, length * length, r);
                 let mut rates = hsgd.rates(0.0, r);
                 if scheme == Scheme::Exponential {
-                    rates = hsgd.rates(0.0, hsgd.predicted(&state, rates, 0.5 * dt));
+                    rates = hsgd.rates(0.0, hsgd.predicted(&state, &rates, 0.5 * dt));
                 }
                 let after = |z: f64| {
                     let mut state = state.clone();
-                    hsgd.advance(&mut state, rates, dt, &[z], &[]);
+                    hsgd.advance(&mut state, &rates, dt, &[z], &[]);
                     state.risk
                 };
                 2.0 / 3.0 * after(0.0) + (after(3_f64.sqrt()) + after(-3_f64.sqrt())) / 6.0
@@ -424,9 +497,9 @@ mod tests {
                     for z in &z {
                         let mut rates = hsgd.rates(0.0, state.risk);
                         if scheme == Scheme::Exponential {
-                            rates = hsgd.rates(0.0, hsgd.predicted(&state, rates, 0.5 * dt));
+                            rates = hsgd.rates(0.0, hsgd.predicted(&state, &rates, 0.5 * dt));
                         }
-                        hsgd.advance(&mut state, rates, dt, &[*z], &[]);
+                        hsgd.advance(&mut state, &rates, dt, &[*z], &[]);
                     }
                     if let Some(finer) = finer {
                         let gap = &mut gaps[gap];

@@ -1,11 +1,15 @@
 //! C-SGD on streaming data, every coordinate simulated.
 
 use super::covariates::Sampler;
+use super::flat::Flat;
+use super::sgd_batch::bounded;
+use super::sgd_groups::Layout;
 use super::simulated_path::{SimulatedPath, steps_until, within};
 use super::simulator::{check_simulated, divergence_limit};
 use super::{Covariates, Simulator, Stop, Trajectory};
 use crate::error::{Error, Result};
 use crate::momentum::Momentum;
+use crate::rule::Rule;
 use crate::schedule::{Controller, Policy};
 use crate::sim::normal::{Block, Streams};
 use crate::sim::step::{CovariateSource, State};
@@ -33,6 +37,11 @@ const LARGEST: u64 = 100_000_000;
 /// With a [batch](crate::Batch) of $B$ every step draws and averages $B$ samples; the gradient of
 /// the batch is clipped at $c\sqrt{d/B}$, or that of each sample at $c\sqrt d$.
 ///
+/// [By value](crate::Rule::ByValue), every coordinate of the gradient $\rho\thinspace x_i$ is clipped
+/// at $c$; [per group](crate::Rule::PerGroup), that of each group at $c_g\sqrt{d_g}$.
+/// [Private SGD](crate::Step::with_privacy) adds normal noise of standard deviation $\sigma c\sqrt d$
+/// to the sum of the clipped gradients.
+///
 /// A run is a function of seed and index. **Its bits depend neither on the number of threads, nor
 /// on the times saved, nor on the [instruction set](InstructionSet)** that the loops are compiled
 /// for.
@@ -58,11 +67,13 @@ pub struct Sgd {
     pub(super) start: State,
     /// $\lambda_i^{-1/2}$, which turns $w_i$ back into $\theta_i$.
     pub(super) weights: Vec<Block>,
-    /// $\sum \theta_i^2$ over the directions with $\lambda_i = 0$, which never move.
-    pub(super) still: f64,
+    /// The directions with $\lambda_i = 0$, which only the noise of private SGD moves.
+    pub(super) flat: Flat,
+    /// Which coordinates are clipped together.
+    pub(super) layout: Layout,
     pub(super) dim: f64,
     pub(super) limit: f64,
-    /// $\lambda_i$, where steps average several samples.
+    /// $\lambda_i$, where steps average several samples or are private.
     pub(super) lambda: Option<Vec<Block>>,
     pub(super) step: Step<'static>,
     pub(super) policy: Arc<dyn Policy>,
@@ -83,9 +94,7 @@ impl Sgd {
         policy: Arc<dyn Policy>,
     ) -> Result<Self> {
         let step = step.into();
-        let counted: f64 = modes.modes().iter().map(|m| m.count).sum();
-        let whole = modes.modes().iter().all(|m| m.count.fract() == 0.0);
-        if !whole || counted != modes.ambient_dim() as f64 {
+        if !modes.is_whole() {
             return Err(Error::Invalid(
                 "C-SGD needs every eigendirection, and these modes are compressed: use the modes \
                  from before `compress`"
@@ -99,26 +108,27 @@ impl Sgd {
                 modes.ambient_dim()
             )));
         }
-        check_simulated(&step, policy.as_ref())?;
-        let moving = || modes.modes().iter().filter(|m| m.lambda > 0.0);
-        let coordinates = moving().flat_map(|m| {
-            // θ² = 2 energy/count each.
-            let w = (m.lambda * (2.0 * m.energy / m.count)).sqrt();
-            std::iter::repeat_n((m.lambda, w), m.count as usize)
-        });
-        let weights =
-            moving().flat_map(|m| std::iter::repeat_n(m.lambda.sqrt().recip(), m.count as usize));
-        let resting = modes.modes().iter().filter(|m| m.lambda == 0.0);
+        check_simulated(&step, policy.as_ref(), modes.risk())?;
+        let mut layout = Layout::new(modes, &step)?;
+        let start = State::new(layout.coordinates.iter().copied());
+        let lambda = || layout.coordinates.iter().map(|(lambda, _)| *lambda);
+        // Zero between the groups, where there is nothing.
+        let inverse = |lambda: f64| if lambda > 0.0 { lambda.sqrt().recip() } else { 0.0 };
+        let apart = step.batch().size() > 1 || step.privacy().is_some();
+        let weights = Block::from_values(lambda().map(inverse));
+        let lambda = apart.then(|| Block::from_values(lambda()));
+        if layout.parts.len() == 1 {
+            // The state has them.
+            layout.coordinates = Vec::new();
+        }
         Ok(Self {
-            start: State::new(coordinates),
-            weights: Block::from_values(weights),
-            still: resting.map(|m| 2.0 * m.energy).sum(),
+            start: if *step.rule() == Rule::ByValue { start.clamped() } else { start },
+            weights,
+            flat: Flat::new(modes)?,
             dim: modes.dim(),
             limit: divergence_limit(modes.risk(), &step, policy.as_ref()),
-            lambda: step.batch().size().gt(&1).then(|| {
-                let each = moving().flat_map(|m| std::iter::repeat_n(m.lambda, m.count as usize));
-                Block::from_values(each)
-            }),
+            lambda,
+            layout,
             step,
             policy,
             momentum: None,
@@ -169,6 +179,7 @@ impl Sgd {
     /// [`Error::Invalid`] if $\delta$ is above $d$, where $\beta$ would be negative.
     pub fn with_momentum(self, momentum: Momentum) -> Result<Self> {
         momentum.check_simulated(self.dim)?;
+        momentum.check_step(&self.step)?;
         Ok(Self { momentum: Some(momentum), ..self })
     }
 
@@ -203,6 +214,10 @@ impl Simulator for Sgd {
         if let Some(momentum) = &self.momentum {
             return self.run_momentum(momentum, seed, index, times);
         }
+        if self.layout.parts.len() > 1 {
+            return self.run_groups(seed, index, times);
+        }
+        let (by_value, part) = (*self.step.rule() == Rule::ByValue, &self.layout.parts[0]);
         let mut state = self.start.clone();
         let mut data = Draws::new(self, seed, index);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
@@ -219,13 +234,18 @@ impl Simulator for Sgd {
                 }
                 let residual = sums.inner - self.step.noise().sample(&mut noise);
                 let control = controller.step(t, risk, residual);
-                let norm = sums.norm_sq.sqrt();
-                let weight = self.step.reshape(residual, norm, control.c, self.dim.sqrt(), risk);
-                state.step(control.eta / self.dim * weight);
+                if by_value {
+                    state.step(control.eta / self.dim * bounded(residual));
+                    state.bound(control.eta / self.dim * control.c);
+                } else {
+                    let norm = sums.norm_sq.sqrt();
+                    let weight = part.reshape(&self.step, residual, norm, control.c, 1.0, risk);
+                    state.step(control.eta / self.dim * weight);
+                }
                 record.steps += 1;
             }
             let (twice_risk, moved) = state.measure(self.isa, &self.weights);
-            let (risk, distance) = (0.5 * twice_risk, moved + self.still);
+            let (risk, distance) = (0.5 * twice_risk, moved + self.flat.square);
             if !within(risk, self.limit) || !distance.is_finite() {
                 let t = record.steps as f64 / self.dim;
                 return record.diverged(t);
@@ -258,6 +278,13 @@ impl Draws {
         match self {
             Self::Normal(streams) => crate::sim::normal::fill(sgd.isa, streams, z),
             Self::Other(rng, _) => sgd.covariates.fill(rng, z),
+        }
+    }
+
+    /// Draws covariates that are not drawn where they are used.
+    pub(super) fn prepare(&mut self, sgd: &Sgd) {
+        if let Self::Other(rng, blocks) = self {
+            sgd.covariates.fill(rng, blocks);
         }
     }
 

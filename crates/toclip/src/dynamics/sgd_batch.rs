@@ -1,13 +1,16 @@
 //! C-SGD whose steps average several samples.
 
+use super::flat::Flat;
 use super::momentum::Memory;
 use super::sgd::Draws;
 use super::simulated_path::{SimulatedPath, steps_until, within};
 use super::{Sgd, Stop, Trajectory};
+use crate::rule::Rule;
 use crate::schedule::Control;
 use crate::sim::momentum_step::Update;
-use crate::sim::normal::Block;
+use crate::sim::normal::{Block, Streams, fill};
 use crate::sim::{Purpose, scalar_rng};
+use rand::rngs::Xoshiro256PlusPlus;
 
 /// The state $w_i = \sqrt{\lambda_i}\thinspace\theta_i$ and the sum of a batch, sixteen coordinates
 /// at a time.
@@ -42,6 +45,7 @@ impl Sgd {
         };
         let mut data = Draws::new(self, seed, index);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
+        let mut private = PrivateNoise::new(self, seed, index);
         let mut record = SimulatedPath::new(times.len());
         for &time in times {
             let target = steps_until(time, self.dim);
@@ -57,38 +61,42 @@ impl Sgd {
                     data.fill(self, &mut batch.z);
                     let inner = each(&batch.z, &batch.w, |a, b| a * b);
                     let residual = bounded(inner - label_noise.sample(&mut noise));
-                    let weight = if averaged.is_per_sample() {
-                        let norm = each(&batch.z, lambda, |z, l| l * z * z).sqrt();
-                        self.step.reshape(residual, norm, c, self.dim.sqrt(), risk)
-                    } else {
-                        residual
-                    };
-                    change(&mut batch.sum, &batch.z, |sum, z| sum + weight * z);
+                    self.add_sample(&mut batch, residual, c, risk);
                 }
-                // The gradient of the batch is this sum over B: clipped at c√(d/B), the sum is
-                // clipped at c√(dB).
-                let share = if averaged.is_per_sample() {
-                    1.0
-                } else {
-                    let norm = each(&batch.sum, lambda, |g, l| l * g * g).sqrt();
-                    self.step.reshape(1.0, norm, c, (self.dim * size).sqrt(), risk)
-                };
+                let step = eta / self.dim / size;
+                if let Some(private) = &mut private {
+                    private.add(self, &mut batch.sum, c, step);
+                }
                 let Batch { lambda, w, sum, buffer, .. } = &mut batch;
-                change(sum, lambda, |g, l| l * g);
-                if let Some((memory, buffer)) = buffer {
-                    let skipped = share == 0.0;
-                    let Update { decay, gain, rate } =
-                        memory.update(share / size, skipped, eta / self.dim);
-                    change(buffer, sum, |b, g| decay * b + gain * g);
-                    change(w, buffer, |w, b| w - rate * b);
-                } else {
-                    let step = eta / self.dim / size * share;
-                    change(w, sum, |w, g| w - step * g);
+                for part in &self.layout.parts {
+                    let own = part.blocks.clone();
+                    let (w, sum, lambda) =
+                        (&mut w[own.clone()], &mut sum[own.clone()], &lambda[own]);
+                    // The gradient of the batch is this sum over B: clipped at c√(d/B), the sum
+                    // is clipped at c√(dB).
+                    let share = if averaged.is_per_sample() || averaged.size() == 1 {
+                        1.0
+                    } else {
+                        let norm = each(sum, lambda, |g, l| l * g * g).sqrt();
+                        part.reshape(&self.step, 1.0, norm, c, size, risk)
+                    };
+                    change(sum, lambda, |g, l| l * g);
+                    if let Some((memory, buffer)) = buffer {
+                        // With momentum there is one part.
+                        let Update { decay, gain, rate } =
+                            memory.update(share / size, share == 0.0, eta / self.dim);
+                        change(buffer, sum, |b, g| decay * b + gain * g);
+                        change(w, buffer, |w, b| w - rate * b);
+                    } else {
+                        let step = step * share;
+                        change(w, sum, |w, g| w - step * g);
+                    }
                 }
                 record.steps += 1;
             }
             let risk = 0.5 * each(&batch.w, &batch.w, |a, b| a * b);
-            let distance = self.still + each(&batch.w, &self.weights, |w, r| (w * r) * (w * r));
+            let still = private.as_ref().map_or(self.flat.square, |private| private.flat.square);
+            let distance = still + each(&batch.w, &self.weights, |w, r| (w * r) * (w * r));
             if !within(risk, self.limit) || !distance.is_finite() {
                 let t = record.steps as f64 / self.dim;
                 return record.diverged(t);
@@ -96,6 +104,66 @@ impl Sgd {
             record.save(time, risk, distance);
         }
         record.finish(Stop::Finished)
+    }
+
+    /// Adds what is left of a sample's gradient to the sum: all of it, where the mean is clipped.
+    fn add_sample(&self, batch: &mut Batch<'_>, residual: f64, c: f64, risk: f64) {
+        let averaged = self.step.batch();
+        let Batch { lambda, sum, z, .. } = batch;
+        if *self.step.rule() == Rule::ByValue {
+            // √λ z ρ clipped at c is √λ times z ρ clipped at c/√λ. Infinity times the zeros that
+            // fill up the last block would be no number.
+            let c = c.min(f64::MAX);
+            change(z, &self.weights, |z, r| (residual * z).min(c * r).max(-c * r));
+            change(sum, z, |sum, z| sum + z);
+            return;
+        }
+        for part in &self.layout.parts {
+            let own = part.blocks.clone();
+            let (sum, z, lambda) = (&mut sum[own.clone()], &z[own.clone()], &lambda[own]);
+            let weight = if averaged.is_per_sample() || averaged.size() == 1 {
+                let norm = each(z, lambda, |z, l| l * z * z).sqrt();
+                part.reshape(&self.step, residual, norm, c, 1.0, risk)
+            } else {
+                residual
+            };
+            change(sum, z, |sum, z| sum + weight * z);
+        }
+    }
+}
+
+/// The noise of private SGD.
+struct PrivateNoise {
+    multiplier: f64,
+    streams: Streams,
+    normals: Vec<Block>,
+    /// The directions with $\lambda = 0$.
+    flat: Flat,
+    across: Xoshiro256PlusPlus,
+}
+
+impl PrivateNoise {
+    fn new(sgd: &Sgd, seed: u64, index: u64) -> Option<Self> {
+        Some(PrivateNoise {
+            multiplier: sgd.step.privacy()?.noise_multiplier(),
+            streams: Streams::new(seed, index, Purpose::Privacy),
+            normals: vec![Block::ZERO; sgd.weights.len()],
+            flat: sgd.flat.clone(),
+            across: scalar_rng(seed, index, Purpose::Privacy),
+        })
+    }
+
+    /// Adds $\sigma c\sqrt d\thinspace\xi_i$ to every coordinate of the sum of the gradients; what is
+    /// summed is $\lambda_i^{-1/2}$ of it. Flat directions make their `step` at once.
+    fn add(&mut self, sgd: &Sgd, sum: &mut [Block], c: f64, step: f64) {
+        if self.multiplier == 0.0 {
+            return;
+        }
+        let std = self.multiplier * c * sgd.dim.sqrt();
+        fill(sgd.isa, &mut self.streams, &mut self.normals);
+        change(&mut self.normals, &sgd.weights, |xi, r| std * xi * r);
+        change(sum, &self.normals, |g, xi| g + xi);
+        self.flat.diffuse(step * std, &mut self.across);
     }
 }
 

@@ -14,14 +14,20 @@ pub trait Simulator: std::fmt::Debug + Send + Sync {
     fn run(&self, seed: u64, index: u64, times: &[f64]) -> Trajectory;
 }
 
-/// Refuses steps that C-SGD does not simulate.
-pub(crate) fn check_simulated(step: &Step<'_>, policy: &dyn Policy) -> Result<()> {
-    if !step.rule().is_radial() {
-        return Err(Error::Invalid(format!(
-            "C-SGD does not simulate the rule `{}`",
-            step.rule().name()
-        )));
+/// Refuses rules that only full C-SGD, the ODE and C-HSGD know.
+pub(crate) fn check_radial(step: &Step<'_>, method: &str) -> Result<()> {
+    if step.rule().is_radial() {
+        return Ok(());
     }
+    Err(Error::Invalid(format!(
+        "{method} has one factor for the whole gradient, which the rule `{}` has not: use the ODE, full C-SGD or \
+         C-HSGD",
+        step.rule().name()
+    )))
+}
+
+/// Refuses steps that C-SGD does not simulate.
+pub(crate) fn check_simulated(step: &Step<'_>, policy: &dyn Policy, risk: f64) -> Result<()> {
     let batch = step.batch();
     if batch.output_count() > 1 {
         return Err(Error::Invalid(format!(
@@ -37,12 +43,31 @@ pub(crate) fn check_simulated(step: &Step<'_>, policy: &dyn Policy) -> Result<()
                 .into(),
         ));
     }
-    Ok(())
+    if step.privacy().is_some() && policy.session().is_some() {
+        return Err(Error::Invalid(
+            "an online policy looks at residuals, which are not private: use a policy that knows the \
+             risk, or a schedule"
+                .into(),
+        ));
+    }
+    check_private(step, policy, risk)
 }
 
 /// The risk above which a path counts as diverged: ten orders of magnitude above the start, so that
 /// no path that recovers is cut off.
 pub(crate) fn divergence_limit(risk: f64, step: &Step<'_>, policy: &dyn Policy) -> f64 {
-    let start = step.residual_moments(risk, policy.at(0.0, risk).c).m2;
-    1e10 * risk.max(if start.is_finite() { start } else { 0.0 }).max(f64::MIN_POSITIVE)
+    let c = policy.at(0.0, risk).c;
+    let finite = |x: f64| if x.is_finite() { x } else { 0.0 };
+    let noise = finite(step.largest_m2(risk, c)).max(finite(step.private_variance(c)));
+    1e10 * risk.max(noise).max(f64::MIN_POSITIVE)
+}
+
+/// Refuses private SGD without a threshold, where the noise would be infinite.
+pub(crate) fn check_private(step: &Step<'_>, policy: &dyn Policy, risk: f64) -> Result<()> {
+    if step.private_variance(policy.at(0.0, risk).c) < f64::INFINITY {
+        return Ok(());
+    }
+    Err(Error::Invalid(
+        "private SGD adds noise in proportion to the threshold: give a finite one".into(),
+    ))
 }

@@ -3,7 +3,7 @@
 use super::times::check_times;
 use super::{Counts, PathPoint, Stop, Trajectory};
 use crate::error::{Error, Result};
-use crate::schedule::Policy;
+use crate::schedule::{Control, Policy};
 use crate::step::Step;
 
 /// Errors of $R$ and $D$ that do not matter: `atol + rtol·value`.
@@ -65,7 +65,7 @@ impl<'a> Drive<'a> {
 
     /// Why a path ends whose derivative at time $t$ and risk $R$ is not finite.
     pub fn no_slope(&self, t: f64, risk: f64) -> Stop {
-        let m2 = self.step.moments(risk, self.policy.at(t, risk).c).m2;
+        let m2 = self.step.largest_m2(risk, self.policy.at(t, risk).c);
         if m2.is_infinite() && self.step.noise().second_moment().is_infinite() {
             Stop::InfiniteVariance { t }
         } else {
@@ -75,10 +75,25 @@ impl<'a> Drive<'a> {
 
     /// $(\eta\mu, \eta^2 m_2)$, which is all that the equations need of step and policy.
     pub fn force(&mut self, t: f64, risk: f64) -> (f64, f64) {
-        let PathPoint { mu, m2, eta, .. } = self.act(t, risk);
-        // No step, no noise: also where m2 is infinite.
-        if eta == 0.0 { (0.0, 0.0) } else { (eta * mu, eta * eta * m2) }
+        force(self.act(t, risk))
     }
+
+    /// The step.
+    pub fn step(&self) -> &'a Step<'a> {
+        self.step
+    }
+
+    /// $\eta, c$ at time $t$ and risk $R$, counted as an evaluation.
+    pub fn control(&mut self, t: f64, risk: f64) -> Control {
+        self.evaluations += 1;
+        self.policy.at(t, risk)
+    }
+}
+
+/// $(\eta\mu, \eta^2 m_2)$.
+pub(crate) fn force(PathPoint { mu, m2, eta, .. }: PathPoint) -> (f64, f64) {
+    // No step, no noise: also where m2 is infinite.
+    if eta == 0.0 { (0.0, 0.0) } else { (eta * mu, eta * eta * m2) }
 }
 
 /// What ends a path early.

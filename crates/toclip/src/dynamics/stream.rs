@@ -4,7 +4,7 @@ use super::simulated_path::{SimulatedPath, steps_until, within};
 use super::{Simulator, Stop, Trajectory};
 use crate::error::{Error, Result};
 use crate::rule::Rule;
-use crate::schedule::{Controller, Policy};
+use crate::schedule::{Control, Controller, Policy};
 use crate::sim::row::{inner, subtract};
 use crate::sim::{Isa, Purpose, scalar_rng};
 use rand::Rng;
@@ -65,6 +65,7 @@ pub struct Data {
 #[derive(Debug, Clone)]
 pub struct Stream {
     data: Arc<Data>,
+    rule: Rule,
     policy: Arc<dyn Policy>,
     shuffled: bool,
     limit: f64,
@@ -88,7 +89,69 @@ impl Stream {
         });
         let energy = squares.sum::<f64>() / data.targets.len() as f64;
         let limit = 1e10 * risk.max(energy).max(f64::MIN_POSITIVE);
-        Ok(Self { data: Arc::new(data), policy, shuffled: true, limit, isa })
+        Ok(Self { data: Arc::new(data), rule: Rule::Clip, policy, shuffled: true, limit, isa })
+    }
+
+    /// The same with another rule: a [radial](Rule::is_radial) one, by value or per group, in the
+    /// coordinates of the data.
+    ///
+    /// There is no theory of clipping by value or per group where $K$ couples the coordinates; this
+    /// simulates it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for the optimal rule, which needs the distribution of the noise, and for
+    /// groups that do not have all coordinates.
+    pub fn with_rule(self, rule: Rule) -> Result<Self> {
+        match &rule {
+            Rule::Optimal => Err(Error::Invalid(
+                "the optimal rule needs the distribution of the noise, which data do not give: use \
+                 another rule"
+                    .into(),
+            )),
+            Rule::PerGroup(groups)
+                if groups.sizes().iter().try_fold(0_u64, |sum, size| sum.checked_add(*size))
+                    != Some(self.data.start.len() as u64) =>
+            {
+                Err(Error::Invalid(format!(
+                    "groups of sizes {:?} must together have all {} coordinates of the data",
+                    groups.sizes(),
+                    self.data.start.len()
+                )))
+            }
+            _ => Ok(Self { rule, ..self }),
+        }
+    }
+
+    /// $\theta \leftarrow \theta - \frac\eta d\thinspace\hat g$ with $\hat g$ what the rule leaves of
+    /// the gradient $\rho\thinspace x$.
+    fn step(&self, theta: &mut [f64], x: &[f64], residual: f64, Control { eta, c }: Control) {
+        let (data, isa) = (&*self.data, self.isa);
+        let size = eta / data.dim;
+        match &self.rule {
+            Rule::ByValue => {
+                for (theta, x) in theta.iter_mut().zip(x) {
+                    *theta -= size * (residual * x).min(c).max(-c);
+                }
+            }
+            Rule::PerGroup(groups) => {
+                let p = data.start.len();
+                let mut from = 0;
+                for group in groups.groups() {
+                    let own = from..from + group.size as usize;
+                    let dim: f64 = own.clone().map(|i| data.covariance[i * p + i]).sum();
+                    let x = &x[own.clone()];
+                    let (norm, c) = (inner(isa, x, x).sqrt(), c * group.ratio);
+                    let weight = Rule::Clip.reshape(residual, norm, c, dim.sqrt());
+                    subtract(isa, size * weight, x, &mut theta[own.clone()]);
+                    from = own.end;
+                }
+            }
+            rule => {
+                let norm = inner(isa, x, x).sqrt();
+                let weight = rule.reshape(residual, norm, c, data.dim.sqrt());
+                subtract(isa, size * weight, x, theta);
+            }
+        }
     }
 
     /// The same with the rows in the order given: every run is then the same.
@@ -203,10 +266,8 @@ impl Simulator for Stream {
                 if !within(residual * residual, f64::MAX) || !within(risk, self.limit) {
                     return record.diverged(t);
                 }
-                let norm = inner(isa, x, x).sqrt();
                 let control = controller.step(t, risk, residual);
-                let weight = Rule::Clip.reshape(residual, norm, control.c, data.dim.sqrt());
-                subtract(isa, control.eta / data.dim * weight, x, &mut theta);
+                self.step(&mut theta, x, residual, control);
                 record.steps += 1;
             }
             let [risk, distance] = data.measure(isa, &theta, &mut scratch);
@@ -223,7 +284,8 @@ impl Simulator for Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::{Control, OpenLoop, Schedule};
+    use crate::groups::{Group, Groups};
+    use crate::schedule::{OpenLoop, Schedule};
     use crate::sim::normal::Normals;
 
     /// Correlated features with noise: K = A Aᵀ for a fixed A, 5 coordinates.
@@ -252,17 +314,32 @@ mod tests {
     }
 
     /// The iteration as it is written in the paper.
-    fn by_hand(data: &Data, order: &[usize], control: Control) -> (f64, f64) {
+    fn by_hand(data: &Data, order: &[usize], control: Control, rule: &Rule) -> (f64, f64) {
         let p = data.start.len();
         let mut theta = data.start.clone();
         for &k in order {
             let x = &data.features[k * p..][..p];
             let residual = x.iter().zip(&theta).map(|(x, t)| x * t).sum::<f64>() - data.targets[k];
             let gradient: Vec<f64> = x.iter().map(|x| residual * x).collect();
-            let length = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
-            let scale = (control.c * data.dim.sqrt() / length).min(1.0);
-            for (t, g) in theta.iter_mut().zip(gradient) {
-                *t -= control.eta / data.dim * scale * g;
+            // All of the gradient, or two groups of which the second has half of the threshold.
+            let groups = match rule {
+                Rule::PerGroup(_) => vec![(0..2, 1.0), (2..p, 0.5)],
+                _ => vec![(0..p, 1.0)],
+            };
+            for (own, ratio) in groups {
+                let length = gradient[own.clone()].iter().map(|g| g * g).sum::<f64>().sqrt();
+                let dim = match rule {
+                    Rule::PerGroup(_) => own.clone().map(|i| data.covariance[i * (p + 1)]).sum(),
+                    _ => data.dim,
+                };
+                let scale = (ratio * control.c * f64::sqrt(dim) / length).min(1.0);
+                for i in own {
+                    let step = match rule {
+                        Rule::ByValue => gradient[i].clamp(-control.c, control.c),
+                        _ => scale * gradient[i],
+                    };
+                    theta[i] -= control.eta / data.dim * step;
+                }
             }
         }
         let gap: Vec<f64> = theta.iter().zip(&data.optimum).map(|(a, b)| a - b).collect();
@@ -272,14 +349,21 @@ mod tests {
 
     #[test]
     fn path_is_the_iteration_written_out() {
-        for c in [0.5, f64::INFINITY] {
+        let groups = [Group { size: 2, ratio: 1.0 }, Group { size: 3, ratio: 0.5 }];
+        let per_group = Rule::PerGroup(Groups::new(&groups).unwrap());
+        let rules = [Rule::Clip, Rule::ByValue, per_group];
+        for (c, rule) in
+            [0.5, f64::INFINITY].into_iter().flat_map(|c| rules.clone().map(|r| (c, r)))
+        {
             let stream = Stream::new(data(300), policy(0.3, c)).unwrap();
+            let stream = stream.with_rule(rule.clone()).unwrap();
             for stream in [stream.clone(), stream.in_order()] {
                 let path = stream.run(2, 5, &[0.0, 10.0, 81.0]);
                 assert_eq!(path.stop, Stop::Finished);
                 for (k, &t) in path.times.iter().enumerate() {
                     let order = &stream.order(2, 5)[..(t * 3.7).round() as usize];
-                    let (risk, distance) = by_hand(&stream.data, order, Control { eta: 0.3, c });
+                    let (risk, distance) =
+                        by_hand(&stream.data, order, Control { eta: 0.3, c }, &rule);
                     assert!((path.risk[k] - risk).abs() < 1e-12, "{risk} {path:?}");
                     assert!((path.distance[k] - distance).abs() < 1e-12);
                 }

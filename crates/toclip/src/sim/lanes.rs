@@ -24,6 +24,10 @@ pub(crate) trait Lanes: Copy {
     /// $c - ab$, rounded once.
     fn fnma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
     fn sqrt(self, a: Self::F) -> Self::F;
+    /// $a$ where $a < b$, else $b$: the second where one is no number.
+    fn min(self, a: Self::F, b: Self::F) -> Self::F;
+    /// $a$ where $a > b$, else $b$: the second where one is no number.
+    fn max(self, a: Self::F, b: Self::F) -> Self::F;
 
     /// The next output of eight xoshiro256++ generators (Blackman and Vigna 2021).
     fn next(self, state: &mut [Self::U; 4]) -> Self::U;
@@ -138,6 +142,14 @@ impl Lanes for Portable {
     #[inline(always)]
     fn sqrt(self, a: Self::F) -> Self::F {
         each(a, f64::sqrt)
+    }
+    #[inline(always)]
+    fn min(self, a: Self::F, b: Self::F) -> Self::F {
+        both(a, b, |a, b| if a < b { a } else { b })
+    }
+    #[inline(always)]
+    fn max(self, a: Self::F, b: Self::F) -> Self::F {
+        both(a, b, |a, b| if a > b { a } else { b })
     }
     #[inline(always)]
     fn next(self, s: &mut [Self::U; 4]) -> Self::U {

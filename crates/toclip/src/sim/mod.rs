@@ -45,6 +45,8 @@ pub enum Purpose {
     /// The components of a batch along the parameters.
     #[cfg(feature = "internals")]
     Along = 6,
+    /// The noise of private SGD.
+    Privacy = 7,
 }
 
 /// The generator that all streams of run `index` of `seed` are seeded from.

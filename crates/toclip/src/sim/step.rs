@@ -7,6 +7,10 @@
 //! The size $s$ of a step is known only after its sums, so a pass first makes the update that the
 //! step before left open, $y_i = \lambda_i z_i$, and then draws and sums for its own: every number
 //! is touched once a step, while it is in a register.
+//!
+//! Where every coordinate of the gradient is clipped on its own, the open update is $\sqrt{\lambda_i}
+//! \thinspace\operatorname{clip}(s\sqrt{\lambda_i}\thinspace z_i)$, which is $s y_i$ clipped at the
+//! bound times $\sqrt{\lambda_i}$.
 
 use super::Isa;
 use super::lanes::{Kernel, Lanes, total};
@@ -37,6 +41,15 @@ pub(crate) struct State {
     coordinates: Vec<Coordinates>,
     /// The size $s$ of the step that is still open.
     open: f64,
+    /// Where coordinates are clipped one by one.
+    clamp: Option<Clamp>,
+}
+
+/// $\sqrt{\lambda_i}$, and the bound on the open step.
+#[derive(Debug, Clone)]
+struct Clamp {
+    roots: Vec<Block>,
+    bound: f64,
 }
 
 /// Sixteen coordinates of all that a pass needs, side by side.
@@ -55,7 +68,17 @@ impl State {
         let (lambda, w): (Vec<f64>, Vec<f64>) = values.into_iter().unzip();
         let blocks = Block::from_values(lambda).into_iter().zip(Block::from_values(w));
         let coordinates = blocks.map(|(lambda, w)| Coordinates { lambda, w, y: Block::ZERO });
-        Self { coordinates: coordinates.collect(), open: 0.0 }
+        Self { coordinates: coordinates.collect(), open: 0.0, clamp: None }
+    }
+
+    /// The same, with the steps of every coordinate clipped.
+    pub(crate) fn clamped(self) -> Self {
+        let root = |x: &[f64; 8]| x.map(f64::sqrt);
+        let roots = self
+            .coordinates
+            .iter()
+            .map(|c| Block { first: root(&c.lambda.first), second: root(&c.lambda.second) });
+        Self { clamp: Some(Clamp { roots: roots.collect(), bound: 0.0 }), ..self }
     }
 
     /// $w$, before any step.
@@ -75,9 +98,21 @@ impl State {
 
     /// Makes the update that the step before left open, draws $x$, and sums.
     pub(crate) fn pass(&mut self, isa: Isa, source: CovariateSource<'_>) -> Sums {
-        match source {
-            CovariateSource::Normal(streams) => isa.run(NormalPass { state: self, streams }),
-            CovariateSource::Given(z) => isa.run(GivenPass { state: self, z }),
+        let Self { coordinates, open, clamp } = self;
+        let scaled = Scaled(*open);
+        match (source, clamp) {
+            (CovariateSource::Normal(streams), None) => {
+                isa.run(NormalPass { coordinates, update: scaled, streams })
+            }
+            (CovariateSource::Given(z), None) => {
+                isa.run(GivenPass { coordinates, update: scaled, z })
+            }
+            (CovariateSource::Normal(streams), Some(clamp)) => {
+                isa.run(NormalPass { coordinates, update: clamp.update(*open), streams })
+            }
+            (CovariateSource::Given(z), Some(clamp)) => {
+                isa.run(GivenPass { coordinates, update: clamp.update(*open), z })
+            }
         }
     }
 
@@ -86,35 +121,87 @@ impl State {
         self.open = size;
     }
 
+    /// Sets the bound on $s\sqrt{\lambda_i}\thinspace z_i$ of a [clamped](Self::clamped) state.
+    pub(crate) fn bound(&mut self, bound: f64) {
+        if let Some(clamp) = &mut self.clamp {
+            // Infinity times the zeros that fill up the last block would be no number.
+            clamp.bound = bound.min(f64::MAX);
+        }
+    }
+
     /// $(2R, D)$ now, with $D = \sum_i (w_i r_i)^2$ for weights $r_i = \lambda_i^{-1/2}$.
     ///
     /// Makes the open update, which changes nothing of what follows.
     pub(crate) fn measure(&mut self, isa: Isa, weights: &[Block]) -> (f64, f64) {
-        let measured = isa.run(Measure { state: self, weights });
+        let Self { coordinates, open, clamp } = self;
+        let measured = match clamp {
+            None => isa.run(Measure { coordinates, update: Scaled(*open), weights }),
+            Some(clamp) => isa.run(Measure { coordinates, update: clamp.update(*open), weights }),
+        };
         self.open = 0.0;
         measured
     }
 }
 
-struct Measure<'a> {
-    state: &'a mut State,
+impl Clamp {
+    fn update(&self, open: f64) -> Clamped<'_> {
+        Clamped { open, bound: self.bound, roots: &self.roots }
+    }
+}
+
+/// How an open update is made.
+trait Update {
+    /// $w$ after the update $y$, in half `h` of a block.
+    fn settle<L: Lanes>(&self, l: L, block: usize, h: usize, y: L::F, w: L::F) -> L::F;
+}
+
+/// $w - s y$.
+struct Scaled(f64);
+
+impl Update for Scaled {
+    #[inline(always)]
+    fn settle<L: Lanes>(&self, l: L, _block: usize, _h: usize, y: L::F, w: L::F) -> L::F {
+        l.fnma(l.splat(self.0), y, w)
+    }
+}
+
+/// $w$ less $s y$ clipped at the bound times $\sqrt\lambda$.
+struct Clamped<'a> {
+    open: f64,
+    bound: f64,
+    roots: &'a [Block],
+}
+
+impl Update for Clamped<'_> {
+    #[inline(always)]
+    fn settle<L: Lanes>(&self, l: L, block: usize, h: usize, y: L::F, w: L::F) -> L::F {
+        let roots = &self.roots[block];
+        let root = l.load(if h == 0 { &roots.first } else { &roots.second });
+        let (high, low) = (l.mul(l.splat(self.bound), root), l.mul(l.splat(-self.bound), root));
+        let step = l.mul(l.splat(self.open), y);
+        l.sub(w, l.max(l.min(step, high), low))
+    }
+}
+
+struct Measure<'a, U> {
+    coordinates: &'a mut [Coordinates],
+    update: U,
     weights: &'a [Block],
 }
 
-impl Kernel for Measure<'_> {
+impl<U: Update> Kernel for Measure<'_, U> {
     type Output = (f64, f64);
 
     #[inline(always)]
     fn run<L: Lanes>(self, l: L) -> (f64, f64) {
-        let open = l.splat(self.state.open);
         let (mut twice_risk, mut distance) = (l.splat(0.0), l.splat(0.0));
-        for (c, weights) in self.state.coordinates.iter_mut().zip(self.weights) {
+        for (i, (c, weights)) in self.coordinates.iter_mut().zip(self.weights).enumerate() {
             let halves = [
                 (&mut c.w.first, &c.y.first, &weights.first),
                 (&mut c.w.second, &c.y.second, &weights.second),
             ];
-            for (w, y, weight) in halves {
-                let settled = l.fnma(open, l.load(y), l.load(w));
+            for (h, (w, y, weight)) in halves.into_iter().enumerate() {
+                let settled = self.update.settle(l, i, h, l.load(y), l.load(w));
                 l.store(settled, w);
                 let theta = l.mul(settled, l.load(weight));
                 twice_risk = l.fma(settled, settled, twice_risk);
@@ -125,42 +212,42 @@ impl Kernel for Measure<'_> {
     }
 }
 
-struct NormalPass<'a> {
-    state: &'a mut State,
+struct NormalPass<'a, U> {
+    coordinates: &'a mut [Coordinates],
+    update: U,
     streams: &'a mut Streams,
 }
 
-impl Kernel for NormalPass<'_> {
+impl<U: Update> Kernel for NormalPass<'_, U> {
     type Output = Sums;
 
     #[inline(always)]
     fn run<L: Lanes>(self, l: L) -> Sums {
         let mut rng = self.streams.load(l);
         let mut sums = Accumulators::new(l);
-        let open = l.splat(self.state.open);
-        for c in &mut self.state.coordinates {
+        for (i, c) in self.coordinates.iter_mut().enumerate() {
             let (first, second) = pair(l, &mut rng);
-            sums.add(l, c, open, first, second);
+            sums.add(l, c, i, &self.update, first, second);
         }
         self.streams.store(l, rng);
         sums.total(l)
     }
 }
 
-struct GivenPass<'a> {
-    state: &'a mut State,
+struct GivenPass<'a, U> {
+    coordinates: &'a mut [Coordinates],
+    update: U,
     z: &'a [Block],
 }
 
-impl Kernel for GivenPass<'_> {
+impl<U: Update> Kernel for GivenPass<'_, U> {
     type Output = Sums;
 
     #[inline(always)]
     fn run<L: Lanes>(self, l: L) -> Sums {
         let mut sums = Accumulators::new(l);
-        let open = l.splat(self.state.open);
-        for (c, z) in self.state.coordinates.iter_mut().zip(self.z) {
-            sums.add(l, c, open, l.load(&z.first), l.load(&z.second));
+        for (i, (c, z)) in self.coordinates.iter_mut().zip(self.z).enumerate() {
+            sums.add(l, c, i, &self.update, l.load(&z.first), l.load(&z.second));
         }
         sums.total(l)
     }
@@ -181,26 +268,21 @@ impl<L: Lanes> Accumulators<L> {
     }
 
     #[inline(always)]
-    fn add(&mut self, l: L, c: &mut Coordinates, open: L::F, first: L::F, second: L::F) {
-        self.half(l, 0, &c.lambda.first, &mut c.w.first, &mut c.y.first, open, first);
-        self.half(l, 1, &c.lambda.second, &mut c.w.second, &mut c.y.second, open, second);
-    }
-
-    #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "inlined: registers, not a call")]
-    fn half(
+    fn add(
         &mut self,
         l: L,
-        h: usize,
-        lambda: &[f64; 8],
-        w: &mut [f64; 8],
-        y: &mut [f64; 8],
-        open: L::F,
-        z: L::F,
+        c: &mut Coordinates,
+        block: usize,
+        update: &impl Update,
+        first: L::F,
+        second: L::F,
     ) {
-        let settled = l.fnma(open, l.load(y), l.load(w));
-        l.store(settled, w);
-        self.draw(l, h, lambda, y, settled, z);
+        let settled = update.settle(l, block, 0, l.load(&c.y.first), l.load(&c.w.first));
+        l.store(settled, &mut c.w.first);
+        self.draw(l, 0, &c.lambda.first, &mut c.y.first, settled, first);
+        let settled = update.settle(l, block, 1, l.load(&c.y.second), l.load(&c.w.second));
+        l.store(settled, &mut c.w.second);
+        self.draw(l, 1, &c.lambda.second, &mut c.y.second, settled, second);
     }
 
     /// Sums over eight coordinates whose open update is made, and leaves $y$ of the next.
@@ -278,10 +360,42 @@ mod tests {
     }
 
     #[test]
+    fn clamped_passes_clip_every_coordinate() {
+        let values = problem(37);
+        let mut state = State::new(values.clone()).clamped();
+        let mut streams = Streams::new(1, 2, Purpose::Covariates);
+        let mut normals = Normals::new(1, 2, Purpose::Covariates);
+        let weights = Block::from_values(values.iter().map(|(lambda, _)| lambda.sqrt().recip()));
+        let mut theta: Vec<f64> = values.iter().map(|(lambda, w)| w / lambda.sqrt()).collect();
+        for bound in [0.01, 0.001, 1e-9, f64::INFINITY] {
+            let mut z = [0.0; 48];
+            normals.fill(&mut z);
+            state.pass(Isa::best(), CovariateSource::Normal(&mut streams));
+            state.step(0.01);
+            state.bound(bound);
+            for ((t, (lambda, _)), z) in theta.iter_mut().zip(&values).zip(z) {
+                *t -= (0.01 * lambda.sqrt() * z).clamp(-bound, bound);
+            }
+            let (twice_risk, distance) = state.clone().measure(Isa::best(), &weights);
+            let exact: f64 = values.iter().zip(&theta).map(|((l, _), t)| l * t * t).sum();
+            assert!((twice_risk - exact).abs() < 1e-13, "{twice_risk} against {exact}");
+            assert!((distance - theta.iter().map(|t| t * t).sum::<f64>()).abs() < 1e-13);
+        }
+    }
+
+    #[test]
     fn bits_depend_neither_on_instructions_nor_on_measuring() {
+        bits_are_the_same(false);
+        bits_are_the_same(true);
+    }
+
+    fn bits_are_the_same(clamped: bool) {
         let path = |set, every: usize, given: bool| {
             let isa = Isa::new(set).unwrap();
             let mut state = State::new(problem(100));
+            if clamped {
+                state = state.clamped();
+            }
             let mut streams = Streams::new(3, 0, Purpose::Covariates);
             let mut z = vec![Block::ZERO; state.len()];
             let weights = vec![Block::from_values([2.0; 16])[0]; state.len()];
@@ -297,6 +411,7 @@ mod tests {
                 };
                 let sums = state.pass(isa, source);
                 state.step(0.03 * sums.inner / sums.norm_sq.sqrt());
+                state.bound(1e-3);
             }
             let (risk, distance) = state.measure(isa, &weights);
             (risk.to_bits(), distance.to_bits())

@@ -82,6 +82,14 @@ impl Lanes for Avx512 {
         unsafe { _mm512_sqrt_pd(a) }
     }
     #[inline(always)]
+    fn min(self, a: __m512d, b: __m512d) -> __m512d {
+        unsafe { _mm512_min_pd(a, b) }
+    }
+    #[inline(always)]
+    fn max(self, a: __m512d, b: __m512d) -> __m512d {
+        unsafe { _mm512_max_pd(a, b) }
+    }
+    #[inline(always)]
     fn next(self, s: &mut [__m512i; 4]) -> __m512i {
         unsafe {
             let [s0, s1, s2, s3] = *s;
@@ -180,6 +188,14 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn sqrt(self, a: Self::F) -> Self::F {
         halves!(_mm256_sqrt_pd(a))
+    }
+    #[inline(always)]
+    fn min(self, a: Self::F, b: Self::F) -> Self::F {
+        halves!(_mm256_min_pd(a, b))
+    }
+    #[inline(always)]
+    fn max(self, a: Self::F, b: Self::F) -> Self::F {
+        halves!(_mm256_max_pd(a, b))
     }
     #[inline(always)]
     fn next(self, s: &mut [Self::U; 4]) -> Self::U {

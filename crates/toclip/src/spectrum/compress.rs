@@ -112,7 +112,7 @@ impl Modes {
             distance: before.distance + start.error,
             distance_kernel: before.distance_kernel + noise.error,
         };
-        Ok(Self { modes, dim: self.dim, ambient: self.ambient, bound })
+        Ok(Self { modes, dim: self.dim, ambient: self.ambient, bound, groups: None })
     }
 }
 

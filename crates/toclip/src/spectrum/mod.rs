@@ -18,6 +18,7 @@ mod spec;
 mod start;
 
 pub use bound::Bound;
+pub(crate) use modes::GroupLabels;
 pub use modes::{Mode, Modes};
 pub use rescaling::Rescaling;
 pub use spec::SpectrumSpec;
@@ -268,6 +269,50 @@ impl Spectrum {
     #[expect(clippy::len_without_is_empty, reason = "a spectrum is never empty")]
     pub fn len(&self) -> usize {
         self.blocks.len()
+    }
+
+    /// The same spectrum with the blocks split by group, and the group of every block: the first
+    /// `sizes[0]` coordinates in the order given are group 0, and so on. Blocks of one eigenvalue
+    /// follow each other in the order of their groups.
+    fn split(&self, sizes: &[u64]) -> Result<(Self, Vec<usize>)> {
+        let total = sizes.iter().try_fold(0_u64, |sum, size| sum.checked_add(*size));
+        if total != Some(self.ambient) || sizes.contains(&0) {
+            return Err(Error::Invalid(format!(
+                "groups of sizes {sizes:?} must each have a coordinate and together have all {} of \
+                 the spectrum",
+                self.ambient
+            )));
+        }
+        // Pieces (block, group, count) in the order given.
+        let mut pieces = Vec::new();
+        let (mut group, mut left) = (0, sizes.first().copied().unwrap_or(0));
+        for run in self.runs() {
+            let mut count = run.count;
+            while count > 0 {
+                if left == 0 {
+                    group += 1;
+                    left = sizes.get(group).copied().unwrap_or(count);
+                }
+                let taken = count.min(left);
+                pieces.push((run.block, group, taken));
+                (count, left) = (count - taken, left - taken);
+            }
+        }
+        let mut order: Vec<(usize, usize)> = pieces.iter().map(|p| (p.0, p.1)).collect();
+        order.sort_unstable();
+        order.dedup();
+        let mut blocks: Vec<Block> = order
+            .iter()
+            .map(|(block, _)| Block { value: self.blocks[*block].value, multiplicity: 0 })
+            .collect();
+        let mut given = Vec::with_capacity(pieces.len());
+        for (block, group, count) in pieces {
+            let place = order.partition_point(|key| *key < (block, group));
+            blocks[place].multiplicity += count;
+            given.push(Run { block: place, count });
+        }
+        let groups = order.into_iter().map(|(_, group)| group).collect();
+        Ok((Self { blocks, given: Some(given), ..self.clone() }, groups))
     }
 
     /// Which block the coordinates belong to, in the order in which the eigenvalues were given.

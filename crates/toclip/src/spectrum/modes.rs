@@ -1,6 +1,6 @@
 //! What the dynamics need of spectrum and start.
 
-use super::{Bound, Spectrum, Start};
+use super::{Block, Bound, Spectrum, Start};
 use crate::error::Result;
 use crate::sum::compensated;
 
@@ -39,6 +39,14 @@ pub struct Modes {
     pub(super) dim: f64,
     pub(super) ambient: u64,
     pub(super) bound: Bound,
+    pub(super) groups: Option<GroupLabels>,
+}
+
+/// The sizes of the groups, and the group of every mode.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct GroupLabels {
+    pub sizes: Vec<u64>,
+    pub of_mode: Vec<usize>,
 }
 
 impl Modes {
@@ -65,7 +73,64 @@ impl Modes {
             }
         }
         let (dim, ambient) = (spectrum.intrinsic_dim(), spectrum.ambient_dim());
-        Ok(Self { modes, dim, ambient, bound: Bound::default() })
+        Ok(Self { modes, dim, ambient, bound: Bound::default(), groups: None })
+    }
+
+    /// The modes of a block-diagonal $K$ whose coordinates form groups of these sizes: directions
+    /// that share an eigenvalue and a group.
+    ///
+    /// The first group has the first coordinates, in the order in which the eigenvalues were given,
+    /// the second the next, and so on. This is what [`Rule::PerGroup`](crate::Rule::PerGroup)
+    /// needs; all else is as for [`Modes::new`].
+    ///
+    /// ```
+    /// use toclip::spectrum::{Modes, Spectrum, Start};
+    /// let k = Spectrum::from_eigenvalues(&[1.0, 0.5, 1.0, 1.0])?;
+    /// let modes = Modes::grouped(&k, &Start::Uniform { norm: 2.0 }, &[2, 2])?;
+    /// // λ = 1 in the first group, λ = 1 twice in the second, λ = 1/2 in the first.
+    /// assert_eq!(modes.modes().iter().map(|m| m.count).collect::<Vec<_>>(), [1.0, 2.0, 1.0]);
+    /// assert_eq!(modes.group_dims(), [1.5, 2.0]);
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Modes::new`], and [`Error::Invalid`](crate::Error::Invalid) if the sizes do not add up
+    /// to the number of eigenvalues.
+    pub fn grouped(spectrum: &Spectrum, start: &Start, sizes: &[u64]) -> Result<Self> {
+        let (split, of_mode) = spectrum.split(sizes)?;
+        let energies = start.energies(&split)?;
+        let rescaling = spectrum.rescaling();
+        let mode = |(block, energy): (&Block, f64)| Mode {
+            lambda: block.value,
+            count: block.multiplicity as f64,
+            energy: rescaling.distance(energy),
+        };
+        let modes = split.blocks().iter().zip(energies).map(mode).collect();
+        let (dim, ambient) = (spectrum.intrinsic_dim(), spectrum.ambient_dim());
+        let groups = Some(GroupLabels { sizes: sizes.to_vec(), of_mode });
+        Ok(Self { modes, dim, ambient, bound: Bound::default(), groups })
+    }
+
+    /// $d_g = \mathrm{Tr}\thinspace K_g/\Vert K\Vert$ of every group; one number, $d$, for modes
+    /// without groups.
+    pub fn group_dims(&self) -> Vec<f64> {
+        let Some(groups) = &self.groups else { return vec![self.dim] };
+        let dim = |g: usize| {
+            let own = self.modes.iter().zip(&groups.of_mode).filter(|(_, of)| **of == g);
+            compensated(own.map(|(m, _)| m.lambda * m.count))
+        };
+        (0..groups.sizes.len()).map(dim).collect()
+    }
+
+    pub(crate) fn groups(&self) -> Option<&GroupLabels> {
+        self.groups.as_ref()
+    }
+
+    /// Whether every eigendirection is there, as before [`compress`](Self::compress).
+    pub(crate) fn is_whole(&self) -> bool {
+        let counted: f64 = self.modes.iter().map(|m| m.count).sum();
+        let whole = self.modes.iter().all(|m| m.count.fract() == 0.0);
+        whole && counted == self.ambient as f64
     }
 
     /// The modes in descending order of $\lambda$.

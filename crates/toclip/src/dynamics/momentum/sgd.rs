@@ -74,7 +74,7 @@ impl Sgd {
                 record.steps += 1;
             }
             let (twice_risk, moved) = state.measure(self.isa, &self.weights);
-            let (risk, distance) = (0.5 * twice_risk, moved + self.still);
+            let (risk, distance) = (0.5 * twice_risk, moved + self.flat.square);
             if !within(risk, self.limit) || !distance.is_finite() {
                 let t = record.steps as f64 / self.dim;
                 return record.diverged(t);

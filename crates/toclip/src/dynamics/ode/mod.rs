@@ -1,5 +1,6 @@
 //! The ODE system of the risk.
 
+mod per_mode;
 mod system;
 mod tableau;
 
@@ -38,6 +39,11 @@ const SHARE: f64 = 0.005;
 /// | [`target`](Self::target) | none | stop when the risk falls to this |
 /// | [`with_momentum`](Self::with_momentum) | none | another system, of three numbers a mode |
 /// | [`keep_path`](Self::keep_path) | no | also save $\mu, m_2, \eta, c$ |
+///
+/// [Clipping by value](crate::Rule::ByValue) and [per group](crate::Rule::PerGroup) have $\mu_j$ and
+/// $m_{2,j}$ for every mode; $\mu, m_2$ of the path are then the
+/// [effective ones](super::effective_moments). [Private SGD](crate::Step::with_privacy) adds
+/// $\tfrac12\eta^2\sigma^2c^2/B^2$ for each of the $n$ directions, $\lambda = 0$ included.
 ///
 /// The method is explicit Runge–Kutta of order 8 with dense output of order 7. It never steps
 /// across a [breakpoint](Policy::breakpoints) of the policy. Steps are at most
@@ -153,17 +159,18 @@ impl<'a> Ode<'a> {
     ///
     /// # Errors
     /// [`Error::Parameter`] or [`Error::Invalid`] for an empty list of times, times that are
-    /// negative, not finite or do not increase, for impossible tolerances or targets, and if two
-    /// million steps do not reach the last time.
+    /// negative, not finite or do not increase, for impossible tolerances or targets, for modes that
+    /// do not fit the rule, and if two million steps do not reach the last time.
     pub fn solve(&self, times: &[f64]) -> Result<Trajectory> {
         self.tolerance.check()?;
         Watch::check_target(self.target)?;
         if let Some(momentum) = self.momentum {
+            momentum.check_step(&self.step)?;
             return self.problem(momentum).solve(times);
         }
         let mut record = SolvedPath::new(times, self.keep_path)?;
         let mut run = Run {
-            system: System::new(self.modes, &self.step, self.policy),
+            system: System::new(self.modes, &self.step, self.policy)?,
             tolerance: self.tolerance.share(SHARE),
             watch: Watch {
                 target: self.target,
@@ -212,7 +219,7 @@ impl Run<'_> {
     fn whole(&mut self, record: &mut SolvedPath<'_>, policy: &dyn Policy) -> Result<Stop> {
         let start = self.system.sums();
         if record.due(0.0).is_some() {
-            record.save(0.0, start, |risk| self.system.drive.act(0.0, risk));
+            record.save(0.0, start, |risk| self.system.point_at_start(0.0, risk));
         }
         if let Some(stop) = self.watch.at_start(start[0]) {
             return Ok(stop);
@@ -278,7 +285,8 @@ impl Run<'_> {
                 let stop = if watched { self.watch.event(t, to, |t| dense.at(t)[0]) } else { None };
                 let last = last_saved(stop, to);
                 while let Some(time) = record.due(last) {
-                    record.save(time, dense.at(time), |risk| self.system.drive.act(time, risk));
+                    let point = |risk| self.system.point_inside(&dense, time, risk);
+                    record.save(time, dense.at(time), point);
                 }
                 if stop.is_some() {
                     return Ok(stop);

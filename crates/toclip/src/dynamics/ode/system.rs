@@ -1,8 +1,11 @@
 //! The right-hand side, and one step of it.
 
+use super::per_mode::{PerMode, half_counts};
 use super::tableau::{A, C, D, E3, E5, LAST, Row, STAGES};
-use crate::dynamics::solver::Drive;
-use crate::schedule::Policy;
+use crate::dynamics::PathPoint;
+use crate::dynamics::solver::{Drive, force};
+use crate::error::Result;
+use crate::schedule::{Control, Policy};
 use crate::spectrum::Modes;
 use crate::step::Step;
 
@@ -25,6 +28,10 @@ pub(super) struct System<'a> {
     slope_sums: [Sums; STAGES],
     /// $2\eta\mu$ at each stage: the rate of decay of the fastest mode, as $\Vert K\Vert = 1$.
     rates: [f64; STAGES],
+    /// Where modes have factors of their own.
+    per_mode: Option<PerMode>,
+    /// $n/2$ of every mode, where private SGD adds noise to every coordinate.
+    half_counts: Option<Vec<f64>>,
 }
 
 /// The method is stable for steps up to six times $1/2\eta\mu$, but beyond three the fastest mode,
@@ -44,10 +51,10 @@ pub(super) struct Attempt {
 }
 
 impl<'a> System<'a> {
-    pub fn new(modes: &Modes, step: &'a Step<'a>, policy: &'a dyn Policy) -> Self {
+    pub fn new(modes: &Modes, step: &'a Step<'a>, policy: &'a dyn Policy) -> Result<Self> {
         let modes_of = modes.modes();
         let v: Vec<f64> = modes_of.iter().map(|m| m.energy).collect();
-        System {
+        Ok(System {
             drive: Drive::new(step, policy),
             lambda: modes_of.iter().map(|m| m.lambda).collect(),
             source: modes_of.iter().map(|m| 0.5 * m.lambda * m.count / modes.dim()).collect(),
@@ -56,7 +63,9 @@ impl<'a> System<'a> {
             v,
             slope_sums: [[0.0; 2]; STAGES],
             rates: [0.0; STAGES],
-        }
+            per_mode: PerMode::new(modes, step)?,
+            half_counts: half_counts(modes, step, policy)?,
+        })
     }
 
     /// $(R, D/2)$ at the start of the step.
@@ -67,15 +76,67 @@ impl<'a> System<'a> {
     /// The slope of stage `number` at time $t$.
     fn slope(&mut self, number: usize, t: f64) {
         let risk = weigh(&self.lambda, &self.stage)[0];
-        let (drift, noise) = self.drive.force(t, risk);
-        let drift = 2.0 * drift;
-        self.rates[number] = drift;
         let slope = &mut self.slopes[number];
-        let inputs = self.source.iter().zip(&self.lambda).zip(&self.stage);
-        for (k, ((source, lambda), v)) in slope.iter_mut().zip(inputs) {
-            *k = noise * source - drift * lambda * v;
+        let control = if let Some(per_mode) = &mut self.per_mode {
+            // As for one pair of factors, a stage may undershoot zero.
+            let risk = risk.max(0.0);
+            let control = self.drive.control(t, risk);
+            per_mode.evaluate(self.drive.step(), risk, control.c);
+            self.rates[number] = per_mode.slope(control.eta, &self.lambda, &self.stage, slope);
+            control
+        } else {
+            let point = self.drive.act(t, risk);
+            let (drift, noise) = force(point);
+            let drift = 2.0 * drift;
+            self.rates[number] = drift;
+            let inputs = self.source.iter().zip(&self.lambda).zip(&self.stage);
+            for (k, ((source, lambda), v)) in slope.iter_mut().zip(inputs) {
+                *k = noise * source - drift * lambda * v;
+            }
+            Control { eta: point.eta, c: point.c }
+        };
+        if let Some(half_counts) = &self.half_counts {
+            let variance = self.drive.step().private_variance(control.c);
+            axpy(
+                if control.eta == 0.0 { 0.0 } else { control.eta.powi(2) * variance },
+                half_counts,
+                slope,
+            );
         }
         self.slope_sums[number] = weigh(&self.lambda, slope);
+    }
+
+    /// $\mu, m_2, \eta, c$ at the start of the step.
+    pub fn point_at_start(&mut self, t: f64, risk: f64) -> PathPoint {
+        let v = self.v.clone();
+        self.point(t, risk, &v)
+    }
+
+    /// $\mu, m_2, \eta, c$ inside the step just tried, after [`System::dense`].
+    pub fn point_inside(&mut self, dense: &Dense, t: f64, risk: f64) -> PathPoint {
+        let v = if self.per_mode.is_some() { self.state_inside(dense, t) } else { Vec::new() };
+        self.point(t, risk, &v)
+    }
+
+    fn point(&mut self, t: f64, risk: f64, v: &[f64]) -> PathPoint {
+        let Some(per_mode) = &mut self.per_mode else { return self.drive.act(t, risk) };
+        let control = self.drive.control(t, risk);
+        per_mode.evaluate(self.drive.step(), risk, control.c);
+        let x = per_mode.average(&self.lambda, v);
+        PathPoint { mu: x.mu, m2: x.m2, eta: control.eta, c: control.c }
+    }
+
+    /// $v$ inside the step just tried, mode by mode as [`Dense`] does it for the sums.
+    fn state_inside(&self, dense: &Dense, t: f64) -> Vec<f64> {
+        let x = (t - dense.t) / dense.h;
+        (0..self.v.len())
+            .map(|i| {
+                let k = |stage: usize| self.slopes[stage][i];
+                let start = self.v[i];
+                let c = dense_coefficients(start, self.stage[i], dense.h, k);
+                (start + dense_change(&c, x)).max(0.0)
+            })
+            .collect()
     }
 
     /// The slope at the start, from which everything else is computed.
@@ -145,14 +206,24 @@ impl<'a> System<'a> {
         self.stages(LAST + 1, STAGES - 1, t, h, latest);
         self.stage = finish;
         let k = &self.slope_sums;
-        let coefficients = [0, 1].map(|i| {
-            let change = end[i] - start[i];
-            let tail = D.map(|row| h * row.iter().map(|&(j, d)| d * k[j][i]).sum::<f64>());
-            let hermite = [change, h * k[0][i] - change, 2.0 * change - h * (k[LAST][i] + k[0][i])];
-            [hermite[0], hermite[1], hermite[2], tail[0], tail[1], tail[2], tail[3]]
-        });
+        let coefficients =
+            [0, 1].map(|i| dense_coefficients(start[i], end[i], h, |stage| k[stage][i]));
         Dense { t, h, start, coefficients }
     }
+}
+
+/// The coefficients of a number that goes from `start` to `end` with slope $k_j$ at stage $j$.
+fn dense_coefficients(start: f64, end: f64, h: f64, k: impl Fn(usize) -> f64) -> [f64; 7] {
+    let change = end - start;
+    let tail = D.map(|row| h * row.iter().map(|&(j, d)| d * k(j)).sum::<f64>());
+    let hermite = [change, h * k(0) - change, 2.0 * change - h * (k(LAST) + k(0))];
+    [hermite[0], hermite[1], hermite[2], tail[0], tail[1], tail[2], tail[3]]
+}
+
+/// The change since the start at the share $x$ of the step.
+fn dense_change(coefficients: &[f64; 7], x: f64) -> f64 {
+    let fold = coefficients.iter().enumerate().rev();
+    fold.fold(0.0, |y, (n, a)| (y + a) * if n % 2 == 0 { x } else { 1.0 - x })
 }
 
 /// $(R, D/2)$ inside a step, to order 7.
@@ -167,11 +238,7 @@ pub(super) struct Dense {
 impl Dense {
     pub fn at(&self, t: f64) -> Sums {
         let x = (t - self.t) / self.h;
-        [0, 1].map(|i| {
-            let fold = self.coefficients[i].iter().enumerate().rev();
-            let change = fold.fold(0.0, |y, (n, a)| (y + a) * if n % 2 == 0 { x } else { 1.0 - x });
-            self.start[i] + change
-        })
+        [0, 1].map(|i| self.start[i] + dense_change(&self.coefficients[i], x))
     }
 }
 
@@ -214,7 +281,7 @@ mod tests {
         let policy =
             OpenLoop::new(Schedule::constant(0.9).unwrap(), Schedule::constant(0.8).unwrap());
         let step = Step::new(&noise);
-        let mut system = System::new(&modes, &step, &policy);
+        let mut system = System::new(&modes, &step, &policy).unwrap();
         let h = end / f64::from(steps);
         system.begin(0.0);
         for k in 0..steps - 1 {

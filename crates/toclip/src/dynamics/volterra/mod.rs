@@ -3,7 +3,7 @@
 mod collocation;
 mod panel;
 
-use super::simulator::divergence_limit;
+use super::simulator::{check_radial, divergence_limit};
 use super::solver::{DEFAULT_TOLERANCE, SolvedPath, Tolerance, Watch, last_saved, stretches};
 use super::{Counts, Stop, Trajectory};
 use crate::error::{Error, Result};
@@ -112,6 +112,17 @@ impl<'a> Volterra<'a> {
         self
     }
 
+    /// The equation has one $\mu$ and one kernel for all modes.
+    fn check_step(&self) -> Result<()> {
+        if self.step.privacy().is_some() {
+            return Err(Error::Invalid(
+                "the integral equation does not include the noise of private SGD: use the ODE"
+                    .into(),
+            ));
+        }
+        check_radial(&self.step, "the integral equation")
+    }
+
     /// $R$, $D$ and their parts at the given increasing times, from a start at $t = 0$.
     ///
     /// # Errors
@@ -119,6 +130,7 @@ impl<'a> Volterra<'a> {
     pub fn solve(&self, times: &[f64]) -> Result<VolterraSolution> {
         self.tolerance.check()?;
         Watch::check_target(self.target)?;
+        self.check_step()?;
         let mut run = Run {
             panel: Panel::new(self.modes, &self.step, self.policy),
             tolerance: self.tolerance,

@@ -1,0 +1,249 @@
+//! What clipping by value leaves of one coordinate of the gradient.
+//!
+//! Coordinate $j$ of the gradient of a sample is $U = X\sqrt\lambda\thinspace z$ with $X$ the
+//! residual and $z$ a standard normal variable, independent of $X$ in high dimensions. Clipped at
+//! $c$ it has, with $u = c/\sqrt\lambda$ and by Stein's lemma,
+//! $$ \mu = E\[z^2; |Xz| \le u\], \qquad \frac{m^{(2)}}{\lambda} = E\min(X^2z^2, u^2). $$
+//! Integrated over $X$ first, both are averages of what clipping leaves of the residual, which
+//! every [noise](crate::noise) knows:
+//! $$ \mu = E\thinspace z^2 \mu_{u/|z|}(R), \qquad
+//! \frac{m^{(2)}}{\lambda} = E\thinspace z^2 m^{(2)}_{u/|z|}(R). $$
+//! All terms are positive, so nothing cancels, however small or large $u$ is.
+//!
+//! The usual form of the first, $\mu = P(|U| \le c) - c\thinspace(f_U(c) + f_U(-c))$, is the same
+//! number: $(z\thinspace g(z))^\prime = g(z) + z\thinspace g^\prime(z)$ with $g(z) = \mu_{u/z}$.
+//!
+//! * [`Profile`]: the distribution of $|X|$ at one risk, ready to be averaged for many $u$;
+//! * [`Table`]: both numbers over $(\ln R, \ln u)$, filled where it is used.
+
+mod table;
+
+pub(crate) use table::Table;
+
+use crate::kernel::Moments;
+use crate::noise::Noise;
+use crate::special::{GAUSS_LEGENDRE_16, SQRT_2_OVER_PI};
+
+/// Beyond this $z^2\varphi(z)$ is lost to rounding.
+const FAR: f64 = 9.5;
+/// The last panel ends at so many e-folds above all scales, where the weight $(u/x)^3$ is
+/// $10^{-20}$, and twice as far where $m^{(2)}$ grows without bound.
+const FOLDS: f64 = 16.0;
+/// The longest panel in $\ln x$: sixteen points integrate the weight over it to rounding.
+const LONGEST: f64 = 1.4;
+/// A panel is halved until the last coefficients of its Legendre series are below this. The errors
+/// of the integrals are those coefficients times the same ones of the weight, which are
+/// $10^{-6}$.
+const TAIL: f64 = 1e-8;
+/// More panels than this are not made: a staircase of thousands of steps has no end.
+const MOST_PANELS: usize = 4000;
+
+/// $\mu$ and $m^{(2)}$ of a coordinate with eigenvalue $\lambda$, clipped at $c$.
+pub(crate) fn clipped_coordinate(noise: &dyn Noise, lambda: f64, r: f64, c: f64) -> Moments {
+    let u = c / lambda.sqrt();
+    if u == f64::INFINITY {
+        let m2 = if lambda == 0.0 { 0.0 } else { lambda * (2.0 * r + noise.second_moment()) };
+        return Moments { mu: 1.0, m2 };
+    }
+    let x = Profile::new(noise, r, u, u).at(u);
+    Moments { mu: x.mu, m2: lambda * x.m2 }
+}
+
+/// $\mu_x(R)$ and $m^{(2)}_x(R)$ at the points of a quadrature over $\ln x$.
+#[derive(Debug)]
+pub(crate) struct Profile {
+    /// $(x, w)$ and what clipping at $x$ leaves.
+    points: Vec<(f64, f64, Moments)>,
+    /// The end of the last panel; from there on both numbers count as constant.
+    end: (f64, Moments),
+    second_moment: f64,
+}
+
+impl Profile {
+    /// For all $u$ from `low` to `high`, both finite and positive.
+    pub fn new(noise: &dyn Noise, r: f64, low: f64, high: f64) -> Self {
+        let features = noise.features(r);
+        let scale = features.iter().map(|f| f.at.abs() + 8.0 * f.width).fold(high, f64::max);
+        let second_moment = 2.0 * r + noise.second_moment();
+        let folds = if second_moment.is_finite() { FOLDS } else { 2.0 * FOLDS };
+        // Neither end may leave the range of numbers.
+        let from = (low / FAR).max(f64::MIN_POSITIVE).ln();
+        let to = (scale.ln() + folds).min(709.0);
+        let steps = ((to - from) / LONGEST).ceil().max(1.0);
+        let mut edges: Vec<f64> =
+            (0..=steps as usize).map(|k| from + (to - from) * k as f64 / steps).collect();
+        for f in features.iter().filter(|f| f.width < 0.25 * f.at.abs()) {
+            let places = [-8.0, -2.0, 0.0, 2.0, 8.0].map(|k| (f.at.abs() + k * f.width).ln());
+            edges.extend(places.into_iter().filter(|y| *y > from && *y < to));
+        }
+        edges.sort_by(f64::total_cmp);
+        edges.dedup_by(|b, a| *b - *a <= 1e-13);
+
+        let mut open: Vec<(f64, f64)> = edges.windows(2).map(|w| (w[0], w[1])).collect();
+        let mut points = Vec::with_capacity(16 * open.len());
+        let (mut panels, mut largest) = (0, 0.0_f64);
+        // From the right, as what lies there decides what may be neglected on the left.
+        while let Some((a, b)) = open.pop() {
+            let panel = Panel::new(noise, r, a, b);
+            panels += 1;
+            let shallow = b - a > 1e-13 * b.abs().max(1.0);
+            if shallow && panels + open.len() < MOST_PANELS && !panel.is_resolved(largest) {
+                open.extend([(a, 0.5 * (a + b)), (0.5 * (a + b), b)]);
+                continue;
+            }
+            largest = panel.points.iter().fold(largest, |m, p| m.max(p.2.mu / p.0.powi(3)));
+            points.extend(panel.points);
+        }
+        let end = to.exp();
+        Profile { points, end: (end, noise.clipped(r, end)), second_moment }
+    }
+
+    /// $\mu$ and $m^{(2)}/\lambda$ at $u$.
+    pub fn at(&self, u: f64) -> Moments {
+        let (mut mu, mut m2) = (0.0, 0.0);
+        for &(x, w, at) in &self.points {
+            let z = u / x;
+            // 2 z³ φ(z) dlnx.
+            let weight = w * z * z * z * (-0.5 * z * z).exp();
+            mu += weight * at.mu;
+            m2 += weight * at.m2;
+        }
+        // ∫_0^a z² φ(z) dz of a tiny a.
+        let rest = (u / self.end.0).powi(3) / 3.0;
+        mu = SQRT_2_OVER_PI * (mu + rest * self.end.1.mu);
+        m2 = SQRT_2_OVER_PI * (m2 + rest * self.end.1.m2);
+        Moments { mu, m2 }.within(u, self.second_moment)
+    }
+}
+
+/// Sixteen points of Gauss and Legendre between two values of $\ln x$.
+struct Panel {
+    points: [(f64, f64, Moments); 16],
+}
+
+impl Panel {
+    fn new(noise: &dyn Noise, r: f64, a: f64, b: f64) -> Self {
+        let (centre, half) = (0.5 * (a + b), 0.5 * (b - a));
+        let point = |(t, w): (f64, f64)| {
+            let x = (centre + half * t).exp();
+            (x, w * half, noise.clipped(r, x))
+        };
+        Panel { points: legendre_points().map(point) }
+    }
+
+    /// Whether the polynomials through the points are $\mu$ and $m^{(2)}$ on the panel.
+    ///
+    /// $\mu x^{-3}$ of a panel relative to the `largest` to its right bounds its share in every
+    /// integral: where that is nothing, nothing needs to be resolved.
+    fn is_resolved(&self, largest: f64) -> bool {
+        let (mut tails, mut sizes) = ([[0.0; 3]; 2], [0.0_f64; 2]);
+        for ((t, w), p) in legendre_points().into_iter().zip(&self.points) {
+            let last = last_legendre(t);
+            for (k, y) in [p.2.mu, p.2.m2].into_iter().enumerate() {
+                sizes[k] = sizes[k].max(y);
+                for i in 0..3 {
+                    tails[k][i] += w * last[i] * y;
+                }
+            }
+        }
+        let small = |k: usize| tails[k].iter().all(|a| 15.0 * a.abs() <= TAIL * sizes[k]);
+        let x = self.points[0].0.min(self.points[15].0);
+        let negligible = sizes[0] / x.powi(3) <= 1e-17 * largest;
+        (small(0) || negligible) && small(1)
+    }
+}
+
+fn legendre_points() -> [(f64, f64); 16] {
+    std::array::from_fn(|i| {
+        let (t, w) = GAUSS_LEGENDRE_16[i / 2];
+        (if i % 2 == 0 { -t } else { t }, w)
+    })
+}
+
+/// $P_{13}, P_{14}, P_{15}$ at $t$.
+fn last_legendre(t: f64) -> [f64; 3] {
+    let mut p = [1.0, t, 0.5 * (3.0 * t * t - 1.0)];
+    for n in 2..15 {
+        let n = f64::from(n);
+        p = [p[1], p[2], ((2.0 * n + 1.0) * t * p[2] - n * p[1]) / (n + 1.0)];
+    }
+    p
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::{Component, Family, Gaussian, Laplace, Mixture, NoNoise, Rademacher};
+    use crate::noise::{StudentT, Uniform};
+    use crate::quad::{half_line, panels_from};
+    use crate::radial::skip;
+    use crate::special::phi;
+
+    pub(super) fn families() -> Vec<Family> {
+        let parts = [
+            Component { weight: 0.7, mean: -0.5, std: 0.01 },
+            Component { weight: 0.3, mean: 2.0, std: 0.3 },
+        ];
+        vec![
+            NoNoise.into(),
+            Gaussian::new(0.7).unwrap().into(),
+            Rademacher::new(1.0, 0.4).unwrap().into(),
+            Rademacher::new(1.0, 1.0).unwrap().into(),
+            Uniform::new(1.0).unwrap().into(),
+            Laplace::new(2.0).unwrap().into(),
+            StudentT::new(1.0, 0.5).unwrap().into(),
+            StudentT::new(2.5, 0.3).unwrap().into(),
+            Mixture::new(&parts).unwrap().into(),
+        ]
+    }
+
+    /// The usual form of μ: an average of what skipping leaves of the residual.
+    #[test]
+    fn is_the_average_of_skipping() {
+        for noise in families() {
+            for r in [1e-3, 0.3] {
+                for u in [0.02, 1.0, 9.0] {
+                    let features = noise.features(r);
+                    let points = features.iter().flat_map(|f| {
+                        [0.5, 1.0, 2.0, 4.0, 8.0]
+                            .into_iter()
+                            .flat_map(|k| [f.at.abs() + k * f.width, f.at.abs() - k * f.width])
+                            .map(|x| u / x)
+                    });
+                    let points = points.filter(|z| *z < 10.0).chain([1e-3, 0.1, 1.0, 3.0]);
+                    let f = |z: f64| [2.0 * phi(z) * skip(&noise, r, u / z).mu];
+                    let [want] = half_line(f, &panels_from(0.0, points.collect()));
+                    let got = clipped_coordinate(&noise, 1.0, r, u).mu;
+                    let place = || format!("{} R = {r}, u = {u}", noise.describe());
+                    assert!((got - want).abs() < 1e-10, "{}: {got} against {want}", place());
+                }
+            }
+        }
+    }
+
+    /// For |X| = 1 and R = 0 all is known: μ = E[z²; |z| ≤ u], m2 = E min(z², u²).
+    #[test]
+    fn a_sign_is_a_clipped_normal() {
+        let noise = Rademacher::new(1.0, 1.0).unwrap();
+        for u in [1e-4_f64, 0.1, 1.0, 3.0, 30.0] {
+            let at = clipped_coordinate(&noise, 1.0, 0.0, u);
+            let exact = skip(&Gaussian::new(1.0).unwrap(), 0.0, u);
+            let clip = Gaussian::new(1.0).unwrap().clipped(0.0, u);
+            assert!((at.mu / exact.mu - 1.0).abs() < 1e-10, "{u}: {at:?} {exact:?}");
+            assert!((at.m2 / clip.m2 - 1.0).abs() < 1e-11, "{u}: {at:?} {clip:?}");
+        }
+    }
+
+    #[test]
+    fn the_ends_of_the_number_line_are_survived() {
+        for noise in families() {
+            for r in [0.0, 1e-300, 1e-20, 1.0, 1e20, 1e300] {
+                for u in [f64::MIN_POSITIVE, 1e-150, 1e-10, 1.0, 1e10, 1e150, f64::MAX] {
+                    let x = clipped_coordinate(&noise, 1.0, r, u);
+                    let place = || format!("{} R = {r:e}, u = {u:e}: {x:?}", noise.describe());
+                    assert!((0.0..=1.0).contains(&x.mu) && x.m2 >= 0.0, "{}", place());
+                }
+            }
+        }
+    }
+}
