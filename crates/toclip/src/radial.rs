@@ -2,6 +2,7 @@
 //! E\thinspace\psi(X)^2$ for the rules other than clipping, which every [noise](crate::noise) has
 //! in closed form.
 
+use crate::batch::smooth_residual;
 use crate::information::{information, points_about};
 use crate::kernel::Moments;
 use crate::noise::{Noise, spread};
@@ -63,14 +64,22 @@ pub(crate) fn normalise(noise: &dyn Noise, r: f64, c: f64) -> Moments {
 }
 
 /// $\mu = E\thinspace{\psi^\prime}(X)$ and $m^{(2)} = E\thinspace\psi(X)^2$.
+///
+/// A few normals are summed directly. Other distributions have a transform, along which two
+/// integrals over the real axis give both ([`smooth_residual`]), or else a density to integrate.
 pub(crate) fn smooth(noise: &dyn Noise, smooth: Smooth, r: f64, c: f64) -> Moments {
     let second_moment = 2.0 * r + noise.second_moment();
     if c == f64::INFINITY {
         return Moments::open(second_moment);
     }
     let g = |x: f64| smooth.slope_and_square(x / c);
-    let [mu, square] = expectation(noise, r, c, g);
-    Moments { mu, m2: c * c * square }.within(c, second_moment)
+    let of_pair = |[mu, square]: [f64; 2]| Moments { mu, m2: c * c * square };
+    let moments = match of_normals(noise, r, c, g) {
+        Some(pair) => of_pair(pair),
+        None => smooth_residual(noise, smooth, r, c)
+            .unwrap_or_else(|| of_pair(over_density(noise, r, c, g))),
+    };
+    moments.within(c, second_moment)
 }
 
 /// $\mu = 1$ and $m^{(2)} = 1/I(X)$; no number where there is no density to integrate.
@@ -83,29 +92,24 @@ fn has_atoms(noise: &dyn Noise, r: f64) -> bool {
     r == 0.0 && !noise.atoms().is_empty()
 }
 
-/// $E\thinspace g(X)$ of a function that is analytic within $c$ of the real axis.
-fn expectation(noise: &dyn Noise, r: f64, c: f64, g: impl Fn(f64) -> [f64; 2]) -> [f64; 2] {
-    let s = spread(r);
-    let atoms = noise.atoms();
-    let mut sum = [0.0; 2];
-    let mut add = |weight: f64, [a, b]: [f64; 2]| {
-        sum = [sum[0] + weight * a, sum[1] + weight * b];
-    };
+/// $E\thinspace g(X)$ of a function that is analytic within $c$ of the real axis, where the noise is a
+/// few atoms: with $X = m + s z$, by the trapezoidal rule in $z$.
+fn of_normals(noise: &dyn Noise, r: f64, c: f64, g: impl Fn(f64) -> [f64; 2]) -> Option<[f64; 2]> {
+    let (s, atoms) = (spread(r), noise.atoms());
     let discrete = atoms.iter().map(|(w, _)| w).sum::<f64>() > 1.0 - 1e-12;
     let step = STEP.0.min(STEP.1 * c / s);
     let cheap = (atoms.len() as f64) * REACH / step < 2000.0;
-    if discrete && (s == 0.0 || cheap || !noise.is_resolved(r)) {
-        // X = m + s z: the trapezoidal rule in z.
-        for (weight, at) in atoms {
-            add(weight, normal_expectation(at, s, step, &g));
-        }
-        return sum;
+    if !(discrete && (s == 0.0 || cheap || !noise.is_resolved(r))) {
+        return None;
     }
-    if r == 0.0 {
-        for (weight, at) in atoms {
-            add(weight, g(at));
-        }
-    }
+    Some(atoms.into_iter().fold([0.0; 2], |sum, (weight, at)| {
+        let [a, b] = normal_expectation(at, s, step, &g);
+        [sum[0] + weight * a, sum[1] + weight * b]
+    }))
+}
+
+/// The same over the density of $X$, and its atoms at $R = 0$.
+fn over_density(noise: &dyn Noise, r: f64, c: f64, g: impl Fn(f64) -> [f64; 2]) -> [f64; 2] {
     let features = noise.features(r);
     let side = |sign: f64| {
         let mut points = points_about(&features, sign);
@@ -116,9 +120,12 @@ fn expectation(noise: &dyn Noise, r: f64, c: f64, g: impl Fn(f64) -> [f64; 2]) -
         };
         half_line(integrand, &panels_from(0.0, points))
     };
-    add(1.0, side(1.0));
-    add(1.0, side(-1.0));
-    sum
+    let ([a, b], [a_left, b_left]) = (side(1.0), side(-1.0));
+    let atoms = if r == 0.0 { noise.atoms() } else { Vec::new() };
+    atoms.into_iter().fold([a + a_left, b + b_left], |sum, (weight, at)| {
+        let [a, b] = g(at);
+        [sum[0] + weight * a, sum[1] + weight * b]
+    })
 }
 
 /// $E\thinspace g(m + s z)$ of a standard normal $z$.

@@ -19,7 +19,7 @@
 //! The path goes through the saddle point of $e^{az}G(z)/z$ and leaves it along the parabola of
 //! steepest descent, as far as the transform allows.
 
-use super::complex::faddeeva;
+use super::complex::{faddeeva, square_root};
 use super::squared_residual::TransformShape;
 use crate::special::GAUSS_LEGENDRE_16;
 use num_complex::Complex64;
@@ -131,7 +131,7 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
                 let step = Complex64::new(-2.0 * path.bend * y, 1.0) * (weight * half);
                 let grown = (z + (sum.ln_g)(z)).exp() * step;
                 let over = grown / z;
-                let root = z.sqrt();
+                let root = square_root(z);
                 density += grown.im;
                 inside += over.im;
                 below += (over / z).im;

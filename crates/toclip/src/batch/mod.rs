@@ -2,6 +2,7 @@
 
 pub(crate) mod complex;
 mod contour;
+pub(crate) mod scale_mixture;
 pub(crate) mod squared_residual;
 mod sum;
 mod transform;
@@ -11,7 +12,7 @@ pub use squared_residual::SquaredResidual;
 use crate::error::{Error, Result};
 use crate::kernel::Moments;
 use crate::noise::Noise;
-use crate::rule::Rule;
+use crate::rule::{Rule, Smooth};
 use serde::Serialize;
 
 /// The most residuals that a batch may have.
@@ -180,6 +181,18 @@ impl Batch {
             None => Moments { mu: f64::NAN, m2: f64::NAN },
         }
     }
+}
+
+/// $\mu = E\thinspace{\psi^\prime}(X)$ and $E\thinspace\psi(X)^2$ of one residual under a smooth rule,
+/// from its transform; `None` where that is not known to rounding.
+pub(crate) fn smooth_residual(
+    noise: &dyn Noise,
+    smooth: Smooth,
+    r: f64,
+    c: f64,
+) -> Option<Moments> {
+    let squared = noise.squared_residual(r).filter(|squared| squared.exact)?;
+    Some(transform::Squares { squared: &squared, n: 1.0, c }.smoothed(smooth))
 }
 
 impl Batch {

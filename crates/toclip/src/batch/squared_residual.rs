@@ -1,9 +1,11 @@
 //! The distribution of $X^2$, by its Laplace transform.
 
 use super::complex::{exp_m1, faddeeva, ln_1p};
+use super::scale_mixture::ScaleMixture;
 use num_complex::Complex64;
 use std::f64::consts::PI;
 use std::fmt;
+use std::sync::Arc;
 
 /// How far the transform reaches beyond the right half plane, and how it decays there.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,6 +45,9 @@ pub struct SquaredResidual {
     pub(crate) atoms: Option<Atoms>,
     /// The largest difference of the $m_j^2$ of [`TransformShape::Atoms`].
     pub(crate) range: f64,
+    /// Whether the transform is that of the residual to rounding: not where narrow parts were
+    /// widened for the paths of batches, or a density was replaced by points.
+    pub(crate) exact: bool,
 }
 
 /// Normals of one variance about a few means, narrow against their distances.
@@ -84,6 +89,7 @@ impl SquaredResidual {
             pair: None,
             atoms: None,
             range: 0.0,
+            exact: true,
         }
     }
 
@@ -96,10 +102,7 @@ impl SquaredResidual {
         let centred = parts.iter().all(|p| p.1 == 0.0);
         let shape = if centred { TransformShape::Free } else { TransformShape::Atoms(least) };
         if centred {
-            return SquaredResidual::scales(
-                parts.into_iter().map(|(w, _, v)| (w, v)).collect(),
-                0.0,
-            );
+            return SquaredResidual::scales(parts.into_iter().map(|(w, _, v)| (w, v)).collect());
         }
         let squared = SquaredResidual::new(shape, widest, move |z| {
             ln_of_sum(parts.iter().map(|&(w, m, v)| {
@@ -110,22 +113,31 @@ impl SquaredResidual {
         SquaredResidual { range, ..squared }
     }
 
-    /// A mixture of centred normals of variances $v_j$; the rest of the mass, `infinite`, is where
-    /// $e^{-zX^2}$ vanishes for every $z$ that matters.
-    pub(crate) fn scales(parts: Vec<(f64, f64)>, infinite: f64) -> Self {
+    /// A mixture of centred normals of variances $v_j$.
+    pub(crate) fn scales(parts: Vec<(f64, f64)>) -> Self {
         let (weights, variances): (Vec<f64>, Vec<f64>) = parts.into_iter().unzip();
-        let heavy = if infinite > 0.0 { f64::INFINITY } else { 0.0 };
-        let widest = variances.iter().fold(heavy, |a, v| a.max(*v));
+        let widest = variances.iter().fold(0.0, |a: f64, v| a.max(*v));
         SquaredResidual::new(TransformShape::Free, widest, move |z| {
             if let ([_], [v]) = (&weights[..], &variances[..]) {
                 return -0.5 * ln_1p(2.0 * v * z);
             }
-            let lost = infinite + mixed_scales(&weights, &variances, z);
+            let lost = mixed_scales(&weights, &variances, z);
             if lost.norm() < 0.9 {
                 return ln_1p(-lost);
             }
             let parts = weights.iter().zip(&variances);
             parts.map(|(w, v)| w / (1.0 + 2.0 * v * z).sqrt()).sum::<Complex64>().ln()
+        })
+    }
+
+    /// A heavy-tailed mixture of centred normals, its variances times $\sigma^2$, with variance `v`
+    /// about it:
+    /// $E e^{-zX^2} = (1+2vz)^{-1/2}\thinspace h\bigl(\tfrac{2\sigma^2z}{1+2vz}\bigr)$.
+    pub(crate) fn heavy(scales: Arc<ScaleMixture>, sigma: f64, v: f64) -> Self {
+        SquaredResidual::new(TransformShape::Free, f64::INFINITY, move |z| {
+            let spread = 2.0 * v * z;
+            let q = 2.0 * sigma * sigma * z / (1.0 + spread);
+            -0.5 * ln_1p(spread) + scales.ln_transform(q)
         })
     }
 
@@ -139,6 +151,11 @@ impl SquaredResidual {
             root + ln_of_sum(squares.iter().map(|&(p, q)| (p, -w * q)))
         });
         SquaredResidual { range, ..squared }
+    }
+
+    /// The same, with a note whether it is [exact](Self::exact).
+    pub(crate) fn exact_if(self, exact: bool) -> Self {
+        SquaredResidual { exact, ..self }
     }
 
     /// With the exact atoms behind this smoothed distribution: weights, means, and the variance

@@ -9,8 +9,9 @@
 //! * Root: $F = (1+x)^{-1/2}$, $\Theta = e^{-z}(\pi z)^{-1/2}$; $2x{F^\prime} = (1+x)^{-3/2} - F$ and
 //!   $xF^2 = x/(1+x)$ are transforms as well.
 //! * Tanh: $F = \tanh\sqrt x/\sqrt x$, $\Theta = 2\sum_{k\ge1} e^{-z b_k^2}$ with $b_k =
-//!   (k-\tfrac12)\pi$, or $(\pi z)^{-1/2}\sum_m (-1)^m e^{-m^2/z}$; $2x{F^\prime}$ is the transform of
-//!   $-2(z\Theta)^\prime$, and $xF^2 = \tanh^2\sqrt x = 1 - F - 2x{F^\prime}$.
+//!   (k-\tfrac12)\pi$, or $(\pi z)^{-1/2}\sum_m (-1)^m e^{-m^2/z}$; $F + 2x{F^\prime} =
+//!   \operatorname{sech}^2\sqrt x$ is the transform of $K = -\Theta - 2z{\Theta^\prime}$, and
+//!   $xF^2 = \tanh^2\sqrt x = 1 - \operatorname{sech}^2\sqrt x$.
 //!
 //! Integrals are over $t = \sqrt z$, in which the integrands are smooth at zero.
 
@@ -44,7 +45,12 @@ impl Squares<'_> {
         // ln G falls by one at about this t; in ln t, since it may be anywhere.
         let (mut low, mut high) = (1e-160_f64.ln(), end.ln());
         if self.ln_g(end) < -1.0 {
-            for _ in 0..24 {
+            // To a quarter of an e-fold: from nearby, where it mostly is, or from afar.
+            let nearby = (-3.0f64).min(high - 1.0);
+            if self.ln_g(nearby.exp()) >= -1.0 {
+                low = nearby;
+            }
+            while high - low > 0.25 {
                 let middle = 0.5 * (low + high);
                 if self.ln_g(middle.exp()) < -1.0 { high = middle } else { low = middle }
             }
@@ -61,51 +67,56 @@ impl Squares<'_> {
 
     /// $\mu = (1-\tfrac1N)E x^{-1/2}$; infinite where batches of zeros have a probability.
     pub fn normalised(&self) -> Moments {
-        let points = self.points(1e160);
+        // As far out as the transform is a number.
+        let mut end = 1e140 * (self.c * self.n.sqrt()).min(1.0);
+        while self.ln_g(end).is_nan() && end > 1.0 {
+            end *= 1e-10;
+        }
+        let points = self.points(end);
+        let m2 = self.c * self.c;
+        let Some(&knee) = points.get(1).filter(|_| points.len() > 4) else {
+            return Moments { mu: f64::INFINITY, m2 };
+        };
         // Past the fall what is left are batches near zero.
-        let knee = points.get(1).copied().unwrap_or(1.0);
         let start: Vec<f64> = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0].map(|k| k * knee).to_vec();
         let [mean] = half_line(|t| [FRAC_2_SQRT_PI * self.ln_g(t).exp()], &start);
-        Moments { mu: (1.0 - 1.0 / self.n) * mean, m2: self.c * self.c }
+        Moments { mu: (1.0 - 1.0 / self.n) * mean, m2 }
     }
 
-    /// $\mu$ and $E\thinspace\varphi^2s^2$ of a smooth rule.
+    /// $\mu$ and $E\thinspace\varphi^2s^2$ of a smooth rule; of one residual for $N = 1$.
     pub fn smoothed(&self, smooth: Smooth) -> Moments {
-        match smooth {
-            Smooth::Root => {
-                let integrand = |t: f64| {
+        // Shares of E F and of E[F + 2xF′] in μ.
+        let (outer, inner) = (1.0 - 1.0 / self.n, 1.0 / self.n);
+        let [mu, square] = match smooth {
+            Smooth::Root => interval(
+                |t| {
                     let (bell, ln_g) = ((-t * t).exp(), self.ln_g(t));
                     let left = FRAC_2_SQRT_PI * bell * ln_g.exp();
-                    [left, 2.0 * t * t * left, -2.0 * t * bell * ln_g.exp_m1()]
-                };
-                let [half, three_halves, square] = interval(integrand, &self.points(END.0));
-                self.moments(half, three_halves - half, square)
-            }
-            Smooth::Tanh => {
-                let integrand = |t: f64| {
-                    let ([theta, slope], ln_g) = (theta(t), self.ln_g(t));
-                    let (left, lost) = (ln_g.exp(), -ln_g.exp_m1());
-                    let square = -(theta + 2.0 * slope) * lost;
-                    [theta * left, -2.0 * (theta + slope) * left, square]
-                };
-                let [factor, slope, square] = interval(integrand, &self.points(END.1));
-                self.moments(factor, slope, square)
-            }
-        }
-    }
-
-    fn moments(&self, factor: f64, slope: f64, square: f64) -> Moments {
-        Moments { mu: factor + slope / self.n, m2: self.c * self.c * square }
+                    let share = outer + inner * 2.0 * t * t;
+                    [share * left, -2.0 * t * bell * ln_g.exp_m1()]
+                },
+                &self.points(END.0),
+            ),
+            Smooth::Tanh => interval(
+                |t| {
+                    let ([theta, kernel], ln_g) = (theta(t), self.ln_g(t));
+                    let left = (outer * theta + inner * kernel) * ln_g.exp();
+                    [left, -kernel * ln_g.exp_m1()]
+                },
+                &self.points(END.1),
+            ),
+        };
+        Moments { mu, m2: self.c * self.c * square }
     }
 }
 
-/// $2t\thinspace\Theta(t^2)$ and $2t\cdot z{\Theta^\prime}(z)$ at $z = t^2$, of the rule tanh.
+/// $2t\thinspace\Theta(t^2)$ and $2t\thinspace K(t^2)$ of the rule tanh. Both are positive.
 fn theta(t: f64) -> [f64; 2] {
     let z = t * t;
     let mut sum = [0.0; 2];
     if z < 0.5 {
-        // The sum over images, of which the one at zero is there for every z.
-        sum = [1.0, -0.5];
+        // The sum over images; the one at zero is no part of K.
+        sum[0] = 1.0;
         for m in 1..6 {
             let square = f64::from(m * m) / z.max(1e-300);
             let term = if m % 2 == 0 { 2.0 } else { -2.0 } * (-square).exp();
@@ -113,14 +124,17 @@ fn theta(t: f64) -> [f64; 2] {
             if term == 0.0 {
                 break;
             }
-            sum = [sum[0] + term, sum[1] + term * (square - 0.5)];
+            sum = [sum[0] + term, sum[1] - term * 2.0 * square];
         }
         return sum.map(|x| FRAC_2_SQRT_PI * x);
     }
     for k in 1..8 {
         let square = z * ((f64::from(k) - 0.5) * PI).powi(2);
         let term = 4.0 * t * (-square).exp();
-        sum = [sum[0] + term, sum[1] - term * square];
+        if term == 0.0 {
+            break;
+        }
+        sum = [sum[0] + term, sum[1] + term * (2.0 * square - 1.0)];
     }
     sum
 }
@@ -137,11 +151,12 @@ mod tests {
                 .map(|m: i32| (if m % 2 == 0 { 1.0 } else { -1.0 }) * (-f64::from(m * m) / z).exp())
                 .sum();
             assert!((theta(t)[0] / (FRAC_2_SQRT_PI * images) - 1.0).abs() < 1e-13, "{t}");
-            // The second is z d/dz of the first, at fixed 2t.
+            // K = −Θ − 2zΘ′.
             let h = 1e-5;
             let of = |z: f64| theta(z.sqrt())[0] / (2.0 * z.sqrt());
             let slope = 2.0 * t * z * (of(z * (1.0 + h)) - of(z * (1.0 - h))) / (2.0 * h * z);
-            assert!((theta(t)[1] - slope).abs() < 1e-8, "{t}: {} {slope}", theta(t)[1]);
+            let kernel = -theta(t)[0] - 2.0 * slope;
+            assert!((theta(t)[1] - kernel).abs() < 1e-8, "{t}: {} {kernel}", theta(t)[1]);
         }
     }
 

@@ -181,7 +181,8 @@ impl Noise for Density {
     fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
         // Below this corners of the density are treated as sharp, with an error of this size.
         let v = (2.0 * r).max(1e-7 * self.scale * self.scale);
-        Some(SquaredResidual::located(self.squares.clone(), v, TransformShape::Spread(v)))
+        let squared = SquaredResidual::located(self.squares.clone(), v, TransformShape::Spread(v));
+        Some(squared.exact_if(false))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

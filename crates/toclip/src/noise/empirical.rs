@@ -281,6 +281,7 @@ impl Noise for Empirical {
         self.data.root.add_means(v.sqrt(), &mut means);
         means.iter_mut().for_each(|m| m.0 /= self.data.root.count);
         let squared = SquaredResidual::located(means, v, TransformShape::Atoms(v));
+        let squared = squared.exact_if(2.0 * r >= v);
         if few {
             let weight = 1.0 / self.count() as f64;
             return Some(squared.of_atoms(self.data.sorted.iter().map(|x| (weight, *x)), 2.0 * r));

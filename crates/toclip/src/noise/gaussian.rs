@@ -85,7 +85,7 @@ impl Noise for Gaussian {
     }
 
     fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
-        Some(SquaredResidual::scales(vec![(1.0, 2.0 * r + self.second_moment())], 0.0))
+        Some(SquaredResidual::scales(vec![(1.0, 2.0 * r + self.second_moment())]))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

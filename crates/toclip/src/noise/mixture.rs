@@ -198,7 +198,8 @@ impl Noise for Mixture {
         let least = 1e-6 * self.second_moment();
         let variance = |std: f64| (2.0 * r + std * std).max(least);
         let parts = self.components.iter().map(|k| (k.weight, k.mean, variance(k.std)));
-        let squared = SquaredResidual::normals(parts.collect());
+        let narrow = self.components.iter().any(|k| 2.0 * r + k.std * k.std < least);
+        let squared = SquaredResidual::normals(parts.collect()).exact_if(!narrow);
         let std = self.components.first()?.std;
         let v = 2.0 * r + std * std;
         // A few atoms that are narrower than this are handled exactly.

@@ -60,7 +60,7 @@ impl Noise for NoNoise {
     }
 
     fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
-        Some(SquaredResidual::scales(vec![(1.0, 2.0 * r)], 0.0))
+        Some(SquaredResidual::scales(vec![(1.0, 2.0 * r)]))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

@@ -2,13 +2,14 @@
 
 use super::{Feature, Noise, check_scale, one_of, short, spread};
 use crate::batch::SquaredResidual;
+use crate::batch::scale_mixture::ScaleMixture;
 use crate::error::{Error, Result};
 use crate::kernel::{Moments, centred_series, centred_textbook, clipped_normal};
 use crate::special::{SQRT_2_OVER_PI, phi};
 use rand::Rng;
 use rand_distr::{Distribution, Gamma, StandardNormal};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Student-t noise, $\epsilon = \text{scale}\cdot t_{\text{df}}$, for every df $> 0$; df $= 1$ is
 /// Cauchy noise.
@@ -153,19 +154,17 @@ struct Quadrature {
     right: Vec<(f64, f64)>,
     /// $(e^{-u}, p(u))$ for $u = -h, -2h, \dots$ as far as most thresholds need.
     left: Vec<(f64, f64)>,
-    /// Coarser nodes for batches, $(p, e^{-u})$ with weights that add up to one with `beyond`.
-    scales: Vec<(f64, f64)>,
-    /// The weight of scales beyond all thresholds.
-    beyond: f64,
+    /// The same nodes, from the first to one so far to the left that no threshold reaches it, for
+    /// the transforms of batches and smooth rules.
+    scales: OnceLock<Arc<ScaleMixture>>,
 }
 
 impl Quadrature {
     fn new(a: f64) -> Self {
         // e^(−36.8) = 1e-16.
         let h = longest_step(a, 36.8);
-        let (scales, beyond) = batch_scales(a);
         let mut quadrature =
-            Quadrature { a, h, right: Vec::new(), left: Vec::new(), scales, beyond };
+            Quadrature { a, h, right: Vec::new(), left: Vec::new(), scales: OnceLock::new() };
         let mut u = 0.0;
         while quadrature.weight(u) > 1e-19 {
             quadrature.right.push(((-u).exp(), quadrature.weight(u)));
@@ -185,6 +184,26 @@ impl Quadrature {
             quadrature.left.push(((-u).exp(), weight));
         }
         quadrature
+    }
+
+    /// The mixture of scales $e^{-u}$, to sixteen digits on the real axis. Along the paths of
+    /// batches the integrand is analytic in half of the strip at least, and there are nine left.
+    fn scales(&self) -> &Arc<ScaleMixture> {
+        self.scales.get_or_init(|| {
+            let mut weights: Vec<f64> = self.right.iter().rev().map(|node| node.1).collect();
+            let first = -((weights.len() - 1) as f64) * self.h;
+            let mut k = 1.0;
+            // Squares of variances must not overflow, nor times those of z.
+            while self.weight(-k * self.h) > 1e-60 && k * self.h < 160.0 {
+                weights.push(self.weight(-k * self.h));
+                k += 1.0;
+            }
+            // Left of the last node the weights are a geometric series.
+            let beyond = self.weight(-k * self.h) / -(-self.a * self.h).exp_m1();
+            let total = beyond + weights.iter().sum::<f64>();
+            weights.iter_mut().for_each(|w| *w /= total);
+            Arc::new(ScaleMixture::new(first, self.h, weights, beyond / total))
+        })
     }
 
     /// $p(u)$ up to a constant, one at its peak $u = 0$.
@@ -216,34 +235,6 @@ fn longest_step(a: f64, digits: f64) -> f64 {
         h = h.max(step((f64::from(k) / 50.0 / a.sqrt()).min(1.5)));
     }
     h
-}
-
-/// The mixture of scales to nine digits, for the transforms of batches: their integrand is analytic
-/// in the same strip for $z$ on the real axis, and in three quarters of it along their paths.
-fn batch_scales(a: f64) -> (Vec<(f64, f64)>, f64) {
-    let h = 0.75 * longest_step(a, 21.0);
-    let weight = |u: f64| (a * log_weight(u)).exp();
-    let mut scales = Vec::new();
-    let mut u = 0.0;
-    while weight(u) > 1e-12 {
-        scales.push((weight(u), (-u).exp()));
-        u += h;
-    }
-    let mut k = 1.0;
-    loop {
-        let u = -k * h;
-        // Squares of variances must not overflow, nor times those of z.
-        if weight(u) < 1e-12 || u < -160.0 {
-            break;
-        }
-        scales.push((weight(u), (-u).exp()));
-        k += 1.0;
-    }
-    // Left of the last node the weights are a geometric series.
-    let beyond = weight(-k * h) / -(-a * h).exp_m1();
-    let total = beyond + scales.iter().map(|s| s.0).sum::<f64>();
-    scales.iter_mut().for_each(|s| s.0 /= total);
-    (scales, beyond / total)
 }
 
 /// $1 + u - e^u$, without cancellation near zero, where large df concentrates the weight.
@@ -353,8 +344,8 @@ impl Noise for StudentT {
         let s = spread(r) / self.scale;
         let x = x / self.scale;
         let (mut total, mut f, mut df) = (0.0, 0.0, 0.0);
-        // The terms decay by e^(u/2) at least once the weight's own decay has begun.
-        let floor = -84.0 - (s * s + x * x).max(1.0).ln();
+        // Where e^(−u) is above ρ and x², V is e^(−u) and the terms decay like e^((a+1/2)u).
+        let floor = -2.0 - 40.0 / (self.quadrature.a + 0.5) - (s * s + x * x).max(1.0).ln();
         let last = self.for_each_node(s * s, floor, 1e-300, |v, weight| {
             let std = v.sqrt();
             let g = weight * phi(x / std) / std;
@@ -367,9 +358,7 @@ impl Noise for StudentT {
     }
 
     fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
-        let (square, quadrature) = (self.scale * self.scale, &*self.quadrature);
-        let parts = quadrature.scales.iter().map(|&(w, inverse)| (w, 2.0 * r + square * inverse));
-        Some(SquaredResidual::scales(parts.collect(), quadrature.beyond))
+        Some(SquaredResidual::heavy(self.quadrature.scales().clone(), self.scale, 2.0 * r))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {

@@ -191,7 +191,8 @@ impl Noise for Uniform {
     fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
         let m = self.half_width;
         // Below this the edges of the noise are treated as sharp, with an error of this size.
-        Some(SquaredResidual::uniform(m, (2.0 * r).max(1e-7 * m * m)))
+        let (v, least) = (2.0 * r, 1e-7 * m * m);
+        Some(SquaredResidual::uniform(m, v.max(least)).exact_if(v >= least))
     }
 
     fn features(&self, r: f64) -> Vec<Feature> {
