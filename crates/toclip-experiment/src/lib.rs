@@ -30,6 +30,7 @@ mod criteria;
 mod error;
 mod limits;
 mod noise;
+mod optimizer;
 mod policy;
 mod problem;
 mod read;
@@ -44,6 +45,7 @@ pub use criteria::{Criteria, CriteriaCurves, Criterion, CriterionCurve, Extent, 
 pub use error::{Error, Result};
 pub use limits::{check_memory, check_steps};
 pub use noise::{NoiseChoice, ResidualFile};
+pub use optimizer::{GroupsChoice, MomentumChoice, PrivacyChoice};
 pub use policy::{Clip, LearningRate, PolicyError, PolicySpec, StabilityMargin};
 pub use problem::Problem;
 pub use read::{ExperimentFile, Origin, check_methods, of_values, parse, parse_file, read};
@@ -79,6 +81,15 @@ pub struct Experiment {
     /// What is done to the gradient.
     #[serde(skip_serializing_if = "RuleChoice::is_clip")]
     pub rule: RuleChoice,
+    /// The groups of coordinates that are clipped one by one; none for all together.
+    #[serde(skip_serializing_if = "GroupsChoice::is_empty")]
+    pub groups: GroupsChoice,
+    /// How steps remember gradients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub momentum: Option<MomentumChoice>,
+    /// The noise of private SGD.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<PrivacyChoice>,
     /// The distribution of the features that C-SGD sees.
     pub covariates: Covariates,
     /// $\eta$ along time.

@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use toclip::Step;
 use toclip::dynamics::{
     Collapsed, Covariates, Hsgd, Sgd, Simulator, Trajectory, linear_times, log_times,
 };
 use toclip::schedule::{Control, Policy};
 use toclip::spectrum::{Modes, Rescaling, Spectrum, Start};
+use toclip::{Momentum, Rule, Step};
 use toclip_data::SpectrumSource;
 
 use crate::error::Result;
 use crate::limits::{check_memory, check_steps};
 use crate::words::short;
-use crate::{Clip, Experiment, Method, NoiseChoice, Origin, PolicySpec, RuleChoice, Spacing};
+use crate::{
+    Clip, Experiment, Method, MomentumChoice, NoiseChoice, Origin, PolicySpec, RuleChoice, Spacing,
+};
 
 /// Above so many modes the deterministic methods get a compressed spectrum.
 const COMPRESS_ABOVE: usize = 2000;
@@ -37,6 +39,8 @@ pub struct Problem {
     pub step: Step<'static>,
     /// The step of plain SGD, to compare with: without a threshold it does nothing to the gradient.
     pub plain: Step<'static>,
+    /// How steps remember gradients.
+    pub momentum: Option<Momentum>,
     /// η and c in the coordinates of the theory.
     pub policy: Arc<dyn Policy>,
     /// The same without clipping.
@@ -60,8 +64,18 @@ impl Problem {
         let (spectrum, read) = toclip_data::resolve_spectrum(&experiment.spectrum, origin.folder())
             .map_err(|e| origin.error("spectrum", e))?;
         let rescaling = spectrum.rescaling();
-        let modes =
-            Modes::new(&spectrum, &experiment.start).map_err(|e| origin.error("start", e))?;
+        let rule = match experiment.groups.is_empty() {
+            true => experiment.rule.0.clone(),
+            false if experiment.rule.is_clip() => {
+                Rule::PerGroup(experiment.groups.to_core().map_err(|e| origin.error("groups", e))?)
+            }
+            false => return Err(origin.error("groups", "groups are clipped; leave `rule` out")),
+        };
+        let modes = match &rule {
+            Rule::PerGroup(groups) => Modes::grouped(&spectrum, &experiment.start, &groups.sizes())
+                .map_err(|e| origin.error("groups", e))?,
+            _ => Modes::new(&spectrum, &experiment.start).map_err(|e| origin.error("start", e))?,
+        };
         if modes.risk() == 0.0
             && matches!(experiment.start, Start::Uniform { norm } if norm == 0.0)
             && experiment.noise == NoiseChoice::Family(toclip::noise::NoNoise.into())
@@ -69,7 +83,8 @@ impl Problem {
             let what = "the start is the optimum and there is no noise, so nothing would ever move";
             return Err(origin.error("start", what));
         }
-        let few_modes = if modes.modes().len() > COMPRESS_ABOVE {
+        // The bound on the error of compression is that of the equations of radial rules.
+        let few_modes = if modes.modes().len() > COMPRESS_ABOVE && rule.is_radial() {
             let allowed = (COMPRESS_SHARE * experiment.tolerance).max(1e-12);
             modes.compress(allowed).map_err(|e| origin.error("spectrum", e))?
         } else {
@@ -79,9 +94,17 @@ impl Problem {
             .noise
             .build(experiment.batch, &RuleChoice::default(), origin.folder())
             .map_err(|e| origin.error("noise", e))?;
-        let rule = experiment.rule.0.clone();
         let plain = step.clone();
         let step = step.with_rule(rule).map_err(|e| origin.error("rule", e))?;
+        let step = match experiment.privacy {
+            Some(privacy) => privacy
+                .to_core()
+                .and_then(|privacy| step.with_privacy(privacy).map_err(|e| e.to_string()))
+                .map_err(|e| origin.error("privacy", e))?,
+            None => step,
+        };
+        let momentum = experiment.momentum.map(MomentumChoice::to_core).transpose();
+        let momentum = momentum.map_err(|e| origin.error("momentum", e))?;
         let times = times(experiment).map_err(|e| origin.error("points", e))?;
         if let Clip::Schedule(clip) = &experiment.clip {
             let (mut moments, end) = (clip.breakpoints(), experiment.time);
@@ -108,6 +131,7 @@ impl Problem {
             few_modes,
             step,
             plain,
+            momentum,
             policy,
             unclipped,
             covariates: experiment.covariates,
@@ -195,21 +219,26 @@ impl Problem {
     pub fn simulator(&self, method: Method) -> toclip::Result<(Box<dyn Simulator>, &'static str)> {
         let (step, policy) = (self.step.clone(), Arc::clone(&self.policy));
         if method == Method::Hsgd {
-            return Ok((
-                Box::new(Hsgd::new(&self.modes, step, policy)?),
-                "equal eigenvalues merged",
-            ));
+            let mut hsgd = Hsgd::new(&self.modes, step, policy)?;
+            if let Some(momentum) = self.momentum {
+                hsgd = hsgd.with_momentum(momentum)?;
+            }
+            return Ok((Box::new(hsgd), "equal eigenvalues merged"));
         }
         let blocks = self.modes.modes().len() as u64;
         let few = blocks.saturating_mul(BLOCK_COST) <= self.modes.ambient_dim();
-        if few && self.covariates == Covariates::Gaussian {
+        let collapses = self.momentum.is_none() && self.step.rule().is_radial();
+        if few && collapses && self.covariates == Covariates::Gaussian {
             let sgd = Collapsed::new(&self.modes, step, policy)?;
             return Ok((
                 Box::new(sgd),
                 "equal eigenvalues merged (collapsed form, exact in distribution)",
             ));
         }
-        let sgd = Sgd::new(&self.modes, step, policy)?.with_covariates(self.covariates)?;
+        let mut sgd = Sgd::new(&self.modes, step, policy)?.with_covariates(self.covariates)?;
+        if let Some(momentum) = self.momentum {
+            sgd = sgd.with_momentum(momentum)?;
+        }
         Ok((Box::new(sgd), "every coordinate"))
     }
 }

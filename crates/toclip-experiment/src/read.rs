@@ -14,7 +14,7 @@ use crate::words::{about, deserialize, plain, short, unknown};
 use crate::{Criteria, Experiment, LabelledNoise, Method, Points, Runs};
 
 /// Every key, and what to write for one that is missing; `None` for those that may be missing.
-pub(crate) const KEYS: [(&str, Option<&str>); 16] = [
+pub(crate) const KEYS: [(&str, Option<&str>); 19] = [
     ("name", None),
     ("noise", Some("{ family = \"gaussian\", sigma = 0.5 }")),
     ("batch", None),
@@ -22,6 +22,9 @@ pub(crate) const KEYS: [(&str, Option<&str>); 16] = [
     ("criteria", None),
     ("spectrum", Some("{ kind = \"power_law\", dim = 500, exponent = 0.2 }")),
     ("start", Some("{ kind = \"uniform\", norm = 1.0 }")),
+    ("groups", None),
+    ("momentum", None),
+    ("privacy", None),
     ("covariates", None),
     ("time", Some("15.0")),
     ("points", None),
@@ -183,6 +186,9 @@ fn trajectories(fields: &mut Fields<'_>, name: &str) -> Result<Experiment> {
         noise: fields.need("noise")?,
         batch: fields.get("batch")?.unwrap_or_default(),
         rule: fields.get("rule")?.unwrap_or_default(),
+        groups: fields.get("groups")?.unwrap_or_default(),
+        momentum: fields.get("momentum")?,
+        privacy: fields.get("privacy")?,
         spectrum: fields.need("spectrum")?,
         start: fields.need("start")?,
         covariates: fields.covariates()?,
@@ -382,6 +388,11 @@ ensemble = { runs = 100, seed = 1, confidence = 0.8 }
             "rule = 'skip'",
             "rule = 'root'",
             "rule = 'by_value'",
+            "groups = [{ size = 100 }, { size = 400, ratio = 0.5 }]",
+            "momentum = 0.9",
+            "momentum = { kind = 'average', delta = 2, on_skip = 'zero_gradient' }",
+            "momentum = { beta = 0.9, dampening = 0.9 }",
+            "privacy = { noise_multiplier = 1.0 }",
             "methods = ['unclipped', 'volterra']",
             "ensemble = { runs = 7 }",
             "tolerance = 1e-6",

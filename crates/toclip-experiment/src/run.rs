@@ -193,7 +193,10 @@ fn solve(
             .map_err(|source| failed("the integral equation", source))?;
         (solution.trajectory, Some(solution.flow))
     } else {
-        let ode = Ode::new(modes, step, &**policy).tolerance(rtol, 0.0).keep_path(true);
+        let mut ode = Ode::new(modes, step, &**policy).tolerance(rtol, 0.0).keep_path(true);
+        if let Some(momentum) = problem.momentum {
+            ode = ode.with_momentum(momentum);
+        }
         (ode.solve(&problem.times).map_err(|source| failed("the ODE", source))?, None)
     };
     Ok((problem.to_user(path), flow))
