@@ -17,6 +17,8 @@ pub(crate) struct Blocks {
     pub lambda_sq: Vec<f64>,
     /// $\sqrt{\lambda_b}$.
     pub root: Vec<f64>,
+    /// $n_b$.
+    pub counts: Vec<f64>,
     /// $u_b(0) = \Vert \theta_b\Vert $.
     pub lengths: Vec<f64>,
     /// The distribution of $h_b \sim \chi^2(n_b - 1)$ of the blocks of several directions, which
@@ -53,6 +55,7 @@ impl Blocks {
             lambda: column(|m| m.lambda),
             lambda_sq: column(|m| m.lambda * m.lambda),
             root: column(|m| m.lambda.sqrt()),
+            counts: column(|m| m.count),
             lengths: column(|m| (2.0 * m.energy).sqrt()),
             rest,
             rest_but_one,
