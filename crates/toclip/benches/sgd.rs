@@ -10,6 +10,7 @@ use toclip::dynamics::{Covariates, InstructionSet, Sgd, Simulator};
 use toclip::noise::{Gaussian, Noise, StudentT};
 use toclip::schedule::{OpenLoop, Schedule};
 use toclip::spectrum::{Modes, Spectrum, Start};
+use toclip::{Memory, Momentum};
 
 const DIM: u64 = 500;
 const STEPS: f64 = 1000.0;
@@ -26,6 +27,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         let repetitions = if set == InstructionSet::Portable { 5 } else { 100 };
         let ns = best(&gaussian.clone().with_instruction_set(set)?, &end, repetitions);
         println!("{ns:8.3} ns  {set:?}");
+    }
+    for (name, momentum) in [
+        ("momentum, β = 0.9", Momentum::heavy_ball(Memory::Beta(0.9))?),
+        ("momentum, δ = 2", Momentum::average(Memory::Delta(2.0))?),
+    ] {
+        let with = gaussian.clone().with_momentum(momentum)?;
+        println!("{:8.3} ns  best instructions, {name}", best(&with, &end, 100));
     }
     let cauchy = sgd(Arc::new(StudentT::new(1.0, 0.5)?))?;
     println!("{:8.3} ns  best instructions, Cauchy noise", best(&cauchy, &end, 100));

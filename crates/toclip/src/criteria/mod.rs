@@ -6,6 +6,7 @@
 //!   threshold;
 //! * [`best_threshold`]: the threshold with the largest CCC;
 //! * [`stability_limits`]: the learning rates above which risk or distance grow;
+//! * [`momentum_limits`]: the same with momentum;
 //! * [`kappa_bounds`]: how far $\mu$ and $\nu$ are from their simple bounds;
 //! * [`fisher_limit`]: the limit on any reshaping of the residual.
 //!
@@ -20,9 +21,11 @@ mod best;
 mod fisher;
 mod kappa;
 pub(crate) mod maximise;
+mod momentum;
 mod stability;
 
 pub use best::{BestThreshold, best_threshold};
 pub use fisher::{FisherLimit, fisher_limit};
 pub use kappa::{KappaBounds, kappa_bounds};
+pub use momentum::{MomentumLimits, momentum_limits};
 pub use stability::{StabilityLimits, stability_limits};

@@ -6,6 +6,7 @@ use super::mode_factors::ModeFactors;
 use super::simulator::{Simulator, check_private, divergence_limit};
 use super::{Counts, Stop, Trajectory};
 use crate::error::{Error, Result};
+use crate::momentum::Momentum;
 use crate::schedule::{Control, Policy};
 use crate::sim::normal::Normals;
 use crate::sim::{Purpose, scalar_rng};
@@ -13,6 +14,9 @@ use crate::spectrum::Modes;
 use crate::step::Step;
 use crate::sum::dot;
 use std::sync::Arc;
+
+/// The most directions that are simulated one by one.
+const LARGEST: f64 = 1e8;
 
 /// $d\Theta = -\eta\mu\nabla P\thinspace dt + \eta\sqrt{\tfrac{m^{(2)}}{d} K}\thinspace dB$:
 /// clipped homogenised SGD.
@@ -54,18 +58,19 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Hsgd {
-    blocks: Blocks,
+    pub(super) blocks: Blocks,
     flat: Flat,
     /// Where coordinates have factors of their own.
     factors: Option<Arc<ModeFactors>>,
-    step: Step<'static>,
-    policy: Arc<dyn Policy>,
-    scheme: Scheme,
+    pub(super) step: Step<'static>,
+    pub(super) policy: Arc<dyn Policy>,
+    momentum: Option<Momentum>,
+    pub(super) scheme: Scheme,
     /// $h$.
-    fraction: f64,
+    pub(super) fraction: f64,
     /// $\operatorname{Tr} K^2$.
-    trace_sq: f64,
-    limit: f64,
+    pub(super) trace_sq: f64,
+    pub(super) limit: f64,
 }
 
 /// How a step of [`Hsgd`] is taken: $\theta \leftarrow a\theta + g\xi$.
@@ -136,13 +141,66 @@ impl Hsgd {
         check_private(&step, &*policy, modes.risk())?;
         let limit = divergence_limit(modes.risk(), &step, &*policy);
         let (scheme, fraction, trace_sq) = (Scheme::default(), Self::TIME_STEP, modes.trace_sq());
-        Ok(Self { blocks, flat, factors, step, policy, scheme, fraction, trace_sq, limit })
+        Ok(Self {
+            blocks,
+            flat,
+            factors,
+            step,
+            policy,
+            momentum: None,
+            scheme,
+            fraction,
+            trace_sq,
+            limit,
+        })
     }
 
     /// The same with another scheme.
     pub fn with_scheme(mut self, scheme: Scheme) -> Self {
         self.scheme = scheme;
         self
+    }
+
+    /// The same with momentum: a pair for every direction,
+    /// $$ d\theta = -\eta p\thinspace M\thinspace dt, \qquad dM = \delta(\mu\lambda\thinspace\theta - p\thinspace M)\thinspace dt +
+    /// \delta\sqrt{\tfrac1d\lambda\thinspace m^{(2)}}\thinspace dB, $$
+    /// with $p$ and $\eta$ as in [`Ode::with_momentum`](super::Ode::with_momentum). Over a step with
+    /// $\eta, p, \mu, m^{(2)}$ held fixed it is an Ornstein–Uhlenbeck process in two dimensions, from
+    /// whose distribution the exponential scheme draws, so that large $\delta$ needs no small steps.
+    ///
+    /// Every direction is simulated, also where eigenvalues repeat.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use toclip::dynamics::{Hsgd, Simulator};
+    /// use toclip::noise::StudentT;
+    /// use toclip::schedule::{OpenLoop, Schedule};
+    /// use toclip::spectrum::{Modes, Spectrum, Start};
+    /// use toclip::{Memory, Momentum};
+    ///
+    /// let modes = Modes::new(&Spectrum::power_law(500, 0.2)?, &Start::Uniform { norm: 1.0 })?;
+    /// let policy = OpenLoop::new(Schedule::constant(0.6)?, Schedule::constant(0.4)?);
+    /// let hsgd = Hsgd::new(&modes, Arc::new(StudentT::new(1.0, 0.5)?), Arc::new(policy))?;
+    /// let momentum = Momentum::average(Memory::Delta(2.0))?;
+    /// let run = hsgd.with_momentum(momentum)?.run(1, 0, &[15.0]);
+    /// assert!((run.risk[0] - 0.07).abs() < 0.03);
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for more than $10^8$ directions, and for rules or noise that momentum does
+    /// not support.
+    pub fn with_momentum(mut self, momentum: Momentum) -> Result<Self> {
+        momentum.check_step(&self.step)?;
+        let directions: f64 = self.blocks.counts.iter().sum();
+        if directions > LARGEST {
+            return Err(Error::Invalid(format!(
+                "C-HSGD with momentum simulates every direction, and {directions} are too many: use \
+                 at most {LARGEST}, or the ODE"
+            )));
+        }
+        self.momentum = Some(momentum);
+        Ok(self)
     }
 
     /// $h$: the same with steps of at most this fraction of the time in which $R$ changes.
@@ -186,7 +244,8 @@ impl Hsgd {
             private,
             // By the heat equation m2 grows with R at most at the rate 2μ: its relative change is
             // that of R in the noise term times μ, which is where the second factor comes from.
-            speed: drift * (control.eta * self.trace_sq / self.blocks.dim).max(1.0),
+            // Skipping may push the wrong way.
+            speed: drift.abs() * (control.eta * self.trace_sq / self.blocks.dim).max(1.0),
         }
     }
 
@@ -292,6 +351,9 @@ fn decay_small(x: f64) -> f64 {
 
 impl Simulator for Hsgd {
     fn run(&self, seed: u64, index: u64, times: &[f64]) -> Trajectory {
+        if let Some(momentum) = &self.momentum {
+            return self.run_momentum(momentum, seed, index, times);
+        }
         let mut normals = Normals::new(seed, index, Purpose::Brownian);
         let mut across = scalar_rng(seed, index, Purpose::Lengths);
         let mut private = scalar_rng(seed, index, Purpose::Privacy);

@@ -1,5 +1,6 @@
 //! Eight modes of the system side by side, and one iteration of a step on them.
 
+use super::forces::Forces;
 use super::radau::{NODES, PAIRS, RADAU};
 use crate::sim::{Kernel, Lanes};
 use num_complex::Complex64;
@@ -11,24 +12,7 @@ type Triple = [Lane; 3];
 
 const ZERO: Triple = [[0.0; 8]; 3];
 
-/// What acts on all modes at one time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Forces {
-    /// $\eta p$: how fast the weights follow the buffer.
-    pub follow: f64,
-    /// $\delta\mu$: how fast the buffer learns, times $\lambda$.
-    pub learn: f64,
-    /// $\delta p$: how fast it forgets.
-    pub forget: f64,
-    /// $\delta^2 m^{(2)}$: how fast noise enters it, times $\lambda n/d$.
-    pub noise: f64,
-}
-
 impl Forces {
-    pub fn is_finite(&self) -> bool {
-        (self.follow + self.learn + self.forget + self.noise).is_finite()
-    }
-
     /// $(\dot a, \dot b, \dot y)$ of eight modes.
     #[inline(always)]
     fn slope(&self, lambda: &Lane, source: &Lane, [a, b, y]: &Triple) -> Triple {
@@ -68,7 +52,7 @@ impl Weights {
     /// An error of $b$ decays at the rate $\delta p$ and moves $a$ by $2\eta p$ of it on the way;
     /// one of $y$ moves $b$.
     pub fn new(forces: &Forces) -> Self {
-        let lag = forces.follow / forces.forget;
+        let lag = forces.lag();
         Weights { b: 2.0 * lag, y: lag * lag }
     }
 

@@ -18,10 +18,13 @@
 //! - `hsgd`, `transition`: the stochastic differential equation.
 
 mod chunk;
+mod forces;
+mod hsgd;
 mod panel;
 mod radau;
 mod sgd;
 mod solve;
+mod transition;
 
 pub(super) use sgd::Memory;
 pub(super) use solve::Problem;

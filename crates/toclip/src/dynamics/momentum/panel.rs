@@ -1,12 +1,14 @@
 //! One step of the system with momentum.
 
-use super::chunk::{Chunk, Forces, Iterate, Newton, Weights};
+use super::chunk::{Chunk, Iterate, Newton, Weights};
+use super::forces::{Buffer, Forces};
 use super::radau::{NODES, RADAU};
 use crate::dynamics::solver::Drive;
+use crate::kernel::Moments;
 use crate::momentum::Momentum;
-use crate::schedule::Policy;
+use crate::schedule::{Control, Policy};
 use crate::sim::Isa;
-use crate::spectrum::Modes;
+use crate::spectrum::{Mode, Modes};
 use crate::step::Step;
 
 /// $(R, D/2)$.
@@ -20,10 +22,7 @@ const MOST_ITERATIONS: usize = 25;
 pub(super) struct Panel<'a> {
     pub drive: Drive<'a>,
     step: &'a Step<'a>,
-    leaves_out: bool,
-    delta: f64,
-    /// The learning rate of plain SGD that moves as far, over that of the policy.
-    rate_factor: f64,
+    buffer: Buffer,
     isa: Isa,
     chunks: Vec<Chunk>,
     pub t: f64,
@@ -44,9 +43,7 @@ impl<'a> Panel<'a> {
         let mut panel = Panel {
             drive: Drive::new(step, policy),
             step,
-            leaves_out: momentum.leaves_out(step),
-            delta: momentum.delta(d),
-            rate_factor: momentum.rate_factor(d),
+            buffer: Buffer::new(momentum, step, d),
             isa: Isa::best(),
             chunks: Vec::new(),
             t: 0.0,
@@ -54,30 +51,14 @@ impl<'a> Panel<'a> {
             start: [0.0; 2],
             nodes: [[0.0; 2]; NODES],
         };
-        let [first, other] = momentum.gains(d);
-        // What the first gradient is ahead of the others, and of what the equations give it.
-        let ahead = first / other;
         let forces = panel.forces(0.0, modes.risk());
-        let per_step = (panel.delta / d).min(1.0) * ahead;
-        let even = (panel.delta / d).min(1.0);
-        let made = forces.forget / panel.delta;
-        let mu = forces.learn / panel.delta / made;
-        let m2 = forces.noise / (panel.delta * panel.delta) / made;
-        let states: Vec<_> = modes
-            .modes()
-            .iter()
-            .map(|m| {
-                let a = 2.0 * m.energy;
-                // Without a first gradient that is ahead the buffer is empty, whatever the noise.
-                let (b, y) = if ahead == 1.0 {
-                    (0.0, 0.0)
-                } else {
-                    let b = (per_step - even) * mu * m.lambda * a;
-                    (b, (per_step * per_step - even * even) * m2 * m.lambda * m.count)
-                };
-                (m.lambda, m.lambda * m.count / d, [a, b, y])
-            })
-            .collect();
+        let head = panel.buffer.head(&forces);
+        let state = |m: &Mode| {
+            let a = 2.0 * m.energy;
+            let buffer = [head.b * m.lambda * a, head.y * m.lambda * m.count];
+            (m.lambda, m.lambda * m.count / d, [a, buffer[0], buffer[1]])
+        };
+        let states: Vec<_> = modes.modes().iter().map(state).collect();
         panel.chunks = states.chunks(8).map(Chunk::new).collect();
         panel.start = panel.sums();
         panel
@@ -95,13 +76,9 @@ impl<'a> Panel<'a> {
     /// What acts on the modes at time $t$ and risk $R$.
     pub fn forces(&mut self, t: f64, risk: f64) -> Forces {
         let point = self.drive.act(t, risk);
-        let made = if self.leaves_out { self.step.made(risk.max(0.0), point.c) } else { 1.0 };
-        Forces {
-            follow: self.rate_factor * point.eta * made,
-            learn: self.delta * point.mu,
-            forget: self.delta * made,
-            noise: self.delta * self.delta * point.m2,
-        }
+        let control = Control { eta: point.eta, c: point.c };
+        let x = Moments { mu: point.mu, m2: point.m2 };
+        self.buffer.forces(self.step, risk.max(0.0), control, x)
     }
 
     /// Tries a step of length `h`, with no evaluation after `latest`: the estimated errors of $R$

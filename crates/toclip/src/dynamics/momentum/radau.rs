@@ -1,6 +1,5 @@
 //! The collocation method of Radau with seven nodes, and the basis in which its stages decouple.
 
-use crate::special::GAUSS_LEGENDRE_16;
 use num_complex::Complex64;
 use std::sync::LazyLock;
 
@@ -216,21 +215,22 @@ fn inverse(mut a: Vec<Vec<Complex64>>) -> Vec<Vec<Complex64>> {
     a.into_iter().map(|row| row[n..].to_vec()).collect()
 }
 
-/// $A_{jk} = \int_0^{c_j} \ell_k$, the matrix of the method.
-#[cfg(test)]
-pub(super) fn matrix(nodes: &[f64; NODES]) -> [[f64; NODES]; NODES] {
-    std::array::from_fn(|j| {
-        std::array::from_fn(|k| {
-            let half = 0.5 * nodes[j];
-            let sides = GAUSS_LEGENDRE_16.iter().flat_map(|(u, w)| [(1.0 - u, w), (1.0 + u, w)]);
-            sides.map(|(x, w)| half * w * lagrange(nodes, k, half * x)).sum()
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::special::GAUSS_LEGENDRE_16;
+
+    /// $A_{jk} = \int_0^{c_j} \ell_k$, the matrix of the method.
+    fn matrix(nodes: &[f64; NODES]) -> [[f64; NODES]; NODES] {
+        std::array::from_fn(|j| {
+            std::array::from_fn(|k| {
+                let half = 0.5 * nodes[j];
+                let sides =
+                    GAUSS_LEGENDRE_16.iter().flat_map(|(u, w)| [(1.0 - u, w), (1.0 + u, w)]);
+                sides.map(|(x, w)| half * w * lagrange(nodes, k, half * x)).sum()
+            })
+        })
+    }
 
     #[test]
     fn the_basis_decouples_the_method() {
