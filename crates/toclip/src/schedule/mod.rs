@@ -8,21 +8,25 @@ mod greedy;
 mod margin;
 mod max_ccc;
 mod online;
+mod private;
 mod proportional;
 mod scaled;
 mod session;
 mod tune;
+mod tune_private;
 
 pub use curve::{Schedule, Shape};
 pub use greedy::Greedy;
 pub use margin::Margin;
 pub use max_ccc::MaxCcc;
 pub use online::{Online, ScaleEstimate};
+pub use private::PrivateGreedy;
 pub use proportional::{Compensation, Proportional};
 pub use scaled::Scaled;
 pub(crate) use session::Controller;
 pub use session::Session;
 pub use tune::{Tuned, tune_kappa};
+pub use tune_private::{TunedPrivate, tune_private};
 
 /// $\eta$ and $c$ at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]

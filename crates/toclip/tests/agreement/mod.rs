@@ -25,11 +25,11 @@ pub fn noises() -> Vec<(&'static str, Arc<dyn Noise>)> {
 
 /// Isotropic and power law, both with d of about `dim`.
 pub fn spectra(dim: u64) -> Vec<(&'static str, Spectrum)> {
-    // Σ j^(-0.3) ≈ n^0.7/0.7.
-    let n = (0.7 * dim as f64).powf(1.0 / 0.7).ceil() as u64;
+    // Σ j^(-0.2) ≈ n^0.8/0.8.
+    let n = (0.8 * dim as f64).powf(1.25).ceil() as u64;
     vec![
         ("isotropic", Spectrum::isotropic(dim).unwrap()),
-        ("power law", Spectrum::power_law(n, 0.3).unwrap()),
+        ("power law", Spectrum::power_law(n, 0.2).unwrap()),
     ]
 }
 
