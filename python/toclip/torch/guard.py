@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import types
 from collections.abc import Callable
 from typing import Any
@@ -76,29 +77,48 @@ class Guard:
             unscale(scaler, optimizer)
         if not isinstance(parameters, nn.Module):
             parameters = listed(parameters)  # a generator can be used only once
-        return self._decide(parameters, loss, None)
+        made, loss = self._decide(parameters, loss, None)
+        self._tell_monitor(made, loss)
+        return made
 
-    def _decide(self, parameters: Parameters, loss: Any, grad_scale: Tensor | None) -> GuardStep:
+    def _decide(
+        self, parameters: Parameters, loss: Any, grad_scale: Tensor | None
+    ) -> tuple[GuardStep, Any]:
+        """Decides, clips if need be, and returns the loss as it goes to the monitor."""
         norm = total_norm(parameters)
         if grad_scale is not None:
             norm = norm / grad_scale.to(norm.device)
-        made = self.rule.step(float(norm))
+        loss = self.loss if loss is None else loss
+        length, loss = _read(norm, None if self.monitor is None else loss)
+        made = self.rule.step(length)
         if made.clipped:
             scale_by(gradients_of(parameters), made.factor)
+        self.last, self.loss = made, None
+        return made, loss
+
+    def _tell_monitor(self, made: GuardStep, loss: Any) -> None:
         if self.monitor is not None:
             limit = self.rule.max_norm if self.rule.action == "skip" else min(made.threshold, self.rule.max_norm)
-            self.monitor.observe(made.norm, loss=self.loss if loss is None else loss, max_norm=limit)
-        self.last, self.loss = made, None
-        return made
+            self.monitor.observe(made.norm, loss=loss, max_norm=limit)
+
+    def _overflowed(self) -> None:
+        """A GradScaler found infinite gradients and did not call the optimizer."""
+        made, loss, self.loss = self.rule.step(math.inf), self.loss, None
+        self.last = made
+        self._tell_monitor(made, loss)
 
     # In place of the optimizer's own step.
 
-    def attach(self, optimizer: Any, parameters: Parameters | None = None) -> None:
+    def attach(
+        self, optimizer: Any, parameters: Parameters | None = None, *, scaler: Any = None
+    ) -> None:
         """Guards every ``optimizer.step()`` from now on.
 
         ``parameters`` are by default those of the optimizer; with FSDP1 pass the wrapped module. A
-        closure is called once, before the guard looks at its gradients. With a ``GradScaler``, call
-        ``scaler.step(optimizer)`` as usual; the scaler itself skips steps that overflow.
+        closure is called once, before the guard looks at its gradients. With a ``GradScaler``, pass it
+        as ``scaler`` and call ``scaler.step(optimizer)`` as usual. The scaler itself skips steps that
+        overflow; the guard counts them as ``non_finite``. The scaler of Accelerate is found without
+        being given.
         """
         if self._detach is not None:
             raise ValueError("the guard is attached already; detach() it first")
@@ -126,14 +146,17 @@ class Guard:
                 if all(p.grad is None for p in found):
                     return original(**options) if closure is None else loss
             # Fused optimizers divide by the scale of a GradScaler themselves.
-            made = self._decide(found, loss, getattr(inner, "grad_scale", None))
-            if made.skipped:
-                return loss
-            return original(**options) if closure is None else original(lambda: loss, **options)
+            made, known = self._decide(found, loss, getattr(inner, "grad_scale", None))
+            if not made.skipped:
+                # Before the monitor, because the device waits.
+                result = original(**options) if closure is None else original(lambda: loss, **options)
+            self._tell_monitor(made, known)
+            return loss if made.skipped else result
 
         # On the instance, where a learning rate scheduler replaces it too.
         setattr(inner, "step", types.MethodType(step, inner))  # noqa: B010
         restore = _patch_accelerate(optimizer, inner)
+        forget = self._count_overflows(getattr(optimizer, "scaler", None) if scaler is None else scaler, inner)
 
         def detach() -> None:
             if before is None:
@@ -141,8 +164,35 @@ class Guard:
             else:
                 setattr(inner, "step", before)  # noqa: B010
             restore()
+            forget()
 
         self._detach = detach
+
+    def _count_overflows(self, scaler: Any, optimizer: Any) -> Callable[[], None]:
+        """A scaler that found an overflow does not call the optimizer, and so not the guard."""
+        if scaler is None:
+            return lambda: None
+        if not callable(getattr(scaler, "unscale_", None)) or not callable(getattr(scaler, "step", None)):
+            raise ValueError(f"scaler must be a torch.amp.GradScaler, not {scaler!r:.60}")
+        original, before = scaler.step, scaler.__dict__.get("step")
+
+        @functools.wraps(original)
+        def step(stepped: Any, *args: Any, **kwargs: Any) -> Any:
+            known = self.rule.counts["steps"]
+            result = original(stepped, *args, **kwargs)
+            if getattr(stepped, "optimizer", stepped) is optimizer and self.rule.counts["steps"] == known:
+                self._overflowed()
+            return result
+
+        scaler.step = step
+
+        def forget() -> None:
+            if before is None:
+                scaler.__dict__.pop("step", None)
+            else:
+                scaler.step = before
+
+        return forget
 
     def detach(self) -> None:
         """Gives the optimizer its own step back."""
@@ -197,6 +247,17 @@ class Guard:
 
     def __repr__(self) -> str:
         return repr(self.rule).replace("toclip.GuardRule", "toclip.torch.Guard")
+
+
+def _read(norm: Tensor, loss: Any) -> tuple[float, Any]:
+    """The norm as a number and, if it is on the same device, the loss too: in one transfer."""
+    if not isinstance(loss, Tensor) or loss.numel() != 1 or loss.device != norm.device:
+        return norm.item(), loss
+    loss = loss.detach()
+    loss = loss.full_tensor() if hasattr(loss, "full_tensor") else loss
+    kind = torch.promote_types(norm.dtype, loss.dtype)
+    length, value = torch.stack([norm.to(kind), loss.reshape(()).to(kind)]).tolist()
+    return length, value
 
 
 def _patch_accelerate(wrapper: Any, inner: Any) -> Callable[[], None]:

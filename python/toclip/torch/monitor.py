@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import zlib
 from collections.abc import Iterable, Mapping
@@ -312,16 +313,22 @@ class Monitor:
         if not self._pending:
             return
         pending, self._pending = self._pending, []
-        norms = _fetched([norm for norm, *_ in pending])
         missing = np.array([loss is None for _, loss, *_ in pending])
-        losses = np.full(len(pending), math.nan)
-        losses[~missing] = _fetched([loss for _, loss, *_ in pending if loss is not None])
-        rates = np.array([rate for _, _, rate, *_ in pending])
-        groups = _fetched([norm for *_, parts, _ in pending for norm in parts])
-        compared = np.full((len(pending), 2), math.nan)
         pairs = [k for k, (*_, pair) in enumerate(pending) if pair is not None]
-        if pairs:
-            compared[pairs] = _fetched([x for k in pairs for x in pending[k][4]]).reshape(-1, 2)
+        parts = (
+            [norm for norm, *_ in pending],
+            [loss for _, loss, *_ in pending if loss is not None],
+            [norm for *_, parts, _ in pending for norm in parts],
+            [x for k in pairs for x in pending[k][4]],
+        )
+        norms, known, groups, products = np.split(
+            _fetched([x for part in parts for x in part]), np.cumsum([len(part) for part in parts[:-1]])
+        )
+        losses = np.full(len(pending), math.nan)
+        losses[~missing] = known
+        rates = np.array([rate for _, _, rate, *_ in pending])
+        compared = np.full((len(pending), 2), math.nan)
+        compared[pairs] = products.reshape(-1, 2)
         self._series.add(norms, losses, missing, rates, compared, groups)
         if self._rule is not None:
             self._rule.thresholds(norms)
@@ -519,13 +526,14 @@ def _tensor(value: Any, name: str) -> Tensor:
 
 
 def _fetched(values: list[Tensor]) -> Any:
-    """The values as double precision numbers on the host, in one transfer if they are alike."""
-    if not values:
-        return np.empty(0)
-    if len({(value.device, value.dtype) for value in values}) > 1:
-        values = [value.cpu().double() for value in values]
-    # Double precision only here, because not every device supports it.
-    return torch.stack(values).cpu().double().numpy()
+    """The values as double precision numbers on the host, in one transfer from each device."""
+    found = np.empty(len(values))
+    for device in {value.device for value in values}:
+        at = [k for k, value in enumerate(values) if value.device == device]
+        kind = functools.reduce(torch.promote_types, {values[k].dtype for k in at})
+        # Double precision only on the host, because not every device supports it.
+        found[at] = torch.stack([values[k].to(kind) for k in at]).cpu().double().numpy()
+    return found
 
 
 def _margin(components: float | None) -> float:
