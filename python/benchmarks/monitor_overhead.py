@@ -3,7 +3,7 @@
     python python/benchmarks/monitor_overhead.py --device cuda --json
 
 A step is forward, backward and SGD of a ResNet-18 on 32x32 images, batch size 128 (CUDA) or 8 (CPU);
-``--amp`` uses bfloat16 and channels last, for the shortest steps; ``--adamw`` uses AdamW. Guards are attached
+``--amp`` uses bfloat16 and channels last, for the shortest steps; ``--adamw`` uses AdamW, ``--fused`` a fused optimizer. Guards are attached
 to the optimizer. The variants alternate in blocks of
 ``--steps`` steps, timed by CUDA events (on CPU in CPU time), in an order that rotates with the round.
 Each block is compared with the block of the same round without the monitor. The result is the median
@@ -53,6 +53,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, help="default: 128, on CPU 8")
     parser.add_argument("--amp", action="store_true", help="bfloat16, channels last")
     parser.add_argument("--adamw", action="store_true", help="AdamW in place of SGD")
+    parser.add_argument("--fused", action="store_true", help="a fused optimizer, which a guard does not hold up")
     parser.add_argument("--calls", action="store_true", help="time only the calls")
     parser.add_argument("--json", action="store_true", help="print one line of JSON")
     args = parser.parse_args()
@@ -107,8 +108,8 @@ class Bench:
 
     def new_optimizer(self) -> torch.optim.Optimizer:
         if self.args.adamw:
-            return torch.optim.AdamW(self.model.parameters(), lr=1e-6)
-        return torch.optim.SGD(self.model.parameters(), lr=1e-4)
+            return torch.optim.AdamW(self.model.parameters(), lr=1e-6, fused=self.args.fused or None)
+        return torch.optim.SGD(self.model.parameters(), lr=1e-4, fused=self.args.fused or None)
 
     def step(self, name: str) -> None:
         self.optimizer.zero_grad()
@@ -201,7 +202,7 @@ def main() -> None:
         device = torch.cuda.get_device_name() if bench.cuda else "cpu"
         print(json.dumps({
             "device": device, "torch": torch.__version__, "batch": args.batch, "amp": args.amp,
-            "optimizer": type(bench.optimizer).__name__, "steps": args.steps, "rounds": args.rounds, "calls_only": args.calls,
+            "optimizer": type(bench.optimizer).__name__, "fused": args.fused, "steps": args.steps, "rounds": args.rounds, "calls_only": args.calls,
             "milliseconds": {name: 1e3 * statistics.median(t) for name, t in found.items()},
             "ratios": ratios,
         }))
