@@ -172,6 +172,9 @@ class Guard:
             raise ValueError(f"optimizer must be a torch.optim.Optimizer, not {optimizer!r:.60}")
         if isinstance(inner, torch.optim.LBFGS):
             raise ValueError("LBFGS is not supported: it computes several gradients in a step")
+        scaler = getattr(optimizer, "scaler", None) if scaler is None else scaler
+        if scaler is not None and not hasattr(scaler, "unscale_"):
+            raise ValueError(f"scaler must be a torch.amp.GradScaler, not {scaler!r:.60}")
         chosen: Any = parameters
         if parameters is not None and not isinstance(parameters, nn.Module):
             chosen = listed(parameters)
@@ -212,7 +215,7 @@ class Guard:
         # On the instance, where a learning rate scheduler replaces it too.
         setattr(inner, "step", types.MethodType(step, inner))  # noqa: B010
         restore = _patch_accelerate(optimizer, inner)
-        forget = self._count_overflows(getattr(optimizer, "scaler", None) if scaler is None else scaler, inner)
+        forget = self._count_overflows(scaler, inner)
 
         def detach() -> None:
             if before is None:
@@ -228,8 +231,6 @@ class Guard:
         """A scaler that found an overflow does not call the optimizer, and so not the guard."""
         if scaler is None:
             return lambda: None
-        if not callable(getattr(scaler, "unscale_", None)) or not callable(getattr(scaler, "step", None)):
-            raise ValueError(f"scaler must be a torch.amp.GradScaler, not {scaler!r:.60}")
         original, before = scaler.step, scaler.__dict__.get("step")
 
         @functools.wraps(original)
