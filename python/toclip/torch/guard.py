@@ -200,7 +200,7 @@ class Guard:
 
             nonlocal known
             count = sum(p.grad is not None for p in found) if type(found) is list else 0
-            if can_leave_out(inner, found):
+            if chosen is None and can_leave_out(inner, found):
                 # A step that is left out before there are moments would leave them undefined.
                 made, result = self._decide_on_device(inner, found, loss, call, wait=known != count)
                 known = 0 if made is not None and made.skipped else count

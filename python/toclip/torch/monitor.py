@@ -28,6 +28,7 @@ from ._norms import (
     unscale,
 )
 from ._optimizer import kind_of, rate_of
+from ._ranks import RankGradients
 from ._series import COLUMNS, Series
 
 __all__ = ["Monitor"]
@@ -128,6 +129,7 @@ class Monitor:
             "margin": _margin(components) if margin is None else margin,
         }
         self._groups = _groups(groups)
+        self._ranks: RankGradients | None = None
         # Checks the settings now rather than at the first step.
         _toclip.Monitor(**self._settings)
         if apply:
@@ -181,7 +183,7 @@ class Monitor:
         if error_if_nonfinite:
             self._raise_on_overflow(total_norm(parameters, foreach), loss)
         groups = self._group_norms()
-        pair = self._compared(parameters, reference)
+        pair = self._compared(parameters, reference, scaler)
         norm = clip_to(parameters, bound, foreach)
         if self.compensate and self._rate_factor != 1.0:
             grads = gradients_of(parameters)
@@ -202,13 +204,26 @@ class Monitor:
         self._micro_batches = 0 if all(g is None for g in grads) else self._micro_batches + 1
         self._before_last = (grads, self._micro_batches) if self._micro_batches else None
 
+    def compare_ranks(self, model: Any, every: int = 100) -> None:
+        """Compares the gradient of this rank with that of the others, for :meth:`direct`.
+
+        ``model`` is wrapped in ``DistributedDataParallel`` and has no communication hook. Once, before
+        training; at every ``every``-th step the gradient is copied before DDP averages it. With a
+        ``GradScaler``, pass it to :meth:`clip_`.
+        """
+        self._ranks = RankGradients(model, at_least(1, every, "every", "expected at least 1 step"))
+
     def _compared(
-        self, parameters: Parameters, reference: Iterable[Tensor | None] | None
+        self, parameters: Parameters, reference: Iterable[Tensor | None] | None, scaler: Any = None
     ) -> tuple[Tensor, Tensor] | None:
         """The norm of a gradient, and its inner product with an independent one at the same weights."""
         before, self._before_last, self._micro_batches = self._before_last, None, 0
+        between = None
+        if self._ranks is not None:
+            scale = 1.0 if scaler is None else float(scaler.get_scale())
+            between = self._ranks.compared(listed(parameters), scale)
         if reference is None and before is None:
-            return None
+            return between
         params = listed(parameters)
         own: list[Tensor | None] = [p.grad for p in params]
         if reference is not None:
@@ -246,7 +261,7 @@ class Monitor:
         parameters = self._prepared(parameters, scaler, optimizer)
         norm = total_norm(parameters)
         self._max_norm = limit
-        self._observe(norm, loss, self._group_norms(), self._compared(parameters, None))
+        self._observe(norm, loss, self._group_norms(), self._compared(parameters, None, scaler))
         return norm
 
     def observe(
@@ -437,14 +452,15 @@ class Monitor:
         independent one at the same weights.
 
         Their ``watched()`` and ``curve()`` have the entry ``direct``. Steps count if they had a
-        ``reference``, or if :meth:`before_micro_batch` was called for them.
+        ``reference``, if :meth:`before_micro_batch` was called for them, or with :meth:`compare_ranks`.
         """
         self.flush()
         pairs = self._series.compared
         if not len(pairs):
             raise ValueError(
                 "no gradient was compared with another at the same weights: pass clip_ a reference now and "
-                "then, or call before_micro_batch (successive steps do not serve, because the weights move)"
+                "then, or call before_micro_batch, or compare_ranks with DDP (successive steps do not serve, "
+                "because the weights move)"
             )
         watched = self._max_norm if self._max_norm is not None and self._max_norm < math.inf else None
         made = _toclip.Monitor(watched=watched, **self._settings)
