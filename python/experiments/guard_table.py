@@ -9,8 +9,14 @@ from typing import Any
 Run = dict[str, Any]
 
 
+# The loss of guessing all bytes alike: a run that ends above it has diverged, as one with NaN has.
+GUESSING = math.log(256.0)
+
+
 def loss(run: Run) -> float:
-    return math.inf if run["loss"] is None else float(run["loss"])
+    """The final loss; infinite if the run diverged."""
+    value = math.inf if run["loss"] is None else float(run["loss"])
+    return value if value < GUESSING else math.inf
 
 
 def mean(values: list[float]) -> float:
@@ -20,8 +26,9 @@ def mean(values: list[float]) -> float:
 def paired(ours: dict[int, float], theirs: dict[int, float]) -> tuple[float, float]:
     """The mean difference over the seeds that both have, and its standard error."""
     seeds = sorted(ours.keys() & theirs.keys())
-    differences = [ours[s] - theirs[s] for s in seeds]
-    n, middle = len(differences), mean(differences)
+    # A run that diverged in both is no difference.
+    differences = [ours[s] - theirs[s] for s in seeds if min(ours[s], theirs[s]) < math.inf]
+    n, middle = len(differences), mean(differences)  # NaN if there are none
     if n < 2 or not math.isfinite(middle):
         return middle, math.nan
     variance = sum((d - middle) ** 2 for d in differences) / (n - 1)
@@ -39,12 +46,12 @@ def text_of(values: list[float]) -> str:
     """The mean and the range; how many diverged if some did."""
     finite = [v for v in values if math.isfinite(v)]
     if not finite:
-        return "NaN"
+        return "diverged"
     said = f"{mean(finite):.3f}"
     if len(finite) > 1:
         said += f" ({min(finite):.3f}–{max(finite):.3f})"
     gone = len(values) - len(finite)
-    return f"{said}, {gone} of {len(values)} NaN" if gone else said
+    return f"{said}, {gone} of {len(values)} diverged" if gone else said
 
 
 def table(runs: list[Run]) -> str:
@@ -90,6 +97,8 @@ def _against_best(found: dict[tuple[Any, ...], dict[str, dict[int, Run]]]) -> li
             verdict = "yes" if over <= 0 or over <= 2 * error else "no"
             if math.isnan(error) and math.isfinite(over):
                 verdict = "one seed"
+            elif math.isinf(over):
+                verdict = "no" if over > 0 else "yes"
             lines.append(
                 f"| {optimizer}, {data}, {rate:g} | {name} | {_difference(*none)} | {best} | "
                 f"{_difference(over, error)} | {verdict} |"
@@ -99,7 +108,7 @@ def _against_best(found: dict[tuple[Any, ...], dict[str, dict[int, Run]]]) -> li
 
 def _difference(middle: float, error: float) -> str:
     if math.isnan(middle):
-        return "both NaN"
+        return "both diverged"
     if math.isinf(middle):
-        return "the other is NaN" if middle < 0 else "the guard is NaN"
+        return "the other diverged" if middle < 0 else "the guard diverged"
     return f"{middle:+.3f}" + ("" if math.isnan(error) else f" ± {error:.3f}")

@@ -69,6 +69,32 @@ def refused():
         return str(error)
 
 
+def ranks(rank, world):
+    """What the monitor says of the two ranks' gradients, and the same computed from both halves of each batch."""
+    torch.manual_seed(0)
+    inner = torch.nn.Linear(20, 1).double()
+    model = torch.nn.parallel.DistributedDataParallel(inner)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    monitor = toclip.torch.Monitor(flush=7)
+    monitor.compare_ranks(model, every=5)
+    expected = []
+    for step in range(60):
+        halves = [[part[k::world] for part in problem(step)] for k in range(world)]
+        if step % 5 == 0:
+            losses = [(0.5 * (inner(x) - y).square()).mean() for x, y in halves]
+            flat = [torch.cat([g.reshape(-1) for g in torch.autograd.grad(l, list(inner.parameters()))]) for l in losses]
+            other = flat[1 - rank]
+            expected.append([float(other.norm()), float(other @ flat[rank])])
+        x, y = halves[rank]
+        optimizer.zero_grad()
+        (0.5 * (model(x) - y).square()).mean().backward()
+        monitor.clip_(model.parameters(), max_norm=2.0)
+        optimizer.step()
+    monitor.flush()
+    found = monitor._series.compared.tolist()
+    return {"found": found, "expected": expected, "direct": monitor.direct().watched()["direct"] is not None}
+
+
 def everything(rank, world):
     found = {}
     for how in ("ddp", "own", "fsdp"):
@@ -76,6 +102,7 @@ def everything(rank, world):
     for how in ("fsdp1", "fsdp1 by parameter"):
         found[how] = train(rank, world, how)[1]
     found["refused"] = refused()
+    found["ranks"] = ranks(rank, world)
     return found
 
 

@@ -122,6 +122,6 @@ def test_the_table_compares_paired_seeds():
     text = guard_table.table(runs)
     assert "| guard clip | 3.400 (1.900–4.900); 2.0% |" in text
     assert "| sgd, clean, 0.1 | guard clip | -0.100 ± 0.000 | none | -0.100 ± 0.000 | yes |" in text
-    assert "| guard skip | 4.200 (3.200–5.200), 1 of 4 NaN; 2.0% |" in text
-    assert "the guard is NaN" in text
+    assert "| guard skip | 4.200 (3.200–5.200), 1 of 4 diverged; 2.0% |" in text
+    assert "the guard diverged" in text
     json.dumps(runs)

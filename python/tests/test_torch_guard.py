@@ -156,6 +156,77 @@ def test_with_a_scaler(kind):
         assert guard.counts == {"steps": 70, "clipped": 0, "skipped": 1, "non_finite": 0}
 
 
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_what_a_scaler_skips_is_counted_once(kind):
+    """By the guard and by its monitor, whether attached or asked; and by a monitor alone."""
+    for how in ("attached", "asked", "monitor"):
+        net = model()
+        optimizer = OPTIMIZERS[kind](net.parameters())
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+        guard = Guard(monitor=Monitor(flush=7))
+        if how == "attached":
+            guard.attach(optimizer, scaler=scaler)
+        for step in range(30):
+            optimizer.zero_grad()
+            loss = loss_of(net, 77 if step in (7, 8, 20) else step)
+            scaler.scale(loss).backward()
+            if how == "asked":
+                skipped = guard.clip_(net, scaler=scaler, optimizer=optimizer, loss=loss).skipped
+            elif how == "monitor":
+                skipped = False
+                guard.monitor.clip_(net, loss=loss, scaler=scaler, optimizer=optimizer)
+            else:
+                guard.loss, skipped = loss, False
+            if not skipped:
+                scaler.step(optimizer)
+            scaler.update()
+        assert scaler.get_scale() == 1024.0 / 2**3
+        assert guard.monitor.metrics()["clip/non_finite"] == 3 and guard.monitor.steps == 30
+        if how != "monitor":
+            assert guard.counts == guard.counts | {"steps": 30, "non_finite": 3}
+        guard.detach()
+        assert "step" not in scaler.__dict__
+
+
+def test_a_fused_optimizer_does_not_make_the_device_wait():
+    """The norm of a step is read when the next begins, or when someone looks."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Reads(TorchDispatchMode):
+        count = 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            Reads.count += func is torch.ops.aten._local_scalar_dense.default
+            return func(*args, **(kwargs or {}))
+
+    net = model()
+    optimizer = OPTIMIZERS["fused"](net.parameters())
+    guard = Guard(action="skip", multiple=10.0, warmup=10, monitor=Monitor())
+    guard.attach(optimizer)
+    for step in range(80):
+        optimizer.zero_grad()
+        loss_of(net, step).backward()
+        before = weights(net), copy.deepcopy(state_of(optimizer)), Reads.count
+        with Reads():
+            optimizer.step()
+        assert Reads.count <= before[2] + 1 and (step == 0 or guard._sent is not None)
+        if step in (39, 77, 79):
+            assert torch.equal(weights(net), before[0])
+            assert all(torch.equal(a, b) for a, b in zip(state_of(optimizer), before[1], strict=True))
+    assert not {"grad_scale", "found_inf"} & optimizer.__dict__.keys()
+    assert guard.monitor.steps == 80 and guard.last.skipped
+    assert guard.counts == {"steps": 80, "clipped": 0, "skipped": 2, "non_finite": 1}
+    # A step that is left out before there are moments must not leave them undefined.
+    net, bad = model(), Guard()
+    optimizer = torch.optim.SGD(net.parameters(), 0.05, momentum=0.9, fused=True)
+    bad.attach(optimizer)
+    for step in (77, 0, 1):
+        optimizer.zero_grad()
+        loss_of(net, step).backward()
+        optimizer.step()
+    assert bad.counts["non_finite"] == 1 and all(torch.isfinite(t).all() for t in state_of(optimizer))
+
+
 def test_learning_rate_schedulers_before_and_after():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -246,11 +317,12 @@ def test_the_fabric_recipe():
     assert guard.counts == {"steps": 80, "clipped": 0, "skipped": 2, "non_finite": 1}
 
 
+@pytest.mark.parametrize("kind", OPTIMIZERS)
 @pytest.mark.parametrize("action", ["clip", "skip"])
-def test_killed_and_resumed_it_ends_with_the_same_weights(action, tmp_path):
+def test_killed_and_resumed_it_ends_with_the_same_weights(action, kind, tmp_path):
     def run(start, end, load=None):
         net = model()
-        optimizer = OPTIMIZERS["adamw"](net.parameters())
+        optimizer = OPTIMIZERS[kind](net.parameters())
         guard = Guard(action=action, multiple=10.0, warmup=10, monitor=Monitor(flush=7))
         guard.attach(optimizer)
         if load:
@@ -333,6 +405,7 @@ ERRORS = [
     "Guard().clip_(model())",
     "Guard().clip_([])",
     "Guard().clip_(model(), scaler=object())",
+    "Guard().attach(torch.optim.SGD(model().parameters(), 0.1), scaler=1024.0)",
     "Guard().load_state_dict({})",
     "Guard().load_state_dict(Guard(multiple=3.0).state_dict())",
 ]

@@ -217,6 +217,10 @@ def test_accumulated_gradients_are_one_step():
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="no torch.distributed")
 def test_two_processes_find_what_one_does(tmp_path):
     first, second = two_ranks.run(ddp_worker, tmp_path)
+    # Each rank compares its own gradient with that of the other.
+    for between in (first.pop("ranks"), second.pop("ranks")):
+        assert len(between["found"]) == 12 and between["direct"]
+        assert np.allclose(between["found"], between["expected"], rtol=1e-9)
     assert first == second  # every rank has the same answer
     # The shards of one rank have a norm that is not the gradient's: it is not taken for it.
     assert "pass the FSDP module itself" in first.pop("refused")
@@ -447,6 +451,8 @@ def test_why_direct_evidence_is_missing():
     monitor.clip_(net.parameters(), 1.0)
     with pytest.raises(ValueError, match="because the weights move"):
         monitor.direct()
+    with pytest.raises(ValueError, match="must be wrapped in DistributedDataParallel, not a Sequential"):
+        monitor.compare_ranks(net)
     with pytest.raises(ValueError, match="reference has 1 gradients, but there are 4 parameters"):
         monitor.clip_(net.parameters(), 1.0, reference=[None])
     with pytest.raises(ValueError, match="no parameter in common"):

@@ -133,6 +133,21 @@ def test_transformers_with_a_scaler(transformers):
     assert 1 <= left_out <= 12 and callback.monitor.steps == 60
 
 
+@pytest.mark.parametrize("optim", ["adamw_torch", "adamw_torch_fused"])
+def test_steps_that_a_scaler_skips_are_counted(transformers, optim):
+    """Once each, by the guard and by its monitor."""
+    from toclip.torch.huggingface import GuardCallback
+
+    callback = GuardCallback(monitor=Monitor(flush=4))
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**24)
+    transformers(callback, 60, limit=0.0, fp16=True, scaler=scaler, optim=optim)
+    counts = callback.guard.counts
+    halved = math.log2(2.0**24 / scaler.get_scale())
+    assert counts["steps"] == 60 and counts["non_finite"] == halved >= 1
+    assert callback.guard.monitor.metrics()["clip/non_finite"] == halved
+    assert "step" not in scaler.__dict__  # given back
+
+
 def test_a_run_that_broke_off_does_not_lose_its_threshold(transformers):
     from toclip.torch.huggingface import MonitorCallback
 
@@ -153,19 +168,20 @@ def test_a_run_that_broke_off_does_not_lose_its_threshold(transformers):
     assert callback.args.max_grad_norm == 0.5
 
 
+@pytest.mark.parametrize("optim", ["adamw_torch", "adamw_torch_fused"])
 @pytest.mark.parametrize("action", ["clip", "skip"])
-def test_the_guard_in_the_trainer_of_transformers(transformers, tmp_path, action):
+def test_the_guard_in_the_trainer_of_transformers(transformers, tmp_path, action, optim):
     """A run that is killed and resumed ends with the same weights as one that was not."""
     from toclip.torch.huggingface import GuardCallback
 
     def run(folder, **settings):
         callback = GuardCallback(action=action, multiple=1.5, warmup=10, monitor=Monitor(flush=4))
-        return callback, transformers(callback, 60, folder=folder, limit=0.0, optim="adamw_torch", **settings)
+        return callback, transformers(callback, 60, folder=folder, limit=0.0, optim=optim, **settings)
 
     callback, whole = run("out")
     guard = callback.guard
-    assert guard.counts["steps"] == 60 and guard.counts[f"{action}ped"] >= 3
-    plain = transformers(None, 60, folder="plain", limit=0.0, optim="adamw_torch")
+    assert guard._detach is None and guard.counts["steps"] == 60 and guard.counts[f"{action}ped"] >= 3
+    plain = transformers(None, 60, folder="plain", limit=0.0, optim=optim)
     assert not same_training(whole, plain)
     again, resumed = run("out", resume=str(tmp_path / "out" / "checkpoint-30"))
     assert again.guard.rule == guard.rule and same_training(resumed, whole)
@@ -216,30 +232,55 @@ def test_what_is_logged_reaches_those_that_report(transformers):
     assert np.isfinite(callback.monitor._series.rows[:, 3]).all()  # learning rates
 
 
-def test_deepspeed(tmp_path):
-    """The norms that its engine knows are those of the same run without it."""
+@pytest.fixture
+def deepspeed(tmp_path):
+    """``train(what, stage)`` with DeepSpeed in a process of its own; see ``deepspeed_worker.py``."""
     for name in ("transformers", "accelerate", "deepspeed"):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     if not (shutil.which("ninja", path=path) and shutil.which("c++", path=path)):
         pytest.skip("DeepSpeed compiles a part of itself, which needs ninja and a C++ compiler")
-    found = {}
-    for stage in ("none", "1", "2"):
+
+    def train(what, stage):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = str(free.getsockname()[1])
-        out = tmp_path / f"{stage}.json"
-        words = [sys.executable, WORKER, stage, str(tmp_path / stage), str(out), port]
+        out = tmp_path / f"{what} {stage}.json"
+        words = [sys.executable, WORKER, what, stage, str(tmp_path / stage), str(out), port]
         done = subprocess.run(words, capture_output=True, text=True, timeout=600, env=os.environ | {"PATH": path})
         assert done.returncode == 0, done.stderr[-2000:]
-        found[stage] = json.loads(out.read_text())
-    plain = found.pop("none")
-    for stage in found.values():
+        return json.loads(out.read_text())
+
+    return train
+
+
+def test_deepspeed(deepspeed):
+    """The norms that its engine knows are those of the same run without it."""
+    plain = deepspeed("monitor", "none")
+    for stage in (deepspeed("monitor", "1"), deepspeed("monitor", "2")):
         assert len(stage["norms"]) == 30 and stage["threshold"] == 0.5
         assert np.allclose(stage["norms"], plain["norms"], rtol=1e-4)
         assert np.allclose(stage["losses"], plain["losses"], rtol=1e-4)
         assert stage["logged"] == stage["norms"][4::5]
+
+
+@pytest.mark.parametrize("what, stages", [("guard skip", "0123"), ("guard clip", "2")])
+def test_the_guard_in_deepspeed(deepspeed, what, stages):
+    """Clipped and skipped as without it; a skipped step changes neither weights, moments nor decay."""
+    plain = deepspeed(what, "none")
+    action = what.split()[1] + "ped"
+    assert plain["counts"][action] >= 2 and plain["counts"]["non_finite"] == 1
+    for stage in stages:
+        found = deepspeed(what, stage)
+        assert found["counts"] == plain["counts"], stage
+        assert np.allclose(found["losses"], plain["losses"], rtol=1e-4, equal_nan=True)
+        for k, (ours, theirs) in enumerate(zip(found["steps"], plain["steps"], strict=True)):
+            # Moments and decay show in the weights of the steps after a skipped one.
+            assert np.allclose(ours["weights"], theirs["weights"], rtol=1e-4, atol=1e-6), (stage, k)
+            assert np.isclose(ours["factor"], theirs["factor"], rtol=1e-4)
+            if ours["factor"] == 0.0:
+                assert ours["weights"] == found["steps"][k - 1]["weights"]
 
 
 def hash_of(step):
@@ -386,6 +427,18 @@ def test_lightning_in_half_precision(lightning):
     plain, _ = lightning(None, 40, precision="bf16-mixed")
     assert plain.norms == net.norms and torch.equal(weights(plain), weights(net))
     assert callback.monitor.steps == 40
+
+
+def test_lightning_counts_what_a_scaler_skips(lightning):
+    from lightning.pytorch.plugins import MixedPrecision
+    from toclip.torch.lightning_callback import GuardCallback
+
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**24)
+    callback = GuardCallback(monitor=Monitor(flush=4))
+    lightning(callback, 40, limit=None, plugins=[MixedPrecision("16-mixed", "cpu", scaler)])
+    halved = math.log2(2.0**24 / scaler.get_scale())
+    assert callback.guard.counts["steps"] == 40 and callback.guard.counts["non_finite"] == halved >= 1
+    assert callback.guard.monitor.metrics()["clip/non_finite"] == halved
 
 
 def test_lightning_with_two_optimizers_is_an_error(lightning):

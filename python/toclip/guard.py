@@ -125,6 +125,17 @@ class GuardRule:
         return self.multiple * self._anchor
 
     @property
+    def clip_above(self) -> float:
+        """The norm to which the next gradient is shortened, if it is longer and not skipped."""
+        return min(self.threshold, self.max_norm)
+
+    @property
+    def skip_above(self) -> float:
+        """The norm above which the next step is skipped; infinite if the guard clips."""
+        skips = self.action == "skip" and self._skips_in_a_row < self.max_skips
+        return self.threshold if skips else math.inf
+
+    @property
     def counts(self) -> dict[str, int]:
         """The number of ``steps``, and how many of them were ``clipped``, ``skipped`` because the
         gradient was large, and skipped because it was ``non_finite``."""
@@ -138,16 +149,16 @@ class GuardRule:
         if not math.isfinite(norm):
             counts["non_finite"] += 1
             return GuardStep(norm, threshold, 0.0)
-        limit, factor = min(threshold, self.max_norm), 1.0
-        if norm <= threshold:
-            self._skips_in_a_row = 0
-        if norm > threshold and self.action == "skip" and self._skips_in_a_row < self.max_skips:
+        limit, factor = self.clip_above, 1.0
+        if norm > self.skip_above:
             self._skips_in_a_row += 1
             counts["skipped"] += 1
             factor = 0.0
         elif norm > limit:
             counts["clipped"] += 1
             factor = limit / norm
+        if norm <= threshold:
+            self._skips_in_a_row = 0
         self._remember(norm)
         return GuardStep(norm, threshold, factor)
 

@@ -124,6 +124,12 @@ def scale_by(grads: list[Tensor], factor: float) -> None:
         torch._foreach_mul_(part, factor)
 
 
+def divide_by(grads: list[Tensor], scale: float) -> None:
+    """Divides the gradients by a number, as fused optimizers do."""
+    for part in _by_mesh(grads).values():
+        torch._foreach_div_(part, scale)
+
+
 def unscale(scaler: Any, optimizer: Any) -> None:
     """Unscales the gradients, unless that has been done."""
     if optimizer is None:

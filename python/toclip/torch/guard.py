@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import types
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from ..guard import GuardRule, GuardStep
-from ._norms import Parameters, gradients_of, listed, scale_by, total_norm, unscale
+from ._deepspeed import attach as attach_to_engine
+from ._deepspeed import is_engine, plain_optimizer
+from ._fused import Sent, can_leave_out, decided_on_device
+from ._norms import Parameters, divide_by, gradients_of, listed, total_norm, unscale
 from .monitor import Monitor
 
 __all__ = ["Guard"]
@@ -41,7 +45,9 @@ class Guard:
     The arguments are those of :class:`toclip.GuardRule`; ``monitor`` is a
     :class:`toclip.torch.Monitor` that gets every norm, and the loss that was set as ``guard.loss``
     before the step or that a closure returned. Attached, the guard needs gradients that nothing else
-    has clipped. It reads the norm once per step, which synchronises with the device.
+    has clipped. It reads the norm once per step, which synchronises with the device. With an optimizer
+    that is ``fused`` the device need not wait for the host: the norm is read one step later, and a
+    skipped step calls the optimizer with the ``found_inf`` of a GradScaler, so that it does nothing.
 
     ``state_dict`` and ``load_state_dict`` save and restore it exactly.
     """
@@ -49,11 +55,14 @@ class Guard:
     def __init__(self, *, monitor: Monitor | None = None, **settings: Any) -> None:
         if monitor is not None and not isinstance(monitor, Monitor):
             raise ValueError(f"monitor must be a toclip.torch.Monitor, not {monitor!r:.60}")
-        self.rule = GuardRule(**settings)
+        self._rule = GuardRule(**settings)
         self.monitor = monitor
-        self.last: GuardStep | None = None
+        self._last: GuardStep | None = None
+        # The norm of the last step, if the host does not know it yet.
+        self._sent: Sent | None = None
         # The loss of the next step, for the monitor.
         self.loss: Any = None
+        self._calls = 0
         self._detach: Callable[[], None] | None = None
 
     # Each step.
@@ -76,43 +85,103 @@ class Guard:
             unscale(scaler, optimizer)
         if not isinstance(parameters, nn.Module):
             parameters = listed(parameters)  # a generator can be used only once
-        return self._decide(parameters, loss, None)
+        made, loss = self._decide(parameters, loss, None)
+        self._tell_monitor(made.norm, made.threshold, loss)
+        return made
 
-    def _decide(self, parameters: Parameters, loss: Any, grad_scale: Tensor | None) -> GuardStep:
-        norm = total_norm(parameters)
-        if grad_scale is not None:
-            norm = norm / grad_scale.to(norm.device)
-        made = self.rule.step(float(norm))
+    def _decide(
+        self, parameters: Parameters, loss: Any, grad_scale: Tensor | None
+    ) -> tuple[GuardStep, Any]:
+        """Decides, clips if need be, and returns the loss as it goes to the monitor."""
+        norm = _unscaled_norm(parameters, grad_scale)
+        loss = self.loss if loss is None else loss
+        length, loss = _read(norm, None if self.monitor is None else loss)
+        limit, made = self.rule.clip_above, self._decide_by(length)
         if made.clipped:
-            scale_by(gradients_of(parameters), made.factor)
+            divide_by(gradients_of(parameters), length / limit)
+        self.loss = None
+        return made, loss
+
+    def _decide_by(self, length: float) -> GuardStep:
+        made = self._last = self.rule.step(length)
+        self._calls += 1
+        return made
+
+    def _decide_on_device(
+        self, optimizer: Any, parameters: Parameters, loss: Any, call: Callable[[], Any], wait: bool
+    ) -> tuple[GuardStep | None, Any]:
+        """As :meth:`_decide`, and calls the optimizer; without waiting for the norm unless told to."""
+        rule = self.rule  # settled: it knows all norms before this one
+        norm = _unscaled_norm(parameters, getattr(optimizer, "grad_scale", None))
+        loss, self.loss = self.loss if loss is None else loss, None
+        threshold, result = rule.threshold, None
+        with decided_on_device(optimizer, norm, rule):
+            self._sent = Sent(norm)
+            if not (wait and self.last is not None and self.last.skipped):
+                result = call()
+        self._tell_monitor(norm, threshold, loss)
+        self._calls += 1
+        return self._last if wait else None, result
+
+    def _settle(self) -> None:
+        """Waits for the norm of the last step, if it is still on its way."""
+        if self._sent is not None:
+            sent, self._sent = self._sent, None
+            self._last = self._rule.step(sent.received())
+
+    def _tell_monitor(self, norm: Tensor | float, threshold: float, loss: Any) -> None:
         if self.monitor is not None:
-            limit = self.rule.max_norm if self.rule.action == "skip" else min(made.threshold, self.rule.max_norm)
-            self.monitor.observe(made.norm, loss=self.loss if loss is None else loss, max_norm=limit)
-        self.last, self.loss = made, None
+            fixed = self._rule.max_norm
+            limit = fixed if self._rule.action == "skip" else min(threshold, fixed)
+            self.monitor.observe(norm, loss=loss, max_norm=limit)
+
+    def _observed(self, length: float) -> GuardStep:
+        """Decides about a step whose norm was computed elsewhere.
+
+        It is infinite if a GradScaler, say, found that and did not call the optimizer.
+        """
+        made, loss, self.loss = self._decide_by(length), self.loss, None
+        self._tell_monitor(made.norm, made.threshold, loss)
         return made
 
     # In place of the optimizer's own step.
 
-    def attach(self, optimizer: Any, parameters: Parameters | None = None) -> None:
+    def attach(
+        self, optimizer: Any, parameters: Parameters | None = None, *, scaler: Any = None
+    ) -> None:
         """Guards every ``optimizer.step()`` from now on.
 
         ``parameters`` are by default those of the optimizer; with FSDP1 pass the wrapped module. A
-        closure is called once, before the guard looks at its gradients. With a ``GradScaler``, call
-        ``scaler.step(optimizer)`` as usual; the scaler itself skips steps that overflow.
+        closure is called once, before the guard looks at its gradients. With a ``GradScaler``, pass it
+        as ``scaler`` and call ``scaler.step(optimizer)`` as usual. The scaler itself skips steps that
+        overflow; the guard counts them as ``non_finite``. The scaler of Accelerate is found without
+        being given. With DeepSpeed pass the engine; its ``gradient_clipping`` remains a fixed threshold
+        besides.
         """
         if self._detach is not None:
             raise ValueError("the guard is attached already; detach() it first")
+        if is_engine(optimizer):
+            plain = plain_optimizer(optimizer)
+            if plain is None:
+                self._detach = attach_to_engine(self, optimizer)
+                return
+            optimizer = plain
         # Accelerate wraps the optimizer.
         inner = getattr(optimizer, "optimizer", optimizer)
         if not isinstance(inner, torch.optim.Optimizer):
             raise ValueError(f"optimizer must be a torch.optim.Optimizer, not {optimizer!r:.60}")
         if isinstance(inner, torch.optim.LBFGS):
             raise ValueError("LBFGS is not supported: it computes several gradients in a step")
+        scaler = getattr(optimizer, "scaler", None) if scaler is None else scaler
+        if scaler is not None and not hasattr(scaler, "unscale_"):
+            raise ValueError(f"scaler must be a torch.amp.GradScaler, not {scaler!r:.60}")
         chosen: Any = parameters
         if parameters is not None and not isinstance(parameters, nn.Module):
             chosen = listed(parameters)
         original: Any = inner.step
         before = inner.__dict__.get("step")
+        # How many gradients the last step had that was made for certain: their moments exist.
+        known = 0
 
         @functools.wraps(original)
         def step(this: Any, closure: Callable[[], Any] | None = None, **options: Any) -> Any:
@@ -125,15 +194,28 @@ class Guard:
                 found = [p for group in inner.param_groups for p in group["params"]]
                 if all(p.grad is None for p in found):
                     return original(**options) if closure is None else loss
+
+            def call() -> Any:
+                return original(**options) if closure is None else original(lambda: loss, **options)
+
+            nonlocal known
+            count = sum(p.grad is not None for p in found) if type(found) is list else 0
+            if chosen is None and can_leave_out(inner, found):
+                # A step that is left out before there are moments would leave them undefined.
+                made, result = self._decide_on_device(inner, found, loss, call, wait=known != count)
+                known = 0 if made is not None and made.skipped else count
+                return loss if made is not None and made.skipped else result
             # Fused optimizers divide by the scale of a GradScaler themselves.
-            made = self._decide(found, loss, getattr(inner, "grad_scale", None))
-            if made.skipped:
-                return loss
-            return original(**options) if closure is None else original(lambda: loss, **options)
+            made, told = self._decide(found, loss, getattr(inner, "grad_scale", None))
+            # Before the monitor, because the device waits.
+            result = loss if made.skipped else call()
+            self._tell_monitor(made.norm, made.threshold, told)
+            return result
 
         # On the instance, where a learning rate scheduler replaces it too.
         setattr(inner, "step", types.MethodType(step, inner))  # noqa: B010
         restore = _patch_accelerate(optimizer, inner)
+        forget = self._count_overflows(scaler, inner)
 
         def detach() -> None:
             if before is None:
@@ -141,8 +223,33 @@ class Guard:
             else:
                 setattr(inner, "step", before)  # noqa: B010
             restore()
+            forget()
 
         self._detach = detach
+
+    def _count_overflows(self, scaler: Any, optimizer: Any) -> Callable[[], None]:
+        """A scaler that found an overflow does not call the optimizer, and so not the guard."""
+        if scaler is None:
+            return lambda: None
+        original, before = scaler.step, scaler.__dict__.get("step")
+
+        @functools.wraps(original)
+        def step(stepped: Any, *args: Any, **kwargs: Any) -> Any:
+            known = self._calls
+            result = original(stepped, *args, **kwargs)
+            if getattr(stepped, "optimizer", stepped) is optimizer and self._calls == known:
+                self._observed(math.inf)
+            return result
+
+        scaler.step = step
+
+        def forget() -> None:
+            if before is None:
+                scaler.__dict__.pop("step", None)
+            else:
+                scaler.step = before
+
+        return forget
 
     def detach(self) -> None:
         """Gives the optimizer its own step back."""
@@ -151,6 +258,18 @@ class Guard:
             self._detach = None
 
     # Results.
+
+    @property
+    def rule(self) -> GuardRule:
+        """The rule, which knows the norms of all steps so far."""
+        self._settle()
+        return self._rule
+
+    @property
+    def last(self) -> GuardStep | None:
+        """What the guard did with the last step."""
+        self._settle()
+        return self._last
 
     @property
     def threshold(self) -> float:
@@ -174,7 +293,7 @@ class Guard:
     def reset(self) -> None:
         """Forgets everything that was observed."""
         self.rule.reset()
-        self.last = None
+        self._last = None
 
     def state_dict(self) -> dict[str, Any]:
         """The whole state as plain numbers, for ``torch.save`` or JSON."""
@@ -193,10 +312,27 @@ class Guard:
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy is attached to nothing.
+        self._settle()
         return self.__dict__ | {"_detach": None}
 
     def __repr__(self) -> str:
         return repr(self.rule).replace("toclip.GuardRule", "toclip.torch.Guard")
+
+
+def _unscaled_norm(parameters: Parameters, grad_scale: Tensor | None) -> Tensor:
+    norm = total_norm(parameters)
+    return norm if grad_scale is None else norm / grad_scale.to(norm.device)
+
+
+def _read(norm: Tensor, loss: Any) -> tuple[float, Any]:
+    """The norm as a number and, if it is on the same device, the loss too: in one transfer."""
+    if not isinstance(loss, Tensor) or loss.numel() != 1 or loss.device != norm.device:
+        return norm.item(), loss
+    loss = loss.detach()
+    loss = loss.full_tensor() if hasattr(loss, "full_tensor") else loss
+    kind = torch.promote_types(norm.dtype, loss.dtype)
+    length, value = torch.stack([norm.to(kind), loss.reshape(()).to(kind)]).tolist()
+    return length, value
 
 
 def _patch_accelerate(wrapper: Any, inner: Any) -> Callable[[], None]:

@@ -61,13 +61,15 @@ class _Callback(TrainerCallback):
             # The loss of a micro-batch is then its part of the mean.
             self._summed = kwargs.get("num_items_in_batch") is not None
 
+    def _mean_loss(self) -> torch.Tensor:
+        total = torch.stack(self._losses).sum()
+        return total if self._summed else total / len(self._losses)
+
     def _loss(self) -> torch.Tensor | None:
         """The loss of the step, over its micro-batches."""
-        losses, self._losses = self._losses, []
-        if not losses:
-            return None
-        total = torch.stack(losses).sum()
-        return total if self._summed else total / len(losses)
+        loss = self._mean_loss() if self._losses else None
+        self._losses = []
+        return loss
 
     def _resume(self, args: Any, state: Any) -> None:
         folders = [Path(args.output_dir) / f"checkpoint-{state.global_step}"]
@@ -192,10 +194,10 @@ class GuardCallback(_Callback):
         Trainer(model, args, callbacks=[callback], ...).train()
         print(callback.guard)
 
-    A skipped step does not call the optimizer; the learning rate schedule goes on. The callback clips in
-    place of the Trainer: ``args.max_grad_norm`` remains a fixed threshold besides the guard's (0 for
-    none). The guard's metrics are logged with the Trainer's own. It is saved with every checkpoint and
-    restored from it.
+    A skipped step does not call the optimizer; the learning rate schedule goes on, except with DeepSpeed,
+    which treats such a step as one that overflowed. The callback clips in place of the Trainer:
+    ``args.max_grad_norm`` remains a fixed threshold besides the guard's (0 for none). The guard's metrics are
+    logged with the Trainer's own. It is saved with every checkpoint and restored from it.
 
     Takes a :class:`toclip.torch.Guard`, or its arguments. For a monitor as well, give the guard one:
     ``GuardCallback(monitor=toclip.torch.Monitor(...))``.
@@ -207,31 +209,40 @@ class GuardCallback(_Callback):
         super().__init__()
         self.guard = guard_from(guard, settings)
         self._own_limit = self.guard.rule.max_norm
+        self._deepspeed = False
 
     def _observer(self) -> Guard:
         return self.guard
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Attaches the guard, and resumes from a checkpoint."""
-        if getattr(args, "deepspeed", None):
-            raise ValueError(
-                "a guard is not supported with DeepSpeed, which clips and steps inside its own engine; use "
-                "gradient_clipping in its configuration"
-            )
         model = kwargs.get("model")
+        self._deepspeed = bool(getattr(args, "deepspeed", None))
         self._take_over(args, model)
         fixed = math.inf if self._max_norm is None else float(self._max_norm)
+        self.guard.detach()  # from an interrupted run
         self.guard.rule.max_norm = min(self._own_limit, fixed)
         if state.global_step > 0:
             self._resume(args, state)
-        self.guard.detach()  # from an interrupted run
+        _move_to_the_front(self)
+        if self._deepspeed:
+            # Which clips by itself, at the threshold that it has in its configuration.
+            args.max_grad_norm = self._original
+            self.guard.attach(_caller(Trainer).model_wrapped)
+            return
         whole = model if hasattr(model, "clip_grad_norm_") else None
         self.guard.attach(kwargs["optimizer"], whole)
-        _move_to_the_front(self)
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Hands the loss of the step to the monitor."""
-        self.guard.loss = self._loss()
+        loss = self._loss()
+        # DeepSpeed's engine has made the step already.
+        self.guard.loss = None if self._deepspeed else loss
+
+    def _keep_loss(self, *given: Any) -> None:
+        super()._keep_loss(*given)
+        if self._deepspeed and self._losses:
+            self.guard.loss = self._mean_loss()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Restores the optimizer and the arguments."""

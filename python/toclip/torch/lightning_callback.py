@@ -119,7 +119,8 @@ class GuardCallback(Callback):
         wrapped = getattr(trainer.strategy, "model", None)
         whole = wrapped if hasattr(wrapped, "clip_grad_norm_") else None
         self.guard.detach()  # from an interrupted run
-        self.guard.attach(trainer.optimizers[0], whole)
+        scaler = getattr(trainer.precision_plugin, "scaler", None)
+        self.guard.attach(trainer.optimizers[0], whole, scaler=scaler)
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
         """Adds the losses of micro-batches, which Lightning has divided by their number."""

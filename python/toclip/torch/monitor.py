@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import zlib
 from collections.abc import Iterable, Mapping
@@ -27,6 +28,7 @@ from ._norms import (
     unscale,
 )
 from ._optimizer import kind_of, rate_of
+from ._ranks import RankGradients
 from ._series import COLUMNS, Series
 
 __all__ = ["Monitor"]
@@ -127,6 +129,7 @@ class Monitor:
             "margin": _margin(components) if margin is None else margin,
         }
         self._groups = _groups(groups)
+        self._ranks: RankGradients | None = None
         # Checks the settings now rather than at the first step.
         _toclip.Monitor(**self._settings)
         if apply:
@@ -180,7 +183,7 @@ class Monitor:
         if error_if_nonfinite:
             self._raise_on_overflow(total_norm(parameters, foreach), loss)
         groups = self._group_norms()
-        pair = self._compared(parameters, reference)
+        pair = self._compared(parameters, reference, scaler)
         norm = clip_to(parameters, bound, foreach)
         if self.compensate and self._rate_factor != 1.0:
             grads = gradients_of(parameters)
@@ -201,13 +204,26 @@ class Monitor:
         self._micro_batches = 0 if all(g is None for g in grads) else self._micro_batches + 1
         self._before_last = (grads, self._micro_batches) if self._micro_batches else None
 
+    def compare_ranks(self, model: Any, every: int = 100) -> None:
+        """Compares the gradient of this rank with that of the others, for :meth:`direct`.
+
+        ``model`` is wrapped in ``DistributedDataParallel`` and has no communication hook. Once, before
+        training; at every ``every``-th step the gradient is copied before DDP averages it. With a
+        ``GradScaler``, pass it to :meth:`clip_`.
+        """
+        self._ranks = RankGradients(model, at_least(1, every, "every", "expected at least 1 step"))
+
     def _compared(
-        self, parameters: Parameters, reference: Iterable[Tensor | None] | None
+        self, parameters: Parameters, reference: Iterable[Tensor | None] | None, scaler: Any = None
     ) -> tuple[Tensor, Tensor] | None:
         """The norm of a gradient, and its inner product with an independent one at the same weights."""
         before, self._before_last, self._micro_batches = self._before_last, None, 0
+        between = None
+        if self._ranks is not None:
+            scale = 1.0 if scaler is None else float(scaler.get_scale())
+            between = self._ranks.compared(listed(parameters), scale)
         if reference is None and before is None:
-            return None
+            return between
         params = listed(parameters)
         own: list[Tensor | None] = [p.grad for p in params]
         if reference is not None:
@@ -245,7 +261,7 @@ class Monitor:
         parameters = self._prepared(parameters, scaler, optimizer)
         norm = total_norm(parameters)
         self._max_norm = limit
-        self._observe(norm, loss, self._group_norms(), self._compared(parameters, None))
+        self._observe(norm, loss, self._group_norms(), self._compared(parameters, None, scaler))
         return norm
 
     def observe(
@@ -312,16 +328,22 @@ class Monitor:
         if not self._pending:
             return
         pending, self._pending = self._pending, []
-        norms = _fetched([norm for norm, *_ in pending])
         missing = np.array([loss is None for _, loss, *_ in pending])
-        losses = np.full(len(pending), math.nan)
-        losses[~missing] = _fetched([loss for _, loss, *_ in pending if loss is not None])
-        rates = np.array([rate for _, _, rate, *_ in pending])
-        groups = _fetched([norm for *_, parts, _ in pending for norm in parts])
-        compared = np.full((len(pending), 2), math.nan)
         pairs = [k for k, (*_, pair) in enumerate(pending) if pair is not None]
-        if pairs:
-            compared[pairs] = _fetched([x for k in pairs for x in pending[k][4]]).reshape(-1, 2)
+        parts = (
+            [norm for norm, *_ in pending],
+            [loss for _, loss, *_ in pending if loss is not None],
+            [norm for *_, parts, _ in pending for norm in parts],
+            [x for k in pairs for x in pending[k][4]],
+        )
+        norms, known, groups, products = np.split(
+            _fetched([x for part in parts for x in part]), np.cumsum([len(part) for part in parts[:-1]])
+        )
+        losses = np.full(len(pending), math.nan)
+        losses[~missing] = known
+        rates = np.array([rate for _, _, rate, *_ in pending])
+        compared = np.full((len(pending), 2), math.nan)
+        compared[pairs] = products.reshape(-1, 2)
         self._series.add(norms, losses, missing, rates, compared, groups)
         if self._rule is not None:
             self._rule.thresholds(norms)
@@ -430,14 +452,15 @@ class Monitor:
         independent one at the same weights.
 
         Their ``watched()`` and ``curve()`` have the entry ``direct``. Steps count if they had a
-        ``reference``, or if :meth:`before_micro_batch` was called for them.
+        ``reference``, if :meth:`before_micro_batch` was called for them, or with :meth:`compare_ranks`.
         """
         self.flush()
         pairs = self._series.compared
         if not len(pairs):
             raise ValueError(
                 "no gradient was compared with another at the same weights: pass clip_ a reference now and "
-                "then, or call before_micro_batch (successive steps do not serve, because the weights move)"
+                "then, or call before_micro_batch, or compare_ranks with DDP (successive steps do not serve, "
+                "because the weights move)"
             )
         watched = self._max_norm if self._max_norm is not None and self._max_norm < math.inf else None
         made = _toclip.Monitor(watched=watched, **self._settings)
@@ -519,13 +542,14 @@ def _tensor(value: Any, name: str) -> Tensor:
 
 
 def _fetched(values: list[Tensor]) -> Any:
-    """The values as double precision numbers on the host, in one transfer if they are alike."""
-    if not values:
-        return np.empty(0)
-    if len({(value.device, value.dtype) for value in values}) > 1:
-        values = [value.cpu().double() for value in values]
-    # Double precision only here, because not every device supports it.
-    return torch.stack(values).cpu().double().numpy()
+    """The values as double precision numbers on the host, in one transfer from each device."""
+    found = np.empty(len(values))
+    for device in {value.device for value in values}:
+        at = [k for k, value in enumerate(values) if value.device == device]
+        kind = functools.reduce(torch.promote_types, {values[k].dtype for k in at})
+        # Double precision only on the host, because not every device supports it.
+        found[at] = torch.stack([values[k].to(kind) for k in at]).cpu().double().numpy()
+    return found
 
 
 def _margin(components: float | None) -> float:
