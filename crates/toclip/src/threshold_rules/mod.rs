@@ -10,12 +10,14 @@
 //! | [`AutoClip`] | a percentile of all norms so far, or of the last few | all of them, or the window |
 //! | [`ZClip`] | mean plus $z$ standard deviations, and less for worse spikes | two numbers |
 //! | [`Huber`] | $\kappa$ times the scale that the median shows | a window |
+//! | [`EmpiricalCcc`] | where the CCC of the last norms is largest, with its rate | a window |
 //! | [`Monitored`] | where the [monitor](crate::monitor) shows a gain, else none | constant |
 //!
 //! A step whose norm is not a number must be skipped whatever the threshold: rules then return the
 //! threshold of [`ThresholdRule::next_step`] and do not update.
 
 mod autoclip;
+mod empirical_ccc;
 mod fixed;
 mod huber;
 mod monitored;
@@ -23,6 +25,7 @@ mod sliding;
 mod zclip;
 
 pub use autoclip::AutoClip;
+pub use empirical_ccc::EmpiricalCcc;
 pub use fixed::Fixed;
 pub use huber::Huber;
 pub use monitored::Monitored;
