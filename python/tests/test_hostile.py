@@ -133,6 +133,8 @@ CALLS = {
     "autoclip": (toclip.ThresholdRule.autoclip, {"percentile": 10.0, "window": 5}),
     "zclip": (toclip.ThresholdRule.zclip, {"alpha": 0.97, "z": 2.5, "warmup": 25, "cap": 1.0}),
     "huber": (toclip.ThresholdRule.huber, {"kappa": 1.345, "window": 10, "components": 1.0}),
+    "empirical_ccc": (toclip.ThresholdRule.empirical_ccc, {"components": 8.0}),
+    "skip_above": (toclip.ThresholdRule.skip_above, {"multiple": 4.0, "window": 10}),
     "monitored": (
         toclip.ThresholdRule.monitored,
         {"every": 200, "components": None, "memory": 1000, "scale_memory": 200.0}

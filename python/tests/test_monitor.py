@@ -101,7 +101,18 @@ def test_rules_answer_norm_by_norm():
     assert ahead[0] == math.inf and ahead[-1] < 5.0 and rule.rate_factor > 1.0
     copy = toclip.ThresholdRule.from_json(rule.to_json())
     assert copy.next() == rule.next() and copy.monitor == rule.monitor
-    for rule in (toclip.ThresholdRule.zclip(cap=None), toclip.ThresholdRule.huber(), toclip.ThresholdRule.autoclip()):
+    skip = toclip.ThresholdRule.skip_above(3.0)
+    assert skip.thresholds([2.0, 7.0]).tolist() == [math.inf, 6.0] and skip.skips
+    rule = toclip.ThresholdRule.empirical_ccc(1.0)
+    rule.thresholds(seen[:500])
+    assert 0.0 < rule.next()[0] < math.inf and rule.next()[1] >= 1.0 and not rule.skips
+    for rule in (
+        toclip.ThresholdRule.zclip(cap=None),
+        toclip.ThresholdRule.huber(),
+        toclip.ThresholdRule.autoclip(),
+        toclip.ThresholdRule.empirical_ccc(),
+        skip,
+    ):
         rule.thresholds(seen[:500])
         copy = pickle.loads(pickle.dumps(rule))
         assert (copy.thresholds(seen[500:900]) == rule.thresholds(seen[500:900])).all()

@@ -4,7 +4,9 @@ use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::{Deserialize, Serialize};
-use toclip::threshold_rules::{self, AutoClip, Fixed, Huber, Monitored, ZClip};
+use toclip::threshold_rules::{
+    self, AutoClip, EmpiricalCcc, Fixed, Huber, Monitored, SkipAbove, ZClip,
+};
 
 use crate::args::{Threshold, arg};
 use crate::convert::refuse;
@@ -19,6 +21,8 @@ enum AnyRule {
     AutoClip(AutoClip),
     ZClip(ZClip),
     Huber(Huber),
+    EmpiricalCcc(Box<EmpiricalCcc>),
+    SkipAbove(SkipAbove),
     Monitored(Box<Monitored>),
 }
 
@@ -29,6 +33,8 @@ impl AnyRule {
             AnyRule::AutoClip(rule) => rule,
             AnyRule::ZClip(rule) => rule,
             AnyRule::Huber(rule) => rule,
+            AnyRule::EmpiricalCcc(rule) => &mut **rule,
+            AnyRule::SkipAbove(rule) => rule,
             AnyRule::Monitored(rule) => &mut **rule,
         }
     }
@@ -92,6 +98,33 @@ impl ThresholdRule {
         #[pyo3(from_py_with = arg::components)] components: f64,
     ) -> PyResult<Self> {
         ThresholdRule::of(Huber::new(kappa, window, components).map(AnyRule::Huber))
+    }
+
+    /// The threshold with the largest CCC under the distribution of the last 400 norms, and its
+    /// learning-rate factor. `components` is the batch size times the outputs, if known.
+    #[staticmethod]
+    #[pyo3(signature = (components = None))]
+    fn empirical_ccc(
+        #[pyo3(from_py_with = arg::components)] components: Option<f64>,
+    ) -> PyResult<Self> {
+        let rule = EmpiricalCcc::new(components);
+        ThresholdRule::of(rule.map(|rule| AnyRule::EmpiricalCcc(Box::new(rule))))
+    }
+
+    /// Skips a step whose norm is above `multiple` times the median of the last `window` norms.
+    #[staticmethod]
+    #[pyo3(signature = (multiple = 4.0, window = 100))]
+    fn skip_above(
+        #[pyo3(from_py_with = arg::multiple)] multiple: f64,
+        #[pyo3(from_py_with = arg::window)] window: usize,
+    ) -> PyResult<Self> {
+        ThresholdRule::of(SkipAbove::new(multiple, window).map(AnyRule::SkipAbove))
+    }
+
+    /// Whether a step above the threshold is to be skipped, not clipped.
+    #[getter]
+    fn skips(&self) -> bool {
+        self.0.lock().get().skips()
     }
 
     /// The threshold that a monitor of the same norms advises, else no clipping; updated every

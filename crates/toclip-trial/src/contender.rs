@@ -5,7 +5,9 @@ use crate::walk::Walk;
 use serde::{Deserialize, Serialize};
 use toclip::Result;
 use toclip::monitor::{Halves, Settings};
-use toclip::threshold_rules::{AutoClip, Fixed, Huber, Monitored, ThresholdRule, ZClip};
+use toclip::threshold_rules::{
+    AutoClip, EmpiricalCcc, Fixed, Huber, Monitored, ThresholdRule, ZClip,
+};
 
 /// A way to clip, as people use it.
 ///
@@ -19,6 +21,8 @@ use toclip::threshold_rules::{AutoClip, Fixed, Huber, Monitored, ThresholdRule, 
 /// | `monitor` | where a [`Monitor`](toclip::monitor::Monitor) of the norms shows a gain, with its rate |
 /// | `monitor halves` | the same, with inner products of gradients and running means of others |
 /// | `monitor exact` | the same, with inner products with the exact mean gradient |
+/// | `ccc` | where the CCC of the last 400 norms is largest, with its rate |
+/// | `ccc blind` | the same without knowing the batch size |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -41,6 +45,10 @@ pub enum Contender {
     MonitorHalves,
     /// The choice of a monitor that compares each gradient with the exact mean.
     MonitorExact,
+    /// The threshold of the largest CCC under the distribution of the last norms.
+    Ccc,
+    /// The same without the batch size.
+    CccBlind,
 }
 
 /// How many norms the Huber rule remembers.
@@ -52,7 +60,7 @@ const HALVES: f64 = 100.0;
 
 impl Contender {
     /// All, in the order of tables; what they are compared with first.
-    pub const ALL: [Contender; 9] = [
+    pub const ALL: [Contender; 11] = [
         Contender::Unclipped,
         Contender::Fixed,
         Contender::AutoClip10,
@@ -62,6 +70,8 @@ impl Contender {
         Contender::Monitor,
         Contender::MonitorHalves,
         Contender::MonitorExact,
+        Contender::Ccc,
+        Contender::CccBlind,
     ];
 
     /// The name in tables.
@@ -76,6 +86,8 @@ impl Contender {
             Contender::Monitor => "monitor",
             Contender::MonitorHalves => "monitor halves",
             Contender::MonitorExact => "monitor exact",
+            Contender::Ccc => "ccc",
+            Contender::CccBlind => "ccc blind",
         }
     }
 
@@ -103,6 +115,8 @@ impl Contender {
                 Box::new(Compared { rule: monitored()?, halves })
             }
             Contender::MonitorExact => Box::new(Informed(monitored()?)),
+            Contender::Ccc => Box::new(Norms(EmpiricalCcc::new(Some(samples))?)),
+            Contender::CccBlind => Box::new(Norms(EmpiricalCcc::new(None)?)),
         })
     }
 }

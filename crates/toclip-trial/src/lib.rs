@@ -9,6 +9,7 @@
 //! batch size; a run is a function of the seed, the problem and its index.
 
 mod contender;
+mod held_out;
 mod logistic;
 mod measurement;
 mod problem;

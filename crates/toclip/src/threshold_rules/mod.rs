@@ -10,22 +10,28 @@
 //! | [`AutoClip`] | a percentile of all norms so far, or of the last few | all of them, or the window |
 //! | [`ZClip`] | mean plus $z$ standard deviations, and less for worse spikes | two numbers |
 //! | [`Huber`] | $\kappa$ times the scale that the median shows | a window |
+//! | [`EmpiricalCcc`] | where the CCC of the last norms is largest, with its rate | a window |
+//! | [`SkipAbove`] | a multiple of the running median, above which a step is skipped | a window |
 //! | [`Monitored`] | where the [monitor](crate::monitor) shows a gain, else none | constant |
 //!
 //! A step whose norm is not a number must be skipped whatever the threshold: rules then return the
 //! threshold of [`ThresholdRule::next_step`] and do not update.
 
 mod autoclip;
+mod empirical_ccc;
 mod fixed;
 mod huber;
 mod monitored;
+mod skip_above;
 mod sliding;
 mod zclip;
 
 pub use autoclip::AutoClip;
+pub use empirical_ccc::EmpiricalCcc;
 pub use fixed::Fixed;
 pub use huber::Huber;
 pub use monitored::Monitored;
+pub use skip_above::SkipAbove;
 pub use sliding::SlidingWindow;
 pub use zclip::ZClip;
 
@@ -50,6 +56,17 @@ pub trait ThresholdRule: std::fmt::Debug + Send {
     /// descent that clipping removes, one for all others.
     fn rate_factor(&self) -> f64 {
         1.0
+    }
+
+    /// Whether a step above the threshold is skipped; all rules but [`SkipAbove`] clip it.
+    fn skips(&self) -> bool {
+        false
+    }
+
+    /// What a gradient of this norm is multiplied by at this threshold: $\min(1, c/G)$, or zero
+    /// for a step that is [skipped](Self::skips).
+    fn factor(&self, norm: f64, threshold: f64) -> f64 {
+        if self.skips() && norm > threshold { 0.0 } else { clip_factor(norm, threshold) }
     }
 
     /// The threshold and learning-rate factor for the next step before its norm is known; the rule

@@ -34,6 +34,11 @@ impl SlidingWindow {
         self.sorted.is_empty()
     }
 
+    /// The numbers in ascending order.
+    pub fn sorted(&self) -> &[f64] {
+        &self.sorted
+    }
+
     /// Adds a number; the oldest leaves a full window.
     pub fn add(&mut self, x: f64) {
         if self.recent.len() == self.window

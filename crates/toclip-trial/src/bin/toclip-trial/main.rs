@@ -42,6 +42,7 @@ Examples:
   toclip-trial
   toclip-trial --full --out results/full
   toclip-trial --only cauchy,logistic --rules huber,zclip
+  toclip-trial --held-out --out results/held-out
   toclip-trial --resume                  continue after Ctrl-C
   toclip-trial --quiet --markdown > table.md
   toclip-trial --quick --json | jq '.rows[].entries[] | {problem, rule, ratio}'")]
@@ -52,6 +53,9 @@ struct Args {
     /// Five times as many runs
     #[arg(long)]
     full: bool,
+    /// Use the second set of problems, which no rule was developed on
+    #[arg(long)]
+    held_out: bool,
     /// Only problems whose name contains one of these, such as cauchy or gaussian/8
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     only: Vec<String>,
@@ -195,7 +199,7 @@ impl Args {
     }
 
     fn problems(&self) -> Result<Vec<Problem>> {
-        let mut problems = Problem::standard()?;
+        let mut problems = if self.held_out { Problem::held_out()? } else { Problem::standard()? };
         let names: Vec<String> = problems.iter().map(Problem::name).collect();
         known("--only", &self.only, &names)?;
         if !self.only.is_empty() {
