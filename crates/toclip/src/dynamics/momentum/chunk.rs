@@ -201,12 +201,16 @@ impl Chunk {
         chunk
     }
 
-    /// $(R, D/2)$ of the start.
-    pub fn sums(&self) -> [f64; 2] {
-        let a = &self.start[0];
-        [0, 1].map(|k| {
-            (0..8).map(|i| 0.5 * a[i] * if k == 0 { self.lambda[i] } else { 1.0 }).sum::<f64>()
-        })
+    /// $(R, D/2)$ of the start, and $\sum\lambda b$.
+    pub fn sums(&self) -> [f64; 3] {
+        let [a, b, _] = &self.start;
+        let mut sums = [0.0; 3];
+        for i in 0..8 {
+            sums[0] += 0.5 * self.lambda[i] * a[i];
+            sums[1] += 0.5 * a[i];
+            sums[2] += self.lambda[i] * b[i];
+        }
+        sums
     }
 
     /// Starts from a path that does not move.

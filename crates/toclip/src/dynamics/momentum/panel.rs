@@ -30,6 +30,8 @@ pub(super) struct Panel<'a> {
     /// $(R, D/2)$ at the start of the step and at its nodes.
     start: Sums,
     nodes: [Sums; NODES],
+    /// $\sum\lambda b$ at the start, of which $\dot R$ is $-\eta p$ times.
+    slope: f64,
 }
 
 impl<'a> Panel<'a> {
@@ -50,6 +52,7 @@ impl<'a> Panel<'a> {
             h: 0.0,
             start: [0.0; 2],
             nodes: [[0.0; 2]; NODES],
+            slope: 0.0,
         };
         let forces = panel.forces(0.0, modes.risk());
         let head = panel.buffer.head(&forces);
@@ -60,12 +63,18 @@ impl<'a> Panel<'a> {
         };
         let states: Vec<_> = modes.modes().iter().map(state).collect();
         panel.chunks = states.chunks(8).map(Chunk::new).collect();
-        panel.start = panel.sums();
+        panel.settle();
         panel
     }
 
-    fn sums(&self) -> Sums {
-        self.chunks.iter().map(Chunk::sums).fold([0.0; 2], |s, x| [s[0] + x[0], s[1] + x[1]])
+    /// Sums over the modes where the next step starts.
+    fn settle(&mut self) {
+        let total = self.chunks.iter().map(Chunk::sums).fold([0.0; 3], |mut sum, x| {
+            sum.iter_mut().zip(x).for_each(|(sum, x)| *sum += x);
+            sum
+        });
+        self.start = [total[0], total[1]];
+        self.slope = total[2];
     }
 
     /// $(R, D/2)$ at the start of the step.
@@ -90,7 +99,7 @@ impl<'a> Panel<'a> {
         let first = self.forces(t, self.start[0]);
         let mut forces = [first; NODES];
         for j in 0..NODES {
-            forces[j] = self.forces(at(j), self.start[0]);
+            forces[j] = self.forces(at(j), self.guess(&first, RADAU.nodes[j] * h));
         }
         let newton = Newton::new(h, &forces[NODES / 2]);
         let weights = Weights::new(&forces[NODES / 2]);
@@ -134,6 +143,16 @@ impl<'a> Panel<'a> {
         Some(misfits.fold([0.0; 2], |s, x| [s[0] + x[0], s[1] + x[1]]))
     }
 
+    /// $R$ after a time, to begin with.
+    fn guess(&self, first: &Forces, time: f64) -> f64 {
+        let decay = first.follow * self.slope / self.start[0] * time;
+        if decay.is_finite() {
+            self.start[0] * (-decay).clamp(-2.0, 2.0).exp()
+        } else {
+            self.start[0]
+        }
+    }
+
     /// $(R, D/2)$ at the end of the step.
     pub fn end(&self) -> Sums {
         self.nodes[NODES - 1]
@@ -147,7 +166,7 @@ impl<'a> Panel<'a> {
     /// Accepts the step, which ends at `to`.
     pub fn advance(&mut self, to: f64) {
         self.chunks.iter_mut().for_each(Chunk::advance);
-        self.start = self.sums();
+        self.settle();
         self.t = to;
     }
 }

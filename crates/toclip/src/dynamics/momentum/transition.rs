@@ -16,8 +16,8 @@ pub(super) struct Transition {
 }
 
 /// Below this size of $Ah$ the series converge to rounding with [`TERMS`] terms.
-const SMALL: f64 = 0.25;
-const TERMS: usize = 12;
+const SMALL: f64 = 0.0625;
+const TERMS: usize = 8;
 
 impl Transition {
     /// Over a time $h$: series for a time so short that they converge, then doubled.
