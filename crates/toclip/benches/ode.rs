@@ -7,7 +7,7 @@ use toclip::dynamics::{Ode, Volterra, linear_times, log_times};
 use toclip::noise::{Gaussian, Noise, StudentT};
 use toclip::schedule::{OpenLoop, Schedule};
 use toclip::spectrum::{Modes, Spectrum, Start};
-use toclip::{Memory, Momentum};
+use toclip::{Memory, Momentum, Rule, Step};
 
 fn power_law(dim: u64) -> Modes {
     Modes::new(&Spectrum::power_law(dim, 0.2).unwrap(), &Start::Uniform { norm: 1.0 }).unwrap()
@@ -43,6 +43,12 @@ fn ode(c: &mut Criterion) {
         group.bench_function(BenchmarkId::new("momentum/figure_1b", delta), |b| {
             let ode = Ode::new(&modes, &cauchy, &figures[1].2).with_momentum(momentum);
             b.iter(|| ode.solve(&times).unwrap());
+        });
+    }
+    for (name, noise, policy) in &figures {
+        let step = Step::new(*noise).with_rule(Rule::ByValue).unwrap();
+        group.bench_function(BenchmarkId::new("by_value", *name), |b| {
+            b.iter(|| Ode::new(&modes, &step, policy).solve(&times).unwrap());
         });
     }
     let million = power_law(1_000_000);

@@ -8,19 +8,18 @@ use std::sync::Arc;
 use std::time::Instant;
 use toclip::dynamics::{Covariates, InstructionSet, Sgd, Simulator};
 use toclip::noise::{Gaussian, Noise, StudentT};
+use toclip::privacy::Privacy;
 use toclip::schedule::{OpenLoop, Schedule};
 use toclip::spectrum::{Modes, Spectrum, Start};
-use toclip::{Memory, Momentum};
+use toclip::{Group, Groups, Memory, Momentum, Rule, Step};
 
 const DIM: u64 = 500;
 const STEPS: f64 = 1000.0;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let modes = Modes::new(&Spectrum::power_law(DIM, 0.2)?, &Start::Uniform { norm: 1.0 })?;
-    let sgd = |noise: Arc<dyn Noise>| {
-        let policy = OpenLoop::new(Schedule::constant(0.7)?, Schedule::constant(0.9)?);
-        Sgd::new(&modes, noise, Arc::new(policy))
-    };
+    let policy = Arc::new(OpenLoop::new(Schedule::constant(0.7)?, Schedule::constant(0.9)?));
+    let sgd = |noise: Arc<dyn Noise>| Sgd::new(&modes, noise, policy.clone());
     let end = [STEPS / modes.dim()];
     let gaussian = sgd(Arc::new(Gaussian::new(0.5)?))?;
     for set in InstructionSet::available() {
@@ -37,6 +36,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let cauchy = sgd(Arc::new(StudentT::new(1.0, 0.5)?))?;
     println!("{:8.3} ns  best instructions, Cauchy noise", best(&cauchy, &end, 100));
+    let step = Step::new(Arc::new(Gaussian::new(0.5)?));
+    let by_value = Sgd::new(&modes, step.clone().with_rule(Rule::ByValue)?, policy.clone())?;
+    println!("{:8.3} ns  best instructions, clip by value", best(&by_value, &end, 100));
+    let groups = [(200, 1.0), (200, 0.5), (100, 0.2)].map(|(size, ratio)| Group { size, ratio });
+    let groups = Groups::new(&groups)?;
+    let grouped = Modes::grouped(
+        &Spectrum::power_law(DIM, 0.2)?,
+        &Start::Uniform { norm: 1.0 },
+        &groups.sizes(),
+    )?;
+    let per_group = step.clone().with_rule(Rule::PerGroup(groups))?;
+    let per_group = Sgd::new(&grouped, per_group, policy.clone())?;
+    println!("{:8.3} ns  best instructions, clip in three groups", best(&per_group, &end, 100));
+    let private = Sgd::new(&modes, step.with_privacy(Privacy::new(1.0)?)?, policy.clone())?;
+    println!("{:8.3} ns  best instructions, private", best(&private, &end, 100));
     for kind in [Covariates::Rademacher, Covariates::Uniform, Covariates::StudentT { df: 5.0 }] {
         let other = gaussian.clone().with_covariates(kind)?;
         println!("{:8.3} ns  best instructions, {kind:?} covariates", best(&other, &end, 5));

@@ -13,7 +13,7 @@
 //! The usual form of the first, $\mu = P(|U| \le c) - c\thinspace(f_U(c) + f_U(-c))$, is the same
 //! number: $(z\thinspace g(z))^\prime = g(z) + z\thinspace g^\prime(z)$ with $g(z) = \mu_{u/z}$.
 //!
-//! * [`Profile`]: the distribution of $|X|$ at one risk, ready to be averaged for many $u$;
+//! * [`Profile`]: the distribution of $|X|$ at one risk, averaged by a [`Quadrature`] for many $u$;
 //! * [`Table`]: both numbers over $(\ln R, \ln u)$, filled where it is used.
 
 mod table;
@@ -21,22 +21,27 @@ mod table;
 pub(crate) use table::Table;
 
 use crate::kernel::Moments;
-use crate::noise::Noise;
+use crate::noise::{Feature, Noise};
 use crate::special::{GAUSS_LEGENDRE_16, SQRT_2_OVER_PI};
+use std::collections::HashMap;
 
 /// Beyond this $z^2\varphi(z)$ is lost to rounding.
 const FAR: f64 = 9.5;
 /// The last panel ends at so many e-folds above all scales, where the weight $(u/x)^3$ is
-/// $10^{-20}$, and twice as far where $m^{(2)}$ grows without bound.
-const FOLDS: f64 = 16.0;
-/// The longest panel in $\ln x$: sixteen points integrate the weight over it to rounding.
-const LONGEST: f64 = 1.4;
+/// $10^{-15}$. From there on $\mu$ is constant and $m^{(2)}$ a power of $x$.
+const FOLDS: f64 = 11.5;
+/// The length of panels in $\ln x$: sixteen points integrate the weight over them to rounding.
+const SHORT: f64 = 1.4;
+/// Where $z = u/x$ is below [`NEAR`] the weight is a power of $x$, and panels are three times as
+/// long.
+const LONG: f64 = 3.0 * SHORT;
+const NEAR: f64 = 0.3;
 /// A panel is halved until the last coefficients of its Legendre series are below this. The errors
 /// of the integrals are those coefficients times the same ones of the weight, which are
 /// $10^{-6}$.
 const TAIL: f64 = 1e-8;
-/// More panels than this are not made: a staircase of thousands of steps has no end.
-const MOST_PANELS: usize = 4000;
+/// A panel is cut into no more than this: a staircase of thousands of steps has no end.
+const MOST_PIECES: usize = 2000;
 
 /// $\mu$ and $m^{(2)}$ of a coordinate with eigenvalue $\lambda$, clipped at $c$.
 pub(crate) fn clipped_coordinate(noise: &dyn Noise, lambda: f64, r: f64, c: f64) -> Moments {
@@ -45,59 +50,109 @@ pub(crate) fn clipped_coordinate(noise: &dyn Noise, lambda: f64, r: f64, c: f64)
         let m2 = if lambda == 0.0 { 0.0 } else { lambda * (2.0 * r + noise.second_moment()) };
         return Moments { mu: 1.0, m2 };
     }
-    let x = Profile::new(noise, r, u, u).at(u);
+    let x = Profile::new(noise, r).quadrature(noise, u, u).at(u);
     Moments { mu: x.mu, m2: lambda * x.m2 }
 }
 
-/// $\mu_x(R)$ and $m^{(2)}_x(R)$ at the points of a quadrature over $\ln x$.
+/// $\mu_x(R)$ and $m^{(2)}_x(R)$ at one risk, at the points of panels over $\ln x$.
+///
+/// Panels have fixed places and are computed when they are first needed, so that several ranges of
+/// $u$ share them and none changes another.
 #[derive(Debug)]
 pub(crate) struct Profile {
-    /// $(x, w)$ and what clipping at $x$ leaves.
-    points: Vec<(f64, f64, Moments)>,
-    /// The end of the last panel; from there on both numbers count as constant.
+    r: f64,
+    second_moment: f64,
+    /// The largest scale of the residual; zero for none.
+    scale: f64,
+    /// $\ln x$ where the distribution changes within a fraction of $x$.
+    edges: Vec<f64>,
+    short: HashMap<i64, Vec<Point>>,
+    long: HashMap<i64, Vec<Point>>,
+}
+
+/// $x$, the weight of $d\ln x$, and what clipping at $x$ leaves.
+type Point = (f64, f64, Moments);
+
+impl Profile {
+    pub fn new(noise: &dyn Noise, r: f64) -> Self {
+        let features = noise.features(r);
+        let scale = features.iter().map(|f| f.at.abs() + 8.0 * f.width).fold(0.0, f64::max);
+        let sharp = features.iter().filter(|f| f.width < 0.25 * f.at.abs());
+        let about =
+            |f: &Feature| [-8.0, -2.0, 0.0, 2.0, 8.0].map(|k| (f.at.abs() + k * f.width).ln());
+        let mut edges: Vec<f64> = sharp.flat_map(about).filter(|y| y.is_finite()).collect();
+        edges.sort_by(f64::total_cmp);
+        let second_moment = 2.0 * r + noise.second_moment();
+        let (short, long) = (HashMap::new(), HashMap::new());
+        Profile { r, second_moment, scale, edges, short, long }
+    }
+
+    /// The integrals for all $u$ from `low` to `high`, both finite and positive.
+    pub fn quadrature(&mut self, noise: &dyn Noise, low: f64, high: f64) -> Quadrature {
+        let first = ((low.ln() - FAR.ln()) / SHORT).floor() as i64;
+        let middle = ((high.ln() - NEAR.ln()) / LONG).ceil() as i64;
+        let last = ((self.scale.max(high).ln() + FOLDS) / LONG).ceil() as i64;
+        let mut points = Vec::new();
+        for k in first..3 * middle {
+            self.add_panel(noise, k, SHORT, &mut points);
+        }
+        for k in middle..last.max(middle) {
+            self.add_panel(noise, k, LONG, &mut points);
+        }
+        let end = abscissa(last.max(middle) as f64 * LONG);
+        let at_end = noise.clipped(self.r, end);
+        // d m2/dx = 2x (1 − μ).
+        let slope = 2.0 * end * (1.0 - at_end.mu) * (end / at_end.m2);
+        let growth = if slope.is_finite() { slope.clamp(0.0, 2.0) } else { 0.0 };
+        Quadrature { points, end: (end, at_end), growth, second_moment: self.second_moment }
+    }
+
+    fn add_panel(&mut self, noise: &dyn Noise, k: i64, length: f64, points: &mut Vec<Point>) {
+        let known = if length == SHORT { &self.short } else { &self.long };
+        if let Some(own) = known.get(&k) {
+            points.extend(own);
+            return;
+        }
+        let own = self.panel(noise, k as f64 * length, (k + 1) as f64 * length);
+        points.extend(&own);
+        let known = if length == SHORT { &mut self.short } else { &mut self.long };
+        known.insert(k, own);
+    }
+
+    /// The points between two values of $\ln x$, in as many pieces as it takes.
+    fn panel(&self, noise: &dyn Noise, a: f64, b: f64) -> Vec<Point> {
+        let inside = self.edges.iter().copied().filter(|y| *y > a && *y < b);
+        let mut ends: Vec<f64> = [a].into_iter().chain(inside).chain([b]).collect();
+        ends.dedup_by(|b, a| *b - *a <= 1e-13);
+        let mut open: Vec<(f64, f64)> = ends.windows(2).map(|w| (w[0], w[1])).collect();
+        let mut points = Vec::with_capacity(16 * open.len());
+        let mut pieces = open.len();
+        while let Some((a, b)) = open.pop() {
+            let piece = Piece::new(noise, self.r, a, b);
+            let long = b - a > 1e-13 * b.abs().max(1.0);
+            if long && pieces < MOST_PIECES && !piece.is_resolved(self.scale) {
+                open.extend([(a, 0.5 * (a + b)), (0.5 * (a + b), b)]);
+                pieces += 1;
+                continue;
+            }
+            points.extend(piece.points);
+        }
+        points
+    }
+}
+
+/// The integrals over a range of $x$ at one risk, as functions of $u$.
+#[derive(Debug)]
+pub(crate) struct Quadrature {
+    points: Vec<Point>,
+    /// The end of the last panel, and what clipping there leaves.
     end: (f64, Moments),
+    /// $p$ of $m^{(2)} \propto x^p$ from there on; zero for a finite variance.
+    growth: f64,
     second_moment: f64,
 }
 
-impl Profile {
-    /// For all $u$ from `low` to `high`, both finite and positive.
-    pub fn new(noise: &dyn Noise, r: f64, low: f64, high: f64) -> Self {
-        let features = noise.features(r);
-        let scale = features.iter().map(|f| f.at.abs() + 8.0 * f.width).fold(high, f64::max);
-        let second_moment = 2.0 * r + noise.second_moment();
-        let folds = if second_moment.is_finite() { FOLDS } else { 2.0 * FOLDS };
-        // Neither end may leave the range of numbers.
-        let from = (low / FAR).max(f64::MIN_POSITIVE).ln();
-        let to = (scale.ln() + folds).min(709.0);
-        let steps = ((to - from) / LONGEST).ceil().max(1.0);
-        let mut edges: Vec<f64> =
-            (0..=steps as usize).map(|k| from + (to - from) * k as f64 / steps).collect();
-        for f in features.iter().filter(|f| f.width < 0.25 * f.at.abs()) {
-            let places = [-8.0, -2.0, 0.0, 2.0, 8.0].map(|k| (f.at.abs() + k * f.width).ln());
-            edges.extend(places.into_iter().filter(|y| *y > from && *y < to));
-        }
-        edges.sort_by(f64::total_cmp);
-        edges.dedup_by(|b, a| *b - *a <= 1e-13);
-
-        let mut open: Vec<(f64, f64)> = edges.windows(2).map(|w| (w[0], w[1])).collect();
-        let mut points = Vec::with_capacity(16 * open.len());
-        let (mut panels, mut largest) = (0, 0.0_f64);
-        // From the right, as what lies there decides what may be neglected on the left.
-        while let Some((a, b)) = open.pop() {
-            let panel = Panel::new(noise, r, a, b);
-            panels += 1;
-            let shallow = b - a > 1e-13 * b.abs().max(1.0);
-            if shallow && panels + open.len() < MOST_PANELS && !panel.is_resolved(largest) {
-                open.extend([(a, 0.5 * (a + b)), (0.5 * (a + b), b)]);
-                continue;
-            }
-            largest = panel.points.iter().fold(largest, |m, p| m.max(p.2.mu / p.0.powi(3)));
-            points.extend(panel.points);
-        }
-        let end = to.exp();
-        Profile { points, end: (end, noise.clipped(r, end)), second_moment }
-    }
-
+impl Quadrature {
     /// $\mu$ and $m^{(2)}/\lambda$ at $u$.
     pub fn at(&self, u: f64) -> Moments {
         let (mut mu, mut m2) = (0.0, 0.0);
@@ -108,34 +163,35 @@ impl Profile {
             mu += weight * at.mu;
             m2 += weight * at.m2;
         }
-        // ∫_0^a z² φ(z) dz of a tiny a.
-        let rest = (u / self.end.0).powi(3) / 3.0;
-        mu = SQRT_2_OVER_PI * (mu + rest * self.end.1.mu);
-        m2 = SQRT_2_OVER_PI * (m2 + rest * self.end.1.m2);
+        // ∫_0^a z² φ(z) dz of a tiny a, and the same with z^(−p).
+        let rest = (u / self.end.0).powi(3);
+        mu = SQRT_2_OVER_PI * (mu + rest / 3.0 * self.end.1.mu);
+        m2 = SQRT_2_OVER_PI * (m2 + rest / (3.0 - self.growth) * self.end.1.m2);
         Moments { mu, m2 }.within(u, self.second_moment)
     }
 }
 
 /// Sixteen points of Gauss and Legendre between two values of $\ln x$.
-struct Panel {
-    points: [(f64, f64, Moments); 16],
+struct Piece {
+    points: [Point; 16],
 }
 
-impl Panel {
+impl Piece {
     fn new(noise: &dyn Noise, r: f64, a: f64, b: f64) -> Self {
         let (centre, half) = (0.5 * (a + b), 0.5 * (b - a));
         let point = |(t, w): (f64, f64)| {
-            let x = (centre + half * t).exp();
+            let x = abscissa(centre + half * t);
             (x, w * half, noise.clipped(r, x))
         };
-        Panel { points: legendre_points().map(point) }
+        Piece { points: legendre_points().map(point) }
     }
 
-    /// Whether the polynomials through the points are $\mu$ and $m^{(2)}$ on the panel.
+    /// Whether the polynomials through the points are $\mu$ and $m^{(2)}$ on the piece.
     ///
-    /// $\mu x^{-3}$ of a panel relative to the `largest` to its right bounds its share in every
-    /// integral: where that is nothing, nothing needs to be resolved.
-    fn is_resolved(&self, largest: f64) -> bool {
+    /// No integral is less than a constant times $\mu_x (u/x)^3$ at the `scale` of the residual,
+    /// where $\mu_x$ is about one: where $\mu_x x^{-3}$ is nothing beside that, it need not be
+    /// resolved.
+    fn is_resolved(&self, scale: f64) -> bool {
         let (mut tails, mut sizes) = ([[0.0; 3]; 2], [0.0_f64; 2]);
         for ((t, w), p) in legendre_points().into_iter().zip(&self.points) {
             let last = last_legendre(t);
@@ -147,10 +203,15 @@ impl Panel {
             }
         }
         let small = |k: usize| tails[k].iter().all(|a| 15.0 * a.abs() <= TAIL * sizes[k]);
-        let x = self.points[0].0.min(self.points[15].0);
-        let negligible = sizes[0] / x.powi(3) <= 1e-17 * largest;
+        let x = self.points[0].0.min(self.points[1].0);
+        let negligible = sizes[0] <= 1e-17 * (x / scale).powi(3);
         (small(0) || negligible) && small(1)
     }
+}
+
+/// $x$ of $\ln x$, within the range of numbers.
+fn abscissa(y: f64) -> f64 {
+    y.clamp(-708.0, 709.0).exp()
 }
 
 fn legendre_points() -> [(f64, f64); 16] {

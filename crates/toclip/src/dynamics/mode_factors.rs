@@ -71,11 +71,11 @@ impl ModeFactors {
 
     /// Writes $\mu_j$ and $m^{(2)}_j$, eigenvalue included, at risk $R$ and threshold $c$.
     pub fn at(&self, step: &Step<'_>, r: f64, c: f64, mu: &mut [f64], m2: &mut [f64]) {
-        let out = mu.iter_mut().zip(m2).zip(&self.lambda);
         match &self.kind {
             Kind::PerGroup { of_mode, ratios } => {
                 let moments: Vec<Moments> =
                     ratios.iter().map(|ratio| step.clipped_moments(r, c * ratio)).collect();
+                let out = mu.iter_mut().zip(m2).zip(&self.lambda);
                 for (((mu, m2), lambda), group) in out.zip(of_mode) {
                     *mu = moments[*group].mu;
                     *m2 = scaled(*lambda, moments[*group].m2);
@@ -83,17 +83,18 @@ impl ModeFactors {
             }
             Kind::ByValue { .. } if c == f64::INFINITY => {
                 let second_moment = step.second_moment(r);
-                for ((mu, m2), lambda) in out {
-                    (*mu, *m2) = (1.0, scaled(*lambda, second_moment));
+                mu.fill(1.0);
+                for (m2, lambda) in m2.iter_mut().zip(&self.lambda) {
+                    *m2 = scaled(*lambda, second_moment);
                 }
             }
             Kind::ByValue { table, ln_root, range } => {
                 let (ln_c, size) = (c.ln(), step.batch().size() as f64);
                 let row = table.row(step.noise(), r, ln_c - range.1, ln_c - range.0);
-                for (((mu, m2), lambda), ln_root) in out.zip(ln_root) {
-                    let x = if *lambda > 0.0 { row.at(ln_c - ln_root) } else { Moments::open(0.0) };
-                    (*mu, *m2) = (x.mu, lambda * x.m2 / size);
-                }
+                // Without noise where λ = 0: any u that the row has will do.
+                let ln_u: Vec<f64> = ln_root.iter().map(|l| ln_c - l.max(range.0)).collect();
+                row.at(&ln_u, mu, m2);
+                m2.iter_mut().zip(&self.lambda).for_each(|(m2, lambda)| *m2 *= lambda / size);
             }
         }
     }
