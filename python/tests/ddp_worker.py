@@ -82,7 +82,8 @@ def ranks(rank, world):
         halves = [[part[k::world] for part in problem(step)] for k in range(world)]
         if step % 5 == 0:
             losses = [(0.5 * (inner(x) - y).square()).mean() for x, y in halves]
-            flat = [torch.cat([g.reshape(-1) for g in torch.autograd.grad(l, list(inner.parameters()))]) for l in losses]
+            grads = [torch.autograd.grad(loss, list(inner.parameters())) for loss in losses]
+            flat = [torch.cat([part.reshape(-1) for part in each]) for each in grads]
             other = flat[1 - rank]
             expected.append([float(other.norm()), float(other @ flat[rank])])
         x, y = halves[rank]
@@ -92,7 +93,7 @@ def ranks(rank, world):
         optimizer.step()
     monitor.flush()
     found = monitor._series.compared.tolist()
-    return {"found": found, "expected": expected, "direct": monitor.direct().watched()["direct"] is not None}
+    return {"found": found, "expected": expected}
 
 
 def everything(rank, world):

@@ -159,12 +159,12 @@ def test_with_a_scaler(kind):
 @pytest.mark.parametrize("kind", OPTIMIZERS)
 def test_what_a_scaler_skips_is_counted_once(kind):
     """By the guard and by its monitor, whether attached or asked; and by a monitor alone."""
-    for how in ("attached", "asked", "monitor"):
+    for how in ("attached", "unscaled", "asked", "monitor"):
         net = model()
         optimizer = OPTIMIZERS[kind](net.parameters())
         scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
         guard = Guard(monitor=Monitor(flush=7))
-        if how == "attached":
+        if how in ("attached", "unscaled"):
             guard.attach(optimizer, scaler=scaler)
         for step in range(30):
             optimizer.zero_grad()
@@ -177,6 +177,8 @@ def test_what_a_scaler_skips_is_counted_once(kind):
                 guard.monitor.clip_(net, loss=loss, scaler=scaler, optimizer=optimizer)
             else:
                 guard.loss, skipped = loss, False
+                if how == "unscaled":
+                    scaler.unscale_(optimizer)
             if not skipped:
                 scaler.step(optimizer)
             scaler.update()

@@ -32,25 +32,26 @@ def decided_on_device(optimizer: Any, norm: Tensor, rule: GuardRule) -> Iterator
     It divides gradients by max(1, norm/limit), and does nothing if the norm is not finite or is to be
     skipped: weights, moments, step counts and weight decay then stay as they are.
     """
-    given = {name: getattr(optimizer, name, None) for name in _NAMES}
+    given = {name: getattr(optimizer, name) for name in _NAMES if hasattr(optimizer, name)}
     # In double precision, so that the device decides exactly as the rule will on the host.
     length = norm.double()
     scale = (length / rule.clip_above).clamp(min=1.0).float()
     # NaN and infinity are above every bound.
     left_out = (length <= min(rule.skip_above, sys.float_info.max)).logical_not().float()
-    if given["grad_scale"] is not None:
+    # Those of a GradScaler; without a scale if the gradients are unscaled already.
+    if given.get("grad_scale") is not None:
         scale = scale * given["grad_scale"].to(scale.device)
-    if given["found_inf"] is not None:
+    if given.get("found_inf") is not None:
         left_out = torch.maximum(left_out, given["found_inf"].to(left_out.device))
     optimizer.grad_scale, optimizer.found_inf = scale, left_out
     try:
         yield
     finally:
-        for name, before in given.items():
-            if before is None:
-                delattr(optimizer, name)
+        for name in _NAMES:
+            if name in given:
+                setattr(optimizer, name, given[name])
             else:
-                setattr(optimizer, name, before)
+                delattr(optimizer, name)
 
 
 class Sent:

@@ -413,7 +413,8 @@ class Monitor:
         ``norm`` and ``threshold`` of the last step; ``clipped_share`` and ``step_factor`` (the mean of
         min(1, threshold/norm)) over the last 100 steps; how many steps were ``non_finite`` and how many
         were ``spikes``; ``ccc`` with its interval at the best threshold, if there is enough to tell;
-        and the norm of each group.
+        and for each group its norm and, over the last 100 steps, the ``clipped_share`` that it would have by
+        itself and its mean ``share`` of the squared norm: the group with the largest drives the total.
         """
         self.flush()
         if not len(self._series):
@@ -429,6 +430,7 @@ class Monitor:
             found["clipped_share"] = float((recent > in_force).mean())
             found["step_factor"] = float(np.minimum(1.0, in_force / recent).mean())
         found |= {f"norm/{name}": float(x) for name, x in zip(self._groups, row[len(COLUMNS) :], strict=True)}
+        found |= self._group_shares(in_force)
         found["non_finite"] = float((~np.isfinite(self._series.norms)).sum())
         if len(recent):
             said = self.report()
@@ -438,6 +440,16 @@ class Monitor:
                 ccc = best["ccc"]
                 found |= {"ccc": ccc["value"], "ccc_low": ccc["low"], "ccc_high": ccc["high"]}
         return {prefix + name: value for name, value in found.items() if value is not None}
+
+    def _group_shares(self, in_force: float) -> dict[str, float]:
+        rows = self._series.rows[-_RECENT:]
+        found = {}
+        for name, norms in zip(self._groups, rows[:, len(COLUMNS) :].T, strict=True):
+            known = np.isfinite(norms) & np.isfinite(rows[:, 1]) & (rows[:, 1] > 0.0)
+            if known.any():
+                found[f"clipped_share/{name}"] = float((norms[known] > in_force).mean())
+                found[f"share/{name}"] = float(((norms[known] / rows[known, 1]) ** 2).mean())
+        return found
 
     def curve(self) -> Estimates:
         """What clipping would do at 64 thresholds."""
