@@ -202,7 +202,8 @@ def main() -> None:
         device = torch.cuda.get_device_name() if bench.cuda else "cpu"
         print(json.dumps({
             "device": device, "torch": torch.__version__, "batch": args.batch, "amp": args.amp,
-            "optimizer": type(bench.optimizer).__name__, "fused": args.fused, "steps": args.steps, "rounds": args.rounds, "calls_only": args.calls,
+            "optimizer": type(bench.optimizer).__name__, "fused": args.fused,
+            "steps": args.steps, "rounds": args.rounds, "calls_only": args.calls,
             "milliseconds": {name: 1e3 * statistics.median(t) for name, t in found.items()},
             "ratios": ratios,
         }))

@@ -64,7 +64,8 @@ class Sent:
             self._number = torch.empty((), dtype=value.dtype, pin_memory=True)
             with torch.cuda.device(value.device):
                 self._number.copy_(value, non_blocking=True)
-                self._arrived = torch.cuda.Event()
+                event: Any = torch.cuda.Event
+                self._arrived = event()
                 self._arrived.record()
 
     def received(self) -> float:
