@@ -11,14 +11,49 @@ mod agreement;
 
 use agreement::{ERRORS, constant, gap, noises, spectra, start};
 use proptest::prelude::*;
+use serde::Deserialize;
 use std::f64::consts::PI;
 use std::sync::Arc;
 use toclip::dynamics::{
     Collapsed, Covariates, Hsgd, InstructionSet, Ode, Sgd, Simulator, Volterra, effective_moments,
 };
-use toclip::noise::{Gaussian, Laplace, Noise, StudentT};
+use toclip::noise::{Family, Gaussian, Laplace, Noise, StudentT};
 use toclip::spectrum::{Modes, Spectrum};
 use toclip::{Batch, Factors, Rule, Step};
+
+#[derive(Deserialize)]
+struct Row {
+    family: String,
+    params: String,
+    r: f64,
+    u: f64,
+    mu: f64,
+    m2: f64,
+}
+
+#[test]
+fn the_reference_table_is_met_to_ten_digits() {
+    let text = include_str!("data/by_value.csv");
+    let (mut rows, mut worst) = (0, 0.0_f64);
+    for row in csv::Reader::from_reader(text.as_bytes()).deserialize() {
+        let row: Row = row.expect("a row of the table");
+        let mut params: serde_json::Value = serde_json::from_str(&row.params).expect("JSON");
+        params["family"] = row.family.as_str().into();
+        let noise: Family = serde_json::from_value(params).expect("a noise family");
+        let step = Step::new(&noise).with_rule(Rule::ByValue).unwrap();
+        let place = format!("{} {} r = {:e} u = {:e}", row.family, row.params, row.r, row.u);
+        // Through c/√λ, for an eigenvalue of one and a small one.
+        for lambda in [1.0, 0.01_f64] {
+            let got = step.eigenvalue_moments(lambda, row.r, row.u * lambda.sqrt()).unwrap();
+            let off = (got.mu / row.mu - 1.0).abs().max((got.m2 / lambda / row.m2 - 1.0).abs());
+            assert!(off < 1e-10, "{place}: {got:?}, not {} {}", row.mu, row.m2);
+            worst = worst.max(off);
+        }
+        rows += 1;
+    }
+    println!("worst of {rows} rows: {worst:e}");
+    assert!(rows > 100);
+}
 
 fn by_value(noise: &Arc<dyn Noise>) -> Step<'static> {
     Step::new(noise.clone()).with_rule(Rule::ByValue).unwrap()
