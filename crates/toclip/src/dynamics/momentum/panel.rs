@@ -21,7 +21,6 @@ const MOST_ITERATIONS: usize = 25;
 #[derive(Debug)]
 pub(super) struct Panel<'a> {
     pub drive: Drive<'a>,
-    step: &'a Step<'a>,
     buffer: Buffer,
     isa: Isa,
     chunks: Vec<Chunk>,
@@ -44,7 +43,6 @@ impl<'a> Panel<'a> {
         let d = modes.dim();
         let mut panel = Panel {
             drive: Drive::new(step, policy),
-            step,
             buffer: Buffer::new(momentum, step, d),
             isa: Isa::best(),
             chunks: Vec::new(),
@@ -87,7 +85,7 @@ impl<'a> Panel<'a> {
         let point = self.drive.act(t, risk);
         let control = Control { eta: point.eta, c: point.c };
         let x = Moments { mu: point.mu, m2: point.m2 };
-        self.buffer.forces(self.step, risk.max(0.0), control, x)
+        self.buffer.forces(self.drive.step(), risk.max(0.0), control, x)
     }
 
     /// Tries a step of length `h`, with no evaluation after `latest`: the estimated errors of $R$
