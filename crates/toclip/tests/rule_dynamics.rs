@@ -6,6 +6,8 @@
 //! approach to it is slow. Seeds are fixed. With correct theory a comparison fails the first test
 //! by chance with probability 6e-5, and 120 of them are made.
 
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
+
 use std::sync::Arc;
 use toclip::dynamics::{Collapsed, Ode, Simulator};
 use toclip::noise::{Family, Gaussian, Laplace, Rademacher, StudentT};
