@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 ///     rule.threshold(if k % 5 == 3 { 10.0 + u } else { u });
 /// }
 /// let next = rule.next_step();
-/// assert!(next.threshold < 1.0 && next.rate_factor > 1.0);
+/// assert!(next.threshold < 2.0 && next.rate_factor > 1.1);
 /// # Ok::<(), toclip::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -177,9 +177,11 @@ fn is_like_a_linear_model(norms: &[f64], gaussian: &Gaussian) -> bool {
     (0.6 + 0.2 / gaussian.components..LARGEST_INDEX).contains(&index)
 }
 
-/// The mean of $\log(q/s)$: one over Hill's estimator of the index.
+/// The mean of $\log(q/s)$ over positive norms: one over Hill's estimator of the index.
 fn mean_log_ratio(s: &[f64], q: f64) -> f64 {
-    s.iter().map(|s| (q / s).ln()).sum::<f64>() / s.len() as f64
+    // A gradient that is exactly zero says nothing about those next to zero.
+    let positive = &s[s.partition_point(|s| *s <= 0.0)..];
+    positive.iter().map(|s| (q / s).ln()).sum::<f64>() / positive.len() as f64
 }
 
 impl Gaussian {
@@ -350,6 +352,24 @@ mod tests {
             rule.threshold(*norm);
         });
         rule.next_step()
+    }
+
+    #[test]
+    fn a_zero_norm_does_not_end_the_rule() {
+        let mut with = EmpiricalCcc::new(Some(1.0)).unwrap();
+        let mut without = with.clone();
+        with.threshold(0.0);
+        let noise = Rademacher::new(10.0, 0.2).unwrap();
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        for _ in 0..399 {
+            let z: f64 = rand_distr::Distribution::sample(&rand_distr::StandardNormal, &mut rng);
+            let norm = (z - noise.sample(&mut rng)).abs();
+            with.threshold(norm);
+            without.threshold(norm);
+        }
+        without.threshold(1.0);
+        let [a, b] = [with, without].map(|rule| rule.next_step().threshold);
+        assert!(a < 3.0 && (a / b - 1.0).abs() < 0.1, "{a} {b}");
     }
 
     #[test]
