@@ -115,7 +115,7 @@ fn summary(report: &Report, anchors: &[String]) -> String {
         // The place that sections lead back to.
         return "<div id=\"summary\"></div>\n".into();
     }
-    let table = table(&["Figure", "The paper says", "Measured", "Verdict"], &rows);
+    let table = table(&["Figure", "Claim", "Measured", "Verdict"], &rows);
     let tally = escape(&report.tally());
     format!(
         "<section id=\"summary\">\n<h2>Summary</h2>\n<p class=\"tally\">{tally}</p>\n{table}</section>\n"
@@ -160,7 +160,7 @@ fn section(section: &Section, anchor: &str) -> String {
     if !section.claims.is_empty() {
         let rows: String =
             section.claims.iter().map(|claim| format!("<tr>{}</tr>\n", cells(claim))).collect();
-        out.push_str(&table(&["The paper says", "Measured", "Verdict"], &rows));
+        out.push_str(&table(&["Claim", "Measured", "Verdict"], &rows));
     }
     if !section.notes.is_empty() {
         // Without claims there is nothing of the paper's to differ from.

@@ -29,7 +29,7 @@ fn table(report: &Report) -> String {
     let rest = WIDTH - first - verdict - 3 * GAP;
     // The claim is a sentence, what was measured mostly numbers.
     let widths = [first, verdict, rest * 6 / 11, rest - rest * 6 / 11];
-    let mut out = row(widths, ["figure", "", "the paper says", "measured"]);
+    let mut out = row(widths, ["figure", "", "claim", "measured"]);
     out.push_str(&format!("{}\n", "─".repeat(WIDTH)));
     let mut last = None;
     for (section, claim) in report.claims() {
