@@ -151,7 +151,7 @@ fn small_thresholds_are_sign_descent() {
     let risk: f64 = v.iter().zip(&lambda).map(|(v, l)| v * l).sum();
     let off = [1e-2, 1e-3, 1e-5].map(|c| {
         let policy = constant(k / c, c);
-        let path = Ode::new(&modes, &by_value(&noise), &*policy).solve(&[end]).unwrap();
+        let path = Ode::new(&modes, by_value(&noise), &*policy).solve(&[end]).unwrap();
         (path.risk[0] / risk - 1.0).abs()
     });
     println!("{off:?}");
@@ -194,7 +194,7 @@ fn without_a_threshold_it_is_plain_sgd() {
     let exact = Ode::new(&modes, &noise, &*plain).solve(&times).unwrap();
     for c in [1e3, f64::INFINITY] {
         let policy = constant(0.7, c);
-        let path = Ode::new(&modes, &by_value(&noise), &*policy).solve(&times).unwrap();
+        let path = Ode::new(&modes, by_value(&noise), &*policy).solve(&times).unwrap();
         for k in 0..2 {
             assert!((path.risk[k] / exact.risk[k] - 1.0).abs() < 1e-8);
             assert!((path.distance[k] / exact.distance[k] - 1.0).abs() < 1e-8);

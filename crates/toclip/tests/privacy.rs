@@ -138,7 +138,7 @@ fn without_noise_it_is_clipping_per_sample() {
         let plain = Step::new(noise.clone()).with_batch(Batch::per_sample(4).unwrap()).unwrap();
         let policy = constant(0.7, 0.6);
         let exact = Ode::new(&modes, &plain, &*policy).solve(&times).unwrap();
-        let zero = Ode::new(&modes, &private(&noise, 4, 0.0), &*policy).solve(&times).unwrap();
+        let zero = Ode::new(&modes, private(&noise, 4, 0.0), &*policy).solve(&times).unwrap();
         assert_eq!((zero.risk, zero.distance), (exact.risk.clone(), exact.distance.clone()));
         // The difference is of order σ².
         let off = [1e-2, 1e-3].map(|sigma| {
