@@ -182,4 +182,5 @@ def gaussian(n, r, c):
     return mu, square / n**2, square / (n * v)
 
 
-main()
+if __name__ == "__main__":
+    main()
