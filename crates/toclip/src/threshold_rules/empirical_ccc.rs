@@ -362,7 +362,7 @@ mod tests {
         let noise = Rademacher::new(10.0, 0.2).unwrap();
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         for _ in 0..399 {
-            let z: f64 = rand_distr::Distribution::sample(&rand_distr::StandardNormal, &mut rng);
+            let z: f64 = StandardNormal.sample(&mut rng);
             let norm = (z - noise.sample(&mut rng)).abs();
             with.threshold(norm);
             without.threshold(norm);
