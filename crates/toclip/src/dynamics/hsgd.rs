@@ -6,6 +6,7 @@ use super::mode_factors::ModeFactors;
 use super::simulator::{Simulator, check_private, divergence_limit};
 use super::{Counts, Stop, Trajectory};
 use crate::error::{Error, Result};
+use crate::factor_table::FactorTable;
 use crate::momentum::Momentum;
 use crate::schedule::{Control, Policy};
 use crate::sim::normal::Normals;
@@ -64,6 +65,8 @@ pub struct Hsgd {
     factors: Option<Arc<ModeFactors>>,
     pub(super) step: Step<'static>,
     pub(super) policy: Arc<dyn Policy>,
+    /// Where those of all coordinates take long to compute.
+    table: Option<FactorTable>,
     momentum: Option<Momentum>,
     pub(super) scheme: Scheme,
     /// $h$.
@@ -140,6 +143,7 @@ impl Hsgd {
         let factors = ModeFactors::new(modes, &step)?.map(Arc::new);
         check_private(&step, &*policy, modes.risk())?;
         let limit = divergence_limit(modes.risk(), &step, &*policy);
+        let table = FactorTable::new(&step);
         let (scheme, fraction, trace_sq) = (Scheme::default(), Self::TIME_STEP, modes.trace_sq());
         Ok(Self {
             blocks,
@@ -147,6 +151,7 @@ impl Hsgd {
             factors,
             step,
             policy,
+            table,
             momentum: None,
             scheme,
             fraction,
@@ -227,7 +232,10 @@ impl Hsgd {
         let of_blocks = self.factors.as_ref().map(|f| self.block_rates(f, risk, control));
         let (drift, diffusion) = match &of_blocks {
             None => {
-                let clipped = self.step.moments(risk, control.c);
+                let clipped = match &self.table {
+                    Some(table) => table.under_policy(&self.step, &*self.policy, risk, control.c),
+                    None => self.step.moments(risk, control.c),
+                };
                 let diffusion = control.eta * control.eta * clipped.m2 / self.blocks.dim;
                 (control.eta * clipped.mu, diffusion)
             }

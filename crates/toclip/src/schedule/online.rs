@@ -93,6 +93,10 @@ impl Policy for Online {
         true
     }
 
+    fn threshold_at(&self, r: f64) -> Option<f64> {
+        self.oracle.threshold_at(r)
+    }
+
     fn breakpoints(&self) -> Vec<f64> {
         self.oracle.breakpoints()
     }
