@@ -2,7 +2,7 @@
 
 use crate::kernel::Moments;
 use crate::parallel::map_timed;
-use crate::risk_table::{Filled, RiskTable};
+use crate::risk_table::{EVERYWHERE, Filled, RiskTable, Span};
 use crate::rule::Rule;
 use crate::schedule::Policy;
 use crate::step::Step;
@@ -22,19 +22,35 @@ pub(crate) struct FactorTable {
     table: Arc<RiskTable<2, POINTS>>,
 }
 
+/// Where the factors are asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At {
+    /// The risk.
+    pub r: f64,
+    /// The threshold.
+    pub c: f64,
+    /// The risks around this one between which the threshold is a smooth curve.
+    pub span: Span,
+}
+
+impl At {
+    /// For a threshold that is smooth everywhere.
+    pub fn new(r: f64, c: f64) -> Self {
+        At { r, c, span: EVERYWHERE }
+    }
+}
+
 impl FactorTable {
     /// An empty table; `None` for a step whose factors are cheap.
     pub fn new(step: &Step<'_>) -> Option<Self> {
-        let table = || Arc::new(RiskTable::new(step.narrowest(), TOLERANCE));
-        step.is_slow().then(|| FactorTable { table: table() })
+        step.is_slow().then(|| FactorTable { table: Arc::new(RiskTable::new(TOLERANCE)) })
     }
 
-    /// The factors at risk $r$ under the threshold `c`, which is `threshold(r)`.
+    /// The factors at a risk and a threshold, which is `threshold` of it.
     pub fn moments(
         &self,
         step: &Step<'_>,
-        r: f64,
-        c: f64,
+        At { r, c, span }: At,
         threshold: impl Fn(f64) -> f64,
     ) -> Moments {
         // Without a threshold there are closed forms.
@@ -49,20 +65,28 @@ impl FactorTable {
                 [x.mu, x.m2]
             }))
         };
-        match self.table.at(r, &fill) {
+        match self.table.at(r, span, &fill) {
             Some([mu, m2]) => Moments { mu, m2 },
             None => step.moments(r, c),
         }
     }
 
     /// The same under a policy, whose threshold at this moment is `c`: from the table if it is a
-    /// function of the risk, or if there is none.
+    /// function of the risk, if there is none, or if it is a unit and no more.
     pub fn under_policy(&self, step: &Step<'_>, policy: &dyn Policy, r: f64, c: f64) -> Moments {
-        if *step.rule() == Rule::Optimal {
-            return self.moments(step, r, c, |_| c);
+        match step.rule() {
+            Rule::Optimal => return self.moments(step, At::new(r, c), |_| c),
+            Rule::Normalise if c < f64::INFINITY => {
+                let unit = self.moments(step, At::new(r, 1.0), |_| 1.0);
+                return Moments { mu: c * unit.mu, m2: c * c * unit.m2 };
+            }
+            _ => {}
         }
         match policy.threshold_at(r) {
-            Some(_) => self.moments(step, r, c, |r| policy.threshold_at(r).unwrap_or(f64::NAN)),
+            Some(_) => {
+                let at = At { r, c, span: policy.threshold_span(r) };
+                self.moments(step, at, |r| policy.threshold_at(r).unwrap_or(f64::NAN))
+            }
             None => step.moments(r, c),
         }
     }

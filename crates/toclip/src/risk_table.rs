@@ -3,20 +3,19 @@
 use crate::noise::spread;
 use std::sync::OnceLock;
 
-/// The width of a panel in $\ln(\sqrt{2R} + w)$ before it is halved, and how often it may be.
+/// The width of a panel in $\ln\sqrt{2R}$ before it is halved, and how often it may be.
 const WIDTH: f64 = 1.0;
 const HALVINGS: u32 = 7;
-/// Panels from the first on: to the largest risk there is.
+/// Panels from the first on, where the risk is the smallest number there is, to the largest.
 const PANELS: usize = 720;
+const FIRST: f64 = -373.0;
 
 /// $N$ functions of the risk, interpolated where they are smooth: on each panel through $P$ points,
 /// Chebyshev's of the first kind.
 ///
-/// The variable is $x = \ln(s + w)$ with $s = \sqrt{2R}$, the spread that the error of the model
-/// gives the residual, and $w$ the narrowest feature of the noise: even stretches where $s$ is the
-/// wider of the two, and smooth down to $R = 0$. Panels have the same ends whatever is asked for,
-/// and are filled when first needed; so values depend neither on the order of the questions nor on
-/// the number of threads.
+/// The variable is $x = \ln s$ with $s = \sqrt{2R}$, the spread that the error of the model gives the
+/// residual. Panels have the same ends whatever is asked for, and are filled when first needed; so
+/// values depend neither on the order of the questions nor on the number of threads.
 ///
 /// A panel is accepted if its last two coefficients are below the tolerance, relative to the
 /// smallest value on it (to the largest if the function changes its sign there), and halved
@@ -24,7 +23,6 @@ const PANELS: usize = 720;
 /// are not finite, the table has no answer and the caller evaluates the function itself.
 #[derive(Debug)]
 pub(crate) struct RiskTable<const N: usize, const P: usize> {
-    width: f64,
     tolerance: f64,
     panels: Vec<OnceLock<Panel<N, P>>>,
 }
@@ -54,6 +52,11 @@ pub(crate) enum Filled<const N: usize> {
 /// Gives the functions at several risks, in increasing order.
 pub(crate) type Fill<'a, const N: usize> = dyn Fn(&[f64]) -> Filled<N> + 'a;
 
+/// From one risk to another.
+pub(crate) type Span = (f64, f64);
+/// All risks.
+pub(crate) const EVERYWHERE: Span = (0.0, f64::INFINITY);
+
 /// The ends of a panel, in $x$.
 #[derive(Debug, Clone, Copy)]
 struct Ends {
@@ -62,24 +65,30 @@ struct Ends {
 }
 
 impl<const N: usize, const P: usize> RiskTable<N, P> {
-    /// An empty table for noise whose narrowest feature has this width, zero for none.
-    pub fn new(width: f64, tolerance: f64) -> Self {
-        RiskTable { width, tolerance, panels: (0..PANELS).map(|_| OnceLock::new()).collect() }
+    /// An empty table with this relative error.
+    pub fn new(tolerance: f64) -> Self {
+        RiskTable { tolerance, panels: (0..PANELS).map(|_| OnceLock::new()).collect() }
     }
 
     /// The functions at risk $r$, from the table or by `fill`; `None` where they are not smooth or
     /// not finite, and at $R = 0$.
-    pub fn at(&self, r: f64, fill: &Fill<'_, N>) -> Option<[f64; N]> {
+    ///
+    /// Panels that are not within the risks `smooth` around $r$ are split without a look. These
+    /// must be the piece that $r$ is in, of a division of all risks into pieces.
+    pub fn at(&self, r: f64, smooth: Span, fill: &Fill<'_, N>) -> Option<[f64; N]> {
+        self.piece(r, smooth, fill).0
+    }
+
+    /// The same, and the risks around $r$ on which it is one polynomial.
+    pub fn piece(&self, r: f64, smooth: Span, fill: &Fill<'_, N>) -> (Option<[f64; N]>, Span) {
         if !(r > 0.0 && r <= 1e300) {
-            return None;
+            return (None, (r, r));
         }
-        let x = self.place(r);
-        // Without a width of its own the first panel begins at the least risk there is.
-        let origin = if self.width > 0.0 { self.width.ln() } else { -373.0 };
-        let place = ((x - origin) / WIDTH).floor().max(0.0);
-        let panel = self.panels.get(place as usize)?;
-        let mut ends = Ends { from: origin + place * WIDTH, to: origin + (place + 1.0) * WIDTH };
-        let mut panel = self.filled(panel, ends, 0, fill);
+        let x = place_of(r);
+        let place = ((x - FIRST) / WIDTH).floor().max(0.0);
+        let Some(panel) = self.panels.get(place as usize) else { return (None, (r, r)) };
+        let mut ends = Ends { from: FIRST + place * WIDTH, to: FIRST + (place + 1.0) * WIDTH };
+        let mut panel = self.filled(panel, ends, 0, smooth, fill);
         for depth in 1..=HALVINGS {
             let Panel::Split(at, parts) = panel else { break };
             let right = x >= *at;
@@ -88,17 +97,13 @@ impl<const N: usize, const P: usize> RiskTable<N, P> {
             } else {
                 ends.to = *at;
             }
-            panel = self.filled(&parts[usize::from(right)], ends, depth, fill);
+            panel = self.filled(&parts[usize::from(right)], ends, depth, smooth, fill);
         }
-        match panel {
+        let values = match panel {
             Panel::Smooth(coefficients) => Some(clenshaw(coefficients, ends.place(x))),
             _ => None,
-        }
-    }
-
-    /// $x$ at risk $r$.
-    fn place(&self, r: f64) -> f64 {
-        (spread(r) + self.width).ln()
+        };
+        (values, (risk_at(ends.from), risk_at(ends.to)))
     }
 
     /// The panel, filled if it is not yet. Two threads may both fill it, with the same numbers: to
@@ -108,23 +113,27 @@ impl<const N: usize, const P: usize> RiskTable<N, P> {
         panel: &'a OnceLock<Panel<N, P>>,
         ends: Ends,
         depth: u32,
+        smooth: Span,
         fill: &Fill<'_, N>,
     ) -> &'a Panel<N, P> {
         if let Some(panel) = panel.get() {
             return panel;
         }
+        let within = smooth.0 <= risk_at(ends.from) && risk_at(ends.to) <= smooth.1;
+        if !within && depth < HALVINGS {
+            return panel.get_or_init(|| Panel::split(None, ends, depth));
+        }
         let risks: Vec<f64> = (0..P)
             .map(|k| {
                 let x = 0.5 * (ends.from + ends.to) - 0.5 * (ends.to - ends.from) * node(k, P);
-                let s = (x.exp() - self.width).max(0.0);
-                0.5 * s * s
+                risk_at(x)
             })
             .collect();
         let (values, tolerance) = match fill(&risks) {
             Filled::Values(values) => (values, self.tolerance),
             Filled::Rounded(values, tolerance) => (values, tolerance),
             Filled::Jump(r) => {
-                let x = self.place(r);
+                let x = place_of(r);
                 let inside = x > ends.from && x < ends.to;
                 return panel.get_or_init(|| Panel::split(inside.then_some(x), ends, depth));
             }
@@ -195,6 +204,16 @@ impl Ends {
     }
 }
 
+/// $x$ at risk $r$.
+fn place_of(r: f64) -> f64 {
+    spread(r).ln()
+}
+
+/// The risk at $x$.
+fn risk_at(x: f64) -> f64 {
+    0.5 * (2.0 * x).exp()
+}
+
 /// Chebyshev's points, from the largest.
 fn node(k: usize, points: usize) -> f64 {
     (std::f64::consts::PI * (k as f64 + 0.5) / points as f64).cos()
@@ -225,9 +244,9 @@ mod tests {
     proptest! {
         #[test]
         fn smooth_functions_are_met(log_r in -12.0..8.0f64) {
-            let table = RiskTable::<2, 16>::new(0.4, 1e-12);
+            let table = RiskTable::<2, 16>::new(1e-12);
             let r = 10f64.powf(log_r);
-            let got = table.at(r, &|risks| Filled::Values(map_timed(risks, |r| smooth(*r)))).unwrap();
+            let got = table.at(r, EVERYWHERE, &|risks| Filled::Values(map_timed(risks, |r| smooth(*r)))).unwrap();
             let want = smooth(r);
             // The logarithm has a zero: there the error is absolute.
             prop_assert!((got[0] / want[0] - 1.0).abs() < 1e-11, "{got:?} {want:?}");
@@ -243,12 +262,13 @@ mod tests {
             calls.fetch_add(risks.len(), Ordering::Relaxed);
             Filled::Values(map_timed(risks, |r| smooth(*r)))
         };
-        let (up, down) = (RiskTable::<2, 16>::new(0.4, 1e-12), RiskTable::<2, 16>::new(0.4, 1e-12));
-        let first: Vec<_> = risks.iter().map(|&r| up.at(r, &fill)).collect();
+        let (up, down) = (RiskTable::<2, 16>::new(1e-12), RiskTable::<2, 16>::new(1e-12));
+        let first: Vec<_> = risks.iter().map(|&r| up.at(r, EVERYWHERE, &fill)).collect();
         let filled = calls.load(Ordering::Relaxed);
-        let again: Vec<_> = risks.iter().map(|&r| up.at(r, &fill)).collect();
+        let again: Vec<_> = risks.iter().map(|&r| up.at(r, EVERYWHERE, &fill)).collect();
         assert_eq!(calls.load(Ordering::Relaxed), filled);
-        let mut other: Vec<_> = risks.iter().rev().map(|&r| down.at(r, &fill)).collect();
+        let mut other: Vec<_> =
+            risks.iter().rev().map(|&r| down.at(r, EVERYWHERE, &fill)).collect();
         other.reverse();
         assert_eq!(first, again);
         assert_eq!(first, other);
@@ -256,23 +276,29 @@ mod tests {
 
     #[test]
     fn jumps_and_missing_numbers_have_no_answer_and_their_surroundings_do() {
-        let table = RiskTable::<1, 16>::new(1.0, 1e-12);
+        let table = RiskTable::<1, 16>::new(1e-12);
         let jump = |risks: &[f64]| {
             Filled::Values(map_timed(risks, |&r| [if r < 0.3 { 1.0 } else { 2.0 }]))
         };
-        assert_eq!(table.at(0.3 + 1e-9, &jump), None);
-        assert!((table.at(0.2, &jump).unwrap()[0] - 1.0).abs() < 1e-12);
-        assert!((table.at(0.5, &jump).unwrap()[0] - 2.0).abs() < 1e-12);
+        assert_eq!(table.at(0.3 + 1e-9, EVERYWHERE, &jump), None);
+        assert!((table.at(0.2, EVERYWHERE, &jump).unwrap()[0] - 1.0).abs() < 1e-12);
+        assert!((table.at(0.5, EVERYWHERE, &jump).unwrap()[0] - 2.0).abs() < 1e-12);
         // Told where it is, the table has both sides to the last digit.
-        let told = RiskTable::<1, 16>::new(1.0, 1e-12);
+        let told = RiskTable::<1, 16>::new(1e-12);
         let fill = |risks: &[f64]| match risks {
             [first, .., last] if *first < 0.3 && *last >= 0.3 => Filled::Jump(0.3),
             _ => jump(risks),
         };
-        assert!((told.at(0.3 - 1e-9, &fill).unwrap()[0] - 1.0).abs() < 1e-12);
-        assert!((told.at(0.3 + 1e-9, &fill).unwrap()[0] - 2.0).abs() < 1e-12);
-        let table = RiskTable::<1, 16>::new(1.0, 1e-12);
-        assert_eq!(table.at(0.5, &|risks| Filled::Values(map_timed(risks, |_| [f64::NAN]))), None);
-        assert_eq!(table.at(0.0, &|risks| Filled::Values(map_timed(risks, |&r| [r]))), None);
+        assert!((told.at(0.3 - 1e-9, EVERYWHERE, &fill).unwrap()[0] - 1.0).abs() < 1e-12);
+        assert!((told.at(0.3 + 1e-9, EVERYWHERE, &fill).unwrap()[0] - 2.0).abs() < 1e-12);
+        let table = RiskTable::<1, 16>::new(1e-12);
+        assert_eq!(
+            table.at(0.5, EVERYWHERE, &|risks| Filled::Values(map_timed(risks, |_| [f64::NAN]))),
+            None
+        );
+        assert_eq!(
+            table.at(0.0, EVERYWHERE, &|risks| Filled::Values(map_timed(risks, |&r| [r]))),
+            None
+        );
     }
 }

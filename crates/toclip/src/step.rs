@@ -4,7 +4,7 @@
 use crate::batch::Batch;
 use crate::by_value::clipped_coordinate;
 use crate::error::{Error, Result};
-use crate::factor_table::FactorTable;
+use crate::factor_table::{At, FactorTable};
 use crate::factors::{check_risk, check_threshold};
 use crate::kernel::Moments;
 use crate::noise::{Feature, Noise};
@@ -376,6 +376,8 @@ impl<'a> Step<'a> {
     /// skipped.
     pub(crate) fn made(&self, r: f64, c: f64) -> f64 {
         self.batch.within(self.noise(), r, c)
+    }
+
     /// Whether $\mu$ and $m^{(2)}$ take long to compute: several residuals together, or an integral
     /// over the density.
     pub(crate) fn is_slow(&self) -> bool {
@@ -384,13 +386,6 @@ impl<'a> Step<'a> {
             Rule::Skip | Rule::Smooth(_) | Rule::Optimal => true,
             Rule::ByValue => false,
         }
-    }
-
-    /// The width of the narrowest feature of the noise itself; zero where it has atoms or jumps.
-    pub(crate) fn narrowest(&self) -> f64 {
-        let features = self.noise().features(0.0);
-        let least = features.iter().map(|f| f.width).fold(f64::INFINITY, f64::min);
-        if least.is_finite() { least } else { 0.0 }
     }
 
     /// What a radial rule leaves of a gradient $x g$ with $\Vert g\Vert =$ `norm`: the factor on $g$,
@@ -402,7 +397,7 @@ impl<'a> Step<'a> {
         let y = x * norm / unit;
         let (f, df) = self.noise().residual_density(r, y).unwrap_or((f64::NAN, f64::NAN));
         let inverse_information = match &self.scores {
-            Some(scores) => scores.moments(self, r, c, |_| c).m2,
+            Some(scores) => scores.moments(self, At::new(r, c), |_| c).m2,
             None => self.moments(r, c).m2,
         };
         // Where the density underflows nothing is known of its slope.

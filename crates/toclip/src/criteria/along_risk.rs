@@ -3,7 +3,7 @@
 use super::best::{Efficiency, Optimum, thresholds, without_search};
 use super::maximise::brent;
 use crate::parallel::map_timed;
-use crate::risk_table::{Filled, RiskTable};
+use crate::risk_table::{EVERYWHERE, Filled, RiskTable, Span};
 use crate::step::Step;
 
 /// Points on a panel.
@@ -13,8 +13,8 @@ const POINTS: usize = 12;
 const LOSS: f64 = 1e-11;
 /// Relative errors of $c^\ast$ that are allowed at least, and at most.
 const ERRORS: (f64, f64) = (1e-6, 0.03);
-/// A peak that is no higher above the limit $c \to 0$ is none.
-const FLAT: f64 = 1e-12;
+/// A peak that is no higher above the limit $c \to 0$ than this, relatively, is none.
+const FLAT: f64 = 2.5e-11;
 /// Points of a search for each factor of ten in $c$, and about every feature. Coarser than the
 /// search for a single risk: peaks are followed from one risk to the next.
 const PER_DECADE: f64 = 6.0;
@@ -38,18 +38,20 @@ pub(crate) struct BestAlongRisk {
 }
 
 impl BestAlongRisk {
-    pub fn new(step: &Step<'_>) -> Self {
-        BestAlongRisk { table: RiskTable::new(step.narrowest(), ERRORS.0) }
+    pub fn new() -> Self {
+        BestAlongRisk { table: RiskTable::new(ERRORS.0) }
     }
 
-    /// The optimum at risk $r$; `None` where the table has no answer.
-    pub fn at(&self, step: &Step<'_>, r: f64) -> Option<Optimum> {
-        let [c, kind] = self.table.at(r, &|risks| path(step, risks))?;
-        Some(match kind.round() {
+    /// The optimum at risk $r$, `None` where the table has no answer; and the risks around it on
+    /// which the threshold is one polynomial.
+    pub fn at(&self, step: &Step<'_>, r: f64) -> (Option<Optimum>, Span) {
+        let (values, span) = self.table.piece(r, EVERYWHERE, &|risks| path(step, risks));
+        let optimum = values.map(|[c, kind]| match kind.round() {
             0.0 => Optimum::At(c),
             1.0 => Optimum::Unclipped,
             _ => Optimum::Small,
-        })
+        });
+        (optimum, span)
     }
 }
 
@@ -67,9 +69,16 @@ fn path(step: &Step<'_>, risks: &[f64]) -> Filled<2> {
         return Filled::Values(values);
     }
     let (first, last) = (risks[0], risks[risks.len() - 1]);
-    let (Some(from), Some(to)) = (Peak::highest(step, first), Peak::highest(step, last)) else {
+    let (Some(mut from), Some(mut to)) = (Peak::highest(step, first), Peak::highest(step, last))
+    else {
         return Filled::Unknown;
     };
+    // Next to where there is no peak, one that is hardly any is none.
+    if from.optimum == Optimum::Small && to.gain < 4.0 * FLAT {
+        to.optimum = Optimum::Small;
+    } else if to.optimum == Optimum::Small && from.gain < 4.0 * FLAT {
+        from.optimum = Optimum::Small;
+    }
     let followed = from.followed(step, risks);
     if let Some(r) = lost(risks, &followed) {
         return Filled::Jump(r);
@@ -94,10 +103,18 @@ fn path(step: &Step<'_>, risks: &[f64]) -> Filled<2> {
     Filled::Rounded(followed.into_iter().map(|peak| encoded(peak.optimum)).collect(), error)
 }
 
-/// Where a peak is lost that could not be followed to the end.
+/// Where a peak is lost that could not be followed to the end: where it is hardly any, by its last
+/// two gains, or between the last risk that has it and the next.
 fn lost(risks: &[f64], followed: &[Peak]) -> Option<f64> {
-    let next = risks.get(followed.len())?;
-    Some((risks[followed.len() - 1] * next).sqrt())
+    let next = risks.get(followed.len())?.ln();
+    let last = risks[followed.len() - 1].ln();
+    let middle = 0.5 * (last + next);
+    let [.., one, two] = followed else { return Some(middle.exp()) };
+    let before = risks[followed.len() - 2].ln();
+    let slope = (two.gain.ln() - one.gain.ln()) / (last - before);
+    let place = last + ((2.0 * FLAT).ln() - two.gain.ln()) / slope;
+    let (low, high) = (next.min(before), next.max(before));
+    Some(if place > low && place < high { place } else { middle }.exp())
 }
 
 fn without_search_at(step: &Step<'_>, risks: &[f64]) -> Option<Vec<[f64; 2]>> {
@@ -138,6 +155,9 @@ struct Peak {
     height: f64,
     /// $\kappa$; zero where there is no threshold to be found.
     bend: f64,
+    /// How much higher it is than the limit $c \to 0$, relatively. One residual always has a peak
+    /// well above that.
+    gain: f64,
 }
 
 impl Peak {
@@ -166,13 +186,11 @@ impl Peak {
                 }
             }
         }
-        let optimum = match efficiency.optimum(smallest, best, height) {
-            Optimum::At(_) if is_flat(step, r, height)? => Optimum::Small,
-            optimum => optimum,
-        };
-        match optimum {
-            Optimum::At(_) => Some(Peak { optimum, height, bend }),
-            _ => Peak::without_threshold(optimum, step, r),
+        let gain = gain(step, r, height)?;
+        match efficiency.optimum(smallest, best, height) {
+            Optimum::At(_) if gain < FLAT => Peak::without_threshold(Optimum::Small, step, r),
+            optimum @ Optimum::At(_) => Some(Peak { optimum, height, bend, gain }),
+            optimum => Peak::without_threshold(optimum, step, r),
         }
     }
 
@@ -181,7 +199,8 @@ impl Peak {
             Optimum::Small => small(step, r)?,
             _ => 1.0 / step.residual_second_moment(r),
         };
-        Some(Peak { optimum, height, bend: 0.0 })
+        let gain = if optimum == Optimum::Small { 0.0 } else { f64::INFINITY };
+        Some(Peak { optimum, height, bend: 0.0, gain })
     }
 
     /// The same peak at these risks, which go on from its own, the first, as far as it goes.
@@ -197,20 +216,20 @@ impl Peak {
             let guess = extrapolated(&found, risks, k);
             let top = climbed(&Efficiency::new(step, r), guess, stencil(step, r));
             let Some(Top { ln_c, height, bend }) = top else { break };
-            if is_flat(step, r, height) != Some(false) {
-                break;
-            }
+            let Some(gain) = gain(step, r, height).filter(|gain| *gain > FLAT) else { break };
             found.push(ln_c);
-            path.push(Peak { optimum: Optimum::At(ln_c.exp()), height, bend });
+            path.push(Peak { optimum: Optimum::At(ln_c.exp()), height, bend, gain });
         }
         path
     }
 }
 
-/// Whether a peak of this height is no better than the limit $c \to 0$. One residual always has a
-/// peak above it.
-fn is_flat(step: &Step<'_>, r: f64, height: f64) -> Option<bool> {
-    Some(step.batch().together() > 1 && height <= small(step, r)? * (1.0 + FLAT))
+/// How much higher a peak is than the limit $c \to 0$.
+fn gain(step: &Step<'_>, r: f64, height: f64) -> Option<f64> {
+    if step.batch().together() == 1 {
+        return Some(f64::INFINITY);
+    }
+    Some(height / small(step, r)? - 1.0)
 }
 
 /// The efficiency as $c \to 0$.

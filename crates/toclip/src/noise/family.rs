@@ -107,6 +107,18 @@ impl Noise for Family {
         self.inner().residual_density(r, x)
     }
 
+    fn is_symmetric(&self) -> bool {
+        self.inner().is_symmetric()
+    }
+
+    fn atoms(&self) -> Vec<(f64, f64)> {
+        self.inner().atoms()
+    }
+
+    fn is_resolved(&self, r: f64) -> bool {
+        self.inner().is_resolved(r)
+    }
+
     fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
         self.inner().squared_residual(r)
     }

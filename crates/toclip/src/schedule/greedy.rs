@@ -1,6 +1,7 @@
 //! The learning rate of fastest descent.
 
 use super::{Control, MaxCcc, Policy, Schedule};
+use crate::risk_table::EVERYWHERE;
 use crate::step::Step;
 
 /// $\eta = 2R\mu/m^{(2)}$: the rate of fastest descent, optimal for isotropic data.
@@ -80,5 +81,9 @@ impl Policy for Greedy {
 
     fn threshold_at(&self, r: f64) -> Option<f64> {
         Some(self.clip.as_ref().map_or(f64::INFINITY, |clip| clip.threshold(r)))
+    }
+
+    fn threshold_span(&self, r: f64) -> (f64, f64) {
+        self.clip.as_ref().map_or(EVERYWHERE, |clip| clip.threshold_span(r))
     }
 }

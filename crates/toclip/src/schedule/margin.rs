@@ -182,6 +182,10 @@ impl Policy for Margin {
         self.inner.threshold_at(r)
     }
 
+    fn threshold_span(&self, r: f64) -> (f64, f64) {
+        self.inner.threshold_span(r)
+    }
+
     fn breakpoints(&self) -> Vec<f64> {
         let mut times = self.inner.breakpoints();
         if let Cap::Predicted(table) = &self.cap {

@@ -3,8 +3,9 @@
 use super::proportional::compensated;
 use super::{Control, Policy, Schedule};
 use crate::criteria::{BestAlongRisk, BestThreshold, Optimum, best_threshold};
-use crate::factor_table::FactorTable;
+use crate::factor_table::{At, FactorTable};
 use crate::kernel::Moments;
+use crate::risk_table::EVERYWHERE;
 use crate::step::Step;
 use std::sync::{Arc, OnceLock};
 
@@ -70,14 +71,14 @@ impl MaxCcc {
         let nodes = (0..=(2.0 * FOLDS * PER_FOLD) as usize).map(|_| OnceLock::new()).collect();
         let table = Arc::new(Table { origin: centre - FOLDS, nodes });
         let slow = FactorTable::new(&step)
-            .map(|factors| Slow { best: Arc::new(BestAlongRisk::new(&step)), factors });
+            .map(|factors| Slow { best: Arc::new(BestAlongRisk::new()), factors });
         MaxCcc { eta, step, table, slow }
     }
 
     /// $c^\ast$ at risk $r$; infinite where not clipping is best.
     pub fn threshold(&self, r: f64) -> f64 {
         let tabulated = match &self.slow {
-            Some(slow) => slow.best.at(&self.step, r).map(|optimum| match optimum {
+            Some(slow) => slow.best.at(&self.step, r).0.map(|optimum| match optimum {
                 Optimum::At(c) => c,
                 Optimum::Unclipped => f64::INFINITY,
                 Optimum::Small => self.small(r),
@@ -90,7 +91,10 @@ impl MaxCcc {
     /// $\mu$ and $m^{(2)}$ at this threshold, which is that of [`threshold`](Self::threshold).
     pub(super) fn moments(&self, r: f64, c: f64) -> Moments {
         match &self.slow {
-            Some(slow) => slow.factors.moments(&self.step, r, c, |r| self.threshold(r)),
+            Some(slow) => {
+                let at = At { r, c, span: self.threshold_span(r) };
+                slow.factors.moments(&self.step, at, |r| self.threshold(r))
+            }
             None => self.step.moments(r, c),
         }
     }
@@ -157,6 +161,10 @@ impl Policy for MaxCcc {
 
     fn threshold_at(&self, r: f64) -> Option<f64> {
         Some(self.at(0.0, r).c)
+    }
+
+    fn threshold_span(&self, r: f64) -> (f64, f64) {
+        self.slow.as_ref().map_or(EVERYWHERE, |slow| slow.best.at(&self.step, r).1)
     }
 
     fn breakpoints(&self) -> Vec<f64> {

@@ -54,6 +54,12 @@ pub trait Policy: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// The risks around $R$ between which the [threshold](Self::threshold_at) is one smooth curve; all
+    /// of them by default. Tables are made of pieces that do not reach beyond.
+    fn threshold_span(&self, _r: f64) -> (f64, f64) {
+        (0.0, f64::INFINITY)
+    }
+
     /// Times at which the choice jumps or has a corner, where an ODE solver must not step across.
     fn breakpoints(&self) -> Vec<f64> {
         Vec::new()

@@ -97,6 +97,10 @@ impl Policy for Online {
         self.oracle.threshold_at(r)
     }
 
+    fn threshold_span(&self, r: f64) -> (f64, f64) {
+        self.oracle.threshold_span(r)
+    }
+
     fn breakpoints(&self) -> Vec<f64> {
         self.oracle.breakpoints()
     }

@@ -44,6 +44,10 @@ impl Policy for Scaled {
         self.rule.threshold_at(r).map(|c| self.threshold * c)
     }
 
+    fn threshold_span(&self, r: f64) -> (f64, f64) {
+        self.rule.threshold_span(r)
+    }
+
     fn breakpoints(&self) -> Vec<f64> {
         self.rule.breakpoints()
     }
