@@ -114,6 +114,7 @@ pub mod threshold_rules;
 
 mod by_value;
 mod error;
+mod factor_table;
 mod factors;
 mod gauss;
 mod groups;
@@ -124,6 +125,7 @@ mod numbers;
 mod parallel;
 mod quad;
 mod radial;
+mod risk_table;
 mod rule;
 mod sim;
 mod special;

@@ -4,6 +4,7 @@
 use crate::batch::Batch;
 use crate::by_value::clipped_coordinate;
 use crate::error::{Error, Result};
+use crate::factor_table::{At, FactorTable};
 use crate::factors::{check_risk, check_threshold};
 use crate::kernel::Moments;
 use crate::noise::{Feature, Noise};
@@ -39,6 +40,8 @@ pub struct Step<'a> {
     batch: Batch,
     rule: Rule,
     privacy: Option<Privacy>,
+    /// $1/I(X)$ along the risk, for simulations of the optimal rule.
+    scores: Option<FactorTable>,
 }
 
 #[derive(Debug, Clone)]
@@ -54,7 +57,7 @@ impl<'a> Step<'a> {
     }
 
     fn single(noise: NoiseRef<'a>) -> Self {
-        Step { noise, batch: Batch::single(), rule: Rule::default(), privacy: None }
+        Step { noise, batch: Batch::single(), rule: Rule::default(), privacy: None, scores: None }
     }
 
     /// The same step with another batch.
@@ -82,7 +85,9 @@ impl<'a> Step<'a> {
     /// # Ok::<(), toclip::Error>(())
     /// ```
     pub fn with_rule(self, rule: Rule) -> Result<Self> {
-        Step { rule, ..self }.checked()
+        let step = Step { rule, scores: None, ..self }.checked()?;
+        let scores = if step.rule == Rule::Optimal { FactorTable::new(&step) } else { None };
+        Ok(Step { scores, ..step })
     }
 
     /// The same step with private gradients: Gaussian noise of standard deviation $\sigma c\sqrt d$
@@ -373,6 +378,16 @@ impl<'a> Step<'a> {
         self.batch.within(self.noise(), r, c)
     }
 
+    /// Whether $\mu$ and $m^{(2)}$ take long to compute: several residuals together, or an integral
+    /// over the density.
+    pub(crate) fn is_slow(&self) -> bool {
+        match self.rule {
+            Rule::Clip | Rule::Normalise => self.batch.together() > 1,
+            Rule::Skip | Rule::Smooth(_) | Rule::Optimal => true,
+            Rule::ByValue | Rule::PerGroup(_) => false,
+        }
+    }
+
     /// What a radial rule leaves of a gradient $x g$ with $\Vert g\Vert =$ `norm`: the factor on $g$,
     /// at threshold $c\cdot$`unit` on the norm and risk $R$.
     pub(crate) fn reshape(&self, x: f64, norm: f64, c: f64, unit: f64, r: f64) -> f64 {
@@ -381,8 +396,12 @@ impl<'a> Step<'a> {
         }
         let y = x * norm / unit;
         let (f, df) = self.noise().residual_density(r, y).unwrap_or((f64::NAN, f64::NAN));
+        let inverse_information = match &self.scores {
+            Some(scores) => scores.moments(self, At::new(r, c), |_| c).m2,
+            None => self.moments(r, c).m2,
+        };
         // Where the density underflows nothing is known of its slope.
-        if f > 0.0 { -df / f * self.moments(r, c).m2 * (unit / norm) } else { 0.0 }
+        if f > 0.0 { -df / f * inverse_information * (unit / norm) } else { 0.0 }
     }
 
     /// Refuses a rule that has no single $\mu$ and $m^{(2)}$.
@@ -464,7 +483,12 @@ impl From<Arc<dyn Noise>> for Step<'_> {
 
 impl<'a> From<&'a Step<'_>> for Step<'a> {
     fn from(step: &'a Step<'_>) -> Self {
-        let noise = NoiseRef::Borrowed(step.noise());
-        Step { noise, batch: step.batch, rule: step.rule.clone(), privacy: step.privacy }
+        Step {
+            noise: NoiseRef::Borrowed(step.noise()),
+            batch: step.batch,
+            rule: step.rule.clone(),
+            privacy: step.privacy,
+            scores: step.scores.clone(),
+        }
     }
 }

@@ -25,6 +25,9 @@ use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 /// $e^{-t^2}$ and $e^{-b_1^2t^2}$ are nothing from here on.
 const END: (f64, f64) = (6.2, 4.0);
 
+/// The exponent below which $G$ is nothing.
+const NOTHING: f64 = 45.0;
+
 /// A sum of $N$ squares, in units of $a = c^2N$.
 pub(super) struct Squares<'a> {
     pub squared: &'a SquaredResidual,
@@ -87,26 +90,33 @@ impl Squares<'_> {
     pub fn smoothed(&self, smooth: Smooth) -> Moments {
         // Shares of E F and of E[F + 2xF′] in μ.
         let (outer, inner) = (1.0 - 1.0 / self.n, 1.0 / self.n);
-        let [mu, square] = match smooth {
-            Smooth::Root => interval(
-                |t| {
-                    let (bell, ln_g) = ((-t * t).exp(), self.ln_g(t));
-                    let left = FRAC_2_SQRT_PI * bell * ln_g.exp();
-                    let share = outer + inner * 2.0 * t * t;
-                    [share * left, -2.0 * t * bell * ln_g.exp_m1()]
-                },
-                &self.points(END.0),
-            ),
-            Smooth::Tanh => interval(
-                |t| {
-                    let ([theta, kernel], ln_g) = (theta(t), self.ln_g(t));
-                    let left = (outer * theta + inner * kernel) * ln_g.exp();
-                    [left, -kernel * ln_g.exp_m1()]
-                },
-                &self.points(END.1),
-            ),
+        // 2tΘ and 2tK; for the rule root E[F + 2xF′] is no part of the square.
+        let kernels = |t: f64| match smooth {
+            Smooth::Root => {
+                let bell = (-t * t).exp();
+                let theta = FRAC_2_SQRT_PI * bell;
+                [outer * theta + inner * 2.0 * t * t * theta, 2.0 * t * bell]
+            }
+            Smooth::Tanh => {
+                let [theta, kernel] = theta(t);
+                [outer * theta + inner * kernel, kernel]
+            }
         };
-        Moments { mu, m2: self.c * self.c * square }
+        let points = self.points(match smooth {
+            Smooth::Root => END.0,
+            Smooth::Tanh => END.1,
+        });
+        // Where G has come to nothing, the transform is not asked again.
+        let gone = points.iter().position(|t| self.ln_g(*t) < -NOTHING).unwrap_or(points.len() - 1);
+        let [mu, near] = interval(
+            |t| {
+                let ([kernel, square], ln_g) = (kernels(t), self.ln_g(t));
+                [kernel * ln_g.exp(), -square * ln_g.exp_m1()]
+            },
+            &points[..=gone],
+        );
+        let [far] = interval(|t| [kernels(t)[1]], &points[gone..]);
+        Moments { mu, m2: self.c * self.c * (near + far) }
     }
 }
 

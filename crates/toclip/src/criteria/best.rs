@@ -1,9 +1,12 @@
 //! The threshold with the largest CCC.
 
-use super::maximise::{log_grid, maximise_on};
+use super::maximise::{log_grid, refined};
 use crate::error::Result;
 use crate::factors::check_risk;
+use crate::information::information;
 use crate::noise::Feature;
+use crate::parallel::map_timed;
+use crate::rule::Rule;
 use crate::step::Step;
 use serde::Serialize;
 
@@ -27,8 +30,9 @@ pub struct BestThreshold {
 
 /// A gain below this is rounding: the best is then not to clip.
 const ROUNDING: f64 = 1e-12;
-/// Points of the search for each factor of ten in $c$.
+/// Points of the search for each factor of ten in $c$, and about every feature.
 const PER_DECADE: f64 = 16.0;
+const OFFSETS: [f64; 13] = [-6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0];
 
 /// $c^\ast = \arg\max_c \mu_c^2(R)/\nu_c(R)$ over $0 < c \le \infty$.
 ///
@@ -41,8 +45,19 @@ const PER_DECADE: f64 = 16.0;
 /// \tfrac43 f(0) c + \dots)$, so the optimum is never at zero; for Laplace noise it tends to zero
 /// with $R$ and is there at $R = 0$.
 ///
+/// What is searched depends on the [rule](crate::Rule):
+///
+/// | rule | $c \to 0$ | $c \to \infty$ | reported |
+/// |---|---|---|---|
+/// | `Clip`, `Smooth` | `Normalise` | unclipped SGD | the best threshold |
+/// | `Skip` | nothing is left | unclipped SGD | the best threshold with $\mu > 0$: where $\mu \le 0$ no learning rate is of use, and the efficiency counts as zero |
+/// | `Normalise` | | | CCC is the same for every threshold; the one with $\mu = 1$, which is $1/2f_X(0)$ for one residual |
+/// | `Optimal` | | | there is no threshold: $c = \infty$, $\mu = 1$, and CCC is the [limit](super::fisher_limit) |
+///
 /// # Errors
-/// [`Error::Parameter`](crate::Error::Parameter) for a risk that is negative or not finite.
+/// [`Error::Parameter`](crate::Error::Parameter) for a risk that is negative or not finite,
+/// [`Error::Invalid`](crate::Error::Invalid) or [`Error::NotProvided`](crate::Error::NotProvided)
+/// for a rule that has no factors here.
 ///
 /// ```
 /// use toclip::{criteria::best_threshold, noise::{Gaussian, Rademacher}};
@@ -61,59 +76,151 @@ pub fn best_threshold<'a>(step: impl Into<Step<'a>>, r: f64) -> Result<BestThres
 /// The same with $m^{(2)}$ and the efficiency in the unit of one residual, whatever the batch.
 pub(super) fn best_for_residual(step: &Step<'_>, r: f64) -> Result<BestThreshold> {
     check_risk(r)?;
-    let second_moment = step.residual_second_moment(r);
-    let never = BestThreshold {
-        c: f64::INFINITY,
-        mu: 1.0,
-        m2: second_moment,
-        ccc: 1.0,
-        efficiency: 1.0 / second_moment,
-    };
-    let grid = thresholds(&step.features(r));
+    step.check_radial()?;
+    if let Some(best) = without_search(step, r) {
+        return best;
+    }
+    let efficiency = Efficiency::new(step, r);
+    let grid = thresholds(&step.features(r), PER_DECADE, &OFFSETS);
     let Some(&smallest) = grid.first() else {
-        return Ok(never);
+        return Ok(BestThreshold::unclipped(efficiency.second_moment));
     };
-    let efficiency = |c: f64| {
-        let x = step.residual_moments(r, c);
-        if x.mu == 0.0 { 0.0 } else { x.mu * (x.mu / x.m2) }
+    let values = map_timed(&grid, |&c| efficiency.at(c));
+    let (c, top) = refined(&grid, &values, |c| efficiency.at(c));
+    let ccc = |efficient: f64| efficient * efficiency.second_moment;
+    Ok(match efficiency.optimum(smallest, c, top) {
+        Optimum::Unclipped => BestThreshold::unclipped(efficiency.second_moment),
+        Optimum::Small => {
+            let limit = efficiency.limit(smallest, top);
+            BestThreshold { c: 0.0, mu: 0.0, m2: 0.0, ccc: ccc(limit), efficiency: limit }
+        }
+        Optimum::At(c) => {
+            let x = step.residual_moments(r, c);
+            BestThreshold { c, mu: x.mu, m2: x.m2, ccc: ccc(top), efficiency: top }
+        }
+    })
+}
+
+/// The rules that need no search: to normalise, where every threshold has the same CCC, and the
+/// optimal rule, which has none.
+pub(super) fn without_search(step: &Step<'_>, r: f64) -> Option<Result<BestThreshold>> {
+    let second_moment = step.residual_second_moment(r);
+    let (c, efficiency) = match step.rule() {
+        Rule::Optimal => {
+            let found = information(step.noise(), &step.noise().features(r), r);
+            let information = match found {
+                Ok(information) => information,
+                Err(error) => return Some(Err(error)),
+            };
+            (f64::INFINITY, information)
+        }
+        Rule::Normalise => {
+            let x = step.residual_moments(r, 1.0);
+            if let Err(error) = step.check_defined(r, 1.0, x) {
+                return Some(Err(error));
+            }
+            (1.0 / x.mu, x.mu * x.mu)
+        }
+        _ => return None,
     };
-    let (c, top) = maximise_on(&grid, efficiency);
-    let ccc = |efficiency: f64| efficiency * second_moment;
-    // Towards zero: a constant for a density, growing like 1/c² for an atom at zero.
-    let (near, nearer) = (efficiency(1e-5 * smallest), efficiency(1e-7 * smallest));
-    if nearer > 2.0 * near.max(top) {
-        return Ok(BestThreshold {
-            c: 0.0,
-            mu: 0.0,
-            m2: 0.0,
-            ccc: f64::INFINITY,
-            efficiency: f64::INFINITY,
-        });
+    // Without error or noise there is no residual, and nothing to gain.
+    if second_moment == 0.0 {
+        return Some(Ok(BestThreshold::unclipped(0.0)));
     }
-    // The limit itself, by extrapolation: the efficiency is linear in c there.
-    let limit = nearer + (nearer - near) / 99.0;
-    if nearer >= top {
-        return Ok(BestThreshold { c: 0.0, mu: 0.0, m2: 0.0, ccc: ccc(limit), efficiency: limit });
+    // With an atom at zero the threshold is zero, and no number is left of μ; with no density there
+    // no threshold makes it one.
+    let mu = if c == 0.0 || efficiency == 0.0 { 0.0 } else { 1.0 };
+    let m2 = if mu == 0.0 { c * c } else { 1.0 / efficiency };
+    let ccc = efficiency * second_moment;
+    Some(Ok(BestThreshold { c, mu, m2, ccc, efficiency }))
+}
+
+impl BestThreshold {
+    /// Not clipping.
+    fn unclipped(second_moment: f64) -> Self {
+        let efficiency = 1.0 / second_moment;
+        BestThreshold { c: f64::INFINITY, mu: 1.0, m2: second_moment, ccc: 1.0, efficiency }
     }
-    if second_moment.is_finite() && ccc(top) <= 1.0 + ROUNDING {
-        return Ok(never);
+
+    pub(super) fn optimum(&self) -> Optimum {
+        match self.c {
+            0.0 => Optimum::Small,
+            f64::INFINITY => Optimum::Unclipped,
+            c => Optimum::At(c),
+        }
     }
-    let x = step.residual_moments(r, c);
-    Ok(BestThreshold { c, mu: x.mu, m2: x.m2, ccc: ccc(top), efficiency: top })
+}
+
+/// Where CCC is largest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Optimum {
+    /// At this threshold.
+    At(f64),
+    /// Without clipping.
+    Unclipped,
+    /// Towards zero.
+    Small,
+}
+
+impl Optimum {
+    pub fn is_at(self) -> bool {
+        matches!(self, Optimum::At(_))
+    }
+}
+
+/// $\mu^2/m^{(2)}$ as a function of the threshold, in the unit of one residual; zero where $\mu \le
+/// 0$, since no learning rate makes use of such a step.
+pub(super) struct Efficiency<'a> {
+    step: &'a Step<'a>,
+    r: f64,
+    second_moment: f64,
+}
+
+impl<'a> Efficiency<'a> {
+    pub fn new(step: &'a Step<'a>, r: f64) -> Self {
+        Efficiency { step, r, second_moment: step.residual_second_moment(r) }
+    }
+
+    pub fn at(&self, c: f64) -> f64 {
+        let x = self.step.residual_moments(self.r, c);
+        if x.mu <= 0.0 { 0.0 } else { x.mu * (x.mu / x.m2) }
+    }
+
+    /// Far below the smallest threshold that matters.
+    fn towards_zero(&self, smallest: f64) -> (f64, f64) {
+        (self.at(1e-5 * smallest), self.at(1e-7 * smallest))
+    }
+
+    /// The limit as $c \to 0$, by extrapolation: a constant for a density, near which the efficiency
+    /// is linear in $c$, and infinite for an atom at zero, where it grows like $1/c^2$.
+    fn limit(&self, smallest: f64, top: f64) -> f64 {
+        let (near, nearer) = self.towards_zero(smallest);
+        if nearer > 2.0 * near.max(top) { f64::INFINITY } else { nearer + (nearer - near) / 99.0 }
+    }
+
+    /// What is best, given the highest peak above the smallest threshold that matters.
+    pub fn optimum(&self, smallest: f64, c: f64, top: f64) -> Optimum {
+        let (_, nearer) = self.towards_zero(smallest);
+        if nearer >= top {
+            Optimum::Small
+        } else if self.second_moment.is_finite() && top * self.second_moment <= 1.0 + ROUNDING {
+            Optimum::Unclipped
+        } else {
+            Optimum::At(c)
+        }
+    }
 }
 
 /// A grid of thresholds fine enough for every feature of the distribution.
-pub(super) fn thresholds(features: &[Feature]) -> Vec<f64> {
+pub(super) fn thresholds(features: &[Feature], per_decade: f64, offsets: &[f64]) -> Vec<f64> {
     let scales = features.iter().flat_map(|f| [f.at.abs(), f.width]).filter(|x| *x > 0.0);
     let (low, high) = scales.fold((f64::INFINITY, 0.0f64), |(a, b), x| (a.min(x), b.max(x)));
     if high == 0.0 {
         return Vec::new();
     }
-    let mut grid = log_grid(1e-2 * low, 1e2 * high, PER_DECADE);
+    let mut grid = log_grid(1e-2 * low, 1e2 * high, per_decade);
     for f in features {
-        for k in [-6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0] {
-            grid.push(f.at.abs() + k * f.width);
-        }
+        grid.extend(offsets.iter().map(|k| f.at.abs() + k * f.width));
     }
     grid.retain(|c| *c >= 1e-2 * low);
     grid.sort_by(f64::total_cmp);

@@ -3,14 +3,24 @@
 /// Golden ratio step, $(3 - \sqrt5)/2$.
 const GOLDEN: f64 = 0.381_966_011_250_105_1;
 
+/// Below the square root of rounding a smooth peak is flat.
+const PRECISION: f64 = 1e-9;
+/// Points of a grid that are nearer to each other than this count as one.
+const SAME_POINT: f64 = 1e-8;
+
 /// The maximum of `f` over the grid, refined between neighbours at every peak of the grid. Returns
 /// the point and the value; grid points must increase and be > 0.
 ///
 /// A peak at the first or last grid point stays there: the caller knows what lies beyond.
 pub(crate) fn maximise_on(grid: &[f64], f: impl Fn(f64) -> f64) -> (f64, f64) {
     let values: Vec<f64> = grid.iter().map(|&x| f(x)).collect();
+    refined(grid, &values, f)
+}
+
+/// The same where the values on the grid are known.
+pub(crate) fn refined(grid: &[f64], values: &[f64], f: impl Fn(f64) -> f64) -> (f64, f64) {
     let mut best = (f64::NAN, f64::NEG_INFINITY);
-    for (&x, &y) in grid.iter().zip(&values) {
+    for (&x, &y) in grid.iter().zip(values) {
         if y > best.1 {
             best = (x, y);
         }
@@ -19,7 +29,23 @@ pub(crate) fn maximise_on(grid: &[f64], f: impl Fn(f64) -> f64) -> (f64, f64) {
         let is_peak = values[i] >= values[i - 1] && values[i] >= values[i + 1];
         // Every peak, however low: a narrow one is seen only by its foot.
         if is_peak {
-            let refined = brent(grid[i - 1], grid[i], grid[i + 1], values[i], &f);
+            let mut refined = brent(grid[i - 1], grid[i], grid[i + 1], values[i], PRECISION, &f);
+            // Between two points that are next to equal the grid cannot tell on which side of them
+            // the peak is.
+            let near = |x: f64, y: f64| (x / y - 1.0).abs() < SAME_POINT;
+            let (mut left, mut right) = (i - 1, i + 1);
+            while left > 0 && near(grid[left], grid[i]) && near(refined.0, grid[left]) {
+                left -= 1;
+            }
+            while right + 1 < grid.len()
+                && near(grid[right], grid[i])
+                && near(refined.0, grid[right])
+            {
+                right += 1;
+            }
+            if right - left > 2 {
+                refined = brent(grid[left], grid[i], grid[right], values[i], PRECISION, &f);
+            }
             if refined.1 > best.1 {
                 best = refined;
             }
@@ -29,15 +55,23 @@ pub(crate) fn maximise_on(grid: &[f64], f: impl Fn(f64) -> f64) -> (f64, f64) {
 }
 
 /// Brent's minimiser turned upside down, on the logarithm of $x$ (Brent 1973, chapter 5).
-fn brent(a: f64, x: f64, b: f64, fx: f64, f: &impl Fn(f64) -> f64) -> (f64, f64) {
+///
+/// From three points and the value at the middle one, to a precision in $\ln x$.
+pub(crate) fn brent(
+    a: f64,
+    x: f64,
+    b: f64,
+    fx: f64,
+    precision: f64,
+    f: &impl Fn(f64) -> f64,
+) -> (f64, f64) {
     let (mut a, mut b) = (a.ln(), b.ln());
     let (mut x, mut fx) = (x.ln(), fx);
     let (mut w, mut fw, mut v, mut fv) = (x, fx, x, fx);
     let (mut step, mut before) = (0.0f64, 0.0f64);
     for _ in 0..80 {
         let middle = 0.5 * (a + b);
-        // Below the square root of rounding a smooth peak is flat.
-        let tolerance = 1e-9 * x.abs().max(1.0);
+        let tolerance = precision * x.abs().max(1.0);
         if (x - middle).abs() <= 2.0 * tolerance - 0.5 * (b - a) {
             break;
         }
@@ -107,6 +141,14 @@ mod tests {
         };
         let (x, y) = maximise_on(&log_grid(1e-3, 1e6, 16.0), f);
         assert!((x.ln() - 5.0).abs() < 1e-7 && (y - 1.2).abs() < 1e-10, "{x} {y}");
+    }
+
+    #[test]
+    fn points_that_are_next_to_equal_do_not_hide_a_peak() {
+        // The peak is right of both, and rounding puts the left one above the right one.
+        let f = |x: f64| -(x.ln() - 0.1).powi(2) + if x == 1.0 { 1e-12 } else { 0.0 };
+        let (x, y) = maximise_on(&[0.5, 1.0, 1.0 + 1e-14, 1.5, 2.0], f);
+        assert!((x.ln() - 0.1).abs() < 1e-6 && y > -1e-12, "{x} {y}");
     }
 
     #[test]

@@ -17,6 +17,7 @@
 //! CCC is its relative efficiency: 0.95 at 1.345 standard deviations under Gaussian noise, $2/\pi$
 //! as $c \to 0$ (the median), and in general $4 f(0)^2 (2R+\sigma^2)$ there.
 
+mod along_risk;
 mod best;
 mod fisher;
 mod kappa;
@@ -24,6 +25,8 @@ pub(crate) mod maximise;
 mod momentum;
 mod stability;
 
+pub(crate) use along_risk::BestAlongRisk;
+pub(crate) use best::Optimum;
 pub use best::{BestThreshold, best_threshold};
 pub use fisher::{FisherLimit, fisher_limit};
 pub use kappa::{KappaBounds, kappa_bounds};

@@ -19,6 +19,9 @@ use serde::Serialize;
 /// \eta^\ast_D = \frac{2R}{P}\cdot\frac{\mu}{\nu}. $$
 /// (The paper prints half of $\eta^\ast_D$, which is the rate of *fastest* descent of $D$.) In
 /// terms of $m^{(2)} = 2\nu P$ both are defined for noise of infinite variance too.
+///
+/// **Where $\mu \le 0$, as [skipping](crate::Rule::Skip) can have it, no learning rate is stable**:
+/// every step pushes the iterate away from the solution or nowhere, and both limits are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct StabilityLimits {
     /// $\eta^\ast_R$: a larger learning rate makes the risk grow.
@@ -31,6 +34,9 @@ impl StabilityLimits {
     /// From $d$, $\operatorname{Tr}K^2$, $R$, $\Vert \nabla P\Vert ^2$ and the clipped moments at
     /// $R$.
     pub fn at(dim: f64, trace_sq: f64, risk: f64, gradient_sq: f64, x: Moments) -> Self {
+        if x.mu <= 0.0 {
+            return StabilityLimits { risk: 0.0, distance: 0.0 };
+        }
         // Without noise or error 0/0 means no limit.
         let over = |numerator: f64, denominator: f64| {
             if denominator == 0.0 { f64::INFINITY } else { numerator / denominator }
@@ -45,7 +51,8 @@ impl StabilityLimits {
 /// $\eta^\ast_R$ and $\eta^\ast_D$ at the start of training with threshold $c$.
 ///
 /// # Errors
-/// [`Error::Parameter`](crate::Error::Parameter) for an impossible threshold.
+/// [`Error::Parameter`](crate::Error::Parameter) for an impossible threshold,
+/// [`Error::Invalid`](crate::Error::Invalid) for a rule that has no factors there.
 ///
 /// ```
 /// use toclip::{criteria::stability_limits, noise::NoNoise};
@@ -64,7 +71,10 @@ pub fn stability_limits<'a>(
     check_threshold(c)?;
     let risk = modes.risk();
     let gradient_sq: f64 = modes.modes().iter().map(|m| 2.0 * m.lambda * m.lambda * m.energy).sum();
-    let x = step.into().moments(risk, c);
+    let step = step.into();
+    step.check_radial()?;
+    let x = step.moments(risk, c);
+    step.check_defined(risk, c, x)?;
     Ok(StabilityLimits::at(modes.dim(), modes.trace_sq(), risk, gradient_sq, x))
 }
 

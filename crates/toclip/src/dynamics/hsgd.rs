@@ -6,6 +6,8 @@ use super::mode_factors::ModeFactors;
 use super::simulator::{Simulator, check_private, divergence_limit};
 use super::{Counts, Stop, Trajectory};
 use crate::error::{Error, Result};
+use crate::factor_table::FactorTable;
+use crate::kernel::Moments;
 use crate::momentum::Momentum;
 use crate::schedule::{Control, Policy};
 use crate::sim::normal::Normals;
@@ -64,6 +66,8 @@ pub struct Hsgd {
     factors: Option<Arc<ModeFactors>>,
     pub(super) step: Step<'static>,
     pub(super) policy: Arc<dyn Policy>,
+    /// Where those of all coordinates take long to compute.
+    table: Option<FactorTable>,
     momentum: Option<Momentum>,
     pub(super) scheme: Scheme,
     /// $h$.
@@ -140,6 +144,7 @@ impl Hsgd {
         let factors = ModeFactors::new(modes, &step)?.map(Arc::new);
         check_private(&step, &*policy, modes.risk())?;
         let limit = divergence_limit(modes.risk(), &step, &*policy);
+        let table = FactorTable::new(&step);
         let (scheme, fraction, trace_sq) = (Scheme::default(), Self::TIME_STEP, modes.trace_sq());
         Ok(Self {
             blocks,
@@ -147,6 +152,7 @@ impl Hsgd {
             factors,
             step,
             policy,
+            table,
             momentum: None,
             scheme,
             fraction,
@@ -222,12 +228,20 @@ impl Hsgd {
         State { u, squares, risk, distance, flat: self.flat.clone() }
     }
 
+    /// $\mu$ and $m^{(2)}$ under the policy, whose threshold is `c`.
+    pub(super) fn moments(&self, risk: f64, c: f64) -> Moments {
+        match &self.table {
+            Some(table) => table.under_policy(&self.step, &*self.policy, risk, c),
+            None => self.step.moments(risk, c),
+        }
+    }
+
     fn rates(&self, t: f64, risk: f64) -> Rates {
         let control = self.policy.at(t, risk);
         let of_blocks = self.factors.as_ref().map(|f| self.block_rates(f, risk, control));
         let (drift, diffusion) = match &of_blocks {
             None => {
-                let clipped = self.step.moments(risk, control.c);
+                let clipped = self.moments(risk, control.c);
                 let diffusion = control.eta * control.eta * clipped.m2 / self.blocks.dim;
                 (control.eta * clipped.mu, diffusion)
             }

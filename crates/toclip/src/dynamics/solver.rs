@@ -3,6 +3,8 @@
 use super::times::check_times;
 use super::{Counts, PathPoint, Stop, Trajectory};
 use crate::error::{Error, Result};
+use crate::factor_table::FactorTable;
+use crate::kernel::Moments;
 use crate::schedule::{Control, Policy};
 use crate::step::Step;
 
@@ -45,12 +47,31 @@ impl Tolerance {
 pub(crate) struct Drive<'a> {
     step: &'a Step<'a>,
     policy: &'a dyn Policy,
+    factors: Option<FactorTable>,
     pub evaluations: u64,
 }
 
+/// Solutions to fewer digits than this may use factors from a table.
+const TABULATED: f64 = 1e-9;
+
 impl<'a> Drive<'a> {
     pub fn new(step: &'a Step<'a>, policy: &'a dyn Policy) -> Self {
-        Drive { step, policy, evaluations: 0 }
+        Drive { step, policy, factors: None, evaluations: 0 }
+    }
+
+    /// Takes factors that are slow to compute from a table along the risk, if the tolerance and the
+    /// policy allow it.
+    pub fn tabulate(&mut self, tolerance: Tolerance) {
+        if tolerance.rtol >= TABULATED {
+            self.factors = FactorTable::new(self.step);
+        }
+    }
+
+    fn moments(&self, risk: f64, c: f64) -> Moments {
+        match &self.factors {
+            Some(table) => table.under_policy(self.step, self.policy, risk, c),
+            None => self.step.moments(risk, c),
+        }
     }
 
     /// $\mu, m_2, \eta, c$ at time $t$ and risk $R$.
@@ -58,7 +79,7 @@ impl<'a> Drive<'a> {
         // A stage may undershoot zero by the tolerance; the factors are defined from zero on.
         let risk = risk.max(0.0);
         let control = self.policy.at(t, risk);
-        let clipped = self.step.moments(risk, control.c);
+        let clipped = self.moments(risk, control.c);
         self.evaluations += 1;
         PathPoint { mu: clipped.mu, m2: clipped.m2, eta: control.eta, c: control.c }
     }

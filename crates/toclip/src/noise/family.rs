@@ -107,6 +107,10 @@ impl Noise for Family {
         self.inner().residual_density(r, x)
     }
 
+    fn is_symmetric(&self) -> bool {
+        self.inner().is_symmetric()
+    }
+
     fn atoms(&self) -> Vec<(f64, f64)> {
         self.inner().atoms()
     }

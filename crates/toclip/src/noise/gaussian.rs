@@ -88,6 +88,10 @@ impl Noise for Gaussian {
         Some(SquaredResidual::scales(vec![(1.0, 2.0 * r + self.second_moment())]))
     }
 
+    fn is_symmetric(&self) -> bool {
+        true
+    }
+
     fn features(&self, r: f64) -> Vec<Feature> {
         vec![Feature::new(0.0, self.residual_std(r))]
     }

@@ -211,6 +211,10 @@ impl Noise for Laplace {
         Some(SquaredResidual::laplace(self.sigma, 2.0 * r))
     }
 
+    fn is_symmetric(&self) -> bool {
+        true
+    }
+
     fn features(&self, r: f64) -> Vec<Feature> {
         super::centred_features(spread(r), self.sigma)
     }

@@ -100,6 +100,12 @@ pub trait Noise: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether $\epsilon$ and $-\epsilon$ have the same distribution, so that integrals over one side of
+    /// zero are enough; false, the default, if not known.
+    fn is_symmetric(&self) -> bool {
+        false
+    }
+
     /// The weights and places of the atoms of the residual at $R = 0$; the density there is that of
     /// the rest.
     fn atoms(&self) -> Vec<(f64, f64)> {

@@ -63,6 +63,10 @@ impl Noise for NoNoise {
         Some(SquaredResidual::scales(vec![(1.0, 2.0 * r)]))
     }
 
+    fn is_symmetric(&self) -> bool {
+        true
+    }
+
     fn features(&self, r: f64) -> Vec<Feature> {
         vec![Feature::new(0.0, spread(r))]
     }

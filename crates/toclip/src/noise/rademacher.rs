@@ -136,6 +136,10 @@ impl Noise for Rademacher {
         Some(SquaredResidual::pair(self.lambda, self.p, 2.0 * r))
     }
 
+    fn is_symmetric(&self) -> bool {
+        true
+    }
+
     fn features(&self, r: f64) -> Vec<Feature> {
         let s = spread(r);
         [0.0, self.lambda, -self.lambda].map(|at| Feature::new(at, s)).to_vec()

@@ -361,6 +361,10 @@ impl Noise for StudentT {
         Some(SquaredResidual::heavy(self.quadrature.scales().clone(), self.scale, 2.0 * r))
     }
 
+    fn is_symmetric(&self) -> bool {
+        true
+    }
+
     fn features(&self, r: f64) -> Vec<Feature> {
         super::centred_features(spread(r), self.scale)
     }

@@ -195,6 +195,10 @@ impl Noise for Uniform {
         Some(SquaredResidual::uniform(m, v.max(least)).exact_if(v >= least))
     }
 
+    fn is_symmetric(&self) -> bool {
+        true
+    }
+
     fn features(&self, r: f64) -> Vec<Feature> {
         let (s, m) = (spread(r), self.half_width);
         vec![Feature::new(0.0, m + s), Feature::new(m, s), Feature::new(-m, s)]

@@ -1,6 +1,7 @@
 //! The learning rate of fastest descent.
 
 use super::{Control, MaxCcc, Policy, Schedule};
+use crate::risk_table::EVERYWHERE;
 use crate::step::Step;
 
 /// $\eta = 2R\mu/m^{(2)}$: the rate of fastest descent, optimal for isotropic data.
@@ -64,13 +65,25 @@ impl Greedy {
 impl Policy for Greedy {
     fn at(&self, _t: f64, r: f64) -> Control {
         let c = self.clip.as_ref().map_or(f64::INFINITY, |clip| clip.threshold(r));
-        let x = self.step.moments(r, c);
-        // The rate is zero for infinite variance, and where there is nothing left to learn.
-        let eta = if x.m2 > 0.0 { 2.0 * r * x.mu / x.m2 } else { 0.0 };
+        let x = match &self.clip {
+            Some(clip) => clip.moments(r, c),
+            None => self.step.moments(r, c),
+        };
+        // The rate is zero for infinite variance, where there is nothing left to learn, and where
+        // steps go the wrong way.
+        let eta = if x.m2 > 0.0 { (2.0 * r * x.mu / x.m2).max(0.0) } else { 0.0 };
         Control { eta, c }
     }
 
     fn uses_risk(&self) -> bool {
         true
+    }
+
+    fn threshold_at(&self, r: f64) -> Option<f64> {
+        Some(self.clip.as_ref().map_or(f64::INFINITY, |clip| clip.threshold(r)))
+    }
+
+    fn threshold_span(&self, r: f64) -> (f64, f64) {
+        self.clip.as_ref().map_or(EVERYWHERE, |clip| clip.threshold_span(r))
     }
 }

@@ -3,6 +3,7 @@
 use super::{Control, Policy, Schedule, Session, Shape};
 use crate::criteria::StabilityLimits;
 use crate::error::{Error, Result};
+use crate::factor_table::FactorTable;
 use crate::kernel::Moments;
 use crate::spectrum::Modes;
 use crate::step::Step;
@@ -48,7 +49,7 @@ pub struct Margin {
 
 #[derive(Debug, Clone)]
 enum Cap {
-    Certified { step: Step<'static>, margin: f64, known: Known },
+    Certified { step: Step<'static>, factors: Option<FactorTable>, margin: f64, known: Known },
     Predicted(Schedule),
 }
 
@@ -102,7 +103,9 @@ impl Margin {
             least: moving().map(|m| m.lambda).fold(f64::INFINITY, f64::min),
             distance: moving().map(|m| 2.0 * m.energy).sum(),
         };
-        Ok(Margin { inner, cap: Cap::Certified { step: step.into(), margin, known } })
+        let step = step.into();
+        let factors = FactorTable::new(&step);
+        Ok(Margin { inner, cap: Cap::Certified { step, factors, margin, known } })
     }
 
     /// $\eta(t) \le \text{margin}\cdot\eta^\ast_R(t)$ with the limit on the predicted path up to
@@ -160,8 +163,12 @@ impl Policy for Margin {
         let control = self.inner.at(t, r);
         let cap = match &self.cap {
             Cap::Predicted(table) => table.at(t),
-            Cap::Certified { step, margin, known } => {
-                margin * known.limit(r, step.moments(r, control.c))
+            Cap::Certified { step, factors, margin, known } => {
+                let x = match factors {
+                    Some(table) => table.under_policy(step, &*self.inner, r, control.c),
+                    None => step.moments(r, control.c),
+                };
+                margin * known.limit(r, x)
             }
         };
         Control { eta: control.eta.min(cap), ..control }
@@ -169,6 +176,14 @@ impl Policy for Margin {
 
     fn uses_risk(&self) -> bool {
         self.inner.uses_risk() || matches!(self.cap, Cap::Certified { .. })
+    }
+
+    fn threshold_at(&self, r: f64) -> Option<f64> {
+        self.inner.threshold_at(r)
+    }
+
+    fn threshold_span(&self, r: f64) -> (f64, f64) {
+        self.inner.threshold_span(r)
     }
 
     fn breakpoints(&self) -> Vec<f64> {
@@ -233,6 +248,7 @@ struct Path<'a> {
     modes: &'a Modes,
     inner: &'a dyn Policy,
     step: Step<'a>,
+    factors: Option<FactorTable>,
     margin: f64,
     v: Vec<f64>,
     times: Vec<f64>,
@@ -249,7 +265,8 @@ struct Push {
 impl<'a> Path<'a> {
     fn new(modes: &'a Modes, inner: &'a dyn Policy, step: Step<'a>, margin: f64) -> Self {
         let v = modes.modes().iter().map(|m| m.energy).collect();
-        Path { modes, inner, step, margin, v, times: Vec::new(), values: Vec::new() }
+        let factors = FactorTable::new(&step);
+        Path { modes, inner, step, factors, margin, v, times: Vec::new(), values: Vec::new() }
     }
 
     fn push(&self, t: f64, v: &[f64]) -> Push {
@@ -259,7 +276,10 @@ impl<'a> Path<'a> {
             gradient_sq += 2.0 * mode.lambda * mode.lambda * v;
         }
         let control = self.inner.at(t, risk);
-        let x = self.step.moments(risk, control.c);
+        let x = match &self.factors {
+            Some(table) => table.under_policy(&self.step, self.inner, risk, control.c),
+            None => self.step.moments(risk, control.c),
+        };
         let (dim, trace_sq) = (self.modes.dim(), self.modes.trace_sq());
         let limits = StabilityLimits::at(dim, trace_sq, risk, gradient_sq, x);
         let cap = (self.margin * limits.risk).min(UNLIMITED);

@@ -2,7 +2,10 @@
 
 use super::proportional::compensated;
 use super::{Control, Policy, Schedule};
-use crate::criteria::{BestThreshold, best_threshold};
+use crate::criteria::{BestAlongRisk, BestThreshold, Optimum, best_threshold};
+use crate::factor_table::{At, FactorTable};
+use crate::kernel::Moments;
+use crate::risk_table::EVERYWHERE;
 use crate::step::Step;
 use std::sync::{Arc, OnceLock};
 
@@ -23,6 +26,9 @@ const FOLDS: f64 = 46.0;
 /// flat at its maximum, so the error of the table enters only squared, below $10^{-13}$. Where the
 /// best threshold jumps from one peak to another the search is done in full.
 ///
+/// Batches, and rules other than clipping, have factors that take long to compute. There the best
+/// threshold is followed from one risk to the next, and both are tabulated.
+///
 /// ```
 /// use std::sync::Arc;
 /// use toclip::{noise::{Gaussian, Rademacher}, schedule::{MaxCcc, Policy, Schedule}};
@@ -38,6 +44,14 @@ pub struct MaxCcc {
     eta: Schedule,
     step: Step<'static>,
     table: Arc<Table>,
+    slow: Option<Slow>,
+}
+
+/// What stands for the search and the factors where these are slow.
+#[derive(Debug, Clone)]
+struct Slow {
+    best: Arc<BestAlongRisk>,
+    factors: FactorTable,
 }
 
 /// $\ln c^\ast$ at $\ln R$ = `origin` + k/`PER_FOLD`.
@@ -56,26 +70,49 @@ impl MaxCcc {
         let centre = if scale > 0.0 { 2.0 * scale.ln() } else { 0.0 };
         let nodes = (0..=(2.0 * FOLDS * PER_FOLD) as usize).map(|_| OnceLock::new()).collect();
         let table = Arc::new(Table { origin: centre - FOLDS, nodes });
-        MaxCcc { eta, step, table }
+        let slow = FactorTable::new(&step)
+            .map(|factors| Slow { best: Arc::new(BestAlongRisk::new()), factors });
+        MaxCcc { eta, step, table, slow }
     }
 
     /// $c^\ast$ at risk $r$; infinite where not clipping is best.
     pub fn threshold(&self, r: f64) -> f64 {
-        self.interpolated(r).unwrap_or_else(|| self.searched(r))
+        let tabulated = match &self.slow {
+            Some(slow) => slow.best.at(&self.step, r).0.map(|optimum| match optimum {
+                Optimum::At(c) => c,
+                Optimum::Unclipped => f64::INFINITY,
+                Optimum::Small => self.small(r),
+            }),
+            None => self.interpolated(r),
+        };
+        tabulated.unwrap_or_else(|| self.searched(r))
+    }
+
+    /// $\mu$ and $m^{(2)}$ at this threshold, which is that of [`threshold`](Self::threshold).
+    pub(super) fn moments(&self, r: f64, c: f64) -> Moments {
+        match &self.slow {
+            Some(slow) => {
+                let at = At { r, c, span: self.threshold_span(r) };
+                slow.factors.moments(&self.step, at, |r| self.threshold(r))
+            }
+            None => self.step.moments(r, c),
+        }
     }
 
     fn searched(&self, r: f64) -> f64 {
         match best_threshold(&self.step, r) {
             Ok(BestThreshold { c, .. }) if c > 0.0 => c,
-            // For batches μ ∝ c and m2 = c² towards zero: every threshold that clips all of them is
-            // equally good.
-            Ok(BestThreshold { ccc, .. }) if r > 0.0 && ccc < f64::INFINITY => {
-                let features = self.step.features(r).into_iter();
-                1e-3 * features.map(|f| f.at.abs().max(f.width)).fold(f64::INFINITY, f64::min)
-            }
+            Ok(BestThreshold { ccc, .. }) if r > 0.0 && ccc < f64::INFINITY => self.small(r),
             // Only at R = 0, where no step has a descent to keep.
             _ => f64::INFINITY,
         }
+    }
+
+    /// For batches $\mu \propto c$ and $m^{(2)} = c^2$ towards zero: every threshold that clips all of
+    /// them is equally good.
+    fn small(&self, r: f64) -> f64 {
+        let features = self.step.features(r).into_iter();
+        1e-3 * features.map(|f| f.at.abs().max(f.width)).fold(f64::INFINITY, f64::min)
     }
 
     fn interpolated(&self, r: f64) -> Option<f64> {
@@ -113,13 +150,21 @@ impl Policy for MaxCcc {
     fn at(&self, t: f64, r: f64) -> Control {
         let eta = self.eta.at(t);
         match self.threshold(r) {
-            c if c.is_finite() => compensated(&self.step, eta, r, c),
+            c if c.is_finite() => compensated(eta, c, self.moments(r, c)),
             c => Control { eta, c },
         }
     }
 
     fn uses_risk(&self) -> bool {
         true
+    }
+
+    fn threshold_at(&self, r: f64) -> Option<f64> {
+        Some(self.at(0.0, r).c)
+    }
+
+    fn threshold_span(&self, r: f64) -> (f64, f64) {
+        self.slow.as_ref().map_or(EVERYWHERE, |slow| slow.best.at(&self.step, r).1)
     }
 
     fn breakpoints(&self) -> Vec<f64> {

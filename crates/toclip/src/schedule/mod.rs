@@ -45,6 +45,21 @@ pub trait Policy: std::fmt::Debug + Send + Sync {
     /// Whether the choice depends on the risk: if not, simulations need not compute it each step.
     fn uses_risk(&self) -> bool;
 
+    /// $c$ at risk $R$, where it depends on the risk alone or not even on that; then
+    /// [`at`](Self::at) has this threshold at every time.
+    ///
+    /// `None`, the default, where it depends on the time. With an answer, factors that take long to
+    /// compute are tabulated along the risk.
+    fn threshold_at(&self, _r: f64) -> Option<f64> {
+        None
+    }
+
+    /// The risks around $R$ between which the [threshold](Self::threshold_at) is one smooth curve; all
+    /// of them by default. Tables are made of pieces that do not reach beyond.
+    fn threshold_span(&self, _r: f64) -> (f64, f64) {
+        (0.0, f64::INFINITY)
+    }
+
     /// Times at which the choice jumps or has a corner, where an ODE solver must not step across.
     fn breakpoints(&self) -> Vec<f64> {
         Vec::new()
@@ -95,6 +110,13 @@ impl Policy for OpenLoop {
 
     fn uses_risk(&self) -> bool {
         false
+    }
+
+    fn threshold_at(&self, _r: f64) -> Option<f64> {
+        match self.clip.shape() {
+            Shape::Constant { value } => Some(*value),
+            _ => None,
+        }
     }
 
     fn breakpoints(&self) -> Vec<f64> {

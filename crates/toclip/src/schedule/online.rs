@@ -93,6 +93,14 @@ impl Policy for Online {
         true
     }
 
+    fn threshold_at(&self, r: f64) -> Option<f64> {
+        self.oracle.threshold_at(r)
+    }
+
+    fn threshold_span(&self, r: f64) -> (f64, f64) {
+        self.oracle.threshold_span(r)
+    }
+
     fn breakpoints(&self) -> Vec<f64> {
         self.oracle.breakpoints()
     }

@@ -2,6 +2,8 @@
 
 use super::{Control, Policy, Schedule};
 use crate::error::{Error, Result};
+use crate::factor_table::{At, FactorTable};
+use crate::kernel::Moments;
 use crate::step::Step;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +45,7 @@ pub struct Proportional {
     pub(super) eta: Schedule,
     pub(super) step: Step<'static>,
     pub(super) compensation: Compensation,
+    factors: Option<FactorTable>,
 }
 
 impl Proportional {
@@ -67,28 +70,44 @@ impl Proportional {
         if step.noise().second_moment().is_infinite() {
             return Err(Error::InfiniteVariance);
         }
-        Ok(Proportional { kappa, eta, step, compensation })
+        let factors = FactorTable::new(&step);
+        Ok(Proportional { kappa, eta, step, compensation, factors })
+    }
+
+    /// $\kappa\sqrt{2R + \sigma^2}$; infinite without error or noise, where there is nothing to
+    /// clip.
+    fn proportional(&self, r: f64) -> f64 {
+        let second_moment = self.step.residual_second_moment(r);
+        if second_moment > 0.0 { self.kappa * second_moment.sqrt() } else { f64::INFINITY }
+    }
+
+    fn moments(&self, r: f64, c: f64) -> Moments {
+        match &self.factors {
+            Some(table) => table.moments(&self.step, At::new(r, c), |r| self.proportional(r)),
+            None => self.step.moments(r, c),
+        }
     }
 }
 
 impl Policy for Proportional {
     fn at(&self, t: f64, r: f64) -> Control {
-        let eta = self.eta.at(t);
-        // Without error or noise there is nothing to clip.
-        let second_moment = self.step.residual_second_moment(r);
-        if !(second_moment > 0.0) {
-            return Control { eta, c: f64::INFINITY };
+        let (eta, c) = (self.eta.at(t), self.proportional(r));
+        if c == f64::INFINITY {
+            return Control { eta, c };
         }
-        let c = self.kappa * second_moment.sqrt();
         match self.compensation {
             Compensation::None => Control { eta, c },
             Compensation::Printed => Control { eta: eta * (1.0 / self.kappa).max(1.0), c },
-            Compensation::Exact => compensated(&self.step, eta, r, c),
+            Compensation::Exact => compensated(eta, c, self.moments(r, c)),
         }
     }
 
     fn uses_risk(&self) -> bool {
         true
+    }
+
+    fn threshold_at(&self, r: f64) -> Option<f64> {
+        Some(self.at(0.0, r).c)
     }
 
     fn breakpoints(&self) -> Vec<f64> {
@@ -97,9 +116,8 @@ impl Policy for Proportional {
 }
 
 /// $\eta/\mu_c(R)$, and no clipping where clipping would leave nothing to compensate.
-pub(super) fn compensated(step: &Step<'_>, eta: f64, r: f64, c: f64) -> Control {
-    let mu = step.moments(r, c).mu;
-    if mu > 0.0 { Control { eta: eta / mu, c } } else { Control { eta, c: f64::INFINITY } }
+pub(super) fn compensated(eta: f64, c: f64, at: Moments) -> Control {
+    if at.mu > 0.0 { Control { eta: eta / at.mu, c } } else { Control { eta, c: f64::INFINITY } }
 }
 
 #[cfg(test)]

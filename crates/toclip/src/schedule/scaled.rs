@@ -40,6 +40,14 @@ impl Policy for Scaled {
         self.rule.uses_risk()
     }
 
+    fn threshold_at(&self, r: f64) -> Option<f64> {
+        self.rule.threshold_at(r).map(|c| self.threshold * c)
+    }
+
+    fn threshold_span(&self, r: f64) -> (f64, f64) {
+        self.rule.threshold_span(r)
+    }
+
     fn breakpoints(&self) -> Vec<f64> {
         self.rule.breakpoints()
     }
@@ -105,6 +113,10 @@ mod tests {
             vec![1.5]
         }
 
+        fn threshold_at(&self, r: f64) -> Option<f64> {
+            Some(r)
+        }
+
         fn session(&self) -> Option<Box<dyn Session>> {
             Some(Box::new(Largest(1.0)))
         }
@@ -116,6 +128,7 @@ mod tests {
         assert!(scaled.uses_risk());
         assert_eq!(scaled.breakpoints(), [1.5]);
         assert_eq!(scaled.at(0.0, 0.3), Control { eta: 2.0, c: 3.0 });
+        assert_eq!(scaled.threshold_at(0.3), Some(3.0));
         let mut session = scaled.session().unwrap();
         session.observe(-7.0);
         assert_eq!(session.control(0.0), Control { eta: 2.0, c: 70.0 });

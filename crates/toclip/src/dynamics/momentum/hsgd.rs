@@ -124,7 +124,7 @@ impl Hsgd {
         let buffer = Buffer::new(momentum, &self.step, dim);
         let forces = |t: f64, risk: f64| {
             let control = self.policy.at(t, risk);
-            buffer.forces(&self.step, risk, control, self.step.moments(risk, control.c))
+            buffer.forces(&self.step, risk, control, self.moments(risk, control.c))
         };
         let mut normals = Normals::new(seed, index, Purpose::Brownian);
         let mut state = self.momentum_start();

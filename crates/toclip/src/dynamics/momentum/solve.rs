@@ -43,6 +43,7 @@ impl Problem<'_> {
             counts: Counts::default(),
             record: SolvedPath::new(times, self.keep_path)?,
         };
+        run.panel.drive.tabulate(self.tolerance);
         let stop = run.whole(self.policy)?;
         let counts = Counts { evaluations: run.panel.drive.evaluations, ..run.counts };
         Ok(run.record.finish(stop, counts))

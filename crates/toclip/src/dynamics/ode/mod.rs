@@ -180,6 +180,7 @@ impl<'a> Ode<'a> {
             h: 0.0,
             counts: Counts::default(),
         };
+        run.system.drive.tabulate(self.tolerance);
         let stop = run.whole(&mut record, self.policy)?;
         let counts = Counts { evaluations: run.system.drive.evaluations, ..run.counts };
         Ok(record.finish(stop, counts))

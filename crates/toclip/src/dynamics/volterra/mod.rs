@@ -143,6 +143,7 @@ impl<'a> Volterra<'a> {
             record: SolvedPath::new(times, self.keep_path)?,
             points: Vec::with_capacity(times.len()),
         };
+        run.panel.drive.tabulate(self.tolerance);
         let stop = run.whole(self.policy)?;
         let counts = Counts { evaluations: run.panel.drive.evaluations, ..run.counts };
         Ok(VolterraSolution {

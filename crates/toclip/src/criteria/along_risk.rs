@@ -1,0 +1,316 @@
+//! The best threshold along the risk, where factors take long to compute.
+
+use super::best::{Efficiency, Optimum, thresholds, without_search};
+use super::maximise::brent;
+use crate::parallel::map_timed;
+use crate::risk_table::{EVERYWHERE, Filled, RiskTable, Span};
+use crate::step::Step;
+
+/// Points on a panel.
+const POINTS: usize = 12;
+/// The share of CCC that an error of $c^\ast$ may cost. It enters squared: with a curvature $\kappa$ of
+/// $\ln\text{CCC}$ in $\ln c$, an error $\delta$ costs $\tfrac12\kappa\delta^2$.
+const LOSS: f64 = 1e-11;
+/// Relative errors of $c^\ast$ that are allowed at least, and at most.
+const ERRORS: (f64, f64) = (1e-6, 0.03);
+/// A peak that is no higher above the limit $c \to 0$ than this, relatively, is none.
+const FLAT: f64 = 2.5e-11;
+/// Points of a search for each factor of ten in $c$, and about every feature. Coarser than the
+/// search for a single risk: peaks are followed from one risk to the next.
+const PER_DECADE: f64 = 6.0;
+const OFFSETS: [f64; 5] = [-3.0, -1.0, 0.0, 1.0, 3.0];
+/// Peaks of the grid lower than this share of the highest are not climbed.
+const WORTH: f64 = 0.8;
+/// How near to a peak of the grid its top is looked for before it is climbed.
+const NEAR: f64 = 5e-3;
+/// How often a guess is moved before a peak counts as lost.
+const MOVES: usize = 12;
+/// How often the gap is halved in which a peak vanishes.
+const BISECTIONS: usize = 6;
+/// Efficiencies that differ by less belong to the same peak.
+const SAME: f64 = 1e-9;
+
+/// $c^\ast(R)$ as a table in $\ln R$.
+///
+/// At both ends of a panel the best threshold is searched for on a grid. In between the maximum is
+/// followed: five values around the one extrapolated from the risks before give it by their
+/// polynomial. If the peak that was followed is not the highest at the other end, there is a jump
+/// in between and the panel is halved.
+#[derive(Debug)]
+pub(crate) struct BestAlongRisk {
+    table: RiskTable<2, POINTS>,
+}
+
+impl BestAlongRisk {
+    pub fn new() -> Self {
+        BestAlongRisk { table: RiskTable::new(ERRORS.0) }
+    }
+
+    /// The optimum at risk $r$, `None` where the table has no answer; and the risks around it on
+    /// which the threshold is one polynomial.
+    pub fn at(&self, step: &Step<'_>, r: f64) -> (Option<Optimum>, Span) {
+        let (values, span) = self.table.piece(r, EVERYWHERE, &|risks| path(step, risks));
+        let optimum = values.map(|[c, kind]| match kind.round() {
+            0.0 => Optimum::At(c),
+            1.0 => Optimum::Unclipped,
+            _ => Optimum::Small,
+        });
+        (optimum, span)
+    }
+}
+
+fn encoded(optimum: Optimum) -> [f64; 2] {
+    match optimum {
+        Optimum::At(c) => [c, 0.0],
+        Optimum::Unclipped => [1.0, 1.0],
+        Optimum::Small => [1.0, 2.0],
+    }
+}
+
+/// The optimum at increasing risks, or where it jumps.
+fn path(step: &Step<'_>, risks: &[f64]) -> Filled<2> {
+    if let Some(values) = without_search_at(step, risks) {
+        return Filled::Values(values);
+    }
+    let (first, last) = (risks[0], risks[risks.len() - 1]);
+    let (Some(mut from), Some(mut to)) = (Peak::highest(step, first), Peak::highest(step, last))
+    else {
+        return Filled::Unknown;
+    };
+    // Next to where there is no peak, one that is hardly any is none.
+    if from.optimum == Optimum::Small && to.gain < 4.0 * FLAT {
+        to.optimum = Optimum::Small;
+    } else if to.optimum == Optimum::Small && from.gain < 4.0 * FLAT {
+        from.optimum = Optimum::Small;
+    }
+    let followed = from.followed(step, risks);
+    if let Some(r) = lost(step, risks, &followed) {
+        return Filled::Jump(r);
+    }
+    let is_same = |peak: &Peak, other: &Peak| peak.height >= other.height * (1.0 - SAME);
+    let (middle, end) = (risks.len() / 2, risks.len() - 1);
+    if !is_same(&followed[end], &to) || from.optimum.is_at() != to.optimum.is_at() {
+        let back: Vec<f64> = risks.iter().rev().copied().collect();
+        let other = to.followed(step, &back);
+        let jump = lost(step, &back, &other).or_else(|| crossing(risks, &followed, &other));
+        return jump.map_or(Filled::Unknown, Filled::Jump);
+    }
+    // Where nothing is followed, the middle is looked at as well.
+    if !from.optimum.is_at() {
+        match Peak::highest(step, risks[middle]) {
+            Some(highest) if is_same(&followed[middle], &highest) => {}
+            _ => return Filled::Unknown,
+        }
+    }
+    let bend = followed.iter().map(|peak| peak.bend).fold(0.0, f64::max);
+    let error = (2.0 * LOSS / bend).sqrt().clamp(ERRORS.0, ERRORS.1);
+    Filled::Rounded(followed.into_iter().map(|peak| encoded(peak.optimum)).collect(), error)
+}
+
+/// Where a peak is lost that could not be followed to the end: between the last risk that has it and
+/// the next, where it is hardly one any more.
+fn lost(step: &Step<'_>, risks: &[f64], followed: &[Peak]) -> Option<f64> {
+    let (mut there, mut gone) = (risks[followed.len() - 1], *risks.get(followed.len())?);
+    if step.batch().together() > 1 {
+        for _ in 0..BISECTIONS {
+            let middle = (there * gone).sqrt();
+            let is_there = Peak::highest(step, middle).is_some_and(|peak| peak.gain > 2.0 * FLAT);
+            if is_there { there = middle } else { gone = middle }
+        }
+    }
+    Some((there * gone).sqrt())
+}
+
+fn without_search_at(step: &Step<'_>, risks: &[f64]) -> Option<Vec<[f64; 2]>> {
+    without_search(step, *risks.first()?)?.ok()?;
+    let each = map_timed(risks, |&r| without_search(step, r));
+    each.into_iter().map(|best| Some(encoded(best?.ok()?.optimum()))).collect()
+}
+
+/// The risk at which the best threshold leaves one peak for another: where the two are equally
+/// high. The second is given in decreasing order of the risk.
+fn crossing(risks: &[f64], one: &[Peak], other: &[Peak]) -> Option<f64> {
+    let pairs = one.iter().zip(other.iter().rev());
+    let gaps: Vec<f64> = pairs.map(|(one, other)| (one.height / other.height).ln()).collect();
+    let x: Vec<f64> = risks.iter().map(|r| r.ln()).collect();
+    let k = gaps.windows(2).position(|gap| gap[0] >= 0.0 && gap[1] < 0.0)?;
+    let (mut low, mut high) = (x[k], x[k + 1]);
+    for _ in 0..40 {
+        let middle = 0.5 * (low + high);
+        if through(&x, &gaps, middle) >= 0.0 { low = middle } else { high = middle }
+    }
+    Some((0.5 * (low + high)).exp())
+}
+
+/// The polynomial through these points, at `x`.
+fn through(points: &[f64], values: &[f64], x: f64) -> f64 {
+    let term = |i: usize| {
+        let others = points.iter().enumerate().filter(|(j, _)| *j != i);
+        others.map(|(_, p)| (x - p) / (points[i] - p)).product::<f64>()
+    };
+    values.iter().enumerate().map(|(i, value)| term(i) * value).sum()
+}
+
+/// One of the candidates for the best threshold at some risk.
+#[derive(Debug, Clone, Copy)]
+struct Peak {
+    optimum: Optimum,
+    /// Its efficiency.
+    height: f64,
+    /// $\kappa$; zero where there is no threshold to be found.
+    bend: f64,
+    /// How much higher it is than the limit $c \to 0$, relatively. One residual always has a peak
+    /// well above that.
+    gain: f64,
+}
+
+impl Peak {
+    /// The best threshold at one risk, on the coarse grid and climbed to the top.
+    fn highest(step: &Step<'_>, r: f64) -> Option<Self> {
+        let efficiency = Efficiency::new(step, r);
+        let mut grid = thresholds(&step.features(r), PER_DECADE, &OFFSETS);
+        grid.dedup_by(|b, a| *b <= *a * (1.0 + 1e-6));
+        let smallest = *grid.first()?;
+        let values = map_timed(&grid, |&c| efficiency.at(c));
+        // Without a peak the highest value is at an end of the grid.
+        let end = (0..values.len()).fold(0, |a, i| if values[i] > values[a] { i } else { a });
+        let (mut best, mut height, mut bend) = (grid[end], values[end], 0.0);
+        for i in 1..grid.len().saturating_sub(1) {
+            // Where all batches are clipped the efficiency is the same for every threshold: that is
+            // no peak, and rounding must not make it one.
+            let (value, around) = (values[i], [values[i - 1], values[i + 1]]);
+            let is_top = around.iter().all(|v| value >= v * (1.0 - SAME));
+            let is_peak = is_top && around.iter().any(|v| value > v * (1.0 + SAME));
+            if is_peak && value >= WORTH * values[end] {
+                let f = |c| efficiency.at(c);
+                let near = brent(grid[i - 1], grid[i], grid[i + 1], value, NEAR, &f);
+                let top = climbed(&efficiency, near.0.ln(), stencil(step, r))?;
+                if top.height >= height {
+                    (best, height, bend) = (top.ln_c.exp(), top.height, top.bend);
+                }
+            }
+        }
+        let gain = gain(step, r, height)?;
+        match efficiency.optimum(smallest, best, height) {
+            Optimum::At(_) if gain < FLAT => Peak::without_threshold(Optimum::Small, step, r),
+            optimum @ Optimum::At(_) => Some(Peak { optimum, height, bend, gain }),
+            optimum => Peak::without_threshold(optimum, step, r),
+        }
+    }
+
+    fn without_threshold(optimum: Optimum, step: &Step<'_>, r: f64) -> Option<Self> {
+        let height = match optimum {
+            Optimum::Small => small(step, r)?,
+            _ => 1.0 / step.residual_second_moment(r),
+        };
+        let gain = if optimum == Optimum::Small { 0.0 } else { f64::INFINITY };
+        Some(Peak { optimum, height, bend: 0.0, gain })
+    }
+
+    /// The same peak at these risks, which go on from its own, the first, as far as it goes.
+    fn followed(self, step: &Step<'_>, risks: &[f64]) -> Vec<Self> {
+        let mut path = vec![self];
+        let Optimum::At(c) = self.optimum else {
+            let rest = risks[1..].iter();
+            path.extend(rest.map_while(|&r| Peak::without_threshold(self.optimum, step, r)));
+            return path;
+        };
+        let mut found = vec![c.ln()];
+        for (k, &r) in risks.iter().enumerate().skip(1) {
+            let guess = extrapolated(&found, risks, k);
+            let top = climbed(&Efficiency::new(step, r), guess, stencil(step, r));
+            let Some(Top { ln_c, height, bend }) = top else { break };
+            let Some(gain) = gain(step, r, height).filter(|gain| *gain > FLAT) else { break };
+            found.push(ln_c);
+            path.push(Peak { optimum: Optimum::At(ln_c.exp()), height, bend, gain });
+        }
+        path
+    }
+}
+
+/// How much higher a peak is than the limit $c \to 0$.
+fn gain(step: &Step<'_>, r: f64, height: f64) -> Option<f64> {
+    if step.batch().together() == 1 {
+        return Some(f64::INFINITY);
+    }
+    Some(height / small(step, r)? - 1.0)
+}
+
+/// The efficiency as $c \to 0$.
+fn small(step: &Step<'_>, r: f64) -> Option<f64> {
+    let grid = thresholds(&step.features(r), PER_DECADE, &OFFSETS);
+    Some(Efficiency::new(step, r).at(1e-7 * grid.first()?))
+}
+
+/// How far apart the five values are, in $\ln c$: a fraction of the narrowest feature there.
+fn stencil(step: &Step<'_>, r: f64) -> f64 {
+    let features = step.features(r);
+    let apart = features.iter().filter(|f| f.at != 0.0);
+    let narrowest = apart.map(|f| f.width / f.at.abs()).fold(0.4, f64::min);
+    0.05 * narrowest.max(1e-3)
+}
+
+/// The next $\ln c^\ast$ from those before, as a polynomial in $\ln R$ of degree two at most.
+fn extrapolated(found: &[f64], risks: &[f64], k: usize) -> f64 {
+    let from = k - k.min(3);
+    let x: Vec<f64> = risks[from..k].iter().map(|r| r.ln()).collect();
+    through(&x, &found[from..k], risks[k].ln())
+}
+
+/// The top of the peak near `guess`, in $\ln c$, and its height: the maximum of the polynomial
+/// through five values, around a guess that is moved until they enclose it.
+fn climbed(efficiency: &Efficiency<'_>, guess: f64, width: f64) -> Option<Top> {
+    let at = |u: f64| efficiency.at(u.exp());
+    let (mut centre, mut stride) = (guess, 2.0);
+    let mut values = [-2.0, -1.0, 0.0, 1.0, 2.0].map(|k| at(centre + k * width));
+    for _ in 0..MOVES {
+        if values.iter().any(|v| v.is_nan()) {
+            return None;
+        }
+        let highest = (0..5).fold(2, |best, i| if values[i] > values[best] { i } else { best });
+        if highest == 2 {
+            let (offset, bend) = vertex(values);
+            // A guess this good is not asked again.
+            if offset.abs() <= 0.6 {
+                let ln_c = centre + offset * width;
+                let height = values[2].max(at(ln_c));
+                return Some(Top { ln_c, height, bend: bend.max(0.0) / (height * width * width) });
+            }
+        }
+        // Strides grow on a long slope.
+        let far = highest == 0 || highest == 4;
+        let step = if far { stride * (highest as f64 - 2.0) / 2.0 } else { highest as f64 - 2.0 };
+        let step = if highest == 2 { vertex(values).0.clamp(-1.0, 1.0) } else { step };
+        stride = if far { (1.5 * stride).min(16.0) } else { 1.0 };
+        centre += step * width;
+        values = [-2.0, -1.0, 0.0, 1.0, 2.0].map(|k| at(centre + k * width));
+    }
+    None
+}
+
+/// The top of a peak: where, how high, and $\kappa$.
+struct Top {
+    ln_c: f64,
+    height: f64,
+    bend: f64,
+}
+
+/// Where the polynomial through five values at $-2, \dots, 2$ has the maximum next to zero, and how
+/// much it bends there.
+fn vertex([a, b, c, d, e]: [f64; 5]) -> (f64, f64) {
+    // Derivatives at zero of the polynomial of degree four.
+    let first = (a - 8.0 * b + 8.0 * d - e) / 12.0;
+    let second = (-a + 16.0 * b - 30.0 * c + 16.0 * d - e) / 12.0;
+    let third = (-a + 2.0 * b - 2.0 * d + e) / 2.0;
+    let fourth = a - 4.0 * b + 6.0 * c - 4.0 * d + e;
+    let mut x = 0.0;
+    for _ in 0..8 {
+        let slope = first + x * (second + x * (0.5 * third + x * fourth / 6.0));
+        let bend = second + x * (third + x * 0.5 * fourth);
+        if !(bend < 0.0) {
+            break;
+        }
+        x = (x - slope / bend).clamp(-2.0, 2.0);
+    }
+    (x, -second)
+}
