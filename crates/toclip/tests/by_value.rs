@@ -80,7 +80,7 @@ fn the_mean_of_runs_is_the_solution_of_the_ode() {
 #[test]
 #[ignore = "minutes long: continuous integration runs it in release mode"]
 fn so_it_is_in_four_thousand_dimensions() {
-    agree(4000, 400);
+    agree(4000, 200);
 }
 
 #[test]
