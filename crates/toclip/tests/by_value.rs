@@ -176,8 +176,9 @@ proptest! {
             prop_assert!((same.mu / x.mu - 1.0).abs() < 1e-12);
             prop_assert!((4.0 * same.m2 / x.m2 - 1.0).abs() < 1e-12);
             let open = step.eigenvalue_moments(lambda, r, 1e8).unwrap();
+            // Student-t 2.5 exceeds u = c/√λ ≥ 1e8 with a probability of u^(-5/2), up to a constant of
+            // the order of one, and leaves a share of u^(-1/2) of the second moment above it.
             prop_assert!((open.mu - 1.0).abs() < 1e-12);
-            // The tail of Student-t 2.5 above u leaves a share of u^(-1/2).
             prop_assert!((open.m2 / (lambda * second) - 1.0).abs() < 1e-3);
             let never = step.eigenvalue_moments(lambda, r, f64::INFINITY).unwrap();
             prop_assert_eq!((never.mu, never.m2), (1.0, lambda * second));

@@ -30,8 +30,8 @@ const FAR: f64 = 9.5;
 /// The last panel ends at so many e-folds above all scales, where the weight $(u/x)^3$ is
 /// $10^{-15}$. From there on $\mu$ is constant and $m^{(2)}$ a power of $x$.
 const FOLDS: f64 = 11.5;
-/// The length of panels in $\ln x$: sixteen points integrate the weight over them to rounding.
-const SHORT: f64 = 1.4;
+/// The length of panels in $\ln x$: sixteen points integrate the weight over them to 3e-14.
+const SHORT: f64 = 1.2;
 /// Where $z = u/x$ is below [`NEAR`] the weight is a power of $x$, and panels are three times as
 /// long.
 const LONG: f64 = 3.0 * SHORT;
