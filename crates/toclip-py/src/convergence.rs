@@ -53,7 +53,7 @@ pub fn convergence<'py>(
     }
     let (step, rescaling) = (noise.inner.clone(), spectra[0].inner.rescaling());
     let policy = spec.build(&modes[0], &step, &rescaling).map_err(refuse)?;
-    let experiment = Convergence { time, runs, seed, confidence, threads };
+    let experiment = Convergence { time, runs, seed, confidence, threads, momentum: None };
     let places: Vec<u64> = (0..modes.len() as u64).collect();
     let family = |place: u64| Ok(modes[place as usize].clone());
     let all = runs.saturating_mul(modes.len() as u64);

@@ -1,8 +1,9 @@
 //! The rate of Theorem 1: how fast C-SGD approaches its ODE as the dimension grows.
 
-use crate::dynamics::{Collapsed, Ode, Stop, linear_times};
+use crate::dynamics::{Collapsed, Ode, Sgd, Simulator, Stop, Trajectory, linear_times};
 use crate::ensemble::{Progress, on_threads};
 use crate::error::{Error, Result};
+use crate::momentum::Momentum;
 use crate::parallel::try_map_long;
 use crate::schedule::Policy;
 use crate::special::upper_tail;
@@ -30,6 +31,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// | `seed` | seed; in the $j$-th dimension (from 0) the runs of [`Collapsed`] with it from index $j\cdot$`runs` on, so that dimensions are independent |
 /// | `confidence` | of the interval of the slope |
 /// | `threads` | `None` for all cores; changes no bit of the result |
+/// | `momentum` | that of the steps, if any |
+///
+/// Steps with momentum, with the noise of privacy, or with a rule that is not radial have no
+/// collapsed form. Their runs are those of [`Sgd`], at a cost in proportion to $d$, with at most
+/// $2^{20}$ steps.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -41,7 +47,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// let family = |d| Modes::new(&Spectrum::isotropic(d)?, &Start::Uniform { norm: 1.0 });
 /// let policy = OpenLoop::new(Schedule::constant(0.7)?, Schedule::constant(0.9)?);
 /// let experiment =
-///     Convergence { time: 2.0, runs: 50, seed: 1, confidence: 0.95, threads: None };
+///     Convergence { time: 2.0, runs: 50, seed: 1, confidence: 0.95, threads: None, momentum: None };
 /// let noise = Arc::new(Gaussian::new(0.5)?);
 /// let rate = experiment.measure(&[100, 1000], &family, noise, Arc::new(policy), None)?;
 /// assert!(rate.slope < -0.3 && rate.slope > -0.7);
@@ -59,6 +65,8 @@ pub struct Convergence {
     pub confidence: f64,
     /// The number of threads; `None` for all cores.
     pub threads: Option<usize>,
+    /// The momentum of the steps.
+    pub momentum: Option<Momentum>,
 }
 
 /// $E\sup_t|R_{\text{SGD}} - R_{\text{ODE}}|$ in one dimension.
@@ -169,12 +177,16 @@ impl Convergence {
         first: u64,
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Gap>> {
-        let sgd = Collapsed::new(modes, step.clone(), Arc::clone(policy))?;
         let steps = (self.time * modes.dim()).floor().max(1.0) as u64;
+        let runs = Runs::new(self, modes, step, policy, steps)?;
         let cells = steps.min(TABLE);
         let end = steps as f64 / modes.dim();
         let times = linear_times(end, cells as usize + 1)?;
-        let theory = Ode::new(modes, step, &**policy).solve(&times)?;
+        let mut ode = Ode::new(modes, step, &**policy);
+        if let Some(momentum) = self.momentum {
+            ode = ode.with_momentum(momentum);
+        }
+        let theory = ode.solve(&times)?;
         if let Some(t) = theory.stop.diverged_at() {
             return Err(Error::Invalid(format!(
                 "in dimension {} the ODE itself diverges at t = {t:.4}: there is no rate; \
@@ -182,17 +194,9 @@ impl Convergence {
                 modes.dim()
             )));
         }
-        let cells_per_step = cells as f64 / steps as f64;
         let sup = |&index: &u64| {
-            let mut sup = 0.0_f64;
-            let (stop, _) = sgd.observe(self.seed, index, steps, |k, risk, _| {
-                let place = k as f64 * cells_per_step;
-                let cell = (place as usize).min(theory.risk.len() - 2);
-                let (left, right) = (theory.risk[cell], theory.risk[cell + 1]);
-                let expected = left + (place - cell as f64) * (right - left);
-                sup = sup.max((risk - expected).abs());
-            });
-            go_on().then_some((stop == Stop::Finished).then_some(sup))
+            let sup = runs.largest_gap(self.seed, index, steps, &theory);
+            go_on().then_some(sup)
         };
         let indices: Vec<u64> = (first..first + self.runs).collect();
         let sups: Option<Vec<Option<f64>>> =
@@ -240,6 +244,65 @@ impl Convergence {
             return Err(Error::parameter("confidence", self.confidence, expected));
         }
         Ok(())
+    }
+}
+
+/// Runs of SGD that are compared with the ODE at every step.
+enum Runs {
+    Collapsed(Collapsed),
+    Full(Sgd),
+}
+
+impl Runs {
+    fn new(
+        experiment: &Convergence,
+        modes: &Modes,
+        step: &Step<'static>,
+        policy: &Arc<dyn Policy>,
+        steps: u64,
+    ) -> Result<Self> {
+        let (step, policy) = (step.clone(), Arc::clone(policy));
+        let collapses =
+            experiment.momentum.is_none() && step.privacy().is_none() && step.rule().is_radial();
+        if collapses {
+            return Collapsed::new(modes, step, policy).map(Runs::Collapsed);
+        }
+        if steps > TABLE {
+            return Err(Error::Invalid(format!(
+                "{steps} steps in dimension {} are too many: momentum, privacy and rules that are \
+                 not radial are simulated coordinate by coordinate, up to {TABLE} steps; give \
+                 smaller dimensions or a shorter time",
+                modes.dim()
+            )));
+        }
+        let sgd = Sgd::new(modes, step, policy)?;
+        Ok(Runs::Full(match experiment.momentum {
+            Some(momentum) => sgd.with_momentum(momentum)?,
+            None => sgd,
+        }))
+    }
+
+    /// $\sup_k |R_k - R(k/d)|$ of a run; `None` if it diverges.
+    fn largest_gap(&self, seed: u64, index: u64, steps: u64, theory: &Trajectory) -> Option<f64> {
+        match self {
+            Runs::Collapsed(sgd) => {
+                let cells_per_step = (theory.risk.len() - 1) as f64 / steps as f64;
+                let mut sup = 0.0_f64;
+                let (stop, _) = sgd.observe(seed, index, steps, |k, risk, _| {
+                    let place = k as f64 * cells_per_step;
+                    let cell = (place as usize).min(theory.risk.len() - 2);
+                    let (left, right) = (theory.risk[cell], theory.risk[cell + 1]);
+                    let expected = left + (place - cell as f64) * (right - left);
+                    sup = sup.max((risk - expected).abs());
+                });
+                (stop == Stop::Finished).then_some(sup)
+            }
+            Runs::Full(sgd) => {
+                let run = sgd.run(seed, index, &theory.times);
+                let gaps = run.risk.iter().zip(&theory.risk).map(|(a, b)| (a - b).abs());
+                (run.stop == Stop::Finished).then(|| gaps.fold(0.0, f64::max))
+            }
+        }
     }
 }
 
@@ -325,8 +388,14 @@ mod tests {
     #[test]
     fn a_measurement_stops_when_told() {
         use crate::schedule::{OpenLoop, Schedule};
-        let experiment =
-            Convergence { time: 1.0, runs: 50, seed: 1, confidence: 0.9, threads: Some(1) };
+        let experiment = Convergence {
+            time: 1.0,
+            runs: 50,
+            seed: 1,
+            confidence: 0.9,
+            threads: Some(1),
+            momentum: None,
+        };
         let family = |d| {
             let spectrum = crate::spectrum::Spectrum::isotropic(d)?;
             Modes::new(&spectrum, &crate::spectrum::Start::Uniform { norm: 1.0 })
@@ -348,7 +417,14 @@ mod tests {
 
     #[test]
     fn impossible_experiments_are_refused_in_words() {
-        let good = Convergence { time: 1.0, runs: 2, seed: 1, confidence: 0.9, threads: None };
+        let good = Convergence {
+            time: 1.0,
+            runs: 2,
+            seed: 1,
+            confidence: 0.9,
+            threads: None,
+            momentum: None,
+        };
         let message = |c: Convergence, dims: &[u64]| c.check(dims).unwrap_err().to_string();
         assert!(good.check(&[1, 2]).is_ok());
         assert!(message(good.clone(), &[5, 5]).contains("two different"));

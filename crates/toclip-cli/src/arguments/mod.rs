@@ -9,7 +9,15 @@ pub use range::NumberOrRange;
 
 pub use toclip_experiment::words::unknown;
 
+use anyhow::{Context, Result as AnyResult};
+use toclip::Rule;
+
 use crate::output::numbers::short;
+
+/// The rule of this name.
+pub fn rule(name: &str) -> AnyResult<Rule> {
+    Rule::named(name).with_context(|| unknown("rule", name, &Rule::NAMES))
+}
 
 /// A finite number.
 pub fn number(text: &str) -> Result<f64, String> {

@@ -6,12 +6,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use serde_json::json;
 use toclip::convergence::{Convergence, Gap, Rate};
-use toclip::noise::Noise;
 use toclip::schedule::{OpenLoop, Schedule};
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
+use toclip::{Memory, Momentum, Step};
 
 use crate::arguments::{self, NoiseArgs, NumberOrRange};
 use crate::output::numbers::{duration, interval_at, short};
@@ -23,13 +23,15 @@ use crate::plot::{Axis, Chart, Figure, Series};
 /// For each dimension d, takes the largest gap sup_t |R_sgd - R_ode| over all steps up to --time,
 /// averages it over the runs, and fits a power of d. Theorem 1 predicts d^(-1/2). Clipped SGD is
 /// simulated in its collapsed form, which has the same distribution and costs the same in every
-/// dimension.
+/// dimension. Momentum and the rule by_value have no such form: a run then costs as much as d² and
+/// smaller dimensions are the default.
 #[derive(clap::Args)]
 #[command(after_help = include_str!("../help/convergence.txt"))]
 pub struct Args {
-    /// Dimensions: A..B (two to a decade), A..B:POINTS, or a list
-    #[arg(long, value_name = "DIMS", default_value = "1e2..1e6")]
-    dims: Dims,
+    /// Dimensions: A..B (two to a decade), A..B:POINTS, or a list [default: 1e2..1e6, or 1e2..3e3
+    /// with momentum or by_value]
+    #[arg(long, value_name = "DIMS")]
+    dims: Option<Dims>,
     /// Runs in each dimension
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = arguments::count::<2>)]
     runs: u64,
@@ -45,6 +47,15 @@ pub struct Args {
     /// c, the threshold, or none for no clipping
     #[arg(long, value_name = "C", default_value_t = 0.9, value_parser = arguments::threshold, allow_negative_numbers = true)]
     clip: f64,
+    /// What is done to the gradient: clip, skip, normalise, tanh, root, optimal or by_value
+    #[arg(long, value_name = "RULE", default_value = "clip")]
+    rule: String,
+    /// β of heavy-ball momentum as in PyTorch: the effective learning rate is η/(1 − β)
+    #[arg(long, value_name = "β", value_parser = arguments::number, allow_negative_numbers = true, conflicts_with = "delta")]
+    momentum: Option<f64>,
+    /// δ = (1 − β)d of averaged gradients: a memory of the same time in every dimension
+    #[arg(long, value_name = "δ", value_parser = arguments::number, allow_negative_numbers = true)]
+    delta: Option<f64>,
     /// Distinct eigenvalues of K, with equal multiplicities
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1", value_parser = arguments::number)]
     eigenvalues: Vec<f64>,
@@ -119,13 +130,19 @@ pub fn run(args: Args) -> Result<ExitCode> {
         seed: args.seed,
         confidence: args.confidence,
         threads: args.threads,
+        momentum: args.momentum()?,
+    };
+    let step = Step::new(noise).with_rule(arguments::rule(&args.rule)?)?;
+    let collapses = experiment.momentum.is_none() && step.rule().is_radial();
+    let dims = match &args.dims {
+        Some(dims) => dims.clone(),
+        None => if collapses { "1e2..1e6" } else { "1e2..3e3" }.parse().map_err(Error::msg)?,
     };
     let begin = Instant::now();
-    let bar = progress_bar(args.dims.0.len() as u64 * args.runs, "runs", args.quiet);
+    let bar = progress_bar(dims.0.len() as u64 * args.runs, "runs", args.quiet);
     let progress = |done| bar.set_position(done);
-    let describe = noise.describe();
-    let rate =
-        experiment.measure(&args.dims.0, &family, noise, Arc::new(policy), Some(&progress))?;
+    let describe = step.describe();
+    let rate = experiment.measure(&dims.0, &family, step, Arc::new(policy), Some(&progress))?;
     bar.finish_and_clear();
     if let Some(path) = &args.out {
         files::write(path, &table(&rate).csv()?)?;
@@ -146,13 +163,30 @@ pub fn run(args: Args) -> Result<ExitCode> {
 }
 
 impl Args {
+    fn momentum(&self) -> Result<Option<Momentum>> {
+        Ok(match (self.momentum, self.delta) {
+            (Some(beta), _) => {
+                Some(Momentum::heavy_ball(Memory::Beta(beta)).context("--momentum")?)
+            }
+            (None, Some(delta)) => {
+                Some(Momentum::average(Memory::Delta(delta)).context("--delta")?)
+            }
+            (None, None) => None,
+        })
+    }
+
     fn subtitle(&self, noise: &str) -> String {
         let clip = match self.clip.is_finite() {
             true => format!("c = {}", short(self.clip)),
             false => "no clipping".into(),
         };
         let (eta, time) = (short(self.learning_rate), short(self.time));
-        format!("{noise}, η = {eta}, {clip}, T = {time}, {} runs", self.runs)
+        let memory = match (self.momentum, self.delta) {
+            (Some(beta), _) => format!(", β = {}", short(beta)),
+            (None, Some(delta)) => format!(", δ = {}", short(delta)),
+            (None, None) => String::new(),
+        };
+        format!("{noise}, η = {eta}, {clip}{memory}, T = {time}, {} runs", self.runs)
     }
 }
 
@@ -183,7 +217,7 @@ fn text(rate: &Rate, subtitle: &str) -> String {
     };
     let slope = interval_at(rate.slope, rate.low, rate.high, rate.confidence);
     let mut text = format!(
-        "Largest gap between clipped SGD and its ODE, sup_t |R_sgd - R_ode|\n  {subtitle}\n\n{rows}\n\
+        "Largest gap between SGD and its ODE, sup_t |R_sgd - R_ode|\n  {subtitle}\n\n{rows}\n\
          Slope {slope}: {agrees}.\n"
     );
     if let Some(chi) = rate.chi_square {

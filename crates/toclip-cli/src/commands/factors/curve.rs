@@ -7,7 +7,8 @@ use serde_json::json;
 use toclip::criteria::best_threshold;
 use toclip::{Factors, Rule};
 
-use super::treatment::Treatment;
+use super::part::{self, Part};
+use super::treatment::{self, Treatment};
 use super::{Args, NoiseSpec, json_point, with_factors};
 use crate::output::files::Destination;
 use crate::output::numbers::short;
@@ -66,6 +67,9 @@ impl Curves<'_> {
     /// The best threshold, where one noise is drawn over thresholds that contain it.
     fn best(&self) -> Option<f64> {
         let [(spec, factors)] = &self.curves[..] else { return None };
+        if spec.part != Part::Whole {
+            return None;
+        }
         let (first, last) = (factors.first()?, factors.last()?);
         let best = best_threshold(&spec.step, first.r).ok()?;
         (!self.over_risk && (first.c..=last.c).contains(&best.c)).then_some(best.c)
@@ -90,7 +94,7 @@ impl Curves<'_> {
                     factors.iter().map(|at| if self.over_risk { at.r } else { at.c }).collect();
                 // Where a criterion is not defined the line is broken, not drawn at zero.
                 let y: Vec<f64> = factors.iter().map(|at| of(at).unwrap_or(f64::NAN)).collect();
-                chart = chart.line(&spec.step.describe(), &x, &y);
+                chart = chart.line(&spec.describe(), &x, &y);
             }
             chart
         };
@@ -112,7 +116,20 @@ impl Curves<'_> {
             .columns(2)
     }
 
+    /// The columns beside family, params, r and c that some curve needs, so that all have them.
+    fn columns(&self) -> (Vec<&'static str>, Vec<&'static str>) {
+        let used = |name: &&'static str| {
+            self.curves.iter().any(|(spec, _)| {
+                spec.treatment.cells().iter().any(|cell| cell.0 == *name)
+                    || spec.part.cell().is_some_and(|cell| cell.0 == *name)
+            })
+        };
+        let treatment = treatment::COLUMNS.into_iter().filter(used).collect();
+        (treatment, part::COLUMNS.into_iter().filter(used).collect())
+    }
+
     fn write_csv(&self, out: &mut Destination) -> Result<()> {
+        let (of_treatment, of_part) = self.columns();
         for (i, (spec, factors)) in self.curves.iter().enumerate() {
             let mut params = serde_json::to_value(&spec.family)?;
             let family = params["family"].as_str().unwrap_or_default().to_owned();
@@ -120,13 +137,18 @@ impl Curves<'_> {
                 map.remove("family");
             }
             let repeated = |text: String| std::iter::repeat_n(text, factors.len());
-            let table = Table::default()
+            let mut table = Table::default()
                 .text("family", repeated(family))
                 .text("params", repeated(params.to_string()))
                 .numbers("r", factors.iter().map(|at| at.r))
                 .numbers("c", factors.iter().map(|at| at.c));
-            let cells = spec.treatment.cells().into_iter();
-            let table = cells.fold(table, |table, (name, cell)| table.text(name, repeated(cell)));
+            for &name in &of_treatment {
+                table = table.text(name, repeated(spec.treatment.cell(name)));
+            }
+            for &name in &of_part {
+                let own = spec.part.cell().filter(|cell| cell.0 == name).map(|cell| cell.1);
+                table = table.numbers(name, std::iter::repeat_n(own, factors.len()));
+            }
             with_factors(table, factors).write_csv(&mut *out, i == 0)?;
         }
         Ok(())
@@ -136,7 +158,11 @@ impl Curves<'_> {
         let curve = |(spec, factors): &(&NoiseSpec, Vec<Factors>)| {
             let points: Vec<_> = factors.iter().map(json_point).collect();
             let Treatment { batch, rule, .. } = &spec.treatment;
-            json!({ "noise": spec.family, "batch": batch, "rule": rule.name(), "points": points })
+            let mut curve = json!({ "noise": spec.family, "batch": batch, "rule": rule.name(), "points": points });
+            if let Some((name, value)) = spec.part.cell() {
+                curve[name] = value.into();
+            }
+            curve
         };
         self.curves.iter().map(curve).collect()
     }

@@ -1,6 +1,7 @@
 //! `toclip factors`: the reduction factors at a point, along a curve, or for a whole table.
 
 mod curve;
+mod part;
 mod point;
 mod table;
 mod treatment;
@@ -16,6 +17,7 @@ use toclip::{Factors, Step};
 
 use crate::arguments::{NoiseArgs, NumberOrRange, count};
 use crate::output::{Table, json};
+use part::Part;
 use treatment::Treatment;
 
 /// Compute the reduction factors μ and ν and the criteria CSC and CCC
@@ -37,9 +39,17 @@ pub struct Args {
     clip: NumberOrRange,
 
     /// What is done to the gradient, or several rules to compare: clip, skip, normalise, tanh, root,
-    /// optimal
+    /// optimal, by_value, per_group
     #[arg(long, value_name = "RULE", value_delimiter = ',', default_value = "clip")]
     rule: Vec<String>,
+
+    /// Eigenvalues of K whose directions are shown for the rule by_value, which has factors for each
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,0.1,0.01", value_parser = crate::arguments::number, allow_negative_numbers = true)]
+    eigenvalues: Vec<f64>,
+
+    /// Thresholds of the groups of the rule per_group, as multiples of the threshold
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,0.5", value_parser = crate::arguments::number, allow_negative_numbers = true)]
+    ratios: Vec<f64>,
 
     /// B, the number of samples whose mean gradient is clipped
     #[arg(long, short, value_name = "B", default_value = "1", value_parser = count::<1>, allow_negative_numbers = true)]
@@ -68,7 +78,7 @@ pub struct Args {
 
     /// Evaluate every row of a CSV table with the columns family,params,r,c and, optionally, batch,
     /// rule, outputs and per_sample (true or false)
-    #[arg(long, value_name = "IN.csv", conflicts_with_all = ["rule", "batch", "per_sample", "outputs", "noise", "params", "risk", "clip", "plot", "log_x", "sigma", "lambda", "p", "half_width", "rate", "df", "scale", "weights", "means", "stds", "values"])]
+    #[arg(long, value_name = "IN.csv", conflicts_with_all = ["rule", "eigenvalues", "ratios", "batch", "per_sample", "outputs", "noise", "params", "risk", "clip", "plot", "log_x", "sigma", "lambda", "p", "half_width", "rate", "df", "scale", "weights", "means", "stds", "values"])]
     table: Option<PathBuf>,
 
     /// Write the numbers to a file instead of the terminal
@@ -85,16 +95,24 @@ struct NoiseSpec {
     family: Family,
     step: Step<'static>,
     treatment: Treatment,
+    part: Part,
 }
 
 impl NoiseSpec {
-    fn new(family: Family, treatment: Treatment) -> Result<Self> {
+    fn new(family: Family, treatment: Treatment, part: Part) -> Result<Self> {
         let step = treatment.step(Arc::new(family.clone()))?;
-        Ok(NoiseSpec { family, step, treatment })
+        Ok(NoiseSpec { family, step, treatment, part })
     }
 
     fn factors(&self, points: &[(f64, f64)]) -> toclip::Result<Vec<Factors>> {
-        Factors::at_points(&self.step, points)
+        match self.part {
+            Part::Whole => Factors::at_points(&self.step, points),
+            part => points.iter().map(|&(r, c)| part.factors(&self.step, r, c)).collect(),
+        }
+    }
+
+    fn describe(&self) -> String {
+        self.step.describe() + &self.part.describe()
     }
 }
 
@@ -104,12 +122,15 @@ pub fn run(args: Args) -> Result<ExitCode> {
         return table::run(table, args.out.as_deref(), args.json);
     }
     let Args { batch, per_sample, outputs, .. } = args;
-    let rules = args.rule.iter().map(|name| treatment::rule(name)).collect::<Result<Vec<_>>>()?;
+    let mut rules = Vec::new();
+    for name in &args.rule {
+        rules.extend(part::rule_and_parts(name, &args.eigenvalues, &args.ratios)?);
+    }
     let mut noises = Vec::new();
     for family in args.noise.families()? {
-        for rule in rules.clone() {
-            let treatment = Treatment { batch, per_sample, outputs, rule };
-            noises.push(NoiseSpec::new(family.clone(), treatment)?);
+        for (rule, part) in &rules {
+            let treatment = Treatment { batch, per_sample, outputs, rule: rule.clone() };
+            noises.push(NoiseSpec::new(family.clone(), treatment, *part)?);
         }
     }
     match (&args.risk, &args.clip) {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use toclip::criteria::{BestThreshold, FisherLimit, best_threshold, fisher_limit};
 use toclip::{Error, Factors, Rule};
 
+use super::part::Part;
 use super::{NoiseSpec, json_point};
 use crate::output::json::{self, number};
 use crate::output::numbers::{short, significant};
@@ -28,20 +29,24 @@ pub fn run(noises: &[NoiseSpec], r: f64, c: f64, as_json: bool) -> Result<()> {
 struct Point<'a> {
     spec: &'a NoiseSpec,
     at: Factors,
-    best: BestThreshold,
+    /// Of the whole gradient.
+    best: Option<BestThreshold>,
     limit: Option<FisherLimit>,
 }
 
 impl<'a> Point<'a> {
     fn new(spec: &'a NoiseSpec, r: f64, c: f64) -> Result<Self> {
         let step = &spec.step;
-        let at = Factors::new(step, r, c)?;
+        let at = spec.part.factors(step, r, c)?;
+        if spec.part != Part::Whole {
+            return Ok(Point { spec, at, best: None, limit: None });
+        }
         let limit = match fisher_limit(step, r) {
             Ok(limit) => Some(limit),
             Err(Error::NotProvided { .. }) => None,
             Err(error) => return Err(error.into()),
         };
-        Ok(Point { spec, at, best: best_threshold(step, r)?, limit })
+        Ok(Point { spec, at, best: Some(best_threshold(step, r)?), limit })
     }
 
     fn json(&self) -> Value {
@@ -51,11 +56,13 @@ impl<'a> Point<'a> {
             let number = cell.parse::<u64>().map(Value::from);
             map.insert(name.into(), number.unwrap_or_else(|_| cell.into()));
         }
-        let best = &self.best;
-        map.insert(
-            "best".into(),
-            json!({ "c": number(best.c), "mu": best.mu, "ccc": number(best.ccc) }),
-        );
+        if let Some((name, value)) = self.spec.part.cell() {
+            map.insert(name.into(), value.into());
+        }
+        let best = self
+            .best
+            .map(|best| json!({ "c": number(best.c), "mu": best.mu, "ccc": number(best.ccc) }));
+        map.insert("best".into(), json!(best));
         let fisher = self.limit.map(|limit| {
             json!({
                 "information": number(limit.information),
@@ -77,6 +84,9 @@ impl<'a> Point<'a> {
             (false, _) => "descent, relative to unclipped SGD",
         };
         let square = match clips {
+            _ if matches!(self.spec.part, Part::Eigenvalue(_)) => {
+                "mean square of the clipped gradient, over the eigenvalue"
+            }
             true => "mean square of the clipped residual",
             false => "mean square of what the rule leaves of the residual",
         };
@@ -98,17 +108,17 @@ impl<'a> Point<'a> {
         let cells = |(name, value, meaning): (&str, f64, &str)| {
             [name.to_owned(), significant(value, 7), meaning.to_owned()]
         };
-        let mut text = format!("{} at R = {}, c = {}\n", step.describe(), short(at.r), short(at.c));
+        let spec = self.spec.describe();
+        let mut text = format!("{spec} at R = {}, c = {}\n", short(at.r), short(at.c));
         text += &terminal::columns("lll", [""; 3], lines.into_iter().map(cells));
         let mut line = |words: String| text.push_str(&format!("  {words}\n"));
         undefined.into_iter().for_each(|error| line(error.to_string()));
-        line(format!("best: {}", self.best_words()));
+        self.best.iter().for_each(|best| line(format!("best: {}", self.best_words(best))));
         self.limit.iter().for_each(|limit| line(format!("limit: {}", limit_words(limit))));
         text
     }
 
-    fn best_words(&self) -> String {
-        let best = &self.best;
+    fn best_words(&self, best: &BestThreshold) -> String {
         match self.spec.step.rule() {
             Rule::Optimal => return "this rule is the limit of all".into(),
             Rule::Normalise => {

@@ -1,10 +1,10 @@
 //! How many samples a step averages and what is done to their gradient, as flags and as table
 //! columns.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use toclip::{Batch, Rule, Step};
 
-use crate::arguments::{count, unknown};
+use crate::arguments::{count, rule};
 
 /// The columns of a table that describe it, each of which may be missing.
 pub const COLUMNS: [&str; 4] = ["batch", "rule", "outputs", "per_sample"];
@@ -16,11 +16,6 @@ pub struct Treatment {
     pub per_sample: bool,
     pub outputs: u64,
     pub rule: Rule,
-}
-
-/// The rule of this name.
-pub fn rule(name: &str) -> Result<Rule> {
-    Rule::named(name).with_context(|| unknown("rule", name, &Rule::NAMES))
 }
 
 impl Treatment {
@@ -57,19 +52,24 @@ impl Treatment {
     /// The columns that describe it and their cells; none for single samples that are clipped.
     pub fn cells(&self) -> Vec<(&'static str, String)> {
         let clips = self.rule == Rule::Clip;
-        if self.batch == 1 && self.outputs == 1 && clips {
-            return Vec::new();
-        }
-        let rule = match (clips, self.per_sample) {
-            (false, _) => self.rule.name(),
-            (true, true) => "per_sample",
-            (true, false) => "mean",
+        let shown = match (clips, self.batch == 1 && self.outputs == 1) {
+            (true, true) => 0,
+            (false, _) if self.per_sample => 4,
+            _ => 3,
         };
-        let cells = [self.batch.to_string(), rule.to_string(), self.outputs.to_string()];
-        let mut cells: Vec<_> = COLUMNS.into_iter().zip(cells).collect();
-        if !clips && self.per_sample {
-            cells.push(("per_sample", true.to_string()));
+        COLUMNS.into_iter().take(shown).map(|name| (name, self.cell(name))).collect()
+    }
+
+    /// The cell of one of the [`COLUMNS`].
+    pub fn cell(&self, column: &str) -> String {
+        let single = self.batch == 1 && self.outputs == 1;
+        match (column, &self.rule) {
+            ("batch", _) => self.batch.to_string(),
+            ("outputs", _) => self.outputs.to_string(),
+            ("per_sample", _) => self.per_sample.to_string(),
+            (_, Rule::Clip) if !single && self.per_sample => "per_sample".into(),
+            (_, Rule::Clip) if !single => "mean".into(),
+            (_, rule) => rule.name().into(),
         }
-        cells
     }
 }

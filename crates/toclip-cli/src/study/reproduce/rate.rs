@@ -27,7 +27,8 @@ pub fn theorem_1(text: &'static str, effort: &Effort) -> Result<Part> {
     let family = |d| Modes::new(&Spectrum::isotropic(d)?, &start);
     let measure = |dims: &[u64], seed: u64| {
         let (time, runs) = (setup.experiment.time, effort.rate_runs);
-        let experiment = Convergence { time, runs, seed, confidence: 0.95, threads: None };
+        let experiment =
+            Convergence { time, runs, seed, confidence: 0.95, threads: None, momentum: None };
         let (step, policy) = (problem.step.clone(), Arc::clone(&problem.policy));
         experiment.measure(dims, &family, step, policy, None)
     };

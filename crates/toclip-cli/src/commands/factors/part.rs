@@ -1,0 +1,119 @@
+//! Directions of the gradient that have factors of their own: those of an eigenvalue under clipping
+//! by value, those of a group under clipping per group.
+
+use anyhow::{Context, Result};
+use toclip::{Factors, Group, Groups, Rule, Step};
+
+use crate::arguments;
+use crate::output::numbers::short;
+
+/// The name of clipping per group on the command line.
+const PER_GROUP: &str = "per_group";
+
+/// The columns of tables that name a part.
+pub const COLUMNS: [&str; 2] = ["eigenvalue", "ratio"];
+
+/// What the factors are those of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Part {
+    /// The whole gradient.
+    Whole,
+    /// The directions with this eigenvalue.
+    Eigenvalue(f64),
+    /// A group, by its number and the ratio of its threshold.
+    Group(usize, f64),
+}
+
+/// The rule of a name, once for each part that has its own factors.
+pub fn rule_and_parts(
+    name: &str,
+    eigenvalues: &[f64],
+    ratios: &[f64],
+) -> Result<Vec<(Rule, Part)>> {
+    if name == PER_GROUP {
+        let group = |&ratio: &f64| Group { size: 1, ratio };
+        let groups: Vec<Group> = ratios.iter().map(group).collect();
+        let rule = Rule::PerGroup(Groups::new(&groups).context("--ratios")?);
+        let part = |(g, &ratio)| (rule.clone(), Part::Group(g, ratio));
+        return Ok(ratios.iter().enumerate().map(part).collect());
+    }
+    let rule = arguments::rule(name)?;
+    Ok(match rule {
+        Rule::ByValue => {
+            eigenvalues.iter().map(|&lambda| (rule.clone(), Part::Eigenvalue(lambda))).collect()
+        }
+        _ => vec![(rule, Part::Whole)],
+    })
+}
+
+impl Part {
+    /// $\mu$ of the part, and its $m^{(2)}$ in the unit of the residual.
+    pub fn factors(self, step: &Step<'_>, r: f64, c: f64) -> toclip::Result<Factors> {
+        let (at, unit) = match self {
+            Part::Whole => return Factors::new(step, r, c),
+            Part::Eigenvalue(lambda) => (step.eigenvalue_moments(lambda, r, c)?, lambda),
+            Part::Group(g, _) => (step.group_moments(g, r, c)?, 1.0),
+        };
+        let m2 = if unit > 0.0 { at.m2 / unit } else { step.second_moment(r) };
+        Ok(Factors { r, c, mu: at.mu, m2, second_moment: step.second_moment(r) })
+    }
+
+    /// What it is called after the noise and the rule.
+    pub fn describe(self) -> String {
+        match self {
+            Part::Whole => String::new(),
+            Part::Eigenvalue(lambda) => format!(", eigenvalue {}", short(lambda)),
+            Part::Group(g, ratio) => format!(", group {} at {} c", g + 1, short(ratio)),
+        }
+    }
+
+    /// The column that holds it in tables, and its cell.
+    pub fn cell(self) -> Option<(&'static str, f64)> {
+        match self {
+            Part::Whole => None,
+            Part::Eigenvalue(lambda) => Some(("eigenvalue", lambda)),
+            Part::Group(_, ratio) => Some(("ratio", ratio)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use toclip::noise::Laplace;
+
+    fn step(rule: Rule) -> Step<'static> {
+        Step::new(Arc::new(Laplace::new(1.0).unwrap())).with_rule(rule).unwrap()
+    }
+
+    #[test]
+    fn a_group_is_clipped_at_its_own_threshold() {
+        let parts = rule_and_parts("per_group", &[], &[2.0, 0.5]).unwrap();
+        assert_eq!(
+            parts.iter().map(|p| p.1.cell()).collect::<Vec<_>>(),
+            [2.0, 0.5].map(|x| Some(("ratio", x)))
+        );
+        for (rule, part) in parts {
+            let Part::Group(_, ratio) = part else { panic!("{part:?}") };
+            let own = part.factors(&step(rule), 0.3, 0.8).unwrap();
+            let clip = Factors::new(step(Rule::Clip), 0.3, 0.8 * ratio).unwrap();
+            assert_eq!((own.mu, own.m2, own.c), (clip.mu, clip.m2, 0.8));
+        }
+    }
+
+    #[test]
+    fn small_eigenvalues_are_clipped_less() {
+        let parts = rule_and_parts("by_value", &[1.0, 0.01, 0.0], &[]).unwrap();
+        let mu = |(rule, part): (Rule, Part)| part.factors(&step(rule), 0.3, 0.5).unwrap();
+        let at: Vec<Factors> = parts.into_iter().map(mu).collect();
+        assert!(at[0].mu < 0.7 && at[1].mu > 0.9 && at[2].mu == 1.0, "{at:?}");
+        assert!(at[0].ccc().unwrap() > at[1].ccc().unwrap() && at[2].ccc().unwrap() == 1.0);
+    }
+
+    #[test]
+    fn ratios_out_of_range_name_the_flag() {
+        let error = format!("{:#}", rule_and_parts("per_group", &[], &[-1.0]).unwrap_err());
+        assert!(error.starts_with("--ratios: "), "{error}");
+    }
+}
