@@ -5,6 +5,9 @@ use crate::special::GAUSS_LEGENDRE_16;
 /// Several integrands evaluated together, so that a density is computed once for all of them.
 pub type Values<const N: usize> = [f64; N];
 
+/// Halves that agree to this may be as close as the rounding of the function allows.
+const ROUNDED: f64 = 1e-13;
+
 /// One sixteen-point rule on $\[a, b\]$.
 fn panel<const N: usize>(f: &impl Fn(f64) -> Values<N>, a: f64, b: f64) -> Values<N> {
     let (centre, half) = (0.5 * (a + b), 0.5 * (b - a));
@@ -19,27 +22,33 @@ fn panel<const N: usize>(f: &impl Fn(f64) -> Values<N>, a: f64, b: f64) -> Value
 }
 
 /// Halves the panel until the two halves agree with the whole to rounding, or the budget of panels
-/// is spent: a function with a jump or with noise of its own would have it halved for ever.
+/// is spent: a function with a jump would have it halved for ever. So would one whose values are
+/// rounded a little coarser; where halving no longer brings such halves closer (`before` is how far
+/// apart they were one level above), they are as close as they get.
 fn refine<const N: usize>(
     f: &impl Fn(f64) -> Values<N>,
     (a, b): (f64, f64),
     whole: Values<N>,
-    size: &Values<N>,
+    (size, before): (&Values<N>, &Values<N>),
     budget: &mut u32,
 ) -> Values<N> {
     let middle = 0.5 * (a + b);
     let (left, right) = (panel(f, a, middle), panel(f, middle, b));
     let halves: Values<N> = std::array::from_fn(|i| left[i] + right[i]);
+    let gaps: Values<N> = std::array::from_fn(|i| (halves[i] - whole[i]).abs());
     let close = (0..N).all(|i| {
-        let gap = (halves[i] - whole[i]).abs();
-        gap <= 1e-15 * size[i].abs() || gap <= 1e-14 * whole[i].abs() || !gap.is_finite()
+        let (gap, of_whole) = (gaps[i], gaps[i] / whole[i].abs());
+        gap <= 1e-15 * size[i].abs()
+            || of_whole <= 1e-14
+            || (of_whole <= ROUNDED && gap >= 0.1 * before[i])
+            || !gap.is_finite()
     });
     if close || *budget == 0 {
         return halves;
     }
     *budget -= 1;
-    let left = refine(f, (a, middle), left, size, budget);
-    let right = refine(f, (middle, b), right, size, budget);
+    let left = refine(f, (a, middle), left, (size, &gaps), budget);
+    let right = refine(f, (middle, b), right, (size, &gaps), budget);
     std::array::from_fn(|i| left[i] + right[i])
 }
 
@@ -81,7 +90,7 @@ pub fn half_line<const N: usize>(f: impl Fn(f64) -> Values<N>, points: &[f64]) -
     }
     let mut sum = [0.0; N];
     for (ends, value) in panels {
-        let value = refine(&f, ends, value, &size, &mut 200);
+        let value = refine(&f, ends, value, (&size, &[f64::INFINITY; N]), &mut 200);
         for i in 0..N {
             sum[i] += value[i];
         }
@@ -106,7 +115,7 @@ pub fn interval<const N: usize>(f: impl Fn(f64) -> Values<N>, points: &[f64]) ->
         }
     }
     panels.into_iter().fold([0.0; N], |sum, (ends, whole)| {
-        let value = refine(&f, ends, whole, &size, &mut 200);
+        let value = refine(&f, ends, whole, (&size, &[f64::INFINITY; N]), &mut 200);
         std::array::from_fn(|i| sum[i] + value[i])
     })
 }

@@ -161,6 +161,57 @@ impl Laplace {
         };
         (0.25 * rate * (near + far), 0.25 * rate * rate * (far - near))
     }
+
+    /// The derivative of the density at $x \ge 0$, to rounding where `far` and `near` above cancel:
+    /// next to zero, and where the normal part is the wider.
+    fn slope(&self, s: f64, x: f64) -> f64 {
+        let rate = SQRT_2 / self.sigma;
+        let (p, q) = (rate * s * FRAC_1_SQRT_2, x / s * FRAC_1_SQRT_2);
+        if s == 0.0 || q > p || q > if p < FEW_TERMS_BELOW { 0.1 } else { 1.5 } {
+            return self.density(s, x).1;
+        }
+        0.25 * rate * rate * (-q * q).exp() * erfcx_difference(p, q)
+    }
+}
+
+/// Below this $p$ a few terms of the series are computed upwards.
+const FEW_TERMS_BELOW: f64 = 1.5;
+
+/// $\operatorname{erfcx}(p+q) - \operatorname{erfcx}(p-q) = -2\sum_{n\text{ odd}} (2q)^n I_n(p)$ with
+/// $I_n(p) = e^{p^2}\thinspace i^n\operatorname{erfc}(p)$, the repeated integrals: all terms have
+/// one sign. They follow $I_{n-2} = 2n I_n + 2p I_{n-1}$ from $I_{-1} = 2/\sqrt\pi$, downwards
+/// (Miller's way) for large $p$, where upwards would lose them, and upwards for small $p$ and $q$.
+fn erfcx_difference(p: f64, q: f64) -> f64 {
+    const TERMS: usize = 80;
+    let first = SQRT_2_OVER_PI * SQRT_2;
+    let (mut sum, mut power) = (0.0, 2.0 * q);
+    if p < FEW_TERMS_BELOW {
+        let (mut before, mut last) = (first, erfcx(p));
+        for n in 1..12 {
+            let next = (before - 2.0 * p * last) / f64::from(2 * n);
+            (before, last) = (last, next);
+            if n % 2 == 1 {
+                sum += power * next;
+                power *= 4.0 * q * q;
+            }
+        }
+        return -2.0 * sum;
+    }
+    // terms[n + 1] is I_n, up to one factor.
+    let mut terms = [0.0; TERMS + 2];
+    terms[TERMS + 1] = 1e-300;
+    for n in (1..=TERMS).rev() {
+        terms[n - 1] = 2.0 * n as f64 * terms[n + 1] + 2.0 * p * terms[n];
+        // The factor is found at the end: keep within the range of numbers.
+        if terms[n - 1] > 1e200 {
+            terms[n - 1..].iter_mut().for_each(|term| *term *= 1e-250);
+        }
+    }
+    for term in terms.iter().skip(2).step_by(2) {
+        sum += power * term;
+        power *= 4.0 * q * q;
+    }
+    -2.0 * sum * (first / terms[0])
 }
 
 impl Noise for Laplace {
@@ -203,8 +254,9 @@ impl Noise for Laplace {
     }
 
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
-        let (f, df) = self.density(spread(r), x.abs());
-        Some((f, if x < 0.0 { -df } else { df }))
+        let (s, size) = (spread(r), x.abs());
+        let df = self.slope(s, size);
+        Some((self.density(s, size).0, if x < 0.0 { -df } else { df }))
     }
 
     fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
@@ -243,6 +295,24 @@ mod tests {
             }
             prop_assert!((got.mu / want.mu - 1.0).abs() < 1e-12, "mu {} {}", got.mu, want.mu);
             prop_assert!((got.m2 / want.m2 - 1.0).abs() < 1e-12, "m2 {} {}", got.m2, want.m2);
+        }
+    }
+
+    proptest! {
+        /// The slope against the same mixture, $-E\[x/V\thinspace\varphi_V(x)\]$, which has one sign.
+        #[test]
+        fn the_slope_keeps_its_digits(log_s in -3.0..4.0f64, log_x in -6.0..0.9f64) {
+            let s = 10f64.powf(log_s);
+            let x = 10f64.powf(log_x) * s;
+            let (_, got) = Laplace::new(1.0).unwrap().residual_density(0.5 * s * s, x).unwrap();
+            let (mut want, h) = (0.0, 0.005);
+            for k in -12000..1000 {
+                let u = f64::from(k) * h;
+                let v = s * s + u.exp();
+                want -= h * (u - u.exp()).exp() * x / v * (-0.5 * x * x / v).exp() / v.sqrt();
+            }
+            want *= 0.5 * SQRT_2_OVER_PI;
+            prop_assert!((got / want - 1.0).abs() < 3e-13, "s = {s}, x = {x}: {got} {want}");
         }
     }
 

@@ -184,7 +184,13 @@ impl Noise for Uniform {
         // For M < s the mass between the edges is a difference of close tails: the kernel knows.
         let f =
             if m < s { clipped_normal(x, s, m).mu } else { normal_mass((x - m) / s, (x + m) / s) };
-        let df = (phi((x + m) / s) - phi((x - m) / s)) / s;
+        // The difference of the two ends, where they are close without cancellation.
+        let between = x / s * (m / s);
+        let df = if between.abs() < 1.0 {
+            -2.0 * phi(x / s) * (-0.5 * (m / s).powi(2)).exp() * between.sinh() / s
+        } else {
+            (phi((x + m) / s) - phi((x - m) / s)) / s
+        };
         Some((0.5 * f / m, 0.5 * df / m))
     }
 
