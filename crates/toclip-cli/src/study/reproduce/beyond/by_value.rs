@@ -49,7 +49,7 @@ impl Compared {
                 let name = format!("{name} at c = {} ({title})", short(at.c));
                 Simulated::new(name, (&modes, TIME), *at, &simulator, &ensemble)
             };
-            simulated.push(curve.iter().skip(1).step_by(3).map(run).collect::<Result<_>>()?);
+            simulated.push(curve.iter().skip(1).step_by(4).map(run).collect::<Result<_>>()?);
         }
         Ok(Compared { title, dim: modes.dim(), curves, simulated })
     }

@@ -21,10 +21,10 @@ use crate::report::Claim;
 use crate::words::short;
 
 const THRESHOLDS: (f64, f64) = (0.05, 5.0);
-const POINTS: usize = 25;
+const POINTS: usize = 17;
 /// c₂/c₁ from a tenth to a hundred, with 1 among them.
 const RATIOS: (f64, f64) = (0.1, 100.0);
-const RATIO_POINTS: usize = 16;
+const RATIO_POINTS: usize = 13;
 const TIME: f64 = 20.0;
 
 /// The lowest R(T) at every ratio of the two thresholds, under one noise.

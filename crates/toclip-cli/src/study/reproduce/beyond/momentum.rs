@@ -16,6 +16,7 @@ use super::super::claims::check;
 use super::super::effort::Effort;
 use super::super::part::Part;
 use super::super::setup::last;
+use super::fewer_runs;
 use crate::output::Table;
 use crate::output::numbers::percent;
 use crate::plot::{Axis, Chart, Figure, Series};
@@ -71,7 +72,7 @@ impl Rescaled {
             let end = |sgd: &Sgd| last(&sgd.run(effort.seed, index, &[at]));
             (end(&ball), end(&sgd))
         };
-        let runs: Vec<(f64, f64)> = (0..effort.runs).into_par_iter().map(run).collect();
+        let runs: Vec<(f64, f64)> = (0..fewer_runs(effort)).into_par_iter().map(run).collect();
         let (sgd, standard_error) = paired(&runs);
         Ok(Rescaled { beta, at, ode, sgd, standard_error })
     }

@@ -12,7 +12,7 @@ use super::super::claims::check;
 use super::super::effort::Effort;
 use super::super::part::Part;
 use super::super::setup::last;
-use super::contaminated;
+use super::{contaminated, fewer_runs};
 use super::sweep::{Simulated, Tuned, agreement_claim, best, change, log_spaced, sweep};
 use crate::output::Table;
 use crate::plot::{Axis, Chart, Figure, Series};
@@ -20,12 +20,12 @@ use crate::report::Claim;
 use crate::words::short;
 
 const EPSILONS: [f64; 6] = [8.0, 4.0, 2.0, 1.0, 0.5, 0.25];
-/// Those that are drawn against the threshold and simulated; every other one.
-const DRAWN: usize = 2;
+/// Those that are drawn against the threshold and simulated.
+const DRAWN: [f64; 3] = [8.0, 2.0, 0.5];
 const DELTA: f64 = 1e-6;
 const DIM: u64 = 250;
 const BATCH: u64 = 128;
-const TIME: f64 = 5.0;
+const TIME: f64 = 3.0;
 const THRESHOLDS: (f64, f64) = (0.01, 10.0);
 const POINTS: usize = 25;
 /// The points of a curve that are simulated.
@@ -61,7 +61,8 @@ impl Pass {
             Ok(Box::new(Collapsed::new(modes, step()?, policy)?))
         };
         let mut pass = Pass { epsilon, noise_multiplier: sigma, curve, schedule, simulated: vec![] };
-        for index in SIMULATED {
+        let drawn = epsilon.is_none_or(|epsilon| DRAWN.contains(&epsilon));
+        for index in SIMULATED.into_iter().filter(|_| drawn) {
             let at = pass.curve.get(index).context("no such threshold")?;
             let name = format!("{} at c = {}", pass.name(), short(at.c));
             let run = Simulated::new(name, (modes, TIME), *at, &simulator, ensemble)?;
@@ -209,7 +210,7 @@ fn table(all: &[Pass]) -> Table {
 
 pub fn what_it_costs(effort: &Effort) -> Result<Part> {
     let modes = Modes::new(&Spectrum::isotropic(DIM)?, &Start::Uniform { norm: 1.0 })?;
-    let ensemble = Ensemble::new(effort.runs, effort.seed);
+    let ensemble = Ensemble::new(fewer_runs(effort), effort.seed);
     let epsilons = std::iter::once(None).chain(EPSILONS.map(Some));
     let all =
         epsilons.map(|epsilon| Pass::new(&modes, epsilon, &ensemble)).collect::<Result<Vec<_>>>()?;
@@ -220,16 +221,15 @@ pub fn what_it_costs(effort: &Effort) -> Result<Part> {
          {samples} samples; δ = {DELTA:e}; noise multipliers {}; constant c and the constant η that \
          ends lowest with it; {} runs for each point, seed {}",
         all.iter().skip(1).map(|pass| short(pass.noise_multiplier)).collect::<Vec<_>>().join(", "),
-        effort.runs,
+        fewer_runs(effort),
         effort.seed
     );
     part.section.claims = claims(&all.iter().map(Ends::new).collect::<Result<Vec<_>>>()?);
     let simulated: Vec<Simulated> = all.iter().flat_map(|pass| pass.simulated.clone()).collect();
-    part.section.claims.push(agreement_claim("private_follows_its_ode", &simulated, effort.runs));
+    part.section.claims.push(agreement_claim("private_follows_its_ode", &simulated, fewer_runs(effort)));
     let (none, private) = all.split_first().context("nothing was computed")?;
     let private: Vec<&Pass> = private.iter().collect();
-    let drawn: Vec<&Pass> =
-        std::iter::once(none).chain(private.iter().copied().step_by(DRAWN)).collect();
+    let drawn: Vec<&Pass> = all.iter().filter(|pass| !pass.simulated.is_empty()).collect();
     let figure = Figure::new("What privacy costs: one pass of private SGD")
         .columns(2)
         .chart(against_threshold(&drawn)?)

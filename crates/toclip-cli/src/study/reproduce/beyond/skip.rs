@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use rayon::prelude::*;
 use toclip::criteria::best_threshold;
-use toclip::dynamics::{Ode, Sgd, Simulator};
+use toclip::dynamics::{Collapsed, Ode, Simulator};
 use toclip::ensemble::Ensemble;
 use toclip::noise::{Component, Mixture, Rademacher};
 use toclip::schedule::{OpenLoop, Schedule};
@@ -32,12 +32,12 @@ const USUAL: f64 = 0.5;
 const RISK: f64 = 0.01;
 /// Outliers of one size, for the failure: noise of variance one, one sample in five.
 const OUTLIERS: f64 = 0.2;
-const START: f64 = 0.3;
+const START: f64 = 0.1;
 const DIM: u64 = 1000;
-const ETA: f64 = 0.2;
-const TIME: f64 = 5.0;
+const ETA: f64 = 0.02;
+const TIME: f64 = 60.0;
 const THRESHOLDS: (f64, f64) = (0.3, 6.0);
-const POINTS: usize = 61;
+const POINTS: usize = 121;
 
 /// The largest CCC of skipping over that of clipping, against the size of the outliers.
 struct Gain {
@@ -90,14 +90,14 @@ impl Ends {
         };
         let at = log_spaced(THRESHOLDS, POINTS).into_par_iter().map(end).collect::<Result<Vec<_>>>()?;
         let simulator = |policy| -> toclip::Result<Box<dyn Simulator>> {
-            Ok(Box::new(Sgd::new(modes, step.clone(), policy)?))
+            Ok(Box::new(Collapsed::new(modes, step.clone(), policy)?))
         };
         let ensemble = Ensemble::new(fewer_runs(effort), effort.seed);
         let run = |at: &Tuned| {
             let name = format!("{} at c = {}", rule.name(), short(at.c));
             Simulated::new(name, (modes, TIME), *at, &simulator, &ensemble)
         };
-        let simulated = at.iter().step_by(10).map(run).collect::<Result<_>>()?;
+        let simulated = at.iter().step_by(20).map(run).collect::<Result<_>>()?;
         Ok(Ends { rule, at, simulated })
     }
 

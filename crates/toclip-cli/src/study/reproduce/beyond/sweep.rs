@@ -17,7 +17,7 @@ use crate::output::numbers::percent;
 use crate::report::Claim;
 
 /// What the theory leaves open, as a share of the risk and in units of 1/d.
-const OPEN: f64 = 5.0;
+const OPEN: f64 = 3.0;
 
 /// A threshold, the constant rate that ends lowest with it, and where it ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
