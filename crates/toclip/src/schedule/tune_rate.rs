@@ -56,8 +56,7 @@ pub fn tune_rate<'a>(
     time: f64,
 ) -> Result<TunedRate> {
     let step = step.into();
-    let threshold =
-        if c == f64::INFINITY { Schedule::never() } else { Schedule::constant(c)? };
+    let threshold = if c == f64::INFINITY { Schedule::never() } else { Schedule::constant(c)? };
     let mu = effective_moments(modes, &step, c)?.mu;
     if !(mu > 0.0) {
         return Err(Error::Invalid(format!(

@@ -9,12 +9,11 @@ use toclip::{Rule, Step};
 use super::super::claims::check;
 use super::super::effort::Effort;
 use super::super::part::Part;
-use super::sweep::{Simulated, Tuned, agreement_claim, best, change, log_spaced, sweep};
+use super::sweep::{Simulated, Tuned, agreement_claim, best, change, digits, log_spaced, sweep};
 use super::{contaminated, fewer_runs, two_scales};
 use crate::output::Table;
 use crate::plot::{Axis, Chart, Figure, Series};
 use crate::report::Claim;
-use crate::words::short;
 
 const RULES: [(Rule, &str); 2] = [(Rule::Clip, "by norm"), (Rule::ByValue, "by value")];
 const THRESHOLDS: (f64, f64) = (0.03, 3.0);
@@ -46,7 +45,7 @@ impl Compared {
                 Ok(Box::new(Sgd::new(&modes, step(rule)?, policy)?))
             };
             let run = |at: &Tuned| {
-                let name = format!("{name} at c = {} ({title})", short(at.c));
+                let name = format!("{name} at c = {} ({title})", digits(at.c));
                 Simulated::new(name, (&modes, TIME), *at, &simulator, &ensemble)
             };
             simulated.push(curve.iter().skip(1).step_by(4).map(run).collect::<Result<_>>()?);
@@ -65,7 +64,8 @@ impl Compared {
             .x(Axis::log("threshold c"))
             .y(Axis::log("R(T) at the best rate"));
         for (slot, (_, name)) in RULES.iter().enumerate() {
-            let column = |of: fn(&Tuned) -> f64| self.curves[slot].iter().map(of).collect::<Vec<_>>();
+            let column =
+                |of: fn(&Tuned) -> f64| self.curves[slot].iter().map(of).collect::<Vec<_>>();
             let runs = &self.simulated[slot];
             let c: Vec<f64> = runs.iter().map(|one| one.at.c).collect();
             let means: Vec<f64> = runs.iter().map(|one| one.mean).collect();
@@ -82,8 +82,8 @@ fn claims(ends: [[f64; 2]; 3]) -> Vec<Claim> {
     let measured = |[norm, value]: [f64; 2]| {
         format!(
             "lowest R(T): {} by norm, {} by value ({})",
-            short(norm),
-            short(value),
+            digits(norm),
+            digits(value),
             change(norm, value)
         )
     };
@@ -137,7 +137,7 @@ pub fn by_value_or_norm(effort: &Effort) -> Result<Part> {
     part.section.claims = claims([all[0].ends()?, all[1].ends()?, all[2].ends()?]);
     let simulated: Vec<Simulated> = all.iter().flat_map(|one| one.simulated.concat()).collect();
     part.section.claims.push(agreement_claim("best_rates_follow_the_ode", &simulated, runs));
-    let figure = Figure::new("Clip by value or by norm? Theory (lines), C-SGD (points)").columns(3);
+    let figure = Figure::new("Clip by value or by norm? Theory (lines), C-SGD (points)").columns(2);
     part.section.figures = vec![all.iter().fold(figure, |figure, one| figure.chart(one.chart()))];
     Ok(part)
 }

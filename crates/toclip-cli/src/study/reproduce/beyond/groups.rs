@@ -13,12 +13,11 @@ use toclip::{Group, Groups, Rule, Step};
 use super::super::claims::check;
 use super::super::effort::Effort;
 use super::super::part::Part;
-use super::sweep::{Simulated, Tuned, agreement_claim, best, change, log_spaced, sweep};
+use super::sweep::{Simulated, Tuned, agreement_claim, best, change, digits, log_spaced, sweep};
 use super::{SCALES, contaminated, fewer_runs, two_scales};
 use crate::output::Table;
 use crate::plot::{Axis, Chart, Series};
 use crate::report::Claim;
-use crate::words::short;
 
 const THRESHOLDS: (f64, f64) = (0.05, 5.0);
 const POINTS: usize = 17;
@@ -107,9 +106,9 @@ fn claims(off: f64, gaussian: &Ends, outliers: &Ends) -> Vec<Claim> {
     let measured = |ends: &Ends| {
         format!(
             "R(T) {} globally, {} at c₂/c₁ = {} ({})",
-            short(ends.global),
-            short(ends.best),
-            short(ends.ratio),
+            digits(ends.global),
+            digits(ends.best),
+            digits(ends.ratio),
             change(ends.global, ends.best)
         )
     };
@@ -126,7 +125,7 @@ fn claims(off: f64, gaussian: &Ends, outliers: &Ends) -> Vec<Claim> {
             "an_open_group_lets_outliers_in",
             format!(
                 "R(T) with the second group at 100 c₁: {} ({} from global)",
-                short(outliers.open),
+                digits(outliers.open),
                 change(outliers.global, outliers.open)
             ),
             outliers.open > outliers.global,
@@ -151,19 +150,18 @@ pub fn global_or_per_group(effort: &Effort) -> Result<Part> {
             let simulator = |policy| -> toclip::Result<Box<dyn Simulator>> {
                 Ok(Box::new(Sgd::new(&modes, per_group(&curve.noise, ratio)?, policy)?))
             };
-            let name = format!("c₂/c₁ = {} ({})", short(ratio), curve.name);
+            let name = format!("c₂/c₁ = {} ({})", digits(ratio), curve.name);
             Ok((ratio, Simulated::new(name, (&modes, TIME), at, &simulator, &ensemble)?))
         };
         simulated.push([0.25, 1.0, 4.0].into_iter().map(run).collect::<Result<_>>()?);
     }
-    let mut chart = Chart::new("One threshold for each group: theory (lines), C-SGD (points)")
-        .subtitle("300 coordinates with λ = 1 clipped at c₁, 500 with λ = 0.1 at c₂")
+    let mut chart = Chart::new("One threshold for each group of coordinates")
+        .subtitle("λ = 1 at c₁, λ = 0.1 at c₂; theory (lines), C-SGD (points)")
         .x(Axis::log("ratio of the thresholds c₂/c₁"))
         .y(Axis::log("R(T) at the best c₁ and rate"))
         .vline(1.0, "as global")
         .vline(same, "same norm");
-    let mut table =
-        Table::default().numbers("ratio", curves[0].at.iter().map(|(ratio, _)| *ratio));
+    let mut table = Table::default().numbers("ratio", curves[0].at.iter().map(|(ratio, _)| *ratio));
     for (slot, (curve, runs)) in curves.iter().zip(&simulated).enumerate() {
         let (x, y): (Vec<f64>, Vec<f64>) = curve.at.iter().map(|(r, at)| (*r, at.risk)).unzip();
         let (at, means): (Vec<f64>, Vec<f64>) = runs.iter().map(|(r, run)| (*r, run.mean)).unzip();
@@ -171,7 +169,8 @@ pub fn global_or_per_group(effort: &Effort) -> Result<Part> {
             .series(Series::line(curve.name, &x, &y).slot(slot))
             .series(Series::points("", &at, &means).slot(slot));
         let name = ["gaussian", "outliers"][slot];
-        let mean = |ratio: f64| runs.iter().find(|run| run.0 == ratio).map_or(f64::NAN, |r| r.1.mean);
+        let mean =
+            |ratio: f64| runs.iter().find(|run| run.0 == ratio).map_or(f64::NAN, |r| r.1.mean);
         table = table
             .numbers(format!("{name}_c1"), curve.at.iter().map(|(_, at)| at.c))
             .numbers(format!("{name}_eta"), curve.at.iter().map(|(_, at)| at.eta))

@@ -17,11 +17,11 @@ use super::super::effort::Effort;
 use super::super::part::Part;
 use super::super::setup::last;
 use super::fewer_runs;
+use super::sweep::digits;
 use crate::output::Table;
 use crate::output::numbers::percent;
 use crate::plot::{Axis, Chart, Figure, Series};
 use crate::report::Claim;
-use crate::words::short;
 
 const DELTAS: [f64; 3] = [10.0, 2.0, 0.5];
 const BETAS: [f64; 5] = [0.5, 0.8, 0.9, 0.95, 0.98];
@@ -123,18 +123,21 @@ fn claims(all: &[Rescaled], plain: f64, memories: &[Memorised]) -> Vec<Claim> {
     vec![
         check(
             "beta_rescales_the_rate",
-            format!("largest difference of R over t ≤ {DESCENT} at d = {DIM}: {}", shown.join("; ")),
+            format!(
+                "largest difference of R over t ≤ {DESCENT} at d = {DIM}: {}",
+                shown.join("; ")
+            ),
             !all.is_empty()
-                && all.iter().all(|one| {
-                    near(one, one.ode, 0.0) && near(one, one.sgd, one.standard_error)
-                }),
+                && all
+                    .iter()
+                    .all(|one| near(one, one.ode, 0.0) && near(one, one.sgd, one.standard_error)),
         ),
         check(
             "memory_does_not_change_the_end",
             format!(
                 "R({LONG}) without momentum {}; δ = {}: largest difference {off:.0e}",
-                short(plain),
-                memories.iter().map(|one| short(one.delta)).collect::<Vec<_>>().join(", ")
+                digits(plain),
+                memories.iter().map(|one| digits(one.delta)).collect::<Vec<_>>().join(", ")
             ),
             off < 1e-3,
         ),
@@ -182,7 +185,8 @@ pub fn with_or_without(effort: &Effort) -> Result<Part> {
             .numbers(format!("{key}_ode"), risk.iter().copied())
             .numbers(format!("{key}_sgd"), band.risk.mean.iter().copied());
     }
-    let all = BETAS.map(|beta| Rescaled::new(beta, effort)).into_iter().collect::<Result<Vec<_>>>()?;
+    let all =
+        BETAS.map(|beta| Rescaled::new(beta, effort)).into_iter().collect::<Result<Vec<_>>>()?;
     part.section.claims.extend(claims(&all, plain, &memories));
     let column = |of: fn(&Rescaled) -> f64| all.iter().map(of).collect::<Vec<_>>();
     let steps = column(|one| 1.0 / (1.0 - one.beta));

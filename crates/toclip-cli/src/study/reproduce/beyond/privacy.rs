@@ -12,12 +12,11 @@ use super::super::claims::check;
 use super::super::effort::Effort;
 use super::super::part::Part;
 use super::super::setup::last;
+use super::sweep::{Simulated, Tuned, agreement_claim, best, change, digits, log_spaced, sweep};
 use super::{contaminated, fewer_runs};
-use super::sweep::{Simulated, Tuned, agreement_claim, best, change, log_spaced, sweep};
 use crate::output::Table;
 use crate::plot::{Axis, Chart, Figure, Series};
 use crate::report::Claim;
-use crate::words::short;
 
 const EPSILONS: [f64; 6] = [8.0, 4.0, 2.0, 1.0, 0.5, 0.25];
 /// Those that are drawn against the threshold and simulated.
@@ -60,11 +59,12 @@ impl Pass {
         let simulator = |policy| -> toclip::Result<Box<dyn Simulator>> {
             Ok(Box::new(Collapsed::new(modes, step()?, policy)?))
         };
-        let mut pass = Pass { epsilon, noise_multiplier: sigma, curve, schedule, simulated: vec![] };
+        let mut pass =
+            Pass { epsilon, noise_multiplier: sigma, curve, schedule, simulated: vec![] };
         let drawn = epsilon.is_none_or(|epsilon| DRAWN.contains(&epsilon));
         for index in SIMULATED.into_iter().filter(|_| drawn) {
             let at = pass.curve.get(index).context("no such threshold")?;
-            let name = format!("{} at c = {}", pass.name(), short(at.c));
+            let name = format!("{} at c = {}", pass.name(), digits(at.c));
             let run = Simulated::new(name, (modes, TIME), *at, &simulator, ensemble)?;
             pass.simulated.push(run);
         }
@@ -85,7 +85,7 @@ impl Pass {
 
 fn against_threshold(drawn: &[&Pass]) -> Result<Chart> {
     let mut chart = Chart::new("Against the threshold")
-        .subtitle("theory (lines), C-SGD (points); dots on the lines: the best threshold")
+        .subtitle("theory (lines), C-SGD (points)")
         .x(Axis::log("threshold c"))
         .y(Axis::log("R(T) at the best rate"));
     for (slot, pass) in drawn.iter().enumerate() {
@@ -110,7 +110,7 @@ fn against_epsilon(private: &[&Pass], none: &Pass) -> Result<Chart> {
         .y(Axis::log("R(T)"))
         .line("best constant c and η", &epsilon, &constants)
         .line("best schedule", &epsilon, &schedule)
-        .hline(none.best()?.risk, "no privacy"))
+        .hline(none.best()?.risk, "constants, no privacy"))
 }
 
 /// What the claims are about, of one pass.
@@ -142,7 +142,7 @@ fn claims(all: &[Ends]) -> Vec<Claim> {
     let none = all.first().map_or(f64::NAN, |one| one.best.risk);
     let threshold = |one: &Ends| match one.best.c <= THRESHOLDS.0 {
         true => format!("{} or less", THRESHOLDS.0),
-        false => short(one.best.c),
+        false => digits(one.best.c),
     };
     let spread = |of: fn(&Ends) -> f64| {
         let values = private.iter().map(of);
@@ -165,14 +165,17 @@ fn claims(all: &[Ends]) -> Vec<Claim> {
                 THRESHOLDS.0,
                 change(1.0, small.1),
                 THRESHOLDS.1,
-                short(large.0),
-                short(large.1)
+                digits(large.0),
+                digits(large.1)
             ),
-            small.1 < 1.1 && large.0 > 1.5,
+            small.1 < 1.1 && large.0 > 1.25,
         ),
         check(
             "privacy_costs_risk",
-            format!("lowest R(T), over that without privacy: {}", listed(&|one| short(one.best.risk / none))),
+            format!(
+                "lowest R(T), over that without privacy: {}",
+                listed(&|one| digits(one.best.risk / none))
+            ),
             !private.is_empty()
                 && pairs().all(|(weaker, stronger)| stronger.best.risk > 1.2 * weaker.best.risk),
         ),
@@ -212,21 +215,26 @@ pub fn what_it_costs(effort: &Effort) -> Result<Part> {
     let modes = Modes::new(&Spectrum::isotropic(DIM)?, &Start::Uniform { norm: 1.0 })?;
     let ensemble = Ensemble::new(fewer_runs(effort), effort.seed);
     let epsilons = std::iter::once(None).chain(EPSILONS.map(Some));
-    let all =
-        epsilons.map(|epsilon| Pass::new(&modes, epsilon, &ensemble)).collect::<Result<Vec<_>>>()?;
+    let all = epsilons
+        .map(|epsilon| Pass::new(&modes, epsilon, &ensemble))
+        .collect::<Result<Vec<_>>>()?;
     let mut part = Part::new("beyond-privacy", "what privacy costs").table(table(&all));
     let samples = (TIME * modes.dim()).round() * BATCH as f64;
     part.section.settings = format!(
         "isotropic, d = {DIM}; noise 90% σ = 0.3, 10% σ = 3; batches of {BATCH}, T = {TIME}: one pass over \
          {samples} samples; δ = {DELTA:e}; noise multipliers {}; constant c and the constant η that \
          ends lowest with it; {} runs for each point, seed {}",
-        all.iter().skip(1).map(|pass| short(pass.noise_multiplier)).collect::<Vec<_>>().join(", "),
+        all.iter().skip(1).map(|pass| digits(pass.noise_multiplier)).collect::<Vec<_>>().join(", "),
         fewer_runs(effort),
         effort.seed
     );
     part.section.claims = claims(&all.iter().map(Ends::new).collect::<Result<Vec<_>>>()?);
     let simulated: Vec<Simulated> = all.iter().flat_map(|pass| pass.simulated.clone()).collect();
-    part.section.claims.push(agreement_claim("private_follows_its_ode", &simulated, fewer_runs(effort)));
+    part.section.claims.push(agreement_claim(
+        "private_follows_its_ode",
+        &simulated,
+        fewer_runs(effort),
+    ));
     let (none, private) = all.split_first().context("nothing was computed")?;
     let private: Vec<&Pass> = private.iter().collect();
     let drawn: Vec<&Pass> = all.iter().filter(|pass| !pass.simulated.is_empty()).collect();

@@ -12,17 +12,17 @@ use toclip::schedule::{OpenLoop, Schedule};
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Rule, Step};
 
+use super::super::agreement::ERRORS;
 use super::super::claims::check;
 use super::super::effort::Effort;
 use super::super::part::Part;
 use super::super::setup::last;
 use super::fewer_runs;
-use super::sweep::{Simulated, Tuned, agreement_claim, log_spaced};
+use super::sweep::{Simulated, Tuned, agreement_claim, digits, log_spaced};
 use crate::output::Table;
 use crate::output::numbers::percent;
 use crate::plot::{Axis, Chart, Figure, Series};
 use crate::report::Claim;
-use crate::words::short;
 
 const RULES: [Rule; 2] = [Rule::Clip, Rule::Skip];
 /// Shares of samples with larger noise, and how many times as large it is.
@@ -38,6 +38,8 @@ const ETA: f64 = 0.02;
 const TIME: f64 = 60.0;
 const THRESHOLDS: (f64, f64) = (0.3, 6.0);
 const POINTS: usize = 121;
+/// So near to the outliers, in units of their size, a threshold is among them.
+const AMONG: f64 = 0.15;
 
 /// The largest CCC of skipping over that of clipping, against the size of the outliers.
 struct Gain {
@@ -75,30 +77,44 @@ struct Ends {
     simulated: Vec<Simulated>,
 }
 
-fn modes() -> Result<Modes> {
-    Ok(Modes::new(&Spectrum::isotropic(DIM)?, &Start::Uniform { norm: START })?)
+fn modes(dim: u64) -> Result<Modes> {
+    Ok(Modes::new(&Spectrum::isotropic(dim)?, &Start::Uniform { norm: START })?)
+}
+
+/// The size of the outliers.
+fn outlier() -> f64 {
+    OUTLIERS.sqrt().recip()
+}
+
+fn is_among_outliers(c: f64) -> bool {
+    (c / outlier() - 1.0).abs() < AMONG
 }
 
 impl Ends {
-    fn new(rule: Rule, modes: &Modes, effort: &Effort) -> Result<Self> {
+    fn new(rule: Rule, modes: &Modes, c: &[f64], effort: &Effort) -> Result<Self> {
         let noise = Arc::new(Rademacher::from_sigma(1.0, OUTLIERS)?);
         let step = Step::new(noise).with_rule(rule.clone())?;
-        let end = |c: f64| -> Result<Tuned> {
+        let end = |&c: &f64| -> Result<Tuned> {
             let policy = OpenLoop::new(Schedule::constant(ETA)?, Schedule::constant(c)?);
             let risk = last(&Ode::new(modes, &step, &policy).tolerance(1e-6, 0.0).solve(&[TIME])?);
             Ok(Tuned { c, eta: ETA, risk })
         };
-        let at = log_spaced(THRESHOLDS, POINTS).into_par_iter().map(end).collect::<Result<Vec<_>>>()?;
+        let at = c.par_iter().map(end).collect::<Result<Vec<_>>>()?;
         let simulator = |policy| -> toclip::Result<Box<dyn Simulator>> {
             Ok(Box::new(Collapsed::new(modes, step.clone(), policy)?))
         };
         let ensemble = Ensemble::new(fewer_runs(effort), effort.seed);
         let run = |at: &Tuned| {
-            let name = format!("{} at c = {}", rule.name(), short(at.c));
+            let name = format!("{} at c = {}", rule.name(), digits(at.c));
             Simulated::new(name, (modes, TIME), *at, &simulator, &ensemble)
         };
         let simulated = at.iter().step_by(20).map(run).collect::<Result<_>>()?;
         Ok(Ends { rule, at, simulated })
+    }
+
+    /// Points away from the outliers, and among them.
+    fn simulated(&self) -> (Vec<Simulated>, Vec<Simulated>) {
+        self.simulated.iter().cloned().partition(|run| !is_among_outliers(run.at.c))
     }
 
     fn worst(&self) -> Tuned {
@@ -111,8 +127,9 @@ fn claims(gains: &[Gain], [clip, skip]: [Tuned; 2], start: f64) -> Vec<Claim> {
     let crossings: Vec<Option<f64>> = gains.iter().map(Gain::crossing).collect();
     let shown = |gain: &Gain| {
         let largest = gain.gain.iter().copied().fold(0.0, f64::max);
-        let from = gain.crossing().map_or("never".into(), |size| format!("from {} times", short(size)));
-        format!("{} of samples: {from}, at most {} as much", percent(gain.share), short(largest))
+        let from =
+            gain.crossing().map_or("never".into(), |size| format!("from {} times", digits(size)));
+        format!("{} of samples: {from}, at most {} as much", percent(gain.share), digits(largest))
     };
     vec![
         check(
@@ -125,15 +142,35 @@ fn claims(gains: &[Gain], [clip, skip]: [Tuned; 2], start: f64) -> Vec<Claim> {
             "skip_fails_among_outliers",
             format!(
                 "from R(0) = {}: highest R({TIME}) {} skipping (at c = {}), {} clipping (at c = {})",
-                short(start),
-                short(skip.risk),
-                short(skip.c),
-                short(clip.risk),
-                short(clip.c)
+                digits(start),
+                digits(skip.risk),
+                digits(skip.c),
+                digits(clip.risk),
+                digits(clip.c)
             ),
             skip.risk > 1.5 * clip.risk && skip.risk > start,
         ),
     ]
+}
+
+/// In d dimensions and in four times as many.
+fn slow_claim(small: &Simulated, large: &Simulated) -> Claim {
+    let ((small_gap, _), (large_gap, error)) = (small.gap(), large.gap());
+    check(
+        "skip_follows_slowly_among_outliers",
+        format!(
+            "skip at c = {}: C-SGD ends at {} in d = {DIM} and {} in d = {}, the ODE at {}; differences \
+             {} and {}",
+            digits(small.at.c),
+            digits(small.mean),
+            digits(large.mean),
+            4 * DIM,
+            digits(small.at.risk),
+            percent(small_gap),
+            percent(large_gap)
+        ),
+        large_gap <= small_gap / 2.5 + ERRORS * error,
+    )
 }
 
 fn chart_of_gains(gains: &[Gain]) -> Chart {
@@ -154,7 +191,7 @@ fn chart_of_ends(ends: &[Ends], start: f64) -> Chart {
         .x(Axis::log("threshold c"))
         .y(Axis::log("R(T)"))
         .hline(start, "R(0)")
-        .vline(OUTLIERS.sqrt().recip(), "outliers");
+        .vline(outlier(), "outliers");
     for (slot, one) in ends.iter().enumerate() {
         let column = |of: fn(&Tuned) -> f64| one.at.iter().map(of).collect::<Vec<_>>();
         let runs = |of: fn(&Simulated) -> f64| one.simulated.iter().map(of).collect::<Vec<_>>();
@@ -167,10 +204,10 @@ fn chart_of_ends(ends: &[Ends], start: f64) -> Chart {
 }
 
 pub fn skip_or_clip(effort: &Effort) -> Result<Part> {
-    let modes = modes()?;
+    let (start, c) = (modes(DIM)?, log_spaced(THRESHOLDS, POINTS));
     let gains = SHARES.map(|share| Gain::new(share, effort.points.min(120)));
     let gains = gains.into_iter().collect::<Result<Vec<_>>>()?;
-    let ends = RULES.map(|rule| Ends::new(rule, &modes, effort));
+    let ends = RULES.map(|rule| Ends::new(rule, &start, &c, effort));
     let ends = ends.into_iter().collect::<Result<Vec<_>>>()?;
     let runs = fewer_runs(effort);
     let mut part = Part::new("beyond-skip", "where skipping beats clipping, and where it fails");
@@ -180,11 +217,17 @@ pub fn skip_or_clip(effort: &Effort) -> Result<Part> {
          each point, seed {}",
         effort.seed
     );
-    part.section.claims = claims(&gains, [ends[0].worst(), ends[1].worst()], modes.risk());
-    let simulated: Vec<Simulated> = ends.iter().flat_map(|one| one.simulated.clone()).collect();
-    part.section.claims.push(agreement_claim("skip_follows_its_ode", &simulated, runs));
+    part.section.claims = claims(&gains, [ends[0].worst(), ends[1].worst()], start.risk());
+    let away: Vec<Simulated> = ends.iter().flat_map(|one| one.simulated().0).collect();
+    part.section.claims.push(agreement_claim("skip_follows_its_ode", &away, runs));
+    if let Some(among) = ends[1].simulated().1.first() {
+        let larger = Ends::new(Rule::Skip, &modes(4 * DIM)?, &[among.at.c], effort)?;
+        part.section
+            .claims
+            .extend(larger.simulated.first().map(|larger| slow_claim(among, larger)));
+    }
     let figure = Figure::new("Skip or clip?").columns(2);
-    let figure = figure.chart(chart_of_gains(&gains)).chart(chart_of_ends(&ends, modes.risk()));
+    let figure = figure.chart(chart_of_gains(&gains)).chart(chart_of_ends(&ends, start.risk()));
     part.section.figures = vec![figure];
     let mut table = Table::default().numbers("outlier_size", gains[0].sizes.iter().copied());
     for gain in &gains {
@@ -192,7 +235,9 @@ pub fn skip_or_clip(effort: &Effort) -> Result<Part> {
     }
     let mut failure = Table::default().numbers("c", ends[0].at.iter().map(|at| at.c));
     for one in &ends {
-        let mean = |at: &Tuned| one.simulated.iter().find(|run| run.at == *at).map_or(f64::NAN, |run| run.mean);
+        let mean = |at: &Tuned| {
+            one.simulated.iter().find(|run| run.at == *at).map_or(f64::NAN, |run| run.mean)
+        };
         failure = failure
             .numbers(format!("{}_ode", one.rule.name()), one.at.iter().map(|at| at.risk))
             .numbers(format!("{}_sgd", one.rule.name()), one.at.iter().map(mean));

@@ -13,7 +13,7 @@ use toclip::spectrum::Modes;
 
 use super::super::agreement::{Agreement, ERRORS};
 use super::super::claims::check;
-use crate::output::numbers::percent;
+use crate::output::numbers::{percent, significant};
 use crate::report::Claim;
 
 /// What the theory leaves open, as a share of the risk and in units of 1/d.
@@ -69,6 +69,13 @@ pub struct Simulated {
     agreement: Agreement,
 }
 
+impl Simulated {
+    /// How far the mean is from the theory, as a share of it, and the standard error of that.
+    pub fn gap(&self) -> (f64, f64) {
+        (self.agreement.gap, self.standard_error / self.at.risk)
+    }
+}
+
 /// How C-SGD is simulated under a policy.
 pub type Simulate<'a> = &'a dyn Fn(Arc<dyn Policy>) -> toclip::Result<Box<dyn Simulator>>;
 
@@ -105,6 +112,11 @@ pub fn agreement_claim(name: &str, all: &[Simulated], runs: u64) -> Claim {
         percent(gap)
     );
     check(name, measured, errors <= ERRORS)
+}
+
+/// A number as a claim has it.
+pub fn digits(x: f64) -> String {
+    significant(x, 3)
 }
 
 /// How much lower or higher the second is than the first: "−12%".
