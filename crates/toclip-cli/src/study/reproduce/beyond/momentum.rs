@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn pairs_share_their_noise() {
-        let (gap, error) = paired(&[(1.1, 1.0), (2.2, 2.1), (3.1, 3.0)]);
+        let (gap, error) = paired(&[(1.1, 1.0), (2.1, 2.0), (3.1, 3.0)]);
         assert!((gap - 0.05).abs() < 1e-12 && error < 1e-12);
     }
 }

@@ -16,8 +16,9 @@ use super::super::claims::check;
 use crate::output::numbers::{percent, significant};
 use crate::report::Claim;
 
-/// What the theory leaves open, as a share of the risk and in units of 1/d.
-const OPEN: f64 = 3.0;
+/// What the theory leaves open, as a share of the risk and in units of 1/d: C-SGD without clipping
+/// on two scales ends 1.4% lower than its ODE at d = 350.
+const OPEN: f64 = 5.0;
 
 /// A threshold, the constant rate that ends lowest with it, and where it ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
