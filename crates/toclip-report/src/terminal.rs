@@ -24,7 +24,7 @@ pub fn render(report: &Report) -> String {
 
 fn table(report: &Report) -> String {
     let ids = report.claims().map(|(section, _)| section.id.chars().count());
-    let first = ids.max().unwrap_or(0).clamp("figure".len(), 12);
+    let first = ids.max().unwrap_or(0).clamp("figure".len(), 16);
     let verdict = "✓ differs".chars().count();
     let rest = WIDTH - first - verdict - 3 * GAP;
     // The claim is a sentence, what was measured mostly numbers.

@@ -106,3 +106,31 @@ fn the_factors_of_clipping_do_not_describe_skipping() {
     let mean = (0..40).map(|index| sgd.run(7, index, &[2.0]).risk[0]).sum::<f64>() / 40.0;
     assert!((mean - skipped).abs() < 0.1 * (clipped - skipped).abs(), "{mean} {skipped} {clipped}");
 }
+
+/// With the threshold among the outliers skipping has μ < 0 near the solution, and the risk rises from
+/// there. For isotropic data R' = -2ημR + η²m2/2, which Runge and Kutta solve here.
+#[test]
+fn where_mu_is_negative_the_risk_rises() {
+    let noise: Family = Rademacher::from_sigma(1.0, 0.2).unwrap().into();
+    let step = Step::new(Arc::new(noise)).with_rule(Rule::Skip).unwrap();
+    let modes =
+        Modes::new(&Spectrum::isotropic(1000).unwrap(), &Start::Uniform { norm: 0.1 }).unwrap();
+    let (eta, c, end) = (0.02, 2.25, 60.0);
+    let policy = OpenLoop::new(Schedule::constant(eta).unwrap(), Schedule::constant(c).unwrap());
+    let slope = |r: f64| {
+        let at = toclip::Factors::new(&step, r, c).unwrap();
+        -2.0 * eta * at.mu * r + 0.5 * eta * eta * at.m2
+    };
+    assert!(toclip::Factors::new(&step, modes.risk(), c).unwrap().mu < -0.1);
+    let (steps, mut r) = (2000, modes.risk());
+    let h = end / f64::from(steps);
+    for _ in 0..steps {
+        let k1 = slope(r);
+        let k2 = slope(r + 0.5 * h * k1);
+        let k3 = slope(r + 0.5 * h * k2);
+        r += h / 6.0 * (k1 + 2.0 * (k2 + k3) + slope(r + h * k3));
+    }
+    let path = Ode::new(&modes, &step, &policy).solve(&[end]).unwrap();
+    assert!((path.risk[0] / r - 1.0).abs() < 1e-7, "{} {r}", path.risk[0]);
+    assert!(r > 2.0 * modes.risk());
+}

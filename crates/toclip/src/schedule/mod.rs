@@ -14,6 +14,7 @@ mod scaled;
 mod session;
 mod tune;
 mod tune_private;
+mod tune_rate;
 
 pub use curve::{Schedule, Shape};
 pub use greedy::Greedy;
@@ -27,6 +28,7 @@ pub(crate) use session::Controller;
 pub use session::Session;
 pub use tune::{Tuned, tune_kappa, tune_kappa_with_momentum};
 pub use tune_private::{TunedPrivate, tune_private};
+pub use tune_rate::{TunedRate, tune_rate};
 
 /// $\eta$ and $c$ at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]

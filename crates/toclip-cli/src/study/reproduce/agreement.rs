@@ -13,7 +13,7 @@ use crate::report::Claim;
 const INSIDE: f64 = 0.95;
 /// Standard errors that the mean of the runs may be off, beside the 1/d of the theory. At the
 /// largest of some twenty independent gaps, a false alarm happens about once in a thousand.
-const ERRORS: f64 = 4.0;
+pub const ERRORS: f64 = 4.0;
 
 /// An ensemble against the theory, over all saved times.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,13 +37,16 @@ impl Agreement {
             if off / r > gap {
                 (gap, gap_at) = (off / r, band.times[k]);
             }
-            if off > allowance {
-                errors = errors.max((off - allowance) / band.risk.standard_error[k]);
+            // What is not a number is no agreement.
+            if !(off <= allowance) {
+                let beyond = (off - allowance) / band.risk.standard_error[k];
+                errors = if beyond.is_nan() { f64::INFINITY } else { errors.max(beyond) };
             }
         }
         // Runs that diverged are no agreement, however well the others do.
         let complete = band.diverged.is_empty() && compared == theory.len();
         let inside = experiment::theory_in_band(theory, band).filter(|_| complete).unwrap_or(0.0);
+        let errors = if complete { errors } else { f64::INFINITY };
         Agreement { inside, gap, gap_at, errors }
     }
 
@@ -102,5 +105,8 @@ mod tests {
         // A theory that goes on where no run does.
         let longer = Agreement::new(&[1.0, 0.5, 0.3, 0.2], &band, 0.0);
         assert_eq!(longer.inside_claim("p", "m", 0.8).verdict, Verdict::Fails);
+        assert_eq!(longer.gap_claim("p", "m", 3).verdict, Verdict::Fails);
+        let undefined = Agreement::new(&[1.0, f64::NAN, 0.3], &band, 0.0);
+        assert_eq!(undefined.gap_claim("p", "m", 3).verdict, Verdict::Fails);
     }
 }

@@ -146,7 +146,7 @@ fn progress(name: &str, part: &Part, took: Duration) -> String {
         Some(why) if part.section.figures.is_empty() => format!("skipped: {why}"),
         _ => marks.join(" "),
     };
-    format!("{:<10} {:>6.2} s  {outcome}", title(name), took.as_secs_f64())
+    format!("{:<15} {:>6.2} s  {outcome}", title(name), took.as_secs_f64())
 }
 
 /// Writes the folder.
@@ -206,7 +206,7 @@ mod tests {
         }
         insta::assert_snapshot!(
             known("9").unwrap_err(),
-            @"unknown figure `9`; expected one of: 1a, 1b, 1c, 1d, theorem1, 2a, 2b, 3, 4a, 4b, theorem4, 5, 6, 7, 8, beyond, beyond-rules, beyond-paths"
+            @"unknown figure `9`; expected one of: 1a, 1b, 1c, 1d, theorem1, 2a, 2b, 3, 4a, 4b, theorem4, 5, 6, 7, 8, beyond, beyond-rules, beyond-skip, beyond-paths, beyond-by-value, beyond-groups, beyond-momentum, beyond-privacy"
         );
     }
 

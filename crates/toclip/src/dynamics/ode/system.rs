@@ -194,9 +194,10 @@ impl<'a> System<'a> {
         self.rates[0] = self.rates[LAST];
     }
 
-    /// The longest step in which dense output is as good as the step itself.
+    /// The longest step in which dense output is as good as the step itself; where skipping moves
+    /// away from the solution the fastest mode grows at the rate.
     pub fn longest(&self) -> f64 {
-        REACH / self.rates[0]
+        REACH / self.rates[0].abs()
     }
 
     /// The step just tried as a function of time; three more evaluations.

@@ -1,12 +1,54 @@
 //! Beyond the paper: the rules that people use, by the same theory.
 
+mod by_value;
+mod groups;
+mod momentum;
 mod paths;
+mod privacy;
 mod rules;
+mod skip;
+mod sweep;
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use toclip::noise::{Component, Mixture, Noise};
+use toclip::spectrum::{Block, Spectrum};
 
 use super::Item;
+use super::effort::Effort;
 
 /// In the order of the report.
-pub const ITEMS: [Item; 2] = [
+pub const ITEMS: [Item; 7] = [
     ("beyond-rules", |i| rules::criteria(&i.effort)),
+    ("beyond-skip", |i| skip::skip_or_clip(&i.effort)),
     ("beyond-paths", |i| paths::theory_and_simulation(&i.effort)),
+    ("beyond-by-value", |i| by_value::by_value_or_norm(&i.effort)),
+    ("beyond-groups", |i| groups::global_or_per_group(&i.effort)),
+    ("beyond-momentum", |i| momentum::with_or_without(&i.effort)),
+    ("beyond-privacy", |i| privacy::what_it_costs(&i.effort)),
 ];
+
+/// Noise with outliers, of variance one: nine in ten have σ = 0.3, the others about 3.
+fn outliers() -> toclip::Result<Mixture> {
+    let wide = ((1.0 - 0.9 * 0.09) / 0.1_f64).sqrt();
+    let component = |weight, std| Component { weight, mean: 0.0, std };
+    Mixture::new(&[component(0.9, 0.3), component(0.1, wide)])
+}
+
+fn contaminated() -> toclip::Result<Arc<dyn Noise>> {
+    Ok(Arc::new(outliers()?))
+}
+
+/// Two groups of coordinates on different scales.
+const SCALES: [Block; 2] =
+    [Block { value: 1.0, multiplicity: 300 }, Block { value: 0.1, multiplicity: 500 }];
+
+fn two_scales() -> Result<Spectrum> {
+    Ok(Spectrum::from_blocks(&SCALES)?)
+}
+
+/// Where many points are simulated, fewer runs of each.
+fn fewer_runs(effort: &Effort) -> u64 {
+    effort.runs.div_ceil(4)
+}

@@ -17,12 +17,14 @@ use crate::output::Table;
 use crate::plot::{Axis, Chart, Series};
 
 /// The rules, each with its threshold.
-const RULES: [(Rule, f64); 5] = [
+const RULES: [(Rule, f64); 6] = [
     (Rule::Clip, 0.6),
     (Rule::Skip, 1.6),
     (Rule::Normalise, 0.4),
     (Rule::Smooth(Smooth::Tanh), 0.6),
     (Rule::Smooth(Smooth::Root), 0.6),
+    // It has no threshold.
+    (Rule::Optimal, 1.0),
 ];
 const TIME: f64 = 8.0;
 const ETA: f64 = 0.5;

@@ -1,0 +1,157 @@
+//! Clip by value or by norm?
+
+use anyhow::Result;
+use toclip::dynamics::{Sgd, Simulator};
+use toclip::ensemble::Ensemble;
+use toclip::spectrum::{Modes, Spectrum, Start};
+use toclip::{Rule, Step};
+
+use super::super::claims::check;
+use super::super::effort::Effort;
+use super::super::part::Part;
+use super::sweep::{Simulated, Tuned, agreement_claim, best, change, digits, log_spaced, sweep};
+use super::{contaminated, fewer_runs, two_scales};
+use crate::output::Table;
+use crate::plot::{Axis, Chart, Figure, Series};
+use crate::report::Claim;
+
+const RULES: [(Rule, &str); 2] = [(Rule::Clip, "by norm"), (Rule::ByValue, "by value")];
+const THRESHOLDS: (f64, f64) = (0.03, 3.0);
+const POINTS: usize = 9;
+const TIME: f64 = 20.0;
+/// Differences below this count as none.
+const ALIKE: f64 = 0.05;
+
+/// Both rules on one spectrum.
+struct Compared {
+    title: &'static str,
+    dim: f64,
+    /// In the order of [`RULES`].
+    curves: [Vec<Tuned>; 2],
+    simulated: Vec<Vec<Simulated>>,
+}
+
+impl Compared {
+    fn new(title: &'static str, spectrum: &Spectrum, effort: &Effort) -> Result<Self> {
+        let modes = Modes::new(spectrum, &Start::Uniform { norm: 1.0 })?;
+        let step = |rule: &Rule| Step::new(contaminated()?).with_rule(rule.clone());
+        let c = log_spaced(THRESHOLDS, POINTS);
+        let curve = |rule| sweep(&modes, &step(rule)?, &c, TIME);
+        let curves = [curve(&RULES[0].0)?, curve(&RULES[1].0)?];
+        let ensemble = Ensemble::new(fewer_runs(effort), effort.seed);
+        let mut simulated = Vec::new();
+        for ((rule, name), curve) in RULES.iter().zip(&curves) {
+            let simulator = |policy| -> toclip::Result<Box<dyn Simulator>> {
+                Ok(Box::new(Sgd::new(&modes, step(rule)?, policy)?))
+            };
+            let run = |at: &Tuned| {
+                let name = format!("{name} at c = {} ({title})", digits(at.c));
+                Simulated::new(name, (&modes, TIME), *at, &simulator, &ensemble)
+            };
+            simulated.push(curve.iter().skip(1).step_by(4).map(run).collect::<Result<_>>()?);
+        }
+        Ok(Compared { title, dim: modes.dim(), curves, simulated })
+    }
+
+    /// The lowest R(T) by norm and by value.
+    fn ends(&self) -> Result<[f64; 2]> {
+        Ok([best(&self.curves[0])?.risk, best(&self.curves[1])?.risk])
+    }
+
+    fn chart(&self) -> Chart {
+        let mut chart = Chart::new(self.title)
+            .subtitle(&format!("d = {:.0}", self.dim))
+            .x(Axis::log("threshold c"))
+            .y(Axis::log("R(T) at the best rate"));
+        for (slot, (_, name)) in RULES.iter().enumerate() {
+            let column =
+                |of: fn(&Tuned) -> f64| self.curves[slot].iter().map(of).collect::<Vec<_>>();
+            let runs = &self.simulated[slot];
+            let c: Vec<f64> = runs.iter().map(|one| one.at.c).collect();
+            let means: Vec<f64> = runs.iter().map(|one| one.mean).collect();
+            chart = chart
+                .series(Series::line(name, &column(|at| at.c), &column(|at| at.risk)).slot(slot))
+                .series(Series::points("", &c, &means).slot(slot));
+        }
+        chart
+    }
+}
+
+/// On isotropic data, on the power law and on two scales.
+fn claims(ends: [[f64; 2]; 3]) -> Vec<Claim> {
+    let measured = |[norm, value]: [f64; 2]| {
+        format!(
+            "lowest R(T): {} by norm, {} by value ({})",
+            digits(norm),
+            digits(value),
+            change(norm, value)
+        )
+    };
+    let ratio = |[norm, value]: [f64; 2]| value / norm - 1.0;
+    let [isotropic, power_law, scales] = ends;
+    vec![
+        check("by_value_misses_outliers", measured(isotropic), ratio(isotropic) > ALIKE),
+        check("by_value_is_alike", measured(power_law), ratio(power_law).abs() <= ALIKE),
+        check("by_value_evens_scales", measured(scales), ratio(scales) < -ALIKE),
+    ]
+}
+
+fn table(all: &[Compared]) -> Table {
+    let mut rows: Vec<(&str, &str, Tuned, Option<&Simulated>)> = Vec::new();
+    for one in all {
+        for (slot, (_, name)) in RULES.iter().enumerate() {
+            for at in &one.curves[slot] {
+                let run = one.simulated[slot].iter().find(|run| run.at == *at);
+                rows.push((one.title, name, *at, run));
+            }
+        }
+    }
+    let run = |of: fn(&Simulated) -> f64| rows.iter().map(move |row| row.3.map_or(f64::NAN, of));
+    Table::default()
+        .text("spectrum", rows.iter().map(|row| row.0.to_owned()))
+        .text("rule", rows.iter().map(|row| row.1.to_owned()))
+        .numbers("c", rows.iter().map(|row| row.2.c))
+        .numbers("eta", rows.iter().map(|row| row.2.eta))
+        .numbers("ode", rows.iter().map(|row| row.2.risk))
+        .numbers("sgd", run(|run| run.mean))
+        .numbers("sgd_standard_error", run(|run| run.standard_error))
+}
+
+pub fn by_value_or_norm(effort: &Effort) -> Result<Part> {
+    let spectra = [
+        ("isotropic", Spectrum::isotropic(300)?),
+        ("power law, λ_j = j^(-1/2)", Spectrum::power_law(500, 0.5)?),
+        ("two scales, λ = 1 and 0.1", two_scales()?),
+    ];
+    let all = spectra
+        .iter()
+        .map(|(title, spectrum)| Compared::new(title, spectrum, effort))
+        .collect::<Result<Vec<_>>>()?;
+    let mut part = Part::new("beyond-by-value", "clip by value or by norm?").table(table(&all));
+    let runs = fewer_runs(effort);
+    part.section.settings = format!(
+        "300, 500 and 800 dimensions; noise 90% σ = 0.3, 10% σ = 3; constant c and the constant η \
+         that ends lowest with it; T = {TIME}; {runs} runs for each point, seed {}",
+        effort.seed
+    );
+    part.section.claims = claims([all[0].ends()?, all[1].ends()?, all[2].ends()?]);
+    let simulated: Vec<Simulated> = all.iter().flat_map(|one| one.simulated.concat()).collect();
+    part.section.claims.push(agreement_claim("best_rates_follow_the_ode", &simulated, runs));
+    let figure = Figure::new("Clip by value or by norm? Theory (lines), C-SGD (points)").columns(2);
+    part.section.figures = vec![all.iter().fold(figure, |figure, one| figure.chart(one.chart()))];
+    Ok(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Verdict::{Fails, Holds};
+
+    #[test]
+    fn claims_can_fail() {
+        let verdicts = |ends| claims(ends).iter().map(|c| c.verdict).collect::<Vec<_>>();
+        assert_eq!(verdicts([[1.0, 1.2], [1.0, 1.02], [1.0, 0.8]]), [Holds; 3]);
+        assert_eq!(verdicts([[1.0, 1.0], [1.0, 1.2], [1.0, 1.0]]), [Fails; 3]);
+        assert_eq!(verdicts([[f64::NAN; 2]; 3]), [Fails; 3]);
+    }
+}

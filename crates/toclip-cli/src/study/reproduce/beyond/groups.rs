@@ -1,0 +1,212 @@
+//! One threshold for the whole gradient, or one for each group of coordinates?
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use rayon::prelude::*;
+use toclip::dynamics::{Ode, Sgd, Simulator};
+use toclip::ensemble::Ensemble;
+use toclip::noise::{Gaussian, Noise};
+use toclip::spectrum::{Modes, Start};
+use toclip::{Group, Groups, Rule, Step};
+
+use super::super::claims::check;
+use super::super::effort::Effort;
+use super::super::part::Part;
+use super::sweep::{Simulated, Tuned, agreement_claim, best, change, digits, log_spaced, sweep};
+use super::{SCALES, contaminated, fewer_runs, two_scales};
+use crate::output::Table;
+use crate::plot::{Axis, Chart, Series};
+use crate::report::Claim;
+
+const THRESHOLDS: (f64, f64) = (0.05, 5.0);
+const POINTS: usize = 17;
+/// c₂/c₁ from a tenth to a hundred, with 1 among them.
+const RATIOS: (f64, f64) = (0.1, 100.0);
+const RATIO_POINTS: usize = 13;
+const TIME: f64 = 20.0;
+
+/// The lowest R(T) at every ratio of the two thresholds, under one noise.
+struct Curve {
+    name: &'static str,
+    noise: Arc<dyn Noise>,
+    at: Vec<(f64, Tuned)>,
+    /// Clipped by the norm of the whole gradient.
+    global: Tuned,
+}
+
+fn groups(ratio: f64) -> toclip::Result<Groups> {
+    let [first, second] = SCALES.map(|block| block.multiplicity);
+    Groups::new(&[Group { size: first, ratio: 1.0 }, Group { size: second, ratio }])
+}
+
+fn modes() -> Result<Modes> {
+    Ok(Modes::grouped(&two_scales()?, &Start::Uniform { norm: 1.0 }, &groups(1.0)?.sizes())?)
+}
+
+/// A step that clips each group, and the same that clips all of the gradient.
+fn per_group(noise: &Arc<dyn Noise>, ratio: f64) -> toclip::Result<Step<'static>> {
+    Step::new(Arc::clone(noise)).with_rule(Rule::PerGroup(groups(ratio)?))
+}
+
+impl Curve {
+    fn new(name: &'static str, noise: Arc<dyn Noise>, modes: &Modes) -> Result<Self> {
+        let c = log_spaced(THRESHOLDS, POINTS);
+        let lowest = |step: &Step<'_>| best(&sweep(modes, step, &c, TIME)?);
+        let at = log_spaced(RATIOS, RATIO_POINTS)
+            .into_par_iter()
+            .map(|ratio| Ok((ratio, lowest(&per_group(&noise, ratio)?)?)))
+            .collect::<Result<_>>()?;
+        let global = lowest(&Step::new(Arc::clone(&noise)))?;
+        Ok(Curve { name, noise, at, global })
+    }
+
+    /// The ratio that ends lowest.
+    fn best(&self) -> Result<(f64, Tuned)> {
+        let lowest = self.at.iter().min_by(|a, b| a.1.risk.total_cmp(&b.1.risk));
+        lowest.copied().context("no ratios")
+    }
+
+    /// The point nearest to a ratio.
+    fn near(&self, ratio: f64) -> Result<(f64, Tuned)> {
+        let off = |at: &&(f64, Tuned)| (at.0 / ratio).ln().abs();
+        let nearest = self.at.iter().min_by(|a, b| off(a).total_cmp(&off(b)));
+        nearest.copied().context("no ratios")
+    }
+}
+
+/// The largest relative difference of R between one threshold for each group, all equal, and one
+/// for the whole gradient.
+fn off_global(modes: &Modes, curve: &Curve) -> Result<f64> {
+    let times = toclip::dynamics::linear_times(TIME, 21)?;
+    let policy = curve.global.policy()?;
+    let whole = Ode::new(modes, Step::new(Arc::clone(&curve.noise)), &*policy).solve(&times)?;
+    let each = Ode::new(modes, per_group(&curve.noise, 1.0)?, &*policy).solve(&times)?;
+    let off = whole.risk.iter().zip(&each.risk).map(|(a, b)| (b / a - 1.0).abs());
+    Ok(off.fold(0.0, f64::max))
+}
+
+/// R(T) of one curve: clipped globally, at the best ratio and with the second group unclipped.
+struct Ends {
+    global: f64,
+    ratio: f64,
+    best: f64,
+    open: f64,
+}
+
+impl Ends {
+    fn new(curve: &Curve) -> Result<Self> {
+        let (ratio, at) = curve.best()?;
+        let open = curve.near(RATIOS.1)?.1.risk;
+        Ok(Ends { global: curve.global.risk, ratio, best: at.risk, open })
+    }
+}
+
+fn claims(off: f64, gaussian: &Ends, outliers: &Ends) -> Vec<Claim> {
+    let measured = |ends: &Ends| {
+        format!(
+            "R(T) {} globally, {} at c₂/c₁ = {} ({})",
+            digits(ends.global),
+            digits(ends.best),
+            digits(ends.ratio),
+            change(ends.global, ends.best)
+        )
+    };
+    let gains = |ends: &Ends| ends.best < 0.95 * ends.global && ends.ratio > 1.0;
+    vec![
+        check(
+            "equal_thresholds_are_global",
+            format!("largest difference of R over t ≤ {TIME}: {off:.0e}"),
+            off < 1e-6,
+        ),
+        check("groups_gain_without_outliers", measured(gaussian), gains(gaussian)),
+        check("groups_gain_with_outliers", measured(outliers), gains(outliers)),
+        check(
+            "an_open_group_lets_outliers_in",
+            format!(
+                "R(T) with the second group at 100 c₁: {} ({} from global)",
+                digits(outliers.open),
+                change(outliers.global, outliers.open)
+            ),
+            outliers.open > outliers.global,
+        ),
+    ]
+}
+
+pub fn global_or_per_group(effort: &Effort) -> Result<Part> {
+    let modes = modes()?;
+    let dims = modes.group_dims();
+    let same = (dims[0] / dims[1]).sqrt();
+    let curves = [
+        Curve::new("Gaussian noise, σ = 0.5", Arc::new(Gaussian::new(0.5)?), &modes)?,
+        Curve::new("90% σ = 0.3, 10% σ = 3", contaminated()?, &modes)?,
+    ];
+    let runs = fewer_runs(effort);
+    let ensemble = Ensemble::new(runs, effort.seed);
+    let mut simulated: Vec<Vec<(f64, Simulated)>> = Vec::new();
+    for curve in &curves {
+        let run = |ratio: f64| {
+            let (ratio, at) = curve.near(ratio)?;
+            let simulator = |policy| -> toclip::Result<Box<dyn Simulator>> {
+                Ok(Box::new(Sgd::new(&modes, per_group(&curve.noise, ratio)?, policy)?))
+            };
+            let name = format!("c₂/c₁ = {} ({})", digits(ratio), curve.name);
+            Ok((ratio, Simulated::new(name, (&modes, TIME), at, &simulator, &ensemble)?))
+        };
+        simulated.push([0.25, 1.0, 4.0].into_iter().map(run).collect::<Result<_>>()?);
+    }
+    let mut chart = Chart::new("One threshold for each group of coordinates")
+        .subtitle("λ = 1 at c₁, λ = 0.1 at c₂; theory (lines), C-SGD (points)")
+        .x(Axis::log("ratio of the thresholds c₂/c₁"))
+        .y(Axis::log("R(T) at the best c₁ and rate"))
+        .vline(1.0, "as global")
+        .vline(same, "same norm");
+    let mut table = Table::default().numbers("ratio", curves[0].at.iter().map(|(ratio, _)| *ratio));
+    for (slot, (curve, runs)) in curves.iter().zip(&simulated).enumerate() {
+        let (x, y): (Vec<f64>, Vec<f64>) = curve.at.iter().map(|(r, at)| (*r, at.risk)).unzip();
+        let (at, means): (Vec<f64>, Vec<f64>) = runs.iter().map(|(r, run)| (*r, run.mean)).unzip();
+        chart = chart
+            .series(Series::line(curve.name, &x, &y).slot(slot))
+            .series(Series::points("", &at, &means).slot(slot));
+        let name = ["gaussian", "outliers"][slot];
+        let mean =
+            |ratio: f64| runs.iter().find(|run| run.0 == ratio).map_or(f64::NAN, |r| r.1.mean);
+        table = table
+            .numbers(format!("{name}_c1"), curve.at.iter().map(|(_, at)| at.c))
+            .numbers(format!("{name}_eta"), curve.at.iter().map(|(_, at)| at.eta))
+            .numbers(format!("{name}_ode"), y)
+            .numbers(format!("{name}_sgd"), x.iter().map(|ratio| mean(*ratio)));
+    }
+    let mut part = Part::new("beyond-groups", "clip globally or per group?").table(table);
+    part.section.settings = format!(
+        "300 dimensions with λ = 1 (d₁ = {}) and 500 with λ = 0.1 (d₂ = {}), clipped at c₁√d₁ and \
+         c₂√d₂; the best constant c₁ and η for each ratio; T = {TIME}; {runs} runs for each point, \
+         seed {}",
+        dims[0], dims[1], effort.seed
+    );
+    let off = off_global(&modes, &curves[1])?;
+    part.section.claims = claims(off, &Ends::new(&curves[0])?, &Ends::new(&curves[1])?);
+    let all: Vec<Simulated> = simulated.into_iter().flatten().map(|(_, run)| run).collect();
+    part.section.claims.push(agreement_claim("groups_follow_their_ode", &all, runs));
+    part.section.figures = vec![chart.into()];
+    Ok(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Verdict::{Fails, Holds};
+
+    #[test]
+    fn claims_can_fail() {
+        let ends = |ratio, best, open| Ends { global: 1.0, ratio, best, open };
+        let verdicts = |off, a: &Ends, b: &Ends| {
+            claims(off, a, b).iter().map(|c| c.verdict).collect::<Vec<_>>()
+        };
+        let good = ends(3.0, 0.8, 1.1);
+        assert_eq!(verdicts(1e-10, &good, &good), [Holds; 4]);
+        // Equal to global nowhere, no gain, a gain on the other side, an open group that helps.
+        let (none, other) = (ends(1.0, 1.0, 1.0), ends(0.5, 0.8, 0.9));
+        assert_eq!(verdicts(1e-3, &none, &other), [Fails; 4]);
+    }
+}

@@ -1,0 +1,268 @@
+//! What privacy costs: the risk of one pass of private SGD, against the threshold and against ε.
+
+use anyhow::{Context, Result};
+use toclip::dynamics::{Collapsed, Ode, Simulator};
+use toclip::ensemble::Ensemble;
+use toclip::privacy::{Privacy, noise_multiplier};
+use toclip::schedule::PrivateGreedy;
+use toclip::spectrum::{Modes, Spectrum, Start};
+use toclip::{Batch, Step};
+
+use super::super::claims::check;
+use super::super::effort::Effort;
+use super::super::part::Part;
+use super::super::setup::last;
+use super::sweep::{Simulated, Tuned, agreement_claim, best, change, digits, log_spaced, sweep};
+use super::{contaminated, fewer_runs};
+use crate::output::Table;
+use crate::plot::{Axis, Chart, Figure, Series};
+use crate::report::Claim;
+
+const EPSILONS: [f64; 6] = [8.0, 4.0, 2.0, 1.0, 0.5, 0.25];
+/// Those that are drawn against the threshold and simulated.
+const DRAWN: [f64; 3] = [8.0, 2.0, 0.5];
+const DELTA: f64 = 1e-6;
+const DIM: u64 = 250;
+const BATCH: u64 = 128;
+const TIME: f64 = 3.0;
+const THRESHOLDS: (f64, f64) = (0.01, 10.0);
+const POINTS: usize = 25;
+/// The points of a curve that are simulated.
+const SIMULATED: [usize; 3] = [4, 12, 20];
+
+/// One pass at one ε.
+struct Pass {
+    /// None for a pass without privacy.
+    epsilon: Option<f64>,
+    noise_multiplier: f64,
+    curve: Vec<Tuned>,
+    /// R(T) of the best schedule η(t), c(t).
+    schedule: f64,
+    simulated: Vec<Simulated>,
+}
+
+impl Pass {
+    fn new(modes: &Modes, epsilon: Option<f64>, ensemble: &Ensemble) -> Result<Self> {
+        let sigma = epsilon.map_or(Ok(0.0), |epsilon| noise_multiplier(epsilon, DELTA))?;
+        let step = || {
+            let step = Step::new(contaminated()?).with_batch(Batch::per_sample(BATCH)?)?;
+            step.with_privacy(Privacy::new(sigma)?)
+        };
+        let curve = sweep(modes, &step()?, &log_spaced(THRESHOLDS, POINTS), TIME)?;
+        let schedule = match sigma > 0.0 {
+            true => {
+                let greedy = PrivateGreedy::new(step()?, DIM)?;
+                last(&Ode::new(modes, &step()?, &greedy).tolerance(1e-6, 0.0).solve(&[TIME])?)
+            }
+            false => f64::NAN,
+        };
+        let simulator = |policy| -> toclip::Result<Box<dyn Simulator>> {
+            Ok(Box::new(Collapsed::new(modes, step()?, policy)?))
+        };
+        let mut pass =
+            Pass { epsilon, noise_multiplier: sigma, curve, schedule, simulated: vec![] };
+        let drawn = epsilon.is_none_or(|epsilon| DRAWN.contains(&epsilon));
+        for index in SIMULATED.into_iter().filter(|_| drawn) {
+            let at = pass.curve.get(index).context("no such threshold")?;
+            let name = format!("{} at c = {}", pass.name(), digits(at.c));
+            let run = Simulated::new(name, (modes, TIME), *at, &simulator, ensemble)?;
+            pass.simulated.push(run);
+        }
+        Ok(pass)
+    }
+
+    fn name(&self) -> String {
+        match self.epsilon {
+            Some(epsilon) => format!("ε = {epsilon}"),
+            None => "no privacy".into(),
+        }
+    }
+
+    fn best(&self) -> Result<Tuned> {
+        best(&self.curve)
+    }
+}
+
+fn against_threshold(drawn: &[&Pass]) -> Result<Chart> {
+    let mut chart = Chart::new("Against the threshold")
+        .subtitle("theory (lines), C-SGD (points)")
+        .x(Axis::log("threshold c"))
+        .y(Axis::log("R(T) at the best rate"));
+    for (slot, pass) in drawn.iter().enumerate() {
+        let column = |of: fn(&Tuned) -> f64| pass.curve.iter().map(of).collect::<Vec<_>>();
+        let runs = |of: fn(&Simulated) -> f64| pass.simulated.iter().map(of).collect::<Vec<_>>();
+        chart = chart
+            .series(Series::line(&pass.name(), &column(|p| p.c), &column(|p| p.risk)).slot(slot))
+            .series(Series::points("", &runs(|r| r.at.c), &runs(|r| r.mean)).slot(slot));
+    }
+    let best = drawn.iter().map(|pass| pass.best()).collect::<Result<Vec<_>>>()?;
+    let (c, risk): (Vec<f64>, Vec<f64>) = best.iter().map(|at| (at.c, at.risk)).unzip();
+    Ok(chart.series(Series::points("best threshold", &c, &risk).slot(drawn.len())))
+}
+
+fn against_epsilon(private: &[&Pass], none: &Pass) -> Result<Chart> {
+    let epsilon: Vec<f64> = private.iter().filter_map(|pass| pass.epsilon).collect();
+    let constants =
+        private.iter().map(|pass| Ok(pass.best()?.risk)).collect::<Result<Vec<f64>>>()?;
+    let schedule: Vec<f64> = private.iter().map(|pass| pass.schedule).collect();
+    Ok(Chart::new("Against ε")
+        .x(Axis::log("ε of one pass"))
+        .y(Axis::log("R(T)"))
+        .line("best constant c and η", &epsilon, &constants)
+        .line("best schedule", &epsilon, &schedule)
+        .hline(none.best()?.risk, "constants, no privacy"))
+}
+
+/// What the claims are about, of one pass.
+struct Ends {
+    name: String,
+    best: Tuned,
+    /// R(T) at the smallest and the largest threshold of the sweep, over the best.
+    small: f64,
+    large: f64,
+    schedule: f64,
+}
+
+impl Ends {
+    fn new(pass: &Pass) -> Result<Self> {
+        let best = pass.best()?;
+        let over = |at: Option<&Tuned>| at.map_or(f64::NAN, |at| at.risk / best.risk);
+        let (small, large) = (over(pass.curve.first()), over(pass.curve.last()));
+        Ok(Ends { name: pass.name(), best, small, large, schedule: pass.schedule })
+    }
+}
+
+/// Without privacy first, then in the order of falling ε.
+fn claims(all: &[Ends]) -> Vec<Claim> {
+    let listed = |of: &dyn Fn(&Ends) -> String| {
+        all.iter().map(|one| format!("{}: {}", one.name, of(one))).collect::<Vec<_>>().join("; ")
+    };
+    let pairs = || all.iter().zip(all.iter().skip(1));
+    let private = all.get(1..).unwrap_or_default();
+    let none = all.first().map_or(f64::NAN, |one| one.best.risk);
+    let threshold = |one: &Ends| match one.best.c <= THRESHOLDS.0 {
+        true => format!("{} or less", THRESHOLDS.0),
+        false => digits(one.best.c),
+    };
+    let spread = |of: fn(&Ends) -> f64| {
+        let values = private.iter().map(of);
+        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)))
+    };
+    let (small, large) = (spread(|one| one.small), spread(|one| one.large));
+    let gains = spread(|one| one.schedule / one.best.risk);
+    vec![
+        check(
+            "best_threshold_falls_with_privacy",
+            format!("best c: {}", listed(&threshold)),
+            !private.is_empty()
+                && pairs().all(|(weaker, stronger)| stronger.best.c <= weaker.best.c)
+                && private.iter().all(|one| one.best.c < all[0].best.c),
+        ),
+        check(
+            "small_thresholds_are_safe",
+            format!(
+                "R(T) over its lowest, each at the best rate: at c = {} at most {}; at c = {} from {} to {}",
+                THRESHOLDS.0,
+                change(1.0, small.1),
+                THRESHOLDS.1,
+                digits(large.0),
+                digits(large.1)
+            ),
+            small.1 < 1.1 && large.0 > 1.25,
+        ),
+        check(
+            "privacy_costs_risk",
+            format!(
+                "lowest R(T), over that without privacy: {}",
+                listed(&|one| digits(one.best.risk / none))
+            ),
+            !private.is_empty()
+                && pairs().all(|(weaker, stronger)| stronger.best.risk > 1.2 * weaker.best.risk),
+        ),
+        check(
+            "schedules_gain_in_private",
+            format!(
+                "R(T) of the best schedule relative to the best constants: {} to {}",
+                change(1.0, gains.0),
+                change(1.0, gains.1)
+            ),
+            gains.1 < 1.0,
+        ),
+    ]
+}
+
+fn table(all: &[Pass]) -> Table {
+    let rows: Vec<(&Pass, &Tuned)> =
+        all.iter().flat_map(|pass| pass.curve.iter().map(move |at| (pass, at))).collect();
+    let run = |of: fn(&Simulated) -> f64| {
+        let find = |pass: &Pass, at: &Tuned| {
+            pass.simulated.iter().find(|run| run.at == *at).map_or(f64::NAN, of)
+        };
+        rows.iter().map(move |(pass, at)| find(pass, at)).collect::<Vec<_>>()
+    };
+    Table::default()
+        .numbers("epsilon", rows.iter().map(|row| row.0.epsilon.unwrap_or(f64::INFINITY)))
+        .numbers("noise_multiplier", rows.iter().map(|row| row.0.noise_multiplier))
+        .numbers("c", rows.iter().map(|row| row.1.c))
+        .numbers("eta", rows.iter().map(|row| row.1.eta))
+        .numbers("ode", rows.iter().map(|row| row.1.risk))
+        .numbers("sgd", run(|run| run.mean))
+        .numbers("sgd_standard_error", run(|run| run.standard_error))
+        .numbers("best_schedule", rows.iter().map(|row| row.0.schedule))
+}
+
+pub fn what_it_costs(effort: &Effort) -> Result<Part> {
+    let modes = Modes::new(&Spectrum::isotropic(DIM)?, &Start::Uniform { norm: 1.0 })?;
+    let ensemble = Ensemble::new(fewer_runs(effort), effort.seed);
+    let epsilons = std::iter::once(None).chain(EPSILONS.map(Some));
+    let all = epsilons
+        .map(|epsilon| Pass::new(&modes, epsilon, &ensemble))
+        .collect::<Result<Vec<_>>>()?;
+    let mut part = Part::new("beyond-privacy", "what privacy costs").table(table(&all));
+    let samples = (TIME * modes.dim()).round() * BATCH as f64;
+    part.section.settings = format!(
+        "isotropic, d = {DIM}; noise 90% σ = 0.3, 10% σ = 3; batches of {BATCH}, T = {TIME}: one pass over \
+         {samples} samples; δ = {DELTA:e}; noise multipliers {}; constant c and the constant η that \
+         ends lowest with it; {} runs for each point, seed {}",
+        all.iter().skip(1).map(|pass| digits(pass.noise_multiplier)).collect::<Vec<_>>().join(", "),
+        fewer_runs(effort),
+        effort.seed
+    );
+    part.section.claims = claims(&all.iter().map(Ends::new).collect::<Result<Vec<_>>>()?);
+    let simulated: Vec<Simulated> = all.iter().flat_map(|pass| pass.simulated.clone()).collect();
+    part.section.claims.push(agreement_claim(
+        "private_follows_its_ode",
+        &simulated,
+        fewer_runs(effort),
+    ));
+    let (none, private) = all.split_first().context("nothing was computed")?;
+    let private: Vec<&Pass> = private.iter().collect();
+    let drawn: Vec<&Pass> = all.iter().filter(|pass| !pass.simulated.is_empty()).collect();
+    let figure = Figure::new("What privacy costs: one pass of private SGD")
+        .columns(2)
+        .chart(against_threshold(&drawn)?)
+        .chart(against_epsilon(&private, none)?);
+    part.section.figures = vec![figure];
+    Ok(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Verdict::{Fails, Holds};
+
+    #[test]
+    fn claims_can_fail() {
+        let ends = |c, risk, small, large, schedule| {
+            let best = Tuned { c, eta: 1.0, risk };
+            Ends { name: "ε = 1".into(), best, small, large, schedule }
+        };
+        let none = || ends(0.8, 1.0, 1.4, 3.0, f64::NAN);
+        let verdicts = |all: &[Ends]| claims(all).iter().map(|c| c.verdict).collect::<Vec<_>>();
+        let good = [none(), ends(0.1, 2.0, 1.01, 20.0, 1.8), ends(0.05, 5.0, 1.0, 9.0, 4.0)];
+        assert_eq!(verdicts(&good), [Holds; 4]);
+        let bad = [none(), ends(0.1, 2.0, 1.5, 1.1, 2.1), ends(0.2, 1.5, 1.0, 9.0, 1.6)];
+        assert_eq!(verdicts(&bad), [Fails; 4]);
+        assert_eq!(verdicts(&[none()])[0], Fails);
+    }
+}

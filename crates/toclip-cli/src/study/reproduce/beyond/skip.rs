@@ -1,0 +1,270 @@
+//! Where skipping beats clipping, and where it fails.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use rayon::prelude::*;
+use toclip::criteria::best_threshold;
+use toclip::dynamics::{Collapsed, Ode, Simulator};
+use toclip::ensemble::Ensemble;
+use toclip::noise::{Component, Mixture, Rademacher};
+use toclip::schedule::{OpenLoop, Schedule};
+use toclip::spectrum::{Modes, Spectrum, Start};
+use toclip::{Rule, Step};
+
+use super::super::agreement::ERRORS;
+use super::super::claims::check;
+use super::super::effort::Effort;
+use super::super::part::Part;
+use super::super::setup::last;
+use super::fewer_runs;
+use super::sweep::{Simulated, Tuned, agreement_claim, digits, log_spaced};
+use crate::output::Table;
+use crate::output::numbers::percent;
+use crate::plot::{Axis, Chart, Figure, Series};
+use crate::report::Claim;
+
+const RULES: [Rule; 2] = [Rule::Clip, Rule::Skip];
+/// Shares of samples with larger noise, and how many times as large it is.
+const SHARES: [f64; 3] = [0.01, 0.1, 0.3];
+const SIZES: (f64, f64) = (1.2, 100.0);
+const USUAL: f64 = 0.5;
+const RISK: f64 = 0.01;
+/// Outliers of one size, for the failure: noise of variance one, one sample in five.
+const OUTLIERS: f64 = 0.2;
+const START: f64 = 0.1;
+const DIM: u64 = 1000;
+const ETA: f64 = 0.02;
+const TIME: f64 = 60.0;
+const THRESHOLDS: (f64, f64) = (0.3, 6.0);
+const POINTS: usize = 121;
+/// So near to the outliers, in units of their size, a threshold is among them.
+const AMONG: f64 = 0.15;
+
+/// The largest CCC of skipping over that of clipping, against the size of the outliers.
+struct Gain {
+    share: f64,
+    sizes: Vec<f64>,
+    gain: Vec<f64>,
+}
+
+impl Gain {
+    fn new(share: f64, points: usize) -> Result<Self> {
+        let sizes = log_spaced(SIZES, points);
+        let component = |weight, std| Component { weight, mean: 0.0, std };
+        let at = |size: &f64| -> Result<f64> {
+            let (usual, wide) = (component(1.0 - share, USUAL), component(share, size * USUAL));
+            let noise = Mixture::new(&[usual, wide])?;
+            let ccc = |rule| Ok(best_threshold(&Step::new(&noise).with_rule(rule)?, RISK)?.ccc);
+            let [clip, skip]: [Result<f64>; 2] = RULES.map(ccc);
+            Ok(skip? / clip?)
+        };
+        let gain = sizes.par_iter().map(at).collect::<Result<_>>()?;
+        Ok(Gain { share, sizes, gain })
+    }
+
+    /// The size from which on skipping gains more.
+    fn crossing(&self) -> Option<f64> {
+        let below = self.gain.iter().rposition(|gain| *gain <= 1.0)?;
+        self.sizes.get(below + 1).copied()
+    }
+}
+
+/// R(T) at a fixed rate against the threshold, of one rule.
+struct Ends {
+    rule: Rule,
+    at: Vec<Tuned>,
+    simulated: Vec<Simulated>,
+}
+
+fn modes(dim: u64) -> Result<Modes> {
+    Ok(Modes::new(&Spectrum::isotropic(dim)?, &Start::Uniform { norm: START })?)
+}
+
+/// The size of the outliers.
+fn outlier() -> f64 {
+    OUTLIERS.sqrt().recip()
+}
+
+fn is_among_outliers(c: f64) -> bool {
+    (c / outlier() - 1.0).abs() < AMONG
+}
+
+impl Ends {
+    fn new(rule: Rule, modes: &Modes, c: &[f64], effort: &Effort) -> Result<Self> {
+        let noise = Arc::new(Rademacher::from_sigma(1.0, OUTLIERS)?);
+        let step = Step::new(noise).with_rule(rule.clone())?;
+        let end = |&c: &f64| -> Result<Tuned> {
+            let policy = OpenLoop::new(Schedule::constant(ETA)?, Schedule::constant(c)?);
+            let risk = last(&Ode::new(modes, &step, &policy).tolerance(1e-6, 0.0).solve(&[TIME])?);
+            Ok(Tuned { c, eta: ETA, risk })
+        };
+        let at = c.par_iter().map(end).collect::<Result<Vec<_>>>()?;
+        let simulator = |policy| -> toclip::Result<Box<dyn Simulator>> {
+            Ok(Box::new(Collapsed::new(modes, step.clone(), policy)?))
+        };
+        let ensemble = Ensemble::new(fewer_runs(effort), effort.seed);
+        let run = |at: &Tuned| {
+            let name = format!("{} at c = {}", rule.name(), digits(at.c));
+            Simulated::new(name, (modes, TIME), *at, &simulator, &ensemble)
+        };
+        let simulated = at.iter().step_by(20).map(run).collect::<Result<_>>()?;
+        Ok(Ends { rule, at, simulated })
+    }
+
+    /// Points away from the outliers, and among them.
+    fn simulated(&self) -> (Vec<Simulated>, Vec<Simulated>) {
+        self.simulated.iter().cloned().partition(|run| !is_among_outliers(run.at.c))
+    }
+
+    fn worst(&self) -> Tuned {
+        let none = Tuned { c: f64::NAN, eta: f64::NAN, risk: f64::NAN };
+        self.at.iter().copied().max_by(|a, b| a.risk.total_cmp(&b.risk)).unwrap_or(none)
+    }
+}
+
+fn claims(gains: &[Gain], [clip, skip]: [Tuned; 2], start: f64) -> Vec<Claim> {
+    let crossings: Vec<Option<f64>> = gains.iter().map(Gain::crossing).collect();
+    let shown = |gain: &Gain| {
+        let largest = gain.gain.iter().copied().fold(0.0, f64::max);
+        let from =
+            gain.crossing().map_or("never".into(), |size| format!("from {} times", digits(size)));
+        format!("{} of samples: {from}, at most {} as much", percent(gain.share), digits(largest))
+    };
+    vec![
+        check(
+            "skip_beats_clip_from_some_size_on",
+            gains.iter().map(shown).collect::<Vec<_>>().join("; "),
+            !gains.is_empty()
+                && crossings.iter().all(|size| size.is_some_and(|size| (2.0..6.0).contains(&size))),
+        ),
+        check(
+            "skip_fails_among_outliers",
+            format!(
+                "from R(0) = {}: highest R({TIME}) {} skipping (at c = {}), {} clipping (at c = {})",
+                digits(start),
+                digits(skip.risk),
+                digits(skip.c),
+                digits(clip.risk),
+                digits(clip.c)
+            ),
+            skip.risk > 1.5 * clip.risk && skip.risk > start,
+        ),
+    ]
+}
+
+/// In d dimensions and in four times as many.
+fn slow_claim(small: &Simulated, large: &Simulated) -> Claim {
+    let ((small_gap, _), (large_gap, error)) = (small.gap(), large.gap());
+    check(
+        "skip_follows_slowly_among_outliers",
+        format!(
+            "skip at c = {}: C-SGD ends at {} in d = {DIM} and {} in d = {}, the ODE at {}; differences \
+             {} and {}",
+            digits(small.at.c),
+            digits(small.mean),
+            digits(large.mean),
+            4 * DIM,
+            digits(small.at.risk),
+            percent(small_gap),
+            percent(large_gap)
+        ),
+        large_gap <= small_gap / 2.5 + ERRORS * error,
+    )
+}
+
+fn chart_of_gains(gains: &[Gain]) -> Chart {
+    let chart = Chart::new("Largest CCC of skipping over that of clipping")
+        .subtitle(&format!("a share of samples has larger noise; R = {RISK}"))
+        .x(Axis::log("noise of the outliers over that of the others"))
+        .y(Axis::linear("CCC of skip / CCC of clip"))
+        .hline(1.0, "");
+    let add = |chart: Chart, gain: &Gain| {
+        chart.line(&format!("{} of samples", percent(gain.share)), &gain.sizes, &gain.gain)
+    };
+    gains.iter().fold(chart, add)
+}
+
+fn chart_of_ends(ends: &[Ends], start: f64) -> Chart {
+    let mut chart = Chart::new("Outliers of one size: R(T) at the same rate")
+        .subtitle("theory (lines), C-SGD (points)")
+        .x(Axis::log("threshold c"))
+        .y(Axis::log("R(T)"))
+        .hline(start, "R(0)")
+        .vline(outlier(), "outliers");
+    for (slot, one) in ends.iter().enumerate() {
+        let column = |of: fn(&Tuned) -> f64| one.at.iter().map(of).collect::<Vec<_>>();
+        let runs = |of: fn(&Simulated) -> f64| one.simulated.iter().map(of).collect::<Vec<_>>();
+        let name = one.rule.name();
+        chart = chart
+            .series(Series::line(name, &column(|at| at.c), &column(|at| at.risk)).slot(slot))
+            .series(Series::points("", &runs(|run| run.at.c), &runs(|run| run.mean)).slot(slot));
+    }
+    chart
+}
+
+pub fn skip_or_clip(effort: &Effort) -> Result<Part> {
+    let (start, c) = (modes(DIM)?, log_spaced(THRESHOLDS, POINTS));
+    let gains = SHARES.map(|share| Gain::new(share, effort.points.min(120)));
+    let gains = gains.into_iter().collect::<Result<Vec<_>>>()?;
+    let ends = RULES.map(|rule| Ends::new(rule, &start, &c, effort));
+    let ends = ends.into_iter().collect::<Result<Vec<_>>>()?;
+    let runs = fewer_runs(effort);
+    let mut part = Part::new("beyond-skip", "where skipping beats clipping, and where it fails");
+    part.section.settings = format!(
+        "left: 1 − p of the samples with σ = {USUAL}, p with more; right: Rademacher-like noise of \
+         variance 1, p = {OUTLIERS}, isotropic, d = {DIM}, η = {ETA}, T = {TIME}; {runs} runs for \
+         each point, seed {}",
+        effort.seed
+    );
+    part.section.claims = claims(&gains, [ends[0].worst(), ends[1].worst()], start.risk());
+    let away: Vec<Simulated> = ends.iter().flat_map(|one| one.simulated().0).collect();
+    part.section.claims.push(agreement_claim("skip_follows_its_ode", &away, runs));
+    if let Some(among) = ends[1].simulated().1.first() {
+        let larger = Ends::new(Rule::Skip, &modes(4 * DIM)?, &[among.at.c], effort)?;
+        part.section
+            .claims
+            .extend(larger.simulated.first().map(|larger| slow_claim(among, larger)));
+    }
+    let figure = Figure::new("Skip or clip?").columns(2);
+    let figure = figure.chart(chart_of_gains(&gains)).chart(chart_of_ends(&ends, start.risk()));
+    part.section.figures = vec![figure];
+    let mut table = Table::default().numbers("outlier_size", gains[0].sizes.iter().copied());
+    for gain in &gains {
+        table = table.numbers(format!("gain_at_{}", gain.share), gain.gain.iter().copied());
+    }
+    let mut failure = Table::default().numbers("c", ends[0].at.iter().map(|at| at.c));
+    for one in &ends {
+        let mean = |at: &Tuned| {
+            one.simulated.iter().find(|run| run.at == *at).map_or(f64::NAN, |run| run.mean)
+        };
+        failure = failure
+            .numbers(format!("{}_ode", one.rule.name()), one.at.iter().map(|at| at.risk))
+            .numbers(format!("{}_sgd", one.rule.name()), one.at.iter().map(mean));
+    }
+    part.tables.push(("beyond-skip-failure".into(), failure));
+    Ok(part.table(table))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Verdict::{Fails, Holds};
+
+    #[test]
+    fn claims_can_fail() {
+        let gain = |values: [f64; 3]| Gain {
+            share: 0.1,
+            sizes: vec![2.0, 4.0, 8.0],
+            gain: values.to_vec(),
+        };
+        let at = |risk| Tuned { c: 1.0, eta: 0.2, risk };
+        let verdicts = |values, clip, skip| {
+            let all = claims(&[gain(values)], [at(clip), at(skip)], 0.05);
+            all.iter().map(|c| c.verdict).collect::<Vec<_>>()
+        };
+        assert_eq!(verdicts([0.9, 1.1, 1.2], 0.05, 0.2), [Holds, Holds]);
+        assert_eq!(verdicts([0.9, 0.9, 0.9], 0.05, 0.04), [Fails, Fails]);
+        assert_eq!(verdicts([f64::NAN; 3], f64::NAN, f64::NAN), [Fails, Fails]);
+    }
+}
