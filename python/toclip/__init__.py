@@ -11,7 +11,7 @@ True
 `toclip.torch` measures clipping in a PyTorch model. It has to be imported separately.
 """
 
-from . import _pickle, noise
+from . import _pickle, noise, privacy
 from ._toclip import (
     Halves,
     Noise,
@@ -38,6 +38,7 @@ from .results import (
     KappaBounds,
     Path,
     Rate,
+    StateFactors,
     Tuned,
 )
 from .spectra import blocks, eigenvalues, isotropic, marchenko_pastur, power_law
@@ -63,6 +64,7 @@ __all__ = [
     "Rate",
     "Schedule",
     "Spectrum",
+    "StateFactors",
     "Stream",
     "ThresholdRule",
     "Tuned",
@@ -82,6 +84,7 @@ __all__ = [
     "marchenko_pastur",
     "noise",
     "power_law",
+    "privacy",
     "read_log",
 ]
 

@@ -31,6 +31,9 @@ __all__ = [
     "kappa_bounds",
     "linear_times",
     "log_times",
+    "privacy_delta",
+    "privacy_epsilon",
+    "privacy_noise_multiplier",
 ]
 
 __version__: str
@@ -101,6 +104,11 @@ class Problem:
         learning_rate: Any,
         clip: Any,
         margin: Any = None,
+        *,
+        rule: Any = None,
+        groups: Any = None,
+        momentum: Any = None,
+        privacy: Any = None,
     ) -> Problem: ...
     @property
     def dim(self) -> float: ...
@@ -109,6 +117,7 @@ class Problem:
     @property
     def distance(self) -> float: ...
     def stability_limits(self, c: float | str | None) -> dict[str, float]: ...
+    def factors(self, c: float | str | None) -> dict[str, Any]: ...
     def predict(
         self,
         times: ArrayLike,
@@ -149,6 +158,9 @@ class Stream:
         learning_rate: Any,
         clip: Any,
         in_order: bool,
+        *,
+        rule: Any = None,
+        groups: Any = None,
     ) -> Stream: ...
     @property
     def end(self) -> float: ...
@@ -335,3 +347,6 @@ def as_number(name: str, value: float) -> float: ...
 def as_threshold(name: str, value: float | str | None) -> float: ...
 def linear_times(end: float, count: int) -> _Floats: ...
 def log_times(first: float, end: float, count: int) -> _Floats: ...
+def privacy_delta(noise_multiplier: float, epsilon: float) -> float: ...
+def privacy_epsilon(noise_multiplier: float, delta: float) -> float: ...
+def privacy_noise_multiplier(epsilon: float, delta: float) -> float: ...

@@ -19,6 +19,7 @@ __all__ = [
     "KappaBounds",
     "Path",
     "Rate",
+    "StateFactors",
     "Table",
     "Tuned",
 ]
@@ -163,6 +164,30 @@ class BestThreshold(Table):
     m2: Numbers
     ccc: Numbers
     efficiency: Numbers
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StateFactors(Table):
+    """``mu`` and ``m2`` of a problem at its start, for each eigenvalue or for each group.
+
+    A rule that keeps the direction of the gradient has the same ``mu`` for all, and an ``m2`` in
+    proportion to the eigenvalue. Clipping by value and per group do not; for these ``effective`` is
+    the pair that stands for mu and m2 in the drift of the risk. ``group`` is counted from 0;
+    ``eigenvalue`` is ``None`` where there are groups, and ``group`` where there are none.
+    """
+
+    multiplicity: np.ndarray
+    mu: np.ndarray
+    m2: np.ndarray
+    effective: tuple[float, float]
+    eigenvalue: np.ndarray | None = None
+    group: np.ndarray | None = None
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns, one row per eigenvalue or group; without ``effective``."""
+        found = super().columns()
+        first = "group" if self.eigenvalue is None else "eigenvalue"
+        return {first: found.pop(first)} | found
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -292,7 +292,7 @@ pub struct PolicySpec {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", about(key, what))]
 pub struct PolicyError {
-    /// `learning_rate`, `clip` or `margin`.
+    /// The key in experiment files, such as `clip`.
     pub key: &'static str,
     /// What is wrong with it.
     pub what: String,
