@@ -40,6 +40,7 @@ from .results import (
     Rate,
     StateFactors,
     Tuned,
+    TunedPrivate,
 )
 from .spectra import blocks, eigenvalues, isotropic, marchenko_pastur, power_law
 from .stream import Stream
@@ -68,6 +69,7 @@ __all__ = [
     "Stream",
     "ThresholdRule",
     "Tuned",
+    "TunedPrivate",
     "__version__",
     "advise",
     "best_threshold",

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from . import _toclip
 from ._toclip import Noise, Schedule, Spectrum, as_array
 from .criteria import as_noise
-from .results import Band, Path, StateFactors, Tuned
+from .results import Band, Path, StateFactors, Tuned, TunedPrivate, same
 
 __all__ = ["Problem", "Progress", "as_spectrum", "as_start", "progress_function"]
 
@@ -83,7 +83,8 @@ class Problem:
         privacy: dict[str, Any] | None = None,
     ) -> None:
         parts = as_spectrum(spectrum), as_start(start), as_noise(noise)
-        step = {"rule": rule, "groups": groups, "momentum": momentum, "privacy": privacy}
+        step: dict[str, Any] = {"rule": rule, "groups": groups}
+        step |= {"momentum": momentum, "privacy": privacy}
         self._inner = _toclip.Problem(*parts, learning_rate, clip, margin, **step)
         # For pickles; a copy, because the caller may change the dictionaries later.
         self._arguments = copy.deepcopy(((*parts, learning_rate, clip, margin), step))
@@ -95,6 +96,19 @@ class Problem:
         self._arguments = arguments
         positional, named = arguments
         self._inner = _toclip.Problem(*positional, **named)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Problem):
+            return NotImplemented
+        return same(self._arguments, other._arguments)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        (spectrum, _, noise, *_), step = self._arguments
+        given = [f"{name}={value!r}" for name, value in step.items() if value is not None]
+        words = ", ".join([f"{spectrum.ambient_dim} dimensions", str(noise), *given])
+        return f"<toclip.Problem: {words[:300]}>"
 
     @property
     def dim(self) -> float:
@@ -230,6 +244,23 @@ class Problem:
         """
         found = self._inner.tune_kappa(time, compensation=compensation, compress=compress)
         return Tuned(**found, compensation=compensation)
+
+    def tune_private(self, time: float) -> TunedPrivate:
+        """The constant learning rate and threshold of private SGD with the smallest risk at ``time``.
+
+        Those of the problem are ignored. With ``learning_rate="greedy", clip="max_ccc"`` a private
+        problem follows the schedule of fastest descent instead, which ends lower still.
+
+        >>> import toclip
+        >>> parts = toclip.isotropic(1000), 1.0, toclip.noise.gaussian(0.5).batched(16, per_sample=True)
+        >>> privacy = {"noise_multiplier": toclip.privacy.noise_multiplier(4.0, 1e-5)}
+        >>> best = toclip.Problem(*parts, learning_rate=1.0, clip=1.0, privacy=privacy).tune_private(5.0)
+        >>> same = toclip.Problem(
+        ...     *parts, learning_rate=best.learning_rate, clip=best.c, privacy=privacy)
+        >>> bool(abs(same.predict([5.0]).risk[0] / best.risk - 1) < 1e-5)
+        True
+        """
+        return TunedPrivate(**self._inner.tune_private(time))
 
 
 def as_spectrum(spectrum: Spectrum | dict[str, Any]) -> Spectrum:

@@ -22,18 +22,21 @@ __all__ = [
     "StateFactors",
     "Table",
     "Tuned",
+    "TunedPrivate",
+    "flat",
+    "same",
 ]
 
 
-def _same(one: Any, other: Any) -> bool:
+def same(one: Any, other: Any) -> bool:
     """Whether two values are equal; NaN equals NaN, and arrays are compared as a whole."""
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         one, other = np.asarray(one), np.asarray(other)
         return bool(np.array_equal(one, other, equal_nan=one.dtype.kind == other.dtype.kind == "f"))
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[k], other[k]) for k in one)
+        return one.keys() == other.keys() and all(same(one[k], other[k]) for k in one)
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and all(map(same, one, other))
     both_nan = isinstance(one, float) and isinstance(other, float) and one != one and other != other
     return both_nan or bool(one == other)
 
@@ -45,7 +48,7 @@ class Table:
         if type(self) is not type(other):
             return NotImplemented
         names = [f.name for f in fields(self)]  # type: ignore[arg-type]
-        return all(_same(getattr(self, name), getattr(other, name)) for name in names)
+        return all(same(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -248,6 +251,15 @@ class Tuned(Table):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class TunedPrivate(Table):
+    """The best constant ``learning_rate`` and threshold ``c`` of private SGD, and the final ``risk``."""
+
+    learning_rate: float
+    c: float
+    risk: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Rate(Table):
     """How the gap between SGD and its ODE falls with the dimension.
 
@@ -351,7 +363,7 @@ class Estimates(Table):
 
     def columns(self) -> dict[str, np.ndarray]:
         """The columns; those from inner products begin with ``direct_``."""
-        flat = [_flat(row) for row in self.rows]
+        flat = [flat(row) for row in self.rows]
         return {name: np.array([row[name] for row in flat]) for name in (flat[0] if flat else {})}
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -367,14 +379,15 @@ class Estimates(Table):
         return estimates(self, axes, **style)
 
 
-def _flat(row: dict[str, Any], prefix: str = "") -> dict[str, float]:
+def flat(row: dict[str, Any], prefix: str = "") -> dict[str, float]:
+    """The numbers of a nested dictionary; those of an interval as ``x``, ``x_low`` and ``x_high``."""
     found: dict[str, float] = {}
     for name, value in row.items():
         if isinstance(value, dict) and "value" in value:
             found[prefix + name] = value["value"]
             found[f"{prefix}{name}_low"], found[f"{prefix}{name}_high"] = value["low"], value["high"]
         elif isinstance(value, dict):
-            found.update(_flat(value, f"{prefix}{name}_"))
+            found.update(flat(value, f"{prefix}{name}_"))
         elif value is not None:
             found[prefix + name] = value
     return found

@@ -78,7 +78,13 @@ impl Optimizer {
             step = step.with_privacy(privacy).map_err(|e| wrong("privacy", e))?;
         }
         let momentum = self.momentum.map(MomentumChoice::to_core).transpose();
-        Ok(Built { modes, step, momentum: momentum.map_err(|e| wrong("momentum", e))? })
+        let momentum = momentum.map_err(|e| wrong("momentum", e))?;
+        if momentum.is_some() && !(step.rule().is_radial() && step.privacy().is_none()) {
+            let what = "is solved and simulated for rules that keep the direction of the gradient, \
+                        without privacy; leave it out";
+            return Err(wrong("momentum", what));
+        }
+        Ok(Built { modes, step, momentum })
     }
 }
 

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toclip::schedule::{
-    Compensation, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, Proportional, ScaleEstimate,
-    Scaled, Schedule, Shape,
+    Compensation, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, PrivateGreedy, Proportional,
+    ScaleEstimate, Scaled, Schedule, Shape,
 };
 use toclip::spectrum::{Modes, Rescaling};
-use toclip::{Rule, Step};
+use toclip::{Momentum, Rule, Step};
 use toml::Value;
 
 use crate::words::{about, deserialize, short, unknown};
@@ -363,6 +363,25 @@ impl PolicySpec {
         })
     }
 
+    /// Refuses what is known for plain SGD only.
+    ///
+    /// # Errors
+    /// [`PolicyError`] for a greedy rate or a margin together with momentum.
+    pub fn check_momentum(&self, momentum: Option<Momentum>) -> Result<(), PolicyError> {
+        let refuse = |key, what: &str| Err(PolicyError { key, what: what.into() });
+        match self {
+            _ if momentum.is_none() => Ok(()),
+            PolicySpec { learning_rate: LearningRate::Greedy, .. } => refuse(
+                "learning_rate",
+                "the greedy rate is that of plain SGD; with momentum give a number or a schedule",
+            ),
+            PolicySpec { margin: Some(_), .. } => {
+                refuse("margin", "the limits are those of plain SGD; with momentum leave it out")
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The policy in the coordinates of the theory, where $\Vert K\Vert = 1$.
     ///
     /// # Errors
@@ -373,7 +392,18 @@ impl PolicySpec {
         step: &Step<'static>,
         rescaling: &Rescaling,
     ) -> Result<Arc<dyn Policy>, PolicyError> {
-        let mut policy = self.rule(step)?;
+        let private = step.privacy().is_some_and(|privacy| privacy.noise_multiplier() > 0.0);
+        if private && self.margin.is_some() {
+            let what = "the limits do not count the noise of private SGD; leave the margin out";
+            return Err(PolicyError { key: "margin", what: what.into() });
+        }
+        let mut policy = match (&self.learning_rate, &self.clip) {
+            (LearningRate::Greedy, Clip::MaxCcc) if private => Arc::new(
+                PrivateGreedy::new(step.clone(), modes.ambient_dim())
+                    .map_err(wrong("learning_rate"))?,
+            ),
+            _ => self.rule(step)?,
+        };
         if !rescaling.is_identity() {
             let greedy = self.learning_rate == LearningRate::Greedy;
             let rate = if greedy { 1.0 } else { rescaling.learning_rate(1.0) };

@@ -100,6 +100,7 @@ impl Problem {
             }
         }
         let spec = experiment.policy();
+        spec.check_momentum(momentum).map_err(|e| origin.error(e.key, e.what))?;
         let build = |spec: &PolicySpec, step: &Step<'static>| {
             spec.build(&modes, step, &rescaling).map_err(|e| origin.error(e.key, e.what))
         };

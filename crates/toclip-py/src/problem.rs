@@ -11,7 +11,7 @@ use toclip::dynamics::{
     Collapsed, Covariates, Hsgd, Ode, Sgd, Simulator, Trajectory, Volterra, effective_moments,
 };
 use toclip::ensemble::Ensemble;
-use toclip::schedule::{Policy, tune_kappa};
+use toclip::schedule::{Policy, tune_kappa, tune_private};
 use toclip::spectrum::{Modes, Rescaling, Start};
 use toclip::{Moments, Momentum, Rule};
 use toclip_experiment::{Built, Optimizer, RuleChoice};
@@ -67,6 +67,7 @@ impl Problem {
             optimizer.build(noise.clipped()?, &spectrum.inner, &start).map_err(refuse)?;
         let rescaling = spectrum.inner.rescaling();
         let spec = policy(learning_rate, clip, margin)?;
+        spec.check_momentum(momentum).map_err(refuse)?;
         let policy = py.detach(|| spec.build(&modes, &step, &rescaling)).map_err(refuse)?;
         let eta = spec.learning_rate.schedule().cloned();
         Ok(Problem { modes, step, momentum, policy, eta, rescaling })
@@ -261,6 +262,23 @@ impl Problem {
         let step = self.step.clone();
         let tuned = py.detach(|| tune_kappa(modes, step, eta, how, time)).map_err(refuse)?;
         to_python(py, &tuned)
+    }
+
+    /// The constant rate and threshold of private SGD with the lowest risk at `time`, and that risk:
+    /// a dictionary of `learning_rate`, `c` and `risk`. Those of the problem are ignored.
+    fn tune_private<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = arg::time)] time: f64,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let found = py.detach(|| tune_private(&self.modes, &self.step, time)).map_err(refuse)?;
+        let back = self.rescaling.inverse();
+        [
+            ("learning_rate", back.learning_rate(found.eta)),
+            ("c", back.threshold(found.c)),
+            ("risk", found.risk),
+        ]
+        .into_py_dict(py)
     }
 }
 
