@@ -54,7 +54,7 @@ def training():
         "Advice to stay": undecided.advice(),
         "Log": log,
         "LogAdvice": toclip.advise(log, clip="none", optimizer="adam"),
-        "GuardStep": toclip.GuardRule().update(1.5),
+        "GuardStep": toclip.GuardRule().step(1.5),
     }
 
 

@@ -107,7 +107,7 @@ class Problem:
     def __repr__(self) -> str:
         (spectrum, _, noise, *_), step = self._arguments
         given = [f"{name}={value!r}" for name, value in step.items() if value is not None]
-        words = ", ".join([f"{spectrum.ambient_dim} dimensions", str(noise), *given])
+        words = ", ".join([f"{spectrum.ambient_dim} dimensions", f"{noise} noise", *given])
         return f"<toclip.Problem: {words[:300]}>"
 
     @property

@@ -68,11 +68,11 @@ class Table:
     def __repr__(self) -> str:
         columns = self.columns()
         count = len(next(iter(columns.values()), ()))
+        names, more = list(columns), ", …" if len(columns) > 8 else ""
         if count == 1:
-            shown = ", ".join(f"{name}={column[0]:.6g}" for name, column in columns.items())
-            return f"{type(self).__name__}({shown})"
-        names = list(columns)
-        listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+            shown = ", ".join(f"{name}={columns[name][0]:.6g}" for name in names[:8])
+            return f"{type(self).__name__}({shown}{more})"
+        listed = ", ".join(names[:8]) + more
         return f"<toclip.{type(self).__name__}: {count} rows of {listed}>"
 
     def _repr_html_(self) -> str:
@@ -363,8 +363,8 @@ class Estimates(Table):
 
     def columns(self) -> dict[str, np.ndarray]:
         """The columns; those from inner products begin with ``direct_``."""
-        flat = [flat(row) for row in self.rows]
-        return {name: np.array([row[name] for row in flat]) for name in (flat[0] if flat else {})}
+        rows = [flat(row) for row in self.rows]
+        return {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else {})}
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.columns()[name]
