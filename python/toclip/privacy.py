@@ -160,10 +160,10 @@ def _poisson(
             raise ValueError(f"{name} = {size}; expected an integer, at least 1")
     if len(sizes) == 2 and sizes["batch_size"] > sizes["samples"]:
         raise ValueError(f"batch_size = {batch_size} is larger than samples = {samples}")
+    if not isinstance(sampling, str) or sampling not in ("shuffled", "poisson"):
+        raise ValueError(f'unknown sampling {sampling!r}; expected one of: "shuffled", "poisson"')
     if sampling == "shuffled":
         return None
-    if sampling != "poisson":
-        raise ValueError(f'unknown sampling {sampling!r}; expected one of: "shuffled", "poisson"')
     missing = [name for name in given if name not in sizes]
     if missing:
         raise ValueError(f'sampling="poisson" needs {" and ".join(missing)}')
