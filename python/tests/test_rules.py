@@ -147,6 +147,16 @@ def test_a_stream_follows_its_rule():
     assert groups.run([9.0]) != by_noise.run([9.0])
 
 
+def test_kappa_is_tuned_with_momentum():
+    plain = problem().tune_kappa(2.0)
+    average = problem(momentum={"kind": "average", "delta": 1e5}).tune_kappa(2.0)
+    assert average.kappa == pytest.approx(plain.kappa, rel=1e-2)
+    again = problem(momentum={"kind": "average", "delta": 2.0})
+    tuned = again.tune_kappa(2.0)
+    same = problem(momentum={"kind": "average", "delta": 2.0}, clip=tuned.clip)
+    assert same.predict([2.0]).risk[0] == pytest.approx(tuned.risk, rel=1e-5)
+
+
 def test_private_problems_are_tuned_and_limited():
     privacy = {"noise_multiplier": 1.0}
     parts = toclip.isotropic(1000), 1.0, toclip.noise.laplace(sigma=0.5).batched(16, per_sample=True)
@@ -179,7 +189,7 @@ def test_error_messages():
         "problem(momentum={'beta': 0.9, 'delta': 1.0})",
         "problem(momentum=0.9).predict([1.0], method='volterra')",
         "problem(momentum=0.9).simulate([1.0], method='collapsed')",
-        "problem(momentum=0.9).tune_kappa(1.0)",
+        "problem(privacy={'noise_multiplier': 1.0}, clip='max_ccc')",
         "problem(momentum=0.9, rule='by_value')",
         "problem(momentum=0.9, learning_rate='greedy')",
         "problem(momentum=0.9, margin=0.9)",

@@ -302,6 +302,11 @@ fn wrong(key: &'static str) -> impl Fn(toclip::Error) -> PolicyError {
     move |error| PolicyError { key, what: error.to_string() }
 }
 
+/// Whether the step adds the noise of private SGD.
+fn is_private(step: &Step<'_>) -> bool {
+    step.privacy().is_some_and(|privacy| privacy.noise_multiplier() > 0.0)
+}
+
 impl PolicySpec {
     /// Whether thresholds are numbers of the user, and so in the user's units. Rules look at the
     /// residual, which has the same units in all coordinates.
@@ -326,6 +331,12 @@ impl PolicySpec {
         if *step.rule() == Rule::Normalise && matches!(self.clip, Clip::None | Clip::MaxCcc) {
             let what = "to normalise gradients, give the threshold that they are scaled to, such \
                         as clip = 0.9";
+            return refuse("clip", what);
+        }
+        if is_private(step) && matches!(self.clip, Clip::None | Clip::MaxCcc) {
+            let what = "private SGD adds noise in proportion to the threshold: give one, such as \
+                        clip = 0.5, or take the schedule of fastest descent, learning_rate = \
+                        \"greedy\" with clip = \"max_ccc\"";
             return refuse("clip", what);
         }
         let eta = match (&self.learning_rate, &self.clip) {
@@ -392,16 +403,15 @@ impl PolicySpec {
         step: &Step<'static>,
         rescaling: &Rescaling,
     ) -> Result<Arc<dyn Policy>, PolicyError> {
-        let private = step.privacy().is_some_and(|privacy| privacy.noise_multiplier() > 0.0);
-        if private && self.margin.is_some() {
+        if is_private(step) && self.margin.is_some() {
             let what = "the limits do not count the noise of private SGD; leave the margin out";
             return Err(PolicyError { key: "margin", what: what.into() });
         }
         let mut policy = match (&self.learning_rate, &self.clip) {
-            (LearningRate::Greedy, Clip::MaxCcc) if private => Arc::new(
-                PrivateGreedy::new(step.clone(), modes.ambient_dim())
-                    .map_err(wrong("learning_rate"))?,
-            ),
+            (LearningRate::Greedy, Clip::MaxCcc) if is_private(step) => {
+                let greedy = PrivateGreedy::new(step.clone(), modes.ambient_dim());
+                Arc::new(greedy.map_err(wrong("learning_rate"))?)
+            }
             _ => self.rule(step)?,
         };
         if !rescaling.is_identity() {

@@ -11,7 +11,7 @@ use toclip::dynamics::{
     Collapsed, Covariates, Hsgd, Ode, Sgd, Simulator, Trajectory, Volterra, effective_moments,
 };
 use toclip::ensemble::Ensemble;
-use toclip::schedule::{Policy, tune_kappa, tune_private};
+use toclip::schedule::{Policy, tune_kappa, tune_kappa_with_momentum, tune_private};
 use toclip::spectrum::{Modes, Rescaling, Start};
 use toclip::{Moments, Momentum, Rule};
 use toclip_experiment::{Built, Optimizer, RuleChoice};
@@ -245,12 +245,6 @@ impl Problem {
     ) -> PyResult<Bound<'py, PyAny>> {
         String::read("compensation", compensation)?;
         let how = from_python("compensation", compensation)?;
-        if self.momentum.is_some() {
-            return Err(refuse(
-                "kappa cannot be tuned with momentum; tune it for plain SGD at the learning rate that \
-                 moves as far, lr/(1 - beta)",
-            ));
-        }
         let Some(eta) = &self.eta else {
             return Err(refuse(
                 "kappa cannot be tuned for a greedy learning rate; expected a number or a schedule",
@@ -260,7 +254,11 @@ impl Problem {
         let fewer = self.fewer(py, compress)?;
         let modes = fewer.as_ref().unwrap_or(&self.modes);
         let step = self.step.clone();
-        let tuned = py.detach(|| tune_kappa(modes, step, eta, how, time)).map_err(refuse)?;
+        let tuned = py.detach(|| match self.momentum {
+            Some(momentum) => tune_kappa_with_momentum(modes, step, eta, how, time, momentum),
+            None => tune_kappa(modes, step, eta, how, time),
+        });
+        let tuned = tuned.map_err(refuse)?;
         to_python(py, &tuned)
     }
 

@@ -6,7 +6,7 @@ use toclip::ensemble::Summary;
 use toclip::schedule::{Schedule, Shape};
 
 use crate::experiment::run::run_all;
-use crate::experiment::{Clip, Experiment, LearningRate, Method, Origin, Problem, band_edges};
+use crate::experiment::{Experiment, Method, Origin, Problem, band_edges};
 use crate::plot::{Axis, Chart, Series};
 
 /// A schedule, and the risk it leads to.
@@ -24,16 +24,15 @@ pub struct ScheduleRun {
 }
 
 impl ScheduleRun {
-    /// The experiment with another clipping and learning rate.
+    /// The schedule of an experiment, whatever its methods.
     pub fn new(
         (key, label): (&'static str, String),
-        experiment: &Experiment,
+        experiment: Experiment,
         origin: &Origin,
-        (clip, learning_rate): (Clip, LearningRate),
         simulate: bool,
     ) -> Result<Self> {
         let methods = if simulate { vec![Method::Ode, Method::Sgd] } else { vec![Method::Ode] };
-        let experiment = Experiment { clip, methods, learning_rate, ..experiment.clone() };
+        let experiment = Experiment { methods, ..experiment };
         let curves = run_all(&experiment, &Problem::new(&experiment, origin)?)?;
         let path = curves.iter().find_map(|curve| curve.path().cloned());
         let runs = curves.iter().find_map(|curve| curve.band().cloned());

@@ -25,7 +25,7 @@ pub use proportional::{Compensation, Proportional};
 pub use scaled::Scaled;
 pub(crate) use session::Controller;
 pub use session::Session;
-pub use tune::{Tuned, tune_kappa};
+pub use tune::{Tuned, tune_kappa, tune_kappa_with_momentum};
 pub use tune_private::{TunedPrivate, tune_private};
 
 /// $\eta$ and $c$ at one moment.

@@ -4,6 +4,7 @@ use super::{Compensation, OpenLoop, Policy, Proportional, Schedule};
 use crate::criteria::maximise::{log_grid, maximise_on};
 use crate::dynamics::{Ode, Stop};
 use crate::error::{Error, Result};
+use crate::momentum::Momentum;
 use crate::spectrum::Modes;
 use crate::step::Step;
 use serde::Serialize;
@@ -88,9 +89,56 @@ pub fn tune_kappa(
     compensation: Compensation,
     time: f64,
 ) -> Result<Tuned> {
-    let step = step.into();
+    tune(modes, &step.into(), &eta, compensation, time, None)
+}
+
+/// [`tune_kappa`] for SGD with momentum: the same search along its ODE.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toclip::noise::Laplace;
+/// use toclip::schedule::{Compensation, Schedule, tune_kappa, tune_kappa_with_momentum};
+/// use toclip::spectrum::{Modes, Spectrum, Start};
+/// use toclip::{Memory, Momentum};
+///
+/// let modes = Modes::new(&Spectrum::isotropic(200)?, &Start::Uniform { norm: 1.0 })?;
+/// let (noise, eta) = (Arc::new(Laplace::new(2.0)?), Schedule::constant(0.3)?);
+/// let (exact, time) = (Compensation::Exact, 3.0);
+/// let plain = tune_kappa(&modes, noise.clone(), eta.clone(), exact, time)?;
+/// // An average over 1/δ of a time unit, which is short.
+/// let average = Momentum::average(Memory::Delta(1e5))?;
+/// let tuned = tune_kappa_with_momentum(&modes, noise, eta, exact, time, average)?;
+/// assert!((tuned.kappa / plain.kappa - 1.0).abs() < 1e-2);
+/// # Ok::<(), toclip::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`tune_kappa`].
+pub fn tune_kappa_with_momentum(
+    modes: &Modes,
+    step: impl Into<Step<'static>>,
+    eta: Schedule,
+    compensation: Compensation,
+    time: f64,
+    momentum: Momentum,
+) -> Result<Tuned> {
+    tune(modes, &step.into(), &eta, compensation, time, Some(momentum))
+}
+
+fn tune(
+    modes: &Modes,
+    step: &Step<'static>,
+    eta: &Schedule,
+    compensation: Compensation,
+    time: f64,
+    momentum: Option<Momentum>,
+) -> Result<Tuned> {
     let end = |policy: &dyn Policy| -> Result<f64> {
-        let path = Ode::new(modes, &step, policy).tolerance(RTOL, 0.0).solve(&[time])?;
+        let mut ode = Ode::new(modes, step, policy).tolerance(RTOL, 0.0);
+        if let Some(momentum) = momentum {
+            ode = ode.with_momentum(momentum);
+        }
+        let path = ode.solve(&[time])?;
         Ok(match (path.stop, path.risk.last()) {
             (Stop::Finished, Some(&risk)) => risk,
             _ => f64::INFINITY,
@@ -115,7 +163,7 @@ pub fn tune_kappa(
     if let Some(error) = failed.into_inner() {
         return Err(error);
     }
-    let unclipped = end(&OpenLoop::unclipped(eta))?;
+    let unclipped = end(&OpenLoop::unclipped(eta.clone()))?;
     let best = if -gain < unclipped * (1.0 - RTOL) {
         Tuned { kappa, risk: -gain }
     } else {

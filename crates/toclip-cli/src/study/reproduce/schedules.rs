@@ -30,8 +30,8 @@ impl Comparison {
             bail!("{}: the clip must be proportional", setup.experiment.name);
         };
         let with = |key, label: String, clip: Clip| {
-            let policy = (clip, setup.experiment.learning_rate.clone());
-            ScheduleRun::new((key, label), &setup.experiment, &setup.origin, policy, true)
+            let experiment = Experiment { clip, ..setup.experiment.clone() };
+            ScheduleRun::new((key, label), experiment, &setup.origin, true)
         };
         let heuristic = |compensation| Clip::Proportional { kappa, compensation };
         let (exact, printed) = (format!("κ = {kappa}, η/μ"), format!("κ = {kappa}, η·max(1, 1/κ)"));
