@@ -105,6 +105,18 @@ def test_files_named_in_an_experiment_are_read_beside_it(tmp_path, monkeypatch):
         toclip.experiment(SMALL | parts)
 
 
+def test_the_eigenvalues_of_a_covariance_in_a_file(tmp_path, monkeypatch):
+    # The package has a method of its own for them, instead of a library that takes minutes to build.
+    x = np.random.default_rng(0).standard_normal((400, 60)) * np.linspace(2.0, 0.1, 60)
+    k = x.T @ x / 400
+    np.save(tmp_path / "k.npy", k)
+    monkeypatch.chdir(tmp_path)
+    change = {"methods": ["ode"]}
+    found = toclip.experiment(SMALL | change | {"spectrum": {"kind": "file", "path": "k.npy"}})
+    known = toclip.experiment(SMALL | change | {"spectrum": toclip.eigenvalues(np.linalg.eigvalsh(k))})
+    assert np.allclose(found["ode"].risk, known["ode"].risk, rtol=1e-12)
+
+
 def test_defaults_are_those_of_the_command():
     needed = {k: v for k, v in SMALL.items() if k not in ("points", "methods", "ensemble")}
     curves = toclip.experiment(needed)

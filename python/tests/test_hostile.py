@@ -81,6 +81,19 @@ CALLS = {
         {"spectrum": SPECTRUM, "start": 1.0, "noise": NOISE, "learning_rate": 0.5, "clip": 0.9}
         | {"margin": 0.9},
     ),
+    "Problem with a rule": (make, {"rule": "skip", "momentum": 0.9}),
+    "Problem with groups": (make, {"groups": [{"size": 12}]}),
+    "Problem with privacy": (make, {"privacy": {"noise_multiplier": 1.0}}),
+    "with_rule": (NOISE.with_rule, {"rule": "skip"}),
+    "Problem.factors": (problem().factors, {"c": 1.0}),
+    "tune_private": (problem(privacy={"noise_multiplier": 1.0}).tune_private, {"time": 1.0}),
+    "privacy.epsilon": (
+        toclip.privacy.epsilon,
+        {"noise_multiplier": 1.0, "delta": 1e-5, "epochs": 2, "batch_size": 5, "samples": 50}
+        | {"sampling": "shuffled"},
+    ),
+    "privacy.delta": (toclip.privacy.delta, {"noise_multiplier": 1.0, "epsilon": 1.0}),
+    "privacy.noise_multiplier": (toclip.privacy.noise_multiplier, {"epsilon": 1.0, "delta": 1e-5}),
     "stability_limits": (problem().stability_limits, {"c": 1.0}),
     "predict": (
         problem().predict,
@@ -96,7 +109,8 @@ CALLS = {
     "Stream": (
         stream,
         {"features": X, "targets": Y, "learning_rate": 0.1, "clip": 1.0, "start": None}
-        | {"optimum": None, "covariance": None, "noise": None, "in_order": False},
+        | {"optimum": None, "covariance": None, "noise": None, "in_order": False}
+        | {"rule": "skip"},
     ),
     "Stream.simulate": (
         stream().simulate,

@@ -1,7 +1,6 @@
 """Tuning, bounds, margins, convergence rates, and SGD on data."""
 
 import copy
-import importlib.util
 import json
 import math
 import os
@@ -239,44 +238,3 @@ def test_problems_survive_pickles_and_copies(start):
     path = made.predict([2.0])
     for other in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made), copy.copy(made)):
         assert other.predict([2.0]).risk == path.risk
-
-
-def results():
-    """One of each kind."""
-    noise = toclip.noise.student_t(df=3.0, sigma=1.0)
-    problem = toclip.Problem(toclip.isotropic(10), 1.0, noise, learning_rate=0.5, clip=1.0)
-    monitor = toclip.Monitor()
-    monitor.observe(np.linspace(0.5, 2.0, 300))
-    log = toclip.Log.from_arrays(np.linspace(0.5, 2.0, 300), losses=np.linspace(3.0, 2.0, 300))
-    return {
-        "path": problem.predict([0.0, 1.0]),
-        "band": problem.simulate([0.0, 1.0], runs=3, seed=1),
-        "factors": toclip.factors(noise, [0.1, 0.2], 1.0),
-        "factors at a point": toclip.factors(noise, 0.1, 1.0),
-        "best threshold": toclip.best_threshold(noise, [0.1, 0.2]),
-        "fisher limit": toclip.fisher_limit(noise, [0.1, 0.2]),
-        "bounds": toclip.kappa_bounds(noise, [0.1, 0.2], [0.5, 1.0]),
-        "tuned": problem.tune_kappa(1.0),
-        "estimates": monitor.curve(),
-        "advice": toclip.advise(log, clip="none", optimizer="adam"),
-    }
-
-
-RESULTS = results()
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_every_result_has_one_interface(name):
-    """As the README says: to_dict, data frames, plots, notebooks, equality and pickles."""
-    result = RESULTS[name]
-    assert pickle.loads(pickle.dumps(result)) == result == copy.deepcopy(result) and result != 3
-    assert all(result != other for key, other in RESULTS.items() if key != name)
-    json.dumps(result.to_dict())
-    assert len(repr(result)) < 400 and "\n" not in repr(result)
-    assert result._repr_html_().startswith(("<table>", "<pre>"))
-    for library in ("pandas", "polars"):
-        if importlib.util.find_spec(library):
-            assert len(getattr(result, f"to_{library}")()) > 0
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    assert result.plot().lines

@@ -72,6 +72,21 @@ def test_norms_may_come_from_anywhere():
     assert monitor.core == core and core.steps == 80
 
 
+@pytest.mark.parametrize("tails, gain", [("heavy", True), ("gaussian", False)])
+def test_metrics_have_the_ccc_with_its_interval(tails, gain):
+    rng = np.random.default_rng(3)
+    norms = np.abs(rng.standard_t(2.5, 4000) if tails == "heavy" else rng.standard_normal(4000))
+    monitor = Monitor(batch_size=1, optimizer="adamw")
+    for norm in norms:
+        monitor.observe(norm)
+    found = monitor.metrics()
+    assert all(type(value) is float for value in found.values())
+    if gain:
+        assert 1.0 < found["clip/ccc_low"] < found["clip/ccc"] < found["clip/ccc_high"]
+    else:
+        assert found.get("clip/ccc_low", 1.0) <= 1.01
+
+
 def outliers(apply, steps=3000, **settings):
     """A run by norms alone: one weight whose gradient is given."""
     weight = torch.nn.Parameter(torch.zeros(1))

@@ -50,7 +50,7 @@ def transformers(tmp_path):
         {"x": torch.randn(6, generator=g), "labels": torch.randn(1, generator=g)} for _ in range(240)
     ]
 
-    def train(callback, steps, resume=None, folder="out", limit=0.5, scaler=None, **settings):
+    def train(callback, steps, resume=None, folder="out", limit=0.5, scaler=None, report_to=(), **settings):
         args = TrainingArguments(
             output_dir=str(tmp_path / folder),
             per_device_train_batch_size=4,
@@ -60,7 +60,7 @@ def transformers(tmp_path):
             logging_steps=5,
             max_grad_norm=limit,
             lr_scheduler_type="constant",
-            report_to=[],
+            report_to=list(report_to),
             disable_tqdm=True,
             use_cpu=True,
             seed=3,
@@ -230,6 +230,35 @@ def test_what_is_logged_reaches_those_that_report(transformers):
     losses = callback.monitor._series.rows[:, 2].reshape(-1, 5).mean(1)
     assert np.allclose(losses, [row["loss"] for row in history], rtol=1e-3)
     assert np.isfinite(callback.monitor._series.rows[:, 3]).all()  # learning rates
+
+
+@pytest.mark.parametrize("where", ["tensorboard", "wandb", "mlflow"])
+def test_metrics_arrive_in_experiment_trackers(transformers, tmp_path, monkeypatch, where):
+    """What the trackers have written to disk, read back."""
+    pytest.importorskip(where)
+    from toclip.torch.huggingface import GuardCallback, MonitorCallback
+
+    environment = {
+        "TENSORBOARD_LOGGING_DIR": tmp_path / "logs",
+        "WANDB_MODE": "offline",
+        "WANDB_SILENT": "true",
+        "WANDB_DIR": tmp_path,
+        "MLFLOW_TRACKING_URI": f"file:{tmp_path / 'mlruns'}",
+        "MLFLOW_ALLOW_FILE_STORE": "true",
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.chdir(tmp_path)
+    transformers([MonitorCallback(flush=4), GuardCallback()], 20, report_to=[where], save_strategy="no")
+    if where == "wandb":
+        import wandb
+
+        wandb.finish()
+    files = [file for file in tmp_path.rglob("*") if file.is_file() and "out/checkpoint" not in str(file)]
+    content = b"".join(file.read_bytes() for file in files)
+    for name in ("clip/norm", "clip/threshold", "guard/norm"):
+        by_path = any(file.parts[-2:] == tuple(name.split("/")) for file in files)  # MLflow: a file each
+        assert by_path or name.encode() in content, (where, name)
 
 
 @pytest.fixture

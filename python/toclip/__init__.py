@@ -11,7 +11,7 @@ True
 `toclip.torch` measures clipping in a PyTorch model. It has to be imported separately.
 """
 
-from . import _pickle, noise
+from . import _pickle, noise, privacy
 from ._toclip import (
     Halves,
     Noise,
@@ -38,7 +38,9 @@ from .results import (
     KappaBounds,
     Path,
     Rate,
+    StateFactors,
     Tuned,
+    TunedPrivate,
 )
 from .spectra import blocks, eigenvalues, isotropic, marchenko_pastur, power_law
 from .stream import Stream
@@ -63,9 +65,11 @@ __all__ = [
     "Rate",
     "Schedule",
     "Spectrum",
+    "StateFactors",
     "Stream",
     "ThresholdRule",
     "Tuned",
+    "TunedPrivate",
     "__version__",
     "advise",
     "best_threshold",
@@ -82,6 +86,7 @@ __all__ = [
     "marchenko_pastur",
     "noise",
     "power_law",
+    "privacy",
     "read_log",
 ]
 

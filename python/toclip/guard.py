@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._toclip import as_integer, as_number, as_threshold
+from .results import Table
 
 __all__ = ["GuardRule", "GuardStep"]
 
@@ -16,8 +17,8 @@ _VERSION = 1
 MULTIPLES = {"clip": 2.0, "skip": 4.0}
 
 
-@dataclass(frozen=True)
-class GuardStep:
+@dataclass(frozen=True, eq=False, repr=False)
+class GuardStep(Table):
     """What a guard did with a step.
 
     ``norm`` is the norm of the gradient before clipping, ``threshold`` the threshold of the guard

@@ -8,8 +8,11 @@ import textwrap
 from dataclasses import dataclass, field
 from typing import Any
 
-from ._toclip import Log
-from .results import Estimates
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import _toclip
+from .results import Estimates, Table, same
 
 __all__ = ["Log", "LogAdvice", "advise", "read_log"]
 
@@ -23,6 +26,119 @@ _ARGUMENTS = {
     "batch_size": "batch_size",
     "optimizer": "optimizer",
 }
+
+
+class Log(Table):
+    """A training log in the order of its steps; ``Log(path)`` is :func:`read_log`.
+
+    ``steps``, ``norms``, ``losses``, ``learning_rates``
+        the steps with a finite norm; NaN where the log has no loss or learning rate.
+    ``non_finite``
+        the steps whose norm or loss is NaN or infinite: arrays of ``step``, ``norm`` and ``loss``.
+    ``layers``, ``layer_steps``
+        the norms of every layer, and the steps that have them.
+    ``findings``
+        what is noticed about the log as a file, in sentences.
+    ``reading``
+        how it was read: format, columns, rows.
+
+    A pickle holds the arrays of a log made from arrays, and the path of one that was read.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], **options: Any) -> None:
+        self._inner = _toclip.Log(path, **options)
+        self._made: tuple[bool, Any, dict[str, Any]] = (False, path, options)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        norms: ArrayLike,
+        *,
+        steps: ArrayLike | None = None,
+        losses: ArrayLike | None = None,
+        learning_rates: ArrayLike | None = None,
+        layers: dict[str, ArrayLike] | None = None,
+    ) -> Log:
+        """A log of numbers in memory, one of each for every step; masked numbers are missing.
+
+        >>> import toclip
+        >>> toclip.Log.from_arrays([1.0, 2.0, float("nan")])
+        <toclip.Log: 2 rows of step, norm>
+        """
+        arrays = {"steps": steps, "losses": losses, "learning_rates": learning_rates}
+        given: dict[str, Any] = {k: v for k, v in arrays.items() if v is not None}
+        if layers is not None:
+            given["layers"] = layers
+        made = cls.__new__(cls)
+        made._inner = _toclip.Log.from_arrays(norms, **given)
+        made._made = (True, norms, given)
+        return made
+
+    def __getstate__(self) -> tuple[bool, Any, dict[str, Any]]:
+        return self._made
+
+    def __setstate__(self, made: tuple[bool, Any, dict[str, Any]]) -> None:
+        from_arrays, what, options = self._made = made
+        self._inner = (_toclip.Log.from_arrays if from_arrays else _toclip.Log)(what, **options)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Log):
+            return NotImplemented
+        names = ("steps", "norms", "losses", "learning_rates", "non_finite", "layers", "layer_steps")
+        return all(same(getattr(self, name), getattr(other, name)) for name in names)
+
+    __hash__ = None
+
+    @property
+    def steps(self) -> np.ndarray:
+        """The steps with a finite norm."""
+        return self._inner.steps
+
+    @property
+    def norms(self) -> np.ndarray:
+        """The norms."""
+        return self._inner.norms
+
+    @property
+    def losses(self) -> np.ndarray:
+        """The losses; NaN where the log has none."""
+        return self._inner.losses
+
+    @property
+    def learning_rates(self) -> np.ndarray:
+        """The learning rates; NaN where the log has none."""
+        return self._inner.learning_rates
+
+    @property
+    def non_finite(self) -> dict[str, np.ndarray]:
+        """The steps whose norm or loss is NaN or infinite: arrays of ``step``, ``norm``, ``loss``."""
+        return dict(self._inner.non_finite)
+
+    @property
+    def layers(self) -> dict[str, np.ndarray]:
+        """The norms of every layer at the steps of ``layer_steps``; NaN where one is missing."""
+        return dict(self._inner.layers)
+
+    @property
+    def layer_steps(self) -> np.ndarray:
+        """The steps at which the log has norms of layers, at most 4096 of them."""
+        return self._inner.layer_steps
+
+    @property
+    def findings(self) -> list[str]:
+        """Findings about the log as a file, in sentences."""
+        return self._inner.findings
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How it was read: format, columns, rows."""
+        return self._inner.reading
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The steps with a finite norm; without loss and learning rate where there are none."""
+        found = {"step": self.steps, "norm": self.norms}
+        others = {"loss": self.losses, "learning_rate": self.learning_rates}
+        return found | {name: x for name, x in others.items() if not np.isnan(x).all()}
 
 
 @dataclass(frozen=True, repr=False)
@@ -196,7 +312,7 @@ def advise(
             )
     else:
         log = read_log(log, **options)
-    found, curve = log.advise(
+    found, curve = log._inner.advise(
         clip=clip,
         batch_size=batch_size,
         outputs=outputs,

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import html
+from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _toclip
 from ._toclip import Halves
-from .results import Estimates
+from .results import Estimates, Table, flat
 
 __all__ = ["Advice", "Monitor"]
 
 
-@dataclass(frozen=True)
-class Advice:
+@dataclass(frozen=True, eq=False, repr=False)
+class Advice(Table):
     """What to do about the threshold.
 
     ``kind`` is ``"clip"``, ``"loosen"`` or ``"stay"``; ``reason`` is why to stay (``too_few``,
@@ -37,8 +39,22 @@ class Advice:
             numbers = numbers.get("best", numbers)
         return cls(kind, sentence, reason, numbers if "threshold" in numbers else None)
 
+    def columns(self) -> dict[str, np.ndarray]:
+        """One row: the numbers of ``choice``."""
+        return {name: np.array([x]) for name, x in flat(self.choice or {}).items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The kind, the sentence, the reason and the numbers."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
     def __str__(self) -> str:
         return self.sentence
+
+    def __repr__(self) -> str:
+        return f"<toclip.Advice: {self.sentence}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.sentence)}</pre>"
 
 
 class Monitor:

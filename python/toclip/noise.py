@@ -3,7 +3,7 @@
 Each returns a :class:`toclip.Noise`, which has a ``mean``, a ``variance`` and a ``second_moment``.
 ``sample(size, seed)`` draws from it, ``to_dict()`` turns it into a dictionary, and
 ``batched(size, outputs=1, per_sample=False)`` is the same noise in batches. ``with_rule("skip")``
-is the same with another rule than clipping: skip, normalise, tanh, root or optimal.
+is the same with another rule than clipping: skip, normalise, tanh, root, optimal or by_value.
 
 >>> import toclip
 >>> noise = toclip.noise.laplace(sigma=2.0)

@@ -63,6 +63,8 @@ def table(found: Table, axes: Any = None, **style: Any) -> Any:
     axes = _axes(axes)
     columns = found.columns()
     names = list(columns)
+    if not names:
+        return axes
     x = next((name for name in names if len(np.unique(columns[name])) > 1), names[0])
     for name in names:
         if name != x and len(columns[name]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from . import _toclip
 from ._toclip import Noise, Schedule, Spectrum, as_array
 from .criteria import as_noise
-from .results import Band, Path, Tuned
+from .results import Band, Path, StateFactors, Tuned, TunedPrivate, same
 
 __all__ = ["Problem", "Progress", "as_spectrum", "as_start", "progress_function"]
 
@@ -39,8 +39,21 @@ class Problem:
         bound that holds on every path, or ``{"kind": "predicted", "margin": 0.9, "time": 10.0}`` for
         the limit along the predicted path. With the latter, ``learning_rate`` may be infinite; half
         of the limit is then the greedy rate, for any spectrum.
+    ``rule``
+        what is done to a gradient above the threshold: ``"clip"`` (the default), ``"skip"``,
+        ``"normalise"``, ``"tanh"``, ``"root"``, ``"optimal"`` or ``"by_value"``. By default that of
+        the noise (``noise.with_rule("skip")``).
+    ``groups``
+        groups of coordinates that are clipped one by one, in the order of the eigenvalues:
+        ``[{"size": 100}, {"size": 400, "ratio": 0.5}]``.
+    ``momentum``
+        beta as PyTorch's ``SGD(momentum=...)`` has it, or a dictionary such as
+        ``{"kind": "average", "delta": 2.0}``.
+    ``privacy``
+        the noise of private SGD, ``{"noise_multiplier": 1.0}``; see :mod:`toclip.privacy`. Batches
+        must be clipped per sample: ``noise.batched(32, per_sample=True)``.
 
-    Time is the number of steps divided by the intrinsic dimension ``dim``. The step size is
+    The last four are those of experiment files, with the same error messages. Time is the number of steps divided by the intrinsic dimension ``dim``. The step size is
     ``learning_rate/dim`` and the gradient is clipped at ``clip·sqrt(dim)``; the mean gradient of a
     batch of ``size`` samples is clipped at ``clip·sqrt(dim·outputs/size)``, because it is shorter by
     that factor. Learning rates, thresholds and distances are in your units, for a spectrum of any
@@ -64,17 +77,38 @@ class Problem:
         learning_rate: float | Schedule | dict[str, Any] | str,
         clip: float | Schedule | dict[str, Any] | str | None = "none",
         margin: float | dict[str, Any] | None = None,
+        rule: str | None = None,
+        groups: Sequence[dict[str, Any]] | None = None,
+        momentum: float | dict[str, Any] | None = None,
+        privacy: dict[str, Any] | None = None,
     ) -> None:
         parts = as_spectrum(spectrum), as_start(start), as_noise(noise)
-        self._inner = _toclip.Problem(*parts, learning_rate, clip, margin)
+        step: dict[str, Any] = {"rule": rule, "groups": groups}
+        step |= {"momentum": momentum, "privacy": privacy}
+        self._inner = _toclip.Problem(*parts, learning_rate, clip, margin, **step)
         # For pickles; a copy, because the caller may change the dictionaries later.
-        self._arguments = copy.deepcopy((*parts, learning_rate, clip, margin))
+        self._arguments = copy.deepcopy(((*parts, learning_rate, clip, margin), step))
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self._arguments
 
     def __setstate__(self, arguments: tuple[Any, ...]) -> None:
-        self._arguments, self._inner = arguments, _toclip.Problem(*arguments)
+        self._arguments = arguments
+        positional, named = arguments
+        self._inner = _toclip.Problem(*positional, **named)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Problem):
+            return NotImplemented
+        return same(self._arguments, other._arguments)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        (spectrum, _, noise, *_), step = self._arguments
+        given = [f"{name}={value!r}" for name, value in step.items() if value is not None]
+        words = ", ".join([f"{spectrum.ambient_dim} dimensions", f"{noise} noise", *given])
+        return f"<toclip.Problem: {words[:300]}>"
 
     @property
     def dim(self) -> float:
@@ -99,8 +133,32 @@ class Problem:
         ...     toclip.isotropic(100), 1.0, toclip.noise.none(), learning_rate=0.5)
         >>> problem.stability_limits()
         {'risk': 2.0, 'distance': 2.0}
+
+        Both are 0 where skipping moves away from the solution (mu below 0). With momentum they are
+        ``stable``, above which the risk grows without bound, and ``oscillating``, above which the
+        fastest modes oscillate:
+
+        >>> problem = toclip.Problem(
+        ...     toclip.isotropic(1000), 1.0, toclip.noise.none(), learning_rate=0.1, momentum=0.9)
+        >>> round(problem.stability_limits()["stable"], 12)
+        0.2
         """
         return self._inner.stability_limits(c)
+
+    def factors(self, c: float | str | None = "none") -> StateFactors:
+        """mu and m2 at the start and at threshold ``c``, for each eigenvalue or each group.
+
+        >>> import toclip
+        >>> problem = toclip.Problem(
+        ...     toclip.power_law(100, 0.5), 1.0, toclip.noise.laplace(sigma=1.0),
+        ...     learning_rate=0.5, rule="by_value")
+        >>> found = problem.factors(0.4)
+        >>> bool(found.mu[0] < found.effective[0] < found.mu[-1])   # small eigenvalues are hardly clipped
+        True
+        """
+        found = self._inner.factors(c)
+        grouped = self._arguments[1]["groups"] is not None
+        return StateFactors(**{"group" if grouped else "eigenvalue": found.pop("at")}, **found)
 
     def predict(
         self,
@@ -186,6 +244,23 @@ class Problem:
         """
         found = self._inner.tune_kappa(time, compensation=compensation, compress=compress)
         return Tuned(**found, compensation=compensation)
+
+    def tune_private(self, time: float) -> TunedPrivate:
+        """The constant learning rate and threshold of private SGD with the smallest risk at ``time``.
+
+        Those of the problem are ignored. With ``learning_rate="greedy", clip="max_ccc"`` a private
+        problem follows the schedule of fastest descent instead, which ends lower still.
+
+        >>> import toclip
+        >>> parts = toclip.isotropic(1000), 1.0, toclip.noise.gaussian(0.5).batched(16, per_sample=True)
+        >>> privacy = {"noise_multiplier": toclip.privacy.noise_multiplier(4.0, 1e-5)}
+        >>> best = toclip.Problem(*parts, learning_rate=1.0, clip=1.0, privacy=privacy).tune_private(5.0)
+        >>> same = toclip.Problem(
+        ...     *parts, learning_rate=best.learning_rate, clip=best.c, privacy=privacy)
+        >>> bool(abs(same.predict([5.0]).risk[0] / best.risk - 1) < 1e-5)
+        True
+        """
+        return TunedPrivate(**self._inner.tune_private(time))
 
 
 def as_spectrum(spectrum: Spectrum | dict[str, Any]) -> Spectrum:

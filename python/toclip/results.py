@@ -19,20 +19,24 @@ __all__ = [
     "KappaBounds",
     "Path",
     "Rate",
+    "StateFactors",
     "Table",
     "Tuned",
+    "TunedPrivate",
+    "flat",
+    "same",
 ]
 
 
-def _same(one: Any, other: Any) -> bool:
+def same(one: Any, other: Any) -> bool:
     """Whether two values are equal; NaN equals NaN, and arrays are compared as a whole."""
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         one, other = np.asarray(one), np.asarray(other)
         return bool(np.array_equal(one, other, equal_nan=one.dtype.kind == other.dtype.kind == "f"))
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[k], other[k]) for k in one)
+        return one.keys() == other.keys() and all(same(one[k], other[k]) for k in one)
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and all(map(same, one, other))
     both_nan = isinstance(one, float) and isinstance(other, float) and one != one and other != other
     return both_nan or bool(one == other)
 
@@ -44,7 +48,7 @@ class Table:
         if type(self) is not type(other):
             return NotImplemented
         names = [f.name for f in fields(self)]  # type: ignore[arg-type]
-        return all(_same(getattr(self, name), getattr(other, name)) for name in names)
+        return all(same(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -64,11 +68,11 @@ class Table:
     def __repr__(self) -> str:
         columns = self.columns()
         count = len(next(iter(columns.values()), ()))
+        names, more = list(columns), ", …" if len(columns) > 8 else ""
         if count == 1:
-            shown = ", ".join(f"{name}={column[0]:.6g}" for name, column in columns.items())
-            return f"{type(self).__name__}({shown})"
-        names = list(columns)
-        listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+            shown = ", ".join(f"{name}={columns[name][0]:.6g}" for name in names[:8])
+            return f"{type(self).__name__}({shown}{more})"
+        listed = ", ".join(names[:8]) + more
         return f"<toclip.{type(self).__name__}: {count} rows of {listed}>"
 
     def _repr_html_(self) -> str:
@@ -166,6 +170,30 @@ class BestThreshold(Table):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class StateFactors(Table):
+    """``mu`` and ``m2`` of a problem at its start, for each eigenvalue or for each group.
+
+    A rule that keeps the direction of the gradient has the same ``mu`` for all, and an ``m2`` in
+    proportion to the eigenvalue. Clipping by value and per group do not; for these ``effective`` is
+    the pair that stands for mu and m2 in the drift of the risk. ``group`` is counted from 0;
+    ``eigenvalue`` is ``None`` where there are groups, and ``group`` where there are none.
+    """
+
+    multiplicity: np.ndarray
+    mu: np.ndarray
+    m2: np.ndarray
+    effective: tuple[float, float]
+    eigenvalue: np.ndarray | None = None
+    group: np.ndarray | None = None
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns, one row per eigenvalue or group; without ``effective``."""
+        found = super().columns()
+        first = "group" if self.eigenvalue is None else "eigenvalue"
+        return {first: found.pop(first)} | found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class FisherLimit(Table):
     """The limit that no function of the residual can exceed.
 
@@ -220,6 +248,15 @@ class Tuned(Table):
         if self.kappa == float("inf"):
             return "none"
         return {"kind": "proportional", "kappa": self.kappa, "compensation": self.compensation}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TunedPrivate(Table):
+    """The best constant ``learning_rate`` and threshold ``c`` of private SGD, and the final ``risk``."""
+
+    learning_rate: float
+    c: float
+    risk: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -326,8 +363,8 @@ class Estimates(Table):
 
     def columns(self) -> dict[str, np.ndarray]:
         """The columns; those from inner products begin with ``direct_``."""
-        flat = [_flat(row) for row in self.rows]
-        return {name: np.array([row[name] for row in flat]) for name in (flat[0] if flat else {})}
+        rows = [flat(row) for row in self.rows]
+        return {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else {})}
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.columns()[name]
@@ -342,14 +379,15 @@ class Estimates(Table):
         return estimates(self, axes, **style)
 
 
-def _flat(row: dict[str, Any], prefix: str = "") -> dict[str, float]:
+def flat(row: dict[str, Any], prefix: str = "") -> dict[str, float]:
+    """The numbers of a nested dictionary; those of an interval as ``x``, ``x_low`` and ``x_high``."""
     found: dict[str, float] = {}
     for name, value in row.items():
         if isinstance(value, dict) and "value" in value:
             found[prefix + name] = value["value"]
             found[f"{prefix}{name}_low"], found[f"{prefix}{name}_high"] = value["low"], value["high"]
         elif isinstance(value, dict):
-            found.update(_flat(value, f"{prefix}{name}_"))
+            found.update(flat(value, f"{prefix}{name}_"))
         elif value is not None:
             found[prefix + name] = value
     return found

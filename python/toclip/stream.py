@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ class Stream:
         K of the risk ½(θ - θ*)ᵀK(θ - θ*); by default XᵀX/n.
     ``noise``
         the noise that rules such as ``"max_ccc"`` assume; by default the residuals at θ*.
+    ``rule``, ``groups``
+        as for :class:`toclip.Problem`, in the coordinates of the data.
     ``in_order``
         takes the rows in their order, instead of a random order drawn from seed and index.
 
@@ -62,6 +65,8 @@ class Stream:
         optimum: ArrayLike | None = None,
         covariance: ArrayLike | None = None,
         noise: Noise | dict[str, Any] | None = None,
+        rule: str | None = None,
+        groups: Sequence[dict[str, Any]] | None = None,
         in_order: bool = False,
     ) -> None:
         x, y = as_array("features", features), as_array("targets", targets)
@@ -93,9 +98,12 @@ class Stream:
         if self.noise.batch_size != 1 or self.noise.outputs != 1:
             raise ValueError("a stream uses one row per step; expected the noise of one sample, not of a batch")
         self._policy: dict[str, Any] = {"learning_rate": learning_rate, "clip": clip}
+        self._rule, self._groups = rule or self.noise.rule, groups
         self._inner = _toclip.Stream(
             *(x.ravel(), y, self.start, self.optimum, k.ravel(), self.spectrum, self.noise),
             *(learning_rate, clip, in_order),
+            rule=rule,
+            groups=groups,
         )
 
     @property
@@ -109,9 +117,17 @@ class Stream:
         return self._inner.end
 
     def problem(self) -> Problem:
-        """The theory of the same run, for Gaussian features."""
+        """The theory of the same run, for Gaussian features.
+
+        There is none for clipping by value or per group, which depend on the coordinates.
+        """
+        if self._groups is not None or self._rule == "by_value":
+            raise ValueError(
+                "clipping by value and per group have a theory only where the covariance is diagonal; "
+                "use toclip.Problem for such data"
+            )
         coordinates = self._basis.T @ (self.start - self.optimum)
-        return Problem(self.spectrum, coordinates, self.noise, **self._policy)
+        return Problem(self.spectrum, coordinates, self.noise, rule=self._rule, **self._policy)
 
     def simulate(
         self,

@@ -13,26 +13,39 @@
 //!
 //! | cargo feature | default | what needs it |
 //! |---|---|---|
+//! | `fit` | on | the data sets, features, least squares and noise fits; [`spectrum_from_data`]; eigenvalues by `faer`, which is faster than the method used otherwise |
 //! | `parquet` | on | reading Parquet files |
 //! | `png` | on | [`cifar10::unpack_package`] |
 
+#[cfg(feature = "fit")]
 mod archive;
+#[cfg(feature = "fit")]
 mod cache;
+#[cfg(feature = "fit")]
 mod checksum;
+#[cfg(feature = "fit")]
 pub mod cifar10;
+mod eigenvalues;
 mod error;
+#[cfg(feature = "fit")]
 mod features;
 mod matrix;
+#[cfg(feature = "fit")]
 pub mod noise_fit;
 mod read;
 mod samples;
 mod spectrum;
+#[cfg(feature = "fit")]
 mod statistics;
+#[cfg(feature = "fit")]
 pub mod wikitext;
 
+#[cfg(feature = "fit")]
 pub use cache::{DataSet, cache_folder};
+#[cfg(feature = "fit")]
 pub use checksum::sha256;
 pub use error::{Error, Result, did_you_mean};
+#[cfg(feature = "fit")]
 pub use features::{
     Activation, ChanceBias, ClippedOptimum, Design, Features, LeastSquares, OnePass, Residuals,
     Ridge,
@@ -40,15 +53,16 @@ pub use features::{
 pub use matrix::Matrix;
 pub use read::{Target, open_samples, read_column};
 pub use samples::{Block, SampleSource, Samples};
-pub use spectrum::{
-    SpectrumSource, read_spectrum, resolve_spectrum, spectrum_from_covariance, spectrum_from_data,
-};
+#[cfg(feature = "fit")]
+pub use spectrum::spectrum_from_data;
+pub use spectrum::{SpectrumSource, read_spectrum, resolve_spectrum, spectrum_from_covariance};
 
+#[cfg(feature = "fit")]
 use error::AtPath;
-use std::fs::File;
-use std::io::Write;
-use std::path::Path;
+#[cfg(feature = "fit")]
+use std::{fs::File, io::Write, path::Path};
 
+#[cfg(feature = "fit")]
 /// Writes a file and waits until it is on the disk.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     let write = || {

@@ -1,8 +1,8 @@
 //! The eigenvalues of a covariance, of data, or in a file.
 
+use crate::eigenvalues::eigenvalues;
 use crate::error::bail;
 use crate::{Error, Matrix, Result};
-use faer::{Mat, Side};
 use std::fmt;
 use std::path::Path;
 use toclip::spectrum::{Spectrum, SpectrumSpec};
@@ -42,7 +42,7 @@ pub fn spectrum_from_covariance(matrix: &Matrix) -> Result<Spectrum> {
         }
     }
     let mean = |i: usize, j: usize| 0.5 * matrix.row(i)[j] + 0.5 * matrix.row(j)[i];
-    finish(eigenvalues(&Mat::from_fn(n, n, mean))?, n as f64 * matrix.rounding, 0.0, 0)
+    finish(eigenvalues(n, mean)?, n as f64 * matrix.rounding, 0.0, 0)
 }
 
 /// $\lambda_i$ of the covariance $K = \frac1n \sum_k x_k x_k^\top$ of data, one sample a row.
@@ -61,6 +61,7 @@ pub fn spectrum_from_covariance(matrix: &Matrix) -> Result<Spectrum> {
 ///
 /// # Errors
 /// [`Error::Invalid`] where the squares overflow; [`Error::Theory`] for data without variance.
+#[cfg(feature = "fit")]
 pub fn spectrum_from_data(samples: &Matrix, centred: bool) -> Result<Spectrum> {
     let (n, dim) = (samples.rows(), samples.cols());
     let mut mean = vec![0.0; dim];
@@ -69,10 +70,11 @@ pub fn spectrum_from_data(samples: &Matrix, centred: bool) -> Result<Spectrum> {
             mean.iter_mut().zip(samples.row(i)).for_each(|(m, x)| *m += x / n as f64);
         }
     }
-    let x = Mat::from_fn(n, dim, |i, j| samples.row(i)[j] - mean[j]);
+    let x = faer::Mat::from_fn(n, dim, |i, j| samples.row(i)[j] - mean[j]);
     let gram = if dim <= n { x.transpose() * &x } else { &x * x.transpose() };
     let zeros = dim.saturating_sub(n);
-    let values = eigenvalues(&gram)?.iter().map(|v| v / n as f64).collect();
+    let values = eigenvalues(gram.nrows(), |i, j| gram[(i, j)])?;
+    let values = values.iter().map(|v| v / n as f64).collect();
     // Subtracting the mean leaves rounding errors, which must not pass for variance.
     let largest = if centred { largest(samples) } else { 0.0 };
     let floor = dim as f64 * (n as f64 * samples.rounding * largest).powi(2);
@@ -82,16 +84,6 @@ pub fn spectrum_from_data(samples: &Matrix, centred: bool) -> Result<Spectrum> {
 /// The largest size of an entry.
 fn largest(matrix: &Matrix) -> f64 {
     matrix.data().iter().fold(0.0, |m, v| v.abs().max(m))
-}
-
-fn eigenvalues(symmetric: &Mat<f64>) -> Result<Vec<f64>> {
-    let n = symmetric.nrows();
-    if (0..n).any(|j| (0..n).any(|i| !symmetric[(i, j)].is_finite())) {
-        bail!("the squares of the data overflow; divide the data by a constant first");
-    }
-    symmetric
-        .self_adjoint_eigenvalues(Side::Lower)
-        .map_err(|_| Error::Invalid("the eigenvalues of the matrix did not converge".into()))
 }
 
 /// A spectrum from ascending eigenvalues and `zeros` more; below `rounding` relative to the largest,

@@ -45,7 +45,7 @@ pub use criteria::{Criteria, CriteriaCurves, Criterion, CriterionCurve, Extent, 
 pub use error::{Error, Result};
 pub use limits::{check_memory, check_steps};
 pub use noise::{NoiseChoice, ResidualFile};
-pub use optimizer::{GroupsChoice, MomentumChoice, PrivacyChoice};
+pub use optimizer::{Built, GroupsChoice, MomentumChoice, Optimizer, PrivacyChoice};
 pub use policy::{Clip, LearningRate, PolicyError, PolicySpec, StabilityMargin};
 pub use problem::Problem;
 pub use read::{ExperimentFile, Origin, check_methods, of_values, parse, parse_file, read};
@@ -106,6 +106,16 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// Rule, groups, momentum and privacy together.
+    pub fn optimizer(&self) -> Optimizer {
+        Optimizer {
+            rule: self.rule.clone(),
+            groups: self.groups.clone(),
+            momentum: self.momentum,
+            privacy: self.privacy,
+        }
+    }
+
     /// Learning rate, threshold and margin together.
     pub fn policy(&self) -> PolicySpec {
         PolicySpec {

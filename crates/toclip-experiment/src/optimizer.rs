@@ -4,11 +4,89 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use toclip::privacy::Privacy;
-use toclip::{Group, Groups, Memory, Momentum, OnSkip};
+use toclip::spectrum::{Modes, Spectrum, Start};
+use toclip::{Group, Groups, Memory, Momentum, OnSkip, Rule, Step};
 use toml::Value;
 
-use crate::policy::deserialize_by_parse;
+use crate::RuleChoice;
+use crate::policy::{PolicyError, deserialize_by_parse};
 use crate::words::{deserialize, short};
+
+/// What a step does besides following a policy: rule, groups, momentum and private noise.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Optimizer {
+    /// What is done to the gradient.
+    pub rule: RuleChoice,
+    /// The groups of coordinates that are clipped one by one; none for all together.
+    pub groups: GroupsChoice,
+    /// How steps remember gradients.
+    pub momentum: Option<MomentumChoice>,
+    /// The noise of private SGD.
+    pub privacy: Option<PrivacyChoice>,
+}
+
+/// What an [`Optimizer`] makes of a noise and a spectrum.
+#[derive(Debug)]
+pub struct Built {
+    /// Eigenvalues and start in the coordinates of the theory, with the groups if there are any.
+    pub modes: Modes,
+    /// The step with its rule and its private noise.
+    pub step: Step<'static>,
+    /// How steps remember gradients.
+    pub momentum: Option<Momentum>,
+}
+
+fn wrong(key: &'static str, what: impl ToString) -> PolicyError {
+    PolicyError { key, what: what.to_string() }
+}
+
+impl Optimizer {
+    /// What is done to the gradient: the rule, or clipping per group.
+    ///
+    /// # Errors
+    /// [`PolicyError`] for groups that are impossible, or together with another rule.
+    pub fn reshaping(&self) -> Result<Rule, PolicyError> {
+        if self.groups.is_empty() {
+            return Ok(self.rule.0.clone());
+        }
+        if !self.rule.is_clip() {
+            return Err(wrong("groups", "groups are clipped; leave `rule` out"));
+        }
+        self.groups.to_core().map(Rule::PerGroup).map_err(|e| wrong("groups", e))
+    }
+
+    /// Builds it for a step that clips.
+    ///
+    /// # Errors
+    /// [`PolicyError`] with the key of what cannot be built.
+    pub fn build(
+        &self,
+        step: Step<'static>,
+        spectrum: &Spectrum,
+        start: &Start,
+    ) -> Result<Built, PolicyError> {
+        let rule = self.reshaping()?;
+        let modes = match &rule {
+            Rule::PerGroup(groups) => {
+                Modes::grouped(spectrum, start, &groups.sizes()).map_err(|e| wrong("groups", e))?
+            }
+            _ => Modes::new(spectrum, start).map_err(|e| wrong("start", e))?,
+        };
+        let mut step = step.with_rule(rule).map_err(|e| wrong("rule", e))?;
+        if let Some(privacy) = self.privacy {
+            let privacy = privacy.to_core().map_err(|e| wrong("privacy", e))?;
+            step = step.with_privacy(privacy).map_err(|e| wrong("privacy", e))?;
+        }
+        let momentum = self.momentum.map(MomentumChoice::to_core).transpose();
+        let momentum = momentum.map_err(|e| wrong("momentum", e))?;
+        if momentum.is_some() && !(step.rule().is_radial() && step.privacy().is_none()) {
+            let what = "is solved and simulated for rules that keep the direction of the gradient, \
+                        without privacy; leave it out";
+            return Err(wrong("momentum", what));
+        }
+        Ok(Built { modes, step, momentum })
+    }
+}
 
 /// `momentum = 0.9`, or `momentum = { kind = "average", delta = 2.0 }`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use toclip::schedule::{
     ScaleEstimate, Scaled, Schedule, Shape,
 };
 use toclip::spectrum::{Modes, Rescaling};
-use toclip::{Rule, Step};
+use toclip::{Momentum, Rule, Step};
 use toml::Value;
 
 use crate::words::{about, deserialize, short, unknown};
@@ -292,7 +292,7 @@ pub struct PolicySpec {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", about(key, what))]
 pub struct PolicyError {
-    /// `learning_rate`, `clip` or `margin`.
+    /// The key in experiment files, such as `clip`.
     pub key: &'static str,
     /// What is wrong with it.
     pub what: String,
@@ -374,6 +374,25 @@ impl PolicySpec {
         })
     }
 
+    /// Refuses what is known for plain SGD only.
+    ///
+    /// # Errors
+    /// [`PolicyError`] for a greedy rate or a margin together with momentum.
+    pub fn check_momentum(&self, momentum: Option<Momentum>) -> Result<(), PolicyError> {
+        let refuse = |key, what: &str| Err(PolicyError { key, what: what.into() });
+        match self {
+            _ if momentum.is_none() => Ok(()),
+            PolicySpec { learning_rate: LearningRate::Greedy, .. } => refuse(
+                "learning_rate",
+                "the greedy rate is that of plain SGD; with momentum give a number or a schedule",
+            ),
+            PolicySpec { margin: Some(_), .. } => {
+                refuse("margin", "the limits are those of plain SGD; with momentum leave it out")
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The policy in the coordinates of the theory, where $\Vert K\Vert = 1$.
     ///
     /// # Errors
@@ -384,6 +403,10 @@ impl PolicySpec {
         step: &Step<'static>,
         rescaling: &Rescaling,
     ) -> Result<Arc<dyn Policy>, PolicyError> {
+        if is_private(step) && self.margin.is_some() {
+            let what = "the limits do not count the noise of private SGD; leave the margin out";
+            return Err(PolicyError { key: "margin", what: what.into() });
+        }
         let mut policy = match (&self.learning_rate, &self.clip) {
             (LearningRate::Greedy, Clip::MaxCcc) if is_private(step) => {
                 let greedy = PrivateGreedy::new(step.clone(), modes.ambient_dim());

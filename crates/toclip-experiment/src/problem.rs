@@ -7,14 +7,14 @@ use toclip::dynamics::{
 };
 use toclip::schedule::{Control, Policy};
 use toclip::spectrum::{Modes, Rescaling, Spectrum, Start};
-use toclip::{Momentum, Rule, Step};
+use toclip::{Momentum, Step};
 use toclip_data::SpectrumSource;
 
 use crate::error::Result;
 use crate::limits::{check_memory, check_steps};
 use crate::words::short;
 use crate::{
-    Clip, Experiment, Method, MomentumChoice, NoiseChoice, Origin, PolicySpec, RuleChoice, Spacing,
+    Built, Clip, Experiment, Method, NoiseChoice, Origin, PolicySpec, RuleChoice, Spacing,
 };
 
 /// Above so many modes the deterministic methods get a compressed spectrum.
@@ -64,18 +64,15 @@ impl Problem {
         let (spectrum, read) = toclip_data::resolve_spectrum(&experiment.spectrum, origin.folder())
             .map_err(|e| origin.error("spectrum", e))?;
         let rescaling = spectrum.rescaling();
-        let rule = match experiment.groups.is_empty() {
-            true => experiment.rule.0.clone(),
-            false if experiment.rule.is_clip() => {
-                Rule::PerGroup(experiment.groups.to_core().map_err(|e| origin.error("groups", e))?)
-            }
-            false => return Err(origin.error("groups", "groups are clipped; leave `rule` out")),
-        };
-        let modes = match &rule {
-            Rule::PerGroup(groups) => Modes::grouped(&spectrum, &experiment.start, &groups.sizes())
-                .map_err(|e| origin.error("groups", e))?,
-            _ => Modes::new(&spectrum, &experiment.start).map_err(|e| origin.error("start", e))?,
-        };
+        let family = experiment
+            .noise
+            .build(experiment.batch, &RuleChoice::default(), origin.folder())
+            .map_err(|e| origin.error("noise", e))?;
+        let plain = family.clone();
+        let Built { modes, step, momentum } = experiment
+            .optimizer()
+            .build(family, &spectrum, &experiment.start)
+            .map_err(|e| origin.error(e.key, e.what))?;
         if modes.risk() == 0.0
             && matches!(experiment.start, Start::Uniform { norm } if norm == 0.0)
             && experiment.noise == NoiseChoice::Family(toclip::noise::NoNoise.into())
@@ -84,27 +81,12 @@ impl Problem {
             return Err(origin.error("start", what));
         }
         // The bound on the error of compression is that of the equations of radial rules.
-        let few_modes = if modes.modes().len() > COMPRESS_ABOVE && rule.is_radial() {
+        let few_modes = if modes.modes().len() > COMPRESS_ABOVE && step.rule().is_radial() {
             let allowed = (COMPRESS_SHARE * experiment.tolerance).max(1e-12);
             modes.compress(allowed).map_err(|e| origin.error("spectrum", e))?
         } else {
             modes.clone()
         };
-        let step = experiment
-            .noise
-            .build(experiment.batch, &RuleChoice::default(), origin.folder())
-            .map_err(|e| origin.error("noise", e))?;
-        let plain = step.clone();
-        let step = step.with_rule(rule).map_err(|e| origin.error("rule", e))?;
-        let step = match experiment.privacy {
-            Some(privacy) => privacy
-                .to_core()
-                .and_then(|privacy| step.with_privacy(privacy).map_err(|e| e.to_string()))
-                .map_err(|e| origin.error("privacy", e))?,
-            None => step,
-        };
-        let momentum = experiment.momentum.map(MomentumChoice::to_core).transpose();
-        let momentum = momentum.map_err(|e| origin.error("momentum", e))?;
         let times = times(experiment).map_err(|e| origin.error("points", e))?;
         if let Clip::Schedule(clip) = &experiment.clip {
             let (mut moments, end) = (clip.breakpoints(), experiment.time);
@@ -118,6 +100,7 @@ impl Problem {
             }
         }
         let spec = experiment.policy();
+        spec.check_momentum(momentum).map_err(|e| origin.error(e.key, e.what))?;
         let build = |spec: &PolicySpec, step: &Step<'static>| {
             spec.build(&modes, step, &rescaling).map_err(|e| origin.error(e.key, e.what))
         };
@@ -139,6 +122,10 @@ impl Problem {
             rescaling,
             own_thresholds,
         };
+        if problem.momentum.is_some() && experiment.methods.contains(&Method::Volterra) {
+            let what = "\"volterra\" does not have momentum; use \"ode\"";
+            return Err(origin.error("methods", what));
+        }
         problem.check_ensembles(experiment, origin)?;
         Ok(problem)
     }

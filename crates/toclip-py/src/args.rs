@@ -164,8 +164,8 @@ pub mod arg {
     }
 
     named!(alpha batch_size c cap clip components compress confidence count covariance
-        dimension end every features first fixed_scale format framework gradient in_order index inners kappa
-        learning_rate loss margin memory method multiple norm norms optimizer optimum outputs path per_sample
+        delta dimension end epsilon every features first fixed_scale format framework gradient in_order index inners kappa
+        learning_rate loss margin memory method multiple noise_multiplier norm norms optimizer optimum outputs path per_sample
         percentile r risks rtol rule runs scale_memory seed size start state step target targets threads
         threshold thresholds time times unscale warmup watched window z);
 }

@@ -15,6 +15,7 @@ mod experiment;
 mod logs;
 mod monitor;
 mod noise;
+mod privacy;
 mod problem;
 mod schedule;
 mod simulate;
@@ -38,6 +39,7 @@ mod _toclip {
         logs::Log,
         monitor::{Halves, Monitor},
         noise::Noise,
+        privacy::{privacy_delta, privacy_epsilon, privacy_noise_multiplier},
         problem::Problem,
         schedule::{Schedule, linear_times, log_times},
         spectrum::Spectrum,

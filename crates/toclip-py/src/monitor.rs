@@ -205,4 +205,8 @@ impl Halves {
     fn from_json(#[pyo3(from_py_with = arg::state)] state: String) -> PyResult<Self> {
         State::from_json("Halves", &state).map(Halves)
     }
+
+    fn __repr__(&self) -> &'static str {
+        "<toclip.Halves: means of the gradients of even and of odd steps>"
+    }
 }

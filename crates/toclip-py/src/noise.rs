@@ -31,6 +31,11 @@ impl Noise {
         Ok(Noise { family, inner: step.with_batch(batch)?.with_rule(rule)? })
     }
 
+    /// The step with the same noise and batch that clips.
+    pub fn clipped(&self) -> PyResult<Step<'static>> {
+        self.inner.clone().with_rule(Rule::Clip).map_err(refuse)
+    }
+
     /// The family, if it is the noise of single samples that are clipped.
     pub fn single(&self) -> Option<&Family> {
         let plain = self.inner.batch().is_single() && *self.inner.rule() == Rule::Clip;
@@ -66,8 +71,8 @@ impl Noise {
         Noise::with(self.family.clone(), batch, self.inner.rule().clone()).map_err(refuse)
     }
 
-    /// The same noise with another rule than clipping: `"skip"`, `"normalise"`, `"tanh"`, `"root"`
-    /// or `"optimal"`.
+    /// The same noise with another rule than clipping: `"skip"`, `"normalise"`, `"tanh"`, `"root"`,
+    /// `"optimal"` or `"by_value"`.
     fn with_rule(&self, #[pyo3(from_py_with = arg::rule)] rule: String) -> PyResult<Self> {
         let rule = RuleChoice::named(&rule).map_err(refuse)?;
         Noise::with(self.family.clone(), self.inner.batch(), rule.0).map_err(refuse)

@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
-use numpy::PyReadonlyArray1;
+use numpy::{PyReadonlyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
-use toclip::criteria::stability_limits;
-use toclip::dynamics::{Collapsed, Covariates, Hsgd, Ode, Sgd, Simulator, Trajectory, Volterra};
+use serde::de::DeserializeOwned;
+use toclip::criteria::{momentum_limits, stability_limits};
+use toclip::dynamics::{
+    Collapsed, Covariates, Hsgd, Ode, Sgd, Simulator, Trajectory, Volterra, effective_moments,
+};
 use toclip::ensemble::Ensemble;
-use toclip::schedule::{Policy, tune_kappa};
+use toclip::schedule::{Policy, tune_kappa, tune_kappa_with_momentum, tune_private};
 use toclip::spectrum::{Modes, Rescaling, Start};
+use toclip::{Moments, Momentum, Rule};
+use toclip_experiment::{Built, Optimizer, RuleChoice};
 
 use crate::args::{Argument, Threshold, arg};
 use crate::convert::{refuse, to_python};
@@ -25,6 +30,7 @@ use crate::values::{from_dict, from_python};
 pub struct Problem {
     modes: Modes,
     step: toclip::Step<'static>,
+    momentum: Option<Momentum>,
     policy: Arc<dyn Policy>,
     /// The learning rate in the units of the user; `None` if it is greedy.
     eta: Option<toclip::schedule::Schedule>,
@@ -35,7 +41,8 @@ pub struct Problem {
 impl Problem {
     /// See `toclip.Problem`.
     #[new]
-    #[pyo3(signature = (spectrum, start, noise, learning_rate, clip, margin = None))]
+    #[pyo3(signature = (spectrum, start, noise, learning_rate, clip, margin = None, *, rule = None,
+                        groups = None, momentum = None, privacy = None))]
     fn new(
         py: Python<'_>,
         spectrum: &Spectrum,
@@ -44,15 +51,26 @@ impl Problem {
         learning_rate: &Bound<'_, PyAny>,
         clip: &Bound<'_, PyAny>,
         margin: Option<&Bound<'_, PyAny>>,
+        rule: Option<&Bound<'_, PyAny>>,
+        groups: Option<&Bound<'_, PyAny>>,
+        momentum: Option<&Bound<'_, PyAny>>,
+        privacy: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let start: Start = from_python("start", start)?;
-        let modes = Modes::new(&spectrum.inner, &start).map_err(refuse)?;
-        let step = noise.inner.clone();
+        let optimizer = Optimizer {
+            rule: optional("rule", rule)?.unwrap_or_else(|| RuleChoice(noise.inner.rule().clone())),
+            groups: optional("groups", groups)?.unwrap_or_default(),
+            momentum: optional("momentum", momentum)?,
+            privacy: optional("privacy", privacy)?,
+        };
+        let Built { modes, step, momentum } =
+            optimizer.build(noise.clipped()?, &spectrum.inner, &start).map_err(refuse)?;
         let rescaling = spectrum.inner.rescaling();
         let spec = policy(learning_rate, clip, margin)?;
+        spec.check_momentum(momentum).map_err(refuse)?;
         let policy = py.detach(|| spec.build(&modes, &step, &rescaling)).map_err(refuse)?;
         let eta = spec.learning_rate.schedule().cloned();
-        Ok(Problem { modes, step, policy, eta, rescaling })
+        Ok(Problem { modes, step, momentum, policy, eta, rescaling })
     }
 
     /// d, the intrinsic dimension: steps per unit of time.
@@ -73,18 +91,61 @@ impl Problem {
         self.rescaling.inverse().distance(self.modes.distance())
     }
 
-    /// The learning rates above which risk and distance grow at the start, at threshold `c`.
+    /// The learning rates above which risk and distance grow at the start, at threshold `c`; with
+    /// momentum, those above which the risk grows without bound and the fastest modes oscillate.
     fn stability_limits<'py>(
         &self,
         py: Python<'py>,
         #[pyo3(from_py_with = arg::c)] c: Threshold,
     ) -> PyResult<Bound<'py, PyDict>> {
         let c = self.rescaling.threshold(c.0);
-        let limits = stability_limits(&self.modes, &self.step, c).map_err(refuse)?;
+        let limits = match self.momentum {
+            None => {
+                let limits = stability_limits(&self.modes, &self.step, c).map_err(refuse)?;
+                [("risk", limits.risk), ("distance", limits.distance)]
+            }
+            Some(momentum) => {
+                let limits =
+                    momentum_limits(&self.modes, &self.step, c, momentum).map_err(refuse)?;
+                [("stable", limits.stable), ("oscillating", limits.oscillating)]
+            }
+        };
         let back = self.rescaling.inverse();
-        [("risk", limits.risk), ("distance", limits.distance)]
-            .map(|(name, limit)| (name, back.learning_rate(limit)))
-            .into_py_dict(py)
+        limits.map(|(name, limit)| (name, back.learning_rate(limit))).into_py_dict(py)
+    }
+
+    /// μ and m2 at the start and at threshold `c`, for each eigenvalue or each group: a dictionary
+    /// of arrays, and those of the whole state under `effective`.
+    fn factors<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = arg::c)] c: Threshold,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let (c, risk, norm) =
+            (self.rescaling.threshold(c.0), self.modes.risk(), self.rescaling.norm());
+        let found: toclip::Result<Vec<(f64, f64, Moments)>> = match self.step.rule() {
+            Rule::PerGroup(groups) => (groups.sizes().into_iter().enumerate())
+                .map(|(k, size)| Ok((k as f64, size as f64, self.step.group_moments(k, risk, c)?)))
+                .collect(),
+            _ => (self.modes.modes().iter())
+                .map(|m| {
+                    let x = self.step.eigenvalue_moments(m.lambda, risk, c)?;
+                    Ok((m.lambda * norm, m.count, Moments { m2: x.m2 * norm, ..x }))
+                })
+                .collect(),
+        };
+        let found = found.map_err(refuse)?;
+        let effective = effective_moments(&self.modes, &self.step, c).map_err(refuse)?;
+        let column = |of: fn(&(f64, f64, Moments)) -> f64| {
+            found.iter().map(of).collect::<Vec<f64>>().to_pyarray(py)
+        };
+        let dict = PyDict::new(py);
+        dict.set_item("at", column(|row| row.0))?;
+        dict.set_item("multiplicity", column(|row| row.1))?;
+        dict.set_item("mu", column(|row| row.2.mu))?;
+        dict.set_item("m2", column(|row| row.2.m2))?;
+        dict.set_item("effective", (effective.mu, effective.m2))?;
+        Ok(dict)
     }
 
     /// R and D at the given times, by the ODE or by the integral equation.
@@ -110,8 +171,14 @@ impl Problem {
                 if let Some(risk) = target {
                     ode = ode.target(risk);
                 }
+                if let Some(momentum) = self.momentum {
+                    ode = ode.with_momentum(momentum);
+                }
                 ode.solve(times).map(|path| (path, None))
             }),
+            "volterra" if self.momentum.is_some() => {
+                return Err(refuse("method \"volterra\" does not have momentum; use \"ode\""));
+            }
             "volterra" => py.detach(|| {
                 let mut equation =
                     Volterra::new(modes, step, policy).tolerance(rtol, 0.0).keep_path(true);
@@ -187,8 +254,29 @@ impl Problem {
         let fewer = self.fewer(py, compress)?;
         let modes = fewer.as_ref().unwrap_or(&self.modes);
         let step = self.step.clone();
-        let tuned = py.detach(|| tune_kappa(modes, step, eta, how, time)).map_err(refuse)?;
+        let tuned = py.detach(|| match self.momentum {
+            Some(momentum) => tune_kappa_with_momentum(modes, step, eta, how, time, momentum),
+            None => tune_kappa(modes, step, eta, how, time),
+        });
+        let tuned = tuned.map_err(refuse)?;
         to_python(py, &tuned)
+    }
+
+    /// The constant rate and threshold of private SGD with the lowest risk at `time`, and that risk:
+    /// a dictionary of `learning_rate`, `c` and `risk`. Those of the problem are ignored.
+    fn tune_private<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = arg::time)] time: f64,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let found = py.detach(|| tune_private(&self.modes, &self.step, time)).map_err(refuse)?;
+        let back = self.rescaling.inverse();
+        [
+            ("learning_rate", back.learning_rate(found.eta)),
+            ("c", back.threshold(found.c)),
+            ("risk", found.risk),
+        ]
+        .into_py_dict(py)
     }
 }
 
@@ -206,9 +294,23 @@ impl Problem {
         let made: toclip::Result<Box<dyn Simulator>> = match method {
             "sgd" => Sgd::new(modes, step, policy)
                 .and_then(|sgd| sgd.with_covariates(covariates.unwrap_or_default()))
+                .and_then(|sgd| match self.momentum {
+                    Some(momentum) => sgd.with_momentum(momentum),
+                    None => Ok(sgd),
+                })
                 .map(|s| Box::new(s) as _),
+            "collapsed" if self.momentum.is_some() => {
+                return Err(refuse(
+                    "method \"collapsed\" does not have momentum; use \"sgd\" or \"hsgd\"",
+                ));
+            }
             "collapsed" => Collapsed::new(modes, step, policy).map(|s| Box::new(s) as _),
-            "hsgd" => Hsgd::new(modes, step, policy).map(|s| Box::new(s) as _),
+            "hsgd" => Hsgd::new(modes, step, policy)
+                .and_then(|hsgd| match self.momentum {
+                    Some(momentum) => hsgd.with_momentum(momentum),
+                    None => Ok(hsgd),
+                })
+                .map(|s| Box::new(s) as _),
             other => return Err(unknown_method(other, "\"sgd\", \"collapsed\", \"hsgd\"")),
         };
         made.map_err(refuse)
@@ -241,6 +343,14 @@ impl Problem {
         }
         Ok(())
     }
+}
+
+/// What an argument describes by the grammar of experiment files, if it is given.
+pub fn optional<T: DeserializeOwned>(
+    name: &str,
+    value: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<T>> {
+    value.map(|value| from_python(name, value)).transpose()
 }
 
 fn unknown_method(method: &str, known: &str) -> PyErr {

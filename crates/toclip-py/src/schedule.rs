@@ -48,6 +48,14 @@ impl Schedule {
         Ok(times.iter().map(|&t| self.inner.at(t)).collect::<Vec<f64>>().to_pyarray(py))
     }
 
+    fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<String> {
+        Ok(format!("toclip.Schedule({})", shown(&self.to_dict(py)?)))
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Schedule>().is_ok_and(|other| self.inner.shape() == other.get().inner.shape())
+    }
+
     /// Its specification as a number or a dictionary.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, self.inner.shape())

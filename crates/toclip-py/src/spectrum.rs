@@ -74,6 +74,10 @@ impl Spectrum {
         self.inner.blocks().iter().map(|b| b.multiplicity).collect::<Vec<u64>>().to_pyarray(py)
     }
 
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Spectrum>().is_ok_and(|other| self.spec == other.get().spec)
+    }
+
     fn __repr__(&self) -> String {
         format!(
             "<toclip.Spectrum: {} eigenvalues, intrinsic dimension {:.4}>",

@@ -8,10 +8,12 @@ use pyo3::types::PyDict;
 use toclip::dynamics::Data;
 use toclip::ensemble::Ensemble;
 use toclip::schedule::Scaled;
+use toclip_experiment::{Optimizer, RuleChoice};
 
 use crate::args::arg;
 use crate::convert::refuse;
 use crate::noise::Noise;
+use crate::problem::optional;
 use crate::schedule::policy;
 use crate::simulate;
 use crate::spectrum::Spectrum;
@@ -29,6 +31,8 @@ pub struct Stream {
 impl Stream {
     /// See `toclip.Stream`; matrices are flat, row by row, and `spectrum` is that of the covariance.
     #[new]
+    #[pyo3(signature = (features, targets, start, optimum, covariance, spectrum, noise,
+                        learning_rate, clip, in_order, *, rule = None, groups = None))]
     fn new(
         #[pyo3(from_py_with = arg::features)] features: PyReadonlyArray1<'_, f64>,
         #[pyo3(from_py_with = arg::targets)] targets: PyReadonlyArray1<'_, f64>,
@@ -40,6 +44,8 @@ impl Stream {
         learning_rate: &Bound<'_, PyAny>,
         clip: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = arg::in_order)] in_order: bool,
+        rule: Option<&Bound<'_, PyAny>>,
+        groups: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let dim = spectrum.inner.intrinsic_dim();
         let data = Data {
@@ -56,9 +62,19 @@ impl Stream {
         let own_rate = spec.learning_rate.schedule().is_some();
         let rate = if own_rate { 1.0 } else { back.learning_rate(1.0) };
         let threshold = if spec.has_own_thresholds() { 1.0 } else { back.threshold(1.0) };
-        let rule = spec.rule(&noise.inner).map_err(refuse)?;
-        let policy = Arc::new(Scaled::new(rule, rate, threshold));
-        let inner = toclip::dynamics::Stream::new(data, policy).map_err(refuse)?;
+        let own = || RuleChoice(noise.inner.rule().clone());
+        let optimizer = Optimizer {
+            rule: optional("rule", rule)?.unwrap_or_else(own),
+            groups: optional("groups", groups)?.unwrap_or_default(),
+            ..Optimizer::default()
+        };
+        let rule = optimizer.reshaping().map_err(refuse)?;
+        let step = noise.inner.clone().with_rule(rule.clone()).map_err(refuse)?;
+        let spec = spec.rule(&step).map_err(refuse)?;
+        let policy = Arc::new(Scaled::new(spec, rate, threshold));
+        let inner = toclip::dynamics::Stream::new(data, policy)
+            .and_then(|stream| stream.with_rule(rule))
+            .map_err(refuse)?;
         Ok(Stream { inner: if in_order { inner.in_order() } else { inner }, dim })
     }
 

@@ -189,6 +189,11 @@ impl ThresholdRule {
         State::from_json("a threshold rule", &state).map(ThresholdRule)
     }
 
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(other) = other.cast::<ThresholdRule>() else { return Ok(false) };
+        Ok(self.to_json()? == other.get().to_json()?)
+    }
+
     fn __repr__(&self) -> String {
         format!("<toclip.ThresholdRule: {}>", self.0.lock().get().describe())
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._toclip import Log
+from ..logs import Log
 
 __all__ = ["Series"]
 

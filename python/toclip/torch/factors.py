@@ -35,8 +35,8 @@ from ._params import Loss, device_of, frozen, gradient, trainable, unwrapped
 ESTIMATORS = ("fraction", "batch", "direct")
 
 
-@dataclass(frozen=True)
-class Estimate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimate(Table):
     """A value and its standard error."""
 
     value: float
@@ -47,8 +47,8 @@ class Estimate:
         return self.value - z * self.stderr, self.value + z * self.stderr
 
 
-@dataclass(frozen=True)
-class Row:
+@dataclass(frozen=True, eq=False, repr=False)
+class Row(Table):
     """The factors at one threshold; ``mu``, ``csc`` and ``ccc`` have one entry per estimator."""
 
     threshold: float
@@ -57,6 +57,18 @@ class Row:
     mu: dict[str, Estimate]
     csc: dict[str, Estimate]
     ccc: dict[str, Estimate]
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """One row: each estimate with its standard error."""
+        found = {"threshold": self.threshold}
+        for name in ("clip_fraction", "nu"):
+            one: Estimate = getattr(self, name)
+            found |= {name: one.value, f"{name}_stderr": one.stderr}
+        for name in ("mu", "csc", "ccc"):
+            for estimator, estimate in getattr(self, name).items():
+                found[f"{name}_{estimator}"] = estimate.value
+                found[f"{name}_{estimator}_stderr"] = estimate.stderr
+        return {name: np.array([value]) for name, value in found.items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,13 +94,8 @@ class ReductionFactors(Table):
         """One flat dictionary per threshold, as for ``pandas.DataFrame``."""
         out = []
         for row in self.rows:
-            record: dict[str, Any] = {"group": self.group, "threshold": row.threshold}
-            record |= {"clip_fraction": row.clip_fraction.value, "nu": row.nu.value}
-            record |= {"clip_fraction_stderr": row.clip_fraction.stderr, "nu_stderr": row.nu.stderr}
-            for name in ("mu", "csc", "ccc"):
-                for estimator, estimate in getattr(row, name).items():
-                    record[f"{name}_{estimator}"] = estimate.value
-                    record[f"{name}_{estimator}_stderr"] = estimate.stderr
+            record: dict[str, Any] = {"group": self.group}
+            record |= {name: column[0].item() for name, column in row.columns().items()}
             out.append(record)
         return out
 

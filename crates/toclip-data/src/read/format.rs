@@ -45,6 +45,7 @@ const MAGIC: [(&[u8], FileFormat); 18] = [
 
 impl FileFormat {
     /// The format of a file.
+    #[cfg(feature = "fit")]
     pub fn of(path: &Path) -> Result<Self> {
         Ok(Self::of_bytes(&first_bytes(path)?))
     }

@@ -50,6 +50,10 @@ impl StabilityLimits {
 
 /// $\eta^\ast_R$ and $\eta^\ast_D$ at the start of training with threshold $c$.
 ///
+/// For private SGD they count the noise that is added, $s = \sigma^2c^2/B^2$ to each of $n$
+/// coordinates: $\operatorname{Tr}(K^2)\thinspace m^{(2)} + sd^2$ and $m^{(2)} + sn$ take the places
+/// of $\operatorname{Tr}(K^2)\thinspace m^{(2)}$ and $m^{(2)}$.
+///
 /// # Errors
 /// [`Error::Parameter`](crate::Error::Parameter) for an impossible threshold,
 /// [`Error::Invalid`](crate::Error::Invalid) for a rule that has no factors there.
@@ -75,13 +79,25 @@ pub fn stability_limits<'a>(
     step.check_radial()?;
     let x = step.moments(risk, c);
     step.check_defined(risk, c, x)?;
-    Ok(StabilityLimits::at(modes.dim(), modes.trace_sq(), risk, gradient_sq, x))
+    let mut limits = StabilityLimits::at(modes.dim(), modes.trace_sq(), risk, gradient_sq, x);
+    let private = step.private_variance(c);
+    if private > 0.0 && x.mu > 0.0 {
+        // The noise of a coordinate adds η²s/2 to its equation: to R's with its eigenvalue.
+        let (dim, ambient) = (modes.dim(), modes.ambient_dim() as f64);
+        limits.risk =
+            2.0 * dim * gradient_sq * x.mu / (modes.trace_sq() * x.m2 + private * dim * dim);
+        limits.distance = 4.0 * risk * x.mu / (x.m2 + private * ambient);
+    }
+    Ok(limits)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dynamics::{Ode, Trajectory};
     use crate::noise::{Noise, Rademacher, StudentT};
+    use crate::privacy::Privacy;
+    use crate::schedule::{OpenLoop, Schedule};
     use crate::spectrum::{Spectrum, Start};
     use proptest::prelude::*;
 
@@ -110,6 +126,29 @@ mod tests {
             prop_assert!(rates(limits.distance).1.abs() < 1e-11 * (modes.distance() * limits.distance).max(1.0));
             prop_assert!(rates(0.99 * limits.distance).1 < 0.0);
         }
+    }
+
+    /// At the limit the derivative of the ODE at the start vanishes, with private noise too.
+    #[test]
+    fn private_noise_lowers_the_limits() {
+        let spectrum = Spectrum::power_law(60, 0.7).unwrap();
+        let modes = Modes::new(&spectrum, &Start::Uniform { norm: 1.0 }).unwrap();
+        let (noise, c) = (Rademacher::from_sigma(0.5, 0.3).unwrap(), 0.8);
+        let step = Step::new(&noise).with_privacy(Privacy::new(0.7).unwrap()).unwrap();
+        let limits = stability_limits(&modes, &step, c).unwrap();
+        let plain = stability_limits(&modes, &noise, c).unwrap();
+        assert!(limits.risk < plain.risk && limits.distance < plain.distance);
+        let slope = |eta: f64, of: fn(&Trajectory) -> &[f64]| {
+            let schedule = |x| Schedule::constant(x).unwrap();
+            let policy = OpenLoop::new(schedule(eta), schedule(c));
+            let t = 1e-6;
+            let path = Ode::new(&modes, &step, &policy).solve(&[0.0, t]).unwrap();
+            (of(&path)[1] - of(&path)[0]) / t
+        };
+        assert!(slope(limits.risk, |p| &p.risk).abs() < 1e-4);
+        assert!(slope(0.9 * limits.risk, |p| &p.risk) < -1e-3);
+        assert!(slope(limits.distance, |p| &p.distance).abs() < 1e-4);
+        assert!(slope(0.9 * limits.distance, |p| &p.distance) < -1e-3);
     }
 
     #[test]
