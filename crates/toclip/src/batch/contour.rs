@@ -37,6 +37,8 @@ pub(super) struct Sum<'a> {
     pub mean: f64,
     /// The largest $x$ for which it exists at $-x$; zero for heavy tails.
     pub edge: f64,
+    /// $P(S \le a)$ below $e$ to minus this is not computed.
+    pub nothing: f64,
     /// How far apart the squares of the atoms are, in units of $a$.
     pub range: f64,
 }
@@ -97,7 +99,9 @@ impl Left {
 /// Terms below this share of the sum end it.
 const NEGLIGIBLE: f64 = 1e-17;
 /// The exponent below which a factor is nothing: $e^{-38}$.
-const NOTHING: f64 = 38.0;
+pub(super) const NOTHING: f64 = 38.0;
+/// The same where that factor is all that is left of a step: what is below is no number.
+pub(super) const UNDERFLOW: f64 = 690.0;
 /// Widths of panels, against the distance of the pole and the width of the bell.
 const WIDE: (f64, f64) = (1.2, 2.5);
 /// E-folds of $z$ in a panel on the real axis.
@@ -113,7 +117,7 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
         return Left::all_inside(sum.mean);
     }
     let first = if path.start > 0.0 { path.real_axis(sum.ln_g) } else { 0.0 };
-    if path.start > 0.0 && path.start + path.level < -NOTHING {
+    if path.start > 0.0 && path.start + path.level < -sum.nothing {
         // By the same bound all are.
         return Left::all_outside(first / PI.sqrt());
     }
