@@ -13,8 +13,9 @@ const POINTS: usize = 12;
 const LOSS: f64 = 1e-11;
 /// Relative errors of $c^\ast$ that are allowed at least, and at most.
 const ERRORS: (f64, f64) = (1e-6, 0.03);
-/// A peak that is no higher above the limit $c \to 0$ than this, relatively, is none.
-const FLAT: f64 = 2.5e-11;
+/// A peak that is no higher above the limit $c \to 0$ than this, relatively, is none: factors of
+/// batches have errors of up to a tenth of it.
+const FLAT: f64 = 1e-8;
 /// Points of a search for each factor of ten in $c$, and about every feature. Coarser than the
 /// search for a single risk: peaks are followed from one risk to the next.
 const PER_DECADE: f64 = 6.0;
@@ -219,7 +220,13 @@ impl Peak {
             if is_peak && value >= WORTH * values[end] {
                 let f = |c| efficiency.at(c);
                 let near = brent(grid[i - 1], grid[i], grid[i + 1], value, NEAR, &f);
-                let top = climbed(&efficiency, near.0.ln(), stencil(step, r))?;
+                let Some(top) = climbed(&efficiency, near.0.ln(), stencil(step, r)) else {
+                    // Rounding on the plateau of small thresholds is no peak.
+                    if gain(step, r, value)? < FLAT {
+                        continue;
+                    }
+                    return None;
+                };
                 if top.height >= height {
                     (best, height, bend) = (top.ln_c.exp(), top.height, top.bend);
                 }
