@@ -124,6 +124,8 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
     let (mut inside, mut below, mut rest, mut above, mut density) = (0.0, 0.0, 0.0, 0.0, 0.0);
     let mut y = 0.0;
     let mut quiet = 0;
+    // Where a small probability is all that is wanted, its size is that at the saddle.
+    let scale = if sum.nothing > NOTHING { (path.start + path.level).exp().min(1.0) } else { 1.0 };
     let mut done = false;
     for _ in 0..MOST_PANELS {
         let width = path.panel(y, sum);
@@ -150,7 +152,7 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
         }
         y += width;
         // Two panels in a row, for a term may vanish by chance.
-        let floor = NEGLIGIBLE * inside.abs().max(below.abs()).max(1e-3);
+        let floor = NEGLIGIBLE * inside.abs().max(below.abs()).max(1e-3 * scale);
         quiet = if size <= floor { quiet + 1 } else { 0 };
         if path.ended(y, sum) || (quiet >= 2 && !matches!(sum.shape, TransformShape::Atoms(_))) {
             done = true;
@@ -316,8 +318,9 @@ fn saddle(sum: &Sum<'_>) -> (f64, f64) {
     for _ in 0..100 {
         let z = sign * t.exp();
         let (first, second, height) = slopes(z);
-        if !(first.is_finite() && second.is_finite()) {
-            // So far to the left G is no number.
+        if !(first.is_finite() && second.is_finite()) || (z < 0.0 && height > NOTHING) {
+            // So far to the left G is no number, or so large that its phase is not known; at the
+            // saddle it is small.
             high = t;
             t = if low.is_finite() { 0.5 * (low + t) } else { t - 2.0 };
             continue;
