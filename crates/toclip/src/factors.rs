@@ -131,9 +131,9 @@ impl Factors {
     /// let noise = Rademacher::new(1.0, 0.3)?;
     /// let skip = Step::new(&noise).with_rule(Rule::Skip)?;
     /// // With the threshold among the outliers, skipping goes the wrong way.
-    /// let at = Factors::new(&skip, 0.02, 1.0)?;
+    /// let at = Factors::new(&skip, 0.001, 1.0)?;
     /// assert!(at.mu < 0.0 && at.csc()? < 0.0);
-    /// assert!(best_threshold(&skip, 0.02)?.mu > 0.0);
+    /// assert!(best_threshold(&skip, 0.001)?.mu > 0.0);
     /// # Ok::<(), toclip::Error>(())
     /// ```
     ///
