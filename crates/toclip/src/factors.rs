@@ -120,6 +120,23 @@ impl Factors {
     ///
     /// In statistics it is the efficiency of Huber's M-estimator relative to the mean.
     ///
+    /// **The square hides the sign of $\mu$.** Where $\mu \le 0$, as [skipping](crate::Rule::Skip) can
+    /// have it, every step goes away from the solution on average and no learning rate is stable,
+    /// whatever $\mu^2/\nu$ is; CSC is then not positive.
+    /// [`best_threshold`](crate::criteria::best_threshold) leaves such thresholds out and
+    /// [`stability_limits`](crate::criteria::stability_limits) are zero.
+    ///
+    /// ```
+    /// use toclip::{Factors, Rule, Step, criteria::best_threshold, noise::Rademacher};
+    /// let noise = Rademacher::new(1.0, 0.3)?;
+    /// let skip = Step::new(&noise).with_rule(Rule::Skip)?;
+    /// // With the threshold among the outliers, skipping goes the wrong way.
+    /// let at = Factors::new(&skip, 0.001, 1.0)?;
+    /// assert!(at.mu < 0.0 && at.csc()? < 0.0);
+    /// assert!(best_threshold(&skip, 0.001)?.mu > 0.0);
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::InfiniteVariance`] where $E\epsilon^2 = \infty$.
     pub fn ccc(&self) -> Result<f64> {

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 /// The width of a panel in $\ln\sqrt{2R}$ before it is halved, and how often it may be.
 const WIDTH: f64 = 1.0;
-const HALVINGS: u32 = 7;
+const HALVINGS: u32 = 8;
 /// Panels from the first on, where the risk is the smallest number there is, to the largest.
 const PANELS: usize = 720;
 const FIRST: f64 = -373.0;

@@ -93,6 +93,21 @@ fn one_sample_is_the_single_sample_to_the_bit() {
     }
 }
 
+/// The saddle of the contour was sought too near to a branch point: no number at c = 1.59, R = 0.02.
+#[test]
+fn rademacher_like_noise_has_factors_at_every_threshold() {
+    let noise: Family = serde_json::from_str(FAMILIES[2]).unwrap();
+    for batch in [2, 3, 16] {
+        for k in 0..400 {
+            let c = 0.2 * 1.01f64.powi(k);
+            for r in [0.004, 0.08, 1.2] {
+                let at = factors(&noise, Batch::mean(batch).unwrap(), r, c);
+                assert!(at.is_ok(), "B = {batch}, R = {r}, c = {c}: {at:?}");
+            }
+        }
+    }
+}
+
 const FAMILIES: [&str; 8] = [
     r#"{"family":"none"}"#,
     r#"{"family":"gaussian","sigma":0.5}"#,

@@ -37,6 +37,8 @@ pub(super) struct Sum<'a> {
     pub mean: f64,
     /// The largest $x$ for which it exists at $-x$; zero for heavy tails.
     pub edge: f64,
+    /// $P(S \le a)$ below $e$ to minus this is not computed.
+    pub nothing: f64,
     /// How far apart the squares of the atoms are, in units of $a$.
     pub range: f64,
 }
@@ -97,7 +99,9 @@ impl Left {
 /// Terms below this share of the sum end it.
 const NEGLIGIBLE: f64 = 1e-17;
 /// The exponent below which a factor is nothing: $e^{-38}$.
-const NOTHING: f64 = 38.0;
+pub(super) const NOTHING: f64 = 38.0;
+/// The same where that factor is all that is left of a step: what is below is no number.
+pub(super) const UNDERFLOW: f64 = 690.0;
 /// Widths of panels, against the distance of the pole and the width of the bell.
 const WIDE: (f64, f64) = (1.2, 2.5);
 /// E-folds of $z$ in a panel on the real axis.
@@ -113,13 +117,15 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
         return Left::all_inside(sum.mean);
     }
     let first = if path.start > 0.0 { path.real_axis(sum.ln_g) } else { 0.0 };
-    if path.start > 0.0 && path.start + path.level < -NOTHING {
+    if path.start > 0.0 && path.start + path.level < -sum.nothing {
         // By the same bound all are.
         return Left::all_outside(first / PI.sqrt());
     }
     let (mut inside, mut below, mut rest, mut above, mut density) = (0.0, 0.0, 0.0, 0.0, 0.0);
     let mut y = 0.0;
     let mut quiet = 0;
+    // Where a small probability is all that is wanted, its size is that at the saddle.
+    let scale = if sum.nothing > NOTHING { (path.start + path.level).exp().min(1.0) } else { 1.0 };
     let mut done = false;
     for _ in 0..MOST_PANELS {
         let width = path.panel(y, sum);
@@ -146,7 +152,7 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
         }
         y += width;
         // Two panels in a row, for a term may vanish by chance.
-        let floor = NEGLIGIBLE * inside.abs().max(below.abs()).max(1e-3);
+        let floor = NEGLIGIBLE * inside.abs().max(below.abs()).max(1e-3 * scale);
         quiet = if size <= floor { quiet + 1 } else { 0 };
         if path.ended(y, sum) || (quiet >= 2 && !matches!(sum.shape, TransformShape::Atoms(_))) {
             done = true;
@@ -312,8 +318,9 @@ fn saddle(sum: &Sum<'_>) -> (f64, f64) {
     for _ in 0..100 {
         let z = sign * t.exp();
         let (first, second, height) = slopes(z);
-        if !(first.is_finite() && second.is_finite()) {
-            // So far to the left G is no number.
+        if !(first.is_finite() && second.is_finite()) || (z < 0.0 && height > NOTHING) {
+            // So far to the left G is no number, or so large that its phase is not known; at the
+            // saddle it is small.
             high = t;
             t = if low.is_finite() { 0.5 * (low + t) } else { t - 2.0 };
             continue;

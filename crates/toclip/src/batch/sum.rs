@@ -1,7 +1,7 @@
 //! Clipped moments of a sum of $N$ independent squares.
 
 use super::complex::ln_1p;
-use super::contour::{Left, Sum, left};
+use super::contour::{Left, NOTHING, Sum, UNDERFLOW, left};
 use super::squared_residual::{Atoms, Pair, SquaredResidual, TransformShape};
 use super::transform::Squares;
 use crate::kernel::Moments;
@@ -20,7 +20,7 @@ pub(super) fn clipped_sum(
     c: f64,
     second_moment: f64,
 ) -> Moments {
-    let x = at_threshold(squared, n, c, second_moment);
+    let x = at_threshold(squared, n, c, second_moment, NOTHING);
     let mu = x.inside + (1.0 - 1.0 / n) * x.outside;
     Moments { mu: mu.clamp(0.0, 1.0), m2: c * c * x.square.clamp(0.0, 1.0) }
 }
@@ -37,7 +37,7 @@ pub(super) fn reshaped_sum(
     let squares = Squares { squared, n, c };
     match rule {
         Rule::Skip => {
-            let x = at_threshold(squared, n, c, second_moment);
+            let x = at_threshold(squared, n, c, second_moment, UNDERFLOW);
             Moments { mu: x.inside - 2.0 / n * x.density, m2: c * c * x.square_inside.max(0.0) }
         }
         Rule::Normalise => squares.normalised(),
@@ -48,11 +48,17 @@ pub(super) fn reshaped_sum(
 
 /// $P(S \le c^2N)$.
 pub(super) fn within(squared: &SquaredResidual, n: f64, c: f64, second_moment: f64) -> f64 {
-    at_threshold(squared, n, c, second_moment).inside.clamp(0.0, 1.0)
+    at_threshold(squared, n, c, second_moment, NOTHING).inside.clamp(0.0, 1.0)
 }
 
 /// The distribution of $S$ on both sides of $a = c^2N$.
-fn at_threshold(squared: &SquaredResidual, n: f64, c: f64, second_moment: f64) -> Left {
+fn at_threshold(
+    squared: &SquaredResidual,
+    n: f64,
+    c: f64,
+    second_moment: f64,
+    nothing: f64,
+) -> Left {
     let a = c * c * n;
     match (squared.pair, &squared.atoms) {
         (Some(pair), _) if counts_are_cheaper(pair, n, c) => by_counts(pair, n, a),
@@ -65,7 +71,7 @@ fn at_threshold(squared: &SquaredResidual, n: f64, c: f64, second_moment: f64) -
             };
             let ln_g = |z| n * squared.ln_transform(z / a);
             let (mean, edge) = (second_moment / (c * c), a * squared.edge);
-            left(&Sum { ln_g: &ln_g, shape, n, mean, edge, range: squared.range / a })
+            left(&Sum { ln_g: &ln_g, shape, n, mean, edge, nothing, range: squared.range / a })
         }
     }
 }
@@ -187,5 +193,13 @@ fn given(delta: f64, v: f64, n: f64) -> Left {
         -0.5 * n * ln_1p(spread) - delta * z / (1.0 + spread)
     };
     let (mean, edge) = (delta + n * v, 0.5 / v);
-    left(&Sum { ln_g: &ln_g, shape: TransformShape::Free, n, mean, edge, range: 0.0 })
+    left(&Sum {
+        ln_g: &ln_g,
+        shape: TransformShape::Free,
+        n,
+        mean,
+        edge,
+        nothing: NOTHING,
+        range: 0.0,
+    })
 }

@@ -13,8 +13,9 @@ const POINTS: usize = 12;
 const LOSS: f64 = 1e-11;
 /// Relative errors of $c^\ast$ that are allowed at least, and at most.
 const ERRORS: (f64, f64) = (1e-6, 0.03);
-/// A peak that is no higher above the limit $c \to 0$ than this, relatively, is none.
-const FLAT: f64 = 2.5e-11;
+/// A peak that is no higher above the limit $c \to 0$ than this, relatively, is none: factors of
+/// batches have errors of up to a tenth of it.
+const FLAT: f64 = 1e-8;
 /// Points of a search for each factor of ten in $c$, and about every feature. Coarser than the
 /// search for a single risk: peaks are followed from one risk to the next.
 const PER_DECADE: f64 = 6.0;
@@ -25,17 +26,28 @@ const WORTH: f64 = 0.8;
 const NEAR: f64 = 5e-3;
 /// How often a guess is moved before a peak counts as lost.
 const MOVES: usize = 12;
+/// How far a guess is moved at once, in widths of the stencil.
+const FARTHEST: f64 = 16.0;
+/// On a panel no wider than this in $\ln R$ the threshold is that of its middle. Panels become so
+/// narrow where a peak comes out of the limit $c \to 0$: there $c^\ast$ grows like a root, and a peak
+/// so near to its birth is hardly higher than the limit.
+const NARROW: f64 = 0.016;
+/// A jump this near to an end of its panel, as a share of it, does not divide it well.
+const END: f64 = 0.1;
 /// How often the gap is halved in which a peak vanishes.
 const BISECTIONS: usize = 6;
 /// Efficiencies that differ by less belong to the same peak.
 const SAME: f64 = 1e-9;
+/// Thresholds with a CCC this near to one, and all above them so, are as good as none.
+const PLATEAU: f64 = 1e-8;
 
 /// $c^\ast(R)$ as a table in $\ln R$.
 ///
 /// At both ends of a panel the best threshold is searched for on a grid. In between the maximum is
 /// followed: five values around the one extrapolated from the risks before give it by their
 /// polynomial. If the peak that was followed is not the highest at the other end, there is a jump
-/// in between and the panel is halved.
+/// in between and the panel is divided there, or halved; on the narrowest panels the threshold is
+/// constant.
 #[derive(Debug)]
 pub(crate) struct BestAlongRisk {
     table: RiskTable<2, POINTS>,
@@ -73,6 +85,12 @@ fn path(step: &Step<'_>, risks: &[f64]) -> Filled<2> {
         return Filled::Values(values);
     }
     let (first, last) = (risks[0], risks[risks.len() - 1]);
+    if (last / first).ln() < NARROW {
+        let middle = Peak::highest(step, risks[risks.len() / 2]);
+        return middle.map_or(Filled::Unknown, |peak| {
+            Filled::Values(vec![encoded(peak.optimum); risks.len()])
+        });
+    }
     let (Some(mut from), Some(mut to)) = (Peak::highest(step, first), Peak::highest(step, last))
     else {
         return Filled::Unknown;
@@ -85,15 +103,15 @@ fn path(step: &Step<'_>, risks: &[f64]) -> Filled<2> {
     }
     let followed = from.followed(step, risks);
     if let Some(r) = lost(step, risks, &followed) {
-        return Filled::Jump(r);
+        return jump(first, last, Some(r));
     }
     let is_same = |peak: &Peak, other: &Peak| peak.height >= other.height * (1.0 - SAME);
     let (middle, end) = (risks.len() / 2, risks.len() - 1);
     if !is_same(&followed[end], &to) || from.optimum.is_at() != to.optimum.is_at() {
         let back: Vec<f64> = risks.iter().rev().copied().collect();
         let other = to.followed(step, &back);
-        let jump = lost(step, &back, &other).or_else(|| crossing(risks, &followed, &other));
-        return jump.map_or(Filled::Unknown, Filled::Jump);
+        let at = lost(step, &back, &other).or_else(|| crossing(risks, &followed, &other));
+        return jump(first, last, at);
     }
     // Where nothing is followed, the middle is looked at as well.
     if !from.optimum.is_at() {
@@ -105,6 +123,16 @@ fn path(step: &Step<'_>, risks: &[f64]) -> Filled<2> {
     let bend = followed.iter().map(|peak| peak.bend).fold(0.0, f64::max);
     let error = (2.0 * LOSS / bend).sqrt().clamp(ERRORS.0, ERRORS.1);
     Filled::Rounded(followed.into_iter().map(|peak| encoded(peak.optimum)).collect(), error)
+}
+
+/// A panel that is divided at a jump; in halves where that is not known, or would leave nearly all
+/// of it in one part.
+fn jump(first: f64, last: f64, at: Option<f64>) -> Filled<2> {
+    let share = |r: f64| (r / first).ln() / (last / first).ln();
+    match at {
+        Some(r) if (END..=1.0 - END).contains(&share(r)) => Filled::Jump(r),
+        _ => Filled::Unknown,
+    }
 }
 
 /// Where a peak is lost that could not be followed to the end: between the last risk that has it and
@@ -175,7 +203,15 @@ impl Peak {
         // Without a peak the highest value is at an end of the grid.
         let end = (0..values.len()).fold(0, |a, i| if values[i] > values[a] { i } else { a });
         let (mut best, mut height, mut bend) = (grid[end], values[end], 0.0);
-        for i in 1..grid.len().saturating_sub(1) {
+        // Large thresholds are as good as none: rounding must not make a peak there, nor send a
+        // search uphill without end.
+        let unclipped = 1.0 / efficiency.second_moment();
+        let as_unclipped = |v: &&f64| (**v / unclipped - 1.0).abs() <= PLATEAU;
+        let plateau = grid.len() - values.iter().rev().take_while(as_unclipped).count();
+        if end >= plateau {
+            return Peak::without_threshold(Optimum::Unclipped, step, r);
+        }
+        for i in 1..plateau.min(grid.len().saturating_sub(1)) {
             // Where all batches are clipped the efficiency is the same for every threshold: that is
             // no peak, and rounding must not make it one.
             let (value, around) = (values[i], [values[i - 1], values[i + 1]]);
@@ -184,7 +220,13 @@ impl Peak {
             if is_peak && value >= WORTH * values[end] {
                 let f = |c| efficiency.at(c);
                 let near = brent(grid[i - 1], grid[i], grid[i + 1], value, NEAR, &f);
-                let top = climbed(&efficiency, near.0.ln(), stencil(step, r))?;
+                let Some(top) = climbed(&efficiency, near.0.ln(), stencil(step, r)) else {
+                    // Rounding on the plateau of small thresholds is no peak.
+                    if gain(step, r, value)? < FLAT {
+                        continue;
+                    }
+                    return None;
+                };
                 if top.height >= height {
                     (best, height, bend) = (top.ln_c.exp(), top.height, top.bend);
                 }
@@ -261,14 +303,15 @@ fn extrapolated(found: &[f64], risks: &[f64], k: usize) -> f64 {
 /// through five values, around a guess that is moved until they enclose it.
 fn climbed(efficiency: &Efficiency<'_>, guess: f64, width: f64) -> Option<Top> {
     let at = |u: f64| efficiency.at(u.exp());
-    let (mut centre, mut stride) = (guess, 2.0);
-    let mut values = [-2.0, -1.0, 0.0, 1.0, 2.0].map(|k| at(centre + k * width));
+    let around = |centre: f64| [-2.0, -1.0, 0.0, 1.0, 2.0].map(|k| at(centre + k * width));
+    let mut centre = guess;
+    let mut values = around(centre);
     for _ in 0..MOVES {
         if values.iter().any(|v| v.is_nan()) {
             return None;
         }
         let highest = (0..5).fold(2, |best, i| if values[i] > values[best] { i } else { best });
-        if highest == 2 {
+        let step = if highest == 2 {
             let (offset, bend) = vertex(values);
             // A guess this good is not asked again.
             if offset.abs() <= 0.6 {
@@ -276,16 +319,24 @@ fn climbed(efficiency: &Efficiency<'_>, guess: f64, width: f64) -> Option<Top> {
                 let height = values[2].max(at(ln_c));
                 return Some(Top { ln_c, height, bend: bend.max(0.0) / (height * width * width) });
             }
-        }
-        // Strides grow on a long slope.
-        let far = highest == 0 || highest == 4;
-        let step = if far { stride * (highest as f64 - 2.0) / 2.0 } else { highest as f64 - 2.0 };
-        let step = if highest == 2 { vertex(values).0.clamp(-1.0, 1.0) } else { step };
-        stride = if far { (1.5 * stride).min(16.0) } else { 1.0 };
+            offset.clamp(-1.0, 1.0)
+        } else {
+            uphill(values, highest as f64 - 2.0)
+        };
         centre += step * width;
-        values = [-2.0, -1.0, 0.0, 1.0, 2.0].map(|k| at(centre + k * width));
+        values = around(centre);
     }
     None
+}
+
+/// How far to go on a slope, in this direction: to the top of the parabola if it bends down, and
+/// as far as is sensible if it does not.
+fn uphill([a, b, c, d, e]: [f64; 5], direction: f64) -> f64 {
+    let first = (a - 8.0 * b + 8.0 * d - e) / 12.0;
+    let second = (-a + 16.0 * b - 30.0 * c + 16.0 * d - e) / 12.0;
+    let newton = -first / second * direction.signum();
+    let far = if second < 0.0 && newton > 0.0 { newton } else { FARTHEST };
+    far.clamp(1.0, FARTHEST).copysign(direction)
 }
 
 /// The top of a peak: where, how high, and $\kappa$.

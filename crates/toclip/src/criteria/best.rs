@@ -181,6 +181,11 @@ impl<'a> Efficiency<'a> {
         Efficiency { step, r, second_moment: step.residual_second_moment(r) }
     }
 
+    /// $E X^2$.
+    pub fn second_moment(&self) -> f64 {
+        self.second_moment
+    }
+
     pub fn at(&self, c: f64) -> f64 {
         let x = self.step.residual_moments(self.r, c);
         if x.mu <= 0.0 { 0.0 } else { x.mu * (x.mu / x.m2) }
