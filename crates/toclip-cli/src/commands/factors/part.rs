@@ -108,7 +108,8 @@ mod tests {
         let mu = |(rule, part): (Rule, Part)| part.factors(&step(rule), 0.3, 0.5).unwrap();
         let at: Vec<Factors> = parts.into_iter().map(mu).collect();
         assert!(at[0].mu < 0.7 && at[1].mu > 0.9 && at[2].mu == 1.0, "{at:?}");
-        assert!(at[0].ccc().unwrap() > at[1].ccc().unwrap() && at[2].ccc().unwrap() == 1.0);
+        let nu: Vec<f64> = at.iter().map(|at| at.nu().unwrap()).collect();
+        assert!(nu[0] < nu[1] && nu[1] < nu[2] && nu[2] == 1.0, "{nu:?}");
     }
 
     #[test]

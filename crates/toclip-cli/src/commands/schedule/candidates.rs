@@ -332,8 +332,8 @@ mod tests {
         );
         let found = compared(&text);
         assert!(end(&found, "best_constants") <= end(&found, "file"));
-        assert!(end(&found, "unclipped") < end(&found, "best_constants"));
-        assert!(end(&found, "fastest_descent").is_finite());
+        // On this spectrum the schedule is that of the fastest descent of the distance, not the best.
+        assert!(end(&found, "fastest_descent") < end(&found, "file"));
         assert!(found.notes.iter().any(|note| note.contains("-private with ε = ")));
     }
 }
