@@ -11,7 +11,7 @@ use toclip::noise::{Gaussian, Noise, StudentT};
 use toclip::privacy::Privacy;
 use toclip::schedule::{OpenLoop, Schedule};
 use toclip::spectrum::{Modes, Spectrum, Start};
-use toclip::{Group, Groups, Memory, Momentum, Rule, Step};
+use toclip::{Group, Groups, Memory, Momentum, Rule, Smooth, Step};
 
 const DIM: u64 = 500;
 const STEPS: f64 = 1000.0;
@@ -37,6 +37,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cauchy = sgd(Arc::new(StudentT::new(1.0, 0.5)?))?;
     println!("{:8.3} ns  best instructions, Cauchy noise", best(&cauchy, &end, 100));
     let step = Step::new(Arc::new(Gaussian::new(0.5)?));
+    for rule in [Rule::Clip, Rule::Skip, Rule::Normalise, Rule::Smooth(Smooth::Tanh)] {
+        let name = rule.name();
+        let sgd = Sgd::new(&modes, step.clone().with_rule(rule)?, policy.clone())?;
+        println!("{:8.3} ns  best instructions, rule {name}", best(&sgd, &end, 100));
+    }
     let by_value = Sgd::new(&modes, step.clone().with_rule(Rule::ByValue)?, policy.clone())?;
     println!("{:8.3} ns  best instructions, clip by value", best(&by_value, &end, 100));
     let groups = [(200, 1.0), (200, 0.5), (100, 0.2)].map(|(size, ratio)| Group { size, ratio });

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use toclip::monitor::{Interval, Settings};
 use toclip::short;
-use toclip::threshold_rules::{AutoClip, Fixed, ThresholdRule, ZClip, clip_factor};
+use toclip::threshold_rules::{AutoClip, Fixed, SkipAbove, ThresholdRule, ZClip};
 
 use super::running_scales;
 use crate::{Log, Result};
@@ -13,7 +13,7 @@ use crate::{Log, Result};
 pub struct RuleOutcome {
     /// The name of the rule.
     pub rule: String,
-    /// The share of steps that it clips.
+    /// The share of steps that it clips or skips.
     pub fires: f64,
     /// What is left of the mean step.
     pub step_factor: f64,
@@ -24,6 +24,10 @@ pub struct RuleOutcome {
     pub last: f64,
 }
 
+/// Steps above so many running medians are skipped, of so many norms.
+const SKIP: (f64, usize) = (4.0, 100);
+/// The density of the norms at the threshold is that of norms within this share of it.
+const NEAR: f64 = 0.1;
 /// Parts of the log whose spread gives the interval.
 const PARTS: usize = 20;
 
@@ -42,11 +46,11 @@ pub(super) fn compare(
     }
     let scales = running_scales(&norms);
     let mut outcomes = Vec::new();
-    let mut add = |name: String, thresholds: &[f64]| {
-        outcomes.push(outcome(name, &norms, &scales, thresholds, settings));
+    let mut add = |name: String, rule: &mut dyn ThresholdRule| {
+        outcomes.push(outcome(name, &norms, &scales, rule, settings));
     };
     if let Some(c) = recommended {
-        add(format!("recommended, {}", short(c)), &vec![c; norms.len()]);
+        add(format!("recommended, {}", short(c)), &mut Fixed::new(c)?);
     }
     let mut uncapped = ZClip::default();
     uncapped.cap = None;
@@ -59,8 +63,10 @@ pub(super) fn compare(
     rules.push(("AutoClip, 50th percentile".into(), Box::new(AutoClip::new(50.0)?)));
     rules.push(("ZClip, z 2.5, cap 1.0".into(), Box::new(ZClip::default().started()?)));
     rules.push(("ZClip, z 2.5, no cap".into(), Box::new(uncapped.started()?)));
+    let skip = SkipAbove::new(SKIP.0, SKIP.1)?;
+    rules.push((format!("skip above {} × median", SKIP.0), Box::new(skip)));
     for (name, mut rule) in rules {
-        add(name, &norms.iter().map(|n| rule.threshold(*n)).collect::<Vec<f64>>());
+        add(name, &mut *rule);
     }
     // Norms near the limits of floating-point numbers leave nothing to compare.
     outcomes.retain(|outcome| outcome.ccc.value.is_finite() && outcome.ccc.high.is_finite());
@@ -71,27 +77,32 @@ pub(super) fn compare(
 type Sums = [f64; 4];
 
 fn outcome(
-    rule: String,
+    name: String,
     norms: &[f64],
     scales: &[f64],
-    thresholds: &[f64],
+    rule: &mut dyn ThresholdRule,
     settings: &Settings,
 ) -> RuleOutcome {
-    // The descent of a clipped batch that is kept: (1 − 1/N) c/G.
-    let kept = 1.0 - settings.components.map_or(0.0, f64::recip);
+    // The descent of a clipped batch that is kept: (1 − 1/N) c/G. A skipped one keeps none, and those
+    // next to the threshold cost c f(c)/N.
+    let share = settings.components.map_or(0.0, f64::recip);
+    let edge = if rule.skips() { share / (2.0 * NEAR) } else { 0.0 };
+    let mut last = f64::NAN;
     let n = norms.len();
     let length = n.div_ceil(PARTS).max(1);
     let mut parts: Vec<Sums> = vec![[0.0; 4]; n.div_ceil(length)];
     let (mut fired, mut step) = (0.0, 0.0);
     for i in 0..n {
-        let factor = clip_factor(norms[i], thresholds[i]);
-        let over = norms[i] > thresholds[i];
+        last = rule.threshold(norms[i]);
+        let factor = rule.factor(norms[i], last);
+        let over = norms[i] > last;
         fired += f64::from(over);
         step += factor;
         let u = norms[i] / scales[i];
         let part = &mut parts[i / length];
         part[0] += 1.0;
-        part[1] += if over { kept * factor } else { 1.0 };
+        part[1] += if over { (1.0 - share) * factor } else { 1.0 };
+        part[1] -= if (norms[i] / last - 1.0).abs() < NEAR { edge } else { 0.0 };
         part[2] += (factor * u).powi(2);
         part[3] += u * u;
     }
@@ -108,10 +119,10 @@ fn outcome(
         * ((k - 1.0) / k * spread).sqrt();
     let value = ccc(total);
     RuleOutcome {
-        rule,
+        rule: name,
         fires: fired / n as f64,
         step_factor: step / n as f64,
         ccc: Interval { value, low: value * (-reach).exp(), high: value * reach.exp() },
-        last: thresholds.last().copied().unwrap_or(f64::NAN),
+        last,
     }
 }

@@ -167,7 +167,8 @@ impl Laplace {
     fn slope(&self, s: f64, x: f64) -> f64 {
         let rate = SQRT_2 / self.sigma;
         let (p, q) = (rate * s * FRAC_1_SQRT_2, x / s * FRAC_1_SQRT_2);
-        if s == 0.0 || q > p || q > if p < FEW_TERMS_BELOW { 0.1 } else { 1.5 } {
+        let converges = if p < FEW_TERMS_BELOW { q <= 0.1 } else { q <= 1.5_f64.max(0.25 * p) };
+        if s == 0.0 || q > p || !converges {
             return self.density(s, x).1;
         }
         0.25 * rate * rate * (-q * q).exp() * erfcx_difference(p, q)
