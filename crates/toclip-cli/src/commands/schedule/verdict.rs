@@ -24,7 +24,7 @@ fn advice(free: &ScheduleRun, others: &[ScheduleRun], time: f64) -> String {
     let best = ended.min_by(|a, b| a.1.total_cmp(&b.1));
     let end_of = |key: &str| others.iter().find(|run| run.key == key)?.end();
     let name = |run: &ScheduleRun| match run.key {
-        "max_ccc" if run.label == "max-CCC" => {
+        "max_ccc" if run.label.starts_with("max-CCC") => {
             "the threshold with the largest CCC (max-CCC)".to_owned()
         }
         _ => run.label.clone(),
