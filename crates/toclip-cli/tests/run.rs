@@ -285,6 +285,26 @@ fn schedule_compares_the_rule_of_the_file() {
 }
 
 #[test]
+fn rules_for_coordinates_need_the_coordinates_of_the_covariance() {
+    let spectrum = "kind = \"power_law\", dim = 60, exponent = 0.5";
+    let text = EXPERIMENT
+        .replace(spectrum, "kind = \"file\", path = \"k.csv\"")
+        .replace("[\"ode\", \"volterra\", \"hsgd\", \"sgd\"]", "[\"ode\"]");
+    let folder = folder(&format!("{text}rule = \"by_value\"\n"));
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("k.csv", "2,0.5\n0.5,1\n");
+    let dense = says(folder.path(), "run e.toml");
+    assert!(dense.contains("a 2 x 2 covariance that is not"), "{dense}");
+    write("k.csv", "2,0\n0,1\n");
+    let found = summary(folder.path(), "run e.toml");
+    assert!(found.contains("a diagonal 2 x 2 covariance"), "{found}");
+    assert!(found.contains("on average over the directions"), "{found}");
+    write("e.toml", &format!("{text}groups = [{{ size = 1 }}, {{ size = 1 }}]\n"));
+    let groups = says(folder.path(), "run e.toml");
+    assert!(groups.contains("groups: groups are coordinates"), "{groups}");
+}
+
+#[test]
 fn files_beside_the_experiment_are_read() {
     let spectrum = "kind = \"power_law\", dim = 60, exponent = 0.5";
     let noise = "family = \"student_t\", df = 1.0, scale = 0.5";

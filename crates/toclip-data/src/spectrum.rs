@@ -117,6 +117,8 @@ pub enum SpectrumSource {
     Eigenvalues(usize),
     /// A covariance of this many rows and columns.
     Covariance(usize),
+    /// A covariance of this many rows and columns with nothing beside the diagonal.
+    Diagonal(usize),
 }
 
 /// A noun phrase: "500 eigenvalues", "a 500 x 500 covariance".
@@ -126,6 +128,7 @@ impl fmt::Display for SpectrumSource {
             Self::Eigenvalues(1) => write!(f, "1 eigenvalue"),
             Self::Eigenvalues(n) => write!(f, "{n} eigenvalues"),
             Self::Covariance(n) => write!(f, "a {n} x {n} covariance"),
+            Self::Diagonal(n) => write!(f, "a diagonal {n} x {n} covariance"),
         }
     }
 }
@@ -156,7 +159,12 @@ pub fn read_spectrum(path: impl AsRef<Path>) -> Result<(Spectrum, SpectrumSource
               covariance, but the file has a {rows} x {cols} matrix");
     }
     let spectrum = spectrum_from_covariance(&matrix).map_err(|e| e.in_file(path))?;
-    Ok((spectrum, SpectrumSource::Covariance(rows)))
+    let beside = (0..rows).flat_map(|i| (0..cols).filter(move |j| *j != i).map(move |j| (i, j)));
+    let source = match beside.into_iter().all(|(i, j)| matrix.row(i)[j] == 0.0) {
+        true => SpectrumSource::Diagonal(rows),
+        false => SpectrumSource::Covariance(rows),
+    };
+    Ok((spectrum, source))
 }
 
 /// $\lambda_i$ as an experiment specifies them; relative paths start at `base`. For a file, also what

@@ -7,7 +7,7 @@ use toclip::dynamics::{
 };
 use toclip::schedule::{Control, Policy};
 use toclip::spectrum::{Modes, Rescaling, Spectrum, Start};
-use toclip::{Momentum, Step};
+use toclip::{Momentum, Rule, Step};
 use toclip_data::SpectrumSource;
 
 use crate::error::Result;
@@ -63,6 +63,9 @@ impl Problem {
     pub fn new(experiment: &Experiment, origin: &Origin) -> Result<Self> {
         let (spectrum, read) = toclip_data::resolve_spectrum(&experiment.spectrum, origin.folder())
             .map_err(|e| origin.error("spectrum", e))?;
+        if let Some((key, what)) = other_coordinates(experiment, read) {
+            return Err(origin.error(key, what));
+        }
         let rescaling = spectrum.rescaling();
         let family = experiment
             .noise
@@ -235,6 +238,37 @@ fn times(experiment: &Experiment) -> toclip::Result<Vec<f64>> {
     match points.spacing {
         Spacing::Linear => linear_times(end, points.count),
         Spacing::Log => log_times(points.first.unwrap_or(1e-3 * end), end, points.count),
+    }
+}
+
+/// What is wrong with rules that look at coordinates, where the file has those of a covariance that
+/// is computed in its eigenbasis.
+fn other_coordinates(
+    experiment: &Experiment,
+    source: Option<SpectrumSource>,
+) -> Option<(&'static str, String)> {
+    let by_value = experiment.rule.0 == Rule::ByValue;
+    match source? {
+        source @ SpectrumSource::Covariance(_) if by_value => Some((
+            "rule",
+            format!(
+                "\"by_value\" depends on the coordinates, and the theory is for those in which the \
+                 covariance is diagonal, but the spectrum file has {source} that is not: give a \
+                 diagonal covariance or its eigenvalues, or a rule for the norm, such as \"clip\""
+            ),
+        )),
+        source @ (SpectrumSource::Covariance(_) | SpectrumSource::Diagonal(_))
+            if !experiment.groups.is_empty() =>
+        {
+            Some((
+                "groups",
+                format!(
+                    "groups are coordinates in the order of the eigenvalues, but the spectrum file \
+                     has {source}: give the variances of the coordinates as a list, in their order"
+                ),
+            ))
+        }
+        _ => None,
     }
 }
 

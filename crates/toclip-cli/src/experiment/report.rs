@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use toclip::Factors;
-use toclip::dynamics::Stop;
+use toclip::dynamics::{Stop, effective_moments};
 use toclip::ensemble::Summary;
 
 use super::run::Curve;
@@ -47,7 +47,10 @@ pub struct AtStart {
     pub eta: f64,
     /// Missing where nothing is clipped.
     pub c: Option<f64>,
+    /// Of a rule without one μ for all directions, their average at the start.
     pub mu: f64,
+    #[serde(skip)]
+    has_one_mu: bool,
     pub csc: Option<f64>,
     pub ccc: Option<f64>,
 }
@@ -106,6 +109,17 @@ impl ExperimentReport {
             at_start: AtStart::new(problem),
             notes: [
                 problem.source.map(|source| format!("the spectrum file has {source}")),
+                problem.momentum.map(|momentum| {
+                    let d = problem.modes.dim();
+                    let (beta, delta) = (short(momentum.beta(d)), short(momentum.delta(d)));
+                    format!("momentum with beta = {beta}, delta = (1 - beta) d = {delta}")
+                }),
+                problem.step.privacy().map(|privacy| {
+                    let sigma = short(privacy.noise_multiplier());
+                    format!(
+                        "private, with a noise multiplier of {sigma}; CCC does not count that noise"
+                    )
+                }),
                 problem.rescaled(),
                 problem.other_covariates(),
                 problem.compressed().filter(|_| curves.iter().any(|c| !c.method.is_ensemble())),
@@ -125,12 +139,14 @@ impl ExperimentReport {
 impl AtStart {
     fn new(problem: &Problem) -> Self {
         let control = problem.control_at_start();
-        let factors =
-            Factors::new(&problem.step, problem.modes.risk(), problem.threshold_at_start()).ok();
+        let (step, c) = (&problem.step, problem.threshold_at_start());
+        let factors = Factors::new(step, problem.modes.risk(), c).ok();
+        let effective = || effective_moments(&problem.modes, step, c).map_or(f64::NAN, |at| at.mu);
         AtStart {
             eta: control.eta,
             c: control.c.is_finite().then_some(control.c),
-            mu: factors.map_or(1.0, |f| f.mu),
+            mu: factors.map_or_else(effective, |f| f.mu),
+            has_one_mu: step.rule().is_radial(),
             csc: factors.and_then(|f| f.csc().ok()),
             ccc: factors.and_then(|f| f.ccc().ok()),
         }
@@ -215,7 +231,14 @@ impl fmt::Display for ExperimentReport {
         let clip = at.c.map_or("no clipping".into(), |c| format!("c = {}", short(c)));
         write!(f, "          eta = {}, {clip}, mu = {}", short(at.eta), short(at.mu))?;
         match (at.csc, at.ccc) {
+            _ if at.mu < 0.0 => {
+                writeln!(
+                    f,
+                    " below 0: the rule moves away from the solution at any learning rate"
+                )?;
+            }
             (Some(csc), Some(ccc)) => writeln!(f, ", CSC = {}, CCC = {}", short(csc), short(ccc))?,
+            _ if !at.has_one_mu => writeln!(f, " on average over the directions")?,
             _ => writeln!(f, "; CSC and CCC need a finite variance")?,
         }
         for note in &self.notes {

@@ -26,8 +26,10 @@ pub(crate) fn refined(grid: &[f64], values: &[f64], f: impl Fn(f64) -> f64) -> (
         }
     }
     for i in 1..grid.len().saturating_sub(1) {
-        let is_peak = values[i] >= values[i - 1] && values[i] >= values[i + 1];
-        // Every peak, however low: a narrow one is seen only by its foot.
+        let is_top = values[i] >= values[i - 1] && values[i] >= values[i + 1];
+        // Every peak, however low: a narrow one is seen only by its foot. Where the function is not
+        // defined on either side there is none.
+        let is_peak = is_top && values[i] > f64::NEG_INFINITY;
         if is_peak {
             let mut refined = brent(grid[i - 1], grid[i], grid[i + 1], values[i], PRECISION, &f);
             // Between two points that are next to equal the grid cannot tell on which side of them
@@ -141,6 +143,19 @@ mod tests {
         };
         let (x, y) = maximise_on(&log_grid(1e-3, 1e6, 16.0), f);
         assert!((x.ln() - 5.0).abs() < 1e-7 && (y - 1.2).abs() < 1e-10, "{x} {y}");
+    }
+
+    #[test]
+    fn points_without_a_value_are_not_refined() {
+        let calls = std::cell::Cell::new(0);
+        let f = |x: f64| {
+            calls.set(calls.get() + 1);
+            if x < 10.0 { f64::NEG_INFINITY } else { -(x.ln() - 3.0).powi(2) }
+        };
+        let grid = log_grid(1e-3, 1e3, 8.0);
+        let (x, _) = maximise_on(&grid, f);
+        assert!((x.ln() - 3.0).abs() < 1e-6);
+        assert!(calls.get() < grid.len() + 80, "{}", calls.get());
     }
 
     #[test]

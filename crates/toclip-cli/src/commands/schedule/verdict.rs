@@ -55,6 +55,15 @@ fn advice(free: &ScheduleRun, others: &[ScheduleRun], time: f64) -> String {
         }
         (Some(best), Some(free_end)) => (best, free_end),
     };
+    if let Some(&start) = free.path.risk.first()
+        && end.min(free_end) > start
+    {
+        let (start, end) = (short(start), short(end.min(free_end)));
+        return format!(
+            "Use a smaller learning rate: at that of the file the risk grows from {start} to {end} or more, \
+             clipped or not."
+        );
+    }
     if end >= (1.0 - WORTH) * free_end {
         let text = "Clipping gains nothing here at equal effective rate";
         let huber = end_of("proportional_huber").map_or(String::new(), |end| {
