@@ -92,6 +92,7 @@ impl<'a> Point<'a> {
         };
         let mut lines = vec![("μ", at.mu, kept), ("m2", at.m2, square)];
         let mut undefined = None;
+        let part = self.spec.part != Part::Whole;
         match (at.nu(), at.csc(), at.ccc()) {
             (Ok(nu), Ok(csc), Ok(ccc)) if clips => lines.extend([
                 ("ν", nu, "share of the variance that clipping keeps"),
@@ -100,8 +101,8 @@ impl<'a> Point<'a> {
             ]),
             (Ok(nu), Ok(csc), Ok(ccc)) => lines.extend([
                 ("ν", nu, "variance, relative to unclipped SGD"),
-                ("CSC", csc, rule_stability(csc)),
-                ("CCC", ccc, rule_comparison(at.mu, ccc)),
+                ("CSC", csc, rule_stability(csc, part)),
+                ("CCC", ccc, rule_comparison(at.mu, ccc, part)),
             ]),
             (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => undefined = Some(error),
         }
@@ -143,9 +144,14 @@ impl<'a> Point<'a> {
     }
 }
 
-fn rule_stability(csc: f64) -> &'static str {
+/// Of a `part` of the gradient the criteria say nothing about the whole.
+fn rule_stability(csc: f64, part: bool) -> &'static str {
     if csc <= 0.0 {
         "not positive: no learning rate is stable"
+    } else if part {
+        "descent over variance, relative to unclipped SGD, in these directions"
+    } else if (csc - 1.0).abs() <= 1e-12 {
+        "the rule here does not change which learning rates are stable"
     } else if csc > 1.0 {
         "above 1: larger learning rates are stable than without the rule"
     } else {
@@ -153,9 +159,13 @@ fn rule_stability(csc: f64) -> &'static str {
     }
 }
 
-fn rule_comparison(mu: f64, ccc: f64) -> &'static str {
+fn rule_comparison(mu: f64, ccc: f64, part: bool) -> &'static str {
     if mu <= 0.0 {
         "means nothing where μ is not positive"
+    } else if part {
+        "squared descent over variance, relative to unclipped SGD, in these directions"
+    } else if (ccc - 1.0).abs() <= 1e-12 {
+        "the rule here is as good as unclipped SGD"
     } else if ccc > 1.0 {
         "above 1: the rule here beats unclipped SGD at any learning rate"
     } else {
