@@ -83,7 +83,7 @@ CALLS = {
     ),
     "Problem with a rule": (make, {"rule": "skip", "momentum": 0.9}),
     "Problem with groups": (make, {"groups": [{"size": 12}]}),
-    "Problem with privacy": (make, {"privacy": {"noise_multiplier": 1.0}}),
+    "Problem with privacy": (make, {"clip": 0.9, "privacy": {"noise_multiplier": 1.0}}),
     "with_rule": (NOISE.with_rule, {"rule": "skip"}),
     "Problem.factors": (problem().factors, {"c": 1.0}),
     "tune_private": (problem(privacy={"noise_multiplier": 1.0}).tune_private, {"time": 1.0}),

@@ -53,7 +53,7 @@ fn the_mean_of_runs_is_the_solution_of_the_ode() {
 }
 
 #[test]
-#[ignore = "minutes long: continuous integration runs it in release mode"]
+#[ignore = "minutes long: for releases"]
 fn so_it_is_in_four_thousand_dimensions() {
     agree(4000, 200);
 }
