@@ -14,7 +14,7 @@ const CANCELLED: f64 = 0.1;
 /// Steps of the trapezoidal rule for a normal residual, against its standard deviation and the
 /// threshold: both errors are below $10^{-16}$.
 const STEP: (f64, f64) = (0.4, 0.16);
-/// Below this share of the size of the residual a smooth rule normalises, to $10^{-18}$.
+/// Below this share of the narrowest feature of the residual a smooth rule normalises, to rounding.
 const TINY: f64 = 1e-20;
 /// How far a normal residual reaches, in standard deviations.
 const REACH: f64 = 9.0;
@@ -75,7 +75,8 @@ pub(crate) fn smooth(noise: &dyn Noise, smooth: Smooth, r: f64, c: f64) -> Momen
         return Moments::open(second_moment);
     }
     // Next to zero every rule normalises; squares of the threshold would underflow.
-    if c < TINY * second_moment.min(f64::MAX).sqrt() && !has_atoms(noise, r) {
+    let narrowest = noise.features(r).iter().map(|f| f.width).fold(f64::INFINITY, f64::min);
+    if c < TINY * narrowest && !has_atoms(noise, r) {
         return normalise(noise, r, c).within(c, second_moment);
     }
     let g = |x: f64| smooth.slope_and_square(x / c);
