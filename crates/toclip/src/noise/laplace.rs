@@ -167,7 +167,8 @@ impl Laplace {
     fn slope(&self, s: f64, x: f64) -> f64 {
         let rate = SQRT_2 / self.sigma;
         let (p, q) = (rate * s * FRAC_1_SQRT_2, x / s * FRAC_1_SQRT_2);
-        let converges = if p < FEW_TERMS_BELOW { q <= 0.1 } else { q <= 1.5_f64.max(0.25 * p) };
+        let converges =
+            if p < FEW_TERMS_BELOW { q <= 0.1 } else { q <= 1.5_f64.max(0.25 * p).min(6.0) };
         if s == 0.0 || q > p || !converges {
             return self.density(s, x).1;
         }
@@ -183,7 +184,8 @@ const FEW_TERMS_BELOW: f64 = 1.5;
 /// one sign. They follow $I_{n-2} = 2n I_n + 2p I_{n-1}$ from $I_{-1} = 2/\sqrt\pi$, downwards
 /// (Miller's way) for large $p$, where upwards would lose them, and upwards for small $p$ and $q$.
 fn erfcx_difference(p: f64, q: f64) -> f64 {
-    const TERMS: usize = 80;
+    // Miller's way loses e^(−2p(√(2·TERMS) − √(2n))) of term n.
+    const TERMS: usize = 200;
     let first = SQRT_2_OVER_PI * SQRT_2;
     let (mut sum, mut power) = (0.0, 2.0 * q);
     if p < FEW_TERMS_BELOW {
