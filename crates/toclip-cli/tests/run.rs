@@ -285,6 +285,28 @@ fn schedule_compares_the_rule_of_the_file() {
 }
 
 #[test]
+fn a_run_names_what_its_factors_leave_out() {
+    let at = |more: &str| {
+        let text = EXPERIMENT
+            .replace(
+                "family = \"student_t\", df = 1.0, scale = 0.5",
+                "family = \"rademacher\", lambda = 1.0, p = 0.2",
+            )
+            .replace("norm = 1.0", "norm = 0.03")
+            .replace("clip = 0.4", "clip = 1.0")
+            .replace("[\"ode\", \"volterra\", \"hsgd\", \"sgd\"]", "[\"ode\"]");
+        let folder = folder(&format!("{text}{more}\n"));
+        prints(folder.path(), "run e.toml")
+    };
+    // The threshold is among the outliers: skipping moves away from the solution.
+    assert!(at("rule = \"skip\"").contains("below 0: the rule moves away"));
+    assert!(
+        at("momentum = { kind = \"average\", beta = 0.9 }").contains("momentum with beta = 0.9")
+    );
+    assert!(at("privacy = { noise_multiplier = 0.1 }").contains("noise multiplier of 0.1"));
+}
+
+#[test]
 fn rules_for_coordinates_need_the_coordinates_of_the_covariance() {
     let spectrum = "kind = \"power_law\", dim = 60, exponent = 0.5";
     let text = EXPERIMENT

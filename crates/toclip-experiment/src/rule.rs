@@ -23,17 +23,17 @@ impl RuleChoice {
     /// # Errors
     /// A sentence with the names there are.
     pub fn named(name: &str) -> Result<Self, String> {
-        Rule::named(name).map(RuleChoice).ok_or_else(|| match name {
-            "per_group" => "clipping per group needs the groups: leave `rule` out and give \
-                            groups = [{ size = 100 }, { size = 400, ratio = 0.5 }]"
-                .into(),
-            "smooth" => "expected the name of a smooth rule: \"tanh\" or \"root\"".into(),
-            _ => unknown("rule", name, &Rule::NAMES),
-        })
+        Rule::named(name).map(RuleChoice).ok_or_else(|| unknown("rule", name, &Rule::NAMES))
     }
 
     fn parse(value: Value) -> Result<Self, String> {
         match value.as_str() {
+            Some("per_group") => Err("clipping per group needs the groups: leave `rule` out and \
+                                      give groups = [{ size = 100 }, { size = 400, ratio = 0.5 }]"
+                .into()),
+            Some("smooth") => {
+                Err("expected the name of a smooth rule: \"tanh\" or \"root\"".into())
+            }
             Some(name) => RuleChoice::named(name),
             None => Err(format!("is {value}; expected the name of a rule, such as \"skip\"")),
         }

@@ -9,14 +9,14 @@ pub use range::NumberOrRange;
 
 pub use toclip_experiment::words::unknown;
 
-use anyhow::{Context, Result as AnyResult};
 use toclip::Rule;
+use toclip_experiment::RuleChoice;
 
 use crate::output::numbers::short;
 
 /// The rule of this name.
-pub fn rule(name: &str) -> AnyResult<Rule> {
-    Rule::named(name).with_context(|| unknown("rule", name, &Rule::NAMES))
+pub fn rule(name: &str) -> anyhow::Result<Rule> {
+    RuleChoice::named(name).map(|choice| choice.0).map_err(anyhow::Error::msg)
 }
 
 /// A finite number.

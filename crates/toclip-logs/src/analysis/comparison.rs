@@ -126,3 +126,25 @@ fn outcome(
         last,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Norms of one, and every tenth of nine: skipped, they leave nine tenths of the descent and of
+    /// the squares of the rest.
+    #[test]
+    fn a_skipped_step_leaves_nothing() {
+        let norms: Vec<f64> = (0..1000).map(|k| if k % 10 == 9 { 9.0 } else { 1.0 }).collect();
+        let scales = vec![1.0; norms.len()];
+        let replay = |rule: &mut dyn ThresholdRule| {
+            outcome(String::new(), &norms, &scales, rule, &Settings::default())
+        };
+        let skip = replay(&mut SkipAbove::new(4.0, 100).unwrap());
+        assert!((skip.fires - 0.1).abs() < 1e-12 && (skip.step_factor - 0.9).abs() < 1e-12);
+        // μ = 0.9, m2 = 0.9 against 0.9 + 8.1.
+        assert!((skip.ccc.value - 0.9 * 0.9 * 9.0 / 0.9).abs() < 1e-9, "{:?}", skip.ccc);
+        let clip = replay(&mut Fixed::new(4.0).unwrap());
+        assert!(clip.step_factor > skip.step_factor && clip.ccc.value < skip.ccc.value);
+    }
+}

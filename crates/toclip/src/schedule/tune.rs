@@ -1,14 +1,14 @@
 //! The κ of the proportional policy with the lowest predicted risk.
 
+use super::final_risk::{Objective, final_risk};
 use super::{Compensation, OpenLoop, Policy, Proportional, Schedule};
 use crate::criteria::maximise::{log_grid, maximise_on};
-use crate::dynamics::{Ode, Stop};
+use crate::dynamics::Ode;
 use crate::error::{Error, Result};
 use crate::momentum::Momentum;
 use crate::spectrum::Modes;
 use crate::step::Step;
 use serde::Serialize;
-use std::cell::RefCell;
 use std::sync::Arc;
 
 /// The range of κ that is searched: below, nearly every gradient is clipped; above, almost none.
@@ -138,31 +138,14 @@ fn tune(
         if let Some(momentum) = momentum {
             ode = ode.with_momentum(momentum);
         }
-        let path = ode.solve(&[time])?;
-        Ok(match (path.stop, path.risk.last()) {
-            (Stop::Finished, Some(&risk)) => risk,
-            _ => f64::INFINITY,
-        })
+        final_risk(&ode, time)
     };
-    // The search only handles numbers: after an error its remaining evaluations return at once.
-    let failed = RefCell::new(None);
-    let gain = |kappa: f64| {
-        if failed.borrow().is_some() {
-            return f64::NEG_INFINITY;
-        }
-        let policy = Proportional::new(kappa, eta.clone(), step.clone(), compensation);
-        match policy.and_then(|policy| end(&policy)) {
-            Ok(risk) => -risk,
-            Err(error) => {
-                failed.replace(Some(error));
-                f64::NEG_INFINITY
-            }
-        }
-    };
-    let (kappa, gain) = maximise_on(&log_grid(RANGE.0, RANGE.1, PER_DECADE), gain);
-    if let Some(error) = failed.into_inner() {
-        return Err(error);
-    }
+    let objective = Objective::new(|kappa: f64| {
+        end(&Proportional::new(kappa, eta.clone(), step.clone(), compensation)?)
+    });
+    let grid = log_grid(RANGE.0, RANGE.1, PER_DECADE);
+    let (kappa, gain) = maximise_on(&grid, |kappa| objective.gain(kappa));
+    objective.finish()?;
     let unclipped = end(&OpenLoop::unclipped(eta.clone()))?;
     let best = if -gain < unclipped * (1.0 - RTOL) {
         Tuned { kappa, risk: -gain }

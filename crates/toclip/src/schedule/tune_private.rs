@@ -1,9 +1,10 @@
 //! The constant rate and threshold of private SGD with the lowest predicted risk.
 
+use super::final_risk::final_risk;
 use super::private::threshold_range;
 use super::{OpenLoop, Schedule};
 use crate::criteria::maximise::log_grid;
-use crate::dynamics::{Ode, Stop};
+use crate::dynamics::Ode;
 use crate::error::{Error, Result};
 use crate::spectrum::Modes;
 use crate::step::Step;
@@ -71,11 +72,7 @@ pub fn tune_private<'a>(
             return Ok(f64::INFINITY);
         }
         let policy = OpenLoop::new(Schedule::constant(eta)?, Schedule::constant(c)?);
-        let path = Ode::new(modes, &step, &policy).tolerance(RTOL, 0.0).solve(&[time])?;
-        Ok(match (path.stop, path.risk.last()) {
-            (Stop::Finished, Some(&risk)) => risk,
-            _ => f64::INFINITY,
-        })
+        final_risk(&Ode::new(modes, &step, &policy).tolerance(RTOL, 0.0), time)
     };
     // In a short time the rate has to be large, in a long one it may be small.
     let longest = time.max(1.0);

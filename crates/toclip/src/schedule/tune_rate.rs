@@ -1,13 +1,13 @@
 //! The constant rate with the lowest predicted risk at a given threshold.
 
+use super::final_risk::{Objective, final_risk};
 use super::{OpenLoop, Schedule};
 use crate::criteria::maximise::brent;
-use crate::dynamics::{Ode, Stop, effective_moments};
+use crate::dynamics::{Ode, effective_moments};
 use crate::error::{Error, Result};
 use crate::spectrum::Modes;
 use crate::step::Step;
 use serde::Serialize;
-use std::cell::RefCell;
 
 /// Enough to tell two rates apart at a flat minimum.
 const RTOL: f64 = 1e-6;
@@ -65,11 +65,7 @@ pub fn tune_rate<'a>(
     }
     let end = |eta: f64| -> Result<f64> {
         let policy = OpenLoop::new(Schedule::constant(eta)?, threshold.clone());
-        let path = Ode::new(modes, &step, &policy).tolerance(RTOL, 0.0).solve(&[time])?;
-        Ok(match (path.stop, path.risk.last()) {
-            (Stop::Finished, Some(&risk)) => risk,
-            _ => f64::INFINITY,
-        })
+        final_risk(&Ode::new(modes, &step, &policy).tolerance(RTOL, 0.0), time)
     };
     let mut middle = DESCENT / (mu * time);
     let mut lowest = end(middle)?;
@@ -86,22 +82,10 @@ pub fn tune_rate<'a>(
     if !lowest.is_finite() {
         return Err(Error::Invalid(format!("SGD diverges before t = {time} at every rate")));
     }
-    // The search only handles numbers: after an error its remaining evaluations return at once.
-    let failed = RefCell::new(None);
-    let gain = |eta: f64| match failed.borrow().is_some() {
-        true => f64::NEG_INFINITY,
-        false => end(eta).map_or_else(
-            |error| {
-                failed.replace(Some(error));
-                f64::NEG_INFINITY
-            },
-            |risk| -risk,
-        ),
-    };
+    let objective = Objective::new(end);
+    let gain = |eta: f64| objective.gain(eta);
     let (low, high) = (middle / FACTOR, FACTOR * middle);
     let (eta, gain) = brent(low, middle, high, -lowest, PRECISION, &gain);
-    match failed.into_inner() {
-        Some(error) => Err(error),
-        None => Ok(TunedRate { eta, risk: -gain }),
-    }
+    objective.finish()?;
+    Ok(TunedRate { eta, risk: -gain })
 }

@@ -157,6 +157,14 @@ mod tests {
         let same = way("max_ccc", "max-CCC", &[1.0, 0.6, 0.4], Stop::Finished);
         let slow = way("file", "constant c = 1", &[1.0, 0.6, 0.2], Stop::Finished);
         assert!(verdict(&[free(), slow, same], false, 2.0).starts_with("Clipping gains nothing"));
+        // The best of what grows is not recommended.
+        let grows = way("unclipped", "unclipped", &[1.0, 9.0, 30.0], Stop::Finished);
+        let less = way("max_ccc", "max-CCC", &[1.0, 4.0, 9.0], Stop::Finished);
+        let said = verdict(&[grows, less], false, 2.0);
+        assert!(
+            said.starts_with("Use a smaller learning rate") && said.contains("from 1 to 9"),
+            "{said}"
+        );
         let gone = way("unclipped", "unclipped", &[], Stop::Diverged { t: 0.0 });
         let best = way("max_ccc", "max-CCC", &[1.0, 0.2], Stop::Finished);
         let said = verdict(&[gone, best], false, 2.0);
