@@ -9,7 +9,7 @@ pub type Values<const N: usize> = [f64; N];
 const ROUNDED: f64 = 1e-13;
 
 /// One sixteen-point rule on $\[a, b\]$.
-fn panel<const N: usize>(f: &impl Fn(f64) -> Values<N>, a: f64, b: f64) -> Values<N> {
+pub fn panel<const N: usize>(f: &impl Fn(f64) -> Values<N>, a: f64, b: f64) -> Values<N> {
     let (centre, half) = (0.5 * (a + b), 0.5 * (b - a));
     let mut sum = [0.0; N];
     for (u, w) in GAUSS_LEGENDRE_16 {

@@ -1,6 +1,6 @@
 //! The best threshold along the risk, where factors take long to compute.
 
-use super::best::{Efficiency, Optimum, thresholds, without_search};
+use super::best::{Efficiency, Optimum, best_for_residual, thresholds, without_search};
 use super::maximise::brent;
 use crate::parallel::map_timed;
 use crate::risk_table::{EVERYWHERE, Filled, RiskTable, Span};
@@ -13,6 +13,8 @@ const POINTS: usize = 12;
 const LOSS: f64 = 1e-11;
 /// Relative errors of $c^\ast$ that are allowed at least, and at most.
 const ERRORS: (f64, f64) = (1e-6, 0.03);
+/// The relative error of $c^\ast$ at the end of a plateau, next to which CCC is as flat.
+const OF_PLATEAU: f64 = 1e-3;
 /// A peak that is no higher above the limit $c \to 0$ than this, relatively, is none: factors of
 /// batches have errors of up to a tenth of it.
 const FLAT: f64 = 1e-8;
@@ -95,6 +97,11 @@ fn path(step: &Step<'_>, risks: &[f64]) -> Filled<2> {
     else {
         return Filled::Unknown;
     };
+    if from.is_flat && to.is_flat {
+        let each = map_timed(risks, |&r| best_for_residual(step, r).ok());
+        let values: Option<Vec<_>> = each.iter().map(|b| Some(encoded((*b)?.optimum()))).collect();
+        return values.map_or(Filled::Unknown, |values| Filled::Rounded(values, OF_PLATEAU));
+    }
     // Next to where there is no peak, one that is hardly any is none.
     if from.optimum == Optimum::Small && to.gain < 4.0 * FLAT {
         to.optimum = Optimum::Small;
@@ -190,6 +197,8 @@ struct Peak {
     /// How much higher it is than the limit $c \to 0$, relatively. One residual always has a peak
     /// well above that.
     gain: f64,
+    /// Whether thresholds far from this one are equally good, to rounding.
+    is_flat: bool,
 }
 
 impl Peak {
@@ -235,7 +244,10 @@ impl Peak {
         let gain = gain(step, r, height)?;
         match efficiency.optimum(smallest, best, height) {
             Optimum::At(_) if gain < FLAT => Peak::without_threshold(Optimum::Small, step, r),
-            optimum @ Optimum::At(_) => Some(Peak { optimum, height, bend, gain }),
+            optimum @ Optimum::At(_) => {
+                let is_flat = Efficiency::is_flat(&grid, &values, best, height);
+                Some(Peak { optimum, height, bend, gain, is_flat })
+            }
             optimum => Peak::without_threshold(optimum, step, r),
         }
     }
@@ -246,7 +258,7 @@ impl Peak {
             _ => 1.0 / step.residual_second_moment(r),
         };
         let gain = if optimum == Optimum::Small { 0.0 } else { f64::INFINITY };
-        Some(Peak { optimum, height, bend: 0.0, gain })
+        Some(Peak { optimum, height, bend: 0.0, gain, is_flat: false })
     }
 
     /// The same peak at these risks, which go on from its own, the first, as far as it goes.
@@ -264,7 +276,8 @@ impl Peak {
             let Some(Top { ln_c, height, bend }) = top else { break };
             let Some(gain) = gain(step, r, height).filter(|gain| *gain > FLAT) else { break };
             found.push(ln_c);
-            path.push(Peak { optimum: Optimum::At(ln_c.exp()), height, bend, gain });
+            let optimum = Optimum::At(ln_c.exp());
+            path.push(Peak { optimum, height, bend, gain, is_flat: false });
         }
         path
     }

@@ -30,6 +30,9 @@ pub struct BestThreshold {
 
 /// A gain below this is rounding: the best is then not to clip.
 const ROUNDING: f64 = 1e-12;
+/// Thresholds this far apart are not the same peak, and how often the end of a plateau is bisected.
+const DISTINCT: f64 = 1.01;
+const BISECTIONS: usize = 40;
 /// Points of the search for each factor of ten in $c$, and about every feature.
 const PER_DECADE: f64 = 16.0;
 const OFFSETS: [f64; 13] = [-6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0];
@@ -95,6 +98,7 @@ pub(super) fn best_for_residual(step: &Step<'_>, r: f64) -> Result<BestThreshold
             BestThreshold { c: 0.0, mu: 0.0, m2: 0.0, ccc: ccc(limit), efficiency: limit }
         }
         Optimum::At(c) => {
+            let c = efficiency.end_of_plateau(&grid, &values, c, top);
             let x = step.residual_moments(r, c);
             BestThreshold { c, mu: x.mu, m2: x.m2, ccc: ccc(top), efficiency: top }
         }
@@ -203,6 +207,28 @@ impl<'a> Efficiency<'a> {
         if nearer > 2.0 * near.max(top) { f64::INFINITY } else { nearer + (nearer - near) / 99.0 }
     }
 
+    /// Whether thresholds of the grid far from `c` are as good, to rounding.
+    pub fn is_flat(grid: &[f64], values: &[f64], c: f64, top: f64) -> bool {
+        let is_far = |x: f64| !(c / DISTINCT..=c * DISTINCT).contains(&x);
+        grid.iter().zip(values).any(|(&x, &value)| is_far(x) && is_as_good(value, top))
+    }
+
+    /// The largest threshold that is as good as `c`, to rounding. Skipping is equally good at every
+    /// threshold between the residuals and outliers far from them: the search would leave it to
+    /// rounding which of those is found, and the largest is farthest from losing good steps.
+    fn end_of_plateau(&self, grid: &[f64], values: &[f64], c: f64, top: f64) -> f64 {
+        let is_end = |i: &usize| is_as_good(values[i - 1], top) && !is_as_good(values[*i], top);
+        let end = (1..grid.len()).rfind(is_end).map(|i| (grid[i - 1], grid[i]));
+        let Some((mut low, mut high)) = end.filter(|_| Self::is_flat(grid, values, c, top)) else {
+            return c;
+        };
+        for _ in 0..BISECTIONS {
+            let middle = (low * high).sqrt();
+            if is_as_good(self.at(middle), top) { low = middle } else { high = middle }
+        }
+        low
+    }
+
     /// What is best, given the highest peak above the smallest threshold that matters.
     pub fn optimum(&self, smallest: f64, c: f64, top: f64) -> Optimum {
         let (_, nearer) = self.towards_zero(smallest);
@@ -214,6 +240,10 @@ impl<'a> Efficiency<'a> {
             Optimum::At(c)
         }
     }
+}
+
+fn is_as_good(value: f64, top: f64) -> bool {
+    value >= top * (1.0 - ROUNDING)
 }
 
 /// A grid of thresholds fine enough for every feature of the distribution.
@@ -257,6 +287,21 @@ mod tests {
         assert_eq!((best.c, best.ccc), (0.0, f64::INFINITY));
         assert_eq!(best_threshold(&NoNoise, 0.0).unwrap().c, f64::INFINITY);
         assert_eq!(best_threshold(&NoNoise, 2.0).unwrap().ccc, 1.0);
+    }
+
+    #[test]
+    fn of_equally_good_thresholds_the_largest_is_chosen() {
+        let noise = Rademacher::new(1.0, 0.2).unwrap();
+        let step = Step::from(&noise as &dyn Noise).with_rule(Rule::Skip).unwrap();
+        let best = [1.0e-4, 1.01e-4, 1.02e-4].map(|r| best_threshold(&step, r).unwrap());
+        // Eight standard deviations of the residual below the outliers, and smooth in the risk.
+        let below = best.map(|x| 1.0 - x.c);
+        assert!((0.09..0.12).contains(&below[0]), "{best:?}");
+        assert!((below[0] - 2.0 * below[1] + below[2]).abs() < 1e-4, "{best:?}");
+        // Nothing is lost against a threshold in the middle.
+        let middle = step.moments(1.0e-4, 0.5);
+        let efficiency = middle.mu * middle.mu / middle.m2;
+        assert!((best[0].efficiency / efficiency - 1.0).abs() < 1e-11, "{best:?}");
     }
 
     #[test]
