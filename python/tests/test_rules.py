@@ -191,6 +191,7 @@ def test_error_messages():
         "problem(momentum=0.9).simulate([1.0], method='collapsed')",
         "problem(privacy={'noise_multiplier': 1.0}, clip='max_ccc')",
         "problem(momentum=0.9, rule='by_value')",
+        "problem(momentum={'beta': 0.9, 'on_skip': 'not_made'})",
         "problem(momentum=0.9, learning_rate='greedy')",
         "problem(momentum=0.9, margin=0.9)",
         "problem().tune_private(1.0)",

@@ -32,6 +32,40 @@ fn points() {
             &["factors", "--sigma", "1e308", "--clip", "none"],
             &["factors", "--noise", "gaussian,uniform", "--risk", "1e200"],
             &["factors", "--noise", "student_t", "--df", "2.5", "--scale", "0.5", "--batch", "32"],
+            // Without error an atom at zero can be kept alone.
+            &[
+                "factors",
+                "--noise",
+                "rademacher",
+                "--lambda",
+                "1",
+                "--p",
+                "0.2",
+                "--risk",
+                "0",
+                "--rule",
+                "skip",
+                "-c",
+                "0.5"
+            ],
+            &[
+                "factors",
+                "--noise",
+                "rademacher",
+                "--lambda",
+                "1",
+                "--p",
+                "0.2",
+                "--risk",
+                "0",
+                "--rule",
+                "skip",
+                "-c",
+                "0.5",
+                "--batch",
+                "4"
+            ],
+            &["factors", "--noise", "none", "--rule", "skip"],
         ]
     ));
     let point = json(&run(folder.path(), &[&LAPLACE[..], &["--json"]].concat()).1);
@@ -157,6 +191,8 @@ fn errors() {
             &["factors", "--noise", "student_t", "--params", "{}"],
             &["factors", "--batch", "0"],
             &["factors", "--batch", "2.5"],
+            &["factors", "--eigenvalues", "1,2"],
+            &["factors", "--rule", "skip", "--ratios", "1,2"],
         ]
     ));
 }

@@ -77,6 +77,11 @@ impl Optimizer {
             let privacy = privacy.to_core().map_err(|e| wrong("privacy", e))?;
             step = step.with_privacy(privacy).map_err(|e| wrong("privacy", e))?;
         }
+        if self.momentum.is_some_and(|m| m.on_skip.is_some()) && *step.rule() != Rule::Skip {
+            let what =
+                "has `on_skip`, which is for the rule skip: with other rules every step is made";
+            return Err(wrong("momentum", what));
+        }
         let momentum = self.momentum.map(MomentumChoice::to_core).transpose();
         let momentum = momentum.map_err(|e| wrong("momentum", e))?;
         if momentum.is_some() && !(step.rule().is_radial() && step.privacy().is_none()) {
@@ -100,8 +105,8 @@ pub struct MomentumChoice {
     delta: Option<f64>,
     #[serde(default, skip_serializing_if = "is_zero")]
     dampening: f64,
-    #[serde(default)]
-    on_skip: Skipped,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    on_skip: Option<Skipped>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -112,10 +117,9 @@ enum Convention {
     Average,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Skipped {
-    #[default]
     NotMade,
     ZeroGradient,
 }
@@ -145,8 +149,8 @@ impl MomentumChoice {
             Convention::Average => Momentum::average(memory),
         };
         let on_skip = match self.on_skip {
-            Skipped::NotMade => OnSkip::NotMade,
-            Skipped::ZeroGradient => OnSkip::ZeroGradient,
+            None | Some(Skipped::NotMade) => OnSkip::NotMade,
+            Some(Skipped::ZeroGradient) => OnSkip::ZeroGradient,
         };
         momentum.map(|momentum| momentum.on_skip(on_skip)).map_err(|error| error.to_string())
     }

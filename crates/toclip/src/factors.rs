@@ -120,10 +120,8 @@ impl Factors {
     ///
     /// In statistics it is the efficiency of Huber's M-estimator relative to the mean.
     ///
-    /// **The square hides the sign of $\mu$.** Where $\mu \le 0$, as [skipping](crate::Rule::Skip) can
-    /// have it, every step goes away from the solution on average and no learning rate is stable,
-    /// whatever $\mu^2/\nu$ is; CSC is then not positive.
-    /// [`best_threshold`](crate::criteria::best_threshold) leaves such thresholds out and
+    /// Where $\mu \le 0$, as [skipping](crate::Rule::Skip) can have it, every step goes away from the
+    /// solution on average and no learning rate is stable: CCC is zero, CSC is not positive, and
     /// [`stability_limits`](crate::criteria::stability_limits) are zero.
     ///
     /// ```
@@ -132,7 +130,7 @@ impl Factors {
     /// let skip = Step::new(&noise).with_rule(Rule::Skip)?;
     /// // With the threshold among the outliers, skipping goes the wrong way.
     /// let at = Factors::new(&skip, 0.001, 1.0)?;
-    /// assert!(at.mu < 0.0 && at.csc()? < 0.0);
+    /// assert!(at.mu < 0.0 && at.csc()? < 0.0 && at.ccc()? == 0.0);
     /// assert!(best_threshold(&skip, 0.001)?.mu > 0.0);
     /// # Ok::<(), toclip::Error>(())
     /// ```
@@ -141,11 +139,14 @@ impl Factors {
     /// [`Error::InfiniteVariance`] where $E\epsilon^2 = \infty$.
     pub fn ccc(&self) -> Result<f64> {
         let nu = self.nu()?;
+        if self.mu <= 0.0 {
+            return Ok(0.0);
+        }
         if nu >= UNDERFLOW {
             return Ok(self.mu * (self.mu / nu));
         }
         let (root, share) = self.apart();
-        Ok(if self.mu == 0.0 { 0.0 } else { (self.mu * root).powi(2) * share })
+        Ok((self.mu * root).powi(2) * share)
     }
 
     /// $1/\nu = (\sqrt{E X^2}/c)^2 \cdot c^2/m^{(2)}$ taken apart, for thresholds so small that

@@ -41,11 +41,15 @@ pub(crate) fn skip(noise: &dyn Noise, r: f64, c: f64) -> Moments {
         mu: clip.mu - if edge == 0.0 { 0.0 } else { c * edge },
         m2: (clip.m2 - c * c * (1.0 - clip.mu)).max(0.0),
     };
+    if let Some(atoms) = only_atoms(noise).filter(|_| r == 0.0) {
+        let kept = atoms.iter().filter(|(_, x)| x.abs() <= c);
+        return Moments { m2: kept.map(|(weight, x)| weight * x * x).sum(), ..closed };
+    }
     let precise = closed.mu.abs() > CANCELLED * clip.mu && closed.m2 > CANCELLED * clip.m2;
     if precise || clip.mu == 0.0 || !noise.is_resolved(r) || has_atoms(noise, r) {
         return closed;
     }
-    if let Some(normals) = few_normals(noise, r) {
+    if let Some(normals) = only_atoms(noise).filter(|atoms| atoms.len() <= FEW) {
         return normals.into_iter().fold(Moments { mu: 0.0, m2: 0.0 }, |sum, (weight, at)| {
             let x = skipped_normal(at, spread(r), c);
             Moments { mu: sum.mu + weight * x.mu, m2: sum.m2 + weight * x.m2 }
@@ -66,11 +70,10 @@ pub(crate) fn skip(noise: &dyn Noise, r: f64, c: f64) -> Moments {
     Moments { mu: mu + mu_left, m2: m2 + m2_left }
 }
 
-/// The atoms of noise that is nothing but a few of them: the residual is then as many normals.
-fn few_normals(noise: &dyn Noise, r: f64) -> Option<Vec<(f64, f64)>> {
+/// The atoms of noise that is nothing else: the residual is then as many normals.
+fn only_atoms(noise: &dyn Noise) -> Option<Vec<(f64, f64)>> {
     let atoms = noise.atoms();
-    let is_discrete = atoms.iter().map(|(w, _)| w).sum::<f64>() > 1.0 - 1e-12;
-    (r > 0.0 && is_discrete && atoms.len() <= FEW).then_some(atoms)
+    (atoms.iter().map(|(w, _)| w).sum::<f64>() > 1.0 - 1e-12).then_some(atoms)
 }
 
 /// What skipping leaves of $N(m, s^2)$.
@@ -150,11 +153,10 @@ fn has_atoms(noise: &dyn Noise, r: f64) -> bool {
 /// $E\thinspace g(X)$ of a function that is analytic within $c$ of the real axis, where the noise is a
 /// few atoms: with $X = m + s z$, by the trapezoidal rule in $z$.
 fn of_normals(noise: &dyn Noise, r: f64, c: f64, g: impl Fn(f64) -> [f64; 2]) -> Option<[f64; 2]> {
-    let (s, atoms) = (spread(r), noise.atoms());
-    let discrete = atoms.iter().map(|(w, _)| w).sum::<f64>() > 1.0 - 1e-12;
+    let (s, atoms) = (spread(r), only_atoms(noise)?);
     let step = STEP.0.min(STEP.1 * c / s);
     let cheap = (atoms.len() as f64) * REACH / step < 2000.0;
-    if !(discrete && (s == 0.0 || cheap || !noise.is_resolved(r))) {
+    if !(s == 0.0 || cheap || !noise.is_resolved(r)) {
         return None;
     }
     Some(atoms.into_iter().fold([0.0; 2], |sum, (weight, at)| {

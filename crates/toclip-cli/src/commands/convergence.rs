@@ -11,7 +11,7 @@ use serde_json::json;
 use toclip::convergence::{Convergence, Gap, Rate};
 use toclip::schedule::{OpenLoop, Schedule};
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
-use toclip::{Memory, Momentum, Step};
+use toclip::{Memory, Momentum, Rule, Step};
 
 use crate::arguments::{self, NoiseArgs, NumberOrRange};
 use crate::output::numbers::{duration, interval_at, short};
@@ -133,6 +133,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
         momentum: args.momentum()?,
     };
     let step = Step::new(noise).with_rule(arguments::rule(&args.rule)?)?;
+    if *step.rule() == Rule::Normalise && args.clip.is_infinite() {
+        bail!("--rule normalise needs the length of a step: give --clip as a number");
+    }
     let collapses = experiment.momentum.is_none() && step.rule().is_radial();
     let dims = match &args.dims {
         Some(dims) => dims.clone(),
@@ -153,7 +156,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     if args.json {
         let seconds = begin.elapsed().as_secs_f64();
-        json::print(&json!({ "rate": rate, "seconds": seconds }))?;
+        json::print(&json!({ "of": subtitle, "rate": rate, "seconds": seconds }))?;
     } else {
         terminal::print(format_args!("{}", text(&rate, &subtitle)));
         say!("Time: {}", duration(begin.elapsed()));

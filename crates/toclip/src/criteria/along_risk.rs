@@ -20,12 +20,15 @@ const OF_PLATEAU: f64 = 1e-3;
 const FLAT: f64 = 1e-8;
 /// Points of a search for each factor of ten in $c$, and about every feature. Coarser than the
 /// search for a single risk: peaks are followed from one risk to the next.
-const PER_DECADE: f64 = 6.0;
+const PER_DECADE: f64 = 5.0;
 const OFFSETS: [f64; 5] = [-3.0, -1.0, 0.0, 1.0, 3.0];
 /// Peaks of the grid lower than this share of the highest are not climbed.
 const WORTH: f64 = 0.8;
 /// How near to a peak of the grid its top is looked for before it is climbed.
-const NEAR: f64 = 5e-3;
+const NEAR: f64 = 0.01;
+/// A peak this much higher than the limit $c \to 0$ has not vanished at the next risk: what it gains
+/// there is not computed.
+const CLEAR: f64 = 0.01;
 /// How often a guess is moved before a peak counts as lost.
 const MOVES: usize = 12;
 /// How far a guess is moved at once, in widths of the stencil.
@@ -274,7 +277,10 @@ impl Peak {
             let guess = extrapolated(&found, risks, k);
             let top = climbed(&Efficiency::new(step, r), guess, stencil(step, r));
             let Some(Top { ln_c, height, bend }) = top else { break };
-            let Some(gain) = gain(step, r, height).filter(|gain| *gain > FLAT) else { break };
+            let before = path[path.len() - 1].gain;
+            let is_clear = before > CLEAR && k + 1 < risks.len();
+            let gain = if is_clear { Some(0.5 * before) } else { gain(step, r, height) };
+            let Some(gain) = gain.filter(|gain| *gain > FLAT) else { break };
             found.push(ln_c);
             let optimum = Optimum::At(ln_c.exp());
             path.push(Peak { optimum, height, bend, gain, is_flat: false });

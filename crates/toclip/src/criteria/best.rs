@@ -204,7 +204,11 @@ impl<'a> Efficiency<'a> {
     /// is linear in $c$, and infinite for an atom at zero, where it grows like $1/c^2$.
     fn limit(&self, smallest: f64, top: f64) -> f64 {
         let (near, nearer) = self.towards_zero(smallest);
-        if nearer > 2.0 * near.max(top) { f64::INFINITY } else { nearer + (nearer - near) / 99.0 }
+        if nearer.is_infinite() || nearer > 2.0 * near.max(top) {
+            f64::INFINITY
+        } else {
+            nearer + (nearer - near) / 99.0
+        }
     }
 
     /// Whether thresholds of the grid far from `c` are as good, to rounding.

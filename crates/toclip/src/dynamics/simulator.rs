@@ -20,7 +20,7 @@ pub(crate) fn check_radial(step: &Step<'_>, method: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::Invalid(format!(
-        "{method} has one factor for the whole gradient, which the rule `{}` has not: use the ODE, full C-SGD or \
+        "{method} has one factor for the whole gradient, but the rule `{}` has one for each direction: use the ODE, full C-SGD or \
          C-HSGD",
         step.rule().name()
     )))

@@ -44,12 +44,14 @@ pub struct Args {
     rule: Vec<String>,
 
     /// Eigenvalues of K whose directions are shown for the rule by_value, which has factors for each
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,0.1,0.01", value_parser = crate::arguments::number, allow_negative_numbers = true)]
-    eigenvalues: Vec<f64>,
+    /// [default: 1,0.1,0.01]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = crate::arguments::number, allow_negative_numbers = true)]
+    eigenvalues: Option<Vec<f64>>,
 
     /// Thresholds of the groups of the rule per_group, as multiples of the threshold
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,0.5", value_parser = crate::arguments::number, allow_negative_numbers = true)]
-    ratios: Vec<f64>,
+    /// [default: 1,0.5]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = crate::arguments::number, allow_negative_numbers = true)]
+    ratios: Option<Vec<f64>>,
 
     /// B, the number of samples whose mean gradient is clipped
     #[arg(long, short, value_name = "B", default_value = "1", value_parser = count::<1>, allow_negative_numbers = true)]
@@ -112,7 +114,11 @@ impl NoiseSpec {
     }
 
     fn describe(&self) -> String {
-        self.step.describe() + &self.part.describe()
+        let words = self.step.describe() + &self.part.describe();
+        match self.family {
+            Family::None(_) => words.replacen("no", "No noise", 1),
+            _ => words,
+        }
     }
 }
 
@@ -122,10 +128,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
         return table::run(table, args.out.as_deref(), args.json);
     }
     let Args { batch, per_sample, outputs, .. } = args;
-    let mut rules = Vec::new();
-    for name in &args.rule {
-        rules.extend(part::rule_and_parts(name, &args.eigenvalues, &args.ratios)?);
-    }
+    let rules =
+        part::rules_and_parts(&args.rule, args.eigenvalues.as_deref(), args.ratios.as_deref())?;
     let mut noises = Vec::new();
     for family in args.noise.families()? {
         for (rule, part) in &rules {
@@ -156,7 +160,7 @@ fn json_point(at: &Factors) -> Map<String, Value> {
     let fields = [
         ("r", at.r.into()),
         ("c", json::number(at.c)),
-        ("mu", at.mu.into()),
+        ("mu", json::number(at.mu)),
         ("m2", json::number(at.m2)),
         ("nu", defined(at.nu())),
         ("csc", defined(at.csc())),

@@ -1,7 +1,7 @@
 //! Directions of the gradient that have factors of their own: those of an eigenvalue under clipping
 //! by value, those of a group under clipping per group.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use toclip::{Factors, Group, Groups, Rule, Step};
 
 use crate::arguments;
@@ -9,6 +9,8 @@ use crate::output::numbers::short;
 
 /// The name of clipping per group on the command line.
 const PER_GROUP: &str = "per_group";
+/// The name of clipping by value.
+const BY_VALUE: &str = "by_value";
 
 /// The columns of tables that name a part.
 pub const COLUMNS: [&str; 2] = ["eigenvalue", "ratio"];
@@ -24,12 +26,29 @@ pub enum Part {
     Group(usize, f64),
 }
 
-/// The rule of a name, once for each part that has its own factors.
-pub fn rule_and_parts(
-    name: &str,
-    eigenvalues: &[f64],
-    ratios: &[f64],
+/// The rules of these names, with their parts.
+pub fn rules_and_parts(
+    names: &[String],
+    eigenvalues: Option<&[f64]>,
+    ratios: Option<&[f64]>,
 ) -> Result<Vec<(Rule, Part)>> {
+    let has = |rule: &str| names.iter().any(|name| name == rule);
+    if eigenvalues.is_some() && !has(BY_VALUE) {
+        bail!("--eigenvalues is for --rule {BY_VALUE}: other rules treat all directions alike");
+    }
+    if ratios.is_some() && !has(PER_GROUP) {
+        bail!("--ratios is for --rule {PER_GROUP}: other rules have one threshold");
+    }
+    let mut rules = Vec::new();
+    for name in names {
+        let eigenvalues = eigenvalues.unwrap_or(&[1.0, 0.1, 0.01]);
+        rules.extend(rule_and_parts(name, eigenvalues, ratios.unwrap_or(&[1.0, 0.5]))?);
+    }
+    Ok(rules)
+}
+
+/// The rule of a name, once for each part that has its own factors.
+fn rule_and_parts(name: &str, eigenvalues: &[f64], ratios: &[f64]) -> Result<Vec<(Rule, Part)>> {
     if name == PER_GROUP {
         let group = |&ratio: &f64| Group { size: 1, ratio };
         let groups: Vec<Group> = ratios.iter().map(group).collect();

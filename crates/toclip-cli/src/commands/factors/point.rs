@@ -53,8 +53,9 @@ impl<'a> Point<'a> {
         let mut map = json_point(&self.at);
         map.insert("noise".into(), json!(self.spec.family));
         for (name, cell) in self.spec.treatment.cells() {
-            let number = cell.parse::<u64>().map(Value::from);
-            map.insert(name.into(), number.unwrap_or_else(|_| cell.into()));
+            // Counts and truth values are not strings in JSON.
+            let value = serde_json::from_str(&cell).unwrap_or_else(|_| cell.into());
+            map.insert(name.into(), value);
         }
         if let Some((name, value)) = self.spec.part.cell() {
             map.insert(name.into(), value.into());
@@ -107,7 +108,7 @@ impl<'a> Point<'a> {
             (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => undefined = Some(error),
         }
         let cells = |(name, value, meaning): (&str, f64, &str)| {
-            [name.to_owned(), significant(value, 7), meaning.to_owned()]
+            [name.to_owned(), significant(value, 4), meaning.to_owned()]
         };
         let spec = self.spec.describe();
         let mut text = format!("{spec} at R = {}, c = {}\n", short(at.r), short(at.c));
@@ -123,23 +124,23 @@ impl<'a> Point<'a> {
         match self.spec.step.rule() {
             Rule::Optimal => return "this rule is the limit of all".into(),
             Rule::Normalise => {
-                return format!("every threshold has CCC = {}", significant(best.ccc, 7));
+                return format!("every threshold has CCC = {}", significant(best.ccc, 4));
             }
             _ => {}
         }
-        let at = || format!("c = {} (μ = {})", significant(best.c, 7), short(best.mu));
+        let at = || format!("c = {} (μ = {})", significant(best.c, 4), short(best.mu));
         if best.c == f64::INFINITY {
             "do not clip; no threshold has CCC above 1".into()
         } else if best.ccc < 1.0 + 1e-6 {
             let (c, gain) = (short(best.c), best.ccc - 1.0);
             format!("do not clip; the best threshold, c = {c}, gains {gain:.0e}")
         } else if best.c == 0.0 {
-            let ccc = significant(best.ccc, 7);
+            let ccc = significant(best.ccc, 4);
             format!("the smaller the threshold the better; CCC tends to {ccc} as c → 0")
         } else if best.ccc.is_infinite() {
             format!("{}; unclipped SGD does not converge under this noise", at())
         } else {
-            format!("{}, CCC = {}", at(), significant(best.ccc, 7))
+            format!("{}, CCC = {}", at(), significant(best.ccc, 4))
         }
     }
 }
@@ -161,7 +162,7 @@ fn rule_stability(csc: f64, part: bool) -> &'static str {
 
 fn rule_comparison(mu: f64, ccc: f64, part: bool) -> &'static str {
     if mu <= 0.0 {
-        "means nothing where μ is not positive"
+        "0: no learning rate is of use where μ is not positive"
     } else if part {
         "squared descent over variance, relative to unclipped SGD, in these directions"
     } else if (ccc - 1.0).abs() <= 1e-12 {
@@ -200,7 +201,7 @@ fn limit_words(limit: &FisherLimit) -> String {
     } else if limit.limit.is_infinite() {
         format!("the best threshold reaches {reached} of what any rule could")
     } else {
-        let most = significant(limit.limit, 7);
+        let most = significant(limit.limit, 4);
         format!("no rule has CCC above {most}; the best threshold reaches {reached} of it")
     }
 }

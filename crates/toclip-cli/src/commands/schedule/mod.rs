@@ -99,7 +99,7 @@ fn lines(schedules: &[ScheduleRun]) -> String {
     });
     let simulated = schedules.iter().any(|run| run.runs.is_some());
     let last = if simulated { "C-SGD" } else { "" };
-    columns("lrrl", ["schedule", "final risk", "reaches unclipped at", last], rows)
+    columns("lrrl", ["schedule", "final risk", "level with unclipped at", last], rows)
 }
 
 fn to_json(run: &ScheduleRun, all: &[ScheduleRun]) -> Value {

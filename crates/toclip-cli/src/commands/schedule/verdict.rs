@@ -13,7 +13,21 @@ pub fn verdict(schedules: &[ScheduleRun], private: bool, time: f64) -> String {
     if private {
         return private_verdict(free, others);
     }
-    advice(free, others, time) + &same_rate_sentence(others).unwrap_or_default()
+    advice(free, others, time)
+        + &same_rate_sentence(others).unwrap_or_default()
+        + &lower_sentence(free, others).unwrap_or_default()
+}
+
+/// Where the rule of the file ends lower than anything at the effective rate of unclipped SGD.
+fn lower_sentence(free: &ScheduleRun, others: &[ScheduleRun]) -> Option<String> {
+    let own = others.iter().find(|run| run.key == "file" && !run.same_rate)?;
+    let rest = others.iter().filter(|run| run.same_rate).chain([free]);
+    let best = rest.filter_map(ScheduleRun::end).min_by(f64::total_cmp)?;
+    let end = own.end().filter(|end| *end < (1.0 - WORTH) * best)?;
+    let (label, end) = (&own.label, short(end));
+    Some(format!(
+        " The rule of the file ({label}) ends lower, at {end}, but at a different effective rate."
+    ))
 }
 
 fn advice(free: &ScheduleRun, others: &[ScheduleRun], time: f64) -> String {
@@ -156,7 +170,9 @@ mod tests {
         // A constant threshold ends lower by its smaller rate: no reason to clip.
         let same = way("max_ccc", "max-CCC", &[1.0, 0.6, 0.4], Stop::Finished);
         let slow = way("file", "constant c = 1", &[1.0, 0.6, 0.2], Stop::Finished);
-        assert!(verdict(&[free(), slow, same], false, 2.0).starts_with("Clipping gains nothing"));
+        let said = verdict(&[free(), slow, same], false, 2.0);
+        assert!(said.starts_with("Clipping gains nothing"), "{said}");
+        assert!(said.contains("(constant c = 1) ends lower, at 0.2, but at a different"), "{said}");
         // The best of what grows is not recommended.
         let grows = way("unclipped", "unclipped", &[1.0, 9.0, 30.0], Stop::Finished);
         let less = way("max_ccc", "max-CCC", &[1.0, 4.0, 9.0], Stop::Finished);
