@@ -331,11 +331,10 @@ fn climbed(efficiency: &Efficiency<'_>, guess: f64, width: f64) -> Option<Top> {
         }
         let highest = (0..5).fold(2, |best, i| if values[i] > values[best] { i } else { best });
         let step = if highest == 2 {
-            let (offset, bend) = vertex(values);
+            let (offset, height, bend) = vertex(values);
             // A guess this good is not asked again.
             if offset.abs() <= 0.6 {
                 let ln_c = centre + offset * width;
-                let height = values[2].max(at(ln_c));
                 return Some(Top { ln_c, height, bend: bend.max(0.0) / (height * width * width) });
             }
             offset.clamp(-1.0, 1.0)
@@ -365,9 +364,9 @@ struct Top {
     bend: f64,
 }
 
-/// Where the polynomial through five values at $-2, \dots, 2$ has the maximum next to zero, and how
-/// much it bends there.
-fn vertex([a, b, c, d, e]: [f64; 5]) -> (f64, f64) {
+/// Where the polynomial through five values at $-2, \dots, 2$ has the maximum next to zero, how high
+/// it is, and how much it bends there.
+fn vertex([a, b, c, d, e]: [f64; 5]) -> (f64, f64, f64) {
     // Derivatives at zero of the polynomial of degree four.
     let first = (a - 8.0 * b + 8.0 * d - e) / 12.0;
     let second = (-a + 16.0 * b - 30.0 * c + 16.0 * d - e) / 12.0;
@@ -382,5 +381,6 @@ fn vertex([a, b, c, d, e]: [f64; 5]) -> (f64, f64) {
         }
         x = (x - slope / bend).clamp(-2.0, 2.0);
     }
-    (x, -second)
+    let rise = x * (first + x * (second / 2.0 + x * (third / 6.0 + x * fourth / 24.0)));
+    (x, c + rise, -second)
 }
