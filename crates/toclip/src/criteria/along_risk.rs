@@ -25,7 +25,7 @@ const OFFSETS: [f64; 5] = [-3.0, -1.0, 0.0, 1.0, 3.0];
 /// Peaks of the grid lower than this share of the highest are not climbed.
 const WORTH: f64 = 0.8;
 /// How near to a peak of the grid its top is looked for before it is climbed.
-const NEAR: f64 = 0.01;
+const NEAR: f64 = 5e-3;
 /// A peak this much higher than the limit $c \to 0$ has not vanished at the next risk: what it gains
 /// there is not computed.
 const CLEAR: f64 = 0.01;
