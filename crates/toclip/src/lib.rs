@@ -105,6 +105,7 @@ pub mod convergence;
 pub mod criteria;
 pub mod dynamics;
 pub mod ensemble;
+pub mod glm;
 pub mod monitor;
 pub mod noise;
 pub mod privacy;
