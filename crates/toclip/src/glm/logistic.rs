@@ -110,5 +110,9 @@ impl Model for Logistic {
 }
 
 pub(super) fn described(name: &str, flips: f64) -> String {
-    if flips > 0.0 { format!("{name}, {} of the labels flipped", short(flips)) } else { name.into() }
+    if flips > 0.0 {
+        format!("{name}, {} of the labels flipped", short(flips))
+    } else {
+        name.into()
+    }
 }

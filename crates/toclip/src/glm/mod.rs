@@ -13,24 +13,38 @@
 //! | [`Poisson`] | counts of mean $e^v$ | $e^u - y$ |
 //! | [`Huber`] | $v + \epsilon$ | $u - y$, clipped at $\delta$ |
 
+mod bias;
 mod binary;
+mod criterion;
+mod ensemble;
 mod huber;
 mod link;
 mod logistic;
 mod measures;
 mod model;
+mod modes;
+mod ode;
 mod overlaps;
+mod path;
 mod poisson;
 mod probit;
 mod quadrature;
+mod sgd;
 
+pub use bias::{Stationary, fixed_point, largest_stable_rate, noise_floor};
+pub use criterion::{BestThreshold, best_threshold, ccc};
+pub use ensemble::GlmSummary;
 pub use huber::Huber;
 pub use logistic::Logistic;
 pub use measures::{Measures, calibration_slope};
 pub use model::{Coefficients, Label, Model};
+pub use modes::{TeacherMode, TeacherModes};
+pub use ode::GlmOde;
 pub use overlaps::Overlaps;
+pub use path::GlmPath;
 pub use poisson::Poisson;
 pub use probit::Probit;
+pub use sgd::GlmSgd;
 
 use crate::error::{Error, Result};
 

@@ -162,9 +162,8 @@ fn clipped_count(y: f64, m: f64, s: f64, c: f64) -> [f64; 3] {
         }
         return sum;
     }
-    let mass = |n: f64| {
-        (n * m + 0.5 * n * n * s * s).exp() * normal_mass(low - n * s, high - n * s)
-    };
+    let mass =
+        |n: f64| (n * m + 0.5 * n * n * s * s).exp() * normal_mass(low - n * s, high - n * s);
     let (zero, one, two) = (mass(0.0), mass(1.0), mass(2.0));
     [one, outside + one - y * zero, clipped + two - 2.0 * y * one + y * y * zero]
 }
