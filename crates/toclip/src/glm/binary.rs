@@ -9,9 +9,8 @@
 //! ([`link`](super::link)).
 
 use super::link::{Link, NormalTail, mean_slope};
-use super::quadrature::REACH;
 use super::{Coefficients, Overlaps};
-use crate::special::{FRAC_1_SQRT_2PI, GAUSS_LEGENDRE_16};
+use crate::special::{FRAC_1_SQRT_2PI, GAUSS_LEGENDRE_8, GAUSS_LEGENDRE_16};
 
 /// A model with two classes.
 pub(super) struct Binary<'a, R> {
@@ -29,7 +28,12 @@ pub(super) struct Binary<'a, R> {
 /// the sum of its half axes.
 const ELLIPSE: f64 = 2.45;
 /// Half the widest panel on which they integrate a normal density.
-const WIDEST: f64 = 1.8;
+const WIDEST: f64 = 1.9;
+/// The same for eight points, for short panels next to the kink.
+const ELLIPSE_OF_8: f64 = 5.8;
+const WIDEST_OF_8: f64 = 0.35;
+/// Where a normal variable ends: beyond, its mass is below $3\times10^{-14}$.
+const REACH: f64 = 7.6;
 
 /// What is left of label 0 at $u$, as seen from $|u|$.
 struct Side {
@@ -109,19 +113,30 @@ impl<R: Fn(f64) -> (f64, f64)> Binary<'_, R> {
         panels.extend(ends.into_iter().filter(|(low, high)| high > low));
         while let Some((low, high)) = panels.pop() {
             let (centre, half) = (0.5 * (low + high), 0.5 * (high - low));
-            if half > WIDEST || poles.iter().any(|y| ellipse(centre / half, y / half) < ELLIPSE) {
+            let smooth = poles.map(|y| ellipse(centre / half, y / half));
+            let smooth = smooth[0].min(smooth[1]);
+            if half > WIDEST || smooth < ELLIPSE {
                 panels.push((low, centre));
                 panels.push((centre, high));
                 continue;
             }
             let inside = centre < edge;
-            for (x, w) in GAUSS_LEGENDRE_16 {
+            let rule: &[(f64, f64)] = if half < WIDEST_OF_8 && smooth > ELLIPSE_OF_8 {
+                &GAUSS_LEGENDRE_8
+            } else {
+                &GAUSS_LEGENDRE_16
+            };
+            for (x, w) in rule {
                 for g in [centre - half * x, centre + half * x] {
                     let weight = w * half * FRAC_1_SQRT_2PI * (-0.5 * g * g).exp();
                     let m = shift.abs() * g;
                     let (mut tail, mut density) = (0.0, 0.0);
                     for &(share, inverse) in &link {
-                        let (phi, upper) = normal.at(m * inverse);
+                        let x = m * inverse;
+                        if x > REACH {
+                            continue;
+                        }
+                        let (phi, upper) = normal.at(x);
                         tail += share * upper;
                         density += share * inverse * phi;
                     }

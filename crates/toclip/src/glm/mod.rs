@@ -30,6 +30,7 @@ mod poisson;
 mod probit;
 mod quadrature;
 mod sgd;
+mod tune;
 
 pub use bias::{Stationary, fixed_point, largest_stable_rate, noise_floor};
 pub use criterion::{BestThreshold, best_threshold, ccc};
@@ -45,6 +46,7 @@ pub use path::GlmPath;
 pub use poisson::Poisson;
 pub use probit::Probit;
 pub use sgd::GlmSgd;
+pub use tune::{RateShape, TunedClip, best_clip, best_rate};
 
 use crate::error::{Error, Result};
 

@@ -3,7 +3,7 @@
 use super::quadrature::REACH;
 use super::{Coefficients, Label, Model, Overlaps};
 use crate::quad::interval;
-use crate::special::{GAUSS_LEGENDRE_16, normal_mass, phi, upper_tail};
+use crate::special::{GAUSS_LEGENDRE_8, GAUSS_LEGENDRE_16, normal_mass, phi, upper_tail};
 use rand::Rng;
 use rand_distr::{Distribution, Poisson as Counts};
 use serde::Serialize;
@@ -28,6 +28,9 @@ pub struct Poisson;
 /// Means beyond this are not summed label by label: the iteration has long diverged.
 const LARGEST_MEAN: f64 = 1e7;
 
+/// Labels less likely than this are left out.
+const NEGLIGIBLE: f64 = 1e-18;
+
 impl Model for Poisson {
     fn describe(&self) -> String {
         "Poisson regression".into()
@@ -47,15 +50,13 @@ impl Model for Poisson {
 
     fn labels(&self, v: f64) -> Vec<Label> {
         let mean = v.exp().min(LARGEST_MEAN);
-        let width = REACH * mean.sqrt();
-        let (first, last) = ((mean - width).max(0.0).floor(), (mean + width + 30.0).ceil());
         // From the middle outwards, so that neither the first nor the last term is all rounding.
         let middle = mean.floor();
         let log = |y: f64| y * v - mean - libm::lgamma(y + 1.0);
         let mut probability = log(middle).exp();
-        let mut labels = Vec::with_capacity((last - first) as usize + 1);
+        let mut labels = Vec::with_capacity(32 + 18 * mean.sqrt() as usize);
         let mut y = middle;
-        while y >= first {
+        while y >= 0.0 && probability > NEGLIGIBLE {
             labels.push(Label { y, probability, slope: (y - mean) * probability });
             probability *= y / mean;
             y -= 1.0;
@@ -63,7 +64,7 @@ impl Model for Poisson {
         labels.reverse();
         probability = log(middle).exp();
         y = middle + 1.0;
-        while y <= last {
+        while probability > NEGLIGIBLE {
             probability *= mean / y;
             labels.push(Label { y, probability, slope: (y - mean) * probability });
             y += 1.0;
@@ -152,7 +153,9 @@ fn clipped_count(y: f64, m: f64, s: f64, c: f64) -> [f64; 3] {
         }
         let (centre, half) = (0.5 * (low + high), 0.5 * (high - low));
         let mut sum = [0.0, outside, clipped];
-        for (x, w) in GAUSS_LEGENDRE_16 {
+        let rule: &[(f64, f64)] =
+            if half * (1.0 + s) < 0.3 { &GAUSS_LEGENDRE_8 } else { &GAUSS_LEGENDRE_16 };
+        for (x, w) in rule {
             for z in [centre - half * x, centre + half * x] {
                 let (weight, mean) = (w * half * phi(z), (m + s * z).exp());
                 sum[0] += weight * mean;

@@ -23,8 +23,7 @@ use std::sync::Arc;
 /// $\theta^\ast$ and their product matter, so the teacher is spread evenly over its coordinates.
 ///
 /// With a [batch](Self::with_batch) of $B$ the mean gradient is clipped at $c\sqrt{d/B}$, or that of
-/// each sample at $c\sqrt d$. The [ODE](super::GlmOde) is for single samples: for a batch the root mean
-/// square of $B$ residuals decides about all of them, and $a$, $b$ do not factor.
+/// each sample at $c\sqrt d$.
 ///
 /// A run is a function of seed and index: its bits do not depend on the number of threads, the times
 /// saved or the instruction set.

@@ -92,7 +92,7 @@ fn small_rates_end_at_the_fixed_point() {
 #[test]
 fn least_squares_has_its_own_criterion_and_largest_rate() {
     let noise = Laplace::new(1.0).unwrap();
-    let model = Huber::new(Arc::new(noise.clone()), OPEN).unwrap();
+    let model = Huber::new(Arc::new(noise), OPEN).unwrap();
     let at = Overlaps::new(0.5, 0.6, 1.0).unwrap();
     for c in [0.2, 0.7, 1.5] {
         let factors = Factors::new(&noise, 0.15, c).unwrap();

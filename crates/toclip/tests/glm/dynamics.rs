@@ -240,32 +240,6 @@ fn starts_have_their_overlaps_in_simulations_too() {
 /// The mean of a batch whose clip is never reached has 1/B of the noise of one sample.
 #[test]
 fn unclipped_batches_divide_the_noise() {
-    #[derive(Debug)]
-    struct Divided(Logistic, f64);
-    impl Model for Divided {
-        fn describe(&self) -> String {
-            self.0.describe()
-        }
-        fn loss(&self, u: f64, y: f64) -> f64 {
-            self.0.loss(u, y)
-        }
-        fn residual(&self, u: f64, y: f64) -> f64 {
-            self.0.residual(u, y)
-        }
-        fn residual_slope(&self, u: f64, y: f64) -> f64 {
-            self.0.residual_slope(u, y)
-        }
-        fn labels(&self, v: f64) -> Vec<toclip::glm::Label> {
-            self.0.labels(v)
-        }
-        fn sample(&self, v: f64, rng: &mut dyn rand::Rng) -> f64 {
-            self.0.sample(v, rng)
-        }
-        fn coefficients(&self, at: &Overlaps, c: f64) -> toclip::glm::Coefficients {
-            let x = self.0.coefficients(at, c);
-            toclip::glm::Coefficients { m2: x.m2 / self.1, ..x }
-        }
-    }
     let spectrum = Spectrum::isotropic(500).unwrap();
     let modes = TeacherModes::new(&spectrum, &Start::Uniform { norm: 3.0 }).unwrap();
     let logistic = Logistic::new(0.1).unwrap();
@@ -273,7 +247,8 @@ fn unclipped_batches_divide_the_noise() {
     // Each sample clipped, and none: both have a, b of one sample and 1/B of the noise.
     for (c, batch) in [(OPEN, Batch::mean(4).unwrap()), (0.4, Batch::per_sample(4).unwrap())] {
         let policy = constant(3.0, c);
-        let theory = GlmOde::new(&modes, &Divided(logistic, 4.0), &policy).solve(&times).unwrap();
+        let ode = GlmOde::new(&modes, &logistic, &policy).with_batch(batch);
+        let theory = ode.solve(&times).unwrap();
         let sgd = GlmSgd::new(&modes, Arc::new(logistic), Arc::new(policy)).unwrap();
         let runs = sgd.with_batch(batch).unwrap().ensemble(&Ensemble::new(100, 1), &times).unwrap();
         for (statistics, exact) in

@@ -3,6 +3,7 @@
 mod system;
 
 use super::{GlmPath, Model, Overlaps, TeacherModes};
+use crate::batch::Batch;
 use crate::dynamics::solver::{DEFAULT_TOLERANCE, Tolerance, stretches};
 use crate::dynamics::times::check_times;
 use crate::dynamics::{Counts, Stop};
@@ -46,13 +47,14 @@ pub struct GlmOde<'a> {
     modes: &'a TeacherModes,
     model: &'a dyn Model,
     policy: &'a dyn Policy,
+    batch: Batch,
     tolerance: Tolerance,
 }
 
 impl<'a> GlmOde<'a> {
     /// The system of these modes, this model and this policy.
     pub fn new(modes: &'a TeacherModes, model: &'a dyn Model, policy: &'a dyn Policy) -> Self {
-        GlmOde { modes, model, policy, tolerance: DEFAULT_TOLERANCE }
+        GlmOde { modes, model, policy, batch: Batch::single(), tolerance: DEFAULT_TOLERANCE }
     }
 
     /// Errors of $Q$ up to `atol + rtol·Q` do not matter, nor do errors of $P$ up to `atol +
@@ -62,6 +64,47 @@ impl<'a> GlmOde<'a> {
         self
     }
 
+    /// The same with steps that average $B$ samples, each clipped on its own: $a$ and $b$ are those of
+    /// one sample, and the noise is $m^{(2)}/B$.
+    ///
+    /// Where the mean is clipped the root mean square of $B$ residuals decides about all of them, and
+    /// $a$, $b$ are no integrals over one pair of logits: [`GlmSgd`](super::GlmSgd) simulates that.
+    ///
+    /// ```
+    /// # use toclip::glm::{GlmOde, Logistic, TeacherModes};
+    /// # use toclip::schedule::{OpenLoop, Schedule};
+    /// # use toclip::spectrum::{Spectrum, Start};
+    /// use toclip::Batch;
+    /// # let modes = TeacherModes::new(&Spectrum::isotropic(500)?, &Start::Uniform { norm: 3.0 })?;
+    /// # let model = Logistic::new(0.1)?;
+    /// let policy = OpenLoop::new(Schedule::constant(2.0)?, Schedule::constant(0.4)?);
+    /// let ode = GlmOde::new(&modes, &model, &policy);
+    /// let one = ode.solve(&[4.0])?.overlaps[0];
+    /// let many = ode.clone().with_batch(Batch::per_sample(16)?).solve(&[4.0])?.overlaps[0];
+    /// assert!(many.angle() < one.angle());
+    /// assert!(ode.with_batch(Batch::mean(16)?).solve(&[4.0]).is_err());
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    pub fn with_batch(mut self, batch: Batch) -> Self {
+        self.batch = batch;
+        self
+    }
+
+    /// Refuses a batch whose mean is clipped.
+    fn check_batch(&self, end: f64) -> Result<()> {
+        let batch = self.batch;
+        let moments = self.policy.breakpoints().into_iter().chain([0.0, end]);
+        let clips = moments.filter(|t| *t <= end).any(|t| self.policy.at(t, 0.0).c < f64::INFINITY);
+        if batch.output_count() > 1 || (batch.size() > 1 && !batch.is_per_sample() && clips) {
+            return Err(Error::Invalid(
+                "the ODE of a generalised linear model clips single samples: use a batch of one, clip \
+                 each sample, or simulate"
+                    .into(),
+            ));
+        }
+        Ok(())
+    }
+
     /// $(Q, P, V)$ at the given increasing times; the start is at $t = 0$ and need not be among them.
     ///
     /// A path that diverges is returned up to there with [`Stop::Diverged`].
@@ -69,13 +112,14 @@ impl<'a> GlmOde<'a> {
     /// # Errors
     /// [`Error::Parameter`] or [`Error::Invalid`] for an empty list of times, times that are
     /// negative, not finite or do not increase, for impossible tolerances, for a policy that depends
-    /// on the risk, and if two million steps do not reach the last time.
+    /// on the risk, for a batch whose mean is clipped, and if two million steps do not reach the last time.
     pub fn solve(&self, times: &[f64]) -> Result<GlmPath> {
         self.tolerance.check()?;
         check_policy(self.policy)?;
         let end = check_times(times)?;
+        self.check_batch(end)?;
         let mut run = Run {
-            system: System::new(self.modes, self.model, self.policy),
+            system: System::new(self.modes, self.model, self.policy, self.batch.size() as f64),
             tolerance: self.tolerance.share(SHARE),
             limit: divergence_limit(self.modes, self.policy),
             times,

@@ -15,7 +15,7 @@ pub(super) struct System<'a> {
     lambda: Vec<f64>,
     /// $\sum\theta^{\ast2}$ of every mode.
     teacher: Vec<f64>,
-    /// $\lambda n/d$.
+    /// $\lambda n/Bd$.
     source: Vec<f64>,
     /// $V$ and $\Vert\theta^\ast\Vert ^2$.
     teacher_sums: (f64, f64),
@@ -43,7 +43,14 @@ pub(super) struct Attempt {
 }
 
 impl<'a> System<'a> {
-    pub fn new(modes: &TeacherModes, model: &'a dyn Model, policy: &'a dyn Policy) -> Self {
+    /// With steps that average `samples`.
+    pub fn new(
+        modes: &TeacherModes,
+        model: &'a dyn Model,
+        policy: &'a dyn Policy,
+        samples: f64,
+    ) -> Self {
+        let dim = modes.dim() * samples;
         let all = modes.modes();
         let state: Vec<f64> = all.iter().map(|m| m.p).chain(all.iter().map(|m| m.q)).collect();
         System {
@@ -51,7 +58,7 @@ impl<'a> System<'a> {
             policy,
             lambda: all.iter().map(|m| m.lambda).collect(),
             teacher: all.iter().map(|m| m.teacher).collect(),
-            source: all.iter().map(|m| m.lambda * m.count / modes.dim()).collect(),
+            source: all.iter().map(|m| m.lambda * m.count / dim).collect(),
             teacher_sums: (modes.overlaps().v, compensated(all.iter().map(|m| m.teacher))),
             stage: state.clone(),
             slopes: vec![vec![0.0; state.len()]; STAGES],
