@@ -92,6 +92,9 @@ impl Model for Huber {
         if delta == f64::INFINITY {
             return r + 0.5 * self.noise.second_moment();
         }
+        if self.noise.mean().is_none() {
+            return f64::INFINITY;
+        }
         let mut points: Vec<f64> = Vec::new();
         for feature in self.noise.features(r) {
             let (at, width) = (feature.at.abs(), feature.width);

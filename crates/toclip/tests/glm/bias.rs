@@ -127,3 +127,17 @@ fn impossible_questions_are_refused() {
     let at = Overlaps::new(1.0, 0.5, 1.0).unwrap();
     assert!(ccc(&none, &at, 0.4).unwrap_err().to_string().contains("b = 0"));
 }
+
+/// For large rates √w → η c √(2π)/4 with c ≤ 1: a → c/√(2πw) and m2 → c²/2.
+#[test]
+fn large_rates_have_a_noise_floor_of_their_own_size() {
+    for (flips, c) in [(0.0, OPEN), (0.2, 0.4)] {
+        let model = Logistic::new(flips).unwrap();
+        let eta = 3e4;
+        let floor = noise_floor(&model, 4.0, c, eta).unwrap().unwrap();
+        let across = floor.overlaps.q - floor.kappa * floor.kappa * 4.0;
+        let expected = eta * c.min(1.0) * (2.0 * std::f64::consts::PI).sqrt() / 4.0;
+        assert!((across.sqrt() / expected - 1.0).abs() < 1e-2, "{} {expected}", across.sqrt());
+        assert_eq!(largest_stable_rate(&model, 4.0, c).unwrap(), OPEN);
+    }
+}

@@ -288,3 +288,28 @@ fn impossible_models_and_overlaps_are_refused() {
     assert!(Overlaps::new(-1.0, 0.0, 1.0).unwrap_err().to_string().contains("Q = -1"));
     assert!(Overlaps::new(1.0, 2.0, 1.0).unwrap_err().to_string().contains("P = 2"));
 }
+
+#[test]
+fn the_loss_of_huber_regression_is_its_definition() {
+    use std::sync::Arc;
+    use toclip::glm::Huber;
+    use toclip::noise::{Gaussian, StudentT};
+    // Gaussian residuals of variance s² = Q - 2P + V + σ², against the integral over their density.
+    let at = Overlaps::new(0.5, 0.6, 1.0).unwrap();
+    let s = (0.3 + 0.25_f64).sqrt();
+    for delta in [0.2, 0.8, 3.0] {
+        let model = Huber::new(Arc::new(Gaussian::new(0.5).unwrap()), delta).unwrap();
+        let (n, far) = (200_000, 10.0 * s);
+        let h = far / f64::from(n);
+        let density =
+            |x: f64| (-0.5 * (x / s).powi(2)).exp() / (s * (2.0 * std::f64::consts::PI).sqrt());
+        let sum: f64 =
+            (0..n).map(|k| (f64::from(k) + 0.5) * h).map(|x| model.loss(x, 0.0) * density(x)).sum();
+        let (got, want) = (model.expected_loss(&at), 2.0 * h * sum);
+        assert!((got / want - 1.0).abs() < 1e-8, "delta = {delta}: {got} {want}");
+    }
+    let cauchy = Huber::new(Arc::new(StudentT::new(1.0, 0.5).unwrap()), 1.0).unwrap();
+    assert_eq!(cauchy.expected_loss(&at), f64::INFINITY);
+    let heavy = Huber::new(Arc::new(StudentT::new(2.5, 0.5).unwrap()), 1.0).unwrap();
+    assert!(heavy.expected_loss(&at) > 0.2 && heavy.expected_loss(&at) < 0.6);
+}
