@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::limits::{check_memory, check_steps};
 use crate::words::short;
 use crate::{
-    Built, Clip, Experiment, Method, NoiseChoice, Origin, PolicySpec, RuleChoice, Spacing,
+    Built, Clip, Experiment, Method, NoiseChoice, Origin, Points, PolicySpec, RuleChoice, Spacing,
 };
 
 /// Above so many modes the deterministic methods get a compressed spectrum.
@@ -90,7 +90,8 @@ impl Problem {
         } else {
             modes.clone()
         };
-        let times = times(experiment).map_err(|e| origin.error("points", e))?;
+        let times =
+            times(experiment.time, experiment.points).map_err(|e| origin.error("points", e))?;
         if let Clip::Schedule(clip) = &experiment.clip {
             let (mut moments, end) = (clip.breakpoints(), experiment.time);
             moments.extend([0.0, end]);
@@ -233,8 +234,8 @@ impl Problem {
     }
 }
 
-fn times(experiment: &Experiment) -> toclip::Result<Vec<f64>> {
-    let (end, points) = (experiment.time, experiment.points);
+/// The times that are saved.
+pub(crate) fn times(end: f64, points: Points) -> toclip::Result<Vec<f64>> {
     match points.spacing {
         Spacing::Linear => linear_times(end, points.count),
         Spacing::Log => log_times(points.first.unwrap_or(1e-3 * end), end, points.count),

@@ -11,10 +11,10 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 use crate::error::{Error, Result};
 use crate::policy::no_parameters;
 use crate::words::{about, deserialize, plain, short, unknown};
-use crate::{Criteria, Experiment, LabelledNoise, Method, Points, Runs};
+use crate::{Criteria, Experiment, GlmExperiment, LabelledNoise, Method, Points, Runs};
 
 /// Every key, and what to write for one that is missing; `None` for those that may be missing.
-pub(crate) const KEYS: [(&str, Option<&str>); 19] = [
+pub(crate) const KEYS: [(&str, Option<&str>); 21] = [
     ("name", None),
     ("noise", Some("{ family = \"gaussian\", sigma = 0.5 }")),
     ("batch", None),
@@ -34,11 +34,16 @@ pub(crate) const KEYS: [(&str, Option<&str>); 19] = [
     ("methods", None),
     ("ensemble", None),
     ("tolerance", None),
+    ("model", None),
+    ("teacher", None),
 ];
+/// What is missing where a model is given without a teacher.
+const TEACHER: &str = "{ kind = \"uniform\", norm = 3.0 }";
 /// So many of them are not about trajectories alone.
 const SHARED: usize = 5;
 
-/// What a file asks for: trajectories, curves of the criteria, or both. Written as TOML it is a file
+/// What a file asks for: trajectories, curves of the criteria, or both; or a generalised linear model.
+/// Written as TOML it is a file
 /// that asks for the same.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExperimentFile {
@@ -50,6 +55,9 @@ pub struct ExperimentFile {
     /// Curves of the criteria.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub criteria: Option<Criteria>,
+    /// Classification and other generalised linear models along time.
+    #[serde(flatten)]
+    pub glm: Option<GlmExperiment>,
 }
 
 impl ExperimentFile {
@@ -58,6 +66,11 @@ impl ExperimentFile {
     /// # Errors
     /// [`Error::Wrong`] where the file asks for none.
     pub fn into_trajectories(self, origin: &Origin) -> Result<Experiment> {
+        if self.glm.is_some() {
+            let what =
+                "the file describes a generalised linear model, and this is for least squares";
+            return Err(origin.error("model", what));
+        }
         let missing = || origin.error("criteria", "the file defines no trajectories");
         self.trajectories.ok_or_else(missing)
     }
@@ -158,6 +171,15 @@ fn parse_from(text: &str, mut origin: Origin) -> Result<(ExperimentFile, Origin)
     let mut fields = Fields { text, origin: &origin, values };
     let stem = origin.file.as_deref().and_then(Path::file_stem).unwrap_or_default();
     let name: String = fields.get("name")?.unwrap_or_else(|| stem.to_string_lossy().into_owned());
+    if fields.values.contains_key("model") {
+        let glm = Some(glm(&mut fields, &name)?);
+        return Ok((ExperimentFile { name, trajectories: None, criteria: None, glm }, origin));
+    }
+    if fields.values.contains_key("teacher") {
+        let what = "a teacher belongs to a model; add for example `model = { kind = \"logistic\" }`, or \
+                    give `start` alone for least squares";
+        return Err(origin.error("teacher", what));
+    }
     let criteria: Option<Criteria> = fields.get("criteria")?;
     let trajectories =
         if moving || criteria.is_none() { Some(trajectories(&mut fields, &name)?) } else { None };
@@ -177,7 +199,7 @@ fn parse_from(text: &str, mut origin: Origin) -> Result<(ExperimentFile, Origin)
         criteria.check().map_err(|what| origin.error("criteria", what)).map(|()| criteria)
     });
     let criteria = criteria.transpose()?;
-    Ok((ExperimentFile { name, trajectories, criteria }, origin))
+    Ok((ExperimentFile { name, trajectories, criteria, glm: None }, origin))
 }
 
 fn trajectories(fields: &mut Fields<'_>, name: &str) -> Result<Experiment> {
@@ -202,11 +224,60 @@ fn trajectories(fields: &mut Fields<'_>, name: &str) -> Result<Experiment> {
         tolerance: fields.get("tolerance")?.unwrap_or(1e-8),
     };
     let Experiment { time, tolerance, points, ensemble, .. } = experiment;
+    match wrong_numbers(time, tolerance, points, ensemble, &experiment.methods) {
+        Some((key, what)) => Err(fields.origin.error(key, what)),
+        None => Ok(experiment),
+    }
+}
+
+fn glm(fields: &mut Fields<'_>, name: &str) -> Result<GlmExperiment> {
+    let model = fields.get("model")?;
+    let teacher = fields.get("teacher")?;
+    let (Some(model), Some(teacher)) = (model, teacher) else {
+        let what = format!("the key `teacher` is missing; for example `teacher = {TEACHER}`");
+        return Err(fields.origin.wrong(None, what));
+    };
+    let experiment = GlmExperiment {
+        name: name.to_owned(),
+        model,
+        teacher,
+        start: fields.get("start")?.unwrap_or_else(crate::glm::zero),
+        spectrum: fields.need("spectrum")?,
+        noise: fields.get("noise")?,
+        batch: fields.get("batch")?.unwrap_or_default(),
+        time: fields.need("time")?,
+        points: fields.get("points")?.unwrap_or_default(),
+        learning_rate: fields.need("learning_rate")?,
+        clip: fields.need("clip")?,
+        methods: fields.get("methods")?.unwrap_or(vec![Method::Ode, Method::Sgd]),
+        ensemble: fields.get("ensemble")?.unwrap_or_default(),
+        tolerance: fields.get("tolerance")?.unwrap_or(1e-8),
+    };
+    if let Some(key) = fields.values.keys().next() {
+        let what = "is for least squares and does not go with `model`; leave it out";
+        return Err(fields.origin.error(key, what));
+    }
+    let GlmExperiment { time, tolerance, points, ensemble, .. } = experiment;
+    let wrong = wrong_numbers(time, tolerance, points, ensemble, &experiment.methods);
+    match wrong.or_else(|| experiment.wrong()) {
+        Some((key, what)) => Err(fields.origin.error(key, what)),
+        None => Ok(experiment),
+    }
+}
+
+/// What is wrong with the values that every experiment along time has.
+fn wrong_numbers(
+    time: f64,
+    tolerance: f64,
+    points: Points,
+    ensemble: Runs,
+    methods: &[Method],
+) -> Option<(&'static str, String)> {
     let positive = time > 0.0 && time.is_finite();
     let checks = [
         ("time", (!positive).then(|| format!("is {}; expected a positive number", short(time)))),
         ("points", wrong_points(points, time)),
-        ("methods", check_methods(&experiment.methods).err()),
+        ("methods", check_methods(methods).err()),
         ("ensemble", wrong_runs(ensemble)),
         (
             "tolerance",
@@ -214,10 +285,7 @@ fn trajectories(fields: &mut Fields<'_>, name: &str) -> Result<Experiment> {
                 .then(|| format!("is {}; expected a number from 1e-13 to 0.1", short(tolerance))),
         ),
     ];
-    match checks.into_iter().find_map(|(key, what)| Some((key, what?))) {
-        Some((key, what)) => Err(fields.origin.error(key, what)),
-        None => Ok(experiment),
-    }
+    checks.into_iter().find_map(|(key, what)| Some((key, what?)))
 }
 
 /// The values of the keys, not yet read.
@@ -425,6 +493,68 @@ ensemble = { runs = 100, seed = 1, confidence = 0.8 }
             }
         }
         said += &read("name = 'x'").unwrap_err().to_string();
+        insta::assert_snapshot!(said);
+    }
+
+    const CLASSES: &str = r#"
+model    = { kind = "logistic", flips = 0.1 }
+teacher  = { kind = "uniform", norm = 3.0 }
+spectrum = { kind = "power_law", dim = 500, exponent = 0.2 }
+time     = 10
+learning_rate = 2.0
+clip          = 0.4
+"#;
+
+    /// The example of a classification with one line replaced or added.
+    fn classes_with(line: &str) -> String {
+        let key = line.split('=').next().unwrap().trim();
+        let kept = CLASSES.lines().filter(|l| l.split('=').next().unwrap().trim() != key);
+        kept.chain([line]).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_model_makes_it_a_generalised_linear_model() {
+        for line in [
+            "time = 10",
+            "model = 'probit'",
+            "model = { kind = 'poisson' }",
+            "model = { kind = 'huber', delta = 1.5 }\nnoise = { family = 'gaussian', sigma = 0.5 }",
+            "start = { kind = 'random', norm = 2.0, seed = 1 }",
+            "teacher = { kind = 'power_law', norm = 3.0, exponent = 0.5 }",
+            "batch = { size = 8, rule = 'per_sample' }",
+            "learning_rate = { kind = 'cosine', from = 2.0, over = 10.0 }",
+            "methods = ['ode', 'unclipped']",
+        ] {
+            let (file, origin) = parse_file(&classes_with(line), Path::new("e.toml")).unwrap();
+            let glm = file.glm.clone().unwrap();
+            assert!(file.trajectories.is_none() && file.criteria.is_none());
+            crate::GlmProblem::new(&glm, &origin).unwrap();
+            let text = toml::to_string(&file).unwrap();
+            let (again, _) = parse_file(&text, Path::new("e.toml")).unwrap();
+            assert_eq!(again, file, "{line}\n{text}");
+        }
+        let (file, origin) = parse_file(CLASSES, Path::new("e.toml")).unwrap();
+        let start = file.glm.as_ref().unwrap().start.clone();
+        assert_eq!(start, toclip::spectrum::Start::Uniform { norm: 0.0 });
+        let error = file.into_trajectories(&origin).unwrap_err().to_string();
+        assert!(error.starts_with("e.toml, line 2: model: the file describes"), "{error}");
+    }
+
+    #[test]
+    fn what_does_not_go_with_a_model_is_refused() {
+        let mut said = String::new();
+        for line in include_str!("model_mistakes.txt").lines() {
+            let found = parse_file(&classes_with(line), Path::new("e.toml"));
+            let error = found
+                .and_then(|(file, origin)| crate::GlmProblem::new(&file.glm.unwrap(), &origin));
+            let error = error.map(|_| ()).unwrap_err().to_string();
+            assert!(!error.contains('\n'), "{line} says: {error}");
+            said += &format!("{line}\n    {error}\n");
+        }
+        let teacher = with("teacher = { kind = 'uniform', norm = 3.0 }");
+        said += &read(&teacher).unwrap_err().to_string();
+        let alone = CLASSES.replace("teacher", "#");
+        said += &format!("\n{}", parse_file(&alone, Path::new("e.toml")).unwrap_err());
         insta::assert_snapshot!(said);
     }
 

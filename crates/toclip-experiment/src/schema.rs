@@ -76,12 +76,17 @@ mod tests {
             "learning_rate": 0.5,
             "clip": 0.9,
         });
+        if ["model", "teacher"].contains(&key) {
+            experiment["model"] = json!({ "kind": "logistic" });
+            experiment["teacher"] = json!({ "kind": "uniform", "norm": 3.0 });
+            experiment.as_object_mut().unwrap().remove("noise");
+        }
         experiment[key] = value.clone();
         toml::to_string(&experiment).unwrap()
     }
 
     fn error(key: &str, value: &Value) -> String {
-        parse(&with(key, value), Path::new("e.toml")).unwrap_err().to_string()
+        parse_file(&with(key, value), Path::new("e.toml")).unwrap_err().to_string()
     }
 
     /// The names after "expected one of".
@@ -104,6 +109,8 @@ mod tests {
         vec![
             ("spectrum", "kind", property("spectrum")),
             ("start", "kind", property("start")),
+            ("model", "kind", property("model")),
+            ("teacher", "kind", property("teacher")),
             ("noise", "family", property("noise")),
             ("covariates", "kind", property("covariates")),
             ("learning_rate", "kind", rates),
@@ -180,7 +187,7 @@ mod tests {
             let examples = part["examples"].as_array().into_iter().flatten();
             for value in defaults.chain(examples) {
                 assert!(valid(value, part, &schema), "{key}: {value}");
-                parse(&with(key, value), Path::new("e.toml")).unwrap();
+                parse_file(&with(key, value), Path::new("e.toml")).unwrap();
             }
         }
     }

@@ -93,6 +93,21 @@
 //! # Ok::<(), toclip::Error>(())
 //! ```
 //!
+//! # Classification
+//!
+//! For losses other than the square the same argument gives two numbers a mode, and three coefficients in
+//! the place of $\mu$ and $m^{(2)}$: [`glm`] has logistic, probit, Poisson and Huber regression, their
+//! ODE and their simulation, and where clipping moves the optimum.
+//!
+//! ```
+//! use toclip::glm::{Logistic, fixed_point};
+//! // A tenth of the labels flipped: SGD ends at half of the teacher's norm, clipped at 0.3 near all of it.
+//! let model = Logistic::new(0.1)?;
+//! assert!((fixed_point(&model, 9.0, f64::INFINITY)?.kappa - 0.5).abs() < 0.05);
+//! assert!((fixed_point(&model, 9.0, 0.3)?.kappa - 1.0).abs() < 0.2);
+//! # Ok::<(), toclip::Error>(())
+//! ```
+//!
 //! # Limits
 //!
 //! The formulas are for Gaussian features and batches small against $d$, exact as $d \to \infty$.
@@ -105,6 +120,7 @@ pub mod convergence;
 pub mod criteria;
 pub mod dynamics;
 pub mod ensemble;
+pub mod glm;
 pub mod monitor;
 pub mod noise;
 pub mod privacy;

@@ -67,6 +67,14 @@ pub(crate) const GAUSS_LEGENDRE_16: [(f64, f64); 8] = [
     (0.095_012_509_837_637_44, 0.189_450_610_455_068_5),
 ];
 
+/// The same of the 8-point rule.
+pub(crate) const GAUSS_LEGENDRE_8: [(f64, f64); 4] = [
+    (0.960_289_856_497_536_3, 0.101_228_536_290_376_26),
+    (0.796_666_477_413_626_7, 0.222_381_034_453_374_48),
+    (0.525_532_409_916_329, 0.313_706_645_877_887_3),
+    (0.183_434_642_495_649_8, 0.362_683_783_378_361_96),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +104,8 @@ mod tests {
             let sum: f64 = GAUSS_LEGENDRE_16.iter().map(|&(x, w)| 2.0 * w * x.powi(degree)).sum();
             let want = 2.0 / f64::from(degree + 1);
             assert!((sum - want).abs() < 2e-16 * 8.0, "degree {degree}: {sum} against {want}");
+            let sum: f64 = GAUSS_LEGENDRE_8.iter().map(|&(x, w)| 2.0 * w * x.powi(degree)).sum();
+            assert_eq!((sum - want).abs() < 2e-16 * 8.0, degree < 16, "degree {degree}: {sum}");
         }
     }
 

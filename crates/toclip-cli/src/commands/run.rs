@@ -12,8 +12,8 @@ use crate::arguments;
 use crate::experiment::run::{Curve, Plan};
 use crate::experiment::{
     self, CriteriaCurves, CriteriaReport, Experiment, ExperimentFile, ExperimentReport,
-    FinishedRun, Method, Origin, Problem, RunLog, RunSink, criteria_figure, criteria_table,
-    trajectory_table,
+    FinishedRun, GlmCurve, GlmExperiment, GlmProblem, GlmReport, Method, Origin, Problem, RunLog,
+    RunSink, criteria_figure, criteria_table, glm_figure, glm_table, trajectory_table,
 };
 use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
 use crate::output::numbers::duration;
@@ -67,9 +67,17 @@ struct Trajectories {
     report: ExperimentReport,
 }
 
+/// The curves of a generalised linear model.
+struct GlmResults {
+    problem: GlmProblem,
+    curves: Vec<GlmCurve>,
+    report: GlmReport,
+}
+
 /// What a file asked for.
 struct Results {
     trajectories: Option<Trajectories>,
+    glm: Option<GlmResults>,
     criteria: Option<(CriteriaCurves, CriteriaReport)>,
 }
 
@@ -79,10 +87,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let (mut file, origin) = experiment::read(&args.experiment)?;
     args.change(&mut file)?;
     let files = Files::new(&args.out, &args.experiment);
-    let mut results = Results { trajectories: None, criteria: None };
+    let mut results = Results { trajectories: None, glm: None, criteria: None };
     if let Some(experiment) = &file.trajectories {
         results.trajectories = args.trajectories(experiment, &origin, &files)?;
         if results.trajectories.is_none() {
+            return Ok(ExitCode::from(EXIT_INTERRUPTED));
+        }
+    }
+    if let Some(experiment) = &file.glm {
+        results.glm = args.glm(experiment, &origin)?;
+        if results.glm.is_none() {
             return Ok(ExitCode::from(EXIT_INTERRUPTED));
         }
     }
@@ -123,20 +137,21 @@ fn has_ensembles(experiment: &Experiment) -> bool {
 impl Args {
     /// Options override the file.
     fn change(&self, file: &mut ExperimentFile) -> Result<()> {
-        let Some(experiment) = &mut file.trajectories else {
-            match self.overrides().first() {
+        let (ensemble, own_methods) = match (&mut file.trajectories, &mut file.glm) {
+            (Some(experiment), _) => (&mut experiment.ensemble, &mut experiment.methods),
+            (None, Some(experiment)) => (&mut experiment.ensemble, &mut experiment.methods),
+            (None, None) => match self.overrides().first() {
                 Some((flag, _)) => {
                     bail!("{flag} applies to trajectories, and this file defines none")
                 }
                 None => return Ok(()),
-            }
+            },
         };
-        let ensemble = &mut experiment.ensemble;
         ensemble.runs = self.runs.unwrap_or(ensemble.runs);
         ensemble.seed = self.seed.unwrap_or(ensemble.seed);
         if let Some(methods) = &self.methods {
             experiment::check_methods(methods).map_err(|e| anyhow::anyhow!("--methods: {e}"))?;
-            experiment.methods.clone_from(methods);
+            own_methods.clone_from(methods);
         }
         Ok(())
     }
@@ -192,6 +207,31 @@ impl Args {
         Ok(None)
     }
 
+    /// Runs the methods of a generalised linear model; `None` where Ctrl-C ended them early.
+    fn glm(&self, experiment: &GlmExperiment, origin: &Origin) -> Result<Option<GlmResults>> {
+        if self.resume {
+            bail!(
+                "--resume: runs of generalised linear models are not saved; start again without it"
+            );
+        }
+        experiment.check(origin)?;
+        let problem = GlmProblem::new(experiment, origin)?;
+        interrupt::listen(None)?;
+        let simulated = experiment.methods.contains(&Method::Sgd);
+        let total = if simulated { experiment.ensemble.runs } else { 0 };
+        let bar = terminal::progress_bar(total, "runs", self.quiet);
+        let tick = |_| bar.inc(1);
+        let plan = Plan { threads: self.threads, cancel: &INTERRUPTED, tick: &tick };
+        let curves = experiment::run_glm(experiment, &problem, &plan);
+        bar.finish_and_clear();
+        let Some(curves) = curves? else {
+            tell!("interrupted: runs of generalised linear models are not saved");
+            return Ok(None);
+        };
+        let report = GlmReport::new(experiment, &problem, &curves);
+        Ok(Some(GlmResults { problem, curves, report }))
+    }
+
     /// The options that override the file; a continuation needs them too.
     fn overrides(&self) -> Vec<(&'static str, String)> {
         let list =
@@ -206,10 +246,16 @@ impl Args {
 
     fn print(&self, results: &Results, written: &[PathBuf], total: Duration) -> Result<()> {
         let curves = results.trajectories.as_ref().map_or(&[][..], |t| &t.curves);
+        let models = results.glm.as_ref().map_or(&[][..], |t| &t.curves);
+        let took: Vec<(Method, Duration)> = curves
+            .iter()
+            .map(|c| (c.method, c.took))
+            .chain(models.iter().map(|c| (c.method, c.took)))
+            .collect();
         if self.json {
-            let seconds: Map<_, _> = curves
+            let seconds: Map<_, _> = took
                 .iter()
-                .map(|c| (c.method.key().into(), c.took.as_secs_f64().into()))
+                .map(|(method, took)| (method.key().into(), took.as_secs_f64().into()))
                 .collect();
             let mut value = results.json()?;
             value.insert("seconds".into(), seconds.into());
@@ -223,6 +269,9 @@ impl Args {
         if let Some(trajectories) = &results.trajectories {
             terminal::print(format_args!("{}\n", trajectories.report));
         }
+        if let Some(GlmResults { report, .. }) = &results.glm {
+            terminal::print(format_args!("{report}\n"));
+        }
         if let Some((_, report)) = &results.criteria {
             terminal::print(format_args!("{report}\n"));
         }
@@ -230,7 +279,11 @@ impl Args {
             let named = |c: &Curve| Some(format!("{} {}", c.method.key(), of(c)?));
             curves.iter().filter_map(named).collect()
         };
-        match &each(&|c| Some(duration(c.took)))[..] {
+        let times: Vec<String> = took
+            .iter()
+            .map(|(method, took)| format!("{} {}", method.key(), duration(*took)))
+            .collect();
+        match &times[..] {
             [] => say!("Time: {}", duration(total)),
             times => say!("Time: {} ({})", duration(total), times.join(", ")),
         }
@@ -250,6 +303,9 @@ impl Results {
         let mut value = Map::new();
         if let Some(trajectories) = &self.trajectories {
             value.insert("report".into(), serde_json::to_value(&trajectories.report)?);
+        }
+        if let Some(glm) = &self.glm {
+            value.insert("report".into(), serde_json::to_value(&glm.report)?);
         }
         if let Some((_, report)) = &self.criteria {
             value.insert("criteria".into(), serde_json::to_value(report)?);
@@ -298,6 +354,10 @@ impl Files {
         if let (Some(experiment), Some(t)) = (&file.trajectories, &results.trajectories) {
             tables.push(("trajectory.", trajectory_table(&t.curves)));
             plots.push(("", experiment::figure::figure(experiment, &t.problem, &t.curves)));
+        }
+        if let (Some(experiment), Some(t)) = (&file.glm, &results.glm) {
+            tables.push(("trajectory.", glm_table(&t.curves)));
+            plots.push(("", glm_figure(experiment, &t.problem, &t.curves)));
         }
         if let (Some(criteria), Some((curves, _))) = (&file.criteria, &results.criteria) {
             tables.push(("criteria.", criteria_table(curves)));

@@ -4,6 +4,7 @@
 //! `toclip-experiment`; here are the progress on disk, and tables, plots and summaries of results.
 
 mod criteria;
+mod glm;
 mod run_log;
 mod trajectory_table;
 
@@ -14,6 +15,7 @@ pub mod report;
 pub use criteria::{
     CriteriaReport, Point, criteria_chart, criteria_figure, criteria_table, extremes, settings,
 };
+pub use glm::{GlmReport, glm_figure, glm_table};
 pub use report::{ExperimentReport, band_edges, theory_in_band};
 pub use run_log::RunLog;
 pub use toclip_experiment::*;

@@ -19,7 +19,7 @@ use crate::step::Step;
 use std::sync::Arc;
 
 /// The most coordinates that are simulated one by one: 4 GB of state a run.
-const LARGEST: u64 = 100_000_000;
+pub(crate) const LARGEST: u64 = 100_000_000;
 
 /// $\theta_{k+1} = \theta_k - \frac{\eta}{d}\thinspace \mathrm{clip}_{c\sqrt d}\left( (\langle x,
 /// \theta_k - \theta^\ast\rangle - \epsilon)\thinspace x\right)$: C-SGD in the eigenbasis of $K$.

@@ -173,7 +173,7 @@ pub(super) fn bounded(residual: f64) -> f64 {
 }
 
 /// $\sum f(a_i, b_i)$ over all coordinates.
-fn each(a: &[Block], b: &[Block], f: impl Fn(f64, f64) -> f64) -> f64 {
+pub(crate) fn each(a: &[Block], b: &[Block], f: impl Fn(f64, f64) -> f64) -> f64 {
     let mut sums = [0.0; 8];
     for (a, b) in a.iter().zip(b) {
         for i in 0..8 {
@@ -184,7 +184,7 @@ fn each(a: &[Block], b: &[Block], f: impl Fn(f64, f64) -> f64) -> f64 {
 }
 
 /// $a_i \leftarrow f(a_i, b_i)$ for all coordinates.
-fn change(a: &mut [Block], b: &[Block], f: impl Fn(f64, f64) -> f64) {
+pub(crate) fn change(a: &mut [Block], b: &[Block], f: impl Fn(f64, f64) -> f64) {
     for (a, b) in a.iter_mut().zip(b) {
         for i in 0..8 {
             a.first[i] = f(a.first[i], b.first[i]);

@@ -3,7 +3,7 @@
 use super::{Counts, Stop, Trajectory};
 
 /// $k = \mathrm{round}(t d)$: the number of steps before time $t$ is saved.
-pub(super) fn steps_until(t: f64, dim: f64) -> u64 {
+pub(crate) fn steps_until(t: f64, dim: f64) -> u64 {
     (t * dim).round() as u64
 }
 

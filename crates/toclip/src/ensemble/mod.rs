@@ -144,6 +144,19 @@ impl Ensemble {
         cancel: &AtomicBool,
         on_finished: &(dyn Fn(u64, Trajectory) + Sync),
     ) -> Result<u64> {
+        self.each_missing(times, finished, cancel, &|index| {
+            on_finished(index, simulator.run(self.seed, index, times));
+        })
+    }
+
+    /// Calls `run` with the index of every run that is not yet finished. Returns how many were run.
+    pub(crate) fn each_missing(
+        &self,
+        times: &[f64],
+        finished: &BTreeSet<u64>,
+        cancel: &AtomicBool,
+        run: &(dyn Fn(u64) + Sync),
+    ) -> Result<u64> {
         self.check(times)?;
         let count = AtomicU64::new(0);
         let runs = usize::try_from(self.runs).unwrap_or(usize::MAX);
@@ -155,7 +168,7 @@ impl Ensemble {
                     return false;
                 }
                 if !finished.contains(&index) {
-                    on_finished(index, simulator.run(self.seed, index, times));
+                    run(index);
                     count.fetch_add(1, Ordering::Relaxed);
                 }
                 true
@@ -246,7 +259,7 @@ pub fn on_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Se
     Ok(work())
 }
 
-fn check_probabilities(probabilities: &[f64]) -> Result<()> {
+pub(crate) fn check_probabilities(probabilities: &[f64]) -> Result<()> {
     match probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
         Some(p) => Err(Error::parameter("probability", *p, "probabilities must lie in [0, 1]")),
         None => Ok(()),
@@ -254,7 +267,7 @@ fn check_probabilities(probabilities: &[f64]) -> Result<()> {
 }
 
 /// Data of a thread that panicked are consistent: insertions do not stop half-way.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 

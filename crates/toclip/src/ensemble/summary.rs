@@ -138,11 +138,11 @@ impl Summary {
 }
 
 impl Statistics {
-    fn of_quantiles(count: usize) -> Self {
+    pub(crate) fn of_quantiles(count: usize) -> Self {
         Statistics { quantiles: vec![Vec::new(); count], ..Statistics::default() }
     }
 
-    fn push(&mut self, mut values: Vec<f64>, probabilities: &[f64]) {
+    pub(crate) fn push(&mut self, mut values: Vec<f64>, probabilities: &[f64]) {
         let n = values.len() as f64;
         let mean = compensated(values.iter().copied()) / n;
         let squares = compensated(values.iter().map(|v| (v - mean).powi(2)));

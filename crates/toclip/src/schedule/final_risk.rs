@@ -15,7 +15,7 @@ pub(super) fn final_risk(ode: &Ode<'_>, time: f64) -> Result<f64> {
 
 /// A function that may fail, for searches that only handle numbers: after an error their remaining
 /// evaluations return at once.
-pub(super) struct Objective<F> {
+pub(crate) struct Objective<F> {
     risk: F,
     failed: RefCell<Option<Error>>,
 }

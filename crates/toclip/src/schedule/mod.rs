@@ -4,7 +4,7 @@
 //! depend on the risk; every method of the [dynamics](crate::dynamics) takes any policy.
 
 mod curve;
-mod final_risk;
+pub(crate) mod final_risk;
 mod greedy;
 mod margin;
 mod max_ccc;

@@ -9,6 +9,7 @@
 //! - [`isa`]: which of them this machine has;
 //! - [`normal`]: standard normal numbers;
 //! - [`step`]: one step of C-SGD in one pass over the coordinates; [`momentum_step`]: with momentum;
+//! - [`teacher_step`]: with the logit of a teacher beside the model's;
 //! - [`row`]: the two loops over a row of a data matrix.
 
 mod isa;
@@ -17,6 +18,7 @@ pub(crate) mod momentum_step;
 pub(crate) mod normal;
 pub(crate) mod row;
 pub(crate) mod step;
+pub(crate) mod teacher_step;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 

@@ -85,9 +85,7 @@ impl Modes {
     /// whole of their sum, $U$ or $\sum\lambda u$: full and compressed sum lie between zero and it.
     /// That is what allows everything below a small $\lambda$ to be one node.
     pub fn compress(&self, tolerance: f64) -> Result<Self> {
-        if !(1e-12..=1.0).contains(&tolerance) {
-            return Err(Error::parameter("tolerance", tolerance, "give a number from 1e-12 to 1"));
-        }
+        check_tolerance(tolerance)?;
         let positive = self.modes.partition_point(|m| m.lambda > 0.0);
         let (positive, zero) = self.modes.split_at(positive);
         let lambda: Vec<f64> = positive.iter().map(|m| m.lambda).collect();
@@ -114,6 +112,19 @@ impl Modes {
         };
         Ok(Self { modes, dim: self.dim, ambient: self.ambient, bound, groups: None })
     }
+}
+
+pub(crate) fn check_tolerance(tolerance: f64) -> Result<()> {
+    if (1e-12..=1.0).contains(&tolerance) {
+        return Ok(());
+    }
+    Err(Error::parameter("tolerance", tolerance, "give a number from 1e-12 to 1"))
+}
+
+/// $\sum_i u_i\thinspace\delta_{\lambda_i}$ on few nodes: `lambda` descending and positive, $u \ge 0$.
+pub(crate) fn compressed_measure(lambda: &[f64], u: &[f64], tolerance: f64) -> Vec<(f64, f64)> {
+    let total = compensated(u.iter().copied());
+    Compressed::new(lambda, u, total, tolerance).nodes
 }
 
 /// Nodes of the same eigenvalue (bins that were kept point by point) become one mode again.

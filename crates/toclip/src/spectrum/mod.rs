@@ -18,6 +18,7 @@ mod spec;
 mod start;
 
 pub use bound::Bound;
+pub(crate) use compress::{check_tolerance, compressed_measure};
 pub(crate) use modes::GroupLabels;
 pub use modes::{Mode, Modes};
 pub use rescaling::Rescaling;

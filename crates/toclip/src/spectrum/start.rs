@@ -52,7 +52,7 @@ pub enum Start {
 impl Start {
     /// $\sum_{i \in b} \langle\theta_0 - \theta^\ast, w_i\rangle^2 / 2$ of every block, in the
     /// user's coordinates.
-    pub(super) fn energies(&self, spectrum: &Spectrum) -> Result<Vec<f64>> {
+    pub(crate) fn energies(&self, spectrum: &Spectrum) -> Result<Vec<f64>> {
         let (norm, shares) = match self {
             Self::Uniform { norm } => {
                 (norm, spectrum.blocks().iter().map(|b| b.multiplicity as f64).collect())

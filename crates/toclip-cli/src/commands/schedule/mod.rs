@@ -1,6 +1,7 @@
 //! `toclip schedule`: whether to clip on one problem, and how, as a table for training code.
 
 mod candidates;
+mod glm;
 mod verdict;
 
 use std::path::PathBuf;
@@ -32,6 +33,9 @@ const LOG_FROM: f64 = 20.0;
 /// A file with another rule than clipping is compared with clipping as well. For private SGD the best
 /// constant learning rate and threshold are searched, and the schedule of fastest descent is shown.
 ///
+/// For a generalised linear model (key `model`) the best constant and the best cosine learning rate
+/// are searched, without clipping and with the best constant threshold.
+///
 /// Recommends one schedule, and writes a table for each: the time, the step k = t·d, η and c of the
 /// theory, the step size η/d, the gradient norm c·√d to clip at, and the predicted risk.
 #[derive(clap::Args)]
@@ -53,6 +57,9 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
     let (file, origin) = experiment::read(&args.experiment)?;
+    if let Some(experiment) = &file.glm {
+        return glm::run(&args, experiment, &origin);
+    }
     let mut experiment = file.into_trajectories(&origin)?;
     experiment.ensemble.runs = args.runs.unwrap_or(experiment.ensemble.runs);
     let problem = Problem::new(&experiment, &origin)?;

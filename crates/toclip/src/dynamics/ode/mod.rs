@@ -2,7 +2,7 @@
 
 mod per_mode;
 mod system;
-mod tableau;
+pub(crate) mod tableau;
 
 use super::momentum::Problem;
 use super::simulator::divergence_limit;

@@ -6,16 +6,16 @@
 //! satisfy the order conditions that a linear problem sees, and the order itself is measured.
 
 /// The nonzero entries of one row: which stage, and its coefficient.
-pub(super) type Row = &'static [(usize, f64)];
+pub(crate) type Row = &'static [(usize, f64)];
 
 /// Twelve stages, the slope at the end of the step, and three more for the continuous extension.
-pub(super) const STAGES: usize = 16;
+pub(crate) const STAGES: usize = 16;
 
 /// The stage whose argument is the end of the step: its row of [`A`] is the method itself.
-pub(super) const LAST: usize = 12;
+pub(crate) const LAST: usize = 12;
 
 /// When each stage is, in units of the step.
-pub(super) const C: [f64; STAGES] = [
+pub(crate) const C: [f64; STAGES] = [
     0.0,
     0.052_600_151_958_767_73,
     0.078_900_227_938_151_6,
@@ -35,7 +35,7 @@ pub(super) const C: [f64; STAGES] = [
 ];
 
 /// Which slopes each stage is made of.
-pub(super) const A: [Row; STAGES] = [
+pub(crate) const A: [Row; STAGES] = [
     &[],
     &[(0, 0.052_600_151_958_767_73)],
     &[(0, 0.019_725_056_984_537_9), (1, 0.059_175_170_953_613_7)],
@@ -136,7 +136,7 @@ pub(super) const A: [Row; STAGES] = [
 ];
 
 /// The step minus one of order 3.
-pub(super) const E3: Row = &[
+pub(crate) const E3: Row = &[
     (0, -0.189_800_754_072_407_62),
     (5, 4.450_312_892_752_409),
     (6, 1.891_517_899_314_500_3),
@@ -148,7 +148,7 @@ pub(super) const E3: Row = &[
 ];
 
 /// The step minus one of order 5.
-pub(super) const E5: Row = &[
+pub(crate) const E5: Row = &[
     (0, 0.013_120_044_994_194_88),
     (5, -1.225_156_446_376_204_4),
     (6, -0.495_758_949_657_250_2),
@@ -160,7 +160,7 @@ pub(super) const E5: Row = &[
 ];
 
 /// The last four coefficients of the continuous extension.
-pub(super) const D: [Row; 4] = [
+pub(crate) const D: [Row; 4] = [
     &[
         (0, -8.428_938_276_109_013),
         (5, 0.566_714_953_519_377_7),

@@ -1,0 +1,209 @@
+//! Rates and thresholds for generalised linear models, tuned on the prediction.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde_json::json;
+use toclip::glm::{GlmPath, Measures, RateShape, TunedClip, best_clip, best_rate};
+use toclip::schedule::{OpenLoop, Policy, Schedule};
+
+use super::Args;
+use crate::experiment::{GlmExperiment, GlmProblem, Method, Origin};
+use crate::output::numbers::percent;
+use crate::output::terminal::columns;
+use crate::output::{Table, files, json as json_output, plots, say, terminal};
+use crate::plot::{Axis, Chart, Figure};
+use crate::words::short;
+
+/// Losses nearer to each other than this share are the same for all that a user sees.
+const SAME: f64 = 1e-3;
+
+/// A schedule and what it is predicted to do.
+struct Row {
+    key: &'static str,
+    label: String,
+    policy: OpenLoop,
+    /// At the start, in the coordinates of the theory.
+    tuned: Option<TunedClip>,
+    path: GlmPath,
+    measures: Vec<Measures>,
+}
+
+impl Row {
+    /// At the last time, if it got there.
+    fn end(&self) -> Option<&Measures> {
+        self.measures.last().filter(|_| self.path.stop.diverged_at().is_none())
+    }
+}
+
+/// Compares the schedule of the file with the best constant and cosine rates, clipped and not.
+pub fn run(args: &Args, experiment: &GlmExperiment, origin: &Origin) -> Result<ExitCode> {
+    if args.runs.is_some() {
+        anyhow::bail!("--runs: the schedules of generalised linear models are only predicted");
+    }
+    let mut experiment = experiment.clone();
+    experiment.methods = vec![Method::Ode];
+    let problem = GlmProblem::new(&experiment, origin)?;
+    let rows = compare(&experiment, &problem)?;
+    let verdict = verdict(&rows);
+    let written = write(args, &experiment, &problem, &rows)?;
+    let back = problem.rescaling.inverse();
+    let (rate, threshold) = (|eta| back.learning_rate(eta), |c| back.threshold(c));
+    if args.json {
+        let row = |row: &Row| {
+            json!({
+                "schedule": row.key,
+                "label": row.label,
+                "eta": row.tuned.map(|tuned| rate(tuned.eta)),
+                "c": row.tuned.filter(|t| t.c.is_finite()).map(|t| threshold(t.c)),
+                "final": row.end(),
+                "stop": row.path.stop,
+            })
+        };
+        json_output::print(&json!({
+            "name": experiment.name,
+            "verdict": verdict,
+            "schedules": rows.iter().map(row).collect::<Vec<_>>(),
+            "files": written,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    say!("{}: {}, d = {:.2}\n", experiment.name, problem.model.describe(), problem.modes.dim());
+    let lines = rows.iter().map(|row| {
+        let or = |text: Option<String>| text.unwrap_or("–".into());
+        let clip = |t: TunedClip| {
+            if t.c.is_finite() { short(threshold(t.c)) } else { "none".into() }
+        };
+        [
+            row.label.clone(),
+            or(row.tuned.map(|t| short(rate(t.eta)))),
+            or(row.tuned.map(clip)),
+            row.end().map_or("diverges".into(), |m| short(m.loss)),
+            or(row.end().and_then(|m| m.error_rate).map(percent)),
+            or(row.end().map(|m| format!("{:.1}°", m.angle.to_degrees()))),
+        ]
+    });
+    let header = ["schedule", "eta", "c", "final loss", "error rate", "angle"];
+    terminal::print(format_args!("{}", columns("llllll", header, lines)));
+    say!("\n{verdict}\n\nWritten:");
+    written.iter().for_each(|file| say!("  {file}"));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn compare(experiment: &GlmExperiment, problem: &GlmProblem) -> Result<Vec<Row>> {
+    let (modes, model, time) = (&problem.few_modes, &*problem.model, experiment.time);
+    let solve = |key, label: String, policy: OpenLoop, tuned| -> Result<Row> {
+        let ode = toclip::glm::GlmOde::new(modes, model, &policy);
+        let path = ode.tolerance(experiment.tolerance, 0.0).solve(&problem.times)?;
+        let measures = path.measures(model);
+        Ok(Row { key, label, policy, tuned, path, measures })
+    };
+    let mut rows = Vec::new();
+    for (shape, keys, name) in [
+        (RateShape::Constant, ["unclipped", "clipped"], "best constant rate"),
+        (RateShape::Cosine, ["unclipped_cosine", "clipped_cosine"], "best cosine rate"),
+    ] {
+        let open = best_rate(modes, model, f64::INFINITY, shape, time);
+        let clipped = best_clip(modes, model, shape, time)?;
+        for (key, tuned) in keys.into_iter().zip([open, Ok(clipped)]) {
+            // Without clipping every rate may diverge.
+            let Ok(tuned) = tuned else { continue };
+            let clip = if tuned.c < f64::INFINITY {
+                Schedule::constant(tuned.c)?
+            } else {
+                Schedule::never()
+            };
+            let policy = OpenLoop::new(shape.schedule(tuned.eta, time)?, clip);
+            let label = match (key.starts_with("unclipped"), tuned.c < f64::INFINITY) {
+                (true, _) => format!("unclipped, {name}"),
+                (false, true) => format!("best threshold, {name}"),
+                // The same as the row before.
+                (false, false) => continue,
+            };
+            rows.push(solve(key, label, policy, Some(tuned))?);
+        }
+    }
+    rows.push(solve("file", "as in the file".into(), (*problem.policy).clone(), None)?);
+    Ok(rows)
+}
+
+/// Whether to clip, in a sentence.
+fn verdict(rows: &[Row]) -> String {
+    let loss = |keys: [&str; 2]| {
+        let of = |row: &&Row| keys.contains(&row.key);
+        rows.iter().filter(of).filter_map(|row| Some(row.end()?.loss)).fold(f64::INFINITY, f64::min)
+    };
+    let open = loss(["unclipped", "unclipped_cosine"]);
+    let clipped = loss(["clipped", "clipped_cosine"]);
+    match clipped {
+        _ if clipped < open && !open.is_finite() => {
+            "Clip: without a threshold every learning rate diverges.".into()
+        }
+        _ if clipped < open * (1.0 - SAME) => format!(
+            "Clip: with tuned rates the loss ends at {} instead of {}.",
+            short(clipped),
+            short(open)
+        ),
+        _ => format!(
+            "Do not clip: with tuned rates no threshold lowers the loss below {} by more than 0.1%.",
+            short(open)
+        ),
+    }
+}
+
+fn figure(experiment: &GlmExperiment, problem: &GlmProblem, rows: &[Row]) -> Figure {
+    let subtitle = format!("{}, d = {:.1}", problem.model.describe(), problem.modes.dim());
+    let chart = |title: &str, of: &dyn Fn(&Measures) -> Option<f64>| {
+        let empty = Chart::new(title).x(Axis::linear("time t = k/d")).y(Axis::linear(title));
+        rows.iter().enumerate().fold(empty, |chart, (i, row)| {
+            let pairs = row.path.times.iter().zip(&row.measures);
+            let (t, y): (Vec<f64>, Vec<f64>) =
+                pairs.filter_map(|(t, m)| Some((*t, of(m)?))).unzip();
+            let draw = if i % 2 == 0 { Chart::line } else { Chart::dashed };
+            draw(chart, &row.label, &t, &y)
+        })
+    };
+    Figure::new(&experiment.name)
+        .chart(chart("loss", &|m| Some(m.loss)).subtitle(&subtitle))
+        .chart(chart("angle to the teacher (degrees)", &|m| Some(m.angle.to_degrees())))
+        .columns(2)
+}
+
+/// Writes a table for each schedule that reaches the end, and the plot.
+fn write(
+    args: &Args,
+    experiment: &GlmExperiment,
+    problem: &GlmProblem,
+    rows: &[Row],
+) -> Result<Vec<String>> {
+    let stem = args.experiment.file_stem().unwrap_or_default().to_string_lossy();
+    let mut written = Vec::new();
+    let mut write = |ending: &str, bytes: &[u8]| {
+        let path = args.out.join(format!("{stem}.schedule.{ending}"));
+        written.push(path.display().to_string());
+        files::write(&path, bytes)
+    };
+    let (dim, back) = (problem.modes.dim(), problem.rescaling.inverse());
+    for row in rows.iter().filter(|row| row.end().is_some()) {
+        let along = |of: fn(toclip::schedule::Control) -> f64| {
+            row.path.times.iter().map(move |t| of(row.policy.at(*t, 0.0)))
+        };
+        let eta = || along(|control| control.eta).map(|eta| back.learning_rate(eta));
+        let c = || along(|control| control.c).map(|c| back.threshold(c));
+        let table = Table::default()
+            .numbers("t", row.path.times.iter().copied())
+            .numbers("step", row.path.times.iter().map(|t| t * dim))
+            .numbers("eta", eta())
+            .numbers("c", c())
+            .numbers("step_size", eta().map(|eta| eta / dim))
+            .numbers("clip_norm", c().map(|c| c * dim.sqrt()))
+            .numbers("loss", row.measures.iter().map(|m| m.loss))
+            .numbers("error_rate", row.measures.iter().map(|m| m.error_rate))
+            .numbers("angle", row.measures.iter().map(|m| m.angle));
+        write(&format!("{}.csv", row.key), &table.csv()?)?;
+    }
+    for (extension, bytes) in plots::render(&figure(experiment, problem, rows))? {
+        write(extension, &bytes)?;
+    }
+    Ok(written)
+}

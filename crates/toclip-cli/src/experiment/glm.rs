@@ -1,0 +1,292 @@
+//! Generalised linear models as a table, a plot and a summary.
+
+use std::fmt;
+
+use serde::Serialize;
+use toclip::dynamics::Stop;
+use toclip::ensemble::Statistics;
+use toclip::glm::{GlmSummary, Measures};
+use toclip::schedule::Policy;
+
+use super::report::diverged;
+use super::{GlmCurve, GlmExperiment, GlmOutcome, GlmProblem, Method, Spacing};
+use crate::output::Table;
+use crate::output::numbers::percent;
+use crate::output::terminal::columns;
+use crate::plot::{Axis, Chart, Figure, Series};
+use crate::words::short;
+
+/// Something that a model is judged by.
+struct Quantity {
+    key: &'static str,
+    axis: &'static str,
+    /// Of the path of the ODE.
+    path: fn(&Measures) -> Option<f64>,
+    /// Of an ensemble.
+    band: fn(&GlmSummary) -> Option<&Statistics>,
+    /// What charts multiply it by.
+    unit: f64,
+}
+
+const QUANTITIES: [Quantity; 4] = [
+    Quantity {
+        key: "loss",
+        axis: "loss",
+        path: |m| Some(m.loss),
+        band: |s| Some(&s.loss),
+        unit: 1.0,
+    },
+    Quantity {
+        key: "error_rate",
+        axis: "error rate (labels before flips)",
+        path: |m| m.error_rate,
+        band: |s| s.error_rate.as_ref(),
+        unit: 1.0,
+    },
+    Quantity {
+        key: "angle",
+        axis: "angle to the teacher (degrees)",
+        path: |m| Some(m.angle),
+        band: |s| Some(&s.angle),
+        unit: 180.0 / std::f64::consts::PI,
+    },
+    Quantity {
+        key: "calibration",
+        axis: "calibration slope",
+        path: |m| m.calibration,
+        band: |s| s.calibration.as_ref(),
+        unit: 1.0,
+    },
+];
+
+/// | column | |
+/// |---|---|
+/// | `method` | `ode`, `unclipped`, `sgd` |
+/// | `t` | time |
+/// | `loss`, `error_rate`, `angle`, `calibration` | of an ensemble the median; the angle in radians |
+/// | `loss_mean`, `loss_low`, `loss_high`, … | of an ensemble: mean and band |
+/// | `q`, `p` | the variance of the logits, and their covariance with the teacher's; of an ensemble the mean |
+/// | `runs` | of an ensemble: runs that had not diverged by then |
+pub fn glm_table(curves: &[GlmCurve]) -> Table {
+    let rows = || curves.iter().flat_map(|curve| (0..curve.times().len()).map(move |k| (curve, k)));
+    let mut table = Table::default()
+        .text("method", rows().map(|(curve, _)| curve.method.key()))
+        .numbers("t", rows().map(|(curve, k)| curve.times()[k]));
+    for quantity in &QUANTITIES {
+        let of = |statistic: fn(&Statistics) -> &[f64]| {
+            rows().map(move |(curve, k)| statistic((quantity.band)(curve.band()?)?).get(k).copied())
+        };
+        let middle = rows().map(|(curve, k)| match &curve.outcome {
+            GlmOutcome::Path(_, measures) => (quantity.path)(&measures[k]),
+            GlmOutcome::Band(band) => (quantity.band)(band)?.median.get(k).copied(),
+        });
+        table = table
+            .numbers(quantity.key, middle)
+            .numbers(format!("{}_mean", quantity.key), of(|s| &s.mean))
+            .numbers(format!("{}_low", quantity.key), of(|s| &s.quantiles[0]))
+            .numbers(format!("{}_high", quantity.key), of(|s| &s.quantiles[1]));
+    }
+    let overlap = |of: fn(&toclip::glm::Overlaps) -> f64, mean: fn(&GlmSummary) -> &Statistics| {
+        rows().map(move |(curve, k)| match &curve.outcome {
+            GlmOutcome::Path(path, _) => path.overlaps.get(k).map(of),
+            GlmOutcome::Band(band) => mean(band).mean.get(k).copied(),
+        })
+    };
+    table
+        .numbers("q", overlap(|at| at.q, |s| &s.q))
+        .numbers("p", overlap(|at| at.p, |s| &s.p))
+        .counts("runs", rows().map(|(curve, k)| curve.band()?.alive.get(k).copied()))
+}
+
+/// A chart for each quantity that the model has.
+pub fn glm_figure(experiment: &GlmExperiment, problem: &GlmProblem, curves: &[GlmCurve]) -> Figure {
+    let clipped = experiment.clip.clips();
+    let mut figure = Figure::new(&experiment.name).columns(2);
+    let has = |quantity: &&Quantity| {
+        curves.iter().any(|curve| match &curve.outcome {
+            GlmOutcome::Path(_, measures) => measures.iter().any(|m| (quantity.path)(m).is_some()),
+            GlmOutcome::Band(band) => (quantity.band)(band).is_some(),
+        })
+    };
+    for quantity in QUANTITIES.iter().filter(has) {
+        let classes = curves.iter().any(|curve| match &curve.outcome {
+            GlmOutcome::Path(_, measures) => measures.iter().any(|m| m.error_rate.is_some()),
+            GlmOutcome::Band(band) => band.error_rate.is_some(),
+        });
+        let axis =
+            if quantity.key == "loss" && classes { "cross-entropy (nats)" } else { quantity.axis };
+        let x = match experiment.points.spacing {
+            Spacing::Linear => Axis::linear("time t = k/d"),
+            Spacing::Log => Axis::log("time t = k/d"),
+        };
+        let mut chart = Chart::new(axis).x(x).y(Axis::linear(axis));
+        if quantity.key == "loss" {
+            let d = short(problem.spectrum.intrinsic_dim());
+            chart = chart.subtitle(&format!("{}, d = {d}", problem.model.describe()));
+        }
+        for curve in curves {
+            chart = draw(chart, quantity, curve, clipped, experiment.ensemble.confidence);
+        }
+        if quantity.key == "calibration" {
+            chart = chart.hline(1.0, "calibrated");
+        }
+        figure = figure.chart(chart);
+    }
+    figure
+}
+
+fn draw(chart: Chart, quantity: &Quantity, curve: &GlmCurve, clipped: bool, share: f64) -> Chart {
+    let title = curve.method.title(clipped);
+    // A start at zero has no calibration.
+    let kept = |values: Vec<Option<f64>>| -> (Vec<f64>, Vec<f64>) {
+        let pairs = curve.times().iter().zip(values);
+        pairs.filter_map(|(t, x)| Some((*t, quantity.unit * x.filter(|x| !x.is_nan())?))).unzip()
+    };
+    match &curve.outcome {
+        GlmOutcome::Path(_, measures) => {
+            let (t, y) = kept(measures.iter().map(quantity.path).collect());
+            let make = if curve.method == Method::Ode { Series::line } else { Series::dashed };
+            let slot = if curve.method == Method::Ode { 2 } else { 3 };
+            chart.series(make(title, &t, &y).slot(slot))
+        }
+        GlmOutcome::Band(band) => {
+            let Some(statistics) = (quantity.band)(band) else { return chart };
+            let column = |x: &[f64]| kept(x.iter().copied().map(Some).collect());
+            let (t, low) = column(&statistics.quantiles[0]);
+            let (high, median) = (column(&statistics.quantiles[1]).1, column(&statistics.median).1);
+            let label = format!("{title}, median and {:.0}% of {} runs", 100.0 * share, band.runs);
+            chart.series(Series::band(&label, &t, &low, &high).middle(&median).slot(0))
+        }
+    }
+}
+
+/// What an experiment showed.
+#[derive(Debug, Clone, Serialize)]
+pub struct GlmReport {
+    pub name: String,
+    pub model: String,
+    pub intrinsic_dim: f64,
+    pub ambient_dim: u64,
+    /// The variance of the teacher's logits.
+    pub teacher_variance: f64,
+    /// The learning rate and the threshold at the start, in the coordinates of the file.
+    pub eta: f64,
+    pub c: Option<f64>,
+    /// The norm of the fixed point over that of the teacher, at the last threshold and unclipped.
+    pub fixed_point: Option<f64>,
+    pub fixed_point_unclipped: Option<f64>,
+    pub methods: Vec<GlmMethodReport>,
+    #[serde(skip)]
+    clipped: bool,
+}
+
+/// The end of one curve; of an ensemble the medians.
+#[derive(Debug, Clone, Serialize)]
+pub struct GlmMethodReport {
+    pub method: Method,
+    pub t: Option<f64>,
+    pub loss: Option<f64>,
+    pub error_rate: Option<f64>,
+    /// In radians.
+    pub angle: Option<f64>,
+    pub calibration: Option<f64>,
+    pub runs: Option<u64>,
+    pub diverged_runs: Option<u64>,
+    #[serde(skip)]
+    stop: Option<Stop>,
+}
+
+impl GlmReport {
+    pub fn new(experiment: &GlmExperiment, problem: &GlmProblem, curves: &[GlmCurve]) -> Self {
+        let control = problem.policy.at(0.0, 0.0);
+        let back = problem.rescaling.inverse();
+        let [fixed_point, fixed_point_unclipped] = problem.fixed_points();
+        GlmReport {
+            name: experiment.name.clone(),
+            model: problem.model.describe(),
+            intrinsic_dim: problem.spectrum.intrinsic_dim(),
+            ambient_dim: problem.spectrum.ambient_dim(),
+            teacher_variance: problem.modes.overlaps().v,
+            eta: back.learning_rate(control.eta),
+            c: control.c.is_finite().then(|| back.threshold(control.c)),
+            fixed_point,
+            fixed_point_unclipped,
+            methods: curves.iter().map(GlmMethodReport::new).collect(),
+            clipped: experiment.clip.clips(),
+        }
+    }
+
+    fn table(&self) -> String {
+        let header = ["method", "t", "loss", "error rate", "angle", "calibration"];
+        let or = |text: Option<String>| text.unwrap_or("-".into());
+        let rows = self.methods.iter().map(|line| {
+            let runs = line.runs.map_or(String::new(), |n| format!(" ({n} runs)"));
+            [
+                format!("{}{runs}", line.method.title(self.clipped)),
+                or(line.t.map(short)),
+                or(line.loss.map(short)),
+                or(line.error_rate.map(percent)),
+                or(line.angle.map(|angle| format!("{:.1}°", angle.to_degrees()))),
+                or(line.calibration.map(short)),
+            ]
+        });
+        columns("llllll", header, rows)
+    }
+}
+
+impl GlmMethodReport {
+    fn new(curve: &GlmCurve) -> Self {
+        let end = |quantity: &Quantity| match &curve.outcome {
+            GlmOutcome::Path(_, measures) => (quantity.path)(measures.last()?),
+            GlmOutcome::Band(band) => (quantity.band)(band)?.median.last().copied(),
+        };
+        let [loss, error_rate, angle, calibration] = &QUANTITIES;
+        GlmMethodReport {
+            method: curve.method,
+            t: curve.times().last().copied(),
+            loss: end(loss),
+            error_rate: end(error_rate),
+            angle: end(angle),
+            calibration: end(calibration).filter(|x| !x.is_nan()),
+            runs: curve.band().map(|band| band.runs),
+            diverged_runs: curve.band().map(|band| band.diverged.len() as u64),
+            stop: curve.stop(),
+        }
+    }
+}
+
+/// The summary for the terminal.
+impl fmt::Display for GlmReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.name)?;
+        writeln!(
+            f,
+            "  data    {} dimensions, d = {}",
+            self.ambient_dim,
+            short(self.intrinsic_dim)
+        )?;
+        writeln!(f, "  model   {}", self.model)?;
+        let clip = self.c.map_or("no clipping".into(), |c| format!("c = {}", short(c)));
+        writeln!(f, "  start   eta = {}, {clip}", short(self.eta))?;
+        writeln!(f, "  teacher logits of variance {}", short(self.teacher_variance))?;
+        if let Some(kappa) = self.fixed_point {
+            write!(f, "          fixed point at {} times the teacher", short(kappa))?;
+            match self.fixed_point_unclipped.filter(|_| self.c.is_some()) {
+                Some(open) => writeln!(f, ", unclipped at {}", short(open))?,
+                None => writeln!(f)?,
+            }
+        }
+        writeln!(f)?;
+        f.write_str(&self.table())?;
+        for line in &self.methods {
+            let title = line.method.title(self.clipped);
+            if let (Some(count @ 1..), Some(runs)) = (line.diverged_runs, line.runs) {
+                writeln!(f, "{title}: {count} of {runs} runs diverged")?;
+            }
+            if let Some(when) = line.stop.and_then(diverged) {
+                writeln!(f, "{title}: {when}")?;
+            }
+        }
+        Ok(())
+    }
+}

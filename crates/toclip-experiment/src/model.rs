@@ -1,0 +1,94 @@
+//! The model of a classification: `model = { kind = "logistic", flips = 0.1 }`.
+
+use std::sync::Arc;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use toclip::glm::{Huber, Logistic, Model, Poisson, Probit};
+use toclip::noise::Noise;
+use toml::Value;
+
+use crate::policy::{deserialize_by_parse, no_parameters};
+use crate::words::{deserialize, unknown};
+
+const KINDS: [&str; 4] = ["logistic", "probit", "poisson", "huber"];
+
+/// A generalised linear model.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self", tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum ModelChoice {
+    /// Logistic regression.
+    Logistic {
+        /// The share of the labels that are flipped.
+        #[serde(default)]
+        flips: f64,
+    },
+    /// Probit regression.
+    Probit {
+        /// The share of the labels that are flipped.
+        #[serde(default)]
+        flips: f64,
+    },
+    /// Poisson regression.
+    Poisson,
+    /// Huber regression on targets with noise.
+    Huber {
+        /// The corner of the loss.
+        delta: f64,
+    },
+}
+
+impl ModelChoice {
+    fn parse(value: Value) -> Result<Self, String> {
+        let value = match value {
+            Value::String(kind) => {
+                toml::Table::from_iter([("kind".to_owned(), Value::String(kind))]).into()
+            }
+            other => other,
+        };
+        if !value.is_table() {
+            return Err(format!(
+                "is {value}; expected a table such as {{ kind = \"logistic\", flips = 0.1 }}"
+            ));
+        }
+        match value.get("kind").and_then(Value::as_str) {
+            None => return Err("the key `kind` is missing".into()),
+            Some(kind) if !KINDS.contains(&kind) => return Err(unknown("model", kind, &KINDS)),
+            Some(_) => no_parameters(&value, &["poisson"])?,
+        }
+        let choice = deserialize(value, ModelChoice::deserialize)?;
+        // A noise stands in for that of the file, which does not matter here.
+        choice.build(Some(Arc::new(toclip::noise::NoNoise))).map(|_| choice)
+    }
+
+    /// Whether targets have the noise of the file.
+    pub fn has_noise(&self) -> bool {
+        matches!(self, ModelChoice::Huber { .. })
+    }
+
+    /// The model of the theory; Huber regression needs a noise.
+    ///
+    /// # Errors
+    /// A sentence for parameters out of range, and for Huber regression without a noise.
+    pub fn build(&self, noise: Option<Arc<dyn Noise>>) -> Result<Arc<dyn Model>, String> {
+        let says = |error: toclip::Error| error.to_string();
+        Ok(match *self {
+            ModelChoice::Logistic { flips } => Arc::new(Logistic::new(flips).map_err(says)?),
+            ModelChoice::Probit { flips } => Arc::new(Probit::new(flips).map_err(says)?),
+            ModelChoice::Poisson => Arc::new(Poisson),
+            ModelChoice::Huber { delta } => {
+                let noise = noise.ok_or("Huber regression needs the key `noise`")?;
+                Arc::new(Huber::new(noise, delta).map_err(says)?)
+            }
+        })
+    }
+}
+
+impl Serialize for ModelChoice {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        ModelChoice::serialize(self, serializer)
+    }
+}
+
+deserialize_by_parse!(ModelChoice);

@@ -1,0 +1,108 @@
+//! Huber regression.
+
+use super::{Coefficients, Label, Model, Overlaps};
+use crate::error::{Error, Result};
+use crate::noise::{Noise, short};
+use crate::quad::{half_line, panels_from};
+use rand::Rng;
+use std::sync::Arc;
+
+/// Regression with Huber's loss: $y = v + \epsilon$ and $r = \operatorname{clip}_\delta(u - y)$.
+///
+/// The residual before clipping is $X = \sqrt{2R}\thinspace z - \epsilon$ with $2R = Q - 2P + V$, so the
+/// coefficients are those of least squares clipped at $\min(c, \delta)$:
+/// $$ a = -b = P(|X| \le \min(c, \delta)), \qquad m^{(2)} = E\min(X^2, c^2, \delta^2). $$
+/// $\delta = \infty$ is least squares. Any [noise](crate::noise) will do.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toclip::glm::{Huber, Model, Overlaps};
+/// use toclip::{Factors, noise::StudentT};
+/// let noise = StudentT::new(1.0, 0.5)?;
+/// let model = Huber::new(Arc::new(noise.clone()), 0.7)?;
+/// let at = model.coefficients(&Overlaps::new(0.5, 0.6, 1.0)?, f64::INFINITY);
+/// let least_squares = Factors::new(&noise, 0.15, 0.7)?;
+/// assert_eq!((at.a, at.b, at.m2), (least_squares.mu, -least_squares.mu, least_squares.m2));
+/// # Ok::<(), toclip::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Huber {
+    noise: Arc<dyn Noise>,
+    delta: f64,
+}
+
+impl Huber {
+    /// With this noise in the targets and the corner of the loss at $\delta$.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] unless $0 < \delta \le \infty$.
+    pub fn new(noise: Arc<dyn Noise>, delta: f64) -> Result<Self> {
+        if !(delta > 0.0) {
+            return Err(Error::parameter("delta", delta, "give a positive number, or infinity"));
+        }
+        Ok(Huber { noise, delta })
+    }
+
+    fn risk(at: &Overlaps) -> f64 {
+        (0.5 * (at.q - 2.0 * at.p + at.v)).max(0.0)
+    }
+}
+
+impl Model for Huber {
+    fn describe(&self) -> String {
+        let noise = self.noise.describe();
+        if self.delta == f64::INFINITY {
+            return format!("least squares, {noise} noise");
+        }
+        format!("Huber regression (δ = {}), {noise} noise", short(self.delta))
+    }
+
+    fn loss(&self, u: f64, y: f64) -> f64 {
+        let x = (u - y).abs();
+        let inside = x.min(self.delta);
+        let outside = x - inside;
+        0.5 * inside * inside + if outside > 0.0 { self.delta * outside } else { 0.0 }
+    }
+
+    fn residual(&self, u: f64, y: f64) -> f64 {
+        (u - y).clamp(-self.delta, self.delta)
+    }
+
+    fn residual_slope(&self, u: f64, y: f64) -> f64 {
+        if (u - y).abs() <= self.delta { 1.0 } else { 0.0 }
+    }
+
+    fn labels(&self, _v: f64) -> Vec<Label> {
+        Vec::new()
+    }
+
+    fn sample(&self, v: f64, rng: &mut dyn Rng) -> f64 {
+        v + self.noise.sample(rng)
+    }
+
+    fn coefficients(&self, at: &Overlaps, c: f64) -> Coefficients {
+        let x = self.noise.clipped(Huber::risk(at), c.min(self.delta));
+        Coefficients { a: x.mu, b: -x.mu, m2: x.m2 }
+    }
+
+    /// $\tfrac12 E\min(X^2, \delta^2) + \delta\int_\delta^\infty P(|X| > x)\thinspace dx$; infinite where
+    /// $E|X|$ is.
+    fn expected_loss(&self, at: &Overlaps) -> f64 {
+        let (r, delta) = (Huber::risk(at), self.delta);
+        if delta == f64::INFINITY {
+            return r + 0.5 * self.noise.second_moment();
+        }
+        if self.noise.mean().is_none() {
+            return f64::INFINITY;
+        }
+        let mut points: Vec<f64> = Vec::new();
+        for feature in self.noise.features(r) {
+            let (at, width) = (feature.at.abs(), feature.width);
+            points.extend([at - width, at, at + width, at + 4.0 * width]);
+        }
+        points.push(2.0 * delta);
+        let [tail] =
+            half_line(|x| [1.0 - self.noise.clipped(r, x).mu], &panels_from(delta, points));
+        0.5 * self.noise.clipped(r, delta).m2 + delta * tail
+    }
+}

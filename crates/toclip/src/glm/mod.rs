@@ -1,0 +1,59 @@
+//! Classification and other generalised linear models: clipped SGD where the loss is not a square.
+//!
+//! A sample has the logit $u = \langle x, \theta\rangle$ of the model and $v = \langle x,
+//! \theta^\ast\rangle$ of the teacher; a label $y$ is drawn given $v$, and the gradient is $r(u,
+//! y)\thinspace x$. For Gaussian $x$ the pair $(u, v)$ is Gaussian with the covariance of [`Overlaps`], and
+//! clipping at $c\sqrt d$ leaves three numbers of the gradient, the [`Coefficients`] $a$, $b$ and
+//! $m^{(2)}$ of a [`Model`].
+//!
+//! | model | labels | residual $r$ |
+//! |---|---|---|
+//! | [`Logistic`] | 0 and 1, $P(1 \mid v) = \sigma(v)$, some flipped | $\sigma(u) - y$ |
+//! | [`Probit`] | 0 and 1, $P(1 \mid v) = \Phi(v)$, some flipped | $\mp\varphi(u)/\Phi(\pm u)$ |
+//! | [`Poisson`] | counts of mean $e^v$ | $e^u - y$ |
+//! | [`Huber`] | $v + \epsilon$ | $u - y$, clipped at $\delta$ |
+
+mod bias;
+mod binary;
+mod criterion;
+mod ensemble;
+mod huber;
+mod link;
+mod logistic;
+mod measures;
+mod model;
+mod modes;
+mod ode;
+mod overlaps;
+mod path;
+mod poisson;
+mod probit;
+mod quadrature;
+mod sgd;
+mod tune;
+
+pub use bias::{Stationary, fixed_point, largest_stable_rate, noise_floor};
+pub use criterion::{BestThreshold, best_threshold, ccc};
+pub use ensemble::GlmSummary;
+pub use huber::Huber;
+pub use logistic::Logistic;
+pub use measures::{Measures, calibration_slope};
+pub use model::{Coefficients, Label, Model};
+pub use modes::{TeacherMode, TeacherModes};
+pub use ode::GlmOde;
+pub use overlaps::Overlaps;
+pub use path::GlmPath;
+pub use poisson::Poisson;
+pub use probit::Probit;
+pub use sgd::GlmSgd;
+pub use tune::{RateShape, TunedClip, best_clip, best_rate};
+
+use crate::error::{Error, Result};
+
+fn check_flips(flips: f64) -> Result<f64> {
+    if (0.0..=0.5).contains(&flips) {
+        Ok(flips)
+    } else {
+        Err(Error::parameter("flips", flips, "give a probability between 0 and 0.5"))
+    }
+}

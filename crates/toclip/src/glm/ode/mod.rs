@@ -1,0 +1,268 @@
+//! The ODE of a generalised linear model.
+
+mod system;
+
+use super::{GlmPath, Model, Overlaps, TeacherModes};
+use crate::batch::Batch;
+use crate::dynamics::solver::{DEFAULT_TOLERANCE, Tolerance, stretches};
+use crate::dynamics::times::check_times;
+use crate::dynamics::{Counts, Stop};
+use crate::error::{Error, Result};
+use crate::schedule::Policy;
+use system::{Attempt, Sums, System};
+
+/// More steps than this mean that the horizon is far too long for $1/\eta$.
+const MOST_STEPS: u64 = 2_000_000;
+
+/// The tolerance of a step as a share of that of the curve, as for least squares.
+const SHARE: f64 = 0.005;
+
+/// The deterministic limit of clipped SGD on a generalised linear model: two equations for every
+/// eigenvalue $\lambda$ of multiplicity $n$,
+/// $$ \dot p = -\eta\lambda\thinspace(a\thinspace p + b\thinspace\tau), \qquad \dot q = -2\eta\lambda\thinspace(a\thinspace q +
+/// b\thinspace p) + \tfrac{\eta^2}{d}\lambda n\thinspace m^{(2)}, \qquad \tau = \sum\theta^{\ast2}_i. $$
+///
+/// They are coupled through $Q = \sum\lambda q$, $P = \sum\lambda p$ and $V = \sum\lambda\tau$,
+/// which decide the [coefficients](super::Coefficients) $a$, $b$ and $m^{(2)}$.
+///
+/// The method is explicit Runge–Kutta of order 8 with dense output of order 7, as
+/// [`dynamics::Ode`](crate::dynamics::Ode). It never steps across a
+/// [breakpoint](Policy::breakpoints) of the policy.
+///
+/// ```
+/// use toclip::glm::{GlmOde, Logistic, Measures, TeacherModes};
+/// use toclip::schedule::{OpenLoop, Schedule};
+/// use toclip::spectrum::{Spectrum, Start};
+///
+/// let modes = TeacherModes::new(&Spectrum::power_law(500, 0.2)?, &Start::Uniform { norm: 6.0 })?;
+/// let model = Logistic::new(0.1)?; // a tenth of the labels flipped
+/// let policy = OpenLoop::new(Schedule::constant(2.0)?, Schedule::constant(0.4)?);
+/// let path = GlmOde::new(&modes, &model, &policy).solve(&[0.0, 20.0])?;
+/// let end = Measures::new(&model, &path.overlaps[1]);
+/// assert!(end.loss < 0.61 && end.error_rate.unwrap() < 0.25);
+/// # Ok::<(), toclip::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct GlmOde<'a> {
+    modes: &'a TeacherModes,
+    model: &'a dyn Model,
+    policy: &'a dyn Policy,
+    batch: Batch,
+    tolerance: Tolerance,
+}
+
+impl<'a> GlmOde<'a> {
+    /// The system of these modes, this model and this policy.
+    pub fn new(modes: &'a TeacherModes, model: &'a dyn Model, policy: &'a dyn Policy) -> Self {
+        GlmOde { modes, model, policy, batch: Batch::single(), tolerance: DEFAULT_TOLERANCE }
+    }
+
+    /// Errors of $Q$ up to `atol + rtol·Q` do not matter, nor do errors of $P$ up to `atol +
+    /// rtol·√(QV)`; 1e-8 and 0 by default.
+    pub fn tolerance(mut self, rtol: f64, atol: f64) -> Self {
+        self.tolerance = Tolerance { rtol, atol };
+        self
+    }
+
+    /// The same with steps that average $B$ samples, each clipped on its own: $a$ and $b$ are those of
+    /// one sample, and the noise is $m^{(2)}/B$.
+    ///
+    /// Where the mean is clipped the root mean square of $B$ residuals decides about all of them, and
+    /// $a$, $b$ are no integrals over one pair of logits: [`GlmSgd`](super::GlmSgd) simulates that.
+    ///
+    /// ```
+    /// # use toclip::glm::{GlmOde, Logistic, TeacherModes};
+    /// # use toclip::schedule::{OpenLoop, Schedule};
+    /// # use toclip::spectrum::{Spectrum, Start};
+    /// use toclip::Batch;
+    /// # let modes = TeacherModes::new(&Spectrum::isotropic(500)?, &Start::Uniform { norm: 3.0 })?;
+    /// # let model = Logistic::new(0.1)?;
+    /// let policy = OpenLoop::new(Schedule::constant(2.0)?, Schedule::constant(0.4)?);
+    /// let ode = GlmOde::new(&modes, &model, &policy);
+    /// let one = ode.solve(&[4.0])?.overlaps[0];
+    /// let many = ode.clone().with_batch(Batch::per_sample(16)?).solve(&[4.0])?.overlaps[0];
+    /// assert!(many.angle() < one.angle());
+    /// assert!(ode.with_batch(Batch::mean(16)?).solve(&[4.0]).is_err());
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    pub fn with_batch(mut self, batch: Batch) -> Self {
+        self.batch = batch;
+        self
+    }
+
+    /// Refuses a batch whose mean is clipped.
+    fn check_batch(&self, end: f64) -> Result<()> {
+        let batch = self.batch;
+        let moments = self.policy.breakpoints().into_iter().chain([0.0, end]);
+        let clips = moments.filter(|t| *t <= end).any(|t| self.policy.at(t, 0.0).c < f64::INFINITY);
+        if batch.output_count() > 1 || (batch.size() > 1 && !batch.is_per_sample() && clips) {
+            return Err(Error::Invalid(
+                "the ODE of a generalised linear model clips single samples: use a batch of one, clip \
+                 each sample, or simulate"
+                    .into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// $(Q, P, V)$ at the given increasing times; the start is at $t = 0$ and need not be among them.
+    ///
+    /// A path that diverges is returned up to there with [`Stop::Diverged`].
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] or [`Error::Invalid`] for an empty list of times, times that are
+    /// negative, not finite or do not increase, for impossible tolerances, for a policy that depends
+    /// on the risk, for a batch whose mean is clipped, and if two million steps do not reach the last time.
+    pub fn solve(&self, times: &[f64]) -> Result<GlmPath> {
+        self.tolerance.check()?;
+        check_policy(self.policy)?;
+        let end = check_times(times)?;
+        self.check_batch(end)?;
+        let mut run = Run {
+            system: System::new(self.modes, self.model, self.policy, self.batch.size() as f64),
+            tolerance: self.tolerance.share(SHARE),
+            limit: divergence_limit(self.modes, self.policy),
+            times,
+            t: 0.0,
+            h: 0.0,
+            path: GlmPath::new(times.len()),
+        };
+        let stop = run.whole(end, &stretches(self.policy, end))?;
+        let mut path = run.path;
+        path.stop = stop;
+        path.counts.evaluations = run.system.evaluations;
+        Ok(path)
+    }
+}
+
+/// Refuses policies that only least squares has: here there is no one risk for them to follow.
+pub(super) fn check_policy(policy: &dyn Policy) -> Result<()> {
+    if policy.uses_risk() || policy.session().is_some() {
+        return Err(Error::Invalid(
+            "generalised linear models take rates and thresholds that depend on time alone, and this \
+             policy follows the risk of least squares"
+                .into(),
+        ));
+    }
+    Ok(())
+}
+
+/// The $Q$ above which a path counts as diverged. Where residuals are bounded $\sqrt Q$ settles at a
+/// multiple of $\eta$ at most, which is not divergence.
+pub(super) fn divergence_limit(modes: &TeacherModes, policy: &dyn Policy) -> f64 {
+    let (start, eta) = (modes.overlaps(), policy.at(0.0, 0.0).eta);
+    1e10 * (1.0 + start.q + start.v) * (1.0 + eta * eta)
+}
+
+/// A solution under way.
+struct Run<'a> {
+    system: System<'a>,
+    tolerance: Tolerance,
+    limit: f64,
+    times: &'a [f64],
+    t: f64,
+    h: f64,
+    path: GlmPath,
+}
+
+impl Run<'_> {
+    fn whole(&mut self, end: f64, stretches: &[f64]) -> Result<Stop> {
+        if self.due(0.0).is_some() {
+            self.save(0.0, self.system.sums());
+        }
+        for &stretch in stretches {
+            let slope = self.system.begin(self.t);
+            if !slope.iter().all(|s| s.is_finite()) {
+                return Ok(Stop::Diverged { t: self.t });
+            }
+            if self.h == 0.0 {
+                let h = self.tolerance.rtol.powf(0.125) / self.system.rate();
+                self.h = if h > 0.0 && h.is_finite() { h } else { end };
+            }
+            if let Some(stop) = self.through(stretch, end)? {
+                return Ok(stop);
+            }
+        }
+        Ok(Stop::Finished)
+    }
+
+    /// The next time to save, if it is not after `t`.
+    fn due(&self, t: f64) -> Option<f64> {
+        self.times.get(self.path.times.len()).copied().filter(|next| *next <= t)
+    }
+
+    fn save(&mut self, t: f64, sums: Sums) {
+        let [p, q, overlap, square] = sums;
+        let (v, teacher) = self.system.teacher();
+        self.path.save(t, Overlaps::rounded(q, p, v), square - 2.0 * overlap + teacher);
+    }
+
+    /// Steps to the end of a stretch on which the policy is smooth.
+    fn through(&mut self, end: f64, last: f64) -> Result<Option<Stop>> {
+        // The policy may jump at the end: the stages there must see what was before.
+        let latest = end.next_down();
+        let least = 8.0 * f64::EPSILON * end;
+        let mut growth: f64 = 6.0;
+        while self.t < end {
+            let Counts { steps, rejected, .. } = self.path.counts;
+            if steps + rejected >= MOST_STEPS {
+                return Err(Error::Invalid(format!(
+                    "{MOST_STEPS} steps of the ODE only reached t = {} of {last}; use a shorter time \
+                     or a looser tolerance",
+                    self.t
+                )));
+            }
+            let (t, left) = (self.t, end - self.t);
+            let h = self.h.min(self.system.longest());
+            // Two halves rather than a step and a sliver.
+            let h = if h >= left { left } else { h.min(0.5 * left) };
+            let attempt = self.system.step(t, h, latest);
+            let error = self.error(&attempt);
+            let factor = 0.9 * error.powf(-0.125);
+            if error > 1.0 && h > least {
+                self.path.counts.rejected += 1;
+                self.h = h * factor.clamp(0.1, 0.9);
+                growth = 1.0;
+                continue;
+            }
+            if !attempt.end.iter().all(|s| s.is_finite()) || attempt.end[1] > self.limit {
+                return Ok(Some(Stop::Diverged { t }));
+            }
+            self.path.counts.steps += 1;
+            let to = if h == left { end } else { t + h };
+            if self.due(to).is_some() {
+                let dense = self.system.dense(t, h, latest, attempt.end);
+                while let Some(time) = self.due(to) {
+                    self.save(time, dense.at(time));
+                }
+            }
+            self.system.advance();
+            self.t = to;
+            self.h = h * factor.clamp(0.2, growth);
+            growth = 6.0;
+        }
+        Ok(None)
+    }
+
+    /// The error of a step in units of what is allowed: the largest of the four sums.
+    fn error(&self, attempt: &Attempt) -> f64 {
+        let (v, teacher) = self.system.teacher();
+        let start = self.system.sums();
+        let size = |i: usize| start[i].max(attempt.end[i]);
+        // P and Σp may vanish: their errors are seen by the lengths.
+        let scales = [(size(1) * v).sqrt(), size(1), (size(3) * teacher).sqrt(), size(3)];
+        let mut worst = 0.0_f64;
+        for i in 0..4 {
+            let allowed = self.tolerance.of(scales[i]);
+            let [fifth, third] = attempt.errors.map(|e| e[i] / allowed);
+            let error = if fifth == 0.0 {
+                0.0
+            } else {
+                fifth / (1.0 + 0.01 * (third / fifth).powi(2)).sqrt()
+            };
+            // A stage that overflowed is an error without bound; `max` would drop the NaN.
+            worst = if error.is_nan() { f64::INFINITY } else { worst.max(error) };
+        }
+        worst
+    }
+}

@@ -1,0 +1,172 @@
+//! Poisson regression.
+
+use super::quadrature::REACH;
+use super::{Coefficients, Label, Model, Overlaps};
+use crate::quad::interval;
+use crate::special::{GAUSS_LEGENDRE_8, GAUSS_LEGENDRE_16, normal_mass, phi, upper_tail};
+use rand::Rng;
+use rand_distr::{Distribution, Poisson as Counts};
+use serde::Serialize;
+
+/// Poisson regression: counts of mean $e^v$.
+///
+/// $$ P(y | v) = \frac{e^{yv - e^v}}{y!}, \qquad \ell(u, y) = e^u - yu, \qquad r = e^u - y. $$
+/// The loss is the negative log-likelihood up to $\ln y!$, which does not depend on $\theta$.
+///
+/// ```
+/// use toclip::glm::{Model, Overlaps, Poisson};
+/// let at = Overlaps::new(0.3, 0.2, 0.5)?;
+/// let open = Poisson.coefficients(&at, f64::INFINITY);
+/// assert!((open.a - 0.15_f64.exp()).abs() < 1e-15);
+/// assert!((open.b + 0.25_f64.exp()).abs() < 1e-15);
+/// assert!(Poisson.coefficients(&at, 1.0).m2 < 1.0);
+/// # Ok::<(), toclip::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Poisson;
+
+/// Means beyond this are not summed label by label: the iteration has long diverged.
+const LARGEST_MEAN: f64 = 1e7;
+
+/// Labels less likely than this are left out.
+const NEGLIGIBLE: f64 = 1e-18;
+
+impl Model for Poisson {
+    fn describe(&self) -> String {
+        "Poisson regression".into()
+    }
+
+    fn loss(&self, u: f64, y: f64) -> f64 {
+        u.exp() - y * u
+    }
+
+    fn residual(&self, u: f64, y: f64) -> f64 {
+        u.exp() - y
+    }
+
+    fn residual_slope(&self, u: f64, _y: f64) -> f64 {
+        u.exp()
+    }
+
+    fn labels(&self, v: f64) -> Vec<Label> {
+        let mean = v.exp().min(LARGEST_MEAN);
+        // From the middle outwards, so that neither the first nor the last term is all rounding.
+        let middle = mean.floor();
+        let log = |y: f64| y * v - mean - libm::lgamma(y + 1.0);
+        let mut probability = log(middle).exp();
+        let mut labels = Vec::with_capacity(32 + 18 * mean.sqrt() as usize);
+        let mut y = middle;
+        while y >= 0.0 && probability > NEGLIGIBLE {
+            labels.push(Label { y, probability, slope: (y - mean) * probability });
+            probability *= y / mean;
+            y -= 1.0;
+        }
+        labels.reverse();
+        probability = log(middle).exp();
+        y = middle + 1.0;
+        while probability > NEGLIGIBLE {
+            probability *= mean / y;
+            labels.push(Label { y, probability, slope: (y - mean) * probability });
+            y += 1.0;
+        }
+        labels
+    }
+
+    fn sample(&self, v: f64, rng: &mut dyn Rng) -> f64 {
+        // A mean that is no number or beyond all counts has no sample: the residual says so.
+        Counts::new(v.exp()).map_or(f64::NAN, |counts| counts.sample(rng))
+    }
+
+    /// Closed without clipping; else an integral over $v$ and a sum over labels of what is closed
+    /// given both, as $e^u$ is then log-normal.
+    fn coefficients(&self, at: &Overlaps, c: f64) -> Coefficients {
+        let Overlaps { q, p, v } = *at;
+        if c == f64::INFINITY {
+            let cross = (0.5 * (q + v) + p).exp();
+            let m2 = (2.0 * q).exp() - 2.0 * cross + (2.0 * v).exp() + (0.5 * v).exp();
+            return Coefficients { a: (0.5 * q).exp(), b: -(0.5 * v).exp(), m2 };
+        }
+        let (root, spread) = (v.sqrt(), at.model_given_teacher().sqrt());
+        let shift = if root > 0.0 { p / root } else { 0.0 };
+        let given = |g: f64| {
+            let (mean, mut sum) = (shift * g, [0.0; 3]);
+            for label in self.labels(root * g) {
+                let x = clipped_count(label.y, mean, spread, c);
+                sum[0] += label.probability * x[0];
+                sum[1] += label.slope * x[1];
+                sum[2] += label.probability * x[2];
+            }
+            sum
+        };
+        let [a, b, m2] = if root > 0.0 {
+            // Labels are as large as e^v, which moves the mass of a up.
+            let (low, high) = (-REACH, REACH.min(7.5 + root));
+            let edges = edges(low, high, shift, spread, c);
+            interval(|g| given(g).map(|x| x * phi(g)), &edges)
+        } else {
+            given(0.0)
+        };
+        Coefficients { a, b, m2 }
+    }
+
+    fn expected_loss(&self, at: &Overlaps) -> f64 {
+        (0.5 * at.q).exp() - at.p * (0.5 * at.v).exp()
+    }
+}
+
+/// Panels of the integral over $v$; where $u$ is a function of $v$ they end at its kinks.
+fn edges(low: f64, high: f64, shift: f64, spread: f64, c: f64) -> Vec<f64> {
+    const PANELS: u32 = 6;
+    let width = (high - low) / f64::from(PANELS);
+    let mut edges: Vec<f64> = (0..=PANELS).map(|i| low + width * f64::from(i)).collect();
+    if spread == 0.0 && shift != 0.0 {
+        let last = (shift * low).max(shift * high).exp() + c;
+        let mut y = 0.0;
+        while y <= last && y < 1e4 {
+            edges.extend([y - c, y + c].into_iter().filter(|e| *e > 0.0).map(|e| e.ln() / shift));
+            y += 1.0;
+        }
+    }
+    edges.retain(|x| *x >= low && *x <= high);
+    edges.sort_by(f64::total_cmp);
+    edges.dedup();
+    edges
+}
+
+/// $E\[e^u;\thinspace|r| \le c\]$, $E\psi(r)$ and $E\psi(r)^2$ for $r = e^u - y$ and $u \sim N(m, s^2)$.
+fn clipped_count(y: f64, m: f64, s: f64, c: f64) -> [f64; 3] {
+    if s == 0.0 {
+        let r = m.exp() - y;
+        let slope = if r.abs() <= c { m.exp() } else { 0.0 };
+        let r = r.clamp(-c, c);
+        return [slope, r, r * r];
+    }
+    let low = if y > c { ((y - c).ln() - m) / s } else { f64::NEG_INFINITY };
+    let high = ((y + c).ln() - m) / s;
+    let (below, above) = (upper_tail(-low), upper_tail(high));
+    let (outside, clipped) = (c * (above - below), c * c * (above + below));
+    if high - low < 2.0 {
+        // A narrow window: the closed form would take differences of nearly equal numbers.
+        let (low, high) = (low.max(-REACH), high.min(REACH));
+        if low >= high {
+            return [0.0, outside, clipped];
+        }
+        let (centre, half) = (0.5 * (low + high), 0.5 * (high - low));
+        let mut sum = [0.0, outside, clipped];
+        let rule: &[(f64, f64)] =
+            if half * (1.0 + s) < 0.3 { &GAUSS_LEGENDRE_8 } else { &GAUSS_LEGENDRE_16 };
+        for (x, w) in rule {
+            for z in [centre - half * x, centre + half * x] {
+                let (weight, mean) = (w * half * phi(z), (m + s * z).exp());
+                sum[0] += weight * mean;
+                sum[1] += weight * (mean - y);
+                sum[2] += weight * (mean - y) * (mean - y);
+            }
+        }
+        return sum;
+    }
+    let mass =
+        |n: f64| (n * m + 0.5 * n * n * s * s).exp() * normal_mass(low - n * s, high - n * s);
+    let (zero, one, two) = (mass(0.0), mass(1.0), mass(2.0));
+    [one, outside + one - y * zero, clipped + two - 2.0 * y * one + y * y * zero]
+}

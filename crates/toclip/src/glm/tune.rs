@@ -1,0 +1,159 @@
+//! The learning rate and the threshold with the lowest predicted loss.
+
+use super::{GlmOde, Model, TeacherModes};
+use crate::criteria::maximise::{brent, log_grid};
+use crate::dynamics::Stop;
+use crate::error::{Error, Result};
+use crate::schedule::final_risk::Objective;
+use crate::schedule::{OpenLoop, Schedule, Shape};
+use serde::Serialize;
+
+/// How the learning rate falls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RateShape {
+    /// It does not.
+    Constant,
+    /// Half a cosine to zero at the end.
+    Cosine,
+}
+
+impl RateShape {
+    /// The schedule that begins at $\eta$ and ends at `time`.
+    ///
+    /// # Errors
+    /// As [`Schedule::new`].
+    pub fn schedule(self, eta: f64, time: f64) -> Result<Schedule> {
+        match self {
+            RateShape::Constant => Schedule::constant(eta),
+            RateShape::Cosine => {
+                Schedule::new(Shape::Cosine { from: eta, to: 0.0, over: time, warmup: 0.0 })
+            }
+        }
+    }
+}
+
+/// The best of a search, and the loss $E\thinspace\ell$ it ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TunedClip {
+    /// $\eta$ at the start.
+    pub eta: f64,
+    /// $c$; infinite for no clipping.
+    pub c: f64,
+    /// $E\thinspace\ell$ of the ODE at the end.
+    pub loss: f64,
+}
+
+/// Enough to tell two rates apart at a flat minimum.
+const RTOL: f64 = 1e-6;
+/// To which $\ln\eta$ and $\ln c$ are found.
+const PRECISION: f64 = 5e-3;
+/// So many doublings of the rate either way.
+const MOST_STEPS: u32 = 30;
+
+/// $\arg\min_\eta E\thinspace\ell$ at time $T$ of the ODE at threshold $c$, for a rate of this shape.
+///
+/// A threshold at a fixed rate is not compared with another threshold but with another rate: a smaller
+/// threshold also slows down. With the best rate for each, what is left is the difference of the
+/// thresholds. The minimum found is the one downhill from $\eta|b|T = 3$, with $b$ that of the start.
+///
+/// ```
+/// use toclip::glm::{Logistic, RateShape, TeacherModes, best_rate};
+/// use toclip::spectrum::{Spectrum, Start};
+/// let modes = TeacherModes::new(&Spectrum::isotropic(500)?, &Start::Uniform { norm: 3.0 })?;
+/// let model = Logistic::new(0.2)?;
+/// let open = best_rate(&modes, &model, f64::INFINITY, RateShape::Cosine, 10.0)?;
+/// let clip = best_rate(&modes, &model, 0.3, RateShape::Cosine, 10.0)?;
+/// assert!(clip.eta > open.eta && open.loss < 0.7);
+/// # Ok::<(), toclip::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Invalid`] where every rate diverges, or the labels say nothing about the teacher; as
+/// [`GlmOde::solve`].
+pub fn best_rate(
+    modes: &TeacherModes,
+    model: &dyn Model,
+    c: f64,
+    shape: RateShape,
+    time: f64,
+) -> Result<TunedClip> {
+    let b = model.coefficients(&modes.overlaps(), c).b.abs();
+    if !(b > 0.0) {
+        return Err(Error::Invalid(
+            "the labels say nothing about the teacher (b = 0), so no rate is better than another"
+                .into(),
+        ));
+    }
+    let clip = if c < f64::INFINITY { Schedule::constant(c)? } else { Schedule::never() };
+    let end = |eta: f64| -> Result<f64> {
+        let policy = OpenLoop::new(shape.schedule(eta, time)?, clip.clone());
+        let path = GlmOde::new(modes, model, &policy).tolerance(RTOL, 0.0).solve(&[time])?;
+        Ok(match (path.stop, path.overlaps.last()) {
+            (Stop::Finished, Some(at)) => model.expected_loss(at),
+            _ => f64::INFINITY,
+        })
+    };
+    let mut middle = 3.0 / (b * time);
+    let mut lowest = end(middle)?;
+    for factor in [0.5, 2.0] {
+        for _ in 0..MOST_STEPS {
+            let loss = end(factor * middle)?;
+            if loss > lowest || (loss == lowest && loss.is_finite()) {
+                break;
+            }
+            (middle, lowest) = (factor * middle, loss);
+        }
+    }
+    if !lowest.is_finite() {
+        return Err(Error::Invalid(format!("SGD diverges before t = {time} at every rate")));
+    }
+    let objective = Objective::new(end);
+    let gain = |eta: f64| objective.gain(eta);
+    let (eta, gain) = brent(0.5 * middle, middle, 2.0 * middle, -lowest, PRECISION, &gain);
+    objective.finish()?;
+    Ok(TunedClip { eta, c, loss: -gain })
+}
+
+/// $\arg\min_{c, \eta} E\thinspace\ell$ at time $T$ of the ODE over constant thresholds, $c = \infty$ included,
+/// each with its [best rate](best_rate).
+///
+/// ```
+/// use toclip::glm::{Logistic, RateShape, TeacherModes, best_clip};
+/// use toclip::spectrum::{Spectrum, Start};
+/// let modes = TeacherModes::new(&Spectrum::isotropic(500)?, &Start::Uniform { norm: 3.0 })?;
+/// // Clean labels: do not clip.
+/// let best = best_clip(&modes, &Logistic::new(0.0)?, RateShape::Constant, 5.0)?;
+/// assert_eq!(best.c, f64::INFINITY);
+/// # Ok::<(), toclip::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`best_rate`].
+pub fn best_clip(
+    modes: &TeacherModes,
+    model: &dyn Model,
+    shape: RateShape,
+    time: f64,
+) -> Result<TunedClip> {
+    let open = best_rate(modes, model, f64::INFINITY, shape, time);
+    // The residuals of the start, which are of the size of those that follow.
+    let size = model.coefficients(&modes.overlaps(), f64::INFINITY).m2.sqrt();
+    let size = if size.is_finite() { size } else { 1.0 };
+    let objective =
+        Objective::new(|c| best_rate(modes, model, c, shape, time).map(|tuned| tuned.loss));
+    let grid = log_grid(0.02 * size, 4.0 * size, 4.0);
+    let values: Vec<f64> = grid.iter().map(|&c| objective.gain(c)).collect();
+    let best = (0..grid.len()).max_by(|&i, &j| values[i].total_cmp(&values[j])).unwrap_or(0);
+    let (c, gain) = if best == 0 || best + 1 == grid.len() {
+        (grid[best], values[best])
+    } else {
+        let f = |c: f64| objective.gain(c);
+        brent(grid[best - 1], grid[best], grid[best + 1], values[best], PRECISION, &f)
+    };
+    objective.finish()?;
+    match open {
+        Ok(open) if !(-gain < open.loss - 1e-6 * open.loss.abs()) => Ok(open),
+        _ => best_rate(modes, model, c, shape, time),
+    }
+}
