@@ -109,8 +109,9 @@ const MOST_NOISE: f64 = 1e12;
 /// has one.
 ///
 /// **Logistic regression has no largest rate**, clipped or not: residuals are bounded, and for large
-/// $w$ the pull $a$ falls only as $w^{-1/2}$, so that $\eta(w)$ grows as $\sqrt w$. In least squares it is
-/// $2\mu/\nu$ at its largest, which is 2 without clipping.
+/// $w$ the pull $a$ falls only as $w^{-1/2}$, so that $\eta(w)$ grows as $\sqrt w$. The angle to the teacher
+/// then tends to one that does not depend on the rate, $\cos\phi = \sqrt{2\pi V}\thinspace E\thinspace\partial_v P(y = 1 | v)$. In
+/// least squares the largest rate is the maximum of $2\mu/\nu$, which is 2 without clipping.
 ///
 /// ```
 /// use std::sync::Arc;

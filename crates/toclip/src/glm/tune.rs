@@ -122,8 +122,8 @@ pub fn best_rate(
 /// use toclip::glm::{Logistic, RateShape, TeacherModes, best_clip};
 /// use toclip::spectrum::{Spectrum, Start};
 /// let modes = TeacherModes::new(&Spectrum::isotropic(500)?, &Start::Uniform { norm: 3.0 })?;
-/// // Clean labels: do not clip.
-/// let best = best_clip(&modes, &Logistic::new(0.0)?, RateShape::Constant, 5.0)?;
+/// // Clean labels and a rate that falls to zero: do not clip.
+/// let best = best_clip(&modes, &Logistic::new(0.0)?, RateShape::Cosine, 5.0)?;
 /// assert_eq!(best.c, f64::INFINITY);
 /// # Ok::<(), toclip::Error>(())
 /// ```

@@ -128,16 +128,21 @@ fn impossible_questions_are_refused() {
     assert!(ccc(&none, &at, 0.4).unwrap_err().to_string().contains("b = 0"));
 }
 
-/// For large rates √w → η c √(2π)/4 with c ≤ 1: a → c/√(2πw) and m2 → c²/2.
+/// For large rates every residual is 0 or ±c, c ≤ 1: a → c/√(2πQ), b → -c E ∂P(1|v) and m2 → c² e, with e
+/// the probability that the sign of u predicts the wrong label as drawn. So the angle tends to a limit,
+/// and √Q to η c e √(2π)/2 sin² of it.
 #[test]
-fn large_rates_have_a_noise_floor_of_their_own_size() {
+fn large_rates_end_at_an_angle_of_their_own() {
+    let tau = 2.0 * std::f64::consts::PI;
     for (flips, c) in [(0.0, OPEN), (0.2, 0.4)] {
-        let model = Logistic::new(flips).unwrap();
-        let eta = 3e4;
-        let floor = noise_floor(&model, 4.0, c, eta).unwrap().unwrap();
-        let across = floor.overlaps.q - floor.kappa * floor.kappa * 4.0;
-        let expected = eta * c.min(1.0) * (2.0 * std::f64::consts::PI).sqrt() / 4.0;
-        assert!((across.sqrt() / expected - 1.0).abs() < 1e-2, "{} {expected}", across.sqrt());
-        assert_eq!(largest_stable_rate(&model, 4.0, c).unwrap(), OPEN);
+        let (model, v, eta) = (Logistic::new(flips).unwrap(), 4.0_f64, 3e4);
+        let floor = noise_floor(&model, v, c, eta).unwrap().unwrap().overlaps;
+        let cosine = (tau * v).sqrt() * model.label_slope(v).unwrap();
+        assert!((floor.correlation() / cosine - 1.0).abs() < 1e-3, "{floor:?} {cosine}");
+        let clean = model.error_rate(&Overlaps::new(1.0, cosine * v.sqrt(), v).unwrap()).unwrap();
+        let wrong = flips + (1.0 - 2.0 * flips) * clean;
+        let root = eta * c.min(1.0) * wrong * tau.sqrt() / (2.0 * (1.0 - cosine * cosine));
+        assert!((floor.q.sqrt() / root - 1.0).abs() < 1e-3, "{} {root}", floor.q.sqrt());
+        assert_eq!(largest_stable_rate(&model, v, c).unwrap(), OPEN);
     }
 }
