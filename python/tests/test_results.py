@@ -19,6 +19,19 @@ def theory():
     problem = toclip.Problem(*parts, noise, learning_rate=0.5, clip=1.0)
     groups = [{"size": 4}, {"size": 6, "ratio": 0.5}]
     private = {"noise_multiplier": 0.5}
+    classification = toclip.experiment(
+        {
+            "model": "logistic",
+            "teacher": {"kind": "uniform", "norm": 2.0},
+            "spectrum": {"kind": "isotropic", "dim": 10},
+            "time": 1.0,
+            "points": 3,
+            "learning_rate": 0.5,
+            "clip": 0.5,
+            "methods": ["ode", "sgd"],
+            "ensemble": {"runs": 3},
+        }
+    )
     return {
         "Path": problem.predict([0.0, 1.0]),
         "Path of a run": problem.run([0.0, 1.0]),
@@ -35,6 +48,11 @@ def theory():
         "TunedPrivate": toclip.Problem(
             *parts, noise, learning_rate=0.5, clip=1.0, privacy=private
         ).tune_private(1.0),
+        "GlmPath": classification["ode"],
+        "GlmBand": classification["sgd"],
+        "GlmState": toclip.glm.at("logistic", 1.0, 1.0, 4.0, 0.5),
+        "GlmThreshold": toclip.glm.best_threshold({"kind": "logistic", "flips": 0.2}, 4.0, 5.4, 9.0),
+        "BestClip": toclip.glm.best_clip(toclip.isotropic(10), 1.0, "logistic", 1.0),
         "Rate": toclip.convergence(
             [toclip.isotropic(d) for d in (5, 20)], 1.0, noise, learning_rate=0.5, clip=1.0, time=0.5, runs=3
         ),

@@ -11,7 +11,7 @@ True
 `toclip.torch` measures clipping in a PyTorch model. It has to be imported separately.
 """
 
-from . import _pickle, noise, privacy
+from . import _pickle, glm, noise, privacy
 from ._toclip import (
     Halves,
     Noise,
@@ -31,10 +31,15 @@ from .monitor import Advice, Monitor
 from .problem import Problem
 from .results import (
     Band,
+    BestClip,
     BestThreshold,
     Estimates,
     Factors,
     FisherLimit,
+    GlmBand,
+    GlmPath,
+    GlmState,
+    GlmThreshold,
     KappaBounds,
     Path,
     Rate,
@@ -48,10 +53,15 @@ from .stream import Stream
 __all__ = [
     "Advice",
     "Band",
+    "BestClip",
     "BestThreshold",
     "Estimates",
     "Factors",
     "FisherLimit",
+    "GlmBand",
+    "GlmPath",
+    "GlmState",
+    "GlmThreshold",
     "GuardRule",
     "GuardStep",
     "Halves",
@@ -79,6 +89,7 @@ __all__ = [
     "experiment",
     "factors",
     "fisher_limit",
+    "glm",
     "isotropic",
     "kappa_bounds",
     "linear_times",

@@ -28,6 +28,10 @@ __all__ = [
     "experiment",
     "factors",
     "fisher_limit",
+    "glm_at",
+    "glm_best_clip",
+    "glm_best_threshold",
+    "glm_fixed_point",
     "kappa_bounds",
     "linear_times",
     "log_times",
@@ -348,6 +352,28 @@ def as_number(name: str, value: float) -> float: ...
 def as_threshold(name: str, value: float | str | None) -> float: ...
 def linear_times(end: float, count: int) -> _Floats: ...
 def log_times(first: float, end: float, count: int) -> _Floats: ...
+def glm_at(
+    model: str | Mapping[str, Any],
+    q: float,
+    p: float,
+    v: float,
+    c: float | str | None,
+    noise: Noise | None = None,
+) -> dict[str, float]: ...
+def glm_best_threshold(
+    model: str | Mapping[str, Any], q: float, p: float, v: float, noise: Noise | None = None
+) -> tuple[float, float]: ...
+def glm_fixed_point(
+    model: str | Mapping[str, Any], v: float, c: float | str | None, noise: Noise | None = None
+) -> float: ...
+def glm_best_clip(
+    spectrum: Spectrum,
+    teacher: Any,
+    model: str | Mapping[str, Any],
+    time: float,
+    shape: str,
+    noise: Noise | None = None,
+) -> tuple[float, float, float]: ...
 def privacy_delta(noise_multiplier: float, epsilon: float) -> float: ...
 def privacy_epsilon(noise_multiplier: float, delta: float) -> float: ...
 def privacy_noise_multiplier(epsilon: float, delta: float) -> float: ...

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _toclip
 from .problem import Progress, progress_function
-from .results import Band, Path
+from .results import Band, GlmBand, GlmPath, Path
 
 __all__ = ["experiment"]
 
@@ -22,7 +22,8 @@ def experiment(
     """Runs an experiment and returns the curve of each method, a :class:`toclip.Path` or
     :class:`toclip.Band`.
 
-    If the experiment has ``criteria``, their curves are under that name: the horizontal axis as ``c``
+    With the key ``model`` it is a classification, and curves are a :class:`toclip.GlmPath` or
+    :class:`toclip.GlmBand`. If the experiment has ``criteria``, their curves are under that name: the horizontal axis as ``c``
     or ``R``, and for each criterion a dictionary of curves by the label of the noise.
 
     ``what`` is the path of a TOML file for ``toclip run``, or the same experiment as a dictionary.
@@ -48,5 +49,7 @@ def experiment(
     found = _toclip.experiment(what, threads=threads, progress=progress_function(progress))
     result: dict[str, Any] = {"criteria": found.pop("criteria")} if "criteria" in found else {}
     for method, curve in found.items():
-        result[method] = Band(**curve) if "alive" in curve else Path(**curve)
+        is_band, is_glm = "alive" in curve, "loss" in curve
+        kind = (GlmBand if is_glm else Band) if is_band else (GlmPath if is_glm else Path)
+        result[method] = kind(**curve)
     return result

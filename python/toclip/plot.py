@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .results import Band, Estimates, Path, Table
+from .results import Band, Estimates, GlmBand, GlmPath, Path, Table
 
-__all__ = ["band", "estimates", "path", "table"]
+__all__ = ["band", "estimates", "glm_band", "glm_path", "path", "table"]
 
 
 def _axes(axes: Any) -> Any:
@@ -19,10 +19,10 @@ def _axes(axes: Any) -> Any:
     return pyplot.subplots(layout="constrained")[1]
 
 
-def _time(axes: Any) -> Any:
-    axes.set_yscale("log")
+def _time(axes: Any, quantity: str = "risk R", scale: str = "log") -> Any:
+    axes.set_yscale(scale)
     axes.set_xlabel("time t = steps / d")
-    axes.set_ylabel("risk R")
+    axes.set_ylabel(quantity)
     return axes
 
 
@@ -33,13 +33,28 @@ def path(found: Path, axes: Any = None, **style: Any) -> Any:
     return _time(axes)
 
 
+def _band(t: np.ndarray, of: dict[str, np.ndarray], axes: Any, style: dict[str, Any]) -> Any:
+    axes = _axes(axes)
+    (line,) = axes.plot(t, of["median"], **style)
+    axes.fill_between(t, of["low"], of["high"], color=line.get_color(), alpha=0.25, linewidth=0)
+    return axes
+
+
 def band(found: Band, axes: Any = None, **style: Any) -> Any:
     """The median risk over time, and the band of the runs."""
+    return _time(_band(found.t, found.risk, axes, style))
+
+
+def glm_path(found: GlmPath, axes: Any = None, **style: Any) -> Any:
+    """The loss over time."""
     axes = _axes(axes)
-    (line,) = axes.plot(found.t, found.risk["median"], **style)
-    low, high = found.risk["low"], found.risk["high"]
-    axes.fill_between(found.t, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
-    return _time(axes)
+    axes.plot(found.t, found.loss, **style)
+    return _time(axes, "cross-entropy (nats)", "linear")
+
+
+def glm_band(found: GlmBand, axes: Any = None, **style: Any) -> Any:
+    """The median loss over time, and the band of the runs."""
+    return _time(_band(found.t, found.loss, axes, style), "cross-entropy (nats)", "linear")
 
 
 def estimates(found: Estimates, axes: Any = None, **style: Any) -> Any:

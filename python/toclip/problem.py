@@ -268,14 +268,14 @@ def as_spectrum(spectrum: Spectrum | dict[str, Any]) -> Spectrum:
     return spectrum if isinstance(spectrum, Spectrum) else Spectrum(spectrum)
 
 
-def as_start(start: float | ArrayLike | dict[str, Any]) -> dict[str, Any]:
-    """The start as a dictionary."""
+def as_start(start: float | ArrayLike | dict[str, Any], name: str = "start") -> dict[str, Any]:
+    """A start, or whatever else has its grammar, as a dictionary."""
     if isinstance(start, dict):
         return start
-    values = as_array("start", start)
+    values = as_array(name, start)
     if values.ndim > 1:
         raise ValueError(
-            f"start must be a norm, a list of coordinates or a dictionary, not an array of shape {values.shape}"
+            f"{name} must be a norm, a list of coordinates or a dictionary, not an array of shape {values.shape}"
         )
     if values.ndim == 0:
         return {"kind": "uniform", "norm": float(values)}

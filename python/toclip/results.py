@@ -12,10 +12,15 @@ from ._toclip import INFINITE_VARIANCE
 
 __all__ = [
     "Band",
+    "BestClip",
     "BestThreshold",
     "Estimates",
     "Factors",
     "FisherLimit",
+    "GlmBand",
+    "GlmPath",
+    "GlmState",
+    "GlmThreshold",
     "KappaBounds",
     "Path",
     "Rate",
@@ -349,6 +354,105 @@ class Band(Table):
         from .plot import band
 
         return band(self, axes, **style)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GlmPath(Table):
+    """A classifier over time, by the ODE.
+
+    ``loss`` is the cross-entropy over labels as drawn, ``error_rate`` that against labels before flips,
+    ``angle`` the angle to the teacher in radians, ``calibration`` the slope of a logistic fit of the
+    labels on the logits; NaN where a model has none. ``q`` and ``p`` are E u² and E uv of the logits,
+    ``v`` is E v². ``stop`` is that of :class:`Path`.
+    """
+
+    t: np.ndarray
+    loss: np.ndarray
+    error_rate: np.ndarray
+    angle: np.ndarray
+    calibration: np.ndarray
+    q: np.ndarray
+    p: np.ndarray
+    v: float
+    stop: dict[str, Any] = field(default_factory=dict)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns over time."""
+        found = super().columns()
+        del found["v"]
+        return found
+
+    def plot(self, axes: Any = None, **style: Any) -> Any:
+        """The loss over time; needs matplotlib."""
+        from .plot import glm_path
+
+        return glm_path(self, axes, **style)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GlmBand(Table):
+    """Statistics of many runs of a classifier at each time: ``loss["median"]``, ``loss["low"]``, …
+
+    The quantities are those of :class:`GlmPath`; ``error_rate`` and ``calibration`` are ``None`` where a
+    model has none. ``alive``, ``runs`` and ``diverged`` are those of :class:`Band`.
+    """
+
+    t: np.ndarray
+    loss: dict[str, np.ndarray]
+    angle: dict[str, np.ndarray]
+    q: dict[str, np.ndarray]
+    p: dict[str, np.ndarray]
+    error_rate: dict[str, np.ndarray] | None
+    calibration: dict[str, np.ndarray] | None
+    alive: np.ndarray
+    runs: int
+    probabilities: list[float]
+    diverged: dict[int, float]
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns, as ``loss_median`` and so on."""
+        found = {"t": self.t, "alive": self.alive}
+        for name in ("loss", "error_rate", "angle", "calibration", "q", "p"):
+            found.update({f"{name}_{key}": x for key, x in (getattr(self, name) or {}).items()})
+        return found
+
+    def plot(self, axes: Any = None, **style: Any) -> Any:
+        """Median and band of the loss over time; needs matplotlib."""
+        from .plot import glm_band
+
+        return glm_band(self, axes, **style)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GlmState(Table):
+    """A generalised linear model at one state and threshold; see :func:`toclip.glm.at`."""
+
+    c: float
+    a: float
+    b: float
+    m2: float
+    loss: float
+    error_rate: float
+    angle: float
+    calibration: float
+    ccc: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GlmThreshold(Table):
+    """The threshold with the largest CCC of a generalised linear model."""
+
+    c: float
+    ccc: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BestClip(Table):
+    """The threshold and learning rate that end with the lowest loss."""
+
+    learning_rate: float
+    c: float
+    loss: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)

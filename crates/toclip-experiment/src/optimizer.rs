@@ -78,8 +78,7 @@ impl Optimizer {
             step = step.with_privacy(privacy).map_err(|e| wrong("privacy", e))?;
         }
         if self.momentum.is_some_and(|m| m.on_skip.is_some()) && *step.rule() != Rule::Skip {
-            let what =
-                "has `on_skip`, which is for the rule skip: with other rules every step is made";
+            let what = "`on_skip` is for the rule skip: with other rules every step is made";
             return Err(wrong("momentum", what));
         }
         let momentum = self.momentum.map(MomentumChoice::to_core).transpose();

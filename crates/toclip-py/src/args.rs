@@ -165,7 +165,7 @@ pub mod arg {
 
     named!(alpha batch_size c cap clip components compress confidence count covariance
         delta dimension end epsilon every features first fixed_scale format framework gradient in_order index inners kappa
-        learning_rate loss margin memory method multiple noise_multiplier norm norms optimizer optimum outputs path per_sample
-        percentile r risks rtol rule runs scale_memory seed size start state step target targets threads
-        threshold thresholds time times unscale warmup watched window z);
+        learning_rate loss margin memory method multiple noise_multiplier norm norms optimizer optimum outputs p path per_sample
+        percentile q r risks rtol rule runs scale_memory seed shape size start state step target targets threads
+        threshold thresholds time times unscale v warmup watched window z);
 }

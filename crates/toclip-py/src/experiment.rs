@@ -8,13 +8,13 @@ use numpy::ToPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use toclip_experiment::run::{Outcome, Plan, run};
-use toclip_experiment::{CriteriaCurves, Error, Problem, of_values, read};
+use toclip_experiment::{CriteriaCurves, Error, GlmProblem, Problem, of_values, read, run_glm};
 
 use crate::args::{Argument, arg};
 use crate::background::in_background;
 use crate::convert::{refuse, to_python};
-use crate::simulate;
 use crate::values::{EXPERIMENT, from_python, is_dict};
+use crate::{glm, simulate};
 
 /// The curves of an experiment by method, from a dictionary or the path of a TOML file; curves of
 /// the criteria, if it has any, under `criteria`.
@@ -37,7 +37,7 @@ pub fn experiment<'py>(
         let problem = py.detach(|| Problem::new(experiment, &origin)).map_err(python_error)?;
         let ensembles = experiment.methods.iter().filter(|method| method.is_ensemble()).count();
         let runs = ensembles as u64 * experiment.ensemble.runs;
-        let curves = in_background(py, progress, runs, |shared| {
+        let curves = in_background(py, progress.clone(), runs, |shared| {
             let tick = |_| {
                 shared.done.fetch_add(1, Ordering::Relaxed);
             };
@@ -51,6 +51,22 @@ pub fn experiment<'py>(
                 Outcome::Path { path, flow } => simulate::path(py, path, flow.as_deref())?,
             };
             dict.set_item(curve.method.key(), found)?;
+        }
+    }
+    if let Some(experiment) = &file.glm {
+        let problem = py.detach(|| GlmProblem::new(experiment, &origin)).map_err(python_error)?;
+        let simulated = experiment.methods.iter().any(|method| method.is_ensemble());
+        let runs = if simulated { experiment.ensemble.runs } else { 0 };
+        let curves = in_background(py, progress.clone(), runs, |shared| {
+            let tick = |_| {
+                shared.done.fetch_add(1, Ordering::Relaxed);
+            };
+            let plan = Plan { threads, cancel: &shared.cancel, tick: &tick };
+            run_glm(experiment, &problem, &plan)
+        })?
+        .map_err(python_error)?;
+        for curve in curves.into_iter().flatten() {
+            dict.set_item(curve.method.key(), glm::curve(py, &curve)?)?;
         }
     }
     if let Some(criteria) = &file.criteria {

@@ -12,6 +12,7 @@ mod convergence;
 mod convert;
 mod criteria;
 mod experiment;
+mod glm;
 mod logs;
 mod monitor;
 mod noise;
@@ -36,6 +37,7 @@ mod _toclip {
         convergence::convergence,
         criteria::{best_threshold, factors, fisher_limit, kappa_bounds},
         experiment::experiment,
+        glm::{glm_at, glm_best_clip, glm_best_threshold, glm_fixed_point},
         logs::Log,
         monitor::{Halves, Monitor},
         noise::Noise,

@@ -69,7 +69,7 @@ pub fn band<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDi
     Ok(dict)
 }
 
-fn statistics<'py>(py: Python<'py>, of: &Statistics) -> PyResult<Bound<'py, PyDict>> {
+pub fn statistics<'py>(py: Python<'py>, of: &Statistics) -> PyResult<Bound<'py, PyDict>> {
     let mut found = vec![
         ("mean", &of.mean),
         ("standard_error", &of.standard_error),

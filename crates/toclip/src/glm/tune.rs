@@ -78,6 +78,9 @@ pub fn best_rate(
     shape: RateShape,
     time: f64,
 ) -> Result<TunedClip> {
+    if !(time > 0.0 && time.is_finite()) {
+        return Err(Error::parameter("time", time, "give a positive and finite time"));
+    }
     let b = model.coefficients(&modes.overlaps(), c).b.abs();
     if !(b > 0.0) {
         return Err(Error::Invalid(

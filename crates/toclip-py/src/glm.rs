@@ -1,0 +1,166 @@
+//! Generalised linear models: curves of experiments, and the theory at a point.
+
+use std::sync::Arc;
+
+use numpy::ToPyArray;
+use pyo3::prelude::*;
+use pyo3::types::{IntoPyDict, PyDict};
+use toclip::glm::{
+    self, GlmPath, GlmSummary, Measures, Model, Overlaps, RateShape, TeacherModes, best_clip,
+};
+use toclip_experiment::{GlmCurve, GlmOutcome, ModelChoice};
+
+use crate::args::{Threshold, arg};
+use crate::convert::{refuse, to_python};
+use crate::noise::Noise;
+use crate::simulate::statistics;
+use crate::spectrum::Spectrum;
+use crate::values::from_python;
+
+/// The curve of one method as a dictionary of arrays.
+pub fn curve<'py>(py: Python<'py>, curve: &GlmCurve) -> PyResult<Bound<'py, PyDict>> {
+    match &curve.outcome {
+        GlmOutcome::Path(found, measures) => path(py, found, measures),
+        GlmOutcome::Band(found) => band(py, found),
+    }
+}
+
+fn path<'py>(py: Python<'py>, of: &GlmPath, at: &[Measures]) -> PyResult<Bound<'py, PyDict>> {
+    let column = |of: &dyn Fn(&Measures) -> f64| at.iter().map(of).collect::<Vec<_>>();
+    let overlap = |get: fn(&Overlaps) -> f64| of.overlaps.iter().map(get).collect::<Vec<_>>();
+    let or_nan = |x: Option<f64>| x.unwrap_or(f64::NAN);
+    let columns = [
+        ("t", of.times.clone()),
+        ("loss", column(&|m| m.loss)),
+        ("error_rate", column(&|m| or_nan(m.error_rate))),
+        ("angle", column(&|m| m.angle)),
+        ("calibration", column(&|m| or_nan(m.calibration))),
+        ("q", overlap(|o| o.q)),
+        ("p", overlap(|o| o.p)),
+    ];
+    let dict = columns.map(|(name, values)| (name, values.to_pyarray(py))).into_py_dict(py)?;
+    dict.set_item("v", of.overlaps.first().map_or(f64::NAN, |o| o.v))?;
+    dict.set_item("stop", to_python(py, &of.stop)?)?;
+    Ok(dict)
+}
+
+fn band<'py>(py: Python<'py>, of: &GlmSummary) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("t", of.times.to_pyarray(py))?;
+    dict.set_item("runs", of.runs)?;
+    dict.set_item("alive", of.alive.to_pyarray(py))?;
+    dict.set_item("diverged", of.diverged.clone())?;
+    dict.set_item("probabilities", of.probabilities.clone())?;
+    for (name, found) in [("loss", &of.loss), ("angle", &of.angle), ("q", &of.q), ("p", &of.p)] {
+        dict.set_item(name, statistics(py, found)?)?;
+    }
+    for (name, found) in [("error_rate", &of.error_rate), ("calibration", &of.calibration)] {
+        dict.set_item(name, found.as_ref().map(|found| statistics(py, found)).transpose()?)?;
+    }
+    Ok(dict)
+}
+
+/// A model by the grammar of experiment files; Huber regression has the noise of its targets.
+fn model(what: &Bound<'_, PyAny>, noise: Option<&Noise>) -> PyResult<Arc<dyn Model>> {
+    let choice: ModelChoice = from_python("model", what)?;
+    let single =
+        noise.map(|noise| noise.single().ok_or("the noise of targets has no batch or rule"));
+    let family = single.transpose().map_err(refuse)?;
+    let noise = family.map(|family| Arc::new(family.clone()) as Arc<dyn toclip::noise::Noise>);
+    choice.build(noise).map_err(|error| refuse(format!("model: {error}")))
+}
+
+/// a, b and m2 of the clipped residual, and loss, error rate, angle and calibration.
+#[pyfunction]
+#[pyo3(signature = (model, q, p, v, c, noise = None))]
+pub fn glm_at<'py>(
+    py: Python<'py>,
+    model: &Bound<'py, PyAny>,
+    #[pyo3(from_py_with = arg::q)] q: f64,
+    #[pyo3(from_py_with = arg::p)] p: f64,
+    #[pyo3(from_py_with = arg::v)] v: f64,
+    #[pyo3(from_py_with = arg::c)] c: Threshold,
+    noise: Option<&Noise>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let model = self::model(model, noise)?;
+    let at = Overlaps::new(q, p, v).map_err(refuse)?;
+    if !(c.0 > 0.0) {
+        return Err(refuse(format!("c = {} must be positive, or \"none\"", c.0)));
+    }
+    let found = py.detach(|| (model.coefficients(&at, c.0), Measures::new(&*model, &at)));
+    let (x, measures) = found;
+    let or_nan = |x: Option<f64>| x.unwrap_or(f64::NAN);
+    let numbers = [
+        ("a", x.a),
+        ("b", x.b),
+        ("m2", x.m2),
+        ("loss", measures.loss),
+        ("error_rate", or_nan(measures.error_rate)),
+        ("angle", measures.angle),
+        ("calibration", or_nan(measures.calibration)),
+        // No number where one of the two has no variance or nothing is learnt.
+        ("ccc", glm::ccc(&*model, &at, c.0).unwrap_or(f64::NAN)),
+    ];
+    numbers.into_py_dict(py)
+}
+
+/// The threshold with the largest CCC, and that CCC.
+#[pyfunction]
+#[pyo3(signature = (model, q, p, v, noise = None))]
+pub fn glm_best_threshold(
+    py: Python<'_>,
+    model: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = arg::q)] q: f64,
+    #[pyo3(from_py_with = arg::p)] p: f64,
+    #[pyo3(from_py_with = arg::v)] v: f64,
+    noise: Option<&Noise>,
+) -> PyResult<(f64, f64)> {
+    let model = self::model(model, noise)?;
+    let at = Overlaps::new(q, p, v).map_err(refuse)?;
+    let best = py.detach(|| glm::best_threshold(&*model, &at)).map_err(refuse)?;
+    Ok((best.c, best.ccc))
+}
+
+/// κ of the fixed point κθ*.
+#[pyfunction]
+#[pyo3(signature = (model, v, c, noise = None))]
+pub fn glm_fixed_point(
+    py: Python<'_>,
+    model: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = arg::v)] v: f64,
+    #[pyo3(from_py_with = arg::c)] c: Threshold,
+    noise: Option<&Noise>,
+) -> PyResult<f64> {
+    let model = self::model(model, noise)?;
+    let found = py.detach(|| glm::fixed_point(&*model, v, c.0));
+    Ok(found.map_err(refuse)?.kappa)
+}
+
+/// The best constant threshold and its rate: η, c and the loss at the end.
+#[pyfunction]
+#[pyo3(signature = (spectrum, teacher, model, time, shape, noise = None))]
+pub fn glm_best_clip(
+    py: Python<'_>,
+    spectrum: &Spectrum,
+    teacher: &Bound<'_, PyAny>,
+    model: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = arg::time)] time: f64,
+    #[pyo3(from_py_with = arg::shape)] shape: String,
+    noise: Option<&Noise>,
+) -> PyResult<(f64, f64, f64)> {
+    let model = self::model(model, noise)?;
+    let shape = match shape.as_str() {
+        "constant" => RateShape::Constant,
+        "cosine" => RateShape::Cosine,
+        other => {
+            let expected = "expected one of: constant, cosine";
+            return Err(refuse(format!("shape: unknown shape \"{other}\"; {expected}")));
+        }
+    };
+    let teacher = from_python("teacher", teacher)?;
+    let modes = TeacherModes::new(&spectrum.inner, &teacher);
+    let modes = modes.map_err(|e| refuse(format!("teacher: {e}")))?;
+    let best = py.detach(|| best_clip(&modes, &*model, shape, time)).map_err(refuse)?;
+    let back = spectrum.inner.rescaling().inverse();
+    Ok((back.learning_rate(best.eta), back.threshold(best.c), best.loss))
+}
