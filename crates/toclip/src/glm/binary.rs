@@ -22,6 +22,8 @@ pub(super) struct Binary<'a, R> {
     pub residual: R,
     /// How far from the real line $r(u, 0)$ has its first pole, at an imaginary place or nearly so.
     pub pole: f64,
+    /// Whether $r(u, 0)$ and $1 - F(v)$ fall as normal densities, not as exponentials.
+    pub has_normal_tails: bool,
 }
 
 /// Sixteen points integrate what is analytic in an ellipse around the panel to the power $-32$ of
@@ -103,6 +105,13 @@ impl<R: Fn(f64) -> (f64, f64)> Binary<'_, R> {
         // F(m) is as smooth as its widest part at least.
         let smoothness = (given + self.pole * self.pole).sqrt() / shift.abs();
         let poles = [self.pole / root, smoothness];
+        // The product of all normal densities that there may be, r² among them.
+        let bells = if self.has_normal_tails {
+            1.0 + 2.0 * at.q + shift * shift / (given + 1.0)
+        } else {
+            1.0
+        };
+        let widest = WIDEST / bells.sqrt();
         let normal = NormalTail::new();
         let ends = if edge > 0.0 && edge < REACH {
             [(0.0, edge), (edge, REACH)]
@@ -115,13 +124,14 @@ impl<R: Fn(f64) -> (f64, f64)> Binary<'_, R> {
             let (centre, half) = (0.5 * (low + high), 0.5 * (high - low));
             let smooth = poles.map(|y| ellipse(centre / half, y / half));
             let smooth = smooth[0].min(smooth[1]);
-            if half > WIDEST || smooth < ELLIPSE {
+            if half > widest || smooth < ELLIPSE {
                 panels.push((low, centre));
                 panels.push((centre, high));
                 continue;
             }
             let inside = centre < edge;
-            let rule: &[(f64, f64)] = if half < WIDEST_OF_8 && smooth > ELLIPSE_OF_8 {
+            let rule: &[(f64, f64)] = if half * bells.sqrt() < WIDEST_OF_8 && smooth > ELLIPSE_OF_8
+            {
                 &GAUSS_LEGENDRE_8
             } else {
                 &GAUSS_LEGENDRE_16

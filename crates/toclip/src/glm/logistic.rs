@@ -50,7 +50,7 @@ impl Logistic {
             let s = sigmoid(u);
             (s, s * sigmoid(-u))
         };
-        Binary { flips: self.flips, link: &LOGISTIC, residual, pole: PI }
+        Binary { flips: self.flips, link: &LOGISTIC, residual, pole: PI, has_normal_tails: false }
     }
 }
 

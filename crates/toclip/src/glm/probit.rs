@@ -51,7 +51,7 @@ impl Probit {
             (h, h * hazard_excess(u, h))
         };
         // The zeros of Φ nearest to the real line are at about -1.9 ± 2.8i.
-        Binary { flips: self.flips, link: &PROBIT, residual, pole: 2.0 }
+        Binary { flips: self.flips, link: &PROBIT, residual, pole: 2.0, has_normal_tails: true }
     }
 }
 
