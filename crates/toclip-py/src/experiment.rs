@@ -32,10 +32,6 @@ pub fn experiment<'py>(
         read(&PathBuf::read("what", what)?)
     }
     .map_err(python_error)?;
-    if file.glm.is_some() {
-        let what = "generalised linear models run with the command `toclip run`, not yet from Python";
-        return Err(python_error(origin.error("model", what)));
-    }
     let dict = PyDict::new(py);
     if let Some(experiment) = &file.trajectories {
         let problem = py.detach(|| Problem::new(experiment, &origin)).map_err(python_error)?;
