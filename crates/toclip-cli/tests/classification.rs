@@ -54,7 +54,11 @@ fn schedules_are_tuned_clipped_and_not() {
     let root = folder(EXPERIMENT);
     let (code, out, err) = run(root.path(), &["schedule", "e.toml"]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    insta::assert_snapshot!("schedule", out);
+    // Rates are found to half a per cent, so their digits are not for a snapshot.
+    for line in ["unclipped, best constant rate", "unclipped, best cosine rate", "as in the file"] {
+        assert!(out.contains(line), "{out}");
+    }
+    assert!(out.contains("Do not clip: with tuned rates no threshold lowers the loss"), "{out}");
     let table = root.path().join("results/e.schedule.unclipped.csv");
     let table = std::fs::read_to_string(table).unwrap();
     assert!(table.starts_with("t,step,eta,c,step_size,clip_norm,loss,error_rate,angle"), "{table}");
