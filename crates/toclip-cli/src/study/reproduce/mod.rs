@@ -206,7 +206,7 @@ mod tests {
         }
         insta::assert_snapshot!(
             known("9").unwrap_err(),
-            @"unknown figure `9`; expected one of: 1a, 1b, 1c, 1d, theorem1, 2a, 2b, 3, 4a, 4b, theorem4, 5, 6, 7, 8, beyond, beyond-rules, beyond-skip, beyond-paths, beyond-by-value, beyond-groups, beyond-momentum, beyond-privacy"
+            @"unknown figure `9`; expected one of: 1a, 1b, 1c, 1d, theorem1, 2a, 2b, 3, 4a, 4b, theorem4, 5, 6, 7, 8, beyond, beyond-rules, beyond-skip, beyond-paths, beyond-by-value, beyond-groups, beyond-momentum, beyond-privacy, beyond-classification"
         );
     }
 

@@ -1,6 +1,7 @@
 //! Beyond the paper: the rules that people use, by the same theory.
 
 mod by_value;
+mod classification;
 mod groups;
 mod momentum;
 mod paths;
@@ -19,7 +20,7 @@ use super::Item;
 use super::effort::Effort;
 
 /// In the order of the report.
-pub const ITEMS: [Item; 7] = [
+pub const ITEMS: [Item; 8] = [
     ("beyond-rules", |i| rules::criteria(&i.effort)),
     ("beyond-skip", |i| skip::skip_or_clip(&i.effort)),
     ("beyond-paths", |i| paths::theory_and_simulation(&i.effort)),
@@ -27,6 +28,7 @@ pub const ITEMS: [Item; 7] = [
     ("beyond-groups", |i| groups::global_or_per_group(&i.effort)),
     ("beyond-momentum", |i| momentum::with_or_without(&i.effort)),
     ("beyond-privacy", |i| privacy::what_it_costs(&i.effort)),
+    ("beyond-classification", |i| classification::clip_or_not(&i.effort)),
 ];
 
 /// Noise with outliers, of variance one: nine in ten have σ = 0.3, the others about 3.

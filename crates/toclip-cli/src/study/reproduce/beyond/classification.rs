@@ -1,0 +1,331 @@
+//! Clip in classification? Logistic regression with and without flipped labels.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use rayon::prelude::*;
+use toclip::ensemble::Ensemble;
+use toclip::glm::{
+    GlmOde, GlmSgd, Logistic, Overlaps, RateShape, TeacherModes, TunedClip, best_rate, ccc,
+    fixed_point,
+};
+use toclip::schedule::{OpenLoop, Schedule};
+use toclip::spectrum::{Spectrum, Start};
+
+use super::super::agreement::ERRORS;
+use super::super::claims::check;
+use super::super::effort::Effort;
+use super::super::part::Part;
+use super::fewer_runs;
+use super::sweep::{change, digits, log_spaced};
+use crate::output::Table;
+use crate::output::numbers::percent;
+use crate::plot::{Axis, Chart, Figure, Series};
+use crate::report::Claim;
+
+const FLIPS: [f64; 3] = [0.0, 0.1, 0.2];
+const SHAPES: [(RateShape, &str); 2] =
+    [(RateShape::Constant, "constant rate"), (RateShape::Cosine, "cosine rate")];
+const DIM: u64 = 400;
+const NORM: f64 = 3.0;
+const TIME: f64 = 10.0;
+/// Residuals of logistic regression are below one: the last is as good as no threshold.
+const THRESHOLDS: (f64, f64) = (0.05, 1.0);
+const POINTS: usize = 14;
+/// The points of a curve that are simulated.
+const SIMULATED: [usize; 3] = [3, 8, 13];
+/// What the theory leaves open, as a share of the loss and in units of 1/d.
+const OPEN: f64 = 1.0;
+
+/// One share of flipped labels and one shape of the rate.
+struct Sweep {
+    flips: f64,
+    shape: &'static str,
+    /// In the order of the thresholds, each at its best rate; the last is unclipped.
+    curve: Vec<TunedClip>,
+    simulated: Vec<Simulated>,
+}
+
+/// The mean loss of C-SGD at one point.
+struct Simulated {
+    at: TunedClip,
+    mean: f64,
+    standard_error: f64,
+}
+
+impl Sweep {
+    fn new(
+        modes: &TeacherModes,
+        flips: f64,
+        (shape, name): (RateShape, &'static str),
+        ensemble: &Ensemble,
+    ) -> Result<Self> {
+        let model = Logistic::new(flips)?;
+        let thresholds = log_spaced(THRESHOLDS, POINTS);
+        let curve: Vec<TunedClip> = thresholds
+            .par_iter()
+            .map(|&c| best_rate(modes, &model, c, shape, TIME))
+            .collect::<toclip::Result<_>>()?;
+        let mut simulated = Vec::new();
+        for at in SIMULATED.iter().filter_map(|&k| curve.get(k)) {
+            let eta = shape.schedule(at.eta, TIME)?;
+            let policy = Arc::new(OpenLoop::new(eta, Schedule::constant(at.c)?));
+            let sgd = GlmSgd::new(modes, Arc::new(Logistic::new(flips)?), policy)?;
+            let band = sgd.ensemble(ensemble, &[TIME])?;
+            let first = |values: &[f64]| values.first().copied().unwrap_or(f64::NAN);
+            let (mean, error) = (first(&band.loss.mean), first(&band.loss.standard_error));
+            simulated.push(Simulated { at: *at, mean, standard_error: error });
+        }
+        Ok(Sweep { flips, shape: name, curve, simulated })
+    }
+
+    fn unclipped(&self) -> Result<f64> {
+        Ok(self.curve.last().context("no thresholds")?.loss)
+    }
+
+    fn name(&self) -> String {
+        match self.flips {
+            0.0 => "clean labels".into(),
+            flips => format!("{} flipped", percent(flips)),
+        }
+    }
+}
+
+/// The loss relative to no clipping, in percent.
+fn loss_chart(all: &[&Sweep]) -> Result<Chart> {
+    let shape = all.first().map_or("", |one| one.shape);
+    let mut chart = Chart::new(&format!("Loss at the best {shape}"))
+        .subtitle("theory (lines), C-SGD (points)")
+        .x(Axis::log("threshold c"))
+        .y(Axis::linear("change of the loss (%)"));
+    for (slot, one) in all.iter().enumerate() {
+        let free = one.unclipped()?;
+        let relative = |loss: f64| 100.0 * (loss / free - 1.0);
+        let c: Vec<f64> = one.curve.iter().map(|at| at.c).collect();
+        let loss: Vec<f64> = one.curve.iter().map(|at| relative(at.loss)).collect();
+        let at: Vec<f64> = one.simulated.iter().map(|run| run.at.c).collect();
+        let means: Vec<f64> = one.simulated.iter().map(|run| relative(run.mean)).collect();
+        chart = chart
+            .series(Series::line(&one.name(), &c, &loss).slot(slot))
+            .series(Series::points("", &at, &means).slot(slot));
+    }
+    Ok(chart.hline(0.0, "no clipping"))
+}
+
+/// A curve against the threshold for every share of flipped labels.
+fn threshold_chart(
+    title: &str,
+    y: Axis,
+    of: impl Fn(&Logistic, f64) -> toclip::Result<f64>,
+) -> Result<Chart> {
+    let c = log_spaced(THRESHOLDS, 60);
+    let mut chart = Chart::new(title).x(Axis::log("threshold c")).y(y);
+    for (slot, flips) in FLIPS.into_iter().enumerate() {
+        let model = Logistic::new(flips)?;
+        let values: Vec<f64> = c.iter().map(|&c| of(&model, c)).collect::<toclip::Result<_>>()?;
+        let name = Sweep { flips, shape: "", curve: vec![], simulated: vec![] }.name();
+        chart = chart.series(Series::line(&name, &c, &values).slot(slot));
+    }
+    Ok(chart.hline(1.0, ""))
+}
+
+/// What the claims are about.
+struct Facts {
+    /// (L(best c)/L(no clipping), L(smallest c)/L(no clipping)), at the constant rate and at the cosine.
+    constant: Vec<(f64, f64)>,
+    cosine: Vec<(f64, f64)>,
+    /// κ at the smallest threshold with clean labels, and without clipping, in the order of the flips.
+    stretched: f64,
+    free: Vec<f64>,
+    /// The largest difference of L(T) at c = 1 from that without clipping, relatively.
+    at_one: f64,
+}
+
+fn claims(facts: &Facts) -> Vec<Claim> {
+    let both = || facts.constant.iter().chain(&facts.cosine);
+    let least = both().map(|x| x.0).fold(f64::INFINITY, f64::min);
+    let costs: Vec<String> = facts.cosine.iter().map(|x| change(1.0, x.1)).collect();
+    let shrinks = facts.cosine.windows(2).all(|w| w[1].1 < w[0].1);
+    let free: Vec<String> = facts.free.iter().map(|&kappa| digits(kappa)).collect();
+    let falls = facts.free.windows(2).all(|w| w[1] < w[0]);
+    vec![
+        check(
+            "classification_gains_little",
+            format!("lowest loss of any threshold, over that without: {}", change(1.0, least)),
+            !facts.constant.is_empty() && least > 0.98 && least <= 1.0,
+        ),
+        check(
+            "small_thresholds_cost",
+            format!(
+                "loss at c = {} over that without, best cosine rates, for flips {FLIPS:?}: {}",
+                THRESHOLDS.0,
+                costs.join(", ")
+            ),
+            shrinks && facts.cosine.first().is_some_and(|x| x.1 > 1.05),
+        ),
+        check(
+            "clipping_stretches_the_norm",
+            format!(
+                "κ with clean labels: {} at c = {}; without clipping, for flips {FLIPS:?}: {}",
+                digits(facts.stretched),
+                THRESHOLDS.0,
+                free.join(", ")
+            ),
+            facts.stretched > 2.0
+                && falls
+                && facts.free.first().is_some_and(|k| (k - 1.0).abs() < 1e-9),
+        ),
+        check(
+            "residuals_are_below_one",
+            format!(
+                "largest difference of the loss at c = 1 from that without clipping: {:.1e}",
+                facts.at_one
+            ),
+            facts.at_one < 1e-9,
+        ),
+    ]
+}
+
+fn agreement(all: &[Sweep], dim: f64, runs: u64) -> Claim {
+    let errors = |run: &Simulated| {
+        let gap = (run.mean - run.at.loss).abs() - OPEN * run.at.loss / dim;
+        gap.max(0.0) / run.standard_error
+    };
+    let points: Vec<&Simulated> = all.iter().flat_map(|one| &one.simulated).collect();
+    let worst = points.iter().map(|run| errors(run)).fold(0.0, f64::max);
+    let largest = points.iter().map(|run| (run.mean / run.at.loss - 1.0).abs()).fold(0.0, f64::max);
+    let measured = format!(
+        "mean of {runs} runs at each of {} points: largest difference from the ODE {}; at most \
+         {worst:.1} standard errors beyond {OPEN}/d (allowed: {ERRORS})",
+        points.len(),
+        percent(largest)
+    );
+    check("classification_follows_its_ode", measured, !points.is_empty() && worst <= ERRORS)
+}
+
+fn table(all: &[Sweep]) -> Table {
+    let rows: Vec<(&Sweep, &TunedClip)> =
+        all.iter().flat_map(|one| one.curve.iter().map(move |at| (one, at))).collect();
+    let run = |of: fn(&Simulated) -> f64| {
+        let find = |one: &Sweep, at: &TunedClip| {
+            one.simulated.iter().find(|run| run.at == *at).map_or(f64::NAN, of)
+        };
+        rows.iter().map(move |(one, at)| find(one, at)).collect::<Vec<_>>()
+    };
+    Table::default()
+        .numbers("flips", rows.iter().map(|row| row.0.flips))
+        .text("rate", rows.iter().map(|row| row.0.shape.to_owned()))
+        .numbers("c", rows.iter().map(|row| row.1.c))
+        .numbers("eta", rows.iter().map(|row| row.1.eta))
+        .numbers("ode", rows.iter().map(|row| row.1.loss))
+        .numbers("sgd", run(|run| run.mean))
+        .numbers("sgd_standard_error", run(|run| run.standard_error))
+}
+
+/// L(T) without a threshold, at the rate of the last point, which has c = 1.
+fn without_threshold(modes: &TeacherModes, one: &Sweep, shape: RateShape) -> Result<f64> {
+    let at = one.curve.last().context("no thresholds")?;
+    let policy = OpenLoop::unclipped(shape.schedule(at.eta, TIME)?);
+    let model = Logistic::new(one.flips)?;
+    let clipped = OpenLoop::new(shape.schedule(at.eta, TIME)?, Schedule::constant(at.c)?);
+    let end = |policy: &OpenLoop| -> Result<f64> {
+        let path = GlmOde::new(modes, &model, policy).solve(&[TIME])?;
+        Ok(path.measures(&model).last().context("the ODE diverges")?.loss)
+    };
+    Ok((end(&clipped)? / end(&policy)? - 1.0).abs())
+}
+
+pub fn clip_or_not(effort: &Effort) -> Result<Part> {
+    let modes = TeacherModes::new(&Spectrum::isotropic(DIM)?, &Start::Uniform { norm: NORM })?;
+    let v = modes.overlaps().v;
+    let runs = fewer_runs(effort);
+    let ensemble = Ensemble::new(runs, effort.seed);
+    let mut all = Vec::new();
+    let mut at_one = 0.0f64;
+    for shape in SHAPES {
+        for flips in FLIPS {
+            let one = Sweep::new(&modes, flips, shape, &ensemble)?;
+            at_one = at_one.max(without_threshold(&modes, &one, shape.0)?);
+            all.push(one);
+        }
+    }
+    let ends = |shape: &str| -> Result<Vec<(f64, f64)>> {
+        let ratios = |one: &Sweep| {
+            let free = one.unclipped()?;
+            let least = one.curve.iter().map(|at| at.loss).fold(f64::INFINITY, f64::min);
+            let first = one.curve.first().context("no thresholds")?.loss;
+            Ok((least / free, first / free))
+        };
+        all.iter().filter(|one| one.shape == shape).map(ratios).collect()
+    };
+    let kappa = |flips: f64, c: f64| -> Result<f64> {
+        Ok(fixed_point(&Logistic::new(flips)?, v, c)?.kappa)
+    };
+    let facts = Facts {
+        constant: ends(SHAPES[0].1)?,
+        cosine: ends(SHAPES[1].1)?,
+        stretched: kappa(0.0, THRESHOLDS.0)?,
+        free: FLIPS.map(|flips| kappa(flips, f64::INFINITY)).into_iter().collect::<Result<_>>()?,
+        at_one,
+    };
+    let mut part = Part::new("beyond-classification", "clip in classification?").table(table(&all));
+    part.section.settings = format!(
+        "logistic regression, isotropic, d = {DIM}, ‖θ*‖ = {NORM}, start at zero, T = {TIME}; constant c and \
+         the rate that ends lowest with it; {runs} runs for each point, seed {}",
+        effort.seed
+    );
+    part.section.claims = claims(&facts);
+    part.section.claims.push(agreement(&all, modes.dim(), runs));
+    let of = |shape: &str| all.iter().filter(|one| one.shape == shape).collect::<Vec<_>>();
+    // Halfway to the teacher.
+    let halfway = Overlaps::new(0.5 * v, 0.6 * v, v)?;
+    let figure = Figure::new("Clip in classification? Logistic regression")
+        .columns(2)
+        .chart(loss_chart(&of(SHAPES[0].1))?)
+        .chart(loss_chart(&of(SHAPES[1].1))?)
+        .chart(threshold_chart("Where small rates end: κθ*", Axis::linear("κ"), |model, c| {
+            Ok(fixed_point(model, v, c)?.kappa)
+        })?)
+        .chart(threshold_chart(
+            "CCC of the direction, halfway to the teacher",
+            Axis::linear("CCC"),
+            |model, c| ccc(model, &halfway, c),
+        )?);
+    part.section.figures = vec![figure];
+    Ok(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Verdict::{Fails, Holds};
+
+    #[test]
+    fn claims_can_fail() {
+        let verdicts = |facts: &Facts| claims(facts).iter().map(|c| c.verdict).collect::<Vec<_>>();
+        let good = Facts {
+            constant: vec![(0.99, 1.02)],
+            cosine: vec![(1.0, 1.08), (1.0, 1.02)],
+            stretched: 2.8,
+            free: vec![1.0, 0.5, 0.3],
+            at_one: 1e-15,
+        };
+        assert_eq!(verdicts(&good), [Holds; 4]);
+        let bad = Facts {
+            constant: vec![(0.8, 1.0)],
+            cosine: vec![(1.0, 1.0)],
+            stretched: 1.1,
+            free: vec![1.0, 1.0],
+            at_one: 1e-3,
+        };
+        assert_eq!(verdicts(&bad), [Fails; 4]);
+        let none = Facts {
+            constant: vec![],
+            cosine: vec![],
+            stretched: f64::NAN,
+            free: vec![],
+            at_one: f64::NAN,
+        };
+        assert_eq!(verdicts(&none), [Fails; 4]);
+    }
+}
