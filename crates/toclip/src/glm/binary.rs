@@ -36,6 +36,8 @@ const ELLIPSE_OF_8: f64 = 5.8;
 const WIDEST_OF_8: f64 = 0.35;
 /// Where a normal variable ends: beyond, its mass is below $3\times10^{-14}$.
 const REACH: f64 = 7.6;
+/// Kinks farther out leave slopes below $10^{-30}$.
+const FARTHEST_KINK: f64 = 12.0;
 
 /// What is left of label 0 at $u$, as seen from $|u|$.
 struct Side {
@@ -105,18 +107,19 @@ impl<R: Fn(f64) -> (f64, f64)> Binary<'_, R> {
         // F(m) is as smooth as its widest part at least.
         let smoothness = (given + self.pole * self.pole).sqrt() / shift.abs();
         let poles = [self.pole / root, smoothness];
-        // The product of all normal densities that there may be, r² among them.
-        let bells = if self.has_normal_tails {
-            1.0 + 2.0 * at.q + shift * shift / (given + 1.0)
-        } else {
-            1.0
+        // The inverse variance of the product of all normal densities from `low` on, r² among them.
+        let label = shift * shift / (given + 1.0);
+        let bells = |low: f64| {
+            let part = |scale: f64| if scale.sqrt() * low < REACH { scale } else { 0.0 };
+            if self.has_normal_tails { 1.0 + 2.0 * part(at.q) + part(label) } else { 1.0 }
         };
-        let widest = WIDEST / bells.sqrt();
         let normal = NormalTail::new();
-        let ends = if edge > 0.0 && edge < REACH {
-            [(0.0, edge), (edge, REACH)]
+        // What is left of a slope far out sits next to the kink.
+        let reach = if edge < FARTHEST_KINK { REACH.max(edge + 3.0) } else { REACH };
+        let ends = if edge > 0.0 && edge < reach {
+            [(0.0, edge), (edge, reach)]
         } else {
-            [(0.0, 0.0), (0.0, REACH)]
+            [(0.0, 0.0), (0.0, reach)]
         };
         let mut panels: Vec<(f64, f64)> = Vec::with_capacity(32);
         panels.extend(ends.into_iter().filter(|(low, high)| high > low));
@@ -124,14 +127,14 @@ impl<R: Fn(f64) -> (f64, f64)> Binary<'_, R> {
             let (centre, half) = (0.5 * (low + high), 0.5 * (high - low));
             let smooth = poles.map(|y| ellipse(centre / half, y / half));
             let smooth = smooth[0].min(smooth[1]);
-            if half > widest || smooth < ELLIPSE {
+            let width = half * bells(low).sqrt();
+            if width > WIDEST || smooth < ELLIPSE {
                 panels.push((low, centre));
                 panels.push((centre, high));
                 continue;
             }
             let inside = centre < edge;
-            let rule: &[(f64, f64)] = if half * bells.sqrt() < WIDEST_OF_8 && smooth > ELLIPSE_OF_8
-            {
+            let rule: &[(f64, f64)] = if width < WIDEST_OF_8 && smooth > ELLIPSE_OF_8 {
                 &GAUSS_LEGENDRE_8
             } else {
                 &GAUSS_LEGENDRE_16

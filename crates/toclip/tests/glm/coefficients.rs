@@ -21,7 +21,7 @@ struct Row {
 #[test]
 fn the_reference_table_is_met_to_ten_digits() {
     let text = include_str!("../data/glm.csv");
-    let (mut rows, mut worst) = (0, 0.0_f64);
+    let (mut rows, mut worst) = (0, (0.0_f64, String::new()));
     for row in csv::Reader::from_reader(text.as_bytes()).deserialize() {
         let row: Row = row.expect("a row of the table");
         let model: Box<dyn Model> = match row.model.as_str() {
@@ -35,13 +35,16 @@ fn the_reference_table_is_met_to_ten_digits() {
         {
             // Ten digits, and where next to nothing is left 1e-14.
             let off = (got - want).abs() / want.abs().max(1e-4);
-            worst = worst.max(off);
             let place = format!("{} {} {at:?} c = {}", row.model, row.flips, row.c);
-            assert!(off < 1e-10, "{place}: {name} = {got:e}, not {want:e}");
+            let found = format!("{place}: {name} = {got:e}, not {want:e}");
+            assert!(off < 1e-10, "{found}");
+            if off > worst.0 {
+                worst = (off, found);
+            }
         }
         rows += 1;
     }
-    println!("worst of {rows} rows: {worst:e}");
+    println!("worst of {rows} rows: {worst:?}");
     assert!(rows > 100);
 }
 
@@ -193,11 +196,13 @@ proptest! {
             &Logistic::new(flips).unwrap() as &dyn Model, &Probit::new(flips).unwrap(),
         ] {
             let (low, high) = (model.coefficients(&at, c), model.coefficients(&at, more * c));
-            prop_assert!(low.a >= 0.0 && low.a <= high.a + 1e-14);
-            prop_assert!(low.b <= 0.0 && low.b >= high.b - 1e-14);
-            prop_assert!(low.m2 >= 0.0 && low.m2 <= high.m2 + 1e-14 && low.m2 <= c * c * (1.0 + 1e-12));
+            // To the accuracy of the integrals.
+            prop_assert!(low.a >= 0.0 && low.a <= high.a + 1e-10, "{low:?} {high:?}");
+            prop_assert!(low.b <= 0.0 && low.b >= high.b - 1e-10, "{low:?} {high:?}");
+            prop_assert!(low.m2 >= 0.0 && low.m2 <= high.m2 + 1e-10, "{low:?} {high:?}");
+            prop_assert!(low.m2 <= c * c * (1.0 + 1e-10), "{low:?}");
             // b² ≤ m2 · E[(∂ ln P(y|v))²], by Cauchy and Schwarz; the score is below one for logistic.
-            prop_assert!(low.b * low.b <= low.m2 * (1.0 + 1e-12));
+            prop_assert!(low.b * low.b <= low.m2 * (1.0 + 1e-10), "{low:?}");
         }
     }
 
