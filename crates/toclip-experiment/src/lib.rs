@@ -28,6 +28,7 @@
 mod batch;
 mod criteria;
 mod error;
+mod files;
 mod limits;
 mod noise;
 mod optimizer;
