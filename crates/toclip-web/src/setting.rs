@@ -7,6 +7,8 @@ use serde_json::Value;
 use toclip::spectrum::Modes;
 use toclip_experiment::{Clip, Experiment, Origin, Problem, of_values};
 
+use crate::dropped::quantiles;
+
 /// An experiment as the page describes it: the keys of a file for `toclip run`.
 pub type Description = serde_json::Map<String, Value>;
 
@@ -126,7 +128,15 @@ pub fn read(text: &str) -> Result<Value, String> {
         .map_err(|error| error.sentence())?;
     let experiment = file.into_trajectories(&origin).map_err(|error| error.sentence())?;
     Problem::new(&experiment, &origin).map_err(|error| error.sentence())?;
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+    let mut table: toml::Table =
+        text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+    if let Some(toml::Value::Array(values)) =
+        table.get_mut("noise").and_then(|n| n.get_mut("values"))
+    {
+        let numbers =
+            values.iter().filter_map(|v| v.as_float().or(v.as_integer().map(|n| n as f64)));
+        *values = quantiles(numbers.collect()).into_iter().map(toml::Value::Float).collect();
+    }
     Ok(to_json(toml::Value::Table(table)))
 }
 
