@@ -53,14 +53,14 @@ export class Chart {
     const lines = [{}];
     const bands = [];
     for (const s of series) {
-      const stroke = colour(`c${s.slot}`);
+      const stroke = s.stroke ?? colour(`c${s.slot}`);
       if (s.high) {
         const edge = { stroke: stroke + "99", width: 1, points: { show: false } };
         bands.push({ series: [lines.length, lines.length + 1], fill: stroke + "38" });
         lines.push({ ...edge, label: `${s.label}, upper` }, { ...edge, label: `${s.label}, lower` });
       }
-      const dash = s.dashed ? SHORT_DASH : DASHES[s.slot];
-      lines.push({ label: s.label, stroke, dash, width: s.thin ? 1.2 : 2.2, points: { show: false } });
+      const dash = s.dashed ? SHORT_DASH : (DASHES[s.slot] ?? []);
+      lines.push({ label: s.label, stroke, dash, width: s.width ?? 2.2, points: { show: false } });
     }
     const side = (spec, vertical) => ({
       label: spec.label,
@@ -119,10 +119,11 @@ export class Chart {
   showLegend(series) {
     this.legend.replaceChildren(
       ...series.filter((s) => s.label).map((s) => {
-        const dash = s.dashed ? SHORT_DASH : DASHES[s.slot];
+        const dash = s.dashed ? SHORT_DASH : (DASHES[s.slot] ?? []);
+        const halo = s.stroke ? `<line x1="0" y1="7" x2="26" y2="7" stroke="#000" stroke-width="6"/>` : "";
         const mark = s.high
           ? `<rect x="0" y="2" width="26" height="10" fill="${colour(`c${s.slot}`)}" opacity="0.35"/>`
-          : `<line x1="0" y1="7" x2="26" y2="7" stroke="${colour(`c${s.slot}`)}" stroke-width="2.2"
+          : `${halo}<line x1="0" y1="7" x2="26" y2="7" stroke="${s.stroke ?? colour(`c${s.slot}`)}" stroke-width="2.2"
                stroke-dasharray="${dash.join(" ")}"/>`;
         const item = element("li");
         item.innerHTML = `<svg width="26" height="14" aria-hidden="true">${mark}</svg>`;

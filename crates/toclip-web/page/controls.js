@@ -16,8 +16,8 @@ const NOISE_NUMBERS = {
 
 const FAMILIES = {
   gaussian: ["Gaussian", { sigma: 0.8 }],
-  rademacher: ["outliers (Rademacher-like)", { sigma: 0.8, p: 0.2 }],
-  student_t: ["heavy tails (Student-t)", { df: 2.5, scale: 0.5 }],
+  rademacher: ["outliers (± λ)", { sigma: 0.8, p: 0.2 }],
+  student_t: ["Student-t", { df: 2.5, scale: 0.5 }],
   laplace: ["Laplace", { sigma: 0.8 }],
   uniform: ["uniform", { sigma: 0.8 }],
   gaussian_mixture: ["Gaussian mixture", { weights: [0.9, 0.1], means: [0, 0], stds: [0.3, 2.5] }],

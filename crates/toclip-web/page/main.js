@@ -42,7 +42,6 @@ class App {
     app.tour = new Tour(find("tour"), app);
     app.dropping = new Dropping(app);
     app.filling = new Latest();
-    app.running = new Latest();
     app.searching = new Latest();
     app.state = initialState();
     app.open(location.hash || INITIAL);
@@ -102,7 +101,8 @@ class App {
     this.shown = key;
     this.other = compare ? this.engine.ask({ ask: "paths", experiment: compare }) : null;
     if (moved) {
-      this.best = this.band = null;
+      // Not there yet; null for what there is not.
+      this.best = this.band = undefined;
       this.later(experiment, paths, now);
     }
     this.now = now;
@@ -154,22 +154,20 @@ class App {
 
   /** What takes longer than a frame: the best schedule, the map, runs of C-SGD. */
   later(experiment, paths, now) {
-    const alone = this.panels.map;
     this.filling.start(async (current) => {
       const best = await this.mapper.ask({ ask: "best_path", experiment }).catch(() => null);
       if (!current()) return;
       this.best = best?.best ?? null;
       this.panels.risk.draw(this);
       this.answer();
-      await alone.fill({ experiment, scale: now.scale, current });
-    });
-    this.running.start((current) =>
-      simulate(this, paths, current, (band, words) => {
+      await this.panels.map.fill({ experiment, scale: now.scale, current });
+      if (!current()) return;
+      await simulate(this, paths, current, (band, words) => {
         this.band = band;
         document.getElementById("runs-note").textContent = words;
         this.panels.risk.draw(this);
-      }),
-    );
+      });
+    });
   }
 
   answer() {

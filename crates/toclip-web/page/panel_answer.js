@@ -62,10 +62,7 @@ function outcome(paths, best) {
   const words = (risk, path) =>
     risk !== null ? `at ${short(risk)}` : path.stop === "diverged" ? "in divergence" : "without a finite risk";
   let text = `Your setting ends ${words(clipped, paths.clipped)}, unclipped SGD ${words(plain, paths.unclipped)}`;
-  if (best) {
-    const reached = end(best);
-    text += `, the best threshold at every moment ${words(reached, best)}`;
-  }
+  if (best !== null) text += `, the best threshold at every moment ${best ? words(end(best), best) : "…"}`;
   return text + ".";
 }
 

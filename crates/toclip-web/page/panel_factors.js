@@ -42,7 +42,7 @@ function describeFactors({ factors, thresholds, risk }) {
       curve("ν: share of the variance kept", factors.nu, 1),
       curve("CSC = μ/ν: room for a larger rate", factors.csc.map((y) => Math.min(y, 20)), 3),
       curve("CCC = μ²/ν: gain over unclipped SGD", factors.ccc, 2),
-      { label: "", x: thresholds, y: thresholds.map(() => 1), dashed: true, thin: true, slot: 4 },
+      { label: "", x: thresholds, y: thresholds.map(() => 1), dashed: true, width: 1.2, slot: 4 },
     );
   }
   const top = Math.max(1.2, ...series.slice(3, 4).flatMap((s) => s.y.map((y) => y ?? 0)));

@@ -66,7 +66,10 @@ export class MapPanel {
       title: "Final risk by threshold and learning rate",
       x: { label: "threshold c", log: true, range: [thresholds[0], thresholds[CELLS - 1]] },
       y: { label: "learning rate η", log: true, range: [bottom, top] },
-      series: [{ label: "stability limit at the start: the risk grows above it", x: thresholds, y: limit, slot: 4 }],
+      series: [
+        { label: "", x: thresholds, y: limit, stroke: "#000", width: 5 },
+        { label: "stability limit: above it the risk grows at the start", x: thresholds, y: limit, stroke: "#fff" },
+      ],
     };
     this.chart.hint = "Click to choose a threshold and a learning rate.";
     this.chart.draw(this.description);

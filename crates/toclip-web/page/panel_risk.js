@@ -39,15 +39,16 @@ function describeRisk({ paths, best, other, band }) {
   const whole = (values) => x.map((_, k) => (values[k] > 0 && values[k] < 1e6 ? values[k] : null));
   const series = [{ label: "clipped (theory)", x, y: whole(paths.clipped.risk), slot: 0 }];
   series.push({ label: "unclipped", x, y: whole(paths.unclipped.risk), slot: 1 });
-  if (best) series.push({ label: "best threshold at every moment", x, y: whole(best.risk), slot: 2 });
+  // What is still being computed has its place in the legend, so that nothing moves when it comes.
+  if (best !== null) series.push({ label: "best threshold at every moment", x, y: whole(best?.risk ?? []), slot: 2 });
   if (other) {
     const [ox, y] = [other.times, other.clipped.risk];
     series.push({ label: "setting B, clipped", x: ox, y: ox.map((_, k) => (y[k] > 0 ? y[k] : null)), dashed: true, slot: 3 });
   }
-  if (band) {
+  if (band !== null) {
+    const { low = [], middle = [], high = [] } = band ?? {};
     series.unshift({
-      label: `C-SGD, 80% of ${band.count} runs`, x, y: whole(band.middle), low: whole(band.low),
-      high: whole(band.high), slot: 6, thin: true,
+      label: `C-SGD, 80% of ${RUNS} runs`, x, y: whole(middle), low: whole(low), high: whole(high), slot: 6, width: 1.2,
     });
   }
   return {
@@ -102,8 +103,7 @@ export async function simulate(app, paths, current, show) {
     }
     if (!current()) return;
     runs.push(run.risk);
-    if (index === 4 || index === 9 || index === RUNS - 1) {
-      show(bandOf(runs, paths.times.length), `${runs.length} runs of C-SGD (${run.form})`);
-    }
+    // A band of few runs is shown as soon as it means something.
+    if (runs.length >= 5 && (runs.length % 5 === 0 || index === RUNS - 1)) show(bandOf(runs, paths.times.length), "");
   }
 }
