@@ -59,6 +59,7 @@ class Explorer:
             accept_downloads=True,
         )
         self.page: Page = self.context.new_page()
+        self.page.set_default_timeout(8_000)
         self.errors: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", self.refuse_requests)

@@ -113,10 +113,10 @@ def test_the_address_shows_the_same_again(explorer):
     page.locator("select[name=rate-kind]").select_option("cosine")
     page.wait_for_timeout(400)
     fragment = page.evaluate("location.hash")
-    state = page.evaluate("JSON.stringify(toclip.state)")
+    state = page.evaluate("toclip.state")
     risks = page.evaluate("toclip.paths.clipped.risk")
     explorer.open(fragment)
-    assert page.evaluate("JSON.stringify(toclip.state)") == state
+    assert page.evaluate("toclip.state") == state
     assert page.evaluate("toclip.paths.clipped.risk") == risks
     assert "cosine" in page.inner_text("#compare")
 

@@ -25,12 +25,21 @@ export class Chart {
     this.readout = element("p", "readout");
     box.append(this.legend, this.plot, this.readout);
     new ResizeObserver(() => this.resize()).observe(this.plot);
+    this.visible = true;
+    const watch = new IntersectionObserver(([entry]) => {
+      this.visible = entry.isIntersecting;
+      if (this.visible && this.late) this.draw(this.description);
+    }, { rootMargin: "100px" });
+    watch.observe(this.plot);
     const dark = matchMedia("(prefers-color-scheme: dark)");
     dark.addEventListener("change", () => this.description && this.draw(this.description, true));
   }
 
   draw(description, anew = false) {
     this.description = description;
+    // What is off the screen is drawn when it comes into view.
+    this.late = !!this.u && !this.visible && !anew;
+    if (this.late) return;
     const structure = JSON.stringify([
       description.x.label, description.x.log, description.y.label, description.y.log,
       description.series.map((s) => [s.label, !!s.high, !!s.dashed, s.slot]),

@@ -1,6 +1,5 @@
 // Ways to take a setting along: code, tables and pictures.
 
-import { colour } from "./chart.js";
 import { toPython, toRust, toToml } from "./toml.js";
 
 const METHODS = { methods: ["ode", "unclipped", "sgd"] };
@@ -33,7 +32,7 @@ export class Exports {
   addMenu(name) {
     const menu = document.createElement("div");
     menu.className = "menu";
-    for (const kind of name === "map" ? ["PNG", "CSV"] : ["SVG", "PNG", "CSV"]) {
+    for (const kind of ["SVG", "PNG", "CSV"]) {
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = kind;
@@ -48,9 +47,11 @@ export class Exports {
     const panel = this.app.panels[name];
     if (!panel.description) return;
     if (kind === "CSV") save(`${name}.csv`, "text/csv", name === "map" ? mapTable(panel) : table(panel.description));
-    else if (kind === "SVG") save(`${name}.svg`, "image/svg+xml", this.svg(panel.description));
-    else if (name === "map") save("map.png", "image/png", await ofCanvas(panel.chart.u.ctx.canvas));
-    else save(`${name}.png`, "image/png", await raster(this.svg(panel.description)));
+    else {
+      const svg = panel.svg?.() ?? this.svg(panel.description);
+      if (kind === "SVG") save(`${name}.svg`, "image/svg+xml", svg);
+      else save(`${name}.png`, "image/png", await raster(svg));
+    }
   }
 
   svg(description) {
@@ -93,16 +94,6 @@ async function raster(svg) {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [2 * image.naturalWidth, 2 * image.naturalHeight];
   canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-  return ofCanvas(canvas);
-}
-
-function ofCanvas(source) {
-  const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [source.width, source.height];
-  const ctx = canvas.getContext("2d");
-  ctx.fillStyle = colour("bg");
-  ctx.fillRect(0, 0, canvas.width, canvas.height);
-  ctx.drawImage(source, 0, 0);
   return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
 }
 

@@ -18,6 +18,9 @@ import { showPresets } from "./presets.js";
 import { fixedThreshold, fromFragment, initialState, toFragment } from "./state.js";
 import { interpolate } from "./interpolate.js";
 
+/** Milliseconds without a change before long computations begin. */
+const STILL = 60;
+
 class App {
   static async start() {
     const app = new App();
@@ -60,7 +63,13 @@ class App {
     }
     this.shown = null;
     this.tour.show(this.state.tour);
-    this.update();
+    try {
+      this.update();
+    } catch (error) {
+      this.complain(`${error.message}.`);
+      this.state = initialState();
+      this.update();
+    }
   }
 
   /** Changes keys of the state and shows the result. */
@@ -101,18 +110,13 @@ class App {
     this.shown = key;
     this.other = compare ? this.engine.ask({ ask: "paths", experiment: compare }) : null;
     if (moved) {
-      // Not there yet; null for what there is not.
-      this.best = this.band = undefined;
       this.later(experiment, paths, now);
     }
     this.now = now;
     this.controls.show(experiment);
     this.panels.risk.draw(this);
-    if (now.factors) this.panels.factors.draw(now);
-    if (now.density) this.panels.density.draw(now);
+    this.drawMoment();
     if (this.panels.map.ready) this.panels.map.chart.u.redraw();
-    this.answer();
-    this.compare.draw();
     this.remember();
   }
 
@@ -120,47 +124,75 @@ class App {
   at(experiment, paths, moment) {
     const time = moment * paths.times[paths.times.length - 1];
     const risk = interpolate(paths.times, paths.clipped.risk, time);
-    const scale = Math.sqrt(2 * risk + spread(experiment.noise) ** 2);
+    // That of the start, so that axes stay where they are when the rate or the threshold changes.
+    const scale = Math.sqrt(2 * paths.start_risk + spread(experiment.noise) ** 2);
     const thresholds = FactorsPanel.thresholds(scale);
     const threshold = fixedThreshold(experiment) ?? interpolate(paths.times, paths.clipped.c, time);
     const batch = batchSize(experiment);
-    const now = { time, moment: time, risk, scale, thresholds, threshold, batch, rule: experiment.rule ?? "clip" };
+    const now = { time, moment: time, risk, scale, thresholds, threshold, batch, rule: experiment.rule ?? "clip", isPrivate: "privacy" in experiment };
     now.kept = interpolate(paths.times, paths.clipped.mu, time);
-    const ask = (question) => {
+    const questions = {
+      factors: { ask: "factors", experiment, risk, thresholds },
+      density: { ask: "density", experiment, risk, reach: threshold ?? 0 },
+      verdict: { ask: "verdict", experiment, risk },
+    };
+    // Words may come a moment after the pictures; until then the last ones stand.
+    now.verdict = this.now?.verdict;
+    this.fetch(now, slow(experiment) ? questions : { verdict: questions.verdict });
+    if (slow(experiment)) return { ...now, factors: this.now?.factors, thresholds: this.now?.thresholds ?? thresholds, density: this.now?.density };
+    for (const name of ["factors", "density"]) {
       try {
-        return this.engine.ask({ ...question, experiment, risk });
+        now[name] = this.engine.ask(questions[name]);
       } catch (error) {
         now.failed = error.message;
-        return null;
       }
-    };
-    now.factors = ask({ ask: "factors", thresholds });
-    now.density = ask({ ask: "density", reach: threshold ?? 0 });
-    if (batch === 1 && experiment.noise.family !== "empirical") now.verdict = ask({ ask: "verdict" });
-    else if (!now.failed) this.search(experiment, risk);
+    }
     return now;
   }
 
-  /** The best threshold where finding it takes longer than a frame. */
-  search(experiment, risk) {
+  /** Asks a worker, and shows the answers as they come. */
+  fetch(now, questions) {
     this.searching.start(async (current) => {
-      const verdict = await this.slow.ask({ ask: "verdict", experiment, risk }).catch(() => null);
-      if (!current() || !verdict) return;
-      this.now.verdict = verdict;
-      this.answer();
-      this.compare.draw();
+      for (const [name, question] of Object.entries(questions)) {
+        const answer = await this.slow.ask(question).catch((error) => {
+          now.failed = error.message;
+          return null;
+        });
+        if (!current()) return;
+        Object.assign(this.now, { [name]: answer, failed: now.failed }, name === "factors" && { thresholds: question.thresholds });
+        this.drawMoment();
+      }
     });
   }
 
-  /** What takes longer than a frame: the best schedule, the map, runs of C-SGD. */
+  /** The pictures and words of the chosen moment. */
+  drawMoment() {
+    const { now } = this;
+    if (now.factors) this.panels.factors.draw(now);
+    if (now.density) this.panels.density.draw(now);
+    this.answer();
+    this.compare.draw();
+  }
+
+  /** What takes longer than a frame: the best schedule, the map, runs of C-SGD. They begin once the
+   * controls have been still for a moment, and what does not depend on the change is kept. */
   later(experiment, paths, now) {
+    const { clip: _, ...unclipped } = experiment;
+    const keys = { best: JSON.stringify(unclipped), map: MapPanel.key(experiment) };
+    if (keys.best !== this.keys?.best) this.best = undefined;
+    this.band = undefined;
     this.filling.start(async (current) => {
-      const best = await this.mapper.ask({ ask: "best_path", experiment }).catch(() => null);
-      if (!current()) return;
-      this.best = best?.best ?? null;
-      this.panels.risk.draw(this);
-      this.answer();
-      await this.panels.map.fill({ experiment, scale: now.scale, current });
+      await new Promise((resolve) => setTimeout(resolve, STILL));
+      if (current() && this.best === undefined) {
+        const best = await this.mapper.ask({ ask: "best_path", experiment }).catch(() => null);
+        if (!current()) return;
+        this.best = best?.best ?? null;
+        this.panels.risk.draw(this);
+        this.answer();
+      }
+      if (current() && this.panels.map.filled !== keys.map) {
+        await this.panels.map.fill({ experiment, scale: now.scale, current });
+      }
       if (!current()) return;
       await simulate(this, paths, current, (band, words) => {
         this.band = band;
@@ -168,6 +200,7 @@ class App {
         this.panels.risk.draw(this);
       });
     });
+    this.keys = keys;
   }
 
   answer() {
@@ -186,6 +219,12 @@ class App {
       this.written = location.hash;
     }, 200);
   }
+}
+
+/** Whether the factors of an experiment take longer than a frame. */
+function slow(experiment) {
+  const together = batchSize(experiment) > 1 && experiment.batch.rule !== "per_sample";
+  return together || experiment.noise.family === "empirical";
 }
 
 /** A typical size of the noise, for the range of the axes. */

@@ -10,14 +10,18 @@ export class AnswerPanel {
     this.box = box;
   }
 
-  draw({ verdict, paths, best, risk, threshold, rule, failed }) {
-    const [headline, ...rest] = sentences({ verdict, paths, best, risk, threshold, rule, failed });
+  draw(shown) {
+    const [headline, ...rest] = sentences(shown);
     this.box.querySelector("h2").textContent = headline;
     this.box.querySelector("p").textContent = rest.join(" ");
   }
 }
 
-export function sentences({ verdict, paths, best, risk, threshold, rule, failed }) {
+export function sentences({ verdict, paths, best, risk, threshold, rule, failed, isPrivate }) {
+  if (isPrivate) {
+    const why = "It adds noise in proportion to the threshold, which CCC does not count: read the best threshold and rate off the map.";
+    return ["Private SGD must clip.", why, outcome(paths, best)];
+  }
   const said = verdict ? judge(verdict, risk, threshold, rule) : [failed ? "There is no single threshold here." : "…"];
   if (failed) said.push(`${capital(failed)}.`);
   return [...said, outcome(paths, best)];

@@ -14,7 +14,7 @@ export class FactorsPanel {
 
   /** Thresholds from far below the typical residual to far above it. */
   static thresholds(scale) {
-    return logSpace(0.03 * scale, 10 * scale, POINTS);
+    return logSpace(0.02 * scale, 8 * scale, POINTS);
   }
 
   draw({ factors, thresholds, risk, threshold, moment }) {

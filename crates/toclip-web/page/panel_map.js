@@ -2,6 +2,7 @@
 
 import { Chart, colour } from "./chart.js";
 import { fixedThreshold, namedRate, withRate } from "./state.js";
+import { mapSvg } from "./map_svg.js";
 import { logSpace, short } from "./numbers.js";
 
 const CELLS = 40;
@@ -22,11 +23,15 @@ export class MapPanel {
     this.risks = [];
   }
 
+  /** What the map depends on: all but the threshold and the rate, which are its axes. */
+  static key(experiment) {
+    const { clip: _, ...rest } = namedRate(experiment) === null ? experiment : withRate(experiment, 1);
+    return JSON.stringify([rest, rateRange(experiment)]);
+  }
+
   /** Fills the map anew; `scale` is the typical size of a residual. */
   async fill({ experiment, scale, current }) {
-    const rate = namedRate(experiment) ?? 0.5;
-    const [low, high] = [Math.min(0.02, rate / 2), Math.max(4, rate * 2)];
-    const rates = logSpace(low, high, CELLS);
+    const rates = logSpace(...rateRange(experiment), CELLS);
     const thresholds = logSpace(0.05 * scale, 6 * scale, CELLS);
     const risks = thresholds.map(() => null);
     const stable = thresholds.map(() => null);
@@ -47,6 +52,7 @@ export class MapPanel {
       if (performance.now() - (this.shown ?? 0) > 60) this.draw();
     }
     this.took = performance.now() - started;
+    this.filled = MapPanel.key(experiment);
     this.draw();
   }
 
@@ -71,31 +77,38 @@ export class MapPanel {
         { label: "stability limit: above it the risk grows at the start", x: thresholds, y: limit, stroke: "#fff" },
       ],
     };
+    this.paintCells();
     this.chart.hint = "Click to choose a threshold and a learning rate.";
     this.chart.draw(this.description);
     this.showBar();
     this.ready = true;
   }
 
+  /** The colours of all cells, one pixel each. */
+  paintCells() {
+    this.image ??= Object.assign(document.createElement("canvas"), { width: CELLS, height: CELLS });
+    const ctx = this.image.getContext("2d");
+    const diverged = colour("diverged");
+    ctx.clearRect(0, 0, CELLS, CELLS);
+    this.risks.forEach((column, i) => {
+      column?.forEach((risk, j) => {
+        ctx.fillStyle = risk === null ? diverged : shade(this.place(risk));
+        ctx.fillRect(i, CELLS - 1 - j, 1, 1);
+      });
+    });
+  }
+
+  /** Cells are equally wide on logarithmic axes, so that their image only has to be stretched. */
   cells(u) {
     const { ctx, bbox } = u;
-    const { rates, thresholds, risks } = this;
-    if (!rates) return;
-    const edges = (values, axis) => {
-      const ratio = Math.sqrt(values[1] / values[0]);
-      return [...values.map((v) => v / ratio), values[values.length - 1] * ratio].map((v) => u.valToPos(v, axis, true));
-    };
-    const [xs, ys] = [edges(thresholds, "x"), edges(rates, "y")];
+    if (!this.image) return;
+    const [width, height] = [bbox.width / (CELLS - 1), bbox.height / (CELLS - 1)];
     ctx.save();
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
-    risks.forEach((column, i) => {
-      column?.forEach((risk, j) => {
-        ctx.fillStyle = risk === null ? colour("diverged") : shade(this.place(risk));
-        ctx.fillRect(xs[i], ys[j + 1], xs[i + 1] - xs[i] + 0.6, ys[j] - ys[j + 1] + 0.6);
-      });
-    });
+    ctx.imageSmoothingEnabled = false;
+    ctx.drawImage(this.image, bbox.left - width / 2, bbox.top - height / 2, bbox.width + width, bbox.height + height);
     const { experiment } = this.app.state;
     const [c, eta] = [fixedThreshold(experiment), namedRate(experiment)];
     if (c !== null && eta !== null) cross(ctx, u.valToPos(c, "x", true), u.valToPos(eta, "y", true));
@@ -106,6 +119,11 @@ export class MapPanel {
   place(risk) {
     const span = Math.log(this.high / this.low) || 1;
     return Math.min(1, Math.max(0, Math.log(risk / this.low) / span));
+  }
+
+  svg() {
+    const colours = { shadeOf: (risk) => shade(this.place(risk)), diverged: colour("diverged"), ink: colour("ink"), ground: colour("bg") };
+    return mapSvg(this, colours);
   }
 
   showBar() {
@@ -137,6 +155,12 @@ export class MapPanel {
     const eta = namedRate(experiment) ?? this.rates[CELLS / 2];
     this.set(c * 1.1 ** move[0], eta * 1.1 ** move[1]);
   }
+}
+
+/** Learning rates of the map; a factor of ten more where the one of the experiment is beyond. */
+function rateRange(experiment) {
+  const rate = namedRate(experiment) ?? 0.5;
+  return [rate > 0.02 ? 0.02 : rate / 10, rate < 4 ? 4 : rate * 10];
 }
 
 /** 0 … count − 1 so that the first few already cover the whole. */

@@ -1,7 +1,15 @@
 // An experiment as TOML, one key a line, tables inline: as people write files for `toclip run`.
 
+/** The order in which people read them; others follow. */
+const KEYS = ["name", "noise", "batch", "rule", "spectrum", "start", "time", "learning_rate", "clip"];
+
+function ordered(experiment) {
+  const place = ([key]) => (KEYS.includes(key) ? KEYS.indexOf(key) : KEYS.length);
+  return Object.entries(experiment).sort((a, b) => place(a) - place(b));
+}
+
 export function toToml(experiment) {
-  return Object.entries(experiment)
+  return ordered(experiment)
     .map(([key, value]) => `${key} = ${tomlValue(value)}\n`)
     .join("");
 }
@@ -10,7 +18,9 @@ function tomlValue(value) {
   if (value === "inf") return "inf";
   if (typeof value !== "object") return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(tomlValue).join(", ")}]`;
-  const items = Object.entries(value).map(([key, item]) => `${key} = ${tomlValue(item)}`);
+  const named = (key) => key !== "kind" && key !== "family";
+  const entries = Object.entries(value).sort(([a], [b]) => named(a) - named(b));
+  const items = entries.map(([key, item]) => `${key} = ${tomlValue(item)}`);
   return `{ ${items.join(", ")} }`;
 }
 
@@ -22,7 +32,7 @@ export function toPython(experiment) {
     if (Array.isArray(v)) return `[${v.map(value).join(", ")}]`;
     return `{${Object.entries(v).map(([key, item]) => `"${key}": ${value(item)}`).join(", ")}}`;
   };
-  const items = Object.entries(experiment).map(([key, v]) => `    "${key}": ${value(v)},\n`);
+  const items = ordered(experiment).map(([key, v]) => `    "${key}": ${value(v)},\n`);
   return `import toclip
 
 curves = toclip.experiment({

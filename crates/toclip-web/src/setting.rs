@@ -76,8 +76,11 @@ impl Setting {
 fn nodes(experiment: &Experiment, problem: &Problem) -> Result<Rc<Modes>, String> {
     let modes = &problem.few_modes;
     let key = format!("{:?} {:?} {:?}", experiment.spectrum, experiment.start, experiment.groups);
-    // The bound on the error is that of the equations of radial rules.
-    let compress = modes.modes().len() > COMPRESS_ABOVE && problem.step.rule().is_radial();
+    // The bound on the error is that of the equations of radial rules; the noise of private SGD goes
+    // into every direction, of which compressed modes keep no count.
+    let step = &problem.step;
+    let compress =
+        modes.modes().len() > COMPRESS_ABOVE && step.rule().is_radial() && step.privacy().is_none();
     recall(&NODES, format!("{compress} {key}"), || {
         if compress {
             modes.compress(COMPRESSED).map_err(|error| error.to_string())
