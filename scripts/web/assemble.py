@@ -1,6 +1,6 @@
 """Puts the page of `toclip explore` together: one HTML file with styles, scripts and WebAssembly.
 
-    python3 scripts/web/assemble.py target/web/wasm32-unknown-unknown/web/toclip_web.wasm
+    python3 scripts/web/assemble.py target/web/wasm32-unknown-unknown/web/toclip_web.wasm [page.html]
 """
 
 import base64
@@ -49,7 +49,7 @@ def script(first: str) -> str:
 def main() -> None:
     wasm = Path(sys.argv[1]).read_bytes()
     packed = base64.b64encode(gzip.compress(wasm, 9, mtime=0)).decode()
-    uplot = text("vendor/uPlot.iife.min.js")
+    uplot = f"/*\n{text('vendor/uPlot-LICENSE')}*/\n{text('vendor/uPlot.iife.min.js')}"
     constants = (
         f"const WASM = {json.dumps(packed)};\n"
         f"const WORKER_SOURCE = {json.dumps(script('worker.js'))};\n"
@@ -68,9 +68,10 @@ def main() -> None:
         page = page.replace("{{" + name + "}}", value)
     if len(page.encode()) > LARGEST:
         sys.exit(f"the page has {len(page.encode())} bytes; at most {LARGEST} are allowed")
-    BUILT.parent.mkdir(parents=True, exist_ok=True)
-    BUILT.write_text(page)
-    print(f"wrote {BUILT.relative_to(ROOT)}: {len(page.encode())} bytes")
+    out = Path(sys.argv[2]) if len(sys.argv) > 2 else BUILT
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(page)
+    print(f"wrote {out}: {len(page.encode())} bytes")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
     pytest crates/toclip-web/browser-tests
 
 Needs Chromium (as `chromium`, or named by CHROMIUM) and the command `toclip` (target/release/toclip, or
-named by TOCLIP).
+named by TOCLIP). TOCLIP_PAGE names another page than the one in the repository.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = ROOT / "crates/toclip-cli/src/commands/explore/page.html"
+PAGE = Path(os.environ.get("TOCLIP_PAGE", ROOT / "crates/toclip-cli/src/commands/explore/page.html"))
 FLAGS = [
     "--headless",
     "--no-sandbox",

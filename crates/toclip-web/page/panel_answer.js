@@ -66,7 +66,7 @@ function outcome(paths, best) {
   const words = (risk, path) =>
     risk !== null ? `at ${short(risk)}` : path.stop === "diverged" ? "in divergence" : "without a finite risk";
   let text = `Your setting ends ${words(clipped, paths.clipped)}, unclipped SGD ${words(plain, paths.unclipped)}`;
-  if (best !== null) text += `, the best threshold at every moment ${best ? words(end(best), best) : "…"}`;
+  if (best !== null) text += `, the best threshold at every moment with the rate η/μ ${best ? words(end(best), best) : "…"}`;
   return text + ".";
 }
 

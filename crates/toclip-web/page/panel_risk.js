@@ -40,7 +40,7 @@ function describeRisk({ paths, best, other, band }) {
   const series = [{ label: "clipped (theory)", x, y: whole(paths.clipped.risk), slot: 0 }];
   series.push({ label: "unclipped", x, y: whole(paths.unclipped.risk), slot: 1 });
   // What is still being computed has its place in the legend, so that nothing moves when it comes.
-  if (best !== null) series.push({ label: "best threshold at every moment", x, y: whole(best?.risk ?? []), slot: 2 });
+  if (best !== null) series.push({ label: "best threshold, rate η/μ", x, y: whole(best?.risk ?? []), slot: 2 });
   if (other) {
     const [ox, y] = [other.times, other.clipped.risk];
     series.push({ label: "setting B, clipped", x: ox, y: ox.map((_, k) => (y[k] > 0 ? y[k] : null)), dashed: true, slot: 3 });
