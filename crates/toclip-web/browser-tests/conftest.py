@@ -73,7 +73,12 @@ class Explorer:
         self.page.goto("about:blank")
         self.page.goto(PAGE.as_uri() + fragment)
         self.page.wait_for_selector("html[data-ready]", timeout=20_000)
+        self.settle()
         return self.page
+
+    def settle(self) -> None:
+        """Waits for what a worker computes before it is shown."""
+        self.page.evaluate("toclip.searching.running")
 
     def experiment(self) -> dict:
         return self.page.evaluate("toclip.state.experiment")

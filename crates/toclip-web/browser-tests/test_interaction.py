@@ -72,12 +72,13 @@ def test_a_value_out_of_range_is_refused_with_a_sentence(desktop):
 
 def test_every_choice_gives_a_picture_or_a_sentence(desktop):
     page = desktop.open()
-    for name in ["family", "spectrum", "rate-kind", "clip-kind", "rule", "batch-rule"]:
+    for name in ["family", "spectrum", "start", "rate-kind", "clip-kind", "rule", "batch-rule"]:
         select = page.locator(f"select[name={name}]")
         if not select.is_visible():
             continue
         for value in select.locator("option").evaluate_all("all => all.map(o => o.value)"):
             select.select_option(value)
+            desktop.settle()
             changed = page.evaluate("JSON.stringify(toclip.state.experiment)")
             assert desktop.message() or value in changed or page.evaluate("toclip.paths.clipped.risk.length") > 1
             assert "\n" not in desktop.message()

@@ -2,13 +2,21 @@
 
 /* global WORKER_SOURCE */
 
+/** A question that runs longer than this is dropped for a newer one. */
+const PATIENCE = 300;
+
 export class Background {
   constructor(code) {
-    const url = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: "text/javascript" }));
-    this.worker = new Worker(url);
-    this.worker.postMessage({ code });
-    this.waiting = new Map();
+    this.code = code;
+    this.url = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: "text/javascript" }));
     this.next = 0;
+    this.start();
+  }
+
+  start() {
+    this.waiting = new Map();
+    this.worker = new Worker(this.url);
+    this.worker.postMessage({ code: this.code });
     this.worker.onmessage = ({ data }) => {
       const { resolve, reject } = this.waiting.get(data.id);
       this.waiting.delete(data.id);
@@ -20,7 +28,18 @@ export class Background {
   ask(question) {
     const id = this.next++;
     this.worker.postMessage({ id, question });
-    return new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject }));
+    return new Promise((resolve, reject) => {
+      this.waiting.set(id, { resolve, reject, since: performance.now() });
+    });
+  }
+
+  /** Makes room for a new question: stops the worker if it has been busy for long. */
+  hurry() {
+    const waiting = [...this.waiting.values()];
+    if (!waiting.some(({ since }) => performance.now() - since > PATIENCE)) return;
+    this.worker.terminate();
+    this.start();
+    waiting.forEach(({ reject }) => reject(new Error("stopped for a newer setting")));
   }
 }
 

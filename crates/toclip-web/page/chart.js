@@ -35,7 +35,17 @@ export class Chart {
     dark.addEventListener("change", () => this.description && this.draw(this.description, true));
   }
 
+  /** Shows a sentence instead of the picture. */
+  fail(sentence) {
+    this.legend.hidden = this.plot.hidden = true;
+    this.readout.textContent = sentence;
+  }
+
   draw(description, anew = false) {
+    if (this.plot.hidden) {
+      this.legend.hidden = this.plot.hidden = false;
+      this.readout.textContent = this.hint ?? "";
+    }
     this.description = description;
     // What is off the screen is drawn when it comes into view.
     this.late = !!this.u && !this.visible && !anew;

@@ -22,7 +22,7 @@ export class Compare {
     const { app } = this;
     const { experiment, compare, moment } = app.state;
     this.box.hidden = !compare;
-    if (!compare) return;
+    if (!compare || !app.other) return;
     const rows = [
       ["", "Setting A (shown)", "Setting B (kept)"],
       ...differences(experiment, compare),

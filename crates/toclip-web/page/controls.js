@@ -42,6 +42,7 @@ export class Controls {
       this.slider("dim", "dimension", [10, 2000], (e) => e.spectrum.dim, (e, dim) => part(e, "spectrum", { dim: Math.round(dim) })),
       this.slider("exponent", "exponent of the power law", [0.01, 2], (e) => e.spectrum.exponent, (e, exponent) => part(e, "spectrum", { exponent })),
       this.slider("aspect", "dimension / samples", [0.05, 0.95], (e) => e.spectrum.aspect, (e, aspect) => part(e, "spectrum", { aspect })),
+      this.choice("start", "θ₀ − θ*", starts, (e) => e.start.kind, setStart),
       this.slider("norm", "distance at the start ‖θ₀ − θ*‖", [0.05, 5], (e) => e.start.norm, (e, norm) => part(e, "start", { norm })),
       this.slider("time", "time T", [1, 100], (e) => e.time, setTime),
     ]);
@@ -185,6 +186,16 @@ function setSpectrum(experiment, kind) {
   const dim = experiment.spectrum.dim ?? 500;
   const own = { isotropic: {}, power_law: { exponent: 0.2 }, marchenko_pastur: { aspect: 0.5 } }[kind];
   return { ...experiment, spectrum: { kind, dim, ...own } };
+}
+
+function starts() {
+  return { uniform: "all coordinates equal", power_law: "power law", random: "random" };
+}
+
+function setStart(experiment, kind) {
+  const norm = experiment.start.norm ?? 1;
+  const own = { uniform: {}, power_law: { exponent: 1 }, random: { seed: 1 } }[kind];
+  return { ...experiment, start: { kind, norm, ...own } };
 }
 
 /** Schedules that last as long as the run keep doing so. */

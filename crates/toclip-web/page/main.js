@@ -49,7 +49,6 @@ class App {
     app.state = initialState();
     app.open(location.hash || INITIAL);
     addEventListener("hashchange", () => location.hash !== app.written && app.open(location.hash));
-    document.documentElement.dataset.ready = "yes";
     return app;
   }
 
@@ -66,25 +65,27 @@ class App {
     try {
       this.update();
     } catch (error) {
-      this.complain(`${error.message}.`);
-      this.state = initialState();
-      this.update();
+      this.refuse(error);
     }
   }
 
   /** Changes keys of the state and shows the result. */
   change(changes) {
-    const before = this.state;
-    this.state = { ...before, ...changes };
+    this.state = { ...this.state, ...changes };
     try {
-      this.update();
       this.complain("");
+      this.update();
     } catch (error) {
-      // What was shown stays; the sentence says what cannot be.
-      this.state = before;
-      this.controls.show(before.experiment);
-      this.complain(`${error.message.charAt(0).toUpperCase()}${error.message.slice(1).replace(/\.$/, "")}.`);
+      this.refuse(error);
     }
+  }
+
+  /** Goes back to the state that was shown last; the sentence says what cannot be. */
+  refuse(error) {
+    this.state = this.good ?? initialState();
+    this.update();
+    const said = error.message.replace(/\.$/, "");
+    this.complain(`${/^\w+: /.test(said) ? said : said.charAt(0).toUpperCase() + said.slice(1)}.`);
   }
 
   edit(change) {
@@ -100,32 +101,70 @@ class App {
     this.message.hidden = !sentence;
   }
 
+  /** Shows the state; where that takes longer than a frame, a worker computes it. */
   update() {
-    const { experiment, compare, moment } = this.state;
+    const { experiment } = this.state;
     const key = JSON.stringify(experiment);
+    this.controls.show(experiment);
+    this.remember();
+    document.body.classList.toggle("working", key !== this.shown && slow(experiment));
+    if (key === this.shown) this.show(this.paths, key);
+    else if (slow(experiment)) this.fetchPaths(experiment, key);
+    else this.show(this.engine.ask({ ask: "paths", experiment }), key);
+  }
+
+  fetchPaths(experiment, key) {
+    this.slow.hurry();
+    this.searching.start(async (current) => {
+      if (!current()) return;
+      try {
+        const paths = await this.slow.ask({ ask: "paths", experiment });
+        if (current()) this.show(paths, key);
+      } catch (error) {
+        if (current()) this.refuse(error);
+      }
+    });
+  }
+
+  /** Draws everything of the state, whose risk curves are `paths`. */
+  show(paths, key) {
+    const { experiment, moment } = this.state;
     const moved = key !== this.shown;
-    const paths = moved ? this.engine.ask({ ask: "paths", experiment }) : this.paths;
-    const now = this.at(experiment, paths, moment);
     this.paths = paths;
     this.shown = key;
-    this.other = compare ? this.engine.ask({ ask: "paths", experiment: compare }) : null;
-    if (moved) {
-      this.later(experiment, paths, now);
-    }
-    this.now = now;
-    this.controls.show(experiment);
+    this.good = this.state;
+    document.body.classList.remove("working");
+    if (moved) this.later(experiment, paths);
+    this.showOther();
+    this.now = this.at(experiment, paths, moment);
     this.panels.risk.draw(this);
     this.drawMoment();
     if (this.panels.map.ready) this.panels.map.chart.u.redraw();
-    this.remember();
+  }
+
+  /** The risk curves of the setting to compare with. */
+  showOther() {
+    const { compare } = this.state;
+    const key = compare && JSON.stringify(compare);
+    if (key === this.otherKey) return;
+    this.otherKey = key;
+    this.other = null;
+    if (!compare) return;
+    const take = (paths) => {
+      if (key !== this.otherKey) return;
+      this.other = paths;
+      this.panels.risk.draw(this);
+      this.compare.draw();
+    };
+    if (key === this.shown) this.other = this.paths;
+    else this.mapper.ask({ ask: "paths", experiment: compare }).then(take, () => {});
   }
 
   /** Everything about one moment: the risk there, and what clipping does at that risk. */
   at(experiment, paths, moment) {
     const time = moment * paths.times[paths.times.length - 1];
     const risk = interpolate(paths.times, paths.clipped.risk, time);
-    // That of the start, so that axes stay where they are when the rate or the threshold changes.
-    const scale = Math.sqrt(2 * paths.start_risk + spread(experiment.noise) ** 2);
+    const scale = typicalSize(experiment, paths);
     const thresholds = FactorsPanel.thresholds(scale);
     const threshold = fixedThreshold(experiment) ?? interpolate(paths.times, paths.clipped.c, time);
     const batch = batchSize(experiment);
@@ -136,15 +175,17 @@ class App {
       density: { ask: "density", experiment, risk, reach: threshold ?? 0 },
       verdict: { ask: "verdict", experiment, risk },
     };
-    // Words may come a moment after the pictures; until then the last ones stand.
-    now.verdict = this.now?.verdict;
+    // What comes from a worker comes a moment later; until then the last answers stand.
+    const { verdict, factors, density, thresholds: drawn } = this.now ?? {};
     this.fetch(now, slow(experiment) ? questions : { verdict: questions.verdict });
-    if (slow(experiment)) return { ...now, factors: this.now?.factors, thresholds: this.now?.thresholds ?? thresholds, density: this.now?.density };
+    if (slow(experiment)) return { ...now, verdict, factors, density, thresholds: drawn ?? thresholds };
+    now.verdict = verdict;
     for (const name of ["factors", "density"]) {
       try {
         now[name] = this.engine.ask(questions[name]);
       } catch (error) {
-        now.failed = error.message;
+        now[name] = null;
+        now.failed = error.message.replace(/\.$/, "");
       }
     }
     return now;
@@ -152,10 +193,11 @@ class App {
 
   /** Asks a worker, and shows the answers as they come. */
   fetch(now, questions) {
+    this.slow.hurry();
     this.searching.start(async (current) => {
       for (const [name, question] of Object.entries(questions)) {
         const answer = await this.slow.ask(question).catch((error) => {
-          now.failed = error.message;
+          now.failed = error.message.replace(/\.$/, "");
           return null;
         });
         if (!current()) return;
@@ -168,19 +210,23 @@ class App {
   /** The pictures and words of the chosen moment. */
   drawMoment() {
     const { now } = this;
-    if (now.factors) this.panels.factors.draw(now);
-    if (now.density) this.panels.density.draw(now);
+    const why = `${now.failed ?? "not known here"}.`;
+    for (const name of ["factors", "density"]) {
+      if (now[name]) this.panels[name].draw(now);
+      else if (now[name] !== undefined) this.panels[name].chart.fail(why.charAt(0).toUpperCase() + why.slice(1));
+    }
     this.answer();
     this.compare.draw();
   }
 
   /** What takes longer than a frame: the best schedule, the map, runs of C-SGD. They begin once the
    * controls have been still for a moment, and what does not depend on the change is kept. */
-  later(experiment, paths, now) {
+  later(experiment, paths) {
     const { clip: _, ...unclipped } = experiment;
     const keys = { best: JSON.stringify(unclipped), map: MapPanel.key(experiment) };
     if (keys.best !== this.keys?.best) this.best = undefined;
     this.band = undefined;
+    this.mapper.hurry();
     this.filling.start(async (current) => {
       await new Promise((resolve) => setTimeout(resolve, STILL));
       if (current() && this.best === undefined) {
@@ -191,7 +237,7 @@ class App {
         this.answer();
       }
       if (current() && this.panels.map.filled !== keys.map) {
-        await this.panels.map.fill({ experiment, scale: now.scale, current });
+        await this.panels.map.fill({ experiment, scale: typicalSize(experiment, paths), current });
       }
       if (!current()) return;
       await simulate(this, paths, current, (band, words) => {
@@ -221,13 +267,20 @@ class App {
   }
 }
 
-/** Whether the factors of an experiment take longer than a frame. */
-function slow(experiment) {
-  const together = batchSize(experiment) > 1 && experiment.batch.rule !== "per_sample";
-  return together || experiment.noise.family === "empirical";
+/** Whether the risk curves or factors of an experiment take longer than a frame. */
+function slow({ batch, noise, rule = "clip", clip, learning_rate: rate }) {
+  const together = batchSize({ batch }) > 1 && batch.rule !== "per_sample";
+  const searched = clip === "max_ccc" || clip?.kind === "max_ccc" || rate === "greedy";
+  return together || searched || noise.family === "empirical" || !["clip", "normalise"].includes(rule);
 }
 
-/** A typical size of the noise, for the range of the axes. */
+/** A typical residual, for the range of axes; that of the start, so that they stay where they are when
+ * the rate or the threshold changes. */
+function typicalSize(experiment, paths) {
+  return Math.sqrt(2 * paths.start_risk + spread(experiment.noise) ** 2);
+}
+
+/** A typical size of the noise. */
 function spread(noise) {
   const { sigma, scale, lambda, half_width: half, rate, stds, weights, values } = noise;
   if (values) return Math.sqrt(values.reduce((sum, x) => sum + x * x, 0) / values.length);
@@ -236,7 +289,10 @@ function spread(noise) {
 }
 
 App.start().then(
-  (app) => (window.toclip = app),
+  (app) => {
+    window.toclip = app;
+    document.documentElement.dataset.ready = "yes";
+  },
   (error) => {
     const message = document.getElementById("message");
     message.textContent = `The page could not start: ${error.message}. It needs a browser from 2023 or later.`;

@@ -18,7 +18,7 @@ const STEPS = [
   },
   {
     title: "Why the threshold must shrink",
-    text: "At the start, when all residuals are large, the best threshold is 0.56: the black line. By the end the residuals of good samples have shrunk with the risk and the peak of the green curve has moved to 0.2, so that a fixed threshold leaves part of the gain behind.",
+    text: "At the start, when all residuals are large, the best threshold is 0.56: the vertical line. By the end the residuals of good samples have shrunk with the risk and the peak of the green curve has moved to 0.2, so that a fixed threshold leaves part of the gain behind.",
     panel: "factors",
     experiment: { ...FIRST, clip: 0.56 },
   },
