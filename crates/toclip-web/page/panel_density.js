@@ -8,7 +8,7 @@ export class DensityPanel {
     this.chart = new Chart(box, { height: 300, paint: (u) => this.shade(u) });
   }
 
-  draw({ density, threshold, risk, batch, kept }) {
+  draw({ density, threshold, risk, batch, kept, rule }) {
     this.threshold = threshold;
     const curve = { label: "density of the residual of one sample", x: density.x, y: density.density, slot: 0 };
     this.description = {
@@ -19,7 +19,7 @@ export class DensityPanel {
       series: [curve],
       lines: threshold === null ? [] : [{ x: -threshold, label: "" }, { x: threshold, label: "c" }],
     };
-    this.chart.hint = hint({ threshold, batch, kept });
+    this.chart.hint = hint({ threshold, batch, kept, rule });
     this.chart.draw(this.description);
     this.chart.readout.textContent = this.chart.hint;
   }
@@ -62,8 +62,9 @@ function peak(density) {
   return Math.min(sorted[sorted.length - 1], 12 * sorted[Math.floor(0.8 * sorted.length)]) || 1;
 }
 
-function hint({ threshold, batch, kept }) {
+function hint({ threshold, batch, kept, rule }) {
   if (threshold === null) return "Nothing is clipped.";
   if (batch > 1) return `The threshold applies to the mean gradient of ${batch} samples, not to each of them.`;
+  if (rule !== "clip") return `Shaded: residuals beyond ±${short(threshold)}, on which the rule “${rule}” acts most.`;
   return `Shaded: residuals beyond ±${short(threshold)}, ${percent(1 - kept)} of the samples, are clipped.`;
 }
