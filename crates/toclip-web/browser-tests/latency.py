@@ -31,7 +31,7 @@ MEASURE = """async ([name, whole]) => {
         await Promise.resolve();
         await new Promise((resolve) => queueMicrotask(resolve));
         // Factors of batches come from a worker.
-        if (whole) await toclip.searching.running;
+        if (whole) await toclip.searching.settled();
         times.push(performance.now() - start);
         await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
     }

@@ -58,4 +58,9 @@ export class Latest {
     });
     return this.running;
   }
+
+  /** Waits for the task, and for those that it starts. */
+  async settled() {
+    for (let last; last !== this.running; ) await (last = this.running);
+  }
 }
