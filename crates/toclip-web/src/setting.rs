@@ -30,9 +30,12 @@ const COMPRESSED: f64 = 1e-10;
 /// The page compares two settings, and asks for each of them clipped its own way and the best.
 const KEPT: usize = 4;
 
+/// Values by the key that they were made from, the latest first.
+type Kept<T> = RefCell<Vec<(String, Rc<T>)>>;
+
 thread_local! {
-    static RECENT: RefCell<Vec<(String, Rc<Setting>)>> = const { RefCell::new(Vec::new()) };
-    static NODES: RefCell<Vec<(String, Rc<Modes>)>> = const { RefCell::new(Vec::new()) };
+    static RECENT: Kept<Setting> = const { RefCell::new(Vec::new()) };
+    static NODES: Kept<Modes> = const { RefCell::new(Vec::new()) };
 }
 
 impl Setting {
@@ -92,7 +95,7 @@ fn nodes(experiment: &Experiment, problem: &Problem) -> Result<Rc<Modes>, String
 
 /// What was kept under a key, or else is made and kept.
 fn recall<T>(
-    store: &'static std::thread::LocalKey<RefCell<Vec<(String, Rc<T>)>>>,
+    store: &'static std::thread::LocalKey<Kept<T>>,
     key: String,
     make: impl FnOnce() -> Result<T, String>,
 ) -> Result<Rc<T>, String> {
