@@ -45,6 +45,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Advise(commands::advise::Args),
+    Explore(commands::explore::Args),
     Factors(commands::factors::Args),
     Fit(commands::fit::Args),
     Run(commands::run::Args),
@@ -64,6 +65,7 @@ enum Command {
 pub fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Advise(args) => commands::advise::run(args),
+        Command::Explore(args) => commands::explore::run(args),
         Command::Factors(args) => commands::factors::run(args),
         Command::Fit(args) => commands::fit::run(args),
         Command::Run(args) => commands::run::run(args),

@@ -5,8 +5,9 @@ mod support;
 use std::path::Path;
 use support::run;
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "advise",
+    "explore",
     "factors",
     "fit",
     "run",

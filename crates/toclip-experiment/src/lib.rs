@@ -28,6 +28,7 @@
 mod batch;
 mod criteria;
 mod error;
+mod files;
 mod glm;
 mod limits;
 mod model;

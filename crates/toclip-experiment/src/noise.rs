@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use toclip::Step;
-use toclip::noise::{Empirical, Family, Noise};
-use toclip_data::Matrix;
+use toclip::noise::{Family, Noise};
 use toml::Value;
 
+use crate::files::residuals;
 use crate::policy::deserialize_by_parse;
 use crate::words::{deserialize, unknown};
 use crate::{Batch, RuleChoice};
@@ -85,25 +85,8 @@ impl NoiseChoice {
     pub fn family(&self, folder: &Path) -> Result<Family, String> {
         match self {
             NoiseChoice::Family(family) => Ok(family.clone()),
-            NoiseChoice::File(residuals) => residuals.read(folder).map(Family::Empirical),
+            NoiseChoice::File(file) => residuals(&folder.join(&file.file)).map(Family::Empirical),
         }
-    }
-}
-
-impl ResidualFile {
-    fn read(&self, folder: &Path) -> Result<Empirical, String> {
-        let path = folder.join(&self.file);
-        let matrix = Matrix::read(&path).map_err(|error| error.to_string())?;
-        if matrix.rows() > 1 && matrix.cols() > 1 {
-            return Err(format!(
-                "{}: residuals are one row or one column of numbers, but the file holds a {} x {} \
-                 table",
-                path.display(),
-                matrix.rows(),
-                matrix.cols()
-            ));
-        }
-        Empirical::new(matrix.data()).map_err(|error| error.to_string())
     }
 }
 

@@ -8,9 +8,9 @@ use toclip::dynamics::{
 use toclip::schedule::{Control, Policy};
 use toclip::spectrum::{Modes, Rescaling, Spectrum, Start};
 use toclip::{Momentum, Rule, Step};
-use toclip_data::SpectrumSource;
 
 use crate::error::Result;
+use crate::files::{SpectrumSource, resolve_spectrum};
 use crate::limits::{check_memory, check_steps};
 use crate::words::short;
 use crate::{
@@ -61,7 +61,7 @@ impl Problem {
     /// # Errors
     /// [`Error::Wrong`](crate::Error::Wrong) with the place of what cannot be built.
     pub fn new(experiment: &Experiment, origin: &Origin) -> Result<Self> {
-        let (spectrum, read) = toclip_data::resolve_spectrum(&experiment.spectrum, origin.folder())
+        let (spectrum, read) = resolve_spectrum(&experiment.spectrum, origin.folder())
             .map_err(|e| origin.error("spectrum", e))?;
         if let Some((key, what)) = other_coordinates(experiment, read) {
             return Err(origin.error(key, what));
@@ -146,6 +146,11 @@ impl Problem {
                 .map_err(|e| origin.error("ensemble", e))?;
         }
         Ok(())
+    }
+
+    /// From the coordinates of the user to those of the theory.
+    pub fn rescaling(&self) -> &Rescaling {
+        &self.rescaling
     }
 
     /// η and c as the user means them, at the start.

@@ -1,7 +1,7 @@
 //! Sentences about values that cannot be used.
 
+pub use crate::files::did_you_mean;
 pub use toclip::short;
-pub use toclip_data::did_you_mean;
 use toml::Value;
 
 /// ``unknown `what` `name`; did you mean …?``, or the list of what is known.

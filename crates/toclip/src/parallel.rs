@@ -2,36 +2,37 @@
 //!
 //! The results are the same and in the same order either way.
 
-use std::time::{Duration, Instant};
-
-/// Below this a thread costs more than it saves.
-const WORTH_A_THREAD: Duration = Duration::from_micros(20);
-
-/// `f` of every item, each a task of its own if the first one takes long enough.
-pub(crate) fn map_timed<T: Sync, R: Send>(
-    items: &[T],
-    f: impl Fn(&T) -> R + Sync + Send,
-) -> Vec<R> {
-    let Some((first, rest)) = items.split_first() else { return Vec::new() };
-    let start = Instant::now();
-    let mut results = vec![f(first)];
-    if start.elapsed() < WORTH_A_THREAD {
-        results.extend(rest.iter().map(f));
-    } else {
-        results.append(&mut map_long(rest, f));
-    }
-    results
-}
-
 #[cfg(feature = "rayon")]
-pub(crate) use on_all_cores::{for_each_long, map_long, map_short, try_map_long};
+pub(crate) use on_all_cores::{for_each_long, map_long, map_short, map_timed, try_map_long};
 #[cfg(not(feature = "rayon"))]
-pub(crate) use one_by_one::{for_each_long, map_long, map_short, try_map_long};
+pub(crate) use one_by_one::{
+    for_each_long, map_long, map_long as map_timed, map_short, try_map_long,
+};
 
 #[cfg(feature = "rayon")]
 mod on_all_cores {
     use rayon::prelude::*;
     use std::ops::Range;
+    use std::time::{Duration, Instant};
+
+    /// Below this a thread costs more than it saves.
+    const WORTH_A_THREAD: Duration = Duration::from_micros(20);
+
+    /// `f` of every item, each a task of its own if the first one takes long enough.
+    pub(crate) fn map_timed<T: Sync, R: Send>(
+        items: &[T],
+        f: impl Fn(&T) -> R + Sync + Send,
+    ) -> Vec<R> {
+        let Some((first, rest)) = items.split_first() else { return Vec::new() };
+        let start = Instant::now();
+        let mut results = vec![f(first)];
+        if start.elapsed() < WORTH_A_THREAD {
+            results.extend(rest.iter().map(f));
+        } else {
+            results.append(&mut map_long(rest, f));
+        }
+        results
+    }
 
     /// `f` of every item, where that takes less than a microsecond: pieces shorter than 256 items
     /// are not worth a thread.

@@ -11,7 +11,7 @@
 
 use crate::error::{Error, Result};
 use crate::quad::{half_line, panels_from};
-use crate::special::{erfc, erfcx};
+use crate::special::{erfc, erfcx, rounding_of_square};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -126,7 +126,7 @@ fn ln_delta(sigma: f64, epsilon: f64) -> f64 {
     }
     // a²/2 with the rounding of the square put back.
     let square = a * a;
-    let exponent = -0.5 * square - 0.5 * a.mul_add(a, -square);
+    let exponent = -0.5 * square - 0.5 * rounding_of_square(a);
     if a < -1.0 {
         // Φ(−a) is at least 0.84, and the other term at most a third of it.
         let other = 0.5 * (exponent + erfcx(b * FRAC_1_SQRT_2).ln()).exp();

@@ -34,6 +34,20 @@ pub(crate) fn normal_mass(a: f64, b: f64) -> f64 {
     }
 }
 
+/// $x^2 - \operatorname{fl}(x^2)$, exactly: what rounding took from the square.
+pub(crate) fn rounding_of_square(x: f64) -> f64 {
+    let square = x * x;
+    if cfg!(target_family = "wasm") {
+        // No fused operation there: x in two halves, whose products are exact (Dekker 1971).
+        let split = 134_217_729.0 * x;
+        let high = split - (split - x);
+        let low = x - high;
+        ((high * high - square) + 2.0 * high * low) + low * low
+    } else {
+        x.mul_add(x, -square)
+    }
+}
+
 /// The scaled complementary error function $\operatorname{erfcx}(x) =
 /// e^{x^2}\operatorname{erfc}(x)$.
 ///
@@ -43,7 +57,7 @@ pub(crate) fn normal_mass(a: f64, b: f64) -> f64 {
 pub(crate) fn erfcx(x: f64) -> f64 {
     if x < 25.0 {
         let square = x * x;
-        let rest = x.mul_add(x, -square);
+        let rest = rounding_of_square(x);
         let scale = square.exp();
         // For very negative x the square overflows: the function itself is infinite there.
         if scale.is_infinite() { f64::INFINITY } else { scale * (1.0 + rest) * erfc(x) }

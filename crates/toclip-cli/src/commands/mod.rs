@@ -5,6 +5,7 @@ pub mod completions;
 pub mod convergence;
 pub mod data;
 pub mod embed;
+pub mod explore;
 pub mod factors;
 pub mod fit;
 pub mod man;

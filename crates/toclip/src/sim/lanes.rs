@@ -128,14 +128,14 @@ impl Lanes for Portable {
     #[inline(always)]
     fn fma(self, a: Self::F, b: Self::F, mut c: Self::F) -> Self::F {
         for i in 0..8 {
-            c[i] = a[i].mul_add(b[i], c[i]);
+            c[i] = fused(a[i], b[i], c[i]);
         }
         c
     }
     #[inline(always)]
     fn fnma(self, a: Self::F, b: Self::F, mut c: Self::F) -> Self::F {
         for i in 0..8 {
-            c[i] = (-a[i]).mul_add(b[i], c[i]);
+            c[i] = fused(-a[i], b[i], c[i]);
         }
         c
     }
@@ -184,6 +184,13 @@ impl Lanes for Portable {
     fn mantissa(self, a: Self::F) -> Self::F {
         each(a, |a| f64::from_bits(a.to_bits() & MANTISSA | ONE))
     }
+}
+
+/// $ab + c$, rounded once; twice in WebAssembly, which has no such instruction and would emulate it
+/// a hundred times slower.
+#[inline(always)]
+pub(super) fn fused(a: f64, b: f64, c: f64) -> f64 {
+    if cfg!(target_family = "wasm") { a * b + c } else { a.mul_add(b, c) }
 }
 
 /// The bits of 1.0.

@@ -3,7 +3,8 @@
 //! Everything here works on eight lanes at a time, in the same order of operations whatever the
 //! instruction set: AVX-512, AVX2 with FMA, or portable code with [`f64::mul_add`]. Only operations
 //! that IEEE 754 rounds correctly are used (`+`, `-`, `×`, fused multiply–add, square root), so
-//! **the bits do not depend on the instruction set**; the tests compare them.
+//! **the bits do not depend on the instruction set**; the tests compare them. WebAssembly is the
+//! exception: it has no fused operation, and its random numbers differ in the last bits.
 //!
 //! - `lanes`: the operations, and the portable form of them; `x86`: the two vector forms;
 //! - [`isa`]: which of them this machine has;

@@ -1,7 +1,7 @@
 //! The two loops over a row of a data matrix.
 
 use super::Isa;
-use super::lanes::{Kernel, Lanes, total};
+use super::lanes::{Kernel, Lanes, fused, total};
 
 struct Inner<'a>(&'a [f64], &'a [f64]);
 
@@ -17,7 +17,7 @@ impl Kernel for Inner<'_> {
             sums[i % 4] = l.fma(l.load(a), l.load(b), sums[i % 4]);
         }
         let sum = total(l, l.add(l.add(sums[0], sums[1]), l.add(sums[2], sums[3])));
-        a_rest.iter().zip(b_rest).fold(sum, |sum, (a, b)| a.mul_add(*b, sum))
+        a_rest.iter().zip(b_rest).fold(sum, |sum, (a, b)| fused(*a, *b, sum))
     }
 }
 
@@ -34,7 +34,7 @@ impl Kernel for Subtract<'_> {
             l.store(l.fnma(size, l.load(x), l.load(to)), to);
         }
         for (x, to) in x_rest.iter().zip(to_rest) {
-            *to = (-self.0).mul_add(*x, *to);
+            *to = fused(-self.0, *x, *to);
         }
     }
 }

@@ -1,0 +1,81 @@
+"""How long the page takes to answer a control, in Chromium on this machine.
+
+    python3 crates/toclip-web/browser-tests/latency.py
+
+Moves every slider through its range, each move an input event of its own, and measures from the event to
+the drawn risk curves, factors and density. With batches the risk curves are drawn within the limits; factors,
+density and words come from a worker, and how long that takes is printed beside. Exits with 1 if a limit is
+missed.
+"""
+
+import sys
+
+from playwright.sync_api import sync_playwright
+
+from conftest import FLAGS, PAGE
+
+# (fragment, limits of the median and the worst)
+SINGLE = (16.0, 50.0)
+BATCHES = (100.0, 100.0)
+FAMILIES = ["gaussian", "rademacher", "student_t", "laplace", "uniform", "gaussian_mixture"]
+
+MEASURE = """async ([name, whole]) => {
+    const input = document.querySelector(`[name="${name}"]`);
+    if (!input || !input.offsetParent) return [];
+    const times = [];
+    for (let k = 0; k < 24; k++) {
+        input.value = String(150 + 25 * k);
+        const start = performance.now();
+        input.dispatchEvent(new Event("input", { bubbles: true }));
+        // uPlot draws in a microtask.
+        await Promise.resolve();
+        await new Promise((resolve) => queueMicrotask(resolve));
+        // Factors of batches come from a worker.
+        if (whole) await toclip.searching.settled();
+        times.push(performance.now() - start);
+        await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+    }
+    return times;
+}"""
+
+
+def main() -> None:
+    missed = False
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
+        page = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
+        page.goto(PAGE.as_uri())
+        page.wait_for_selector("html[data-ready]")
+        page.wait_for_function("toclip.panels.map.took > 0")
+        print(f"map of 40 x 40 cells: {page.evaluate('toclip.panels.map.took'):.0f} ms")
+        for batch, (median_limit, worst_limit) in ((1, SINGLE), (16, BATCHES)):
+            for family in FAMILIES:
+                page.select_option("select[name=family]", family)
+                page.fill("#batch-number", str(batch))
+                page.press("#batch-number", "Enter")
+                names = page.evaluate("[...document.querySelectorAll('#controls [type=range]')].map((i) => i.name)")
+                times: list[float] = []
+                later: list[float] = []
+                for name in names:
+                    if name in ("batch", "privacy", "momentum") and batch > 1:
+                        continue
+                    kept = page.evaluate("JSON.stringify(toclip.state.experiment)")
+                    times += page.evaluate(MEASURE, [name, False])
+                    if batch > 1:
+                        later += page.evaluate(MEASURE, [name, True])
+                    page.evaluate("(kept) => toclip.change({ experiment: JSON.parse(kept) })", kept)
+                times.sort()
+                median, worst = times[len(times) // 2], times[-1]
+                bad = median > median_limit or worst > worst_limit
+                missed |= bad
+                print(
+                    f"{family}, batch {batch}: median {median:.1f} ms, worst {worst:.1f} ms of {len(times)}"
+                    + (f"; everything: median {sorted(later)[len(later) // 2]:.0f} ms" if later else "")
+                    + (" (too slow)" if bad else "")
+                )
+        browser.close()
+    sys.exit(missed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+// Two settings side by side: the one that is shown, and one that was kept.
+
+import { interpolate } from "./interpolate.js";
+import { percent, short } from "./numbers.js";
+import { toToml } from "./toml.js";
+
+export class Compare {
+  constructor(box, app) {
+    this.box = box;
+    this.app = app;
+    document.getElementById("keep").addEventListener("click", () => {
+      app.change({ compare: structuredClone(app.state.experiment) });
+    });
+    document.getElementById("swap").addEventListener("click", () => {
+      const { experiment, compare } = app.state;
+      app.change({ experiment: compare, compare: experiment });
+    });
+    document.getElementById("drop-kept").addEventListener("click", () => app.change({ compare: null }));
+  }
+
+  draw() {
+    const { app } = this;
+    const { experiment, compare, moment } = app.state;
+    this.box.hidden = !compare;
+    if (!compare || !app.other) return;
+    const rows = [
+      ["", "Setting A (shown)", "Setting B (kept)"],
+      ...differences(experiment, compare),
+      ["final risk, clipped", end(app.paths.clipped), end(app.other.clipped)],
+      ["final risk, unclipped", end(app.paths.unclipped), end(app.other.unclipped)],
+      ["risk at the chosen moment", at(app.paths, moment), at(app.other, moment)],
+      ["best threshold there", ...this.verdicts((v) => (v.c === null ? "no clipping" : short(v.c)))],
+      ["gain (CCC)", ...this.verdicts((v) => short(v.ccc))],
+      ["Fisher limit", ...this.verdicts((v) => (v.limit === null ? "—" : short(v.limit)))],
+      ["share of the limit", ...this.verdicts((v) => (v.reached === null ? "—" : percent(v.reached)))],
+    ];
+    const html = rows.map(([name, a, b], k) => {
+      const cell = k === 0 ? ["th scope='col'", "th"] : ["td", "td"];
+      const first = k === 0 ? "<td></td>" : `<th scope="row">${escape(name)}</th>`;
+      return `<tr>${first}<${cell[0]}>${escape(a)}</${cell[1]}><${cell[0]}>${escape(b)}</${cell[1]}></tr>`;
+    });
+    this.box.querySelector("table").innerHTML = html.join("");
+  }
+
+  verdicts(words) {
+    const { app } = this;
+    const mine = app.now?.verdict;
+    const key = JSON.stringify([app.state.compare, app.state.moment]);
+    if (this.key !== key) {
+      this.key = key;
+      this.verdict = null;
+      const risk = interpolate(app.other.times, app.other.clipped.risk, app.state.moment * app.state.compare.time);
+      app.slow.ask({ ask: "verdict", experiment: app.state.compare, risk }).then(
+        (verdict) => {
+          this.verdict = verdict;
+          this.draw();
+        },
+        () => {},
+      );
+    }
+    return [mine ? words(mine) : "…", this.verdict ? words(this.verdict) : "…"];
+  }
+}
+
+/** The keys in which two experiments differ, as they are written in a file. */
+function differences(a, b) {
+  const keys = [...new Set([...Object.keys(a), ...Object.keys(b)])];
+  const words = (e, key) => (key in e ? toToml({ x: e[key] }).slice(4).trim().slice(0, 90) : "—");
+  return keys.filter((key) => words(a, key) !== words(b, key)).map((key) => [key, words(a, key), words(b, key)]);
+}
+
+function end(path) {
+  return path.stop === null ? short(path.risk[path.risk.length - 1]) : path.stop;
+}
+
+function at(paths, moment) {
+  return short(interpolate(paths.times, paths.clipped.risk, moment * paths.times[paths.times.length - 1]));
+}
+
+export function escape(text) {
+  return String(text).replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+}

@@ -1,0 +1,301 @@
+// The page: one state, one way to change it, and what is computed and drawn after each change.
+
+/* global WASM, INITIAL */
+
+import { AnswerPanel } from "./panel_answer.js";
+import { Background, Latest } from "./background.js";
+import { Compare } from "./compare.js";
+import { Controls, batchSize } from "./controls.js";
+import { DensityPanel } from "./panel_density.js";
+import { Dropping } from "./dropping.js";
+import { Engine, unpack } from "./engine.js";
+import { Exports } from "./exports.js";
+import { FactorsPanel } from "./panel_factors.js";
+import { MapPanel } from "./panel_map.js";
+import { RiskPanel, simulate } from "./panel_risk.js";
+import { Tour } from "./tour.js";
+import { showPresets } from "./presets.js";
+import { fixedThreshold, fromFragment, initialState, toFragment } from "./state.js";
+import { interpolate } from "./interpolate.js";
+
+/** Milliseconds without a change before long computations begin. */
+const STILL = 60;
+
+class App {
+  static async start() {
+    const app = new App();
+    const code = await unpack(WASM);
+    app.engine = await Engine.start(code);
+    app.mapper = new Background(code.slice(0));
+    app.runner = new Background(code.slice(0));
+    app.slow = new Background(code.slice(0));
+    const find = (id) => document.getElementById(id);
+    app.message = find("message");
+    app.panels = {
+      answer: new AnswerPanel(find("answer")),
+      risk: new RiskPanel(find("risk-box"), app),
+      factors: new FactorsPanel(find("factors-box"), app),
+      density: new DensityPanel(find("density-box")),
+      map: new MapPanel(find("map-box"), app),
+    };
+    app.controls = new Controls(find("controls"), app);
+    showPresets(find("presets"), app);
+    app.compare = new Compare(find("compare"), app);
+    app.exports = new Exports(app);
+    app.tour = new Tour(find("tour"), app);
+    app.dropping = new Dropping(app);
+    app.filling = new Latest();
+    app.searching = new Latest();
+    app.state = initialState();
+    app.open(location.hash || INITIAL);
+    addEventListener("hashchange", () => location.hash !== app.written && app.open(location.hash));
+    return app;
+  }
+
+  /** Shows the state of a fragment; a fragment that cannot be read leaves what was there. */
+  open(fragment) {
+    try {
+      this.state = fromFragment(fragment, this.engine);
+      this.complain("");
+    } catch (error) {
+      this.complain(error.message);
+    }
+    this.shown = null;
+    this.tour.show(this.state.tour);
+    try {
+      this.update();
+    } catch (error) {
+      this.refuse(error);
+    }
+  }
+
+  /** Changes keys of the state and shows the result. */
+  change(changes) {
+    this.state = { ...this.state, ...changes };
+    try {
+      this.complain("");
+      this.update();
+    } catch (error) {
+      this.refuse(error);
+    }
+  }
+
+  /** Goes back to the state that was shown last; the sentence says what cannot be. */
+  refuse(error) {
+    this.state = this.good ?? initialState();
+    this.update();
+    const said = error.message.replace(/\.$/, "");
+    this.complain(`${/^\w+: /.test(said) ? said : said.charAt(0).toUpperCase() + said.slice(1)}.`);
+  }
+
+  edit(change) {
+    this.change({ experiment: change(this.state.experiment) });
+  }
+
+  setThreshold(c) {
+    this.edit((experiment) => ({ ...experiment, clip: c }));
+  }
+
+  complain(sentence) {
+    this.message.textContent = sentence;
+    this.message.hidden = !sentence;
+  }
+
+  /** Shows the state; where that takes longer than a frame, a worker computes it. */
+  update() {
+    const { experiment } = this.state;
+    const key = JSON.stringify(experiment);
+    this.controls.show(experiment);
+    this.remember();
+    document.body.classList.toggle("working", key !== this.shown && slow(experiment));
+    if (key === this.shown) this.show(this.paths, key);
+    else if (slow(experiment)) this.fetchPaths(experiment, key);
+    else this.show(this.engine.ask({ ask: "paths", experiment }), key);
+  }
+
+  fetchPaths(experiment, key) {
+    this.slow.hurry();
+    this.searching.start(async (current) => {
+      if (!current()) return;
+      try {
+        const paths = await this.slow.ask({ ask: "paths", experiment });
+        if (current()) this.show(paths, key);
+      } catch (error) {
+        if (current()) this.refuse(error);
+      }
+    });
+  }
+
+  /** Draws everything of the state, whose risk curves are `paths`. */
+  show(paths, key) {
+    const { experiment, moment } = this.state;
+    const moved = key !== this.shown;
+    this.paths = paths;
+    this.shown = key;
+    this.good = this.state;
+    document.body.classList.remove("working");
+    if (moved) this.later(experiment, paths);
+    this.showOther();
+    this.now = this.at(experiment, paths, moment);
+    this.panels.risk.draw(this);
+    this.drawMoment();
+    if (this.panels.map.ready) this.panels.map.chart.u.redraw();
+  }
+
+  /** The risk curves of the setting to compare with. */
+  showOther() {
+    const { compare } = this.state;
+    const key = compare && JSON.stringify(compare);
+    if (key === this.otherKey) return;
+    this.otherKey = key;
+    this.other = null;
+    if (!compare) return;
+    const take = (paths) => {
+      if (key !== this.otherKey) return;
+      this.other = paths;
+      this.panels.risk.draw(this);
+      this.compare.draw();
+    };
+    if (key === this.shown) this.other = this.paths;
+    else this.mapper.ask({ ask: "paths", experiment: compare }).then(take, () => {});
+  }
+
+  /** Everything about one moment: the risk there, and what clipping does at that risk. */
+  at(experiment, paths, moment) {
+    const time = moment * paths.times[paths.times.length - 1];
+    const risk = interpolate(paths.times, paths.clipped.risk, time);
+    const scale = typicalSize(experiment, paths);
+    const thresholds = FactorsPanel.thresholds(scale);
+    const threshold = fixedThreshold(experiment) ?? interpolate(paths.times, paths.clipped.c, time);
+    const batch = batchSize(experiment);
+    const now = { time, moment: time, risk, scale, thresholds, threshold, batch, rule: experiment.rule ?? "clip", isPrivate: "privacy" in experiment };
+    now.kept = interpolate(paths.times, paths.clipped.mu, time);
+    const questions = {
+      factors: { ask: "factors", experiment, risk, thresholds },
+      density: { ask: "density", experiment, risk, reach: threshold ?? 0 },
+      verdict: { ask: "verdict", experiment, risk },
+    };
+    // What comes from a worker comes a moment later; until then the last answers stand.
+    const { verdict, factors, density, thresholds: drawn } = this.now ?? {};
+    this.fetch(now, slow(experiment) ? questions : { verdict: questions.verdict });
+    if (slow(experiment)) return { ...now, verdict, factors, density, thresholds: drawn ?? thresholds };
+    now.verdict = verdict;
+    for (const name of ["factors", "density"]) {
+      try {
+        now[name] = this.engine.ask(questions[name]);
+      } catch (error) {
+        now[name] = null;
+        now.failed = error.message.replace(/\.$/, "");
+      }
+    }
+    return now;
+  }
+
+  /** Asks a worker, and shows the answers as they come. */
+  fetch(now, questions) {
+    this.slow.hurry();
+    this.searching.start(async (current) => {
+      for (const [name, question] of Object.entries(questions)) {
+        const answer = await this.slow.ask(question).catch((error) => {
+          now.failed = error.message.replace(/\.$/, "");
+          return null;
+        });
+        if (!current()) return;
+        Object.assign(this.now, { [name]: answer, failed: now.failed }, name === "factors" && { thresholds: question.thresholds });
+        this.drawMoment();
+      }
+    });
+  }
+
+  /** The pictures and words of the chosen moment. */
+  drawMoment() {
+    const { now } = this;
+    const why = `${now.failed ?? "not known here"}.`;
+    for (const name of ["factors", "density"]) {
+      if (now[name]) this.panels[name].draw(now);
+      else if (now[name] !== undefined) this.panels[name].chart.fail(why.charAt(0).toUpperCase() + why.slice(1));
+    }
+    this.answer();
+    this.compare.draw();
+  }
+
+  /** What takes longer than a frame: the best schedule, the map, runs of C-SGD. They begin once the
+   * controls have been still for a moment, and what does not depend on the change is kept. */
+  later(experiment, paths) {
+    const { clip: _, ...unclipped } = experiment;
+    const keys = { best: JSON.stringify(unclipped), map: MapPanel.key(experiment) };
+    if (keys.best !== this.keys?.best) this.best = undefined;
+    this.band = undefined;
+    this.mapper.hurry();
+    this.filling.start(async (current) => {
+      await new Promise((resolve) => setTimeout(resolve, STILL));
+      if (current() && this.best === undefined) {
+        const best = await this.mapper.ask({ ask: "best_path", experiment }).catch(() => null);
+        if (!current()) return;
+        this.best = best?.best ?? null;
+        this.panels.risk.draw(this);
+        this.answer();
+      }
+      if (current() && this.panels.map.filled !== keys.map) {
+        await this.panels.map.fill({ experiment, scale: typicalSize(experiment, paths), current });
+      }
+      if (!current()) return;
+      await simulate(this, paths, current, (band, words) => {
+        this.band = band;
+        document.getElementById("runs-note").textContent = words;
+        this.panels.risk.draw(this);
+      });
+    });
+    this.keys = keys;
+  }
+
+  answer() {
+    const { paths, best, now } = this;
+    this.panels.answer.draw({ ...now, paths, best });
+  }
+
+  /** Writes the state into the URL, not more often than browsers allow. */
+  remember() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      const fragment = toFragment(this.state);
+      document.getElementById("link-note").hidden = fragment !== null;
+      if (fragment === null) return;
+      history.replaceState(null, "", fragment);
+      this.written = location.hash;
+    }, 200);
+  }
+}
+
+/** Whether the risk curves or factors of an experiment take longer than a frame. */
+function slow({ batch, noise, rule = "clip", clip, learning_rate: rate }) {
+  const together = batchSize({ batch }) > 1 && batch.rule !== "per_sample";
+  const searched = clip === "max_ccc" || clip?.kind === "max_ccc" || rate === "greedy";
+  return together || searched || noise.family === "empirical" || !["clip", "normalise"].includes(rule);
+}
+
+/** A typical residual, for the range of axes; that of the start, so that they stay where they are when
+ * the rate or the threshold changes. */
+function typicalSize(experiment, paths) {
+  return Math.sqrt(2 * paths.start_risk + spread(experiment.noise) ** 2);
+}
+
+/** A typical size of the noise. */
+function spread(noise) {
+  const { sigma, scale, lambda, half_width: half, rate, stds, weights, values } = noise;
+  if (values) return Math.sqrt(values.reduce((sum, x) => sum + x * x, 0) / values.length);
+  if (stds) return Math.sqrt(stds.reduce((sum, s, k) => sum + weights[k] * s * s, 0));
+  return sigma ?? scale ?? lambda ?? half ?? (rate ? Math.SQRT2 / rate : 0);
+}
+
+App.start().then(
+  (app) => {
+    window.toclip = app;
+    document.documentElement.dataset.ready = "yes";
+  },
+  (error) => {
+    const message = document.getElementById("message");
+    message.textContent = `The page could not start: ${error.message}. It needs a browser from 2023 or later.`;
+    message.hidden = false;
+  },
+);

@@ -1,0 +1,70 @@
+// Panel (d): the density of the residual, and the part that the threshold cuts off.
+
+import { Chart, colour } from "./chart.js";
+import { percent, short } from "./numbers.js";
+
+export class DensityPanel {
+  constructor(box) {
+    this.chart = new Chart(box, { height: 300, paint: (u) => this.shade(u) });
+  }
+
+  draw({ density, threshold, risk, batch, kept, rule }) {
+    this.threshold = threshold;
+    const curve = { label: "density of the residual of one sample", x: density.x, y: density.density, slot: 0 };
+    this.description = {
+      title: "Which residuals are clipped",
+      subtitle: `at risk ${short(risk)}`,
+      x: { label: "residual X = √(2R) z − ε, in units of the labels" },
+      y: { label: "density", range: [0, 1.08 * peak(density.density)] },
+      series: [curve],
+      lines: threshold === null ? [] : [{ x: -threshold, label: "" }, { x: threshold, label: "c" }],
+    };
+    this.chart.hint = hint({ threshold, batch, kept, rule });
+    this.chart.draw(this.description);
+    this.chart.readout.textContent = this.chart.hint;
+  }
+
+  /** Fills the density beyond the threshold. */
+  shade(u) {
+    const { ctx, bbox } = u;
+    if (this.threshold === null || this.threshold === undefined) return;
+    const { x, y } = this.description.series[0];
+    const at = (value, axis) => u.valToPos(value, axis, true);
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.fillStyle = colour("c1") + "55";
+    for (const inside of [(v) => v <= -this.threshold, (v) => v >= this.threshold]) {
+      ctx.beginPath();
+      const part = x.map((v, k) => [v, y[k]]).filter(([v]) => inside(v));
+      if (!part.length) continue;
+      ctx.moveTo(at(part[0][0], "x"), at(0, "y"));
+      for (const [v, f] of part) ctx.lineTo(at(v, "x"), at(f, "y"));
+      ctx.lineTo(at(part[part.length - 1][0], "x"), at(0, "y"));
+      ctx.fill();
+    }
+    ctx.strokeStyle = colour("muted");
+    ctx.lineWidth = devicePixelRatio;
+    for (const c of [-this.threshold, this.threshold]) {
+      ctx.beginPath();
+      ctx.moveTo(at(c, "x"), bbox.top);
+      ctx.lineTo(at(c, "x"), bbox.top + bbox.height);
+      ctx.stroke();
+    }
+    ctx.restore();
+  }
+}
+
+/** The highest value that is not a spike: an atom blurred by a tiny risk would flatten the rest. */
+function peak(density) {
+  const sorted = [...density].sort((a, b) => a - b);
+  return Math.min(sorted[sorted.length - 1], 12 * sorted[Math.floor(0.8 * sorted.length)]) || 1;
+}
+
+function hint({ threshold, batch, kept, rule }) {
+  if (threshold === null) return "Nothing is clipped.";
+  if (batch > 1) return `The threshold applies to the mean gradient of ${batch} samples, not to each of them.`;
+  if (rule !== "clip") return `Shaded: residuals beyond ±${short(threshold)}, on which the rule “${rule}” acts most.`;
+  return `Shaded: residuals beyond ±${short(threshold)}, ${percent(1 - kept)} of the samples, are clipped.`;
+}
