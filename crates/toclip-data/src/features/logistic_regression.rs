@@ -166,7 +166,9 @@ fn newton(design: &Design, labels: &[f64], rho: f64, stop_if_separated: bool) ->
             let theta =
                 at.theta.iter().enumerate().map(|(i, w)| w - length * step[(i, 0)]).collect();
             let next = State::new(design, labels, rho, theta);
-            if next.loss <= at.loss - 0.25 * length * decrement || length < 1e-6 {
+            // Near the minimum losses differ by rounding only, and a full step is right.
+            let near = 0.5 * decrement <= CONVERGED;
+            if near || next.loss <= at.loss - 0.25 * length * decrement || length < 1e-6 {
                 break next;
             }
             length *= 0.5;

@@ -69,7 +69,7 @@ fn separable_and_singular_features_need_a_ridge() {
     assert_eq!((ridge.reason, ridge.value), (RidgeReason::Separable, 1.0 / 30.0));
     assert_eq!(
         ridge.to_string(),
-        "a ridge of 0.0333 ||K|| (1/n), because the classes are separable"
+        "a ridge of 0.03333 ||K|| (1/n), because the classes are separable"
     );
     // A column twice.
     let x: Vec<f64> = (0..40).flat_map(|k| [f64::from(k % 7), f64::from(k % 7)]).collect();

@@ -60,13 +60,27 @@ impl GlmSgd {
     /// # Errors
     /// As [`Ensemble::run`].
     pub fn ensemble(&self, ensemble: &Ensemble, times: &[f64]) -> Result<GlmSummary> {
+        let runs = self.runs(ensemble, times, &|| ())?;
+        GlmSummary::of(self, times, &runs, &ensemble.probabilities)
+    }
+
+    /// All runs of an ensemble, with their index; `tick` is called after each.
+    ///
+    /// # Errors
+    /// As [`Ensemble::run`].
+    pub fn runs(
+        &self,
+        ensemble: &Ensemble,
+        times: &[f64],
+        tick: &(dyn Fn() + Sync),
+    ) -> Result<BTreeMap<u64, GlmPath>> {
         let finished = Mutex::new(BTreeMap::new());
         let cancel = AtomicBool::new(false);
         self.run_missing(ensemble, times, &BTreeSet::new(), &cancel, &|index, path| {
             lock(&finished).insert(index, path);
+            tick();
         })?;
-        let finished = finished.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        GlmSummary::of(self, times, &finished, &ensemble.probabilities)
+        Ok(finished.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
     }
 
     /// Those runs that are not yet finished, each handed to `on_finished`, as
