@@ -8,6 +8,7 @@
 //! [`cifar10`] and [`wikitext`] read the data sets of the paper, [`DataSet::locate`] finds them in
 //! the cache. A [`SampleSource`] gives samples in blocks, and [`open_samples`] those of any CSV, NPY,
 //! NPZ or Parquet file. A [`Design`] makes features of them, [`LeastSquares`] fits,
+//! [`LogisticRegression`] fits classes,
 //! [`noise_fit::fit_all`] fits noise families to the residuals and compares them, and [`OnePass`]
 //! predicts the risk of clipped SGD on them.
 //!
@@ -47,8 +48,8 @@ pub use checksum::sha256;
 pub use error::{Error, Result, did_you_mean};
 #[cfg(feature = "fit")]
 pub use features::{
-    Activation, ChanceBias, ClippedOptimum, Design, Features, LeastSquares, OnePass, Residuals,
-    Ridge,
+    Activation, ChanceBias, ClippedOptimum, Design, Features, LeastSquares, LogisticRegression,
+    LogisticRidge, OnePass, Residuals, Ridge, RidgeReason,
 };
 pub use matrix::Matrix;
 pub use read::{Target, open_samples, read_column};

@@ -12,6 +12,7 @@ mod contender;
 mod held_out;
 mod logistic;
 mod measurement;
+mod prediction;
 mod problem;
 mod statistics;
 #[cfg(test)]
@@ -21,5 +22,6 @@ mod walk;
 
 pub use contender::Contender;
 pub use measurement::{Effort, Measurement, measure_all};
+pub use prediction::predicted_risk;
 pub use problem::Problem;
 pub use statistics::MeanInterval;

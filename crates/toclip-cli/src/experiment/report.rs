@@ -195,7 +195,11 @@ fn gap(method: Method, risk: &[f64], theory: &Curve) -> Option<Gap> {
 /// The share of the saved times at which a theory lies in the band of an ensemble; `None` without
 /// times to compare.
 pub fn theory_in_band(theory: &[f64], band: &Summary) -> Option<f64> {
-    let [low, high] = band_edges(band);
+    share_between(theory, band_edges(band))
+}
+
+/// The share of the times at which a curve lies between two others; `None` without any.
+pub fn share_between(theory: &[f64], [low, high]: [&[f64]; 2]) -> Option<f64> {
     let compared = low.len().min(theory.len());
     let within = |k: &usize| {
         low[*k] <= theory[*k] * (1.0 + ROUNDING) && theory[*k] <= high[*k] * (1.0 + ROUNDING)

@@ -2,6 +2,7 @@
 
 pub mod claims;
 pub mod fit;
+pub mod logistic_fit;
 pub mod networks;
 pub mod noise_fit_figure;
 pub mod part;

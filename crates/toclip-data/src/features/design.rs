@@ -10,6 +10,7 @@ use faer::{Mat, MatRef, Side};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use toclip::dynamics::Data;
+use toclip::glm::TeacherModes;
 use toclip::short;
 use toclip::spectrum::{Modes, Spectrum, Start};
 
@@ -193,6 +194,47 @@ impl Design {
         &self.targets
     }
 
+    /// Labels 0 and 1 for targets that have exactly two values: 1 for the larger.
+    ///
+    /// ```
+    /// use toclip_data::{Design, Features, Matrix, Samples};
+    /// let samples = |y| Samples::new(Matrix::new(4, 1, vec![1.0, 2.0, 3.0, 5.0])?, y);
+    /// let design = Design::new(&samples(vec![7.0, 7.0, -1.0, 7.0])?, Features::None, 1)?;
+    /// assert_eq!(design.labels()?, [1.0, 1.0, 0.0, 1.0]);
+    /// let design = Design::new(&samples(vec![1.0, 2.0, 3.0, 1.0])?, Features::None, 1)?;
+    /// assert!(design.labels().is_err());
+    /// # Ok::<(), toclip_data::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for targets with one value, or three and more.
+    pub fn labels(&self) -> Result<Vec<f64>> {
+        let mut values: Vec<f64> = Vec::new();
+        for target in &self.targets {
+            if !values.contains(target) {
+                values.push(*target);
+            }
+            if values.len() > 2 {
+                break;
+            }
+        }
+        let larger = match values[..] {
+            [a, b] => a.max(b),
+            _ => {
+                let found = values.iter().map(|v| short(v + self.target_mean)).collect::<Vec<_>>();
+                let (count, more) =
+                    if values.len() > 2 { ("three or more", " …") } else { ("one", "") };
+                bail!(
+                    "{}: the target has {count} different values ({}{more}); logistic regression needs \
+                     exactly two, one for each class",
+                    self.name,
+                    found.join(", ")
+                )
+            }
+        };
+        Ok(self.targets.iter().map(|b| f64::from(u8::from(*b == larger))).collect())
+    }
+
     /// The mean that was subtracted from the targets.
     pub fn target_mean(&self) -> f64 {
         self.target_mean
@@ -255,6 +297,17 @@ impl Design {
     pub fn modes(&self, gap: &[f64]) -> Result<Modes> {
         let spectrum = Spectrum::from_eigenvalues(&self.eigenvalues)?;
         Ok(Modes::new(&spectrum, &Start::Coordinates { values: self.project(gap) })?)
+    }
+
+    /// The modes of the theory of generalised linear models with the teacher $\theta^\ast$, started at
+    /// $\theta_0$ = `start`.
+    ///
+    /// # Errors
+    /// [`Error::Theory`] for vectors that do not fit.
+    pub fn teacher_modes(&self, teacher: &[f64], start: &[f64]) -> Result<TeacherModes> {
+        let spectrum = Spectrum::from_eigenvalues(&self.eigenvalues)?;
+        let along = |v: &[f64]| Start::Coordinates { values: self.project(v) };
+        Ok(TeacherModes::started_at(&spectrum, &along(teacher), &along(start))?)
     }
 
     /// $\Vert x_k\Vert ^2/d$: its mean and standard deviation. The theory assumes 1.

@@ -101,11 +101,7 @@ impl LeastSquares {
 
     /// $\theta_0 = \theta^\ast + $ `spread` $\cdot N(0, I)$, drawn from `seed`.
     pub fn start(&self, spread: f64, seed: u64) -> Vec<f64> {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        // The features are drawn from the first stream.
-        rng.set_stream(1);
-        let draw = |rng: &mut ChaCha8Rng| -> f64 { StandardNormal.sample(rng) };
-        self.optimum.iter().map(|t| t + spread * draw(&mut rng)).collect()
+        normal_start(&self.optimum, spread, seed)
     }
 
     /// The residuals of samples: those of the fit, or others.
@@ -130,4 +126,13 @@ impl LeastSquares {
         let (_, sigma) = mean_and_deviation(&values);
         Ok(Residuals { values, mse, sigma, accuracy })
     }
+}
+
+/// `optimum` $+$ `spread` $\cdot N(0, I)$, drawn from `seed`.
+pub(super) fn normal_start(optimum: &[f64], spread: f64, seed: u64) -> Vec<f64> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    // The features are drawn from the first stream.
+    rng.set_stream(1);
+    let draw = |rng: &mut ChaCha8Rng| -> f64 { StandardNormal.sample(rng) };
+    optimum.iter().map(|t| t + spread * draw(&mut rng)).collect()
 }

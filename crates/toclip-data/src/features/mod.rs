@@ -10,12 +10,14 @@ mod clipped_optimum;
 mod design;
 mod feature_map;
 mod least_squares;
+mod logistic_regression;
 mod one_pass;
 mod tall_matrix;
 
 pub use clipped_optimum::{ChanceBias, ClippedOptimum};
 pub use design::Design;
 pub use least_squares::{LeastSquares, Residuals, Ridge};
+pub use logistic_regression::{LogisticRegression, LogisticRidge, RidgeReason};
 pub use one_pass::OnePass;
 
 use crate::error::bail;

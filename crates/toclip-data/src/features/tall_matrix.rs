@@ -67,7 +67,21 @@ pub fn sum(x: &[f64], cols: usize, width: usize, add: Add<'_>) -> Vec<f64> {
 
 /// $\frac1n X^\top X$, all entries.
 pub fn gram(x: &[f64], cols: usize) -> Mat<f64> {
-    let total = sum(x, cols, cols * cols, &|_, x, part| {
+    weighted_gram(x, cols, None)
+}
+
+/// $\frac1n \sum_k w_kx_kx_k^\top$ for weights that are not negative, all entries.
+pub fn weighted_gram(x: &[f64], cols: usize, weights: Option<&[f64]>) -> Mat<f64> {
+    let total = sum(x, cols, cols * cols, &|first, x, part| {
+        let mut scaled = Vec::new();
+        let x = match weights {
+            None => x,
+            Some(weights) => {
+                let rows = x.chunks_exact(cols).zip(&weights[first..]);
+                scaled.extend(rows.flat_map(|(x, w)| x.iter().map(|x| x * w.sqrt())));
+                &scaled
+            }
+        };
         let x = MatRef::from_row_major_slice(x, x.len() / cols, cols);
         let to = MatMut::from_column_major_slice_mut(part, cols, cols);
         let (lower, full) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
@@ -90,6 +104,11 @@ mod tests {
             let direct: f64 = x.chunks(p).map(|x| x[i] * x[j]).sum::<f64>() / n as f64;
             assert!((k[(i, j)] - direct).abs() < 1e-13);
         }
+        let weights: Vec<f64> = (0..n).map(|k| (k % 5) as f64).collect();
+        let weighted = weighted_gram(&x, p, Some(&weights));
+        let direct =
+            x.chunks(p).zip(&weights).map(|(x, w)| w * x[2] * x[0]).sum::<f64>() / n as f64;
+        assert!((weighted[(0, 2)] - direct).abs() < 1e-13);
         let a = Mat::from_fn(p, 2, |i, j| (1 + i + 3 * j) as f64);
         let mut z = vec![0.0; n * 2];
         map_rows(&x, &a, &mut z, &|row| row[0] += 1.0);

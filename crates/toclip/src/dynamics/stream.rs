@@ -67,9 +67,17 @@ pub struct Stream {
     data: Arc<Data>,
     rule: Rule,
     policy: Arc<dyn Policy>,
-    shuffled: bool,
+    order: RowOrder,
     limit: f64,
     isa: Isa,
+}
+
+/// In which order rows are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RowOrder {
+    Shuffled,
+    AsGiven,
+    WithReplacement,
 }
 
 impl Stream {
@@ -89,7 +97,14 @@ impl Stream {
         });
         let energy = squares.sum::<f64>() / data.targets.len() as f64;
         let limit = 1e10 * risk.max(energy).max(f64::MIN_POSITIVE);
-        Ok(Self { data: Arc::new(data), rule: Rule::Clip, policy, shuffled: true, limit, isa })
+        Ok(Self {
+            data: Arc::new(data),
+            rule: Rule::Clip,
+            policy,
+            order: RowOrder::Shuffled,
+            limit,
+            isa,
+        })
     }
 
     /// The same with another rule: a [radial](Rule::is_radial) one, by value or per group, in the
@@ -124,7 +139,13 @@ impl Stream {
 
     /// $\theta \leftarrow \theta - \frac\eta d\thinspace\hat g$ with $\hat g$ what the rule leaves of
     /// the gradient $\rho\thinspace x$.
-    fn step(&self, theta: &mut [f64], x: &[f64], residual: f64, Control { eta, c }: Control) {
+    pub(crate) fn step(
+        &self,
+        theta: &mut [f64],
+        x: &[f64],
+        residual: f64,
+        Control { eta, c }: Control,
+    ) {
         let (data, isa) = (&*self.data, self.isa);
         let size = eta / data.dim;
         match &self.rule {
@@ -156,7 +177,16 @@ impl Stream {
 
     /// The same with the rows in the order given: every run is then the same.
     pub fn in_order(self) -> Self {
-        Self { shuffled: false, ..self }
+        Self { order: RowOrder::AsGiven, ..self }
+    }
+
+    /// The same with every row drawn from all of them, so that some come twice and others not at all.
+    pub fn with_replacement(self) -> Self {
+        Self { order: RowOrder::WithReplacement, ..self }
+    }
+
+    pub(crate) fn data(&self) -> &Data {
+        &self.data
     }
 
     /// $n/d$, when the data end.
@@ -164,14 +194,18 @@ impl Stream {
         self.data.targets.len() as f64 / self.data.dim
     }
 
-    fn order(&self, seed: u64, index: u64) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.data.targets.len()).collect();
-        if self.shuffled {
-            let mut rng = scalar_rng(seed, index, Purpose::Order);
-            for last in (1..order.len()).rev() {
-                // Uniform on 0..=last up to 2^-64 last.
-                let scaled = u128::from(rng.next_u64()) * (last as u128 + 1);
-                order.swap(last, (scaled >> 64) as usize);
+    pub(crate) fn order(&self, seed: u64, index: u64) -> Vec<usize> {
+        let n = self.data.targets.len();
+        let mut rng = scalar_rng(seed, index, Purpose::Order);
+        // Uniform on 0..count up to 2^-64 count.
+        let mut draw = |count: usize| ((u128::from(rng.next_u64()) * count as u128) >> 64) as usize;
+        if self.order == RowOrder::WithReplacement {
+            return (0..n).map(|_| draw(n)).collect();
+        }
+        let mut order: Vec<usize> = (0..n).collect();
+        if self.order == RowOrder::Shuffled {
+            for last in (1..n).rev() {
+                order.swap(last, draw(last + 1));
             }
         }
         order
@@ -219,12 +253,12 @@ impl Data {
         Ok(())
     }
 
-    fn row(&self, k: usize) -> &[f64] {
+    pub(crate) fn row(&self, k: usize) -> &[f64] {
         let p = self.start.len();
         &self.features[k * p..][..p]
     }
 
-    fn rows(&self) -> impl Iterator<Item = &[f64]> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &[f64]> {
         self.features.chunks_exact(self.start.len())
     }
 
@@ -393,6 +427,16 @@ mod tests {
         for index in 0..40_000 {
             counts[stream.order(3, index).iter().position(|k| *k == 0).unwrap()] += 1;
         }
+        assert!(counts.iter().all(|c| (c - 10_000).abs() < 433), "{counts:?}");
+    }
+
+    #[test]
+    fn draws_with_replacement_are_uniform() {
+        // 40,000 draws of 4 rows: four counts of 10,000 ± 87, five standard deviations, false alarm
+        // 2e-6.
+        let stream = Stream::new(data(4), policy(0.3, 1.0)).unwrap().with_replacement();
+        let mut counts = [0_i32; 4];
+        (0..10_000).flat_map(|index| stream.order(3, index)).for_each(|row| counts[row] += 1);
         assert!(counts.iter().all(|c| (c - 10_000).abs() < 433), "{counts:?}");
     }
 

@@ -1,6 +1,6 @@
 //! Ensembles of runs on a generalised linear model.
 
-use super::{GlmPath, GlmSgd, Measures};
+use super::{GlmPath, GlmSgd, MeasuredPath, Measures};
 use crate::ensemble::{Ensemble, Statistics, check_probabilities, lock};
 use crate::error::{Error, Result};
 use serde::Serialize;
@@ -60,13 +60,27 @@ impl GlmSgd {
     /// # Errors
     /// As [`Ensemble::run`].
     pub fn ensemble(&self, ensemble: &Ensemble, times: &[f64]) -> Result<GlmSummary> {
+        let runs = self.runs(ensemble, times, &|| ())?;
+        GlmSummary::of(self, times, &runs, &ensemble.probabilities)
+    }
+
+    /// All runs of an ensemble, with their index; `tick` is called after each.
+    ///
+    /// # Errors
+    /// As [`Ensemble::run`].
+    pub fn runs(
+        &self,
+        ensemble: &Ensemble,
+        times: &[f64],
+        tick: &(dyn Fn() + Sync),
+    ) -> Result<BTreeMap<u64, GlmPath>> {
         let finished = Mutex::new(BTreeMap::new());
         let cancel = AtomicBool::new(false);
         self.run_missing(ensemble, times, &BTreeSet::new(), &cancel, &|index, path| {
             lock(&finished).insert(index, path);
+            tick();
         })?;
-        let finished = finished.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        GlmSummary::of(self, times, &finished, &ensemble.probabilities)
+        Ok(finished.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
     }
 
     /// Those runs that are not yet finished, each handed to `on_finished`, as
@@ -100,6 +114,20 @@ impl GlmSummary {
         runs: &BTreeMap<u64, GlmPath>,
         probabilities: &[f64],
     ) -> Result<Self> {
+        let measured = runs.iter().map(|(&index, run)| (index, run.measured(sgd.model())));
+        Self::of_measured(times, &measured.collect(), probabilities)
+    }
+
+    /// The statistics of runs whose loss, error rate, angle and calibration are known, as those of
+    /// [`GlmStream`](super::GlmStream).
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn of_measured(
+        times: &[f64],
+        runs: &BTreeMap<u64, MeasuredPath>,
+        probabilities: &[f64],
+    ) -> Result<Self> {
         check_probabilities(probabilities)?;
         if runs.is_empty() {
             return Err(Error::Invalid("statistics of an ensemble need at least one run".into()));
@@ -110,8 +138,7 @@ impl GlmSummary {
                     .into(),
             ));
         }
-        let measures: Vec<Vec<Measures>> =
-            runs.values().map(|run| run.measures(sgd.model())).collect();
+        let measures: Vec<&[Measures]> = runs.values().map(|run| &run.measures[..]).collect();
         let alive: Vec<u64> = (0..times.len())
             .map(|k| measures.iter().filter(|run| run.len() > k).count() as u64)
             .take_while(|&alive| alive > 0)
@@ -135,8 +162,8 @@ impl GlmSummary {
             }
             statistics
         };
-        let classes = measures.iter().flatten().any(|m| m.error_rate.is_some());
-        let calibrated = measures.iter().flatten().any(|m| m.calibration.is_some());
+        let classes = measures.iter().copied().flatten().any(|m| m.error_rate.is_some());
+        let calibrated = measures.iter().copied().flatten().any(|m| m.calibration.is_some());
         let ended = runs.iter().filter_map(|(&index, run)| Some((index, run.stop.diverged_at()?)));
         Ok(GlmSummary {
             times: times[..alive.len()].to_vec(),

@@ -29,7 +29,9 @@ mod path;
 mod poisson;
 mod probit;
 mod quadrature;
+mod sample_measures;
 mod sgd;
+mod stream;
 mod tune;
 
 pub use bias::{Stationary, fixed_point, largest_stable_rate, noise_floor};
@@ -42,10 +44,12 @@ pub use model::{Coefficients, Label, Model};
 pub use modes::{TeacherMode, TeacherModes};
 pub use ode::GlmOde;
 pub use overlaps::Overlaps;
-pub use path::GlmPath;
+pub use path::{GlmPath, MeasuredPath};
 pub use poisson::Poisson;
 pub use probit::Probit;
+pub use sample_measures::sample_calibration_slope;
 pub use sgd::GlmSgd;
+pub use stream::GlmStream;
 pub use tune::{RateShape, TunedClip, best_clip, best_rate};
 
 use crate::error::{Error, Result};

@@ -58,7 +58,8 @@ impl Overlaps {
     pub(crate) fn rounded(q: f64, p: f64, v: f64) -> Self {
         let (q, v) = (q.max(0.0), v.max(0.0));
         let most = (q * v).sqrt();
-        Overlaps { q, p: p.clamp(-most, most), v }
+        let p = if most.is_finite() { p.clamp(-most, most) } else { p };
+        Overlaps { q, p, v }
     }
 
     /// Those of $\theta = \kappa\thinspace\theta^\ast$: $(\kappa^2V, \kappa V, V)$.

@@ -4,6 +4,19 @@ use super::{Measures, Model, Overlaps};
 use crate::dynamics::{Counts, Stop};
 use serde::Serialize;
 
+/// A path with what the model is judged by along it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MeasuredPath {
+    /// $t$, the requested times up to where the path ended.
+    pub times: Vec<f64>,
+    /// $(Q, P, V)$ at these times.
+    pub overlaps: Vec<Overlaps>,
+    /// Loss, error rate, angle and calibration at these times.
+    pub measures: Vec<Measures>,
+    /// Why it stopped.
+    pub stop: Stop,
+}
+
 /// A path of $(Q, P, V)$ and how it ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GlmPath {
@@ -51,5 +64,15 @@ impl GlmPath {
     /// ```
     pub fn measures(&self, model: &dyn Model) -> Vec<Measures> {
         self.overlaps.iter().map(|at| Measures::new(model, at)).collect()
+    }
+
+    /// The same path with its [`measures`](Self::measures).
+    pub fn measured(&self, model: &dyn Model) -> MeasuredPath {
+        MeasuredPath {
+            times: self.times.clone(),
+            overlaps: self.overlaps.clone(),
+            measures: self.measures(model),
+            stop: self.stop,
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toclip::dynamics::Trajectory;
 use toclip::ensemble::Summary;
 
-use crate::experiment::theory_in_band;
+use crate::experiment::{band_edges, share_between};
 
 /// (mean of the runs)/(prediction) − 1, over the second half of the pass.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
@@ -27,22 +27,32 @@ impl Gap {
         risk: &[f64],
     ) -> Option<Self> {
         let whole = band.times.len() == risk.len() && band.diverged.is_empty();
-        let half = 0.5 * band.times.last()?;
-        if !whole {
-            return None;
-        }
-        let late: Vec<usize> = (0..risk.len()).filter(|&k| band.times[k] >= half).collect();
-        let gaps: Vec<f64> = late.iter().map(|&k| band.risk.mean[k] / risk[k] - 1.0).collect();
-        let own = |run: &Trajectory| {
-            late.iter().map(|&k| run.risk[k] / risk[k] - 1.0).sum::<f64>() / late.len() as f64
+        let runs: Vec<&[f64]> = runs.values().map(|run| &run.risk[..]).collect();
+        let (mean, edges) = (&band.risk.mean, band_edges(band));
+        if whole { Gap::between(&band.times, mean, edges, &runs, risk) } else { None }
+    }
+
+    /// Of runs with this mean and band from a prediction; all have a number for each time.
+    pub fn between(
+        times: &[f64],
+        mean: &[f64],
+        edges: [&[f64]; 2],
+        runs: &[&[f64]],
+        predicted: &[f64],
+    ) -> Option<Self> {
+        let half = 0.5 * times.last()?;
+        let late: Vec<usize> = (0..times.len()).filter(|&k| times[k] >= half).collect();
+        let gaps: Vec<f64> = late.iter().map(|&k| mean[k] / predicted[k] - 1.0).collect();
+        let own = |run: &&[f64]| {
+            late.iter().map(|&k| run[k] / predicted[k] - 1.0).sum::<f64>() / late.len() as f64
         };
-        let means: Vec<f64> = runs.values().map(own).collect();
+        let means: Vec<f64> = runs.iter().map(own).collect();
         Some(Gap {
             least: gaps.iter().copied().fold(f64::INFINITY, f64::min),
             most: gaps.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             mean: gaps.iter().sum::<f64>() / gaps.len() as f64,
             standard_error: standard_error(&means),
-            inside: theory_in_band(risk, band)?,
+            inside: share_between(predicted, edges)?,
         })
     }
 

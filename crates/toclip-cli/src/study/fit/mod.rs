@@ -103,6 +103,8 @@ pub struct Fit {
     pub dim: f64,
     pub norm: f64,
     pub target_mean: f64,
+    /// Whether the target has exactly two values.
+    pub two_classes: bool,
     /// Root of the mean square of the centred targets.
     pub target_spread: f64,
     /// Standard deviation of ‖x‖²/d.
@@ -170,6 +172,7 @@ impl Fit {
         let (name, eigenvalues) = (design.name().to_owned(), design.eigenvalues().to_vec());
         let (rows, cols, dim, norm) = (design.rows(), design.cols(), design.dim(), design.norm());
         let (target_mean, norm_spread) = (design.target_mean(), design.square_norms().1);
+        let two_classes = design.labels().is_ok();
         let squares: f64 = design.targets().iter().map(|b| b * b).sum();
         let data = design.into_data(start, least.optimum.clone());
         let stream = Stream::new(data, Arc::new(policy(settings.eta, settings.clip)?))?;
@@ -189,6 +192,7 @@ impl Fit {
             dim,
             norm,
             target_mean,
+            two_classes,
             target_spread: (squares / rows as f64).sqrt(),
             norm_spread,
             eigenvalues,
@@ -235,7 +239,7 @@ impl Fit {
     }
 }
 
-fn policy(eta: f64, clip: f64) -> Result<OpenLoop> {
+pub fn policy(eta: f64, clip: f64) -> Result<OpenLoop> {
     let eta = Schedule::constant(eta).context("learning rate")?;
     Ok(match clip.is_finite() {
         true => OpenLoop::new(eta, Schedule::constant(clip).context("threshold")?),
@@ -283,7 +287,7 @@ impl<'a> Theory<'a> {
     ) -> Result<Self> {
         let gap: Vec<f64> = start.iter().zip(&least.optimum).map(|(a, b)| a - b).collect();
         let modes = design.modes(&gap)?;
-        let times = times(design.rows() as f64 / design.dim(), design.dim())?;
+        let times = times(design.rows() as f64 / design.dim(), design.dim(), 81)?;
         let policy = policy(settings.eta, settings.clip)?;
         let gap_risk = modes.risk();
         Ok(Theory { design, least, start, eta: settings.eta, policy, modes, gap_risk, times })
@@ -304,11 +308,11 @@ impl<'a> Theory<'a> {
     }
 }
 
-/// Equal ratios from the first step on for the picture, equal distances over the second half for
+/// So many at equal ratios from the first step on for the picture, equal distances over the second half for
 /// the comparison.
-fn times(end: f64, dim: f64) -> Result<Vec<f64>> {
+pub fn times(end: f64, dim: f64, count: usize) -> Result<Vec<f64>> {
     let first = (1.0 / dim).min(0.5 * end);
-    let mut times = log_times(first, end, 81)?;
+    let mut times = log_times(first, end, count)?;
     times.extend(linear_times(0.5 * end, 21)?.iter().map(|t| 0.5 * end + t));
     times.push(0.0);
     times.sort_by(f64::total_cmp);

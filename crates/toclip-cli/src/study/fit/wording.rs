@@ -59,6 +59,13 @@ pub fn verdict(fit: &Fit) -> Vec<String> {
     if c.is_finite() && !fit.is_perfect() {
         verdict.push(bias(fit));
     }
+    if fit.two_classes {
+        verdict.push(
+            "The target has two values: --model logistic fits classes, and predicts and measures the \
+             cross-entropy."
+                .into(),
+        );
+    }
     verdict
 }
 

@@ -1,6 +1,7 @@
 //! `toclip-trial`: compares clipping rules on problems with a known answer.
 
 mod figure;
+mod predictions;
 mod results;
 mod store;
 mod table;
@@ -43,6 +44,7 @@ Examples:
   toclip-trial --full --out results/full
   toclip-trial --only cauchy,logistic --rules huber,zclip
   toclip-trial --held-out --out results/held-out
+  toclip-trial --only logistic --predict
   toclip-trial --resume                  continue after Ctrl-C
   toclip-trial --quiet --markdown > table.md
   toclip-trial --quick --json | jq '.rows[].entries[] | {problem, rule, ratio}'")]
@@ -86,6 +88,9 @@ struct Args {
     /// Continue an interrupted trial
     #[arg(long)]
     resume: bool,
+    /// Also print what the theory predicts for logistic regression, beside what was measured
+    #[arg(long, conflicts_with = "json")]
+    predict: bool,
     /// Print the table as Markdown, with every interval
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
@@ -153,6 +158,12 @@ fn run(args: Args) -> Result<ExitCode> {
             say!("Written:");
             written.iter().for_each(|path| say!("  {}", path.display()));
         }
+    }
+    if args.predict {
+        let predictions = predictions::all(&problems, &results)?;
+        let path = args.out.join("trial-predictions.csv");
+        files::write(&path, &predictions::csv(&predictions).csv()?)?;
+        print(format_args!("\n{}", predictions::markdown(&predictions)));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,61 @@
+//! Whether to clip, by the theory with the spectrum and θ* of the data.
+
+use anyhow::Result;
+use toclip::glm::{
+    BestThreshold, Measures, Model, Overlaps, RateShape, TeacherModes, TunedClip, best_clip,
+    best_rate, best_threshold, ccc, fixed_point,
+};
+
+/// A gain in excess cross-entropy below this share is not worth a threshold.
+const WORTH: f64 = 0.01;
+
+/// What clipping does here, and what would be best.
+#[derive(Debug, Clone)]
+pub struct Advice {
+    /// κ: with this threshold SGD converges to κθ*.
+    pub kappa: f64,
+    /// κθ*, judged.
+    pub fixed_point: Measures,
+    /// CCC of the threshold at the end of the pass, and the best there; `None` where the ODE
+    /// diverged.
+    pub ccc: Option<f64>,
+    pub best_at_end: Option<BestThreshold>,
+    /// The best constant learning rate without clipping, and the best with any threshold.
+    pub unclipped: TunedClip,
+    pub tuned: TunedClip,
+    /// The cross-entropy of θ*.
+    pub least: f64,
+}
+
+impl Advice {
+    pub fn new(
+        modes: &TeacherModes,
+        model: &dyn Model,
+        clip: f64,
+        end: Option<Overlaps>,
+        time: f64,
+    ) -> Result<Self> {
+        let v = modes.overlaps().v;
+        let fixed = fixed_point(model, v, clip)?;
+        let constant = RateShape::Constant;
+        Ok(Advice {
+            kappa: fixed.kappa,
+            fixed_point: Measures::new(model, &fixed.overlaps),
+            ccc: end.map(|at| ccc(model, &at, clip)).transpose()?,
+            best_at_end: end.map(|at| best_threshold(model, &at)).transpose()?,
+            unclipped: best_rate(modes, model, f64::INFINITY, constant, time)?,
+            tuned: best_clip(modes, model, constant, time)?,
+            least: model.expected_loss(&Overlaps::along_teacher(1.0, v)),
+        })
+    }
+
+    /// How much lower the excess cross-entropy ends with the best threshold, as a share.
+    pub fn gain(&self) -> f64 {
+        let excess = |tuned: &TunedClip| tuned.loss - self.least;
+        1.0 - excess(&self.tuned) / excess(&self.unclipped)
+    }
+
+    pub fn is_worth_clipping(&self) -> bool {
+        self.tuned.c.is_finite() && self.gain() >= WORTH
+    }
+}

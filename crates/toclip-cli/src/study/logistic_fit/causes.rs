@@ -1,0 +1,108 @@
+//! What parts theory and data, one cause at a time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::Result;
+use toclip::ensemble::Statistics;
+use toclip::glm::{GlmSgd, GlmStream, GlmSummary, Logistic, MeasuredPath, Measures, TeacherModes};
+use toclip::schedule::OpenLoop;
+
+use super::Settings;
+use crate::study::fit::Gap;
+
+/// Runs of C-SGD, and how far they are from the ODE.
+#[derive(Debug, Clone)]
+pub struct Ensemble {
+    pub key: &'static str,
+    pub label: &'static str,
+    /// What was not there in the ensemble before.
+    pub cause: &'static str,
+    /// θ* on the same samples and labels.
+    pub best: Measures,
+    pub band: GlmSummary,
+    /// The mean cross-entropy over that of θ*.
+    pub excess: Vec<f64>,
+    /// Of the excess over that of the ODE, over the second half of the pass.
+    pub gap: Option<Gap>,
+}
+
+/// What the theory assumes and predicts.
+pub struct Assumed<'a> {
+    pub modes: &'a TeacherModes,
+    pub policy: Arc<OpenLoop>,
+    pub best: Measures,
+    /// The cross-entropy of the ODE over that of θ*.
+    pub excess: Vec<f64>,
+}
+
+/// Four ensembles: Gaussian features and labels of the model; then the features of the data; then its
+/// labels too; then without replacement. Each differs from the one before in one cause.
+pub fn ensembles(
+    stream: &GlmStream,
+    optimum: &[f64],
+    assumed: &Assumed<'_>,
+    settings: &Settings,
+    times: &[f64],
+    tick: &(dyn Fn() + Sync),
+) -> Result<Vec<Ensemble>> {
+    let ensemble = toclip::ensemble::Ensemble::new(settings.runs, settings.seed);
+    let logistic = Logistic::new(0.0)?;
+    let gaussian = GlmSgd::new(assumed.modes, Arc::new(logistic), assumed.policy.clone())?;
+    let finish = |key, label, cause, best: Measures, runs: BTreeMap<u64, MeasuredPath>| {
+        let band = GlmSummary::of_measured(times, &runs, &ensemble.probabilities)?;
+        let over = |losses: &[f64]| -> Vec<f64> { losses.iter().map(|l| l - best.loss).collect() };
+        let excess = over(&band.loss.mean);
+        let gap = gap(&band, &excess, over, &runs, &assumed.excess);
+        Ok::<_, anyhow::Error>(Ensemble { key, label, cause, best, band, excess, gap })
+    };
+    let mut all = Vec::with_capacity(4);
+    let paths = gaussian.runs(&ensemble, times, tick)?;
+    let measured = paths.iter().map(|(&index, path)| (index, path.measured(&logistic)));
+    all.push(finish(
+        "gaussian",
+        "Gaussian features, labels of the model",
+        "finite d",
+        assumed.best,
+        measured.collect(),
+    )?);
+    let redrawn = stream.clone().with_replacement().with_drawn_labels();
+    let replaced = stream.clone().with_replacement();
+    let rest = [
+        (
+            "redrawn_labels",
+            "features of the data, labels of the model",
+            "features are not Gaussian",
+            &redrawn,
+        ),
+        (
+            "with_replacement",
+            "the data, drawn with replacement",
+            "labels do not follow the model",
+            &replaced,
+        ),
+        ("one_pass", "the data, one pass", "a pass draws without replacement", stream),
+    ];
+    for (key, label, cause, stream) in rest {
+        let best = stream.measure(optimum)?;
+        all.push(finish(key, label, cause, best, stream.runs(&ensemble, times, tick)?)?);
+    }
+    Ok(all)
+}
+
+/// `None` where a run or the prediction did not reach the end.
+fn gap(
+    band: &GlmSummary,
+    mean: &[f64],
+    over: impl Fn(&[f64]) -> Vec<f64>,
+    runs: &BTreeMap<u64, MeasuredPath>,
+    predicted: &[f64],
+) -> Option<Gap> {
+    let losses = |run: &MeasuredPath| -> Vec<f64> { run.measures.iter().map(|m| m.loss).collect() };
+    let runs: Vec<Vec<f64>> = runs.values().map(|run| over(&losses(run))).collect();
+    let whole = band.times.len() == predicted.len() && band.diverged.is_empty();
+    let runs: Vec<&[f64]> = runs.iter().map(|run| &run[..]).collect();
+    let Statistics { quantiles, .. } = &band.loss;
+    let [low, high] = [over(quantiles.first()?), over(quantiles.last()?)];
+    if whole { Gap::between(&band.times, mean, [&low, &high], &runs, predicted) } else { None }
+}

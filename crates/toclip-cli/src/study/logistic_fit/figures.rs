@@ -1,0 +1,129 @@
+//! The pictures of a logistic fit.
+
+use toclip::ensemble::Statistics;
+use toclip::glm::{GlmSummary, Measures};
+
+use super::LogisticFit;
+use crate::output::numbers::short;
+use crate::plot::{Axis, Chart, Figure, Series};
+use crate::study::fit::figures::clip;
+
+/// Something that the fit predicts and measures.
+struct Quantity {
+    title: &'static str,
+    axis: &'static str,
+    path: fn(&Measures) -> Option<f64>,
+    band: fn(&GlmSummary) -> Option<&Statistics>,
+}
+
+const QUANTITIES: [Quantity; 3] = [
+    Quantity {
+        title: "Cross-entropy: predicted and measured",
+        axis: "cross-entropy (nats)",
+        path: |m| Some(m.loss),
+        band: |s| Some(&s.loss),
+    },
+    Quantity {
+        title: "Error rate",
+        axis: "error rate",
+        path: |m| m.error_rate,
+        band: |s| s.error_rate.as_ref(),
+    },
+    Quantity {
+        title: "Calibration",
+        axis: "calibration slope",
+        path: |m| m.calibration,
+        band: |s| s.calibration.as_ref(),
+    },
+];
+
+fn chart(fit: &LogisticFit, quantity: &Quantity) -> Chart {
+    let mut chart =
+        Chart::new(quantity.title).x(Axis::log("time t = k/d")).y(Axis::linear(quantity.axis));
+    // A start at zero has no calibration, and a log axis no zero.
+    let kept = |times: &[f64], values: Vec<Option<f64>>| -> (Vec<f64>, Vec<f64>) {
+        let pairs = times.iter().zip(values).filter(|(t, _)| **t > 0.0);
+        pairs.filter_map(|(t, x)| Some((*t, x.filter(|x| !x.is_nan())?))).unzip()
+    };
+    if let Some(pass) = fit.one_pass()
+        && let Some(statistics) = (quantity.band)(&pass.band)
+        && let [low, .., high] = &statistics.quantiles[..]
+    {
+        let column = |x: &[f64]| kept(&pass.band.times, x.iter().copied().map(Some).collect());
+        let ((t, low), (_, high)) = (column(low), column(high));
+        let label = "C-SGD, one pass: 80% band and mean";
+        let series = Series::band(label, &t, &low, &high);
+        chart = chart.series(series.middle(&column(&statistics.mean).1).slot(0));
+    }
+    let mut curve = |label: &str, measures: &[Measures], slot: usize| {
+        let (t, y) = kept(&fit.times, measures.iter().map(quantity.path).collect());
+        let series = if slot == 2 { Series::line } else { Series::dashed };
+        chart = chart.clone().series(series(label, &t, &y).slot(slot));
+    };
+    curve("ODE", &fit.predicted, 2);
+    if fit.settings.clip.is_finite() {
+        curve("ODE without clipping", &fit.unclipped, 3);
+    }
+    chart
+}
+
+/// The cross-entropy over that of θ*, which a linear axis hides: every ensemble over the ODE.
+fn ratio(fit: &LogisticFit) -> Chart {
+    let mut chart = Chart::new("Measured over predicted, one cause at a time")
+        .subtitle("mean cross-entropy of the runs over that of θ*, divided by the same of the ODE")
+        .x(Axis::log("time t = k/d"))
+        .y(Axis::linear("runs / ODE"))
+        .hline(1.0, "");
+    for (slot, ensemble) in fit.ensembles.iter().enumerate() {
+        let points = ensemble.band.times.iter().zip(&ensemble.excess).zip(&fit.predicted);
+        let (t, y): (Vec<f64>, Vec<f64>) = points
+            .filter(|((t, _), _)| **t > 0.0)
+            .map(|((t, mean), ode)| (*t, mean / (ode.loss - fit.best_of_model.loss)))
+            .unzip();
+        let pass = slot + 1 == fit.ensembles.len();
+        let series = if pass { Series::line } else { Series::dashed };
+        let slot = if pass { 0 } else { slot + 2 };
+        chart = chart.series(series(ensemble.label, &t, &y).slot(slot));
+    }
+    chart
+}
+
+fn spectrum(fit: &LogisticFit) -> Chart {
+    let rank: Vec<f64> = (1..=fit.eigenvalues.len()).map(|k| k as f64).collect();
+    Chart::new("Spectrum of K")
+        .subtitle(&format!("{} features, ‖K‖ = 1, d = Tr K = {}", fit.cols, short(fit.dim)))
+        .x(Axis::log("rank i"))
+        .y(Axis::log("eigenvalue λ"))
+        .line("λ", &rank, &fit.eigenvalues)
+}
+
+/// Whether labels follow the model at θ*.
+fn reliability(fit: &LogisticFit) -> Chart {
+    let column = |j: usize| fit.reliability.iter().map(|bin| bin[j]).collect::<Vec<f64>>();
+    Chart::new("Do labels follow the model?")
+        .subtitle("each point: one fifteenth of the samples, by their probability at θ*")
+        .x(Axis::linear("probability σ(⟨x, θ*⟩)").range(0.0, 1.0))
+        .y(Axis::linear("share with label 1").range(0.0, 1.0))
+        .points("samples", &column(0), &column(1))
+        .dashed("as predicted", &[0.0, 1.0], &[0.0, 1.0])
+}
+
+/// All of them, with the names of their files.
+pub fn all(fit: &LogisticFit) -> Vec<(&'static str, Figure)> {
+    let [eta, dim] = [fit.settings.eta, fit.dim].map(short);
+    let settings = format!(
+        "d = {dim}, η = {eta}, c = {}; one pass over {} samples, {} runs",
+        clip(fit.settings.clip),
+        fit.rows,
+        fit.settings.runs
+    );
+    let [loss, error_rate, calibration] = QUANTITIES.each_ref().map(|q| chart(fit, q));
+    let curves = Figure::new(&fit.name)
+        .columns(2)
+        .chart(loss.subtitle(&settings))
+        .chart(error_rate)
+        .chart(calibration.hline(1.0, "calibrated"))
+        .chart(ratio(fit));
+    let data = Figure::default().columns(2).chart(spectrum(fit)).chart(reliability(fit));
+    vec![("cross-entropy", curves), ("data", data)]
+}

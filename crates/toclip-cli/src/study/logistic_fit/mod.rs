@@ -1,0 +1,213 @@
+//! From samples of two classes to predicted and measured cross-entropy.
+
+mod advice;
+mod causes;
+pub mod figures;
+pub mod wording;
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use toclip::dynamics::Data;
+use toclip::glm::{GlmOde, GlmStream, Logistic, Measures, Model, Overlaps, TeacherModes};
+use toclip_data::{Design, Features, LogisticRegression, LogisticRidge};
+
+use super::fit;
+pub use advice::Advice;
+pub use causes::Ensemble;
+
+/// What is run on the data.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub features: Features,
+    pub eta: f64,
+    /// Infinite for no clipping.
+    pub clip: f64,
+    pub runs: u64,
+    pub seed: u64,
+    /// θ0 = θ* + start_noise · N(0, I); zero for `None`.
+    pub start_noise: Option<f64>,
+    pub held_out: bool,
+    pub ridge: Option<f64>,
+}
+
+/// Times of the picture; every one costs a product with all samples for each run.
+const TIMES: usize = 25;
+/// To which the spectrum is compressed where the ODE is solved hundreds of times.
+const COMPRESSION: f64 = 1e-9;
+/// Bins of the reliability diagram.
+const BINS: usize = 15;
+
+/// All that was found.
+#[derive(Debug, Clone)]
+pub struct LogisticFit {
+    pub name: String,
+    pub settings: Settings,
+    /// Samples that SGD sees, and features.
+    pub rows: usize,
+    pub cols: usize,
+    pub dim: f64,
+    pub norm: f64,
+    /// Standard deviation of ‖x‖²/d.
+    pub norm_spread: f64,
+    /// The share of the larger class, label 1.
+    pub ones: f64,
+    pub eigenvalues: Vec<f64>,
+    /// θ*, in the coordinates of ‖K‖ = 1.
+    pub optimum: Vec<f64>,
+    pub ridge: Option<LogisticRidge>,
+    /// V, the variance of ⟨x, θ*⟩.
+    pub variance: f64,
+    /// θ* on the samples it was fitted on, where those are others.
+    pub train: Option<Measures>,
+    /// θ* on the samples that SGD sees.
+    pub best: Measures,
+    /// θ* if the features were Gaussian and labels followed σ(⟨x, θ*⟩).
+    pub best_of_model: Measures,
+    /// Mean probability at θ* and share of label 1, in bins of equally many samples.
+    pub reliability: Vec<[f64; 2]>,
+    pub times: Vec<f64>,
+    /// The ODE, and that without clipping.
+    pub predicted: Vec<Measures>,
+    pub unclipped: Vec<Measures>,
+    /// From what the theory assumes to the data, one cause at a time; the last is one pass.
+    pub ensembles: Vec<Ensemble>,
+    pub advice: Advice,
+}
+
+impl LogisticFit {
+    /// Everything; the design is used up because its features become those of SGD.
+    pub fn new(design: Design, settings: &Settings, tick: &(dyn Fn() + Sync)) -> Result<Self> {
+        let (train, design) = match settings.held_out {
+            true => {
+                let (train, test) = design.halves(settings.seed)?;
+                drop(design);
+                (Some(train), test)
+            }
+            false => (None, design),
+        };
+        let labels = design.labels()?;
+        let logistic = Logistic::new(0.0)?;
+        let judge = |fit: &LogisticRegression, design: &Design| -> Result<Measures> {
+            let u = fit.logits(design)?;
+            Ok(Measures::of_samples(&logistic, &u, &u, &design.labels()?).1)
+        };
+        let (regression, train) = match train {
+            Some(train) => {
+                let fit = LogisticRegression::new(&train, &train.labels()?, settings.ridge)?;
+                let own = judge(&fit, &train)?;
+                (fit, Some(own))
+            }
+            None => (LogisticRegression::new(&design, &labels, settings.ridge)?, None),
+        };
+        let best = judge(&regression, &design)?;
+        let reliability = reliability(&regression.logits(&design)?, &labels);
+        let optimum = regression.optimum.clone();
+        let start = match settings.start_noise {
+            Some(spread) => regression.start(spread, settings.seed),
+            None => vec![0.0; optimum.len()],
+        };
+        let modes = design.teacher_modes(&optimum, &start)?;
+        let variance = modes.overlaps().v;
+        let times = fit::times(design.rows() as f64 / design.dim(), design.dim(), TIMES)?;
+        let solve = |clip: f64| solve(&modes, &logistic, settings.eta, clip, &times);
+        let (predicted, end) = solve(settings.clip)?;
+        let (unclipped, _) = solve(f64::INFINITY)?;
+        let few = modes.compress(COMPRESSION)?;
+        let last = times.last().copied().unwrap_or(0.0);
+        let advice = Advice::new(&few, &logistic, settings.clip, end, last)?;
+        let best_of_model = Measures::new(&logistic, &Overlaps::along_teacher(1.0, variance));
+        let (name, eigenvalues) = (design.name().to_owned(), design.eigenvalues().to_vec());
+        let (rows, cols, dim, norm) = (design.rows(), design.cols(), design.dim(), design.norm());
+        let (norm_spread, ones) =
+            (design.square_norms().1, labels.iter().sum::<f64>() / rows as f64);
+        let data = Data { targets: labels, ..design.into_data(start, optimum.clone()) };
+        let policy = Arc::new(fit::policy(settings.eta, settings.clip)?);
+        let stream = GlmStream::new(data, Arc::new(logistic), policy.clone())?;
+        let losses = predicted.iter().map(|m| m.loss - best_of_model.loss).collect();
+        let assumed =
+            causes::Assumed { modes: &modes, policy, best: best_of_model, excess: losses };
+        let ensembles = causes::ensembles(&stream, &optimum, &assumed, settings, &times, tick)?;
+        Ok(LogisticFit {
+            name,
+            settings: settings.clone(),
+            rows,
+            cols,
+            dim,
+            norm,
+            norm_spread,
+            ones,
+            eigenvalues,
+            optimum,
+            ridge: regression.ridge,
+            variance,
+            train,
+            best,
+            best_of_model,
+            reliability,
+            times,
+            predicted,
+            unclipped,
+            ensembles,
+            advice,
+        })
+    }
+
+    /// One pass over the data: the last of the ensembles.
+    pub fn one_pass(&self) -> Option<&Ensemble> {
+        self.ensembles.last()
+    }
+
+    /// n/d.
+    pub fn end(&self) -> f64 {
+        self.times.last().copied().unwrap_or(0.0)
+    }
+
+    /// Whether a run, or the ODE, did not reach the end.
+    pub fn diverged(&self) -> bool {
+        self.predicted.len() < self.times.len()
+            || self.ensembles.iter().any(|e| !e.band.diverged.is_empty())
+    }
+}
+
+/// The ODE at a constant rate and threshold, and where it ends.
+fn solve(
+    modes: &TeacherModes,
+    model: &dyn Model,
+    eta: f64,
+    clip: f64,
+    times: &[f64],
+) -> Result<(Vec<Measures>, Option<Overlaps>)> {
+    let policy = fit::policy(eta, clip)?;
+    let path = GlmOde::new(modes, model, &policy).solve(times)?;
+    let end = path.overlaps.last().copied().filter(|_| path.times.len() == times.len());
+    Ok((path.measures(model), end))
+}
+
+/// Mean σ(v) and mean label in bins of equally many samples, from small to large v.
+fn reliability(v: &[f64], labels: &[f64]) -> Vec<[f64; 2]> {
+    let mut order: Vec<usize> = (0..v.len()).collect();
+    order.sort_by(|a, b| v[*a].total_cmp(&v[*b]));
+    let size = v.len().div_ceil(BINS).max(1);
+    let mean = |bin: &[usize], of: &dyn Fn(usize) -> f64| {
+        bin.iter().map(|k| of(*k)).sum::<f64>() / bin.len() as f64
+    };
+    let bin =
+        |bin: &[usize]| [mean(bin, &|k| (1.0 + (-v[k]).exp()).recip()), mean(bin, &|k| labels[k])];
+    order.chunks(size).map(bin).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_hold_equally_many_samples_in_order() {
+        let v: Vec<f64> = (0..30).map(|k| f64::from((k * 7) % 30) - 15.0).collect();
+        let labels: Vec<f64> = v.iter().map(|v| f64::from(u8::from(*v > 0.0))).collect();
+        let bins = reliability(&v, &labels);
+        assert_eq!(bins.len(), 15);
+        assert_eq!((bins[0][1], bins[14][1]), (0.0, 1.0));
+        assert!(bins.windows(2).all(|w| w[0][0] < w[1][0]));
+    }
+}

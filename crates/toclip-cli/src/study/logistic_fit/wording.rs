@@ -1,0 +1,328 @@
+//! The result of a logistic fit for people, for programs and as tables.
+
+use serde_json::{Value, json};
+use toclip::ensemble::Statistics;
+use toclip::glm::{Measures, TunedClip};
+use toclip_data::RidgeReason;
+
+use super::{Ensemble, LogisticFit, figures};
+use crate::output::Table;
+use crate::output::numbers::{percent, short, significant};
+use crate::output::terminal::columns;
+use crate::study::fit::figures::clip;
+use crate::study::fit::report::Contents;
+
+/// A share of one class this far from a half is worth saying that there is no intercept.
+const UNBALANCED: f64 = 0.1;
+
+/// Everything that the report shows.
+pub fn contents(fit: &LogisticFit) -> Contents {
+    Contents {
+        name: fit.name.clone(),
+        verdict: verdict(fit),
+        settings: format!(
+            "logistic regression, {} samples, d = {}, variance of the logits {}; {} passes",
+            fit.rows,
+            short(fit.dim),
+            short(fit.variance),
+            fit.settings.runs
+        ),
+        figures: figures::all(fit),
+        tables: tables(fit),
+        notes: std::iter::once(GAPS.to_owned()).chain(gaps(fit)).collect(),
+        facts: facts(fit),
+        json: json(fit),
+    }
+}
+
+/// Whether to clip, and what clipping does to the point SGD converges to.
+pub fn verdict(fit: &LogisticFit) -> Vec<String> {
+    if let Some(why) = lost(fit) {
+        return vec![why];
+    }
+    let (advice, c) = (&fit.advice, fit.settings.clip);
+    let tuned = |t: &TunedClip| format!("{} at η = {}", nats(t.loss), short(t.eta));
+    let mut verdict = Vec::new();
+    verdict.push(match advice.is_worth_clipping() {
+        true => format!(
+            "Clip at c = {}: with the best constant learning rates the ODE ends at a cross-entropy of {}, \
+             and without clipping at {}. The excess over θ* is {} lower.",
+            short(advice.tuned.c),
+            tuned(&advice.tuned),
+            tuned(&advice.unclipped),
+            percent(advice.gain())
+        ),
+        false => format!(
+            "Do not clip: with the best constant learning rate of each threshold, no threshold lowers the \
+             excess cross-entropy of the ODE by 1% or more. Without clipping it ends at {}.",
+            tuned(&advice.unclipped)
+        ),
+    });
+    if let (Some(end), Some(open), true) =
+        (fit.predicted.last(), fit.unclipped.last(), c.is_finite())
+    {
+        let ccc = advice.ccc.map_or(String::new(), |ccc| {
+            format!(
+                " CCC = {ccc:.3} there: clipping {} the noise in the direction at equal speed.",
+                { if ccc > 1.0 { "lowers" } else { "raises" } }
+            )
+        });
+        verdict.push(format!(
+            "At η = {} and c = {} the ODE ends at {}, without clipping at {}.{ccc}",
+            short(fit.settings.eta),
+            clip(c),
+            nats(end.loss),
+            nats(open.loss)
+        ));
+        verdict.push(bias(fit));
+    }
+    if (fit.ones - 0.5).abs() > UNBALANCED {
+        verdict.push(format!(
+            "{} of the labels are 1, and the model has no intercept: part of the cross-entropy is due to \
+             that.",
+            percent(fit.ones)
+        ));
+    }
+    if fit.ridge.is_some_and(|ridge| ridge.reason == RidgeReason::Separable) {
+        verdict.push(
+            "The classes are separable, so that θ* and the error rates are those of the ridge: the labels \
+             do not follow the model at θ*."
+                .into(),
+        );
+    }
+    verdict
+}
+
+/// Where clipped SGD converges to, by the theory.
+fn bias(fit: &LogisticFit) -> String {
+    let (advice, c) = (&fit.advice, clip(fit.settings.clip));
+    let off = advice.fixed_point.loss - advice.least;
+    if (advice.kappa - 1.0).abs() < 5e-4 {
+        return format!("Clipping at c = {c} does not move the point to which SGD converges.");
+    }
+    let calibration = advice
+        .fixed_point
+        .calibration
+        .map_or(String::new(), |slope| format!(", calibration slope {slope:.3}"));
+    format!(
+        "Clipping is biased: at c = {c} and small learning rates SGD converges to {:.3} θ* and not to θ* \
+         (cross-entropy +{} nats{calibration}), if the features were Gaussian. The direction and the error \
+         rate stay those of θ*.",
+        advice.kappa,
+        short(off)
+    )
+}
+
+/// Why there is no verdict, if runs diverged.
+fn lost(fit: &LogisticFit) -> Option<String> {
+    fit.diverged().then(|| {
+        format!(
+            "Use a smaller --eta: at η = {} runs or the ODE diverged. There is no advice on clipping.",
+            short(fit.settings.eta)
+        )
+    })
+}
+
+/// What was found, name and value.
+pub fn facts(fit: &LogisticFit) -> Vec<(String, String)> {
+    let settings = &fit.settings;
+    let mut facts = Vec::new();
+    let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
+    fact("samples", format!("{}, with {} features ({})", fit.rows, fit.cols, settings.features));
+    fact("label 1", format!("{} of the samples", percent(fit.ones)));
+    fact("d = Tr K/‖K‖", short(fit.dim));
+    fact("‖x‖²/d", format!("1 ± {}", short(fit.norm_spread)));
+    fact("logistic fit θ*", judged(&fit.best));
+    if let Some(train) = &fit.train {
+        fact("  on its own half", judged(train));
+    }
+    if let Some(ridge) = &fit.ridge {
+        fact("  with", ridge.to_string());
+    }
+    fact("  by the model", judged(&fit.best_of_model));
+    fact("variance of ⟨x, θ*⟩", short(fit.variance));
+    let ([end, eta], c) = ([fit.end(), settings.eta].map(short), clip(settings.clip));
+    let start = settings
+        .start_noise
+        .map_or("θ0 = 0".into(), |s| format!("θ0 = θ* + {} N(0, I)", short(s)));
+    fact(
+        "one pass",
+        format!(
+            "T = n/d = {end}, η = {eta}, c = {c}, {start}, {} runs, seed {}",
+            settings.runs, settings.seed
+        ),
+    );
+    facts
+}
+
+/// "0.4213 nats, error rate 18.9%, calibration 1.00".
+fn judged(m: &Measures) -> String {
+    let error = m.error_rate.map_or(String::new(), |e| format!(", error rate {}", percent(e)));
+    let slope = m.calibration.map_or(String::new(), |c| format!(", calibration slope {c:.3}"));
+    format!("cross-entropy {}{error}{slope}", nats(m.loss))
+}
+
+/// Four digits: differences are in the third.
+fn nats(loss: f64) -> String {
+    significant(loss, 4)
+}
+
+/// What the last column of the table is.
+const GAPS: &str = "The last column is the cross-entropy over that of θ*, the mean of the runs against the \
+                    ODE over the second half of the pass. Every line adds one cause:";
+
+/// The ensembles, a sentence each.
+fn gaps(fit: &LogisticFit) -> Vec<String> {
+    let said = |e: &Ensemble| {
+        let gap = e.gap.map_or("not compared".into(), |gap| gap.mean_words());
+        format!("{} (adds: {}): {gap}.", e.label, e.cause)
+    };
+    fit.ensembles.iter().map(said).collect()
+}
+
+/// The lines for the terminal.
+pub fn text(fit: &LogisticFit) -> String {
+    let mut out = format!("{}\n\n", fit.name);
+    for (name, value) in facts(fit) {
+        out += &format!("  {name:<21}{value}\n");
+    }
+    out += "\nAt the end of the pass:\n";
+    out += &table(fit);
+    out += &format!("{GAPS}\n");
+    let widths = fit.ensembles.iter().map(|e| e.label.chars().count()).max().unwrap_or(0);
+    for e in &fit.ensembles {
+        let gap =
+            e.gap.map_or("not compared: a run or the ODE diverged".into(), |g| g.mean_words());
+        out += &format!("  {:<widths$}  {gap:<22}  adds: {}\n", e.label, e.cause);
+    }
+    out += "\n";
+    for said in verdict(fit) {
+        out += &format!("{said}\n");
+    }
+    out
+}
+
+fn table(fit: &LogisticFit) -> String {
+    let header = ["", "cross-entropy", "error rate", "calibration"];
+    let path = |name: &str, measures: &[Measures]| {
+        let end = measures.last().filter(|_| measures.len() == fit.times.len());
+        let or = |text: Option<String>| text.unwrap_or("-".into());
+        [
+            name.to_owned(),
+            or(end.map(|m| nats(m.loss))),
+            or(end.and_then(|m| m.error_rate).map(percent)),
+            or(end.and_then(|m| m.calibration).map(|c| format!("{c:.3}"))),
+        ]
+    };
+    let mut rows = vec![path("ODE", &fit.predicted)];
+    if fit.settings.clip.is_finite() {
+        rows.push(path("ODE without clipping", &fit.unclipped));
+    }
+    for e in &fit.ensembles {
+        let last = |s: &Statistics, say: &dyn Fn(f64) -> String| -> Option<String> {
+            let whole = e.band.times.len() == fit.times.len();
+            let (mean, error) = (s.mean.last()?, s.standard_error.last()?);
+            (whole && !mean.is_nan()).then(|| format!("{} ± {}", say(*mean), short(*error)))
+        };
+        let or = |text: Option<String>| text.unwrap_or("-".into());
+        rows.push([
+            e.label.to_owned(),
+            or(last(&e.band.loss, &nats)),
+            or(e.band.error_rate.as_ref().and_then(|s| last(s, &|x| significant(x, 3)))),
+            or(e.band.calibration.as_ref().and_then(|s| last(s, &|x| format!("{x:.3}")))),
+        ]);
+    }
+    columns("llll", header, rows)
+}
+
+/// For programs.
+pub fn json(fit: &LogisticFit) -> Value {
+    let finite = |x: f64| x.is_finite().then_some(x);
+    let settings = &fit.settings;
+    let tuned = |t: &TunedClip| json!({ "eta": t.eta, "clip": finite(t.c), "loss": t.loss });
+    let last = |s: Option<&Statistics>| {
+        s.map(|s| json!({ "mean": s.mean.last(), "standard_error": s.standard_error.last() }))
+    };
+    let ensemble = |e: &Ensemble| {
+        json!({
+            "key": e.key, "label": e.label, "adds": e.cause, "optimum": e.best,
+            "loss": last(Some(&e.band.loss)), "error_rate": last(e.band.error_rate.as_ref()),
+            "calibration": last(e.band.calibration.as_ref()),
+            "diverged": e.band.diverged.len(), "excess_gap": e.gap,
+        })
+    };
+    json!({
+        "name": fit.name,
+        "model": "logistic",
+        "settings": {
+            "features": settings.features.to_string(), "eta": settings.eta, "clip": finite(settings.clip),
+            "runs": settings.runs, "seed": settings.seed, "start_noise": settings.start_noise,
+            "held_out": settings.held_out,
+        },
+        "samples": fit.rows,
+        "features": fit.cols,
+        "dim": fit.dim,
+        "norm": fit.norm,
+        "norm_spread": fit.norm_spread,
+        "label_1": fit.ones,
+        "ridge": fit.ridge.map(|r| json!({ "value": r.value, "reason": r.to_string() })),
+        "logit_variance": fit.variance,
+        "optimum": fit.best,
+        "optimum_by_model": fit.best_of_model,
+        "train": fit.train,
+        "predicted": fit.predicted.last(),
+        "predicted_unclipped": fit.unclipped.last(),
+        "measured": fit.ensembles.iter().map(ensemble).collect::<Vec<_>>(),
+        "advice": {
+            "clip": fit.advice.is_worth_clipping(), "gain": fit.advice.gain(),
+            "fixed_point": fit.advice.kappa, "at_fixed_point": fit.advice.fixed_point,
+            "ccc_at_end": fit.advice.ccc,
+            "best_at_end": fit.advice.best_at_end.map(|b| json!({ "clip": finite(b.c), "ccc": b.ccc })),
+            "tuned": tuned(&fit.advice.tuned), "tuned_unclipped": tuned(&fit.advice.unclipped),
+        },
+        "verdict": verdict(fit),
+    })
+}
+
+/// The tables, by name.
+fn tables(fit: &LogisticFit) -> Vec<(String, Table)> {
+    let mut curves = Table::default().numbers("t", fit.times.iter().copied());
+    for (name, path) in [("ode", &fit.predicted), ("ode_unclipped", &fit.unclipped)] {
+        curves = curves
+            .numbers(format!("{name}_loss"), path.iter().map(|m| m.loss))
+            .numbers(format!("{name}_error_rate"), path.iter().map(|m| m.error_rate))
+            .numbers(format!("{name}_calibration"), path.iter().map(|m| m.calibration));
+    }
+    for e in &fit.ensembles {
+        let kinds = [
+            ("loss", Some(&e.band.loss)),
+            ("error_rate", e.band.error_rate.as_ref()),
+            ("calibration", e.band.calibration.as_ref()),
+        ];
+        for (kind, statistics) in kinds {
+            let Some(s) = statistics else { continue };
+            let number = |x: &f64| Some(*x).filter(|x| !x.is_nan());
+            curves = curves
+                .numbers(format!("{}_{kind}_mean", e.key), s.mean.iter().map(number))
+                .numbers(
+                    format!("{}_{kind}_standard_error", e.key),
+                    s.standard_error.iter().map(number),
+                );
+            for (p, q) in e.band.probabilities.iter().zip(&s.quantiles) {
+                let name = format!("{}_{kind}_q{}", e.key, short(100.0 * p));
+                curves = curves.numbers(name, q.iter().map(number));
+            }
+        }
+    }
+    let one = |name: &'static str, values: &[f64]| Table::from_iter([(name, values)]);
+    let bins = |j: usize| fit.reliability.iter().map(move |bin| bin[j]);
+    vec![
+        ("curves".into(), curves),
+        ("spectrum".into(), one("eigenvalue", &fit.eigenvalues)),
+        ("theta".into(), one("theta", &fit.optimum)),
+        (
+            "reliability".into(),
+            Table::default().numbers("probability", bins(0)).numbers("share_label_1", bins(1)),
+        ),
+    ]
+}
