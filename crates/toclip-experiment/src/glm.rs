@@ -149,7 +149,7 @@ impl GlmProblem {
     /// # Errors
     /// [`Error::Wrong`] with the place of what cannot be built.
     pub fn new(experiment: &GlmExperiment, origin: &Origin) -> Result<Self> {
-        let (spectrum, _) = toclip_data::resolve_spectrum(&experiment.spectrum, origin.folder())
+        let (spectrum, _) = crate::files::resolve_spectrum(&experiment.spectrum, origin.folder())
             .map_err(|e| origin.error("spectrum", e))?;
         TeacherModes::new(&spectrum, &experiment.teacher).map_err(|e| {
             origin.error("teacher", e.to_string().replace("the start", "the teacher"))
