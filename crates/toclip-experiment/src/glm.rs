@@ -151,8 +151,9 @@ impl GlmProblem {
     pub fn new(experiment: &GlmExperiment, origin: &Origin) -> Result<Self> {
         let (spectrum, _) = toclip_data::resolve_spectrum(&experiment.spectrum, origin.folder())
             .map_err(|e| origin.error("spectrum", e))?;
-        TeacherModes::new(&spectrum, &experiment.teacher)
-            .map_err(|e| origin.error("teacher", e.to_string().replace("the start", "the teacher")))?;
+        TeacherModes::new(&spectrum, &experiment.teacher).map_err(|e| {
+            origin.error("teacher", e.to_string().replace("the start", "the teacher"))
+        })?;
         let modes = TeacherModes::started_at(&spectrum, &experiment.teacher, &experiment.start)
             .map_err(|e| origin.error("start", e))?;
         let few_modes = if modes.modes().len() > COMPRESS_ABOVE {

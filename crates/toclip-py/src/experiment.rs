@@ -33,7 +33,8 @@ pub fn experiment<'py>(
     }
     .map_err(python_error)?;
     if file.glm.is_some() {
-        let what = "generalised linear models run with the command `toclip run`, not yet from Python";
+        let what =
+            "generalised linear models run with the command `toclip run`, not yet from Python";
         return Err(python_error(origin.error("model", what)));
     }
     let dict = PyDict::new(py);
