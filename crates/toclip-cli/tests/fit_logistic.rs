@@ -73,7 +73,8 @@ fn run(folder: &Path, more: &[&str]) -> String {
 fn gaussian_features_and_labels_of_the_model_leave_only_finite_d() {
     let root = tempfile::tempdir().unwrap();
     made(root.path(), 8000);
-    let out = run(root.path(), &["0.8", "--clip", "0.3", "--runs", "40", "--json", "--out", "report"]);
+    let out =
+        run(root.path(), &["0.8", "--clip", "0.3", "--runs", "40", "--json", "--out", "report"]);
     let fit: Value = serde_json::from_str(&out).unwrap();
     let number = |path: &str| fit.pointer(path).and_then(Value::as_f64).unwrap_or(f64::NAN);
     assert!(fit["ridge"].is_null());
@@ -128,8 +129,16 @@ fn targets_and_flags_that_do_not_fit_are_refused() {
         assert!(code != 0 && out.is_empty(), "{args:?}: {out}");
         err
     };
-    let three =
-        error(&["fit", "data.csv", "--target", "three", "--features", "none", "--model", "logistic"]);
+    let three = error(&[
+        "fit",
+        "data.csv",
+        "--target",
+        "three",
+        "--features",
+        "none",
+        "--model",
+        "logistic",
+    ]);
     assert!(three.contains("three or more different values (0, 1, 2 …)"), "{three}");
     let noise = error(&["fit", "data.csv", "--model", "logistic", "--noise", "gaussian"]);
     assert!(noise.contains("--noise is for least squares"), "{noise}");

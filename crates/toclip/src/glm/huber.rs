@@ -86,7 +86,7 @@ impl Model for Huber {
         Coefficients { a: x.mu, b: -x.mu, m2: x.m2 }
     }
 
-    /// $\tfrac12 E\min(X^2, \delta^2) + \delta\int_\delta^\infty P(|X| > x)\thinspace dx$; infinite where
+    /// $\tfrac12 E\min(X^2, \delta^2) + \delta\thinspace E(|X| - \delta)^+$; infinite where
     /// $E|X|$ is.
     fn expected_loss(&self, at: &Overlaps) -> f64 {
         let (r, delta) = (Huber::risk(at), self.delta);
@@ -102,8 +102,15 @@ impl Model for Huber {
             points.extend([at - width, at, at + width, at + 4.0 * width]);
         }
         points.push(2.0 * delta);
-        let [tail] =
-            half_line(|x| [1.0 - self.noise.clipped(r, x).mu], &panels_from(delta, points));
+        let points = panels_from(delta, points);
+        let density = |x: f64| self.noise.residual_density(r, x).map(|(f, _)| f);
+        // From the density where there is one: 1 - μ is all rounding in a heavy tail.
+        let [tail] = if r > 0.0 && density(delta).is_some() {
+            let both = |x: f64| density(x).unwrap_or(0.0) + density(-x).unwrap_or(0.0);
+            half_line(|x| [(x - delta) * both(x)], &points)
+        } else {
+            half_line(|x| [1.0 - self.noise.clipped(r, x).mu], &points)
+        };
         0.5 * self.noise.clipped(r, delta).m2 + delta * tail
     }
 }

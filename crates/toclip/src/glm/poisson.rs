@@ -118,7 +118,8 @@ impl Model for Poisson {
 fn edges(low: f64, high: f64, shift: f64, spread: f64, c: f64) -> Vec<f64> {
     const PANELS: u32 = 6;
     let width = (high - low) / f64::from(PANELS);
-    let mut edges: Vec<f64> = (0..=PANELS).map(|i| low + width * f64::from(i)).collect();
+    let mut edges: Vec<f64> = (0..PANELS).map(|i| low + width * f64::from(i)).collect();
+    edges.push(high);
     if spread == 0.0 && shift != 0.0 {
         let last = (shift * low).max(shift * high).exp() + c;
         let mut y = 0.0;

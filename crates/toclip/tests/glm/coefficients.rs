@@ -159,6 +159,53 @@ fn a_model_of_the_user_has_the_same_coefficients() {
     }
 }
 
+/// The counts again without closed forms: given u instead of given v.
+#[derive(Debug)]
+struct PlainCounts;
+
+impl Model for PlainCounts {
+    fn describe(&self) -> String {
+        Poisson.describe()
+    }
+    fn loss(&self, u: f64, y: f64) -> f64 {
+        Poisson.loss(u, y)
+    }
+    fn residual(&self, u: f64, y: f64) -> f64 {
+        Poisson.residual(u, y)
+    }
+    fn residual_slope(&self, u: f64, y: f64) -> f64 {
+        Poisson.residual_slope(u, y)
+    }
+    fn labels(&self, v: f64) -> Vec<toclip::glm::Label> {
+        Poisson.labels(v)
+    }
+    fn sample(&self, v: f64, rng: &mut dyn Rng) -> f64 {
+        Poisson.sample(v, rng)
+    }
+}
+
+#[test]
+fn counts_with_both_logits_random() {
+    // NumPy: Gauss–Hermite with 120 points over v given u, Gauss–Legendre over u between the kinks.
+    let x = Poisson.coefficients(&Overlaps::new(0.1, 0.05, 0.2).unwrap(), 0.25);
+    let want = [0.20662214452570762, -0.1811833682546766, 0.053761205826830166];
+    for (got, want) in [x.a, x.b, x.m2].into_iter().zip(want) {
+        assert!((got / want - 1.0).abs() < 1e-12, "{got} {want}");
+    }
+}
+
+#[test]
+#[ignore = "minutes long: for releases"]
+fn counts_have_the_same_coefficients_given_either_logit() {
+    for (q, p, v, c) in [(0.1, 0.05, 0.2, 0.25), (0.3, 0.2, 0.5, 1.0), (0.2, -0.1, 0.3, 2.5)] {
+        let at = Overlaps::new(q, p, v).unwrap();
+        let (closed, plain) = (Poisson.coefficients(&at, c), PlainCounts.coefficients(&at, c));
+        for (x, y) in [(closed.a, plain.a), (closed.b, plain.b), (closed.m2, plain.m2)] {
+            assert!((x - y).abs() < 1e-10, "{at:?} c = {c}: {closed:?} {plain:?}");
+        }
+    }
+}
+
 /// Random covariances of logits.
 fn overlaps() -> impl Strategy<Value = Overlaps> {
     (-4.0..2.5f64, -2.0..2.5f64, -1.0..1.0f64).prop_map(|(q, v, correlation)| {
