@@ -93,7 +93,8 @@ fn gaussian_features_and_labels_of_the_model_leave_only_finite_d() {
     assert!((gap(0, "mean") - gap(1, "mean")).abs() < 4.0 * error, "{fit}");
     // Clipping moves the fixed point outwards.
     assert!(number("/advice/fixed_point") > 1.05);
-    assert_eq!(fit["advice"]["clip"], false);
+    // A short pass gains by a bias that lengthens θ, and not in direction.
+    assert!(number("/advice/tuned/loss") <= number("/advice/tuned_unclipped/loss"));
     let folder = root.path().join("report");
     for file in
         ["report.html", "cross-entropy.svg", "data.png", "curves.csv", "theta.csv", "fit.json"]
@@ -155,9 +156,12 @@ fn separable_classes_get_a_ridge() {
     let root = tempfile::tempdir().unwrap();
     let mut dice = Dice(5);
     let mut text = "a,b,y\n".to_owned();
-    for _ in 0..300 {
+    for _ in 0..150 {
+        // Mirrored, so that the plane goes through the mean: there is no intercept.
         let (a, b) = (dice.normal(), dice.normal());
-        text += &format!("{a:.6},{b:.6},{}\n", u8::from(a + b > 0.0));
+        for (a, b) in [(a, b), (-a, -b)] {
+            text += &format!("{a:.6},{b:.6},{}\n", u8::from(a + b > 0.0));
+        }
     }
     std::fs::write(root.path().join("data.csv"), text).unwrap();
     let out = run(root.path(), &["0.1", "--runs", "2"]);

@@ -1,10 +1,12 @@
 //! Whether to clip, by the theory with the spectrum and θ* of the data.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use toclip::glm::{
     BestThreshold, Measures, Model, Overlaps, RateShape, TeacherModes, TunedClip, best_clip,
     best_rate, best_threshold, ccc, fixed_point,
 };
+
+use super::solve;
 
 /// A gain in excess cross-entropy below this share is not worth a threshold.
 const WORTH: f64 = 0.01;
@@ -20,9 +22,10 @@ pub struct Advice {
     /// diverged.
     pub ccc: Option<f64>,
     pub best_at_end: Option<BestThreshold>,
-    /// The best constant learning rate without clipping, and the best with any threshold.
-    pub unclipped: TunedClip,
-    pub tuned: TunedClip,
+    /// The best constant learning rate without clipping, and the best with any threshold; and the ends
+    /// of their passes.
+    pub unclipped: (TunedClip, Measures),
+    pub tuned: (TunedClip, Measures),
     /// The cross-entropy of θ*.
     pub least: f64,
 }
@@ -38,13 +41,17 @@ impl Advice {
         let v = modes.overlaps().v;
         let fixed = fixed_point(model, v, clip)?;
         let constant = RateShape::Constant;
+        let judged = |tuned: TunedClip| -> Result<(TunedClip, Measures)> {
+            let end = solve(modes, model, tuned.eta, tuned.c, &[time])?.0.pop();
+            Ok((tuned, end.context("the best learning rate diverges")?))
+        };
         Ok(Advice {
             kappa: fixed.kappa,
             fixed_point: Measures::new(model, &fixed.overlaps),
             ccc: end.map(|at| ccc(model, &at, clip)).transpose()?,
             best_at_end: end.map(|at| best_threshold(model, &at)).transpose()?,
-            unclipped: best_rate(modes, model, f64::INFINITY, constant, time)?,
-            tuned: best_clip(modes, model, constant, time)?,
+            unclipped: judged(best_rate(modes, model, f64::INFINITY, constant, time)?)?,
+            tuned: judged(best_clip(modes, model, constant, time)?)?,
             least: model.expected_loss(&Overlaps::along_teacher(1.0, v)),
         })
     }
@@ -52,10 +59,15 @@ impl Advice {
     /// How much lower the excess cross-entropy ends with the best threshold, as a share.
     pub fn gain(&self) -> f64 {
         let excess = |tuned: &TunedClip| tuned.loss - self.least;
-        1.0 - excess(&self.tuned) / excess(&self.unclipped)
+        1.0 - excess(&self.tuned.0) / excess(&self.unclipped.0)
     }
 
     pub fn is_worth_clipping(&self) -> bool {
-        self.tuned.c.is_finite() && self.gain() >= WORTH
+        self.tuned.0.c.is_finite() && self.gain() >= WORTH
+    }
+
+    /// Whether the best threshold leaves the error rate where it is, or higher.
+    pub fn gains_in_norm_only(&self) -> bool {
+        self.tuned.1.error_rate >= self.unclipped.1.error_rate
     }
 }

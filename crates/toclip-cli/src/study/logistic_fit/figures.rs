@@ -12,6 +12,7 @@ use crate::study::fit::figures::clip;
 struct Quantity {
     title: &'static str,
     axis: &'static str,
+    scale: fn(&str) -> Axis,
     path: fn(&Measures) -> Option<f64>,
     band: fn(&GlmSummary) -> Option<&Statistics>,
 }
@@ -20,18 +21,21 @@ const QUANTITIES: [Quantity; 3] = [
     Quantity {
         title: "Cross-entropy: predicted and measured",
         axis: "cross-entropy (nats)",
+        scale: Axis::linear,
         path: |m| Some(m.loss),
         band: |s| Some(&s.loss),
     },
     Quantity {
         title: "Error rate",
         axis: "error rate",
+        scale: Axis::linear,
         path: |m| m.error_rate,
         band: |s| s.error_rate.as_ref(),
     },
     Quantity {
         title: "Calibration",
         axis: "calibration slope",
+        scale: Axis::log,
         path: |m| m.calibration,
         band: |s| s.calibration.as_ref(),
     },
@@ -39,10 +43,14 @@ const QUANTITIES: [Quantity; 3] = [
 
 fn chart(fit: &LogisticFit, quantity: &Quantity) -> Chart {
     let mut chart =
-        Chart::new(quantity.title).x(Axis::log("time t = k/d")).y(Axis::linear(quantity.axis));
-    // A start at zero has no calibration, and a log axis no zero.
+        Chart::new(quantity.title).x(Axis::log("time t = k/d")).y((quantity.scale)(quantity.axis));
+    // Nothing before the first time at which all of the band is positive: a start at zero has no
+    // calibration, and a log axis no zero.
+    let low = fit.one_pass().and_then(|pass| (quantity.band)(&pass.band)?.quantiles.first());
+    let shown = |k: usize| low.and_then(|low| low.get(k)).is_none_or(|low| *low > 0.0);
+    let first = (0..fit.times.len()).rev().take_while(|&k| shown(k) && fit.times[k] > 0.0).last();
     let kept = |times: &[f64], values: Vec<Option<f64>>| -> (Vec<f64>, Vec<f64>) {
-        let pairs = times.iter().zip(values).filter(|(t, _)| **t > 0.0);
+        let pairs = times.iter().zip(values).skip(first.unwrap_or(0));
         pairs.filter_map(|(t, x)| Some((*t, x.filter(|x| !x.is_nan())?))).unzip()
     };
     if let Some(pass) = fit.one_pass()

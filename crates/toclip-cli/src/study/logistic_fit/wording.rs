@@ -41,16 +41,22 @@ pub fn verdict(fit: &LogisticFit) -> Vec<String> {
         return vec![why];
     }
     let (advice, c) = (&fit.advice, fit.settings.clip);
-    let tuned = |t: &TunedClip| format!("{} at η = {}", nats(t.loss), short(t.eta));
+    let tuned = |(tuned, end): &(TunedClip, Measures)| {
+        format!("{} (η = {})", judged(end), short(tuned.eta))
+    };
     let mut verdict = Vec::new();
     verdict.push(match advice.is_worth_clipping() {
         true => format!(
-            "Clip at c = {}: with the best constant learning rates the ODE ends at a cross-entropy of {}, \
-             and without clipping at {}. The excess over θ* is {} lower.",
-            short(advice.tuned.c),
+            "Clip at c = {}: with the best constant learning rates the ODE ends at {}, and without \
+             clipping at {}. The excess cross-entropy over θ* is {} lower.{}",
+            short(advice.tuned.0.c),
             tuned(&advice.tuned),
             tuned(&advice.unclipped),
-            percent(advice.gain())
+            percent(advice.gain()),
+            match advice.gains_in_norm_only() {
+                true => " The gain is in the length of θ, not in its direction: the error rate is not lower.",
+                false => "",
+            }
         ),
         false => format!(
             "Do not clip: with the best constant learning rate of each threshold, no threshold lowers the \
@@ -167,9 +173,9 @@ fn nats(loss: f64) -> String {
     significant(loss, 4)
 }
 
-/// What the last column of the table is.
-const GAPS: &str = "The last column is the cross-entropy over that of θ*, the mean of the runs against the \
-                    ODE over the second half of the pass. Every line adds one cause:";
+/// What the gaps are.
+const GAPS: &str = "Cross-entropy over that of θ*, mean of the runs relative to the ODE over the second half \
+                    of the pass; every line adds one cause:";
 
 /// The ensembles, a sentence each.
 fn gaps(fit: &LogisticFit) -> Vec<String> {
@@ -188,7 +194,7 @@ pub fn text(fit: &LogisticFit) -> String {
     }
     out += "\nAt the end of the pass:\n";
     out += &table(fit);
-    out += &format!("{GAPS}\n");
+    out += &format!("\n{GAPS}\n");
     let widths = fit.ensembles.iter().map(|e| e.label.chars().count()).max().unwrap_or(0);
     for e in &fit.ensembles {
         let gap =
@@ -239,7 +245,7 @@ fn table(fit: &LogisticFit) -> String {
 pub fn json(fit: &LogisticFit) -> Value {
     let finite = |x: f64| x.is_finite().then_some(x);
     let settings = &fit.settings;
-    let tuned = |t: &TunedClip| json!({ "eta": t.eta, "clip": finite(t.c), "loss": t.loss });
+    let tuned = |(t, end): &(TunedClip, Measures)| json!({ "eta": t.eta, "clip": finite(t.c), "loss": t.loss, "end": end });
     let last = |s: Option<&Statistics>| {
         s.map(|s| json!({ "mean": s.mean.last(), "standard_error": s.standard_error.last() }))
     };
