@@ -86,7 +86,7 @@ def best_clip(
     ``"constant"`` or ``"cosine"``, how the learning rate falls until ``time``.
 
     >>> import toclip
-    >>> found = toclip.glm.best_clip(toclip.isotropic(500), 3.0, "logistic", 5.0)
+    >>> found = toclip.glm.best_clip(toclip.isotropic(500), 3.0, "logistic", 5.0, shape="cosine")
     >>> found.c                                             # clean labels: do not clip
     inf
     """

@@ -128,7 +128,7 @@ impl Path {
     /// $(Q, P, V)$ at all times; none if the path diverged.
     fn solve(&self, clip: Schedule) -> Result<Vec<Overlaps>> {
         let policy = OpenLoop::new(self.rate.clone(), clip);
-        let ode = GlmOde::new(&self.modes, &self.model, &policy).with_batch(self.batch.clone());
+        let ode = GlmOde::new(&self.modes, &self.model, &policy).with_batch(self.batch);
         let path = ode.tolerance(1e-7, 0.0).solve(&self.times)?;
         Ok(if path.stop == Stop::Finished { path.overlaps } else { Vec::new() })
     }

@@ -253,7 +253,7 @@ mod tests {
             targets.push(model.sample(v, &mut labels));
             features.extend(x);
         }
-        let diagonal = |i: usize| if i % (P + 1) == 0 { lambda[i / P] } else { 0.0 };
+        let diagonal = |i: usize| if i.is_multiple_of(P + 1) { lambda[i / P] } else { 0.0 };
         let covariance = (0..P * P).map(diagonal).collect();
         Data { features, targets, start: vec![0.0; P], optimum, covariance, dim }
     }

@@ -228,7 +228,8 @@ fn table(fit: &LogisticFit) -> String {
         let last = |s: &Statistics, say: &dyn Fn(f64) -> String| -> Option<String> {
             let whole = e.band.times.len() == fit.times.len();
             let (mean, error) = (s.mean.last()?, s.standard_error.last()?);
-            (whole && !mean.is_nan()).then(|| format!("{} ± {}", say(*mean), significant(*error, 2)))
+            (whole && !mean.is_nan())
+                .then(|| format!("{} ± {}", say(*mean), significant(*error, 2)))
         };
         let or = |text: Option<String>| text.unwrap_or("-".into());
         rows.push([
