@@ -6,39 +6,12 @@
     reason = "a helper that fails fails the test"
 )]
 
+mod support;
+
 use std::path::Path;
 
-use assert_cmd::Command;
 use serde_json::Value;
-
-fn toclip(folder: &Path, args: &[&str]) -> (i32, String, String) {
-    let output = Command::cargo_bin("toclip")
-        .unwrap()
-        .current_dir(folder)
-        // No data set of the machine's owner is looked at.
-        .env("TOCLIP_CACHE", folder.join("cache"))
-        .args(args)
-        .output()
-        .unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-}
-
-/// Uniform numbers in (0, 1): a linear congruential generator is random enough here.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> f64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
-    }
-
-    /// Box and Muller.
-    fn normal(&mut self) -> f64 {
-        (-2.0 * self.roll().ln()).sqrt() * (std::f64::consts::TAU * self.roll()).cos()
-    }
-}
+use support::{Dice, without_data as toclip};
 
 const COLS: usize = 30;
 

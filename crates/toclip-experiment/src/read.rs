@@ -43,8 +43,7 @@ const TEACHER: &str = "{ kind = \"uniform\", norm = 3.0 }";
 const SHARED: usize = 5;
 
 /// What a file asks for: trajectories, curves of the criteria, or both; or a generalised linear model.
-/// Written as TOML it is a file
-/// that asks for the same.
+/// Written as TOML it is a file that asks for the same.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExperimentFile {
     /// The title; the name of the file unless given.

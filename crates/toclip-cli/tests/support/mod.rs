@@ -29,3 +29,27 @@ pub fn session(folder: &Path, commands: &[&[&str]]) -> String {
     };
     commands.iter().map(one).collect::<Vec<_>>().join("\n")
 }
+
+/// Exit status and output of a command that sees no data set of the machine's owner.
+pub fn without_data(folder: &Path, args: &[&str]) -> (i32, String, String) {
+    let mut command = toclip(folder);
+    let output = command.env("TOCLIP_CACHE", folder.join("cache")).args(args).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// Uniform numbers in (0, 1): a linear congruential generator is random enough here.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self) -> f64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    /// Box and Muller.
+    pub fn normal(&mut self) -> f64 {
+        (-2.0 * self.roll().ln()).sqrt() * (std::f64::consts::TAU * self.roll()).cos()
+    }
+}

@@ -132,6 +132,18 @@ impl Design {
         self
     }
 
+    /// The samples to fit on, if those are others than SGD sees, and those that SGD sees.
+    ///
+    /// # Errors
+    /// As [`Design::halves`].
+    pub fn split(self, held_out: bool, seed: u64) -> Result<(Option<Design>, Design)> {
+        if !held_out {
+            return Ok((None, self));
+        }
+        let (train, test) = self.halves(seed)?;
+        Ok((Some(train), test))
+    }
+
     /// Two random halves, each with its own $K$, in coordinates where that of the second has norm 1:
     /// one to fit $\theta^\ast$ on, the other to test it.
     ///

@@ -65,7 +65,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let problem = Problem::new(&experiment, &origin)?;
     let found = compare(&experiment, &origin, &problem, args.runs.is_some())?;
     let verdict = verdict(&found.schedules, experiment.privacy.is_some(), experiment.time);
-    let files = write(&args, &experiment, &problem, &found.schedules)?;
+    let finished = found.schedules.iter().filter(|run| run.end().is_some());
+    let tables: Vec<_> = finished.map(|run| (run.key, table(run, problem.modes.dim()))).collect();
+    let files = write(&args, &tables, &figure(&experiment, &problem, &found.schedules))?;
     if args.json {
         json_output::print(&json!({
             "name": experiment.name,
@@ -143,13 +145,8 @@ fn table(run: &ScheduleRun, dim: f64) -> Table {
         .numbers("risk", run.path.risk.iter().copied())
 }
 
-/// Writes a table for each schedule that reaches the end, and the plot.
-fn write(
-    args: &Args,
-    experiment: &Experiment,
-    problem: &Problem,
-    schedules: &[ScheduleRun],
-) -> Result<Vec<String>> {
+/// Writes a table for each schedule that reaches the end, and the plot; returns the paths.
+fn write(args: &Args, tables: &[(&str, Table)], figure: &Figure) -> Result<Vec<String>> {
     let stem = args.experiment.file_stem().unwrap_or_default().to_string_lossy();
     let mut written = Vec::new();
     let mut write = |ending: &str, bytes: &[u8]| {
@@ -157,10 +154,10 @@ fn write(
         written.push(path.display().to_string());
         files::write(&path, bytes)
     };
-    for run in schedules.iter().filter(|run| run.end().is_some()) {
-        write(&format!("{}.csv", run.key), &table(run, problem.modes.dim()).csv()?)?;
+    for (key, table) in tables {
+        write(&format!("{key}.csv"), &table.csv()?)?;
     }
-    for (extension, bytes) in plots::render(&figure(experiment, problem, schedules))? {
+    for (extension, bytes) in plots::render(figure)? {
         write(extension, &bytes)?;
     }
     Ok(written)

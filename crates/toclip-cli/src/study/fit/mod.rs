@@ -138,14 +138,7 @@ pub struct Fit {
 impl Fit {
     /// Everything; the design is used up because its features become those of SGD.
     pub fn new(design: Design, settings: &Settings, tick: &(dyn Fn() + Sync)) -> Result<Self> {
-        let (train, design) = match settings.held_out {
-            true => {
-                let (train, test) = design.halves(settings.seed)?;
-                drop(design);
-                (Some(train), test)
-            }
-            false => (None, design),
-        };
+        let (train, design) = design.split(settings.held_out, settings.seed)?;
         let elsewhere = train.as_ref().map(Design::rows);
         let least = LeastSquares::new(train.as_ref().unwrap_or(&design), settings.ridge)?;
         let train = train.map(|train| least.residuals(&train)).transpose()?;

@@ -78,14 +78,7 @@ pub struct LogisticFit {
 impl LogisticFit {
     /// Everything; the design is used up because its features become those of SGD.
     pub fn new(design: Design, settings: &Settings, tick: &(dyn Fn() + Sync)) -> Result<Self> {
-        let (train, design) = match settings.held_out {
-            true => {
-                let (train, test) = design.halves(settings.seed)?;
-                drop(design);
-                (Some(train), test)
-            }
-            false => (None, design),
-        };
+        let (train, design) = design.split(settings.held_out, settings.seed)?;
         let labels = design.labels()?;
         let logistic = Logistic::new(0.0)?;
         let judge = |fit: &LogisticRegression, design: &Design| -> Result<Measures> {

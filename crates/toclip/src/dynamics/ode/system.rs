@@ -1,7 +1,7 @@
 //! The right-hand side, and one step of it.
 
 use super::per_mode::{PerMode, half_counts};
-use super::tableau::{A, C, D, E3, E5, LAST, Row, STAGES};
+use super::tableau::{A, C, E3, E5, LAST, Row, STAGES, dense_change, dense_coefficients};
 use crate::dynamics::PathPoint;
 use crate::dynamics::solver::{Drive, force};
 use crate::error::Result;
@@ -211,20 +211,6 @@ impl<'a> System<'a> {
             [0, 1].map(|i| dense_coefficients(start[i], end[i], h, |stage| k[stage][i]));
         Dense { t, h, start, coefficients }
     }
-}
-
-/// The coefficients of a number that goes from `start` to `end` with slope $k_j$ at stage $j$.
-fn dense_coefficients(start: f64, end: f64, h: f64, k: impl Fn(usize) -> f64) -> [f64; 7] {
-    let change = end - start;
-    let tail = D.map(|row| h * row.iter().map(|&(j, d)| d * k(j)).sum::<f64>());
-    let hermite = [change, h * k(0) - change, 2.0 * change - h * (k(LAST) + k(0))];
-    [hermite[0], hermite[1], hermite[2], tail[0], tail[1], tail[2], tail[3]]
-}
-
-/// The change since the start at the share $x$ of the step.
-fn dense_change(coefficients: &[f64; 7], x: f64) -> f64 {
-    let fold = coefficients.iter().enumerate().rev();
-    fold.fold(0.0, |y, (n, a)| (y + a) * if n % 2 == 0 { x } else { 1.0 - x })
 }
 
 /// $(R, D/2)$ inside a step, to order 7.

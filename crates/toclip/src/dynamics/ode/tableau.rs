@@ -160,7 +160,7 @@ pub(crate) const E5: Row = &[
 ];
 
 /// The last four coefficients of the continuous extension.
-pub(crate) const D: [Row; 4] = [
+const D: [Row; 4] = [
     &[
         (0, -8.428_938_276_109_013),
         (5, 0.566_714_953_519_377_7),
@@ -256,4 +256,23 @@ mod tests {
             }
         }
     }
+}
+
+/// The coefficients of a number that goes from `start` to `end` with slope $k_j$ at stage $j$.
+pub(crate) fn dense_coefficients(
+    start: f64,
+    end: f64,
+    h: f64,
+    k: impl Fn(usize) -> f64,
+) -> [f64; 7] {
+    let change = end - start;
+    let tail = D.map(|row| h * row.iter().map(|&(j, d)| d * k(j)).sum::<f64>());
+    let hermite = [change, h * k(0) - change, 2.0 * change - h * (k(LAST) + k(0))];
+    [hermite[0], hermite[1], hermite[2], tail[0], tail[1], tail[2], tail[3]]
+}
+
+/// The change since the start at the share $x$ of the step.
+pub(crate) fn dense_change(coefficients: &[f64; 7], x: f64) -> f64 {
+    let fold = coefficients.iter().enumerate().rev();
+    fold.fold(0.0, |y, (n, a)| (y + a) * if n % 2 == 0 { x } else { 1.0 - x })
 }

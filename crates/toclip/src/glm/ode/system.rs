@@ -1,6 +1,8 @@
 //! The right-hand side, and one step of it.
 
-use crate::dynamics::ode::tableau::{A, C, D, E3, E5, LAST, Row, STAGES};
+use crate::dynamics::ode::tableau::{
+    A, C, E3, E5, LAST, Row, STAGES, dense_change, dense_coefficients,
+};
 use crate::glm::{Coefficients, Model, Overlaps, TeacherModes};
 use crate::schedule::Policy;
 use crate::sum::{compensated, dot};
@@ -164,12 +166,8 @@ impl<'a> System<'a> {
         self.stages(LAST + 1, STAGES - 1, t, h, latest);
         self.stage = finish;
         let k = &self.slope_sums;
-        let coefficients = std::array::from_fn(|i| {
-            let change = end[i] - start[i];
-            let tail = D.map(|row| h * row.iter().map(|&(j, d)| d * k[j][i]).sum::<f64>());
-            let bend = 2.0 * change - h * (k[LAST][i] + k[0][i]);
-            [change, h * k[0][i] - change, bend, tail[0], tail[1], tail[2], tail[3]]
-        });
+        let coefficients =
+            std::array::from_fn(|i| dense_coefficients(start[i], end[i], h, |stage| k[stage][i]));
         Dense { t, h, start, coefficients }
     }
 }
@@ -185,11 +183,7 @@ pub(super) struct Dense {
 impl Dense {
     pub fn at(&self, t: f64) -> Sums {
         let x = (t - self.t) / self.h;
-        std::array::from_fn(|i| {
-            let fold = self.coefficients[i].iter().enumerate().rev();
-            let change = fold.fold(0.0, |y, (n, a)| (y + a) * if n % 2 == 0 { x } else { 1.0 - x });
-            self.start[i] + change
-        })
+        std::array::from_fn(|i| self.start[i] + dense_change(&self.coefficients[i], x))
     }
 }
 
