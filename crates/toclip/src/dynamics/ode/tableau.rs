@@ -219,6 +219,25 @@ const D: [Row; 4] = [
     ],
 ];
 
+/// The coefficients of a number that goes from `start` to `end` with slope $k_j$ at stage $j$.
+pub(crate) fn dense_coefficients(
+    start: f64,
+    end: f64,
+    h: f64,
+    k: impl Fn(usize) -> f64,
+) -> [f64; 7] {
+    let change = end - start;
+    let tail = D.map(|row| h * row.iter().map(|&(j, d)| d * k(j)).sum::<f64>());
+    let hermite = [change, h * k(0) - change, 2.0 * change - h * (k(LAST) + k(0))];
+    [hermite[0], hermite[1], hermite[2], tail[0], tail[1], tail[2], tail[3]]
+}
+
+/// The change since the start at the share $x$ of the step.
+pub(crate) fn dense_change(coefficients: &[f64; 7], x: f64) -> f64 {
+    let fold = coefficients.iter().enumerate().rev();
+    fold.fold(0.0, |y, (n, a)| (y + a) * if n % 2 == 0 { x } else { 1.0 - x })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,23 +275,4 @@ mod tests {
             }
         }
     }
-}
-
-/// The coefficients of a number that goes from `start` to `end` with slope $k_j$ at stage $j$.
-pub(crate) fn dense_coefficients(
-    start: f64,
-    end: f64,
-    h: f64,
-    k: impl Fn(usize) -> f64,
-) -> [f64; 7] {
-    let change = end - start;
-    let tail = D.map(|row| h * row.iter().map(|&(j, d)| d * k(j)).sum::<f64>());
-    let hermite = [change, h * k(0) - change, 2.0 * change - h * (k(LAST) + k(0))];
-    [hermite[0], hermite[1], hermite[2], tail[0], tail[1], tail[2], tail[3]]
-}
-
-/// The change since the start at the share $x$ of the step.
-pub(crate) fn dense_change(coefficients: &[f64; 7], x: f64) -> f64 {
-    let fold = coefficients.iter().enumerate().rev();
-    fold.fold(0.0, |y, (n, a)| (y + a) * if n % 2 == 0 { x } else { 1.0 - x })
 }
