@@ -53,7 +53,9 @@ pub use noise::{NoiseChoice, ResidualFile};
 pub use optimizer::{Built, GroupsChoice, MomentumChoice, Optimizer, PrivacyChoice};
 pub use policy::{Clip, LearningRate, PolicyError, PolicySpec, StabilityMargin};
 pub use problem::Problem;
-pub use read::{ExperimentFile, Origin, check_methods, of_values, parse, parse_file, read};
+pub use read::{
+    ExperimentFile, Origin, check_methods, of_values, of_values_in, parse, parse_file, read,
+};
 pub use rule::RuleChoice;
 pub use run::{FinishedRun, RunSink};
 

@@ -80,6 +80,8 @@ impl ExperimentFile {
 pub struct Origin {
     /// None for the values of a program.
     file: Option<PathBuf>,
+    /// Where the values of a program look for files.
+    folder: PathBuf,
     lines: BTreeMap<String, usize>,
 }
 
@@ -89,9 +91,9 @@ impl Origin {
         self.wrong(self.lines.get(key).copied(), about(key, &what.to_string()))
     }
 
-    /// The folder that relative paths start from: that of the file, or the present one.
+    /// The folder that relative paths start from: that of the file, or the one given with the values.
     pub fn folder(&self) -> &Path {
-        self.file.as_deref().and_then(Path::parent).unwrap_or(Path::new(""))
+        self.file.as_deref().and_then(Path::parent).unwrap_or(&self.folder)
     }
 
     fn wrong(&self, line: Option<usize>, what: String) -> Error {
@@ -129,7 +131,15 @@ pub fn read(file: &Path) -> Result<(ExperimentFile, Origin)> {
 /// # Errors
 /// [`Error::Wrong`] for values that are no experiment.
 pub fn of_values(values: &toml::Table) -> Result<(ExperimentFile, Origin)> {
-    let origin = Origin::default();
+    of_values_in(values, Path::new(""))
+}
+
+/// [`of_values`] where files are looked for in `folder`.
+///
+/// # Errors
+/// [`Error::Wrong`] for values that are no experiment.
+pub fn of_values_in(values: &toml::Table, folder: &Path) -> Result<(ExperimentFile, Origin)> {
+    let origin = Origin { folder: folder.into(), ..Origin::default() };
     let text = toml::to_string(values).map_err(|e| origin.wrong(None, e.to_string()))?;
     parse_from(&text, origin)
 }
@@ -139,7 +149,7 @@ pub fn of_values(values: &toml::Table) -> Result<(ExperimentFile, Origin)> {
 /// # Errors
 /// [`Error::Wrong`] for what it says.
 pub fn parse_file(text: &str, file: &Path) -> Result<(ExperimentFile, Origin)> {
-    parse_from(text, Origin { file: Some(file.into()), lines: BTreeMap::new() })
+    parse_from(text, Origin { file: Some(file.into()), ..Origin::default() })
 }
 
 /// Reads an experiment on trajectories from the text of a file.

@@ -1,0 +1,267 @@
+//! The values that keys take: lists, ranges and random draws.
+
+use std::collections::HashSet;
+
+use rand::RngExt as _;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng as _;
+use toclip_experiment::words::{short, unknown};
+use toml::{Table, Value};
+
+/// More values of one key than any sweep may have cells.
+const MOST_VALUES: i64 = 10_000_000;
+const EXAMPLE: &str =
+    "expected a list such as [0.5, 0.9] or a range such as { log = [0.01, 10.0], count = 20 }";
+/// The kinds of ranges, each the key of its two ends.
+const RANGES: [&str; 4] = ["linear", "log", "uniform", "log_uniform"];
+
+/// A key of the experiment and the values that it takes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyValues {
+    /// The key with dots, such as `noise.df`.
+    pub key: String,
+    /// Its values in order.
+    pub values: Vec<Value>,
+}
+
+impl KeyValues {
+    /// The values as numbers, if they are: "none" and "inf" are infinite, as for a threshold.
+    pub fn numbers(&self) -> Option<Vec<f64>> {
+        self.values.iter().map(number).collect()
+    }
+
+    /// Whether all values are integers.
+    pub fn integers(&self) -> bool {
+        self.values.iter().all(Value::is_integer)
+    }
+}
+
+/// Keys that change together; a sweep is the product of its axes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// The keys, all with the same number of values.
+    pub keys: Vec<KeyValues>,
+}
+
+impl Axis {
+    /// The number of values of every key.
+    pub fn len(&self) -> usize {
+        self.keys.first().map_or(0, |key| key.values.len())
+    }
+
+    /// Whether it has no values; the reader refuses such an axis.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A number as tables and plots have it.
+pub(crate) fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Float(x) => Some(*x),
+        Value::Integer(x) => Some(*x as f64),
+        Value::String(text) if text == "none" || text == "inf" => Some(f64::INFINITY),
+        _ => None,
+    }
+}
+
+/// One axis for each key of `[vary]`.
+pub(crate) fn vary(table: &Table) -> Result<Vec<Axis>, String> {
+    let mut keys = Vec::new();
+    flatten("vary", "", table, &mut keys)?;
+    for KeyValues { key, values } in &keys {
+        let mut seen = HashSet::new();
+        if let Some(twice) = values.iter().find(|value| !seen.insert(value.to_string())) {
+            return Err(format!("vary.{key}: the value {twice} is given twice"));
+        }
+    }
+    Ok(keys.into_iter().map(|key| Axis { keys: vec![key] }).collect())
+}
+
+/// One axis for all keys of a `[[together]]`.
+pub(crate) fn together(table: &Table) -> Result<Axis, String> {
+    let mut keys = Vec::new();
+    flatten("together", "", table, &mut keys)?;
+    let Some(first) = keys.first() else {
+        return Err(
+            "together: the table is empty; expected at least two keys with their values".into()
+        );
+    };
+    if let Some(other) = keys.iter().find(|other| other.values.len() != first.values.len()) {
+        return Err(format!(
+            "together: `{}` has {} values and `{}` has {}; expected as many for every key",
+            first.key,
+            first.values.len(),
+            other.key,
+            other.values.len()
+        ));
+    }
+    Ok(Axis { keys })
+}
+
+/// The keys of a table, those of inner tables with dots, down to lists and ranges.
+fn flatten(
+    section: &str,
+    prefix: &str,
+    table: &Table,
+    found: &mut Vec<KeyValues>,
+) -> Result<(), String> {
+    for (key, value) in table {
+        let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        let name = format!("{section}.{key}");
+        match value {
+            Value::Array(list) if list.is_empty() => {
+                return Err(format!("{name}: the list is empty; expected at least one value"));
+            }
+            Value::Array(list) => found.push(KeyValues { key, values: list.clone() }),
+            Value::Table(inner) if inner.keys().any(|key| RANGES.contains(&key.as_str())) => {
+                let values = range(&key, inner).map_err(|what| format!("{name}: {what}"))?;
+                found.push(KeyValues { key, values });
+            }
+            Value::Table(inner) if inner.contains_key("count") || inner.is_empty() => {
+                return Err(format!("{name} is {value}; {EXAMPLE}"));
+            }
+            Value::Table(inner) => flatten(section, &key, inner, found)?,
+            _ => return Err(format!("{name} is {value}; {EXAMPLE}")),
+        }
+    }
+    Ok(())
+}
+
+/// `{ log = [0.01, 10.0], count = 20 }` and its kin.
+fn range(key: &str, table: &Table) -> Result<Vec<Value>, String> {
+    let kinds: Vec<&str> = RANGES.into_iter().filter(|kind| table.contains_key(*kind)).collect();
+    let &[kind] = &kinds[..] else {
+        return Err(format!("has both `{}` and `{}`; expected one of them", kinds[0], kinds[1]));
+    };
+    let random = kind.ends_with("uniform");
+    let known: &[&str] = if random { &[kind, "count", "seed"] } else { &[kind, "count"] };
+    if let Some(other) = table.keys().find(|key| !known.contains(&key.as_str())) {
+        return Err(unknown("key", other, known));
+    }
+    let ends = table[kind].as_array().map_or(&[][..], Vec::as_slice);
+    let numbers: Vec<f64> = ends
+        .iter()
+        .filter(|end| !end.is_str())
+        .filter_map(number)
+        .filter(|end| end.is_finite())
+        .collect();
+    let (2, &[from, to]) = (ends.len(), &numbers[..]) else {
+        return Err(format!(
+            "`{kind}` is {}; expected two numbers such as [0.1, 10.0]",
+            table[kind]
+        ));
+    };
+    let logarithmic = kind.starts_with("log");
+    if logarithmic && !(from > 0.0 && to > 0.0) {
+        let wrong = short(if from > 0.0 { to } else { from });
+        return Err(format!("`{kind}` ends at {wrong}; expected positive numbers"));
+    }
+    if from == to {
+        return Err(format!("`{kind}` starts and ends at {}; expected two numbers", short(from)));
+    }
+    let count = match table.get("count") {
+        None => return Err("the key `count` is missing; for example `count = 20`".into()),
+        Some(value) => {
+            value.as_integer().filter(|n| (1..=MOST_VALUES).contains(n)).ok_or_else(|| {
+                format!("`count` is {value}; expected an integer from 1 to {MOST_VALUES}")
+            })? as usize
+        }
+    };
+    let between = |share: f64| match (logarithmic, share) {
+        // The ends as they are written.
+        (_, 0.0) => from,
+        (_, 1.0) => to,
+        (true, share) => (from.ln() + (to.ln() - from.ln()) * share).exp(),
+        (false, share) => from + (to - from) * share,
+    };
+    let seed = match table.get("seed") {
+        None => 1,
+        Some(value) => value
+            .as_integer()
+            .and_then(|seed| u64::try_from(seed).ok())
+            .ok_or_else(|| format!("`seed` is {value}; expected an integer, at least 0"))?,
+    };
+    if random {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        // Keys with the same seed draw different numbers.
+        rng.set_stream(stream(key));
+        return Ok((0..count).map(|_| Value::Float(between(rng.random::<f64>()))).collect());
+    }
+    if count == 1 {
+        return Err("`count` is 1; expected at least 2, the ends".into());
+    }
+    let whole = ends.iter().all(Value::is_integer);
+    let at = |k: usize| between(k as f64 / (count - 1) as f64);
+    Ok((0..count).map(|k| if whole { integer(at(k)) } else { Value::Float(at(k)) }).collect())
+}
+
+/// Between integer ends, what is an integer up to rounding is one.
+fn integer(x: f64) -> Value {
+    match (x - x.round()).abs() <= 1e-9 * x.abs().max(1.0) {
+        true => Value::Integer(x.round() as i64),
+        false => Value::Float(x),
+    }
+}
+
+/// FNV-1a of the key.
+fn stream(key: &str) -> u64 {
+    key.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(text: &str) -> Result<Vec<Value>, String> {
+        let table: Table = toml::from_str(text).unwrap();
+        Ok(vary(&table)?.remove(0).keys.remove(0).values)
+    }
+
+    fn numbers(text: &str) -> Vec<f64> {
+        values(text).unwrap().iter().map(|value| number(value).unwrap()).collect()
+    }
+
+    #[test]
+    fn ranges_reach_both_ends() {
+        assert_eq!(numbers("x = { linear = [0.0, 1.0], count = 5 }"), [0.0, 0.25, 0.5, 0.75, 1.0]);
+        let log = numbers("x = { log = [0.1, 10.0], count = 3 }");
+        assert_eq!((log[0], log[2]), (0.1, 10.0));
+        assert!((log[1] - 1.0).abs() < 1e-15);
+        assert_eq!(numbers("x = { linear = [3.0, 1.0], count = 3 }"), [3.0, 2.0, 1.0]);
+    }
+
+    #[test]
+    fn ranges_between_integers_give_integers_where_they_can() {
+        let batch = values("batch = { log = [1, 64], count = 7 }").unwrap();
+        let powers: Vec<Value> = (0..7).map(|k| Value::Integer(1 << k)).collect();
+        assert_eq!(batch, powers);
+        let halves = values("x = { linear = [1, 2], count = 3 }").unwrap();
+        assert_eq!(halves[1], Value::Float(1.5));
+    }
+
+    #[test]
+    fn draws_stay_inside_and_depend_on_seed_and_key_only() {
+        let text = "clip = { log_uniform = [0.01, 10.0], count = 1000, seed = 3 }";
+        let draws = numbers(text);
+        assert!(draws.iter().all(|x| (0.01..=10.0).contains(x)));
+        assert_eq!(draws, numbers(text));
+        assert_ne!(draws, numbers(&text.replace("seed = 3", "seed = 4")));
+        assert_ne!(draws, numbers(&text.replace("clip", "time")));
+        // Half are below the geometric mean: 500 ± 4 standard errors of 15.8.
+        let below = draws.iter().filter(|x| **x < 0.1f64.sqrt()).count();
+        assert!((437..=563).contains(&below), "{below}");
+        // A longer list begins with the shorter one.
+        assert_eq!(numbers(&text.replace("1000", "10")), draws[..10]);
+    }
+
+    #[test]
+    fn dots_and_tables_name_the_same_key() {
+        let table: Table = toml::from_str("noise.df = [1, 2]\n[noise.inner]\nx = ['a']").unwrap();
+        let keys: Vec<String> =
+            vary(&table).unwrap().iter().map(|a| a.keys[0].key.clone()).collect();
+        assert_eq!(keys, ["noise.df", "noise.inner.x"]);
+    }
+}

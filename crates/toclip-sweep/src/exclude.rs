@@ -1,0 +1,99 @@
+//! Cells that are left out: combinations of values that a study does not need.
+
+use toclip_experiment::words::did_you_mean;
+use toml::{Table, Value};
+
+use crate::axis::{Axis, number};
+
+/// A combination of conditions on keys that vary.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Exclude {
+    /// For each condition the axis, and for each of its values whether it meets the condition.
+    met: Vec<(usize, Vec<bool>)>,
+}
+
+impl Exclude {
+    pub(crate) fn parse(table: &Table, axes: &[Axis]) -> Result<Self, String> {
+        let mut conditions = Vec::new();
+        flatten("", table, &mut conditions);
+        if conditions.is_empty() {
+            return Err("exclude: the table is empty; expected at least one key that varies".into());
+        }
+        let known: Vec<&str> =
+            axes.iter().flat_map(|axis| &axis.keys).map(|key| key.key.as_str()).collect();
+        let mut met = Vec::new();
+        for (name, condition) in conditions {
+            let place = axes.iter().enumerate().find_map(|(i, axis)| {
+                axis.keys.iter().find(|key| key.key == name).map(|key| (i, key))
+            });
+            let Some((axis, key)) = place else {
+                let hint = did_you_mean(&name, known.iter().copied());
+                let known = known.join(", ");
+                return Err(match hint.is_empty() {
+                    true => format!("exclude: `{name}` does not vary; expected one of: {known}"),
+                    false => format!("exclude: `{name}` does not vary{hint}"),
+                });
+            };
+            let met_by = meets(condition).map_err(|what| format!("exclude.{name} {what}"))?;
+            let flags: Vec<bool> = key.values.iter().map(met_by).collect();
+            if !flags.contains(&true) {
+                return Err(format!("exclude.{name} is {condition}, which is none of its values"));
+            }
+            met.push((axis, flags));
+        }
+        Ok(Exclude { met })
+    }
+
+    /// Whether a cell, given by the place of its value on each axis, is left out.
+    pub(crate) fn matches(&self, places: &[usize]) -> bool {
+        self.met.iter().all(|(axis, flags)| flags[places[*axis]])
+    }
+}
+
+/// Whether a table is a condition: it has bounds instead of keys.
+fn is_bounds(table: &Table) -> bool {
+    table.keys().all(|key| key == "below" || key == "above")
+}
+
+fn flatten<'a>(prefix: &str, table: &'a Table, found: &mut Vec<(String, &'a Value)>) {
+    for (key, value) in table {
+        let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match value {
+            Value::Table(inner) if !is_bounds(inner) => flatten(&key, inner, found),
+            _ => found.push((key, value)),
+        }
+    }
+}
+
+/// The test that a condition stands for: a value, one of a list, or `{ below = 1, above = 0 }`.
+fn meets(condition: &Value) -> Result<impl Fn(&Value) -> bool, String> {
+    let bound = |table: &Table, name: &str| match table.get(name) {
+        None => Ok(None),
+        Some(value) => match number(value) {
+            Some(x) if !x.is_nan() => Ok(Some(x)),
+            _ => Err(format!("has `{name}` = {value}; expected a number")),
+        },
+    };
+    let bounds = match condition {
+        Value::Table(table) => Some((bound(table, "below")?, bound(table, "above")?)),
+        _ => None,
+    };
+    let listed: Vec<Value> = match condition {
+        Value::Array(list) => list.clone(),
+        value => vec![value.clone()],
+    };
+    Ok(move |value: &Value| match bounds {
+        Some((below, above)) => number(value).is_some_and(|x| {
+            below.is_none_or(|below| x < below) && above.is_none_or(|above| x > above)
+        }),
+        None => listed.iter().any(|other| same(other, value)),
+    })
+}
+
+/// Equal, 1 and 1.0 included.
+fn same(a: &Value, b: &Value) -> bool {
+    match (number(a), number(b)) {
+        (Some(a), Some(b)) => a == b,
+        _ => a == b,
+    }
+}

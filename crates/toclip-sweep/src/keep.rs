@@ -1,0 +1,168 @@
+//! What is kept of each cell, and the columns it becomes.
+
+use toclip_experiment::Method;
+use toclip_experiment::words::{short, unknown};
+use toml::Value;
+
+/// A quantity along a curve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// R, of least squares.
+    Risk,
+    /// The cross-entropy, or the loss of another model.
+    Loss,
+    /// The error rate of classification.
+    ErrorRate,
+    /// The angle to the teacher, in radians.
+    Angle,
+    /// The calibration slope.
+    Calibration,
+}
+
+impl Measure {
+    /// The names, each with what it is.
+    const FINAL: [(&str, Measure); 5] = [
+        ("final_risk", Measure::Risk),
+        ("final_loss", Measure::Loss),
+        ("final_error_rate", Measure::ErrorRate),
+        ("final_angle", Measure::Angle),
+        ("final_calibration", Measure::Calibration),
+    ];
+
+    /// What falls in training: the risk of least squares, the loss of other models.
+    pub fn main(model: bool) -> Self {
+        if model { Measure::Loss } else { Measure::Risk }
+    }
+
+    fn name(self) -> &'static str {
+        Measure::FINAL.iter().find(|(_, measure)| *measure == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// Something to keep of each cell.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Keep {
+    /// A quantity at the last time: `"final_risk"`.
+    Final(Measure),
+    /// When risk or loss first reaches a level: `{ time_to = 0.1 }`.
+    TimeTo(f64),
+    /// The threshold of the largest CCC, at a risk or at the final one: `{ best_threshold = 0.1 }`.
+    BestThreshold(Option<f64>),
+    /// The whole curves, in a table of their own: `"curves"`.
+    Curves,
+}
+
+impl Keep {
+    /// What is kept unless the file says: the final risk, or loss and error rate of a model.
+    pub(crate) fn usual(model: bool) -> Vec<Keep> {
+        match model {
+            false => vec![Keep::Final(Measure::Risk)],
+            true => vec![Keep::Final(Measure::Loss), Keep::Final(Measure::ErrorRate)],
+        }
+    }
+
+    /// The list that a file gives under `keep`.
+    pub(crate) fn parse_list(value: &Value, model: bool) -> Result<Vec<Keep>, String> {
+        let Some(list) = value.as_array() else {
+            return Err(format!("keep is {value}; expected a list such as [\"final_risk\"]"));
+        };
+        if list.is_empty() {
+            return Err("keep: the list is empty; expected for example [\"final_risk\"]".into());
+        }
+        let mut found = Vec::new();
+        for item in list {
+            let keep = Keep::parse(item, model).map_err(|what| format!("keep: {what}"))?;
+            if found.contains(&keep) {
+                return Err(format!("keep: {item} is given twice"));
+            }
+            found.push(keep);
+        }
+        Ok(found)
+    }
+
+    fn parse(item: &Value, model: bool) -> Result<Keep, String> {
+        let level = |name: &str, value: &Value| {
+            let number = value.as_float().or(value.as_integer().map(|n| n as f64));
+            number
+                .filter(|x| *x > 0.0 && x.is_finite())
+                .ok_or_else(|| format!("`{name}` is {value}; expected a positive number"))
+        };
+        let keep = match item {
+            Value::String(name) => Keep::named(name)?,
+            Value::Table(table) if table.len() == 1 => match table.iter().next() {
+                Some((key, value)) if key == "time_to" => Keep::TimeTo(level(key, value)?),
+                Some((key, value)) if key == "best_threshold" => {
+                    Keep::BestThreshold(Some(level(key, value)?))
+                }
+                Some((key, _)) => return Err(unknown("key", key, &["time_to", "best_threshold"])),
+                None => return Err("a table is empty".into()),
+            },
+            other => {
+                return Err(format!(
+                    "{other} is neither a name such as \"final_risk\" nor a table such as \
+                     {{ time_to = 0.1 }}"
+                ));
+            }
+        };
+        let (least_squares, other) = match keep {
+            Keep::Final(measure) => (measure == Measure::Risk, measure != Measure::Risk),
+            Keep::BestThreshold(_) => (true, false),
+            Keep::TimeTo(_) | Keep::Curves => (false, false),
+        };
+        match (model, least_squares, other) {
+            (true, true, _) => Err(format!("{item} is for least squares, without `model`")),
+            (false, _, true) => Err(format!("{item} is for models such as logistic regression")),
+            _ => Ok(keep),
+        }
+    }
+
+    fn named(name: &str) -> Result<Keep, String> {
+        let finals = Measure::FINAL.into_iter().find(|(known, _)| *known == name);
+        match (name, finals) {
+            (_, Some((_, measure))) => Ok(Keep::Final(measure)),
+            ("best_threshold", _) => Ok(Keep::BestThreshold(None)),
+            ("curves", _) => Ok(Keep::Curves),
+            ("time_to", _) => Err("`time_to` needs a level; for example { time_to = 0.1 }".into()),
+            _ => {
+                let names = Measure::FINAL.map(|(name, _)| name);
+                let known = [&names[..], &["time_to", "best_threshold", "curves"]].concat();
+                Err(unknown("quantity", name, &known))
+            }
+        }
+    }
+
+    /// The columns of one method.
+    pub(crate) fn columns_of(self, method: Method) -> Vec<String> {
+        let key = method.key();
+        match self {
+            Keep::Final(measure) => {
+                let name = measure.name();
+                let mut columns = vec![format!("{key}_{name}")];
+                if method.is_ensemble() {
+                    columns.extend(["low", "high"].map(|end| format!("{key}_{name}_{end}")));
+                }
+                columns
+            }
+            Keep::TimeTo(level) => vec![format!("{key}_time_to_{}", short(level))],
+            Keep::BestThreshold(_) | Keep::Curves => Vec::new(),
+        }
+    }
+
+    /// The columns that belong to no method.
+    pub(crate) fn columns_of_cell(self) -> Vec<String> {
+        match self {
+            Keep::BestThreshold(at) => {
+                let at = at.map(|risk| format!("_at_{}", short(risk))).unwrap_or_default();
+                vec![format!("best_threshold{at}"), format!("best_ccc{at}")]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The column that says when a path diverged, or which share of the runs did.
+pub(crate) fn divergence_column(method: Method) -> String {
+    let what = if method.is_ensemble() { "diverged_share" } else { "diverged_at" };
+    format!("{}_{what}", method.key())
+}
