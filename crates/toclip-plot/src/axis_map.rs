@@ -1,5 +1,6 @@
 //! From values to axis units (the value, or its log10) to pixels.
 
+use super::heat::extent;
 use super::{Axis, AxisScale, Chart, Direction, Kind};
 
 /// Beyond this a difference of two values may overflow.
@@ -92,6 +93,12 @@ impl Window {
                 Direction::Horizontal => y.extend(to_units(chart.y.scale, line.at)),
                 Direction::Vertical => x.extend(to_units(chart.x.scale, line.at)),
             }
+        }
+        if let Some(map) = &chart.heat
+            && let (Some(x), Some(y)) = (extent(&chart.x, &map.x), extent(&chart.y, &map.y))
+        {
+            // Cells fill the frame.
+            return Self { x, y, empty: false, known: (true, true) };
         }
         let known =
             |axis: &Axis, data: &[f64]| !data.is_empty() || fixed_ends(axis) != (None, None);

@@ -4,7 +4,7 @@ use super::drawing::{Anchor, Drawing, Frame, Item, Outline, Shape, Text, text};
 use super::layout::{
     CHART, HEADING, LABEL, Layout, NO_DATA, NOTE, OFF, Panel, SUBTITLE, TAG, TICK, TITLE,
 };
-use super::{Direction, Figure, hover};
+use super::{Direction, Figure, heat, hover};
 
 pub(super) fn draw(figure: &Figure) -> Drawing {
     let layout = Layout::of(figure);
@@ -40,7 +40,8 @@ fn draw_panel(panel: &Panel) -> Vec<Item> {
         ..Shape::new("ref", vec![Outline::Line(vec![(at, bottom), (at, top)])])
     };
     let mut inside: Vec<Shape> =
-        series().map(|(series, style)| plane.area(series, style)).collect();
+        chart.heat.iter().flat_map(|map| heat::cells(chart, map, plane)).collect();
+    inside.extend(series().map(|(series, style)| plane.area(series, style)));
     inside.extend(panel.reference_lines(Direction::Horizontal).into_iter().map(across));
     inside.extend(panel.reference_lines(Direction::Vertical).into_iter().map(up));
     inside.extend(series().flat_map(|(series, style)| plane.lines(series, style)));
@@ -49,6 +50,7 @@ fn draw_panel(panel: &Panel) -> Vec<Item> {
     items.push(Item::Clipped(frame, inside));
 
     items.push(Item::Shape(Shape::new("frame", vec![frame.outline()])));
+    items.extend(chart.heat.iter().flat_map(|map| heat::bar(map, frame)));
     if panel.empty {
         // Above the middle, where a lone reference line stands.
         let middle = ((left + right) / 2.0, top + (bottom - top) / 4.0);

@@ -2,6 +2,7 @@
 //! in a row or a column line up.
 
 use super::axis_map::{Map, Window, to_units};
+use super::heat::bar_width;
 use super::label_spacing::space_labels;
 use super::legend::{Legend, Sample};
 use super::series::{Plane, Style, styles};
@@ -166,6 +167,7 @@ impl<'a> Panel<'a> {
         let shown = |axis: &super::Axis, (lo, hi): (f64, f64), known: bool, target: usize| {
             // Ticks of a made-up range would be taken for data.
             match known {
+                true if !axis.names.is_empty() => Ticks::named(&axis.names),
                 true => ticks(axis.scale, lo, hi, target),
                 false => Ticks::default(),
             }
@@ -185,7 +187,7 @@ impl<'a> Panel<'a> {
             }
         }
         let aside = aside(chart);
-        let mut right: f64 = 12.0;
+        let mut right = chart.heat.as_ref().map_or(12.0, bar_width);
         for (line, dash) in references(chart) {
             let inside = to_units(chart.y.scale, line.at).is_some_and(|at| within(at, window.y));
             if line.direction == Direction::Vertical || !inside || line.label.is_empty() {
@@ -232,7 +234,7 @@ impl<'a> Panel<'a> {
             })
         };
         for target in (2..8).rev() {
-            if !crowded(&self.x_ticks) {
+            if !crowded(&self.x_ticks) || !self.chart.x.names.is_empty() {
                 break;
             }
             self.x_ticks = ticks(map.scale, map.units.0, map.units.1, target);

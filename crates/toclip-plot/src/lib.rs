@@ -26,6 +26,7 @@ mod draw;
 mod drawing;
 #[cfg(any(feature = "png", test))]
 mod glyphs;
+mod heat;
 mod hover;
 mod label_spacing;
 mod layout;
@@ -76,6 +77,9 @@ pub struct Chart {
     pub series: Vec<Series>,
     /// Reference lines.
     pub lines: Vec<RefLine>,
+    /// A map below the series.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heat: Option<HeatMap>,
     /// Small print below the chart.
     pub note: Option<String>,
 }
@@ -89,6 +93,26 @@ pub struct Axis {
     pub scale: AxisScale,
     /// Ends of the axis; an end that is not finite is taken from the data.
     pub range: Option<(f64, f64)>,
+    /// What stands at 0, 1, 2, … instead of numbers; empty for numbers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+}
+
+/// A number for each cell of a grid, drawn in colours with their scale beside the frame.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct HeatMap {
+    /// What the numbers are.
+    pub label: String,
+    /// Centres of the columns, in order.
+    pub x: Vec<f64>,
+    /// Centres of the rows, in order.
+    pub y: Vec<f64>,
+    /// The rows, each with a number for every column; what is not finite is grey.
+    pub values: Vec<Vec<f64>>,
+    /// How numbers are laid along the scale.
+    pub scale: AxisScale,
+    /// The number between two colours, such as 1 for ratios; `None` for one colour from dark to light.
+    pub middle: Option<f64>,
 }
 
 /// How values are laid along an axis.
@@ -186,12 +210,17 @@ impl From<Chart> for Figure {
 impl Axis {
     /// A linear axis over the range of the data.
     pub fn linear(label: &str) -> Self {
-        Self { label: label.into(), scale: AxisScale::Linear, range: None }
+        Self { label: label.into(), ..Self::default() }
     }
 
     /// A logarithmic axis over the range of the data.
     pub fn log(label: &str) -> Self {
-        Self { label: label.into(), scale: AxisScale::Log, range: None }
+        Self { label: label.into(), scale: AxisScale::Log, ..Self::default() }
+    }
+
+    /// A linear axis with these names at 0, 1, 2, …
+    pub fn named(label: &str, names: Vec<String>) -> Self {
+        Self { label: label.into(), names, ..Self::default() }
     }
 
     /// Fixes the ends; an end that is not finite is taken from the data.
@@ -259,6 +288,12 @@ impl Chart {
     /// Adds a vertical reference line.
     pub fn vline(self, at: f64, label: &str) -> Self {
         self.reference(Direction::Vertical, at, label)
+    }
+
+    /// Sets the map below the series.
+    pub fn heat(mut self, map: HeatMap) -> Self {
+        self.heat = Some(map);
+        self
     }
 
     /// Sets the small print.

@@ -11,13 +11,14 @@ use super::{Figure, Theme};
 pub fn render(figure: &Figure, theme: Theme) -> String {
     let drawing = draw(figure);
     let (width, height) = (drawing.width, drawing.height);
+    let heat = figure.charts.iter().any(|chart| chart.heat.is_some());
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{ROOT}\" role=\"img\" \
          width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n"
     );
     svg.push_str(&format!("<title>{}</title>\n", escape(&name(figure))));
     svg.push_str(&format!("<desc>{}</desc>\n", escape(&description(figure))));
-    svg.push_str(&format!("<style>\n{}</style>\n", style_sheet(theme)));
+    svg.push_str(&format!("<style>\n{}</style>\n", style_sheet(theme, heat)));
     for item in &drawing.items {
         match item {
             Item::Shape(shape) => svg.push_str(&path(shape)),
@@ -48,7 +49,9 @@ fn description(figure: &Figure) -> String {
     let describe = |chart: &super::Chart| {
         let series = chart.series.iter().map(|series| series.label.as_str());
         let lines = chart.lines.iter().map(|line| line.label.as_str());
-        let names: Vec<&str> = series.chain(lines).filter(|name| !name.is_empty()).collect();
+        let map = chart.heat.iter().map(|map| map.label.as_str());
+        let names: Vec<&str> =
+            series.chain(lines).chain(map).filter(|name| !name.is_empty()).collect();
         format!("{} against {}: {}.", chart.y.label, chart.x.label, names.join(", "))
     };
     figure.charts.iter().map(describe).collect::<Vec<_>>().join(" ")

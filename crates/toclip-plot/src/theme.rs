@@ -37,10 +37,39 @@ pub(super) const SERIES: [Colour; 7] = [
     ("c6", "#56b4e9", "#8fd0f5"), // sky blue
 ];
 
+/// From few to many: dark to light with even steps in lightness, by the map viridis (Smith and van der
+/// Walt 2015), which the colour-blind can read and which prints in grey.
+#[rustfmt::skip]
+pub(super) const SEQUENTIAL: [Colour; 12] = [
+    ("s0", "#440154", "#440154"), ("s1", "#482173", "#482173"), ("s2", "#433e85", "#433e85"),
+    ("s3", "#38598c", "#38598c"), ("s4", "#2d708e", "#2d708e"), ("s5", "#25858e", "#25858e"),
+    ("s6", "#1e9b8a", "#1e9b8a"), ("s7", "#2ab07f", "#2ab07f"), ("s8", "#52c569", "#52c569"),
+    ("s9", "#86d549", "#86d549"), ("s10", "#c2df23", "#c2df23"), ("s11", "#fde725", "#fde725"),
+];
+
+/// Below and above a middle: from the blue of the series over near-white to their vermillion.
+#[rustfmt::skip]
+pub(super) const DIVERGING: [Colour; 13] = [
+    ("d0", "#005a8f", "#005a8f"), ("d1", "#1f7ab5", "#1f7ab5"), ("d2", "#5799c7", "#5799c7"),
+    ("d3", "#8ab8d9", "#8ab8d9"), ("d4", "#b5d2e6", "#b5d2e6"), ("d5", "#dae7f0", "#dae7f0"),
+    ("d6", "#f5f5f5", "#f5f5f5"),
+    ("d7", "#fbe3d2", "#fbe3d2"), ("d8", "#f6c5a2", "#f6c5a2"), ("d9", "#efa36e", "#efa36e"),
+    ("d10", "#e5823d", "#e5823d"), ("d11", "#d55e00", "#d55e00"), ("d12", "#a84a00", "#a84a00"),
+];
+
+/// Where there is no number.
+pub(super) const MISSING: Colour = ("gap", "#b4bac1", "#4a525b");
+
 /// A colour by its name in the style sheet; [`Theme::Auto`] is light here.
 pub(super) fn colour(name: &str, theme: Theme) -> Option<&'static str> {
-    let (_, light, dark) = SURFACE.iter().chain(&SERIES).find(|colour| colour.0 == name)?;
+    let (_, light, dark) =
+        SURFACE.iter().chain(&SERIES).chain(heat_colours()).find(|colour| colour.0 == name)?;
     Some(if theme == Theme::Dark { dark } else { light })
+}
+
+/// Every colour of a heat map.
+fn heat_colours() -> impl Iterator<Item = &'static Colour> {
+    SEQUENTIAL.iter().chain(&DIVERGING).chain([&MISSING])
 }
 
 /// The colour of the series, which the group around a shape gives.
@@ -56,13 +85,15 @@ pub(super) struct Paint {
 }
 
 #[rustfmt::skip]
-pub(super) const PAINTS: [Paint; 7] = [
+pub(super) const PAINTS: [Paint; 8] = [
     Paint { class: "bg", fill: Some(("bg", 1.0)), stroke: None },
     Paint { class: "grid", fill: None, stroke: Some(("grid", 1.0, 1.0)) },
     Paint { class: "frame", fill: None, stroke: Some(("frame", 1.0, 1.0)) },
     Paint { class: "ref", fill: None, stroke: Some(("muted", 1.0, 1.4)) },
     Paint { class: "line", fill: None, stroke: Some((CURRENT, 1.0, 2.2)) },
     Paint { class: "area", fill: Some((CURRENT, 0.2)), stroke: Some((CURRENT, 0.7, 1.0)) },
+    // The edge closes the seam between neighbours.
+    Paint { class: "cell", fill: Some((CURRENT, 1.0)), stroke: Some((CURRENT, 1.0, 0.6)) },
     Paint { class: "dot", fill: Some((CURRENT, 1.0)), stroke: Some(("bg", 1.0, 0.8)) },
 ];
 
@@ -79,8 +110,10 @@ pub(super) const REFERENCES: [&str; 3] = ["5 4", "1.5 3", "9 3 1.5 3"];
 /// holds for the whole page.
 pub(super) const ROOT: &str = "toclip-plot";
 
-pub(super) fn style_sheet(theme: Theme) -> String {
-    let colours = || SURFACE.iter().chain(&SERIES);
+/// The style sheet; with the colours of heat maps where there is one.
+pub(super) fn style_sheet(theme: Theme, heat: bool) -> String {
+    let maps = || heat_colours().filter(|_| heat);
+    let colours = || SURFACE.iter().chain(&SERIES).chain(maps());
     let mut css = String::new();
     if theme == Theme::Auto {
         let light: String =
@@ -99,7 +132,8 @@ pub(super) fn style_sheet(theme: Theme) -> String {
     let mut rule = |class: &str, body: &str| {
         css.push_str(&format!(".{ROOT} .{class}{{{body}}}\n"));
     };
-    for Paint { class, fill, stroke } in PAINTS {
+    for Paint { class, fill, stroke } in PAINTS.iter().filter(|paint| heat || paint.class != "cell")
+    {
         let fill = match fill {
             None => "fill:none".into(),
             Some((name, 1.0)) => format!("fill:{}", value(name)),
@@ -110,7 +144,7 @@ pub(super) fn style_sheet(theme: Theme) -> String {
         });
         rule(class, &(fill + &stroke));
     }
-    for colour in &SERIES {
+    for colour in SERIES.iter().chain(maps()) {
         rule(colour.0, &format!("color:{}", value(colour.0)));
     }
     css
@@ -157,9 +191,9 @@ mod tests {
 
     #[test]
     fn only_the_automatic_theme_needs_a_browser() {
-        assert!(style_sheet(Theme::Auto).contains("prefers-color-scheme:dark"));
+        assert!(style_sheet(Theme::Auto, false).contains("prefers-color-scheme:dark"));
         for theme in [Theme::Light, Theme::Dark] {
-            let css = style_sheet(theme);
+            let css = style_sheet(theme, true);
             assert!(!css.contains("var(") && !css.contains("@media"));
         }
     }

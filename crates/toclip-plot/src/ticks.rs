@@ -17,6 +17,14 @@ pub(super) struct Ticks {
     pub minor: Vec<f64>,
 }
 
+impl Ticks {
+    /// Names at 0, 1, 2, …
+    pub(super) fn named(names: &[String]) -> Self {
+        let tick = |(k, label): (usize, &String)| Tick { at: k as f64, label: label.clone() };
+        Ticks { major: names.iter().enumerate().map(tick).collect(), minor: Vec::new() }
+    }
+}
+
 /// Slack for a tick that rounding puts just outside the axis, as a share of a step or decade.
 const SLACK: f64 = 1e-9;
 

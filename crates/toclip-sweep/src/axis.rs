@@ -25,14 +25,9 @@ pub struct KeyValues {
 }
 
 impl KeyValues {
-    /// The values as numbers, if they are: "none" and "inf" are infinite, as for a threshold.
+    /// The values as numbers, if all are.
     pub fn numbers(&self) -> Option<Vec<f64>> {
         self.values.iter().map(number).collect()
-    }
-
-    /// Whether all values are integers.
-    pub fn integers(&self) -> bool {
-        self.values.iter().all(Value::is_integer)
     }
 }
 
@@ -55,8 +50,15 @@ impl Axis {
     }
 }
 
-/// A number as tables and plots have it.
-pub(crate) fn number(value: &Value) -> Option<f64> {
+/// A value as a number, if it is one: "none" and "inf" are infinite, as for a threshold.
+///
+/// ```
+/// use toclip_sweep::number;
+/// assert_eq!(number(&2.into()), Some(2.0));
+/// assert_eq!(number(&"none".into()), Some(f64::INFINITY));
+/// assert_eq!(number(&"skip".into()), None);
+/// ```
+pub fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Float(x) => Some(*x),
         Value::Integer(x) => Some(*x as f64),

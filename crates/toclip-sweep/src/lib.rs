@@ -38,9 +38,9 @@ mod row;
 mod shard;
 mod sweep;
 
-pub use axis::{Axis, KeyValues};
+pub use axis::{Axis, KeyValues, number};
 pub use error::{Error, Result};
-pub use keep::Keep;
+pub use keep::{Keep, Measure};
 pub use row::{CellCurve, Row};
 pub use shard::Shard;
 pub use sweep::{MOST_CELLS, Sweep};

@@ -72,7 +72,7 @@ impl Sweep {
         Sweep::new(values, None, folder)
     }
 
-    fn new(source: Table, file: Option<&Path>, folder: &Path) -> Result<Self> {
+    fn new(mut source: Table, file: Option<&Path>, folder: &Path) -> Result<Self> {
         let place = file.map(|file| format!("{}: ", file.display())).unwrap_or_default();
         let wrong = |what: String| Error::Wrong(format!("{place}{what}"));
         let mut base = source.clone();
@@ -85,6 +85,8 @@ impl Sweep {
             Some(name) => name.to_owned(),
             None => stem.unwrap_or_else(|| "sweep".into()),
         };
+        // So that what is saved of the sweep knows its name.
+        source.entry("name").or_insert_with(|| name.clone().into());
         let product = axes.iter().map(|axis| axis.len() as f64).product::<f64>();
         if product > MOST_CELLS as f64 {
             let what = format!(

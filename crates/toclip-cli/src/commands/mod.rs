@@ -14,3 +14,4 @@ pub mod residuals;
 pub mod run;
 pub mod schedule;
 pub mod schema;
+pub mod sweep;

@@ -6,7 +6,7 @@
 //! | write to a file if one is given, else to standard output | [`files::Destination`] |
 //! | write a folder of files that a later run may replace | [`ReportFolder`] |
 //! | save a plot as SVG or PNG | [`plots::save`], [`plots::render`] for both |
-//! | write columns as CSV or Parquet | [`Table`] |
+//! | write columns as CSV or Parquet | [`Table`], [`TableFile`] block by block |
 //! | write a number into CSV or JSON | [`numbers::exact`], [`json::number`] |
 //! | show a number, interval, percentage or duration to a person | [`numbers`] |
 //! | print to the terminal | [`say!`], [`tell!`], [`json::print`], [`terminal::columns`] |
@@ -26,8 +26,10 @@ mod parquet;
 mod progress_log;
 mod report_folder;
 mod table;
+mod table_file;
 
-pub use progress_log::{Identity, ProgressLog, fnv1a};
+pub use progress_log::{Identity, ProgressLog, SavedLog, fnv1a};
 pub use report_folder::ReportFolder;
 pub use table::Table;
+pub use table_file::TableFile;
 pub use terminal::{progress_bar, say, tell};

@@ -1,5 +1,6 @@
 //! Parquet: typed columns, and the whole configuration in the metadata.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -15,17 +16,47 @@ use super::table::{Column, Table, Values};
 impl Table {
     /// The bytes of a Parquet file with these pairs of metadata.
     pub(super) fn parquet(&self, metadata: &[(&str, String)]) -> Result<Vec<u8>> {
-        write(self, metadata).context("cannot write the Parquet table")
+        let mut writer = ParquetWriter::new(Vec::new(), self, metadata)?;
+        writer.block(self)?;
+        writer.finish()
     }
 }
 
-fn write(table: &Table, metadata: &[(&str, String)]) -> Result<Vec<u8>> {
+/// A Parquet file to which blocks of rows are appended.
+pub(super) struct ParquetWriter<W: Write + Send>(SerializedFileWriter<W>);
+
+impl<W: Write + Send> ParquetWriter<W> {
+    /// Starts a file with the columns of this table and these pairs of metadata.
+    pub(super) fn new(to: W, table: &Table, metadata: &[(&str, String)]) -> Result<Self> {
+        start(to, table, metadata).map(ParquetWriter).context(CANNOT)
+    }
+
+    /// Appends rows.
+    pub(super) fn block(&mut self, table: &Table) -> Result<()> {
+        append(&mut self.0, table).context(CANNOT)
+    }
+
+    /// Ends the file and gives back where it was written to.
+    pub(super) fn finish(self) -> Result<W> {
+        self.0.into_inner().context(CANNOT)
+    }
+}
+
+const CANNOT: &str = "cannot write the Parquet table";
+
+fn start<W: Write + Send>(
+    to: W,
+    table: &Table,
+    metadata: &[(&str, String)],
+) -> Result<SerializedFileWriter<W>> {
     let fields = table.columns.iter().map(|c| field(c).map(Arc::new)).collect::<Result<_>>()?;
     let schema = Type::group_type_builder("trajectory").with_fields(fields).build()?;
     let pairs = metadata.iter().map(|(k, v)| KeyValue::new((*k).to_owned(), v.clone())).collect();
     let properties = WriterProperties::builder().set_key_value_metadata(Some(pairs)).build();
-    let mut bytes = Vec::new();
-    let mut writer = SerializedFileWriter::new(&mut bytes, Arc::new(schema), Arc::new(properties))?;
+    Ok(SerializedFileWriter::new(to, Arc::new(schema), Arc::new(properties))?)
+}
+
+fn append<W: Write + Send>(writer: &mut SerializedFileWriter<W>, table: &Table) -> Result<()> {
     let mut group = writer.next_row_group()?;
     for column in &table.columns {
         let mut to = group.next_column()?.context("fewer columns than the schema has")?;
@@ -47,8 +78,7 @@ fn write(table: &Table, metadata: &[(&str, String)]) -> Result<Vec<u8>> {
         to.close()?;
     }
     group.close()?;
-    writer.close()?;
-    Ok(bytes)
+    Ok(())
 }
 
 fn field(column: &Column) -> Result<Type> {
@@ -80,7 +110,7 @@ mod tests {
             .counts("runs", [None, Some(100)]);
         let bytes = table.parquet(&[("toclip.version", "1.2.3".into())]).unwrap();
         let mut file = tempfile::tempfile().unwrap();
-        std::io::Write::write_all(&mut file, &bytes).unwrap();
+        file.write_all(&bytes).unwrap();
         let reader = SerializedFileReader::new(file).unwrap();
         let pairs = reader.metadata().file_metadata().key_value_metadata().unwrap();
         assert_eq!(pairs[0].key, "toclip.version");

@@ -5,7 +5,7 @@
 //! recognised by its length or checksum and cut off. One process at a time may hold the file.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -62,19 +62,14 @@ impl ProgressLog {
         if locked_by_another(&file) {
             bail!("another {command} is writing to {name}; wait for it or choose another --out");
         }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).with_context(|| format!("cannot read {name}"))?;
-        let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
-            bail!("{name} is not a progress file of {command}; move it or choose another --out");
-        };
-        let saved = next(&mut rest).and_then(|header| serde_json::from_slice::<Value>(header).ok());
-        let Some(saved) = saved else { bail!("the header of {name} is damaged; delete the file") };
+        let mut saved = SavedLog::new(&file, path, command)?;
         let mut finished = Vec::new();
-        let mut unread = rest.len();
-        while let Some(piece) = next(&mut rest).and_then(&decode) {
+        let mut end = saved.records.end;
+        while let Some(piece) = saved.records.read_next()?.and_then(&decode) {
             finished.push(piece);
-            unread = rest.len();
+            end = saved.records.end;
         }
+        let saved = saved.header;
         if !resume && !finished.is_empty() {
             bail!(
                 "{name} contains {} finished {} of an interrupted {command}; add --resume to continue, or \
@@ -95,7 +90,6 @@ impl ProgressLog {
             std::fs::remove_file(path).with_context(|| format!("cannot replace {name}"))?;
             return ProgressLog::open(path, identity, resume, decode);
         }
-        let end = (bytes.len() - unread) as u64;
         file.set_len(end)
             .and_then(|()| file.seek(SeekFrom::Start(end)))
             .with_context(|| format!("cannot write {name}"))?;
@@ -106,7 +100,7 @@ impl ProgressLog {
     pub fn add(&mut self, bytes: &[u8]) -> Result<()> {
         let mut record = Vec::with_capacity(bytes.len() + 16);
         append(&mut record, bytes);
-        let mut write = || -> std::io::Result<()> {
+        let mut write = || -> io::Result<()> {
             self.file.write_all(&record)?;
             if self.synced.elapsed() > SYNC_EVERY {
                 self.file.sync_data()?;
@@ -135,23 +129,101 @@ impl ProgressLog {
     }
 }
 
+/// A log that is read and not continued.
+#[derive(Debug)]
+pub struct SavedLog<R> {
+    /// Command and inputs.
+    header: Value,
+    /// The records.
+    pub records: Records<R>,
+}
+
+impl SavedLog<File> {
+    /// Opens the log of a command, even while another process writes to it.
+    pub fn open(path: &Path, command: &str) -> Result<Self> {
+        let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        let saved = SavedLog::new(file, path, command)?;
+        if saved.header.get("command").and_then(Value::as_str) != Some(command) {
+            bail!("{} is not a progress file of {command}", path.display());
+        }
+        Ok(saved)
+    }
+}
+
+impl<R: Read> SavedLog<R> {
+    fn new(file: R, path: &Path, command: &str) -> Result<Self> {
+        let name = path.display();
+        let mut reader = BufReader::new(file);
+        let mut magic = vec![0; MAGIC.len()];
+        if reader.read_exact(&mut magic).is_err() || magic != MAGIC {
+            bail!("{name} is not a progress file of {command}; move it or choose another --out");
+        }
+        let mut records = Records { reader, end: MAGIC.len() as u64, bytes: Vec::new() };
+        let header =
+            records.read_next()?.and_then(|header| serde_json::from_slice::<Value>(header).ok());
+        let Some(header) = header else {
+            bail!("the header of {name} is damaged; delete the file")
+        };
+        Ok(SavedLog { header, records })
+    }
+
+    /// Everything the records depend on.
+    pub fn inputs(&self) -> Value {
+        self.header.get("inputs").cloned().unwrap_or_default()
+    }
+}
+
+/// The records of a log, one after the other.
+#[derive(Debug)]
+pub struct Records<R> {
+    reader: BufReader<R>,
+    /// The place after the last record that was whole.
+    pub end: u64,
+    bytes: Vec<u8>,
+}
+
+impl<R: Read> Records<R> {
+    /// The bytes of the next record; `None` at the end, or where the rest is torn or damaged.
+    pub fn read_next(&mut self) -> Result<Option<&[u8]>> {
+        match self.read() {
+            Ok(true) => Ok(Some(&self.bytes)),
+            Ok(false) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(error).context("cannot read the progress file"),
+        }
+    }
+
+    fn read(&mut self) -> io::Result<bool> {
+        let mut number = [0; 8];
+        self.reader.read_exact(&mut number)?;
+        let length = u64::from_le_bytes(number);
+        self.bytes.clear();
+        // A damaged length asks for more than there is, and gets what there is.
+        self.reader.by_ref().take(length).read_to_end(&mut self.bytes)?;
+        self.reader.read_exact(&mut number)?;
+        let whole =
+            self.bytes.len() as u64 == length && u64::from_le_bytes(number) == fnv1a(&self.bytes);
+        if whole {
+            self.end += length + 16;
+        }
+        Ok(whole)
+    }
+}
+
+impl<R: Read + Seek> Records<R> {
+    /// The bytes of the record that begins at this place.
+    pub fn at(&mut self, start: u64) -> Result<Option<&[u8]>> {
+        self.reader.seek(SeekFrom::Start(start)).context("cannot read the progress file")?;
+        self.end = start;
+        self.read_next()
+    }
+}
+
 /// A length, the bytes and their checksum.
 fn append(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend((bytes.len() as u64).to_le_bytes());
     to.extend(bytes);
     to.extend(fnv1a(bytes).to_le_bytes());
-}
-
-/// The bytes of the next record, if it is whole.
-fn next<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let (length, after) = rest.split_first_chunk::<8>()?;
-    let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
-    let (bytes, after) = after.split_at_checked(length)?;
-    let (sum, after) = after.split_first_chunk::<8>()?;
-    (u64::from_le_bytes(*sum) == fnv1a(bytes)).then(|| {
-        *rest = after;
-        bytes
-    })
 }
 
 /// Whether another process writes to the file. A child that another thread is just starting holds the

@@ -1,0 +1,36 @@
+//! The table of a sweep at any time, from its log.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use super::{log::SavedCells, results};
+use crate::output::{TableFile, say};
+
+/// Write the finished cells of a sweep as a table, even while it runs
+#[derive(clap::Args)]
+pub struct Args {
+    /// The log of the sweep, such as results/NAME.sweep
+    log: PathBuf,
+    /// The table, .parquet or .csv; beside the log by default
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print nothing
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let extension = if cfg!(feature = "parquet") { "parquet" } else { "csv" };
+    let table = args.out.clone().unwrap_or_else(|| args.log.with_extension(extension));
+    TableFile::check_name(&table)?;
+    let mut saved = SavedCells::open(&args.log)?;
+    let sweep = saved.sweep.clone();
+    let written = results::write(&sweep, &mut |cell| saved.row(cell), &table)?;
+    if !args.quiet {
+        say!("{} of {} cells written to {}", written.cells, saved.wanted(), table.display());
+        written.say(&sweep);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,156 @@
+//! The finished cells of a sweep, on disk as they come.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use toclip_sweep::{Row, Shard, Sweep};
+
+use crate::output::{Identity, ProgressLog, SavedLog, fnv1a};
+
+const COMMAND: &str = "toclip sweep";
+/// The extension of a log.
+pub const EXTENSION: &str = "sweep";
+
+/// The log of a sweep or a shard of it: `NAME.sweep`, `NAME.3-of-64.sweep`.
+pub fn path(folder: &Path, stem: &str, shard: Shard) -> PathBuf {
+    let shard = match shard.is_whole() {
+        true => String::new(),
+        false => format!(".{}-of-{}", shard.index(), shard.of()),
+    };
+    folder.join(format!("{stem}{shard}.{EXTENSION}"))
+}
+
+/// Opens a log to append to, with the cells that it has.
+pub fn open(
+    path: &Path,
+    sweep: &Sweep,
+    shard: Shard,
+    resume: bool,
+) -> Result<(ProgressLog, Vec<u64>)> {
+    let identity = Identity { command: COMMAND, pieces: "cells", inputs: inputs(sweep, shard)? };
+    ProgressLog::open(path, &identity, resume, Row::cell_of)
+}
+
+/// A new log of the whole sweep.
+pub fn create(path: &Path, sweep: &Sweep, inputs: &Value) -> Result<ProgressLog> {
+    let mut inputs = inputs.clone();
+    inputs["shard"] = Shard::WHOLE.to_string().into();
+    let identity = Identity { command: COMMAND, pieces: "cells", inputs };
+    let (log, finished) = ProgressLog::open(path, &identity, true, Row::cell_of)
+        .with_context(|| format!("cannot merge {}", sweep.name))?;
+    if !finished.is_empty() {
+        bail!("{} contains finished cells already; choose another --out", path.display());
+    }
+    Ok(log)
+}
+
+/// Everything that the cells depend on.
+fn inputs(sweep: &Sweep, shard: Shard) -> Result<Value> {
+    let text = sweep.to_toml();
+    let values: toml::Table = toml::from_str(&text).context("cannot write the sweep as TOML")?;
+    let mut named = Vec::new();
+    files(&toml::Value::Table(values.clone()), &mut named);
+    let hashes: BTreeMap<String, String> = named
+        .into_iter()
+        .map(|name| {
+            let path = sweep.folder().join(&name);
+            let bytes =
+                std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            Ok((name, format!("{:016x}", fnv1a(&bytes))))
+        })
+        .collect::<Result<_>>()?;
+    Ok(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "sweep": values,
+        // Infinite numbers are missing in JSON.
+        "toml": text,
+        "files": hashes,
+        "shard": shard.to_string(),
+    }))
+}
+
+/// The files that a sweep names, for their content may change.
+fn files(value: &toml::Value, found: &mut Vec<String>) {
+    match value {
+        toml::Value::Table(table) => {
+            for (key, value) in table {
+                match value {
+                    toml::Value::String(name) if key == "file" || key == "path" => {
+                        found.push(name.clone());
+                    }
+                    toml::Value::Array(names) if key == "file" || key == "path" => {
+                        found.extend(
+                            names.iter().filter_map(|name| name.as_str().map(String::from)),
+                        );
+                    }
+                    other => files(other, found),
+                }
+            }
+        }
+        toml::Value::Array(list) => list.iter().for_each(|value| files(value, found)),
+        _ => {}
+    }
+}
+
+/// A log that is read, while or after it is written.
+#[derive(Debug)]
+pub struct SavedCells {
+    /// The file.
+    pub path: PathBuf,
+    /// The sweep that it is of.
+    pub sweep: Sweep,
+    /// Which part of it.
+    pub shard: Shard,
+    /// Everything that the cells depend on.
+    pub inputs: Value,
+    /// The finished cells in order, each with the place of its record.
+    cells: Vec<(u64, u64)>,
+    log: SavedLog<File>,
+}
+
+impl SavedCells {
+    /// Opens a log.
+    pub fn open(path: &Path) -> Result<Self> {
+        let mut log = SavedLog::open(path, COMMAND)?;
+        let inputs = log.inputs();
+        let damaged = || format!("the header of {} is damaged", path.display());
+        let text = inputs.get("toml").and_then(Value::as_str).with_context(damaged)?;
+        let values: toml::Table = toml::from_str(text).ok().with_context(damaged)?;
+        let shard = inputs.get("shard").and_then(Value::as_str).and_then(|text| text.parse().ok());
+        let shard = shard.with_context(damaged)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let sweep = Sweep::of_values(values, folder)?;
+        let mut cells = Vec::new();
+        let mut start = log.records.end;
+        while let Some(cell) = log.records.read_next()?.and_then(Row::cell_of) {
+            cells.push((cell, start));
+            start = log.records.end;
+        }
+        cells.sort_unstable();
+        cells.dedup_by_key(|(cell, _)| *cell);
+        Ok(SavedCells { path: path.into(), sweep, shard, inputs, cells, log })
+    }
+
+    /// How many cells are finished.
+    pub fn finished(&self) -> u64 {
+        self.cells.len() as u64
+    }
+
+    /// How many cells it will have.
+    pub fn wanted(&self) -> u64 {
+        self.shard.cells_of(self.sweep.cells())
+    }
+
+    /// The row of a cell, if it is finished.
+    pub fn row(&mut self, cell: u64) -> Result<Option<Row>> {
+        let Ok(at) = self.cells.binary_search_by_key(&cell, |(cell, _)| *cell) else {
+            return Ok(None);
+        };
+        let bytes = self.log.records.at(self.cells[at].1)?;
+        let row = bytes.and_then(Row::decode);
+        row.map(Some).with_context(|| format!("cell {cell} in {} is damaged", self.path.display()))
+    }
+}
