@@ -49,6 +49,7 @@ from .results import (
 )
 from .spectra import blocks, eigenvalues, isotropic, marchenko_pastur, power_law
 from .stream import Stream
+from .sweeps import Sweep, SweepCell, SweepResult, sweep
 
 __all__ = [
     "Advice",
@@ -77,6 +78,9 @@ __all__ = [
     "Spectrum",
     "StateFactors",
     "Stream",
+    "Sweep",
+    "SweepCell",
+    "SweepResult",
     "ThresholdRule",
     "Tuned",
     "TunedPrivate",
@@ -99,6 +103,7 @@ __all__ = [
     "power_law",
     "privacy",
     "read_log",
+    "sweep",
 ]
 
 _pickle.register()

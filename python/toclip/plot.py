@@ -8,7 +8,7 @@ import numpy as np
 
 from .results import Band, Estimates, GlmBand, GlmPath, Path, Table
 
-__all__ = ["band", "estimates", "glm_band", "glm_path", "path", "table"]
+__all__ = ["band", "estimates", "glm_band", "glm_path", "path", "sweep", "table"]
 
 
 def _axes(axes: Any) -> Any:
@@ -71,6 +71,53 @@ def estimates(found: Estimates, axes: Any = None, **style: Any) -> Any:
     axes.set_xlabel("threshold")
     axes.set_ylabel("CCC: gain over no clipping")
     return axes
+
+
+def sweep(
+    found: Any, axes: Any, x: str | None, y: str | None, value: str | None, **style: Any
+) -> Any:
+    """A heat map over two keys that vary, or a line over one."""
+    columns = found.columns()
+    varying = [key for key in found.keys if len(np.unique(columns[key])) > 1]
+    for name in (x, y, value):
+        if name is not None and name not in columns:
+            raise ValueError(f"unknown column {name!r}; expected one of: {', '.join(columns)}")
+    x = x or next((key for key in varying if key != y), found.keys[0])
+    y = y or next((key for key in varying if key != x), None)
+    value = value or list(columns)[1 + len(found.keys)]
+    axes = _axes(axes)
+    (xs, at_x), numbers = np.unique(columns[x], return_inverse=True), columns[value]
+    if y is None:
+        smallest = np.full(len(xs), np.nan)
+        np.fmin.at(smallest, at_x, numbers)
+        axes.plot(xs, smallest, **style)
+        axes.set_ylabel(value)
+    else:
+        ys, at_y = np.unique(columns[y], return_inverse=True)
+        grid = np.full((len(ys), len(xs)), np.nan)
+        np.fmin.at(grid, (at_y, at_x), numbers)
+        grid[~np.isfinite(grid)] = np.nan
+        places = [np.arange(len(v)) if _as_names(v) else v for v in (xs, ys)]
+        mesh = axes.pcolormesh(*places, grid, **{"shading": "nearest", **style})
+        axes.figure.colorbar(mesh, ax=axes, label=value)
+        axes.set_ylabel(y)
+        _scale(axes.set_yscale, axes.set_yticks, ys)
+    axes.set_xlabel(x)
+    _scale(axes.set_xscale, axes.set_xticks, xs)
+    axes.set_title(found.name)
+    return axes
+
+
+def _as_names(values: np.ndarray) -> bool:
+    return values.dtype.kind not in "if" or not np.all(np.isfinite(values))
+
+
+def _scale(set_scale: Any, set_ticks: Any, values: np.ndarray) -> None:
+    """Names where the values are no numbers, a log scale where they reach far."""
+    if _as_names(values):
+        set_ticks(np.arange(len(values)), [str(value) for value in values])
+    elif values.min() > 0 and values.max() > 20 * values.min():
+        set_scale("log")
 
 
 def table(found: Table, axes: Any = None, **style: Any) -> Any:

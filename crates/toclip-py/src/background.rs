@@ -36,7 +36,8 @@ pub fn in_background<T: Send>(
         )));
     }
     let progress = progress.map(Bound::unbind);
-    let shared = Shared::default();
+    let shared = &Shared::default();
+    let finished = &AtomicBool::new(false);
     let mut reported = 0;
     let mut report = || -> PyResult<()> {
         Python::attach(|py| {
@@ -53,8 +54,13 @@ pub fn in_background<T: Send>(
     };
     py.detach(|| {
         thread::scope(|scope| {
-            let worker = scope.spawn(|| in_pool(|| work(&shared)));
-            while !worker.is_finished() {
+            let waiting = thread::current();
+            let worker = scope.spawn(move || {
+                // Also where the work panics: whoever waits for it must not wait for ever.
+                let _wake = Wake { finished, waiting };
+                in_pool(|| work(shared))
+            });
+            while !finished.load(Ordering::Acquire) {
                 thread::park_timeout(BEAT);
                 if let Err(error) = report() {
                     shared.cancel.store(true, Ordering::Relaxed);
@@ -66,6 +72,19 @@ pub fn in_background<T: Send>(
             report().map(|()| result)
         })
     })
+}
+
+/// Wakes the thread that waits when it is dropped, so that short work is not waited for.
+struct Wake<'a> {
+    finished: &'a AtomicBool,
+    waiting: thread::Thread,
+}
+
+impl Drop for Wake<'_> {
+    fn drop(&mut self) {
+        self.finished.store(true, Ordering::Release);
+        self.waiting.unpark();
+    }
 }
 
 /// The process that loaded the module and owns the pool.

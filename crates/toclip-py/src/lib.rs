@@ -23,6 +23,7 @@ mod simulate;
 mod spectrum;
 mod state;
 mod stream;
+mod sweep;
 mod threshold_rule;
 mod values;
 
@@ -46,6 +47,7 @@ mod _toclip {
         schedule::{Schedule, linear_times, log_times},
         spectrum::Spectrum,
         stream::Stream,
+        sweep::Sweep,
         threshold_rule::ThresholdRule,
     };
 

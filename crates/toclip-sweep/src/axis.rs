@@ -24,7 +24,28 @@ pub struct KeyValues {
     pub values: Vec<Value>,
 }
 
+/// What all values of a key are, and so the column of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyKind {
+    /// Integers, at least 0.
+    Counts,
+    /// Numbers.
+    Numbers,
+    /// Anything else, as [`text`].
+    Text,
+}
+
 impl KeyValues {
+    /// What all values are.
+    pub fn kind(&self) -> KeyKind {
+        let count = |value: &Value| value.as_integer().is_some_and(|n| n >= 0);
+        match self.numbers() {
+            _ if self.values.iter().all(count) => KeyKind::Counts,
+            Some(_) => KeyKind::Numbers,
+            None => KeyKind::Text,
+        }
+    }
+
     /// The values as numbers, if all are.
     pub fn numbers(&self) -> Option<Vec<f64>> {
         self.values.iter().map(number).collect()
@@ -64,6 +85,14 @@ pub fn number(value: &Value) -> Option<f64> {
         Value::Integer(x) => Some(*x as f64),
         Value::String(text) if text == "none" || text == "inf" => Some(f64::INFINITY),
         _ => None,
+    }
+}
+
+/// A value as tables show it: a string without quotes, anything else as TOML.
+pub fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
 }
 

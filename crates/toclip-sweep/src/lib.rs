@@ -38,7 +38,7 @@ mod row;
 mod shard;
 mod sweep;
 
-pub use axis::{Axis, KeyValues, number};
+pub use axis::{Axis, KeyKind, KeyValues, number, text};
 pub use error::{Error, Result};
 pub use keep::{Keep, Measure};
 pub use row::{CellCurve, Row};

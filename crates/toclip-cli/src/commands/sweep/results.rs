@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use toclip_sweep::{Keep, KeyValues, Row, Sweep};
+use toclip_sweep::{CellCurve, Keep, KeyKind, KeyValues, Row, Sweep};
 
 use crate::output::{Table, TableFile};
 
@@ -107,26 +107,15 @@ fn cell_table(sweep: &Sweep, rows: &[Row]) -> Table {
 fn key_column(table: Table, sweep: &Sweep, rows: &[Row], at: usize, key: &KeyValues) -> Table {
     let values = || rows.iter().map(|row| sweep.settings(row.cell)[at].1.clone());
     let name = key.key.clone();
-    let counts = key.values.iter().all(|v| v.as_integer().is_some_and(|n| n >= 0));
-    if counts {
-        return table.counts(name, values().map(|v| v.as_integer().map(|n| n as u64)));
-    }
-    if key.numbers().is_some() {
-        return table.numbers(name, values().map(|v| toclip_sweep::number(&v)));
-    }
-    table.text(name, values().map(|v| text(&v)))
-}
-
-/// A value that is no number, as a table shows it.
-pub fn text(value: &toml::Value) -> String {
-    match value {
-        toml::Value::String(text) => text.clone(),
-        other => other.to_string(),
+    match key.kind() {
+        KeyKind::Counts => table.counts(name, values().map(|v| v.as_integer().map(|n| n as u64))),
+        KeyKind::Numbers => table.numbers(name, values().map(|v| toclip_sweep::number(&v))),
+        KeyKind::Text => table.text(name, values().map(|v| toclip_sweep::text(&v))),
     }
 }
 
 /// The points of all curves, one below the other.
-fn curve_table(sweep: &Sweep, curves: &[(u64, Vec<toclip_sweep::CellCurve>)]) -> Table {
+fn curve_table(sweep: &Sweep, curves: &[(u64, Vec<CellCurve>)]) -> Table {
     let all = || curves.iter().flat_map(|(cell, own)| own.iter().map(move |curve| (*cell, curve)));
     let points =
         || all().flat_map(|(cell, curve)| (0..curve.times.len()).map(move |k| (cell, curve, k)));

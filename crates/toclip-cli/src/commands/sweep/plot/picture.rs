@@ -1,8 +1,7 @@
 //! The numbers of a selection as a figure.
 
-use toclip_sweep::{KeyValues, Sweep};
+use toclip_sweep::{KeyValues, Sweep, text};
 
-use super::super::results;
 use super::select::Selection;
 use crate::output::numbers::short;
 use crate::plot::{Axis, AxisScale, Chart, Figure, HeatMap};
@@ -69,7 +68,7 @@ fn subtitle(selection: &Selection, value: &str) -> String {
 
 /// A value of a key for people.
 fn shown(value: &toml::Value) -> String {
-    value.as_float().map_or_else(|| results::text(value), short)
+    value.as_float().map_or_else(|| text(value), short)
 }
 
 /// The axis of a key and the place of each of its values: numbers, or names where they are none.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use toclip_sweep::{KeyValues, Sweep, number};
+use toclip_sweep::{KeyValues, Sweep, number, text};
 
-use super::super::{log::SavedCells, results};
+use super::super::log::SavedCells;
 use super::Args;
 use crate::arguments::unknown;
 
@@ -38,16 +38,16 @@ impl Selection {
                 None => bail!("{flag}: {}", unknown("key", name, &known)),
             }
         };
-        let setting = |flag: &str, text: &str| -> Result<(String, toml::Value)> {
-            let Some((name, wanted)) = text.split_once('=') else {
-                bail!("{flag} is {text:?}; expected a key and a value, such as clip=none");
+        let setting = |flag: &str, given: &str| -> Result<(String, toml::Value)> {
+            let Some((name, wanted)) = given.split_once('=') else {
+                bail!("{flag} is {given:?}; expected a key and a value, such as clip=none");
             };
             let key = find(flag, name.trim())?;
             let wanted = wanted.trim();
             match key.values.iter().find(|value| says(value, wanted)) {
                 Some(value) => Ok((key.key, value.clone())),
                 None => {
-                    let known: Vec<String> = key.values.iter().map(results::text).collect();
+                    let known: Vec<String> = key.values.iter().map(text).collect();
                     bail!(
                         "{flag}: {} is never {wanted}; it is one of: {}",
                         key.key,
@@ -57,9 +57,9 @@ impl Selection {
             }
         };
         let fixed: Vec<_> =
-            args.only.iter().map(|text| setting("--where", text)).collect::<Result<_>>()?;
+            args.only.iter().map(|given| setting("--where", given)).collect::<Result<_>>()?;
         let relative_to =
-            args.relative_to.as_ref().map(|text| setting("--relative-to", text)).transpose()?;
+            args.relative_to.as_ref().map(|given| setting("--relative-to", given)).transpose()?;
         for name in &args.minimize {
             find("--minimize", name)?;
         }
@@ -121,7 +121,7 @@ impl Selection {
                 "`{}` varies too; fix it with --where {}={}, or add --minimize {}",
                 key.key,
                 key.key,
-                results::text(&key.values[0]),
+                text(&key.values[0]),
                 key.key
             );
         }
@@ -162,10 +162,10 @@ impl Selection {
 }
 
 /// Whether a value is what a person wrote on the command line.
-fn says(value: &toml::Value, text: &str) -> bool {
-    match (number(value), text) {
+fn says(value: &toml::Value, wanted: &str) -> bool {
+    match (number(value), wanted) {
         (Some(x), "none" | "inf") => x.is_infinite(),
-        (Some(x), text) => text.parse::<f64>().is_ok_and(|y| (x - y).abs() <= 1e-6 * x.abs()),
-        (None, text) => results::text(value) == text,
+        (Some(x), wanted) => wanted.parse::<f64>().is_ok_and(|y| (x - y).abs() <= 1e-6 * x.abs()),
+        (None, wanted) => text(value) == wanted,
     }
 }

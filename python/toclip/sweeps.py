@@ -1,0 +1,383 @@
+"""Sweeps: an experiment for many values of its keys, on this machine or on a cluster."""
+
+from __future__ import annotations
+
+import html
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from . import _toclip
+from .problem import Progress, progress_function
+from .results import Table, same
+
+__all__ = ["Sweep", "SweepCell", "SweepResult", "sweep"]
+
+#: How long a group of cells should take: long enough that scheduling does not count.
+GROUP_SECONDS = 0.5
+#: Groups that are submitted and not finished. An executor with more workers than this needs more.
+OUTSTANDING = 256
+#: Cells in a group at most.
+LARGEST_GROUP = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class SweepCell:
+    """What a cell gave: its number, its settings, the numbers that are kept, why it failed if it did,
+    and its curves if they are kept."""
+
+    cell: int
+    settings: dict[str, Any]
+    values: dict[str, float]
+    error: str | None
+    curves: list[dict[str, Any]] = field(repr=False)
+
+
+class Sweep:
+    """A sweep file of ``toclip sweep``, or the same as a dictionary.
+
+    >>> import toclip
+    >>> sweep = toclip.Sweep({
+    ...     "spectrum": {"kind": "isotropic", "dim": 100},
+    ...     "start": {"kind": "uniform", "norm": 1.0},
+    ...     "noise": {"family": "student_t", "df": 2.5, "scale": 0.5},
+    ...     "time": 3.0,
+    ...     "learning_rate": 0.5,
+    ...     "vary": {"clip": [0.5, 1.0, "none"], "noise.df": [1.5, 3.0]},
+    ... })
+    >>> len(sweep), sweep.keys, sweep.columns
+    (6, ['clip', 'noise.df'], ['ode_final_risk', 'ode_diverged_at'])
+    >>> sweep.settings(5)
+    {'clip': 'none', 'noise.df': 3.0}
+    """
+
+    def __init__(self, spec: Mapping[str, Any] | str | os.PathLike[str]) -> None:
+        self._sweep = _toclip.Sweep(_with_tables(spec) if isinstance(spec, Mapping) else spec)
+
+    def __len__(self) -> int:
+        return self._sweep.cells
+
+    def __repr__(self) -> str:
+        return f"<toclip.Sweep {self.name!r}: {len(self)} cells over {', '.join(self.keys)}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _from_toml, (self._sweep.toml, os.fspath(self._sweep.folder))
+
+    @property
+    def name(self) -> str:
+        """The title."""
+        return self._sweep.name
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys that vary."""
+        return self._sweep.keys
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the numbers that are kept of each cell."""
+        return self._sweep.columns
+
+    def settings(self, cell: int) -> dict[str, Any]:
+        """The keys that vary, each with its value in a cell."""
+        return self._sweep.settings(cell)
+
+    def experiment(self, cell: int) -> dict[str, Any]:
+        """A cell as a dictionary for :func:`toclip.experiment`."""
+        return self._sweep.experiment(cell)
+
+    def check(self) -> None:
+        """Raises a ``ValueError`` for cells that cannot be run, without running any."""
+        self._sweep.check()
+
+    def run(
+        self,
+        executor: Any = None,
+        *,
+        group: int | None = None,
+        progress: bool | Progress = False,
+    ) -> SweepResult:
+        """Runs all cells; see :func:`toclip.sweep`."""
+        return SweepResult(self, list(self.as_completed(executor, group=group, progress=progress)))
+
+    def as_completed(
+        self,
+        executor: Any = None,
+        *,
+        group: int | None = None,
+        progress: bool | Progress = False,
+    ) -> Iterator[SweepCell]:
+        """The cells in the order in which they finish; see :func:`toclip.sweep`."""
+        if group is not None and (not isinstance(group, int) or group < 1):
+            raise ValueError(f"group must be an integer, at least 1, not {group!r}")
+        self.check()
+        tell = progress_function(progress)
+        rows = self._on_all_cores() if executor is None else self._submitted(_submitter(executor), group)
+        columns = self.columns
+        for done, (cell, values, error, curves) in enumerate(rows, 1):
+            if tell is not None:
+                tell(done, len(self))
+            named = dict(zip(columns, values, strict=True))
+            yield SweepCell(cell, self.settings(cell), named, error, curves)
+
+    def _on_all_cores(self) -> Iterator[Any]:
+        """Blocks of cells on the threads of this process."""
+        size = 64
+        start = 0
+        while start < len(self):
+            begin = time.perf_counter()
+            cells = list(range(start, min(start + size, len(self))))
+            yield from self._sweep.run(cells)
+            start += len(cells)
+            # Long enough to keep all cores busy, short enough to show progress.
+            seconds = max(time.perf_counter() - begin, 1e-9)
+            size = int(np.clip(len(cells) * 4 * GROUP_SECONDS / seconds, 16, 100_000))
+
+    def _submitted(self, submit: Any, group: int | None) -> Iterator[Any]:
+        """Groups of cells on an executor, of which only ``submit``, ``done`` and ``result`` are used."""
+        text, folder = self._sweep.toml, os.fspath(self._sweep.folder)
+        size = group or 1
+        start = 0
+        waiting: dict[int, Any] = {}
+        pause = 0.001
+        try:
+            while start < len(self) or waiting:
+                while start < len(self) and len(waiting) < OUTSTANDING:
+                    stop = min(start + size, len(self))
+                    waiting[start] = submit(_run_group, text, folder, start, stop)
+                    start = stop
+                finished = [key for key, future in waiting.items() if future.done()]
+                for key in finished:
+                    rows, seconds = waiting.pop(key).result()
+                    if group is None:
+                        wanted = len(rows) * GROUP_SECONDS / max(seconds, 1e-9)
+                        size = int(np.clip(wanted, 1, LARGEST_GROUP))
+                    yield from rows
+                pause = 0.001 if finished else min(2 * pause, 0.05)
+                if not finished:
+                    time.sleep(pause)
+        finally:
+            for future in waiting.values():
+                getattr(future, "cancel", lambda: None)()
+
+
+class SweepResult(Table):
+    """The table of a sweep: a row for each cell, in order, with the keys that vary and what was kept.
+
+    The columns are those of the Parquet file of ``toclip sweep``. ``curves`` has the curves, if they
+    are kept.
+    """
+
+    def __init__(self, sweep: Sweep, cells: list[SweepCell]) -> None:
+        cells = sorted(cells, key=lambda cell: cell.cell)
+        numbers = [cell.cell for cell in cells]
+        keys = sweep._sweep.key_columns(numbers)
+        self.name = sweep.name
+        self._columns: dict[str, np.ndarray] = {"cell": np.array(numbers, dtype=np.int64)}
+        for key, column in keys.items():
+            is_text = isinstance(column, list)
+            self._columns[key] = np.array(column, dtype=object) if is_text else column
+        for name in sweep.columns:
+            self._columns[name] = np.array([cell.values[name] for cell in cells], dtype=float)
+        self._columns["error"] = np.array([cell.error or "" for cell in cells], dtype=object)
+        self.keys = sweep.keys
+        self._curves = [(cell.cell, curve) for cell in cells for curve in cell.curves]
+        self._value = "loss" if sweep._sweep.model else "risk"
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns by name."""
+        return dict(self._columns)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._columns[name]
+
+    def __len__(self) -> int:
+        return len(self._columns["cell"])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SweepResult):
+            return NotImplemented
+        return same(self._columns, other._columns) and same(self._curves, other._curves)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        failed = int(np.count_nonzero(self["error"] != ""))
+        more = f", {failed} failed" if failed else ""
+        return f"<toclip.SweepResult {self.name!r}: {len(self)} cells over {', '.join(self.keys)}{more}>"
+
+    def _repr_html_(self) -> str:
+        """The table for notebooks; of a long one the first and last rows."""
+        count = len(self)
+        rows = [*range(count)] if count <= 20 else [*range(10), None, *range(count - 10, count)]
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self._columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{_shown(column, k)}</td>" for column in self._columns.values()) + "</tr>"
+            for k in rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    @property
+    def curves(self) -> dict[str, np.ndarray]:
+        """The points of all curves as columns: cell, method, time, risk or loss, and the band."""
+
+        def joined(name: str) -> np.ndarray:
+            parts = [
+                curve[name] if len(curve[name]) else np.full(len(curve["time"]), np.nan)
+                for _, curve in self._curves
+            ]
+            return np.concatenate(parts) if parts else np.array([])
+
+        lengths = [len(curve["time"]) for _, curve in self._curves]
+        cells = np.array([cell for cell, _ in self._curves], dtype=np.int64)
+        methods = np.array([curve["method"] for _, curve in self._curves], dtype=object)
+        return {
+            "cell": np.repeat(cells, lengths),
+            "method": np.repeat(methods, lengths),
+            "time": joined("time"),
+            self._value: joined("value"),
+            "low": joined("low"),
+            "high": joined("high"),
+        }
+
+    def plot(
+        self, axes: Any = None, *, x: str | None = None, y: str | None = None, value: str | None = None, **style: Any
+    ) -> Any:
+        """A heat map over two keys that vary, or a line over one; needs matplotlib.
+
+        Where several cells share a place, the smallest value is drawn.
+        """
+        from .plot import sweep as draw
+
+        return draw(self, axes, x, y, value, **style)
+
+
+def sweep(
+    spec: Mapping[str, Any] | str | os.PathLike[str],
+    executor: Any = None,
+    *,
+    group: int | None = None,
+    progress: bool | Progress = False,
+) -> SweepResult:
+    """Runs an experiment for many values of its keys.
+
+    ``spec`` is the path of a TOML file for ``toclip sweep``, or the same as a dictionary: an experiment
+    with ``vary`` and, where needed, ``together``, ``exclude`` and ``keep``. Cells that cannot be run are
+    a ``ValueError`` before any is; a cell that fails on the way has its reason in the column ``error``.
+
+    Without an ``executor`` the cells run on all cores of this machine. Otherwise it is anything with
+    ``submit`` whose futures have ``done`` and ``result``: an executor of ``concurrent.futures``, the client of
+    Dask, executorlib, submitit or Parsl; or the module ``ray``. toclip has to be installed on the
+    workers. Cells are submitted in groups that take about half a second, or of ``group`` cells. The table
+    is the same, bit for bit, whatever runs it.
+
+    >>> import toclip
+    >>> table = toclip.sweep({
+    ...     "spectrum": {"kind": "isotropic", "dim": 100},
+    ...     "start": {"kind": "uniform", "norm": 1.0},
+    ...     "noise": {"family": "student_t", "df": 1.5, "scale": 0.5},
+    ...     "time": 3.0,
+    ...     "learning_rate": 0.5,
+    ...     "vary": {"clip": {"log": [0.1, 10.0], "count": 3}},
+    ... })
+    >>> float(table["clip"][table["ode_final_risk"].argmin()])
+    1.0
+    """
+    return Sweep(spec).run(executor, group=group, progress=progress)
+
+
+def _with_tables(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys with dots as tables, which is what TOML makes of them."""
+    spec = dict(spec)
+    for section in ("vary", "together", "exclude"):
+        value = spec.get(section)
+        if isinstance(value, Mapping):
+            spec[section] = _nested(section, value)
+        elif isinstance(value, (list, tuple)):
+            spec[section] = [_nested(section, v) if isinstance(v, Mapping) else v for v in value]
+    return spec
+
+
+def _nested(section: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        *path, last = str(key).split(".")
+        inner = found
+        for part in path:
+            inner = inner.setdefault(part, {})
+            if not isinstance(inner, dict):
+                raise ValueError(f"{section}: `{key}` is inside a key that varies itself")
+        inner[last] = value
+    return found
+
+
+def _from_toml(text: str, folder: str) -> Sweep:
+    made = Sweep.__new__(Sweep)
+    made._sweep = _toclip.Sweep.from_toml(text, folder)
+    return made
+
+
+@lru_cache(maxsize=4)
+def _known(text: str, folder: str) -> Any:
+    """The sweep in a worker, read once."""
+    return _toclip.Sweep.from_toml(text, folder)
+
+
+def _run_group(text: str, folder: str, start: int, stop: int) -> tuple[list[Any], float]:
+    """The rows of some cells and the seconds they took: what a worker does."""
+    sweep = _known(text, folder)
+    begin = time.perf_counter()
+    rows = sweep.run(list(range(start, stop)), parallel=False)
+    return rows, time.perf_counter() - begin
+
+
+def _submitter(executor: Any) -> Any:
+    """The function that submits: that of an executor, or one that uses Ray."""
+    if hasattr(executor, "remote") and hasattr(executor, "wait"):
+        return _RaySubmit(executor)
+    if not hasattr(executor, "submit"):
+        raise ValueError(
+            "executor must have a method submit, as those of concurrent.futures, or be the module ray, "
+            f"not {type(executor).__name__}"
+        )
+    return executor.submit
+
+
+class _RaySubmit:
+    """Ray behind the interface of an executor."""
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+        self._functions: dict[Any, Any] = {}
+
+    def __call__(self, function: Any, *args: Any) -> Any:
+        if function not in self._functions:
+            # A worker that dies is replaced, and its cells give the same bits again.
+            self._functions[function] = self._ray.remote(max_retries=10)(function)
+        return _RayFuture(self._ray, self._functions[function].remote(*args))
+
+
+class _RayFuture:
+    def __init__(self, ray: Any, reference: Any) -> None:
+        self._ray, self._reference = ray, reference
+
+    def done(self) -> bool:
+        return bool(self._ray.wait([self._reference], timeout=0)[0])
+
+    def result(self) -> Any:
+        return self._ray.get(self._reference)
+
+    def cancel(self) -> None:
+        self._ray.cancel(self._reference)
+
+
+def _shown(column: np.ndarray, k: int | None) -> str:
+    if k is None:
+        return "…"
+    value = column[k]
+    return html.escape(value) if isinstance(value, str) else f"{value:.6g}"
