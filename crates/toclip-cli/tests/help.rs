@@ -5,7 +5,7 @@ mod support;
 use std::path::Path;
 use support::run;
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 20] = [
     "advise",
     "explore",
     "factors",
@@ -15,6 +15,11 @@ const COMMANDS: [&str; 15] = [
     "residuals",
     "schedule",
     "schema",
+    "sweep",
+    "sweep export",
+    "sweep merge",
+    "sweep plot",
+    "sweep cell",
     "convergence",
     "data",
     "data get",

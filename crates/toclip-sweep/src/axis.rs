@@ -100,12 +100,6 @@ pub fn text(value: &Value) -> String {
 pub(crate) fn vary(table: &Table) -> Result<Vec<Axis>, String> {
     let mut keys = Vec::new();
     flatten("vary", "", table, &mut keys)?;
-    for KeyValues { key, values } in &keys {
-        let mut seen = HashSet::new();
-        if let Some(twice) = values.iter().find(|value| !seen.insert(value.to_string())) {
-            return Err(format!("vary.{key}: the value {twice} is given twice"));
-        }
-    }
     Ok(keys.into_iter().map(|key| Axis { keys: vec![key] }).collect())
 }
 
@@ -144,7 +138,15 @@ fn flatten(
             Value::Array(list) if list.is_empty() => {
                 return Err(format!("{name}: the list is empty; expected at least one value"));
             }
-            Value::Array(list) => found.push(KeyValues { key, values: list.clone() }),
+            Value::Array(list) => {
+                let mut seen = HashSet::new();
+                let twice = list.iter().find(|value| !seen.insert(value.to_string()));
+                // Keys that change together may repeat a value.
+                if let (Some(twice), "vary") = (twice, section) {
+                    return Err(format!("{name}: the value {twice} is given twice"));
+                }
+                found.push(KeyValues { key, values: list.clone() });
+            }
             Value::Table(inner) if inner.keys().any(|key| RANGES.contains(&key.as_str())) => {
                 let values = range(&key, inner).map_err(|what| format!("{name}: {what}"))?;
                 found.push(KeyValues { key, values });

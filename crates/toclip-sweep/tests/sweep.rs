@@ -1,5 +1,12 @@
 //! Sweeps as a user writes them: what is read, what is refused, and what a cell gives.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper that fails fails the test"
+)]
+
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 

@@ -34,17 +34,20 @@ pub fn open(
     ProgressLog::open(path, &identity, resume, Row::cell_of)
 }
 
-/// A new log of the whole sweep.
-pub fn create(path: &Path, sweep: &Sweep, inputs: &Value) -> Result<ProgressLog> {
+/// A new log of the whole sweep, for cells of which `has` tells. An earlier one is replaced if that loses no
+/// cell, as when the shards are merged again.
+pub fn replace(path: &Path, inputs: &Value, has: impl Fn(u64) -> bool) -> Result<ProgressLog> {
     let mut inputs = inputs.clone();
     inputs["shard"] = Shard::WHOLE.to_string().into();
-    let identity = Identity { command: COMMAND, pieces: "cells", inputs };
-    let (log, finished) = ProgressLog::open(path, &identity, true, Row::cell_of)
-        .with_context(|| format!("cannot merge {}", sweep.name))?;
-    if !finished.is_empty() {
-        bail!("{} contains finished cells already; choose another --out", path.display());
+    if path.exists() {
+        let before = SavedCells::open(path)?;
+        if before.inputs != inputs || !before.cells.iter().all(|(cell, _)| has(*cell)) {
+            bail!("{} contains cells that are in no shard; choose another --out", path.display());
+        }
+        std::fs::remove_file(path).with_context(|| format!("cannot replace {}", path.display()))?;
     }
-    Ok(log)
+    let identity = Identity { command: COMMAND, pieces: "cells", inputs };
+    Ok(ProgressLog::open(path, &identity, true, Row::cell_of)?.0)
 }
 
 /// Everything that the cells depend on.
@@ -132,6 +135,11 @@ impl SavedCells {
         cells.sort_unstable();
         cells.dedup_by_key(|(cell, _)| *cell);
         Ok(SavedCells { path: path.into(), sweep, shard, inputs, cells, log })
+    }
+
+    /// Whether a cell is finished.
+    pub fn has(&self, cell: u64) -> bool {
+        self.cells.binary_search_by_key(&cell, |(cell, _)| *cell).is_ok()
     }
 
     /// How many cells are finished.

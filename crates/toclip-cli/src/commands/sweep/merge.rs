@@ -51,7 +51,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut by_index: BTreeMap<u64, SavedCells> =
         parts.into_iter().map(|part| (part.shard.index() - 1, part)).collect();
     let path = log::path(&args.out, &stem, Shard::WHOLE);
-    let mut merged = log::create(&path, &sweep, &inputs)?;
+    let has = |cell: u64| by_index.get(&(cell % of)).is_some_and(|part| part.has(cell));
+    let mut merged = log::replace(&path, &inputs, has)?;
     let extension = if cfg!(feature = "parquet") { "parquet" } else { "csv" };
     let table = path.with_extension(extension);
     let mut row = |cell: u64| {

@@ -59,7 +59,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
         return print_check(&sweep, shard, args);
     }
     let path = log::path(&args.out, &stem, shard);
-    let (log, finished) = log::open(&path, &sweep, shard, args.resume)?;
+    // To a finished sweep there is nothing to add, so it needs no permission to continue.
+    let complete = path.exists()
+        && log::SavedCells::open(&path).is_ok_and(|saved| saved.finished() == saved.wanted());
+    let (log, finished) = log::open(&path, &sweep, shard, args.resume || complete)?;
     let saved = run_cells(&sweep, shard, log, &finished, args)?;
     let wanted = shard.cells_of(sweep.cells());
     if saved < wanted {

@@ -1,0 +1,259 @@
+//! `toclip sweep` as a user runs it: tables, shards, kills, exports and pictures.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper that fails fails the test"
+)]
+
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use support::{Dice, run, session};
+
+const SWEEP: &str = r#"
+spectrum      = { kind = "power_law", dim = 100, exponent = 0.2 }
+start         = { kind = "uniform", norm = 1.0 }
+noise         = { family = "student_t", df = 2.5, scale = 0.5 }
+time          = 3.0
+learning_rate = 0.5
+points        = 11
+"#;
+
+/// A folder with a sweep of so many cells.
+fn folder(vary: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tails.toml"), format!("{SWEEP}{vary}")).unwrap();
+    folder
+}
+
+const SMALL: &str = "methods = ['ode', 'sgd']\nensemble = { runs = 3 }\nkeep = ['final_risk', 'curves']\n\
+    [vary]\nclip = [0.3, 1.0, 'none']\nnoise.df = { linear = [1.5, 3.0], count = 4 }\n\
+    rule = ['clip', 'skip']\n[[exclude]]\nrule = 'skip'\nclip = 'none'\n";
+
+fn bytes(folder: &Path, name: &str) -> Vec<u8> {
+    std::fs::read(folder.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn ok(folder: &Path, args: &[&str]) -> String {
+    let (code, out, err) = run(folder, args);
+    assert_eq!(code, 0, "{args:?}: {err}");
+    out
+}
+
+#[test]
+#[cfg(feature = "parquet")]
+fn threads_and_shards_in_any_order_give_the_same_bytes() {
+    let folder = folder(SMALL);
+    let at = folder.path();
+    ok(at, &["sweep", "tails.toml", "--out", "one", "--threads", "1"]);
+    ok(at, &["sweep", "tails.toml", "--out", "two", "--threads", "2"]);
+    for k in [5, 2, 7, 1, 4, 6, 3] {
+        let (shard, out) = (format!("{k}/7"), format!("shards/{}", k % 3));
+        ok(at, &["sweep", "tails.toml", "--shard", &shard, "--out", &out]);
+    }
+    ok(at, &["sweep", "merge", "shards/2", "shards/0", "shards/1", "--out", "merged"]);
+    for name in ["tails.parquet", "tails.curves.parquet"] {
+        let one = bytes(at, &format!("one/{name}"));
+        assert_eq!(one, bytes(at, &format!("two/{name}")), "{name}");
+        assert_eq!(one, bytes(at, &format!("merged/{name}")), "{name}");
+    }
+    // What was merged is a sweep like any other.
+    ok(at, &["sweep", "export", "merged/tails.sweep", "--out", "merged.csv"]);
+    ok(at, &["sweep", "export", "one/tails.sweep", "--out", "one.csv"]);
+    assert_eq!(bytes(at, "merged.csv"), bytes(at, "one.csv"));
+    let csv = String::from_utf8(bytes(at, "one.csv")).unwrap();
+    assert!(csv.starts_with(
+        "cell,clip,noise.df,rule,ode_final_risk,ode_diverged_at,sgd_final_risk,sgd_final_risk_low,\
+         sgd_final_risk_high,sgd_diverged_share,error\n0,0.3,1.5,clip,"
+    ));
+    assert_eq!(
+        csv.lines().count(),
+        21,
+        "24 cells less the 4 that skip without a threshold, and the header"
+    );
+}
+
+#[test]
+fn shards_that_are_missing_or_there_twice_are_named() {
+    let folder = folder("[vary]\nclip = { log = [0.1, 10.0], count = 9 }\n");
+    let at = folder.path();
+    for k in [1, 4] {
+        ok(at, &["sweep", "tails.toml", "--quiet", "--shard", &format!("{k}/4"), "--out", "a"]);
+    }
+    ok(at, &["sweep", "tails.toml", "--quiet", "--shard", "4/4", "--out", "b"]);
+    ok(at, &["sweep", "tails.toml", "--quiet", "--shard", "1/2", "--out", "c"]);
+    std::fs::create_dir(at.join("empty")).unwrap();
+    // Another sweep of the same name.
+    let other = format!("{SWEEP}[vary]\nclip = [1, 2, 3]\n");
+    std::fs::write(at.join("other.toml"), other).unwrap();
+    ok(at, &["sweep", "other.toml", "--quiet", "--shard", "2/4", "--out", "d"]);
+    insta::assert_snapshot!(session(
+        at,
+        &[
+            &["sweep", "merge", "a"],
+            &["sweep", "merge", "a", "b"],
+            &["sweep", "merge", "a", "c"],
+            &["sweep", "merge", "a", "d"],
+            &["sweep", "merge", "empty"],
+            &["sweep", "merge", "nowhere"],
+            &["sweep", "merge", "a", "--partial"],
+            &["sweep", "merge", "a", "--partial"],
+            &["sweep", "tails.toml", "--shard", "5/4"],
+            &["sweep", "tails.toml", "--shard", "10/10"],
+        ]
+    ));
+}
+
+/// Killed twenty times at random moments, the sweep ends with the bytes of one that was left alone.
+#[test]
+#[cfg(feature = "parquet")]
+fn a_killed_sweep_is_resumed_to_the_bit() {
+    let folder = folder(
+        "[vary]\nclip = { log = [0.1, 10.0], count = 40 }\nbatch = [1, 4, 16]\n\
+         noise.df = { linear = [1.5, 3.0], count = 10 }\n",
+    );
+    let at = folder.path();
+    ok(at, &["sweep", "tails.toml", "--quiet", "--out", "whole"]);
+    let mut dice = Dice(7);
+    let mut kills = 0;
+    for attempt in 0.. {
+        let mut child = Command::new(assert_cmd::cargo::cargo_bin!("toclip"))
+            .current_dir(at)
+            .args(["sweep", "tails.toml", "--quiet", "--out", "killed", "--resume"])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let pause =
+            if kills < 20 { 20 + (60.0 * dice.roll()) as u64 + 5 * attempt } else { 600_000 };
+        let mut waited = 0;
+        let ended = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break Some(status);
+            }
+            if waited >= pause {
+                break None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+            waited += 5;
+        };
+        match ended {
+            Some(status) => {
+                assert!(status.success());
+                break;
+            }
+            None => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                kills += 1;
+            }
+        }
+    }
+    assert!(kills >= 3, "the sweep ended before it could be killed: {kills} kills");
+    assert_eq!(bytes(at, "killed/tails.parquet"), bytes(at, "whole/tails.parquet"));
+}
+
+#[test]
+fn a_cell_runs_alone_with_the_same_numbers() {
+    let folder = folder("[vary]\nclip = [0.3, 1.0]\nnoise.df = [1.5, 3.0]\n");
+    let at = folder.path();
+    ok(at, &["sweep", "tails.toml", "--quiet"]);
+    ok(at, &["sweep", "export", "results/tails.sweep", "--out", "t.csv", "--quiet"]);
+    ok(at, &["sweep", "cell", "tails.toml", "2", "--out", "cell.toml"]);
+    let from_log = ok(at, &["sweep", "cell", "results/tails.sweep", "2"]);
+    assert_eq!(from_log, String::from_utf8(bytes(at, "cell.toml")).unwrap());
+    ok(at, &["run", "cell.toml", "--quiet", "--out", "alone"]);
+    let table = String::from_utf8(bytes(at, "t.csv")).unwrap();
+    let row: Vec<&str> = table.lines().nth(3).unwrap().split(',').collect();
+    assert_eq!(row[..3], ["2", "1.0", "1.5"]);
+    let alone = String::from_utf8(bytes(at, "alone/cell.trajectory.csv")).unwrap();
+    let header: Vec<&str> = alone.lines().next().unwrap().split(',').collect();
+    let risk = header.iter().position(|name| *name == "risk").unwrap();
+    assert_eq!(alone.lines().last().unwrap().split(',').nth(risk), Some(row[3]));
+}
+
+#[test]
+fn what_a_user_sees() {
+    let folder = folder("[vary]\nclip = [0.3, 1.0]\nnoise.df = [1.5, 3.0]\n");
+    let at = folder.path();
+    std::fs::write(at.join("bad.toml"), format!("{SWEEP}[vary]\nclip = [0.3, 0]\n")).unwrap();
+    std::fs::write(at.join("not.sweep"), "x").unwrap();
+    let said = session(
+        at,
+        &[
+            &["sweep", "tails.toml", "--check"],
+            &["sweep", "tails.toml"],
+            &["sweep", "tails.toml"],
+            &["sweep", "export", "results/tails.sweep", "--out", "t.csv"],
+            &["sweep", "export", "results/tails.sweep", "--out", "t.xlsx"],
+            &["sweep", "export", "not.sweep"],
+            &["sweep", "export", "nowhere.sweep"],
+            &["sweep", "plot", "results/tails.sweep", "--out", "map.svg"],
+            &[
+                "sweep",
+                "plot",
+                "results/tails.sweep",
+                "--x",
+                "clip",
+                "--lines",
+                "noise.df",
+                "--out",
+                "l.svg",
+            ],
+            &["sweep", "plot", "results/tails.sweep", "--x", "clipp"],
+            &["sweep", "plot", "results/tails.sweep", "--value", "risk"],
+            &["sweep", "plot", "results/tails.sweep", "--where", "clip=0.5"],
+            &["sweep", "plot", "results/tails.sweep", "--x", "clip", "--y", "clip"],
+            &["sweep", "cell", "tails.toml", "4"],
+            &["sweep", "bad.toml"],
+            &["sweep", "nowhere.toml"],
+        ],
+    );
+    // Times differ from run to run.
+    let words: Vec<String> = said
+        .lines()
+        .map(|line| match line.split_once(" cells in ") {
+            Some((cells, _)) => format!("{cells} cells in [time]"),
+            None => line.to_owned(),
+        })
+        .collect();
+    insta::assert_snapshot!(words.join("\n"));
+    let map = String::from_utf8(bytes(at, "map.svg")).unwrap();
+    assert!(
+        map.contains("clip: 0.3\nnoise.df: 1.5\node_final_risk: 0."),
+        "the cells say their values"
+    );
+}
+
+/// Where tuned clipping does not help, its risk relative to none is 1; where it does, below 1.
+#[test]
+fn a_picture_can_minimise_and_compare() {
+    let folder = folder(
+        "[vary]\nclip = [0.1, 0.3, 1.0, 'none']\nlearning_rate = [0.1, 0.3, 0.6]\nnoise.df = [1.5, 2.5]\n\
+         batch = [1, 8]\n",
+    );
+    let at = folder.path();
+    ok(at, &["sweep", "tails.toml", "--quiet"]);
+    let args = ["sweep", "plot", "results/tails.sweep", "--x", "noise.df", "--y", "batch"];
+    let (code, _, said) = run(at, &args);
+    assert!(
+        code == 1 && said.contains("`clip` varies too; fix it with --where clip=0.1, or"),
+        "{said}"
+    );
+    let more = ["--minimize", "learning_rate,clip", "--relative-to", "clip=none", "--out", "m.svg"];
+    ok(at, &[&args[..], &more].concat());
+    let svg = String::from_utf8(bytes(at, "m.svg")).unwrap();
+    let value = |df: &str, batch: &str| -> f64 {
+        let name = "ode_final_risk relative to clip = none: ";
+        let start = format!("noise.df: {df}\nbatch: {batch}\n{name}");
+        let rest = svg.split(&start).nth(1).unwrap_or_else(|| panic!("no cell {df} {batch}"));
+        rest.split('<').next().unwrap().parse().unwrap()
+    };
+    // The variance is infinite at 1.5 degrees of freedom, so that none diverges: a ratio of 0.
+    assert!(value("2.5", "1") < 0.9 && value("2.5", "1") < value("2.5", "8"));
+    assert!(value("2.5", "8") <= 1.0);
+}
