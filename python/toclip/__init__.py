@@ -27,6 +27,7 @@ from .criteria import best_threshold, factors, fisher_limit, kappa_bounds
 from .experiment import experiment
 from .guard import GuardRule, GuardStep
 from .logs import Log, LogAdvice, advise, read_log
+from .moments import LinearFit, Moments, Residuals, fit
 from .monitor import Advice, Monitor
 from .problem import Problem
 from .results import (
@@ -67,13 +68,16 @@ __all__ = [
     "GuardStep",
     "Halves",
     "KappaBounds",
+    "LinearFit",
     "Log",
     "LogAdvice",
+    "Moments",
     "Monitor",
     "Noise",
     "Path",
     "Problem",
     "Rate",
+    "Residuals",
     "Schedule",
     "Spectrum",
     "StateFactors",
@@ -93,6 +97,7 @@ __all__ = [
     "experiment",
     "factors",
     "fisher_limit",
+    "fit",
     "glm",
     "isotropic",
     "kappa_bounds",

@@ -16,7 +16,7 @@ from . import _toclip
 from .problem import Progress, progress_function
 from .results import Table, same
 
-__all__ = ["Sweep", "SweepCell", "SweepResult", "sweep"]
+__all__ = ["Sweep", "SweepCell", "SweepResult", "map_on", "sweep"]
 
 #: How long a group of cells should take: long enough that scheduling does not count.
 GROUP_SECONDS = 0.5
@@ -139,31 +139,21 @@ class Sweep:
             size = int(np.clip(len(cells) * 4 * GROUP_SECONDS / seconds, 16, 100_000))
 
     def _submitted(self, submit: Any, group: int | None) -> Iterator[Any]:
-        """Groups of cells on an executor, of which only ``submit``, ``done`` and ``result`` are used."""
-        text, folder = self._sweep.toml, os.fspath(self._sweep.folder)
+        """Groups of cells on an executor, larger ones when they turn out short."""
         size = group or 1
-        start = 0
-        waiting: dict[int, Any] = {}
-        pause = 0.001
-        try:
-            while start < len(self) or waiting:
-                while start < len(self) and len(waiting) < OUTSTANDING:
-                    stop = min(start + size, len(self))
-                    waiting[start] = submit(_run_group, text, folder, start, stop)
-                    start = stop
-                finished = [key for key, future in waiting.items() if future.done()]
-                for key in finished:
-                    rows, seconds = waiting.pop(key).result()
-                    if group is None:
-                        wanted = len(rows) * GROUP_SECONDS / max(seconds, 1e-9)
-                        size = int(np.clip(wanted, 1, LARGEST_GROUP))
-                    yield from rows
-                pause = 0.001 if finished else min(2 * pause, 0.05)
-                if not finished:
-                    time.sleep(pause)
-        finally:
-            for future in waiting.values():
-                getattr(future, "cancel", lambda: None)()
+
+        def calls() -> Iterator[tuple[Any, ...]]:
+            start = 0
+            while start < len(self):
+                stop = min(start + size, len(self))
+                yield self._sweep.toml, os.fspath(self._sweep.folder), start, stop
+                start = stop
+
+        for _, (rows, seconds) in _as_completed(submit, _run_group, calls()):
+            if group is None:
+                wanted = len(rows) * GROUP_SECONDS / max(seconds, 1e-9)
+                size = int(np.clip(wanted, 1, LARGEST_GROUP))
+            yield from rows
 
 
 class SweepResult(Table):
@@ -289,6 +279,45 @@ def sweep(
     1.0
     """
     return Sweep(spec).run(executor, group=group, progress=progress)
+
+
+def map_on(executor: Any, function: Any, calls: list[tuple[Any, ...]]) -> list[Any]:
+    """The function of each tuple of arguments, in order; on this thread without an executor."""
+    if executor is None:
+        return [function(*args) for args in calls]
+    done = _as_completed(_submitter(executor), function, iter(calls))
+    return [found for _, found in sorted(done, key=lambda pair: pair[0])]
+
+
+def _as_completed(
+    submit: Any, function: Any, calls: Iterator[tuple[Any, ...]]
+) -> Iterator[tuple[int, Any]]:
+    """Number and result of each call, as they finish.
+
+    Only ``submit``, ``done`` and ``result`` are used, so that every kind of executor will do.
+    """
+    waiting: dict[int, Any] = {}
+    submitted = 0
+    pause = 0.001
+    more = True
+    try:
+        while more or waiting:
+            while more and len(waiting) < OUTSTANDING:
+                args = next(calls, None)
+                if args is None:
+                    more = False
+                    break
+                waiting[submitted] = submit(function, *args)
+                submitted += 1
+            finished = [key for key, future in waiting.items() if future.done()]
+            for key in finished:
+                yield key, waiting.pop(key).result()
+            pause = 0.001 if finished else min(2 * pause, 0.05)
+            if not finished:
+                time.sleep(pause)
+    finally:
+        for future in waiting.values():
+            getattr(future, "cancel", lambda: None)()
 
 
 def _with_tables(spec: Mapping[str, Any]) -> dict[str, Any]:

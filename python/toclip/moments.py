@@ -1,0 +1,349 @@
+"""Least squares on data that outgrow memory or one machine: two passes over partitions.
+
+The first pass sums :class:`Moments`, the second :class:`Residuals`. Both are small, add up, and travel
+between processes, so that anything that maps and reduces will do: Dask, Spark, an executor, or a loop over
+Parquet files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._toclip import Noise, Spectrum
+from .noise import empirical
+from .problem import Problem
+from .results import same
+from .spectra import eigenvalues as spectrum_of
+
+__all__ = ["LinearFit", "Moments", "Residuals", "fit"]
+
+#: Two residuals in the same bin of a sketch differ by at most this share.
+BIN = 0.002
+#: Values that a distribution from a sketch has at most.
+POINTS = 100_000
+#: Below this share of ‖K‖ an eigenvalue is rounding.
+SINGULAR = 1e-10
+
+#: A partition: features and targets, a function that returns them, or a file with columns.
+Partition = Any
+
+
+class Moments:
+    """Count, means and covariances of features and target: all that least squares needs.
+
+    Two of them add up to that of all samples, the same to rounding for any partition of the data.
+
+    >>> import numpy as np, toclip
+    >>> rng = np.random.default_rng(1)
+    >>> x = rng.normal(size=(1000, 3))
+    >>> y = x @ [1.0, -2.0, 0.5] + 0.1 * rng.normal(size=1000)
+    >>> whole = toclip.Moments(x[:300], y[:300]) + toclip.Moments(x[300:], y[300:])
+    >>> whole.count, [round(float(t), 1) for t in whole.fit().theta]
+    (1000, [1.0, -2.0, 0.5])
+    """
+
+    def __init__(self, features: Any, targets: Any) -> None:
+        x, y = _samples(features, targets)
+        z = np.column_stack([x, y])
+        self.count = len(z)
+        self.mean: np.ndarray = z.mean(axis=0)
+        z -= self.mean
+        self.comoments: np.ndarray = z.T @ z
+
+    def __add__(self, other: Moments) -> Moments:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if len(self.mean) != len(other.mean):
+            a, b = len(self.mean) - 1, len(other.mean) - 1
+            raise ValueError(f"moments of {a} and of {b} features cannot be added")
+        total = Moments.__new__(Moments)
+        total.count = self.count + other.count
+        # The update of Chan, Golub and LeVeque (1979), which subtracts no large numbers.
+        shift = other.mean - self.mean
+        share = other.count / total.count
+        total.mean = self.mean + share * shift
+        total.comoments = (
+            self.comoments + other.comoments + np.outer(shift, shift) * (self.count * share)
+        )
+        return total
+
+    def __radd__(self, other: Any) -> Moments:
+        # So that sum() works, which starts from 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        return same(vars(self), vars(other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<toclip.Moments: {self.count} samples of {len(self.mean) - 1} features>"
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """K, the covariance of the features."""
+        return self.comoments[:-1, :-1] / self.count
+
+    @property
+    def cross(self) -> np.ndarray:
+        """The covariance of features and target."""
+        return self.comoments[:-1, -1] / self.count
+
+    @property
+    def target_variance(self) -> float:
+        """The variance of the target."""
+        return float(self.comoments[-1, -1] / self.count)
+
+    def fit(self, ridge: float = 0.0) -> LinearFit:
+        """θ* = (K + ridge·‖K‖)⁻¹ Cov(x, y), features and target centred."""
+        if not ridge >= 0.0 or not np.isfinite(ridge):
+            raise ValueError(f"ridge must be a number, at least 0, not {ridge!r}")
+        values, vectors = np.linalg.eigh(self.covariance)
+        values, vectors = values[::-1].clip(min=0.0), vectors[:, ::-1]
+        if values[0] == 0.0:
+            raise ValueError("every feature is constant; there is nothing to fit")
+        if ridge == 0.0 and values[-1] <= SINGULAR * values[0]:
+            raise ValueError(
+                f"the covariance is singular: {np.sum(values <= SINGULAR * values[0])} of {len(values)} "
+                "eigenvalues are 0 up to rounding; give a ridge such as 1e-6, or more samples"
+            )
+        # A direction and its opposite are the same; so that partitions agree, the largest is positive.
+        largest = np.abs(vectors).argmax(axis=0)
+        vectors = vectors * np.sign(vectors[largest, np.arange(len(values))])
+        theta = vectors @ ((vectors.T @ self.cross) / (values + ridge * values[0]))
+        residual = self.target_variance - 2 * theta @ self.cross + theta @ self.covariance @ theta
+        return LinearFit(
+            self.count, theta, self.mean[:-1], float(self.mean[-1]), values, vectors, float(max(residual, 0.0))
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearFit:
+    """A linear model, fitted: θ*, the means that were subtracted, the spectrum of K with its eigenvectors
+    as columns (largest eigenvalue first), and the mean square of the residuals."""
+
+    count: int
+    theta: np.ndarray
+    mean: np.ndarray
+    target_mean: float
+    eigenvalues: np.ndarray
+    eigenvectors: np.ndarray
+    residual_variance: float
+
+    def __repr__(self) -> str:
+        return (
+            f"<toclip.LinearFit: {self.count} samples, {len(self.theta)} features, intrinsic dimension "
+            f"{self.intrinsic_dim:.4g}, residual variance {self.residual_variance:.4g}>"
+        )
+
+    @property
+    def intrinsic_dim(self) -> float:
+        """Tr K / ‖K‖: steps per unit of time."""
+        return float(self.eigenvalues.sum() / self.eigenvalues[0])
+
+    @property
+    def spectrum(self) -> Spectrum:
+        """The spectrum of K."""
+        return spectrum_of(self.eigenvalues)
+
+    def residuals(self, features: Any, targets: Any) -> Residuals:
+        """What the model leaves of these samples."""
+        x, y = _samples(features, targets)
+        if x.shape[1] != len(self.theta):
+            raise ValueError(f"features has {x.shape[1]} columns; expected {len(self.theta)}")
+        return Residuals(y - self.target_mean - (x - self.mean) @ self.theta)
+
+    def problem(
+        self, residuals: Residuals | Noise, *, start: Any = None, learning_rate: Any, clip: Any = "none", **more: Any
+    ) -> Problem:
+        """Clipped SGD on these data, from ``start`` (zero unless given): a :class:`toclip.Problem`."""
+        begin = np.zeros_like(self.theta) if start is None else np.asarray(start, dtype=float)
+        if begin.shape != self.theta.shape:
+            raise ValueError(f"start has shape {begin.shape}; expected {self.theta.shape}")
+        noise = residuals.noise() if isinstance(residuals, Residuals) else residuals
+        offset = self.eigenvectors.T @ (begin - self.theta)
+        return Problem(self.spectrum, offset, noise, learning_rate=learning_rate, clip=clip, **more)
+
+
+class Residuals:
+    """A sketch of residuals: how many fall into bins of 0.2% in size.
+
+    Sketches add up. The result is the same, bit for bit, for any partition of the residuals.
+
+    >>> import numpy as np, toclip
+    >>> r = np.random.default_rng(1).standard_t(3, size=100_000)
+    >>> sketch = toclip.Residuals(r[:5]) + toclip.Residuals(r[5:])
+    >>> sketch == toclip.Residuals(r)
+    True
+    >>> bool(abs(sketch.quantile(0.9) / np.quantile(r, 0.9) - 1) < 0.002)
+    True
+    """
+
+    def __init__(self, values: Any) -> None:
+        values = np.asarray(values, dtype=float).ravel()
+        if len(values) == 0:
+            raise ValueError("there are no residuals; expected at least one")
+        if not np.all(np.isfinite(values)):
+            raise ValueError(f"residual {int(np.argmin(np.isfinite(values)))} is not a finite number")
+        self.count = len(values)
+        # Sign and size: bins that grow like their place. Zero, and what is as good as zero, has its own.
+        size = np.abs(values)
+        place = np.where(size > 1e-200, np.ceil(np.log(np.maximum(size, 1e-200)) / np.log1p(BIN)), -(2.0**31))
+        bins = np.sign(values) * (place + 2.0**32)
+        bins[size <= 1e-200] = 0.0
+        self._bins, self._counts = np.unique(bins, return_counts=True)
+
+    def __add__(self, other: Residuals) -> Residuals:
+        if not isinstance(other, Residuals):
+            return NotImplemented
+        total = Residuals.__new__(Residuals)
+        total.count = self.count + other.count
+        bins = np.concatenate([self._bins, other._bins])
+        total._bins, where = np.unique(bins, return_inverse=True)
+        total._counts = np.zeros(len(total._bins), dtype=self._counts.dtype)
+        np.add.at(total._counts, where, np.concatenate([self._counts, other._counts]))
+        return total
+
+    def __radd__(self, other: Any) -> Residuals:
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Residuals):
+            return NotImplemented
+        return same(vars(self), vars(other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<toclip.Residuals: {self.count} in {len(self._bins)} bins, variance {self.variance:.4g}>"
+
+    @property
+    def _values(self) -> np.ndarray:
+        """The middle of each bin."""
+        place = np.abs(self._bins) - 2.0**32
+        middle = np.exp(np.where(self._bins == 0, 0.0, place - 0.5) * np.log1p(BIN))
+        return np.where(self._bins == 0, 0.0, np.sign(self._bins) * middle)
+
+    @property
+    def variance(self) -> float:
+        """The mean square, to 0.2%."""
+        return float(np.average(self._values**2, weights=self._counts))
+
+    def quantile(self, probability: float) -> float:
+        """A quantile, to 0.1%."""
+        if not 0.0 <= probability <= 1.0:
+            raise ValueError(f"probability must be between 0 and 1, not {probability!r}")
+        order = np.searchsorted(np.cumsum(self._counts), probability * self.count)
+        return float(self._values[min(int(order), len(self._values) - 1)])
+
+    def noise(self) -> Noise:
+        """The distribution of the residuals: :func:`toclip.noise.empirical` of at most 100,000 values.
+
+        Each stands for an equal share of the residuals, as the root of their mean square, so that the
+        variance is kept whatever the tails.
+        """
+        values, counts = self._values, self._counts
+        if self.count <= POINTS:
+            return empirical(np.repeat(values, counts))
+        ends = np.concatenate([[0.0], np.cumsum(counts)]) / self.count
+        edges = np.linspace(0.0, 1.0, POINTS + 1)
+        sums = [np.concatenate([[0.0], np.cumsum(counts * values**k)]) / self.count for k in (1, 2)]
+        first, second = (np.diff(np.interp(edges, ends, s)) * POINTS for s in sums)
+        return empirical(np.sign(first) * np.sqrt(second.clip(min=0.0)))
+
+
+def fit(
+    partitions: Iterable[Partition],
+    *,
+    target: str | int | None = None,
+    executor: Any = None,
+    ridge: float = 0.0,
+) -> tuple[LinearFit, Residuals]:
+    """Least squares over partitions of the data, of which no process sees all: the fit and its residuals.
+
+    A partition is a pair of features and targets, a function without arguments that returns such a pair,
+    or the path of a Parquet file, of which ``target`` names the column to predict (the last unless
+    given). ``executor`` is that of :func:`toclip.sweep`. There are two passes over the partitions.
+
+    >>> import numpy as np, toclip
+    >>> rng = np.random.default_rng(1)
+    >>> x = rng.normal(size=(3000, 20))
+    >>> y = x @ np.ones(20) + rng.standard_t(3, size=3000)
+    >>> found, residuals = toclip.fit([(x[k::4], y[k::4]) for k in range(4)])
+    >>> problem = found.problem(residuals, learning_rate=0.3, clip="max_ccc")
+    >>> path = problem.predict(toclip.linear_times(10.0))
+    >>> bool(path.risk[-1] < 0.3 * path.risk[0])
+    True
+    """
+    from .sweeps import map_on
+
+    parts = list(partitions)
+    if not parts:
+        raise ValueError("there are no partitions; expected at least one")
+    moments = map_on(executor, _moments_of, [(part, target) for part in parts])
+    found = _tree_sum(moments).fit(ridge)
+    residuals = map_on(executor, _residuals_of, [(part, target, found) for part in parts])
+    return found, _tree_sum(residuals)
+
+
+def _tree_sum(items: Sequence[Any]) -> Any:
+    """Neighbours first: the same order whatever finished first, and little rounding."""
+    items = list(items)
+    while len(items) > 1:
+        items = [sum(items[k : k + 2]) for k in range(0, len(items), 2)]
+    return items[0]
+
+
+def _moments_of(partition: Partition, target: str | int | None) -> Moments:
+    return Moments(*_load(partition, target))
+
+
+def _residuals_of(partition: Partition, target: str | int | None, found: LinearFit) -> Residuals:
+    return found.residuals(*_load(partition, target))
+
+
+def _load(partition: Partition, target: str | int | None) -> tuple[Any, Any]:
+    if isinstance(partition, (str, os.PathLike)):
+        return _parquet(os.fspath(partition), target)
+    if isinstance(partition, Callable):  # type: ignore[arg-type]
+        partition = partition()
+    if not isinstance(partition, (tuple, list)) or len(partition) != 2:
+        raise ValueError(
+            "a partition must be a pair of features and targets, a function that returns one, or the path "
+            f"of a Parquet file, not {type(partition).__name__}"
+        )
+    return partition[0], partition[1]
+
+
+def _parquet(path: str, target: str | int | None) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError("reading Parquet files needs pyarrow: pip install pyarrow") from error
+    table = parquet.read_table(path)
+    names = table.column_names
+    at = names[target if isinstance(target, int) else -1] if not isinstance(target, str) else target
+    if at not in names:
+        raise ValueError(f"{path} has no column {at!r}; expected one of: {', '.join(names)}")
+    column = {name: table.column(name).to_numpy() for name in names}
+    return np.column_stack([column[name] for name in names if name != at]), column[at]
+
+
+def _samples(features: Any, targets: Any) -> tuple[np.ndarray, np.ndarray]:
+    x, y = np.array(features, dtype=float), np.array(targets, dtype=float)
+    if x.ndim != 2 or y.ndim != 1 or len(x) != len(y) or x.size == 0:
+        raise ValueError(
+            f"features has shape {x.shape} and targets {y.shape}; expected (samples, features) and (samples,)"
+        )
+    for name, values in (("features", x), ("targets", y)):
+        if not np.all(np.isfinite(values)):
+            row = int(np.argwhere(~np.isfinite(values))[0][0])
+            raise ValueError(f"{name}: sample {row} has a value that is not a finite number")
+    return x, y
