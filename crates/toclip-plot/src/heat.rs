@@ -171,6 +171,7 @@ mod tests {
         let scale = Scale::of(&map);
         let colours = [0.5, 1.0, 2.0, f64::INFINITY, f64::NAN].map(|x| scale.colour(x));
         assert_eq!(colours, ["d0", "d6", "d12", "gap", "gap"]);
+        assert_eq!(scale.colour(0.0), "gap", "a logarithmic scale has no zero");
         let plain = HeatMap { values: vec![vec![1.0, 2.0]], ..HeatMap::default() };
         let scale = Scale::of(&plain);
         assert_eq!((scale.colour(1.0), scale.colour(2.0)), ("s0", "s11"));

@@ -15,6 +15,7 @@ pub fn figure(sweep: &Sweep, selection: &Selection, values: &[Vec<f64>]) -> Figu
     let (x, places) = axis(&selection.x);
     let mut chart = Chart::new(&sweep.name).x(x).subtitle(&subtitle(selection, &value));
     let known: Vec<f64> = values.iter().flatten().copied().filter(|x| x.is_finite()).collect();
+    // A ratio of 0 is that to a risk which diverged.
     let scale = scale_of(&known, if selection.relative_to.is_some() { 0.0 } else { WIDE.1 });
     match (&selection.by, selection.map) {
         (Some(by), true) => {
@@ -44,8 +45,15 @@ pub fn figure(sweep: &Sweep, selection: &Selection, values: &[Vec<f64>]) -> Figu
             }
         }
     }
-    if known.len() < values.iter().map(Vec::len).sum() && selection.map {
-        chart = chart.note("Grey: diverged, failed or not finished.");
+    let mut grey = Vec::new();
+    if let (Some((key, value)), true) = (&selection.relative_to, known.contains(&0.0)) {
+        grey.push(format!("every cell with {key} = {} diverges", shown(value)));
+    }
+    if known.len() < values.iter().map(Vec::len).sum() {
+        grey.push("diverged, failed or not finished".into());
+    }
+    if selection.map && !grey.is_empty() {
+        chart = chart.note(&format!("Grey: {}.", grey.join(", or ")));
     }
     chart.into()
 }
@@ -88,7 +96,7 @@ fn axis(key: &KeyValues) -> (Axis, Vec<f64>) {
 
 /// Logarithmic for positive numbers of which the largest is so many times the smallest.
 fn scale_of(numbers: &[f64], wide: f64) -> AxisScale {
-    let least = numbers.iter().copied().fold(f64::INFINITY, f64::min);
+    let least = numbers.iter().copied().filter(|x| *x != 0.0).fold(f64::INFINITY, f64::min);
     let most = numbers.iter().copied().fold(0.0, f64::max);
     match least > 0.0 && most >= wide * least {
         true => AxisScale::Log,
