@@ -176,5 +176,8 @@ def test_they_travel() -> None:
     moments = toclip.Moments(x, y)
     assert pickle.loads(pickle.dumps(moments)) == moments
     assert repr(moments) == "<toclip.Moments: 50 samples of 3 features>"
-    residuals = moments.fit().residuals(x, y)
+    found = moments.fit()
+    assert pickle.loads(pickle.dumps(found)) == found and list(found.to_dict()) == ["theta", "mean", "eigenvalue"]
+    assert "50 samples, 3 features" in repr(found)
+    residuals = found.residuals(x, y)
     assert pickle.loads(pickle.dumps(residuals)) == residuals

@@ -17,7 +17,7 @@ import numpy as np
 from ._toclip import Noise, Spectrum
 from .noise import empirical
 from .problem import Problem
-from .results import same
+from .results import Table, same
 from .spectra import eigenvalues as spectrum_of
 
 __all__ = ["LinearFit", "Moments", "Residuals", "fit"]
@@ -125,7 +125,7 @@ class Moments:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearFit:
+class LinearFit(Table):
     """A linear model, fitted: θ*, the means that were subtracted, the spectrum of K with its eigenvectors
     as columns (largest eigenvalue first), and the mean square of the residuals."""
 
@@ -136,6 +136,10 @@ class LinearFit:
     eigenvalues: np.ndarray
     eigenvectors: np.ndarray
     residual_variance: float
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """θ* and the mean of each feature, and the eigenvalues."""
+        return {"theta": self.theta, "mean": self.mean, "eigenvalue": self.eigenvalues}
 
     def __repr__(self) -> str:
         return (

@@ -194,7 +194,7 @@ class SweepResult(Table):
             return NotImplemented
         return same(self._columns, other._columns) and same(self._curves, other._curves)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __repr__(self) -> str:
         failed = int(np.count_nonzero(self["error"] != ""))
