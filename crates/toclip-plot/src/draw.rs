@@ -40,7 +40,7 @@ fn draw_panel(panel: &Panel) -> Vec<Item> {
         ..Shape::new("ref", vec![Outline::Line(vec![(at, bottom), (at, top)])])
     };
     let mut inside: Vec<Shape> =
-        series().map(|(series, style)| plane.area(series, style)).collect();
+        series().flat_map(|(series, style)| plane.area(series, style)).collect();
     inside.extend(panel.reference_lines(Direction::Horizontal).into_iter().map(across));
     inside.extend(panel.reference_lines(Direction::Vertical).into_iter().map(up));
     inside.extend(series().flat_map(|(series, style)| plane.lines(series, style)));

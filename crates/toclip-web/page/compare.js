@@ -1,7 +1,7 @@
 // Two settings side by side: the one that is shown, and one that was kept.
 
 import { interpolate } from "./interpolate.js";
-import { percent, short } from "./numbers.js";
+import { percent, short } from "../../toclip-report/page/numbers.js";
 import { toToml } from "./toml.js";
 
 export class Compare {

@@ -1,7 +1,7 @@
 // The controls: each changes one key of the experiment, in the grammar of files for `toclip run`.
 
 import { fixedThreshold, namedRate, withRate } from "./state.js";
-import { short } from "./numbers.js";
+import { short } from "../../toclip-report/page/numbers.js";
 
 /** Numbers of a noise: words, and the range of the slider. */
 const NOISE_NUMBERS = {

@@ -1,6 +1,6 @@
 // Panel (e): the answer in words. Clip or not, where, what it gains, and the limit on any rule.
 
-import { percent, short } from "./numbers.js";
+import { percent, short } from "../../toclip-report/page/numbers.js";
 
 /** A gain below this is not worth a threshold to tune. */
 const WORTH = 1.02;

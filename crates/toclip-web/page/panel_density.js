@@ -1,7 +1,8 @@
 // Panel (d): the density of the residual, and the part that the threshold cuts off.
 
-import { Chart, colour } from "./chart.js";
-import { percent, short } from "./numbers.js";
+import { Chart } from "../../toclip-report/page/chart.js";
+import { colour, faded } from "../../toclip-report/page/marks.js";
+import { percent, short } from "../../toclip-report/page/numbers.js";
 
 export class DensityPanel {
   constructor(box) {
@@ -34,7 +35,7 @@ export class DensityPanel {
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
-    ctx.fillStyle = colour("c1") + "55";
+    ctx.fillStyle = faded(colour("c1"), 0.33);
     for (const inside of [(v) => v <= -this.threshold, (v) => v >= this.threshold]) {
       ctx.beginPath();
       const part = x.map((v, k) => [v, y[k]]).filter(([v]) => inside(v));

@@ -1,14 +1,14 @@
 // Panel (b): μ, ν, CSC and CCC against the threshold, at the risk of the chosen moment.
 
-import { Chart } from "./chart.js";
-import { logSpace, short } from "./numbers.js";
+import { HandleChart } from "./handle.js";
+import { logSpace, short } from "../../toclip-report/page/numbers.js";
 
 const POINTS = 81;
 
 export class FactorsPanel {
   constructor(box, app) {
     this.app = app;
-    this.chart = new Chart(box, { height: 300 });
+    this.chart = new HandleChart(box, { height: 300 });
     this.chart.hint = "Drag the line to choose the threshold.";
   }
 

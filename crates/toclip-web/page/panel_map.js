@@ -1,9 +1,10 @@
 // Panel (c): the final risk over learning rate and threshold, filled column by column in a worker.
 
-import { Chart, colour } from "./chart.js";
+import { Chart } from "../../toclip-report/page/chart.js";
+import { colour } from "../../toclip-report/page/marks.js";
 import { fixedThreshold, namedRate, withRate } from "./state.js";
 import { mapSvg } from "./map_svg.js";
-import { logSpace, short } from "./numbers.js";
+import { logSpace, short } from "../../toclip-report/page/numbers.js";
 
 const CELLS = 40;
 

@@ -1,7 +1,7 @@
 // Panel (a): risk over time; clipped, unclipped, the best schedule and runs of C-SGD with their band.
 
-import { Chart } from "./chart.js";
-import { short } from "./numbers.js";
+import { HandleChart } from "./handle.js";
+import { short } from "../../toclip-report/page/numbers.js";
 
 /** So many runs, and the share of them in the band. */
 const RUNS = 20;
@@ -12,7 +12,7 @@ const MOST_WORK = 4e8;
 export class RiskPanel {
   constructor(box, app) {
     this.app = app;
-    this.chart = new Chart(box, { height: 320 });
+    this.chart = new HandleChart(box, { height: 320 });
     this.chart.hint = "Drag the line to choose the moment that the other pictures show.";
   }
 

@@ -10,11 +10,7 @@ use toml::{Table, Value};
 
 use crate::experiment::{self, NoiseChoice, Problem};
 use crate::output::{files, say};
-
-/// The page, which `scripts/build-web` makes of `crates/toclip-web`.
-const PAGE: &str = include_str!("page.html");
-/// Where the page keeps what it opens with.
-const EMPTY: &str = "const INITIAL = \"\";";
+use crate::study::explorer;
 
 /// Explore the theory in the browser: sliders for noise, data and schedule, answers within a frame
 ///
@@ -37,8 +33,8 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
     let page = match &args.experiment {
-        Some(file) => opening_with(&self_contained(file)?),
-        None => PAGE.to_owned(),
+        Some(file) => explorer::opening_with(&self_contained(file)?),
+        None => explorer::PAGE.to_owned(),
     };
     let path = args.out.unwrap_or_else(|| std::env::temp_dir().join("toclip-explore.html"));
     if path.is_dir() {
@@ -82,23 +78,6 @@ fn noise_table(family: &Family) -> Result<Value> {
     Ok(Value::try_from(family)?)
 }
 
-/// The page that opens with an experiment.
-fn opening_with(toml: &str) -> String {
-    let initial = format!("const INITIAL = \"#experiment={}\";", percent_encoded(toml));
-    PAGE.replacen(EMPTY, &initial, 1)
-}
-
-/// A text as part of a URL, which no string of JavaScript or HTML needs to escape either.
-fn percent_encoded(text: &str) -> String {
-    let encode = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' => {
-            char::from(byte).to_string()
-        }
-        other => format!("%{other:02X}"),
-    };
-    text.bytes().map(encode).collect()
-}
-
 /// Opens a file with the program of the system for it.
 fn open(path: &Path) -> bool {
     let mut command = if cfg!(target_os = "macos") {
@@ -117,15 +96,6 @@ fn open(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_page_has_a_place_for_the_experiment() {
-        assert_eq!(PAGE.matches(EMPTY).count(), 1);
-        let page = opening_with("noise = { family = \"none\" }\n");
-        assert!(
-            page.contains("#experiment=noise%20%3D%20%7B%20family%20%3D%20%22none%22%20%7D%0A")
-        );
-    }
 
     #[test]
     fn files_that_an_experiment_names_are_written_into_it() {
