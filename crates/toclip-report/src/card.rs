@@ -172,6 +172,8 @@ fn again(section: &Section) -> String {
     }
     match again.is_empty() {
         true => again,
-        false => folded("data", "Data and command", &format!("<dl class=\"again\">\n{again}</dl>\n")),
+        false => {
+            folded("data", "Data and command", &format!("<dl class=\"again\">\n{again}</dl>\n"))
+        }
     }
 }

@@ -12,7 +12,11 @@ pub fn html(text: &str) -> String {
 
 /// Text for people without a page: formulas in Unicode.
 pub fn plain(text: &str) -> String {
-    map(text, str::to_owned, |formula| written_out(&mut formula.chars().peekable()))
+    let write = |formula: &str| {
+        let text = written_out(&mut formula.chars().peekable());
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    map(text, str::to_owned, write)
 }
 
 /// Applies one function to text and another to formulas. A dollar sign without a partner is text.
@@ -100,8 +104,6 @@ fn command(rest: &mut Letters) -> String {
     if name.is_empty() {
         name.extend(rest.next());
     }
-    // A blank after a name only ends it.
-    rest.next_if_eq(&' ');
     match name.as_str() {
         "frac" => {
             let (above, below) = (argument(rest), argument(rest));
@@ -157,6 +159,7 @@ mod tests {
             (r"$\frac{c}{\sqrt{2r+\sigma^2}}$", "c/(√(2r+σ²))"),
             (r"$\operatorname{erfc}\left(x\right)$", "erfc(x)"),
             (r"$\eta^*_D$", "η*_D"),
+            (r"$\eta = 0.7$, $c \gt 1$", "η = 0.7, c > 1"),
         ] {
             assert_eq!(plain(formula), expected);
         }

@@ -56,7 +56,9 @@ mod tests {
         for line in MODULES.iter().flat_map(|module| module.lines()) {
             let line = line.strip_prefix("export ").unwrap_or(line);
             let kinds = ["function ", "class ", "const ", "let "];
-            let Some(rest) = kinds.iter().find_map(|kind| line.strip_prefix(kind)) else { continue };
+            let Some(rest) = kinds.iter().find_map(|kind| line.strip_prefix(kind)) else {
+                continue;
+            };
             let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
             assert!(!names.contains(&&rest[..end]), "{}", &rest[..end]);
             names.push(&rest[..end]);

@@ -13,6 +13,7 @@ import { Exports } from "./exports.js";
 import { FactorsPanel } from "./panel_factors.js";
 import { MapPanel } from "./panel_map.js";
 import { RiskPanel, simulate } from "./panel_risk.js";
+import { NO_DENSITY, captions, isClassifier } from "./classification.js";
 import { Tour } from "./tour.js";
 import { showPresets } from "./presets.js";
 import { fixedThreshold, fromFragment, initialState, toFragment } from "./state.js";
@@ -134,6 +135,7 @@ class App {
     this.shown = key;
     this.good = this.state;
     document.body.classList.remove("working");
+    for (const [id, words] of Object.entries(captions(experiment))) document.getElementById(id).textContent = words;
     if (moved) this.later(experiment, paths);
     this.showOther();
     this.now = this.at(experiment, paths, moment);
@@ -168,17 +170,22 @@ class App {
     const thresholds = FactorsPanel.thresholds(scale);
     const threshold = fixedThreshold(experiment) ?? interpolate(paths.times, paths.clipped.c, time);
     const batch = batchSize(experiment);
-    const now = { time, moment: time, risk, scale, thresholds, threshold, batch, rule: experiment.rule ?? "clip", isPrivate: "privacy" in experiment };
-    now.kept = interpolate(paths.times, paths.clipped.mu, time);
+    const classifier = isClassifier(experiment);
+    const now = { time, moment: time, risk, scale, thresholds, threshold, batch, rule: experiment.rule ?? "clip", isPrivate: "privacy" in experiment, classifier };
+    now.kept = classifier ? null : interpolate(paths.times, paths.clipped.mu, time);
     const questions = {
-      factors: { ask: "factors", experiment, risk, thresholds },
-      density: { ask: "density", experiment, risk, reach: threshold ?? 0 },
-      verdict: { ask: "verdict", experiment, risk },
+      factors: { ask: "factors", experiment, risk, time, thresholds },
+      ...(!classifier && { density: { ask: "density", experiment, risk, reach: threshold ?? 0 } }),
+      verdict: { ask: "verdict", experiment, risk, time },
     };
     // What comes from a worker comes a moment later; until then the last answers stand.
     const { verdict, factors, density, thresholds: drawn } = this.now ?? {};
     this.fetch(now, slow(experiment) ? questions : { verdict: questions.verdict });
-    if (slow(experiment)) return { ...now, verdict, factors, density, thresholds: drawn ?? thresholds };
+    if (slow(experiment)) {
+      const same = this.now?.classifier === classifier;
+      const last = same ? { verdict, factors, density, thresholds: drawn ?? thresholds } : {};
+      return { ...now, ...last };
+    }
     now.verdict = verdict;
     for (const name of ["factors", "density"]) {
       try {
@@ -211,7 +218,8 @@ class App {
   drawMoment() {
     const { now } = this;
     const why = `${now.failed ?? "not known here"}.`;
-    for (const name of ["factors", "density"]) {
+    if (now.classifier) this.panels.density.chart.fail(NO_DENSITY);
+    for (const name of now.classifier ? ["factors"] : ["factors", "density"]) {
       if (now[name]) this.panels[name].draw(now);
       else if (now[name] !== undefined) this.panels[name].chart.fail(why.charAt(0).toUpperCase() + why.slice(1));
     }
@@ -268,7 +276,9 @@ class App {
 }
 
 /** Whether the risk curves or factors of an experiment take longer than a frame. */
-function slow({ batch, noise, rule = "clip", clip, learning_rate: rate }) {
+function slow(experiment) {
+  if (isClassifier(experiment)) return true;
+  const { batch, noise, rule = "clip", clip, learning_rate: rate } = experiment;
   const together = batchSize({ batch }) > 1 && batch.rule !== "per_sample";
   const searched = clip === "max_ccc" || clip?.kind === "max_ccc" || rate === "greedy";
   return together || searched || noise.family === "empirical" || !["clip", "normalise"].includes(rule);
@@ -277,6 +287,8 @@ function slow({ batch, noise, rule = "clip", clip, learning_rate: rate }) {
 /** A typical residual, for the range of axes; that of the start, so that they stay where they are when
  * the rate or the threshold changes. */
 function typicalSize(experiment, paths) {
+  // Residuals of classification lie between −1 and 1.
+  if (isClassifier(experiment)) return 0.25;
   return Math.sqrt(2 * paths.start_risk + spread(experiment.noise) ** 2);
 }
 

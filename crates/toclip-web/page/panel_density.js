@@ -18,7 +18,7 @@ export class DensityPanel {
       x: { label: "residual X = √(2R) z − ε, in units of the labels" },
       y: { label: "density", range: [0, 1.08 * peak(density.density)] },
       series: [curve],
-      lines: threshold === null ? [] : [{ x: -threshold, label: "" }, { x: threshold, label: "c" }],
+      lines: threshold === null ? [] : [{ axis: "x", at: -threshold, label: "" }, { axis: "x", at: threshold, label: "c" }],
     };
     this.chart.hint = hint({ threshold, batch, kept, rule });
     this.chart.draw(this.description);
@@ -44,14 +44,6 @@ export class DensityPanel {
       for (const [v, f] of part) ctx.lineTo(at(v, "x"), at(f, "y"));
       ctx.lineTo(at(part[part.length - 1][0], "x"), at(0, "y"));
       ctx.fill();
-    }
-    ctx.strokeStyle = colour("muted");
-    ctx.lineWidth = devicePixelRatio;
-    for (const c of [-this.threshold, this.threshold]) {
-      ctx.beginPath();
-      ctx.moveTo(at(c, "x"), bbox.top);
-      ctx.lineTo(at(c, "x"), bbox.top + bbox.height);
-      ctx.stroke();
     }
     ctx.restore();
   }

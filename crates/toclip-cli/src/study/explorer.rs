@@ -30,7 +30,8 @@ pub fn link(experiment: &str) -> Option<String> {
 fn at_start(criteria: &Value) -> Option<Table> {
     let risk = criteria.get("risk")?.as_float()?;
     let noises = criteria.get("noises")?.as_array()?;
-    let has_outliers = |noise: &&Value| noise.get("label")?.as_str()?.starts_with("Rad").then_some(());
+    let has_outliers =
+        |noise: &&Value| noise.get("label")?.as_str()?.starts_with("Rad").then_some(());
     let chosen = noises.iter().find(|noise| has_outliers(noise).is_some()).or(noises.last())?;
     // With all eigenvalues 1 the risk is half the squared distance.
     let norm = (2.0 * risk).sqrt();

@@ -8,7 +8,7 @@ use toclip::noise::Family;
 use toclip::spectrum::SpectrumSpec;
 use toml::{Table, Value};
 
-use crate::experiment::{self, NoiseChoice, Problem};
+use crate::experiment::{self, GlmProblem, NoiseChoice, Problem};
 use crate::output::{files, say};
 use crate::study::explorer;
 
@@ -52,19 +52,28 @@ pub fn run(args: Args) -> Result<ExitCode> {
 /// The experiment as TOML that names no other file.
 fn self_contained(file: &Path) -> Result<String> {
     let (read, origin) = experiment::read(file)?;
-    let asked = read.into_trajectories(&origin)?;
-    let problem = Problem::new(&asked, &origin)?;
+    let (noise, named, spectrum) = match read.glm {
+        Some(asked) => {
+            let problem = GlmProblem::new(&asked, &origin)?;
+            (asked.noise, asked.spectrum, problem.spectrum)
+        }
+        None => {
+            let asked = read.into_trajectories(&origin)?;
+            let problem = Problem::new(&asked, &origin)?;
+            (Some(asked.noise), asked.spectrum, problem.spectrum)
+        }
+    };
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("cannot read the experiment {}", file.display()))?;
     let mut table: Table = text.parse()?;
     table.remove("criteria");
-    if let NoiseChoice::File(_) = asked.noise {
-        let family = asked.noise.family(origin.folder()).map_err(anyhow::Error::msg)?;
+    if let Some(noise @ NoiseChoice::File(_)) = &noise {
+        let family = noise.family(origin.folder()).map_err(anyhow::Error::msg)?;
         table.insert("noise".into(), noise_table(&family)?);
     }
-    if let SpectrumSpec::File { .. } = asked.spectrum {
-        let norm = problem.spectrum.norm();
-        let each = problem.spectrum.blocks().iter();
+    if let SpectrumSpec::File { .. } = named {
+        let norm = spectrum.norm();
+        let each = spectrum.blocks().iter();
         let values: Vec<f64> = each
             .flat_map(|block| std::iter::repeat_n(block.value * norm, block.multiplicity as usize))
             .collect();

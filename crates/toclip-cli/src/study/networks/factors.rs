@@ -87,7 +87,9 @@ fn ccc_chart(title: &str, lines: &[&FactorLine]) -> Chart {
     let chart = Chart::new(title).y(axis);
     let chart = draw(chart, lines, FactorLine::ccc, |_| Estimate::MISSING).hline(1.0, "1");
     match paper.fold(f64::INFINITY, f64::min) < lowest {
-        true => chart.note("CCC by the unclipped fraction falls below this axis, to 0 where all are clipped."),
+        true => chart.note(
+            "CCC by the unclipped fraction falls below this axis, to 0 where all are clipped.",
+        ),
         false => chart,
     }
 }
