@@ -14,7 +14,7 @@ pub fn html(text: &str) -> String {
 pub fn plain(text: &str) -> String {
     let write = |formula: &str| {
         let text = written_out(&mut formula.chars().peekable());
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
+        text.split_whitespace().collect::<Vec<_>>().join(" ").replace("· ", "·")
     };
     map(text, str::to_owned, write)
 }

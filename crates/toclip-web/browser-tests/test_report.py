@@ -53,8 +53,8 @@ def test_without_scripts_still_pictures_are_shown(browser, report):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto((report / "report.html").as_uri())
-    assert page.locator(".opening .still svg").is_visible()
-    assert page.locator("#figure-1a .still svg").is_visible()
+    assert page.locator(".opening .still > svg").is_visible()
+    assert page.locator("#figure-1a .still > svg").is_visible()
     context.close()
 
 

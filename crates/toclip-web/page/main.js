@@ -233,6 +233,8 @@ class App {
     const { clip: _, ...unclipped } = experiment;
     const keys = { best: JSON.stringify(unclipped), map: MapPanel.key(experiment) };
     if (keys.best !== this.keys?.best) this.best = undefined;
+    // Classification has no such schedule.
+    if (isClassifier(experiment)) this.best = null;
     this.band = undefined;
     this.mapper.hurry();
     this.filling.start(async (current) => {

@@ -78,7 +78,7 @@ export class MapPanel {
       series: [
         { label: "", x: thresholds, y: limit, stroke: "#000", width: 5 },
         { label: "stability limit: above it the risk grows at the start", x: thresholds, y: limit, stroke: "#fff" },
-      ].filter(() => limit.some((eta) => eta !== null)),
+      ].filter(() => !isClassifier(this.app.state.experiment)),
     };
     this.paintCells();
     this.chart.hint = "Click to choose a threshold and a learning rate.";
