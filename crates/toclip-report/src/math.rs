@@ -22,7 +22,7 @@ pub fn plain(text: &str) -> String {
 /// Applies one function to text and another to formulas. A dollar sign without a partner is text.
 fn map(text: &str, prose: impl Fn(&str) -> String, formula: impl Fn(&str) -> String) -> String {
     let parts: Vec<&str> = text.split('$').collect();
-    if parts.len() % 2 == 0 {
+    if parts.len().is_multiple_of(2) {
         return prose(text);
     }
     let part = |(k, part): (usize, &&str)| if k % 2 == 0 { prose(part) } else { formula(part) };

@@ -118,7 +118,7 @@ pub fn figures(networks: &Networks) -> Vec<Figure> {
             [] => title,
             _ => {
                 let list: Vec<String> = unchanged.iter().map(f64::to_string).collect();
-                format!("{title}; clipping changes nothing at c = {}", list.join(" and "))
+                format!("{title}; clipping changes less than 0.5% at c = {}", list.join(" and "))
             }
         };
         let add = |figure: Figure, c: f64| {
@@ -231,7 +231,11 @@ mod tests {
         // At c = 10 every curve would be a line at 1.
         assert!(!is_visible(&at(&networks.runs[0], 128, 10.0)));
         let figure = &figures(&networks)[0];
-        assert!(figure.title.ends_with("clipping changes nothing at c = 10"), "{}", figure.title);
+        assert!(
+            figure.title.ends_with("clipping changes less than 0.5% at c = 10"),
+            "{}",
+            figure.title
+        );
         assert!(figure.charts.iter().all(|chart| !chart.title.contains("c = 10")));
     }
 
