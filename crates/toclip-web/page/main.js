@@ -30,6 +30,7 @@ class App {
     app.mapper = new Background(code.slice(0));
     app.runner = new Background(code.slice(0));
     app.slow = new Background(code.slice(0));
+    app.judge = new Background(code.slice(0));
     const find = (id) => document.getElementById(id);
     app.message = find("message");
     app.panels = {
@@ -47,6 +48,7 @@ class App {
     app.dropping = new Dropping(app);
     app.filling = new Latest();
     app.searching = new Latest();
+    app.judging = new Latest();
     app.state = initialState();
     app.open(location.hash || INITIAL);
     addEventListener("hashchange", () => location.hash !== app.written && app.open(location.hash));
@@ -200,18 +202,30 @@ class App {
 
   /** Asks a worker, and shows the answers as they come. */
   fetch(now, questions) {
+    const { verdict, ...pictures } = questions;
+    const take = async (worker, name, question, current) => {
+      if (!current()) return;
+      const answer = await worker.ask(question).catch((error) => {
+        if (current()) now.failed = error.message.replace(/\.$/, "");
+        return null;
+      });
+      if (!current()) return;
+      Object.assign(this.now, { [name]: answer, failed: now.failed }, name === "factors" && { thresholds: question.thresholds });
+      this.drawMoment();
+    };
     this.slow.hurry();
     this.searching.start(async (current) => {
-      for (const [name, question] of Object.entries(questions)) {
-        const answer = await this.slow.ask(question).catch((error) => {
-          now.failed = error.message.replace(/\.$/, "");
-          return null;
-        });
-        if (!current()) return;
-        Object.assign(this.now, { [name]: answer, failed: now.failed }, name === "factors" && { thresholds: question.thresholds });
-        this.drawMoment();
-      }
+      for (const [name, question] of Object.entries(pictures)) await take(this.slow, name, question, current);
     });
+    // The best threshold takes longest, so that the pictures do not wait for it.
+    this.judge.hurry();
+    this.judging.start((current) => take(this.judge, "verdict", verdict, current));
+  }
+
+  /** Waits until everything about the chosen moment is shown. */
+  async settled() {
+    await this.searching.settled();
+    await this.judging.settled();
   }
 
   /** The pictures and words of the chosen moment. */

@@ -76,17 +76,17 @@ mod tests {
 
     #[test]
     fn links_hold_the_experiment_or_the_noise_of_its_curves() {
-        let link = |text: &str| super::link(text).unwrap();
-        let plain = link("# a comment\ntime = 15.0\nclip = 1\n");
+        let found = |text: &str| link(text).unwrap();
+        let plain = found("# a comment\ntime = 15.0\nclip = 1\n");
         assert_eq!(plain, "explore.html#experiment=time%20%3D%2015.0%0Aclip%20%3D%201%0A");
         let figure = |name: &str| {
             let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments");
             std::fs::read_to_string(format!("{folder}/{name}.toml")).unwrap()
         };
-        let curves = link(&figure("figure-2b"));
+        let curves = found(&figure("figure-2b"));
         assert!(curves.contains("rademacher") && curves.ends_with("&moment=0"), "{curves}");
-        assert!(link(&figure("figure-5")).contains("df%20%3D%202.1"));
+        assert!(found(&figure("figure-5")).contains("df%20%3D%202.1"));
         // Figure 3 is drawn against the risk, which the page cannot show.
-        assert_eq!(super::link(&figure("figure-3")), None);
+        assert_eq!(link(&figure("figure-3")), None);
     }
 }
