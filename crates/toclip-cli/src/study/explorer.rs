@@ -78,7 +78,7 @@ mod tests {
     fn links_hold_the_experiment_or_the_noise_of_its_curves() {
         let found = |text: &str| link(text).unwrap();
         let plain = found("# a comment\ntime = 15.0\nclip = 1\n");
-        assert_eq!(plain, "explore.html#experiment=time%20%3D%2015.0%0Aclip%20%3D%201%0A");
+        assert_eq!(plain, "explore.html#experiment=clip%20%3D%201%0Atime%20%3D%2015.0%0A");
         let figure = |name: &str| {
             let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments");
             std::fs::read_to_string(format!("{folder}/{name}.toml")).unwrap()
