@@ -1,7 +1,6 @@
 // Panel (a): risk over time; clipped, unclipped, the best schedule and runs of C-SGD with their band.
 
 import { HandleChart } from "./handle.js";
-import { isClassifier } from "./classification.js";
 import { short } from "../../toclip-report/page/numbers.js";
 
 /** So many runs, and the share of them in the band. */
@@ -18,7 +17,7 @@ export class RiskPanel {
   }
 
   draw({ paths, best, other, band }) {
-    this.description = describeRisk({ paths, best, other, band, state: this.app.state });
+    this.description = describeRisk({ paths, best, other, band });
     this.chart.draw(this.description);
     const times = paths.times;
     const end = times[times.length - 1];
@@ -34,8 +33,9 @@ export class RiskPanel {
   }
 }
 
-function describeRisk({ paths, best, other, band, state }) {
-  const classifier = isClassifier(state.experiment);
+function describeRisk({ paths, best, other, band }) {
+  // The setting may be a newer one, whose curves are still being computed.
+  const classifier = "error_rate" in paths.clipped;
   const x = paths.times;
   // Curves that ended early have fewer values than there are times.
   const whole = (values) => x.map((_, k) => (values[k] > 0 && values[k] < 1e6 ? values[k] : null));
