@@ -11,21 +11,21 @@ import sys
 import tomllib
 from pathlib import Path
 
-from sources import BUILT, PAGE, ROOT, source_hash
+from sources import BUILT, CHARTS, PAGE, ROOT, source_hash
 
 LARGEST = 1_500_000
 
 
-def modules(first: str) -> list[str]:
+def modules(first: Path) -> list[Path]:
     """A module after everything that it imports."""
-    order: list[str] = []
+    order: list[Path] = []
 
-    def add(name: str) -> None:
-        if name in order:
+    def add(file: Path) -> None:
+        if file in order:
             return
-        for imported in re.findall(r'^import .* from "\./(\w+\.js)";$', text(name), re.MULTILINE):
-            add(imported)
-        order.append(name)
+        for imported in re.findall(r'^import .* from "([./\w-]+\.js)";$', file.read_text(), re.MULTILINE):
+            add((file.parent / imported).resolve())
+        order.append(file)
 
     add(first)
     return order
@@ -35,9 +35,14 @@ def text(name: str) -> str:
     return (PAGE / name).read_text()
 
 
+def vendored(name: str) -> str:
+    """A file of uPlot, which the report shares."""
+    return (CHARTS / "vendor" / name).read_text()
+
+
 def script(first: str) -> str:
     """The modules as one script: no name is exported by two of them."""
-    parts = (re.sub(r"^import .*\n", "", text(name), flags=re.MULTILINE) for name in modules(first))
+    parts = (re.sub(r"^import .*\n", "", file.read_text(), flags=re.MULTILINE) for file in modules(PAGE / first))
     whole = "\n".join(re.sub(r"^export ", "", part, flags=re.MULTILINE) for part in parts)
     names = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", whole, re.MULTILINE)
     twice = {name for name in names if names.count(name) > 1}
@@ -49,7 +54,7 @@ def script(first: str) -> str:
 def main() -> None:
     wasm = Path(sys.argv[1]).read_bytes()
     packed = base64.b64encode(gzip.compress(wasm, 9, mtime=0)).decode()
-    uplot = f"/*\n{text('vendor/uPlot-LICENSE')}*/\n{text('vendor/uPlot.iife.min.js')}"
+    uplot = f"/*\n{vendored('uPlot-LICENSE')}*/\n{vendored('uPlot.iife.min.js')}"
     constants = (
         f"const WASM = {json.dumps(packed)};\n"
         f"const WORKER_SOURCE = {json.dumps(script('worker.js'))};\n"
@@ -61,7 +66,7 @@ def main() -> None:
     for name, value in [
         ("HASH", source_hash()),
         ("VERSION", version),
-        ("STYLE", text("vendor/uPlot.min.css") + text("style.css")),
+        ("STYLE", vendored("uPlot.min.css") + text("style.css")),
         # "</script" within the script would end it.
         ("SCRIPT", whole.replace("</script", r"<\/script")),
     ]:

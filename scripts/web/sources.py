@@ -8,6 +8,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "crates/toclip-web/page"
+# The charts of the report, which the page shares.
+CHARTS = ROOT / "crates/toclip-report/page"
+SHARED = ["chart.js", "marks.js", "numbers.js", "vendor/*"]
 BUILT = ROOT / "crates/toclip-cli/src/commands/explore/page.html"
 
 # The crates that are compiled into the page.
@@ -18,6 +21,7 @@ def sources() -> list[Path]:
     files = [ROOT / "Cargo.lock", ROOT / "Cargo.toml", ROOT / "scripts/build-web"]
     files += (ROOT / "scripts/web").glob("*.py")
     files += (file for file in PAGE.rglob("*") if file.is_file())
+    files += (file for pattern in SHARED for file in CHARTS.glob(pattern))
     for crate in CRATES:
         files += [ROOT / f"crates/{crate}/Cargo.toml"]
         files += (ROOT / f"crates/{crate}/src").rglob("*.rs")

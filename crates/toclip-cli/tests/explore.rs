@@ -22,6 +22,16 @@ fn a_page_is_written_and_carries_the_experiment() {
 }
 
 #[test]
+fn classification_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/classification.toml");
+    let (code, _, error) = run(folder.path(), &["explore", file, "--no-open", "--out", "c.html"]);
+    assert_eq!(code, 0, "{error}");
+    let page = std::fs::read_to_string(folder.path().join("c.html")).unwrap();
+    assert!(page.contains("const INITIAL = \"#experiment=") && page.contains("flips%20%3D%200.1"));
+}
+
+#[test]
 fn what_cannot_be_opened_is_said() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("wrong.toml"), EXPERIMENT.replace("0.2", "'fast'")).unwrap();

@@ -41,7 +41,7 @@ fn draw_panel(panel: &Panel) -> Vec<Item> {
     };
     let mut inside: Vec<Shape> =
         chart.heat.iter().flat_map(|map| heat::cells(chart, map, plane)).collect();
-    inside.extend(series().map(|(series, style)| plane.area(series, style)));
+    inside.extend(series().flat_map(|(series, style)| plane.area(series, style)));
     inside.extend(panel.reference_lines(Direction::Horizontal).into_iter().map(across));
     inside.extend(panel.reference_lines(Direction::Vertical).into_iter().map(up));
     inside.extend(series().flat_map(|(series, style)| plane.lines(series, style)));

@@ -2,6 +2,7 @@
 //! chart, where it hides no curve.
 
 use super::drawing::{Anchor, Frame, Item, Outline, Shape, text};
+use super::hatch::hatch;
 use super::layout::LEGEND;
 use super::series::{Style, mark};
 use super::simplify::Point;
@@ -36,13 +37,16 @@ impl Sample {
         let across = || vec![Outline::Line(vec![(x, y), (x + SAMPLE, y)])];
         let band = |style: Style| {
             let frame = Frame { left: x, top: y - 6.0, right: x + SAMPLE, bottom: y + 6.0 };
-            style.shape("area", style.edge, vec![frame.outline()])
+            let edge = |y| [(frame.left, y), (frame.right, y)];
+            let lines = hatch(style.hatch, &edge(frame.top), &edge(frame.bottom), frame);
+            let area = style.shape("area", style.edge, vec![frame.outline()]);
+            [area, style.shape("hatch", "", lines)]
         };
         let line = |style: Style| style.shape("line", style.dash, across());
         match self {
             Self::Line(style) => vec![line(style)],
-            Self::Band(style) => vec![band(style)],
-            Self::BandWithLine(style) => vec![band(style), line(style)],
+            Self::Band(style) => band(style).into(),
+            Self::BandWithLine(style) => band(style).into_iter().chain([line(style)]).collect(),
             Self::Mark(style) => {
                 let marks =
                     [4.0, SAMPLE / 2.0, SAMPLE - 4.0].map(|dx| mark(style.mark, (x + dx, y)));

@@ -26,6 +26,7 @@ mod draw;
 mod drawing;
 #[cfg(any(feature = "png", test))]
 mod glyphs;
+mod hatch;
 mod heat;
 mod hover;
 mod label_spacing;

@@ -2,6 +2,7 @@
 
 use super::axis_map::Map;
 use super::drawing::{Frame, Outline, Shape};
+use super::hatch::hatch;
 use super::simplify::{Point, simplify, spread};
 use super::theme::{BANDS, DASHES, LINES, SERIES};
 use super::ticks::short;
@@ -20,6 +21,8 @@ pub(super) struct Style {
     pub dash: &'static str,
     /// Dashes of the edges of its band.
     pub edge: &'static str,
+    /// Hatch of its band.
+    pub hatch: usize,
     /// Shape of its marks.
     pub mark: usize,
 }
@@ -47,13 +50,14 @@ pub(super) fn styles(chart: &Chart) -> Vec<Style> {
         let slot = series.slot.unwrap_or(next);
         next = next.max(slot.saturating_add(1));
         let mut style =
-            Style { colour: SERIES[slot % SERIES.len()].0, dash: "", edge: "", mark: 0 };
+            Style { colour: SERIES[slot % SERIES.len()].0, dash: "", edge: "", hatch: 0, mark: 0 };
         match series.kind {
             Kind::Line => style.dash = LINES[order(0, slot) % LINES.len()],
             Kind::Dashed => style.dash = DASHES[order(1, slot) % DASHES.len()],
             Kind::Points => style.mark = order(3, slot),
             Kind::Band { .. } => {
-                style.edge = BANDS[order(2, slot) % BANDS.len()];
+                style.hatch = order(2, slot);
+                style.edge = BANDS[style.hatch % BANDS.len()];
                 if !series.y.is_empty() {
                     style.dash = LINES[order(0, slot) % LINES.len()];
                 }
@@ -98,17 +102,24 @@ impl Plane {
     }
 
     /// What a series leaves on the layer of areas.
-    pub fn area(&self, series: &Series, style: Style) -> Shape {
+    pub fn area(&self, series: &Series, style: Style) -> [Shape; 2] {
         let bands = match &series.kind {
             Kind::Band { low, high } => self.band(&series.x, low, high),
             _ => Vec::new(),
         };
+        let hatch = |[upper, lower]: &[Vec<Point>; 2]| {
+            // A histogram goes up and down at one place; its bars need no hatch.
+            let bars = upper.windows(2).any(|pair| pair[0].0 >= pair[1].0);
+            if bars { Vec::new() } else { hatch(style.hatch, upper, lower, self.frame()) }
+        };
+        let lines = bands.iter().flat_map(hatch).collect();
         let polygon = |edges: [Vec<Point>; 2]| {
             let [upper, mut lower] = edges.map(|edge| simplify(&edge));
             lower.reverse();
             Outline::Polygon([upper, lower].concat())
         };
-        style.shape("area", style.edge, bands.into_iter().map(polygon).collect())
+        let area = style.shape("area", style.edge, bands.into_iter().map(polygon).collect());
+        [area, style.shape("hatch", "", lines)]
     }
 
     /// What a series leaves on the layer of lines.

@@ -85,13 +85,14 @@ pub(super) struct Paint {
 }
 
 #[rustfmt::skip]
-pub(super) const PAINTS: [Paint; 8] = [
+pub(super) const PAINTS: [Paint; 9] = [
     Paint { class: "bg", fill: Some(("bg", 1.0)), stroke: None },
     Paint { class: "grid", fill: None, stroke: Some(("grid", 1.0, 1.0)) },
     Paint { class: "frame", fill: None, stroke: Some(("frame", 1.0, 1.0)) },
     Paint { class: "ref", fill: None, stroke: Some(("muted", 1.0, 1.4)) },
     Paint { class: "line", fill: None, stroke: Some((CURRENT, 1.0, 2.2)) },
-    Paint { class: "area", fill: Some((CURRENT, 0.2)), stroke: Some((CURRENT, 0.7, 1.0)) },
+    Paint { class: "area", fill: Some((CURRENT, 0.16)), stroke: Some((CURRENT, 0.7, 1.0)) },
+    Paint { class: "hatch", fill: None, stroke: Some((CURRENT, 0.55, 0.9)) },
     // The edge closes the seam between neighbours.
     Paint { class: "cell", fill: Some((CURRENT, 1.0)), stroke: Some((CURRENT, 1.0, 0.6)) },
     Paint { class: "dot", fill: Some((CURRENT, 1.0)), stroke: Some(("bg", 1.0, 0.8)) },

@@ -1,31 +1,37 @@
 //! The report as one HTML file: style, script, data and pictures inside, nothing from outside.
 //!
+//! The page opens with the takeaway and one figure; every section is a card, with its claims folded.
 //! Every plot is there twice: as a still picture, for paper and where scripts do not run, and as
 //! data from which the script draws one that can be read and zoomed.
 
-use super::{Claim, Correction, Report, Section, Verdict, duration, figure_json};
-use toclip_plot::{self as plot, Figure, Theme, escape};
+use super::card::{card, figure, outcome, paragraphs, table};
+use super::math::html as typeset;
+use super::script::script;
+use super::{Correction, Report, Section, duration};
+use toclip_plot::escape;
 
-const STYLE: &str = include_str!("style.css");
-const SCRIPT: [&str; 3] =
-    [include_str!("marks.js"), include_str!("chart.js"), include_str!("page.js")];
+const STYLE: &str =
+    concat!(include_str!("../page/vendor/uPlot.min.css"), include_str!("../page/style.css"));
 /// The browser itself refuses whatever is not in the file.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
 /// How to use the plots.
-const HINT: &str = include_str!("hint.txt");
+const HINT: &str = include_str!("../page/hint.txt");
 
 /// The whole page.
 pub fn render(report: &Report) -> String {
     let anchors = anchors(&report.sections);
+    // What is alone on its page need not be opened first.
+    let alone = report.sections.len() == 1;
     let sections: String =
-        report.sections.iter().zip(&anchors).map(|(s, anchor)| section(s, anchor)).collect();
+        report.sections.iter().zip(&anchors).map(|(s, anchor)| card(s, anchor, alone)).collect();
     let body = [
-        paragraphs(&report.intro),
-        summary(report, &anchors),
+        opening(report),
         contents(report, &anchors),
         sections,
+        reproduce(report),
         corrections(&report.corrections),
+        remarks(report),
         run(report),
     ];
     page(&report.title, &body.concat())
@@ -33,9 +39,9 @@ pub fn render(report: &Report) -> String {
 
 /// A page around a body that is HTML already.
 pub fn page(title: &str, body: &str) -> String {
-    let (title, script) = (escape(title), SCRIPT.concat());
+    let (title, script) = (escape(title), script());
     format!(
-        include_str!("page.html"),
+        include_str!("../page/page.html"),
         policy = POLICY,
         title = title,
         style = STYLE,
@@ -58,145 +64,64 @@ fn anchors(sections: &[Section]) -> Vec<String> {
     taken
 }
 
-/// A path beside the report as a link; a colon is written out, so that no path is a scheme.
-fn link(path: &str) -> String {
-    let mut target = String::new();
-    for byte in path.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => {
-                target.push(char::from(byte));
-            }
-            _ => target.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    format!("<a href=\"{target}\">{}</a>", escape(path))
-}
-
-fn paragraphs(texts: &[String]) -> String {
-    texts.iter().map(|text| format!("<p>{}</p>\n", escape(text))).collect()
-}
-
-fn verdict(verdict: Verdict) -> String {
-    let (mark, word) = (verdict.mark(), verdict.word());
-    format!("<span class=\"verdict {word}\"><span aria-hidden=\"true\">{mark}</span> {word}</span>")
-}
-
-/// The cells of a claim; on a phone each stands under its name.
-fn cells(claim: &Claim) -> String {
-    format!(
-        "<td data-name=\"\">{}</td><td data-name=\"Measured\">{}</td><td data-name=\"\">{}</td>",
-        escape(&claim.paper),
-        escape(&claim.measured),
-        verdict(claim.verdict)
-    )
-}
-
-/// A table that becomes cards on a phone.
-fn table(header: &[&str], rows: &str) -> String {
-    let header: String =
-        header.iter().map(|name| format!("<th scope=\"col\">{name}</th>")).collect();
-    format!(
-        "<table class=\"cards\"><thead><tr>{header}</tr></thead>\n<tbody>\n{rows}</tbody></table>\n"
-    )
-}
-
-fn summary(report: &Report, anchors: &[String]) -> String {
-    let mut rows = String::new();
-    for (section, anchor) in report.sections.iter().zip(anchors) {
-        for claim in &section.claims {
-            let id = escape(&section.id);
-            rows.push_str(&format!(
-                "<tr><th scope=\"row\"><a href=\"#{anchor}\">{id}</a></th>{}</tr>\n",
-                cells(claim)
-            ));
-        }
-    }
-    if rows.is_empty() {
-        // The place that sections lead back to.
-        return "<div id=\"summary\"></div>\n".into();
-    }
-    let table = table(&["Figure", "Claim", "Measured", "Verdict"], &rows);
-    let tally = escape(&report.tally());
-    format!(
-        "<section id=\"summary\">\n<h2>Summary</h2>\n<p class=\"tally\">{tally}</p>\n{table}</section>\n"
-    )
-}
-
-fn contents(report: &Report, anchors: &[String]) -> String {
-    let mut items = String::new();
-    for (section, anchor) in report.sections.iter().zip(anchors) {
-        let marks: String = section.claims.iter().map(|c| c.verdict.mark()).collect();
-        items.push_str(&format!(
-            "<li><span class=\"id\">{}</span> <a href=\"#{anchor}\">{}</a> <span aria-hidden=\"true\">{marks}</span></li>\n",
-            escape(&section.id),
-            escape(&section.title)
-        ));
-    }
-    if !report.corrections.is_empty() {
-        items.push_str(
-            "<li><span class=\"id\"></span> <a href=\"#corrections\">Corrected formulas</a></li>\n",
+/// The takeaway, the figure that shows it, and what the page is.
+fn opening(report: &Report) -> String {
+    let mut out = format!("<div class=\"takeaway\">\n{}</div>\n", paragraphs(&report.takeaway));
+    if let Some((shown, caption)) = &report.opening {
+        out += &format!(
+            "<div class=\"opening\">\n{}<p class=\"caption\">{}</p>\n</div>\n",
+            figure(shown),
+            typeset(caption)
         );
     }
-    items.push_str("<li><span class=\"id\"></span> <a href=\"#run\">This run</a></li>\n");
+    if report.claims().next().is_some() {
+        out += &format!("<p class=\"tally\">{}</p>\n", escape(&report.tally()));
+    }
+    out + &paragraphs(&report.about)
+}
+
+/// The sections in a list, with the worst outcome of each.
+fn contents(report: &Report, anchors: &[String]) -> String {
+    let hint = format!("<p class=\"sub hint\">{HINT}</p>\n");
+    if report.sections.len() < 2 {
+        return hint;
+    }
+    let mut items = String::new();
+    let mut add = |target: &str, mark: &str, title: &str| {
+        items.push_str(&format!(
+            "<li><span class=\"mark\" aria-hidden=\"true\">{mark}</span><a href=\"#{target}\">{}</a></li>\n",
+            typeset(title)
+        ));
+    };
+    for (section, anchor) in report.sections.iter().zip(anchors) {
+        add(anchor, outcome(section).map_or("·", |v| v.mark()), &section.title);
+    }
+    if !report.command.is_empty() {
+        add("reproduce", "", "Reproduce with");
+    }
+    if !report.corrections.is_empty() {
+        add("corrections", "", "Corrected formulas");
+    }
+    for (i, (title, _)) in report.remarks.iter().enumerate() {
+        add(&format!("remarks-{i}"), "", title);
+    }
+    add("run", "", "This run");
     format!(
-        "<section>\n<nav aria-labelledby=\"contents\"><h2 id=\"contents\">Contents</h2>\n<ol>\n{items}</ol></nav>\n\
-         <p class=\"sub hint\">{HINT}</p>\n</section>\n"
+        "<nav aria-labelledby=\"contents\"><h2 id=\"contents\">Contents</h2>\n<ul>\n{items}</ul></nav>\n{hint}"
     )
 }
 
-fn section(section: &Section, anchor: &str) -> String {
-    // A title that names its figure needs no number before it.
-    let numbered = section.title.split([' ', ':']).any(|word| word == section.id)
-        || section.title.starts_with("Theorem");
-    let number = if numbered { String::new() } else { format!("{} · ", escape(&section.id)) };
-    let mut out = format!(
-        "<section class=\"part\" id=\"{anchor}\">\n<h2>{number}{}</h2>\n",
-        escape(&section.title)
-    );
-    if !section.settings.is_empty() {
-        out.push_str(&format!("<p class=\"settings\">{}</p>\n", escape(&section.settings)));
+/// The command that makes the whole report again.
+fn reproduce(report: &Report) -> String {
+    if report.command.is_empty() {
+        return String::new();
     }
-    out.push_str(&section.figures.iter().map(figure).collect::<String>());
-    if !section.claims.is_empty() {
-        let rows: String =
-            section.claims.iter().map(|claim| format!("<tr>{}</tr>\n", cells(claim))).collect();
-        out.push_str(&table(&["Claim", "Measured", "Verdict"], &rows));
-    }
-    if !section.notes.is_empty() {
-        // Without claims there is nothing of the paper's to differ from.
-        let heading = match section.claims.is_empty() {
-            true => "Notes",
-            false => "Notes and differences from the paper",
-        };
-        out.push_str(&format!(
-            "<details open><summary>{heading}</summary>\n{}</details>\n",
-            paragraphs(&section.notes)
-        ));
-    }
-    let mut again = String::new();
-    if !section.files.is_empty() {
-        let links: Vec<String> = section.files.iter().map(|file| link(file)).collect();
-        again.push_str(&format!("<div><dt>Data</dt><dd>{}</dd></div>\n", links.join(" ")));
-    }
-    if !section.command.is_empty() {
-        let command = escape(&section.command);
-        again.push_str(&format!(
-            "<div><dt>Reproduce with</dt><dd><code>{command}</code></dd></div>\n"
-        ));
-    }
-    if !again.is_empty() {
-        out.push_str(&format!("<dl class=\"again\">\n{again}</dl>\n"));
-    }
-    out + "<p class=\"top\"><a href=\"#summary\">Back to the summary</a></p>\n</section>\n"
-}
-
-/// A plot, still and alive.
-pub fn figure(figure: &Figure) -> String {
     format!(
-        "<figure class=\"plot\">\n<div class=\"still\">{}</div>\n\
-         <script type=\"application/json\">{}</script>\n</figure>\n",
-        plot::svg(figure, Theme::Auto),
-        figure_json::render(figure)
+        "<section class=\"part\" id=\"reproduce\">\n<h2>Reproduce with</h2>\n\
+         <pre tabindex=\"0\"><code>{}</code></pre>\n\
+         <p>The same seed gives the same numbers on every machine. The files beside this page hold \
+         the data and the experiments of all figures.</p>\n</section>\n",
+        escape(&report.command)
     )
 }
 
@@ -206,11 +131,11 @@ fn corrections(corrections: &[Correction]) -> String {
     }
     let row = |c: &Correction| {
         format!(
-            "<tr><td data-name=\"\"><b>{}</b></td><td class=\"math wrong\" data-name=\"Printed\">{}</td>\
-             <td class=\"math\" data-name=\"Correct\">{}</td></tr>\n",
-            escape(&c.place),
-            escape(&c.printed),
-            escape(&c.right)
+            "<tr><td data-name=\"\"><b>{}</b></td><td class=\"wrong\" data-name=\"Printed\">{}</td>\
+             <td data-name=\"Correct\">{}</td></tr>\n",
+            typeset(&c.place),
+            typeset(&c.printed),
+            typeset(&c.right)
         )
     };
     let rows: String = corrections.iter().map(row).collect();
@@ -220,6 +145,17 @@ fn corrections(corrections: &[Correction]) -> String {
          {}</section>\n",
         table(&["Where", "Printed", "Correct"], &rows)
     )
+}
+
+fn remarks(report: &Report) -> String {
+    let one = |(i, (title, texts)): (usize, &(String, Vec<String>))| {
+        format!(
+            "<section class=\"part\" id=\"remarks-{i}\">\n<h2>{}</h2>\n{}</section>\n",
+            typeset(title),
+            paragraphs(texts)
+        )
+    };
+    report.remarks.iter().enumerate().map(one).collect()
 }
 
 /// Versions, seeds and times.
@@ -256,6 +192,7 @@ fn run(report: &Report) -> String {
 mod tests {
     use super::*;
     use crate::tests::sample;
+    use toclip_plot::{self as plot, Figure, Theme};
 
     /// Every tag that opens is closed in order; `<script>` and `<style>` hold no markup.
     fn assert_balanced(page: &str) {
@@ -299,7 +236,7 @@ mod tests {
         assert!(page.contains("&lt;b&gt;bold&lt;/b&gt; &amp; &quot;quoted&quot; '"));
         assert!(!page.contains("href=\"javascript:"), "no path is a scheme");
         let scripts = page.matches("<script").count();
-        assert_eq!(scripts, 1 + sample::hostile().sections[0].figures.len());
+        assert_eq!(scripts, 2 + sample::hostile().sections[0].figures.len());
     }
 
     #[test]

@@ -1,15 +1,19 @@
 //! The report: what the paper claims, what was measured, and the plots, in one HTML file that
 //! needs nothing from the network, in a table for the terminal, and in JSON for programs.
 
+mod card;
 mod figure_json;
 mod html;
 mod json;
+pub mod math;
+mod script;
 mod terminal;
 
 #[cfg(test)]
 mod tests;
 
-pub use html::{figure as html_figure, page as html_page, render as html};
+pub use card::figure as html_figure;
+pub use html::{page as html_page, render as html};
 pub use json::render as json;
 pub use terminal::{render as terminal, wrap};
 pub use toclip_plot::escape;
@@ -17,17 +21,25 @@ pub use toclip_plot::escape;
 use serde::Serialize;
 use toclip_plot::Figure;
 
-/// All that was reproduced in one run.
+/// All that was reproduced in one run. Texts may contain formulas, as LaTeX between dollar signs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// Title of the page.
     pub title: String,
-    /// Paragraphs that tell a newcomer what the page is.
-    pub intro: Vec<String>,
+    /// What to take away, in two or three sentences.
+    pub takeaway: Vec<String>,
+    /// The one figure that shows it, with its caption.
+    pub opening: Option<(Figure, String)>,
+    /// Paragraphs on where the page comes from and on its notation.
+    pub about: Vec<String>,
     /// One per figure or theorem, in the order of the paper.
     pub sections: Vec<Section>,
     /// Where the printed formulas are wrong.
     pub corrections: Vec<Correction>,
+    /// Notes that belong to no section, at the end: a heading and its paragraphs.
+    pub remarks: Vec<(String, Vec<String>)>,
+    /// Command that repeats everything.
+    pub command: String,
     /// Versions, seeds and settings that do not depend on the machine.
     pub facts: Vec<(String, String)>,
     /// What was timed, and seconds.
@@ -54,6 +66,9 @@ pub struct Section {
     pub files: Vec<String>,
     /// Command that repeats this section alone.
     pub command: String,
+    /// Where the explorer shows the same setting: a relative link; not part of the JSON.
+    #[serde(skip)]
+    pub explore: Option<String>,
 }
 
 /// One statement of the paper, checked by number.

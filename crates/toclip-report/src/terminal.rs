@@ -1,5 +1,6 @@
 //! The report as a table for the terminal.
 
+use super::math::plain;
 use super::{Report, duration};
 
 /// Wide enough to read, narrow enough for the usual terminal and for a mail.
@@ -37,7 +38,7 @@ fn table(report: &Report) -> String {
         let id = if last == Some(&section.id) { "" } else { &section.id };
         last = Some(&section.id);
         let outcome = format!("{} {}", claim.verdict.mark(), claim.verdict.word());
-        out.push_str(&row(widths, [id, &outcome, &claim.paper, &claim.measured]));
+        out.push_str(&row(widths, [id, &outcome, &plain(&claim.paper), &plain(&claim.measured)]));
     }
     out
 }

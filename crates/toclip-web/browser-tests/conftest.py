@@ -78,7 +78,7 @@ class Explorer:
 
     def settle(self) -> None:
         """Waits for what a worker computes before it is shown."""
-        self.page.evaluate("toclip.searching.settled()")
+        self.page.evaluate("toclip.settled()")
 
     def experiment(self) -> dict:
         return self.page.evaluate("toclip.state.experiment")

@@ -19,3 +19,7 @@ def test_no_violations(explorer):
     assert violations(page) == []
     page.click("#start-tour")
     assert violations(page) == []
+    page.click("#tour [data-tour=leave]")
+    page.locator("select[name=model]").select_option("logistic")
+    explorer.settle()
+    assert violations(page) == []

@@ -72,7 +72,7 @@ def test_a_value_out_of_range_is_refused_with_a_sentence(desktop):
 
 def test_every_choice_gives_a_picture_or_a_sentence(desktop):
     page = desktop.open()
-    for name in ["family", "spectrum", "start", "rate-kind", "clip-kind", "rule", "batch-rule"]:
+    for name in ["model", "family", "spectrum", "start", "rate-kind", "clip-kind", "rule", "batch-rule"]:
         select = page.locator(f"select[name={name}]")
         if not select.is_visible():
             continue
@@ -168,6 +168,56 @@ def test_pictures_and_tables_are_exported(explorer):
                 assert len(rows) > 80 and all(len(row) == len(rows[0]) for row in rows)
 
 
+def test_classification_is_explored(explorer):
+    page = explorer.open()
+    page.locator("select[name=model]").select_option("logistic")
+    explorer.settle()
+    assert explorer.message() == ""
+    assert explorer.experiment()["model"] == {"kind": "logistic", "flips": 0.1}
+    assert "noise" not in explorer.experiment() and not page.is_visible("select[name=family]")
+    assert "cross-entropy" in page.inner_text("#answer p") and "times the teacher" in page.inner_text("#answer p")
+    assert "nothing to draw for classification" in page.inner_text("#density")
+    assert page.inner_text("#risk-title") == "Loss and error rate over time"
+    before = page.evaluate("toclip.paths.clipped.risk.at(-1)")
+    page.fill("#flips-number", "0.3")
+    page.press("#flips-number", "Enter")
+    explorer.settle()
+    assert page.evaluate("toclip.paths.clipped.risk.at(-1)") > before
+    drag(page, "#factors .handle", -60)
+    explorer.settle()
+    assert explorer.experiment()["clip"] < 0.4
+    page.wait_for_timeout(400)
+    state, fragment = page.evaluate("toclip.state"), page.evaluate("location.hash")
+    explorer.open(fragment)
+    assert page.evaluate("toclip.state") == state
+    # Back to least squares: all pictures are there again.
+    page.locator("select[name=model]").select_option("least_squares")
+    explorer.settle()
+    assert page.is_visible("select[name=family]") and "nothing to draw" not in page.inner_text("#density")
+    assert page.inner_text("#risk-title") == "Risk over time"
+
+
+def test_classification_is_simulated_and_exported(desktop):
+    page = desktop.open()
+    page.get_by_role("button", name="Classification").click()
+    page.wait_for_function("toclip.panels.map.filled && toclip.band && toclip.band.count === 20", timeout=90_000)
+    end = page.evaluate("[toclip.band.low.at(-1), toclip.paths.clipped.risk.at(-1), toclip.band.high.at(-1)]")
+    assert 0.9 * end[0] < end[1] < 1.1 * end[2]
+    page.click("#code-details summary")
+    exported = tomllib.loads(saved(page, page.locator("#save-code"))[1].decode())
+    assert exported["model"] == {"kind": "logistic", "flips": 0.1} and exported["methods"] == ["ode", "unclipped", "sgd"]
+    page.select_option("#code-kind", "python")
+    assert b'curves["ode"].loss[-1]' in saved(page, page.locator("#save-code"))[1]
+    page.select_option("#code-kind", "rust")
+    assert b"run_glm(" in saved(page, page.locator("#save-code"))[1]
+    table = saved(page, page.get_by_role("button", name="Save risk as CSV"))[1].decode()
+    assert "error rate" in table.splitlines()[0]
+    # A file of residuals is for least squares.
+    give(page, "r.csv", b"1\n-1\n2\n")
+    desktop.settle()
+    assert desktop.experiment()["noise"]["values"] == [1, -1, 2] and "model" not in desktop.experiment()
+
+
 def give(page, name: str, content: bytes) -> None:
     page.set_input_files("#file", {"name": name, "mimeType": "text/plain", "buffer": content})
     page.wait_for_timeout(300)
@@ -250,7 +300,7 @@ def test_the_tour_is_taken(explorer):
         assert page.locator(".panel:visible").count() == 1
         assert page.inner_text("#tour [data-tour=text]").count(". ") == 1, titles[-1]
         page.click("#tour [data-tour=next]")
-    assert len(titles) == 5 == len(set(titles))
+    assert len(titles) == 6 == len(set(titles))
     assert page.locator(".panel:visible").count() == 4
 
 

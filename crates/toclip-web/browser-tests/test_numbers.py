@@ -36,6 +36,19 @@ SETTINGS = [
 ]
 
 
+CLASSIFIERS = [
+    {"model": {"kind": "logistic", "flips": 0.1}, "clip": 0.4},
+    {"model": {"kind": "logistic"}, "clip": "none", "spectrum": {"kind": "isotropic", "dim": 300}},
+    {"model": {"kind": "logistic", "flips": 0.3}, "clip": 0.2, "learning_rate": {"kind": "cosine", "from": 3.0, "over": 10.0}},
+]
+CLASSIFIER = {
+    "teacher": {"kind": "uniform", "norm": 6.0},
+    "spectrum": {"kind": "power_law", "dim": 500, "exponent": 0.2},
+    "time": 10.0,
+    "learning_rate": 2.0,
+}
+
+
 def toml(value) -> str:
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {toml(item)}" for key, item in value.items()) + " }"
@@ -67,19 +80,40 @@ def test_factors(desktop, toclip, family):
             assert near(verdict["ccc"], native["best"]["ccc"], 1e-9)
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: "-".join(s["noise"]["family"] if k == "noise" else k for k in s))
-def test_risk_curves(desktop, toclip, tmp_path, setting):
-    experiment = {**BASE, **setting}
-    file = tmp_path / "e.toml"
-    methods = ["ode", "unclipped"]
-    file.write_text("".join(f"{key} = {toml(value)}\n" for key, value in {**experiment, "methods": methods}.items()))
-    subprocess.run([toclip, "run", str(file), "--quiet", "--out", str(tmp_path)], check=True, capture_output=True)
+def written(folder, experiment: dict):
+    file = folder / "e.toml"
+    file.write_text("".join(f"{key} = {toml(value)}\n" for key, value in {**experiment, "methods": ["ode", "unclipped"]}.items()))
+    return file
+
+
+def native_rows(toclip, folder, file) -> list[dict]:
+    subprocess.run([toclip, "run", str(file), "--quiet", "--out", str(folder)], check=True, capture_output=True)
+    with next(path for path in folder.rglob("*.csv")).open() as lines:
+        return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+@pytest.mark.parametrize("setting", CLASSIFIERS, ids=["clipped", "unclipped", "cosine"])
+def test_classification(desktop, toclip, tmp_path, setting):
+    file = written(tmp_path, {**CLASSIFIER, **setting})
+    rows = native_rows(toclip, tmp_path, file)
     page = desktop.open(experiment=file.read_text())
     assert desktop.message() == ""
     shown = page.evaluate("toclip.paths")
-    table = next(path for path in tmp_path.rglob("*.csv"))
-    with table.open() as lines:
-        rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    for method, name in (("ode", "clipped"), ("unclipped", "unclipped")):
+        native = [row for row in rows if row["method"] == method]
+        assert len(native) == len(shown[name]["risk"]) == 201
+        for k, row in enumerate(native):
+            assert near(shown[name]["risk"][k], float(row["loss"]), 1e-8), (method, k)
+            assert near(shown[name]["error_rate"][k], float(row["error_rate"]), 1e-8), (method, k)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: "-".join(s["noise"]["family"] if k == "noise" else k for k in s))
+def test_risk_curves(desktop, toclip, tmp_path, setting):
+    file = written(tmp_path, {**BASE, **setting})
+    rows = native_rows(toclip, tmp_path, file)
+    page = desktop.open(experiment=file.read_text())
+    assert desktop.message() == ""
+    shown = page.evaluate("toclip.paths")
     for method, name in (("ode", "clipped"), ("unclipped", "unclipped")):
         native = [float(row["risk"]) for row in rows if row["method"] == method]
         assert len(native) == len(shown[name]["risk"]) > 0 or shown[name]["stop"] is not None

@@ -1,7 +1,8 @@
 // Two settings side by side: the one that is shown, and one that was kept.
 
 import { interpolate } from "./interpolate.js";
-import { percent, short } from "./numbers.js";
+import { isClassifier } from "./classification.js";
+import { percent, short } from "../../toclip-report/page/numbers.js";
 import { toToml } from "./toml.js";
 
 export class Compare {
@@ -23,12 +24,13 @@ export class Compare {
     const { experiment, compare, moment } = app.state;
     this.box.hidden = !compare;
     if (!compare || !app.other) return;
+    const quantity = [experiment, compare].every(isClassifier) ? "cross-entropy" : [experiment, compare].some(isClassifier) ? "risk or cross-entropy" : "risk";
     const rows = [
       ["", "Setting A (shown)", "Setting B (kept)"],
       ...differences(experiment, compare),
-      ["final risk, clipped", end(app.paths.clipped), end(app.other.clipped)],
-      ["final risk, unclipped", end(app.paths.unclipped), end(app.other.unclipped)],
-      ["risk at the chosen moment", at(app.paths, moment), at(app.other, moment)],
+      [`final ${quantity}, clipped`, end(app.paths.clipped), end(app.other.clipped)],
+      [`final ${quantity}, unclipped`, end(app.paths.unclipped), end(app.other.unclipped)],
+      [`${quantity} at the chosen moment`, at(app.paths, moment), at(app.other, moment)],
       ["best threshold there", ...this.verdicts((v) => (v.c === null ? "no clipping" : short(v.c)))],
       ["gain (CCC)", ...this.verdicts((v) => short(v.ccc))],
       ["Fisher limit", ...this.verdicts((v) => (v.limit === null ? "—" : short(v.limit)))],
@@ -50,7 +52,8 @@ export class Compare {
       this.key = key;
       this.verdict = null;
       const risk = interpolate(app.other.times, app.other.clipped.risk, app.state.moment * app.state.compare.time);
-      app.slow.ask({ ask: "verdict", experiment: app.state.compare, risk }).then(
+      const time = app.state.moment * app.state.compare.time;
+      app.slow.ask({ ask: "verdict", experiment: app.state.compare, risk, time }).then(
         (verdict) => {
           this.verdict = verdict;
           this.draw();

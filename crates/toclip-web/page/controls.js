@@ -1,7 +1,8 @@
 // The controls: each changes one key of the experiment, in the grammar of files for `toclip run`.
 
-import { fixedThreshold, namedRate, withRate } from "./state.js";
-import { short } from "./numbers.js";
+import { FIRST, fixedThreshold, namedRate, withRate } from "./state.js";
+import { LOGISTIC, isClassifier } from "./classification.js";
+import { short } from "../../toclip-report/page/numbers.js";
 
 /** Numbers of a noise: words, and the range of the slider. */
 const NOISE_NUMBERS = {
@@ -33,8 +34,13 @@ export class Controls {
   constructor(form, app) {
     this.form = form;
     this.app = app;
+    this.section("Model", [
+      this.choice("model", "model", models, (e) => e.model?.kind ?? "least_squares", setModel),
+      this.slider("flips", "share of flipped labels", [0, 0.5], (e) => (isClassifier(e) ? (e.model.flips ?? 0) : undefined), (e, flips) => part(e, "model", { flips })),
+      this.slider("teacher", "norm of the teacher ‖θ*‖", [0.2, 20], (e) => e.teacher?.norm, (e, norm) => part(e, "teacher", { norm })),
+    ]);
     this.noise = this.section("Noise in the labels", [
-      this.choice("family", "distribution", families, (e) => e.noise.family, setFamily),
+      this.choice("family", "distribution", families, (e) => e.noise?.family, setFamily),
       this.box("noise-numbers"),
     ]);
     this.section("Data and start", [
@@ -42,8 +48,8 @@ export class Controls {
       this.slider("dim", "dimension", [10, 2000], (e) => e.spectrum.dim, (e, dim) => part(e, "spectrum", { dim: Math.round(dim) })),
       this.slider("exponent", "exponent of the power law", [0.01, 2], (e) => e.spectrum.exponent, (e, exponent) => part(e, "spectrum", { exponent })),
       this.slider("aspect", "dimension / samples", [0.05, 0.95], (e) => e.spectrum.aspect, (e, aspect) => part(e, "spectrum", { aspect })),
-      this.choice("start", "θ₀ − θ*", starts, (e) => e.start.kind, setStart),
-      this.slider("norm", "distance at the start ‖θ₀ − θ*‖", [0.05, 5], (e) => e.start.norm, (e, norm) => part(e, "start", { norm })),
+      this.choice("start", "θ₀ − θ*", starts, (e) => e.start?.kind, setStart),
+      this.slider("norm", "distance at the start ‖θ₀ − θ*‖", [0.05, 5], (e) => e.start?.norm, (e, norm) => part(e, "start", { norm })),
       this.slider("time", "time T", [1, 100], (e) => e.time, setTime),
     ]);
     this.section("Steps", [
@@ -52,11 +58,11 @@ export class Controls {
       this.choice("clip-kind", "threshold", clipKinds, clipKind, setClipKind),
       this.slider("clip", "c", [0.02, 10], fixedThreshold, (e, clip) => ({ ...e, clip })),
       this.slider("kappa", "κ, in standard deviations", [0.05, 5], (e) => e.clip?.kappa, (e, kappa) => part(e, "clip", { kappa })),
-      this.choice("rule", "rule", () => RULES, (e) => e.rule ?? "clip", (e, rule) => without(e, "rule", rule === "clip" ? null : rule)),
-      this.slider("batch", "batch size", [1, 256], batchSize, setBatch, true),
+      this.choice("rule", "rule", () => RULES, (e) => (isClassifier(e) ? undefined : (e.rule ?? "clip")), (e, rule) => without(e, "rule", rule === "clip" ? null : rule)),
+      this.slider("batch", "batch size", [1, 256], (e) => (isClassifier(e) && !e.batch ? undefined : batchSize(e)), setBatch, true),
       this.choice("batch-rule", "clip in a batch", () => ({ mean: "the mean gradient", per_sample: "each sample" }), (e) => (batchSize(e) > 1 ? (e.batch.rule ?? "mean") : undefined), (e, rule) => ({ ...e, batch: { size: batchSize(e), rule } })),
-      this.slider("momentum", "momentum β", [0, 0.99], (e) => (typeof e.momentum === "object" ? undefined : (e.momentum ?? 0)), (e, beta) => without(e, "momentum", beta > 0 ? beta : null)),
-      this.slider("privacy", "noise multiplier of private SGD", [0, 4], (e) => e.privacy?.noise_multiplier ?? 0, (e, x) => without(e, "privacy", x > 0 ? { noise_multiplier: x } : null)),
+      this.slider("momentum", "momentum β", [0, 0.99], (e) => (typeof e.momentum === "object" || isClassifier(e) ? undefined : (e.momentum ?? 0)), (e, beta) => without(e, "momentum", beta > 0 ? beta : null)),
+      this.slider("privacy", "noise multiplier of private SGD", [0, 4], (e) => (isClassifier(e) ? undefined : (e.privacy?.noise_multiplier ?? 0)), (e, x) => without(e, "privacy", x > 0 ? { noise_multiplier: x } : null)),
     ]);
   }
 
@@ -132,6 +138,8 @@ export class Controls {
   }
 
   showNoise({ noise }) {
+    this.noise.hidden = !noise;
+    if (!noise) return;
     const keys = Object.keys(NOISE_NUMBERS).filter((key) => key in noise);
     const shape = `${noise.family} ${keys}`;
     if (this.shape !== shape) {
@@ -169,7 +177,19 @@ function without(experiment, key, value) {
   return value === null ? rest : { ...rest, [key]: value };
 }
 
+function models() {
+  return { least_squares: "least squares", logistic: "logistic regression" };
+}
+
+/** Another model, with the data and the time that are shown. */
+function setModel(experiment, kind) {
+  const { spectrum, time } = experiment;
+  const { noise, start, learning_rate: rate, clip } = FIRST;
+  return kind === "logistic" ? { ...LOGISTIC, spectrum, time } : { spectrum, start, noise, time, learning_rate: rate, clip };
+}
+
 function families({ noise }) {
+  if (!noise) return {};
   const names = Object.fromEntries(Object.entries(FAMILIES).map(([key, [words]]) => [key, words]));
   return noise.family === "empirical" ? { ...names, empirical: `your residuals (${noise.values.length})` } : names;
 }
@@ -205,8 +225,10 @@ function setTime(experiment, time) {
   return { ...experiment, time, learning_rate: longer(rate), clip: longer(clip) };
 }
 
-function rateKinds() {
-  return { constant: "constant", cosine: "cosine to 0", polynomial: "linear to 0", warmup: "warm-up", greedy: "fastest descent" };
+function rateKinds(experiment) {
+  const all = { constant: "constant", cosine: "cosine to 0", polynomial: "linear to 0", warmup: "warm-up", greedy: "fastest descent" };
+  const { greedy: _, ...others } = all;
+  return isClassifier(experiment) ? others : all;
 }
 
 function rateKind({ learning_rate: rate }) {
@@ -225,7 +247,8 @@ function setRateKind(experiment, kind) {
   return { ...experiment, learning_rate: rate, clip: fits ? experiment.clip : "max_ccc" };
 }
 
-function clipKinds() {
+function clipKinds(experiment) {
+  if (isClassifier(experiment)) return { constant: "fixed", none: "no clipping" };
   return { constant: "fixed", proportional: "follows the residual", max_ccc: "best at every moment", none: "no clipping" };
 }
 

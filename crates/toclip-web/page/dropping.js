@@ -1,6 +1,8 @@
 // Files dropped on the page or chosen: experiments, residuals, training logs. They stay on this machine.
 
 import { escape } from "./compare.js";
+import { FIRST } from "./state.js";
+import { isClassifier } from "./classification.js";
 
 const LARGEST = 64 * 1024 * 1024;
 
@@ -38,8 +40,9 @@ export class Dropping {
   }
 
   useResiduals({ values, count }, name) {
-    this.app.edit((e) => ({ ...e, noise: { family: "empirical", values } }));
-    if (this.app.state.experiment.noise.values !== values) return;
+    // Classification has no noise to replace.
+    this.app.edit((e) => ({ ...(isClassifier(e) ? FIRST : e), noise: { family: "empirical", values } }));
+    if (this.app.state.experiment.noise?.values !== values) return;
     const reduced = values.length < count ? `, reduced to ${values.length} quantiles` : "";
     this.app.complain(`${name}: ${count} residuals are now the noise${reduced}. The file stays on this machine.`);
   }

@@ -59,7 +59,8 @@ export class Exports {
     const series = description.series.filter((s) => s.label).map(({ label, x, y, low, high, dashed, slot }) => ({
       label, x, y, low, high, dashed, slot,
     }));
-    const { title, subtitle, x, y, lines } = description;
+    const { title, subtitle, x, y } = description;
+    const lines = description.lines?.map(({ at, label }) => ({ x: at, label }));
     return this.app.engine.ask({ ask: "figure", chart: { title, subtitle, x, y, lines, series }, dark });
   }
 }

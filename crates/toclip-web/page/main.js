@@ -13,6 +13,7 @@ import { Exports } from "./exports.js";
 import { FactorsPanel } from "./panel_factors.js";
 import { MapPanel } from "./panel_map.js";
 import { RiskPanel, simulate } from "./panel_risk.js";
+import { NO_DENSITY, captions, isClassifier } from "./classification.js";
 import { Tour } from "./tour.js";
 import { showPresets } from "./presets.js";
 import { fixedThreshold, fromFragment, initialState, toFragment } from "./state.js";
@@ -29,6 +30,7 @@ class App {
     app.mapper = new Background(code.slice(0));
     app.runner = new Background(code.slice(0));
     app.slow = new Background(code.slice(0));
+    app.judge = new Background(code.slice(0));
     const find = (id) => document.getElementById(id);
     app.message = find("message");
     app.panels = {
@@ -46,6 +48,7 @@ class App {
     app.dropping = new Dropping(app);
     app.filling = new Latest();
     app.searching = new Latest();
+    app.judging = new Latest();
     app.state = initialState();
     app.open(location.hash || INITIAL);
     addEventListener("hashchange", () => location.hash !== app.written && app.open(location.hash));
@@ -134,6 +137,7 @@ class App {
     this.shown = key;
     this.good = this.state;
     document.body.classList.remove("working");
+    for (const [id, words] of Object.entries(captions(experiment))) document.getElementById(id).textContent = words;
     if (moved) this.later(experiment, paths);
     this.showOther();
     this.now = this.at(experiment, paths, moment);
@@ -168,17 +172,22 @@ class App {
     const thresholds = FactorsPanel.thresholds(scale);
     const threshold = fixedThreshold(experiment) ?? interpolate(paths.times, paths.clipped.c, time);
     const batch = batchSize(experiment);
-    const now = { time, moment: time, risk, scale, thresholds, threshold, batch, rule: experiment.rule ?? "clip", isPrivate: "privacy" in experiment };
-    now.kept = interpolate(paths.times, paths.clipped.mu, time);
+    const classifier = isClassifier(experiment);
+    const now = { time, moment: time, risk, scale, thresholds, threshold, batch, rule: experiment.rule ?? "clip", isPrivate: "privacy" in experiment, classifier };
+    now.kept = classifier ? null : interpolate(paths.times, paths.clipped.mu, time);
     const questions = {
-      factors: { ask: "factors", experiment, risk, thresholds },
-      density: { ask: "density", experiment, risk, reach: threshold ?? 0 },
-      verdict: { ask: "verdict", experiment, risk },
+      factors: { ask: "factors", experiment, risk, time, thresholds },
+      ...(!classifier && { density: { ask: "density", experiment, risk, reach: threshold ?? 0 } }),
+      verdict: { ask: "verdict", experiment, risk, time },
     };
     // What comes from a worker comes a moment later; until then the last answers stand.
     const { verdict, factors, density, thresholds: drawn } = this.now ?? {};
     this.fetch(now, slow(experiment) ? questions : { verdict: questions.verdict });
-    if (slow(experiment)) return { ...now, verdict, factors, density, thresholds: drawn ?? thresholds };
+    if (slow(experiment)) {
+      const same = this.now?.classifier === classifier;
+      const last = same ? { verdict, factors, density, thresholds: drawn ?? thresholds } : {};
+      return { ...now, ...last };
+    }
     now.verdict = verdict;
     for (const name of ["factors", "density"]) {
       try {
@@ -193,25 +202,38 @@ class App {
 
   /** Asks a worker, and shows the answers as they come. */
   fetch(now, questions) {
+    const { verdict, ...pictures } = questions;
+    const take = async (worker, name, question, current) => {
+      if (!current()) return;
+      const answer = await worker.ask(question).catch((error) => {
+        if (current()) now.failed = error.message.replace(/\.$/, "");
+        return null;
+      });
+      if (!current()) return;
+      Object.assign(this.now, { [name]: answer, failed: now.failed }, name === "factors" && { thresholds: question.thresholds });
+      this.drawMoment();
+    };
     this.slow.hurry();
     this.searching.start(async (current) => {
-      for (const [name, question] of Object.entries(questions)) {
-        const answer = await this.slow.ask(question).catch((error) => {
-          now.failed = error.message.replace(/\.$/, "");
-          return null;
-        });
-        if (!current()) return;
-        Object.assign(this.now, { [name]: answer, failed: now.failed }, name === "factors" && { thresholds: question.thresholds });
-        this.drawMoment();
-      }
+      for (const [name, question] of Object.entries(pictures)) await take(this.slow, name, question, current);
     });
+    // The best threshold takes longest, so that the pictures do not wait for it.
+    this.judge.hurry();
+    this.judging.start((current) => take(this.judge, "verdict", verdict, current));
+  }
+
+  /** Waits until everything about the chosen moment is shown. */
+  async settled() {
+    await this.searching.settled();
+    await this.judging.settled();
   }
 
   /** The pictures and words of the chosen moment. */
   drawMoment() {
     const { now } = this;
     const why = `${now.failed ?? "not known here"}.`;
-    for (const name of ["factors", "density"]) {
+    if (now.classifier) this.panels.density.chart.fail(NO_DENSITY);
+    for (const name of now.classifier ? ["factors"] : ["factors", "density"]) {
       if (now[name]) this.panels[name].draw(now);
       else if (now[name] !== undefined) this.panels[name].chart.fail(why.charAt(0).toUpperCase() + why.slice(1));
     }
@@ -225,6 +247,8 @@ class App {
     const { clip: _, ...unclipped } = experiment;
     const keys = { best: JSON.stringify(unclipped), map: MapPanel.key(experiment) };
     if (keys.best !== this.keys?.best) this.best = undefined;
+    // Classification has no such schedule.
+    if (isClassifier(experiment)) this.best = null;
     this.band = undefined;
     this.mapper.hurry();
     this.filling.start(async (current) => {
@@ -268,7 +292,9 @@ class App {
 }
 
 /** Whether the risk curves or factors of an experiment take longer than a frame. */
-function slow({ batch, noise, rule = "clip", clip, learning_rate: rate }) {
+function slow(experiment) {
+  if (isClassifier(experiment)) return true;
+  const { batch, noise, rule = "clip", clip, learning_rate: rate } = experiment;
   const together = batchSize({ batch }) > 1 && batch.rule !== "per_sample";
   const searched = clip === "max_ccc" || clip?.kind === "max_ccc" || rate === "greedy";
   return together || searched || noise.family === "empirical" || !["clip", "normalise"].includes(rule);
@@ -277,6 +303,8 @@ function slow({ batch, noise, rule = "clip", clip, learning_rate: rate }) {
 /** A typical residual, for the range of axes; that of the start, so that they stay where they are when
  * the rate or the threshold changes. */
 function typicalSize(experiment, paths) {
+  // Residuals of classification lie between −1 and 1.
+  if (isClassifier(experiment)) return 0.25;
   return Math.sqrt(2 * paths.start_risk + spread(experiment.noise) ** 2);
 }
 

@@ -1,7 +1,7 @@
 // The map as SVG, which has a rectangle for every cell.
 
-import { logTicks } from "./chart.js";
-import { short } from "./numbers.js";
+import { logTicks } from "../../toclip-report/page/chart.js";
+import { short } from "../../toclip-report/page/numbers.js";
 
 const [WIDTH, HEIGHT] = [760, 460];
 const FRAME = { left: 70, right: 740, top: 50, bottom: 390 };

@@ -1,6 +1,7 @@
 // Panel (e): the answer in words. Clip or not, where, what it gains, and the limit on any rule.
 
-import { percent, short } from "./numbers.js";
+import { classifierSentences } from "./classification.js";
+import { percent, short } from "../../toclip-report/page/numbers.js";
 
 /** A gain below this is not worth a threshold to tune. */
 const WORTH = 1.02;
@@ -17,7 +18,9 @@ export class AnswerPanel {
   }
 }
 
-export function sentences({ verdict, paths, best, risk, threshold, rule, failed, isPrivate }) {
+export function sentences(shown) {
+  const { verdict, paths, best, risk, threshold, rule, failed, isPrivate, classifier } = shown;
+  if (classifier) return classifierSentences(shown);
   if (isPrivate) {
     const why = "It adds noise in proportion to the threshold, which CCC does not count: read the best threshold and rate off the map.";
     return ["Private SGD must clip.", why, outcome(paths, best)];

@@ -1,7 +1,8 @@
 // Panel (d): the density of the residual, and the part that the threshold cuts off.
 
-import { Chart, colour } from "./chart.js";
-import { percent, short } from "./numbers.js";
+import { Chart } from "../../toclip-report/page/chart.js";
+import { colour, faded } from "../../toclip-report/page/marks.js";
+import { percent, short } from "../../toclip-report/page/numbers.js";
 
 export class DensityPanel {
   constructor(box) {
@@ -17,7 +18,7 @@ export class DensityPanel {
       x: { label: "residual X = √(2R) z − ε, in units of the labels" },
       y: { label: "density", range: [0, 1.08 * peak(density.density)] },
       series: [curve],
-      lines: threshold === null ? [] : [{ x: -threshold, label: "" }, { x: threshold, label: "c" }],
+      lines: threshold === null ? [] : [{ axis: "x", at: -threshold, label: "" }, { axis: "x", at: threshold, label: "c" }],
     };
     this.chart.hint = hint({ threshold, batch, kept, rule });
     this.chart.draw(this.description);
@@ -34,7 +35,7 @@ export class DensityPanel {
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
-    ctx.fillStyle = colour("c1") + "55";
+    ctx.fillStyle = faded(colour("c1"), 0.33);
     for (const inside of [(v) => v <= -this.threshold, (v) => v >= this.threshold]) {
       ctx.beginPath();
       const part = x.map((v, k) => [v, y[k]]).filter(([v]) => inside(v));
@@ -43,14 +44,6 @@ export class DensityPanel {
       for (const [v, f] of part) ctx.lineTo(at(v, "x"), at(f, "y"));
       ctx.lineTo(at(part[part.length - 1][0], "x"), at(0, "y"));
       ctx.fill();
-    }
-    ctx.strokeStyle = colour("muted");
-    ctx.lineWidth = devicePixelRatio;
-    for (const c of [-this.threshold, this.threshold]) {
-      ctx.beginPath();
-      ctx.moveTo(at(c, "x"), bbox.top);
-      ctx.lineTo(at(c, "x"), bbox.top + bbox.height);
-      ctx.stroke();
     }
     ctx.restore();
   }

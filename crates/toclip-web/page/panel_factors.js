@@ -1,14 +1,14 @@
 // Panel (b): μ, ν, CSC and CCC against the threshold, at the risk of the chosen moment.
 
-import { Chart } from "./chart.js";
-import { logSpace, short } from "./numbers.js";
+import { HandleChart } from "./handle.js";
+import { logSpace, short } from "../../toclip-report/page/numbers.js";
 
 const POINTS = 81;
 
 export class FactorsPanel {
   constructor(box, app) {
     this.app = app;
-    this.chart = new Chart(box, { height: 300 });
+    this.chart = new HandleChart(box, { height: 300 });
     this.chart.hint = "Drag the line to choose the threshold.";
   }
 
@@ -17,8 +17,8 @@ export class FactorsPanel {
     return logSpace(0.02 * scale, 8 * scale, POINTS);
   }
 
-  draw({ factors, thresholds, risk, threshold, moment }) {
-    this.description = describeFactors({ factors, thresholds, risk });
+  draw({ factors, thresholds, risk, threshold, moment, classifier }) {
+    this.description = describeFactors({ factors, thresholds, risk, classifier });
     this.chart.draw(this.description);
     const [min, max] = [thresholds[0], thresholds[thresholds.length - 1]];
     const none = threshold === null;
@@ -30,22 +30,29 @@ export class FactorsPanel {
       max,
       move: (c) => this.app.setThreshold(Number(c.toPrecision(3))),
     });
-    this.description.subtitle = `at risk ${short(risk)}, t = ${short(moment)}`;
+    this.description.subtitle = `at ${classifier ? "cross-entropy" : "risk"} ${short(risk)}, t = ${short(moment)}`;
   }
 }
 
-function describeFactors({ factors, thresholds, risk }) {
+/** The words for least squares, and for classification. */
+const NAMES = [
+  ["μ: share of the descent kept", "ν: share of the variance kept", "CSC = μ/ν: room for a larger rate", "CCC = μ²/ν: gain over unclipped SGD"],
+  ["b: share of the turning towards the teacher kept", "m2: share of the noise kept", null, "CCC = b²/m2: gain in learning the direction"],
+];
+
+function describeFactors({ factors, thresholds, risk, classifier }) {
+  const [mu, nu, csc, ccc] = NAMES[classifier ? 1 : 0];
   const curve = (label, y, slot) => ({ label, x: thresholds, y, slot });
-  const series = [curve("μ: share of the descent kept", factors.mu, 0)];
+  const series = [curve(mu, factors.mu, 0)];
   if (!factors.infinite_variance) {
     series.push(
-      curve("ν: share of the variance kept", factors.nu, 1),
-      curve("CSC = μ/ν: room for a larger rate", factors.csc.map((y) => Math.min(y, 20)), 3),
-      curve("CCC = μ²/ν: gain over unclipped SGD", factors.ccc, 2),
+      curve(nu, factors.nu, 1),
+      ...(csc ? [curve(csc, factors.csc.map((y) => Math.min(y, 20)), 3)] : []),
+      curve(ccc, factors.ccc, 2),
       { label: "", x: thresholds, y: thresholds.map(() => 1), dashed: true, width: 1.2, slot: 4 },
     );
   }
-  const top = Math.max(1.2, ...series.slice(3, 4).flatMap((s) => s.y.map((y) => y ?? 0)));
+  const top = Math.max(1.2, ...factors.ccc.map((y) => y ?? 0));
   return {
     title: "What clipping keeps",
     x: { label: "threshold c", log: true, range: [thresholds[0], thresholds[thresholds.length - 1]] },

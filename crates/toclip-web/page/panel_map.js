@@ -1,9 +1,11 @@
 // Panel (c): the final risk over learning rate and threshold, filled column by column in a worker.
 
-import { Chart, colour } from "./chart.js";
+import { Chart } from "../../toclip-report/page/chart.js";
+import { colour } from "../../toclip-report/page/marks.js";
 import { fixedThreshold, namedRate, withRate } from "./state.js";
+import { isClassifier } from "./classification.js";
 import { mapSvg } from "./map_svg.js";
-import { logSpace, short } from "./numbers.js";
+import { logSpace, short } from "../../toclip-report/page/numbers.js";
 
 const CELLS = 40;
 
@@ -31,6 +33,7 @@ export class MapPanel {
 
   /** Fills the map anew; `scale` is the typical size of a residual. */
   async fill({ experiment, scale, current }) {
+    this.quantity = isClassifier(experiment) ? "cross-entropy" : "risk R(T)";
     const rates = logSpace(...rateRange(experiment), CELLS);
     const thresholds = logSpace(0.05 * scale, 6 * scale, CELLS);
     const risks = thresholds.map(() => null);
@@ -69,13 +72,13 @@ export class MapPanel {
     const [bottom, top] = [rates[0], rates[CELLS - 1]];
     const limit = stable.map((eta) => (eta !== null && eta >= bottom && eta <= top ? eta : null));
     this.description = {
-      title: "Final risk by threshold and learning rate",
+      title: `Final ${this.quantity} by threshold and learning rate`,
       x: { label: "threshold c", log: true, range: [thresholds[0], thresholds[CELLS - 1]] },
       y: { label: "learning rate η", log: true, range: [bottom, top] },
       series: [
         { label: "", x: thresholds, y: limit, stroke: "#000", width: 5 },
         { label: "stability limit: above it the risk grows at the start", x: thresholds, y: limit, stroke: "#fff" },
-      ],
+      ].filter(() => !isClassifier(this.app.state.experiment)),
     };
     this.paintCells();
     this.chart.hint = "Click to choose a threshold and a learning rate.";
@@ -130,7 +133,7 @@ export class MapPanel {
     const stops = Array.from({ length: 9 }, (_, k) => shade(k / 8));
     this.bar.innerHTML =
       `<span>${short(this.low)}</span><i style="background:linear-gradient(90deg,${stops.join(",")})"></i>` +
-      `<span>${short(this.high)} final risk R(T)</span><b></b><span>diverged</span>`;
+      `<span>${short(this.high)} final ${this.quantity}</span><b></b><span>diverged</span>`;
   }
 
   choose(event) {

@@ -1,7 +1,7 @@
 // Panel (a): risk over time; clipped, unclipped, the best schedule and runs of C-SGD with their band.
 
-import { Chart } from "./chart.js";
-import { short } from "./numbers.js";
+import { HandleChart } from "./handle.js";
+import { short } from "../../toclip-report/page/numbers.js";
 
 /** So many runs, and the share of them in the band. */
 const RUNS = 20;
@@ -12,12 +12,12 @@ const MOST_WORK = 4e8;
 export class RiskPanel {
   constructor(box, app) {
     this.app = app;
-    this.chart = new Chart(box, { height: 320 });
+    this.chart = new HandleChart(box, { height: 320 });
     this.chart.hint = "Drag the line to choose the moment that the other pictures show.";
   }
 
-  draw({ paths, best, other, band, compared }) {
-    this.description = describeRisk({ paths, best, other, band, compared });
+  draw({ paths, best, other, band }) {
+    this.description = describeRisk({ paths, best, other, band });
     this.chart.draw(this.description);
     const times = paths.times;
     const end = times[times.length - 1];
@@ -34,13 +34,22 @@ export class RiskPanel {
 }
 
 function describeRisk({ paths, best, other, band }) {
+  // The setting may be a newer one, whose curves are still being computed.
+  const classifier = "error_rate" in paths.clipped;
   const x = paths.times;
   // Curves that ended early have fewer values than there are times.
   const whole = (values) => x.map((_, k) => (values[k] > 0 && values[k] < 1e6 ? values[k] : null));
-  const series = [{ label: "clipped (theory)", x, y: whole(paths.clipped.risk), slot: 0 }];
-  series.push({ label: "unclipped", x, y: whole(paths.unclipped.risk), slot: 1 });
+  const series = [{ label: classifier ? "cross-entropy, clipped (theory)" : "clipped (theory)", x, y: whole(paths.clipped.risk), slot: 0 }];
+  series.push({ label: classifier ? "cross-entropy, unclipped" : "unclipped", x, y: whole(paths.unclipped.risk), slot: 1 });
   // What is still being computed has its place in the legend, so that nothing moves when it comes.
   if (best !== null) series.push({ label: "best threshold, rate η/μ", x, y: whole(best?.risk ?? []), slot: 2 });
+  if (classifier && paths.clipped.error_rate[0] !== null) {
+    const part = (values) => x.map((_, k) => values[k] ?? null);
+    series.push(
+      { label: "error rate, clipped", x, y: part(paths.clipped.error_rate), dashed: true, slot: 0 },
+      { label: "error rate, unclipped", x, y: part(paths.unclipped.error_rate), dashed: true, slot: 1 },
+    );
+  }
   if (other) {
     const [ox, y] = [other.times, other.clipped.risk];
     series.push({ label: "setting B, clipped", x: ox, y: ox.map((_, k) => (y[k] > 0 ? y[k] : null)), dashed: true, slot: 3 });
@@ -52,9 +61,11 @@ function describeRisk({ paths, best, other, band }) {
     });
   }
   return {
-    title: "Risk over time",
+    title: classifier ? "Loss and error rate over time" : "Risk over time",
     x: { label: "time t, one unit is d samples" },
-    y: { label: "risk R(t)", log: true, range: riskRange(series, paths) },
+    y: classifier
+      ? { label: "cross-entropy (nats), error rate", range: [0, 1.08 * Math.max(...paths.clipped.risk, ...paths.unclipped.risk.filter((v) => v < 3 * paths.start_risk))] }
+      : { label: "risk R(t)", log: true, range: riskRange(series, paths) },
     series,
   };
 }

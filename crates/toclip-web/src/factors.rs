@@ -10,13 +10,13 @@ use crate::setting::Setting;
 /// The factors at every threshold; what is not finite is null in JSON.
 #[derive(Debug, Serialize)]
 pub struct Curves {
-    mu: Vec<f64>,
-    m2: Vec<f64>,
-    nu: Vec<Option<f64>>,
-    csc: Vec<Option<f64>>,
-    ccc: Vec<Option<f64>>,
+    pub mu: Vec<f64>,
+    pub m2: Vec<f64>,
+    pub nu: Vec<Option<f64>>,
+    pub csc: Vec<Option<f64>>,
+    pub ccc: Vec<Option<f64>>,
     /// Whether the noise has no variance to compare with.
-    infinite_variance: bool,
+    pub infinite_variance: bool,
 }
 
 /// The factors at a risk, thresholds in the units of the experiment.
@@ -39,15 +39,15 @@ pub fn curves(setting: &Setting, risk: f64, thresholds: &[f64]) -> Result<Curves
 #[derive(Debug, Serialize)]
 pub struct Verdict {
     /// c*, null where not clipping is best.
-    c: Option<f64>,
-    mu: f64,
+    pub c: Option<f64>,
+    pub mu: f64,
     /// The largest CCC; null where it is infinite.
-    ccc: Option<f64>,
+    pub ccc: Option<f64>,
     /// The largest CCC of any rule; null where it is infinite or not known.
-    limit: Option<f64>,
+    pub limit: Option<f64>,
     /// The share of it that the best threshold reaches.
-    reached: Option<f64>,
-    infinite_variance: bool,
+    pub reached: Option<f64>,
+    pub infinite_variance: bool,
 }
 
 /// The best threshold at a risk, in the units of the experiment.

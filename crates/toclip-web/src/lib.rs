@@ -17,6 +17,7 @@ mod boundary;
 mod dropped;
 mod factors;
 mod figure;
+mod glm;
 mod map;
 mod paths;
 mod request;

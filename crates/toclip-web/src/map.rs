@@ -17,10 +17,10 @@ const RTOL: f64 = 1e-4;
 #[derive(Debug, Serialize)]
 pub struct Column {
     /// At each rate; null where the risk diverged.
-    risk: Vec<Option<f64>>,
+    pub risk: Vec<Option<f64>>,
     /// The largest rate at which the risk falls at the start; null where it has no limit or is not
     /// known for the rule.
-    stable: Option<f64>,
+    pub stable: Option<f64>,
 }
 
 /// The final risk at a threshold and several rates, each the rate at the start of the schedule.
@@ -54,7 +54,7 @@ pub fn column(setting: &Setting, threshold: f64, rates: &[f64]) -> Result<Column
 }
 
 /// The largest rate of a schedule: that by which people name it.
-fn largest(schedule: &Schedule, time: f64) -> f64 {
+pub fn largest(schedule: &Schedule, time: f64) -> f64 {
     let moments = schedule.breakpoints().into_iter().chain([0.0, time]);
     moments.map(|t| schedule.at(t)).fold(f64::MIN_POSITIVE, f64::max)
 }

@@ -3,8 +3,9 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::glm::GlmSetting;
 use crate::setting::{Description, Setting};
-use crate::{factors, figure, map, paths, setting, to_json};
+use crate::{factors, figure, glm, map, paths, setting, to_json};
 
 /// A question of the page.
 #[derive(Debug, Deserialize)]
@@ -32,6 +33,9 @@ pub enum Request {
         experiment: Description,
         /// R.
         risk: f64,
+        /// The moment, for classification, where the risk is not the whole state.
+        #[serde(default)]
+        time: f64,
         /// c, in the units of the experiment.
         thresholds: Vec<f64>,
     },
@@ -41,6 +45,9 @@ pub enum Request {
         experiment: Description,
         /// R.
         risk: f64,
+        /// The moment, for classification, where the risk is not the whole state.
+        #[serde(default)]
+        time: f64,
     },
     /// The density of the residual at a risk.
     Density {
@@ -84,14 +91,54 @@ impl Request {
     /// # Errors
     /// A sentence for people.
     pub fn answer(self) -> Result<Value, String> {
+        if self.experiment().is_some_and(glm::is_glm) {
+            self.of_glm()
+        } else {
+            self.of_least_squares()
+        }
+    }
+
+    fn experiment(&self) -> Option<&Description> {
+        match self {
+            Request::Paths { experiment }
+            | Request::BestPath { experiment }
+            | Request::Factors { experiment, .. }
+            | Request::Verdict { experiment, .. }
+            | Request::Density { experiment, .. }
+            | Request::MapColumn { experiment, .. }
+            | Request::Run { experiment, .. } => Some(experiment),
+            Request::Read { .. } | Request::Figure { .. } => None,
+        }
+    }
+
+    fn of_glm(self) -> Result<Value, String> {
+        match self {
+            Request::Paths { experiment } => glm::both(&*GlmSetting::of(&experiment)?),
+            Request::Factors { experiment, time, thresholds, .. } => {
+                to_json(glm::curves(&*GlmSetting::of(&experiment)?, time, &thresholds)?)
+            }
+            Request::Verdict { experiment, time, .. } => {
+                to_json(glm::verdict(&*GlmSetting::of(&experiment)?, time)?)
+            }
+            Request::MapColumn { experiment, threshold, rates } => {
+                to_json(glm::column(&*GlmSetting::of(&experiment)?, threshold, &rates)?)
+            }
+            Request::Run { experiment, seed, index } => {
+                glm::run(&*GlmSetting::of(&experiment)?, seed, index)
+            }
+            _ => Err("this picture is for least squares, not for classification".into()),
+        }
+    }
+
+    fn of_least_squares(self) -> Result<Value, String> {
         match self {
             Request::Read { toml } => setting::read(&toml),
             Request::Paths { experiment } => paths::both(&*Setting::of(&experiment)?),
             Request::BestPath { experiment } => paths::best(&*Setting::best_of(&experiment)?),
-            Request::Factors { experiment, risk, thresholds } => {
+            Request::Factors { experiment, risk, thresholds, .. } => {
                 to_json(factors::curves(&*Setting::of(&experiment)?, risk, &thresholds)?)
             }
-            Request::Verdict { experiment, risk } => {
+            Request::Verdict { experiment, risk, .. } => {
                 to_json(factors::verdict(&*Setting::of(&experiment)?, risk)?)
             }
             Request::Density { experiment, risk, reach } => {

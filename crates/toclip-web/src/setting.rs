@@ -8,6 +8,7 @@ use toclip::spectrum::Modes;
 use toclip_experiment::{Clip, Experiment, Origin, Problem, of_values};
 
 use crate::dropped::quantiles;
+use crate::glm;
 
 /// An experiment as the page describes it: the keys of a file for `toclip run`.
 pub type Description = serde_json::Map<String, Value>;
@@ -31,7 +32,7 @@ const COMPRESSED: f64 = 1e-10;
 const KEPT: usize = 4;
 
 /// Values by the key that they were made from, the latest first.
-type Kept<T> = RefCell<Vec<(String, Rc<T>)>>;
+pub type Kept<T> = RefCell<Vec<(String, Rc<T>)>>;
 
 thread_local! {
     static RECENT: Kept<Setting> = const { RefCell::new(Vec::new()) };
@@ -94,7 +95,7 @@ fn nodes(experiment: &Experiment, problem: &Problem) -> Result<Rc<Modes>, String
 }
 
 /// What was kept under a key, or else is made and kept.
-fn recall<T>(
+pub fn recall<T>(
     store: &'static std::thread::LocalKey<Kept<T>>,
     key: String,
     make: impl FnOnce() -> Result<T, String>,
@@ -116,13 +117,19 @@ fn to_json_text(description: &Description) -> String {
     serde_json::to_string(description).unwrap_or_default()
 }
 
-fn parse(description: &Description) -> Result<(Experiment, Origin), String> {
+/// An experiment of the page as values of a file.
+pub fn toml_values(description: &Description) -> Result<toml::Table, String> {
     let mut values: toml::Table =
         serde_json::from_value(Value::Object(description.clone())).map_err(|e| e.to_string())?;
     // The page decides itself what it computes; checks of methods that it does not use would cost
     // time at every move of a slider.
     values.insert("methods".into(), vec!["ode"].into());
     values.remove("criteria");
+    Ok(values)
+}
+
+fn parse(description: &Description) -> Result<(Experiment, Origin), String> {
+    let values = toml_values(description)?;
     let (file, origin) = of_values(&values).map_err(|error| error.sentence())?;
     let experiment = file.into_trajectories(&origin).map_err(|error| error.sentence())?;
     Ok((experiment, origin))
@@ -132,8 +139,12 @@ fn parse(description: &Description) -> Result<(Experiment, Origin), String> {
 pub fn read(text: &str) -> Result<Value, String> {
     let (file, origin) = toclip_experiment::parse_file(text, std::path::Path::new("experiment"))
         .map_err(|error| error.sentence())?;
-    let experiment = file.into_trajectories(&origin).map_err(|error| error.sentence())?;
-    Problem::new(&experiment, &origin).map_err(|error| error.sentence())?;
+    if let Some(model) = &file.glm {
+        glm::check(model, &origin)?;
+    } else {
+        let experiment = file.into_trajectories(&origin).map_err(|error| error.sentence())?;
+        Problem::new(&experiment, &origin).map_err(|error| error.sentence())?;
+    }
     let mut table: toml::Table =
         text.parse().map_err(|error: toml::de::Error| error.to_string())?;
     if let Some(toml::Value::Array(values)) =

@@ -1,6 +1,7 @@
 //! Studies that take more than one call: the paper's figures, and a fit to data. Commands share them.
 
 pub mod claims;
+pub mod explorer;
 pub mod fit;
 pub mod logistic_fit;
 pub mod networks;

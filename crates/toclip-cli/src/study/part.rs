@@ -15,6 +15,8 @@ pub struct Part {
     pub tables: Vec<(String, Table)>,
     /// The experiment file that it was made from.
     pub experiment: Option<&'static str>,
+    /// The figure to open the report with, and its caption.
+    pub opening: Option<(Figure, String)>,
 }
 
 /// A name in the report's folder and the contents.

@@ -63,17 +63,21 @@ fn finished(runs: &[ScheduleRun]) -> impl Iterator<Item = (usize, &ScheduleRun)>
     runs.iter().enumerate().filter(|(_, run)| run.end().is_some())
 }
 
-/// The predicted risk of each schedule, above the bands of its runs.
+/// The predicted risk of each schedule, with the band of its runs.
 pub fn risk_chart(runs: &[ScheduleRun], subtitle: &str, y: Axis) -> Chart {
     let chart = Chart::new("Risk").subtitle(subtitle).x(Axis::linear("time t = k/d")).y(y);
-    let bands = finished(runs).filter_map(|(slot, run)| {
-        let runs = run.runs.as_ref()?;
-        let [low, high] = band_edges(runs);
-        Some(Series::band("", &runs.times, low, high).slot(slot))
+    let series = finished(runs).map(|(slot, run)| {
+        let Trajectory { times, risk, .. } = &run.path;
+        let series = match &run.runs {
+            Some(runs) => {
+                let [low, high] = band_edges(runs);
+                Series::band(&run.label, times, low, high).middle(risk)
+            }
+            None => Series::line(&run.label, times, risk),
+        };
+        series.slot(slot)
     });
-    let lines = finished(runs)
-        .map(|(slot, run)| Series::line(&run.label, &run.path.times, &run.path.risk).slot(slot));
-    bands.chain(lines).fold(chart, Chart::series)
+    series.fold(chart, Chart::series)
 }
 
 /// The threshold of each schedule that has one.

@@ -7,7 +7,9 @@ use super::sample;
 use crate::{Report, html};
 
 fn charts(report: &Report) -> usize {
-    report.sections.iter().flat_map(|s| &s.figures).map(|f| f.charts.len()).sum()
+    let opening = report.opening.iter().map(|(figure, _)| figure);
+    let sections = report.sections.iter().flat_map(|s| &s.figures);
+    opening.chain(sections).map(|figure| figure.charts.len()).sum()
 }
 
 fn works(report: &Report, width: u32) {
@@ -45,7 +47,7 @@ fn paper_gets_the_still_pictures() {
     let Some(browser) = Browser::find() else { return };
     let report = sample::report();
     let found = browser.try_out(&html(&report).replace("@media print", "@media all"), 700);
-    let figures: usize = report.sections.iter().map(|s| s.figures.len()).sum();
+    let figures = 1 + report.sections.iter().map(|s| s.figures.len()).sum::<usize>();
     assert_eq!(found["stills"], figures, "{found}");
     assert_eq!(found["live"], 0, "{found}");
     assert!(found["overflow"].as_i64() <= Some(0), "{found}");

@@ -89,6 +89,7 @@ pub fn report() -> Report {
             notes: Vec::new(),
             files: vec![format!("figure-{id}.csv"), format!("figure-{id}.svg")],
             command: format!("toclip reproduce {id}"),
+            explore: Some("explore.html#experiment=time%20%3D%2015".into()),
         };
     let risk = |scale: fn(&str) -> Axis| scale("risk R(t)");
     let mut cauchy = section(
@@ -142,7 +143,11 @@ pub fn report() -> Report {
     });
     Report {
         title: "To clip or not to clip, reproduced".into(),
-        intro: vec!["Every synthetic figure of the paper, drawn again from its formulas by this program, and every claim that can be checked by number, checked. Where the print is wrong the right formula is given, and each difference is explained.".into()],
+        takeaway: vec!["Clip where labels have outliers: $\\mu^2/\\nu \\gt 1$.".into()],
+        opening: Some((course("Clipped and unclipped", Axis::log("risk"), 0.9).into(), "Risk.".into())),
+        remarks: vec![("The authors' numerical methods".into(), vec!["$\\pi$ is 3.14.".into()])],
+        command: "toclip reproduce --seed 1".into(),
+        about: vec!["Every synthetic figure of the paper, drawn again from its formulas by this program, and every claim that can be checked by number, checked. Where the print is wrong the right formula is given, and each difference is explained.".into()],
         sections: vec![
             cauchy,
             section(
@@ -194,10 +199,15 @@ pub fn hostile() -> Report {
         notes: vec![evil.into()],
         files: vec!["javascript:alert(1)".into(), evil.into()],
         command: long.clone(),
+        explore: Some("\"><script>alert(1)</script>".into()),
     };
     Report {
         title: evil.into(),
-        intro: vec![evil.into(), long.clone()],
+        takeaway: vec![evil.into(), format!("${evil}$")],
+        opening: Some((Figure::new(evil), evil.into())),
+        remarks: vec![(evil.into(), vec![long.clone()])],
+        command: evil.into(),
+        about: vec![evil.into(), long.clone()],
         sections: vec![section],
         corrections: vec![Correction {
             place: evil.into(),

@@ -8,13 +8,9 @@ use toclip::noise::Family;
 use toclip::spectrum::SpectrumSpec;
 use toml::{Table, Value};
 
-use crate::experiment::{self, NoiseChoice, Problem};
+use crate::experiment::{self, GlmProblem, NoiseChoice, Problem};
 use crate::output::{files, say};
-
-/// The page, which `scripts/build-web` makes of `crates/toclip-web`.
-const PAGE: &str = include_str!("page.html");
-/// Where the page keeps what it opens with.
-const EMPTY: &str = "const INITIAL = \"\";";
+use crate::study::explorer;
 
 /// Explore the theory in the browser: sliders for noise, data and schedule, answers within a frame
 ///
@@ -37,8 +33,8 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
     let page = match &args.experiment {
-        Some(file) => opening_with(&self_contained(file)?),
-        None => PAGE.to_owned(),
+        Some(file) => explorer::opening_with(&self_contained(file)?),
+        None => explorer::PAGE.to_owned(),
     };
     let path = args.out.unwrap_or_else(|| std::env::temp_dir().join("toclip-explore.html"));
     if path.is_dir() {
@@ -56,19 +52,28 @@ pub fn run(args: Args) -> Result<ExitCode> {
 /// The experiment as TOML that names no other file.
 fn self_contained(file: &Path) -> Result<String> {
     let (read, origin) = experiment::read(file)?;
-    let asked = read.into_trajectories(&origin)?;
-    let problem = Problem::new(&asked, &origin)?;
+    let (noise, named, spectrum) = match read.glm {
+        Some(asked) => {
+            let problem = GlmProblem::new(&asked, &origin)?;
+            (asked.noise, asked.spectrum, problem.spectrum)
+        }
+        None => {
+            let asked = read.into_trajectories(&origin)?;
+            let problem = Problem::new(&asked, &origin)?;
+            (Some(asked.noise), asked.spectrum, problem.spectrum)
+        }
+    };
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("cannot read the experiment {}", file.display()))?;
     let mut table: Table = text.parse()?;
     table.remove("criteria");
-    if let NoiseChoice::File(_) = asked.noise {
-        let family = asked.noise.family(origin.folder()).map_err(anyhow::Error::msg)?;
+    if let Some(noise @ NoiseChoice::File(_)) = &noise {
+        let family = noise.family(origin.folder()).map_err(anyhow::Error::msg)?;
         table.insert("noise".into(), noise_table(&family)?);
     }
-    if let SpectrumSpec::File { .. } = asked.spectrum {
-        let norm = problem.spectrum.norm();
-        let each = problem.spectrum.blocks().iter();
+    if let SpectrumSpec::File { .. } = named {
+        let norm = spectrum.norm();
+        let each = spectrum.blocks().iter();
         let values: Vec<f64> = each
             .flat_map(|block| std::iter::repeat_n(block.value * norm, block.multiplicity as usize))
             .collect();
@@ -80,23 +85,6 @@ fn self_contained(file: &Path) -> Result<String> {
 
 fn noise_table(family: &Family) -> Result<Value> {
     Ok(Value::try_from(family)?)
-}
-
-/// The page that opens with an experiment.
-fn opening_with(toml: &str) -> String {
-    let initial = format!("const INITIAL = \"#experiment={}\";", percent_encoded(toml));
-    PAGE.replacen(EMPTY, &initial, 1)
-}
-
-/// A text as part of a URL, which no string of JavaScript or HTML needs to escape either.
-fn percent_encoded(text: &str) -> String {
-    let encode = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' => {
-            char::from(byte).to_string()
-        }
-        other => format!("%{other:02X}"),
-    };
-    text.bytes().map(encode).collect()
 }
 
 /// Opens a file with the program of the system for it.
@@ -117,15 +105,6 @@ fn open(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_page_has_a_place_for_the_experiment() {
-        assert_eq!(PAGE.matches(EMPTY).count(), 1);
-        let page = opening_with("noise = { family = \"none\" }\n");
-        assert!(
-            page.contains("#experiment=noise%20%3D%20%7B%20family%20%3D%20%22none%22%20%7D%0A")
-        );
-    }
 
     #[test]
     fn files_that_an_experiment_names_are_written_into_it() {

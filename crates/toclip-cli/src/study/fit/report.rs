@@ -72,15 +72,15 @@ impl Contents {
         };
         let report = Report {
             title: format!("To clip or not to clip: {}", self.name),
-            intro: self.verdict,
+            takeaway: self.verdict,
             sections: vec![section],
-            corrections: Vec::new(),
             facts: self
                 .facts
                 .into_iter()
                 .chain([("toclip".into(), env!("CARGO_PKG_VERSION").into())])
                 .collect(),
             timings: vec![("fit".into(), seconds)],
+            ..Report::default()
         };
         folder.write("report.html", crate::report::html(&report).as_bytes())?;
         let json = serde_json::to_string_pretty(&self.json)? + "\n";

@@ -61,25 +61,73 @@ fn mu_chart(title: &str, lines: &[&FactorLine]) -> Chart {
     draw(Chart::new(title).y(y), lines, FactorLine::mu, FactorLine::nu)
 }
 
-/// ν has its place in the legend, which the charts share, and no line.
-fn ccc_chart(title: &str, lines: &[&FactorLine]) -> Chart {
-    let y = Axis::linear("CCC = μ²/ν").range(FLOOR, f64::NAN);
-    draw(Chart::new(title).y(y), lines, FactorLine::ccc, |_| Estimate::MISSING).hline(1.0, "1")
+/// The estimators that are right for batches; the axes of CCC show their differences from 1.
+const RIGHT: [Estimator; 2] = [Estimator::Direct, Estimator::Batch];
+/// What is nearer to 1 than this cannot be seen.
+const VISIBLE: f64 = 0.005;
+
+/// The axis of CCC: from the lowest to the highest interval of the estimators that are right for
+/// batches, with 1 inside. The fraction of unclipped gradients is often 0 and would flatten the rest.
+fn ccc_axis(lines: &[&FactorLine]) -> Axis {
+    let known = lines.iter().flat_map(|line| RIGHT.map(|by| (line, by)));
+    let known = known.filter(|(line, by)| line.has(*by)).map(|(line, by)| line.ccc(by));
+    let (mut low, mut high) = (1.0 - 2.0 * VISIBLE, 1.0 + 2.0 * VISIBLE);
+    for Estimate { value, error } in known.filter(|e| (e.value + e.error).is_finite()) {
+        (low, high) = (low.min(value - 1.96 * error), high.max(value + 1.96 * error));
+    }
+    let air = 0.06 * (high - low);
+    Axis::linear("CCC = μ²/ν").range(low - air, high + air)
 }
 
-/// One picture for each network: μ and ν to the left, CCC to the right, a row for each threshold.
+/// ν has its place in the legend, which the charts share, and no line.
+fn ccc_chart(title: &str, lines: &[&FactorLine]) -> Chart {
+    let axis = ccc_axis(lines);
+    let lowest = axis.range.map_or(f64::NEG_INFINITY, |(low, _)| low);
+    let paper = lines.iter().map(|line| line.ccc(Estimator::Fraction).value);
+    let chart = Chart::new(title).y(axis);
+    let chart = draw(chart, lines, FactorLine::ccc, |_| Estimate::MISSING).hline(1.0, "1");
+    match paper.fold(f64::INFINITY, f64::min) < lowest {
+        true => chart.note(
+            "CCC by the unclipped fraction falls below this axis, to 0 where all are clipped.",
+        ),
+        false => chart,
+    }
+}
+
+/// Whether clipping changes anything that can be seen, once training has begun.
+fn is_visible(lines: &[&FactorLine]) -> bool {
+    let along = lines.iter().filter(|line| line.epoch > 0.0);
+    along.flat_map(|line| RIGHT.map(|by| line.mu(by).value)).any(|mu| (mu - 1.0).abs() > VISIBLE)
+}
+
+/// One picture for each network: μ and ν to the left, CCC to the right, a row for each threshold
+/// at which there is something to see.
 pub fn figures(networks: &Networks) -> Vec<Figure> {
     let all = &networks.runs;
     let one = |run: &Run| {
         let batch = run.settings.batch;
         let title = format!("{} along training, batch {batch}; 95% intervals", run.name(all));
+        let (shown, unchanged): (Vec<f64>, Vec<f64>) =
+            thresholds(run, batch).into_iter().partition(|c| is_visible(&at(run, batch, *c)));
+        // A picture without charts would be empty.
+        let (shown, unchanged) = match shown.is_empty() {
+            true => (unchanged, Vec::new()),
+            false => (shown, unchanged),
+        };
+        let title = match unchanged[..] {
+            [] => title,
+            _ => {
+                let list: Vec<String> = unchanged.iter().map(f64::to_string).collect();
+                format!("{title}; clipping changes less than 0.5% at c = {}", list.join(" and "))
+            }
+        };
         let add = |figure: Figure, c: f64| {
             let lines = at(run, batch, c);
             figure
                 .chart(mu_chart(&format!("μ and ν at c = {c}"), &lines))
                 .chart(ccc_chart(&format!("CCC at c = {c}"), &lines))
         };
-        thresholds(run, batch).into_iter().fold(Figure::new(&title), add).columns(2)
+        shown.into_iter().fold(Figure::new(&title), add).columns(2)
     };
     all.iter().map(one).chain(beyond_paper(all)).collect()
 }
@@ -171,6 +219,24 @@ mod tests {
             assert_eq!(labels.len(), 4);
             assert_eq!(labels[2], "μ, unclipped fraction (the paper's)");
         }
+    }
+
+    #[test]
+    fn axes_show_the_effect() {
+        let networks = networks();
+        let ccc = &figures(&networks)[0].charts[1];
+        let (low, high) = ccc.y.range.unwrap();
+        assert!(low > 0.9 && low < 1.0 && high > 1.2 && high < 1.5, "{low} {high}");
+        assert!(ccc.note.as_deref().is_some_and(|note| note.contains("falls below")), "{ccc:?}");
+        // At c = 10 every curve would be a line at 1.
+        assert!(!is_visible(&at(&networks.runs[0], 128, 10.0)));
+        let figure = &figures(&networks)[0];
+        assert!(
+            figure.title.ends_with("clipping changes less than 0.5% at c = 10"),
+            "{}",
+            figure.title
+        );
+        assert!(figure.charts.iter().all(|chart| !chart.title.contains("c = 10")));
     }
 
     #[test]

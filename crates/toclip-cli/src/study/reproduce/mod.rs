@@ -20,8 +20,8 @@ use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 
 use super::networks::{self, Networks};
-use super::part::{self, Part};
-use super::{claims, fit};
+use super::part::{self, Part, shell_quoted};
+use super::{claims, explorer, fit};
 use crate::output::{ReportFolder, interrupt, tell};
 use crate::report::{self, Report};
 pub use effort::Effort;
@@ -37,6 +37,20 @@ pub struct Request<'a> {
     pub effort: Effort,
     /// The folder of the report.
     pub out: &'a Path,
+}
+
+impl Request<'_> {
+    /// The command that gives the same report.
+    fn command(&self) -> String {
+        let mut command = String::from("toclip reproduce");
+        for figure in self.figures {
+            command += &format!(" {}", shell_quoted(figure));
+        }
+        if let Some(folder) = self.networks {
+            command += &format!(" --networks {}", shell_quoted(&folder.display().to_string()));
+        }
+        command + &self.effort.flags()
+    }
 }
 
 /// What the figures are made from.
@@ -159,7 +173,11 @@ fn write(request: &Request, parts: Vec<Part>, mut timings: Vec<(String, f64)>) -
     // Rendering takes longer than everything else in writing.
     let files = parts.par_iter().map(Part::files).collect::<Result<Vec<_>>>()?;
     let text = ReportText::read()?;
-    for (Part { mut section, .. }, files) in parts.into_iter().zip(files) {
+    let mut opening = None;
+    for (part, files) in parts.into_iter().zip(files) {
+        let Part { mut section, experiment, .. } = part;
+        opening = opening.or(part.opening);
+        section.explore = experiment.and_then(explorer::link);
         for claim in &mut section.claims {
             let missing = || format!("report_text.toml has no claim {}", claim.paper);
             claim.paper = text.claims.get(&claim.paper).with_context(missing)?.clone();
@@ -172,8 +190,12 @@ fn write(request: &Request, parts: Vec<Part>, mut timings: Vec<(String, f64)>) -
     timings.push(("plots and tables".into(), start.elapsed().as_secs_f64()));
     let report = Report {
         title: "To clip or not to clip, reproduced".into(),
-        intro: text.intro.clone(),
+        takeaway: text.takeaway.clone(),
+        opening,
+        about: text.about.clone(),
         sections,
+        remarks: text.remarks(),
+        command: request.command(),
         corrections: text.corrections(),
         facts: vec![
             ("toclip".into(), env!("CARGO_PKG_VERSION").into()),
@@ -184,6 +206,9 @@ fn write(request: &Request, parts: Vec<Part>, mut timings: Vec<(String, f64)>) -
         ],
         timings,
     };
+    if report.sections.iter().any(|section| section.explore.is_some()) {
+        folder.write(explorer::FILE, explorer::PAGE.as_bytes())?;
+    }
     folder.write("report.html", report::html(&report).as_bytes())?;
     let json = serde_json::to_string_pretty(&report::json(&report))? + "\n";
     folder.write("report.json", json.as_bytes())?;

@@ -90,7 +90,7 @@ fn compare(id: &str, text: &'static str, effort: &Effort) -> Result<(Part, Setup
     part.experiment = Some(text);
     let Runs { runs, seed, confidence } = spec;
     part.section.settings = format!(
-        "500 dimensions, λ_j = j^(-1/5), d = {dim:.2}; {}; η = {}, c = {}; T = {}; {runs} runs, seed {seed}",
+        "500 dimensions, $\\lambda_j = j^{{-1/5}}$, $d = {dim:.2}$; {}; $\\eta = {}$, $c = {}$; $T = {}$; {runs} runs, seed {seed}",
         problem.step.describe(),
         at.eta,
         at.c,

@@ -1,4 +1,5 @@
-//! The fixed text of the report: its introduction, notes on figures, and corrections of the paper.
+//! The fixed text of the report: its takeaway, notes on figures, and corrections of the paper. Formulas
+//! are LaTeX between dollar signs.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,11 @@ use crate::report::Correction;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReportText {
-    pub intro: Vec<String>,
+    pub takeaway: Vec<String>,
+    pub about: Vec<String>,
+    /// Notes at the end, under this heading.
+    numerics_title: String,
+    numerics: Vec<String>,
     /// What the paper says, by the name of the claim.
     pub claims: BTreeMap<String, String>,
     /// By figure.
@@ -31,6 +36,10 @@ impl ReportText {
         toml::from_str(include_str!("report_text.toml")).context("report_text.toml")
     }
 
+    pub fn remarks(&self) -> Vec<(String, Vec<String>)> {
+        vec![(self.numerics_title.clone(), self.numerics.clone())]
+    }
+
     pub fn corrections(self) -> Vec<Correction> {
         let correction = |Entry { place, printed, right }| Correction { place, printed, right };
         self.corrections.into_iter().map(correction).collect()
@@ -40,6 +49,28 @@ impl ReportText {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::math;
+
+    #[test]
+    fn every_formula_is_typeset_and_can_be_written_out() {
+        let text: toml::Value = toml::from_str(include_str!("report_text.toml")).unwrap();
+        let (mut texts, mut formulas, mut rest) = (Vec::new(), 0, vec![text]);
+        while let Some(value) = rest.pop() {
+            match value {
+                toml::Value::String(text) => texts.push(text),
+                toml::Value::Array(items) => rest.extend(items),
+                toml::Value::Table(table) => rest.extend(table.into_iter().map(|entry| entry.1)),
+                _ => {}
+            }
+        }
+        for text in texts {
+            let (page, plain) = (math::html(&text), math::plain(&text));
+            assert!(!page.contains('$') && !page.contains('\\'), "{page}");
+            assert!(!plain.contains(['$', '\\', '{', '}']), "{plain}");
+            formulas += page.matches("<math").count();
+        }
+        assert!(formulas > 30, "{formulas}");
+    }
 
     #[test]
     fn claims_about_data_that_is_not_here_have_their_text() {

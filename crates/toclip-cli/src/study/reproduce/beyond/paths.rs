@@ -56,7 +56,7 @@ pub fn theory_and_simulation(effort: &Effort) -> Result<Part> {
             .numbers(format!("{name}_sgd"), band.risk.mean.iter().copied());
     }
     part.section.settings = format!(
-        "500 dimensions, λ_j = j^(-1/5), d = {:.2}; Student-t noise (3 degrees of freedom, scale 0.4); \
+        "500 dimensions, $\\lambda_j = j^{{-1/5}}$, $d = {:.2}$; Student-t noise (3 degrees of freedom, scale 0.4); \
          η = {ETA}; T = {TIME}; {} runs each, seed {}",
         modes.dim(),
         effort.runs,

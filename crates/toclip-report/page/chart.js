@@ -1,18 +1,24 @@
-// A chart from a description, the one that toclip-plot draws as SVG:
-//   { title, x: { label, log, range }, y: …, series: [{ label, x, y, low, high, dashed, slot }] }
-// uPlot draws it; null is a gap. A handle on the chart can be dragged, or moved by arrow keys.
+// A chart of the report and of the explorer, from a description:
+//   { title, x: { label, log, range }, y: …,
+//     series: [{ label, x, y, low, high, slot, dashed, dash, hatch, mark, stroke, width }],
+//     lines: [{ axis, at, label }] }
+// uPlot draws it; null is a gap. `slot` is the colour; `low` and `high` make a band, hatched by `hatch`;
+// `mark` draws points instead of a line.
 
 /* global uPlot */
 
+import { colour, faded, hatched, mark, sample } from "./marks.js";
 import { short } from "./numbers.js";
 
 /** Patterns of curves by their slot, so that they differ without colour too. */
 const DASHES = [[], [10, 3], [8, 3, 2, 3], [2, 3], [], [10, 3, 2, 3, 2, 3], [6, 2]];
 const SHORT_DASH = [5, 4];
+/** Patterns of reference lines, by order. */
+const REFERENCES = [[5, 4], [1.5, 3], [9, 3, 1.5, 3]];
+/** Stands for what is not positive in the lower edge of a band on a log axis: far below the frame. */
+const BELOW = 1e-300;
 
-export function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-}
+export const dashOf = (s) => s.dash ?? (s.dashed ? SHORT_DASH : (DASHES[s.slot] ?? []));
 
 export class Chart {
   /** `box` is an element that gives the width; `height` in pixels. */
@@ -51,10 +57,10 @@ export class Chart {
     this.late = !!this.u && !this.visible && !anew;
     if (this.late) return;
     const structure = JSON.stringify([
-      description.x.label, description.x.log, description.y.label, description.y.log,
-      description.series.map((s) => [s.label, !!s.high, !!s.dashed, s.slot]),
+      description.x.label, description.x.log, description.y.label, description.y.log, description.lines,
+      description.series.map((s) => [s.label, !!s.high, !!s.dashed, s.slot, s.hidden]),
     ]);
-    const data = columns(description.series);
+    const data = columns(description);
     if (this.u && !anew && structure === this.structure) {
       this.u.setData(data);
     } else {
@@ -65,21 +71,28 @@ export class Chart {
       this.u.root.querySelectorAll("canvas").forEach((canvas) => canvas.setAttribute("tabindex", "-1"));
       this.showLegend(description.series);
     }
-    this.placeHandle();
+    this.drawn();
   }
+
+  /** Called after every drawing. */
+  drawn() {}
 
   options({ x, y, series }) {
     const lines = [{}];
     const bands = [];
+    const strokeOf = (s) => s.stroke ?? colour(`c${s.slot}`);
+    // Bands lie below all curves.
+    for (const s of series.filter((s) => s.high)) {
+      const stroke = strokeOf(s);
+      const edge = { show: !s.hidden, points: { show: false }, stroke: faded(stroke, 0.6), width: 1, dash: s.edge };
+      bands.push({ series: [lines.length, lines.length + 1], fill: hatched(stroke, s.hatch ?? 0) });
+      lines.push({ ...edge, label: `${s.label}, upper` }, { ...edge, label: `${s.label}, lower` });
+    }
     for (const s of series) {
-      const stroke = s.stroke ?? colour(`c${s.slot}`);
-      if (s.high) {
-        const edge = { stroke: stroke + "99", width: 1, points: { show: false } };
-        bands.push({ series: [lines.length, lines.length + 1], fill: stroke + "38" });
-        lines.push({ ...edge, label: `${s.label}, upper` }, { ...edge, label: `${s.label}, lower` });
-      }
-      const dash = s.dashed ? SHORT_DASH : (DASHES[s.slot] ?? []);
-      lines.push({ label: s.label, stroke, dash, width: s.width ?? 2.2, points: { show: false } });
+      const stroke = strokeOf(s);
+      const common = { show: !s.hidden, points: { show: false } };
+      const paths = s.mark === undefined ? {} : { paths: () => null };
+      lines.push({ ...common, ...paths, label: s.label, stroke, dash: dashOf(s), width: s.width ?? 2.2 });
     }
     const side = (spec, vertical) => ({
       label: spec.label,
@@ -92,7 +105,7 @@ export class Chart {
       stroke: colour("muted"),
       grid: { show: this.grid, stroke: colour("grid"), width: 1 },
       ticks: { stroke: colour("frame"), width: 1, size: 4 },
-      values: (_, splits) => splits.map((value) => (value === null ? "" : short(value))),
+      values: (_, splits, axis, room, step) => tickLabels(splits, spec.log ? null : step),
       ...(spec.log && {
         splits: (u) => {
           const { min, max } = u.scales[vertical ? "y" : "x"];
@@ -118,7 +131,9 @@ export class Chart {
       bands,
       hooks: {
         drawClear: this.paint ? [(u) => this.paint(u)] : [],
-        draw: [() => this.placeHandle()],
+        drawAxes: [(u) => this.drawLines(u)],
+        drawSeries: [(u, index) => this.drawMarks(u, index)],
+        draw: [() => this.drawn()],
         setCursor: [(u) => this.showReadout(u)],
       },
     };
@@ -135,17 +150,53 @@ export class Chart {
     return name === "x" ? [low, high] : [Math.min(0, low), high * 1.05 || 1];
   }
 
+  /** Reference lines, below the curves. */
+  drawLines(u) {
+    const { ctx, bbox } = u;
+    const scale = devicePixelRatio;
+    ctx.save();
+    ctx.font = `${12 * scale}px system-ui, sans-serif`;
+    (this.description.lines ?? []).forEach(({ axis, at, label }, k) => {
+      const flat = axis === "y";
+      const place = u.valToPos(at, axis, true);
+      const [low, high] = flat ? [bbox.top, bbox.top + bbox.height] : [bbox.left, bbox.left + bbox.width];
+      if (!(place >= low - 1 && place <= high + 1)) return;
+      ctx.strokeStyle = ctx.fillStyle = colour("muted");
+      ctx.lineWidth = 1.4 * scale;
+      ctx.setLineDash(REFERENCES[k % REFERENCES.length].map((v) => v * scale));
+      ctx.beginPath();
+      ctx.moveTo(flat ? bbox.left : place, flat ? place : bbox.top);
+      ctx.lineTo(flat ? bbox.left + bbox.width : place, flat ? place : bbox.top + bbox.height);
+      ctx.stroke();
+      const far = flat || place > (low + high) / 2;
+      ctx.textAlign = far ? "right" : "left";
+      const x = flat ? bbox.left + bbox.width - 5 * scale : place + (far ? -5 : 5) * scale;
+      const y = flat ? (place > low + 20 * scale ? place - 5 * scale : place + 14 * scale) : bbox.top + 14 * scale;
+      ctx.fillText(label ?? "", x, y);
+    });
+    ctx.restore();
+  }
+
+  drawMarks(u, index) {
+    const { series } = this.description;
+    const found = series[index - 1 - 2 * series.filter((s) => s.high).length];
+    if (found?.mark === undefined || found.hidden) return;
+    const { ctx } = u;
+    ctx.save();
+    ctx.fillStyle = found.stroke ?? colour(`c${found.slot}`);
+    ctx.strokeStyle = colour("bg");
+    u.data[index].forEach((value, k) => {
+      if (value === null || value === undefined) return;
+      mark(ctx, found.mark, u.valToPos(u.data[0][k], "x", true), u.valToPos(value, "y", true), devicePixelRatio);
+    });
+    ctx.restore();
+  }
+
   showLegend(series) {
     this.legend.replaceChildren(
       ...series.filter((s) => s.label).map((s) => {
-        const dash = s.dashed ? SHORT_DASH : (DASHES[s.slot] ?? []);
-        const halo = s.stroke ? `<line x1="0" y1="7" x2="26" y2="7" stroke="#000" stroke-width="6"/>` : "";
-        const mark = s.high
-          ? `<rect x="0" y="2" width="26" height="10" fill="${colour(`c${s.slot}`)}" opacity="0.35"/>`
-          : `${halo}<line x1="0" y1="7" x2="26" y2="7" stroke="${s.stroke ?? colour(`c${s.slot}`)}" stroke-width="2.2"
-               stroke-dasharray="${dash.join(" ")}"/>`;
         const item = element("li");
-        item.innerHTML = `<svg width="26" height="14" aria-hidden="true">${mark}</svg>`;
+        item.innerHTML = sample(s, dashOf(s));
         item.append(s.label);
         return item;
       }),
@@ -168,80 +219,36 @@ export class Chart {
   resize() {
     if (!this.u || !this.plot.clientWidth || this.plot.clientWidth === this.u.width) return;
     this.u.setSize({ width: this.plot.clientWidth, height: this.height });
-    this.placeHandle();
-  }
-
-  /** A vertical line to drag: `{ name, at, text, min, max, move }`, where `move` gets the new place. */
-  setHandle(handle) {
-    if (!this.handle) {
-      this.handleBox = element("div", "handle");
-      this.handleBox.setAttribute("role", "slider");
-      this.handleBox.tabIndex = 0;
-      this.handleBox.addEventListener("keydown", (event) => this.key(event));
-      this.handleBox.addEventListener("pointerdown", (event) => {
-        this.handleBox.setPointerCapture(event.pointerId);
-        this.dragging = true;
-      });
-      this.handleBox.addEventListener("pointermove", (event) => {
-        if (!this.dragging) return;
-        const left = event.clientX - this.u.over.getBoundingClientRect().left;
-        this.moveHandle(this.u.posToVal(left, "x"));
-      });
-      for (const end of ["pointerup", "pointercancel"]) {
-        this.handleBox.addEventListener(end, () => (this.dragging = false));
-      }
-    }
-    this.handle = handle;
-    this.placeHandle();
-  }
-
-  moveHandle(to) {
-    const { min, max } = this.handle;
-    this.handle.move(Math.min(max, Math.max(min, to)));
-  }
-
-  key(event) {
-    const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10 }[event.key];
-    const { min, max, at } = this.handle;
-    const ends = { Home: min, End: max };
-    if (!step && !(event.key in ends)) return;
-    event.preventDefault();
-    if (event.key in ends) this.moveHandle(ends[event.key]);
-    else if (this.description.x.log) this.moveHandle(at * (max / min) ** (step / 100));
-    else this.moveHandle(at + ((max - min) * step) / 100);
-  }
-
-  placeHandle() {
-    // uPlot lays out its scales after it is made; it draws again then.
-    if (!this.handle || !this.u || this.u.scales.x.min === null) return;
-    const { name, at, text, min, max } = this.handle;
-    const box = this.handleBox;
-    if (box.parentElement !== this.u.over) this.u.over.append(box);
-    this.u.root.removeAttribute("aria-hidden");
-    box.setAttribute("aria-label", name);
-    box.setAttribute("aria-valuemin", String(min));
-    box.setAttribute("aria-valuemax", String(max));
-    box.setAttribute("aria-valuenow", String(at));
-    box.setAttribute("aria-valuetext", text);
-    box.dataset.text = text;
-    const left = this.u.valToPos(Math.min(max, Math.max(min, at)), "x");
-    box.style.left = `${left}px`;
-    box.classList.toggle("near-end", left > this.u.over.clientWidth * 0.6);
+    this.drawn();
   }
 }
 
-function element(tag, name = "") {
-  const made = document.createElement(tag);
-  made.className = name;
+export function element(tag, name = "", ...children) {
+  const made = Object.assign(document.createElement(tag), { className: name });
+  made.append(...children);
   return made;
 }
 
-/** The columns of uPlot: a common x, then upper and lower edge of a band before its middle. */
-function columns(series) {
-  const tables = series.map((s) => (s.high ? [s.x, s.high, s.low, s.y] : [s.x, s.y]));
-  const same = tables.every(([x]) => x === tables[0][0] || x.every((value, k) => value === tables[0][0][k]));
-  if (same && tables.length) return [tables[0][0], ...tables.flatMap((table) => table.slice(1))];
-  return tables.length ? uPlot.join(tables, tables.map((table) => table.map(() => 1))) : [[], []];
+/** The columns of uPlot: a common x, upper and lower edge of each band, then the curves. */
+function columns({ x, y, series }) {
+  const above = (values) => (y.log ? values.map((v) => (v > 0 ? v : null)) : values);
+  const lower = (values) => (y.log ? values.map((v) => (v === null ? null : Math.max(v, BELOW))) : values);
+  const edges = series.filter((s) => s.high).map((s) => [s.x, above(s.high), lower(s.low)]);
+  const tables = [...edges, ...series.map((s) => [s.x, s.y.length ? above(s.y) : s.x.map(() => null)])];
+  if (!tables.length) return [[], []];
+  const [[first]] = tables;
+  const same = tables.every(([x]) => x === first || (x.length === first.length && x.every((v, k) => v === first[k])));
+  const whole = same ? [first, ...tables.flatMap((table) => table.slice(1))] : uPlot.join(tables, tables.map((t) => t.map(() => 1)));
+  if (!x.log || whole[0][0] > 0) return whole;
+  const from = whole[0].findIndex((v) => v > 0);
+  return whole.map((column) => (from < 0 ? [] : column.slice(from)));
+}
+
+/** Labels of ticks; with as many digits as tell neighbours `step` apart. */
+function tickLabels(splits, step) {
+  const largest = Math.max(...splits.map((value) => Math.abs(value ?? 0)));
+  const digits = step ? Math.max(3, Math.min(12, Math.ceil(Math.log10(largest / step)) + 1)) : 3;
+  return splits.map((value) => (value === null ? "" : short(value, digits).replace("-", "−")));
 }
 
 /** About `count` ticks from 1, 2, 5 times powers of ten, or finer where the axis is short. */

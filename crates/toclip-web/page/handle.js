@@ -1,0 +1,68 @@
+// A chart with a vertical line to drag, or to move with arrow keys.
+
+import { Chart } from "../../toclip-report/page/chart.js";
+
+export class HandleChart extends Chart {
+  drawn() {
+    this.placeHandle();
+  }
+
+  /** A vertical line to drag: `{ name, at, text, min, max, move }`, where `move` gets the new place. */
+  setHandle(handle) {
+    if (!this.handle) {
+      this.handleBox = document.createElement("div");
+      this.handleBox.className = "handle";
+      this.handleBox.setAttribute("role", "slider");
+      this.handleBox.tabIndex = 0;
+      this.handleBox.addEventListener("keydown", (event) => this.key(event));
+      this.handleBox.addEventListener("pointerdown", (event) => {
+        this.handleBox.setPointerCapture(event.pointerId);
+        this.dragging = true;
+      });
+      this.handleBox.addEventListener("pointermove", (event) => {
+        if (!this.dragging) return;
+        const left = event.clientX - this.u.over.getBoundingClientRect().left;
+        this.moveHandle(this.u.posToVal(left, "x"));
+      });
+      for (const end of ["pointerup", "pointercancel"]) {
+        this.handleBox.addEventListener(end, () => (this.dragging = false));
+      }
+    }
+    this.handle = handle;
+    this.placeHandle();
+  }
+
+  moveHandle(to) {
+    const { min, max } = this.handle;
+    this.handle.move(Math.min(max, Math.max(min, to)));
+  }
+
+  key(event) {
+    const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10 }[event.key];
+    const { min, max, at } = this.handle;
+    const ends = { Home: min, End: max };
+    if (!step && !(event.key in ends)) return;
+    event.preventDefault();
+    if (event.key in ends) this.moveHandle(ends[event.key]);
+    else if (this.description.x.log) this.moveHandle(at * (max / min) ** (step / 100));
+    else this.moveHandle(at + ((max - min) * step) / 100);
+  }
+
+  placeHandle() {
+    // uPlot lays out its scales after it is made; it draws again then.
+    if (!this.handle || !this.u || this.u.scales.x.min === null) return;
+    const { name, at, text, min, max } = this.handle;
+    const box = this.handleBox;
+    if (box.parentElement !== this.u.over) this.u.over.append(box);
+    this.u.root.removeAttribute("aria-hidden");
+    box.setAttribute("aria-label", name);
+    box.setAttribute("aria-valuemin", String(min));
+    box.setAttribute("aria-valuemax", String(max));
+    box.setAttribute("aria-valuenow", String(at));
+    box.setAttribute("aria-valuetext", text);
+    box.dataset.text = text;
+    const left = this.u.valToPos(Math.min(max, Math.max(min, at)), "x");
+    box.style.left = `${left}px`;
+    box.classList.toggle("near-end", left > this.u.over.clientWidth * 0.6);
+  }
+}
