@@ -7,6 +7,7 @@ import pickle
 import shutil
 import subprocess
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -117,7 +118,7 @@ def test_files_functions_and_executors(tmp_path: Path) -> None:
     assert np.array_equal(found.theta, expected.theta) and others == residuals
     found, _ = toclip.fit([lambda k=k: (x[k::3], y[k::3]) for k in range(3)])
     assert np.array_equal(found.theta, expected.theta)
-    with ProcessPoolExecutor(2) as executor:
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
         found, others = toclip.fit(files, target="y", executor=executor)
     assert np.array_equal(found.theta, expected.theta) and others == residuals
     with pytest.raises(ValueError, match=r"has no column 'z'; expected one of: y, x0, x1"):

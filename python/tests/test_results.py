@@ -32,7 +32,21 @@ def theory():
             "ensemble": {"runs": 3},
         }
     )
+    grid = toclip.Sweep(
+        {
+            "spectrum": {"kind": "isotropic", "dim": 10},
+            "start": {"kind": "uniform", "norm": 1.0},
+            "noise": {"family": "gaussian", "sigma": 0.5},
+            "time": 1.0,
+            "learning_rate": 0.5,
+            "vary": {"clip": [0.5, 1.0]},
+        }
+    )
+    samples = np.random.default_rng(1).normal(size=(50, 4))
     return {
+        "SweepResult": grid.run(),
+        "SweepCell": next(grid.as_completed()),
+        "LinearFit": toclip.Moments(samples[:, :3], samples[:, 3]).fit(),
         "Path": problem.predict([0.0, 1.0]),
         "Path of a run": problem.run([0.0, 1.0]),
         "Band": problem.simulate([0.0, 1.0], runs=3, seed=1),

@@ -282,7 +282,7 @@ def fit(
     >>> y = x @ np.ones(20) + rng.standard_t(3, size=3000)
     >>> found, residuals = toclip.fit([(x[k::4], y[k::4]) for k in range(4)])
     >>> problem = found.problem(residuals, learning_rate=0.3, clip="max_ccc")
-    >>> path = problem.predict(toclip.linear_times(10.0))
+    >>> path = problem.predict(toclip.linear_times(10.0, 101))
     >>> bool(path.risk[-1] < 0.3 * path.risk[0])
     True
     """

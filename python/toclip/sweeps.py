@@ -6,7 +6,7 @@ import html
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -26,8 +26,8 @@ OUTSTANDING = 256
 LARGEST_GROUP = 1000
 
 
-@dataclass(frozen=True, eq=False)
-class SweepCell:
+@dataclass(frozen=True, eq=False, repr=False)
+class SweepCell(Table):
     """What a cell gave: its number, its settings, the numbers that are kept, why it failed if it did,
     and its curves if they are kept."""
 
@@ -35,7 +35,17 @@ class SweepCell:
     settings: dict[str, Any]
     values: dict[str, float]
     error: str | None
-    curves: list[dict[str, Any]] = field(repr=False)
+    curves: list[dict[str, Any]]
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The number of the cell and the numbers that are kept."""
+        return {"cell": np.array([self.cell]), **{k: np.array([v]) for k, v in self.values.items()}}
+
+    def __repr__(self) -> str:
+        pairs = [f"{key}={value!r}" for key, value in self.settings.items()]
+        kept = [f"{name}={value:.6g}" for name, value in self.values.items()]
+        failed = [f"error={self.error!r}"] if self.error else []
+        return f"<toclip.SweepCell {self.cell}: {', '.join([*pairs, *kept, *failed])[:300]}>"
 
 
 class Sweep:

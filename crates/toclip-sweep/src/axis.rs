@@ -205,7 +205,7 @@ fn range(key: &str, table: &Table) -> Result<Vec<Value>, String> {
         // The ends as they are written.
         (_, 0.0) => from,
         (_, 1.0) => to,
-        (true, share) => (from.ln() + (to.ln() - from.ln()) * share).exp(),
+        (true, share) => from * (to / from).powf(share),
         (false, share) => from + (to - from) * share,
     };
     let seed = match table.get("seed") {
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(numbers("x = { linear = [0.0, 1.0], count = 5 }"), [0.0, 0.25, 0.5, 0.75, 1.0]);
         let log = numbers("x = { log = [0.1, 10.0], count = 3 }");
         assert_eq!((log[0], log[2]), (0.1, 10.0));
-        assert!((log[1] - 1.0).abs() < 1e-15);
+        assert_eq!(log[1], 1.0);
         assert_eq!(numbers("x = { linear = [3.0, 1.0], count = 3 }"), [3.0, 2.0, 1.0]);
     }
 
