@@ -160,7 +160,9 @@ pub fn glm_best_clip(
     let teacher = from_python("teacher", teacher)?;
     let modes = TeacherModes::new(&spectrum.inner, &teacher);
     let modes = modes.map_err(|e| refuse(format!("teacher: {e}")))?;
-    let best = py.detach(|| best_clip(&modes, &*model, shape, time)).map_err(refuse)?;
+    let best = py
+        .detach(|| best_clip(&modes, &*model, toclip::Batch::single(), shape, time))
+        .map_err(refuse)?;
     let back = spectrum.inner.rescaling().inverse();
     Ok((back.learning_rate(best.eta), back.threshold(best.c), best.loss))
 }
