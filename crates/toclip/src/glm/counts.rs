@@ -8,7 +8,7 @@
 
 use super::Label;
 use super::quadrature::REACH;
-use crate::quad::interval;
+use crate::quad::{interval, panel};
 use crate::special::{FRAC_1_SQRT_2PI, GAUSS_LEGENDRE_16, phi};
 
 /// Counts less likely than this are left out.
@@ -122,40 +122,51 @@ pub(super) fn aligned(kappa: f64, root: f64, c: f64) -> [f64; 3] {
 }
 
 /// What the count $y$ adds to [`aligned`].
+///
+/// In $t = v - \ln y$ the bell is $P(y | v) = P(y | \ln y)\thinspace e^{-y(e^t - 1 - t)}$, without cancellation.
 fn one_count(y: f64, kappa: f64, root: f64, c: f64) -> [f64; 3] {
-    // -ln of the bell is 40 at these distances from its middle, or beyond: e^x - 1 - x > x²/2 for x > 0
-    // and x²/(2 - 2x/3) for x < 0.
-    let (middle, above, below) = if y > 0.0 {
+    // The exponent is 40 at these distances, or beyond: e^t - 1 - t > t²/2 for t > 0 and t²/(2 - 2t/3)
+    // for t < 0. The only bell without a middle is e^(-e^v), that of y = 0.
+    let (middle, width, above, below) = if y > 0.0 {
         let half = 40.0 / (3.0 * y);
-        (y.ln(), (80.0 / y).sqrt(), half + (half * half + 80.0 / y).sqrt())
+        let below = half + (half * half + 80.0 / y).sqrt();
+        (y.ln(), y.sqrt().recip(), (80.0 / y).sqrt(), below)
     } else {
-        (0.0, 40_f64.ln(), f64::INFINITY)
+        (0.0, 1.0, 40_f64.ln(), f64::INFINITY)
     };
-    let reach = REACH * root;
-    let low = (middle - below).max(-reach);
-    let high = (middle + above).min(reach.max(root * (7.5 + 0.5 * root)));
+    let low = (-below).max(-REACH * root - middle);
+    let high = above.min(REACH.max(7.5 + 0.5 * root) * root - middle);
     if low >= high {
         return [0.0; 3];
     }
+    let kinks = [-c, c].into_iter().filter(|c| y + c > 0.0).map(|c| {
+        if y > 0.0 { ((c / y).ln_1p() + (1.0 - kappa) * middle) / kappa } else { c.ln() / kappa }
+    });
     let mut edges = vec![low, high];
-    let bell = if y > 0.0 { y.sqrt().recip() } else { 1.0 };
-    edges.extend([-4.0, -2.0, 0.0, 2.0, 4.0].map(|i| middle + i * bell));
-    let kinks = [y - c, y + c].into_iter().filter(|e| *e > 0.0).map(|e| e.ln() / kappa);
     edges.extend(kinks);
-    edges.retain(|x| *x >= low && *x <= high);
+    edges.extend((-4..=4).map(|i| 2.0 * f64::from(i) * width));
+    edges.retain(|t| *t >= low && *t <= high);
     edges.sort_by(f64::total_cmp);
     edges.dedup();
-    interval(
-        |v| {
-            let (mean, model) = (v.exp(), (kappa * v).exp());
-            let weight = phi(v / root) / root * probability(y, mean);
-            let r = model - y;
-            let slope = if r.abs() <= c { model } else { 0.0 };
-            let r = r.clamp(-c, c);
-            [weight * slope, weight * r * (y - mean), weight * r * r]
-        },
-        &edges,
-    )
+    let peak = if y > 0.0 { probability(y, y) } else { 1.0 };
+    let f = |t: f64| {
+        let over = t.exp_m1();
+        let bell = if y > 0.0 { peak * (-y * (over - t)).exp() } else { (-(over + 1.0)).exp() };
+        let weight = bell * phi((middle + t) / root) / root;
+        let model = (kappa * (middle + t)).exp();
+        let slope = if (model - y).abs() <= c { model } else { 0.0 };
+        let r = (model - y).clamp(-c, c);
+        let below_mean = if y > 0.0 { -y * over } else { -(over + 1.0) };
+        [weight * slope, weight * r * below_mean, weight * r * r]
+    };
+    if y < ONE_BY_ONE - 2.0 {
+        return interval(f, &edges);
+    }
+    // Panels of two standard deviations of the bell are short enough.
+    edges.windows(2).fold([0.0; 3], |sum, ends| {
+        let part = panel(&f, ends[0], ends[1]);
+        std::array::from_fn(|i| sum[i] + part[i])
+    })
 }
 
 #[cfg(test)]

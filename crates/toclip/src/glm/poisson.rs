@@ -65,7 +65,7 @@ impl Model for Poisson {
         }
         let (root, spread) = (v.sqrt(), at.model_given_teacher().sqrt());
         let shift = if root > 0.0 { p / root } else { 0.0 };
-        if spread == 0.0 && shift != 0.0 {
+        if spread * spread <= ALIGNED * q && shift != 0.0 {
             let [a, b, m2] = counts::aligned(p / v, root, c);
             return Coefficients { a, b, m2 };
         }
@@ -95,6 +95,9 @@ impl Model for Poisson {
         (0.5 * at.q).exp() - at.p * (0.5 * at.v).exp()
     }
 }
+
+/// Below this share of its variance what is left of $u$ given $v$ is rounding.
+const ALIGNED: f64 = 1e-12;
 
 /// Panels of the integral over $v$, before they are halved where that is needed.
 const PANELS: u32 = 6;
