@@ -44,11 +44,11 @@ def simulate(df, flips, cosine, rates, clips, runs, seed):
     for k in range(steps):
         s, z1, z2 = scales(rng, df, runs), rng.standard_normal(runs), rng.standard_normal(runs)
         length = z1**2 + z2**2 + rng.chisquare(DIM - 2, runs)
-        chance = flips + (1 - 2 * flips) / (1 + np.exp(-NORM * s * z1))
+        chance = flips + (1 - 2 * flips) * sigmoid(NORM * s * z1)
         y = rng.random(runs) < chance
         across = np.sqrt(np.maximum(q - (p / NORM) ** 2, 0.0))
         u = s * (p / NORM * z1 + across * z2)
-        r = 1 / (1 + np.exp(-u)) - y
+        r = sigmoid(u) - y
         kept = np.minimum(1.0, c * np.sqrt(DIM) / (np.abs(r) * s * np.sqrt(length) + 1e-300))
         fall = 0.5 * (1 + np.cos(np.pi * k / steps)) if cosine else 1.0
         step = eta * fall / DIM * kept * r
@@ -57,19 +57,25 @@ def simulate(df, flips, cosine, rates, clips, runs, seed):
     return q, p
 
 
-def normal_nodes(panels=40, reach=9.0):
-    """Nodes and weights of a standard normal variable."""
+def sigmoid(x):
+    return 0.5 * (1 + np.tanh(0.5 * x))
+
+
+def normal_nodes():
+    """Nodes and weights of a standard normal variable, close to zero too, where steep functions change."""
     x, w = np.polynomial.legendre.leggauss(8)
-    half = reach / panels
-    at = (-reach + half * (2 * np.arange(panels) + 1))[:, None] + half * x
-    return at.ravel(), (half * w * np.exp(-0.5 * at**2) / np.sqrt(2 * np.pi)).ravel()
+    edges = np.concatenate([[0.0], np.geomspace(1e-6, 9.0, 60)])
+    half = np.diff(edges)[:, None] / 2
+    at = (edges[:-1, None] + half * (1 + x)).ravel()
+    weights = (half * w).ravel() * np.exp(-0.5 * at**2) / np.sqrt(2 * np.pi)
+    return np.concatenate([-at, at]), np.concatenate([weights, weights])
 
 
 def scale_nodes(df):
     """Nodes and weights of s, by ln s² = ln(df - 2) - ln χ²."""
     if np.isinf(df):
         return np.ones(1), np.ones(1)
-    log = np.linspace(np.log(df) - 20, np.log(df) + 4, 2000)
+    log = np.linspace(np.log(df) - 20, np.log(df) + 4, 200)
     weight = np.exp(0.5 * df * log - 0.5 * np.exp(log))
     return np.sqrt((df - 2) / np.exp(log)), weight / weight.sum()
 
@@ -78,13 +84,14 @@ def loss_function(df, flips):
     """E[ln(1 + e^u) - yu] as a function of Q and P."""
     g, weights = normal_nodes()
     s, shares = scale_nodes(df)
-    variances = np.concatenate([[0.0], np.geomspace(1e-4, 1e4, 400)])
-    softplus = [shares @ (np.logaddexp(0.0, np.sqrt(v) * np.outer(s, g)) @ weights) for v in variances]
-    v = NORM * np.outer(s, g)
-    slope = shares @ (s**2 * ((1 / (2 + np.exp(v) + np.exp(-v))) @ weights))
+    logits = np.outer(s, g)
+    lengths = 60 * np.linspace(0.0, 1.0, 1000) ** 1.5
+    softplus = [shares @ (np.logaddexp(0.0, length * logits) @ weights) for length in lengths]
+    slopes = sigmoid(NORM * logits) * sigmoid(-NORM * logits)
+    slope = shares @ (s**2 * (slopes @ weights))
 
     def loss(q, p):
-        return np.interp(np.sqrt(q), np.sqrt(variances), softplus) - (1 - 2 * flips) * p * slope
+        return np.interp(np.sqrt(q), lengths, softplus) - (1 - 2 * flips) * p * slope
 
     return loss
 
