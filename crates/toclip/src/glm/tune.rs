@@ -5,6 +5,7 @@ use crate::batch::Batch;
 use crate::criteria::maximise::{brent, log_grid};
 use crate::dynamics::Stop;
 use crate::error::{Error, Result};
+use crate::factors::check_threshold;
 use crate::schedule::final_risk::Objective;
 use crate::schedule::{OpenLoop, Schedule, Shape};
 use serde::Serialize;
@@ -72,6 +73,7 @@ const MOST_STEPS: u32 = 30;
 /// ```
 ///
 /// # Errors
+/// [`Error::Parameter`] for a threshold or a time that is not positive;
 /// [`Error::Invalid`] where every rate diverges, the labels say nothing about the teacher, or the loss
 /// is infinite whatever $\theta$ is, as for targets whose noise has no mean; as
 /// [`GlmOde::solve`].
@@ -83,6 +85,7 @@ pub fn best_rate(
     shape: RateShape,
     time: f64,
 ) -> Result<TunedClip> {
+    check_threshold(c)?;
     if !(time > 0.0 && time.is_finite()) {
         return Err(Error::parameter("time", time, "give a positive and finite time"));
     }
