@@ -65,7 +65,7 @@ fn without_clipping_and_flips_the_teacher_is_the_fixed_point() {
 /// Of long teachers too, whose counts are as large as e^30.
 #[test]
 fn clipped_counts_have_their_fixed_point() {
-    for (v, c) in [(0.5, 0.4), (9.0, 0.4), (16.0, 3.0)] {
+    for (v, c) in [(0.5, 0.4), (9.0, 0.4), (16.0, 0.4)] {
         let at = fixed_point(&Poisson, v, c).unwrap();
         let x = at.coefficients;
         assert!((x.a * at.kappa + x.b).abs() < 1e-10 * x.a, "{at:?}");
