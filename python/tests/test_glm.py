@@ -1,7 +1,10 @@
 """Generalised linear models in Python: the numbers and sentences of experiment files."""
 
 import csv
+import math
 import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -137,14 +140,43 @@ def test_error_messages():
         "glm.at('logistic', 'x', 0, 4)",
         "glm.at('logistic', 1, 1, 4, -1)",
         "glm.at({'kind': 'huber', 'delta': 1.0}, 1, 1, 4)",
+        "glm.at('logistic', 1, 1, 4, noise=toclip.noise.gaussian(1.0))",
         "glm.fixed_point('logistic', -4)",
         "glm.fixed_point('logistic', 4, 0)",
         "glm.best_clip(toclip.isotropic(9), 'x', 'logistic', 1.0)",
         "glm.best_clip(toclip.isotropic(9), 1.0, 'logistic', -1.0)",
         "glm.best_clip(toclip.isotropic(9), 1.0, 'logistic', 1.0, shape='linear')",
+        "glm.best_clip(toclip.isotropic(9), 0.0, 'logistic', 1.0)",
+        "glm.best_rate(toclip.isotropic(9), 1.0, 'logistic', 1.0, 0)",
         "toclip.experiment(BASE | {'methods': ['volterra']})",
         "toclip.experiment(BASE | {'clip': 'max_ccc'})",
         "toclip.experiment(BASE | {'teacher': None})",
         "toclip.experiment(BASE | {'noise': {'family': 'gaussian', 'sigma': 1.0}})",
     ]
     compare("errors-glm.txt", messages(calls, {"toclip": toclip, "glm": toclip.glm, "BASE": BASE}))
+
+
+def test_the_script_on_heavy_tails_meets_the_theory_where_there_is_one():
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
+    import heavy_features
+
+    flips, model = 0.1, {"kind": "logistic", "flips": 0.1}
+    loss = heavy_features.loss_function(math.inf, flips)
+    state = toclip.glm.at(model, q=3.0, p=4.0, v=heavy_features.NORM**2)
+    assert loss(3.0, 4.0) == pytest.approx(state.loss, abs=2e-5)
+    q, p = heavy_features.simulate(math.inf, flips, True, [2.0], [0.4], 150, 1)
+    ode = toclip.experiment(
+        BASE | {
+            "model": model, "teacher": {"kind": "uniform", "norm": heavy_features.NORM},
+            "spectrum": {"kind": "isotropic", "dim": heavy_features.DIM}, "time": heavy_features.TIME,
+            "learning_rate": {"kind": "cosine", "from": 2.0, "to": 0.0, "over": heavy_features.TIME},
+            "clip": 0.4, "methods": ["ode"],
+        }
+    )["ode"]
+    for found, expected in [(q[0], ode.q[-1]), (p[0], ode.p[-1])]:
+        assert abs(found.mean() - expected) < 4 * found.std(ddof=1) / math.sqrt(len(found))
+    # Features of the same covariance, whatever their tails.
+    scales = heavy_features.scales(np.random.default_rng(1), 5.0, 200_000)
+    assert (scales**2).mean() == pytest.approx(1.0, abs=0.02)
+    nodes, shares = heavy_features.scale_nodes(3.0)
+    assert (nodes**2 * shares).sum() == pytest.approx(1.0, abs=2e-4)

@@ -31,6 +31,7 @@ __all__ = [
     "fisher_limit",
     "glm_at",
     "glm_best_clip",
+    "glm_best_rate",
     "glm_best_threshold",
     "glm_fixed_point",
     "kappa_bounds",
@@ -375,6 +376,15 @@ def glm_best_clip(
     shape: str,
     noise: Noise | None = None,
 ) -> tuple[float, float, float]: ...
+def glm_best_rate(
+    spectrum: Spectrum,
+    teacher: Any,
+    model: str | Mapping[str, Any],
+    time: float,
+    c: float | str | None,
+    shape: str,
+    noise: Noise | None = None,
+) -> tuple[float, float]: ...
 def privacy_delta(noise_multiplier: float, epsilon: float) -> float: ...
 def privacy_epsilon(noise_multiplier: float, delta: float) -> float: ...
 def privacy_noise_multiplier(epsilon: float, delta: float) -> float: ...

@@ -27,7 +27,7 @@ from ._toclip import Noise, Spectrum
 from .problem import as_spectrum, as_start
 from .results import BestClip, GlmState, GlmThreshold
 
-__all__ = ["at", "best_clip", "best_threshold", "fixed_point"]
+__all__ = ["at", "best_clip", "best_rate", "best_threshold", "fixed_point"]
 
 Model = str | Mapping[str, Any]
 
@@ -93,3 +93,26 @@ def best_clip(
     parts = as_spectrum(spectrum), as_start(teacher, "teacher")
     eta, c, loss = _toclip.glm_best_clip(*parts, model, time, shape, noise)
     return BestClip(learning_rate=eta, c=c, loss=loss)
+
+
+def best_rate(
+    spectrum: Spectrum,
+    teacher: Any,
+    model: Model,
+    time: float,
+    c: float | str | None = None,
+    *,
+    shape: str = "constant",
+    noise: Noise | None = None,
+) -> BestClip:
+    """The learning rate that ends with the lowest loss at the threshold ``c``; otherwise as :func:`best_clip`.
+
+    >>> import toclip
+    >>> problem = toclip.isotropic(500), 3.0, {"kind": "logistic", "flips": 0.1}, 10.0
+    >>> small, none = toclip.glm.best_rate(*problem, 0.1), toclip.glm.best_rate(*problem)
+    >>> bool(small.loss > none.loss and small.learning_rate > none.learning_rate)
+    True
+    """
+    parts = as_spectrum(spectrum), as_start(teacher, "teacher")
+    eta, loss = _toclip.glm_best_rate(*parts, model, time, c, shape, noise)
+    return BestClip(learning_rate=eta, c=_toclip.as_threshold("c", c), loss=loss)

@@ -365,14 +365,27 @@ fn killed(folder: &Path, threads: u64, mut pause: impl FnMut() -> u64) -> usize 
     unreachable!()
 }
 
-fn kill_and_compare(runs: usize, rounds: u64, longest: u64) -> usize {
-    let whole = folder(&long(runs));
+/// Many runs of logistic regression.
+const LONG_GLM: &str = r#"
+model = { kind = "logistic", flips = 0.2 }
+teacher = { kind = "uniform", norm = 4.0 }
+spectrum = { kind = "power_law", dim = 60, exponent = 0.5 }
+time = 40.0
+learning_rate = 1.0
+clip = 0.3
+points = 9
+methods = ["ode", "sgd"]
+ensemble = { runs = 200, seed = 3 }
+"#;
+
+fn kill_and_compare(text: &str, rounds: u64, longest: u64) -> usize {
+    let whole = folder(text);
     toclip(whole.path(), "run e.toml").assert().success();
     let expected = files(&whole.path().join("results"));
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut kills = 0;
     for round in 0..rounds {
-        let broken = folder(&long(runs));
+        let broken = folder(text);
         kills += killed(broken.path(), 1 + round % 2, || {
             random = random.wrapping_mul(0xda94_2042_e4dd_58b5).wrapping_add(1);
             5 + (random >> 33) % longest
@@ -388,13 +401,19 @@ fn kill_and_compare(runs: usize, rounds: u64, longest: u64) -> usize {
 
 #[test]
 fn a_killed_run_resumes_to_the_same_bytes() {
-    kill_and_compare(200, 3, 200);
+    kill_and_compare(&long(200), 3, 200);
+}
+
+#[test]
+fn a_killed_classification_resumes_to_the_same_bytes() {
+    let kills = kill_and_compare(LONG_GLM, 3, 100);
+    assert!(kills >= 3, "only {kills} kills");
 }
 
 #[test]
 #[ignore = "takes a minute: kills a run at random moments, many times"]
 fn a_run_killed_many_times_resumes_to_the_same_bytes() {
-    let kills = kill_and_compare(1000, 15, 600);
+    let kills = kill_and_compare(&long(1000), 15, 600);
     println!("{kills} kills");
     assert!(kills >= 15, "only {kills} kills");
 }

@@ -1,7 +1,7 @@
 //! Experiments on generalised linear models: the file, the problem, and running it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -16,8 +16,9 @@ use toclip::spectrum::{Rescaling, Spectrum, SpectrumSpec, Start};
 
 use crate::error::{Error, Result};
 use crate::limits::{check_memory, check_steps};
+use crate::model::NO_NOISE;
 use crate::problem::times;
-use crate::run::Plan;
+use crate::run::{FinishedRun, Plan, RunSink, before, kept_runs};
 use crate::{Batch, Clip, LearningRate, Method, ModelChoice, NoiseChoice, Origin, Points, Runs};
 
 /// Above so many modes the ODE gets a compressed spectrum.
@@ -109,12 +110,7 @@ impl GlmExperiment {
                  `noise = { family = \"student_t\", df = 2.0, scale = 0.5 }`"
                     .into(),
             )),
-            (false, Some(_)) => Some((
-                "noise",
-                "the labels of this model are random by themselves; flip some with \
-                 `model = { kind = \"logistic\", flips = 0.1 }`"
-                    .into(),
-            )),
+            (false, Some(_)) => Some(("noise", NO_NOISE.into())),
             _ => None,
         }
     }
@@ -293,20 +289,26 @@ impl GlmCurve {
     }
 }
 
-/// The curves in the order of the methods, or `None` if it was cancelled on the way.
+/// The curves in the order of the methods, or `None` if it was cancelled on the way; store and
+/// `finished` are as for [`run::run`](crate::run::run).
 ///
 /// # Errors
-/// [`Error`] for a method that fails on the way.
+/// [`Error`] for a method that fails on the way, and for a store that cannot keep a run.
 pub fn run_glm(
     experiment: &GlmExperiment,
     problem: &GlmProblem,
     plan: &Plan<'_>,
+    store: Option<&mut dyn RunSink<GlmPath>>,
+    finished: &[FinishedRun<GlmPath>],
 ) -> Result<Option<Vec<GlmCurve>>> {
+    let store = Mutex::new(store);
     let mut curves = Vec::new();
     for &method in &experiment.methods {
         let begin = Instant::now();
         let outcome = if method == Method::Sgd {
-            let Some(band) = ensemble(experiment, problem, plan)? else { return Ok(None) };
+            let before = before(finished, method, experiment.ensemble.runs);
+            let band = ensemble(experiment, problem, plan, &store, before)?;
+            let Some(band) = band else { return Ok(None) };
             GlmOutcome::Band(Box::new(band))
         } else {
             let path = problem
@@ -325,19 +327,16 @@ fn ensemble(
     experiment: &GlmExperiment,
     problem: &GlmProblem,
     plan: &Plan<'_>,
+    store: &Mutex<Option<&mut dyn RunSink<GlmPath>>>,
+    before: BTreeMap<u64, GlmPath>,
 ) -> Result<Option<GlmSummary>> {
     let sgd = problem.simulator()?;
     let spec = experiment.ensemble;
     let mut ensemble = Ensemble::new(spec.runs, spec.seed).confidence(spec.confidence)?;
     ensemble.threads = plan.threads;
-    let done = Mutex::new(BTreeMap::new());
-    sgd.run_missing(&ensemble, &problem.times, &BTreeSet::new(), plan.cancel, &|index, run| {
-        done.lock().unwrap_or_else(PoisonError::into_inner).insert(index, run);
-        (plan.tick)(Method::Sgd);
+    let done = kept_runs(Method::Sgd, plan, store, before, spec.runs, |indices, keep| {
+        sgd.run_missing(&ensemble, &problem.times, indices, plan.cancel, keep)
     })?;
-    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if (done.len() as u64) < spec.runs {
-        return Ok(None);
-    }
+    let Some(done) = done else { return Ok(None) };
     Ok(Some(GlmSummary::of(&sgd, &problem.times, &done, &ensemble.probabilities)?))
 }

@@ -11,6 +11,10 @@ use toml::Value;
 use crate::policy::{deserialize_by_parse, no_parameters};
 use crate::words::{deserialize, unknown};
 
+/// Why a model takes no noise.
+pub(crate) const NO_NOISE: &str = "the labels of this model are random by themselves; flip some with \
+     `model = { kind = \"logistic\", flips = 0.1 }`";
+
 const KINDS: [&str; 4] = ["logistic", "probit", "poisson", "huber"];
 
 /// A generalised linear model.
@@ -59,7 +63,8 @@ impl ModelChoice {
         }
         let choice = deserialize(value, ModelChoice::deserialize)?;
         // A noise stands in for that of the file, which does not matter here.
-        choice.build(Some(Arc::new(toclip::noise::NoNoise))).map(|_| choice)
+        let noise = choice.has_noise().then(|| Arc::new(toclip::noise::NoNoise) as Arc<dyn Noise>);
+        choice.build(noise).map(|_| choice)
     }
 
     /// Whether targets have the noise of the file.
@@ -67,12 +72,16 @@ impl ModelChoice {
         matches!(self, ModelChoice::Huber { .. })
     }
 
-    /// The model of the theory; Huber regression needs a noise.
+    /// The model of the theory; Huber regression needs a noise, and the other models have none.
     ///
     /// # Errors
-    /// A sentence for parameters out of range, and for Huber regression without a noise.
+    /// A sentence for parameters out of range, for Huber regression without a noise, and for a noise
+    /// that the model does not have.
     pub fn build(&self, noise: Option<Arc<dyn Noise>>) -> Result<Arc<dyn Model>, String> {
         let says = |error: toclip::Error| error.to_string();
+        if noise.is_some() && !self.has_noise() {
+            return Err(NO_NOISE.into());
+        }
         Ok(match *self {
             ModelChoice::Logistic { flips } => Arc::new(Logistic::new(flips).map_err(says)?),
             ModelChoice::Probit { flips } => Arc::new(Probit::new(flips).map_err(says)?),

@@ -72,19 +72,20 @@ impl Curve {
     }
 }
 
-/// A finished run of an ensemble.
+/// A finished run of an ensemble, in the coordinates of the theory: R and D for least squares, a
+/// [`GlmPath`](toclip::glm::GlmPath) for generalised linear models.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FinishedRun {
+pub struct FinishedRun<R = Trajectory> {
     /// Of which method.
     pub method: Method,
     /// Its number.
     pub index: u64,
-    /// R and D in the coordinates of the theory.
-    pub run: Trajectory,
+    /// The run.
+    pub run: R,
 }
 
 /// A place where runs are kept as they finish, so that an interrupted ensemble may be continued.
-pub trait RunSink: Send {
+pub trait RunSink<R = Trajectory>: Send {
     /// Keeps a run.
     ///
     /// # Errors
@@ -93,7 +94,7 @@ pub trait RunSink: Send {
         &mut self,
         method: Method,
         index: u64,
-        run: &Trajectory,
+        run: &R,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
 }
 
@@ -136,11 +137,7 @@ pub fn run(
     for &method in &experiment.methods {
         let begin = Instant::now();
         let (form, outcome) = if method.is_ensemble() {
-            let before: BTreeMap<u64, Trajectory> = finished
-                .iter()
-                .filter(|f| f.method == method && f.index < experiment.ensemble.runs)
-                .map(|f| (f.index, f.run.clone()))
-                .collect();
+            let before = before(&finished, method, experiment.ensemble.runs);
             let (form, band) = ensemble(experiment, problem, method, plan, &store, before)?;
             let Some(band) = band else { return Ok(None) };
             (form.to_owned(), Outcome::Band(Box::new(band)))
@@ -206,22 +203,30 @@ fn failed(method: &'static str, source: toclip::Error) -> Error {
     Error::Solve { method, source }
 }
 
-fn ensemble(
-    experiment: &Experiment,
-    problem: &Problem,
+/// The runs of a method that were finished before, of those that are wanted.
+pub(crate) fn before<R: Clone>(
+    finished: &[FinishedRun<R>],
+    method: Method,
+    runs: u64,
+) -> BTreeMap<u64, R> {
+    let wanted = finished.iter().filter(|f| f.method == method && f.index < runs);
+    wanted.map(|f| (f.index, f.run.clone())).collect()
+}
+
+/// Lets `run_missing` run what is not among `before`, and keeps every run in the store as it
+/// finishes; `None` if it was cancelled before there were `runs`.
+pub(crate) fn kept_runs<R: Send>(
     method: Method,
     plan: &Plan<'_>,
-    store: &Mutex<Option<&mut dyn RunSink>>,
-    before: BTreeMap<u64, Trajectory>,
-) -> Result<(&'static str, Option<Summary>)> {
-    let (simulator, form) = problem.simulator(method)?;
-    let spec = experiment.ensemble;
-    let mut ensemble = Ensemble::new(spec.runs, spec.seed).confidence(spec.confidence)?;
-    ensemble.threads = plan.threads;
+    store: &Mutex<Option<&mut dyn RunSink<R>>>,
+    before: BTreeMap<u64, R>,
+    runs: u64,
+    run_missing: impl FnOnce(&BTreeSet<u64>, &(dyn Fn(u64, R) + Sync)) -> toclip::Result<u64>,
+) -> Result<Option<BTreeMap<u64, R>>> {
     let indices: BTreeSet<u64> = before.keys().copied().collect();
     let done = Mutex::new(before);
     let failure = Mutex::new(None);
-    ensemble.run_missing(&*simulator, &problem.times, &indices, plan.cancel, &|index, run| {
+    run_missing(&indices, &|index, run| {
         let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(Err(error)) = store.as_mut().map(|store| store.keep(method, index, &run)) {
             // Without a place to save to there is no use in going on.
@@ -235,9 +240,25 @@ fn ensemble(
         return Err(Error::Save(error));
     }
     let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if (done.len() as u64) < spec.runs {
-        return Ok((form, None));
-    }
+    Ok((done.len() as u64 >= runs).then_some(done))
+}
+
+fn ensemble(
+    experiment: &Experiment,
+    problem: &Problem,
+    method: Method,
+    plan: &Plan<'_>,
+    store: &Mutex<Option<&mut dyn RunSink>>,
+    before: BTreeMap<u64, Trajectory>,
+) -> Result<(&'static str, Option<Summary>)> {
+    let (simulator, form) = problem.simulator(method)?;
+    let spec = experiment.ensemble;
+    let mut ensemble = Ensemble::new(spec.runs, spec.seed).confidence(spec.confidence)?;
+    ensemble.threads = plan.threads;
+    let done = kept_runs(method, plan, store, before, spec.runs, |indices, keep| {
+        ensemble.run_missing(&*simulator, &problem.times, indices, plan.cancel, keep)
+    })?;
+    let Some(done) = done else { return Ok((form, None)) };
     let done = done.into_iter().map(|(index, run)| (index, problem.to_user(run))).collect();
     Ok((form, Some(Summary::of(&problem.times, &done, &ensemble.probabilities)?)))
 }

@@ -62,7 +62,7 @@ pub fn experiment<'py>(
                 shared.done.fetch_add(1, Ordering::Relaxed);
             };
             let plan = Plan { threads, cancel: &shared.cancel, tick: &tick };
-            run_glm(experiment, &problem, &plan)
+            run_glm(experiment, &problem, &plan, None, &[])
         })?
         .map_err(python_error)?;
         for curve in curves.into_iter().flatten() {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use numpy::ToPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
+use toclip::Batch;
 use toclip::glm::{
     self, GlmPath, GlmSummary, Measures, Model, Overlaps, RateShape, TeacherModes, best_clip,
+    best_rate,
 };
 use toclip_experiment::{GlmCurve, GlmOutcome, ModelChoice};
 
@@ -149,18 +151,49 @@ pub fn glm_best_clip(
     noise: Option<&Noise>,
 ) -> PyResult<(f64, f64, f64)> {
     let model = self::model(model, noise)?;
-    let shape = match shape.as_str() {
-        "constant" => RateShape::Constant,
-        "cosine" => RateShape::Cosine,
-        other => {
-            let expected = "expected one of: constant, cosine";
-            return Err(refuse(format!("shape: unknown shape \"{other}\"; {expected}")));
-        }
-    };
-    let teacher = from_python("teacher", teacher)?;
-    let modes = TeacherModes::new(&spectrum.inner, &teacher);
-    let modes = modes.map_err(|e| refuse(format!("teacher: {e}")))?;
-    let best = py.detach(|| best_clip(&modes, &*model, shape, time)).map_err(refuse)?;
+    let (shape, modes) = (rate_shape(&shape)?, teacher_modes(spectrum, teacher)?);
+    let best = py.detach(|| best_clip(&modes, &*model, Batch::single(), shape, time));
+    let best = best.map_err(refuse)?;
     let back = spectrum.inner.rescaling().inverse();
     Ok((back.learning_rate(best.eta), back.threshold(best.c), best.loss))
+}
+
+/// The best rate at a threshold, and the loss at the end.
+#[pyfunction]
+#[pyo3(signature = (spectrum, teacher, model, time, c, shape, noise = None))]
+#[expect(clippy::too_many_arguments, reason = "as in Python")]
+pub fn glm_best_rate(
+    py: Python<'_>,
+    spectrum: &Spectrum,
+    teacher: &Bound<'_, PyAny>,
+    model: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = arg::time)] time: f64,
+    #[pyo3(from_py_with = arg::c)] c: Threshold,
+    #[pyo3(from_py_with = arg::shape)] shape: String,
+    noise: Option<&Noise>,
+) -> PyResult<(f64, f64)> {
+    let model = self::model(model, noise)?;
+    let (shape, modes) = (rate_shape(&shape)?, teacher_modes(spectrum, teacher)?);
+    let to = spectrum.inner.rescaling();
+    let c = to.threshold(c.0);
+    let best = py.detach(|| best_rate(&modes, &*model, Batch::single(), c, shape, time));
+    let best = best.map_err(refuse)?;
+    Ok((to.inverse().learning_rate(best.eta), best.loss))
+}
+
+fn rate_shape(name: &str) -> PyResult<RateShape> {
+    match name {
+        "constant" => Ok(RateShape::Constant),
+        "cosine" => Ok(RateShape::Cosine),
+        other => {
+            let expected = "expected one of: constant, cosine";
+            Err(refuse(format!("shape: unknown shape \"{other}\"; {expected}")))
+        }
+    }
+}
+
+fn teacher_modes(spectrum: &Spectrum, teacher: &Bound<'_, PyAny>) -> PyResult<TeacherModes> {
+    let teacher = from_python("teacher", teacher)?;
+    let modes = TeacherModes::new(&spectrum.inner, &teacher);
+    modes.map_err(|e| refuse(format!("teacher: {e}")))
 }

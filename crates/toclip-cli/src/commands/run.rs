@@ -12,8 +12,9 @@ use crate::arguments;
 use crate::experiment::run::{Curve, Plan};
 use crate::experiment::{
     self, CriteriaCurves, CriteriaReport, Experiment, ExperimentFile, ExperimentReport,
-    FinishedRun, GlmCurve, GlmExperiment, GlmProblem, GlmReport, Method, Origin, Problem, RunLog,
-    RunSink, criteria_figure, criteria_table, glm_figure, glm_table, trajectory_table,
+    FinishedRun, GlmCurve, GlmExperiment, GlmProblem, GlmReport, LoggedRun, Method, Origin,
+    Problem, RunLog, RunSink, criteria_figure, criteria_table, glm_figure, glm_table, identity,
+    trajectory_table,
 };
 use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
 use crate::output::numbers::duration;
@@ -95,7 +96,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         }
     }
     if let Some(experiment) = &file.glm {
-        results.glm = args.glm(experiment, &origin)?;
+        results.glm = args.glm(experiment, &origin, &files)?;
         if results.glm.is_none() {
             return Ok(ExitCode::from(EXIT_INTERRUPTED));
         }
@@ -106,7 +107,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
         results.criteria = Some((curves, report));
     }
     let written = files.write(&file, &results)?;
-    if file.trajectories.as_ref().is_some_and(has_ensembles) {
+    let own = file.trajectories.as_ref().map(|experiment| &experiment.methods);
+    let methods = own.or(file.glm.as_ref().map(|experiment| &experiment.methods));
+    if methods.is_some_and(|methods| has_ensembles(methods)) {
         files.remove_progress()?;
     }
     args.print(&results, &written, begin.elapsed())?;
@@ -130,8 +133,16 @@ fn method_parser() -> impl TypedValueParser<Value = Method> {
     })
 }
 
-fn has_ensembles(experiment: &Experiment) -> bool {
-    experiment.methods.iter().any(|m| m.is_ensemble())
+fn has_ensembles(methods: &[Method]) -> bool {
+    methods.iter().any(|m| m.is_ensemble())
+}
+
+/// The methods to run, and what their runs depend on.
+struct Work<'a> {
+    methods: &'a [Method],
+    runs: u64,
+    inputs: Value,
+    times: &'a [f64],
 }
 
 impl Args {
@@ -164,34 +175,79 @@ impl Args {
         files: &Files,
     ) -> Result<Option<Trajectories>> {
         let problem = Problem::new(experiment, origin)?;
-        let (mut log, finished) = if has_ensembles(experiment) {
+        let work = Work {
+            methods: &experiment.methods,
+            runs: experiment.ensemble.runs,
+            inputs: identity::of(experiment, &problem)?,
+            times: &problem.times,
+        };
+        let curves = self.kept(&work, files, |plan, sink, finished| {
+            experiment::run::run(experiment, &problem, plan, sink, finished)
+        })?;
+        let Some(curves) = curves else { return Ok(None) };
+        let report = ExperimentReport::new(experiment, &problem, &curves);
+        Ok(Some(Trajectories { problem, curves, report }))
+    }
+
+    /// The same for a generalised linear model.
+    fn glm(
+        &self,
+        experiment: &GlmExperiment,
+        origin: &Origin,
+        files: &Files,
+    ) -> Result<Option<GlmResults>> {
+        experiment.check(origin)?;
+        let problem = GlmProblem::new(experiment, origin)?;
+        let work = Work {
+            methods: &experiment.methods,
+            runs: experiment.ensemble.runs,
+            inputs: identity::of_glm(experiment, &problem)?,
+            times: &problem.times,
+        };
+        let curves = self.kept(&work, files, |plan, sink, finished| {
+            experiment::run_glm(experiment, &problem, plan, sink, &finished)
+        })?;
+        let Some(curves) = curves else { return Ok(None) };
+        let report = GlmReport::new(experiment, &problem, &curves);
+        Ok(Some(GlmResults { problem, curves, report }))
+    }
+
+    /// Runs the methods with a progress bar, and keeps the runs of ensembles on disk as they finish;
+    /// `None` where Ctrl-C ended them early.
+    fn kept<R: LoggedRun, T>(
+        &self,
+        work: &Work<'_>,
+        files: &Files,
+        run: impl FnOnce(
+            &Plan<'_>,
+            Option<&mut dyn RunSink<R>>,
+            Vec<FinishedRun<R>>,
+        ) -> experiment::Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        let (mut log, finished) = if has_ensembles(work.methods) {
             let path = files.path("progress");
-            let (log, finished) = RunLog::for_run(&path, experiment, &problem, self.resume)?;
+            let (log, finished) =
+                RunLog::open(&path, work.inputs.clone(), self.resume, work.times)?;
             (Some(log), finished)
         } else {
             (None, Vec::new())
         };
         interrupt::listen(Some("runs"))?;
-        let ensembles = experiment.methods.iter().filter(|m| m.is_ensemble()).count() as u64;
-        let wanted = |f: &&FinishedRun| {
-            experiment.methods.contains(&f.method) && f.index < experiment.ensemble.runs
-        };
-        let total = ensembles * experiment.ensemble.runs;
+        let ensembles = work.methods.iter().filter(|m| m.is_ensemble()).count() as u64;
+        let wanted = |f: &&FinishedRun<R>| work.methods.contains(&f.method) && f.index < work.runs;
+        let total = ensembles * work.runs;
         let done = finished.iter().filter(wanted).count() as u64;
         let bar = terminal::progress_bar(total, "runs", self.quiet).with_position(done);
         bar.reset_eta();
         let tick = |_| bar.inc(1);
         let plan = Plan { threads: self.threads, cancel: &INTERRUPTED, tick: &tick };
-        let sink = log.as_mut().map(|log| log as &mut dyn RunSink);
-        let curves = experiment::run::run(experiment, &problem, &plan, sink, finished);
+        let sink = log.as_mut().map(|log| log as &mut dyn RunSink<R>);
+        let result = run(&plan, sink, finished);
         // Before the bar is cleared, which moves it to its end.
         let saved = bar.position();
         bar.finish_and_clear();
-        if let Some(curves) = curves? {
-            let report = ExperimentReport::new(experiment, &problem, &curves);
-            return Ok(Some(Trajectories { problem, curves, report }));
-        }
-        if let Some(log) = &log {
+        let result = result?;
+        if let (None, Some(log)) = (&result, &log) {
             log.sync()?;
             tell!(
                 "interrupted: {saved} of {total} runs are saved in {}; to continue:\n  toclip run {} --out {} --resume{}",
@@ -204,32 +260,7 @@ impl Args {
                     .collect::<String>(),
             );
         }
-        Ok(None)
-    }
-
-    /// Runs the methods of a generalised linear model; `None` where Ctrl-C ended them early.
-    fn glm(&self, experiment: &GlmExperiment, origin: &Origin) -> Result<Option<GlmResults>> {
-        if self.resume {
-            bail!(
-                "--resume: runs of generalised linear models are not saved; start again without it"
-            );
-        }
-        experiment.check(origin)?;
-        let problem = GlmProblem::new(experiment, origin)?;
-        interrupt::listen(None)?;
-        let simulated = experiment.methods.contains(&Method::Sgd);
-        let total = if simulated { experiment.ensemble.runs } else { 0 };
-        let bar = terminal::progress_bar(total, "runs", self.quiet);
-        let tick = |_| bar.inc(1);
-        let plan = Plan { threads: self.threads, cancel: &INTERRUPTED, tick: &tick };
-        let curves = experiment::run_glm(experiment, &problem, &plan);
-        bar.finish_and_clear();
-        let Some(curves) = curves? else {
-            tell!("interrupted: runs of generalised linear models are not saved");
-            return Ok(None);
-        };
-        let report = GlmReport::new(experiment, &problem, &curves);
-        Ok(Some(GlmResults { problem, curves, report }))
+        Ok(result)
     }
 
     /// The options that override the file; a continuation needs them too.

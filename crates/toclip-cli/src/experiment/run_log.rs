@@ -5,10 +5,70 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::Value;
 use toclip::dynamics::{Counts, Stop, Trajectory};
+use toclip::glm::{GlmPath, Overlaps};
 
-use super::identity;
-use super::{Experiment, FinishedRun, Method, Problem, RunSink};
+use super::{FinishedRun, Method, RunSink};
 use crate::output::{Identity, ProgressLog};
+
+/// A run that a log can keep: numbers at each saved time, why it stopped and what it cost.
+pub trait LoggedRun: Sized {
+    /// How many numbers there are at each time.
+    const COLUMNS: usize;
+
+    /// The numbers, column by column.
+    fn columns(&self) -> Vec<Vec<f64>>;
+
+    fn stop(&self) -> Stop;
+
+    fn counts(&self) -> Counts;
+
+    /// The run again; the columns are as many as [`Self::COLUMNS`], each as long as `times`.
+    fn from_columns(times: &[f64], columns: &[&[f64]], stop: Stop, counts: Counts) -> Self;
+}
+
+impl LoggedRun for Trajectory {
+    const COLUMNS: usize = 2;
+
+    fn columns(&self) -> Vec<Vec<f64>> {
+        vec![self.risk.clone(), self.distance.clone()]
+    }
+
+    fn stop(&self) -> Stop {
+        self.stop
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    fn from_columns(times: &[f64], columns: &[&[f64]], stop: Stop, counts: Counts) -> Self {
+        let [risk, distance] = [0, 1].map(|i| columns[i].to_vec());
+        Trajectory { times: times.to_vec(), risk, distance, path: None, stop, counts }
+    }
+}
+
+impl LoggedRun for GlmPath {
+    const COLUMNS: usize = 4;
+
+    fn columns(&self) -> Vec<Vec<f64>> {
+        let of = |get: fn(&Overlaps) -> f64| self.overlaps.iter().map(get).collect();
+        vec![of(|at| at.q), of(|at| at.p), of(|at| at.v), self.distance.clone()]
+    }
+
+    fn stop(&self) -> Stop {
+        self.stop
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    fn from_columns(times: &[f64], columns: &[&[f64]], stop: Stop, counts: Counts) -> Self {
+        let at = |k: usize| Overlaps { q: columns[0][k], p: columns[1][k], v: columns[2][k] };
+        let overlaps = (0..times.len()).map(at).collect();
+        GlmPath { times: times.to_vec(), overlaps, distance: columns[3].to_vec(), stop, counts }
+    }
+}
 
 /// A file of finished runs, open for more.
 #[derive(Debug)]
@@ -16,30 +76,20 @@ pub struct RunLog(ProgressLog);
 
 impl RunLog {
     /// Opens the file at `path`, new or with the runs in it. `resume` says whether there may be any.
-    pub fn open(
+    pub fn open<R: LoggedRun>(
         path: &Path,
         inputs: Value,
         resume: bool,
         times: &[f64],
-    ) -> Result<(Self, Vec<FinishedRun>)> {
+    ) -> Result<(Self, Vec<FinishedRun<R>>)> {
         let identity = Identity { command: "toclip run", pieces: "runs", inputs };
         let (log, finished) =
             ProgressLog::open(path, &identity, resume, |record| decode(record, times))?;
         Ok((RunLog(log), finished))
     }
 
-    /// [`RunLog::open`] for the runs of an experiment.
-    pub fn for_run(
-        path: &Path,
-        experiment: &Experiment,
-        problem: &Problem,
-        resume: bool,
-    ) -> Result<(Self, Vec<FinishedRun>)> {
-        RunLog::open(path, identity::of(experiment, problem)?, resume, &problem.times)
-    }
-
     /// Appends a finished run.
-    pub fn add(&mut self, method: Method, index: u64, run: &Trajectory) -> Result<()> {
+    pub fn add(&mut self, method: Method, index: u64, run: &impl LoggedRun) -> Result<()> {
         self.0.add(&encode(method, index, run))
     }
 
@@ -53,32 +103,32 @@ impl RunLog {
     }
 }
 
-impl RunSink for RunLog {
+impl<R: LoggedRun> RunSink<R> for RunLog {
     fn keep(
         &mut self,
         method: Method,
         index: u64,
-        run: &Trajectory,
+        run: &R,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         Ok(self.add(method, index, run)?)
     }
 }
 
-fn encode(method: Method, index: u64, run: &Trajectory) -> Vec<u8> {
+fn encode(method: Method, index: u64, run: &impl LoggedRun) -> Vec<u8> {
     let place = Method::ALL.iter().position(|m| *m == method).unwrap_or_default() as u64;
-    let (kind, t) = match run.stop {
+    let (kind, t) = match run.stop() {
         Stop::Diverged { t } => (1, t),
         Stop::TargetReached { t } => (2, t),
         Stop::InfiniteVariance { t } => (3, t),
         _ => (0, 0.0),
     };
-    let Counts { steps, rejected, evaluations, .. } = run.counts;
+    let Counts { steps, rejected, evaluations, .. } = run.counts();
     let whole = [place, index, kind, t.to_bits(), steps, rejected, evaluations];
-    let numbers = run.risk.iter().chain(&run.distance).map(|x| x.to_bits());
+    let numbers = run.columns().into_iter().flatten().map(f64::to_bits);
     whole.into_iter().chain(numbers).flat_map(u64::to_le_bytes).collect()
 }
 
-fn decode(record: &[u8], times: &[f64]) -> Option<FinishedRun> {
+fn decode<R: LoggedRun>(record: &[u8], times: &[f64]) -> Option<FinishedRun<R>> {
     let (words, &[]) = record.as_chunks::<8>() else { return None };
     let words: Vec<u64> = words.iter().map(|w| u64::from_le_bytes(*w)).collect();
     let (&[place, index, kind, t, steps, rejected, evaluations], numbers) =
@@ -91,20 +141,14 @@ fn decode(record: &[u8], times: &[f64]) -> Option<FinishedRun> {
         3 => Stop::InfiniteVariance { t },
         _ => return None,
     };
-    let saved = numbers.len() / 2;
-    let all: Vec<f64> = numbers.iter().map(|x| f64::from_bits(*x)).collect();
-    let (risk, distance) = all.split_at(saved);
-    if distance.len() != saved || saved > times.len() {
+    let saved = numbers.len() / R::COLUMNS;
+    if numbers.len() != saved * R::COLUMNS || saved > times.len() {
         return None;
     }
-    let run = Trajectory {
-        times: times[..saved].to_vec(),
-        risk: risk.to_vec(),
-        distance: distance.to_vec(),
-        path: None,
-        stop,
-        counts: Counts { steps, rejected, evaluations },
-    };
+    let all: Vec<f64> = numbers.iter().map(|x| f64::from_bits(*x)).collect();
+    let columns: Vec<&[f64]> = (0..R::COLUMNS).map(|i| &all[i * saved..][..saved]).collect();
+    let counts = Counts { steps, rejected, evaluations };
+    let run = R::from_columns(&times[..saved], &columns, stop, counts);
     Some(FinishedRun { method: *Method::ALL.get(usize::try_from(place).ok()?)?, index, run })
 }
 
@@ -132,7 +176,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("p");
         let open = || RunLog::open(&path, json!({ "seed": 1 }), true, &TIMES).unwrap();
-        let (mut store, none) = open();
+        let (mut store, none): (_, Vec<FinishedRun>) = open();
         assert!(none.is_empty());
         store.add(Method::Sgd, 7, &run(1.5, 3)).unwrap();
         store.add(Method::Hsgd, 2, &run(0.1, 2)).unwrap();
@@ -145,6 +189,22 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_generalised_linear_models_read_back_bit_for_bit() {
+        let at = |q: f64| Overlaps { q, p: 0.1 * q, v: 9.0 };
+        let run = GlmPath {
+            times: TIMES[..2].to_vec(),
+            overlaps: vec![at(0.0), at(1.0 / 3.0)],
+            distance: vec![9.0, 8.7],
+            stop: Stop::Diverged { t: 0.75 },
+            counts: Counts { steps: 9, rejected: 0, evaluations: 0 },
+        };
+        let record = encode(Method::Sgd, 4, &run);
+        let read: FinishedRun<GlmPath> = decode(&record, &TIMES).unwrap();
+        assert_eq!(read, FinishedRun { method: Method::Sgd, index: 4, run });
+        assert!(decode::<GlmPath>(&record[..record.len() - 8], &TIMES).is_none());
+    }
+
+    #[test]
     fn every_reason_to_stop_reads_back() {
         let t = 0.75;
         for stop in [
@@ -154,7 +214,7 @@ mod tests {
             Stop::InfiniteVariance { t },
         ] {
             let run = Trajectory { stop, ..run(1.0, 2) };
-            let read = decode(&encode(Method::Hsgd, 0, &run), &TIMES).unwrap();
+            let read: FinishedRun = decode(&encode(Method::Hsgd, 0, &run), &TIMES).unwrap();
             assert_eq!(read.run.stop, stop);
         }
     }
@@ -162,9 +222,10 @@ mod tests {
     #[test]
     fn a_record_of_another_form_is_not_a_run() {
         let record = encode(Method::Sgd, 7, &run(1.5, 3));
-        assert!(decode(&record, &TIMES).is_some());
-        assert!(decode(&record[1..], &TIMES).is_none());
-        assert!(decode(&record[8..], &TIMES).is_none());
-        assert!(decode(&record, &TIMES[..2]).is_none());
+        let read = decode::<Trajectory>;
+        assert!(read(&record, &TIMES).is_some());
+        assert!(read(&record[1..], &TIMES).is_none());
+        assert!(read(&record[8..], &TIMES).is_none());
+        assert!(read(&record, &TIMES[..2]).is_none());
     }
 }

@@ -175,6 +175,9 @@ fn quantile(sorted: &[f64], p: f64) -> f64 {
     let below = place.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);
     let (low, high) = (sorted[below], sorted[above]);
-    // In this form the quantile of equal values is that value.
+    if low == high {
+        // Of infinite values too, which have no difference.
+        return low;
+    }
     low + (place - below as f64) * (high - low)
 }

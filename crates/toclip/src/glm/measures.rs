@@ -60,6 +60,9 @@ pub fn calibration_slope(model: &dyn Model, at: &Overlaps) -> Option<f64> {
     if !(at.q > 0.0) {
         return None;
     }
+    if target == 0.0 {
+        return Some(0.0);
+    }
     // In units of the logit's deviation, b = β √Q: b √Q E σ'(b z) = |target|, bounded by √(Q/2π).
     let goal = target.abs() / at.q.sqrt();
     let side = |b: f64| b * mean_slope(&LOGISTIC, b * b);

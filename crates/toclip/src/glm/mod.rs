@@ -15,6 +15,7 @@
 
 mod bias;
 mod binary;
+mod counts;
 mod criterion;
 mod ensemble;
 mod huber;

@@ -271,3 +271,21 @@ fn coordinates(start: &Start, spectrum: &Spectrum) -> Result<Vec<f64>> {
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_directions_are_as_often_against_a_vector_as_along_it() {
+        // 2000 single directions: the sum of their signs has deviation 45. One eigenspace of 2000: the
+        // cosine has deviation 1/45.
+        let single = Spectrum::power_law(2000, 0.5).unwrap();
+        let signs = cosines(1, &single).unwrap();
+        assert!(signs.iter().all(|c| c.abs() == 1.0));
+        assert!(signs.iter().sum::<f64>().abs() < 180.0);
+        let whole = Spectrum::isotropic(2000).unwrap();
+        let squares = (0..400).map(|seed| cosines(seed, &whole).unwrap()[0].powi(2)).sum::<f64>();
+        assert!((squares / 400.0 * 2000.0 - 1.0).abs() < 0.3, "{squares}");
+    }
+}

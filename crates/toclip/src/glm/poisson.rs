@@ -1,7 +1,7 @@
 //! Poisson regression.
 
 use super::quadrature::REACH;
-use super::{Coefficients, Label, Model, Overlaps};
+use super::{Coefficients, Label, Model, Overlaps, counts};
 use crate::quad::interval;
 use crate::special::{GAUSS_LEGENDRE_8, GAUSS_LEGENDRE_16, normal_mass, phi, upper_tail};
 use rand::Rng;
@@ -25,11 +25,8 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Poisson;
 
-/// Means beyond this are not summed label by label: the iteration has long diverged.
+/// Means beyond this are not listed label by label.
 const LARGEST_MEAN: f64 = 1e7;
-
-/// Labels less likely than this are left out.
-const NEGLIGIBLE: f64 = 1e-18;
 
 impl Model for Poisson {
     fn describe(&self) -> String {
@@ -49,27 +46,7 @@ impl Model for Poisson {
     }
 
     fn labels(&self, v: f64) -> Vec<Label> {
-        let mean = v.exp().min(LARGEST_MEAN);
-        // From the middle outwards, so that neither the first nor the last term is all rounding.
-        let middle = mean.floor();
-        let log = |y: f64| y * v - mean - libm::lgamma(y + 1.0);
-        let mut probability = log(middle).exp();
-        let mut labels = Vec::with_capacity(32 + 18 * mean.sqrt() as usize);
-        let mut y = middle;
-        while y >= 0.0 && probability > NEGLIGIBLE {
-            labels.push(Label { y, probability, slope: (y - mean) * probability });
-            probability *= y / mean;
-            y -= 1.0;
-        }
-        labels.reverse();
-        probability = log(middle).exp();
-        y = middle + 1.0;
-        while probability > NEGLIGIBLE {
-            probability *= mean / y;
-            labels.push(Label { y, probability, slope: (y - mean) * probability });
-            y += 1.0;
-        }
-        labels
+        counts::every(v.min(LARGEST_MEAN.ln()))
     }
 
     fn sample(&self, v: f64, rng: &mut dyn Rng) -> f64 {
@@ -88,9 +65,13 @@ impl Model for Poisson {
         }
         let (root, spread) = (v.sqrt(), at.model_given_teacher().sqrt());
         let shift = if root > 0.0 { p / root } else { 0.0 };
+        if spread * spread <= ALIGNED * q && shift != 0.0 {
+            let [a, b, m2] = counts::aligned(p / v, root, c);
+            return Coefficients { a, b, m2 };
+        }
         let given = |g: f64| {
             let (mean, mut sum) = (shift * g, [0.0; 3]);
-            for label in self.labels(root * g) {
+            for label in counts::spaced(root * g, blur(root * g, spread, c)) {
                 let x = clipped_count(label.y, mean, spread, c);
                 sum[0] += label.probability * x[0];
                 sum[1] += label.slope * x[1];
@@ -101,7 +82,8 @@ impl Model for Poisson {
         let [a, b, m2] = if root > 0.0 {
             // Labels are as large as e^v, which moves the mass of a up.
             let (low, high) = (-REACH, REACH.min(7.5 + root));
-            let edges = edges(low, high, shift, spread, c);
+            let width = (high - low) / f64::from(PANELS);
+            let edges: Vec<f64> = (0..=PANELS).map(|i| low + width * f64::from(i)).collect();
             interval(|g| given(g).map(|x| x * phi(g)), &edges)
         } else {
             given(0.0)
@@ -114,24 +96,25 @@ impl Model for Poisson {
     }
 }
 
-/// Panels of the integral over $v$; where $u$ is a function of $v$ they end at its kinks.
-fn edges(low: f64, high: f64, shift: f64, spread: f64, c: f64) -> Vec<f64> {
-    const PANELS: u32 = 6;
-    let width = (high - low) / f64::from(PANELS);
-    let mut edges: Vec<f64> = (0..PANELS).map(|i| low + width * f64::from(i)).collect();
-    edges.push(high);
-    if spread == 0.0 && shift != 0.0 {
-        let last = (shift * low).max(shift * high).exp() + c;
-        let mut y = 0.0;
-        while y <= last && y < 1e4 {
-            edges.extend([y - c, y + c].into_iter().filter(|e| *e > 0.0).map(|e| e.ln() / shift));
-            y += 1.0;
-        }
+/// Below this share of its variance what is left of $u$ given $v$ is rounding.
+const ALIGNED: f64 = 1e-12;
+
+/// Panels of the integral over $v$, before they are halved where that is needed.
+const PANELS: u32 = 6;
+
+/// Over how many counts around $e^v$ the mean clipped residual varies, where $u$ has this spread given
+/// $v$: its kinks are where $e^u = y \pm c$.
+fn blur(v: f64, spread: f64, c: f64) -> f64 {
+    let mean = v.exp();
+    if 4.0 * (c + 1.0) > mean {
+        // Kinks where e^u is small, and sharp.
+        0.0
+    } else if spread == 0.0 {
+        // u = 0: no kink is near.
+        f64::INFINITY
+    } else {
+        0.25 * spread * mean
     }
-    edges.retain(|x| *x >= low && *x <= high);
-    edges.sort_by(f64::total_cmp);
-    edges.dedup();
-    edges
 }
 
 /// $E\[e^u;\thinspace|r| \le c\]$, $E\psi(r)$ and $E\psi(r)^2$ for $r = e^u - y$ and $u \sim N(m, s^2)$.

@@ -161,5 +161,8 @@ mod tests {
             assert!((opposite / beta + 1.0).abs() < 1e-9);
         }
         assert_eq!(sample_calibration_slope(&[0.0, 0.0], &[1.0, 0.0]), None);
+        // Separated the right way round, and the wrong way.
+        assert_eq!(sample_calibration_slope(&[2.0, -1.0], &[1.0, 0.0]), None);
+        assert_eq!(sample_calibration_slope(&[2.0, -1.0], &[0.0, 1.0]), None);
     }
 }

@@ -1,9 +1,11 @@
 //! The learning rate and the threshold with the lowest predicted loss.
 
 use super::{GlmOde, Model, TeacherModes};
+use crate::batch::Batch;
 use crate::criteria::maximise::{brent, log_grid};
 use crate::dynamics::Stop;
 use crate::error::{Error, Result};
+use crate::factors::check_threshold;
 use crate::schedule::final_risk::Objective;
 use crate::schedule::{OpenLoop, Schedule, Shape};
 use serde::Serialize;
@@ -56,42 +58,63 @@ const MOST_STEPS: u32 = 30;
 /// A threshold at a fixed rate is not compared with another threshold but with another rate: a smaller
 /// threshold also slows down. With the best rate for each, what is left is the difference of the
 /// thresholds. The minimum found is the one downhill from $\eta|b|T = 3$, with $b$ that of the start.
+/// Steps average a `batch` of samples, each clipped on its own.
 ///
 /// ```
+/// use toclip::Batch;
 /// use toclip::glm::{Logistic, RateShape, TeacherModes, best_rate};
 /// use toclip::spectrum::{Spectrum, Start};
 /// let modes = TeacherModes::new(&Spectrum::isotropic(500)?, &Start::Uniform { norm: 3.0 })?;
 /// let model = Logistic::new(0.2)?;
-/// let open = best_rate(&modes, &model, f64::INFINITY, RateShape::Cosine, 10.0)?;
-/// let clip = best_rate(&modes, &model, 0.3, RateShape::Cosine, 10.0)?;
+/// let open = best_rate(&modes, &model, Batch::single(), f64::INFINITY, RateShape::Cosine, 10.0)?;
+/// let clip = best_rate(&modes, &model, Batch::single(), 0.3, RateShape::Cosine, 10.0)?;
 /// assert!(clip.eta > open.eta && open.loss < 0.7);
 /// # Ok::<(), toclip::Error>(())
 /// ```
 ///
 /// # Errors
-/// [`Error::Invalid`] where every rate diverges, or the labels say nothing about the teacher; as
+/// [`Error::Parameter`] for a threshold or a time that is not positive;
+/// [`Error::Invalid`] where every rate diverges, the labels say nothing about the teacher, or the loss
+/// is infinite whatever $\theta$ is, as for targets whose noise has no mean; as
 /// [`GlmOde::solve`].
 pub fn best_rate(
     modes: &TeacherModes,
     model: &dyn Model,
+    batch: Batch,
     c: f64,
     shape: RateShape,
     time: f64,
 ) -> Result<TunedClip> {
+    check_threshold(c)?;
     if !(time > 0.0 && time.is_finite()) {
         return Err(Error::parameter("time", time, "give a positive and finite time"));
     }
-    let b = model.coefficients(&modes.overlaps(), c).b.abs();
+    let start = modes.overlaps();
+    if start.v == 0.0 {
+        return Err(Error::Invalid(
+            "the teacher is zero and there is nothing to learn, so no rate is better than another"
+                .into(),
+        ));
+    }
+    let b = model.coefficients(&start, c).b.abs();
     if !(b > 0.0) {
         return Err(Error::Invalid(
             "the labels say nothing about the teacher (b = 0), so no rate is better than another"
                 .into(),
         ));
     }
+    if model.expected_loss(&start) == f64::INFINITY {
+        return Err(Error::Invalid(format!(
+            "the loss of {} is infinite at every time, so no rate is better than another; noise with \
+             lighter tails has a finite one",
+            model.describe()
+        )));
+    }
     let clip = if c < f64::INFINITY { Schedule::constant(c)? } else { Schedule::never() };
     let end = |eta: f64| -> Result<f64> {
         let policy = OpenLoop::new(shape.schedule(eta, time)?, clip.clone());
-        let path = GlmOde::new(modes, model, &policy).tolerance(RTOL, 0.0).solve(&[time])?;
+        let ode = GlmOde::new(modes, model, &policy).tolerance(RTOL, 0.0).with_batch(batch);
+        let path = ode.solve(&[time])?;
         Ok(match (path.stop, path.overlaps.last()) {
             (Stop::Finished, Some(at)) => model.expected_loss(at),
             _ => f64::INFINITY,
@@ -122,11 +145,13 @@ pub fn best_rate(
 /// each with its [best rate](best_rate).
 ///
 /// ```
+/// use toclip::Batch;
 /// use toclip::glm::{Logistic, RateShape, TeacherModes, best_clip};
 /// use toclip::spectrum::{Spectrum, Start};
 /// let modes = TeacherModes::new(&Spectrum::isotropic(500)?, &Start::Uniform { norm: 3.0 })?;
 /// // Clean labels and a rate that falls to zero: do not clip.
-/// let best = best_clip(&modes, &Logistic::new(0.0)?, RateShape::Cosine, 5.0)?;
+/// let model = Logistic::new(0.0)?;
+/// let best = best_clip(&modes, &model, Batch::single(), RateShape::Cosine, 5.0)?;
 /// assert_eq!(best.c, f64::INFINITY);
 /// # Ok::<(), toclip::Error>(())
 /// ```
@@ -136,15 +161,16 @@ pub fn best_rate(
 pub fn best_clip(
     modes: &TeacherModes,
     model: &dyn Model,
+    batch: Batch,
     shape: RateShape,
     time: f64,
 ) -> Result<TunedClip> {
-    let open = best_rate(modes, model, f64::INFINITY, shape, time);
+    let open = best_rate(modes, model, batch, f64::INFINITY, shape, time);
     // The residuals of the start, which are of the size of those that follow.
     let size = model.coefficients(&modes.overlaps(), f64::INFINITY).m2.sqrt();
     let size = if size.is_finite() { size } else { 1.0 };
     let objective =
-        Objective::new(|c| best_rate(modes, model, c, shape, time).map(|tuned| tuned.loss));
+        Objective::new(|c| best_rate(modes, model, batch, c, shape, time).map(|tuned| tuned.loss));
     let grid = log_grid(0.02 * size, 4.0 * size, 4.0);
     let values: Vec<f64> = grid.iter().map(|&c| objective.gain(c)).collect();
     let best = (0..grid.len()).max_by(|&i, &j| values[i].total_cmp(&values[j])).unwrap_or(0);
@@ -157,6 +183,6 @@ pub fn best_clip(
     objective.finish()?;
     match open {
         Ok(open) if !(-gain < open.loss - 1e-6 * open.loss.abs()) => Ok(open),
-        _ => best_rate(modes, model, c, shape, time),
+        _ => best_rate(modes, model, batch, c, shape, time),
     }
 }

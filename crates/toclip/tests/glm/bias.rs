@@ -62,6 +62,17 @@ fn without_clipping_and_flips_the_teacher_is_the_fixed_point() {
     assert_eq!(fixed_point(&Logistic::new(0.5).unwrap(), 3.0, 0.4).unwrap().kappa, 0.0);
 }
 
+/// Of long teachers too, whose counts are as large as e^30.
+#[test]
+fn clipped_counts_have_their_fixed_point() {
+    for (v, c) in [(0.5, 0.4), (9.0, 0.4), (16.0, 0.4)] {
+        let at = fixed_point(&Poisson, v, c).unwrap();
+        let x = at.coefficients;
+        assert!((x.a * at.kappa + x.b).abs() < 1e-10 * x.a, "{at:?}");
+        assert!(at.kappa > 1.0 && at.kappa < 1.2, "{at:?}");
+    }
+}
+
 /// The stationary state is where the ODE ends, whatever the spectrum.
 #[test]
 fn the_ode_ends_in_the_stationary_state() {

@@ -1,7 +1,7 @@
 //! The coefficients of generalised linear models against a table of 32 digits.
 
 use proptest::prelude::*;
-use rand::Rng;
+use rand::{Rng, RngExt, SeedableRng};
 use serde::Deserialize;
 use toclip::glm::{Logistic, Model, Overlaps, Poisson, Probit, calibration_slope};
 
@@ -192,6 +192,44 @@ fn counts_with_both_logits_random() {
     for (got, want) in [x.a, x.b, x.m2].into_iter().zip(want) {
         assert!((got / want - 1.0).abs() < 1e-12, "{got} {want}");
     }
+}
+
+#[test]
+fn counts_of_long_teachers_are_summed_to_ten_digits() {
+    // NumPy: Gauss–Legendre over v, every count, Gauss–Legendre over u between the kinks.
+    for ((q, p, v, c), want) in [
+        ((1.5, 1.2, 2.0, 0.5), [0.24770927485059646, -0.2628428185979115, 0.19716413393250753]),
+        ((1.0, 0.9, 1.0, 0.8), [0.5552687464078347, -0.5565033211491224, 0.3944691587990077]),
+        ((0.6, -0.3, 1.5, 0.3), [0.10779495974865999, -0.12942331659894493, 0.084211173072276]),
+    ] {
+        let x = Poisson.coefficients(&Overlaps::new(q, p, v).unwrap(), c);
+        for (got, want) in [x.a, x.b, x.m2].into_iter().zip(want) {
+            assert!((got / want - 1.0).abs() < 1e-10, "{q} {p} {v} {c}: {got} {want}");
+        }
+    }
+    // Next to κ = 1, where u is a function of v, and there.
+    let at = |w: f64| Poisson.coefficients(&Overlaps::new(4.0 + w, 4.0, 4.0).unwrap(), 0.5);
+    let (exact, near) = (at(0.0), at(1e-6));
+    assert!((exact.a / near.a - 1.0).abs() < 1e-4, "{exact:?} {near:?}");
+    assert!((exact.b / near.b - 1.0).abs() < 1e-4, "{exact:?} {near:?}");
+    // By Stein's lemma aκ + b = E[vψ(r)]/V. Counts have means up to e^30, which took all memory.
+    let mut rng = rand::rngs::Xoshiro256PlusPlus::seed_from_u64(1);
+    for (v, kappa, c) in [(9.0_f64, 1.3, 0.5), (16.0, 0.8, 2.0)] {
+        let x = Poisson.coefficients(&Overlaps::along_teacher(kappa, v), c);
+        let samples: Vec<f64> = (0..200_000)
+            .map(|_| {
+                let logit = v.sqrt() * rng.sample::<f64, _>(rand_distr::StandardNormal);
+                let r = (kappa * logit).exp() - Poisson.sample(logit, &mut rng);
+                logit * r.clamp(-c, c) / v
+            })
+            .collect();
+        let n = samples.len() as f64;
+        let mean = samples.iter().sum::<f64>() / n;
+        let error = (samples.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / n / n).sqrt();
+        let exact = x.a * kappa + x.b;
+        assert!((exact - mean).abs() < 4.0 * error, "V = {v}: {exact} and {mean} ± {error}, {x:?}");
+    }
+    assert_eq!(Poisson.labels(30.0), Poisson.labels(40.0));
 }
 
 #[test]

@@ -11,3 +11,4 @@ mod agreement;
 mod bias;
 mod coefficients;
 mod dynamics;
+mod tuning;

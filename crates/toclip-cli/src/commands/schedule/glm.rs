@@ -96,9 +96,10 @@ pub fn run(args: &Args, experiment: &GlmExperiment, origin: &Origin) -> Result<E
 }
 
 fn compare(experiment: &GlmExperiment, problem: &GlmProblem) -> Result<Vec<Row>> {
-    let (modes, model, time) = (&problem.few_modes, &*problem.model, experiment.time);
+    let (modes, model, batch, time) =
+        (&problem.few_modes, &*problem.model, problem.batch, experiment.time);
     let solve = |key, label: String, policy: OpenLoop, tuned| -> Result<Row> {
-        let ode = toclip::glm::GlmOde::new(modes, model, &policy);
+        let ode = toclip::glm::GlmOde::new(modes, model, &policy).with_batch(batch);
         let path = ode.tolerance(experiment.tolerance, 0.0).solve(&problem.times)?;
         let measures = path.measures(model);
         Ok(Row { key, label, policy, tuned, path, measures })
@@ -108,8 +109,8 @@ fn compare(experiment: &GlmExperiment, problem: &GlmProblem) -> Result<Vec<Row>>
         (RateShape::Constant, ["unclipped", "clipped"], "best constant rate"),
         (RateShape::Cosine, ["unclipped_cosine", "clipped_cosine"], "best cosine rate"),
     ] {
-        let open = best_rate(modes, model, f64::INFINITY, shape, time);
-        let clipped = best_clip(modes, model, shape, time)?;
+        let open = best_rate(modes, model, batch, f64::INFINITY, shape, time);
+        let clipped = best_clip(modes, model, batch, shape, time)?;
         for (key, tuned) in keys.into_iter().zip([open, Ok(clipped)]) {
             // Without clipping every rate may diverge.
             let Ok(tuned) = tuned else { continue };
@@ -147,16 +148,20 @@ fn verdict(rows: &[Row], threshold: impl Fn(f64) -> f64) -> String {
         (Some((row, _)), None) => {
             format!("Clip{}: without a threshold every learning rate diverges.", at(row))
         }
-        (Some((row, loss)), Some(open)) if loss < open * (1.0 - SAME) => {
-            let gain = 1.0 - loss / open;
-            let (place, loss, open, lower) = (at(row), short(loss), short(open), percent(gain));
-            let mut text = format!(
-                "Clip{place}: with tuned rates the loss ends at {loss} instead of {open}, {lower} lower."
-            );
+        (Some((row, loss)), Some(open)) if open - loss > SAME * open.abs() => {
+            let (gain, place) = ((open - loss) / open.abs(), at(row));
+            // Losses of counts may be negative, and then have no share.
+            let lower =
+                if loss > 0.0 { format!(", {} lower", percent(gain)) } else { String::new() };
+            let (loss, open) = (short(loss), short(open));
+            let ends = format!("with tuned rates the loss ends at {loss} instead of {open}{lower}");
             if gain < SMALL {
-                text += " That is less than what features that are not Gaussian change.";
+                format!(
+                    "Clipping hardly matters: {ends}{place}. Features that are not Gaussian change more."
+                )
+            } else {
+                format!("Clip{place}: {ends}.")
             }
-            text
         }
         (_, Some(open)) => format!(
             "Do not clip: with tuned rates no threshold lowers the loss below {} by more than 0.1%.",

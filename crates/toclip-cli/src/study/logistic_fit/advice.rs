@@ -40,7 +40,7 @@ impl Advice {
     ) -> Result<Self> {
         let v = modes.overlaps().v;
         let fixed = fixed_point(model, v, clip)?;
-        let constant = RateShape::Constant;
+        let (one, constant) = (toclip::Batch::single(), RateShape::Constant);
         let judged = |tuned: TunedClip| -> Result<(TunedClip, Measures)> {
             let end = solve(modes, model, tuned.eta, tuned.c, &[time])?.0.pop();
             Ok((tuned, end.context("the best learning rate diverges")?))
@@ -50,8 +50,8 @@ impl Advice {
             fixed_point: Measures::new(model, &fixed.overlaps),
             ccc: end.map(|at| ccc(model, &at, clip)).transpose()?,
             best_at_end: end.map(|at| best_threshold(model, &at)).transpose()?,
-            unclipped: judged(best_rate(modes, model, f64::INFINITY, constant, time)?)?,
-            tuned: judged(best_clip(modes, model, constant, time)?)?,
+            unclipped: judged(best_rate(modes, model, one, f64::INFINITY, constant, time)?)?,
+            tuned: judged(best_clip(modes, model, one, constant, time)?)?,
             least: model.expected_loss(&Overlaps::along_teacher(1.0, v)),
         })
     }

@@ -107,7 +107,8 @@ impl<'a> GlmOde<'a> {
 
     /// $(Q, P, V)$ at the given increasing times; the start is at $t = 0$ and need not be among them.
     ///
-    /// A path that diverges is returned up to there with [`Stop::Diverged`].
+    /// A path that diverges is returned up to there with [`Stop::Diverged`], or with
+    /// [`Stop::InfiniteVariance`] where residuals have no variance and are not clipped.
     ///
     /// # Errors
     /// [`Error::Parameter`] or [`Error::Invalid`] for an empty list of times, times that are
@@ -172,6 +173,9 @@ impl Run<'_> {
         }
         for &stretch in stretches {
             let slope = self.system.begin(self.t);
+            if self.system.noise() == f64::INFINITY {
+                return Ok(Stop::InfiniteVariance { t: self.t });
+            }
             if !slope.iter().all(|s| s.is_finite()) {
                 return Ok(Stop::Diverged { t: self.t });
             }

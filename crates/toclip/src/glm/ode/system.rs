@@ -29,8 +29,9 @@ pub(super) struct System<'a> {
     slope_sums: [Sums; STAGES],
     /// $2\eta a$ at each stage: the rate of decay of the fastest mode.
     decays: [f64; STAGES],
-    /// $\eta(a + |b|)$ at the start of the step.
+    /// $\eta(a + |b|)$ and $m^{(2)}$ at the start of the step.
     rate: f64,
+    m2: f64,
     pub evaluations: u64,
 }
 
@@ -68,6 +69,7 @@ impl<'a> System<'a> {
             slope_sums: [[0.0; 4]; STAGES],
             decays: [0.0; STAGES],
             rate: 0.0,
+            m2: 0.0,
             evaluations: 0,
         }
     }
@@ -92,6 +94,11 @@ impl<'a> System<'a> {
         self.rate
     }
 
+    /// $m^{(2)}$ at the start of the step.
+    pub fn noise(&self) -> f64 {
+        self.m2
+    }
+
     fn slope(&mut self, number: usize, t: f64) {
         let n = self.lambda.len();
         let [p, q, ..] = weigh(&self.lambda, &self.stage);
@@ -107,7 +114,7 @@ impl<'a> System<'a> {
         };
         self.decays[number] = 2.0 * eta * a;
         if number == 0 {
-            self.rate = eta * (a + b.abs());
+            (self.rate, self.m2) = (eta * (a + b.abs()), m2);
         }
         let (of_p, of_q) = self.stage.split_at(n);
         let (to_p, to_q) = self.slopes[number].split_at_mut(n);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use rayon::prelude::*;
+use toclip::Batch;
 use toclip::ensemble::Ensemble;
 use toclip::glm::{
     GlmOde, GlmSgd, Logistic, Overlaps, RateShape, TeacherModes, TunedClip, best_rate, ccc,
@@ -64,7 +65,7 @@ impl Sweep {
         let thresholds = log_spaced(THRESHOLDS, POINTS);
         let curve: Vec<TunedClip> = thresholds
             .par_iter()
-            .map(|&c| best_rate(modes, &model, c, shape, TIME))
+            .map(|&c| best_rate(modes, &model, Batch::single(), c, shape, TIME))
             .collect::<toclip::Result<_>>()?;
         let mut simulated = Vec::new();
         for at in SIMULATED.iter().filter_map(|&k| curve.get(k)) {
