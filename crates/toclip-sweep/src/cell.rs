@@ -142,7 +142,7 @@ fn model(
     plan: &Plan<'_>,
 ) -> toclip_experiment::Result<Option<Vec<Found>>> {
     let problem = GlmProblem::new(experiment, origin)?;
-    let Some(curves) = run_glm(experiment, &problem, plan)? else { return Ok(None) };
+    let Some(curves) = run_glm(experiment, &problem, plan, None, &[])? else { return Ok(None) };
     let found = curves.into_iter().map(|curve| {
         let complete = curve.times().len() == problem.times.len();
         let GlmCurve { method, outcome, .. } = curve;
