@@ -14,7 +14,7 @@ use anyhow::Result;
 
 /// Run an experiment for many values of its keys
 ///
-/// A sweep file is an experiment file with a table [vary]: keys with lists or ranges of values. Every
+/// A sweep file is an experiment file with a table `vary`: keys with lists or ranges of values. Every
 /// combination is a cell. Cells run on all cores and are saved as they finish; the table is written at the
 /// end. It does not depend on the number of threads, on interruptions or on shards.
 #[derive(clap::Args)]
