@@ -40,7 +40,7 @@ def test_any_partition_gives_the_same(pieces: int) -> None:
     np.testing.assert_allclose(found.eigenvectors, whole.eigenvectors, atol=1e-9)
     # Residuals differ in the last bit, which moves one that lies on the edge of a bin.
     assert residuals.count == whole_residuals.count
-    assert residuals.variance == pytest.approx(whole_residuals.variance, rel=1e-6)
+    assert residuals.mean_square == pytest.approx(whole_residuals.mean_square, rel=1e-6)
 
 
 def test_least_squares_as_numpy_has_it() -> None:
@@ -50,7 +50,7 @@ def test_least_squares_as_numpy_has_it() -> None:
     theta, left, *_ = np.linalg.lstsq(centred, y - y.mean(), rcond=None)
     np.testing.assert_allclose(found.theta, theta, rtol=1e-9)
     assert found.residual_variance == pytest.approx(left[0] / len(x), rel=1e-9)
-    assert residuals.variance == pytest.approx(left[0] / len(x), rel=2e-3)
+    assert residuals.mean_square == pytest.approx(left[0] / len(x), rel=2e-3)
     np.testing.assert_allclose(found.eigenvalues, np.linalg.eigvalsh(np.cov(x.T, ddof=0))[::-1], rtol=1e-9)
     ridge, _ = toclip.fit([(x, y)], ridge=0.1)
     k = np.cov(x.T, ddof=0)
@@ -66,7 +66,7 @@ def test_a_sketch_is_the_same_for_any_partition_and_close_to_its_values() -> Non
     assert sum(parts) == whole and whole.count == len(values)
     values = values[:-1]
     small = toclip.Residuals(values)
-    assert small.variance == pytest.approx(np.mean(values**2), rel=2e-3)
+    assert small.mean_square == pytest.approx(np.mean(values**2), rel=2e-3)
     for p in (0.001, 0.1, 0.25, 0.75, 0.999):
         assert small.quantile(p) == pytest.approx(np.quantile(values, p), rel=2.5e-3)
     # The distribution clips like the residuals themselves.
@@ -123,6 +123,19 @@ def test_files_functions_and_executors(tmp_path: Path) -> None:
     assert np.array_equal(found.theta, expected.theta) and others == residuals
     with pytest.raises(ValueError, match=r"has no column 'z'; expected one of: y, x0, x1"):
         toclip.fit(files, target="z")
+    # Columns are found by name, and other columns are refused.
+    swapped = parquet.read_table(files[1])
+    parquet.write_table(swapped.select(swapped.column_names[::-1]), files[1])
+    found, _ = toclip.fit(files, target="y")
+    assert np.array_equal(found.theta, expected.theta)
+    parquet.write_table(swapped.rename_columns(["y", *(f"z{j}" for j in range(12))]), files[1])
+    with pytest.raises(ValueError, match=r"part-1.parquet has the columns y, z0.*expected those of"):
+        toclip.fit(files, target="y")
+    for target in (99, 1.5, ["y"]):
+        with pytest.raises(ValueError, match="target must be the name or the number of a column"):
+            toclip.fit(files, target=target)
+    with pytest.raises(ValueError, match="partitions must be a list"):
+        toclip.fit(str(files[0]))
 
 
 def test_dask_partitions() -> None:
@@ -143,7 +156,7 @@ def test_dask_partitions() -> None:
         left = [dask.delayed(found.residuals)(a, b) for a, b in zip(blocks, targets, strict=True)]
         others = client.compute(dask.delayed(sum)(left)).result()
     np.testing.assert_allclose(found.theta, expected.theta, rtol=1e-10)
-    assert others.variance == pytest.approx(residuals.variance, rel=1e-6)
+    assert others.mean_square == pytest.approx(residuals.mean_square, rel=1e-6)
 
 
 def test_what_cannot_be_fitted_is_said() -> None:
@@ -170,6 +183,16 @@ def test_what_cannot_be_fitted_is_said() -> None:
         toclip.fit([3])
     with pytest.raises(ValueError, match="residual 1 is not a finite number"):
         toclip.Residuals([0.0, np.inf])
+
+
+def test_empty_partitions_are_left_out() -> None:
+    x, y = data(100, 3)
+    found, _ = toclip.fit([(x[:0], y[:0]), (x, y), (x[:0], y[:0])])
+    assert np.array_equal(found.theta, toclip.fit([(x, y)])[0].theta)
+    with pytest.raises(ValueError, match="every partition is empty"):
+        toclip.fit([(x[:0], y[:0])])
+    with pytest.raises(ValueError, match="without a mask"):
+        toclip.Moments(np.ma.masked_array(x, mask=x > 101), y)
 
 
 def test_they_travel() -> None:

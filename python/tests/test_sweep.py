@@ -222,6 +222,7 @@ def test_pictures(expected: toclip.SweepResult) -> None:
         ({"vary": {"clipp": [1.0]}}, "unknown key `clipp`; did you mean `clip`?"),
         ({"vary": {"clip": [0.5, -1.0]}}, r"cell 1 \(clip = -1\): clip is -1"),
         ({"vary": {"noise": [1], "noise.df": [2]}}, "inside a key that varies itself"),
+        ({"vary": {"noise.df": [2], "noise": [1]}}, "`noise` is given twice, or varies with keys inside it"),
         ({"vary": {"clip": {"linear": [0.1, 1], "count": 10**6}, "time": {"linear": [1, 2], "count": 10**6}}},
          "the sweep has 1e12 cells"),
         ({"keep": ["final_loss"], "vary": {"clip": [1.0]}}, "is for models"),
@@ -241,6 +242,31 @@ def test_bad_executors_and_files() -> None:
         toclip.sweep("nowhere.toml")
     with pytest.raises(ValueError, match="cell 60 is not there; expected a number from 0 to 59"):
         toclip.Sweep(SPEC).settings(60)
+
+
+def test_lost_cells_are_noticed_and_dictionaries_are_left_alone() -> None:
+    class Forgetful:
+        def submit(self, function, *args):
+            return ThreadPoolExecutor(1).submit(lambda: (lambda rows, t: (rows[:-1], t))(*function(*args)))
+
+    with pytest.raises(RuntimeError, match="the executor returned other cells than 0 to 4"):
+        toclip.sweep(SPEC, Forgetful(), group=5)
+    vary = {"noise": {"df": [2.5, 3.0]}, "noise.scale": [0.5, 1.0]}
+    assert toclip.Sweep({**SPEC, "vary": vary, "clip": 1.0}).keys == ["noise.df", "noise.scale"]
+    assert vary == {"noise": {"df": [2.5, 3.0]}, "noise.scale": [0.5, 1.0]}
+
+
+def test_few_groups_go_out_before_the_first_result() -> None:
+    class Counting(ThreadPoolExecutor):
+        submitted = 0
+
+        def submit(self, function, *args):
+            Counting.submitted += 1
+            return super().submit(function, *args)
+
+    with Counting(2) as executor:
+        toclip.sweep(SPEC, executor)
+    assert Counting.submitted <= 20
 
 
 def test_a_failure_of_the_executor_reaches_the_caller() -> None:

@@ -105,6 +105,8 @@ class Moments:
         """θ* = (K + ridge·‖K‖)⁻¹ Cov(x, y), features and target centred."""
         if not ridge >= 0.0 or not np.isfinite(ridge):
             raise ValueError(f"ridge must be a number, at least 0, not {ridge!r}")
+        if not np.all(np.isfinite(self.comoments)):
+            raise ValueError("the covariance overflows; scale the features")
         values, vectors = np.linalg.eigh(self.covariance)
         values, vectors = values[::-1].clip(min=0.0), vectors[:, ::-1]
         if values[0] == 0.0:
@@ -226,7 +228,7 @@ class Residuals:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"<toclip.Residuals: {self.count} in {len(self._bins)} bins, variance {self.variance:.4g}>"
+        return f"<toclip.Residuals: {self.count} in {len(self._bins)} bins, mean square {self.mean_square:.4g}>"
 
     @property
     def _values(self) -> np.ndarray:
@@ -236,12 +238,12 @@ class Residuals:
         return np.where(self._bins == 0, 0.0, np.sign(self._bins) * middle)
 
     @property
-    def variance(self) -> float:
-        """The mean square, to 0.2%."""
+    def mean_square(self) -> float:
+        """The mean square, to 0.2%: what the noise adds to twice the risk."""
         return float(np.average(self._values**2, weights=self._counts))
 
     def quantile(self, probability: float) -> float:
-        """A quantile, to 0.1%."""
+        """The smallest residual that so many are at most, to 0.1%."""
         if not 0.0 <= probability <= 1.0:
             raise ValueError(f"probability must be between 0 and 1, not {probability!r}")
         order = np.searchsorted(np.cumsum(self._counts), probability * self.count)
@@ -288,34 +290,78 @@ def fit(
     """
     from .sweeps import map_on
 
+    if isinstance(partitions, (str, os.PathLike)):
+        raise ValueError("partitions must be a list; for one file give a list of one path")
     parts = list(partitions)
     if not parts:
         raise ValueError("there are no partitions; expected at least one")
-    moments = map_on(executor, _moments_of, [(part, target) for part in parts])
+    names = _column_names(parts, target)
+    moments = map_on(executor, _moments_of, [(part, names) for part in parts])
     found = _tree_sum(moments).fit(ridge)
-    residuals = map_on(executor, _residuals_of, [(part, target, found) for part in parts])
+    residuals = map_on(executor, _residuals_of, [(part, names, found) for part in parts])
     return found, _tree_sum(residuals)
 
 
 def _tree_sum(items: Sequence[Any]) -> Any:
     """Neighbours first: the same order whatever finished first, and little rounding."""
-    items = list(items)
+    items = [item for item in items if item is not None]
+    if not items:
+        raise ValueError("every partition is empty; expected at least one sample")
     while len(items) > 1:
         items = [sum(items[k : k + 2]) for k in range(0, len(items), 2)]
     return items[0]
 
 
-def _moments_of(partition: Partition, target: str | int | None) -> Moments:
-    return Moments(*_load(partition, target))
+@dataclass(frozen=True)
+class _Names:
+    """The columns of Parquet files: those of the first file, in its order."""
+
+    file: str
+    features: list[str]
+    target: str
 
 
-def _residuals_of(partition: Partition, target: str | int | None, found: LinearFit) -> Residuals:
-    return found.residuals(*_load(partition, target))
+def _column_names(parts: list[Partition], target: str | int | None) -> _Names | None:
+    files = [os.fspath(part) for part in parts if isinstance(part, (str, os.PathLike))]
+    if not files:
+        return None
+    names = _reader().read_schema(files[0]).names
+    if isinstance(target, str):
+        if target not in names:
+            raise ValueError(f"{files[0]} has no column {target!r}; expected one of: {', '.join(names)}")
+        chosen = target
+    elif target is None or (isinstance(target, int) and -len(names) <= target < len(names)):
+        chosen = names[-1 if target is None else target]
+    else:
+        raise ValueError(f"target must be the name or the number of a column, not {target!r}")
+    features = [name for name in names if name != chosen]
+    if not features:
+        raise ValueError(f"{files[0]} has the target {chosen!r} and no features")
+    return _Names(files[0], features, chosen)
 
 
-def _load(partition: Partition, target: str | int | None) -> tuple[Any, Any]:
-    if isinstance(partition, (str, os.PathLike)):
-        return _parquet(os.fspath(partition), target)
+def _reader() -> Any:
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError("reading Parquet files needs pyarrow: pip install pyarrow") from error
+    return parquet
+
+
+def _moments_of(partition: Partition, names: _Names | None) -> Moments | None:
+    """``None`` for a partition without samples, as filters leave them."""
+    x, y = _load(partition, names)
+    return Moments(x, y) if len(x) else None
+
+
+def _residuals_of(partition: Partition, names: _Names | None, found: LinearFit) -> Residuals | None:
+    x, y = _load(partition, names)
+    return found.residuals(x, y) if len(x) else None
+
+
+def _load(partition: Partition, names: _Names | None) -> tuple[Any, Any]:
+    if names is not None and isinstance(partition, (str, os.PathLike)):
+        return _parquet(os.fspath(partition), names)
     if isinstance(partition, Callable):  # type: ignore[arg-type]
         partition = partition()
     if not isinstance(partition, (tuple, list)) or len(partition) != 2:
@@ -326,21 +372,27 @@ def _load(partition: Partition, target: str | int | None) -> tuple[Any, Any]:
     return partition[0], partition[1]
 
 
-def _parquet(path: str, target: str | int | None) -> tuple[np.ndarray, np.ndarray]:
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError("reading Parquet files needs pyarrow: pip install pyarrow") from error
-    table = parquet.read_table(path)
-    names = table.column_names
-    at = names[target if isinstance(target, int) else -1] if not isinstance(target, str) else target
-    if at not in names:
-        raise ValueError(f"{path} has no column {at!r}; expected one of: {', '.join(names)}")
-    column = {name: table.column(name).to_numpy() for name in names}
-    return np.column_stack([column[name] for name in names if name != at]), column[at]
+def _parquet(path: str, names: _Names) -> tuple[np.ndarray, np.ndarray]:
+    table = _reader().read_table(path)
+    wanted = [*names.features, names.target]
+    if sorted(table.column_names) != sorted(wanted):
+        raise ValueError(
+            f"{path} has the columns {', '.join(table.column_names)}; expected those of {names.file}: "
+            f"{', '.join(wanted)}"
+        )
+    columns = []
+    for name in wanted:
+        column = table.column(name).to_numpy()
+        if column.dtype.kind not in "biuf":
+            raise ValueError(f"{path}: the column {name!r} does not hold numbers")
+        columns.append(column)
+    return np.column_stack(columns[:-1]), columns[-1]
 
 
 def _samples(features: Any, targets: Any) -> tuple[np.ndarray, np.ndarray]:
+    for name, values in (("features", features), ("targets", targets)):
+        if np.ma.isMaskedArray(values) or np.iscomplexobj(values):
+            raise ValueError(f"{name} must be an array of real numbers without a mask")
     x, y = np.array(features, dtype=float), np.array(targets, dtype=float)
     if x.ndim != 2 or y.ndim != 1 or len(x) != len(y) or x.size == 0:
         raise ValueError(

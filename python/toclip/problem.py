@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -282,15 +283,15 @@ def as_start(start: float | ArrayLike | dict[str, Any], name: str = "start") -> 
     return {"kind": "coordinates", "values": values.tolist()}
 
 
-def progress_function(progress: bool | Progress | None) -> Progress | None:
+def progress_function(progress: bool | Progress | None, pieces: str = "runs") -> Progress | None:
     """The function to call with finished runs and all runs; a progress bar for ``True``."""
     if progress is True:
-        return _bar
+        return partial(_bar, pieces=pieces)
     return None if progress is None or progress is False else progress
 
 
-def _bar(done: int, all_runs: int) -> None:
+def _bar(done: int, all_runs: int, pieces: str = "runs") -> None:
     filled = 30 * done // all_runs
     end = "\n" if done == all_runs else ""
-    sys.stderr.write(f"\r[{'#' * filled:<30}] {done}/{all_runs} runs{end}")
+    sys.stderr.write(f"\r[{'#' * filled:<30}] {done}/{all_runs} {pieces}{end}")
     sys.stderr.flush()

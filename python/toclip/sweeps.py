@@ -22,6 +22,8 @@ __all__ = ["Sweep", "SweepCell", "SweepResult", "map_on", "sweep"]
 GROUP_SECONDS = 0.5
 #: Groups that are submitted and not finished. An executor with more workers than this needs more.
 OUTSTANDING = 256
+#: The same before the first has finished, when it is not known how long cells take.
+FIRST = 8
 #: Cells in a group at most.
 LARGEST_GROUP = 1000
 
@@ -126,7 +128,7 @@ class Sweep:
         if group is not None and (not isinstance(group, int) or group < 1):
             raise ValueError(f"group must be an integer, at least 1, not {group!r}")
         self.check()
-        tell = progress_function(progress)
+        tell = progress_function(progress, "cells")
         rows = self._on_all_cores() if executor is None else self._submitted(_submitter(executor), group)
         columns = self.columns
         for done, (cell, values, error, curves) in enumerate(rows, 1):
@@ -151,6 +153,7 @@ class Sweep:
     def _submitted(self, submit: Any, group: int | None) -> Iterator[Any]:
         """Groups of cells on an executor, larger ones when they turn out short."""
         size = group or 1
+        overhead = np.inf
 
         def calls() -> Iterator[tuple[Any, ...]]:
             start = 0
@@ -159,10 +162,14 @@ class Sweep:
                 yield self._sweep.toml, os.fspath(self._sweep.folder), start, stop
                 start = stop
 
-        for _, (rows, seconds) in _as_completed(submit, _run_group, calls()):
+        for _, (*_, start, stop), (rows, seconds), turnaround in _as_completed(submit, _run_group, calls()):
+            if [row[0] for row in rows] != list(range(start, stop)):
+                raise RuntimeError(f"the executor returned other cells than {start} to {stop - 1}")
             if group is None:
-                wanted = len(rows) * GROUP_SECONDS / max(seconds, 1e-9)
-                size = int(np.clip(wanted, 1, LARGEST_GROUP))
+                overhead = min(overhead, max(turnaround - seconds, 0.0))
+                # An executor that starts a process for every call gets longer groups.
+                aim = max(GROUP_SECONDS, 10 * overhead)
+                size = int(np.clip(len(rows) * aim / max(seconds, 1e-9), 1, LARGEST_GROUP))
             yield from rows
 
 
@@ -296,32 +303,37 @@ def map_on(executor: Any, function: Any, calls: list[tuple[Any, ...]]) -> list[A
     if executor is None:
         return [function(*args) for args in calls]
     done = _as_completed(_submitter(executor), function, iter(calls))
-    return [found for _, found in sorted(done, key=lambda pair: pair[0])]
+    return [found for _, _, found, _ in sorted(done, key=lambda call: call[0])]
 
 
 def _as_completed(
     submit: Any, function: Any, calls: Iterator[tuple[Any, ...]]
-) -> Iterator[tuple[int, Any]]:
-    """Number and result of each call, as they finish.
+) -> Iterator[tuple[int, tuple[Any, ...], Any, float]]:
+    """Number, arguments, result and seconds of each call, as they finish.
 
     Only ``submit``, ``done`` and ``result`` are used, so that every kind of executor will do.
     """
     waiting: dict[int, Any] = {}
+    begun: dict[int, tuple[tuple[Any, ...], float]] = {}
     submitted = 0
+    allowed = FIRST
     pause = 0.001
     more = True
     try:
         while more or waiting:
-            while more and len(waiting) < OUTSTANDING:
+            while more and len(waiting) < allowed:
                 args = next(calls, None)
                 if args is None:
                     more = False
                     break
+                begun[submitted] = args, time.perf_counter()
                 waiting[submitted] = submit(function, *args)
                 submitted += 1
             finished = [key for key, future in waiting.items() if future.done()]
             for key in finished:
-                yield key, waiting.pop(key).result()
+                args, begin = begun.pop(key)
+                yield key, args, waiting.pop(key).result(), time.perf_counter() - begin
+                allowed = OUTSTANDING
             pause = 0.001 if finished else min(2 * pause, 0.05)
             if not finished:
                 time.sleep(pause)
@@ -351,7 +363,10 @@ def _nested(section: str, table: Mapping[str, Any]) -> dict[str, Any]:
             inner = inner.setdefault(part, {})
             if not isinstance(inner, dict):
                 raise ValueError(f"{section}: `{key}` is inside a key that varies itself")
-        inner[last] = value
+        if last in inner:
+            raise ValueError(f"{section}: `{key}` is given twice, or varies with keys inside it")
+        # A copy, because other keys with dots may go into it.
+        inner[last] = _nested(section, value) if isinstance(value, Mapping) else value
     return found
 
 
