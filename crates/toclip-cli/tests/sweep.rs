@@ -257,3 +257,90 @@ fn a_picture_can_minimise_and_compare() {
     assert!(value("2.5", "1") < 0.9 && value("2.5", "1") < value("2.5", "8"));
     assert!(value("2.5", "8") <= 1.0);
 }
+
+/// More shards than files that may be open.
+#[test]
+fn many_shards_merge_and_a_log_in_use_is_left_alone() {
+    let folder = folder("[vary]\nclip = { log = [0.1, 10.0], count = 203 }\n");
+    let at = folder.path();
+    for k in 1..=203 {
+        ok(
+            at,
+            &["sweep", "tails.toml", "--quiet", "--shard", &format!("{k}/203"), "--out", "shards"],
+        );
+    }
+    assert_eq!(
+        run(at, &["sweep", "tails.toml", "--shard", "204/204"]).0,
+        0,
+        "an empty shard is no failure"
+    );
+    ok(at, &["sweep", "tails.toml", "--quiet", "--out", "whole"]);
+    ok(at, &["sweep", "merge", "shards", "--out", "merged"]);
+    ok(at, &["sweep", "merge", "shards", "--out", "merged"]);
+    for name in ["whole", "merged"] {
+        let (log, table) = (format!("{name}/tails.sweep"), format!("{name}.csv"));
+        ok(at, &["sweep", "export", &log, "--out", &table, "--quiet"]);
+    }
+    assert_eq!(bytes(at, "merged.csv"), bytes(at, "whole.csv"));
+    let held = std::fs::File::open(at.join("merged/tails.sweep")).unwrap();
+    held.lock().unwrap();
+    let (code, _, said) = run(at, &["sweep", "merge", "shards", "--out", "merged"]);
+    assert!(code == 1 && said.contains("another toclip sweep is writing to"), "{said}");
+}
+
+#[test]
+fn random_search_is_drawn_over_one_key() {
+    let folder = folder(
+        "keep = [{ time_to = 0.2 }, { time_to = 0.2000001 }]\n[[together]]\n\
+         clip = { log_uniform = [0.1, 5.0], count = 9 }\n\
+         learning_rate = { log_uniform = [0.1, 0.9], count = 9 }\n",
+    );
+    let at = folder.path();
+    ok(at, &["sweep", "tails.toml", "--quiet"]);
+    let plot = |more: &[&str]| {
+        run(at, &[&["sweep", "plot", "results/tails.sweep", "--out", "p.svg"], more].concat())
+    };
+    let (code, _, said) = plot(&["--x", "learning_rate", "--value", "ode_time_to_0.2000001"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        !String::from_utf8(bytes(at, "p.svg")).unwrap().contains("class=\"cell"),
+        "lines, no map"
+    );
+    for (args, expected) in [
+        (
+            &["--x", "clip", "--y", "learning_rate"][..],
+            "change together; expected keys of two axes",
+        ),
+        (&["--x", "clip", "--minimize", "clip"][..], "`clip` is given twice; a key is on an axis"),
+    ] {
+        let (code, _, said) = plot(args);
+        assert!(code == 1 && said.contains(expected), "{said}");
+    }
+}
+
+/// Without a finite variance SGD diverges at once, which the summary counts.
+#[test]
+fn divergence_at_the_start_is_counted() {
+    let folder = folder("clip = 'none'\n[vary]\nnoise.df = [1.2, 1.5, 4.0]\n");
+    assert!(ok(folder.path(), &["sweep", "tails.toml"]).contains("Diverged: 2 cells"));
+}
+
+#[test]
+fn a_cell_written_elsewhere_finds_its_files() {
+    let folder = folder("");
+    let at = folder.path();
+    std::fs::create_dir_all(at.join("deep/data")).unwrap();
+    std::fs::write(at.join("deep/data/r.csv"), "residual\n0.5\n-0.5\n1.5\n-1.0\n").unwrap();
+    let text = SWEEP.replace(
+        "family = \"student_t\", df = 2.5, scale = 0.5",
+        "family = \"empirical\", file = \"data/r.csv\"",
+    );
+    std::fs::write(at.join("deep/s.toml"), format!("{text}[vary]\nclip = [0.3, 1.0]\n")).unwrap();
+    ok(at, &["sweep", "deep/s.toml", "--quiet"]);
+    ok(at, &["sweep", "cell", "deep/s.toml", "1", "--out", "cell.toml"]);
+    ok(at, &["run", "cell.toml", "--quiet"]);
+    std::fs::write(at.join("deep/data/r.csv"), "residual\n0.5\n").unwrap();
+    std::fs::remove_file(at.join("results/s.parquet")).ok();
+    let (code, _, said) = run(at, &["sweep", "deep/s.toml", "--resume"]);
+    assert!(code == 1 && said.contains("data/r.csv"), "{said}");
+}

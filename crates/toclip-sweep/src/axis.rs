@@ -140,7 +140,11 @@ fn flatten(
             }
             Value::Array(list) => {
                 let mut seen = HashSet::new();
-                let twice = list.iter().find(|value| !seen.insert(value.to_string()));
+                // 1 and 1.0 are the same, and so are "none" and inf.
+                let spelling = |value: &Value| {
+                    number(value).map_or_else(|| value.to_string(), |x| x.to_string())
+                };
+                let twice = list.iter().find(|value| !seen.insert(spelling(value)));
                 // Keys that change together may repeat a value.
                 if let (Some(twice), "vary") = (twice, section) {
                     return Err(format!("{name}: the value {twice} is given twice"));
@@ -188,7 +192,7 @@ fn range(key: &str, table: &Table) -> Result<Vec<Value>, String> {
     let logarithmic = kind.starts_with("log");
     if logarithmic && !(from > 0.0 && to > 0.0) {
         let wrong = short(if from > 0.0 { to } else { from });
-        return Err(format!("`{kind}` ends at {wrong}; expected positive numbers"));
+        return Err(format!("`{kind}` has the end {wrong}; expected positive numbers"));
     }
     if from == to {
         return Err(format!("`{kind}` starts and ends at {}; expected two numbers", short(from)));

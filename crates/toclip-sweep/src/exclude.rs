@@ -1,6 +1,6 @@
 //! Cells that are left out: combinations of values that a study does not need.
 
-use toclip_experiment::words::did_you_mean;
+use toclip_experiment::words::{did_you_mean, unknown};
 use toml::{Table, Value};
 
 use crate::axis::{Axis, number};
@@ -36,8 +36,16 @@ impl Exclude {
             };
             let met_by = meets(condition).map_err(|what| format!("exclude.{name} {what}"))?;
             let flags: Vec<bool> = key.values.iter().map(met_by).collect();
-            if !flags.contains(&true) {
-                return Err(format!("exclude.{name} is {condition}, which is none of its values"));
+            let listed = match condition {
+                Value::Array(list) => list.iter().collect(),
+                _ => vec![condition],
+            };
+            let occurs = |item: &&Value| key.values.iter().any(|value| same(item, value));
+            let bounds = condition.is_table();
+            let absent = listed.into_iter().find(|item| !bounds && !occurs(item));
+            if absent.is_some() || !flags.contains(&true) {
+                let item = absent.unwrap_or(condition);
+                return Err(format!("exclude.{name} is {item}, which is none of its values"));
             }
             met.push((axis, flags));
         }
@@ -50,9 +58,9 @@ impl Exclude {
     }
 }
 
-/// Whether a table is a condition: it has bounds instead of keys.
+/// Whether a table is a condition: it has bounds instead of keys, or nothing at all.
 fn is_bounds(table: &Table) -> bool {
-    table.keys().all(|key| key == "below" || key == "above")
+    table.is_empty() || table.keys().any(|key| key == "below" || key == "above")
 }
 
 fn flatten<'a>(prefix: &str, table: &'a Table, found: &mut Vec<(String, &'a Value)>) {
@@ -74,6 +82,14 @@ fn meets(condition: &Value) -> Result<impl Fn(&Value) -> bool, String> {
             _ => Err(format!("has `{name}` = {value}; expected a number")),
         },
     };
+    if let Value::Table(table) = condition {
+        if table.is_empty() {
+            return Err("is {}; expected a value, a list of values, or { below = 1.0 }".into());
+        }
+        if let Some(other) = table.keys().find(|key| *key != "below" && *key != "above") {
+            return Err(format!("has an {}", unknown("key", other, &["below", "above"])));
+        }
+    }
     let bounds = match condition {
         Value::Table(table) => Some((bound(table, "below")?, bound(table, "above")?)),
         _ => None,

@@ -1,7 +1,7 @@
 //! What is kept of each cell, and the columns it becomes.
 
 use toclip_experiment::Method;
-use toclip_experiment::words::{short, unknown};
+use toclip_experiment::words::unknown;
 use toml::Value;
 
 /// A quantity along a curve.
@@ -144,7 +144,7 @@ impl Keep {
                 }
                 columns
             }
-            Keep::TimeTo(level) => vec![format!("{key}_time_to_{}", short(level))],
+            Keep::TimeTo(level) => vec![format!("{key}_time_to_{level}")],
             Keep::BestThreshold(_) | Keep::Curves => Vec::new(),
         }
     }
@@ -153,7 +153,7 @@ impl Keep {
     pub(crate) fn columns_of_cell(self) -> Vec<String> {
         match self {
             Keep::BestThreshold(at) => {
-                let at = at.map(|risk| format!("_at_{}", short(risk))).unwrap_or_default();
+                let at = at.map(|risk| format!("_at_{risk}")).unwrap_or_default();
                 vec![format!("best_threshold{at}"), format!("best_ccc{at}")]
             }
             _ => Vec::new(),

@@ -45,6 +45,11 @@ impl Shard {
         cell % self.of == self.index - 1
     }
 
+    /// The k-th of its cells.
+    pub fn cell(self, k: u64) -> u64 {
+        self.index - 1 + k * self.of
+    }
+
     /// How many of so many cells belong to it.
     pub fn cells_of(self, cells: u64) -> u64 {
         (cells + self.of - self.index) / self.of
@@ -71,7 +76,7 @@ impl FromStr for Shard {
         });
         parts
             .filter(|s| (1..=s.of).contains(&s.index) && s.of <= Shard::MOST)
-            .ok_or_else(|| "expected a shard and their number, such as 3/64, counted from 1".into())
+            .ok_or_else(|| "expected K/N such as 3/64: part K of N, counted from 1".into())
     }
 }
 
@@ -91,6 +96,7 @@ mod tests {
             for shard in shards {
                 let held = (0..cells).filter(|cell| shard.holds(*cell)).count() as u64;
                 prop_assert_eq!(held, shard.cells_of(cells));
+                prop_assert!((0..held).all(|k| shard.holds(shard.cell(k)) && shard.cell(k) < cells));
             }
         }
     }

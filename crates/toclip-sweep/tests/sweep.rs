@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use toclip_experiment::{Problem, of_values, run};
-use toclip_sweep::{Error, Row, Sweep};
+use toclip_sweep::{Error, Row, Shard, Sweep};
 
 const BASE: &str = r#"
 spectrum      = { kind = "power_law", dim = 100, exponent = 0.2 }
@@ -54,7 +54,7 @@ fn a_product_counts_like_digits_and_zipped_keys_change_together() {
     let seen: std::collections::BTreeSet<String> =
         (0..12).map(|k| sweep.describe(k)[8..].into()).collect();
     assert_eq!(seen.len(), 12);
-    sweep.check(&|| {}).unwrap();
+    sweep.check(Shard::WHOLE, &|| {}).unwrap();
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn models_are_swept_alike() {
         methods = ['ode', 'sgd']\nensemble = { runs = 3 }\n\
         [vary]\nclip = [0.3, 'none']\nmodel.flips = [0.0, 0.2]";
     let sweep = Sweep::parse(text, Path::new("e.toml")).unwrap();
-    sweep.check(&|| {}).unwrap();
+    sweep.check(Shard::WHOLE, &|| {}).unwrap();
     let row = run_cell(&sweep, 3);
     let (loss, error) =
         (column(&sweep, &row, "ode_final_loss"), column(&sweep, &row, "sgd_final_error_rate"));
@@ -167,6 +167,11 @@ fn mistakes_are_refused_in_one_sentence() {
         "[vary]\nclip = [0.5]\n[[exclude]]\nclip = 0.7",
         "[vary]\nclip = [0.5]\n[[exclude]]\nclip = { below = 'x' }",
         "[vary]\nclip = [0.5]\n[[exclude]]\nclip = 0.5",
+        "[vary]\nclip = [0.5]\n[[exclude]]\nclip = [0.5, 0.7]",
+        "[vary]\nclip = [0.5]\n[[exclude]]\nclip = {}",
+        "[vary]\nclip = [0.5]\n[[exclude]]\nclip = { above = 1, belw = 3 }",
+        "[vary]\nclip = [1, 1.0]",
+        "[vary]\nclip = ['none', inf]",
         "keep = []\n[vary]\nclip = [0.5]",
         "keep = 'final_risk'\n[vary]\nclip = [0.5]",
         "keep = ['final_rsk']\n[vary]\nclip = [0.5]",
@@ -183,7 +188,10 @@ fn mistakes_are_refused_in_one_sentence() {
     ];
     let mut said = String::new();
     for mistake in mistakes {
-        let error = sweep(mistake).and_then(|sweep| sweep.check(&|| {})).unwrap_err().to_string();
+        let error = sweep(mistake)
+            .and_then(|sweep| sweep.check(Shard::WHOLE, &|| {}))
+            .unwrap_err()
+            .to_string();
         assert!(!error.contains('\n'), "{mistake} says: {error}");
         said += &format!("{}\n    {error}\n", mistake.replace('\n', " | "));
     }

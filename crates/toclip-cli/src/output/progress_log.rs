@@ -62,7 +62,8 @@ impl ProgressLog {
         if locked_by_another(&file) {
             bail!("another {command} is writing to {name}; wait for it or choose another --out");
         }
-        let mut saved = SavedLog::new(&file, path, command)?;
+        let mut saved = SavedLog::new(&file, path, command)
+            .map_err(|error| anyhow::anyhow!("{error}; move it or choose another --out"))?;
         let mut finished = Vec::new();
         let mut end = saved.records.end;
         while let Some(piece) = saved.records.read_next()?.and_then(&decode) {
@@ -156,7 +157,7 @@ impl<R: Read> SavedLog<R> {
         let mut reader = BufReader::new(file);
         let mut magic = vec![0; MAGIC.len()];
         if reader.read_exact(&mut magic).is_err() || magic != MAGIC {
-            bail!("{name} is not a progress file of {command}; move it or choose another --out");
+            bail!("{name} is not a progress file of {command}");
         }
         let mut records = Records { reader, end: MAGIC.len() as u64, bytes: Vec::new() };
         let header =

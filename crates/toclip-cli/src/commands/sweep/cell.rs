@@ -1,7 +1,7 @@
 //! One cell of a sweep as an experiment of its own.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -31,9 +31,31 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let last = sweep.cells() - 1;
         bail!("cell {} is not there; expected a number from 0 to {last}", args.cell);
     }
-    let text = format!("# {}\n{}", sweep.describe(args.cell), sweep.values(args.cell));
+    let mut values = sweep.values(args.cell);
+    values.iter_mut().for_each(|(_, value)| absolute_files(value, sweep.folder()));
+    let text = format!("# {}\n{values}", sweep.describe(args.cell));
     let mut out = Destination::new(args.out.as_deref())?;
     out.write_all(text.as_bytes()).context("cannot write the experiment")?;
     out.finish()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Files that the cell names, from the folder of the sweep: the experiment may be written elsewhere.
+fn absolute_files(value: &mut toml::Value, folder: &Path) {
+    match value {
+        toml::Value::Table(table) => {
+            for (key, value) in table.iter_mut() {
+                if let (toml::Value::String(name), "file" | "path") = (&*value, key.as_str())
+                    && let Ok(path) = std::fs::canonicalize(folder.join(name))
+                    && let Some(path) = path.to_str()
+                {
+                    *value = path.into();
+                } else {
+                    absolute_files(value, folder);
+                }
+            }
+        }
+        toml::Value::Array(list) => list.iter_mut().for_each(|value| absolute_files(value, folder)),
+        _ => {}
+    }
 }

@@ -34,19 +34,18 @@ pub fn open(
     ProgressLog::open(path, &identity, resume, Row::cell_of)
 }
 
-/// A new log of the whole sweep, for cells of which `has` tells. An earlier one is replaced if that loses no
+/// A new log of the whole sweep for the cells that `has` accepts. An earlier one is replaced if that loses no
 /// cell, as when the shards are merged again.
 pub fn replace(path: &Path, inputs: &Value, has: impl Fn(u64) -> bool) -> Result<ProgressLog> {
     let mut inputs = inputs.clone();
     inputs["shard"] = Shard::WHOLE.to_string().into();
-    if path.exists() {
-        let before = SavedCells::open(path)?;
-        if before.inputs != inputs || !before.cells.iter().all(|(cell, _)| has(*cell)) {
-            bail!("{} contains cells that are in no shard; choose another --out", path.display());
-        }
-        std::fs::remove_file(path).with_context(|| format!("cannot replace {}", path.display()))?;
-    }
     let identity = Identity { command: COMMAND, pieces: "cells", inputs };
+    // Opening it takes the lock: no other process may be writing to what is replaced.
+    let (before, cells) = ProgressLog::open(path, &identity, true, Row::cell_of)?;
+    if !cells.into_iter().all(has) {
+        bail!("{} contains cells that are in no shard; choose another --out", path.display());
+    }
+    before.remove()?;
     Ok(ProgressLog::open(path, &identity, true, Row::cell_of)?.0)
 }
 
@@ -111,7 +110,8 @@ pub struct SavedCells {
     pub inputs: Value,
     /// The finished cells in order, each with the place of its record.
     cells: Vec<(u64, u64)>,
-    log: SavedLog<File>,
+    /// `None` while it is closed.
+    log: Option<SavedLog<File>>,
 }
 
 impl SavedCells {
@@ -134,7 +134,7 @@ impl SavedCells {
         }
         cells.sort_unstable();
         cells.dedup_by_key(|(cell, _)| *cell);
-        Ok(SavedCells { path: path.into(), sweep, shard, inputs, cells, log })
+        Ok(SavedCells { path: path.into(), sweep, shard, inputs, cells, log: Some(log) })
     }
 
     /// Whether a cell is finished.
@@ -152,13 +152,21 @@ impl SavedCells {
         self.shard.cells_of(self.sweep.cells())
     }
 
+    /// Closes the file until the next row is read: a system allows a process some thousand open ones.
+    pub fn close(&mut self) {
+        self.log = None;
+    }
+
     /// The row of a cell, if it is finished.
     pub fn row(&mut self, cell: u64) -> Result<Option<Row>> {
         let Ok(at) = self.cells.binary_search_by_key(&cell, |(cell, _)| *cell) else {
             return Ok(None);
         };
-        let bytes = self.log.records.at(self.cells[at].1)?;
-        let row = bytes.and_then(Row::decode);
+        let log = match &mut self.log {
+            Some(log) => log,
+            closed => closed.insert(SavedLog::open(&self.path, COMMAND)?),
+        };
+        let row = log.records.at(self.cells[at].1)?.and_then(Row::decode);
         row.map(Some).with_context(|| format!("cell {cell} in {} is damaged", self.path.display()))
     }
 }

@@ -12,6 +12,9 @@ use super::log::{self, SavedCells};
 use super::results;
 use crate::output::say;
 
+/// Logs that are kept open while they are read.
+const MOST_OPEN: usize = 200;
+
 /// Put the shards of a sweep together
 ///
 /// The table and the log have the same bytes as those of one process that ran the cells in order.
@@ -32,9 +35,15 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
+    let paths = logs(&args.from)?;
+    let many = paths.len() > MOST_OPEN;
     let mut parts = Vec::new();
-    for path in logs(&args.from)? {
-        parts.push(SavedCells::open(&path)?);
+    for path in paths {
+        let mut part = SavedCells::open(&path)?;
+        if many {
+            part.close();
+        }
+        parts.push(part);
     }
     // What came from one process is no shard, such as the result of an earlier merge.
     parts.retain(|part| !part.shard.is_whole());
@@ -58,6 +67,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut row = |cell: u64| {
         let Some(part) = by_index.get_mut(&(cell % of)) else { return Ok(None) };
         let row = part.row(cell)?;
+        if many {
+            part.close();
+        }
         if let Some(row) = &row {
             merged.add(&row.encode())?;
         }
@@ -124,7 +136,7 @@ fn same_sweep(parts: &[SavedCells]) -> Result<String> {
         }
         if other.shard.of() != first.shard.of() {
             bail!(
-                "{a} is shard {} and {b} is shard {}; expected shards of one number",
+                "{a} is shard {} and {b} is shard {}; expected parts of the same N",
                 first.shard,
                 other.shard
             );

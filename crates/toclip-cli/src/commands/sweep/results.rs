@@ -41,19 +41,20 @@ pub fn write(
         true => Some(TableFile::create(&curves_beside(table), metadata())?),
         false => None,
     };
-    let ends: Vec<usize> = sweep
-        .columns()
-        .iter()
-        .enumerate()
-        .filter(|(_, name)| name.contains("_diverged_"))
-        .map(|(at, _)| at)
-        .collect();
+    let columns = sweep.columns();
+    // A path that diverges at once does so at 0, an ensemble of which none does has the share 0.
+    let diverged = |row: &Row| {
+        columns.iter().zip(&row.values).any(|(name, value)| {
+            (name.ends_with("_diverged_at") && *value >= 0.0)
+                || (name.ends_with("_diverged_share") && *value > 0.0)
+        })
+    };
     let mut written = Written::default();
     let (mut rows, mut curves, mut points) = (Vec::new(), Vec::new(), 0);
     for cell in 0..sweep.cells() {
         let Some(mut row) = row(cell)? else { continue };
         written.cells += 1;
-        written.diverged += u64::from(ends.iter().any(|at| row.values[*at] > 0.0));
+        written.diverged += u64::from(diverged(&row));
         if let Some(why) = &row.error {
             written.failed += 1;
             written.first_failure.get_or_insert_with(|| (cell, why.clone()));

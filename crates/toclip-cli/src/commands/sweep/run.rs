@@ -51,17 +51,21 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let shard = args.shard.unwrap_or(Shard::WHOLE);
     let stem = args.sweep.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     if shard.cells_of(sweep.cells()) == 0 {
-        bail!("--shard {shard} has no cells: the sweep has {}", sweep.cells());
+        // An array may have more tasks than the sweep has cells.
+        tell!("shard {shard} has no cells: the sweep has {}", sweep.cells());
+        return Ok(ExitCode::SUCCESS);
     }
-    interrupt::listen(Some("cells"))?;
-    check(&sweep, args)?;
+    let path = log::path(&args.out, &stem, shard);
+    // To a finished sweep there is nothing to add, so it needs no check and no permission to continue.
+    let complete = path.exists()
+        && log::SavedCells::open(&path).is_ok_and(|saved| saved.finished() == saved.wanted());
+    if args.check || !complete {
+        check(&sweep, shard, args)?;
+    }
     if args.check {
         return print_check(&sweep, shard, args);
     }
-    let path = log::path(&args.out, &stem, shard);
-    // To a finished sweep there is nothing to add, so it needs no permission to continue.
-    let complete = path.exists()
-        && log::SavedCells::open(&path).is_ok_and(|saved| saved.finished() == saved.wanted());
+    interrupt::listen(Some("cells"))?;
     let (log, finished) = log::open(&path, &sweep, shard, args.resume || complete)?;
     let saved = run_cells(&sweep, shard, log, &finished, args)?;
     let wanted = shard.cells_of(sweep.cells());
@@ -93,16 +97,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
 }
 
 /// Builds every cell before the first one runs.
-fn check(sweep: &Sweep, args: &RunArgs) -> Result<()> {
-    let bar =
-        terminal::progress_bar(sweep.checked(), "cells", args.quiet).with_message("checking ");
-    let tick = || {
-        bar.inc(1);
-        if INTERRUPTED.load(Ordering::Relaxed) {
-            std::process::exit(i32::from(EXIT_INTERRUPTED));
-        }
-    };
-    let checked = on_threads(args.threads, || sweep.check(&tick))?;
+fn check(sweep: &Sweep, shard: Shard, args: &RunArgs) -> Result<()> {
+    let all = sweep.checked(shard);
+    let bar = terminal::progress_bar(all, "cells", args.quiet).with_message("checking ");
+    let checked = on_threads(args.threads, || sweep.check(shard, &|| bar.inc(1)))?;
     bar.finish_and_clear();
     Ok(checked?)
 }
@@ -188,6 +186,14 @@ fn write_table(
     begin: Instant,
 ) -> Result<()> {
     let mut saved = log::SavedCells::open(log)?;
+    if saved.finished() != sweep.cells() {
+        bail!(
+            "{} has {} of {} cells; another program changed it",
+            log.display(),
+            saved.finished(),
+            sweep.cells()
+        );
+    }
     let written = results::write(sweep, &mut |cell| saved.row(cell), table)?;
     if args.json {
         return json::print(&json!({

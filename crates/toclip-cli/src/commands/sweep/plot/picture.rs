@@ -52,8 +52,9 @@ pub fn figure(sweep: &Sweep, selection: &Selection, values: &[Vec<f64>]) -> Figu
     if known.len() < values.iter().map(Vec::len).sum() {
         grey.push("diverged, failed or not finished".into());
     }
-    if selection.map && !grey.is_empty() {
-        chart = chart.note(&format!("Grey: {}.", grey.join(", or ")));
+    if !grey.is_empty() {
+        let what = if selection.map { "Grey" } else { "Not drawn" };
+        chart = chart.note(&format!("{what}: {}.", grey.join(", or ")));
     }
     chart.into()
 }
@@ -79,6 +80,14 @@ fn shown(value: &toml::Value) -> String {
     value.as_float().map_or_else(|| text(value), short)
 }
 
+/// A name that has room on an axis.
+fn shorten(name: &str) -> String {
+    match name.chars().count() {
+        0..=14 => name.to_owned(),
+        _ => name.chars().take(13).chain(['…']).collect(),
+    }
+}
+
 /// The axis of a key and the place of each of its values: numbers, or names where they are none.
 fn axis(key: &KeyValues) -> (Axis, Vec<f64>) {
     match key.numbers().filter(|numbers| numbers.iter().all(|x| x.is_finite())) {
@@ -87,7 +96,8 @@ fn axis(key: &KeyValues) -> (Axis, Vec<f64>) {
             (Axis { label: key.key.clone(), scale, ..Axis::default() }, numbers)
         }
         None => {
-            let names: Vec<String> = key.values.iter().map(shown).collect();
+            let names: Vec<String> =
+                key.values.iter().map(|value| shorten(&shown(value))).collect();
             let places = (0..names.len()).map(|k| k as f64).collect();
             (Axis::named(&key.key, names), places)
         }

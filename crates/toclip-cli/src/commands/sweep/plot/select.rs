@@ -8,6 +8,7 @@ use toclip_sweep::{KeyValues, Sweep, number, text};
 use super::super::log::SavedCells;
 use super::Args;
 use crate::arguments::unknown;
+use crate::output::numbers::short;
 
 /// What a picture shows.
 pub struct Selection {
@@ -47,7 +48,10 @@ impl Selection {
             match key.values.iter().find(|value| says(value, wanted)) {
                 Some(value) => Ok((key.key, value.clone())),
                 None => {
-                    let known: Vec<String> = key.values.iter().map(text).collect();
+                    let mut known: Vec<String> = key.values.iter().take(20).map(text).collect();
+                    if key.values.len() > known.len() {
+                        known.push("…".into());
+                    }
                     bail!(
                         "{flag}: {} is never {wanted}; it is one of: {}",
                         key.key,
@@ -62,6 +66,14 @@ impl Selection {
             args.relative_to.as_ref().map(|given| setting("--relative-to", given)).transpose()?;
         for name in &args.minimize {
             find("--minimize", name)?;
+        }
+        let roles = [&args.x, &args.y, &args.lines].into_iter().flatten();
+        let roles: Vec<&String> =
+            roles.chain(&args.minimize).chain(fixed.iter().map(|(key, _)| key)).collect();
+        if let Some((_, twice)) =
+            roles.iter().enumerate().find(|(i, name)| roles[..*i].contains(name))
+        {
+            bail!("`{twice}` is given twice; a key is on an axis, fixed or minimised over");
         }
         let columns = sweep.columns();
         let value = args.value.clone().unwrap_or_else(|| columns[0].clone());
@@ -79,8 +91,13 @@ impl Selection {
             .filter(|axis| axis.len() > 1 && !axis.keys.iter().any(|key| taken(&key.key)))
             .map(|axis| axis.keys[0].clone());
         let given = [&args.x, &args.y, &args.lines];
-        let chosen = |name: &String| given.iter().any(|given| given.as_ref() == Some(name));
-        let mut next = || free.find(|key| !chosen(&key.key));
+        let chosen = |name: &str| given.iter().any(|given| given.as_deref() == Some(name));
+        // Keys that change together are on one axis, whichever of them was named.
+        let with_chosen = |name: &str| {
+            let axis = sweep.axes().iter().find(|axis| axis.keys.iter().any(|key| key.key == name));
+            axis.is_some_and(|axis| axis.keys.iter().any(|key| chosen(&key.key)))
+        };
+        let mut next = || free.find(|key| !with_chosen(&key.key));
         let x = match &args.x {
             Some(name) => find("--x", name)?,
             None => match next() {
@@ -93,8 +110,19 @@ impl Selection {
             (_, Some(name)) => Some(find("--lines", name)?),
             (None, None) => next(),
         };
-        if by.as_ref().is_some_and(|by| by.key == x.key) {
-            bail!("`{}` is on both axes; expected two different keys", x.key);
+        let together = |by: &KeyValues| {
+            let both = |axis: &toclip_sweep::Axis| {
+                [&x, by].iter().all(|key| axis.keys.iter().any(|own| own.key == key.key))
+            };
+            sweep.axes().iter().any(both)
+        };
+        if let Some(by) = by.as_ref().filter(|by| together(by)) {
+            bail!("`{}` and `{}` change together; expected keys of two axes", x.key, by.key);
+        }
+        if let Some((key, _)) = &relative_to
+            && (*key == x.key || by.as_ref().is_some_and(|by| by.key == *key))
+        {
+            bail!("--relative-to {key}: it is on an axis of the picture; minimise over it instead");
         }
         let map = args.lines.is_none() && by.is_some();
         let minimized = args.minimize.clone();
@@ -165,7 +193,10 @@ impl Selection {
 fn says(value: &toml::Value, wanted: &str) -> bool {
     match (number(value), wanted) {
         (Some(x), "none" | "inf") => x.is_infinite(),
-        (Some(x), wanted) => wanted.parse::<f64>().is_ok_and(|y| (x - y).abs() <= 1e-6 * x.abs()),
+        (Some(x), wanted) => {
+            short(x) == wanted
+                || wanted.parse::<f64>().is_ok_and(|y| (x - y).abs() <= 1e-6 * x.abs())
+        }
         (None, wanted) => text(value) == wanted,
     }
 }
