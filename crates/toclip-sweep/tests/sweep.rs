@@ -71,6 +71,11 @@ fn excluded_cells_are_not_counted() {
     };
     assert!(has("0.5", "1") && has("2", "4") && has("\"none\"", "4") && has("1", "4"));
     assert!(!has("2", "1") && !has("\"none\"", "2") && !has("0.5", "4"));
+    // The bounds themselves stay.
+    let bounds = "[vary]\nclip = [0.5, 1, 2, 4]\n[[exclude]]\nclip = { below = 1 }\n\
+                  [[exclude]]\nclip = { above = 2 }";
+    let inner = Sweep::parse(&format!("{BASE}{bounds}"), Path::new("e.toml")).unwrap();
+    assert_eq!((inner.describe(0), inner.cells()), ("cell 0 (clip = 1)".into(), 2));
 }
 
 /// The numbers of a cell are those of `toclip run` on the same experiment, bit for bit.
