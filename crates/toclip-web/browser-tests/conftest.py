@@ -80,6 +80,11 @@ class Explorer:
         """Waits for what a worker computes before it is shown."""
         self.page.evaluate("toclip.settled()")
 
+    def fragment(self) -> str:
+        """The address of what is shown, once it is written."""
+        self.page.wait_for_function("toclip.timer === null")
+        return self.page.evaluate("location.hash")
+
     def experiment(self) -> dict:
         return self.page.evaluate("toclip.state.experiment")
 

@@ -9,8 +9,17 @@ import tomllib
 import pytest
 
 
+def still(page) -> None:
+    """Waits until charts that came into view are drawn, which takes a frame or two after scrolling."""
+    page.evaluate("""async () => {
+        const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+        for (let k = 0; k < 4; k++) await frame();
+    }""")
+
+
 def drag(page, selector: str, dx: float) -> None:
     page.locator(selector).scroll_into_view_if_needed()
+    still(page)
     box = page.locator(selector).bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] * 0.7
     page.mouse.move(x, y)
@@ -91,6 +100,7 @@ def test_the_map_fills_and_is_clicked(explorer):
     assert len(risks) == 40 and all(len(column) == 40 for column in risks)
     over = page.locator("#map .u-over")
     over.scroll_into_view_if_needed()
+    still(page)
     box = over.bounding_box()
     page.mouse.click(box["x"] + box["width"] * 0.25, box["y"] + box["height"] * 0.5)
     chosen = explorer.experiment()
@@ -112,8 +122,7 @@ def test_the_address_shows_the_same_again(explorer):
     page.press("#clip-number", "Enter")
     page.locator("#keep").click()
     page.locator("select[name=rate-kind]").select_option("cosine")
-    page.wait_for_timeout(400)
-    fragment = page.evaluate("location.hash")
+    fragment = explorer.fragment()
     state = page.evaluate("toclip.state")
     risks = page.evaluate("toclip.paths.clipped.risk")
     explorer.open(fragment)
@@ -186,8 +195,7 @@ def test_classification_is_explored(explorer):
     drag(page, "#factors .handle", -60)
     explorer.settle()
     assert explorer.experiment()["clip"] < 0.4
-    page.wait_for_timeout(400)
-    state, fragment = page.evaluate("toclip.state"), page.evaluate("location.hash")
+    fragment, state = explorer.fragment(), page.evaluate("toclip.state")
     explorer.open(fragment)
     assert page.evaluate("toclip.state") == state
     # Back to least squares: all pictures are there again.
@@ -220,7 +228,8 @@ def test_classification_is_simulated_and_exported(desktop):
 
 def give(page, name: str, content: bytes) -> None:
     page.set_input_files("#file", {"name": name, "mimeType": "text/plain", "buffer": content})
-    page.wait_for_timeout(300)
+    # The choice is emptied once the file is read.
+    page.wait_for_function("document.getElementById('file').value === ''")
 
 
 def test_files_are_opened(explorer):

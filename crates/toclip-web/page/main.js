@@ -21,6 +21,8 @@ import { interpolate } from "./interpolate.js";
 
 /** Milliseconds without a change before long computations begin. */
 const STILL = 60;
+/** Thresholds whose factors a worker is asked for at once. */
+const THRESHOLDS_AT_ONCE = 9;
 
 class App {
   static async start() {
@@ -205,7 +207,8 @@ class App {
     const { verdict, ...pictures } = questions;
     const take = async (worker, name, question, current) => {
       if (!current()) return;
-      const answer = await worker.ask(question).catch((error) => {
+      const asked = name === "factors" ? askInParts(worker, question, current) : worker.ask(question);
+      const answer = await asked.catch((error) => {
         if (current()) now.failed = error.message.replace(/\.$/, "");
         return null;
       });
@@ -217,9 +220,13 @@ class App {
     this.searching.start(async (current) => {
       for (const [name, question] of Object.entries(pictures)) await take(this.slow, name, question, current);
     });
-    // The best threshold takes longest, so that the pictures do not wait for it.
+    // The best threshold takes longest, so the pictures do not wait for it, nor share the processor with
+    // it while a control moves.
     this.judge.hurry();
-    this.judging.start((current) => take(this.judge, "verdict", verdict, current));
+    this.judging.start(async (current) => {
+      if ("factors" in pictures) await new Promise((resolve) => setTimeout(resolve, STILL));
+      await take(this.judge, "verdict", verdict, current);
+    });
   }
 
   /** Waits until everything about the chosen moment is shown. */
@@ -282,6 +289,7 @@ class App {
   remember() {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
+      this.timer = null;
       const fragment = toFragment(this.state);
       document.getElementById("link-note").hidden = fragment !== null;
       if (fragment === null) return;
@@ -289,6 +297,20 @@ class App {
       this.written = location.hash;
     }, 200);
   }
+}
+
+/** Asks for the factors at a few thresholds at a time, so that the worker is soon free for a newer
+ * setting. */
+async function askInParts(worker, question, current) {
+  const whole = {};
+  for (let from = 0; from < question.thresholds.length && current(); from += THRESHOLDS_AT_ONCE) {
+    const thresholds = question.thresholds.slice(from, from + THRESHOLDS_AT_ONCE);
+    const part = await worker.ask({ ...question, thresholds });
+    for (const [key, value] of Object.entries(part)) {
+      whole[key] = Array.isArray(value) ? [...(whole[key] ?? []), ...value] : value;
+    }
+  }
+  return whole;
 }
 
 /** Whether the risk curves or factors of an experiment take longer than a frame. */
