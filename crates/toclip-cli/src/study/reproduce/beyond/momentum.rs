@@ -17,7 +17,7 @@ use super::super::effort::Effort;
 use super::super::part::Part;
 use super::super::setup::last;
 use super::fewer_runs;
-use super::sweep::digits;
+use super::tuned::digits;
 use crate::output::Table;
 use crate::output::numbers::percent;
 use crate::plot::{Axis, Chart, Figure, Series};
