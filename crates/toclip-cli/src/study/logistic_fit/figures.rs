@@ -1,52 +1,18 @@
 //! The pictures of a logistic fit.
 
-use toclip::ensemble::Statistics;
-use toclip::glm::{GlmSummary, Measures};
+use toclip::glm::{Measures, Quantity};
 
 use super::LogisticFit;
 use crate::output::numbers::short;
 use crate::plot::{Axis, Chart, Figure, Series};
 use crate::study::fit::figures::clip;
 
-/// Something that the fit predicts and measures.
-struct Quantity {
-    title: &'static str,
-    axis: &'static str,
-    scale: fn(&str) -> Axis,
-    path: fn(&Measures) -> Option<f64>,
-    band: fn(&GlmSummary) -> Option<&Statistics>,
-}
-
-const QUANTITIES: [Quantity; 3] = [
-    Quantity {
-        title: "Cross-entropy: predicted and measured",
-        axis: "cross-entropy (nats)",
-        scale: Axis::linear,
-        path: |m| Some(m.loss),
-        band: |s| Some(&s.loss),
-    },
-    Quantity {
-        title: "Error rate",
-        axis: "error rate",
-        scale: Axis::linear,
-        path: |m| m.error_rate,
-        band: |s| s.error_rate.as_ref(),
-    },
-    Quantity {
-        title: "Calibration",
-        axis: "calibration slope",
-        scale: Axis::log,
-        path: |m| m.calibration,
-        band: |s| s.calibration.as_ref(),
-    },
-];
-
-fn chart(fit: &LogisticFit, quantity: &Quantity) -> Chart {
-    let mut chart =
-        Chart::new(quantity.title).x(Axis::log("time t = k/d")).y((quantity.scale)(quantity.axis));
+/// A quantity, predicted and measured.
+fn chart(fit: &LogisticFit, quantity: Quantity, title: &str, axis: Axis) -> Chart {
+    let mut chart = Chart::new(title).x(Axis::log("time t = k/d")).y(axis);
     // Nothing before the first time at which all of the band is positive: a start at zero has no
     // calibration, and a log axis no zero.
-    let low = fit.one_pass().and_then(|pass| (quantity.band)(&pass.band)?.quantiles.first());
+    let low = fit.one_pass().and_then(|pass| pass.band.get(quantity)?.quantiles.first());
     let shown = |k: usize| low.and_then(|low| low.get(k)).is_none_or(|low| *low > 0.0);
     let first = (0..fit.times.len()).rev().take_while(|&k| shown(k) && fit.times[k] > 0.0).last();
     let kept = |times: &[f64], values: Vec<Option<f64>>| -> (Vec<f64>, Vec<f64>) {
@@ -54,7 +20,7 @@ fn chart(fit: &LogisticFit, quantity: &Quantity) -> Chart {
         pairs.filter_map(|(t, x)| Some((*t, x.filter(|x| !x.is_nan())?))).unzip()
     };
     if let Some(pass) = fit.one_pass()
-        && let Some(statistics) = (quantity.band)(&pass.band)
+        && let Some(statistics) = pass.band.get(quantity)
         && let [low, .., high] = &statistics.quantiles[..]
     {
         let column = |x: &[f64]| kept(&pass.band.times, x.iter().copied().map(Some).collect());
@@ -64,7 +30,7 @@ fn chart(fit: &LogisticFit, quantity: &Quantity) -> Chart {
         chart = chart.series(series.middle(&column(&statistics.mean).1).slot(0));
     }
     let mut curve = |label: &str, measures: &[Measures], slot: usize| {
-        let (t, y) = kept(&fit.times, measures.iter().map(quantity.path).collect());
+        let (t, y) = kept(&fit.times, measures.iter().map(|m| m.get(quantity)).collect());
         let series = if slot == 2 { Series::line } else { Series::dashed };
         chart = chart.clone().series(series(label, &t, &y).slot(slot));
     };
@@ -125,7 +91,15 @@ pub fn all(fit: &LogisticFit) -> Vec<(&'static str, Figure)> {
         fit.rows,
         fit.settings.runs
     );
-    let [loss, error_rate, calibration] = QUANTITIES.each_ref().map(|q| chart(fit, q));
+    let loss = chart(
+        fit,
+        Quantity::Loss,
+        "Cross-entropy: predicted and measured",
+        Axis::linear("cross-entropy (nats)"),
+    );
+    let error_rate = chart(fit, Quantity::ErrorRate, "Error rate", Axis::linear("error rate"));
+    let calibration =
+        chart(fit, Quantity::Calibration, "Calibration", Axis::log("calibration slope"));
     let curves = Figure::new(&fit.name)
         .columns(2)
         .chart(loss.subtitle(&settings))

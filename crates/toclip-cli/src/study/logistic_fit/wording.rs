@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toclip::ensemble::Statistics;
-use toclip::glm::{Measures, TunedClip};
+use toclip::glm::{Measures, Quantity, TunedClip};
 use toclip_data::RidgeReason;
 
 use super::{Ensemble, LogisticFit, figures};
@@ -291,23 +291,21 @@ pub fn json(fit: &LogisticFit) -> Value {
     })
 }
 
+/// What the tables have; the angle to θ* is not among them.
+const TABLED: [Quantity; 3] = [Quantity::Loss, Quantity::ErrorRate, Quantity::Calibration];
+
 /// The tables, by name.
 fn tables(fit: &LogisticFit) -> Vec<(String, Table)> {
     let mut curves = Table::default().numbers("t", fit.times.iter().copied());
     for (name, path) in [("ode", &fit.predicted), ("ode_unclipped", &fit.unclipped)] {
-        curves = curves
-            .numbers(format!("{name}_loss"), path.iter().map(|m| m.loss))
-            .numbers(format!("{name}_error_rate"), path.iter().map(|m| m.error_rate))
-            .numbers(format!("{name}_calibration"), path.iter().map(|m| m.calibration));
+        for quantity in TABLED {
+            let values = path.iter().map(|m| m.get(quantity));
+            curves = curves.numbers(format!("{name}_{}", quantity.key()), values);
+        }
     }
     for e in &fit.ensembles {
-        let kinds = [
-            ("loss", Some(&e.band.loss)),
-            ("error_rate", e.band.error_rate.as_ref()),
-            ("calibration", e.band.calibration.as_ref()),
-        ];
-        for (kind, statistics) in kinds {
-            let Some(s) = statistics else { continue };
+        for quantity in TABLED {
+            let (kind, Some(s)) = (quantity.key(), e.band.get(quantity)) else { continue };
             let number = |x: &f64| Some(*x).filter(|x| !x.is_nan());
             curves = curves
                 .numbers(format!("{}_{kind}_mean", e.key), s.mean.iter().map(number))
