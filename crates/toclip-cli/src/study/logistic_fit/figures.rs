@@ -3,9 +3,8 @@
 use toclip::glm::{Measures, Quantity};
 
 use super::LogisticFit;
-use crate::output::numbers::short;
 use crate::plot::{Axis, Chart, Figure, Series};
-use crate::study::fit::figures::clip;
+use crate::study::fit::figures::{one_pass, spectrum};
 
 /// A quantity, predicted and measured.
 fn chart(fit: &LogisticFit, quantity: Quantity, title: &str, axis: Axis) -> Chart {
@@ -14,7 +13,8 @@ fn chart(fit: &LogisticFit, quantity: Quantity, title: &str, axis: Axis) -> Char
     // calibration, and a log axis no zero.
     let low = fit.one_pass().and_then(|pass| pass.band.get(quantity)?.quantiles.first());
     let shown = |k: usize| low.and_then(|low| low.get(k)).is_none_or(|low| *low > 0.0);
-    let first = (0..fit.times.len()).rev().take_while(|&k| shown(k) && fit.times[k] > 0.0).last();
+    let first =
+        (0..fit.data.times.len()).rev().take_while(|&k| shown(k) && fit.data.times[k] > 0.0).last();
     let kept = |times: &[f64], values: Vec<Option<f64>>| -> (Vec<f64>, Vec<f64>) {
         let pairs = times.iter().zip(values).skip(first.unwrap_or(0));
         pairs.filter_map(|(t, x)| Some((*t, x.filter(|x| !x.is_nan())?))).unzip()
@@ -30,12 +30,12 @@ fn chart(fit: &LogisticFit, quantity: Quantity, title: &str, axis: Axis) -> Char
         chart = chart.series(series.middle(&column(&statistics.mean).1).slot(0));
     }
     let mut curve = |label: &str, measures: &[Measures], slot: usize| {
-        let (t, y) = kept(&fit.times, measures.iter().map(|m| m.get(quantity)).collect());
+        let (t, y) = kept(&fit.data.times, measures.iter().map(|m| m.get(quantity)).collect());
         let series = if slot == 2 { Series::line } else { Series::dashed };
         chart = chart.clone().series(series(label, &t, &y).slot(slot));
     };
     curve("ODE", &fit.predicted, 2);
-    if fit.settings.clip.is_finite() {
+    if fit.data.settings.clip.is_finite() {
         curve("ODE without clipping", &fit.unclipped, 3);
     }
     chart
@@ -62,15 +62,6 @@ fn ratio(fit: &LogisticFit) -> Chart {
     chart
 }
 
-fn spectrum(fit: &LogisticFit) -> Chart {
-    let rank: Vec<f64> = (1..=fit.eigenvalues.len()).map(|k| k as f64).collect();
-    Chart::new("Spectrum of K")
-        .subtitle(&format!("{} features, ‖K‖ = 1, d = Tr K = {}", fit.cols, short(fit.dim)))
-        .x(Axis::log("rank i"))
-        .y(Axis::log("eigenvalue λ"))
-        .line("λ", &rank, &fit.eigenvalues)
-}
-
 /// Whether labels follow the model at θ*.
 fn reliability(fit: &LogisticFit) -> Chart {
     let column = |j: usize| fit.reliability.iter().map(|bin| bin[j]).collect::<Vec<f64>>();
@@ -84,13 +75,6 @@ fn reliability(fit: &LogisticFit) -> Chart {
 
 /// All of them, with the names of their files.
 pub fn all(fit: &LogisticFit) -> Vec<(&'static str, Figure)> {
-    let [eta, dim] = [fit.settings.eta, fit.dim].map(short);
-    let settings = format!(
-        "d = {dim}, η = {eta}, c = {}; one pass over {} samples, {} runs",
-        clip(fit.settings.clip),
-        fit.rows,
-        fit.settings.runs
-    );
     let loss = chart(
         fit,
         Quantity::Loss,
@@ -100,12 +84,12 @@ pub fn all(fit: &LogisticFit) -> Vec<(&'static str, Figure)> {
     let error_rate = chart(fit, Quantity::ErrorRate, "Error rate", Axis::linear("error rate"));
     let calibration =
         chart(fit, Quantity::Calibration, "Calibration", Axis::log("calibration slope"));
-    let curves = Figure::new(&fit.name)
+    let curves = Figure::new(&fit.data.name)
         .columns(2)
-        .chart(loss.subtitle(&settings))
+        .chart(loss.subtitle(&one_pass(&fit.data)))
         .chart(error_rate)
         .chart(calibration.hline(1.0, "calibrated"))
         .chart(ratio(fit));
-    let data = Figure::default().columns(2).chart(spectrum(fit)).chart(reliability(fit));
+    let data = Figure::default().columns(2).chart(spectrum(&fit.data)).chart(reliability(fit));
     vec![("cross-entropy", curves), ("data", data)]
 }
