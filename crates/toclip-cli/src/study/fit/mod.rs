@@ -16,7 +16,7 @@ use toclip::criteria::{BestThreshold, best_threshold};
 use toclip::dynamics::{Ode, PathPoint, Stream, linear_times, log_times};
 use toclip::ensemble::{Ensemble, Summary};
 use toclip::noise::{Empirical, Noise};
-use toclip::schedule::{OpenLoop, Schedule};
+use toclip::schedule::OpenLoop;
 use toclip_data::noise_fit::{
     self, Comparison, Components, NoiseFit, NoiseModel, Options, fit_all,
 };
@@ -164,7 +164,8 @@ impl Fit {
         let (target_mean, two_classes) = (design.target_mean(), design.labels().is_ok());
         let squares: f64 = design.targets().iter().map(|b| b * b).sum();
         let stream = design.into_data(start, least.optimum);
-        let stream = Stream::new(stream, Arc::new(policy(settings.eta, settings.clip)?))?;
+        let stream =
+            Stream::new(stream, Arc::new(OpenLoop::constant(settings.eta, settings.clip)?))?;
         let ensemble = Ensemble::new(settings.runs, settings.seed);
         // The runs themselves: how well the mean over time is known depends on how each goes on.
         let runs = all_runs(&ensemble, &stream, &times, &AtomicBool::new(false), tick)?;
@@ -214,14 +215,6 @@ impl Fit {
     }
 }
 
-pub fn policy(eta: f64, clip: f64) -> Result<OpenLoop> {
-    let eta = Schedule::constant(eta).context("learning rate")?;
-    Ok(match clip.is_finite() {
-        true => OpenLoop::new(eta, Schedule::constant(clip).context("threshold")?),
-        false => OpenLoop::unclipped(eta),
-    })
-}
-
 /// All distributions compared, and the one of the first prediction.
 fn noise_fits(residuals: &[f64], settings: &Settings) -> Result<(Comparison, NoiseFit)> {
     let defaults = Options::default();
@@ -263,7 +256,7 @@ impl<'a> Theory<'a> {
         let gap: Vec<f64> = start.iter().zip(&least.optimum).map(|(a, b)| a - b).collect();
         let modes = design.modes(&gap)?;
         let times = times(design.rows() as f64 / design.dim(), design.dim(), 81)?;
-        let policy = policy(settings.eta, settings.clip)?;
+        let policy = OpenLoop::constant(settings.eta, settings.clip)?;
         let gap_risk = modes.risk();
         Ok(Theory { design, least, start, eta: settings.eta, policy, modes, gap_risk, times })
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use toclip::dynamics::Data;
 use toclip::glm::{GlmOde, GlmStream, Logistic, Measures, Model, Overlaps, TeacherModes};
+use toclip::schedule::OpenLoop;
 use toclip_data::{Design, LogisticRegression, LogisticRidge};
 
 use super::fit::{self, FittedData, Settings};
@@ -82,7 +83,7 @@ impl LogisticFit {
         let best_of_model = Measures::new(&logistic, &Overlaps::along_teacher(1.0, variance));
         let ones = labels.iter().sum::<f64>() / design.rows() as f64;
         let data = Data { targets: labels, ..design.into_data(start, optimum.clone()) };
-        let policy = Arc::new(fit::policy(settings.eta, settings.clip)?);
+        let policy = Arc::new(OpenLoop::constant(settings.eta, settings.clip)?);
         let stream = GlmStream::new(data, Arc::new(logistic), policy.clone())?;
         let losses = predicted.iter().map(|m| m.loss - best_of_model.loss).collect();
         let assumed =
@@ -124,7 +125,7 @@ fn solve(
     clip: f64,
     times: &[f64],
 ) -> Result<(Vec<Measures>, Option<Overlaps>)> {
-    let policy = fit::policy(eta, clip)?;
+    let policy = OpenLoop::constant(eta, clip)?;
     let path = GlmOde::new(modes, model, &policy).solve(times)?;
     let end = path.overlaps.last().copied().filter(|_| path.times.len() == times.len());
     Ok((path.measures(model), end))

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use toclip::dynamics::{Ode, Sgd, Simulator, linear_times};
 use toclip::ensemble::Ensemble;
 use toclip::noise::Gaussian;
-use toclip::schedule::{OpenLoop, Schedule};
+use toclip::schedule::OpenLoop;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Memory, Momentum};
 
@@ -41,7 +41,7 @@ fn problem() -> Result<(Modes, Arc<Gaussian>)> {
 }
 
 fn policy(eta: f64) -> toclip::Result<OpenLoop> {
-    Ok(OpenLoop::new(Schedule::constant(eta)?, Schedule::constant(CLIP)?))
+    OpenLoop::constant(eta, CLIP)
 }
 
 /// Heavy ball at lr = η(1−β), against plain SGD at η.

@@ -8,7 +8,7 @@ use toclip::criteria::best_threshold;
 use toclip::dynamics::{Collapsed, Ode, Simulator};
 use toclip::ensemble::Ensemble;
 use toclip::noise::{Component, Mixture, Rademacher};
-use toclip::schedule::{OpenLoop, Schedule};
+use toclip::schedule::OpenLoop;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Rule, Step};
 
@@ -94,7 +94,7 @@ impl Ends {
         let noise = Arc::new(Rademacher::from_sigma(1.0, OUTLIERS)?);
         let step = Step::new(noise).with_rule(rule.clone())?;
         let end = |&c: &f64| -> Result<Tuned> {
-            let policy = OpenLoop::new(Schedule::constant(ETA)?, Schedule::constant(c)?);
+            let policy = OpenLoop::constant(ETA, c)?;
             let risk = last(&Ode::new(modes, &step, &policy).tolerance(1e-6, 0.0).solve(&[TIME])?);
             Ok(Tuned { c, eta: ETA, risk })
         };

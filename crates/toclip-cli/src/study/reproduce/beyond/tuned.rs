@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use toclip::Step;
 use toclip::dynamics::Simulator;
 use toclip::ensemble::Ensemble;
-use toclip::schedule::{OpenLoop, Policy, Schedule, TunedRate, tune_rate};
+use toclip::schedule::{OpenLoop, Policy, TunedRate, tune_rate};
 use toclip::spectrum::Modes;
 
 use super::super::agreement::{Agreement, ERRORS};
@@ -33,11 +33,7 @@ pub struct Tuned {
 
 impl Tuned {
     pub fn policy(&self) -> toclip::Result<Arc<dyn Policy>> {
-        let eta = Schedule::constant(self.eta)?;
-        Ok(Arc::new(match self.c.is_finite() {
-            true => OpenLoop::new(eta, Schedule::constant(self.c)?),
-            false => OpenLoop::unclipped(eta),
-        }))
+        Ok(Arc::new(OpenLoop::constant(self.eta, self.c)?))
     }
 }
 
