@@ -13,7 +13,7 @@ use toclip::ensemble::{Ensemble, Summary};
 use toclip::noise::{Empirical, Gaussian, Noise};
 use toclip::schedule::{OpenLoop, Schedule};
 use toclip_data::cifar10::Cifar10;
-use toclip_data::{DataSet, Design, LeastSquares};
+use toclip_data::{DataSet, Design, LeastSquares, normal_start};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let design = Design::about(&source, Some(&centre), "tanh:500".parse()?, 1)?;
     let fit = LeastSquares::new(&design, None)?;
     let left = fit.residuals(&design)?;
-    let start = fit.start(0.4, 1);
+    let start = normal_start(&fit.optimum, 0.4, 1);
     let gap: Vec<f64> = start.iter().zip(&fit.optimum).map(|(a, b)| a - b).collect();
     let modes = design.modes(&gap)?;
     let policy = OpenLoop::new(Schedule::constant(0.1)?, Schedule::constant(0.5)?);

@@ -49,7 +49,7 @@ pub use error::{Error, Result, did_you_mean};
 #[cfg(feature = "fit")]
 pub use features::{
     Activation, ChanceBias, ClippedOptimum, Design, Features, LeastSquares, LogisticRegression,
-    LogisticRidge, OnePass, Residuals, Ridge, RidgeReason,
+    LogisticRidge, OnePass, Residuals, Ridge, RidgeReason, normal_start,
 };
 pub use matrix::Matrix;
 pub use read::{Target, open_samples, read_column};

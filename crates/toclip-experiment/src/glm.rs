@@ -8,7 +8,7 @@ use serde::Serialize;
 use toclip::dynamics::Stop;
 use toclip::ensemble::Ensemble;
 use toclip::glm::{
-    GlmOde, GlmPath, GlmSgd, GlmSummary, Measures, Model, TeacherModes, fixed_point,
+    GlmOde, GlmPath, GlmSgd, GlmSummary, Measures, Model, Quantity, TeacherModes, fixed_point,
 };
 use toclip::noise::Noise;
 use toclip::schedule::{OpenLoop, Policy, Schedule};
@@ -277,6 +277,22 @@ impl GlmCurve {
         match &self.outcome {
             GlmOutcome::Path(..) => None,
             GlmOutcome::Band(band) => Some(band),
+        }
+    }
+
+    /// A quantity at the k-th time; of an ensemble the median.
+    pub fn at(&self, quantity: Quantity, k: usize) -> Option<f64> {
+        match &self.outcome {
+            GlmOutcome::Path(_, measures) => measures.get(k)?.get(quantity),
+            GlmOutcome::Band(band) => band.get(quantity)?.median.get(k).copied(),
+        }
+    }
+
+    /// Whether the model has a quantity, at some time at least.
+    pub fn has(&self, quantity: Quantity) -> bool {
+        match &self.outcome {
+            GlmOutcome::Path(_, measures) => measures.iter().any(|m| m.get(quantity).is_some()),
+            GlmOutcome::Band(band) => band.get(quantity).is_some(),
         }
     }
 

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 use toclip::Batch;
 use toclip::glm::{
-    self, GlmPath, GlmSummary, Measures, Model, Overlaps, RateShape, TeacherModes, best_clip,
-    best_rate,
+    self, GlmPath, GlmSummary, Measures, Model, Overlaps, Quantity, RateShape, TeacherModes,
+    best_clip, best_rate,
 };
 use toclip_experiment::{GlmCurve, GlmOutcome, ModelChoice};
 
@@ -28,19 +28,15 @@ pub fn curve<'py>(py: Python<'py>, curve: &GlmCurve) -> PyResult<Bound<'py, PyDi
 }
 
 fn path<'py>(py: Python<'py>, of: &GlmPath, at: &[Measures]) -> PyResult<Bound<'py, PyDict>> {
-    let column = |of: &dyn Fn(&Measures) -> f64| at.iter().map(of).collect::<Vec<_>>();
     let overlap = |get: fn(&Overlaps) -> f64| of.overlaps.iter().map(get).collect::<Vec<_>>();
-    let or_nan = |x: Option<f64>| x.unwrap_or(f64::NAN);
-    let columns = [
-        ("t", of.times.clone()),
-        ("loss", column(&|m| m.loss)),
-        ("error_rate", column(&|m| or_nan(m.error_rate))),
-        ("angle", column(&|m| m.angle)),
-        ("calibration", column(&|m| or_nan(m.calibration))),
-        ("q", overlap(|o| o.q)),
-        ("p", overlap(|o| o.p)),
-    ];
-    let dict = columns.map(|(name, values)| (name, values.to_pyarray(py))).into_py_dict(py)?;
+    let dict = PyDict::new(py);
+    dict.set_item("t", of.times.to_pyarray(py))?;
+    for quantity in Quantity::ALL {
+        let values = at.iter().map(|m| m.get(quantity).unwrap_or(f64::NAN));
+        dict.set_item(quantity.key(), values.collect::<Vec<_>>().to_pyarray(py))?;
+    }
+    dict.set_item("q", overlap(|o| o.q).to_pyarray(py))?;
+    dict.set_item("p", overlap(|o| o.p).to_pyarray(py))?;
     dict.set_item("v", of.overlaps.first().map_or(f64::NAN, |o| o.v))?;
     dict.set_item("stop", to_python(py, &of.stop)?)?;
     Ok(dict)
@@ -53,12 +49,12 @@ fn band<'py>(py: Python<'py>, of: &GlmSummary) -> PyResult<Bound<'py, PyDict>> {
     dict.set_item("alive", of.alive.to_pyarray(py))?;
     dict.set_item("diverged", of.diverged.clone())?;
     dict.set_item("probabilities", of.probabilities.clone())?;
-    for (name, found) in [("loss", &of.loss), ("angle", &of.angle), ("q", &of.q), ("p", &of.p)] {
-        dict.set_item(name, statistics(py, found)?)?;
+    for quantity in Quantity::ALL {
+        let found = of.get(quantity).map(|found| statistics(py, found)).transpose()?;
+        dict.set_item(quantity.key(), found)?;
     }
-    for (name, found) in [("error_rate", &of.error_rate), ("calibration", &of.calibration)] {
-        dict.set_item(name, found.as_ref().map(|found| statistics(py, found)).transpose()?)?;
-    }
+    dict.set_item("q", statistics(py, &of.q)?)?;
+    dict.set_item("p", statistics(py, &of.p)?)?;
     Ok(dict)
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use toclip::criteria::best_threshold;
 use toclip::dynamics::Stop;
 use toclip::ensemble::Statistics;
+use toclip::glm::{Measures, Quantity};
 use toclip_experiment::run::{Outcome, Plan};
 use toclip_experiment::{
     Error, Experiment, GlmCurve, GlmExperiment, GlmOutcome, GlmProblem, Method, Origin, Problem,
@@ -148,29 +149,19 @@ fn model(
         let GlmCurve { method, outcome, .. } = curve;
         let (curves, diverged) = match outcome {
             GlmOutcome::Path(path, measures) => {
-                let of = |measure, value: &dyn Fn(&toclip::glm::Measures) -> Option<f64>| {
-                    let values = measures.iter().map(|m| value(m).unwrap_or(f64::NAN)).collect();
-                    (measure, path_curve(method, &path.times, values))
+                let of = |quantity| {
+                    let value = |m: &Measures| m.get(quantity).unwrap_or(f64::NAN);
+                    let values = measures.iter().map(value).collect();
+                    (Measure::Model(quantity), path_curve(method, &path.times, values))
                 };
-                let curves = vec![
-                    of(Measure::Loss, &|m| Some(m.loss)),
-                    of(Measure::ErrorRate, &|m| m.error_rate),
-                    of(Measure::Angle, &|m| Some(m.angle)),
-                    of(Measure::Calibration, &|m| m.calibration),
-                ];
-                (curves, diverged_at(path.stop))
+                (Quantity::ALL.map(of).to_vec(), diverged_at(path.stop))
             }
             GlmOutcome::Band(band) => {
-                let all = [
-                    (Measure::Loss, Some(&band.loss)),
-                    (Measure::ErrorRate, band.error_rate.as_ref()),
-                    (Measure::Angle, Some(&band.angle)),
-                    (Measure::Calibration, band.calibration.as_ref()),
-                ];
-                let of = |(measure, statistics): (Measure, Option<&Statistics>)| {
-                    Some((measure, band_curve(method, &band.times, statistics?)))
+                let of = |quantity| {
+                    let curve = band_curve(method, &band.times, band.get(quantity)?);
+                    Some((Measure::Model(quantity), curve))
                 };
-                let curves = all.into_iter().filter_map(of).collect();
+                let curves = Quantity::ALL.into_iter().filter_map(of).collect();
                 (curves, band.diverged.len() as f64 / band.runs as f64)
             }
         };
@@ -212,7 +203,9 @@ impl Found {
     fn last(&self, measure: Measure) -> Vec<f64> {
         let end = |values: &[f64]| match (self.complete, values.last()) {
             (true, Some(value)) => *value,
-            (false, _) if matches!(measure, Measure::Risk | Measure::Loss) => f64::INFINITY,
+            (false, _) if matches!(measure, Measure::Risk | Measure::Model(Quantity::Loss)) => {
+                f64::INFINITY
+            }
             _ => f64::NAN,
         };
         let Some(curve) = self.curve(measure) else {

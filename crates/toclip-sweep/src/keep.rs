@@ -1,5 +1,6 @@
 //! What is kept of each cell, and the columns it becomes.
 
+use toclip::glm::Quantity;
 use toclip_experiment::Method;
 use toclip_experiment::words::unknown;
 use toml::Value;
@@ -9,29 +10,23 @@ use toml::Value;
 pub enum Measure {
     /// R, of least squares.
     Risk,
-    /// The cross-entropy, or the loss of another model.
-    Loss,
-    /// The error rate of classification.
-    ErrorRate,
-    /// The angle to the teacher, in radians.
-    Angle,
-    /// The calibration slope.
-    Calibration,
+    /// What a generalised linear model is judged by.
+    Model(Quantity),
 }
 
 impl Measure {
     /// The names, each with what it is.
     const FINAL: [(&str, Measure); 5] = [
         ("final_risk", Measure::Risk),
-        ("final_loss", Measure::Loss),
-        ("final_error_rate", Measure::ErrorRate),
-        ("final_angle", Measure::Angle),
-        ("final_calibration", Measure::Calibration),
+        ("final_loss", Measure::Model(Quantity::Loss)),
+        ("final_error_rate", Measure::Model(Quantity::ErrorRate)),
+        ("final_angle", Measure::Model(Quantity::Angle)),
+        ("final_calibration", Measure::Model(Quantity::Calibration)),
     ];
 
     /// What falls in training: the risk of least squares, the loss of other models.
     pub fn main(model: bool) -> Self {
-        if model { Measure::Loss } else { Measure::Risk }
+        if model { Measure::Model(Quantity::Loss) } else { Measure::Risk }
     }
 
     fn name(self) -> &'static str {
@@ -58,7 +53,9 @@ impl Keep {
     pub(crate) fn usual(model: bool) -> Vec<Keep> {
         match model {
             false => vec![Keep::Final(Measure::Risk)],
-            true => vec![Keep::Final(Measure::Loss), Keep::Final(Measure::ErrorRate)],
+            true => [Quantity::Loss, Quantity::ErrorRate]
+                .map(|quantity| Keep::Final(Measure::Model(quantity)))
+                .to_vec(),
         }
     }
 

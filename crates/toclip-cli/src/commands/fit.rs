@@ -119,13 +119,17 @@ fn noise_choice(text: &str) -> Result<NoiseChoice, String> {
 impl Args {
     fn settings(&self) -> Settings {
         let defaults = Settings::of(self.dataset);
+        let start_noise = match self.model {
+            FitModel::LeastSquares => defaults.start_noise,
+            FitModel::Logistic => None,
+        };
         Settings {
             features: self.features.unwrap_or(defaults.features),
             eta: self.eta.unwrap_or(defaults.eta),
             clip: self.clip.unwrap_or(defaults.clip),
             runs: self.runs,
             seed: self.seed,
-            start_noise: self.start_noise.unwrap_or(defaults.start_noise),
+            start_noise: self.start_noise.or(start_noise),
             held_out: self.held_out,
             noise: self.noise.map_or(defaults.noise, |choice| choice.0),
             components: self.components.map(|k| k as usize).or(defaults.components),
@@ -133,7 +137,8 @@ impl Args {
         }
     }
 
-    fn logistic_settings(&self, settings: &Settings) -> Result<logistic_fit::Settings> {
+    /// Refuses options that logistic regression does not use.
+    fn check_logistic(&self) -> Result<()> {
         let given = [
             ("noise", self.noise.is_some()),
             ("components", self.components.is_some()),
@@ -142,16 +147,7 @@ impl Args {
         if let Some((name, _)) = given.into_iter().find(|(_, given)| *given) {
             bail!("--{name} is for least squares; --model logistic does not use it");
         }
-        Ok(logistic_fit::Settings {
-            features: settings.features,
-            eta: settings.eta,
-            clip: settings.clip,
-            runs: settings.runs,
-            seed: settings.seed,
-            start_noise: self.start_noise,
-            held_out: settings.held_out,
-            ridge: settings.ridge,
-        })
+        Ok(())
     }
 
     /// The command that reproduces the result.
@@ -172,10 +168,8 @@ impl Args {
         flag("eta", Some(exact(settings.eta)));
         let clip = settings.clip.is_finite().then(|| exact(settings.clip));
         flag("clip", Some(clip.unwrap_or_else(|| "none".into())));
-        if logistic {
-            flag("start-noise", self.start_noise.map(exact));
-        } else {
-            flag("start-noise", Some(exact(settings.start_noise)));
+        flag("start-noise", settings.start_noise.map(exact));
+        if !logistic {
             flag("noise", Some(settings.noise.map_or("best", NoiseModel::name).into()));
             flag("components", settings.components.map(|k| k.to_string()));
         }
@@ -193,10 +187,10 @@ impl Args {
 pub fn run(args: Args) -> Result<ExitCode> {
     let begin = Instant::now();
     let settings = args.settings();
-    let logistic = match args.model {
-        FitModel::Logistic => Some(args.logistic_settings(&settings)?),
-        FitModel::LeastSquares => None,
-    };
+    let logistic = args.model == FitModel::Logistic;
+    if logistic {
+        args.check_logistic()?;
+    }
     interrupt::exit_unless_writing()?;
     // Before anything is computed: a folder that cannot be written should not cost the run.
     if let Some(out) = &args.out {
@@ -209,7 +203,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         return check::run(&input, args.dataset, settings.features, args.seed, args.json);
     }
     // Logistic regression has four ensembles.
-    let passes = if logistic.is_some() { 4 * settings.runs } else { settings.runs };
+    let passes = if logistic { 4 * settings.runs } else { settings.runs };
     let bar = progress_bar(passes, "runs", false);
     bar.enable_steady_tick(Duration::from_millis(200));
     bar.set_message("features ");
@@ -217,15 +211,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
     drop(input);
     bar.set_message("passes ");
     let tick = || bar.inc(1);
-    let (contents, text) = match &logistic {
-        Some(logistic) => {
-            let fit = LogisticFit::new(design, logistic, &tick)?;
-            (logistic_fit::wording::contents(&fit), logistic_fit::wording::text(&fit))
-        }
-        None => {
-            let fit = Fit::new(design, &settings, &tick)?;
-            (Contents::new(&fit), wording::text(&fit))
-        }
+    let (contents, text) = if logistic {
+        let fit = LogisticFit::new(design, &settings, &tick)?;
+        (logistic_fit::wording::contents(&fit), logistic_fit::wording::text(&fit))
+    } else {
+        let fit = Fit::new(design, &settings, &tick)?;
+        (Contents::new(&fit), wording::text(&fit))
     };
     bar.finish_and_clear();
     let seconds = begin.elapsed().as_secs_f64();

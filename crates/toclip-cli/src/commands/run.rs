@@ -9,12 +9,11 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Map, Value, json};
 
 use crate::arguments;
-use crate::experiment::run::{Curve, Plan};
+use crate::experiment::run::Plan;
 use crate::experiment::{
-    self, CriteriaCurves, CriteriaReport, Experiment, ExperimentFile, ExperimentReport,
-    FinishedRun, GlmCurve, GlmExperiment, GlmProblem, GlmReport, LoggedRun, Method, Origin,
-    Problem, RunLog, RunSink, criteria_figure, criteria_table, glm_figure, glm_table, identity,
-    trajectory_table,
+    self, CriteriaReport, Experiment, ExperimentFile, ExperimentReport, FinishedRun, GlmExperiment,
+    GlmProblem, GlmReport, LoggedRun, Method, Origin, Problem, RunLog, RunSink, criteria_figure,
+    criteria_table, glm_figure, glm_table, identity, trajectory_table,
 };
 use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
 use crate::output::numbers::duration;
@@ -61,25 +60,29 @@ pub struct Args {
     json: bool,
 }
 
-/// The trajectories of an experiment, and the problem they solve.
+/// What the methods of an experiment gave, whatever its model.
 struct Trajectories {
-    problem: Problem,
-    curves: Vec<Curve>,
-    report: ExperimentReport,
-}
-
-/// The curves of a generalised linear model.
-struct GlmResults {
-    problem: GlmProblem,
-    curves: Vec<GlmCurve>,
-    report: GlmReport,
+    table: Table,
+    figure: Figure,
+    /// The summary for programs, and for the terminal.
+    report: Value,
+    summary: String,
+    took: Vec<(Method, Duration)>,
+    /// The form in which each ensemble was simulated.
+    forms: Vec<String>,
 }
 
 /// What a file asked for.
 struct Results {
     trajectories: Option<Trajectories>,
-    glm: Option<GlmResults>,
-    criteria: Option<(CriteriaCurves, CriteriaReport)>,
+    criteria: Option<Criteria>,
+}
+
+/// Curves of the criteria.
+struct Criteria {
+    table: Table,
+    figure: Figure,
+    report: CriteriaReport,
 }
 
 /// Runs the command.
@@ -88,28 +91,24 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let (mut file, origin) = experiment::read(&args.experiment)?;
     args.change(&mut file)?;
     let files = Files::new(&args.out, &args.experiment);
-    let mut results = Results { trajectories: None, glm: None, criteria: None };
+    let mut results = Results { trajectories: None, criteria: None };
     if let Some(experiment) = &file.trajectories {
         results.trajectories = args.trajectories(experiment, &origin, &files)?;
-        if results.trajectories.is_none() {
-            return Ok(ExitCode::from(EXIT_INTERRUPTED));
-        }
+    } else if let Some(experiment) = &file.glm {
+        results.trajectories = args.glm(experiment, &origin, &files)?;
     }
-    if let Some(experiment) = &file.glm {
-        results.glm = args.glm(experiment, &origin, &files)?;
-        if results.glm.is_none() {
-            return Ok(ExitCode::from(EXIT_INTERRUPTED));
-        }
+    if results.trajectories.is_none() && (file.trajectories.is_some() || file.glm.is_some()) {
+        return Ok(ExitCode::from(EXIT_INTERRUPTED));
     }
     if let Some(criteria) = &file.criteria {
         let curves = criteria.curves(&origin)?;
         let report = CriteriaReport::new(&file.name, criteria, &curves);
-        results.criteria = Some((curves, report));
+        let figure = criteria_figure(&file.name, criteria, &curves);
+        results.criteria = Some(Criteria { table: criteria_table(&curves), figure, report });
     }
     let written = files.write(&file, &results)?;
-    let own = file.trajectories.as_ref().map(|experiment| &experiment.methods);
-    let methods = own.or(file.glm.as_ref().map(|experiment| &experiment.methods));
-    if methods.is_some_and(|methods| has_ensembles(methods)) {
+    let took = results.trajectories.as_ref().map_or(&[][..], |t| &t.took);
+    if took.iter().any(|(method, _)| method.is_ensemble()) {
         files.remove_progress()?;
     }
     args.print(&results, &written, begin.elapsed())?;
@@ -131,10 +130,6 @@ fn method_parser() -> impl TypedValueParser<Value = Method> {
         let found = Method::ALL.into_iter().find(|method| method.key() == key);
         found.ok_or("not a method")
     })
-}
-
-fn has_ensembles(methods: &[Method]) -> bool {
-    methods.iter().any(|m| m.is_ensemble())
 }
 
 /// The methods to run, and what their runs depend on.
@@ -186,7 +181,15 @@ impl Args {
         })?;
         let Some(curves) = curves else { return Ok(None) };
         let report = ExperimentReport::new(experiment, &problem, &curves);
-        Ok(Some(Trajectories { problem, curves, report }))
+        let ensembles = curves.iter().filter(|c| c.method.is_ensemble());
+        Ok(Some(Trajectories {
+            table: trajectory_table(&curves),
+            figure: experiment::figure::figure(experiment, &problem, &curves),
+            summary: report.to_string(),
+            report: serde_json::to_value(report)?,
+            took: curves.iter().map(|c| (c.method, c.took)).collect(),
+            forms: ensembles.map(|c| format!("{} {}", c.method.key(), c.form)).collect(),
+        }))
     }
 
     /// The same for a generalised linear model.
@@ -195,7 +198,7 @@ impl Args {
         experiment: &GlmExperiment,
         origin: &Origin,
         files: &Files,
-    ) -> Result<Option<GlmResults>> {
+    ) -> Result<Option<Trajectories>> {
         experiment.check(origin)?;
         let problem = GlmProblem::new(experiment, origin)?;
         let work = Work {
@@ -209,7 +212,14 @@ impl Args {
         })?;
         let Some(curves) = curves else { return Ok(None) };
         let report = GlmReport::new(experiment, &problem, &curves);
-        Ok(Some(GlmResults { problem, curves, report }))
+        Ok(Some(Trajectories {
+            table: glm_table(&curves),
+            figure: glm_figure(experiment, &problem, &curves),
+            summary: report.to_string(),
+            report: serde_json::to_value(report)?,
+            took: curves.iter().map(|c| (c.method, c.took)).collect(),
+            forms: Vec::new(),
+        }))
     }
 
     /// Runs the methods with a progress bar, and keeps the runs of ensembles on disk as they finish;
@@ -224,7 +234,8 @@ impl Args {
             Vec<FinishedRun<R>>,
         ) -> experiment::Result<Option<T>>,
     ) -> Result<Option<T>> {
-        let (mut log, finished) = if has_ensembles(work.methods) {
+        let ensembles = work.methods.iter().filter(|m| m.is_ensemble()).count() as u64;
+        let (mut log, finished) = if ensembles > 0 {
             let path = files.path("progress");
             let (log, finished) =
                 RunLog::open(&path, work.inputs.clone(), self.resume, work.times)?;
@@ -233,7 +244,6 @@ impl Args {
             (None, Vec::new())
         };
         interrupt::listen(Some("runs"))?;
-        let ensembles = work.methods.iter().filter(|m| m.is_ensemble()).count() as u64;
         let wanted = |f: &&FinishedRun<R>| work.methods.contains(&f.method) && f.index < work.runs;
         let total = ensembles * work.runs;
         let done = finished.iter().filter(wanted).count() as u64;
@@ -276,13 +286,8 @@ impl Args {
     }
 
     fn print(&self, results: &Results, written: &[PathBuf], total: Duration) -> Result<()> {
-        let curves = results.trajectories.as_ref().map_or(&[][..], |t| &t.curves);
-        let models = results.glm.as_ref().map_or(&[][..], |t| &t.curves);
-        let took: Vec<(Method, Duration)> = curves
-            .iter()
-            .map(|c| (c.method, c.took))
-            .chain(models.iter().map(|c| (c.method, c.took)))
-            .collect();
+        let trajectories = results.trajectories.as_ref();
+        let took = trajectories.map_or(&[][..], |t| &t.took);
         if self.json {
             let seconds: Map<_, _> = took
                 .iter()
@@ -297,19 +302,12 @@ impl Args {
         if self.quiet {
             return Ok(());
         }
-        if let Some(trajectories) = &results.trajectories {
-            terminal::print(format_args!("{}\n", trajectories.report));
+        if let Some(Trajectories { summary, .. }) = trajectories {
+            terminal::print(format_args!("{summary}\n"));
         }
-        if let Some(GlmResults { report, .. }) = &results.glm {
+        if let Some(Criteria { report, .. }) = &results.criteria {
             terminal::print(format_args!("{report}\n"));
         }
-        if let Some((_, report)) = &results.criteria {
-            terminal::print(format_args!("{report}\n"));
-        }
-        let each = |of: &dyn Fn(&Curve) -> Option<String>| -> Vec<String> {
-            let named = |c: &Curve| Some(format!("{} {}", c.method.key(), of(c)?));
-            curves.iter().filter_map(named).collect()
-        };
         let times: Vec<String> = took
             .iter()
             .map(|(method, took)| format!("{} {}", method.key(), duration(*took)))
@@ -318,7 +316,7 @@ impl Args {
             [] => say!("Time: {}", duration(total)),
             times => say!("Time: {} ({})", duration(total), times.join(", ")),
         }
-        let forms = each(&|c| c.method.is_ensemble().then(|| c.form.clone()));
+        let forms = trajectories.map_or(&[][..], |t| &t.forms);
         if !forms.is_empty() {
             say!("Simulated with: {}", forms.join("; "));
         }
@@ -333,12 +331,9 @@ impl Results {
     fn json(&self) -> Result<Map<String, Value>> {
         let mut value = Map::new();
         if let Some(trajectories) = &self.trajectories {
-            value.insert("report".into(), serde_json::to_value(&trajectories.report)?);
+            value.insert("report".into(), trajectories.report.clone());
         }
-        if let Some(glm) = &self.glm {
-            value.insert("report".into(), serde_json::to_value(&glm.report)?);
-        }
-        if let Some((_, report)) = &self.criteria {
+        if let Some(Criteria { report, .. }) = &self.criteria {
             value.insert("criteria".into(), serde_json::to_value(report)?);
         }
         Ok(value)
@@ -380,28 +375,23 @@ impl Files {
             written.push(self.path(extension));
             files::write(&self.path(extension), bytes)
         };
-        let mut tables: Vec<(&str, Table)> = Vec::new();
-        let mut plots: Vec<(&str, Figure)> = Vec::new();
-        if let (Some(experiment), Some(t)) = (&file.trajectories, &results.trajectories) {
-            tables.push(("trajectory.", trajectory_table(&t.curves)));
-            plots.push(("", experiment::figure::figure(experiment, &t.problem, &t.curves)));
+        let mut tables: Vec<(&str, &Table)> = Vec::new();
+        let mut plots: Vec<(&str, &Figure)> = Vec::new();
+        if let Some(Trajectories { table, figure, .. }) = &results.trajectories {
+            tables.push(("trajectory.", table));
+            plots.push(("", figure));
         }
-        if let (Some(experiment), Some(t)) = (&file.glm, &results.glm) {
-            tables.push(("trajectory.", glm_table(&t.curves)));
-            plots.push(("", glm_figure(experiment, &t.problem, &t.curves)));
+        if let Some(Criteria { table, figure, .. }) = &results.criteria {
+            tables.push(("criteria.", table));
+            plots.push((if plots.is_empty() { "" } else { "criteria." }, figure));
         }
-        if let (Some(criteria), Some((curves, _))) = (&file.criteria, &results.criteria) {
-            tables.push(("criteria.", criteria_table(curves)));
-            let beside = if plots.is_empty() { "" } else { "criteria." };
-            plots.push((beside, criteria_figure(&file.name, criteria, curves)));
-        }
-        for (name, table) in &tables {
+        for (name, table) in tables {
             for (extension, bytes) in table.render(&metadata)? {
                 write(&format!("{name}{extension}"), &bytes)?;
             }
         }
         write("json", (serde_json::to_string_pretty(&about)? + "\n").as_bytes())?;
-        for (name, figure) in &plots {
+        for (name, figure) in plots {
             for (extension, bytes) in plots::render(figure)? {
                 write(&format!("{name}{extension}"), &bytes)?;
             }

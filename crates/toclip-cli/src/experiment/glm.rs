@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use toclip::dynamics::Stop;
 use toclip::ensemble::Statistics;
-use toclip::glm::{GlmSummary, Measures};
+use toclip::glm::{GlmSummary, Quantity};
 use toclip::schedule::Policy;
 
 use super::report::diverged;
@@ -16,48 +16,21 @@ use crate::output::terminal::columns;
 use crate::plot::{Axis, Chart, Figure, Series};
 use crate::words::short;
 
-/// Something that a model is judged by.
-struct Quantity {
-    key: &'static str,
-    axis: &'static str,
-    /// Of the path of the ODE.
-    path: fn(&Measures) -> Option<f64>,
-    /// Of an ensemble.
-    band: fn(&GlmSummary) -> Option<&Statistics>,
-    /// What charts multiply it by.
-    unit: f64,
+/// What charts multiply a quantity by.
+fn unit(quantity: Quantity) -> f64 {
+    if quantity == Quantity::Angle { 180.0 / std::f64::consts::PI } else { 1.0 }
 }
 
-const QUANTITIES: [Quantity; 4] = [
-    Quantity {
-        key: "loss",
-        axis: "loss",
-        path: |m| Some(m.loss),
-        band: |s| Some(&s.loss),
-        unit: 1.0,
-    },
-    Quantity {
-        key: "error_rate",
-        axis: "error rate (labels before flips)",
-        path: |m| m.error_rate,
-        band: |s| s.error_rate.as_ref(),
-        unit: 1.0,
-    },
-    Quantity {
-        key: "angle",
-        axis: "angle to the teacher (degrees)",
-        path: |m| Some(m.angle),
-        band: |s| Some(&s.angle),
-        unit: 180.0 / std::f64::consts::PI,
-    },
-    Quantity {
-        key: "calibration",
-        axis: "calibration slope",
-        path: |m| m.calibration,
-        band: |s| s.calibration.as_ref(),
-        unit: 1.0,
-    },
-];
+/// `classes` is whether labels are classes.
+fn axis(quantity: Quantity, classes: bool) -> &'static str {
+    match quantity {
+        Quantity::Loss if classes => "cross-entropy (nats)",
+        Quantity::Loss => "loss",
+        Quantity::ErrorRate => "error rate (labels before flips)",
+        Quantity::Angle => "angle to the teacher (degrees)",
+        Quantity::Calibration => "calibration slope",
+    }
+}
 
 /// | column | |
 /// |---|---|
@@ -72,19 +45,16 @@ pub fn glm_table(curves: &[GlmCurve]) -> Table {
     let mut table = Table::default()
         .text("method", rows().map(|(curve, _)| curve.method.key()))
         .numbers("t", rows().map(|(curve, k)| curve.times()[k]));
-    for quantity in &QUANTITIES {
+    for quantity in Quantity::ALL {
         let of = |statistic: fn(&Statistics) -> &[f64]| {
-            rows().map(move |(curve, k)| statistic((quantity.band)(curve.band()?)?).get(k).copied())
+            rows().map(move |(curve, k)| statistic(curve.band()?.get(quantity)?).get(k).copied())
         };
-        let middle = rows().map(|(curve, k)| match &curve.outcome {
-            GlmOutcome::Path(_, measures) => (quantity.path)(&measures[k]),
-            GlmOutcome::Band(band) => (quantity.band)(band)?.median.get(k).copied(),
-        });
+        let key = quantity.key();
         table = table
-            .numbers(quantity.key, middle)
-            .numbers(format!("{}_mean", quantity.key), of(|s| &s.mean))
-            .numbers(format!("{}_low", quantity.key), of(|s| &s.quantiles[0]))
-            .numbers(format!("{}_high", quantity.key), of(|s| &s.quantiles[1]));
+            .numbers(key, rows().map(|(curve, k)| curve.at(quantity, k)))
+            .numbers(format!("{key}_mean"), of(|s| &s.mean))
+            .numbers(format!("{key}_low"), of(|s| &s.quantiles[0]))
+            .numbers(format!("{key}_high"), of(|s| &s.quantiles[1]));
     }
     let overlap = |of: fn(&toclip::glm::Overlaps) -> f64, mean: fn(&GlmSummary) -> &Statistics| {
         rows().map(move |(curve, k)| match &curve.outcome {
@@ -102,32 +72,22 @@ pub fn glm_table(curves: &[GlmCurve]) -> Table {
 pub fn glm_figure(experiment: &GlmExperiment, problem: &GlmProblem, curves: &[GlmCurve]) -> Figure {
     let clipped = experiment.clip.clips();
     let mut figure = Figure::new(&experiment.name).columns(2);
-    let has = |quantity: &&Quantity| {
-        curves.iter().any(|curve| match &curve.outcome {
-            GlmOutcome::Path(_, measures) => measures.iter().any(|m| (quantity.path)(m).is_some()),
-            GlmOutcome::Band(band) => (quantity.band)(band).is_some(),
-        })
-    };
-    for quantity in QUANTITIES.iter().filter(has) {
-        let classes = curves.iter().any(|curve| match &curve.outcome {
-            GlmOutcome::Path(_, measures) => measures.iter().any(|m| m.error_rate.is_some()),
-            GlmOutcome::Band(band) => band.error_rate.is_some(),
-        });
-        let axis =
-            if quantity.key == "loss" && classes { "cross-entropy (nats)" } else { quantity.axis };
+    let has = |quantity: &Quantity| curves.iter().any(|curve| curve.has(*quantity));
+    for quantity in Quantity::ALL.into_iter().filter(has) {
+        let axis = axis(quantity, has(&Quantity::ErrorRate));
         let x = match experiment.points.spacing {
             Spacing::Linear => Axis::linear("time t = k/d"),
             Spacing::Log => Axis::log("time t = k/d"),
         };
         let mut chart = Chart::new(axis).x(x).y(Axis::linear(axis));
-        if quantity.key == "loss" {
+        if quantity == Quantity::Loss {
             let d = short(problem.spectrum.intrinsic_dim());
             chart = chart.subtitle(&format!("{}, d = {d}", problem.model.describe()));
         }
         for curve in curves {
             chart = draw(chart, quantity, curve, clipped, experiment.ensemble.confidence);
         }
-        if quantity.key == "calibration" {
+        if quantity == Quantity::Calibration {
             chart = chart.hline(1.0, "calibrated");
         }
         figure = figure.chart(chart);
@@ -135,22 +95,22 @@ pub fn glm_figure(experiment: &GlmExperiment, problem: &GlmProblem, curves: &[Gl
     figure
 }
 
-fn draw(chart: Chart, quantity: &Quantity, curve: &GlmCurve, clipped: bool, share: f64) -> Chart {
+fn draw(chart: Chart, quantity: Quantity, curve: &GlmCurve, clipped: bool, share: f64) -> Chart {
     let title = curve.method.title(clipped);
     // A start at zero has no calibration.
     let kept = |values: Vec<Option<f64>>| -> (Vec<f64>, Vec<f64>) {
         let pairs = curve.times().iter().zip(values);
-        pairs.filter_map(|(t, x)| Some((*t, quantity.unit * x.filter(|x| !x.is_nan())?))).unzip()
+        pairs.filter_map(|(t, x)| Some((*t, unit(quantity) * x.filter(|x| !x.is_nan())?))).unzip()
     };
     match &curve.outcome {
         GlmOutcome::Path(_, measures) => {
-            let (t, y) = kept(measures.iter().map(quantity.path).collect());
+            let (t, y) = kept(measures.iter().map(|m| m.get(quantity)).collect());
             let make = if curve.method == Method::Ode { Series::line } else { Series::dashed };
             let slot = if curve.method == Method::Ode { 2 } else { 3 };
             chart.series(make(title, &t, &y).slot(slot))
         }
         GlmOutcome::Band(band) => {
-            let Some(statistics) = (quantity.band)(band) else { return chart };
+            let Some(statistics) = band.get(quantity) else { return chart };
             let column = |x: &[f64]| kept(x.iter().copied().map(Some).collect());
             let (t, low) = column(&statistics.quantiles[0]);
             let (high, median) = (column(&statistics.quantiles[1]).1, column(&statistics.median).1);
@@ -236,18 +196,15 @@ impl GlmReport {
 
 impl GlmMethodReport {
     fn new(curve: &GlmCurve) -> Self {
-        let end = |quantity: &Quantity| match &curve.outcome {
-            GlmOutcome::Path(_, measures) => (quantity.path)(measures.last()?),
-            GlmOutcome::Band(band) => (quantity.band)(band)?.median.last().copied(),
-        };
-        let [loss, error_rate, angle, calibration] = &QUANTITIES;
+        let end = |quantity| curve.at(quantity, curve.times().len().checked_sub(1)?);
+        let [loss, error_rate, angle, calibration] = Quantity::ALL.map(end);
         GlmMethodReport {
             method: curve.method,
             t: curve.times().last().copied(),
-            loss: end(loss),
-            error_rate: end(error_rate),
-            angle: end(angle),
-            calibration: end(calibration).filter(|x| !x.is_nan()),
+            loss,
+            error_rate,
+            angle,
+            calibration: calibration.filter(|x| !x.is_nan()),
             runs: curve.band().map(|band| band.runs),
             diverged_runs: curve.band().map(|band| band.diverged.len() as u64),
             stop: curve.stop(),

@@ -99,11 +99,6 @@ impl LeastSquares {
         Ok(LeastSquares { optimum: design.lift(&along), ridge })
     }
 
-    /// $\theta_0 = \theta^\ast + $ `spread` $\cdot N(0, I)$, drawn from `seed`.
-    pub fn start(&self, spread: f64, seed: u64) -> Vec<f64> {
-        normal_start(&self.optimum, spread, seed)
-    }
-
     /// The residuals of samples: those of the fit, or others.
     ///
     /// # Errors
@@ -128,8 +123,8 @@ impl LeastSquares {
     }
 }
 
-/// `optimum` $+$ `spread` $\cdot N(0, I)$, drawn from `seed`.
-pub(super) fn normal_start(optimum: &[f64], spread: f64, seed: u64) -> Vec<f64> {
+/// $\theta_0 = \theta^\ast + $ `spread` $\cdot N(0, I)$, drawn from `seed`.
+pub fn normal_start(optimum: &[f64], spread: f64, seed: u64) -> Vec<f64> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     // The features are drawn from the first stream.
     rng.set_stream(1);

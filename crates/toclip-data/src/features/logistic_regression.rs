@@ -1,7 +1,6 @@
 //! Logistic regression: $\theta^\ast$ of two classes.
 
 use super::Design;
-use super::least_squares::normal_start;
 use super::tall_matrix::{times, weighted_gram};
 use crate::Result;
 use crate::error::bail;
@@ -129,11 +128,6 @@ impl LogisticRegression {
             bail!("the samples have {} features, but the fit has {fitted}", design.cols());
         }
         Ok(times(design.features(), &self.optimum))
-    }
-
-    /// $\theta_0 = \theta^\ast + $ `spread` $\cdot N(0, I)$, drawn from `seed`.
-    pub fn start(&self, spread: f64, seed: u64) -> Vec<f64> {
-        normal_start(&self.optimum, spread, seed)
     }
 }
 

@@ -16,7 +16,7 @@ mod tall_matrix;
 
 pub use clipped_optimum::{ChanceBias, ClippedOptimum};
 pub use design::Design;
-pub use least_squares::{LeastSquares, Residuals, Ridge};
+pub use least_squares::{LeastSquares, Residuals, Ridge, normal_start};
 pub use logistic_regression::{LogisticRegression, LogisticRidge, RidgeReason};
 pub use one_pass::OnePass;
 

@@ -1,6 +1,6 @@
 //! Ensembles of runs on a generalised linear model.
 
-use super::{GlmPath, GlmSgd, MeasuredPath, Measures};
+use super::{GlmPath, GlmSgd, MeasuredPath, Measures, Quantity};
 use crate::ensemble::{Ensemble, Statistics, check_probabilities, lock};
 use crate::error::{Error, Result};
 use serde::Serialize;
@@ -143,10 +143,11 @@ impl GlmSummary {
             .map(|k| measures.iter().filter(|run| run.len() > k).count() as u64)
             .take_while(|&alive| alive > 0)
             .collect();
-        let columns = |of: &dyn Fn(&Measures) -> Option<f64>| {
+        let columns = |quantity: Quantity| {
             let mut statistics = Statistics::of_quantiles(probabilities.len());
             for k in 0..alive.len() {
-                let column: Vec<f64> = measures.iter().filter_map(|run| of(run.get(k)?)).collect();
+                let column: Vec<f64> =
+                    measures.iter().filter_map(|run| run.get(k)?.get(quantity)).collect();
                 statistics
                     .push(if column.is_empty() { vec![f64::NAN] } else { column }, probabilities);
             }
@@ -172,10 +173,10 @@ impl GlmSummary {
             probabilities: probabilities.to_vec(),
             q: overlaps(|at| at.q),
             p: overlaps(|at| at.p),
-            loss: columns(&|m| Some(m.loss)),
-            error_rate: classes.then(|| columns(&|m| m.error_rate)),
-            angle: columns(&|m| Some(m.angle)),
-            calibration: calibrated.then(|| columns(&|m| m.calibration)),
+            loss: columns(Quantity::Loss),
+            error_rate: classes.then(|| columns(Quantity::ErrorRate)),
+            angle: columns(Quantity::Angle),
+            calibration: calibrated.then(|| columns(Quantity::Calibration)),
             alive,
         })
     }

@@ -84,7 +84,7 @@ pub trait Policy: std::fmt::Debug + Send + Sync {
 /// use toclip::schedule::{OpenLoop, Policy, Schedule};
 /// let policy = OpenLoop::new(Schedule::constant(0.7)?, Schedule::constant(0.9)?);
 /// assert_eq!(policy.at(3.0, 0.1).eta, 0.7);
-/// let unclipped = OpenLoop::unclipped(Schedule::constant(0.7)?);
+/// let unclipped = OpenLoop::constant(0.7, f64::INFINITY)?;
 /// assert_eq!(unclipped.at(3.0, 0.1).c, f64::INFINITY);
 /// # Ok::<(), toclip::Error>(())
 /// ```
@@ -98,6 +98,14 @@ impl OpenLoop {
     /// From $\eta(t)$ and $c(t)$.
     pub fn new(eta: Schedule, clip: Schedule) -> Self {
         OpenLoop { eta, clip }
+    }
+
+    /// From constants; $c = \infty$ is no clipping.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`](crate::Error::Parameter) for a negative value or NaN.
+    pub fn constant(eta: f64, c: f64) -> crate::Result<Self> {
+        Ok(OpenLoop::new(Schedule::constant(eta)?, Schedule::constant(c)?))
     }
 
     /// From $\eta(t)$ alone, $c = \infty$.

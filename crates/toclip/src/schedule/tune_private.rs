@@ -1,8 +1,8 @@
 //! The constant rate and threshold of private SGD with the lowest predicted risk.
 
+use super::OpenLoop;
 use super::final_risk::final_risk;
 use super::private::threshold_range;
-use super::{OpenLoop, Schedule};
 use crate::criteria::maximise::log_grid;
 use crate::dynamics::Ode;
 use crate::error::{Error, Result};
@@ -71,7 +71,7 @@ pub fn tune_private<'a>(
         if !(low..=high).contains(&c) {
             return Ok(f64::INFINITY);
         }
-        let policy = OpenLoop::new(Schedule::constant(eta)?, Schedule::constant(c)?);
+        let policy = OpenLoop::constant(eta, c)?;
         final_risk(&Ode::new(modes, &step, &policy).tolerance(RTOL, 0.0), time)
     };
     // In a short time the rate has to be large, in a long one it may be small.

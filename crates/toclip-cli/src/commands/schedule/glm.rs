@@ -114,12 +114,8 @@ fn compare(experiment: &GlmExperiment, problem: &GlmProblem) -> Result<Vec<Row>>
         for (key, tuned) in keys.into_iter().zip([open, Ok(clipped)]) {
             // Without clipping every rate may diverge.
             let Ok(tuned) = tuned else { continue };
-            let clip = if tuned.c < f64::INFINITY {
-                Schedule::constant(tuned.c)?
-            } else {
-                Schedule::never()
-            };
-            let policy = OpenLoop::new(shape.schedule(tuned.eta, time)?, clip);
+            let eta = shape.schedule(tuned.eta, time)?;
+            let policy = OpenLoop::new(eta, Schedule::constant(tuned.c)?);
             let label = match (key.starts_with("unclipped"), tuned.c < f64::INFINITY) {
                 (true, _) => format!("unclipped, {name}"),
                 (false, true) => format!("best threshold, {name}"),

@@ -3,21 +3,15 @@
 use crate::output::numbers::short;
 use crate::plot::{Axis, Chart, Figure, Kind, Series};
 
-use super::Fit;
+use super::{Fit, FittedData};
 use crate::study::noise_fit_figure;
 
 /// The band of the runs and the predictions, as the paper draws figures 1c and 1d.
 pub fn risk(fit: &Fit) -> Chart {
-    let (band, settings) = (&fit.band, &fit.settings);
-    let [dim, eta] = [fit.dim, settings.eta].map(short);
+    let band = &fit.band;
     let ends = [band.risk.quantiles.first(), band.risk.quantiles.last()];
     let mut chart = Chart::new("Risk: predicted and measured")
-        .subtitle(&format!(
-            "d = {dim}, η = {eta}, c = {}; one pass over {} samples, {} runs",
-            clip(settings.clip),
-            fit.rows,
-            band.runs
-        ))
+        .subtitle(&one_pass(&fit.data))
         .x(Axis::log("time t = k/d"))
         .y(Axis::log("risk R(t)"));
     if let [Some(low), Some(high)] = ends {
@@ -64,20 +58,20 @@ pub fn ratio(fit: &Fit) -> Chart {
 }
 
 /// Eigenvalues by rank.
-pub fn spectrum(fit: &Fit) -> Chart {
-    let rank: Vec<f64> = (1..=fit.eigenvalues.len()).map(|k| k as f64).collect();
+pub fn spectrum(data: &FittedData) -> Chart {
+    let rank: Vec<f64> = (1..=data.eigenvalues.len()).map(|k| k as f64).collect();
     Chart::new("Spectrum of K")
-        .subtitle(&format!("{} features, ‖K‖ = 1, d = Tr K = {}", fit.cols, short(fit.dim)))
+        .subtitle(&format!("{} features, ‖K‖ = 1, d = Tr K = {}", data.cols, short(data.dim)))
         .x(Axis::log("rank i"))
         .y(Axis::log("eigenvalue λ"))
-        .line("λ", &rank, &fit.eigenvalues)
+        .line("λ", &rank, &data.eigenvalues)
 }
 
 /// CSC and CCC along the predicted path.
 pub fn criteria(fit: &Fit) -> Chart {
     let times = fit.curve("ode_residuals").map_or(&[][..], |curve| &curve.times);
     Chart::new("Does clipping help along the path?")
-        .subtitle(&format!("measured residuals, c = {}", clip(fit.settings.clip)))
+        .subtitle(&format!("measured residuals, c = {}", clip(fit.data.settings.clip)))
         .x(Axis::log("time t = k/d"))
         .y(Axis::linear("ratio"))
         .line("CSC = μ/ν: stability", times, &fit.along(|mu, nu| mu / nu))
@@ -92,7 +86,7 @@ pub fn noise(fit: &Fit) -> Figure {
         whole.y = Axis::linear("density").range(0.0, top);
         whole.note = Some("Bars of repeated residuals are cut off at the top.".into());
     }
-    if let Some(k) = fit.settings.components {
+    if let Some(k) = fit.data.settings.components {
         for series in whole.series.iter_mut().chain(&mut tails.series) {
             let mixture = series.label.starts_with("Gaussian mixture");
             if let Some(label) = series.label.strip_suffix(", advised").filter(|_| mixture) {
@@ -116,10 +110,18 @@ fn below_atoms(bars: &Series) -> Option<f64> {
 /// All of them, with the names of their files.
 pub fn all(fit: &Fit) -> Vec<(&'static str, Figure)> {
     vec![
-        ("risk", Figure::new(&fit.name).chart(risk(fit)).chart(ratio(fit))),
+        ("risk", Figure::new(&fit.data.name).chart(risk(fit)).chart(ratio(fit))),
         ("noise", noise(fit)),
-        ("spectrum", Figure::default().chart(spectrum(fit)).chart(criteria(fit))),
+        ("spectrum", Figure::default().chart(spectrum(&fit.data)).chart(criteria(fit))),
     ]
+}
+
+/// What the curves are of, for a subtitle.
+pub fn one_pass(data: &FittedData) -> String {
+    let FittedData { rows, settings, .. } = data;
+    let [dim, eta] = [data.dim, settings.eta].map(short);
+    let (c, runs) = (clip(settings.clip), settings.runs);
+    format!("d = {dim}, η = {eta}, c = {c}; one pass over {rows} samples, {runs} runs")
 }
 
 /// A threshold in words.

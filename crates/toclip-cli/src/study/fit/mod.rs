@@ -1,6 +1,7 @@
 //! From samples to predicted and measured risk.
 
 pub mod check;
+mod data;
 pub mod figures;
 mod gap;
 pub mod input;
@@ -15,16 +16,17 @@ use toclip::criteria::{BestThreshold, best_threshold};
 use toclip::dynamics::{Ode, PathPoint, Stream, linear_times, log_times};
 use toclip::ensemble::{Ensemble, Summary};
 use toclip::noise::{Empirical, Noise};
-use toclip::schedule::{OpenLoop, Schedule};
+use toclip::schedule::OpenLoop;
 use toclip_data::noise_fit::{
     self, Comparison, Components, NoiseFit, NoiseModel, Options, fit_all,
 };
 use toclip_data::{
     Activation, ChanceBias, ClippedOptimum, Design, Features, LeastSquares, OnePass, Residuals,
-    Ridge,
+    Ridge, normal_start,
 };
 
 use crate::experiment::run::all_runs;
+pub use data::FittedData;
 pub use gap::Gap;
 use input::Known;
 
@@ -40,8 +42,8 @@ pub struct Settings {
     pub clip: f64,
     pub runs: u64,
     pub seed: u64,
-    /// θ0 = θ* + start_noise · N(0, I).
-    pub start_noise: f64,
+    /// θ0 = θ* + start_noise · N(0, I); zero for `None`.
+    pub start_noise: Option<f64>,
     pub held_out: bool,
     /// The distribution of the first prediction; `None` for the best fit.
     pub noise: Option<NoiseModel>,
@@ -60,7 +62,7 @@ impl Settings {
             clip: 0.5,
             runs: 50,
             seed: 1,
-            start_noise: 0.4,
+            start_noise: Some(0.4),
             held_out: false,
             noise: Some(NoiseModel::Gaussian),
             components: None,
@@ -71,12 +73,20 @@ impl Settings {
             Some(Known::Wikitext2) => Settings {
                 features: tanh(1000),
                 eta: 0.4,
-                start_noise: 0.6,
+                start_noise: Some(0.6),
                 noise: Some(NoiseModel::GaussianMixture),
                 components: Some(3),
                 ..cifar
             },
             None => Settings { noise: None, ..cifar },
+        }
+    }
+
+    /// θ0.
+    pub fn start(&self, optimum: &[f64]) -> Vec<f64> {
+        match self.start_noise {
+            Some(spread) => normal_start(optimum, spread, self.seed),
+            None => vec![0.0; optimum.len()],
         }
     }
 }
@@ -95,23 +105,12 @@ pub struct Curve {
 /// All that was found.
 #[derive(Debug, Clone)]
 pub struct Fit {
-    pub name: String,
-    pub settings: Settings,
-    /// Samples that SGD sees, and features.
-    pub rows: usize,
-    pub cols: usize,
-    pub dim: f64,
-    pub norm: f64,
+    pub data: FittedData,
     pub target_mean: f64,
     /// Whether the target has exactly two values.
     pub two_classes: bool,
     /// Root of the mean square of the centred targets.
     pub target_spread: f64,
-    /// Standard deviation of ‖x‖²/d.
-    pub norm_spread: f64,
-    pub eigenvalues: Vec<f64>,
-    /// θ*, in the coordinates of ‖K‖ = 1.
-    pub optimum: Vec<f64>,
     pub ridge: Option<Ridge>,
     /// What least squares leaves on the samples it was fitted on, where those are others.
     pub train: Option<Residuals>,
@@ -125,7 +124,6 @@ pub struct Fit {
     pub unclipped: f64,
     /// The same were it chance alone.
     pub chance: ChanceBias,
-    pub times: Vec<f64>,
     /// With the fitted distribution, with the residuals, corrected, and corrected but with replacement.
     pub curves: Vec<Curve>,
     /// μ, m2, η, c along the curve with the residuals, and 2R + σ².
@@ -144,7 +142,7 @@ impl Fit {
         let train = train.map(|train| least.residuals(&train)).transpose()?;
         let residuals = least.residuals(&design)?;
         let (noise, fitted) = noise_fits(&residuals.values, settings)?;
-        let start = least.start(settings.start_noise, settings.seed);
+        let start = settings.start(&least.optimum);
         let theory = Theory::new(&design, &least, &start, settings)?;
         let empirical = Empirical::new(&residuals.values)?;
         let (fitted_curve, _) = theory.ode(&*fitted.noise())?;
@@ -162,13 +160,12 @@ impl Fit {
             ("with_replacement", "corrected for bias only".into(), replaced),
         ];
         let times = theory.times;
-        let (name, eigenvalues) = (design.name().to_owned(), design.eigenvalues().to_vec());
-        let (rows, cols, dim, norm) = (design.rows(), design.cols(), design.dim(), design.norm());
-        let (target_mean, norm_spread) = (design.target_mean(), design.square_norms().1);
-        let two_classes = design.labels().is_ok();
+        let data = FittedData::new(&design, settings, &least.optimum, &times);
+        let (target_mean, two_classes) = (design.target_mean(), design.labels().is_ok());
         let squares: f64 = design.targets().iter().map(|b| b * b).sum();
-        let data = design.into_data(start, least.optimum.clone());
-        let stream = Stream::new(data, Arc::new(policy(settings.eta, settings.clip)?))?;
+        let stream = design.into_data(start, least.optimum);
+        let stream =
+            Stream::new(stream, Arc::new(OpenLoop::constant(settings.eta, settings.clip)?))?;
         let ensemble = Ensemble::new(settings.runs, settings.seed);
         // The runs themselves: how well the mean over time is known depends on how each goes on.
         let runs = all_runs(&ensemble, &stream, &times, &AtomicBool::new(false), tick)?;
@@ -178,18 +175,10 @@ impl Fit {
             Curve { key, label, times, risk, gap }
         };
         Ok(Fit {
-            name,
-            settings: settings.clone(),
-            rows,
-            cols,
-            dim,
-            norm,
             target_mean,
             two_classes,
-            target_spread: (squares / rows as f64).sqrt(),
-            norm_spread,
-            eigenvalues,
-            optimum: least.optimum,
+            target_spread: (squares / data.rows as f64).sqrt(),
+            data,
             ridge: least.ridge,
             train,
             residuals,
@@ -198,7 +187,6 @@ impl Fit {
             bias: destination.bias,
             chance,
             unclipped: destination.unclipped,
-            times,
             curves: labels.map(curve).into(),
             path,
             band,
@@ -208,18 +196,13 @@ impl Fit {
 
     /// Whether clipping moves the point to which SGD converges by more than chance.
     pub fn is_biased(&self) -> bool {
-        self.settings.clip.is_finite() && !self.is_perfect() && self.bias > self.chance.limit
+        self.data.settings.clip.is_finite() && !self.is_perfect() && self.bias > self.chance.limit
     }
 
     /// Whether least squares leaves nothing but rounding errors.
     pub fn is_perfect(&self) -> bool {
         let predicted = self.target_spread.powi(2) - self.residuals.mse;
         !(self.residuals.sigma > PERFECT * predicted.max(0.0).sqrt())
-    }
-
-    /// n/d.
-    pub fn end(&self) -> f64 {
-        self.times.last().copied().unwrap_or(0.0)
     }
 
     /// A function of μ and ν along the prediction with the residuals.
@@ -230,14 +213,6 @@ impl Fit {
     pub fn curve(&self, key: &str) -> Option<&Curve> {
         self.curves.iter().find(|curve| curve.key == key)
     }
-}
-
-pub fn policy(eta: f64, clip: f64) -> Result<OpenLoop> {
-    let eta = Schedule::constant(eta).context("learning rate")?;
-    Ok(match clip.is_finite() {
-        true => OpenLoop::new(eta, Schedule::constant(clip).context("threshold")?),
-        false => OpenLoop::unclipped(eta),
-    })
 }
 
 /// All distributions compared, and the one of the first prediction.
@@ -281,7 +256,7 @@ impl<'a> Theory<'a> {
         let gap: Vec<f64> = start.iter().zip(&least.optimum).map(|(a, b)| a - b).collect();
         let modes = design.modes(&gap)?;
         let times = times(design.rows() as f64 / design.dim(), design.dim(), 81)?;
-        let policy = policy(settings.eta, settings.clip)?;
+        let policy = OpenLoop::constant(settings.eta, settings.clip)?;
         let gap_risk = modes.risk();
         Ok(Theory { design, least, start, eta: settings.eta, policy, modes, gap_risk, times })
     }

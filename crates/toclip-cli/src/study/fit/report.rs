@@ -32,12 +32,12 @@ impl Contents {
         let gaps = wording::gaps(fit);
         let gaps = gaps.iter().map(|[label, end, said]| format!("{label}: R = {end}; {said}."));
         Contents {
-            name: fit.name.clone(),
+            name: fit.data.name.clone(),
             verdict: wording::verdict(fit),
             settings: format!(
                 "{} samples, d = {}, MSE = {}; {} passes",
-                fit.rows,
-                short(fit.dim),
+                fit.data.rows,
+                short(fit.data.dim),
                 short(fit.residuals.mse),
                 fit.band.runs
             ),

@@ -19,7 +19,7 @@ pub fn verdict(fit: &Fit) -> Vec<String> {
         return vec![why];
     }
     let [first, last] = fit.best;
-    let c = fit.settings.clip;
+    let c = fit.data.settings.clip;
     let mut verdict = Vec::new();
     if fit.is_perfect() {
         verdict.push(
@@ -71,7 +71,7 @@ pub fn verdict(fit: &Fit) -> Vec<String> {
 
 /// The point to which clipped SGD converges, and whether that is chance.
 fn bias(fit: &Fit) -> String {
-    let [c, bias] = [clip(fit.settings.clip), short(fit.bias)];
+    let [c, bias] = [clip(fit.data.settings.clip), short(fit.bias)];
     let [chance, limit] = [fit.chance.mean, fit.chance.limit].map(short);
     match fit.is_biased() {
         true => format!(
@@ -95,7 +95,7 @@ fn lost(fit: &Fit) -> Option<String> {
     let first = fit.band.diverged.values().copied().reduce(f64::min)?;
     let who =
         if diverged == runs { "every run".into() } else { format!("{diverged} of {runs} runs") };
-    let [eta, first] = [fit.settings.eta, first].map(short);
+    let [eta, first] = [fit.data.settings.eta, first].map(short);
     Some(format!(
         "Use a smaller --eta: at η = {eta} {who} diverged, the first at t = {first}. Predictions were not \
          compared, and there is no advice on clipping."
@@ -104,18 +104,15 @@ fn lost(fit: &Fit) -> Option<String> {
 
 /// The mean risk of the runs at the end of the pass; NaN where none came there.
 fn end(fit: &Fit) -> f64 {
-    let whole = fit.band.times.len() == fit.times.len();
+    let whole = fit.band.times.len() == fit.data.times.len();
     fit.band.risk.mean.last().copied().filter(|_| whole).unwrap_or(f64::NAN)
 }
 
 /// What was found, name and value.
 pub fn facts(fit: &Fit) -> Vec<(String, String)> {
-    let settings = &fit.settings;
-    let mut facts = Vec::new();
+    let settings = &fit.data.settings;
+    let mut facts = fit.data.facts();
     let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
-    fact("samples", format!("{}, with {} features ({})", fit.rows, fit.cols, settings.features));
-    fact("d = Tr K/‖K‖", short(fit.dim));
-    fact("‖x‖²/d", format!("1 ± {}", short(fit.norm_spread)));
     fact("least squares", left(&fit.residuals));
     if let Some(train) = &fit.train {
         fact("  on its own half", left(train));
@@ -133,7 +130,7 @@ pub fn facts(fit: &Fit) -> Vec<(String, String)> {
     for note in &fit.noise.notes {
         fact("  note", note.clone());
     }
-    let ([end, eta], c) = ([fit.end(), settings.eta].map(short), clip(settings.clip));
+    let ([end, eta], c) = ([fit.data.end(), settings.eta].map(short), clip(settings.clip));
     let (runs, seed) = (fit.band.runs, settings.seed);
     fact("one pass", format!("T = n/d = {end}, η = {eta}, c = {c}, {runs} runs, seed {seed}"));
     let stats = &fit.band.risk;
@@ -170,7 +167,7 @@ pub const GAPS: &str =
 
 /// The lines for the terminal.
 pub fn text(fit: &Fit) -> String {
-    let mut out = format!("{}\n\n", fit.name);
+    let mut out = format!("{}\n\n", fit.data.name);
     for (name, value) in facts(fit) {
         out += &format!("  {name:<19}{value}\n");
     }
@@ -200,27 +197,22 @@ pub fn json(fit: &Fit) -> Value {
     let finite = |x: f64| x.is_finite().then_some(x);
     let curve = |c: &super::Curve| json!({ "key": c.key, "label": c.label, "end": c.risk.last(), "gap": c.gap });
     let best = |b: &BestThreshold| json!({ "clip": finite(b.c), "ccc": finite(b.ccc), "mu": b.mu });
-    let settings = &fit.settings;
     json!({
-        "name": fit.name,
-        "settings": {
-            "features": settings.features.to_string(), "eta": settings.eta, "clip": finite(settings.clip),
-            "runs": settings.runs, "seed": settings.seed, "start_noise": settings.start_noise,
-            "held_out": settings.held_out,
-        },
-        "samples": fit.rows,
-        "features": fit.cols,
-        "dim": fit.dim,
-        "norm": fit.norm,
+        "name": fit.data.name,
+        "settings": fit.data.settings_json(),
+        "samples": fit.data.rows,
+        "features": fit.data.cols,
+        "dim": fit.data.dim,
+        "norm": fit.data.norm,
         "target_mean": fit.target_mean,
-        "norm_spread": fit.norm_spread,
+        "norm_spread": fit.data.norm_spread,
         "least_squares": residual(&fit.residuals),
         "perfect_fit": fit.is_perfect(),
         "train": fit.train.as_ref().map(residual),
         "ridge": fit.ridge.map(|r| json!({ "value": r.value, "without_variance": r.without_variance })),
         "noise": noise_fit_figure::json(&fit.noise),
         "noise_of_curve": fit.fitted.model.name(),
-        "end": fit.end(),
+        "end": fit.data.end(),
         "measured": {
             "end": finite(end(fit)),
             "standard_error": fit.band.risk.standard_error.last(),
@@ -240,7 +232,7 @@ pub fn json(fit: &Fit) -> Value {
 
 /// The tables, by name.
 pub fn tables(fit: &Fit) -> Vec<(String, Table)> {
-    let (times, band) = (&fit.times, &fit.band);
+    let (times, band) = (&fit.data.times, &fit.band);
     let mut risk = Table::default()
         .numbers("t", times.iter().copied())
         .numbers("measured_mean", band.risk.mean.iter().copied())
@@ -256,11 +248,7 @@ pub fn tables(fit: &Fit) -> Vec<(String, Table)> {
         .numbers("nu", fit.along(|_, nu| nu))
         .numbers("csc", fit.along(|mu, nu| mu / nu))
         .numbers("ccc", fit.along(|mu, nu| mu * mu / nu));
-    let one = |name: &'static str, values: &[f64]| Table::from_iter([(name, values)]);
-    vec![
-        ("risk".into(), risk),
-        ("spectrum".into(), one("eigenvalue", &fit.eigenvalues)),
-        ("theta".into(), one("theta", &fit.optimum)),
-        ("residuals".into(), one("residual", &fit.residuals.values)),
-    ]
+    let residuals = Table::from_iter([("residual", &fit.residuals.values[..])]);
+    let [spectrum, theta] = fit.data.tables();
+    vec![("risk".into(), risk), spectrum, theta, ("residuals".into(), residuals)]
 }

@@ -8,8 +8,7 @@ use toclip::ensemble::Statistics;
 use toclip::glm::{GlmSgd, GlmStream, GlmSummary, Logistic, MeasuredPath, Measures, TeacherModes};
 use toclip::schedule::OpenLoop;
 
-use super::Settings;
-use crate::study::fit::Gap;
+use crate::study::fit::{Gap, Settings};
 
 /// Runs of C-SGD, and how far they are from the ODE.
 #[derive(Debug, Clone)]

@@ -1,60 +1,26 @@
 //! The pictures of a logistic fit.
 
-use toclip::ensemble::Statistics;
-use toclip::glm::{GlmSummary, Measures};
+use toclip::glm::{Measures, Quantity};
 
 use super::LogisticFit;
-use crate::output::numbers::short;
 use crate::plot::{Axis, Chart, Figure, Series};
-use crate::study::fit::figures::clip;
+use crate::study::fit::figures::{one_pass, spectrum};
 
-/// Something that the fit predicts and measures.
-struct Quantity {
-    title: &'static str,
-    axis: &'static str,
-    scale: fn(&str) -> Axis,
-    path: fn(&Measures) -> Option<f64>,
-    band: fn(&GlmSummary) -> Option<&Statistics>,
-}
-
-const QUANTITIES: [Quantity; 3] = [
-    Quantity {
-        title: "Cross-entropy: predicted and measured",
-        axis: "cross-entropy (nats)",
-        scale: Axis::linear,
-        path: |m| Some(m.loss),
-        band: |s| Some(&s.loss),
-    },
-    Quantity {
-        title: "Error rate",
-        axis: "error rate",
-        scale: Axis::linear,
-        path: |m| m.error_rate,
-        band: |s| s.error_rate.as_ref(),
-    },
-    Quantity {
-        title: "Calibration",
-        axis: "calibration slope",
-        scale: Axis::log,
-        path: |m| m.calibration,
-        band: |s| s.calibration.as_ref(),
-    },
-];
-
-fn chart(fit: &LogisticFit, quantity: &Quantity) -> Chart {
-    let mut chart =
-        Chart::new(quantity.title).x(Axis::log("time t = k/d")).y((quantity.scale)(quantity.axis));
+/// A quantity, predicted and measured.
+fn chart(fit: &LogisticFit, quantity: Quantity, title: &str, axis: Axis) -> Chart {
+    let mut chart = Chart::new(title).x(Axis::log("time t = k/d")).y(axis);
     // Nothing before the first time at which all of the band is positive: a start at zero has no
     // calibration, and a log axis no zero.
-    let low = fit.one_pass().and_then(|pass| (quantity.band)(&pass.band)?.quantiles.first());
+    let low = fit.one_pass().and_then(|pass| pass.band.get(quantity)?.quantiles.first());
     let shown = |k: usize| low.and_then(|low| low.get(k)).is_none_or(|low| *low > 0.0);
-    let first = (0..fit.times.len()).rev().take_while(|&k| shown(k) && fit.times[k] > 0.0).last();
+    let first =
+        (0..fit.data.times.len()).rev().take_while(|&k| shown(k) && fit.data.times[k] > 0.0).last();
     let kept = |times: &[f64], values: Vec<Option<f64>>| -> (Vec<f64>, Vec<f64>) {
         let pairs = times.iter().zip(values).skip(first.unwrap_or(0));
         pairs.filter_map(|(t, x)| Some((*t, x.filter(|x| !x.is_nan())?))).unzip()
     };
     if let Some(pass) = fit.one_pass()
-        && let Some(statistics) = (quantity.band)(&pass.band)
+        && let Some(statistics) = pass.band.get(quantity)
         && let [low, .., high] = &statistics.quantiles[..]
     {
         let column = |x: &[f64]| kept(&pass.band.times, x.iter().copied().map(Some).collect());
@@ -64,12 +30,12 @@ fn chart(fit: &LogisticFit, quantity: &Quantity) -> Chart {
         chart = chart.series(series.middle(&column(&statistics.mean).1).slot(0));
     }
     let mut curve = |label: &str, measures: &[Measures], slot: usize| {
-        let (t, y) = kept(&fit.times, measures.iter().map(quantity.path).collect());
+        let (t, y) = kept(&fit.data.times, measures.iter().map(|m| m.get(quantity)).collect());
         let series = if slot == 2 { Series::line } else { Series::dashed };
         chart = chart.clone().series(series(label, &t, &y).slot(slot));
     };
     curve("ODE", &fit.predicted, 2);
-    if fit.settings.clip.is_finite() {
+    if fit.data.settings.clip.is_finite() {
         curve("ODE without clipping", &fit.unclipped, 3);
     }
     chart
@@ -96,15 +62,6 @@ fn ratio(fit: &LogisticFit) -> Chart {
     chart
 }
 
-fn spectrum(fit: &LogisticFit) -> Chart {
-    let rank: Vec<f64> = (1..=fit.eigenvalues.len()).map(|k| k as f64).collect();
-    Chart::new("Spectrum of K")
-        .subtitle(&format!("{} features, ‖K‖ = 1, d = Tr K = {}", fit.cols, short(fit.dim)))
-        .x(Axis::log("rank i"))
-        .y(Axis::log("eigenvalue λ"))
-        .line("λ", &rank, &fit.eigenvalues)
-}
-
 /// Whether labels follow the model at θ*.
 fn reliability(fit: &LogisticFit) -> Chart {
     let column = |j: usize| fit.reliability.iter().map(|bin| bin[j]).collect::<Vec<f64>>();
@@ -118,20 +75,21 @@ fn reliability(fit: &LogisticFit) -> Chart {
 
 /// All of them, with the names of their files.
 pub fn all(fit: &LogisticFit) -> Vec<(&'static str, Figure)> {
-    let [eta, dim] = [fit.settings.eta, fit.dim].map(short);
-    let settings = format!(
-        "d = {dim}, η = {eta}, c = {}; one pass over {} samples, {} runs",
-        clip(fit.settings.clip),
-        fit.rows,
-        fit.settings.runs
+    let loss = chart(
+        fit,
+        Quantity::Loss,
+        "Cross-entropy: predicted and measured",
+        Axis::linear("cross-entropy (nats)"),
     );
-    let [loss, error_rate, calibration] = QUANTITIES.each_ref().map(|q| chart(fit, q));
-    let curves = Figure::new(&fit.name)
+    let error_rate = chart(fit, Quantity::ErrorRate, "Error rate", Axis::linear("error rate"));
+    let calibration =
+        chart(fit, Quantity::Calibration, "Calibration", Axis::log("calibration slope"));
+    let curves = Figure::new(&fit.data.name)
         .columns(2)
-        .chart(loss.subtitle(&settings))
+        .chart(loss.subtitle(&one_pass(&fit.data)))
         .chart(error_rate)
         .chart(calibration.hline(1.0, "calibrated"))
         .chart(ratio(fit));
-    let data = Figure::default().columns(2).chart(spectrum(fit)).chart(reliability(fit));
+    let data = Figure::default().columns(2).chart(spectrum(&fit.data)).chart(reliability(fit));
     vec![("cross-entropy", curves), ("data", data)]
 }

@@ -10,26 +10,12 @@ use std::sync::Arc;
 use anyhow::Result;
 use toclip::dynamics::Data;
 use toclip::glm::{GlmOde, GlmStream, Logistic, Measures, Model, Overlaps, TeacherModes};
-use toclip_data::{Design, Features, LogisticRegression, LogisticRidge};
+use toclip::schedule::OpenLoop;
+use toclip_data::{Design, LogisticRegression, LogisticRidge};
 
-use super::fit;
+use super::fit::{self, FittedData, Settings};
 pub use advice::Advice;
 pub use causes::Ensemble;
-
-/// What is run on the data.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    pub features: Features,
-    pub eta: f64,
-    /// Infinite for no clipping.
-    pub clip: f64,
-    pub runs: u64,
-    pub seed: u64,
-    /// θ0 = θ* + start_noise · N(0, I); zero for `None`.
-    pub start_noise: Option<f64>,
-    pub held_out: bool,
-    pub ridge: Option<f64>,
-}
 
 /// Times of the picture; every one costs a product with all samples for each run.
 const TIMES: usize = 25;
@@ -41,20 +27,9 @@ const BINS: usize = 15;
 /// All that was found.
 #[derive(Debug, Clone)]
 pub struct LogisticFit {
-    pub name: String,
-    pub settings: Settings,
-    /// Samples that SGD sees, and features.
-    pub rows: usize,
-    pub cols: usize,
-    pub dim: f64,
-    pub norm: f64,
-    /// Standard deviation of ‖x‖²/d.
-    pub norm_spread: f64,
+    pub data: FittedData,
     /// The share of the larger class, label 1.
     pub ones: f64,
-    pub eigenvalues: Vec<f64>,
-    /// θ*, in the coordinates of ‖K‖ = 1.
-    pub optimum: Vec<f64>,
     pub ridge: Option<LogisticRidge>,
     /// V, the variance of ⟨x, θ*⟩.
     pub variance: f64,
@@ -66,7 +41,6 @@ pub struct LogisticFit {
     pub best_of_model: Measures,
     /// Mean probability at θ* and share of label 1, in bins of equally many samples.
     pub reliability: Vec<[f64; 2]>,
-    pub times: Vec<f64>,
     /// The ODE, and that without clipping.
     pub predicted: Vec<Measures>,
     pub unclipped: Vec<Measures>,
@@ -96,10 +70,7 @@ impl LogisticFit {
         let best = judge(&regression, &design)?;
         let reliability = reliability(&regression.logits(&design)?, &labels);
         let optimum = regression.optimum.clone();
-        let start = match settings.start_noise {
-            Some(spread) => regression.start(spread, settings.seed),
-            None => vec![0.0; optimum.len()],
-        };
+        let start = settings.start(&optimum);
         let modes = design.teacher_modes(&optimum, &start)?;
         let variance = modes.overlaps().v;
         let times = fit::times(design.rows() as f64 / design.dim(), design.dim(), TIMES)?;
@@ -107,38 +78,26 @@ impl LogisticFit {
         let (predicted, end) = solve(settings.clip)?;
         let (unclipped, _) = solve(f64::INFINITY)?;
         let few = modes.compress(COMPRESSION)?;
-        let last = times.last().copied().unwrap_or(0.0);
-        let advice = Advice::new(&few, &logistic, settings.clip, end, last)?;
+        let fitted = FittedData::new(&design, settings, &optimum, &times);
+        let advice = Advice::new(&few, &logistic, settings.clip, end, fitted.end())?;
         let best_of_model = Measures::new(&logistic, &Overlaps::along_teacher(1.0, variance));
-        let (name, eigenvalues) = (design.name().to_owned(), design.eigenvalues().to_vec());
-        let (rows, cols, dim, norm) = (design.rows(), design.cols(), design.dim(), design.norm());
-        let (norm_spread, ones) =
-            (design.square_norms().1, labels.iter().sum::<f64>() / rows as f64);
+        let ones = labels.iter().sum::<f64>() / design.rows() as f64;
         let data = Data { targets: labels, ..design.into_data(start, optimum.clone()) };
-        let policy = Arc::new(fit::policy(settings.eta, settings.clip)?);
+        let policy = Arc::new(OpenLoop::constant(settings.eta, settings.clip)?);
         let stream = GlmStream::new(data, Arc::new(logistic), policy.clone())?;
         let losses = predicted.iter().map(|m| m.loss - best_of_model.loss).collect();
         let assumed =
             causes::Assumed { modes: &modes, policy, best: best_of_model, excess: losses };
         let ensembles = causes::ensembles(&stream, &optimum, &assumed, settings, &times, tick)?;
         Ok(LogisticFit {
-            name,
-            settings: settings.clone(),
-            rows,
-            cols,
-            dim,
-            norm,
-            norm_spread,
+            data: fitted,
             ones,
-            eigenvalues,
-            optimum,
             ridge: regression.ridge,
             variance,
             train,
             best,
             best_of_model,
             reliability,
-            times,
             predicted,
             unclipped,
             ensembles,
@@ -151,14 +110,9 @@ impl LogisticFit {
         self.ensembles.last()
     }
 
-    /// n/d.
-    pub fn end(&self) -> f64 {
-        self.times.last().copied().unwrap_or(0.0)
-    }
-
     /// Whether a run, or the ODE, did not reach the end.
     pub fn diverged(&self) -> bool {
-        self.predicted.len() < self.times.len()
+        self.predicted.len() < self.data.times.len()
             || self.ensembles.iter().any(|e| !e.band.diverged.is_empty())
     }
 }
@@ -171,7 +125,7 @@ fn solve(
     clip: f64,
     times: &[f64],
 ) -> Result<(Vec<Measures>, Option<Overlaps>)> {
-    let policy = fit::policy(eta, clip)?;
+    let policy = OpenLoop::constant(eta, clip)?;
     let path = GlmOde::new(modes, model, &policy).solve(times)?;
     let end = path.overlaps.last().copied().filter(|_| path.times.len() == times.len());
     Ok((path.measures(model), end))

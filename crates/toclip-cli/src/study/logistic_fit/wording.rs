@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toclip::ensemble::Statistics;
-use toclip::glm::{Measures, TunedClip};
+use toclip::glm::{Measures, Quantity, TunedClip};
 use toclip_data::RidgeReason;
 
 use super::{Ensemble, LogisticFit, figures};
@@ -18,14 +18,14 @@ const UNBALANCED: f64 = 0.1;
 /// Everything that the report shows.
 pub fn contents(fit: &LogisticFit) -> Contents {
     Contents {
-        name: fit.name.clone(),
+        name: fit.data.name.clone(),
         verdict: verdict(fit),
         settings: format!(
             "logistic regression, {} samples, d = {}, variance of the logits {}; {} passes",
-            fit.rows,
-            short(fit.dim),
+            fit.data.rows,
+            short(fit.data.dim),
             short(fit.variance),
-            fit.settings.runs
+            fit.data.settings.runs
         ),
         figures: figures::all(fit),
         tables: tables(fit),
@@ -40,7 +40,7 @@ pub fn verdict(fit: &LogisticFit) -> Vec<String> {
     if let Some(why) = lost(fit) {
         return vec![why];
     }
-    let (advice, c) = (&fit.advice, fit.settings.clip);
+    let (advice, c) = (&fit.advice, fit.data.settings.clip);
     let tuned = |(tuned, end): &(TunedClip, Measures)| {
         format!("{} (η = {})", judged(end), short(tuned.eta))
     };
@@ -75,7 +75,7 @@ pub fn verdict(fit: &LogisticFit) -> Vec<String> {
         });
         verdict.push(format!(
             "At η = {} and c = {} the ODE ends at {}, without clipping at {}.{ccc}",
-            short(fit.settings.eta),
+            short(fit.data.settings.eta),
             clip(c),
             nats(end.loss),
             nats(open.loss)
@@ -101,7 +101,7 @@ pub fn verdict(fit: &LogisticFit) -> Vec<String> {
 
 /// Where clipped SGD converges to, by the theory.
 fn bias(fit: &LogisticFit) -> String {
-    let (advice, c) = (&fit.advice, clip(fit.settings.clip));
+    let (advice, c) = (&fit.advice, clip(fit.data.settings.clip));
     let off = advice.fixed_point.loss - advice.least;
     if (advice.kappa - 1.0).abs() < 5e-4 {
         return format!("Clipping at c = {c} does not move the point to which SGD converges.");
@@ -124,20 +124,17 @@ fn lost(fit: &LogisticFit) -> Option<String> {
     fit.diverged().then(|| {
         format!(
             "Use a smaller --eta: at η = {} runs or the ODE diverged. There is no advice on clipping.",
-            short(fit.settings.eta)
+            short(fit.data.settings.eta)
         )
     })
 }
 
 /// What was found, name and value.
 pub fn facts(fit: &LogisticFit) -> Vec<(String, String)> {
-    let settings = &fit.settings;
-    let mut facts = Vec::new();
+    let settings = &fit.data.settings;
+    let mut facts = fit.data.facts();
+    facts.insert(1, ("label 1".into(), format!("{} of the samples", percent(fit.ones))));
     let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
-    fact("samples", format!("{}, with {} features ({})", fit.rows, fit.cols, settings.features));
-    fact("label 1", format!("{} of the samples", percent(fit.ones)));
-    fact("d = Tr K/‖K‖", short(fit.dim));
-    fact("‖x‖²/d", format!("1 ± {}", short(fit.norm_spread)));
     fact("logistic fit θ*", judged(&fit.best));
     if let Some(train) = &fit.train {
         fact("  on its own half", judged(train));
@@ -147,7 +144,7 @@ pub fn facts(fit: &LogisticFit) -> Vec<(String, String)> {
     }
     fact("  by the model", judged(&fit.best_of_model));
     fact("variance of ⟨x, θ*⟩", short(fit.variance));
-    let ([end, eta], c) = ([fit.end(), settings.eta].map(short), clip(settings.clip));
+    let ([end, eta], c) = ([fit.data.end(), settings.eta].map(short), clip(settings.clip));
     let start = settings
         .start_noise
         .map_or("θ0 = 0".into(), |s| format!("θ0 = θ* + {} N(0, I)", short(s)));
@@ -188,7 +185,7 @@ fn gaps(fit: &LogisticFit) -> Vec<String> {
 
 /// The lines for the terminal.
 pub fn text(fit: &LogisticFit) -> String {
-    let mut out = format!("{}\n\n", fit.name);
+    let mut out = format!("{}\n\n", fit.data.name);
     for (name, value) in facts(fit) {
         out += &format!("  {name:<21}{value}\n");
     }
@@ -211,7 +208,7 @@ pub fn text(fit: &LogisticFit) -> String {
 fn table(fit: &LogisticFit) -> String {
     let header = ["", "cross-entropy", "error rate", "calibration"];
     let path = |name: &str, measures: &[Measures]| {
-        let end = measures.last().filter(|_| measures.len() == fit.times.len());
+        let end = measures.last().filter(|_| measures.len() == fit.data.times.len());
         let or = |text: Option<String>| text.unwrap_or("-".into());
         [
             name.to_owned(),
@@ -221,12 +218,12 @@ fn table(fit: &LogisticFit) -> String {
         ]
     };
     let mut rows = vec![path("ODE", &fit.predicted)];
-    if fit.settings.clip.is_finite() {
+    if fit.data.settings.clip.is_finite() {
         rows.push(path("ODE without clipping", &fit.unclipped));
     }
     for e in &fit.ensembles {
         let last = |s: &Statistics, say: &dyn Fn(f64) -> String| -> Option<String> {
-            let whole = e.band.times.len() == fit.times.len();
+            let whole = e.band.times.len() == fit.data.times.len();
             let (mean, error) = (s.mean.last()?, s.standard_error.last()?);
             (whole && !mean.is_nan())
                 .then(|| format!("{} ± {}", say(*mean), significant(*error, 2)))
@@ -245,7 +242,6 @@ fn table(fit: &LogisticFit) -> String {
 /// For programs.
 pub fn json(fit: &LogisticFit) -> Value {
     let finite = |x: f64| x.is_finite().then_some(x);
-    let settings = &fit.settings;
     let tuned = |(t, end): &(TunedClip, Measures)| json!({ "eta": t.eta, "clip": finite(t.c), "loss": t.loss, "end": end });
     let last = |s: Option<&Statistics>| {
         s.map(|s| json!({ "mean": s.mean.last(), "standard_error": s.standard_error.last() }))
@@ -259,18 +255,14 @@ pub fn json(fit: &LogisticFit) -> Value {
         })
     };
     json!({
-        "name": fit.name,
+        "name": fit.data.name,
         "model": "logistic",
-        "settings": {
-            "features": settings.features.to_string(), "eta": settings.eta, "clip": finite(settings.clip),
-            "runs": settings.runs, "seed": settings.seed, "start_noise": settings.start_noise,
-            "held_out": settings.held_out,
-        },
-        "samples": fit.rows,
-        "features": fit.cols,
-        "dim": fit.dim,
-        "norm": fit.norm,
-        "norm_spread": fit.norm_spread,
+        "settings": fit.data.settings_json(),
+        "samples": fit.data.rows,
+        "features": fit.data.cols,
+        "dim": fit.data.dim,
+        "norm": fit.data.norm,
+        "norm_spread": fit.data.norm_spread,
         "label_1": fit.ones,
         "ridge": fit.ridge.map(|r| json!({ "value": r.value, "reason": r.to_string() })),
         "logit_variance": fit.variance,
@@ -291,23 +283,21 @@ pub fn json(fit: &LogisticFit) -> Value {
     })
 }
 
+/// What the tables have; the angle to θ* is not among them.
+const TABLED: [Quantity; 3] = [Quantity::Loss, Quantity::ErrorRate, Quantity::Calibration];
+
 /// The tables, by name.
 fn tables(fit: &LogisticFit) -> Vec<(String, Table)> {
-    let mut curves = Table::default().numbers("t", fit.times.iter().copied());
+    let mut curves = Table::default().numbers("t", fit.data.times.iter().copied());
     for (name, path) in [("ode", &fit.predicted), ("ode_unclipped", &fit.unclipped)] {
-        curves = curves
-            .numbers(format!("{name}_loss"), path.iter().map(|m| m.loss))
-            .numbers(format!("{name}_error_rate"), path.iter().map(|m| m.error_rate))
-            .numbers(format!("{name}_calibration"), path.iter().map(|m| m.calibration));
+        for quantity in TABLED {
+            let values = path.iter().map(|m| m.get(quantity));
+            curves = curves.numbers(format!("{name}_{}", quantity.key()), values);
+        }
     }
     for e in &fit.ensembles {
-        let kinds = [
-            ("loss", Some(&e.band.loss)),
-            ("error_rate", e.band.error_rate.as_ref()),
-            ("calibration", e.band.calibration.as_ref()),
-        ];
-        for (kind, statistics) in kinds {
-            let Some(s) = statistics else { continue };
+        for quantity in TABLED {
+            let (kind, Some(s)) = (quantity.key(), e.band.get(quantity)) else { continue };
             let number = |x: &f64| Some(*x).filter(|x| !x.is_nan());
             curves = curves
                 .numbers(format!("{}_{kind}_mean", e.key), s.mean.iter().map(number))
@@ -321,15 +311,9 @@ fn tables(fit: &LogisticFit) -> Vec<(String, Table)> {
             }
         }
     }
-    let one = |name: &'static str, values: &[f64]| Table::from_iter([(name, values)]);
     let bins = |j: usize| fit.reliability.iter().map(move |bin| bin[j]);
-    vec![
-        ("curves".into(), curves),
-        ("spectrum".into(), one("eigenvalue", &fit.eigenvalues)),
-        ("theta".into(), one("theta", &fit.optimum)),
-        (
-            "reliability".into(),
-            Table::default().numbers("probability", bins(0)).numbers("share_label_1", bins(1)),
-        ),
-    ]
+    let reliability =
+        Table::default().numbers("probability", bins(0)).numbers("share_label_1", bins(1));
+    let [spectrum, theta] = fit.data.tables();
+    vec![("curves".into(), curves), spectrum, theta, ("reliability".into(), reliability)]
 }

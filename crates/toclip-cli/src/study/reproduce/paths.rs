@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use toclip::dynamics::{Ode, Stop};
-use toclip::schedule::{OpenLoop, Schedule};
+use toclip::schedule::OpenLoop;
 
 use super::agreement::Agreement;
 use super::claims::{check, near};
@@ -54,7 +54,7 @@ pub fn figure_1b(text: &'static str, effort: &Effort) -> Result<Part> {
 }
 
 fn other_settings(problem: &Problem, eta: f64, c: f64) -> Result<f64> {
-    let policy = OpenLoop::new(Schedule::constant(eta)?, Schedule::constant(c)?);
+    let policy = OpenLoop::constant(eta, c)?;
     let end = problem.times.last().copied().unwrap_or(15.0);
     Ok(last(&Ode::new(&problem.modes, &problem.step, &policy).solve(&[end])?))
 }

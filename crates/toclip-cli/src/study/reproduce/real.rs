@@ -6,7 +6,7 @@ use super::claims::{check, near};
 use super::effort::Effort;
 use super::fit::check::{Numbers, PAPER};
 use super::fit::input::{Input, Known};
-use super::fit::{Fit, Settings, figures, wording};
+use super::fit::{Fit, FittedData, Settings, figures, wording};
 use super::one_pass_claims::Gaps;
 use super::part::{Part, stem};
 use crate::report::{Claim, Section};
@@ -68,7 +68,7 @@ pub fn figure_1c(real: &mut Real, effort: &Effort) -> Result<Part> {
         section.notes.push(format!(
             "The norms of the samples, by which thresholds differ, are not the reason: ‖x‖²/d is 1 ± {}, \
              and thresholds corrected for each norm change the prediction by 0.06 percentage points.",
-            short(fit.norm_spread)
+            short(fit.data.norm_spread)
         ));
     })
 }
@@ -79,7 +79,7 @@ pub fn figure_1d(real: &mut Real, effort: &Effort) -> Result<Part> {
         section.notes.push(format!(
             "The paper embeds with GPT-2 and finds d = 3.33 and MSE = 0.459. The embedding used here has \
              d = {} and MSE = {}.",
-            short(fit.dim),
+            short(fit.data.dim),
             short(fit.residuals.mse)
         ));
     })
@@ -118,15 +118,15 @@ pub fn figure_8(real: &mut Real, effort: &Effort) -> Result<Part> {
             Ok(fit) => fit,
         };
         let mut figure = figures::noise(fit);
-        figure.title = format!("Residuals of {}", fit.name);
-        let components = fit
-            .settings
-            .components
-            .map_or(String::new(), |k| format!(" (mixtures of {k} components, as in the paper)"));
+        figure.title = format!("Residuals of {}", fit.data.name);
+        let components =
+            fit.data.settings.components.map_or(String::new(), |k| {
+                format!(" (mixtures of {k} components, as in the paper)")
+            });
         let (fitted, best) = (fit.fitted.describe(), fit.noise.best().describe());
         let mut note = format!(
             "{}: drawn with {fitted}; the best by held-out likelihood is {best}{components}.",
-            fit.name
+            fit.data.name
         );
         fit.noise.notes.iter().for_each(|more| note += &format!(" Note: {more}."));
         part.section.figures.push(figure);
@@ -149,9 +149,10 @@ pub fn figure_8(real: &mut Real, effort: &Effort) -> Result<Part> {
 /// The settings, claims, figures and tables of a fit.
 fn one_pass(mut part: Part, fit: &Fit) -> Part {
     let (claims, undecided) = Gaps::judge(Gaps::of(fit));
-    let Fit { name, rows, .. } = fit;
-    let Settings { features, eta, clip, start_noise, runs, seed, .. } = &fit.settings;
-    let ([dim, end], noise) = ([fit.dim, fit.end()].map(short), fit.fitted.describe());
+    let FittedData { name, rows, settings, .. } = &fit.data;
+    let Settings { features, eta, clip, runs, seed, .. } = settings;
+    let start_noise = settings.start_noise.unwrap_or(0.0);
+    let ([dim, end], noise) = ([fit.data.dim, fit.data.end()].map(short), fit.fitted.describe());
     part.section.settings = format!(
         "{name}: {rows} samples, features {features}, d = {dim}; {noise}; η = {eta}, c = {clip}; \
          θ0 = θ* + {start_noise}·N(0, I); one pass, T = {end}; {runs} runs, seed {seed}"
@@ -168,7 +169,7 @@ fn one_pass(mut part: Part, fit: &Fit) -> Part {
 }
 
 fn numbers(fit: &Fit) -> Claim {
-    let found = Numbers::new(fit.dim, &fit.residuals);
+    let found = Numbers::new(fit.data.dim, &fit.residuals);
     check(
         "numbers_of_cifar10",
         format!(

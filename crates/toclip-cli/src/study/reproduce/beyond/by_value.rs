@@ -9,10 +9,12 @@ use toclip::{Rule, Step};
 use super::super::claims::check;
 use super::super::effort::Effort;
 use super::super::part::Part;
-use super::sweep::{Simulated, Tuned, agreement_claim, best, change, digits, log_spaced, sweep};
+use super::tuned::{
+    Simulated, Tuned, TunedCurve, agreement_claim, change, digits, log_spaced, point_columns, rows,
+};
 use super::{contaminated, fewer_runs, two_scales};
 use crate::output::Table;
-use crate::plot::{Axis, Chart, Figure, Series};
+use crate::plot::{Axis, Chart, Figure};
 use crate::report::Claim;
 
 const RULES: [(Rule, &str); 2] = [(Rule::Clip, "by norm"), (Rule::ByValue, "by value")];
@@ -27,8 +29,7 @@ struct Compared {
     title: &'static str,
     dim: f64,
     /// In the order of [`RULES`].
-    curves: [Vec<Tuned>; 2],
-    simulated: Vec<Vec<Simulated>>,
+    curves: [TunedCurve; 2],
 }
 
 impl Compared {
@@ -36,11 +37,10 @@ impl Compared {
         let modes = Modes::new(spectrum, &Start::Uniform { norm: 1.0 })?;
         let step = |rule: &Rule| Step::new(contaminated()?).with_rule(rule.clone());
         let c = log_spaced(THRESHOLDS, POINTS);
-        let curve = |rule| sweep(&modes, &step(rule)?, &c, TIME);
-        let curves = [curve(&RULES[0].0)?, curve(&RULES[1].0)?];
+        let curve = |rule| TunedCurve::new(&modes, &step(rule)?, &c, TIME);
+        let mut curves = [curve(&RULES[0].0)?, curve(&RULES[1].0)?];
         let ensemble = Ensemble::new(fewer_runs(effort), effort.seed);
-        let mut simulated = Vec::new();
-        for ((rule, name), curve) in RULES.iter().zip(&curves) {
+        for ((rule, name), curve) in RULES.iter().zip(&mut curves) {
             let simulator = |policy| -> toclip::Result<Box<dyn Simulator>> {
                 Ok(Box::new(Sgd::new(&modes, step(rule)?, policy)?))
             };
@@ -48,32 +48,23 @@ impl Compared {
                 let name = format!("{name} at c = {} ({title})", digits(at.c));
                 Simulated::new(name, (&modes, TIME), *at, &simulator, &ensemble)
             };
-            simulated.push(curve.iter().skip(1).step_by(4).map(run).collect::<Result<_>>()?);
+            curve.runs = curve.points.iter().skip(1).step_by(4).map(run).collect::<Result<_>>()?;
         }
-        Ok(Compared { title, dim: modes.dim(), curves, simulated })
+        Ok(Compared { title, dim: modes.dim(), curves })
     }
 
     /// The lowest R(T) by norm and by value.
     fn ends(&self) -> Result<[f64; 2]> {
-        Ok([best(&self.curves[0])?.risk, best(&self.curves[1])?.risk])
+        Ok([self.curves[0].best()?.risk, self.curves[1].best()?.risk])
     }
 
     fn chart(&self) -> Chart {
-        let mut chart = Chart::new(self.title)
+        let chart = Chart::new(self.title)
             .subtitle(&format!("d = {:.0}", self.dim))
             .x(Axis::log("threshold c"))
             .y(Axis::log("R(T) at the best rate"));
-        for (slot, (_, name)) in RULES.iter().enumerate() {
-            let column =
-                |of: fn(&Tuned) -> f64| self.curves[slot].iter().map(of).collect::<Vec<_>>();
-            let runs = &self.simulated[slot];
-            let c: Vec<f64> = runs.iter().map(|one| one.at.c).collect();
-            let means: Vec<f64> = runs.iter().map(|one| one.mean).collect();
-            chart = chart
-                .series(Series::line(name, &column(|at| at.c), &column(|at| at.risk)).slot(slot))
-                .series(Series::points("", &c, &means).slot(slot));
-        }
-        chart
+        let named = RULES.iter().zip(&self.curves).enumerate();
+        named.fold(chart, |chart, (slot, ((_, name), curve))| curve.draw(chart, name, slot))
     }
 }
 
@@ -97,24 +88,15 @@ fn claims(ends: [[f64; 2]; 3]) -> Vec<Claim> {
 }
 
 fn table(all: &[Compared]) -> Table {
-    let mut rows: Vec<(&str, &str, Tuned, Option<&Simulated>)> = Vec::new();
-    for one in all {
-        for (slot, (_, name)) in RULES.iter().enumerate() {
-            for at in &one.curves[slot] {
-                let run = one.simulated[slot].iter().find(|run| run.at == *at);
-                rows.push((one.title, name, *at, run));
-            }
-        }
-    }
-    let run = |of: fn(&Simulated) -> f64| rows.iter().map(move |row| row.3.map_or(f64::NAN, of));
-    Table::default()
-        .text("spectrum", rows.iter().map(|row| row.0.to_owned()))
-        .text("rule", rows.iter().map(|row| row.1.to_owned()))
-        .numbers("c", rows.iter().map(|row| row.2.c))
-        .numbers("eta", rows.iter().map(|row| row.2.eta))
-        .numbers("ode", rows.iter().map(|row| row.2.risk))
-        .numbers("sgd", run(|run| run.mean))
-        .numbers("sgd_standard_error", run(|run| run.standard_error))
+    let curves = all.iter().flat_map(|one| {
+        let rules = RULES.iter().zip(&one.curves);
+        rules.map(|((_, rule), curve)| ((one.title, *rule), curve))
+    });
+    let rows = rows(curves);
+    let table = Table::default()
+        .text("spectrum", rows.iter().map(|row| row.0.0.to_owned()))
+        .text("rule", rows.iter().map(|row| row.0.1.to_owned()));
+    point_columns(table, &rows)
 }
 
 pub fn by_value_or_norm(effort: &Effort) -> Result<Part> {
@@ -135,7 +117,8 @@ pub fn by_value_or_norm(effort: &Effort) -> Result<Part> {
         effort.seed
     );
     part.section.claims = claims([all[0].ends()?, all[1].ends()?, all[2].ends()?]);
-    let simulated: Vec<Simulated> = all.iter().flat_map(|one| one.simulated.concat()).collect();
+    let curves = all.iter().flat_map(|one| &one.curves);
+    let simulated: Vec<Simulated> = curves.flat_map(|curve| curve.runs.clone()).collect();
     part.section.claims.push(agreement_claim("best_rates_follow_the_ode", &simulated, runs));
     let figure = Figure::new("Clip by value or by norm? Theory (lines), C-SGD (points)").columns(2);
     part.section.figures = vec![all.iter().fold(figure, |figure, one| figure.chart(one.chart()))];

@@ -7,8 +7,7 @@ use rayon::prelude::*;
 use toclip::Batch;
 use toclip::ensemble::Ensemble;
 use toclip::glm::{
-    GlmOde, GlmSgd, Logistic, Overlaps, RateShape, TeacherModes, TunedClip, best_rate, ccc,
-    fixed_point,
+    GlmOde, GlmSgd, Logistic, Overlaps, RateShape, TeacherModes, best_rate, ccc, fixed_point,
 };
 use toclip::schedule::{OpenLoop, Schedule};
 use toclip::spectrum::{Spectrum, Start};
@@ -18,7 +17,9 @@ use super::super::claims::check;
 use super::super::effort::Effort;
 use super::super::part::Part;
 use super::fewer_runs;
-use super::sweep::{change, digits, log_spaced};
+use super::tuned::{
+    Simulated, Tuned, TunedCurve, change, digits, line_and_points, log_spaced, point_columns, rows,
+};
 use crate::output::Table;
 use crate::output::numbers::percent;
 use crate::plot::{Axis, Chart, Figure, Series};
@@ -39,22 +40,21 @@ const SIMULATED: [usize; 3] = [3, 8, 13];
 const OPEN: f64 = 1.0;
 
 /// One share of flipped labels and one shape of the rate.
-struct Sweep {
+struct LossCurve {
     flips: f64,
     shape: &'static str,
-    /// In the order of the thresholds, each at its best rate; the last is unclipped.
-    curve: Vec<TunedClip>,
-    simulated: Vec<Simulated>,
+    /// The last point is unclipped.
+    curve: TunedCurve,
 }
 
 /// The mean loss of C-SGD at one point.
-struct Simulated {
-    at: TunedClip,
-    mean: f64,
-    standard_error: f64,
+fn simulated(at: Tuned, mean: f64, standard_error: f64, dim: f64) -> Simulated {
+    let beyond = (mean - at.risk).abs() - OPEN * at.risk / dim;
+    let (gap, errors) = ((mean / at.risk - 1.0).abs(), beyond.max(0.0) / standard_error);
+    Simulated { name: format!("c = {}", digits(at.c)), at, mean, standard_error, gap, errors }
 }
 
-impl Sweep {
+impl LossCurve {
     fn new(
         modes: &TeacherModes,
         flips: f64,
@@ -63,37 +63,38 @@ impl Sweep {
     ) -> Result<Self> {
         let model = Logistic::new(flips)?;
         let thresholds = log_spaced(THRESHOLDS, POINTS);
-        let curve: Vec<TunedClip> = thresholds
-            .par_iter()
-            .map(|&c| best_rate(modes, &model, Batch::single(), c, shape, TIME))
-            .collect::<toclip::Result<_>>()?;
-        let mut simulated = Vec::new();
-        for at in SIMULATED.iter().filter_map(|&k| curve.get(k)) {
+        let tuned = |&c: &f64| {
+            let best = best_rate(modes, &model, Batch::single(), c, shape, TIME)?;
+            Ok(Tuned { c: best.c, eta: best.eta, risk: best.loss })
+        };
+        let points = thresholds.par_iter().map(tuned).collect::<Result<Vec<_>>>()?;
+        let mut runs = Vec::new();
+        for at in SIMULATED.iter().filter_map(|&k| points.get(k)) {
             let eta = shape.schedule(at.eta, TIME)?;
             let policy = Arc::new(OpenLoop::new(eta, Schedule::constant(at.c)?));
             let sgd = GlmSgd::new(modes, Arc::new(Logistic::new(flips)?), policy)?;
             let band = sgd.ensemble(ensemble, &[TIME])?;
             let first = |values: &[f64]| values.first().copied().unwrap_or(f64::NAN);
             let (mean, error) = (first(&band.loss.mean), first(&band.loss.standard_error));
-            simulated.push(Simulated { at: *at, mean, standard_error: error });
+            runs.push(simulated(*at, mean, error, modes.dim()));
         }
-        Ok(Sweep { flips, shape: name, curve, simulated })
+        Ok(LossCurve { flips, shape: name, curve: TunedCurve { points, runs } })
     }
 
     fn unclipped(&self) -> Result<f64> {
-        Ok(self.curve.last().context("no thresholds")?.loss)
+        Ok(self.curve.points.last().context("no thresholds")?.risk)
     }
+}
 
-    fn name(&self) -> String {
-        match self.flips {
-            0.0 => "clean labels".into(),
-            flips => format!("{} flipped", percent(flips)),
-        }
+fn name(flips: f64) -> String {
+    match flips {
+        0.0 => "clean labels".into(),
+        flips => format!("{} flipped", percent(flips)),
     }
 }
 
 /// The loss relative to no clipping, in percent.
-fn loss_chart(all: &[&Sweep]) -> Result<Chart> {
+fn loss_chart(all: &[&LossCurve]) -> Result<Chart> {
     let shape = all.first().map_or("", |one| one.shape);
     let mut chart = Chart::new(&format!("Loss at the best {shape}"))
         .subtitle("theory (lines), C-SGD (points)")
@@ -102,13 +103,9 @@ fn loss_chart(all: &[&Sweep]) -> Result<Chart> {
     for (slot, one) in all.iter().enumerate() {
         let free = one.unclipped()?;
         let relative = |loss: f64| 100.0 * (loss / free - 1.0);
-        let c: Vec<f64> = one.curve.iter().map(|at| at.c).collect();
-        let loss: Vec<f64> = one.curve.iter().map(|at| relative(at.loss)).collect();
-        let at: Vec<f64> = one.simulated.iter().map(|run| run.at.c).collect();
-        let means: Vec<f64> = one.simulated.iter().map(|run| relative(run.mean)).collect();
-        chart = chart
-            .series(Series::line(&one.name(), &c, &loss).slot(slot))
-            .series(Series::points("", &at, &means).slot(slot));
+        let theory = one.curve.points.iter().map(|at| (at.c, relative(at.risk)));
+        let runs = one.curve.runs.iter().map(|run| (run.at.c, relative(run.mean)));
+        chart = line_and_points(chart, (&name(one.flips), slot), theory, runs);
     }
     Ok(chart.hline(0.0, "no clipping"))
 }
@@ -124,8 +121,7 @@ fn threshold_chart(
     for (slot, flips) in FLIPS.into_iter().enumerate() {
         let model = Logistic::new(flips)?;
         let values: Vec<f64> = c.iter().map(|&c| of(&model, c)).collect::<toclip::Result<_>>()?;
-        let name = Sweep { flips, shape: "", curve: vec![], simulated: vec![] }.name();
-        chart = chart.series(Series::line(&name, &c, &values).slot(slot));
+        chart = chart.series(Series::line(&name(flips), &c, &values).slot(slot));
     }
     Ok(chart.hline(1.0, ""))
 }
@@ -187,14 +183,10 @@ fn claims(facts: &Facts) -> Vec<Claim> {
     ]
 }
 
-fn agreement(all: &[Sweep], dim: f64, runs: u64) -> Claim {
-    let errors = |run: &Simulated| {
-        let gap = (run.mean - run.at.loss).abs() - OPEN * run.at.loss / dim;
-        gap.max(0.0) / run.standard_error
-    };
-    let points: Vec<&Simulated> = all.iter().flat_map(|one| &one.simulated).collect();
-    let worst = points.iter().map(|run| errors(run)).fold(0.0, f64::max);
-    let largest = points.iter().map(|run| (run.mean / run.at.loss - 1.0).abs()).fold(0.0, f64::max);
+fn agreement(all: &[LossCurve], runs: u64) -> Claim {
+    let points: Vec<&Simulated> = all.iter().flat_map(|one| &one.curve.runs).collect();
+    let worst = points.iter().map(|run| run.errors).fold(0.0, f64::max);
+    let largest = points.iter().map(|run| run.gap).fold(0.0, f64::max);
     let measured = format!(
         "mean of {runs} runs at each of {} points: largest difference from the ODE {}; at most \
          {worst:.1} standard errors beyond {OPEN}/d (allowed: {ERRORS})",
@@ -204,28 +196,17 @@ fn agreement(all: &[Sweep], dim: f64, runs: u64) -> Claim {
     check("classification_follows_its_ode", measured, !points.is_empty() && worst <= ERRORS)
 }
 
-fn table(all: &[Sweep]) -> Table {
-    let rows: Vec<(&Sweep, &TunedClip)> =
-        all.iter().flat_map(|one| one.curve.iter().map(move |at| (one, at))).collect();
-    let run = |of: fn(&Simulated) -> f64| {
-        let find = |one: &Sweep, at: &TunedClip| {
-            one.simulated.iter().find(|run| run.at == *at).map_or(f64::NAN, of)
-        };
-        rows.iter().map(move |(one, at)| find(one, at)).collect::<Vec<_>>()
-    };
-    Table::default()
+fn table(all: &[LossCurve]) -> Table {
+    let rows = rows(all.iter().map(|one| (one, &one.curve)));
+    let table = Table::default()
         .numbers("flips", rows.iter().map(|row| row.0.flips))
-        .text("rate", rows.iter().map(|row| row.0.shape.to_owned()))
-        .numbers("c", rows.iter().map(|row| row.1.c))
-        .numbers("eta", rows.iter().map(|row| row.1.eta))
-        .numbers("ode", rows.iter().map(|row| row.1.loss))
-        .numbers("sgd", run(|run| run.mean))
-        .numbers("sgd_standard_error", run(|run| run.standard_error))
+        .text("rate", rows.iter().map(|row| row.0.shape.to_owned()));
+    point_columns(table, &rows)
 }
 
 /// L(T) without a threshold, at the rate of the last point, which has c = 1.
-fn without_threshold(modes: &TeacherModes, one: &Sweep, shape: RateShape) -> Result<f64> {
-    let at = one.curve.last().context("no thresholds")?;
+fn without_threshold(modes: &TeacherModes, one: &LossCurve, shape: RateShape) -> Result<f64> {
+    let at = one.curve.points.last().context("no thresholds")?;
     let policy = OpenLoop::unclipped(shape.schedule(at.eta, TIME)?);
     let model = Logistic::new(one.flips)?;
     let clipped = OpenLoop::new(shape.schedule(at.eta, TIME)?, Schedule::constant(at.c)?);
@@ -245,16 +226,16 @@ pub fn clip_or_not(effort: &Effort) -> Result<Part> {
     let mut at_one = 0.0f64;
     for shape in SHAPES {
         for flips in FLIPS {
-            let one = Sweep::new(&modes, flips, shape, &ensemble)?;
+            let one = LossCurve::new(&modes, flips, shape, &ensemble)?;
             at_one = at_one.max(without_threshold(&modes, &one, shape.0)?);
             all.push(one);
         }
     }
     let ends = |shape: &str| -> Result<Vec<(f64, f64)>> {
-        let ratios = |one: &Sweep| {
+        let ratios = |one: &LossCurve| {
             let free = one.unclipped()?;
-            let least = one.curve.iter().map(|at| at.loss).fold(f64::INFINITY, f64::min);
-            let first = one.curve.first().context("no thresholds")?.loss;
+            let least = one.curve.points.iter().map(|at| at.risk).fold(f64::INFINITY, f64::min);
+            let first = one.curve.points.first().context("no thresholds")?.risk;
             Ok((least / free, first / free))
         };
         all.iter().filter(|one| one.shape == shape).map(ratios).collect()
@@ -276,7 +257,7 @@ pub fn clip_or_not(effort: &Effort) -> Result<Part> {
         effort.seed
     );
     part.section.claims = claims(&facts);
-    part.section.claims.push(agreement(&all, modes.dim(), runs));
+    part.section.claims.push(agreement(&all, runs));
     let of = |shape: &str| all.iter().filter(|one| one.shape == shape).collect::<Vec<_>>();
     // Halfway to the teacher.
     let halfway = Overlaps::new(0.5 * v, 0.6 * v, v)?;

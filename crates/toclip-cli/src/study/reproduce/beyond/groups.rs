@@ -13,10 +13,12 @@ use toclip::{Group, Groups, Rule, Step};
 use super::super::claims::check;
 use super::super::effort::Effort;
 use super::super::part::Part;
-use super::sweep::{Simulated, Tuned, agreement_claim, best, change, digits, log_spaced, sweep};
+use super::tuned::{
+    Simulated, Tuned, TunedCurve, agreement_claim, change, digits, line_and_points, log_spaced,
+};
 use super::{SCALES, contaminated, fewer_runs, two_scales};
 use crate::output::Table;
-use crate::plot::{Axis, Chart, Series};
+use crate::plot::{Axis, Chart};
 use crate::report::Claim;
 
 const THRESHOLDS: (f64, f64) = (0.05, 5.0);
@@ -52,7 +54,7 @@ fn per_group(noise: &Arc<dyn Noise>, ratio: f64) -> toclip::Result<Step<'static>
 impl Curve {
     fn new(name: &'static str, noise: Arc<dyn Noise>, modes: &Modes) -> Result<Self> {
         let c = log_spaced(THRESHOLDS, POINTS);
-        let lowest = |step: &Step<'_>| best(&sweep(modes, step, &c, TIME)?);
+        let lowest = |step: &Step<'_>| TunedCurve::new(modes, step, &c, TIME)?.best();
         let at = log_spaced(RATIOS, RATIO_POINTS)
             .into_par_iter()
             .map(|ratio| Ok((ratio, lowest(&per_group(&noise, ratio)?)?)))
@@ -163,19 +165,17 @@ pub fn global_or_per_group(effort: &Effort) -> Result<Part> {
         .vline(same, "same norm");
     let mut table = Table::default().numbers("ratio", curves[0].at.iter().map(|(ratio, _)| *ratio));
     for (slot, (curve, runs)) in curves.iter().zip(&simulated).enumerate() {
-        let (x, y): (Vec<f64>, Vec<f64>) = curve.at.iter().map(|(r, at)| (*r, at.risk)).unzip();
-        let (at, means): (Vec<f64>, Vec<f64>) = runs.iter().map(|(r, run)| (*r, run.mean)).unzip();
-        chart = chart
-            .series(Series::line(curve.name, &x, &y).slot(slot))
-            .series(Series::points("", &at, &means).slot(slot));
+        let theory = curve.at.iter().map(|(ratio, at)| (*ratio, at.risk));
+        let means = runs.iter().map(|(ratio, run)| (*ratio, run.mean));
+        chart = line_and_points(chart, (curve.name, slot), theory, means);
         let name = ["gaussian", "outliers"][slot];
         let mean =
             |ratio: f64| runs.iter().find(|run| run.0 == ratio).map_or(f64::NAN, |r| r.1.mean);
         table = table
             .numbers(format!("{name}_c1"), curve.at.iter().map(|(_, at)| at.c))
             .numbers(format!("{name}_eta"), curve.at.iter().map(|(_, at)| at.eta))
-            .numbers(format!("{name}_ode"), y)
-            .numbers(format!("{name}_sgd"), x.iter().map(|ratio| mean(*ratio)));
+            .numbers(format!("{name}_ode"), curve.at.iter().map(|(_, at)| at.risk))
+            .numbers(format!("{name}_sgd"), curve.at.iter().map(|(ratio, _)| mean(*ratio)));
     }
     let mut part = Part::new("beyond-groups", "clip globally or per group?").table(table);
     part.section.settings = format!(

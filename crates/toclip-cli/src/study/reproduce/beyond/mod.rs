@@ -8,7 +8,7 @@ mod paths;
 mod privacy;
 mod rules;
 mod skip;
-mod sweep;
+mod tuned;
 
 use std::sync::Arc;
 

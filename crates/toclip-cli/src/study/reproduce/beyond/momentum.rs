@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use toclip::dynamics::{Ode, Sgd, Simulator, linear_times};
 use toclip::ensemble::Ensemble;
 use toclip::noise::Gaussian;
-use toclip::schedule::{OpenLoop, Schedule};
+use toclip::schedule::OpenLoop;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Memory, Momentum};
 
@@ -17,7 +17,7 @@ use super::super::effort::Effort;
 use super::super::part::Part;
 use super::super::setup::last;
 use super::fewer_runs;
-use super::sweep::digits;
+use super::tuned::digits;
 use crate::output::Table;
 use crate::output::numbers::percent;
 use crate::plot::{Axis, Chart, Figure, Series};
@@ -41,7 +41,7 @@ fn problem() -> Result<(Modes, Arc<Gaussian>)> {
 }
 
 fn policy(eta: f64) -> toclip::Result<OpenLoop> {
-    Ok(OpenLoop::new(Schedule::constant(eta)?, Schedule::constant(CLIP)?))
+    OpenLoop::constant(eta, CLIP)
 }
 
 /// Heavy ball at lr = η(1−β), against plain SGD at η.

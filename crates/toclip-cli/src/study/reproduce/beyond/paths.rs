@@ -6,7 +6,7 @@ use anyhow::Result;
 use toclip::dynamics::{Ode, Sgd, linear_times};
 use toclip::ensemble::Ensemble;
 use toclip::noise::StudentT;
-use toclip::schedule::{OpenLoop, Schedule};
+use toclip::schedule::OpenLoop;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Rule, Smooth, Step};
 
@@ -42,7 +42,7 @@ pub fn theory_and_simulation(effort: &Effort) -> Result<Part> {
     for (slot, (rule, c)) in RULES.into_iter().enumerate() {
         let name = rule.name();
         let step = Step::new(Arc::clone(&noise)).with_rule(rule)?;
-        let policy = OpenLoop::new(Schedule::constant(ETA)?, Schedule::constant(c)?);
+        let policy = OpenLoop::constant(ETA, c)?;
         let theory = Ode::new(&modes, &step, &policy).solve(&times)?;
         let sgd = Sgd::new(&modes, step, Arc::new(policy))?;
         let band = Ensemble::new(effort.runs, effort.seed).run(&sgd, &times, None)?;

@@ -12,7 +12,9 @@ use super::super::claims::check;
 use super::super::effort::Effort;
 use super::super::part::Part;
 use super::super::setup::last;
-use super::sweep::{Simulated, Tuned, agreement_claim, best, change, digits, log_spaced, sweep};
+use super::tuned::{
+    Simulated, Tuned, TunedCurve, agreement_claim, change, digits, log_spaced, point_columns, rows,
+};
 use super::{contaminated, fewer_runs};
 use crate::output::Table;
 use crate::plot::{Axis, Chart, Figure, Series};
@@ -35,10 +37,10 @@ struct Pass {
     /// None for a pass without privacy.
     epsilon: Option<f64>,
     noise_multiplier: f64,
-    curve: Vec<Tuned>,
+    /// With runs if it is drawn.
+    curve: TunedCurve,
     /// R(T) of the best schedule η(t), c(t).
     schedule: f64,
-    simulated: Vec<Simulated>,
 }
 
 impl Pass {
@@ -48,7 +50,7 @@ impl Pass {
             let step = Step::new(contaminated()?).with_batch(Batch::per_sample(BATCH)?)?;
             step.with_privacy(Privacy::new(sigma)?)
         };
-        let curve = sweep(modes, &step()?, &log_spaced(THRESHOLDS, POINTS), TIME)?;
+        let curve = TunedCurve::new(modes, &step()?, &log_spaced(THRESHOLDS, POINTS), TIME)?;
         let schedule = match sigma > 0.0 {
             true => {
                 let greedy = PrivateGreedy::new(step()?, DIM)?;
@@ -59,14 +61,13 @@ impl Pass {
         let simulator = |policy| -> toclip::Result<Box<dyn Simulator>> {
             Ok(Box::new(Collapsed::new(modes, step()?, policy)?))
         };
-        let mut pass =
-            Pass { epsilon, noise_multiplier: sigma, curve, schedule, simulated: vec![] };
+        let mut pass = Pass { epsilon, noise_multiplier: sigma, curve, schedule };
         let drawn = epsilon.is_none_or(|epsilon| DRAWN.contains(&epsilon));
         for index in SIMULATED.into_iter().filter(|_| drawn) {
-            let at = pass.curve.get(index).context("no such threshold")?;
+            let at = pass.curve.points.get(index).context("no such threshold")?;
             let name = format!("{} at c = {}", pass.name(), digits(at.c));
             let run = Simulated::new(name, (modes, TIME), *at, &simulator, ensemble)?;
-            pass.simulated.push(run);
+            pass.curve.runs.push(run);
         }
         Ok(pass)
     }
@@ -77,10 +78,6 @@ impl Pass {
             None => "no privacy".into(),
         }
     }
-
-    fn best(&self) -> Result<Tuned> {
-        best(&self.curve)
-    }
 }
 
 fn against_threshold(drawn: &[&Pass]) -> Result<Chart> {
@@ -89,13 +86,9 @@ fn against_threshold(drawn: &[&Pass]) -> Result<Chart> {
         .x(Axis::log("threshold c"))
         .y(Axis::log("R(T) at the best rate"));
     for (slot, pass) in drawn.iter().enumerate() {
-        let column = |of: fn(&Tuned) -> f64| pass.curve.iter().map(of).collect::<Vec<_>>();
-        let runs = |of: fn(&Simulated) -> f64| pass.simulated.iter().map(of).collect::<Vec<_>>();
-        chart = chart
-            .series(Series::line(&pass.name(), &column(|p| p.c), &column(|p| p.risk)).slot(slot))
-            .series(Series::points("", &runs(|r| r.at.c), &runs(|r| r.mean)).slot(slot));
+        chart = pass.curve.draw(chart, &pass.name(), slot);
     }
-    let best = drawn.iter().map(|pass| pass.best()).collect::<Result<Vec<_>>>()?;
+    let best = drawn.iter().map(|pass| pass.curve.best()).collect::<Result<Vec<_>>>()?;
     let (c, risk): (Vec<f64>, Vec<f64>) = best.iter().map(|at| (at.c, at.risk)).unzip();
     Ok(chart.series(Series::points("best threshold", &c, &risk).slot(drawn.len())))
 }
@@ -103,14 +96,14 @@ fn against_threshold(drawn: &[&Pass]) -> Result<Chart> {
 fn against_epsilon(private: &[&Pass], none: &Pass) -> Result<Chart> {
     let epsilon: Vec<f64> = private.iter().filter_map(|pass| pass.epsilon).collect();
     let constants =
-        private.iter().map(|pass| Ok(pass.best()?.risk)).collect::<Result<Vec<f64>>>()?;
+        private.iter().map(|pass| Ok(pass.curve.best()?.risk)).collect::<Result<Vec<f64>>>()?;
     let schedule: Vec<f64> = private.iter().map(|pass| pass.schedule).collect();
     Ok(Chart::new("Against ε")
         .x(Axis::log("ε of one pass"))
         .y(Axis::log("R(T)"))
         .line("best constant c and η", &epsilon, &constants)
         .line("best schedule", &epsilon, &schedule)
-        .hline(none.best()?.risk, "constants, no privacy"))
+        .hline(none.curve.best()?.risk, "constants, no privacy"))
 }
 
 /// What the claims are about, of one pass.
@@ -125,9 +118,9 @@ struct Ends {
 
 impl Ends {
     fn new(pass: &Pass) -> Result<Self> {
-        let best = pass.best()?;
+        let best = pass.curve.best()?;
         let over = |at: Option<&Tuned>| at.map_or(f64::NAN, |at| at.risk / best.risk);
-        let (small, large) = (over(pass.curve.first()), over(pass.curve.last()));
+        let (small, large) = (over(pass.curve.points.first()), over(pass.curve.points.last()));
         Ok(Ends { name: pass.name(), best, small, large, schedule: pass.schedule })
     }
 }
@@ -192,23 +185,11 @@ fn claims(all: &[Ends]) -> Vec<Claim> {
 }
 
 fn table(all: &[Pass]) -> Table {
-    let rows: Vec<(&Pass, &Tuned)> =
-        all.iter().flat_map(|pass| pass.curve.iter().map(move |at| (pass, at))).collect();
-    let run = |of: fn(&Simulated) -> f64| {
-        let find = |pass: &Pass, at: &Tuned| {
-            pass.simulated.iter().find(|run| run.at == *at).map_or(f64::NAN, of)
-        };
-        rows.iter().map(move |(pass, at)| find(pass, at)).collect::<Vec<_>>()
-    };
-    Table::default()
+    let rows = rows(all.iter().map(|pass| (pass, &pass.curve)));
+    let table = Table::default()
         .numbers("epsilon", rows.iter().map(|row| row.0.epsilon.unwrap_or(f64::INFINITY)))
-        .numbers("noise_multiplier", rows.iter().map(|row| row.0.noise_multiplier))
-        .numbers("c", rows.iter().map(|row| row.1.c))
-        .numbers("eta", rows.iter().map(|row| row.1.eta))
-        .numbers("ode", rows.iter().map(|row| row.1.risk))
-        .numbers("sgd", run(|run| run.mean))
-        .numbers("sgd_standard_error", run(|run| run.standard_error))
-        .numbers("best_schedule", rows.iter().map(|row| row.0.schedule))
+        .numbers("noise_multiplier", rows.iter().map(|row| row.0.noise_multiplier));
+    point_columns(table, &rows).numbers("best_schedule", rows.iter().map(|row| row.0.schedule))
 }
 
 pub fn what_it_costs(effort: &Effort) -> Result<Part> {
@@ -229,7 +210,7 @@ pub fn what_it_costs(effort: &Effort) -> Result<Part> {
         effort.seed
     );
     part.section.claims = claims(&all.iter().map(Ends::new).collect::<Result<Vec<_>>>()?);
-    let simulated: Vec<Simulated> = all.iter().flat_map(|pass| pass.simulated.clone()).collect();
+    let simulated: Vec<Simulated> = all.iter().flat_map(|pass| pass.curve.runs.clone()).collect();
     part.section.claims.push(agreement_claim(
         "private_follows_its_ode",
         &simulated,
@@ -237,7 +218,7 @@ pub fn what_it_costs(effort: &Effort) -> Result<Part> {
     ));
     let (none, private) = all.split_first().context("nothing was computed")?;
     let private: Vec<&Pass> = private.iter().collect();
-    let drawn: Vec<&Pass> = all.iter().filter(|pass| !pass.simulated.is_empty()).collect();
+    let drawn: Vec<&Pass> = all.iter().filter(|pass| !pass.curve.runs.is_empty()).collect();
     let figure = Figure::new("What privacy costs: one pass of private SGD")
         .columns(2)
         .chart(against_threshold(&drawn)?)

@@ -10,6 +10,7 @@ use super::super::claims::check;
 use super::super::effort::Effort;
 use super::super::part::Part;
 use super::outliers;
+use super::tuned::log_spaced;
 use crate::output::Table;
 use crate::plot::{Axis, Chart, Figure};
 use crate::report::Claim;
@@ -17,6 +18,7 @@ use crate::words::short;
 
 /// The risk at which rules are compared, with noise of variance one.
 const RISK: f64 = 0.01;
+const THRESHOLDS: (f64, f64) = (0.02, 10.0);
 /// The rules that have a threshold, in the order of the legend.
 const RULES: [Rule; 4] =
     [Rule::Clip, Rule::Skip, Rule::Smooth(Smooth::Tanh), Rule::Smooth(Smooth::Root)];
@@ -38,8 +40,8 @@ struct Compared {
 
 impl Compared {
     fn new((name, noise): (&'static str, Family), points: usize) -> Result<Self> {
-        let at = |k: usize| (RISK, 0.02 * 500f64.powf(k as f64 / (points - 1) as f64));
-        let points: Vec<(f64, f64)> = (0..points).map(at).collect();
+        let thresholds = log_spaced(THRESHOLDS, points);
+        let points: Vec<(f64, f64)> = thresholds.into_iter().map(|c| (RISK, c)).collect();
         let curve =
             |rule: &Rule| Factors::at_points(Step::new(&noise).with_rule(rule.clone())?, &points);
         let normalise = Step::new(&noise).with_rule(Rule::Normalise)?;

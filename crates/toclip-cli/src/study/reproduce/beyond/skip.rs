@@ -8,7 +8,7 @@ use toclip::criteria::best_threshold;
 use toclip::dynamics::{Collapsed, Ode, Simulator};
 use toclip::ensemble::Ensemble;
 use toclip::noise::{Component, Mixture, Rademacher};
-use toclip::schedule::{OpenLoop, Schedule};
+use toclip::schedule::OpenLoop;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Rule, Step};
 
@@ -18,10 +18,10 @@ use super::super::effort::Effort;
 use super::super::part::Part;
 use super::super::setup::last;
 use super::fewer_runs;
-use super::sweep::{Simulated, Tuned, agreement_claim, digits, log_spaced};
+use super::tuned::{Simulated, Tuned, TunedCurve, agreement_claim, digits, log_spaced};
 use crate::output::Table;
 use crate::output::numbers::percent;
-use crate::plot::{Axis, Chart, Figure, Series};
+use crate::plot::{Axis, Chart, Figure};
 use crate::report::Claim;
 
 const RULES: [Rule; 2] = [Rule::Clip, Rule::Skip];
@@ -73,8 +73,7 @@ impl Gain {
 /// R(T) at a fixed rate against the threshold, of one rule.
 struct Ends {
     rule: Rule,
-    at: Vec<Tuned>,
-    simulated: Vec<Simulated>,
+    curve: TunedCurve,
 }
 
 fn modes(dim: u64) -> Result<Modes> {
@@ -95,11 +94,11 @@ impl Ends {
         let noise = Arc::new(Rademacher::from_sigma(1.0, OUTLIERS)?);
         let step = Step::new(noise).with_rule(rule.clone())?;
         let end = |&c: &f64| -> Result<Tuned> {
-            let policy = OpenLoop::new(Schedule::constant(ETA)?, Schedule::constant(c)?);
+            let policy = OpenLoop::constant(ETA, c)?;
             let risk = last(&Ode::new(modes, &step, &policy).tolerance(1e-6, 0.0).solve(&[TIME])?);
             Ok(Tuned { c, eta: ETA, risk })
         };
-        let at = c.par_iter().map(end).collect::<Result<Vec<_>>>()?;
+        let points = c.par_iter().map(end).collect::<Result<Vec<_>>>()?;
         let simulator = |policy| -> toclip::Result<Box<dyn Simulator>> {
             Ok(Box::new(Collapsed::new(modes, step.clone(), policy)?))
         };
@@ -108,18 +107,18 @@ impl Ends {
             let name = format!("{} at c = {}", rule.name(), digits(at.c));
             Simulated::new(name, (modes, TIME), *at, &simulator, &ensemble)
         };
-        let simulated = at.iter().step_by(20).map(run).collect::<Result<_>>()?;
-        Ok(Ends { rule, at, simulated })
+        let runs = points.iter().step_by(20).map(run).collect::<Result<_>>()?;
+        Ok(Ends { rule, curve: TunedCurve { points, runs } })
     }
 
     /// Points away from the outliers, and among them.
     fn simulated(&self) -> (Vec<Simulated>, Vec<Simulated>) {
-        self.simulated.iter().cloned().partition(|run| !is_among_outliers(run.at.c))
+        self.curve.runs.iter().cloned().partition(|run| !is_among_outliers(run.at.c))
     }
 
     fn worst(&self) -> Tuned {
         let none = Tuned { c: f64::NAN, eta: f64::NAN, risk: f64::NAN };
-        self.at.iter().copied().max_by(|a, b| a.risk.total_cmp(&b.risk)).unwrap_or(none)
+        self.curve.points.iter().copied().max_by(|a, b| a.risk.total_cmp(&b.risk)).unwrap_or(none)
     }
 }
 
@@ -155,7 +154,6 @@ fn claims(gains: &[Gain], [clip, skip]: [Tuned; 2], start: f64) -> Vec<Claim> {
 
 /// In d dimensions and in four times as many.
 fn slow_claim(small: &Simulated, large: &Simulated) -> Claim {
-    let ((small_gap, _), (large_gap, error)) = (small.gap(), large.gap());
     check(
         "skip_follows_slowly_among_outliers",
         format!(
@@ -166,10 +164,10 @@ fn slow_claim(small: &Simulated, large: &Simulated) -> Claim {
             digits(large.mean),
             4 * DIM,
             digits(small.at.risk),
-            percent(small_gap),
-            percent(large_gap)
+            percent(small.gap),
+            percent(large.gap)
         ),
-        large_gap <= small_gap / 2.5 + ERRORS * error,
+        large.gap <= small.gap / 2.5 + ERRORS * (large.standard_error / large.at.risk),
     )
 }
 
@@ -193,12 +191,7 @@ fn chart_of_ends(ends: &[Ends], start: f64) -> Chart {
         .hline(start, "R(0)")
         .vline(outlier(), "outliers");
     for (slot, one) in ends.iter().enumerate() {
-        let column = |of: fn(&Tuned) -> f64| one.at.iter().map(of).collect::<Vec<_>>();
-        let runs = |of: fn(&Simulated) -> f64| one.simulated.iter().map(of).collect::<Vec<_>>();
-        let name = one.rule.name();
-        chart = chart
-            .series(Series::line(name, &column(|at| at.c), &column(|at| at.risk)).slot(slot))
-            .series(Series::points("", &runs(|run| run.at.c), &runs(|run| run.mean)).slot(slot));
+        chart = one.curve.draw(chart, one.rule.name(), slot);
     }
     chart
 }
@@ -224,7 +217,7 @@ pub fn skip_or_clip(effort: &Effort) -> Result<Part> {
         let larger = Ends::new(Rule::Skip, &modes(4 * DIM)?, &[among.at.c], effort)?;
         part.section
             .claims
-            .extend(larger.simulated.first().map(|larger| slow_claim(among, larger)));
+            .extend(larger.curve.runs.first().map(|larger| slow_claim(among, larger)));
     }
     let figure = Figure::new("Skip or clip?").columns(2);
     let figure = figure.chart(chart_of_gains(&gains)).chart(chart_of_ends(&ends, start.risk()));
@@ -233,14 +226,13 @@ pub fn skip_or_clip(effort: &Effort) -> Result<Part> {
     for gain in &gains {
         table = table.numbers(format!("gain_at_{}", gain.share), gain.gain.iter().copied());
     }
-    let mut failure = Table::default().numbers("c", ends[0].at.iter().map(|at| at.c));
+    let mut failure = Table::default().numbers("c", ends[0].curve.points.iter().map(|at| at.c));
     for one in &ends {
-        let mean = |at: &Tuned| {
-            one.simulated.iter().find(|run| run.at == *at).map_or(f64::NAN, |run| run.mean)
-        };
+        let Ends { rule, curve } = one;
+        let mean = |at: &Tuned| curve.run_at(at).map_or(f64::NAN, |run| run.mean);
         failure = failure
-            .numbers(format!("{}_ode", one.rule.name()), one.at.iter().map(|at| at.risk))
-            .numbers(format!("{}_sgd", one.rule.name()), one.at.iter().map(mean));
+            .numbers(format!("{}_ode", rule.name()), curve.points.iter().map(|at| at.risk))
+            .numbers(format!("{}_sgd", rule.name()), curve.points.iter().map(mean));
     }
     part.tables.push(("beyond-skip-failure".into(), failure));
     Ok(part.table(table))
