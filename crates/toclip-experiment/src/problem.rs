@@ -127,7 +127,7 @@ impl Problem {
             own_thresholds,
         };
         if problem.momentum.is_some() && experiment.methods.contains(&Method::Volterra) {
-            let what = "\"volterra\" does not have momentum; use \"ode\"";
+            let what = "\"volterra\" does not support momentum; use \"ode\"";
             return Err(origin.error("methods", what));
         }
         problem.check_ensembles(experiment, origin)?;

@@ -42,16 +42,16 @@ pub struct Args {
     #[arg(long)]
     resume: bool,
     /// Number of runs of the ensembles; overrides the file
-    #[arg(long, value_name = "N", value_parser = arguments::count::<1>)]
+    #[arg(long, value_name = "N", value_parser = arguments::count::<1>, allow_negative_numbers = true)]
     runs: Option<u64>,
     /// Seed of the ensembles; overrides the file
-    #[arg(long, value_name = "S", value_parser = arguments::seed)]
+    #[arg(long, value_name = "S", value_parser = arguments::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Methods; overrides the file
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = method_parser())]
     methods: Option<Vec<Method>>,
     /// Threads for the ensembles; all cores by default. Does not change the results
-    #[arg(long, value_name = "N", value_parser = arguments::threads)]
+    #[arg(long, value_name = "N", value_parser = arguments::threads, allow_negative_numbers = true)]
     threads: Option<usize>,
     /// Show no progress and no summary
     #[arg(long, short)]
@@ -322,8 +322,7 @@ impl Args {
         if !forms.is_empty() {
             say!("Simulated with: {}", forms.join("; "));
         }
-        say!("Written:");
-        written.iter().for_each(|path| say!("  {}", path.display()));
+        written.iter().for_each(|path| say!("{}", files::wrote(path)));
         Ok(())
     }
 }

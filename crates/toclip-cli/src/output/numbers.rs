@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub use toclip::{interval, interval_at, percent, percent_interval, short};
+pub use toclip::{bounds, interval, interval_at, percent, short};
 
 /// All digits, for files: the shortest string that reads back as the same number.
 pub fn exact(x: f64) -> String {
@@ -28,6 +28,11 @@ pub fn significant(x: f64, digits: usize) -> String {
     format!("{}e{power}", trim(lead))
 }
 
+/// A count and its noun: "1 row", "2 rows".
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// How long something took.
 pub fn duration(d: Duration) -> String {
     toclip_report::duration(d.as_secs_f64())
@@ -49,6 +54,11 @@ mod tests {
         let seven = [0.5010494123, 1.0, 2.2300001, 1e308, -4.5e-9, 123456789.0, 0.0]
             .map(|x| significant(x, 7));
         assert_eq!(seven, ["0.5010494", "1", "2.23", "1e308", "-4.5e-9", "1.234568e8", "0"]);
+    }
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!([0, 1, 2].map(|n| counted(n, "row")), ["0 rows", "1 row", "2 rows"]);
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     files::write(&path, page.as_bytes())
         .with_context(|| format!("cannot write the page to {}", path.display()))?;
-    say!("Wrote {}", path.display());
+    say!("{}", files::wrote(&path));
     if !args.no_open && !open(&path) {
         say!("Could not start a browser; open the file in one");
     }

@@ -13,7 +13,7 @@ use toclip::glm::{GlmOde, GlmStream, Logistic, Measures, Model, Overlaps, Teache
 use toclip_data::{Design, Features, LogisticRegression, LogisticRidge};
 
 use super::fit;
-pub use advice::Advice;
+pub use advice::ClassificationAdvice;
 pub use causes::Ensemble;
 
 /// What is run on the data.
@@ -72,7 +72,7 @@ pub struct LogisticFit {
     pub unclipped: Vec<Measures>,
     /// From what the theory assumes to the data, one cause at a time; the last is one pass.
     pub ensembles: Vec<Ensemble>,
-    pub advice: Advice,
+    pub advice: ClassificationAdvice,
 }
 
 impl LogisticFit {
@@ -108,7 +108,7 @@ impl LogisticFit {
         let (unclipped, _) = solve(f64::INFINITY)?;
         let few = modes.compress(COMPRESSION)?;
         let last = times.last().copied().unwrap_or(0.0);
-        let advice = Advice::new(&few, &logistic, settings.clip, end, last)?;
+        let advice = ClassificationAdvice::new(&few, &logistic, settings.clip, end, last)?;
         let best_of_model = Measures::new(&logistic, &Overlaps::along_teacher(1.0, variance));
         let (name, eigenvalues) = (design.name().to_owned(), design.eigenvalues().to_vec());
         let (rows, cols, dim, norm) = (design.rows(), design.cols(), design.dim(), design.norm());
