@@ -23,13 +23,13 @@ use crate::plot::{Axis, Chart, Figure, Series};
 /// For each dimension d, takes the largest gap sup_t |R_sgd - R_ode| over all steps up to --time,
 /// averages it over the runs, and fits a power of d. Theorem 1 predicts d^(-1/2). Clipped SGD is
 /// simulated in its collapsed form, which has the same distribution and costs the same in every
-/// dimension. Momentum and the rule by_value have no such form: a run then costs as much as d² and
-/// smaller dimensions are the default.
+/// dimension. Momentum and the rule by_value have no such form: the cost of a run then grows as d²,
+/// and the default dimensions are smaller.
 #[derive(clap::Args)]
 #[command(after_help = include_str!("../help/convergence.txt"))]
 #[command(mut_arg("noise", |noise| noise.help(NOISE_HELP)))]
 pub struct Args {
-    /// Dimensions: A..B (two to a decade), A..B:POINTS, or a list [default: 1e2..1e6, or 1e2..3e3
+    /// Dimensions: A..B (two per decade), A..B:POINTS, or a list [default: 1e2..1e6, or 1e2..3e3
     /// with momentum or by_value]
     #[arg(long, value_name = "DIMS", allow_hyphen_values = true)]
     dims: Option<Dims>,
@@ -39,7 +39,7 @@ pub struct Args {
     /// Seed of the runs
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = arguments::seed, allow_negative_numbers = true)]
     seed: u64,
-    /// Time T to run to, in T·d steps
+    /// Time T at which a run ends, after T·d steps
     #[arg(long, value_name = "T", default_value_t = 2.0, value_parser = arguments::number, allow_negative_numbers = true)]
     time: f64,
     /// η, the learning rate
@@ -54,7 +54,7 @@ pub struct Args {
     /// β of heavy-ball momentum as in PyTorch: the effective learning rate is η/(1 − β)
     #[arg(long, value_name = "β", value_parser = arguments::number, allow_negative_numbers = true, conflicts_with = "delta")]
     momentum: Option<f64>,
-    /// δ = (1 − β)d of averaged gradients: a memory of the same time in every dimension
+    /// δ = (1 − β)d of averaged gradients: the same memory, in time t, in every dimension
     #[arg(long, value_name = "δ", value_parser = arguments::number, allow_negative_numbers = true)]
     delta: Option<f64>,
     /// Distinct eigenvalues of K, with equal multiplicities
@@ -62,7 +62,7 @@ pub struct Args {
     eigenvalues: Vec<f64>,
     #[command(flatten)]
     noise: NoiseArgs,
-    /// Confidence level of the interval of the slope
+    /// Confidence level of the slope's interval
     #[arg(long, value_name = "P", default_value_t = 0.95, value_parser = arguments::number, allow_negative_numbers = true)]
     confidence: f64,
     /// Threads; all cores by default. Does not change the results

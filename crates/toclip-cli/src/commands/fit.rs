@@ -28,9 +28,9 @@ use crate::study::part::shell_quoted;
 /// measured residuals, and one that is corrected for two effects of real data: clipping biases the
 /// point to which SGD converges, and one pass draws without replacement (docs/real-data.md).
 ///
-/// With --model logistic the target has two values, θ* is that of logistic regression, and what is
-/// predicted and measured are cross-entropy, error rate and calibration, from θ0 = 0. Four ensembles of
-/// runs show how much each cause adds to the gap between theory and data.
+/// With --model logistic the target has two values and θ* is that of logistic regression. Predicts and
+/// measures cross-entropy, error rate and calibration, from θ0 = 0. Four ensembles of runs show how
+/// much each cause adds to the gap between theory and data.
 #[derive(clap::Args)]
 #[command(after_help = include_str!("../help/fit.txt"))]
 pub struct Args {
@@ -46,14 +46,14 @@ pub struct Args {
     /// Location of the data set, if not in the cache
     #[arg(long, value_name = "PATH", requires = "dataset")]
     from: Option<PathBuf>,
-    /// What is fitted; logistic regression needs a target with exactly two values
+    /// The model to fit; logistic regression needs a target with exactly two values
     #[arg(long, value_name = "MODEL", default_value = "least-squares")]
     model: FitModel,
     /// Features: tanh:N or relu:N for N random features, or none [default: tanh:500]
     #[arg(long, value_name = "KIND")]
     features: Option<Features>,
     /// Learning rate η; a step is η/d [default: 0.1]
-    #[arg(long, value_name = "ETA", value_parser = arguments::positive, allow_negative_numbers = true)]
+    #[arg(long, value_name = "η", value_parser = arguments::positive, allow_negative_numbers = true)]
     eta: Option<f64>,
     /// Threshold c, or none; gradients are clipped at c√d [default: 0.5]
     #[arg(long, value_name = "C", value_parser = arguments::threshold, allow_negative_numbers = true)]

@@ -121,7 +121,7 @@ fn method_parser() -> impl TypedValueParser<Value = Method> {
     let named = |method: Method| {
         PossibleValue::new(method.key()).help(match method {
             Method::Ode => "The ODE of the risk",
-            Method::Unclipped => "The same ODE without clipping, to compare with",
+            Method::Unclipped => "The same ODE without clipping, for comparison",
             Method::Volterra => "The integral equation",
             Method::Hsgd => "Homogenised SGD: the stochastic differential equation, an ensemble",
             Method::Sgd => "Clipped SGD itself, an ensemble",

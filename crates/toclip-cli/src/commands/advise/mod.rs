@@ -26,7 +26,7 @@ use crate::output::{say, tell};
 ///
 /// Says first what to do, then why, then what to write in your framework. Looks at loss, gradient norm
 /// and learning rate: divergence, spikes, NaN steps, thresholds that always or never act, norms on the
-/// wrong scale. Never advises to raise the learning rate.
+/// wrong scale. Never advises raising the learning rate.
 ///
 /// Reads Hugging Face trainer_state.json, JSON lines, CSV (W&B export, Lightning metrics.csv),
 /// TensorBoard event files, W&B and MLflow runs, the text logs of Megatron, torchtitan, llm.c, nanoGPT
@@ -48,7 +48,7 @@ pub struct Args {
     /// Outputs of the model per sample, if more than one
     #[arg(long, value_name = "N", value_parser = arguments::number, allow_negative_numbers = true, requires = "batch_size")]
     outputs: Option<f64>,
-    /// Optimizer: sgd, or adam (adamw) for all that divide by a running scale of the gradient
+    /// Optimizer: sgd, or adam (adamw) for any that divides by a running scale of the gradient
     #[arg(long, value_name = "NAME")]
     optimizer: Option<Optimizer>,
     /// Framework to write code for: pytorch, huggingface, lightning, deepspeed, axolotl, optax
@@ -80,8 +80,8 @@ pub struct Args {
     /// Divide the norms by the loss scale in the log
     #[arg(long)]
     unscale: bool,
-    /// Write a page with plots (DIR/advise.html), its numbers (DIR/advise.json) and the plots by
-    /// themselves, as SVG and PNG
+    /// Write a page with plots (DIR/advise.html), its numbers (DIR/advise.json) and each plot as SVG
+    /// and PNG
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print JSON, for scripts

@@ -42,7 +42,9 @@ impl Row {
 /// Compares the schedule of the file with the best constant and cosine rates, clipped and not.
 pub fn run(args: &Args, experiment: &GlmExperiment, origin: &Origin) -> Result<ExitCode> {
     if args.runs.is_some() {
-        anyhow::bail!("--runs: the schedules of generalised linear models are only predicted");
+        anyhow::bail!(
+            "--runs is for least squares; schedules of generalised linear models are predicted, not simulated"
+        );
     }
     let mut experiment = experiment.clone();
     experiment.methods = vec![Method::Ode];

@@ -30,11 +30,11 @@ const LOG_FROM: f64 = 20.0;
 /// learning rate of the file divided by μ, so that their effective rates are equal. If the rule in the
 /// file does not compensate in this way, unclipped SGD at its smaller effective rate is shown too.
 ///
-/// A file with another rule than clipping is compared with clipping as well. For private SGD the best
-/// constant learning rate and threshold are searched, and the schedule of fastest descent is shown.
+/// A rule other than clipping is also compared with clipping. For private SGD, finds the best constant
+/// learning rate and threshold, and shows the schedule of fastest descent.
 ///
-/// For a generalised linear model (key `model`) the best constant and the best cosine learning rate
-/// are searched, without clipping and with the best constant threshold.
+/// For a generalised linear model (key `model`), finds the best constant and the best cosine learning
+/// rate, without clipping and with the best constant threshold.
 ///
 /// Recommends one schedule, and writes a table for each: the time, the step k = t·d, η and c of the
 /// theory, the step size η/d, the gradient norm c·√d to clip at, and the predicted risk.

@@ -6,7 +6,7 @@ use toclip::dynamics::Trajectory;
 use toclip::ensemble::Summary;
 
 use crate::experiment::{band_edges, share_between};
-use crate::output::numbers::percent;
+use crate::output::numbers::{percent, signed_percent};
 
 /// (mean of the runs)/(prediction) − 1, over the second half of the pass.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
@@ -63,11 +63,10 @@ impl Gap {
         self.standard_error.is_some_and(|error| self.mean.abs() > 3.0 * error)
     }
 
-    /// "mean +6.0% ± 1.9%".
+    /// "mean +6% ± 1.9%".
     pub fn mean_words(&self) -> String {
         let error = self.standard_error.map_or(String::new(), |e| format!(" ± {}", percent(e)));
-        let sign = if self.mean < 0.0 { "" } else { "+" };
-        format!("mean {sign}{}{error}", percent(self.mean))
+        format!("mean {}{error}", signed_percent(self.mean))
     }
 
     /// "2.1% to 8.3% above", "0.4% below to 1.2% above".
