@@ -91,3 +91,24 @@ pub fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise clap says "unexpected argument '-1'" where it should say what is expected.
+    #[test]
+    fn numeric_options_take_negative_numbers() {
+        fn check(command: &clap::Command) {
+            for arg in command.get_arguments().filter(|arg| arg.get_action().takes_values()) {
+                let parser = format!("{:?}", arg.get_value_parser().type_id());
+                let numeric = ["f64", "u64", "usize"].iter().any(|name| parser.contains(name));
+                let allowed =
+                    arg.is_allow_negative_numbers_set() || arg.is_allow_hyphen_values_set();
+                assert!(!numeric || allowed, "{} {}", command.get_name(), arg.get_id());
+            }
+            command.get_subcommands().filter(|own| own.get_name() != "sweep").for_each(check);
+        }
+        check(&Cli::command());
+    }
+}

@@ -113,8 +113,15 @@ fn errors_are_one_line() {
         assert_eq!(stderr.trim_end().lines().count(), 1, "{stderr}");
         messages.push(stderr);
     }
-    for wrong in ["--format=excel", "--optimizer=lbfgs", "--clip=off", "--clip=-1", "--clip=nan"] {
-        let (code, _, stderr) = out(toclip().args(["advise", "x", wrong]));
+    for (option, wrong) in [
+        ("--format", "excel"),
+        ("--optimizer", "lbfgs"),
+        ("--clip", "off"),
+        ("--clip", "-1"),
+        ("--clip", "nan"),
+        ("--batch-size", "many"),
+    ] {
+        let (code, _, stderr) = out(toclip().args(["advise", "x", option, wrong]));
         assert_eq!(code, 2);
         messages.push(stderr.lines().next().unwrap().to_owned() + "\n");
     }

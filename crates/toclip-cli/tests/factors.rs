@@ -146,6 +146,27 @@ fn bad_rows_are_reported_by_line_and_left_out() {
 }
 
 #[test]
+fn a_table_without_a_valid_row_has_one_header() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, rows, errors) = table(folder.path(), "family,params,r,c\ncauchy,{},1,1\n");
+    assert_eq!((code, rows.as_str()), (1, "family,params,r,c,mu,m2,nu,csc,ccc\n"));
+    assert!(errors.ends_with("evaluated 0 rows, skipped 1 invalid row\n"), "{errors}");
+}
+
+#[test]
+fn lists_and_ranges_may_start_with_a_negative_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let mixture =
+        ["factors", "--noise", "gaussian_mixture", "--weights", "0.5,0.5", "--stds", "1,1"];
+    let (code, text, errors) = run(folder.path(), &[&mixture[..], &["--means", "-1,1"]].concat());
+    assert_eq!(code, 0, "{errors}");
+    assert!(text.contains("Gaussian mixture"), "{text}");
+    let (code, _, errors) = run(folder.path(), &["factors", "--clip", "-1..2"]);
+    assert_eq!(code, 1);
+    assert!(errors.starts_with("error: c = -1 is not allowed"), "{errors}");
+}
+
+#[test]
 fn a_long_table_keeps_its_order() {
     let folder = tempfile::tempdir().unwrap();
     let mut text = "family,params,r,c\n".to_owned();
@@ -191,6 +212,7 @@ fn errors() {
             &["factors", "--noise", "student_t", "--params", "{}"],
             &["factors", "--batch", "0"],
             &["factors", "--batch", "2.5"],
+            &["factors", "--rule", "foo"],
             &["factors", "--eigenvalues", "1,2"],
             &["factors", "--rule", "skip", "--ratios", "1,2"],
         ]

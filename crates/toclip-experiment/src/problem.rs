@@ -80,7 +80,7 @@ impl Problem {
             && matches!(experiment.start, Start::Uniform { norm } if norm == 0.0)
             && experiment.noise == NoiseChoice::Family(toclip::noise::NoNoise.into())
         {
-            let what = "the start is the optimum and there is no noise, so nothing would ever move";
+            let what = "the start is the optimum and there is no noise, so SGD would not move";
             return Err(origin.error("start", what));
         }
         // The bound on the error of compression is that of the equations of radial rules.
@@ -127,7 +127,7 @@ impl Problem {
             own_thresholds,
         };
         if problem.momentum.is_some() && experiment.methods.contains(&Method::Volterra) {
-            let what = "\"volterra\" does not have momentum; use \"ode\"";
+            let what = "\"volterra\" does not support momentum; use \"ode\"";
             return Err(origin.error("methods", what));
         }
         problem.check_ensembles(experiment, origin)?;
@@ -174,10 +174,11 @@ impl Problem {
     pub fn rescaled(&self) -> Option<String> {
         (!self.rescaling.is_identity()).then(|| {
             let s = short(self.rescaling.norm());
-            let own = if self.own_thresholds { ", thresholds divided by its root" } else { "" };
+            let own =
+                if self.own_thresholds { ", thresholds divided by its square root" } else { "" };
             format!(
                 "||K|| = {s}: computed in coordinates where it is 1 (learning rates multiplied by \
-                 it{own}); eta, c and distances are reported in your coordinates"
+                 it{own}); η, c and distances are reported in your coordinates"
             )
         })
     }
@@ -208,7 +209,7 @@ impl Problem {
             Covariates::StudentT { df } => format!("Student-t (df = {df})"),
             other => format!("{other:?}"),
         };
-        Some(format!("C-SGD sees {kind} features; the theory is for Gaussian ones"))
+        Some(format!("C-SGD uses {kind} features; the theory assumes Gaussian ones"))
     }
 
     /// The random method, and in which form it is simulated.

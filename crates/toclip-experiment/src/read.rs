@@ -66,8 +66,7 @@ impl ExperimentFile {
     /// [`Error::Wrong`] where the file asks for none.
     pub fn into_trajectories(self, origin: &Origin) -> Result<Experiment> {
         if self.glm.is_some() {
-            let what =
-                "the file describes a generalised linear model, and this is for least squares";
+            let what = "expected least squares, but the file describes a generalised linear model";
             return Err(origin.error("model", what));
         }
         let missing = || origin.error("criteria", "the file defines no trajectories");
@@ -263,7 +262,7 @@ fn glm(fields: &mut Fields<'_>, name: &str) -> Result<GlmExperiment> {
         tolerance: fields.get("tolerance")?.unwrap_or(1e-8),
     };
     if let Some(key) = fields.values.keys().next() {
-        let what = "is for least squares and does not go with `model`; leave it out";
+        let what = "is for least squares and cannot be combined with `model`; leave it out";
         return Err(fields.origin.error(key, what));
     }
     let GlmExperiment { time, tolerance, points, ensemble, .. } = experiment;

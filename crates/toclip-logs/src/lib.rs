@@ -33,7 +33,7 @@ pub use files::{LogFiles, find_logs, join_event_files, load_files, read_files};
 pub use findings::{Finding, NormScaleCause, Spike};
 pub use options::{AdviceOptions, Optimizer};
 pub use read::{Column, Format, ReadOptions, ReadSummary, Role, Row, SettingSources, read};
-pub use recommendation::{Action, Because, Confidence, Experiment, Recommendation};
+pub use recommendation::{Action, Because, Confidence, RateExperiment, Recommendation};
 pub use series::{LayerNorms, Log, Point, load};
 pub(crate) use situation::Situation;
 pub use situation::ThresholdOrigin;

@@ -177,7 +177,7 @@ impl Problem {
                 ode.solve(times).map(|path| (path, None))
             }),
             "volterra" if self.momentum.is_some() => {
-                return Err(refuse("method \"volterra\" does not have momentum; use \"ode\""));
+                return Err(refuse("method \"volterra\" does not support momentum; use \"ode\""));
             }
             "volterra" => py.detach(|| {
                 let mut equation =
@@ -301,7 +301,7 @@ impl Problem {
                 .map(|s| Box::new(s) as _),
             "collapsed" if self.momentum.is_some() => {
                 return Err(refuse(
-                    "method \"collapsed\" does not have momentum; use \"sgd\" or \"hsgd\"",
+                    "method \"collapsed\" does not support momentum; use \"sgd\" or \"hsgd\"",
                 ));
             }
             "collapsed" => Collapsed::new(modes, step, policy).map(|s| Box::new(s) as _),

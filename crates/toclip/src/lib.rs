@@ -155,9 +155,7 @@ pub use factors::Factors;
 pub use groups::{Group, Groups};
 pub use kernel::{Moments, clipped_normal};
 pub use momentum::{Memory, Momentum, OnSkip};
-pub use numbers::{
-    interval, interval_at, percent, percent_interval, percent_interval_at, rounded, short,
-};
+pub use numbers::{bounds, interval, interval_at, percent, percent_interval_at, rounded, short};
 pub use rule::{Rule, Smooth};
 pub use step::Step;
 pub use student::student_critical;

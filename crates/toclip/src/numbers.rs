@@ -61,16 +61,7 @@ pub fn interval_at(value: f64, low: f64, high: f64, confidence: f64) -> String {
     format!("{value} ({}% CI {})", short(100.0 * confidence), range(&low, &high))
 }
 
-/// A share with its 95% confidence interval.
-///
-/// ```
-/// assert_eq!(toclip::percent_interval(0.123, 0.118, 0.131), "12.3% (95% CI 11.8–13.1)");
-/// ```
-pub fn percent_interval(value: f64, low: f64, high: f64) -> String {
-    percent_interval_at(value, low, high, 0.95)
-}
-
-/// A share with its interval at another confidence.
+/// A share with its confidence interval.
 ///
 /// ```
 /// assert_eq!(toclip::percent_interval_at(0.5, 0.4, 0.6, 0.9), "50% (90% CI 40–60)");
@@ -88,6 +79,15 @@ fn percentage(share: f64) -> String {
     };
     let power = 10_f64.powf(decimals);
     short((percent * power).round() / power)
+}
+
+/// The ends of a range.
+///
+/// ```
+/// assert_eq!(toclip::bounds(0.01034, 0.0119), "0.01034–0.0119");
+/// ```
+pub fn bounds(low: f64, high: f64) -> String {
+    range(&short(low), &short(high))
 }
 
 /// Two ends; a dash before a minus sign would be read as one.

@@ -60,19 +60,19 @@ pub struct NoiseArgs {
     scale: Option<f64>,
 
     /// Weights of a Gaussian mixture, as in 0.7,0.3
-    #[arg(long, value_delimiter = ',', allow_negative_numbers = true, value_parser = number)]
+    #[arg(long, value_delimiter = ',', allow_hyphen_values = true, value_parser = number)]
     weights: Vec<f64>,
 
     /// Means of a Gaussian mixture
-    #[arg(long, value_delimiter = ',', allow_negative_numbers = true, value_parser = number)]
+    #[arg(long, value_delimiter = ',', allow_hyphen_values = true, value_parser = number)]
     means: Vec<f64>,
 
     /// Standard deviations of a Gaussian mixture
-    #[arg(long, value_delimiter = ',', allow_negative_numbers = true, value_parser = number)]
+    #[arg(long, value_delimiter = ',', allow_hyphen_values = true, value_parser = number)]
     stds: Vec<f64>,
 
     /// Residuals of empirical noise
-    #[arg(long, value_delimiter = ',', allow_negative_numbers = true, value_parser = number)]
+    #[arg(long, value_delimiter = ',', allow_hyphen_values = true, value_parser = number)]
     values: Vec<f64>,
 
     /// All parameters as one JSON object, as in '{"df": 3, "scale": 0.5}'
@@ -151,9 +151,8 @@ pub fn family(name: &str, mut params: Map<String, Value>) -> Result<Family> {
     params.insert("family".into(), name.into());
     serde_json::from_value(Value::Object(params)).map_err(|error| {
         // Only a missing parameter and a value outside its domain are left to be found here.
-        let message =
-            words::plain(&error.to_string()).replace("missing field", "missing parameter");
-        anyhow::anyhow!("{name} noise: {message}")
+        let message = words::plain(&error.to_string());
+        anyhow::anyhow!("{name} noise: {}", message.strip_prefix("the key ").unwrap_or(&message))
     })
 }
 

@@ -23,26 +23,27 @@ use crate::plot::{Axis, Chart, Figure, Series};
 /// For each dimension d, takes the largest gap sup_t |R_sgd - R_ode| over all steps up to --time,
 /// averages it over the runs, and fits a power of d. Theorem 1 predicts d^(-1/2). Clipped SGD is
 /// simulated in its collapsed form, which has the same distribution and costs the same in every
-/// dimension. Momentum and the rule by_value have no such form: a run then costs as much as d² and
-/// smaller dimensions are the default.
+/// dimension. Momentum and the rule by_value have no such form: the cost of a run then grows as d²,
+/// and the default dimensions are smaller.
 #[derive(clap::Args)]
 #[command(after_help = include_str!("../help/convergence.txt"))]
+#[command(mut_arg("noise", |noise| noise.help(NOISE_HELP)))]
 pub struct Args {
-    /// Dimensions: A..B (two to a decade), A..B:POINTS, or a list [default: 1e2..1e6, or 1e2..3e3
+    /// Dimensions: A..B (two per decade), A..B:POINTS, or a list [default: 1e2..1e6, or 1e2..3e3
     /// with momentum or by_value]
-    #[arg(long, value_name = "DIMS")]
+    #[arg(long, value_name = "DIMS", allow_hyphen_values = true)]
     dims: Option<Dims>,
     /// Runs in each dimension
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = arguments::count::<2>)]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = arguments::count::<2>, allow_negative_numbers = true)]
     runs: u64,
     /// Seed of the runs
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = arguments::seed)]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = arguments::seed, allow_negative_numbers = true)]
     seed: u64,
-    /// Time T to run to, in T·d steps
-    #[arg(long, value_name = "T", default_value_t = 2.0, value_parser = arguments::number)]
+    /// Time T at which a run ends, after T·d steps
+    #[arg(long, value_name = "T", default_value_t = 2.0, value_parser = arguments::number, allow_negative_numbers = true)]
     time: f64,
     /// η, the learning rate
-    #[arg(long, value_name = "η", default_value_t = 0.7, value_parser = arguments::number)]
+    #[arg(long, value_name = "η", default_value_t = 0.7, value_parser = arguments::number, allow_negative_numbers = true)]
     learning_rate: f64,
     /// c, the threshold, or none for no clipping
     #[arg(long, value_name = "C", default_value_t = 0.9, value_parser = arguments::threshold, allow_negative_numbers = true)]
@@ -53,19 +54,19 @@ pub struct Args {
     /// β of heavy-ball momentum as in PyTorch: the effective learning rate is η/(1 − β)
     #[arg(long, value_name = "β", value_parser = arguments::number, allow_negative_numbers = true, conflicts_with = "delta")]
     momentum: Option<f64>,
-    /// δ = (1 − β)d of averaged gradients: a memory of the same time in every dimension
+    /// δ = (1 − β)d of averaged gradients: the same memory, in time t, in every dimension
     #[arg(long, value_name = "δ", value_parser = arguments::number, allow_negative_numbers = true)]
     delta: Option<f64>,
     /// Distinct eigenvalues of K, with equal multiplicities
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1", value_parser = arguments::number)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1", value_parser = arguments::number, allow_hyphen_values = true)]
     eigenvalues: Vec<f64>,
     #[command(flatten)]
     noise: NoiseArgs,
-    /// Confidence level of the interval of the slope
-    #[arg(long, value_name = "P", default_value_t = 0.95, value_parser = arguments::number)]
+    /// Confidence level of the slope's interval
+    #[arg(long, value_name = "P", default_value_t = 0.95, value_parser = arguments::number, allow_negative_numbers = true)]
     confidence: f64,
     /// Threads; all cores by default. Does not change the results
-    #[arg(long, value_name = "N", value_parser = arguments::threads)]
+    #[arg(long, value_name = "N", value_parser = arguments::threads, allow_negative_numbers = true)]
     threads: Option<usize>,
     /// Plot the gaps and the fit, as .svg or .png
     #[arg(long, value_name = "FILE")]
@@ -80,6 +81,10 @@ pub struct Args {
     #[arg(long, short)]
     quiet: bool,
 }
+
+/// Other commands compare several families.
+const NOISE_HELP: &str = "The noise family: none, gaussian, rademacher, uniform, laplace, student_t, \
+                          gaussian_mixture, empirical";
 
 /// Dimensions on the command line.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,7 +117,7 @@ impl FromStr for Dims {
 pub fn run(args: Args) -> Result<ExitCode> {
     let noise = match args.noise.families()?.as_slice() {
         [one] => Arc::new(one.clone()),
-        several => bail!("expected one family in --noise, not {}", several.len()),
+        several => bail!("--noise takes one family here, not {}", several.len()),
     };
     let clip = Schedule::constant(args.clip).context("--clip")?;
     let policy =
@@ -160,7 +165,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     } else {
         terminal::print(format_args!("{}", text(&rate, &subtitle)));
         say!("Time: {}", duration(begin.elapsed()));
-        args.out.iter().chain(&args.plot).for_each(|path| say!("Wrote {}", path.display()));
+        args.out.iter().chain(&args.plot).for_each(|path| say!("{}", files::wrote(path)));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -236,7 +241,8 @@ fn figure(rate: &Rate, subtitle: &str) -> Figure {
     let fit: Vec<f64> = dims.iter().map(|d| (rate.intercept + rate.slope * d.ln()).exp()).collect();
     let low = column(|g| g.mean - 1.96 * g.standard_error);
     let high = column(|g| g.mean + 1.96 * g.standard_error);
-    let label = format!("fit: d^({:.3}), {:.3} to {:.3}", rate.slope, rate.low, rate.high);
+    let slope = interval_at(rate.slope, rate.low, rate.high, rate.confidence);
+    let label = format!("fit: slope {slope}");
     let chart = Chart::new("The rate of Theorem 1")
         .subtitle(subtitle)
         .x(Axis::log("intrinsic dimension d"))

@@ -28,9 +28,9 @@ use crate::study::part::shell_quoted;
 /// measured residuals, and one that is corrected for two effects of real data: clipping biases the
 /// point to which SGD converges, and one pass draws without replacement (docs/real-data.md).
 ///
-/// With --model logistic the target has two values, θ* is that of logistic regression, and what is
-/// predicted and measured are cross-entropy, error rate and calibration, from θ0 = 0. Four ensembles of
-/// runs show how much each cause adds to the gap between theory and data.
+/// With --model logistic the target has two values and θ* is that of logistic regression. Predicts and
+/// measures cross-entropy, error rate and calibration, from θ0 = 0. Four ensembles of runs show how
+/// much each cause adds to the gap between theory and data.
 #[derive(clap::Args)]
 #[command(after_help = include_str!("../help/fit.txt"))]
 pub struct Args {
@@ -46,14 +46,14 @@ pub struct Args {
     /// Location of the data set, if not in the cache
     #[arg(long, value_name = "PATH", requires = "dataset")]
     from: Option<PathBuf>,
-    /// What is fitted; logistic regression needs a target with exactly two values
+    /// The model to fit; logistic regression needs a target with exactly two values
     #[arg(long, value_name = "MODEL", default_value = "least-squares")]
     model: FitModel,
     /// Features: tanh:N or relu:N for N random features, or none [default: tanh:500]
     #[arg(long, value_name = "KIND")]
     features: Option<Features>,
     /// Learning rate η; a step is η/d [default: 0.1]
-    #[arg(long, value_name = "ETA", value_parser = arguments::positive, allow_negative_numbers = true)]
+    #[arg(long, value_name = "η", value_parser = arguments::positive, allow_negative_numbers = true)]
     eta: Option<f64>,
     /// Threshold c, or none; gradients are clipped at c√d [default: 0.5]
     #[arg(long, value_name = "C", value_parser = arguments::threshold, allow_negative_numbers = true)]
@@ -63,10 +63,10 @@ pub struct Args {
     start_noise: Option<f64>,
     /// Distribution of the first prediction: best, gaussian, gaussian_with_mean, laplace, student_t or
     /// gaussian_mixture [default: best]
-    #[arg(long, value_name = "FAMILY", value_parser = noise_choice)]
-    noise: Option<NoiseChoice>,
+    #[arg(long, value_name = "FAMILY", value_parser = first_noise)]
+    noise: Option<FirstNoise>,
     /// Components of the Gaussian mixture [default: up to 6, chosen by BIC]
-    #[arg(long, value_name = "K", value_parser = arguments::count::<1>)]
+    #[arg(long, value_name = "K", value_parser = arguments::count::<1>, allow_negative_numbers = true)]
     components: Option<u64>,
     /// Ridge of the fit, as a share of ‖K‖ [default: 1e-6 if K is singular, 1/n for separable classes,
     /// else none]
@@ -76,10 +76,10 @@ pub struct Args {
     #[arg(long)]
     held_out: bool,
     /// Number of passes, each in its own order
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = arguments::count::<1>)]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = arguments::count::<1>, allow_negative_numbers = true)]
     runs: u64,
     /// Seed of features, start and orders
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = arguments::seed)]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = arguments::seed, allow_negative_numbers = true)]
     seed: u64,
     /// Folder for the report, the plots and the tables
     #[arg(long, value_name = "DIR")]
@@ -104,13 +104,13 @@ enum FitModel {
 
 /// The distribution of the first prediction; `None` is the best fit.
 #[derive(Debug, Clone, Copy)]
-struct NoiseChoice(Option<NoiseModel>);
+struct FirstNoise(Option<NoiseModel>);
 
-fn noise_choice(text: &str) -> Result<NoiseChoice, String> {
+fn first_noise(text: &str) -> Result<FirstNoise, String> {
     let parametric = NoiseModel::ALL.into_iter().filter(|model| *model != NoiseModel::Empirical);
-    let best = [("best", NoiseChoice(None))];
-    let all: Vec<(&str, NoiseChoice)> =
-        best.into_iter().chain(parametric.map(|m| (m.name(), NoiseChoice(Some(m))))).collect();
+    let best = [("best", FirstNoise(None))];
+    let all: Vec<(&str, FirstNoise)> =
+        best.into_iter().chain(parametric.map(|m| (m.name(), FirstNoise(Some(m))))).collect();
     let found = all.iter().find(|(name, _)| *name == text).map(|(_, choice)| *choice);
     let names = || all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     found.ok_or_else(|| format!("expected one of: {}", names()))
@@ -243,10 +243,10 @@ mod tests {
 
     #[test]
     fn distributions_are_parsed() {
-        assert!(matches!(noise_choice("best"), Ok(NoiseChoice(None))));
-        assert!(matches!(noise_choice("laplace"), Ok(NoiseChoice(Some(NoiseModel::Laplace)))));
+        assert!(matches!(first_noise("best"), Ok(FirstNoise(None))));
+        assert!(matches!(first_noise("laplace"), Ok(FirstNoise(Some(NoiseModel::Laplace)))));
         assert_eq!(
-            noise_choice("empirical").unwrap_err(),
+            first_noise("empirical").unwrap_err(),
             "expected one of: best, gaussian, gaussian_with_mean, laplace, student_t, gaussian_mixture"
         );
     }

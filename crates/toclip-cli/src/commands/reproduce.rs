@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long)]
     full: bool,
     /// Seed of all random numbers
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = arguments::seed)]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = arguments::seed, allow_negative_numbers = true)]
     seed: u64,
     /// Networks for figures 6 and 7: a run of train.py, or a folder of runs
     #[arg(long, value_name = "DIR")]

@@ -8,7 +8,7 @@ use toclip_data::noise_fit::{Comparison, Components, NoiseFit, NoiseModel, Optio
 
 use crate::arguments;
 use crate::output::numbers::short;
-use crate::output::{json, plots, say, terminal};
+use crate::output::{files, json, plots, say, terminal};
 use crate::plot::Figure;
 use crate::study::noise_fit_figure;
 
@@ -26,13 +26,13 @@ pub struct Args {
     #[arg(long, value_name = "COLUMN")]
     column: Option<String>,
     /// Components of the Gaussian mixture; by default up to 6, chosen by BIC
-    #[arg(long, value_name = "K", value_parser = arguments::count::<1>)]
+    #[arg(long, value_name = "K", value_parser = arguments::count::<1>, allow_negative_numbers = true)]
     components: Option<u64>,
     /// Folds of the cross-validation
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = arguments::count::<2>)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = arguments::count::<2>, allow_negative_numbers = true)]
     folds: u64,
     /// Seed that assigns residuals to folds
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = arguments::seed)]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = arguments::seed, allow_negative_numbers = true)]
     seed: u64,
     /// Plot the histogram with the fitted densities, as .svg or .png
     #[arg(long, value_name = "FILE", visible_alias = "out")]
@@ -61,7 +61,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         json::print(&noise_fit_figure::json(&comparison))?;
     } else {
         terminal::print(format_args!("{}", text(&comparison)));
-        args.plot.iter().for_each(|path| say!("Wrote {}", path.display()));
+        args.plot.iter().for_each(|path| say!("{}", files::wrote(path)));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -41,16 +41,16 @@ pub struct Args {
     #[arg(long)]
     resume: bool,
     /// Number of runs of the ensembles; overrides the file
-    #[arg(long, value_name = "N", value_parser = arguments::count::<1>)]
+    #[arg(long, value_name = "N", value_parser = arguments::count::<1>, allow_negative_numbers = true)]
     runs: Option<u64>,
     /// Seed of the ensembles; overrides the file
-    #[arg(long, value_name = "S", value_parser = arguments::seed)]
+    #[arg(long, value_name = "S", value_parser = arguments::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Methods; overrides the file
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = method_parser())]
     methods: Option<Vec<Method>>,
     /// Threads for the ensembles; all cores by default. Does not change the results
-    #[arg(long, value_name = "N", value_parser = arguments::threads)]
+    #[arg(long, value_name = "N", value_parser = arguments::threads, allow_negative_numbers = true)]
     threads: Option<usize>,
     /// Show no progress and no summary
     #[arg(long, short)]
@@ -120,7 +120,7 @@ fn method_parser() -> impl TypedValueParser<Value = Method> {
     let named = |method: Method| {
         PossibleValue::new(method.key()).help(match method {
             Method::Ode => "The ODE of the risk",
-            Method::Unclipped => "The same ODE without clipping, to compare with",
+            Method::Unclipped => "The same ODE without clipping, for comparison",
             Method::Volterra => "The integral equation",
             Method::Hsgd => "Homogenised SGD: the stochastic differential equation, an ensemble",
             Method::Sgd => "Clipped SGD itself, an ensemble",
@@ -320,8 +320,7 @@ impl Args {
         if !forms.is_empty() {
             say!("Simulated with: {}", forms.join("; "));
         }
-        say!("Written:");
-        written.iter().for_each(|path| say!("  {}", path.display()));
+        written.iter().for_each(|path| say!("{}", files::wrote(path)));
         Ok(())
     }
 }

@@ -224,7 +224,7 @@ impl fmt::Display for GlmReport {
         )?;
         writeln!(f, "  model   {}", self.model)?;
         let clip = self.c.map_or("no clipping".into(), |c| format!("c = {}", short(c)));
-        writeln!(f, "  start   eta = {}, {clip}", short(self.eta))?;
+        writeln!(f, "  start   η = {}, {clip}", short(self.eta))?;
         writeln!(f, "  teacher logits of variance {}", short(self.teacher_variance))?;
         if let Some(kappa) = self.fixed_point {
             write!(f, "          fixed point at {} times the teacher", short(kappa))?;

@@ -9,7 +9,7 @@ use toclip::ensemble::Summary;
 
 use super::run::Curve;
 use super::{Experiment, Method, Problem};
-use crate::output::numbers::percent;
+use crate::output::numbers::{bounds, percent};
 use crate::output::terminal::columns;
 use crate::words::short;
 
@@ -112,7 +112,7 @@ impl ExperimentReport {
                 problem.momentum.map(|momentum| {
                     let d = problem.modes.dim();
                     let (beta, delta) = (short(momentum.beta(d)), short(momentum.delta(d)));
-                    format!("momentum with beta = {beta}, delta = (1 - beta) d = {delta}")
+                    format!("momentum with β = {beta}, δ = (1 − β)d = {delta}")
                 }),
                 problem.step.privacy().map(|privacy| {
                     let sigma = short(privacy.noise_multiplier());
@@ -233,7 +233,7 @@ impl fmt::Display for ExperimentReport {
         writeln!(f, "  start   R = {}, D = {}", short(self.risk), short(self.distance))?;
         let at = &self.at_start;
         let clip = at.c.map_or("no clipping".into(), |c| format!("c = {}", short(c)));
-        write!(f, "          eta = {}, {clip}, mu = {}", short(at.eta), short(at.mu))?;
+        write!(f, "          η = {}, {clip}, μ = {}", short(at.eta), short(at.mu))?;
         match (at.csc, at.ccc) {
             _ if at.mu < 0.0 => {
                 writeln!(
@@ -285,7 +285,7 @@ impl ExperimentReport {
         let rows = self.methods.iter().map(|line| {
             let or = |text: Option<String>| text.unwrap_or("-".into());
             let runs = line.runs.map_or(String::new(), |n| format!(" ({n} runs)"));
-            let range = |(low, high)| format!("{} .. {}", short(low), short(high));
+            let range = |(low, high)| bounds(low, high);
             [
                 format!("{}{runs}", line.method.title(self.clipped)),
                 or(line.end.map(|e| short(e.t))),

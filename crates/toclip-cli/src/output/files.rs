@@ -104,6 +104,11 @@ impl Write for Destination {
     }
 }
 
+/// What is said of a file that was written.
+pub fn wrote(path: impl AsRef<Path>) -> String {
+    format!("Wrote {}", path.as_ref().display())
+}
+
 fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }

@@ -18,7 +18,7 @@ pub fn listen(parts: Option<&'static str>) -> Result<()> {
             std::process::exit(i32::from(EXIT_INTERRUPTED));
         }
         if let Some(parts) = parts {
-            tell!("\nfinishing the {parts} under way; Ctrl-C again stops at once");
+            tell!("\nfinishing the {parts} in progress; press Ctrl-C again to stop at once");
         }
     };
     ctrlc::set_handler(handler).context("cannot handle Ctrl-C")

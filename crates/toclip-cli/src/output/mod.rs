@@ -3,6 +3,7 @@
 //! | to | use |
 //! |---|---|
 //! | write a file whole or not at all | [`files::write`], [`files::NewFile`] for a stream |
+//! | tell the user which file was written | [`files::wrote`] |
 //! | write to a file if one is given, else to standard output | [`files::Destination`] |
 //! | write a folder of files that a later run may replace | [`ReportFolder`] |
 //! | save a plot as SVG or PNG | [`plots::save`], [`plots::render`] for both |

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-pub use toclip::{interval, interval_at, percent, percent_interval, short};
+pub use toclip::{bounds, interval, interval_at, percent, short};
 
 /// All digits, for files: the shortest string that reads back as the same number.
 pub fn exact(x: f64) -> String {
@@ -28,6 +28,16 @@ pub fn significant(x: f64, digits: usize) -> String {
     format!("{}e{power}", trim(lead))
 }
 
+/// A change as a percentage with its sign: "+1.2%", "-0.041%".
+pub fn signed_percent(share: f64) -> String {
+    format!("{}{}", if share < 0.0 { "" } else { "+" }, percent(share))
+}
+
+/// A count and its noun: "1 row", "2 rows".
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// How long something took.
 pub fn duration(d: Duration) -> String {
     toclip_report::duration(d.as_secs_f64())
@@ -49,6 +59,16 @@ mod tests {
         let seven = [0.5010494123, 1.0, 2.2300001, 1e308, -4.5e-9, 123456789.0, 0.0]
             .map(|x| significant(x, 7));
         assert_eq!(seven, ["0.5010494", "1", "2.23", "1e308", "-4.5e-9", "1.234568e8", "0"]);
+    }
+
+    #[test]
+    fn small_changes_are_not_zero() {
+        assert_eq!([0.06, -0.0004, 0.0].map(signed_percent), ["+6%", "-0.04%", "+0%"]);
+    }
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!([0, 1, 2].map(|n| counted(n, "row")), ["0 rows", "1 row", "2 rows"]);
     }
 
     #[test]

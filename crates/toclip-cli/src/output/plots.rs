@@ -26,7 +26,7 @@ pub fn save_as(figure: &Figure, path: &Path, theme: Theme) -> Result<()> {
         "png" => crate::plot::png(figure, theme, SCALE)?,
         #[cfg(not(feature = "png"))]
         "png" => {
-            bail!("this toclip was built without the feature png; write {} as .svg", path.display())
+            bail!("toclip was built without the feature `png`; write {} as .svg", path.display())
         }
         _ => bail!("cannot write the plot {}: its name must end in .svg or .png", path.display()),
     };

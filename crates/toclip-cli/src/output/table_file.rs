@@ -33,7 +33,7 @@ impl TableFile {
             Some("csv") => Ok(()),
             Some("parquet") if cfg!(feature = "parquet") => Ok(()),
             Some("parquet") => bail!(
-                "this toclip was built without the feature parquet; write {} as .csv",
+                "toclip was built without the feature `parquet`; write {} as .csv",
                 path.display()
             ),
             _ => bail!(

@@ -3,7 +3,9 @@
 use toclip::monitor::Estimates;
 
 use super::guard::{self, Guard, fires, two_digits};
-use super::{Action, Because, Confidence, Experiment, FEWEST, OFTEN, Recommendation, experiment};
+use super::{
+    Action, Because, Confidence, FEWEST, OFTEN, RateExperiment, Recommendation, experiment,
+};
 use crate::analysis::{Analysis, Supported, margin};
 use crate::findings::{Course, Spike};
 use crate::{Finding, Log, NormScaleCause, Optimizer, Situation, ThresholdOrigin};
@@ -253,7 +255,7 @@ impl Case<'_> {
 
     /// What would settle what the log cannot: threshold and rate together for SGD, a lower rate where
     /// spikes keep coming.
-    fn experiments(&self, action: Action) -> Vec<Experiment> {
+    fn experiments(&self, action: Action) -> Vec<RateExperiment> {
         match action {
             Action::Keep | Action::Guard | Action::Clip if self.is_sgd() => {
                 experiment::for_sgd(self.log, self.course, self.now)

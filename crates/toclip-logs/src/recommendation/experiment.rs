@@ -8,7 +8,7 @@ use crate::{Log, Situation};
 
 /// One run of the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Experiment {
+pub struct RateExperiment {
     /// The threshold; `None` for no clipping.
     pub threshold: Option<f64>,
     /// The learning rate over the one in use.
@@ -24,7 +24,7 @@ pub struct Experiment {
 /// A small fixed threshold with larger rates, which beat every unclipped run of SGD on a transformer; the
 /// present setting; and a lower rate without clipping, because a threshold that is always active acts
 /// as one.
-pub(super) fn for_sgd(log: &Log, course: &Course, now: &Situation) -> Vec<Experiment> {
+pub(super) fn for_sgd(log: &Log, course: &Course, now: &Situation) -> Vec<RateExperiment> {
     let norms: Vec<f64> = course.ordinary(&log.points).map(|p| p.norm).collect();
     let Some(median) = median(norms).filter(|m| *m > 0.0) else { return Vec::new() };
     let third = Some(two_digits(median / 3.0));
@@ -35,18 +35,18 @@ pub(super) fn for_sgd(log: &Log, course: &Course, now: &Situation) -> Vec<Experi
 }
 
 /// A lower rate, because spikes that come back all the time can mean that it is too large.
-pub(super) fn lower_rate(log: &Log, now: &Situation) -> Vec<Experiment> {
+pub(super) fn lower_rate(log: &Log, now: &Situation) -> Vec<RateExperiment> {
     [1.0, 0.3].map(|rate| run(log, now.in_force(), rate)).to_vec()
 }
 
-fn run(log: &Log, threshold: Option<f64>, rate_times: f64) -> Experiment {
+fn run(log: &Log, threshold: Option<f64>, rate_times: f64) -> RateExperiment {
     let rates = log.points.iter().map(|p| p.learning_rate).filter(|r| r.is_finite());
     let largest = rates.fold(0.0, f64::max);
     let length = match &log.points[..] {
         [first, .., last] => last.step - first.step,
         _ => 0.0,
     };
-    Experiment {
+    RateExperiment {
         threshold,
         rate_times,
         learning_rate: (largest > 0.0).then(|| two_digits(largest * rate_times)),

@@ -13,7 +13,7 @@ use serde::Serialize;
 use toclip::monitor::Interval;
 
 pub(crate) use decide::decide;
-pub use experiment::Experiment;
+pub use experiment::RateExperiment;
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -130,7 +130,7 @@ pub struct Recommendation {
     /// Why, the most important reason first.
     pub because: Vec<Because>,
     /// A short experiment that would settle what the log cannot.
-    pub experiments: Vec<Experiment>,
+    pub experiments: Vec<RateExperiment>,
 }
 
 /// Fewer ordinary points say too little.

@@ -5,7 +5,7 @@ use toclip::short;
 
 use super::code::{self, CodeBlock};
 use super::{Framework, about, grouped, roughly};
-use crate::{Action, Advice, Because, Experiment, Finding, NormScaleCause, Recommendation};
+use crate::{Action, Advice, Because, Finding, NormScaleCause, RateExperiment, Recommendation};
 
 /// Whether something is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -154,7 +154,7 @@ fn lower_first(sentence: &str) -> String {
 }
 
 /// A paragraph, and one line for each run.
-fn experiment(runs: &[Experiment]) -> Vec<String> {
+fn experiment(runs: &[RateExperiment]) -> Vec<String> {
     let Some(first) = runs.first() else { return Vec::new() };
     // A threshold is varied for SGD only.
     let pairs = runs.iter().any(|run| run.threshold != first.threshold);

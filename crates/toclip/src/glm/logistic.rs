@@ -4,7 +4,7 @@ use super::binary::Binary;
 use super::link::{LOGISTIC, error_rate, mean_slope};
 use super::{Coefficients, Label, Model, Overlaps, check_flips};
 use crate::error::Result;
-use crate::noise::short;
+use crate::numbers::percent;
 use crate::special::FRAC_1_SQRT_2PI;
 use rand::{Rng, RngExt};
 use serde::Serialize;
@@ -111,7 +111,7 @@ impl Model for Logistic {
 
 pub(super) fn described(name: &str, flips: f64) -> String {
     if flips > 0.0 {
-        format!("{name}, {} of the labels flipped", short(flips))
+        format!("{name}, {} of the labels flipped", percent(flips))
     } else {
         name.into()
     }

@@ -17,6 +17,7 @@ use toclip_logs::{
     advise, find_logs, join_event_files, load, load_files,
 };
 
+use crate::arguments;
 use crate::output::terminal::{Screen, progress_bar};
 use crate::output::{files, plots};
 use crate::output::{say, tell};
@@ -25,11 +26,11 @@ use crate::output::{say, tell};
 ///
 /// Says first what to do, then why, then what to write in your framework. Looks at loss, gradient norm
 /// and learning rate: divergence, spikes, NaN steps, thresholds that always or never act, norms on the
-/// wrong scale. Never advises to raise the learning rate.
+/// wrong scale. Never advises raising the learning rate.
 ///
 /// Reads Hugging Face trainer_state.json, JSON lines, CSV (W&B export, Lightning metrics.csv),
-/// TensorBoard event files, W&B and MLflow runs, the text logs of Megatron, torchtitan and llm.c, and
-/// dictionaries printed by a trainer; also compressed with gzip or zstd. A folder means every run in
+/// TensorBoard event files, W&B and MLflow runs, the text logs of Megatron, torchtitan, llm.c, nanoGPT
+/// and DeepSpeed, and dictionaries printed by a trainer; also compressed with gzip or zstd. A folder means every run in
 /// it. The format is detected from the content and the columns from their names.
 #[derive(clap::Args)]
 #[command(after_help = include_str!("../../help/advise.txt"))]
@@ -38,16 +39,16 @@ pub struct Args {
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
     /// Threshold in force: a number, or none (or inf) if the run did not clip [default: from the log]
-    #[arg(long, value_name = "C", value_parser = crate::arguments::threshold)]
+    #[arg(long, value_name = "C", value_parser = arguments::threshold, allow_negative_numbers = true)]
     clip: Option<f64>,
     /// Samples per gradient, over all workers and accumulation steps; for a language model the
     /// tokens whose loss is averaged
-    #[arg(long, value_name = "B")]
+    #[arg(long, value_name = "B", value_parser = arguments::number, allow_negative_numbers = true)]
     batch_size: Option<f64>,
     /// Outputs of the model per sample, if more than one
-    #[arg(long, value_name = "N", requires = "batch_size")]
+    #[arg(long, value_name = "N", value_parser = arguments::number, allow_negative_numbers = true, requires = "batch_size")]
     outputs: Option<f64>,
-    /// Optimizer: sgd, or adam (adamw) for all that divide by a running scale of the gradient
+    /// Optimizer: sgd, or adam (adamw) for any that divides by a running scale of the gradient
     #[arg(long, value_name = "NAME")]
     optimizer: Option<Optimizer>,
     /// Framework to write code for: pytorch, huggingface, lightning, deepspeed, axolotl, optax
@@ -58,7 +59,7 @@ pub struct Args {
     #[arg(long, short)]
     verbose: bool,
     /// Confidence of the intervals
-    #[arg(long, value_name = "P", default_value_t = 0.95)]
+    #[arg(long, value_name = "P", default_value_t = 0.95, value_parser = arguments::number, allow_negative_numbers = true)]
     confidence: f64,
     /// Column of the gradient norm, or a part of its name
     #[arg(long, value_name = "NAME")]
@@ -73,14 +74,14 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     lr: Option<String>,
     /// Format, if it is not detected: trainer-state, jsonl, csv, tensorboard, wandb, mlflow, megatron,
-    /// torchtitan, llm.c, deepspeed, printed, text
+    /// torchtitan, llm.c, nanogpt, deepspeed, printed, text
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
     /// Divide the norms by the loss scale in the log
     #[arg(long)]
     unscale: bool,
-    /// Write a page with plots (DIR/advise.html), its numbers (DIR/advise.json) and the plots by
-    /// themselves, as SVG and PNG
+    /// Write a page with plots (DIR/advise.html), its numbers (DIR/advise.json) and each plot as SVG
+    /// and PNG
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print JSON, for scripts
@@ -237,8 +238,7 @@ fn write(folder: &Path, reports: &[LogReport], numbers: &Value, quiet: bool) -> 
         }
     }
     if !quiet {
-        say!("Written: {}", html.display());
-        say!("Written: {}", json.display());
+        [html, json].iter().for_each(|path| say!("{}", files::wrote(path)));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use toclip_logs::{Because, Tone};
 
 use super::{LogReport, comparison, options_to_add};
-use crate::output::numbers::short;
+use crate::output::numbers::{percent, short};
 use crate::output::terminal::{Screen, columns};
 use crate::report::wrap;
 
@@ -131,10 +131,9 @@ impl Page {
         }
         self.line("");
         self.line("What other rules would have done to these norms");
-        let rows = rules.iter().map(|rule| {
-            let percent = |x: f64| format!("{:.1}%", 100.0 * x);
-            [rule.rule.clone(), percent(rule.fires), percent(rule.step_factor)]
-        });
+        let rows = rules
+            .iter()
+            .map(|rule| [rule.rule.clone(), percent(rule.fires), percent(rule.step_factor)]);
         self.text += &columns("lrr", ["rule", "clips", "mean step"], rows);
     }
 }

@@ -152,11 +152,7 @@ impl Args {
             n => format!(", {n} of {} batches from an earlier run", number("batches")),
         };
         say!("Time     {seconds:.1} s, {:.0} lines/s{from_before}", lines as f64 / seconds);
-        say!("Written:");
-        for key in ["embeddings", "targets"] {
-            if let Some(path) = summary[key].as_str() {
-                say!("  {path}");
-            }
-        }
+        let written = ["embeddings", "targets"].into_iter().filter_map(|key| summary[key].as_str());
+        written.for_each(|path| say!("{}", files::wrote(path)));
     }
 }

@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     text: PathBuf,
     /// Only the first N lines
-    #[arg(long, value_name = "N", value_parser = arguments::count::<1>)]
+    #[arg(long, value_name = "N", value_parser = arguments::count::<1>, allow_negative_numbers = true)]
     lines: Option<u64>,
     /// File for the embeddings
     #[arg(long, value_name = "FILE", default_value = "embeddings.npy")]
@@ -50,10 +50,10 @@ pub struct Args {
     #[arg(long, value_name = "RULE", default_value = "next-token")]
     target_rule: TargetRule,
     /// Maximum number of tokens read from a line; the model may have a lower limit
-    #[arg(long, value_name = "N", default_value_t = 512, value_parser = arguments::count::<1>)]
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = arguments::count::<1>, allow_negative_numbers = true)]
     max_tokens: u64,
     /// Threads; all cores by default. Does not change the embeddings
-    #[arg(long, value_name = "N", value_parser = arguments::threads)]
+    #[arg(long, value_name = "N", value_parser = arguments::threads, allow_negative_numbers = true)]
     threads: Option<usize>,
     /// Show no progress and no summary
     #[arg(long, short)]
@@ -75,7 +75,7 @@ enum TargetRule {
 #[cfg(not(feature = "embed"))]
 pub fn run(_: Args) -> anyhow::Result<std::process::ExitCode> {
     anyhow::bail!(
-        "this toclip was built without the feature embed; build it with\n  \
+        "toclip was built without the feature `embed`; build it with\n  \
          cargo build --release -p toclip-cli --features embed"
     )
 }

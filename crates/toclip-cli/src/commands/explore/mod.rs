@@ -12,7 +12,7 @@ use crate::experiment::{self, GlmProblem, NoiseChoice, Problem};
 use crate::output::{files, say};
 use crate::study::explorer;
 
-/// Explore the theory in the browser: sliders for noise, data and schedule, answers within a frame
+/// Explore the theory in the browser, with sliders for noise, data and schedule
 ///
 /// Writes one HTML page that needs no network and opens it. With an experiment file the page opens
 /// with that experiment; residuals and eigenvalues that it names are written into the page. Nothing
@@ -42,7 +42,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     files::write(&path, page.as_bytes())
         .with_context(|| format!("cannot write the page to {}", path.display()))?;
-    say!("Wrote {}", path.display());
+    say!("{}", files::wrote(&path));
     if !args.no_open && !open(&path) {
         say!("Could not start a browser; open the file in one");
     }

@@ -10,7 +10,7 @@ use toclip::{Factors, Rule};
 use super::part::{self, Part};
 use super::treatment::{self, Treatment};
 use super::{Args, NoiseSpec, json_point, with_factors};
-use crate::output::files::Destination;
+use crate::output::files::{self, Destination};
 use crate::output::numbers::short;
 use crate::output::{Table, plots, tell};
 use crate::plot::{Axis, Chart, Figure, Theme};
@@ -45,7 +45,7 @@ pub fn run(noises: &[NoiseSpec], args: &Args) -> Result<()> {
     };
     if let Some(path) = &args.plot {
         plots::save_as(&curves.figure(), path, if args.dark { Theme::Dark } else { Theme::Auto })?;
-        tell!("wrote {}", path.display());
+        tell!("{}", files::wrote(path));
         if args.out.is_none() && !args.json {
             return Ok(());
         }
@@ -58,7 +58,7 @@ pub fn run(noises: &[NoiseSpec], args: &Args) -> Result<()> {
     }
     out.finish()?;
     if let Some(path) = &args.out {
-        tell!("wrote {}", path.display());
+        tell!("{}", files::wrote(path));
     }
     Ok(())
 }

@@ -31,11 +31,11 @@ pub struct Args {
     noise: NoiseArgs,
 
     /// R, the risk: a number, or a range A..B or A..B:POINTS
-    #[arg(long, short, value_name = "R", default_value = "1", allow_negative_numbers = true)]
+    #[arg(long, short, value_name = "R", default_value = "1", allow_hyphen_values = true)]
     risk: NumberOrRange,
 
     /// c, the threshold: a number, `none` for no clipping, or a range A..B or A..B:POINTS
-    #[arg(long, short, value_name = "C", default_value = "1", allow_negative_numbers = true)]
+    #[arg(long, short, value_name = "C", default_value = "1", allow_hyphen_values = true)]
     clip: NumberOrRange,
 
     /// What is done to the gradient, or several rules to compare: clip, skip, normalise, tanh, root,
@@ -45,12 +45,12 @@ pub struct Args {
 
     /// Eigenvalues of K whose directions are shown for the rule by_value, which has factors for each
     /// [default: 1,0.1,0.01]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = crate::arguments::number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = crate::arguments::number, allow_hyphen_values = true)]
     eigenvalues: Option<Vec<f64>>,
 
     /// Thresholds of the groups of the rule per_group, as multiples of the threshold
     /// [default: 1,0.5]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = crate::arguments::number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = crate::arguments::number, allow_hyphen_values = true)]
     ratios: Option<Vec<f64>>,
 
     /// B, the number of samples whose mean gradient is clipped

@@ -56,7 +56,10 @@ fn rule_and_parts(name: &str, eigenvalues: &[f64], ratios: &[f64]) -> Result<Vec
         let part = |(g, &ratio)| (rule.clone(), Part::Group(g, ratio));
         return Ok(ratios.iter().enumerate().map(part).collect());
     }
-    let rule = arguments::rule(name)?;
+    let Some(rule) = Rule::named(name) else {
+        let known = [&Rule::NAMES[..], &[PER_GROUP]].concat();
+        bail!(arguments::unknown("rule", name, &known));
+    };
     Ok(match rule {
         Rule::ByValue => {
             eigenvalues.iter().map(|&lambda| (rule.clone(), Part::Eigenvalue(lambda))).collect()

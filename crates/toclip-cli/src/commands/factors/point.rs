@@ -122,7 +122,7 @@ impl<'a> Point<'a> {
 
     fn best_words(&self, best: &BestThreshold) -> String {
         match self.spec.step.rule() {
-            Rule::Optimal => return "this rule is the limit of all".into(),
+            Rule::Optimal => return "this rule reaches the limit".into(),
             Rule::Normalise => {
                 return format!("every threshold has CCC = {}", significant(best.ccc, 4));
             }
@@ -162,7 +162,7 @@ fn rule_stability(csc: f64, part: bool) -> &'static str {
 
 fn rule_comparison(mu: f64, ccc: f64, part: bool) -> &'static str {
     if mu <= 0.0 {
-        "0: no learning rate is of use where μ is not positive"
+        "0: no learning rate helps where μ is not positive"
     } else if part {
         "squared descent over variance, relative to unclipped SGD, in these directions"
     } else if (ccc - 1.0).abs() <= 1e-12 {

@@ -17,8 +17,9 @@ use toclip::noise::Family;
 use super::treatment::{self, Treatment};
 use super::{json_point, with_factors};
 use crate::arguments::{count, family, object};
-use crate::output::files::Destination;
+use crate::output::files::{Destination, wrote};
 use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
+use crate::output::numbers::counted;
 use crate::output::{Table, tell};
 
 /// The columns that a table must have.
@@ -65,11 +66,12 @@ pub fn run(path: &Path, out: Option<&Path>, as_json: bool) -> Result<ExitCode> {
     }
     let rows = writer.finish()?;
     if bad > 0 {
-        tell!("{name}: evaluated {rows} rows, skipped {bad} bad rows");
+        let (rows, bad) = (counted(rows, "row"), counted(bad, "invalid row"));
+        tell!("{name}: evaluated {rows}, skipped {bad}");
         return Ok(ExitCode::FAILURE);
     }
     if let Some(out) = out {
-        tell!("wrote {} ({rows} rows)", out.display());
+        tell!("{} ({})", wrote(out), counted(rows, "row"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -180,6 +182,11 @@ impl Writer<'_> {
             }
             return Ok(self.out.write_all(text.as_bytes())?);
         }
+        // A block without a valid row has nothing to write, not even the header.
+        if rows.is_empty() { Ok(()) } else { self.write_csv(rows) }
+    }
+
+    fn write_csv(&mut self, rows: &[(&StringRecord, Factors)]) -> Result<()> {
         let text = |table: Table, (name, i): (&'static str, usize)| {
             table.text(name, rows.iter().map(|(record, _)| record[i].to_owned()))
         };
@@ -211,7 +218,7 @@ impl Writer<'_> {
         match (self.as_json, self.rows) {
             (true, 0) => writeln!(self.out, "[]")?,
             (true, _) => writeln!(self.out, "\n]")?,
-            (false, 0) => self.write(&[])?,
+            (false, 0) => self.write_csv(&[])?,
             (false, _) => {}
         }
         self.out.finish()?;

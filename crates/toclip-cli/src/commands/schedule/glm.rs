@@ -11,7 +11,7 @@ use super::Args;
 use crate::experiment::{GlmExperiment, GlmProblem, Method, Origin};
 use crate::output::numbers::percent;
 use crate::output::terminal::columns;
-use crate::output::{Table, json as json_output, say, terminal};
+use crate::output::{Table, files, json as json_output, say, terminal};
 use crate::plot::{Axis, Chart, Figure};
 use crate::words::short;
 
@@ -42,7 +42,9 @@ impl Row {
 /// Compares the schedule of the file with the best constant and cosine rates, clipped and not.
 pub fn run(args: &Args, experiment: &GlmExperiment, origin: &Origin) -> Result<ExitCode> {
     if args.runs.is_some() {
-        anyhow::bail!("--runs: the schedules of generalised linear models are only predicted");
+        anyhow::bail!(
+            "--runs is for least squares; schedules of generalised linear models are predicted, not simulated"
+        );
     }
     let mut experiment = experiment.clone();
     experiment.methods = vec![Method::Ode];
@@ -88,10 +90,10 @@ pub fn run(args: &Args, experiment: &GlmExperiment, origin: &Origin) -> Result<E
             or(row.end().map(|m| format!("{:.1}°", m.angle.to_degrees()))),
         ]
     });
-    let header = ["schedule", "eta", "c", "final loss", "error rate", "angle"];
+    let header = ["schedule", "η", "c", "final loss", "error rate", "angle"];
     terminal::print(format_args!("{}", columns("llllll", header, lines)));
-    say!("\n{verdict}\n\nWritten:");
-    written.iter().for_each(|file| say!("  {file}"));
+    say!("\n{verdict}\n");
+    written.iter().for_each(|file| say!("{}", files::wrote(file)));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -153,7 +155,8 @@ fn verdict(rows: &[Row], threshold: impl Fn(f64) -> f64) -> String {
             let ends = format!("with tuned rates the loss ends at {loss} instead of {open}{lower}");
             if gain < SMALL {
                 format!(
-                    "Clipping hardly matters: {ends}{place}. Features that are not Gaussian change more."
+                    "Clipping hardly matters: {ends}{place}. Non-Gaussian features make a \
+                     larger difference."
                 )
             } else {
                 format!("Clip{place}: {ends}.")

@@ -30,11 +30,11 @@ const LOG_FROM: f64 = 20.0;
 /// learning rate of the file divided by μ, so that their effective rates are equal. If the rule in the
 /// file does not compensate in this way, unclipped SGD at its smaller effective rate is shown too.
 ///
-/// A file with another rule than clipping is compared with clipping as well. For private SGD the best
-/// constant learning rate and threshold are searched, and the schedule of fastest descent is shown.
+/// A rule other than clipping is also compared with clipping. For private SGD, finds the best constant
+/// learning rate and threshold, and shows the schedule of fastest descent.
 ///
-/// For a generalised linear model (key `model`) the best constant and the best cosine learning rate
-/// are searched, without clipping and with the best constant threshold.
+/// For a generalised linear model (key `model`), finds the best constant and the best cosine learning
+/// rate, without clipping and with the best constant threshold.
 ///
 /// Recommends one schedule, and writes a table for each: the time, the step k = t·d, η and c of the
 /// theory, the step size η/d, the gradient norm c·√d to clip at, and the predicted risk.
@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
     /// Also simulate N runs of clipped SGD for each schedule
-    #[arg(long, value_name = "N", value_parser = arguments::count::<1>)]
+    #[arg(long, value_name = "N", value_parser = arguments::count::<1>, allow_negative_numbers = true)]
     runs: Option<u64>,
     /// Print the result as JSON
     #[arg(long)]
@@ -67,22 +67,22 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let verdict = verdict(&found.schedules, experiment.privacy.is_some(), experiment.time);
     let finished = found.schedules.iter().filter(|run| run.end().is_some());
     let tables: Vec<_> = finished.map(|run| (run.key, table(run, problem.modes.dim()))).collect();
-    let files = write(&args, &tables, &figure(&experiment, &problem, &found.schedules))?;
+    let written = write(&args, &tables, &figure(&experiment, &problem, &found.schedules))?;
     if args.json {
         json_output::print(&json!({
             "name": experiment.name,
             "verdict": verdict,
             "schedules": found.schedules.iter().map(|s| to_json(s, &found.schedules)).collect::<Vec<_>>(),
             "notes": found.notes,
-            "files": files,
+            "files": written,
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
     say!("{}: {}, d = {:.2}\n", experiment.name, problem.step.describe(), problem.modes.dim());
     terminal::print(format_args!("{}", lines(&found.schedules)));
     found.notes.iter().for_each(|note| say!("{note}"));
-    say!("\n{verdict}\n\nWritten:");
-    files.iter().for_each(|file| say!("  {file}"));
+    say!("\n{verdict}\n");
+    written.iter().for_each(|file| say!("{}", files::wrote(file)));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -108,7 +108,7 @@ fn lines(schedules: &[ScheduleRun]) -> String {
     });
     let simulated = schedules.iter().any(|run| run.runs.is_some());
     let last = if simulated { "C-SGD" } else { "" };
-    columns("lrrl", ["schedule", "final risk", "level with unclipped at", last], rows)
+    columns("lrrl", ["schedule", "final risk", "reaches unclipped at", last], rows)
 }
 
 fn to_json(run: &ScheduleRun, all: &[ScheduleRun]) -> Value {

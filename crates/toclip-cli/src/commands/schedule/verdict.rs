@@ -1,6 +1,6 @@
 //! The recommendation, in words.
 
-use crate::output::numbers::percent;
+use crate::output::numbers::{percent, signed_percent};
 use crate::study::schedule_run::ScheduleRun;
 use crate::words::short;
 
@@ -81,8 +81,8 @@ fn advice(free: &ScheduleRun, others: &[ScheduleRun], time: f64) -> String {
     if end >= (1.0 - WORTH) * free_end {
         let text = "Clipping gains nothing here at equal effective rate";
         let huber = end_of("proportional_huber").map_or(String::new(), |end| {
-            let change = 100.0 * (end / free_end - 1.0);
-            format!(" Huber's κ = 1.345 would change it by {change:+.1}%.")
+            let change = end / free_end - 1.0;
+            format!(" Huber's κ = 1.345 would change it by {}.", signed_percent(change))
         });
         return format!("{text}: the final risk is {} without clipping.{huber}", short(free_end));
     }

@@ -7,6 +7,7 @@ use serde_json::json;
 use toclip_data::{Features, LeastSquares, Residuals};
 
 use super::input::{Input, Known};
+use crate::output::numbers::percent;
 use crate::output::{json, say};
 use crate::study::claims::near;
 
@@ -58,7 +59,7 @@ impl Numbers {
     /// The same with the bounds.
     pub fn bounds() -> String {
         let bound = |(name, usual, share, _): (&str, f64, f64, f64)| {
-            format!("{name} = {usual} ± {:.1}%", 100.0 * share)
+            format!("{name} = {usual} ± {}", percent(share))
         };
         USUAL.rows().map(bound).join(", ")
     }

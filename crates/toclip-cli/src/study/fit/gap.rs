@@ -6,6 +6,7 @@ use toclip::dynamics::Trajectory;
 use toclip::ensemble::Summary;
 
 use crate::experiment::{band_edges, share_between};
+use crate::output::numbers::{percent, signed_percent};
 
 /// (mean of the runs)/(prediction) − 1, over the second half of the pass.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
@@ -62,15 +63,15 @@ impl Gap {
         self.standard_error.is_some_and(|error| self.mean.abs() > 3.0 * error)
     }
 
-    /// "mean +6.0% ± 1.9%".
+    /// "mean +6% ± 1.9%".
     pub fn mean_words(&self) -> String {
-        let error = self.standard_error.map_or(String::new(), |e| format!(" ± {:.1}%", 100.0 * e));
-        format!("mean {:+.1}%{error}", 100.0 * self.mean)
+        let error = self.standard_error.map_or(String::new(), |e| format!(" ± {}", percent(e)));
+        format!("mean {}{error}", signed_percent(self.mean))
     }
 
     /// "2.1% to 8.3% above", "0.4% below to 1.2% above".
     pub fn words(&self) -> String {
-        let percent = |x: f64| format!("{:.1}%", 100.0 * x.abs());
+        let percent = |x: f64| percent(x.abs());
         let side = |x: f64| if x < 0.0 { "below" } else { "above" };
         let (a, b) = (self.least, self.most);
         if (a < 0.0) == (b < 0.0) {

@@ -13,7 +13,7 @@ const WORTH: f64 = 0.01;
 
 /// What clipping does here, and what would be best.
 #[derive(Debug, Clone)]
-pub struct Advice {
+pub struct ClassificationAdvice {
     /// κ: with this threshold SGD converges to κθ*.
     pub kappa: f64,
     /// κθ*, judged.
@@ -30,7 +30,7 @@ pub struct Advice {
     pub least: f64,
 }
 
-impl Advice {
+impl ClassificationAdvice {
     pub fn new(
         modes: &TeacherModes,
         model: &dyn Model,
@@ -45,7 +45,7 @@ impl Advice {
             let end = solve(modes, model, tuned.eta, tuned.c, &[time])?.0.pop();
             Ok((tuned, end.context("the best learning rate diverges")?))
         };
-        Ok(Advice {
+        Ok(ClassificationAdvice {
             kappa: fixed.kappa,
             fixed_point: Measures::new(model, &fixed.overlaps),
             ccc: end.map(|at| ccc(model, &at, clip)).transpose()?,

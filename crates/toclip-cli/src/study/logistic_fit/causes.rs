@@ -1,4 +1,4 @@
-//! What parts theory and data, one cause at a time.
+//! Why theory and data differ, one cause at a time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use toclip::schedule::OpenLoop;
 use toclip_data::{Design, LogisticRegression, LogisticRidge};
 
 use super::fit::{self, FittedData, Settings};
-pub use advice::Advice;
+pub use advice::ClassificationAdvice;
 pub use causes::Ensemble;
 
 /// Times of the picture; every one costs a product with all samples for each run.
@@ -46,7 +46,7 @@ pub struct LogisticFit {
     pub unclipped: Vec<Measures>,
     /// From what the theory assumes to the data, one cause at a time; the last is one pass.
     pub ensembles: Vec<Ensemble>,
-    pub advice: Advice,
+    pub advice: ClassificationAdvice,
 }
 
 impl LogisticFit {
@@ -79,7 +79,7 @@ impl LogisticFit {
         let (unclipped, _) = solve(f64::INFINITY)?;
         let few = modes.compress(COMPRESSION)?;
         let fitted = FittedData::new(&design, settings, &optimum, &times);
-        let advice = Advice::new(&few, &logistic, settings.clip, end, fitted.end())?;
+        let advice = ClassificationAdvice::new(&few, &logistic, settings.clip, end, fitted.end())?;
         let best_of_model = Measures::new(&logistic, &Overlaps::along_teacher(1.0, variance));
         let ones = labels.iter().sum::<f64>() / design.rows() as f64;
         let data = Data { targets: labels, ..design.into_data(start, optimum.clone()) };

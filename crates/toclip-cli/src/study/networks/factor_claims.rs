@@ -4,7 +4,7 @@ use super::factors::{at, at_median, thresholds};
 use super::measurements::{Estimator, FactorLine};
 use super::runs::{Networks, Run};
 use super::{epoch, mean, most, of_paper};
-use crate::output::numbers::{percent, short};
+use crate::output::numbers::{percent, short, signed_percent};
 use crate::report::{Claim, Verdict};
 use crate::study::claims::check;
 use Estimator::{Batch, Direct, Fraction};
@@ -134,7 +134,7 @@ fn batch_form_is_near(networks: &Networks) -> Option<Claim> {
     for run in all {
         let offs: Vec<f64> = determined(run, |share| share > 0.0).map(off).collect();
         let Some(worst) = most(offs.iter().copied(), |off| off.abs()) else { continue };
-        largest.push(format!("{} {:+.1}%", run.name(all), 100.0 * worst));
+        largest.push(format!("{} {}", run.name(all), signed_percent(worst)));
         near &= worst.abs() <= NEAR;
         above += offs.iter().filter(|off| **off > 0.0).count();
         count += offs.len();

@@ -11,9 +11,10 @@ pub const STRING: Allowed = (Value::is_string, "a string");
 pub const BOOLEAN: Allowed = (Value::is_boolean, "true or false");
 /// Null stands for a number that is not finite.
 pub const NUMBER: Allowed = (|x| x.is_number() || x.is_null(), "a number");
-pub const INTEGER: Allowed = (Value::is_u64, "an integer from 0 on");
+pub const INTEGER: Allowed = (Value::is_u64, "an integer, at least 0");
 pub const POSITIVE: Allowed = (|x| x.as_f64().is_some_and(|x| x > 0.0), "a positive number");
-pub const NOT_NEGATIVE: Allowed = (|x| x.as_f64().is_some_and(|x| x >= 0.0), "a number from 0 on");
+pub const NOT_NEGATIVE: Allowed =
+    (|x| x.as_f64().is_some_and(|x| x >= 0.0), "a number, at least 0");
 pub const SHARE: Allowed =
     (|x| x.as_f64().is_some_and(|x| (0.0..=1.0).contains(&x)), "a number from 0 to 1");
 

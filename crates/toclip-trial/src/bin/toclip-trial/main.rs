@@ -155,8 +155,7 @@ fn run(args: Args) -> Result<ExitCode> {
         print(format_args!("{}", table::terminal(&results)));
         if !args.quiet {
             say!("\nTime: {:.1} s", begin.elapsed().as_secs_f64());
-            say!("Written:");
-            written.iter().for_each(|path| say!("  {}", path.display()));
+            written.iter().for_each(|path| say!("{}", files::wrote(path)));
         }
     }
     if args.predict {
