@@ -277,6 +277,12 @@ def test_the_monitor_of_a_guard_knows_what_the_guard_knows(kind, scaled):
     assert guard.counts["clipped"] > 5 and np.allclose(rows[:, 7:], expected, rtol=1e-5)
     assert guard.monitor._kind == ("sgd" if kind == "sgd" else "adam")
     assert np.allclose(rows[:, 3], optimizer.param_groups[0]["lr"])
+    # Attached to another optimizer, it knows that one.
+    guard.detach()
+    other = torch.optim.RMSprop(net.parameters(), 0.5)
+    guard.attach(other)
+    other.step()
+    assert guard.monitor._kind == "adam" and guard.monitor._pending[-1][2] == 0.5
     shares = [guard.monitor.metrics()[f"clip/share/{name}"] for name in parts]
     assert math.isclose(sum(shares), 1.0, rel_tol=1e-5)
 

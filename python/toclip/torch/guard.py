@@ -44,10 +44,11 @@ class Guard:
 
     The arguments are those of :class:`toclip.GuardRule`; ``monitor`` is a
     :class:`toclip.torch.Monitor` that gets every norm, and the loss that was set as ``guard.loss``
-    before the step or, without it, that a closure returned; it must not have ``apply``. Attached, the guard needs gradients that nothing else
-    has clipped. It reads the norm once per step, which synchronises with the device. With an optimizer
-    that is ``fused`` the device need not wait for the host: the norm is read one step later, and a
-    skipped step calls the optimizer with the ``found_inf`` of a GradScaler, so that it does nothing.
+    before the step or, without it, that a closure returned; it must not have ``apply``. Attached, the
+    guard needs gradients that nothing else has clipped. It reads the norm once per step, which
+    synchronises with the device. With an optimizer that is ``fused`` the device need not wait for the
+    host: the norm is read one step later, and a skipped step calls the optimizer with the ``found_inf``
+    of a GradScaler, so that it does nothing.
 
     ``state_dict`` and ``load_state_dict`` save and restore it exactly.
     """

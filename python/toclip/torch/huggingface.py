@@ -162,11 +162,10 @@ class MonitorCallback(_Callback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Takes over clipping, and resumes from a checkpoint."""
         self._deepspeed = bool(getattr(args, "deepspeed", None))
-        if self._monitor is None:
-            if "batch_size" not in self._settings:
-                each = args.train_batch_size * args.gradient_accumulation_steps
-                self._settings["batch_size"] = each * args.world_size
-            self._settings.setdefault("optimizer", kwargs.get("optimizer"))
+        if self._monitor is None and "batch_size" not in self._settings:
+            each = args.train_batch_size * args.gradient_accumulation_steps
+            self._settings["batch_size"] = each * args.world_size
+        self.monitor._set_optimizer(kwargs.get("optimizer"))
         if self._deepspeed and self.monitor.apply:
             raise ValueError("apply = True is not supported with DeepSpeed, which clips inside its own step")
         handler = _caller(CallbackHandler)

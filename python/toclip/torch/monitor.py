@@ -109,7 +109,7 @@ class Monitor:
             batch_size = at_least(1, batch_size, "batch_size", "a step has at least 1 sample")
         outputs = at_least(1, outputs, "outputs", "a model has at least 1 output")
         flush = at_least(1, flush, "flush", "expected at least 1 step")
-        self._kind, self._optimizer = kind_of(optimizer), optimizer
+        self._kind, self._optimizer, self._given = kind_of(optimizer), optimizer, optimizer is not None
         if compensate and not apply:
             raise ValueError("compensate = True needs apply = True")
         if compensate and self._kind != "sgd":
@@ -301,8 +301,8 @@ class Monitor:
         return parameters if isinstance(parameters, nn.Module) else listed(parameters)
 
     def _set_optimizer(self, optimizer: Any) -> None:
-        """Takes the optimizer from a step or a guard, unless it is known."""
-        if self._optimizer is None and optimizer is not None:
+        """Takes the optimizer from a step or a guard, unless one was given."""
+        if not self._given and optimizer is not None and optimizer is not self._optimizer:
             self._kind, self._optimizer = kind_of(optimizer), optimizer
 
     def _set_guard(self, guard: Any) -> None:
