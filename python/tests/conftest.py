@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,23 @@ def command() -> str:
 
 @pytest.fixture
 def ctrl_c():
-    """Ctrl-C as in a terminal, even if the tests run in the background, where it is ignored."""
+    """Ctrl-C as in a terminal, even if the tests run in the background, where it is ignored.
+
+    It is an event that presses it. Not by the clock: a signal before the work begins would end the whole
+    test run.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
+    begun, finished = threading.Event(), threading.Event()
+
+    def press() -> None:
+        begun.wait()
+        if not finished.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    yield begun
+    finished.set()
+    begun.set()
+    thread.join()
     signal.signal(signal.SIGINT, before)

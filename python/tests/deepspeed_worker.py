@@ -1,4 +1,4 @@
-"""Training with DeepSpeed on a CPU in a process of its own: ``deepspeed_worker.py WHAT STAGE FOLDER OUT PORT``.
+"""Training with DeepSpeed on a CPU in a process of its own: ``deepspeed_worker.py WHAT STAGE FOLDER OUT``.
 
 Stage ``none`` is the same run without DeepSpeed. What is ``monitor``, or ``guard clip`` or ``guard skip``.
 """
@@ -118,9 +118,10 @@ def weights(model):
 
 
 if __name__ == "__main__":
-    what, stage, folder, out, port = sys.argv[1:6]
+    what, stage, folder, out = sys.argv[1:5]
     os.environ |= {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "DS_ACCELERATOR": "cpu"}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    # Port 0 is one that is free.
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
     found = monitored(stage, folder) if what == "monitor" else guarded(what, stage, folder)
     with open(out, "w") as file:
         json.dump(found, file)

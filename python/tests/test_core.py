@@ -5,9 +5,7 @@ import json
 import math
 import os
 import pickle
-import signal
 import subprocess
-import threading
 
 import numpy as np
 import pytest
@@ -201,18 +199,8 @@ def test_progress_is_told_and_may_stop_the_work():
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_stops_an_ensemble(ctrl_c):
-    begun = threading.Event()
-
-    def press():
-        # Not by the clock: a signal before the work begins would end the whole test run.
-        if begun.wait(timeout=600):
-            os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=press)
-    thread.start()
     with pytest.raises(KeyboardInterrupt):
-        small().simulate([1000.0], runs=100_000, progress=lambda done, of: begun.set())
-    thread.join()
+        small().simulate([1000.0], runs=100_000, progress=lambda done, of: ctrl_c.set())
 
 
 def test_results_turn_into_frames():

@@ -129,6 +129,13 @@ ERRORS = [
     "GuardRule().load_state_dict({})",
     "GuardRule().load_state_dict(GuardRule(multiple=3.0).state_dict())",
     'GuardRule().load_state_dict(GuardRule().state_dict() | {"version": 7})',
+    'GuardRule().load_state_dict(GuardRule().state_dict() | {"settings": None})',
+    'GuardRule().load_state_dict(GuardRule().state_dict() | {"norms": 3})',
+    'GuardRule().load_state_dict(GuardRule().state_dict() | {"norms": [1.0, math.nan]})',
+    'GuardRule().load_state_dict(GuardRule().state_dict() | {"norms": [1.0] * 101, "anchor": 1.0})',
+    'GuardRule().load_state_dict(GuardRule().state_dict() | {"norms": [1.0]})',
+    'GuardRule().load_state_dict(GuardRule().state_dict() | {"skips_in_a_row": "two"})',
+    'GuardRule().load_state_dict(GuardRule().state_dict() | {"counts": {"steps": 3}})',
 ]
 
 
@@ -201,3 +208,21 @@ def test_optax_passes_on_what_the_optimizer_needs(optax):
     state = optimizer.init(weights)
     step, state = optimizer.update(jnp.ones(2, jnp.bfloat16), state, weights, value=1.0)
     assert step.dtype == jnp.bfloat16 and float(state.norm) > 1.4
+
+
+def test_optax_norms_of_half_precision_do_not_overflow(optax):
+    """The squares of numbers above 256 are infinite in float16."""
+    import jax.numpy as jnp
+
+    optimizer = toclip.optax.guard(optax.sgd(1.0), multiple=2.0, warmup=3)
+    weights = jnp.zeros(4, jnp.float16)
+    state = optimizer.init(weights)
+    for size in (300.0, 300.0, 300.0, 30_000.0):
+        step, state = optimizer.update(jnp.full(4, size, jnp.float16), state, weights)
+    assert float(state.norm) == 60_000.0 and int(state.non_finite) == 0 and int(state.clipped) == 1
+    assert step.dtype == jnp.float16 and np.allclose(step, -600.0, rtol=1e-3)
+
+
+def test_optax_wraps_only_optimizers(optax):
+    with pytest.raises(ValueError, match="inner must be an optax.GradientTransformation.* not 3"):
+        toclip.optax.guard(3)

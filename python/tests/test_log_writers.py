@@ -260,7 +260,7 @@ for step in range(40):
         "WORLD_SIZE": "1",
         "LOCAL_RANK": "0",
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": "29541",
+        "MASTER_PORT": "0",  # one that is free
         "PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"],
     }
     try:

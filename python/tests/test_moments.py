@@ -131,6 +131,14 @@ def test_files_functions_and_executors(tmp_path: Path) -> None:
     parquet.write_table(swapped.select(swapped.column_names[::-1]), files[1])
     found, _ = toclip.fit(files, target="y")
     assert np.array_equal(found.theta, expected.theta)
+    # A value that is missing is found in its file.
+    for value, message in ((None, "has no value in 1 of 300 rows"), (np.inf, "has a value in row 2")):
+        values = swapped.column("x3").to_pylist()
+        values[2] = value
+        column = arrow.array(values, arrow.float64())
+        parquet.write_table(swapped.set_column(4, "x3", column), files[1])
+        with pytest.raises(ValueError, match=f"part-1.parquet: the column 'x3' {message}"):
+            toclip.fit(files, target="y")
     parquet.write_table(swapped.rename_columns(["y", *(f"z{j}" for j in range(12))]), files[1])
     with pytest.raises(ValueError, match=r"part-1.parquet has the columns y, z0.*expected those of"):
         toclip.fit(files, target="y")

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
@@ -181,16 +182,25 @@ def _killed_in_the_middle(executor, victim) -> toclip.SweepResult:
 
 
 def _ray_worker() -> int:
-    """A process of Ray that runs cells now."""
+    """A process of Ray that this process started and that runs cells now."""
     for _ in range(200):
         for folder in Path("/proc").glob("[0-9]*"):
             try:
-                if b"ray::_run_group" in (folder / "cmdline").read_bytes():
+                runs = b"ray::_run_group" in (folder / "cmdline").read_bytes()
+                if runs and _is_descendant(int(folder.name)):
                     return int(folder.name)
             except OSError:
                 continue
         time.sleep(0.01)
     raise AssertionError("Ray runs no cells")
+
+
+def _is_descendant(pid: int) -> bool:
+    """Whether this process started that one, or one of those that did."""
+    while pid > 1 and pid != os.getpid():
+        # The name is in parentheses and may have spaces in it.
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return pid == os.getpid()
 
 
 def test_data_frames_and_pickles(expected: toclip.SweepResult) -> None:
@@ -236,12 +246,19 @@ def test_bad_sweeps_are_refused_before_anything_runs(change: dict, message: str)
 def test_bad_executors_and_files() -> None:
     with pytest.raises(ValueError, match="executor must have a method submit"):
         toclip.sweep(SPEC, 3)
-    with pytest.raises(ValueError, match="group must be an integer, at least 1, not 0"):
-        toclip.sweep(SPEC, group=0)
+    for group in (0, True, 2.0, "2"):
+        with pytest.raises(ValueError, match=f"group must be an integer, at least 1, not {group!r}"):
+            toclip.sweep(SPEC, group=group)
+    with ThreadPoolExecutor(1) as executor:
+        assert len(toclip.sweep({**SPEC, "vary": {"clip": [0.3, 1.0]}}, executor, group=np.int64(2))) == 2
     with pytest.raises(OSError, match=r"cannot read the sweep .*nowhere.toml"):
         toclip.sweep("nowhere.toml")
-    with pytest.raises(ValueError, match="cell 60 is not there; expected a number from 0 to 59"):
-        toclip.Sweep(SPEC).settings(60)
+    sweep = toclip.Sweep(SPEC)
+    for cell in (60, -1, 10**30, 1.5, True):
+        for ask in (sweep.settings, sweep.experiment):
+            with pytest.raises(ValueError, match=r"cell .* is not there; expected a number from 0 to 59"):
+                ask(cell)
+    assert sweep.settings(np.int64(3)) == sweep.settings(3)
 
 
 def test_lost_cells_are_noticed_and_dictionaries_are_left_alone() -> None:
@@ -267,6 +284,24 @@ def test_few_groups_go_out_before_the_first_result() -> None:
     with Counting(2) as executor:
         toclip.sweep(SPEC, executor)
     assert Counting.submitted <= 20
+
+
+@pytest.mark.parametrize("group", [None, 1])
+def test_many_workers_are_kept_busy(group: int | None) -> None:
+    """Every worker waits until all 48 have a group."""
+    everyone = threading.Barrier(48)
+
+    class Meeting(ThreadPoolExecutor):
+        def submit(self, function, *args):
+            return super().submit(self.meet, function, *args)
+
+        def meet(self, function, *args):
+            if args[2] < 48:
+                everyone.wait(timeout=60)
+            return function(*args)
+
+    with Meeting(48) as executor:
+        assert len(toclip.sweep(SPEC, executor, group=group)) == 60
 
 
 def test_a_failure_of_the_executor_reaches_the_caller() -> None:

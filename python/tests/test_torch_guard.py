@@ -229,6 +229,111 @@ def test_a_fused_optimizer_does_not_make_the_device_wait():
     assert bad.counts["non_finite"] == 1 and all(torch.isfinite(t).all() for t in state_of(optimizer))
 
 
+def test_a_parameter_without_moments_is_waited_for():
+    """A step that is left out must not leave the momentum of a new parameter undefined."""
+    a, b = (torch.nn.Parameter(torch.zeros(1000)) for _ in range(2))
+    optimizer = torch.optim.SGD([a, b], 0.01, momentum=0.9, fused=True)
+    guard = Guard()
+    guard.attach(optimizer)
+    for parameter, value in [(a, 1.0)] * 10 + [(b, math.nan), (b, 1.0)]:
+        optimizer.zero_grad()
+        torch.full((1000,), math.nan)  # what the memory of the buffer may hold
+        parameter.grad = torch.full((1000,), value)
+        optimizer.step()
+        assert parameter is a or math.isnan(value) or "momentum_buffer" in optimizer.state[b]
+        if math.isnan(value):
+            assert not optimizer.state[b]
+    assert guard.counts["non_finite"] == 1 and torch.allclose(b, torch.tensor(-0.01))
+    # Without momentum there is nothing to wait for.
+    plain, guard = torch.optim.SGD([a], 0.01, fused=True), Guard()
+    guard.attach(plain)
+    a.grad = torch.ones(1000)
+    plain.step()
+    assert guard._sent is not None
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_the_monitor_of_a_guard_knows_what_the_guard_knows(kind, scaled):
+    """The optimizer, its learning rate, and the norms of groups before clipping."""
+    net = model()
+    parts = {"first": list(net[0].parameters()), "last": list(net[2].parameters())}
+    optimizer = OPTIMIZERS[kind](net.parameters())
+    guard = Guard(multiple=1.0, warmup=1, monitor=Monitor(groups=parts, flush=7))
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, enabled=scaled)
+    guard.attach(optimizer, scaler=scaler if scaled else None)
+    expected = []
+    for step in range(30):
+        optimizer.zero_grad()
+        scaler.scale(loss_of(net, step)).backward()
+        expected.append([
+            float(torch.nn.utils.get_total_norm([p.grad for p in part])) / (1024.0 if scaled else 1.0)
+            for part in parts.values()
+        ])
+        scaler.step(optimizer)
+        scaler.update()
+    guard.monitor.flush()
+    rows = guard.monitor._series.rows
+    assert guard.counts["clipped"] > 5 and np.allclose(rows[:, 7:], expected, rtol=1e-5)
+    assert guard.monitor._kind == ("sgd" if kind == "sgd" else "adam")
+    assert np.allclose(rows[:, 3], optimizer.param_groups[0]["lr"])
+    # Attached to another optimizer, it knows that one.
+    guard.detach()
+    other = torch.optim.RMSprop(net.parameters(), 0.5)
+    guard.attach(other)
+    other.step()
+    assert guard.monitor._kind == "adam" and guard.monitor._pending[-1][2] == 0.5
+    shares = [guard.monitor.metrics()[f"clip/share/{name}"] for name in parts]
+    assert math.isclose(sum(shares), 1.0, rel_tol=1e-5)
+
+
+def test_the_loss_of_the_step_goes_before_that_of_a_closure():
+    weight = torch.nn.Parameter(torch.zeros(1))
+    for fused in (False, True):
+        optimizer = torch.optim.AdamW([weight], 0.01, fused=fused)
+        guard = Guard(monitor=Monitor())
+        guard.attach(optimizer)
+
+        def closure(loss):
+            weight.grad = torch.ones(1)
+            guard.loss = loss
+            return torch.tensor(3.0)
+
+        optimizer.step(lambda: closure(1.5))
+        optimizer.step(lambda: closure(None))
+        guard.monitor.flush()
+        assert guard.monitor._series.rows[:, 2].tolist() == [1.5, 3.0]
+
+
+@pytest.mark.parametrize("action, basis", [("skip", "is for a run without the guard"), ("clip", "its last threshold")])
+def test_the_report_says_that_a_guard_is_on(action, basis):
+    weight = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.AdamW([weight], 0.01)
+    guard = Guard(action=action, monitor=Monitor(batch_size=32))
+    guard.attach(optimizer)
+    sizes = np.exp(0.1 * np.random.default_rng(1).normal(size=1000))
+    sizes[[250, 550, 850]] *= 60.0
+    for k, size in enumerate(sizes):
+        weight.grad, guard.loss = torch.full((1,), float(size)), 2.0 + 10.0 * (size > 10.0)
+        optimizer.step()
+        if k == 100:
+            assert "A guard acted on none of 101 steps." in str(guard.monitor.report())
+    report = str(guard.monitor.report())
+    assert report.startswith(f"A guard {action}ped 3 of 1,000 steps. The advice below ") and basis in report
+    alone = Monitor()
+    alone.observe(1.0)
+    assert "guard" not in str(alone.report()).splitlines()[0]
+
+
+def test_the_norm_of_another_run_is_not_logged():
+    weight = torch.nn.Parameter(torch.zeros(1))
+    guard, other = Guard(), Guard()
+    weight.grad = torch.ones(1)
+    guard.clip_([weight])
+    guard.load_state_dict(other.state_dict())
+    assert guard.metrics()["guard/steps"] == 0.0 and "guard/norm" not in guard.metrics()
+
+
 def test_learning_rate_schedulers_before_and_after():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -410,6 +515,9 @@ ERRORS = [
     "Guard().attach(torch.optim.SGD(model().parameters(), 0.1), scaler=1024.0)",
     "Guard().load_state_dict({})",
     "Guard().load_state_dict(Guard(multiple=3.0).state_dict())",
+    'Guard().load_state_dict({"guard": Guard().state_dict()["guard"] | {"norms": 3}})',
+    "Guard(monitor=Monitor(apply=True))",
+    "Guard().clip_(model(), scaler=3, optimizer=torch.optim.SGD(model().parameters(), 0.1))",
 ]
 
 

@@ -418,6 +418,75 @@ def test_a_long_run_is_thinned(monkeypatch):
     assert (rows[:, 1] == 1.0 + rows[:, 0]).all() and monitor.steps == 2000
 
 
+def test_non_finite_steps_are_counted_for_good(monkeypatch):
+    """Also those whose rows are dropped from a long series."""
+    from toclip.torch import _series
+
+    monkeypatch.setattr(_series, "CAPACITY", 64)
+    monitor, counts = Monitor(flush=7), []
+    for step in range(600):
+        monitor.observe(math.nan if step % 10 == 1 else 1.0)
+        counts.append(monitor.metrics()["clip/non_finite"])
+    assert counts[-1] == 60.0 and (np.diff(counts) >= 0.0).all()
+    again = Monitor()
+    again.load_state_dict(json.loads(json.dumps(monitor.state_dict(), allow_nan=False)))
+    assert again.metrics() == monitor.metrics()
+    # States that were saved before there was a count.
+    state = monitor.state_dict()
+    del state["series"]["non_finite"], state["series"]["recent"]
+    again.load_state_dict(state)
+    again.observe(2.0, max_norm=1.0)
+    assert again.metrics()["clip/clipped_share"] == 1.0
+
+
+def test_shares_are_those_of_the_thresholds_in_force():
+    """Fifty steps clipped at 1 and fifty not clipped at 4, all of length 2."""
+    monitor = Monitor(flush=7)
+    for step in range(100):
+        monitor.observe(2.0, max_norm=1.0 if step < 50 else 4.0)
+    found = monitor.metrics()
+    assert found["clip/clipped_share"] == 0.5 and found["clip/step_factor"] == 0.75
+    assert found["clip/threshold"] == 4.0
+    # A threshold of its own that changes.
+    monitor, sizes, left = outliers(apply=True, steps=2050)
+    found = monitor.metrics()
+    assert math.isclose(found["clip/clipped_share"], (left[-100:] < 0.999 * sizes[-100:]).mean())
+    assert math.isclose(found["clip/step_factor"], (left / sizes)[-100:].mean(), rel_tol=1e-4)
+
+
+def test_metrics_do_not_repeat_the_analysis_and_reports_do(monkeypatch):
+    from toclip.torch import monitor as module
+
+    calls = []
+    advise = module.advise
+    monkeypatch.setattr(module, "advise", lambda log, **given: calls.append(1) or advise(log, **given))
+    norms, losses = heavy(1500)
+    monitor = Monitor(optimizer="adam", batch_size=32)
+    for step, (norm, loss) in enumerate(zip(norms, losses)):
+        monitor.observe(norm, loss=loss, max_norm="none")
+        if step >= 1000:
+            assert monitor.metrics()["clip/norm"] == norm
+    # At 1001, 1102, 1213, 1335 and 1469 steps.
+    assert len(calls) == 5
+    assert len({f["steps"][-1] for f in monitor.report().findings if f["code"] == "spikes"}) == 1
+    assert len(calls) == 6 and monitor.metrics()["clip/spikes"] == 3.0 and len(calls) == 6
+    monitor.observe(60.0, loss=40.0)
+    fresh = Monitor(optimizer="adam", batch_size=32)
+    fresh.load_state_dict(monitor.state_dict())
+    assert monitor.report() == fresh.report()
+
+
+def test_groups_of_one_name_stay_apart():
+    net = model()
+    groups = [{"params": list(net[k].parameters()), "name": "part"} for k in (0, 2)]
+    monitor = Monitor(groups=torch.optim.SGD(groups, lr=0.1))
+    backward(net, 0)
+    monitor.clip_(net.parameters())
+    found = monitor.metrics()
+    both = [found["clip/norm/part"], found["clip/norm/part (group 1)"]]
+    assert math.isclose(math.hypot(*both), found["clip/norm"], rel_tol=1e-5)
+
+
 def moving(step, weight):
     """A batch of a linear problem whose optimum moves, so that successive gradients are not alike."""
     g = torch.Generator().manual_seed(step)
@@ -593,6 +662,10 @@ ERRORS = [
     'Monitor().observe("1,5")',
     "Monitor().observe(None)",
     "Monitor().clip_(model(), scaler=object())",
+    "Monitor().clip_(model(), scaler=3, optimizer=torch.optim.SGD(model().parameters(), 0.1))",
+    "Monitor(optimizer=3)",
+    "Monitor(optimizer=model())",
+    'loaded(Monitor().state_dict() | {"in_force": 3})',
     'loaded({"version": 1, "state": "{}"})',
     'loaded(Monitor().state_dict() | {"series": {}})',
     'loaded(Monitor().state_dict() | {"series": Monitor().state_dict()["series"] | {"rows": "xyz"}})',

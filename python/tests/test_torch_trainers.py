@@ -1,11 +1,11 @@
 """The monitor in the Trainers of Hugging Face and Lightning: real runs on a tiny model."""
 
+import copy
 import importlib.util
 import json
 import math
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import warnings
@@ -162,10 +162,64 @@ def test_a_run_that_broke_off_does_not_lose_its_threshold(transformers):
     assert callback.args.max_grad_norm == math.inf
     # The same arguments again, as in a notebook.
     state = type("State", (), {"global_step": 0})()
-    callback.on_train_begin(callback.args, state, None)
-    assert callback._max_norm == 0.5
-    callback.on_train_end(callback.args, state, None)
-    assert callback.args.max_grad_norm == 0.5
+    for again in (callback, MonitorCallback(flush=4)):
+        args = copy.copy(callback.args)
+        again.on_train_begin(args, state, None)
+        assert again._max_norm == 0.5
+        again.on_train_end(args, state, None)
+        assert args.max_grad_norm == 0.5
+
+
+@pytest.mark.parametrize("guard_first", [False, True])
+def test_the_guard_beside_a_monitor_sees_gradients_before_clipping(transformers, guard_first):
+    """The run is that of the guard alone, and the monitor has the norms before clipping."""
+    from toclip.torch.huggingface import GuardCallback, MonitorCallback
+
+    def guard():
+        return GuardCallback(action="skip", multiple=1.5, warmup=10, monitor=Monitor(flush=4))
+
+    alone, guarded, monitor = guard(), guard(), MonitorCallback(flush=4)
+    expected = transformers(alone, 60, folder="alone")
+    both = [guarded, monitor] if guard_first else [monitor, guarded]
+    found = transformers(both, 60, folder="both")
+    assert same_training(found, expected) and guarded.guard.rule == alone.guard.rule
+    assert guarded.guard.counts["skipped"] >= 3 and guarded.guard.counts["clipped"] >= 3
+    seen = [m._series.rows[:, :4] for m in (monitor.monitor, guarded.guard.monitor)]
+    assert np.allclose(*seen, rtol=1e-6) and monitor.monitor.metrics()["clip/threshold"] == 0.5
+    assert "A guard skipped" in str(monitor.monitor.report())
+    with pytest.raises(ValueError, match="apply = True cannot be combined with a guard"):
+        transformers([MonitorCallback(apply=True), guard()], 4, folder="apply")
+
+
+def test_a_checkpoint_of_another_folder(transformers, tmp_path):
+    """The guard comes from the checkpoint that the Trainer resumes from, not from output_dir."""
+    from toclip.torch.huggingface import GuardCallback
+
+    def run(folder, **settings):
+        callback = GuardCallback(multiple=1.5, warmup=10)
+        return callback.guard, transformers(callback, 60, folder=folder, **settings)
+
+    whole, trained = run("one")
+    # A stale checkpoint of the same step in output_dir.
+    run("two", limit=0.4)
+    resumed, again = run("two", resume=str(tmp_path / "one" / "checkpoint-30"))
+    assert resumed.rule == whole.rule and same_training(again, trained)
+    with pytest.raises(ValueError, match=r"max_norm = 0.5, .*max_norm = 0.7; .*max_grad_norm .*delete this file"):
+        run("three", resume=str(tmp_path / "one" / "checkpoint-30"), limit=0.7)
+
+
+def test_every_node_that_saves_has_the_state(tmp_path):
+    pytest.importorskip("transformers")
+    from types import SimpleNamespace
+
+    from toclip.torch.huggingface import GuardCallback
+
+    (tmp_path / "checkpoint-5").mkdir()
+    state = SimpleNamespace(global_step=5, is_world_process_zero=False)
+    for should_save in (False, True):
+        args = SimpleNamespace(output_dir=str(tmp_path), should_save=should_save)
+        GuardCallback().on_save(args, state, None)
+        assert (tmp_path / "checkpoint-5" / "toclip_guard.json").exists() == should_save
 
 
 @pytest.mark.parametrize("optim", ["adamw_torch", "adamw_torch_fused"])
@@ -272,11 +326,8 @@ def deepspeed(tmp_path):
         pytest.skip("DeepSpeed compiles a part of itself, which needs ninja and a C++ compiler")
 
     def train(what, stage):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = str(free.getsockname()[1])
         out = tmp_path / f"{what} {stage}.json"
-        words = [sys.executable, WORKER, what, stage, str(tmp_path / stage), str(out), port]
+        words = [sys.executable, WORKER, what, stage, str(tmp_path / stage), str(out)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=600, env=os.environ | {"PATH": path})
         assert done.returncode == 0, done.stderr[-2000:]
         return json.loads(out.read_text())
@@ -356,7 +407,7 @@ def lightning(tmp_path):
         trainer = pl.Trainer(
             max_steps=steps,
             max_epochs=-1,
-            callbacks=saving + ([] if callback is None else [callback]),
+            callbacks=saving + (callback if isinstance(callback, list) else [callback] if callback else []),
             gradient_clip_val=limit,
             accelerator="cpu",
             devices=1,
@@ -446,6 +497,35 @@ def test_lightning_logs_where_its_loggers_see_it(lightning, tmp_path):
         logger.save()
         rows = (tmp_path / name[:4] / "version_0" / "metrics.csv").read_text().splitlines()
         assert name in rows[0] and len(rows) == 5
+
+
+def test_lightning_with_accumulation(lightning, tmp_path):
+    """One loss and one line of the log for a step of four micro-batches."""
+    from lightning.pytorch.loggers import CSVLogger
+    from toclip.torch.lightning_callback import GuardCallback, MonitorCallback
+
+    settings = {"limit": None, "accumulate_grad_batches": 4, "log_every_n_steps": 10}
+    logger = CSVLogger(tmp_path, name="accumulated")
+    guard, monitor = GuardCallback(multiple=1e9, monitor=Monitor(flush=4)), MonitorCallback(flush=4)
+    lightning(guard, 40, logger=logger, **settings)
+    lightning(monitor, 40, **settings)
+    guarded, watched = (m._series.rows[:, :4] for m in (guard.guard.monitor, monitor.monitor))
+    assert len(guarded) == 40 and np.allclose(guarded, watched, rtol=1e-6)
+    logger.save()
+    rows = (tmp_path / "accumulated" / "version_0" / "metrics.csv").read_text().splitlines()
+    assert len(rows) == 5
+
+
+def test_the_lightning_guard_beside_a_monitor(lightning):
+    from toclip.torch.lightning_callback import GuardCallback, MonitorCallback
+
+    monitor, guard = MonitorCallback(flush=4), GuardCallback(warmup=10, monitor=Monitor(flush=4))
+    lightning([monitor, guard], 100, limit=None, outliers=0.05)
+    own = guard.guard.monitor.metrics()
+    assert monitor.monitor.metrics() == own and own["clip/clipped_share"] > 0.0
+    assert "A guard clipped" in str(monitor.monitor.report())
+    with pytest.raises(ValueError, match="apply = True cannot be combined with a guard"):
+        lightning([MonitorCallback(apply=True), GuardCallback()], 4, limit=None)
 
 
 def test_lightning_in_half_precision(lightning):

@@ -41,6 +41,18 @@ class GuardStep(Table):
         return 0.0 < self.factor < 1.0
 
 
+def _is_length(value: Any) -> bool:
+    return isinstance(value, (int, float)) and 0.0 < value < math.inf
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and value >= 0
+
+
+def _are_counts(value: Any, names: dict[str, int]) -> bool:
+    return isinstance(value, dict) and value.keys() == names.keys() and all(map(_is_count, value.values()))
+
+
 class GuardRule:
     """Clips or skips steps whose gradient norm is far above the running median.
 
@@ -212,17 +224,35 @@ class GuardRule:
             raise ValueError(
                 f"the state has version {state['version']}, but this toclip reads version {_VERSION}"
             )
-        for name, value in self.settings().items():
-            if state["settings"].get(name) != value:
+        settings, norms, anchor = state["settings"], state["norms"], state.get("anchor")
+        counts: Any = state.get("counts")
+        skips: Any = state.get("skips_in_a_row")
+        for name, right, expected in (
+            ("settings", isinstance(settings, dict), "a dictionary"),
+            ("norms", isinstance(norms, list) and all(map(_is_length, norms)), "a list of positive numbers"),
+            ("anchor", _is_length(anchor) if norms else anchor is None, "a positive number, or none without norms"),
+            ("skips_in_a_row", _is_count(skips), "an integer, at least 0"),
+            ("counts", _are_counts(counts, self._counts), f"integers for {', '.join(self._counts)}"),
+        ):
+            if not right:
                 raise ValueError(
-                    f"the state was saved with {name} = {state['settings'].get(name)}, but the guard has "
-                    f"{name} = {value}"
+                    f"the state of the guard is damaged: {name} is {state.get(name)!r:.60}; expected {expected}"
                 )
-        self._norms = deque(state["norms"])
+        for name, value in self.settings().items():
+            if settings.get(name) != value:
+                raise ValueError(
+                    f"the state was saved with {name} = {settings.get(name)}, but the guard has {name} = {value}; "
+                    f"use {name} = {settings.get(name)}, or do not load the state"
+                )
+        if len(norms) > self.window:
+            raise ValueError(
+                f"the state of the guard is damaged: it has {len(norms)} norms; expected at most {self.window}"
+            )
+        self._norms = deque(norms)
         self._sorted = sorted(self._norms)
-        self._anchor = state["anchor"]
-        self._skips_in_a_row = state["skips_in_a_row"]
-        self._counts = dict(state["counts"])
+        self._anchor = anchor
+        self._skips_in_a_row = skips
+        self._counts = dict(counts)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GuardRule) and self.state_dict() == other.state_dict()

@@ -172,6 +172,8 @@ class LogAdvice:
     format: str
     columns: list[dict[str, Any]]
     _framework: str | None = field(default=None)
+    # What the analysis does not know.
+    _note: str | None = field(default=None)
 
     @property
     def action(self) -> str:
@@ -223,7 +225,7 @@ class LogAdvice:
         return [f["sentence"] for i, f in enumerate(self.findings) if i not in shown]
 
     def __str__(self) -> str:
-        verdict, lines = self.verdict, []
+        verdict, lines = self.verdict, [*_wrapped(self._note), ""] if self._note else []
         lines += _wrapped(f"{_TAGS[verdict['tone']]}: {verdict['headline']}")
         for reason in verdict["reasons"]:
             lines += _wrapped(reason, "  • ")

@@ -160,7 +160,7 @@ class LinearFit(Table):
         return spectrum_of(self.eigenvalues)
 
     def residuals(self, features: Any, targets: Any) -> Residuals:
-        """What the model leaves of these samples."""
+        """The residuals of these samples."""
         x, y = _samples(features, targets)
         if x.shape[1] != len(self.theta):
             raise ValueError(f"features has {x.shape[1]} columns; expected {len(self.theta)}")
@@ -243,7 +243,7 @@ class Residuals:
         return float(np.average(self._values**2, weights=self._counts))
 
     def quantile(self, probability: float) -> float:
-        """The smallest residual that so many are at most, to 0.1%."""
+        """The quantile of the residuals, to 0.1%."""
         if not 0.0 <= probability <= 1.0:
             raise ValueError(f"probability must be between 0 and 1, not {probability!r}")
         order = np.searchsorted(np.cumsum(self._counts), probability * self.count)
@@ -272,7 +272,7 @@ def fit(
     executor: Any = None,
     ridge: float = 0.0,
 ) -> tuple[LinearFit, Residuals]:
-    """Least squares over partitions of the data, of which no process sees all: the fit and its residuals.
+    """Least squares over partitions, without any process holding all the data: the fit and its residuals.
 
     A partition is a pair of features and targets, a function without arguments that returns such a pair,
     or the path of a Parquet file, of which ``target`` names the column to predict (the last unless
@@ -382,9 +382,14 @@ def _parquet(path: str, names: _Names) -> tuple[np.ndarray, np.ndarray]:
         )
     columns = []
     for name in wanted:
+        if missing := table.column(name).null_count:
+            raise ValueError(f"{path}: the column {name!r} has no value in {missing} of {len(table)} rows")
         column = table.column(name).to_numpy()
         if column.dtype.kind not in "biuf":
             raise ValueError(f"{path}: the column {name!r} does not hold numbers")
+        if not np.all(np.isfinite(column)):
+            row = int(np.argmin(np.isfinite(column)))
+            raise ValueError(f"{path}: the column {name!r} has a value in row {row} that is not a finite number")
         columns.append(column)
     return np.column_stack(columns[:-1]), columns[-1]
 

@@ -58,6 +58,8 @@ def guard(inner: optax.GradientTransformation, **settings: Any) -> optax.Gradien
     (-2.0, 1)
     """
     rule = GuardRule(**settings)  # checks the settings
+    if not (hasattr(inner, "init") and hasattr(inner, "update")):
+        raise ValueError(f"inner must be an optax.GradientTransformation, such as optax.adam(1e-3), not {inner!r:.60}")
     wrapped = optax.with_extra_args_support(inner)
 
     def init(params: Any) -> GuardState:
@@ -80,7 +82,9 @@ def guard(inner: optax.GradientTransformation, **settings: Any) -> optax.Gradien
     def update(
         gradients: Any, state: GuardState, params: Any = None, **extra: Any
     ) -> tuple[Any, GuardState]:
-        norm = optax.tree.norm(gradients).astype(state.norms.dtype)
+        # In single precision at least: in half precision the sum of squares overflows.
+        wide = jax.tree.map(lambda g: g.astype(jnp.promote_types(g.dtype, jnp.float32)), gradients)
+        norm = optax.tree.norm(wide).astype(state.norms.dtype)
         finite = jnp.isfinite(norm)
         acts = state.remembered >= rule.warmup
         threshold = jnp.where(acts, rule.multiple * state.anchor, jnp.inf)
@@ -93,7 +97,7 @@ def guard(inner: optax.GradientTransformation, **settings: Any) -> optax.Gradien
         factor = jnp.where(clip, limit / norm, jnp.where(skip | ~finite, 0.0, 1.0))
 
         def run(_: Any) -> tuple[Any, Any]:
-            scaled = jax.tree.map(lambda g: jnp.where(clip, g * factor.astype(g.dtype), g), gradients)
+            scaled = jax.tree.map(lambda g, w: jnp.where(clip, (w * factor).astype(g.dtype), g), gradients, wide)
             updates, inner_state = wrapped.update(scaled, state.inner, params, **extra)
             return updates, inner_state
 

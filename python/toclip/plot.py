@@ -113,7 +113,7 @@ def _as_names(values: np.ndarray) -> bool:
 
 
 def _scale(set_scale: Any, set_ticks: Any, values: np.ndarray) -> None:
-    """Names where the values are no numbers, a log scale where they reach far."""
+    """Names for values that are not numbers, a log scale for wide ranges."""
     if _as_names(values):
         set_ticks(np.arange(len(values)), [str(value) for value in values])
     elif values.min() > 0 and values.max() > 20 * values.min():

@@ -46,6 +46,10 @@ def same(one: Any, other: Any) -> bool:
     return both_nan or bool(one == other)
 
 
+def _shown(value: Any) -> str:
+    return html.escape(value) if isinstance(value, str) else f"{value:.6g}"
+
+
 class Table:
     """Named columns of equal length."""
 
@@ -85,9 +89,7 @@ class Table:
         columns = self.columns()
         count = len(next(iter(columns.values()), ()))
         rows = [*range(count)] if count <= 20 else [*range(10), None, *range(count - 10, count)]
-        cells = [
-            ["…" if k is None else f"{column[k]:.6g}" for column in columns.values()] for k in rows
-        ]
+        cells = [["…" if k is None else _shown(column[k]) for column in columns.values()] for k in rows]
         head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
         body = "".join("<tr>" + "".join(f"<td>{x}</td>" for x in row) + "</tr>" for row in cells)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

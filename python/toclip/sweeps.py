@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import html
+import operator
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -20,17 +20,19 @@ __all__ = ["Sweep", "SweepCell", "SweepResult", "map_on", "sweep"]
 
 #: How long a group of cells should take: long enough that scheduling does not count.
 GROUP_SECONDS = 0.5
-#: Groups that are submitted and not finished. An executor with more workers than this needs more.
+#: Groups that are submitted and not finished, to begin with. They double when none finishes for a while.
 OUTSTANDING = 256
 #: The same before the first has finished, when it is not known how long cells take.
 FIRST = 8
+#: The same at most.
+MOST = 4096
 #: Cells in a group at most.
 LARGEST_GROUP = 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SweepCell(Table):
-    """What a cell gave: its number, its settings, the numbers that are kept, why it failed if it did,
+    """The result of a cell: its number, its settings, the numbers that are kept, why it failed if it did,
     and its curves if they are kept."""
 
     cell: int
@@ -97,11 +99,20 @@ class Sweep:
 
     def settings(self, cell: int) -> dict[str, Any]:
         """The keys that vary, each with its value in a cell."""
-        return self._sweep.settings(cell)
+        return self._sweep.settings(self._number(cell))
 
     def experiment(self, cell: int) -> dict[str, Any]:
         """A cell as a dictionary for :func:`toclip.experiment`."""
-        return self._sweep.experiment(cell)
+        return self._sweep.experiment(self._number(cell))
+
+    def _number(self, cell: Any) -> int:
+        try:
+            number = -1 if isinstance(cell, bool) else operator.index(cell)
+        except TypeError:
+            number = -1
+        if not 0 <= number < len(self):
+            raise ValueError(f"cell {cell} is not there; expected a number from 0 to {len(self) - 1}")
+        return number
 
     def check(self) -> None:
         """Raises a ``ValueError`` for cells that cannot be run, without running any."""
@@ -125,8 +136,10 @@ class Sweep:
         progress: bool | Progress = False,
     ) -> Iterator[SweepCell]:
         """The cells in the order in which they finish; see :func:`toclip.sweep`."""
-        if group is not None and (not isinstance(group, int) or group < 1):
-            raise ValueError(f"group must be an integer, at least 1, not {group!r}")
+        if group is not None:
+            if isinstance(group, bool) or not isinstance(group, (int, np.integer)) or group < 1:
+                raise ValueError(f"group must be an integer, at least 1, not {group!r}")
+            group = int(group)
         self.check()
         tell = progress_function(progress, "cells")
         rows = self._on_all_cores() if executor is None else self._submitted(_submitter(executor), group)
@@ -162,7 +175,9 @@ class Sweep:
                 yield self._sweep.toml, os.fspath(self._sweep.folder), start, stop
                 start = stop
 
-        for _, (*_, start, stop), (rows, seconds), turnaround in _as_completed(submit, _run_group, calls()):
+        # The first groups show how long cells take, unless the size is given.
+        done = _as_completed(submit, _run_group, calls(), FIRST if group is None else OUTSTANDING)
+        for _, (*_, start, stop), (rows, seconds), turnaround in done:
             if [row[0] for row in rows] != list(range(start, stop)):
                 raise RuntimeError(f"the executor returned other cells than {start} to {stop - 1}")
             if group is None:
@@ -218,17 +233,6 @@ class SweepResult(Table):
         more = f", {failed} failed" if failed else ""
         return f"<toclip.SweepResult {self.name!r}: {len(self)} cells over {', '.join(self.keys)}{more}>"
 
-    def _repr_html_(self) -> str:
-        """The table for notebooks; of a long one the first and last rows."""
-        count = len(self)
-        rows = [*range(count)] if count <= 20 else [*range(10), None, *range(count - 10, count)]
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self._columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{_shown(column, k)}</td>" for column in self._columns.values()) + "</tr>"
-            for k in rows
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
     @property
     def curves(self) -> dict[str, np.ndarray]:
         """The points of all curves as columns: cell, method, time, risk or loss, and the band."""
@@ -274,14 +278,16 @@ def sweep(
     """Runs an experiment for many values of its keys.
 
     ``spec`` is the path of a TOML file for ``toclip sweep``, or the same as a dictionary: an experiment
-    with ``vary`` and, where needed, ``together``, ``exclude`` and ``keep``. Cells that cannot be run are
-    a ``ValueError`` before any is; a cell that fails on the way has its reason in the column ``error``.
+    with ``vary`` and, where needed, ``together``, ``exclude`` and ``keep``. Raises ``ValueError`` before
+    running anything if a cell is invalid; a cell that fails later has its reason in the column ``error``.
 
     Without an ``executor`` the cells run on all cores of this machine. Otherwise it is anything with
     ``submit`` whose futures have ``done`` and ``result``: an executor of ``concurrent.futures``, the client of
     Dask, executorlib, submitit or Parsl; or the module ``ray``. toclip has to be installed on the
-    workers. Cells are submitted in groups that take about half a second, or of ``group`` cells. The table
-    is the same, bit for bit, whatever runs it.
+    workers. Cells are submitted in groups that take about half a second, or of ``group`` cells: at first 8
+    groups (256 if ``group`` is given), and 256 once one has finished. While none finishes, twice as many
+    after half a second, again after another second, then two, and so on up to 4096, so that all workers
+    are busy. The table is the same, bit for bit, whatever runs it.
 
     >>> import toclip
     >>> table = toclip.sweep({
@@ -307,17 +313,18 @@ def map_on(executor: Any, function: Any, calls: list[tuple[Any, ...]]) -> list[A
 
 
 def _as_completed(
-    submit: Any, function: Any, calls: Iterator[tuple[Any, ...]]
+    submit: Any, function: Any, calls: Iterator[tuple[Any, ...]], allowed: int = FIRST
 ) -> Iterator[tuple[int, tuple[Any, ...], Any, float]]:
     """Number, arguments, result and seconds of each call, as they finish.
 
-    Only ``submit``, ``done`` and ``result`` are used, so that every kind of executor will do.
+    Only ``submit``, ``done`` and ``result`` are used, so that every kind of executor will do. Of the calls
+    ``allowed`` are submitted at first.
     """
     waiting: dict[int, Any] = {}
     begun: dict[int, tuple[tuple[Any, ...], float]] = {}
     submitted = 0
-    allowed = FIRST
     pause = 0.001
+    patience, since = GROUP_SECONDS, time.perf_counter()
     more = True
     try:
         while more or waiting:
@@ -333,10 +340,16 @@ def _as_completed(
             for key in finished:
                 args, begin = begun.pop(key)
                 yield key, args, waiting.pop(key).result(), time.perf_counter() - begin
-                allowed = OUTSTANDING
-            pause = 0.001 if finished else min(2 * pause, 0.05)
-            if not finished:
-                time.sleep(pause)
+                allowed = max(allowed, OUTSTANDING)
+            now = time.perf_counter()
+            if finished:
+                pause, patience, since = 0.001, GROUP_SECONDS, now
+                continue
+            if now - since > patience:
+                # There may be more workers than calls that are submitted.
+                allowed, patience, since = min(2 * allowed, MOST), 2 * patience, now
+            pause = min(2 * pause, 0.05)
+            time.sleep(pause)
     finally:
         for future in waiting.values():
             getattr(future, "cancel", lambda: None)()
@@ -428,10 +441,3 @@ class _RayFuture:
 
     def cancel(self) -> None:
         self._ray.cancel(self._reference)
-
-
-def _shown(column: np.ndarray, k: int | None) -> str:
-    if k is None:
-        return "…"
-    value = column[k]
-    return html.escape(value) if isinstance(value, str) else f"{value:.6g}"

@@ -25,6 +25,22 @@ def can_leave_out(optimizer: Any, parameters: Any) -> bool:
     )
 
 
+def has_state(optimizer: Any) -> bool:
+    """Whether every parameter with a gradient has its moments.
+
+    A step that is left out before there are moments would leave them undefined. Without momentum there
+    are none.
+    """
+    for group in optimizer.param_groups:
+        if group.get("momentum", True):
+            for p in group["params"]:
+                if p.grad is not None:
+                    state = optimizer.state.get(p)
+                    if not state or state.get("momentum_buffer", state) is None:
+                        return False
+    return True
+
+
 @contextlib.contextmanager
 def decided_on_device(optimizer: Any, norm: Tensor, rule: GuardRule) -> Iterator[None]:
     """Lets the optimizer clip, or leave out, its next step as the rule would.

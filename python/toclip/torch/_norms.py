@@ -134,6 +134,8 @@ def unscale(scaler: Any, optimizer: Any) -> None:
     """Unscales the gradients, unless that has been done."""
     if optimizer is None:
         raise ValueError("scaler needs optimizer, whose gradients it unscales")
+    if not hasattr(scaler, "unscale_"):
+        raise ValueError(f"scaler must be a torch.amp.GradScaler, not {scaler!r:.60}")
     try:
         scaler.unscale_(optimizer)
     except RuntimeError as error:

@@ -29,6 +29,10 @@ def kind_of(optimizer: Any) -> str | None:
             "the gradient cancels (Adam, AdamW, Lion, Muon, Adafactor, …)"
         )
     inner = inner_of(optimizer)
+    if not hasattr(inner, "param_groups"):
+        raise ValueError(
+            f"optimizer must be a torch.optim.Optimizer, \"sgd\" or \"adam\", not {type(optimizer).__name__}"
+        )
     if isinstance(inner, torch.optim.SGD):
         return "sgd"
     for each in type(inner).__mro__:
@@ -38,8 +42,10 @@ def kind_of(optimizer: Any) -> str | None:
 
 
 def inner_of(optimizer: Any) -> Any:
-    """The optimizer itself, where accelerate has wrapped it."""
-    return getattr(optimizer, "optimizer", optimizer)
+    """The optimizer itself, where accelerate or DeepSpeed has wrapped it."""
+    while getattr(optimizer, "optimizer", None) is not None:
+        optimizer = optimizer.optimizer
+    return optimizer
 
 
 def rate_of(optimizer: Any) -> float:

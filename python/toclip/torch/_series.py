@@ -15,13 +15,16 @@ __all__ = ["Series"]
 COLUMNS = ("step", "norm", "loss", "learning_rate", "missing_loss", "compared_norm", "inner")
 # A longer series is thinned: every second step is dropped.
 CAPACITY = 1 << 18
+# The last steps, of which none is dropped.
+RECENT = 100
 
 
 class Series:
     """Steps in their order: norm, loss and learning rate of each, and the norms of groups.
 
     ``compared_norm`` and ``inner`` are the norm of a gradient and its inner product with an independent
-    one at the same weights, where there was one.
+    one at the same weights, where there was one. ``recent`` has a row for each of the last 100 steps:
+    the threshold in force, the norm and the norms of groups. ``non_finite`` counts norms of all steps.
     """
 
     def __init__(self, groups: list[str]) -> None:
@@ -29,18 +32,24 @@ class Series:
         self._rows = np.empty((0, len(COLUMNS) + len(groups)))
         self._used = 0
         self.seen, self.every = 0, 1
+        self.recent = np.empty((0, 2 + len(groups)))
+        self.non_finite = 0
 
     def __len__(self) -> int:
         return self._used
 
     def add(
-        self, norms: Any, losses: Any, missing: Any, rates: Any, compared: Any, groups: Any
+        self, norms: Any, losses: Any, missing: Any, rates: Any, compared: Any, groups: Any, thresholds: Any
     ) -> None:
         """Adds steps; ``missing`` says which losses were not given, ``compared`` has two columns."""
         count = len(norms)
+        groups = groups.reshape(count, -1)
+        recent = np.column_stack([thresholds, norms, groups])
+        self.recent = np.concatenate([self.recent, recent])[-RECENT:]
+        self.non_finite += int((~np.isfinite(norms)).sum())
         steps = np.arange(self.seen, self.seen + count, dtype=float)
         self.seen += count
-        parts = [steps, norms, losses, rates, missing, compared, groups.reshape(count, -1)]
+        parts = [steps, norms, losses, rates, missing, compared, groups]
         rows = np.column_stack(parts)
         rows = rows[steps % self.every == 0]
         if self._used + len(rows) > len(self._rows):
@@ -86,19 +95,33 @@ class Series:
 
     def state_dict(self) -> dict[str, Any]:
         """As plain values, which fit into JSON."""
-        packed = zlib.compress(np.ascontiguousarray(self.rows, "<f8").tobytes(), 1)
         return {
             "groups": self.groups,
             "seen": self.seen,
             "every": self.every,
-            "rows": base64.b64encode(packed).decode("ascii"),
+            "rows": _packed(self.rows),
+            "recent": _packed(self.recent),
+            "non_finite": self.non_finite,
         }
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> Series:
         """Reads what :meth:`state_dict` wrote."""
         made = cls(list(state["groups"]))
-        numbers = np.frombuffer(zlib.decompress(base64.b64decode(state["rows"])), "<f8")
-        made._rows = numbers.reshape(-1, len(COLUMNS) + len(made.groups)).copy()
+        made._rows = _unpacked(state["rows"], made._rows.shape[1])
         made._used, made.seen, made.every = len(made._rows), int(state["seen"]), int(state["every"])
+        # Both are missing in older states.
+        if "recent" in state:
+            made.recent = _unpacked(state["recent"], made.recent.shape[1])
+        made.non_finite = int(state.get("non_finite", (~np.isfinite(made.norms)).sum()))
         return made
+
+
+def _packed(rows: Any) -> str:
+    packed = zlib.compress(np.ascontiguousarray(rows, "<f8").tobytes(), 1)
+    return base64.b64encode(packed).decode("ascii")
+
+
+def _unpacked(text: str, width: int) -> Any:
+    numbers = np.frombuffer(zlib.decompress(base64.b64decode(text)), "<f8")
+    return numbers.reshape(-1, width).copy()

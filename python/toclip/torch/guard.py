@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ..guard import GuardRule, GuardStep
 from ._deepspeed import attach as attach_to_engine
 from ._deepspeed import is_engine, plain_optimizer
-from ._fused import Sent, can_leave_out, decided_on_device
+from ._fused import Sent, can_leave_out, decided_on_device, has_state
 from ._norms import Parameters, divide_by, gradients_of, listed, total_norm, unscale
 from .monitor import Monitor
 
@@ -44,10 +44,11 @@ class Guard:
 
     The arguments are those of :class:`toclip.GuardRule`; ``monitor`` is a
     :class:`toclip.torch.Monitor` that gets every norm, and the loss that was set as ``guard.loss``
-    before the step or that a closure returned. Attached, the guard needs gradients that nothing else
-    has clipped. It reads the norm once per step, which synchronises with the device. With an optimizer
-    that is ``fused`` the device need not wait for the host: the norm is read one step later, and a
-    skipped step calls the optimizer with the ``found_inf`` of a GradScaler, so that it does nothing.
+    before the step or, without it, that a closure returned; it must not have ``apply``. Attached, the
+    guard needs gradients that nothing else has clipped. It reads the norm once per step, which
+    synchronises with the device. With an optimizer that is ``fused`` the device need not wait for the
+    host: the norm is read one step later, and a skipped step calls the optimizer with the ``found_inf``
+    of a GradScaler, so that it does nothing.
 
     ``state_dict`` and ``load_state_dict`` save and restore it exactly.
     """
@@ -56,6 +57,8 @@ class Guard:
         if monitor is not None and not isinstance(monitor, Monitor):
             raise ValueError(f"monitor must be a toclip.torch.Monitor, not {monitor!r:.60}")
         self._rule = GuardRule(**settings)
+        if monitor is not None:
+            monitor._set_guard(self)
         self.monitor = monitor
         self._last: GuardStep | None = None
         # The norm of the last step, if the host does not know it yet.
@@ -85,22 +88,23 @@ class Guard:
             unscale(scaler, optimizer)
         if not isinstance(parameters, nn.Module):
             parameters = listed(parameters)  # a generator can be used only once
-        made, loss = self._decide(parameters, loss, None)
-        self._tell_monitor(made.norm, made.threshold, loss)
+        if self.monitor is not None:
+            self.monitor._set_optimizer(optimizer)
+        made, loss, groups = self._decide(parameters, self.loss if loss is None else loss, None)
+        self._tell_monitor(made.norm, made.threshold, loss, groups)
         return made
 
     def _decide(
         self, parameters: Parameters, loss: Any, grad_scale: Tensor | None
-    ) -> tuple[GuardStep, Any]:
-        """Decides, clips if need be, and returns the loss as it goes to the monitor."""
-        norm = _unscaled_norm(parameters, grad_scale)
-        loss = self.loss if loss is None else loss
+    ) -> tuple[GuardStep, Any, list[Tensor]]:
+        """Decides, clips if need be, and returns the loss and the norms of groups for the monitor."""
+        norm, groups = _unscaled(total_norm(parameters), grad_scale), self._group_norms(grad_scale)
         length, loss = _read(norm, None if self.monitor is None else loss)
         limit, made = self.rule.clip_above, self._decide_by(length)
         if made.clipped:
             divide_by(gradients_of(parameters), length / limit)
         self.loss = None
-        return made, loss
+        return made, loss, groups
 
     def _decide_by(self, length: float) -> GuardStep:
         made = self._last = self.rule.step(length)
@@ -112,14 +116,16 @@ class Guard:
     ) -> tuple[GuardStep | None, Any]:
         """As :meth:`_decide`, and calls the optimizer; without waiting for the norm unless told to."""
         rule = self.rule  # settled: it knows all norms before this one
-        norm = _unscaled_norm(parameters, getattr(optimizer, "grad_scale", None))
-        loss, self.loss = self.loss if loss is None else loss, None
+        grad_scale = getattr(optimizer, "grad_scale", None)
+        # Before the optimizer clips: it may write the clipped gradients back.
+        norm, groups = _unscaled(total_norm(parameters), grad_scale), self._group_norms(grad_scale)
+        self.loss = None
         threshold, result = rule.threshold, None
         with decided_on_device(optimizer, norm, rule):
             self._sent = Sent(norm)
             if not (wait and self.last is not None and self.last.skipped):
                 result = call()
-        self._tell_monitor(norm, threshold, loss)
+        self._tell_monitor(norm, threshold, loss, groups)
         self._calls += 1
         return self._last if wait else None, result
 
@@ -129,11 +135,21 @@ class Guard:
             sent, self._sent = self._sent, None
             self._last = self._rule.step(sent.received())
 
-    def _tell_monitor(self, norm: Tensor | float, threshold: float, loss: Any) -> None:
+    def _group_norms(self, grad_scale: Tensor | None) -> list[Tensor]:
+        """The norms of the monitor's groups, before clipping."""
+        norms = [] if self.monitor is None else self.monitor._group_norms()
+        return [_unscaled(norm, grad_scale) for norm in norms]
+
+    def _limit(self, threshold: float) -> float:
+        """Where gradients are clipped, for a monitor, if the guard's own threshold is this."""
+        fixed = self._rule.max_norm
+        return fixed if self._rule.action == "skip" else min(threshold, fixed)
+
+    def _tell_monitor(
+        self, norm: Tensor | float, threshold: float, loss: Any, groups: list[Tensor] | None = None
+    ) -> None:
         if self.monitor is not None:
-            fixed = self._rule.max_norm
-            limit = fixed if self._rule.action == "skip" else min(threshold, fixed)
-            self.monitor.observe(norm, loss=loss, max_norm=limit)
+            self.monitor._observe_norm(norm, loss, self._limit(threshold), groups)
 
     def _observed(self, length: float) -> GuardStep:
         """Decides about a step whose norm was computed elsewhere.
@@ -161,6 +177,8 @@ class Guard:
         if self._detach is not None:
             raise ValueError("the guard is attached already; detach() it first")
         if is_engine(optimizer):
+            if self.monitor is not None:
+                self.monitor._set_optimizer(optimizer.optimizer)
             plain = plain_optimizer(optimizer)
             if plain is None:
                 self._detach = attach_to_engine(self, optimizer)
@@ -175,13 +193,13 @@ class Guard:
         scaler = getattr(optimizer, "scaler", None) if scaler is None else scaler
         if scaler is not None and not hasattr(scaler, "unscale_"):
             raise ValueError(f"scaler must be a torch.amp.GradScaler, not {scaler!r:.60}")
+        if self.monitor is not None:
+            self.monitor._set_optimizer(inner)
         chosen: Any = parameters
         if parameters is not None and not isinstance(parameters, nn.Module):
             chosen = listed(parameters)
         original: Any = inner.step
         before = inner.__dict__.get("step")
-        # How many gradients the last step had that was made for certain: their moments exist.
-        known = 0
 
         @functools.wraps(original)
         def step(this: Any, closure: Callable[[], Any] | None = None, **options: Any) -> Any:
@@ -198,18 +216,17 @@ class Guard:
             def call() -> Any:
                 return original(**options) if closure is None else original(lambda: loss, **options)
 
-            nonlocal known
-            count = sum(p.grad is not None for p in found) if type(found) is list else 0
+            # With accumulation a closure returns the loss of the last micro-batch only.
+            of_step = loss if self.loss is None else self.loss
             if chosen is None and can_leave_out(inner, found):
-                # A step that is left out before there are moments would leave them undefined.
-                made, result = self._decide_on_device(inner, found, loss, call, wait=known != count)
-                known = 0 if made is not None and made.skipped else count
-                return loss if made is not None and made.skipped else result
+                wait = not has_state(inner)
+                waited, result = self._decide_on_device(inner, found, of_step, call, wait)
+                return loss if waited is not None and waited.skipped else result
             # Fused optimizers divide by the scale of a GradScaler themselves.
-            made, told = self._decide(found, loss, getattr(inner, "grad_scale", None))
+            made, of_step, groups = self._decide(found, of_step, getattr(inner, "grad_scale", None))
             # Before the monitor, because the device waits.
             result = loss if made.skipped else call()
-            self._tell_monitor(made.norm, made.threshold, told)
+            self._tell_monitor(made.norm, made.threshold, of_step, groups)
             return result
 
         # On the instance, where a learning rate scheduler replaces it too.
@@ -307,6 +324,7 @@ class Guard:
         if not isinstance(state, dict) or "guard" not in state:
             raise ValueError("this is not the state of a toclip.torch.Guard")
         self.rule.load_state_dict(state["guard"])
+        self._last = None  # that of another run
         if self.monitor is not None and "monitor" in state:
             self.monitor.load_state_dict(state["monitor"])
 
@@ -319,8 +337,7 @@ class Guard:
         return repr(self.rule).replace("toclip.GuardRule", "toclip.torch.Guard")
 
 
-def _unscaled_norm(parameters: Parameters, grad_scale: Tensor | None) -> Tensor:
-    norm = total_norm(parameters)
+def _unscaled(norm: Tensor, grad_scale: Tensor | None) -> Tensor:
     return norm if grad_scale is None else norm / grad_scale.to(norm.device)
 
 

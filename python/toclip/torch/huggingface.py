@@ -6,6 +6,7 @@ import inspect
 import json
 import logging
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ __all__ = ["GuardCallback", "MonitorCallback"]
 
 log = logging.getLogger(__name__)
 
+# The attribute of the arguments that has the original max_grad_norm while it is infinite.
+_REMEMBERED = "_toclip_max_grad_norm"
+
 
 class _Callback(TrainerCallback):
     """What both callbacks do: take over clipping, record losses, save and resume, and log."""
@@ -29,7 +33,6 @@ class _Callback(TrainerCallback):
     def __init__(self) -> None:
         self._max_norm: float | None = None
         self._original: float | None = None
-        self._clips = False
         self._losses: list[torch.Tensor] = []
         self._summed = False
         self._hook: Any = None
@@ -37,17 +40,21 @@ class _Callback(TrainerCallback):
     # The Trainer clips before it calls callbacks. While it trains, its threshold is infinite: it then
     # unscales gradients and logs their norm without clipping.
     def _take_over(self, args: Any, model: Any) -> None:
-        # After an interrupted run, max_grad_norm is still the infinity that was set here.
-        if not (self._clips and args.max_grad_norm == math.inf):
+        # After an interrupted run, or beside another callback, max_grad_norm is already infinite. What it
+        # was is remembered with the arguments, because they outlive the callback.
+        if args.max_grad_norm == math.inf:
+            self._original = getattr(args, _REMEMBERED, math.inf)
+        else:
             self._original = args.max_grad_norm
-        self._clips = True
+        setattr(args, _REMEMBERED, self._original)
         self._max_norm = self._original if self._original and self._original > 0 else None
         args.max_grad_norm = math.inf
         if self._hook is None and model is not None:
             self._hook = model.register_forward_hook(self._keep_loss, with_kwargs=True)
 
     def _give_back(self, args: Any) -> None:
-        args.max_grad_norm, self._clips = self._original, False
+        args.max_grad_norm = self._original
+        args.__dict__.pop(_REMEMBERED, None)
         if self._hook is not None:
             self._hook.remove()
             self._hook = None
@@ -72,14 +79,21 @@ class _Callback(TrainerCallback):
         return loss
 
     def _resume(self, args: Any, state: Any) -> None:
-        folders = [Path(args.output_dir) / f"checkpoint-{state.global_step}"]
-        if isinstance(args.resume_from_checkpoint, str):
-            folders.insert(0, Path(args.resume_from_checkpoint))
-        found = next((f / self.state_file for f in folders if (f / self.state_file).exists()), None)
-        if found is None:
-            log.warning("no %s in %s; it starts from scratch", self.state_file, folders[-1])
-        else:
-            self._observer().load_state_dict(json.loads(found.read_text()))
+        # The folder that the Trainer resumes from, whatever is in output_dir.
+        folder = _local(Trainer, "resume_from_checkpoint")
+        if not isinstance(folder, (str, os.PathLike)):
+            folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        file = Path(folder) / self.state_file
+        if not file.exists():
+            log.warning("no %s in %s; it starts from scratch", self.state_file, folder)
+            return
+        try:
+            self._observer().load_state_dict(json.loads(file.read_text()))
+        except ValueError as error:
+            raise ValueError(
+                f"{file}: {error}. Train with the settings that it was saved with, max_grad_norm among them, "
+                "or delete this file to start from scratch"
+            ) from None
 
     def _observer(self) -> Any:
         raise NotImplementedError
@@ -97,7 +111,7 @@ class _Callback(TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Saves the state beside the model."""
-        if not state.is_world_process_zero:
+        if not args.should_save:
             return
         folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
         if folder.is_dir():
@@ -118,7 +132,7 @@ class MonitorCallback(_Callback):
     at the original value. The loss is that of the model's output. The metrics of the monitor are
     logged with the Trainer's own, so they reach W&B, TensorBoard, MLflow and ``log_history``. The
     monitor is saved with every checkpoint and restored from it. With DeepSpeed (ZeRO stage 1 or
-    higher), which clips inside its own step, it only observes.
+    higher), which clips inside its own step, and beside a :class:`GuardCallback` it only observes.
 
     Takes a :class:`toclip.torch.Monitor`, or its arguments. ``batch_size`` is by default the number
     of samples per step: batch size per device × devices × accumulation steps. The optimizer is that of
@@ -133,6 +147,7 @@ class MonitorCallback(_Callback):
         checked = monitor_from(monitor, settings)
         self._settings, self._monitor = settings, None if monitor is None else checked
         self._deepspeed = False
+        self._guard: Guard | None = None
 
     @property
     def monitor(self) -> Monitor:
@@ -147,13 +162,17 @@ class MonitorCallback(_Callback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Takes over clipping, and resumes from a checkpoint."""
         self._deepspeed = bool(getattr(args, "deepspeed", None))
-        if self._monitor is None:
-            if "batch_size" not in self._settings:
-                each = args.train_batch_size * args.gradient_accumulation_steps
-                self._settings["batch_size"] = each * args.world_size
-            self._settings.setdefault("optimizer", kwargs.get("optimizer"))
+        if self._monitor is None and "batch_size" not in self._settings:
+            each = args.train_batch_size * args.gradient_accumulation_steps
+            self._settings["batch_size"] = each * args.world_size
+        self.monitor._set_optimizer(kwargs.get("optimizer"))
         if self._deepspeed and self.monitor.apply:
             raise ValueError("apply = True is not supported with DeepSpeed, which clips inside its own step")
+        handler = _caller(CallbackHandler)
+        others = [] if handler is None else handler.callbacks
+        self._guard = next((c.guard for c in others if isinstance(c, GuardCallback)), None)
+        if self._guard is not None:
+            self.monitor._set_guard(self._guard)
         if state.global_step > 0:
             self._resume(args, state)
         self._take_over(args, kwargs.get("model"))
@@ -163,10 +182,15 @@ class MonitorCallback(_Callback):
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Each step, after backward."""
+        limit = "none" if self._max_norm is None else self._max_norm
         if self._deepspeed:
-            # Its engine has made the step already, and knows the norm.
-            norm, loss = _caller(Trainer).model_wrapped.get_global_grad_norm(), self._loss()
-            limit = "none" if self._max_norm is None else self._max_norm
+            # Its engine has made the step already, and knows the norm; that of a skipped step the guard.
+            last = None if self._guard is None else self._guard.last
+            if self._guard is not None and last is not None:
+                norm, limit = last.norm, self._guard._limit(last.threshold)
+            else:
+                norm = _caller(Trainer).model_wrapped.get_global_grad_norm()
+            loss = self._loss()
             if norm is not None:
                 self.monitor.observe(norm, loss=loss, max_norm=limit)
             elif state.global_step == 0:
@@ -176,10 +200,13 @@ class MonitorCallback(_Callback):
         # accelerate wraps the optimizer, but a scaler needs the inner one.
         scaler = getattr(optimizer, "scaler", None)
         inner = getattr(optimizer, "optimizer", optimizer)
+        given: dict[str, Any] = {"loss": self._loss(), "scaler": scaler, "optimizer": inner}
         # The model itself, because FSDP1 sums over shards only in its own method.
-        self.monitor.clip_(
-            kwargs["model"], self._max_norm, loss=self._loss(), scaler=scaler, optimizer=inner
-        )
+        if self._guard is None:
+            self.monitor.clip_(kwargs["model"], limit, **given)
+        else:
+            # The guard clips, in the optimizer's step.
+            self.monitor.watch(kwargs["model"], self._guard._limit(self._guard.threshold), **given)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Restores the arguments."""
@@ -261,6 +288,16 @@ def _caller(kind: type) -> Any:
         found = frame.f_locals.get("self")
         if isinstance(found, kind):
             return found
+        frame = frame.f_back
+    return None
+
+
+def _local(kind: type, name: str) -> Any:
+    """The local variable of this name in a method that is being called of an object of this kind."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        if isinstance(frame.f_locals.get("self"), kind) and name in frame.f_locals:
+            return frame.f_locals[name]
         frame = frame.f_back
     return None
 

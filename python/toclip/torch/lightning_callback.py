@@ -51,10 +51,15 @@ class MonitorCallback(Callback):
         super().__init__()
         self.monitor = monitor_from(monitor, settings)
         self._loss: Any = None
+        self._guard: Guard | None = None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Checks that there is one optimizer."""
         _one_optimizer(trainer, "Monitor")
+        guards = [c.guard for c in trainer.callbacks if isinstance(c, GuardCallback)]
+        self._guard = guards[0] if guards else None
+        if self._guard is not None:
+            self.monitor._set_guard(self._guard)
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
         """Adds the losses of micro-batches, which Lightning has divided by their number."""
@@ -65,6 +70,8 @@ class MonitorCallback(Callback):
         value = trainer.gradient_clip_val
         by_norm = str(trainer.gradient_clip_algorithm or "norm").endswith("norm")
         limit = float(value) if value and by_norm else None
+        if self._guard is not None:
+            limit = self._guard._limit(self._guard.threshold)
         # FSDP1 sums over shards only in its own method; for other models Lightning clips the
         # parameters of the optimizer.
         wrapped = getattr(trainer.strategy, "model", None)
@@ -107,6 +114,7 @@ class GuardCallback(Callback):
         super().__init__()
         self.guard = guard_from(guard, settings)
         self._loss: Any = None
+        self._logged = -1
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Attaches the guard to the optimizer."""
@@ -131,8 +139,10 @@ class GuardCallback(Callback):
         self.guard.loss, self._loss = self._loss, None
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, *args: Any) -> None:
-        """Logs the metrics of the guard."""
-        _log(trainer, self.guard)
+        """Logs the metrics of the guard, once a step: with accumulation a step has several batches."""
+        if trainer.global_step != self._logged:
+            self._logged = trainer.global_step
+            _log(trainer, self.guard)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Gives the optimizer its own step back."""

@@ -6,6 +6,7 @@ import functools
 import math
 import zlib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,13 @@ from ._norms import (
 )
 from ._optimizer import kind_of, rate_of
 from ._ranks import RankGradients
-from ._series import COLUMNS, Series
+from ._series import Series
 
 __all__ = ["Monitor"]
 
 _VERSION = 2
-# Norms at the end over which ``metrics`` takes its shares.
-_RECENT = 100
+# ``metrics`` analyses the series again when it is longer by this factor.
+_GROWTH = 1.1
 
 
 class Monitor:
@@ -108,7 +109,7 @@ class Monitor:
             batch_size = at_least(1, batch_size, "batch_size", "a step has at least 1 sample")
         outputs = at_least(1, outputs, "outputs", "a model has at least 1 output")
         flush = at_least(1, flush, "flush", "expected at least 1 step")
-        self._kind, self._optimizer = kind_of(optimizer), optimizer
+        self._kind, self._optimizer, self._given = kind_of(optimizer), optimizer, optimizer is not None
         if compensate and not apply:
             raise ValueError("compensate = True needs apply = True")
         if compensate and self._kind != "sgd":
@@ -129,6 +130,8 @@ class Monitor:
             "margin": _margin(components) if margin is None else margin,
         }
         self._groups = _groups(groups)
+        # The guard that acts on the same gradients.
+        self._guard: Any = None
         self._ranks: RankGradients | None = None
         # Checks the settings now rather than at the first step.
         _toclip.Monitor(**self._settings)
@@ -139,7 +142,7 @@ class Monitor:
     def reset(self) -> None:
         """Forgets everything that was observed, such as after a change of the data."""
         self._series = Series(list(self._groups))
-        self._pending: list[tuple[Tensor, Any, float, list[Tensor], Any]] = []
+        self._pending: list[tuple[Tensor, Any, float, list[Tensor], Any, float]] = []
         # The gradients of all micro-batches but the last, and how many these are.
         self._before_last: tuple[list[Tensor | None], int] | None = None
         self._micro_batches = 0
@@ -147,6 +150,7 @@ class Monitor:
         self._threshold, self._rate_factor = math.inf, 1.0
         self._rule: _toclip.ThresholdRule | None = None
         self._last: tuple[tuple[Any, ...], LogAdvice] | None = None
+        self._summary: tuple[int, dict[str, float]] | None = None
         if self.apply:
             self._rule = _toclip.ThresholdRule.monitored(every=self._every, **self._settings)
 
@@ -272,6 +276,11 @@ class Monitor:
         max_norm: float | str | None = None,
     ) -> None:
         """Adds a norm before clipping that was computed elsewhere, and the threshold of that clipping."""
+        self._observe_norm(norm, loss, max_norm, None)
+
+    def _observe_norm(
+        self, norm: Tensor | float, loss: Any, max_norm: float | str | None, groups: list[Tensor] | None
+    ) -> None:
         if not isinstance(norm, Tensor):
             norm = _tensor(norm, "norm")
         if max_norm is not None:
@@ -280,16 +289,30 @@ class Monitor:
         norm = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
         if norm.numel() != 1:
             raise ValueError(f"norm must be one number, not a tensor of shape {tuple(norm.shape)}")
-        nothing = [torch.tensor(math.nan)] * len(self._groups)
-        self._observe(norm.reshape(()), loss, nothing, None)
+        if groups is None:
+            groups = [torch.tensor(math.nan)] * len(self._groups)
+        self._observe(norm.reshape(()), loss, groups, None)
 
     def _prepared(self, parameters: Parameters, scaler: Any, optimizer: Any) -> Parameters:
         if scaler is not None:
             unscale(scaler, optimizer)
-        if self._optimizer is None and optimizer is not None:
-            self._kind, self._optimizer = kind_of(optimizer), optimizer
+        self._set_optimizer(optimizer)
         # A generator can be used only once.
         return parameters if isinstance(parameters, nn.Module) else listed(parameters)
+
+    def _set_optimizer(self, optimizer: Any) -> None:
+        """Takes the optimizer from a step or a guard, unless one was given."""
+        if not self._given and optimizer is not None and optimizer is not self._optimizer:
+            self._kind, self._optimizer = kind_of(optimizer), optimizer
+
+    def _set_guard(self, guard: Any) -> None:
+        """Says in reports what this guard did."""
+        if self.apply:
+            raise ValueError(
+                "a monitor with apply = True cannot be combined with a guard, which clips itself; create the "
+                "monitor without apply"
+            )
+        self._guard = guard
 
     def _group_norms(self) -> list[Tensor]:
         nothing = torch.tensor(math.nan)
@@ -305,7 +328,10 @@ class Monitor:
                 raise ValueError(f"loss must be one number, not a tensor of shape {tuple(loss.shape)}")
             # A copy: with CUDA graphs the same tensor is used at every step.
             loss = loss.reshape(()).clone()
-        self._pending.append((norm.detach(), loss, rate_of(self._optimizer), groups, pair))
+        in_force = math.inf if self._max_norm is None else self._max_norm
+        if self.apply:
+            in_force = min(in_force, self._threshold)
+        self._pending.append((norm.detach(), loss, rate_of(self._optimizer), groups, pair, in_force))
         if (self._series.seen + len(self._pending)) % self._flush_every == 0:
             self.flush()
             # Only here: reading or saving the monitor must not change the run.
@@ -329,11 +355,11 @@ class Monitor:
             return
         pending, self._pending = self._pending, []
         missing = np.array([loss is None for _, loss, *_ in pending])
-        pairs = [k for k, (*_, pair) in enumerate(pending) if pair is not None]
+        pairs = [k for k, (*_, pair, _) in enumerate(pending) if pair is not None]
         parts = (
             [norm for norm, *_ in pending],
             [loss for _, loss, *_ in pending if loss is not None],
-            [norm for *_, parts, _ in pending for norm in parts],
+            [norm for *_, parts, _, _ in pending for norm in parts],
             [x for k in pairs for x in pending[k][4]],
         )
         norms, known, groups, products = np.split(
@@ -344,7 +370,8 @@ class Monitor:
         rates = np.array([rate for _, _, rate, *_ in pending])
         compared = np.full((len(pending), 2), math.nan)
         compared[pairs] = products.reshape(-1, 2)
-        self._series.add(norms, losses, missing, rates, compared, groups)
+        thresholds = np.array([in_force for *_, in_force in pending])
+        self._series.add(norms, losses, missing, rates, compared, groups, thresholds)
         if self._rule is not None:
             self._rule.thresholds(norms)
 
@@ -401,7 +428,21 @@ class Monitor:
                 confidence=self._confidence,
             )
             self._last = now, found
-        return self._last[1]
+            self._summary = self._series.seen, _summary(found)
+        return replace(self._last[1], _note=self._guard_note())
+
+    def _guard_note(self) -> str | None:
+        """What the guard did, because the analysis of the norms does not know of it."""
+        counts = {} if self._guard is None else self._guard.counts
+        if not counts.get("steps"):
+            return None
+        numbers = {"skipped": counts["skipped"] + counts["non_finite"], "clipped": counts["clipped"]}
+        acted = " and ".join(f"{what} {count:,}" for what, count in numbers.items() if count)
+        if self._guard.rule.action == "skip":
+            basis = "is for a run without the guard"
+        else:
+            basis = "takes its last threshold as fixed"
+        return f"A guard {acted or 'acted on none'} of {counts['steps']:,} steps. The advice below {basis}."
 
     def advice(self) -> LogAdvice:
         """The same as :meth:`report`."""
@@ -411,45 +452,35 @@ class Monitor:
         """Flat numbers for a logger.
 
         ``norm`` and ``threshold`` of the last step; ``clipped_share`` and ``step_factor`` (the mean of
-        min(1, threshold/norm)) over the last 100 steps; how many steps were ``non_finite`` and how many
-        were ``spikes``; ``ccc`` with its interval at the best threshold, if there is enough to tell;
-        and for each group its norm and, over the last 100 steps, the ``clipped_share`` that it would have by
-        itself and its mean ``share`` of the squared norm: the group with the largest drives the total.
+        min(1, threshold/norm)) over the last 100 steps, each with its own threshold; how many steps were
+        ``non_finite`` and how many were ``spikes``; ``ccc`` with its interval at the best threshold, if there
+        is enough to tell; and for each group its norm and, over the last 100 steps, the ``clipped_share`` that
+        it would have by itself and its mean ``share`` of the squared norm: the group with the largest drives
+        the total. ``spikes`` and ``ccc`` are those of the last :meth:`report`, which is made again when there
+        are 10% more steps.
         """
         self.flush()
-        if not len(self._series):
+        recent = self._series.recent
+        if not len(recent):
             return {}
-        in_force = min(
-            math.inf if self._max_norm is None else self._max_norm,
-            self._threshold if self.apply else math.inf,
-        )
-        row, recent = self._series.rows[-1], self._series.norms[-_RECENT:]
-        recent = recent[np.isfinite(recent) & (recent > 0.0)]
-        found = {"norm": float(row[1]), "threshold": in_force}
-        if len(recent):
-            found["clipped_share"] = float((recent > in_force).mean())
-            found["step_factor"] = float(np.minimum(1.0, in_force / recent).mean())
-        found |= {f"norm/{name}": float(x) for name, x in zip(self._groups, row[len(COLUMNS) :], strict=True)}
-        found |= self._group_shares(in_force)
-        found["non_finite"] = float((~np.isfinite(self._series.norms)).sum())
-        if len(recent):
-            said = self.report()
-            steps = [f["steps"] for f in said.findings if f["code"] == "spikes"]
-            found["spikes"] = float(sum(map(len, steps)))
-            if best := said.analysis["best"]:
-                ccc = best["ccc"]
-                found |= {"ccc": ccc["value"], "ccc_low": ccc["low"], "ccc_high": ccc["high"]}
-        return {prefix + name: value for name, value in found.items() if value is not None}
-
-    def _group_shares(self, in_force: float) -> dict[str, float]:
-        rows = self._series.rows[-_RECENT:]
-        found = {}
-        for name, norms in zip(self._groups, rows[:, len(COLUMNS) :].T, strict=True):
-            known = np.isfinite(norms) & np.isfinite(rows[:, 1]) & (rows[:, 1] > 0.0)
+        last, usable = recent[-1], recent[np.isfinite(recent[:, 1]) & (recent[:, 1] > 0.0)]
+        limits, norms = usable[:, 0], usable[:, 1]
+        found = {"norm": float(last[1]), "threshold": float(last[0])}
+        if len(usable):
+            found["clipped_share"] = float((norms > limits).mean())
+            found["step_factor"] = float(np.minimum(1.0, limits / norms).mean())
+        for name, own, norm in zip(self._groups, usable[:, 2:].T, last[2:], strict=True):
+            found[f"norm/{name}"] = float(norm)
+            known = np.isfinite(own)
             if known.any():
-                found[f"clipped_share/{name}"] = float((norms[known] > in_force).mean())
-                found[f"share/{name}"] = float(((norms[known] / rows[known, 1]) ** 2).mean())
-        return found
+                found[f"clipped_share/{name}"] = float((own[known] > limits[known]).mean())
+                found[f"share/{name}"] = float(((own[known] / norms[known]) ** 2).mean())
+        found["non_finite"] = float(self._series.non_finite)
+        if len(usable):
+            if self._summary is None or self._series.seen >= _GROWTH * self._summary[0]:
+                self.report()
+            found |= {} if self._summary is None else self._summary[1]
+        return {prefix + name: value for name, value in found.items()}
 
     def curve(self) -> Estimates:
         """What clipping would do at 64 thresholds."""
@@ -530,17 +561,19 @@ class Monitor:
                 )
         try:
             series = Series.of(state["series"])
+            limit, in_force = state["max_norm"], state["in_force"] or (math.inf, 1.0)
+            own_threshold, rate_factor = in_force
+            rule = None if state["rule"] is None else _toclip.ThresholdRule.from_json(state["rule"])
         except (KeyError, TypeError, ValueError, zlib.error):
             raise ValueError("the state of the monitor is damaged") from None
         if series.groups != list(self._groups):
             raise ValueError(
                 f"the state was saved with groups {series.groups}, but the monitor has {list(self._groups)}"
             )
-        self._rule = None if state["rule"] is None else _toclip.ThresholdRule.from_json(state["rule"])
-        self._pending, self._series, self._last = [], series, None
-        limit = state["max_norm"]
+        self._rule, self._pending, self._series = rule, [], series
+        self._last = self._summary = None
         self._max_norm = math.inf if limit == "none" else limit
-        self._threshold, self._rate_factor = state["in_force"] or (math.inf, 1.0)
+        self._threshold, self._rate_factor = own_threshold, rate_factor
 
     def __repr__(self) -> str:
         return f"<toclip.torch.Monitor: {self.steps} steps, apply={self.apply}>"
@@ -576,14 +609,26 @@ def _groups(given: Any) -> dict[str, list[Tensor]]:
         return {}
     if isinstance(given, Mapping):
         return {str(name): listed(part) for name, part in given.items()}
-    if hasattr(given, "param_groups"):
-        groups = given.param_groups
-        return {
-            str(g.get("name", f"group {k}")): list(g["params"]) for k, g in enumerate(groups)
-        }
-    raise ValueError(
-        f"groups must be a dictionary of parameters or an optimizer, not {given!r:.60}"
-    )
+    if not hasattr(given, "param_groups"):
+        raise ValueError(
+            f"groups must be a dictionary of parameters or an optimizer, not {given!r:.60}"
+        )
+    found: dict[str, list[Tensor]] = {}
+    for k, group in enumerate(given.param_groups):
+        name = str(group.get("name", f"group {k}"))
+        # Several groups may have the same name.
+        found[f"{name} (group {k})" if name in found else name] = list(group["params"])
+    return found
+
+
+def _summary(report: LogAdvice) -> dict[str, float]:
+    """What ``metrics`` takes from a report."""
+    steps = [f["steps"] for f in report.findings if f["code"] == "spikes"]
+    found = {"spikes": float(sum(map(len, steps)))}
+    if best := report.analysis["best"]:
+        parts = {"ccc": "value", "ccc_low": "low", "ccc_high": "high"}
+        found |= {name: best["ccc"][part] for name, part in parts.items() if best["ccc"][part] is not None}
+    return found
 
 
 def monitor_from(monitor: Monitor | None, settings: dict[str, Any]) -> Monitor:
