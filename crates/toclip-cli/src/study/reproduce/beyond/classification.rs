@@ -7,8 +7,8 @@ use rayon::prelude::*;
 use toclip::Batch;
 use toclip::ensemble::Ensemble;
 use toclip::glm::{
-    GlmOde, GlmSgd, Logistic, Overlaps, RateShape, TeacherModes, TunedClip, best_rate, ccc,
-    fixed_point,
+    GlmOde, GlmSgd, GlmSummary, Logistic, Overlaps, RateShape, TeacherModes, TunedClip, best_rate,
+    ccc, fixed_point,
 };
 use toclip::schedule::{OpenLoop, Schedule};
 use toclip::spectrum::{Spectrum, Start};
@@ -47,11 +47,24 @@ struct Sweep {
     simulated: Vec<Simulated>,
 }
 
-/// The mean loss of C-SGD at one point.
+/// The loss of C-SGD at one point, of all runs and their mean.
 struct Simulated {
     at: TunedClip,
+    losses: Vec<f64>,
     mean: f64,
     standard_error: f64,
+}
+
+impl Simulated {
+    /// The change of the mean from that of other runs with the same seeds, as a share, and its
+    /// standard error.
+    fn change_from(&self, other: &Simulated) -> (f64, f64) {
+        let ratio = self.mean / other.mean;
+        let pairs = self.losses.iter().zip(&other.losses);
+        let squares: f64 = pairs.map(|(x, y)| (x - ratio * y).powi(2)).sum();
+        let n = self.losses.len() as f64;
+        (ratio - 1.0, (squares / (n * (n - 1.0))).sqrt() / other.mean)
+    }
 }
 
 impl Sweep {
@@ -72,10 +85,13 @@ impl Sweep {
             let eta = shape.schedule(at.eta, TIME)?;
             let policy = Arc::new(OpenLoop::new(eta, Schedule::constant(at.c)?));
             let sgd = GlmSgd::new(modes, Arc::new(Logistic::new(flips)?), policy)?;
-            let band = sgd.ensemble(ensemble, &[TIME])?;
+            let runs = sgd.runs(ensemble, &[TIME], &|| ())?;
+            let band = GlmSummary::of(&sgd, &[TIME], &runs, &ensemble.probabilities)?;
+            let end = |run: &toclip::glm::GlmPath| Some(run.measures(sgd.model()).last()?.loss);
+            let losses = runs.values().filter_map(end).collect();
             let first = |values: &[f64]| values.first().copied().unwrap_or(f64::NAN);
             let (mean, error) = (first(&band.loss.mean), first(&band.loss.standard_error));
-            simulated.push(Simulated { at: *at, mean, standard_error: error });
+            simulated.push(Simulated { at: *at, losses, mean, standard_error: error });
         }
         Ok(Sweep { flips, shape: name, curve, simulated })
     }
@@ -92,11 +108,12 @@ impl Sweep {
     }
 }
 
-/// The loss relative to no clipping, in percent.
+/// The loss relative to no clipping, in percent. Runs are compared with runs: in this dimension their
+/// loss is not exactly that of the theory.
 fn loss_chart(all: &[&Sweep]) -> Result<Chart> {
     let shape = all.first().map_or("", |one| one.shape);
     let mut chart = Chart::new(&format!("Loss at the best {shape}"))
-        .subtitle("theory (lines), C-SGD (points)")
+        .subtitle("theory (lines), C-SGD (points, ± 2 standard errors)")
         .x(Axis::log("threshold c"))
         .y(Axis::linear("change of the loss (%)"));
     for (slot, one) in all.iter().enumerate() {
@@ -104,11 +121,16 @@ fn loss_chart(all: &[&Sweep]) -> Result<Chart> {
         let relative = |loss: f64| 100.0 * (loss / free - 1.0);
         let c: Vec<f64> = one.curve.iter().map(|at| at.c).collect();
         let loss: Vec<f64> = one.curve.iter().map(|at| relative(at.loss)).collect();
-        let at: Vec<f64> = one.simulated.iter().map(|run| run.at.c).collect();
-        let means: Vec<f64> = one.simulated.iter().map(|run| relative(run.mean)).collect();
-        chart = chart
-            .series(Series::line(&one.name(), &c, &loss).slot(slot))
-            .series(Series::points("", &at, &means).slot(slot));
+        chart = chart.series(Series::line(&one.name(), &c, &loss).slot(slot));
+        let Some((open, clipped)) = one.simulated.split_last() else { continue };
+        let changes: Vec<(f64, f64)> = clipped.iter().map(|run| run.change_from(open)).collect();
+        let at: Vec<f64> = clipped.iter().map(|run| run.at.c).collect();
+        let means: Vec<f64> = changes.iter().map(|change| 100.0 * change.0).collect();
+        chart = chart.series(Series::points("", &at, &means).slot(slot));
+        for (c, (change, error)) in at.iter().zip(&changes) {
+            let ends = [change - 2.0 * error, change + 2.0 * error].map(|x| 100.0 * x);
+            chart = chart.series(Series::line("", &[*c, *c], &ends).slot(slot));
+        }
     }
     Ok(chart.hline(0.0, "no clipping"))
 }
