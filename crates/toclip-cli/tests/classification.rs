@@ -100,6 +100,21 @@ fn schedules_are_those_of_the_batch() {
     assert!((many.last().unwrap() - loss).abs() < 1e-12);
 }
 
+#[test]
+fn schedules_of_a_clipped_mean_are_not_predicted() {
+    let schedule = |rest: &str| {
+        let root = folder(&format!("{EXPERIMENT}batch = 8\n").replace("clip = 0.3", rest));
+        run(root.path(), &["schedule", "e.toml"])
+    };
+    let (code, _, err) = schedule("clip = 0.3");
+    assert!(code != 0 && err.contains("does not cover batches whose mean is clipped"), "{err}");
+    let (code, out, err) = schedule("clip = 'none'");
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.contains("No thresholds are compared") && !out.contains("best threshold"), "{out}");
+    let file = out.lines().find(|line| line.starts_with("as in the file")).unwrap();
+    assert!(file.split_whitespace().skip(4).take(2).eq(["1", "none"]), "{file}");
+}
+
 /// A file with this model and teacher.
 fn file(model: &str, norm: f64, rest: &str) -> tempfile::TempDir {
     folder(&format!(

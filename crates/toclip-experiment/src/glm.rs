@@ -11,7 +11,7 @@ use toclip::glm::{
     GlmOde, GlmPath, GlmSgd, GlmSummary, Measures, Model, Quantity, TeacherModes, fixed_point,
 };
 use toclip::noise::Noise;
-use toclip::schedule::{OpenLoop, Policy, Schedule};
+use toclip::schedule::{OpenLoop, Policy, Schedule, Shape};
 use toclip::spectrum::{Rescaling, Spectrum, SpectrumSpec, Start};
 
 use crate::error::{Error, Result};
@@ -26,7 +26,7 @@ const COMPRESS_ABOVE: usize = 2000;
 const COMPRESS_SHARE: f64 = 0.01;
 
 /// The methods that generalised linear models have.
-const METHODS: [Method; 3] = [Method::Ode, Method::Unclipped, Method::Sgd];
+pub(crate) const METHODS: [Method; 3] = [Method::Ode, Method::Unclipped, Method::Sgd];
 
 /// A generalised linear model as a file asks for it, defaults filled in.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -94,7 +94,11 @@ impl GlmExperiment {
             );
             return Some(("methods", what));
         }
-        if self.learning_rate.schedule().is_none() {
+        let rate = self.learning_rate.schedule().map(Schedule::shape);
+        if matches!(rate, Some(Shape::Constant { value }) if value.is_infinite()) {
+            return Some(("learning_rate", "is inf; expected a finite number".into()));
+        }
+        if rate.is_none() {
             let what = "\"greedy\" follows the risk of least squares; give a number or a schedule";
             return Some(("learning_rate", what.into()));
         }
@@ -230,12 +234,20 @@ impl GlmProblem {
     }
 
     /// $\kappa$ of the fixed point at the threshold of the last time, and without clipping; `None` where
-    /// there is none.
+    /// there is none, and for a batch whose mean is clipped, which has another.
     pub fn fixed_points(&self) -> [Option<f64>; 2] {
         let end = self.times.last().copied().unwrap_or(0.0);
         let v = self.modes.overlaps().v;
-        [self.policy.at(end, 0.0).c, f64::INFINITY]
-            .map(|c| fixed_point(&*self.model, v, c).ok().map(|at| at.kappa))
+        [self.policy.at(end, 0.0).c, f64::INFINITY].map(|c| {
+            let known = c == f64::INFINITY || !self.averages_before_clipping();
+            fixed_point(&*self.model, v, c).ok().filter(|_| known).map(|at| at.kappa)
+        })
+    }
+
+    /// Whether the mean of several gradients is clipped, and not each of them: then the ODE only knows
+    /// unclipped steps.
+    pub fn averages_before_clipping(&self) -> bool {
+        self.batch.size() > 1 && !self.batch.is_per_sample()
     }
 }
 
@@ -355,4 +367,32 @@ fn ensemble(
     })?;
     let Some(done) = done else { return Ok(None) };
     Ok(Some(GlmSummary::of(&sgd, &problem.times, &done, &ensemble.probabilities)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::GlmProblem;
+    use crate::parse_file;
+
+    #[test]
+    fn a_clipped_mean_has_no_fixed_point_of_single_samples() {
+        let found = |batch: &str, clip: &str| {
+            let text = format!(
+                "model = {{ kind = 'logistic', flips = 0.1 }}\n\
+                 teacher = {{ kind = 'uniform', norm = 3.0 }}\n\
+                 spectrum = {{ kind = 'isotropic', dim = 50 }}\n\
+                 time = 2.0\nlearning_rate = 1.0\nmethods = ['sgd']\n\
+                 batch = {batch}\nclip = {clip}"
+            );
+            let (file, origin) = parse_file(&text, Path::new("e.toml")).unwrap();
+            GlmProblem::new(&file.glm.unwrap(), &origin).unwrap().fixed_points()
+        };
+        let [clipped, open] = found("1", "0.4");
+        assert!(clipped.unwrap() > 0.8 && open.unwrap() < 0.6);
+        assert_eq!(found("{ size = 8, rule = 'per_sample' }", "0.4"), [clipped, open]);
+        assert_eq!(found("8", "0.4"), [None, open]);
+        assert_eq!(found("8", "'none'"), [open, open]);
+    }
 }

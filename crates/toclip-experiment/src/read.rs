@@ -232,7 +232,7 @@ fn trajectories(fields: &mut Fields<'_>, name: &str) -> Result<Experiment> {
         tolerance: fields.get("tolerance")?.unwrap_or(1e-8),
     };
     let Experiment { time, tolerance, points, ensemble, .. } = experiment;
-    match wrong_numbers(time, tolerance, points, ensemble, &experiment.methods) {
+    match wrong_numbers(time, tolerance, points, ensemble, (&experiment.methods, &Method::ALL)) {
         Some((key, what)) => Err(fields.origin.error(key, what)),
         None => Ok(experiment),
     }
@@ -266,7 +266,8 @@ fn glm(fields: &mut Fields<'_>, name: &str) -> Result<GlmExperiment> {
         return Err(fields.origin.error(key, what));
     }
     let GlmExperiment { time, tolerance, points, ensemble, .. } = experiment;
-    let wrong = wrong_numbers(time, tolerance, points, ensemble, &experiment.methods);
+    let methods = (&experiment.methods[..], &crate::glm::METHODS[..]);
+    let wrong = wrong_numbers(time, tolerance, points, ensemble, methods);
     match wrong.or_else(|| experiment.wrong()) {
         Some((key, what)) => Err(fields.origin.error(key, what)),
         None => Ok(experiment),
@@ -279,13 +280,13 @@ fn wrong_numbers(
     tolerance: f64,
     points: Points,
     ensemble: Runs,
-    methods: &[Method],
+    (methods, all): (&[Method], &[Method]),
 ) -> Option<(&'static str, String)> {
     let positive = time > 0.0 && time.is_finite();
     let checks = [
         ("time", (!positive).then(|| format!("is {}; expected a positive number", short(time)))),
         ("points", wrong_points(points, time)),
-        ("methods", check_methods(methods).err()),
+        ("methods", check_methods_of(methods, all).err()),
         ("ensemble", wrong_runs(ensemble)),
         (
             "tolerance",
@@ -355,9 +356,14 @@ fn line_of(text: &str, place: usize) -> usize {
 /// # Errors
 /// What is wrong with the list.
 pub fn check_methods(methods: &[Method]) -> Result<(), String> {
+    check_methods_of(methods, &Method::ALL)
+}
+
+/// The same for problems that have `all` of these methods.
+fn check_methods_of(methods: &[Method], all: &[Method]) -> Result<(), String> {
     if methods.is_empty() {
-        let all = Method::ALL.map(Method::key).join(", ");
-        return Err(format!("the list is empty; expected at least one of: {all}"));
+        let all: Vec<&str> = all.iter().map(|method| method.key()).collect();
+        return Err(format!("the list is empty; expected at least one of: {}", all.join(", ")));
     }
     match methods.iter().enumerate().find(|(i, method)| methods[..*i].contains(method)) {
         Some((_, method)) => Err(format!("\"{}\" is given twice", method.key())),

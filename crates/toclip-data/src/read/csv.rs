@@ -155,6 +155,8 @@ fn not_a_number(cell: &[u8]) -> String {
         "the field is empty; give a number".into()
     } else if text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false") {
         format!("{text:?} is not a number; write true as 1 and false as 0")
+    } else if text.eq_ignore_ascii_case("yes") || text.eq_ignore_ascii_case("no") {
+        format!("{text:?} is not a number; write classes as numbers: yes as 1 and no as 0")
     } else {
         let shown: String = text.chars().take(40).collect();
         format!("{shown:?} is not a number; numbers are separated by commas")
@@ -245,6 +247,7 @@ mod tests {
             "1.5,b\n3,4\n",
             "1 2\n3 4\n2\n",
             "1,True\n",
+            "1,2\n3,No\n",
             ",a\n0,1\n",
             "",
             "a,b\n",

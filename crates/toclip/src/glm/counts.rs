@@ -11,8 +11,8 @@ use super::quadrature::REACH;
 use crate::quad::{interval, panel};
 use crate::special::{FRAC_1_SQRT_2PI, GAUSS_LEGENDRE_16, phi};
 
-/// Counts less likely than this are left out.
-const NEGLIGIBLE: f64 = 1e-18;
+/// Counts less likely than this are left out where results are to be exact.
+pub(super) const NEGLIGIBLE: f64 = 1e-18;
 /// Means up to here are summed count by count.
 const SMALL_MEAN: f64 = 100.0;
 /// Standard deviations to a spacing at least: the error is below $10^{-25}$.
@@ -31,22 +31,22 @@ fn probability(y: f64, mean: f64) -> f64 {
     FRAC_1_SQRT_2PI / y.sqrt() * (-far - series).exp()
 }
 
-/// Every count that matters at $v$.
-pub(super) fn every(v: f64) -> Vec<Label> {
+/// Every count at $v$ that is more likely than `negligible`.
+pub(super) fn every(v: f64, negligible: f64) -> Vec<Label> {
     let mean = v.exp();
     // From the middle outwards, so that neither the first nor the last term is all rounding.
     let middle = mean.floor();
     let first = probability(middle, mean);
     let mut labels = Vec::with_capacity(32 + 18 * mean.sqrt() as usize);
     let (mut y, mut p) = (middle, first);
-    while y >= 0.0 && p > NEGLIGIBLE {
+    while y >= 0.0 && p > negligible {
         labels.push(Label { y, probability: p, slope: (y - mean) * p });
         p *= y / mean;
         y -= 1.0;
     }
     labels.reverse();
     (y, p) = (middle + 1.0, first);
-    while p > NEGLIGIBLE {
+    while p > negligible {
         p *= mean / y;
         labels.push(Label { y, probability: p, slope: (y - mean) * p });
         y += 1.0;
@@ -57,12 +57,12 @@ pub(super) fn every(v: f64) -> Vec<Label> {
 /// Evenly spaced counts, each with the probability of those it stands for. Sums of functions that vary
 /// over `blur` counts at least, as if smoothed by a normal density of that width, are those over all
 /// counts.
-pub(super) fn spaced(v: f64, blur: f64) -> Vec<Label> {
+pub(super) fn spaced(v: f64, blur: f64, negligible: f64) -> Vec<Label> {
     let mean = v.exp();
     let width = (mean.recip() + (blur * blur).recip()).sqrt().recip();
     let spacing = (width / PER_SPACING).floor();
     if mean < SMALL_MEAN || !(spacing > 1.0) {
-        return every(v);
+        return every(v, negligible);
     }
     let reach = (9.0 * mean.sqrt() / spacing).ceil() as i64;
     let at = |i: i64| mean.floor() + i as f64 * spacing;
@@ -177,7 +177,11 @@ mod tests {
     fn probabilities_sum_to_one_at_every_mean() {
         for v in [-3.0, 0.0, 2.0, 4.9, 9.0, 14.0_f64] {
             let mean = v.exp();
-            for labels in [every(v), spaced(v, 0.5 * mean), spaced(v, 40.0)] {
+            for labels in [
+                every(v, NEGLIGIBLE),
+                spaced(v, 0.5 * mean, NEGLIGIBLE),
+                spaced(v, 40.0, NEGLIGIBLE),
+            ] {
                 let sum: f64 = labels.iter().map(|l| l.probability).sum();
                 let first: f64 = labels.iter().map(|l| l.probability * l.y).sum();
                 let slope: f64 = labels.iter().map(|l| l.slope * l.y).sum();
@@ -187,8 +191,8 @@ mod tests {
                 assert!((slope / mean - 1.0).abs() < 1e-10, "{v} {slope}");
             }
         }
-        assert!(spaced(25.0, 1e20).len() < 40);
-        assert!(every(9.0).len() > 1000 && spaced(9.0, 1e3).len() < 40);
+        assert!(spaced(25.0, 1e20, NEGLIGIBLE).len() < 40);
+        assert!(every(9.0, NEGLIGIBLE).len() > 1000 && spaced(9.0, 1e3, NEGLIGIBLE).len() < 40);
     }
 
     #[test]
@@ -201,7 +205,7 @@ mod tests {
                 });
                 (p, s / v.exp())
             };
-            let (few, all) = (sum(spaced(v, blur)), sum(every(v)));
+            let (few, all) = (sum(spaced(v, blur, NEGLIGIBLE)), sum(every(v, NEGLIGIBLE)));
             assert!((few.0 - all.0).abs() < 1e-13, "{v} {blur}: {few:?} {all:?}");
             assert!((few.1 - all.1).abs() < 1e-13, "{v} {blur}: {few:?} {all:?}");
         }

@@ -6,6 +6,7 @@ use crate::criteria::maximise::{brent, log_grid};
 use crate::dynamics::Stop;
 use crate::error::{Error, Result};
 use crate::factors::check_threshold;
+use crate::parallel::map_long;
 use crate::schedule::final_risk::Objective;
 use crate::schedule::{OpenLoop, Schedule, Shape};
 use serde::Serialize;
@@ -46,10 +47,24 @@ pub struct TunedClip {
     pub loss: f64,
 }
 
-/// Enough to tell two rates apart at a flat minimum.
-const RTOL: f64 = 1e-6;
+/// How closely a rate is searched for.
+#[derive(Debug, Clone, Copy)]
+struct Search {
+    /// The relative tolerance of the ODE.
+    rtol: f64,
+    /// To which $\ln\eta$ is found.
+    precision: f64,
+    /// Where the search begins, if a good rate is known, and the factor between its first rates.
+    first: Option<f64>,
+    factor: f64,
+}
+
 /// To which $\ln\eta$ and $\ln c$ are found.
 const PRECISION: f64 = 5e-3;
+/// Enough to tell two rates apart at a flat minimum.
+const FINE: Search = Search { rtol: 1e-5, precision: PRECISION, first: None, factor: 2.0 };
+/// Enough to tell thresholds of a coarse grid apart.
+const COARSE: Search = Search { rtol: 1e-3, precision: 0.03, first: None, factor: 2.0 };
 /// So many doublings of the rate either way.
 const MOST_STEPS: u32 = 30;
 
@@ -85,6 +100,17 @@ pub fn best_rate(
     shape: RateShape,
     time: f64,
 ) -> Result<TunedClip> {
+    search_rate(modes, model, batch, c, (shape, time), FINE)
+}
+
+fn search_rate(
+    modes: &TeacherModes,
+    model: &dyn Model,
+    batch: Batch,
+    c: f64,
+    (shape, time): (RateShape, f64),
+    search: Search,
+) -> Result<TunedClip> {
     check_threshold(c)?;
     if !(time > 0.0 && time.is_finite()) {
         return Err(Error::parameter("time", time, "give a positive and finite time"));
@@ -113,16 +139,16 @@ pub fn best_rate(
     let clip = if c < f64::INFINITY { Schedule::constant(c)? } else { Schedule::never() };
     let end = |eta: f64| -> Result<f64> {
         let policy = OpenLoop::new(shape.schedule(eta, time)?, clip.clone());
-        let ode = GlmOde::new(modes, model, &policy).tolerance(RTOL, 0.0).with_batch(batch);
-        let path = ode.solve(&[time])?;
+        let ode = GlmOde::new(modes, model, &policy).tolerance(search.rtol, 0.0).with_batch(batch);
+        let path = ode.approximately().solve(&[time])?;
         Ok(match (path.stop, path.overlaps.last()) {
             (Stop::Finished, Some(at)) => model.expected_loss(at),
             _ => f64::INFINITY,
         })
     };
-    let mut middle = 3.0 / (b * time);
+    let mut middle = search.first.unwrap_or(3.0 / (b * time));
     let mut lowest = end(middle)?;
-    for factor in [0.5, 2.0] {
+    for factor in [search.factor.recip(), search.factor] {
         for _ in 0..MOST_STEPS {
             let loss = end(factor * middle)?;
             if loss > lowest || (loss == lowest && loss.is_finite()) {
@@ -136,7 +162,8 @@ pub fn best_rate(
     }
     let objective = Objective::new(end);
     let gain = |eta: f64| objective.gain(eta);
-    let (eta, gain) = brent(0.5 * middle, middle, 2.0 * middle, -lowest, PRECISION, &gain);
+    let (low, high) = (middle / search.factor, search.factor * middle);
+    let (eta, gain) = brent(low, middle, high, -lowest, search.precision, &gain);
     objective.finish()?;
     Ok(TunedClip { eta, c, loss: -gain })
 }
@@ -169,20 +196,23 @@ pub fn best_clip(
     // The residuals of the start, which are of the size of those that follow.
     let size = model.coefficients(&modes.overlaps(), f64::INFINITY).m2.sqrt();
     let size = if size.is_finite() { size } else { 1.0 };
-    let objective =
-        Objective::new(|c| best_rate(modes, model, batch, c, shape, time).map(|tuned| tuned.loss));
+    let rate = |c: f64, search: Search| search_rate(modes, model, batch, c, (shape, time), search);
     let grid = log_grid(0.02 * size, 4.0 * size, 4.0);
-    let values: Vec<f64> = grid.iter().map(|&c| objective.gain(c)).collect();
-    let best = (0..grid.len()).max_by(|&i, &j| values[i].total_cmp(&values[j])).unwrap_or(0);
+    let coarse = map_long(&grid, |&c| rate(c, COARSE)).into_iter().collect::<Result<Vec<_>>>()?;
+    let lower = |i: &usize, j: &usize| coarse[*i].loss.total_cmp(&coarse[*j].loss);
+    let best = (0..grid.len()).min_by(lower).unwrap_or(0);
+    let fine = Search { first: Some(coarse[best].eta), factor: 1.4, ..FINE };
+    let objective = Objective::new(|c| rate(c, fine).map(|tuned| tuned.loss));
+    let at_best = objective.gain(grid[best]);
     let (c, gain) = if best == 0 || best + 1 == grid.len() {
-        (grid[best], values[best])
+        (grid[best], at_best)
     } else {
         let f = |c: f64| objective.gain(c);
-        brent(grid[best - 1], grid[best], grid[best + 1], values[best], PRECISION, &f)
+        brent(grid[best - 1], grid[best], grid[best + 1], at_best, PRECISION, &f)
     };
     objective.finish()?;
     match open {
         Ok(open) if !(-gain < open.loss - 1e-6 * open.loss.abs()) => Ok(open),
-        _ => best_rate(modes, model, batch, c, shape, time),
+        _ => rate(c, fine),
     }
 }

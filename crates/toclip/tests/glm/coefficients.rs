@@ -401,3 +401,54 @@ fn the_loss_of_huber_regression_is_its_definition() {
     let heavy = Huber::new(Arc::new(StudentT::new(2.5, 0.5).unwrap()), 1.0).unwrap();
     assert!(heavy.expected_loss(&at) > 0.2 && heavy.expected_loss(&at) < 0.6);
 }
+
+/// At risk `r`.
+fn at_risk(r: f64) -> Overlaps {
+    Overlaps::new(2.0 * r, 0.0, 0.0).unwrap()
+}
+
+#[test]
+fn tabulated_losses_of_huber_regression_are_exact_to_ten_digits() {
+    use std::sync::Arc;
+    use toclip::glm::Huber;
+    use toclip::noise::{NoNoise, StudentT};
+    // Integrated over the density of the residual, without a table.
+    for (df, risks, losses) in [
+        (2.0, [5.0, 4.5, 4.05], [2.237509691993275, 2.1160373900770386, 2.0014426602680677]),
+        (1.2, [5.0, 4.5, 4.05], [3.367851223925185, 3.252095736709372, 3.143085424153017]),
+    ] {
+        let model = Huber::new(Arc::new(StudentT::new(df, 0.5).unwrap()), 1.0).unwrap();
+        for (r, want) in risks.into_iter().zip(losses) {
+            let got = model.expected_loss(&at_risk(r));
+            assert!((got / want - 1.0).abs() < 1e-10, "df = {df}, R = {r}: {got} {want}");
+        }
+    }
+    // Without noise a loss far below the corner is R, and far above it δ E|X|.
+    let model = Huber::new(Arc::new(NoNoise), 1.0).unwrap();
+    for r in [1e-12, 1e-6, 1e-4, 5e-3] {
+        let got = model.expected_loss(&at_risk(r));
+        assert!((got / r - 1.0).abs() < 1e-10, "R = {r}: {got}");
+    }
+    let s = 1e6_f64;
+    // E|X| - 1/2 + P(|X| < 1)/6 to first order in 1/s.
+    let far = (2.0 / std::f64::consts::PI).sqrt() * (s + 1.0 / (6.0 * s)) - 0.5;
+    let got = model.expected_loss(&at_risk(0.5 * s * s));
+    assert!((got / far - 1.0).abs() < 1e-10, "{got} {far}");
+}
+
+#[test]
+fn approximate_coefficients_have_six_digits() {
+    use toclip::glm::Poisson;
+    for (q, p, v) in
+        [(0.0, 0.0, 1.0), (0.1, 0.1, 1.0), (0.5, 0.6, 1.0), (1.2, 0.9, 1.0), (0.8, 1.0, 4.0)]
+    {
+        let at = Overlaps::new(q, p, v).unwrap();
+        for c in [0.1, 0.5, 2.0, 8.0, f64::INFINITY] {
+            let (quick, exact) =
+                (Poisson.approximate_coefficients(&at, c), Poisson.coefficients(&at, c));
+            for (x, y) in [(quick.a, exact.a), (quick.b, exact.b), (quick.m2, exact.m2)] {
+                assert!((x / y - 1.0).abs() < 1e-6, "{at:?} {c}: {quick:?} {exact:?}");
+            }
+        }
+    }
+}

@@ -53,6 +53,19 @@ fn no_other_rate_or_threshold_ends_lower() {
 }
 
 #[test]
+fn a_threshold_for_counts_is_found_with_approximate_coefficients() {
+    let (modes, one, shape) = (teacher(100, 0.5), Batch::single(), RateShape::Constant);
+    let clipped = best_rate(&modes, &Poisson, one, 1.5, shape, 2.0).unwrap();
+    let policy = policy(Schedule::constant(clipped.eta).unwrap(), clipped.c);
+    let path = GlmOde::new(&modes, &Poisson, &policy).solve(&[2.0]).unwrap();
+    let exact = Poisson.expected_loss(&path.overlaps[0]);
+    assert!((exact / clipped.loss - 1.0).abs() < 1e-5, "{exact} {clipped:?}");
+    let best = best_clip(&modes, &Poisson, one, shape, 2.0).unwrap();
+    let open = best_rate(&modes, &Poisson, one, OPEN, shape, 2.0).unwrap();
+    assert!(best.loss < clipped.loss && best.loss <= open.loss, "{best:?} {clipped:?} {open:?}");
+}
+
+#[test]
 fn where_there_is_no_best_rate_a_sentence_says_why() {
     let says = |modes: &TeacherModes, model: &dyn Model, c: f64| {
         let best = best_rate(modes, model, Batch::single(), c, RateShape::Constant, 2.0);

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::json;
-use toclip::glm::{GlmPath, Measures, RateShape, TunedClip, best_clip, best_rate};
-use toclip::schedule::{OpenLoop, Policy, Schedule};
+use toclip::glm::{GlmPath, Measures, RateShape, best_clip, best_rate};
+use toclip::schedule::{Control, OpenLoop, Policy, Schedule, Shape};
 
 use super::Args;
-use crate::experiment::{GlmExperiment, GlmProblem, Method, Origin};
+use crate::experiment::{Clip, GlmExperiment, GlmProblem, Method, Origin};
 use crate::output::numbers::percent;
 use crate::output::terminal::columns;
 use crate::output::{Table, files, json as json_output, say, terminal};
@@ -26,8 +26,8 @@ struct Row {
     key: &'static str,
     label: String,
     policy: OpenLoop,
-    /// At the start, in the coordinates of the theory.
-    tuned: Option<TunedClip>,
+    /// η and c at the start, in the coordinates of the theory; `None` for schedules of the file.
+    start: Option<Control>,
     path: GlmPath,
     measures: Vec<Measures>,
 }
@@ -47,22 +47,37 @@ pub fn run(args: &Args, experiment: &GlmExperiment, origin: &Origin) -> Result<E
         );
     }
     let mut experiment = experiment.clone();
-    experiment.methods = vec![Method::Ode];
+    // None that is checked: whether the batch has an ODE is said below, in the words of this command.
+    experiment.methods = vec![Method::Unclipped];
     let problem = GlmProblem::new(&experiment, origin)?;
+    let unknown = problem.averages_before_clipping();
+    if unknown && experiment.clip.clips() {
+        return Err(origin
+            .error(
+                "batch",
+                "schedules are predicted by the ODE, which does not cover batches whose mean is clipped; \
+                 use `toclip run` with methods = [\"sgd\"], rule = \"per_sample\" or clip = \"none\"",
+            )
+            .into());
+    }
     let rows = compare(&experiment, &problem)?;
     let finished = rows.iter().filter(|row| row.end().is_some());
     let tables: Vec<_> = finished.map(|row| (row.key, table(row, &problem))).collect();
     let written = super::write(args, &tables, &figure(&experiment, &problem, &rows))?;
     let back = problem.rescaling.inverse();
     let (rate, threshold) = (|eta| back.learning_rate(eta), |c| back.threshold(c));
-    let verdict = verdict(&rows, threshold);
+    let verdict = match unknown {
+        false => verdict(&rows, threshold),
+        true => "No thresholds are compared: the ODE does not cover batches whose mean is clipped."
+            .into(),
+    };
     if args.json {
         let row = |row: &Row| {
             json!({
                 "schedule": row.key,
                 "label": row.label,
-                "eta": row.tuned.map(|tuned| rate(tuned.eta)),
-                "c": row.tuned.filter(|t| t.c.is_finite()).map(|t| threshold(t.c)),
+                "eta": row.start.map(|start| rate(start.eta)),
+                "c": row.start.filter(|start| start.c.is_finite()).map(|start| threshold(start.c)),
                 "final": row.end(),
                 "stop": row.path.stop,
             })
@@ -78,13 +93,13 @@ pub fn run(args: &Args, experiment: &GlmExperiment, origin: &Origin) -> Result<E
     say!("{}: {}, d = {}\n", experiment.name, problem.model.describe(), short(problem.modes.dim()));
     let lines = rows.iter().map(|row| {
         let or = |text: Option<String>| text.unwrap_or("–".into());
-        let clip = |t: TunedClip| {
-            if t.c.is_finite() { short(threshold(t.c)) } else { "none".into() }
+        let clip = |start: Control| {
+            if start.c.is_finite() { short(threshold(start.c)) } else { "none".into() }
         };
         [
             row.label.clone(),
-            or(row.tuned.map(|t| short(rate(t.eta)))),
-            or(row.tuned.map(clip)),
+            or(row.start.map(|start| short(rate(start.eta)))),
+            or(row.start.map(clip)),
             row.end().map_or("diverges".into(), |m| short(m.loss)),
             or(row.end().and_then(|m| m.error_rate).map(percent)),
             or(row.end().map(|m| format!("{:.1}°", m.angle.to_degrees()))),
@@ -100,11 +115,12 @@ pub fn run(args: &Args, experiment: &GlmExperiment, origin: &Origin) -> Result<E
 fn compare(experiment: &GlmExperiment, problem: &GlmProblem) -> Result<Vec<Row>> {
     let (modes, model, batch, time) =
         (&problem.few_modes, &*problem.model, problem.batch, experiment.time);
-    let solve = |key, label: String, policy: OpenLoop, tuned| -> Result<Row> {
+    let solve = |key, label: String, policy: OpenLoop, shown: bool| -> Result<Row> {
         let ode = toclip::glm::GlmOde::new(modes, model, &policy).with_batch(batch);
         let path = ode.tolerance(experiment.tolerance, 0.0).solve(&problem.times)?;
         let measures = path.measures(model);
-        Ok(Row { key, label, policy, tuned, path, measures })
+        let start = shown.then(|| policy.at(0.0, 0.0));
+        Ok(Row { key, label, policy, start, path, measures })
     };
     let mut rows = Vec::new();
     for (shape, keys, name) in [
@@ -112,8 +128,11 @@ fn compare(experiment: &GlmExperiment, problem: &GlmProblem) -> Result<Vec<Row>>
         (RateShape::Cosine, ["unclipped_cosine", "clipped_cosine"], "best cosine rate"),
     ] {
         let open = best_rate(modes, model, batch, f64::INFINITY, shape, time);
-        let clipped = best_clip(modes, model, batch, shape, time)?;
-        for (key, tuned) in keys.into_iter().zip([open, Ok(clipped)]) {
+        let mut tuned = vec![open];
+        if !problem.averages_before_clipping() {
+            tuned.push(Ok(best_clip(modes, model, batch, shape, time)?));
+        }
+        for (key, tuned) in keys.into_iter().zip(tuned) {
             // Without clipping every rate may diverge.
             let Ok(tuned) = tuned else { continue };
             let eta = shape.schedule(tuned.eta, time)?;
@@ -124,10 +143,16 @@ fn compare(experiment: &GlmExperiment, problem: &GlmProblem) -> Result<Vec<Row>>
                 // The same as the row before.
                 (false, false) => continue,
             };
-            rows.push(solve(key, label, policy, Some(tuned))?);
+            rows.push(solve(key, label, policy, true)?);
         }
     }
-    rows.push(solve("file", "as in the file".into(), (*problem.policy).clone(), None)?);
+    let constant = |schedule: &Schedule| matches!(schedule.shape(), Shape::Constant { .. });
+    let clip = match &experiment.clip {
+        Clip::Schedule(clip) => Some(clip),
+        _ => None,
+    };
+    let constants = [experiment.learning_rate.schedule(), clip].into_iter().flatten().all(constant);
+    rows.push(solve("file", "as in the file".into(), (*problem.policy).clone(), constants)?);
     Ok(rows)
 }
 
@@ -140,7 +165,7 @@ fn verdict(rows: &[Row], threshold: impl Fn(f64) -> f64) -> String {
     };
     let open = best(["unclipped", "unclipped_cosine"]).map(|(_, loss)| loss);
     let at =
-        |row: &Row| row.tuned.map_or("".into(), |t| format!(" at c = {}", short(threshold(t.c))));
+        |row: &Row| row.start.map_or("".into(), |s| format!(" at c = {}", short(threshold(s.c))));
     match (best(["clipped", "clipped_cosine"]), open) {
         (None, None) => "Every learning rate diverges, clipped or not.".into(),
         (Some((row, _)), None) => {
@@ -190,9 +215,8 @@ fn figure(experiment: &GlmExperiment, problem: &GlmProblem, rows: &[Row]) -> Fig
 /// The table of a schedule.
 fn table(row: &Row, problem: &GlmProblem) -> Table {
     let (dim, back) = (problem.modes.dim(), problem.rescaling.inverse());
-    let along = |of: fn(toclip::schedule::Control) -> f64| {
-        row.path.times.iter().map(move |t| of(row.policy.at(*t, 0.0)))
-    };
+    let along =
+        |of: fn(Control) -> f64| row.path.times.iter().map(move |t| of(row.policy.at(*t, 0.0)));
     let eta = || along(|control| control.eta).map(|eta| back.learning_rate(eta));
     let c = || along(|control| control.c).map(|c| back.threshold(c));
     Table::default()

@@ -48,11 +48,12 @@ pub fn verdict(fit: &LogisticFit) -> Vec<String> {
     verdict.push(match advice.is_worth_clipping() {
         true => format!(
             "Clip at c = {}: with the best constant learning rates the ODE ends at {}, and without \
-             clipping at {}. The excess cross-entropy over θ* is {} lower.{}",
+             clipping at {}. The excess cross-entropy over θ* is {} lower, the cross-entropy itself {}.{}",
             short(advice.tuned.0.c),
             tuned(&advice.tuned),
             tuned(&advice.unclipped),
             percent(advice.gain()),
+            percent(advice.share_of_loss()),
             match advice.gains_in_norm_only() {
                 true => " The gain is in the length of θ, not in its direction: the error rate is not lower.",
                 false => "",
@@ -222,18 +223,19 @@ fn table(fit: &LogisticFit) -> String {
         rows.push(path("ODE without clipping", &fit.unclipped));
     }
     for e in &fit.ensembles {
-        let last = |s: &Statistics, say: &dyn Fn(f64) -> String| -> Option<String> {
+        type Say<'a> = &'a dyn Fn(f64) -> String;
+        let last = |s: &Statistics, (say, say_error): (Say<'_>, Say<'_>)| -> Option<String> {
             let whole = e.band.times.len() == fit.data.times.len();
             let (mean, error) = (s.mean.last()?, s.standard_error.last()?);
-            (whole && !mean.is_nan())
-                .then(|| format!("{} ± {}", say(*mean), significant(*error, 2)))
+            (whole && !mean.is_nan()).then(|| format!("{} ± {}", say(*mean), say_error(*error)))
         };
+        let two: Say<'_> = &|error| significant(error, 2);
         let or = |text: Option<String>| text.unwrap_or("-".into());
         rows.push([
             e.label.to_owned(),
-            or(last(&e.band.loss, &nats)),
-            or(e.band.error_rate.as_ref().and_then(|s| last(s, &|x| significant(x, 3)))),
-            or(e.band.calibration.as_ref().and_then(|s| last(s, &|x| format!("{x:.3}")))),
+            or(last(&e.band.loss, (&nats, two))),
+            or(e.band.error_rate.as_ref().and_then(|s| last(s, (&percent, &percent)))),
+            or(e.band.calibration.as_ref().and_then(|s| last(s, (&|x| format!("{x:.3}"), two)))),
         ]);
     }
     columns("llll", header, rows)

@@ -49,12 +49,20 @@ pub struct GlmOde<'a> {
     policy: &'a dyn Policy,
     batch: Batch,
     tolerance: Tolerance,
+    approximate: bool,
 }
 
 impl<'a> GlmOde<'a> {
     /// The system of these modes, this model and this policy.
     pub fn new(modes: &'a TeacherModes, model: &'a dyn Model, policy: &'a dyn Policy) -> Self {
-        GlmOde { modes, model, policy, batch: Batch::single(), tolerance: DEFAULT_TOLERANCE }
+        GlmOde {
+            modes,
+            model,
+            policy,
+            batch: Batch::single(),
+            tolerance: DEFAULT_TOLERANCE,
+            approximate: false,
+        }
     }
 
     /// Errors of $Q$ up to `atol + rtol·Q` do not matter, nor do errors of $P$ up to `atol +
@@ -90,6 +98,12 @@ impl<'a> GlmOde<'a> {
         self
     }
 
+    /// With [`Model::approximate_coefficients`], for searches.
+    pub(super) fn approximately(mut self) -> Self {
+        self.approximate = true;
+        self
+    }
+
     /// Refuses a batch whose mean is clipped.
     fn check_batch(&self, end: f64) -> Result<()> {
         let batch = self.batch;
@@ -120,7 +134,8 @@ impl<'a> GlmOde<'a> {
         let end = check_times(times)?;
         self.check_batch(end)?;
         let mut run = Run {
-            system: System::new(self.modes, self.model, self.policy, self.batch.size() as f64),
+            system: System::new(self.modes, self.model, self.policy, self.batch.size() as f64)
+                .approximately(self.approximate),
             tolerance: self.tolerance.share(SHARE),
             limit: divergence_limit(self.modes, self.policy),
             times,

@@ -33,6 +33,7 @@ pub(super) struct System<'a> {
     rate: f64,
     m2: f64,
     pub evaluations: u64,
+    approximate: bool,
 }
 
 /// Steps are at most this over the rate of decay, as for least squares.
@@ -71,7 +72,13 @@ impl<'a> System<'a> {
             rate: 0.0,
             m2: 0.0,
             evaluations: 0,
+            approximate: false,
         }
+    }
+
+    /// With coefficients to six digits.
+    pub fn approximately(self, approximate: bool) -> Self {
+        System { approximate, ..self }
     }
 
     /// $V$ and $\Vert\theta^\ast\Vert ^2$.
@@ -110,7 +117,11 @@ impl<'a> System<'a> {
             Coefficients { a: 0.0, b: 0.0, m2: 0.0 }
         } else {
             self.evaluations += 1;
-            self.model.coefficients(&at, control.c)
+            if self.approximate {
+                self.model.approximate_coefficients(&at, control.c)
+            } else {
+                self.model.coefficients(&at, control.c)
+            }
         };
         self.decays[number] = 2.0 * eta * a;
         if number == 0 {
