@@ -109,51 +109,41 @@ fn shards_that_are_missing_or_there_twice_are_named() {
     ));
 }
 
-/// Killed twenty times at random moments, the sweep ends with the bytes of one that was left alone.
+/// Killed twenty times while it runs, the sweep ends with the bytes of one that was left alone.
 #[test]
-#[cfg(feature = "parquet")]
+#[cfg(all(unix, feature = "parquet"))]
 fn a_killed_sweep_is_resumed_to_the_bit() {
+    use std::os::unix::process::ExitStatusExt as _;
     let folder = folder(
-        "[vary]\nclip = { log = [0.1, 10.0], count = 40 }\nbatch = [1, 4, 16]\n\
-         noise.df = { linear = [1.5, 3.0], count = 10 }\n",
+        "methods = ['sgd']\nensemble = { runs = 60 }\n\
+         [vary]\nclip = { log = [0.1, 10.0], count = 100 }\nbatch = [1, 4, 16]\n",
     );
     let at = folder.path();
     ok(at, &["sweep", "tails.toml", "--quiet", "--out", "whole"]);
+    let args = ["sweep", "tails.toml", "--quiet", "--out", "killed", "--resume", "--threads", "1"];
+    let log = at.join("killed/tails.sweep");
+    let length = || std::fs::metadata(&log).map_or(0, |file| file.len());
     let mut dice = Dice(7);
-    let mut kills = 0;
-    for attempt in 0.. {
+    for kill in 0..20 {
+        let before = length();
         let mut child = Command::new(assert_cmd::cargo::cargo_bin!("toclip"))
             .current_dir(at)
-            .args(["sweep", "tails.toml", "--quiet", "--out", "killed", "--resume"])
+            .args(args)
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let pause =
-            if kills < 20 { 20 + (60.0 * dice.roll()) as u64 + 5 * attempt } else { 600_000 };
-        let mut waited = 0;
-        let ended = loop {
-            if let Some(status) = child.try_wait().unwrap() {
-                break Some(status);
-            }
-            if waited >= pause {
-                break None;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-            waited += 5;
-        };
-        match ended {
-            Some(status) => {
-                assert!(status.success());
-                break;
-            }
-            None => {
-                child.kill().unwrap();
-                child.wait().unwrap();
-                kills += 1;
-            }
+        // Beyond the header, which has fewer than 1000 bytes, a cell has been added: the sweep runs, and the
+        // next cell is somewhere between its start and its record.
+        while length() <= before.max(1000) && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
         }
+        std::thread::sleep(Duration::from_micros((5000.0 * dice.roll()) as u64));
+        child.kill().unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(9), "it ended before kill {kill}");
     }
-    assert!(kills >= 3, "the sweep ended before it could be killed: {kills} kills");
+    let finished = ok(at, &["sweep", "export", "killed/tails.sweep", "--out", "part.csv"]);
+    assert!(!finished.starts_with("300 of 300"), "nothing is left to resume: {finished}");
+    ok(at, &args);
     assert_eq!(bytes(at, "killed/tails.parquet"), bytes(at, "whole/tails.parquet"));
 }
 
@@ -209,6 +199,8 @@ fn what_a_user_sees() {
             &["sweep", "plot", "results/tails.sweep", "--where", "clip=0.5"],
             &["sweep", "plot", "results/tails.sweep", "--x", "clip", "--y", "clip"],
             &["sweep", "cell", "tails.toml", "4"],
+            &["sweep", "cell", "tails.toml", "abc"],
+            &["run", "tails.toml"],
             &["sweep", "bad.toml"],
             &["sweep", "nowhere.toml"],
         ],
@@ -288,8 +280,22 @@ fn many_shards_merge_and_a_log_in_use_is_left_alone() {
     assert!(code == 1 && said.contains("another toclip sweep is writing to"), "{said}");
 }
 
+fn svg(folder: &Path, more: &[&str]) -> String {
+    let args = ["sweep", "plot", "results/tails.sweep", "--out", "p.svg"];
+    ok(folder, &[&args[..], more].concat());
+    String::from_utf8(bytes(folder, "p.svg")).unwrap()
+}
+
+/// What a plot that cannot be drawn says.
+fn refused(folder: &Path, more: &[&str]) -> String {
+    let args = ["sweep", "plot", "results/tails.sweep", "--out", "p.svg"];
+    let (code, _, said) = run(folder, &[&args[..], more].concat());
+    assert_eq!(code, 1, "{more:?}: {said}");
+    said
+}
+
 #[test]
-fn random_search_is_drawn_over_one_key() {
+fn random_search_is_drawn_as_points() {
     let folder = folder(
         "keep = [{ time_to = 0.2 }, { time_to = 0.2000001 }]\n[[together]]\n\
          clip = { log_uniform = [0.1, 5.0], count = 9 }\n\
@@ -297,25 +303,118 @@ fn random_search_is_drawn_over_one_key() {
     );
     let at = folder.path();
     ok(at, &["sweep", "tails.toml", "--quiet"]);
-    let plot = |more: &[&str]| {
-        run(at, &[&["sweep", "plot", "results/tails.sweep", "--out", "p.svg"], more].concat())
-    };
-    let (code, _, said) = plot(&["--x", "learning_rate", "--value", "ode_time_to_0.2000001"]);
-    assert_eq!(code, 0, "{said}");
-    assert!(
-        !String::from_utf8(bytes(at, "p.svg")).unwrap().contains("class=\"cell"),
-        "lines, no map"
+    let picture = svg(at, &["--x", "learning_rate", "--value", "ode_time_to_0.2000001"]);
+    assert!(!picture.contains("class=\"cell"), "no map");
+    assert!(picture.contains("class=\"dot") && !picture.contains("class=\"line"), "{picture}");
+    let said = refused(at, &["--x", "clip", "--y", "learning_rate"]);
+    assert!(said.contains("change together; expected keys of two axes"), "{said}");
+    let said = refused(at, &["--x", "clip", "--minimize", "clip"]);
+    assert!(said.contains("`clip` is given twice; a key is on an axis"), "{said}");
+}
+
+/// A picture does not depend on the order in which values are written.
+#[test]
+fn values_are_drawn_in_ascending_order() {
+    let pictures = [
+        "learning_rate = [0.5, 0.1, 1.0, 0.2]\nbatch = [4, 1, 16]\n",
+        "learning_rate = [0.1, 0.2, 0.5, 1.0]\nbatch = [1, 4, 16]\n",
+    ]
+    .map(|vary| {
+        let folder = folder(&format!("clip = 0.5\n[vary]\n{vary}"));
+        ok(folder.path(), &["sweep", "tails.toml", "--quiet"]);
+        [&[][..], &["--x", "learning_rate", "--lines", "batch"]]
+            .map(|more| svg(folder.path(), more))
+    });
+    assert_eq!(pictures[0], pictures[1]);
+    let folder = folder("[vary]\nclip = { log_uniform = [0.1, 5.0], count = 8 }\nbatch = [1, 4]\n");
+    ok(folder.path(), &["sweep", "tails.toml", "--quiet"]);
+    let draws = svg(folder.path(), &["--x", "clip"]);
+    let shown: Vec<f64> = draws
+        .split("clip: ")
+        .skip(1)
+        .map(|rest| rest.lines().next().unwrap().parse().unwrap())
+        .collect();
+    assert_eq!(shown.len(), 16);
+    assert!(shown[..8].is_sorted() && shown[8..].is_sorted(), "{shown:?}");
+}
+
+/// Cells that would share a place are drawn as points, minimised over knowingly, or refused.
+#[test]
+fn repeated_values_do_not_hide_cells() {
+    let folder = folder(
+        "[vary]\nbatch = [1, 4]\n\
+         [[together]]\nclip = [0.5, 0.5, 1, 2]\nlearning_rate = [0.1, 0.2, 0.3, 0.4]\n",
     );
-    for (args, expected) in [
-        (
-            &["--x", "clip", "--y", "learning_rate"][..],
-            "change together; expected keys of two axes",
+    let at = folder.path();
+    ok(at, &["sweep", "tails.toml", "--quiet"]);
+    let said = refused(at, &["--x", "clip", "--y", "batch"]);
+    assert!(
+        said.contains("`clip` has the same value more than once; add --minimize learning_rate, or"),
+        "{said}"
+    );
+    let columns = |more: &[&str]| svg(at, more).matches("clip: 0.5\n").count();
+    assert_eq!(columns(&["--x", "clip", "--y", "batch", "--minimize", "learning_rate"]), 2);
+    let points = svg(at, &["--x", "clip", "--lines", "batch"]);
+    assert!(points.contains("class=\"dot") && !points.contains("class=\"line"));
+}
+
+#[test]
+fn a_picture_says_why_a_place_is_empty() {
+    let folder = folder(
+        "keep = ['final_risk', { time_to = 0.2 }, { time_to = 0.0001 }]\n\
+         [vary]\nclip = [0.5, 'none']\nlearning_rate = [0.1, 0.5, 50.0]\nbatch = [1, 4]\n\
+         [[exclude]]\nclip = 0.5\nlearning_rate = 0.1\n",
+    );
+    let at = folder.path();
+    ok(at, &["sweep", "tails.toml", "--quiet"]);
+    let note = |more: &[&str]| {
+        let args = [&["--x", "clip", "--y", "learning_rate", "--where", "batch=1"], more].concat();
+        let picture = svg(at, &args);
+        let note = picture.split("Grey: ").nth(1).unwrap_or_default();
+        note.split('<').next().unwrap().to_owned()
+    };
+    assert_eq!(note(&[]), "excluded or diverged.");
+    assert_eq!(note(&["--value", "ode_time_to_0.2"]), "excluded or never reached 0.2.");
+    assert_eq!(note(&["--value", "ode_diverged_at"]), "excluded or did not diverge.");
+    let nothing = ["--x", "clip", "--y", "learning_rate", "--where", "batch=1", "--value"];
+    let said = refused(at, &[&nothing[..], &["ode_time_to_0.0001"]].concat());
+    assert!(
+        said.contains(
+            "nothing to draw: no cell has a value of ode_time_to_0.0001 \
+             (excluded or never reached 0.0001)"
         ),
-        (&["--x", "clip", "--minimize", "clip"][..], "`clip` is given twice; a key is on an axis"),
-    ] {
-        let (code, _, said) = plot(args);
-        assert!(code == 1 && said.contains(expected), "{said}");
-    }
+        "{said}"
+    );
+}
+
+/// Of 20,002 cells two are not checked, and one of these fails. The shard that has it runs as the whole sweep
+/// would, and its table does not say where the sweep file is.
+#[test]
+fn a_cell_that_fails_is_a_row_in_every_shard() {
+    let clips: Vec<String> = (0..20_002)
+        .map(|k| if k == 15_282 { "-1.0".into() } else { format!("{}", 0.1 + 1e-4 * f64::from(k)) })
+        .collect();
+    let folder = folder("");
+    let at = folder.path();
+    let sweep = SWEEP.replace("dim = 100", "dim = 2").replace("time          = 3.0", "time = 0.01");
+    let sweep = format!("{sweep}[vary]\nclip = [{}]\n", clips.join(", "));
+    std::fs::write(at.join("bad.toml"), sweep).unwrap();
+    let whole = at.join("bad.toml").display().to_string();
+    let tables = [("a", "bad.toml"), ("b", &*whole)].map(|(out, file)| {
+        ok(at, &["sweep", file, "--quiet", "--shard", "283/5000", "--out", out]);
+        let log = format!("{out}/bad.283-of-5000.sweep");
+        let said = ok(at, &["sweep", "export", &log, "--out", "t.csv"]);
+        assert!(
+            said.contains(
+                "Failed: 1 cell: cell 15282 (clip = -1): clip is -1; expected a positive"
+            ),
+            "{said}"
+        );
+        bytes(at, "t.csv")
+    });
+    assert_eq!(tables[0], tables[1]);
+    let table = String::from_utf8(tables[0].clone()).unwrap();
+    assert_eq!((table.lines().count(), table.matches("bad.toml").count()), (5, 0));
 }
 
 /// Without a finite variance SGD diverges at once, which the summary counts.
@@ -339,6 +438,25 @@ fn a_cell_written_elsewhere_finds_its_files() {
     ok(at, &["sweep", "deep/s.toml", "--quiet"]);
     ok(at, &["sweep", "cell", "deep/s.toml", "1", "--out", "cell.toml"]);
     ok(at, &["run", "cell.toml", "--quiet"]);
+    // From the log, which lies elsewhere, too; and from that of merged shards.
+    ok(at, &["sweep", "cell", "results/s.sweep", "1", "--out", "other/c.toml"]);
+    assert_eq!(bytes(at, "other/c.toml"), bytes(at, "cell.toml"));
+    std::fs::create_dir_all(at.join("copy/data")).unwrap();
+    for name in ["data/r.csv", "s.toml"] {
+        std::fs::copy(at.join("deep").join(name), at.join("copy").join(name)).unwrap();
+    }
+    ok(at, &["sweep", "deep/s.toml", "--quiet", "--shard", "1/2", "--out", "shards"]);
+    ok(at, &["sweep", "copy/s.toml", "--quiet", "--shard", "2/2", "--out", "shards"]);
+    ok(at, &["sweep", "merge", "shards", "--out", "merged"]);
+    ok(at, &["sweep", "cell", "merged/s.sweep", "1", "--out", "merged.toml"]);
+    assert_eq!(bytes(at, "merged.toml"), bytes(at, "cell.toml"));
+    std::fs::rename(at.join("deep"), at.join("moved")).unwrap();
+    let (code, _, said) = run(at, &["sweep", "cell", "results/s.sweep", "1"]);
+    assert!(
+        code == 1 && said.contains("cannot find data/r.csv, which the cell reads, in results"),
+        "{said}"
+    );
+    std::fs::rename(at.join("moved"), at.join("deep")).unwrap();
     std::fs::write(at.join("deep/data/r.csv"), "residual\n0.5\n").unwrap();
     std::fs::remove_file(at.join("results/s.parquet")).ok();
     let (code, _, said) = run(at, &["sweep", "deep/s.toml", "--resume"]);

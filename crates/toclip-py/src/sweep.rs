@@ -8,7 +8,7 @@ use numpy::ToPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use rayon::prelude::*;
-use toclip_sweep::{Error, KeyKind, Row, Shard, number, text};
+use toclip_sweep::{Error, KeyKind, Row, number, text};
 
 use crate::args::Argument;
 use crate::background::{in_background, in_pool};
@@ -88,7 +88,7 @@ impl Sweep {
 
     /// Refuses cells that cannot be run, before any is.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| in_pool(|| self.0.check(Shard::WHOLE, &|| {})))?.map_err(python_error)
+        py.detach(|| in_pool(|| self.0.check(&|| {})))?.map_err(python_error)
     }
 
     /// The keys that vary, each with its value in a cell.

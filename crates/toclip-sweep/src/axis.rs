@@ -22,6 +22,8 @@ pub struct KeyValues {
     pub key: String,
     /// Its values in order.
     pub values: Vec<Value>,
+    /// Whether the values are random draws.
+    pub random: bool,
 }
 
 /// What all values of a key are, and so the column of a table.
@@ -149,11 +151,17 @@ fn flatten(
                 if let (Some(twice), "vary") = (twice, section) {
                     return Err(format!("{name}: the value {twice} is given twice"));
                 }
-                found.push(KeyValues { key, values: list.clone() });
+                found.push(KeyValues { key, values: list.clone(), random: false });
             }
             Value::Table(inner) if inner.keys().any(|key| RANGES.contains(&key.as_str())) => {
-                let values = range(&key, inner).map_err(|what| format!("{name}: {what}"))?;
-                found.push(KeyValues { key, values });
+                let mut values = range(&key, inner).map_err(|what| format!("{name}: {what}"))?;
+                if section == "vary" {
+                    // Integers may be drawn more than once; the cells would be the same.
+                    let mut seen = HashSet::new();
+                    values.retain(|value| value.as_integer().is_none_or(|n| seen.insert(n)));
+                }
+                let random = inner.keys().any(|key| key.ends_with("uniform"));
+                found.push(KeyValues { key, values, random });
             }
             Value::Table(inner) if inner.contains_key("count") || inner.is_empty() => {
                 return Err(format!("{name} is {value}; {EXAMPLE}"));
@@ -172,7 +180,8 @@ fn range(key: &str, table: &Table) -> Result<Vec<Value>, String> {
         return Err(format!("has both `{}` and `{}`; expected one of them", kinds[0], kinds[1]));
     };
     let random = kind.ends_with("uniform");
-    let known: &[&str] = if random { &[kind, "count", "seed"] } else { &[kind, "count"] };
+    let known: &[&str] =
+        if random { &[kind, "count", "seed", "integer"] } else { &[kind, "count"] };
     if let Some(other) = table.keys().find(|key| !known.contains(&key.as_str())) {
         return Err(unknown("key", other, known));
     }
@@ -205,13 +214,14 @@ fn range(key: &str, table: &Table) -> Result<Vec<Value>, String> {
             })? as usize
         }
     };
-    let between = |share: f64| match (logarithmic, share) {
+    let between = |from: f64, to: f64, share: f64| match (logarithmic, share) {
         // The ends as they are written.
         (_, 0.0) => from,
         (_, 1.0) => to,
         (true, share) => from * (to / from).powf(share),
         (false, share) => from + (to - from) * share,
     };
+    let whole = ends.iter().all(Value::is_integer);
     let seed = match table.get("seed") {
         None => 1,
         Some(value) => value
@@ -223,13 +233,31 @@ fn range(key: &str, table: &Table) -> Result<Vec<Value>, String> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         // Keys with the same seed draw different numbers.
         rng.set_stream(stream(key));
-        return Ok((0..count).map(|_| Value::Float(between(rng.random::<f64>()))).collect());
+        let draws = (0..count).map(|_| rng.random::<f64>());
+        return match table.get("integer") {
+            None | Some(Value::Boolean(false)) => {
+                Ok(draws.map(|share| Value::Float(between(from, to, share))).collect())
+            }
+            Some(Value::Boolean(true)) if whole => {
+                // The ends get their full share of the draws.
+                let (least, most) = (from.min(to), from.max(to));
+                let draw = |share| between(least - 0.5, most + 0.5, share).round();
+                Ok(draws
+                    .map(|share| draw(share).clamp(least, most) as i64)
+                    .map(Value::Integer)
+                    .collect())
+            }
+            Some(Value::Boolean(true)) => Err(format!(
+                "`{kind}` is {}; expected two integers, because `integer` is true",
+                table[kind]
+            )),
+            Some(other) => Err(format!("`integer` is {other}; expected true or false")),
+        };
     }
     if count == 1 {
         return Err("`count` is 1; expected at least 2, the ends".into());
     }
-    let whole = ends.iter().all(Value::is_integer);
-    let at = |k: usize| between(k as f64 / (count - 1) as f64);
+    let at = |k: usize| between(from, to, k as f64 / (count - 1) as f64);
     Ok((0..count).map(|k| if whole { integer(at(k)) } else { Value::Float(at(k)) }).collect())
 }
 
@@ -292,6 +320,34 @@ mod tests {
         assert!((437..=563).contains(&below), "{below}");
         // A longer list begins with the shorter one.
         assert_eq!(numbers(&text.replace("1000", "10")), draws[..10]);
+    }
+
+    #[test]
+    fn integers_are_drawn_with_both_ends() {
+        let text = "batch = { uniform = [1, 4], count = 4000, integer = true }";
+        let draw = |text: &str| {
+            let table: Table = toml::from_str(text).unwrap();
+            together(&table).unwrap().keys.remove(0).values
+        };
+        let draws = draw(text);
+        for n in 1..=4 {
+            // 1000 ± 4 standard errors of 27.4.
+            let count = draws.iter().filter(|value| value.as_integer() == Some(n)).count();
+            assert!((890..=1110).contains(&count), "{n}: {count}");
+        }
+        let log = draw("batch = { log_uniform = [1, 64], count = 1000, integer = true }");
+        assert!(log.iter().all(|value| (1..=64).contains(&value.as_integer().unwrap())));
+        assert!(log.contains(&Value::Integer(1)) && log.iter().any(|n| n.as_integer() > Some(50)));
+        // Each value of a product once.
+        assert_eq!(values(text).unwrap().len(), 4);
+        for (text, said) in [
+            ("x = { uniform = [1, 4.5], count = 3, integer = true }", "expected two integers"),
+            ("x = { uniform = [1, 4], count = 3, integer = 1 }", "expected true or false"),
+            ("x = { linear = [1, 4], count = 3, integer = true }", "unknown key `integer`"),
+        ] {
+            let error = values(text).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
     }
 
     #[test]

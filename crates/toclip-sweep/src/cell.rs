@@ -10,7 +10,7 @@ use toclip::glm::{Measures, Quantity};
 use toclip_experiment::run::{Outcome, Plan};
 use toclip_experiment::{
     Error, Experiment, GlmCurve, GlmExperiment, GlmOutcome, GlmProblem, Method, Origin, Problem,
-    run, run_glm,
+    of_values_in, run, run_glm,
 };
 
 use crate::keep::{Keep, Measure};
@@ -51,8 +51,8 @@ impl Sweep {
     }
 
     fn compute(&self, cell: u64, plan: &Plan<'_>) -> Result<Option<Row>, String> {
-        let (file, origin) = self.experiment(cell).map_err(|e| e.to_string())?;
-        let sentence = |e: Error| e.sentence();
+        let sentence = |e: Error| self.without_folder(e.sentence());
+        let (file, origin) = of_values_in(&self.values(cell), self.folder()).map_err(sentence)?;
         let (found, mut of_cell) = match (&file.trajectories, &file.glm) {
             (Some(experiment), _) => {
                 let found = least_squares(experiment, &origin, plan).map_err(sentence)?;
@@ -89,6 +89,14 @@ impl Sweep {
             }
         }
         Ok(Some(Row { cell, values, error: None, curves }))
+    }
+
+    /// What is said of a cell, with files named as the sweep names them: equal sweeps give equal tables,
+    /// wherever they lie.
+    fn without_folder(&self, said: String) -> String {
+        self.named_files().into_iter().fold(said, |said, name| {
+            said.replace(&self.folder().join(&name).display().to_string(), &name)
+        })
     }
 
     /// The thresholds of the largest CCC, in the coordinates of the user, each with that CCC.

@@ -4,7 +4,6 @@ use rayon::prelude::*;
 use toclip_experiment::{GlmProblem, Problem};
 
 use crate::error::{Error, Result};
-use crate::shard::Shard;
 use crate::sweep::Sweep;
 
 /// Up to so many cells, every one is built before the first runs; of more, this many spread evenly.
@@ -12,14 +11,15 @@ use crate::sweep::Sweep;
 const CHECKED: u64 = 20_000;
 
 impl Sweep {
-    /// Builds the cells of a shard without running them, on all cores; `tick` is told after each.
+    /// Builds the cells without running them, on all cores; `tick` is told after each. Every shard checks the
+    /// same cells as the whole sweep, so that either all of them are refused or none is.
     ///
     /// # Errors
     /// [`Error::Wrong`] for the first cell that cannot be run.
-    pub fn check(&self, shard: Shard, tick: &(dyn Fn() + Sync)) -> Result<()> {
-        let (all, own) = (self.checked(shard), shard.cells_of(self.cells()));
-        let at = |k: u64| shard.cell(if all == own { k } else { spread(k, own) });
-        let failed = (0..all).into_par_iter().map(at).find_map_first(|cell| {
+    pub fn check(&self, tick: &(dyn Fn() + Sync)) -> Result<()> {
+        let (checked, cells) = (self.checked(), self.cells());
+        let at = |k: u64| if checked == cells { k } else { spread(k, cells) };
+        let failed = (0..checked).into_par_iter().map(at).find_map_first(|cell| {
             let failed = self.check_cell(cell).err();
             tick();
             failed
@@ -28,8 +28,8 @@ impl Sweep {
     }
 
     /// How many cells [`Sweep::check`] builds.
-    pub fn checked(&self, shard: Shard) -> u64 {
-        shard.cells_of(self.cells()).min(CHECKED)
+    pub fn checked(&self) -> u64 {
+        self.cells().min(CHECKED)
     }
 
     fn check_cell(&self, cell: u64) -> Result<(), Error> {

@@ -1,6 +1,6 @@
 //! Cells that are left out: combinations of values that a study does not need.
 
-use toclip_experiment::words::{did_you_mean, unknown};
+use toclip_experiment::words::did_you_mean;
 use toml::{Table, Value};
 
 use crate::axis::{Axis, number};
@@ -15,12 +15,12 @@ pub(crate) struct Exclude {
 impl Exclude {
     pub(crate) fn parse(table: &Table, axes: &[Axis]) -> Result<Self, String> {
         let mut conditions = Vec::new();
-        flatten("", table, &mut conditions);
+        let known: Vec<&str> =
+            axes.iter().flat_map(|axis| &axis.keys).map(|key| key.key.as_str()).collect();
+        flatten("", table, &known, &mut conditions);
         if conditions.is_empty() {
             return Err("exclude: the table is empty; expected at least one key that varies".into());
         }
-        let known: Vec<&str> =
-            axes.iter().flat_map(|axis| &axis.keys).map(|key| key.key.as_str()).collect();
         let mut met = Vec::new();
         for (name, condition) in conditions {
             let place = axes.iter().enumerate().find_map(|(i, axis)| {
@@ -45,7 +45,7 @@ impl Exclude {
             let absent = listed.into_iter().find(|item| !bounds && !occurs(item));
             if absent.is_some() || !flags.contains(&true) {
                 let item = absent.unwrap_or(condition);
-                return Err(format!("exclude.{name} is {item}, which is none of its values"));
+                return Err(format!("exclude.{name} is {item}, which is not one of its values"));
             }
             met.push((axis, flags));
         }
@@ -58,16 +58,28 @@ impl Exclude {
     }
 }
 
-/// Whether a table is a condition: it has bounds instead of keys, or nothing at all.
-fn is_bounds(table: &Table) -> bool {
-    table.is_empty() || table.keys().any(|key| key == "below" || key == "above")
-}
-
-fn flatten<'a>(prefix: &str, table: &'a Table, found: &mut Vec<(String, &'a Value)>) {
+/// The conditions in a table by key, those of inner tables with dots. A table is a condition where it has
+/// bounds or nothing at all, or where its key varies and no key inside it does.
+fn flatten<'a>(
+    prefix: &str,
+    table: &'a Table,
+    known: &[&str],
+    found: &mut Vec<(String, &'a Value)>,
+) {
     for (key, value) in table {
         let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        let inside =
+            |name: &&str| name.strip_prefix(&*key).is_some_and(|rest| rest.starts_with('.'));
+        let varies = known.contains(&&*key) && !known.iter().any(inside);
         match value {
-            Value::Table(inner) if !is_bounds(inner) => flatten(&key, inner, found),
+            Value::Table(inner)
+                if !varies
+                    && !inner.is_empty()
+                    && !inner.contains_key("below")
+                    && !inner.contains_key("above") =>
+            {
+                flatten(&key, inner, known, found);
+            }
             _ => found.push((key, value)),
         }
     }
@@ -87,7 +99,7 @@ fn meets(condition: &Value) -> Result<impl Fn(&Value) -> bool, String> {
             return Err("is {}; expected a value, a list of values, or { below = 1.0 }".into());
         }
         if let Some(other) = table.keys().find(|key| *key != "below" && *key != "above") {
-            return Err(format!("has an {}", unknown("key", other, &["below", "above"])));
+            return Err(format!("has the unknown bound `{other}`; expected one of: below, above"));
         }
     }
     let bounds = match condition {

@@ -86,7 +86,7 @@ impl Keep {
                 .ok_or_else(|| format!("`{name}` is {value}; expected a positive number"))
         };
         let keep = match item {
-            Value::String(name) => Keep::named(name)?,
+            Value::String(name) => Keep::named(name, model)?,
             Value::Table(table) if table.len() == 1 => match table.iter().next() {
                 Some((key, value)) if key == "time_to" => Keep::TimeTo(level(key, value)?),
                 Some((key, value)) if key == "best_threshold" => {
@@ -109,12 +109,12 @@ impl Keep {
         };
         match (model, least_squares, other) {
             (true, true, _) => Err(format!("{item} is for least squares, without `model`")),
-            (false, _, true) => Err(format!("{item} is for models such as logistic regression")),
+            (false, _, true) => Err(format!("{item} needs a `model`, such as logistic regression")),
             _ => Ok(keep),
         }
     }
 
-    fn named(name: &str) -> Result<Keep, String> {
+    fn named(name: &str, model: bool) -> Result<Keep, String> {
         let finals = Measure::FINAL.into_iter().find(|(known, _)| *known == name);
         match (name, finals) {
             (_, Some((_, measure))) => Ok(Keep::Final(measure)),
@@ -122,8 +122,11 @@ impl Keep {
             ("curves", _) => Ok(Keep::Curves),
             ("time_to", _) => Err("`time_to` needs a level; for example { time_to = 0.1 }".into()),
             _ => {
-                let names = Measure::FINAL.map(|(name, _)| name);
-                let known = [&names[..], &["time_to", "best_threshold", "curves"]].concat();
+                let of_this = |measure: Measure| (measure == Measure::Risk) != model;
+                let finals = Measure::FINAL.into_iter().filter(|(_, measure)| of_this(*measure));
+                let mut known: Vec<&str> = finals.map(|(name, _)| name).collect();
+                known.extend((!model).then_some("best_threshold"));
+                known.extend(["time_to", "curves"]);
                 Err(unknown("quantity", name, &known))
             }
         }

@@ -157,6 +157,13 @@ impl Sweep {
         &self.folder
     }
 
+    /// The files that it names, as they are written.
+    pub fn named_files(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        self.source.iter().for_each(|(key, value)| named_files(key, value, &mut found));
+        found
+    }
+
     /// The names of the numbers in [`Row::values`](crate::Row::values).
     pub fn columns(&self) -> Vec<String> {
         let mut columns = Vec::new();
@@ -168,10 +175,14 @@ impl Sweep {
         columns
     }
 
+    /// The place of a cell on each axis, from 0.
+    pub fn places(&self, cell: u64) -> Vec<usize> {
+        places(&self.axes, self.place(cell))
+    }
+
     /// The keys that vary, each with its value in a cell.
     pub fn settings(&self, cell: u64) -> Vec<(&str, &Value)> {
-        let places = places(&self.axes, self.place(cell));
-        let pairs = self.axes.iter().zip(places);
+        let pairs = self.axes.iter().zip(self.places(cell));
         pairs
             .flat_map(|(axis, at)| axis.keys.iter().map(move |key| (&*key.key, &key.values[at])))
             .collect()
@@ -217,6 +228,18 @@ impl Sweep {
     /// The place of a cell in the product.
     fn place(&self, cell: u64) -> u64 {
         self.included.as_ref().map_or(cell, |included| included[cell as usize])
+    }
+}
+
+/// The strings below the keys `file` and `path`, in lists too.
+fn named_files(key: &str, value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Table(table) => table.iter().for_each(|(key, value)| named_files(key, value, found)),
+        Value::Array(list) => list.iter().for_each(|value| named_files(key, value, found)),
+        Value::String(name) if matches!(key.rsplit('.').next(), Some("file" | "path")) => {
+            found.push(name.clone());
+        }
+        _ => {}
     }
 }
 

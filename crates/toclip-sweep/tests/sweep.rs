@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use toclip_experiment::{Problem, of_values, run};
-use toclip_sweep::{Error, Row, Shard, Sweep};
+use toclip_sweep::{Error, Row, Sweep};
 
 const BASE: &str = r#"
 spectrum      = { kind = "power_law", dim = 100, exponent = 0.2 }
@@ -54,7 +54,7 @@ fn a_product_counts_like_digits_and_zipped_keys_change_together() {
     let seen: std::collections::BTreeSet<String> =
         (0..12).map(|k| sweep.describe(k)[8..].into()).collect();
     assert_eq!(seen.len(), 12);
-    sweep.check(Shard::WHOLE, &|| {}).unwrap();
+    sweep.check(&|| {}).unwrap();
 }
 
 #[test]
@@ -128,6 +128,53 @@ fn divergence_is_a_result() {
     assert!(column(&sweep, &run_cell(&sweep, 0), "ode_diverged_at").is_nan());
 }
 
+/// The reason in the table names neither the sweep file nor the cell, so that equal sweeps give equal tables
+/// wherever they lie.
+#[test]
+fn a_cell_that_fails_says_why_and_not_where() {
+    let folder = std::env::temp_dir().join(format!("toclip-sweep-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("r.csv"), "residual\nx\n").unwrap();
+    let text = format!(
+        "{BASE}[vary]\nclip = [0.5, -1.0]\n\
+         noise = [{{ family = 'none' }}, {{ family = 'empirical', file = 'r.csv' }}]"
+    );
+    let sweep = Sweep::parse(&text, &folder.join("s.toml")).unwrap();
+    let failed = [2, 1].map(|cell| run_cell(&sweep, cell));
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(failed.iter().all(|row| row.values.iter().all(|x| x.is_nan())));
+    let [clip, file] = failed.map(|row| row.error.unwrap());
+    assert_eq!(clip, "clip is -1; expected a positive number, \"none\" or inf");
+    assert!(file.contains("r.csv") && !file.contains(folder.to_str().unwrap()), "{file}");
+    assert_eq!(sweep.named_files(), ["r.csv"]);
+}
+
+#[test]
+fn integers_can_be_drawn_for_keys_that_need_them() {
+    let sweep = sweep(
+        "[[together]]\nbatch = { log_uniform = [1, 64], count = 20, integer = true }\n\
+         clip = { log_uniform = [0.1, 5.0], count = 20 }",
+    )
+    .unwrap();
+    sweep.check(&|| {}).unwrap();
+    assert_eq!(sweep.cells(), 20);
+    assert!(sweep.axes()[0].keys.iter().all(|key| key.random));
+}
+
+#[test]
+fn the_sweeps_of_the_repository_run() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/sweeps");
+    let mut found = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let sweep = Sweep::read(&file.unwrap().path()).unwrap();
+        let row = run_cell(&sweep, 0);
+        assert_eq!(row.error, None, "{}", sweep.name);
+        assert!(row.values[0] > 0.0, "{}: {:?}", sweep.name, row.values);
+        found += 1;
+    }
+    assert!(found >= 2);
+}
+
 #[test]
 fn models_are_swept_alike() {
     let text = "model = { kind = 'logistic', flips = 0.1 }\nteacher = { kind = 'uniform', norm = 3.0 }\n\
@@ -135,7 +182,7 @@ fn models_are_swept_alike() {
         methods = ['ode', 'sgd']\nensemble = { runs = 3 }\n\
         [vary]\nclip = [0.3, 'none']\nmodel.flips = [0.0, 0.2]";
     let sweep = Sweep::parse(text, Path::new("e.toml")).unwrap();
-    sweep.check(Shard::WHOLE, &|| {}).unwrap();
+    sweep.check(&|| {}).unwrap();
     let row = run_cell(&sweep, 3);
     let (loss, error) =
         (column(&sweep, &row, "ode_final_loss"), column(&sweep, &row, "sgd_final_error_rate"));
@@ -175,11 +222,14 @@ fn mistakes_are_refused_in_one_sentence() {
         "[vary]\nclip = [0.5]\n[[exclude]]\nclip = [0.5, 0.7]",
         "[vary]\nclip = [0.5]\n[[exclude]]\nclip = {}",
         "[vary]\nclip = [0.5]\n[[exclude]]\nclip = { above = 1, belw = 3 }",
+        "[vary]\nclip = [0.5]\n[[exclude]]\nclip = { abov = 1 }",
+        "[vary]\nnoise.df = [2.5]\n[[exclude]]\nnoise = { dff = 1 }",
         "[vary]\nclip = [1, 1.0]",
         "[vary]\nclip = ['none', inf]",
         "keep = []\n[vary]\nclip = [0.5]",
         "keep = 'final_risk'\n[vary]\nclip = [0.5]",
         "keep = ['final_rsk']\n[vary]\nclip = [0.5]",
+        "keep = ['final']\n[vary]\nclip = [0.5]",
         "keep = ['time_to']\n[vary]\nclip = [0.5]",
         "keep = [{ time_to = -1 }]\n[vary]\nclip = [0.5]",
         "keep = ['final_loss']\n[vary]\nclip = [0.5]",
@@ -193,10 +243,7 @@ fn mistakes_are_refused_in_one_sentence() {
     ];
     let mut said = String::new();
     for mistake in mistakes {
-        let error = sweep(mistake)
-            .and_then(|sweep| sweep.check(Shard::WHOLE, &|| {}))
-            .unwrap_err()
-            .to_string();
+        let error = sweep(mistake).and_then(|sweep| sweep.check(&|| {})).unwrap_err().to_string();
         assert!(!error.contains('\n'), "{mistake} says: {error}");
         said += &format!("{}\n    {error}\n", mistake.replace('\n', " | "));
     }

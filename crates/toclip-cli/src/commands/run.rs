@@ -88,7 +88,14 @@ struct Criteria {
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
     let begin = Instant::now();
-    let (mut file, origin) = experiment::read(&args.experiment)?;
+    let (mut file, origin) =
+        experiment::read(&args.experiment).map_err(|error| match is_sweep(&args.experiment) {
+            true => anyhow::anyhow!(
+                "{path} is a sweep; run it with `toclip sweep {path}`",
+                path = args.experiment.display()
+            ),
+            false => error.into(),
+        })?;
     args.change(&mut file)?;
     let files = Files::new(&args.out, &args.experiment);
     let mut results = Results { trajectories: None, criteria: None };
@@ -113,6 +120,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     args.print(&results, &written, begin.elapsed())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a file has the keys of a sweep.
+fn is_sweep(path: &Path) -> bool {
+    let values =
+        std::fs::read_to_string(path).ok().and_then(|text| text.parse::<toml::Table>().ok());
+    values.is_some_and(|values| values.contains_key("vary") || values.contains_key("together"))
 }
 
 /// The names of the methods, each with what it is.

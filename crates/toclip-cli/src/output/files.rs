@@ -1,5 +1,6 @@
 //! Files that others see complete or not at all.
 
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -52,15 +53,41 @@ impl NewFile {
 
     /// Puts the file in its place.
     pub fn finish(self) -> Result<()> {
-        let write = || -> std::io::Result<()> {
-            let file = self.file.into_inner().map_err(|failure| failure.into_error())?;
-            file.as_file().sync_all()?;
+        self.replace(|_| ()).map(drop)
+    }
+
+    /// Puts the file in its place and keeps it open; `before` sees it while others do not.
+    pub fn replace(self, before: impl FnOnce(&File)) -> Result<File> {
+        let write = || -> std::io::Result<File> {
+            let file = complete(self.file)?;
+            before(file.as_file());
             // The error of `persist` holds the temporary file, and would keep it as long as it lives.
-            file.persist(&self.path).map_err(|failure| failure.error)?;
-            Ok(())
+            file.persist(&self.path).map_err(|failure| failure.error)
         };
         write().map_err(|error| plain(&error)).with_context(|| cannot_write(&self.path))
     }
+
+    /// [`NewFile::replace`] unless there is a file in its place, then `None`.
+    pub fn persist_new(self, before: impl FnOnce(&File)) -> Result<Option<File>> {
+        let write = || -> std::io::Result<Option<File>> {
+            let file = complete(self.file)?;
+            before(file.as_file());
+            match file.persist_noclobber(&self.path) {
+                Ok(file) => Ok(Some(file)),
+                Err(_) if self.path.exists() => Ok(None),
+                // A file system without hard links: what is left is to look first.
+                Err(failure) => failure.file.persist(&self.path).map(Some).map_err(|f| f.error),
+            }
+        };
+        write().map_err(|error| plain(&error)).with_context(|| cannot_write(&self.path))
+    }
+}
+
+/// Everything that was written, on disk.
+fn complete(file: BufWriter<NamedTempFile>) -> std::io::Result<NamedTempFile> {
+    let file = file.into_inner().map_err(|failure| failure.into_error())?;
+    file.as_file().sync_all()?;
+    Ok(file)
 }
 
 impl Write for NewFile {

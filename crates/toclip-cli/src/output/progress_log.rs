@@ -35,6 +35,8 @@ pub struct Identity {
 pub struct ProgressLog {
     path: PathBuf,
     file: File,
+    /// Where the records begin.
+    start: u64,
     synced: Instant,
 }
 
@@ -47,25 +49,60 @@ impl ProgressLog {
         resume: bool,
         decode: impl Fn(&[u8]) -> Option<T>,
     ) -> Result<(Self, Vec<T>)> {
+        ProgressLog::open_from(path, identity, None, resume, decode)
+    }
+
+    /// The same, and a new file remembers the folder of the files that the inputs name. The records do not
+    /// depend on it.
+    pub fn open_from<T>(
+        path: &Path,
+        identity: &Identity,
+        folder: Option<&Path>,
+        resume: bool,
+        decode: impl Fn(&[u8]) -> Option<T>,
+    ) -> Result<(Self, Vec<T>)> {
         let (name, command) = (path.display(), identity.command);
+        let mut inputs = serde_json::json!({ "command": command, "inputs": identity.inputs });
+        if let Some(folder) = folder {
+            inputs["folder"] = folder.to_string_lossy().into();
+        }
         let mut header = MAGIC.to_vec();
-        let inputs = serde_json::json!({ "command": command, "inputs": identity.inputs });
         append(&mut header, inputs.to_string().as_bytes());
-        if !path.exists() {
-            files::write(path, &header)?;
-        }
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(path)
-            .with_context(|| format!("cannot open {name}"))?;
-        if locked_by_another(&file) {
-            bail!("another {command} is writing to {name}; wait for it or choose another --out");
-        }
+        let new = |file: File| {
+            let start = header.len() as u64;
+            (ProgressLog { path: path.into(), file, start, synced: Instant::now() }, Vec::new())
+        };
+        let mut tries = 0..100;
+        let mut file = loop {
+            if !path.exists()
+                && let Some(file) = create(path, &header, false)?
+            {
+                return Ok(new(file));
+            }
+            let file = match OpenOptions::new().read(true).write(true).open(path) {
+                Ok(file) => file,
+                // Another process has removed it meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
+                    continue;
+                }
+                Err(error) => return Err(error).with_context(|| format!("cannot open {name}")),
+            };
+            if locked_by_another(&file) {
+                bail!(
+                    "another {command} is writing to {name}; wait for it or choose another --out"
+                );
+            }
+            // Before the lock was taken, another process may have removed or replaced the file.
+            // A file system that numbers its files anew cannot tell: go on.
+            if is_at(&file, path) || tries.next().is_none() {
+                break file;
+            }
+        };
         let mut saved = SavedLog::new(&file, path, command)
             .map_err(|error| anyhow::anyhow!("{error}; move it or choose another --out"))?;
         let mut finished = Vec::new();
-        let mut end = saved.records.end;
+        let start = saved.records.end;
+        let mut end = start;
         while let Some(piece) = saved.records.read_next()?.and_then(&decode) {
             finished.push(piece);
             end = saved.records.end;
@@ -79,22 +116,31 @@ impl ProgressLog {
                 identity.pieces
             );
         }
-        if saved != inputs {
+        let differs = |key: &str| saved.get(key) != inputs.get(key);
+        if differs("command") || differs("inputs") {
             if !finished.is_empty() {
                 bail!(
                     "cannot resume from {name}: {}; undo the change, or delete the file to start over",
                     difference(&saved, &inputs)
                 );
             }
-            // Nothing is lost: begin anew, under the lock that others look at.
-            drop(file);
-            std::fs::remove_file(path).with_context(|| format!("cannot replace {name}"))?;
-            return ProgressLog::open(path, identity, resume, decode);
+            // Nothing is lost: begin anew. The lock on the old file ends after the new one is in its place.
+            let Some(file) = create(path, &header, true)? else { bail!("cannot replace {name}") };
+            return Ok(new(file));
         }
         file.set_len(end)
             .and_then(|()| file.seek(SeekFrom::Start(end)))
             .with_context(|| format!("cannot write {name}"))?;
-        Ok((ProgressLog { path: path.into(), file, synced: Instant::now() }, finished))
+        Ok((ProgressLog { path: path.into(), file, start, synced: Instant::now() }, finished))
+    }
+
+    /// Removes all records.
+    pub fn clear(&mut self) -> Result<()> {
+        self.file
+            .set_len(self.start)
+            .and_then(|()| self.file.seek(SeekFrom::Start(self.start)))
+            .with_context(|| format!("cannot write {}", self.path.display()))?;
+        Ok(())
     }
 
     /// Appends a finished record.
@@ -119,9 +165,9 @@ impl ProgressLog {
 
     /// Deletes the file, once its records are in the results.
     pub fn remove(self) -> Result<()> {
-        let ProgressLog { path, file, .. } = self;
-        drop(file);
-        std::fs::remove_file(&path).with_context(|| format!("cannot delete {}", path.display()))
+        // The lock ends after that: nobody may add to a file that is about to go.
+        let path = &self.path;
+        std::fs::remove_file(path).with_context(|| format!("cannot delete {}", path.display()))
     }
 
     /// Where the file is.
@@ -171,6 +217,11 @@ impl<R: Read> SavedLog<R> {
     /// Everything the records depend on.
     pub fn inputs(&self) -> Value {
         self.header.get("inputs").cloned().unwrap_or_default()
+    }
+
+    /// The folder of the files that the inputs name, where the log remembers it.
+    pub fn folder(&self) -> Option<PathBuf> {
+        self.header.get("folder").and_then(Value::as_str).map(PathBuf::from)
     }
 }
 
@@ -225,6 +276,31 @@ fn append(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend((bytes.len() as u64).to_le_bytes());
     to.extend(bytes);
     to.extend(fnv1a(bytes).to_le_bytes());
+}
+
+/// A new log, locked before others can see it; `None` where one is there and may not be replaced.
+fn create(path: &Path, header: &[u8], replace: bool) -> Result<Option<File>> {
+    let mut new = files::NewFile::create(path)?;
+    new.write_all(header).with_context(|| format!("cannot write {}", path.display()))?;
+    // A file system without locks cannot tell: go on.
+    let lock = |file: &File| {
+        let _ = file.try_lock();
+    };
+    if replace { new.replace(lock).map(Some) } else { new.persist_new(lock) }
+}
+
+/// Whether the file is still the one at this path.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let (Ok(held), Ok(seen)) = (file.metadata(), std::fs::metadata(path)) else { return false };
+    (held.dev(), held.ino()) == (seen.dev(), seen.ino())
+}
+
+/// Elsewhere an open file cannot be replaced.
+#[cfg(not(unix))]
+fn is_at(_file: &File, path: &Path) -> bool {
+    path.exists()
 }
 
 /// Whether another process writes to the file. A child that another thread is just starting holds the
@@ -348,6 +424,34 @@ mod tests {
         std::fs::write(&path, "something else").unwrap();
         let said = says(open(&path, json!({}), true));
         assert!(said.contains("is not a progress file of toclip run"), "{said}");
+    }
+
+    /// Whoever may write keeps what was written, however many start together.
+    #[test]
+    fn simultaneous_starts_lose_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..300 {
+            let path = folder.path().join(format!("p{round}"));
+            // Some rounds begin with the header of another run, which is replaced.
+            if round % 3 == 0 {
+                drop(open(&path, json!({ "seed": 2 }), false).unwrap());
+            }
+            let start = std::sync::Barrier::new(4);
+            let begin = |k: u8| {
+                start.wait();
+                let opened = open(&path, json!({ "seed": 1 }), true);
+                opened.is_ok_and(|(mut log, _)| log.add(&[k]).is_ok()).then_some(k)
+            };
+            let mut added: Vec<u8> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..4).map(|k| scope.spawn(move || begin(k))).collect();
+                threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+            });
+            let (_, mut found) = open(&path, json!({ "seed": 1 }), true).unwrap();
+            found.sort_unstable();
+            added.sort_unstable();
+            assert_eq!(found.concat(), added, "round {round}");
+            assert!(!added.is_empty());
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub struct Args {
     /// The sweep file, or the log of the sweep
     sweep: PathBuf,
     /// The number of the cell, as in the column `cell` of the table
+    #[arg(value_parser = cell_number)]
     cell: u64,
     /// The experiment file; standard output by default
     #[arg(long, value_name = "FILE")]
@@ -29,10 +30,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     if args.cell >= sweep.cells() {
         let last = sweep.cells() - 1;
-        bail!("cell {} is not there; expected a number from 0 to {last}", args.cell);
+        bail!("no cell {}; expected a number from 0 to {last}", args.cell);
     }
     let mut values = sweep.values(args.cell);
-    values.iter_mut().for_each(|(_, value)| absolute_files(value, sweep.folder()));
+    let folder = sweep.folder();
+    values.iter_mut().try_for_each(|(key, value)| absolute_files(key, value, folder))?;
     let text = format!("# {}\n{values}", sweep.describe(args.cell));
     let mut out = Destination::new(args.out.as_deref())?;
     out.write_all(text.as_bytes()).context("cannot write the experiment")?;
@@ -40,22 +42,27 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Files that the cell names, from the folder of the sweep: the experiment may be written elsewhere.
-fn absolute_files(value: &mut toml::Value, folder: &Path) {
+fn cell_number(text: &str) -> Result<u64, String> {
+    text.trim().parse().map_err(|_| "expected an integer: the number of a cell, from 0".into())
+}
+
+/// Files that the cell names, from the root: the experiment may be written elsewhere.
+fn absolute_files(key: &str, value: &mut toml::Value, folder: &Path) -> Result<()> {
     match value {
         toml::Value::Table(table) => {
-            for (key, value) in table.iter_mut() {
-                if let (toml::Value::String(name), "file" | "path") = (&*value, key.as_str())
-                    && let Ok(path) = std::fs::canonicalize(folder.join(name))
-                    && let Some(path) = path.to_str()
-                {
-                    *value = path.into();
-                } else {
-                    absolute_files(value, folder);
-                }
-            }
+            table.iter_mut().try_for_each(|(key, value)| absolute_files(key, value, folder))
         }
-        toml::Value::Array(list) => list.iter_mut().for_each(|value| absolute_files(value, folder)),
-        _ => {}
+        toml::Value::Array(list) => {
+            list.iter_mut().try_for_each(|value| absolute_files(key, value, folder))
+        }
+        toml::Value::String(name) if key == "file" || key == "path" => {
+            let path = std::fs::canonicalize(folder.join(&*name)).with_context(|| {
+                let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+                format!("cannot find {name}, which the cell reads, in {}", folder.display())
+            })?;
+            *name = path.to_string_lossy().into_owned();
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }

@@ -31,31 +31,43 @@ pub fn open(
     resume: bool,
 ) -> Result<(ProgressLog, Vec<u64>)> {
     let identity = Identity { command: COMMAND, pieces: "cells", inputs: inputs(sweep, shard)? };
-    ProgressLog::open(path, &identity, resume, Row::cell_of)
+    ProgressLog::open_from(path, &identity, Some(&whole(sweep.folder())), resume, Row::cell_of)
 }
 
 /// A new log of the whole sweep for the cells that `has` accepts. An earlier one is replaced if that loses no
 /// cell, as when the shards are merged again.
-pub fn replace(path: &Path, inputs: &Value, has: impl Fn(u64) -> bool) -> Result<ProgressLog> {
+pub fn replace(
+    path: &Path,
+    inputs: &Value,
+    folder: &Path,
+    has: impl Fn(u64) -> bool,
+) -> Result<ProgressLog> {
     let mut inputs = inputs.clone();
     inputs["shard"] = Shard::WHOLE.to_string().into();
     let identity = Identity { command: COMMAND, pieces: "cells", inputs };
     // Opening it takes the lock: no other process may be writing to what is replaced.
-    let (before, cells) = ProgressLog::open(path, &identity, true, Row::cell_of)?;
+    let (mut log, cells) =
+        ProgressLog::open_from(path, &identity, Some(&whole(folder)), true, Row::cell_of)?;
     if !cells.into_iter().all(has) {
         bail!("{} contains cells that are in no shard; choose another --out", path.display());
     }
-    before.remove()?;
-    Ok(ProgressLog::open(path, &identity, true, Row::cell_of)?.0)
+    log.clear()?;
+    Ok(log)
+}
+
+/// The folder from the root, for commands that run elsewhere.
+fn whole(folder: &Path) -> PathBuf {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    std::fs::canonicalize(folder).unwrap_or_else(|_| folder.into())
 }
 
 /// Everything that the cells depend on.
 fn inputs(sweep: &Sweep, shard: Shard) -> Result<Value> {
     let text = sweep.to_toml();
     let values: toml::Table = toml::from_str(&text).context("cannot write the sweep as TOML")?;
-    let mut named = Vec::new();
-    files(&toml::Value::Table(values.clone()), &mut named);
-    let hashes: BTreeMap<String, String> = named
+    // Their content may change.
+    let hashes: BTreeMap<String, String> = sweep
+        .named_files()
         .into_iter()
         .map(|name| {
             let path = sweep.folder().join(&name);
@@ -72,29 +84,6 @@ fn inputs(sweep: &Sweep, shard: Shard) -> Result<Value> {
         "files": hashes,
         "shard": shard.to_string(),
     }))
-}
-
-/// The files that a sweep names, for their content may change.
-fn files(value: &toml::Value, found: &mut Vec<String>) {
-    match value {
-        toml::Value::Table(table) => {
-            for (key, value) in table {
-                match value {
-                    toml::Value::String(name) if key == "file" || key == "path" => {
-                        found.push(name.clone());
-                    }
-                    toml::Value::Array(names) if key == "file" || key == "path" => {
-                        found.extend(
-                            names.iter().filter_map(|name| name.as_str().map(String::from)),
-                        );
-                    }
-                    other => files(other, found),
-                }
-            }
-        }
-        toml::Value::Array(list) => list.iter().for_each(|value| files(value, found)),
-        _ => {}
-    }
 }
 
 /// A log that is read, while or after it is written.
@@ -124,8 +113,10 @@ impl SavedCells {
         let values: toml::Table = toml::from_str(text).ok().with_context(damaged)?;
         let shard = inputs.get("shard").and_then(Value::as_str).and_then(|text| text.parse().ok());
         let shard = shard.with_context(damaged)?;
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let sweep = Sweep::of_values(values, folder)?;
+        // Where the sweep file was; beside the log if that folder is gone.
+        let beside = || path.parent().unwrap_or(Path::new("")).to_owned();
+        let folder = log.folder().filter(|folder| folder.is_dir()).unwrap_or_else(beside);
+        let sweep = Sweep::of_values(values, &folder)?;
         let mut cells = Vec::new();
         let mut start = log.records.end;
         while let Some(cell) = log.records.read_next()?.and_then(Row::cell_of) {

@@ -26,7 +26,7 @@ pub struct Args {
     /// Folder for the table and the merged log
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
-    /// Go on without shards or cells that are missing
+    /// Merge even if shards or cells are missing
     #[arg(long)]
     partial: bool,
     /// Print nothing
@@ -49,10 +49,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     parts.retain(|part| !part.shard.is_whole());
     let stem = same_sweep(&parts)?;
     no_duplicates(&parts)?;
-    if let Some(missing) = missing(&parts)
+    if let Some((missing, them)) = missing(&parts)
         && !args.partial
     {
-        bail!("{missing}; run them, or add --partial to go on without");
+        bail!("{missing}; run {them}, or merge what is there with --partial");
     }
     let Some(first) = parts.first() else { bail!("no shards to merge") };
     let (sweep, inputs) = (first.sweep.clone(), first.inputs.clone());
@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         parts.into_iter().map(|part| (part.shard.index() - 1, part)).collect();
     let path = log::path(&args.out, &stem, Shard::WHOLE);
     let has = |cell: u64| by_index.get(&(cell % of)).is_some_and(|part| part.has(cell));
-    let mut merged = log::replace(&path, &inputs, has)?;
+    let mut merged = log::replace(&path, &inputs, sweep.folder(), has)?;
     let extension = if cfg!(feature = "parquet") { "parquet" } else { "csv" };
     let table = path.with_extension(extension);
     let mut row = |cell: u64| {
@@ -151,7 +151,7 @@ fn no_duplicates(parts: &[SavedCells]) -> Result<()> {
     for (i, part) in parts.iter().enumerate() {
         if let Some(before) = parts[..i].iter().find(|other| other.shard == part.shard) {
             bail!(
-                "shard {} is there twice: {} and {}; keep one of them",
+                "found shard {} twice: {} and {}; keep one of them",
                 part.shard,
                 before.path.display(),
                 part.path.display()
@@ -161,8 +161,8 @@ fn no_duplicates(parts: &[SavedCells]) -> Result<()> {
     Ok(())
 }
 
-/// The shards that are not there or not finished, in words.
-fn missing(parts: &[SavedCells]) -> Option<String> {
+/// The shards that are missing or not finished, in words, and the pronoun for them.
+fn missing(parts: &[SavedCells]) -> Option<(String, &'static str)> {
     let first = parts.first()?;
     let cells = first.sweep.cells();
     let absent: Vec<String> = first
@@ -184,7 +184,8 @@ fn missing(parts: &[SavedCells]) -> Option<String> {
     if !unfinished.is_empty() {
         said.push(format!("shard {}", list(&unfinished)));
     }
-    (!said.is_empty()).then(|| said.join("; "))
+    let them = if absent.len() + unfinished.len() == 1 { "it" } else { "them" };
+    (!said.is_empty()).then(|| (said.join("; "), them))
 }
 
 /// The first twenty, and how many more.

@@ -14,8 +14,8 @@ use select::Selection;
 
 /// Draw the results of a sweep as a heat map or as lines
 ///
-/// Over two keys that vary it draws a heat map, over one key lines. A key that is on no axis has to be fixed
-/// with --where or minimised over.
+/// Over two keys that vary it draws a heat map, over one key lines. Fix every other key with
+/// --where, or minimise over it with --minimize.
 #[derive(clap::Args)]
 #[command(after_help = include_str!("../../help/sweep-plot.txt"))]
 pub struct Args {
@@ -53,8 +53,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         bail!("{} has no finished cells yet", args.log.display());
     }
     let selection = Selection::new(args, &saved.sweep)?;
-    let values = selection.values(&mut saved)?;
-    let figure = picture::figure(&saved.sweep, &selection, &values);
+    let drawn = selection.values(&mut saved)?;
+    let figure = picture::figure(&saved.sweep, &selection, &drawn)?;
     if let Some(path) = &args.out {
         plots::save(&figure, path)?;
         say!("Written: {}", path.display());

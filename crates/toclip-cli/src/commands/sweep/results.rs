@@ -42,19 +42,12 @@ pub fn write(
         false => None,
     };
     let columns = sweep.columns();
-    // A path that diverges at once does so at 0, an ensemble of which none does has the share 0.
-    let diverged = |row: &Row| {
-        columns.iter().zip(&row.values).any(|(name, value)| {
-            (name.ends_with("_diverged_at") && *value >= 0.0)
-                || (name.ends_with("_diverged_share") && *value > 0.0)
-        })
-    };
     let mut written = Written::default();
     let (mut rows, mut curves, mut points) = (Vec::new(), Vec::new(), 0);
     for cell in 0..sweep.cells() {
         let Some(mut row) = row(cell)? else { continue };
         written.cells += 1;
-        written.diverged += u64::from(diverged(&row));
+        written.diverged += u64::from(diverged(&columns, &row));
         if let Some(why) = &row.error {
             written.failed += 1;
             written.first_failure.get_or_insert_with(|| (cell, why.clone()));
@@ -84,6 +77,15 @@ pub fn write(
     }
     file.finish()?;
     Ok(written)
+}
+
+/// Whether a curve of the cell diverged. A path that diverges at once does so at 0, an ensemble of which no
+/// run does has the share 0.
+pub fn diverged(columns: &[String], row: &Row) -> bool {
+    columns.iter().zip(&row.values).any(|(name, value)| {
+        (name.ends_with("_diverged_at") && *value >= 0.0)
+            || (name.ends_with("_diverged_share") && *value > 0.0)
+    })
 }
 
 /// `x.parquet` has its curves in `x.curves.parquet`.

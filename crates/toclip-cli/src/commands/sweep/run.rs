@@ -60,7 +60,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let complete = path.exists()
         && log::SavedCells::open(&path).is_ok_and(|saved| saved.finished() == saved.wanted());
     if args.check || !complete {
-        check(&sweep, shard, args)?;
+        check(&sweep, args)?;
     }
     if args.check {
         return print_check(&sweep, shard, args);
@@ -87,20 +87,21 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
         json::print(&json!({ "cells": wanted, "shard": shard.to_string(), "log": path }))?;
     } else if !args.quiet {
         say!(
-            "Shard {shard}: {wanted} cells in {}, saved in {}",
+            "Shard {shard}: {} in {}, saved in {}",
+            counted(wanted),
             duration(begin.elapsed()),
             path.display()
         );
-        say!("When all shards are there: toclip sweep merge {}", args.out.display());
+        say!("When all shards have finished: toclip sweep merge {}", args.out.display());
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Builds every cell before the first one runs.
-fn check(sweep: &Sweep, shard: Shard, args: &RunArgs) -> Result<()> {
-    let all = sweep.checked(shard);
-    let bar = terminal::progress_bar(all, "cells", args.quiet).with_message("checking ");
-    let checked = on_threads(args.threads, || sweep.check(shard, &|| bar.inc(1)))?;
+fn check(sweep: &Sweep, args: &RunArgs) -> Result<()> {
+    let bar =
+        terminal::progress_bar(sweep.checked(), "cells", args.quiet).with_message("checking ");
+    let checked = on_threads(args.threads, || sweep.check(&|| bar.inc(1)))?;
     bar.finish_and_clear();
     Ok(checked?)
 }
@@ -119,7 +120,7 @@ fn print_check(sweep: &Sweep, shard: Shard, args: &RunArgs) -> Result<ExitCode> 
             format!("{} ({})", keys.join(" with "), axis.len())
         })
         .collect();
-    say!("{cells} cells: {}", axes.join(" × "));
+    say!("{}: {}", counted(cells), axes.join(" × "));
     say!("Columns: {}", sweep.columns().join(", "));
     Ok(ExitCode::SUCCESS)
 }
@@ -204,24 +205,29 @@ fn write_table(
     if args.quiet {
         return Ok(());
     }
-    say!("{} cells in {}", written.cells, duration(begin.elapsed()));
+    say!("{} in {}", counted(written.cells), duration(begin.elapsed()));
     written.say(sweep);
     say!("Written:\n  {}", table.display());
     if sweep.keep.contains(&toclip_sweep::Keep::Curves) {
         say!("  {}", results::curves_beside(table).display());
     }
-    say!("  {}  (the cells as they came; for export and plot)", log.display());
+    say!("  {}  (log of the cells, for `toclip sweep export` and `plot`)", log.display());
     Ok(())
+}
+
+fn counted(cells: u64) -> String {
+    format!("{cells} {}", if cells == 1 { "cell" } else { "cells" })
 }
 
 impl results::Written {
     /// Says what did not go as in the other cells.
     pub fn say(&self, sweep: &Sweep) {
         if self.diverged > 0 {
-            say!("Diverged: {} cells", self.diverged);
+            say!("Diverged: {}", counted(self.diverged));
         }
         if let Some((cell, why)) = &self.first_failure {
-            say!("Failed: {} cells; the first is {}: {why}", self.failed, sweep.describe(*cell));
+            let first = if self.failed == 1 { ":" } else { "; the first is" };
+            say!("Failed: {}{first} {}: {why}", counted(self.failed), sweep.describe(*cell));
         }
     }
 }

@@ -1,26 +1,32 @@
 //! The numbers of a selection as a figure.
 
-use toclip_sweep::{KeyValues, Sweep, text};
+use anyhow::{Result, bail};
+use toclip_sweep::{KeyValues, Sweep};
 
-use super::select::Selection;
-use crate::output::numbers::short;
+use super::select::{Drawn, Selection, shown};
 use crate::plot::{Axis, AxisScale, Chart, Figure, HeatMap};
 
 /// A range this many times its start is drawn on a logarithmic scale: of an axis, and of values.
 const WIDE: (f64, f64) = (20.0, 3.0);
 
-/// A heat map, or lines.
-pub fn figure(sweep: &Sweep, selection: &Selection, values: &[Vec<f64>]) -> Figure {
-    let value = value_name(selection);
-    let (x, places) = axis(&selection.x);
+/// A heat map, lines, or points.
+pub fn figure(sweep: &Sweep, selection: &Selection, drawn: &Drawn) -> Result<Figure> {
+    let (value, Drawn { values, reasons }) = (value_name(selection), drawn);
+    let (x, places) = axis(&selection.x.shown);
     let mut chart = Chart::new(&sweep.name).x(x).subtitle(&subtitle(selection, &value));
-    let known: Vec<f64> = values.iter().flatten().copied().filter(|x| x.is_finite()).collect();
+    let ratios = selection.relative_to.is_some();
     // A ratio of 0 is that to a risk which diverged.
-    let scale = scale_of(&known, if selection.relative_to.is_some() { 0.0 } else { WIDE.1 });
+    let known = |x: &f64| x.is_finite() && !(ratios && *x == 0.0);
+    let known: Vec<f64> = values.iter().flatten().copied().filter(known).collect();
+    let reasons = either(reasons);
+    if known.is_empty() {
+        bail!("nothing to draw: no cell has a value of {value} ({reasons})");
+    }
+    let scale = scale_of(&known, if ratios { 0.0 } else { WIDE.1 });
     match (&selection.by, selection.map) {
         (Some(by), true) => {
-            let (y, rows) = axis(by);
-            let middle = selection.relative_to.is_some().then_some(1.0);
+            let (y, rows) = axis(&by.shown);
+            let middle = ratios.then_some(1.0);
             let map = HeatMap {
                 label: value,
                 x: places,
@@ -35,34 +41,38 @@ pub fn figure(sweep: &Sweep, selection: &Selection, values: &[Vec<f64>]) -> Figu
             chart = chart.y(Axis { label: value, scale, ..Axis::default() });
             for (j, row) in values.iter().enumerate() {
                 let label = match by {
-                    Some(by) => format!("{} = {}", by.key, shown(&by.values[j])),
+                    Some(by) => format!("{} = {}", by.shown.key, shown(&by.shown.values[j])),
                     None => String::new(),
                 };
-                chart = chart.line(&label, &places, row);
+                chart = match selection.points {
+                    true => chart.points(&label, &places, row),
+                    false => chart.line(&label, &places, row),
+                };
             }
-            if selection.relative_to.is_some() {
+            if ratios {
                 chart = chart.hline(1.0, "");
             }
         }
     }
-    let mut grey = Vec::new();
-    if let (Some((key, value)), true) = (&selection.relative_to, known.contains(&0.0)) {
-        grey.push(format!("every cell with {key} = {} diverges", shown(value)));
-    }
-    if known.len() < values.iter().map(Vec::len).sum() {
-        grey.push("diverged, failed or not finished".into());
-    }
-    if !grey.is_empty() {
+    if !reasons.is_empty() {
         let what = if selection.map { "Grey" } else { "Not drawn" };
-        chart = chart.note(&format!("{what}: {}.", grey.join(", or ")));
+        chart = chart.note(&format!("{what}: {reasons}."));
     }
-    chart.into()
+    Ok(chart.into())
+}
+
+/// `a, b or c`.
+fn either(reasons: &[String]) -> String {
+    match reasons {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => reasons.concat(),
+    }
 }
 
 fn value_name(selection: &Selection) -> String {
     match &selection.relative_to {
         None => selection.value.clone(),
-        Some((key, value)) => format!("{} relative to {key} = {}", selection.value, shown(value)),
+        Some(setting) => format!("{} relative to {setting}", selection.value),
     }
 }
 
@@ -71,13 +81,8 @@ fn subtitle(selection: &Selection, value: &str) -> String {
     if !selection.minimized.is_empty() {
         parts.push(format!("smallest over {}", selection.minimized.join(", ")));
     }
-    parts.extend(selection.fixed.iter().map(|(key, value)| format!("{key} = {}", shown(value))));
+    parts.extend(selection.fixed.iter().map(ToString::to_string));
     parts.join("; ")
-}
-
-/// A value of a key for people.
-fn shown(value: &toml::Value) -> String {
-    value.as_float().map_or_else(|| text(value), short)
 }
 
 /// A name that has room on an axis.
@@ -106,7 +111,7 @@ fn axis(key: &KeyValues) -> (Axis, Vec<f64>) {
 
 /// Logarithmic for positive numbers of which the largest is so many times the smallest.
 fn scale_of(numbers: &[f64], wide: f64) -> AxisScale {
-    let least = numbers.iter().copied().filter(|x| *x != 0.0).fold(f64::INFINITY, f64::min);
+    let least = numbers.iter().copied().fold(f64::INFINITY, f64::min);
     let most = numbers.iter().copied().fold(0.0, f64::max);
     match least > 0.0 && most >= wide * least {
         true => AxisScale::Log,

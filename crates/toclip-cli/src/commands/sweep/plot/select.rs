@@ -1,11 +1,13 @@
 //! Which cells a picture shows, and the number at each of its places.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fmt;
 
 use anyhow::{Result, bail};
-use toclip_sweep::{KeyValues, Sweep, number, text};
+use toclip_sweep::{KeyValues, Row, Sweep, number, text};
 
 use super::super::log::SavedCells;
+use super::super::results;
 use super::Args;
 use crate::arguments::unknown;
 use crate::output::numbers::short;
@@ -13,40 +15,73 @@ use crate::output::numbers::short;
 /// What a picture shows.
 pub struct Selection {
     /// The key on the horizontal axis.
-    pub x: KeyValues,
+    pub x: DrawnKey,
     /// The key on the vertical axis, or of the lines.
-    pub by: Option<KeyValues>,
+    pub by: Option<DrawnKey>,
     /// Whether it is a heat map.
     pub map: bool,
+    /// Whether other keys change along the horizontal axis as well, without order: points instead of lines.
+    pub points: bool,
     /// The column.
     pub value: String,
     /// The keys that the smallest value is taken over.
     pub minimized: Vec<String>,
     /// The setting that values are divided by.
-    pub relative_to: Option<(String, toml::Value)>,
+    pub relative_to: Option<Setting>,
     /// The settings that are fixed.
-    pub fixed: Vec<(String, toml::Value)>,
+    pub fixed: Vec<Setting>,
     column: usize,
+}
+
+/// A key with its values as they are drawn.
+pub struct DrawnKey {
+    /// The key, its values in the order of the picture.
+    pub shown: KeyValues,
+    axis: usize,
+    /// For each place on the axis of the sweep, that in the picture.
+    places: Vec<usize>,
+}
+
+/// A key that has one of its values.
+pub struct Setting {
+    key: String,
+    value: toml::Value,
+    axis: usize,
+    /// For each place on the axis, whether the key has the value there.
+    holds: Vec<bool>,
+}
+
+/// The numbers of a picture.
+pub struct Drawn {
+    /// A row for each value of the second key; not finite where there is nothing to draw.
+    pub values: Vec<Vec<f64>>,
+    /// Why there is nothing to draw at some places.
+    pub reasons: Vec<String>,
 }
 
 impl Selection {
     pub fn new(args: &Args, sweep: &Sweep) -> Result<Self> {
-        let keys: Vec<&KeyValues> = sweep.axes().iter().flat_map(|axis| &axis.keys).collect();
-        let find = |flag: &str, name: &str| -> Result<KeyValues> {
-            let known: Vec<&str> = keys.iter().map(|key| &*key.key).collect();
-            match keys.iter().find(|key| key.key == name) {
-                Some(key) => Ok((*key).clone()),
+        let axes = sweep.axes().iter().enumerate();
+        let keys: Vec<(usize, &KeyValues)> =
+            axes.flat_map(|(at, axis)| axis.keys.iter().map(move |key| (at, key))).collect();
+        let find = |flag: &str, name: &str| -> Result<(usize, &KeyValues)> {
+            let known: Vec<&str> = keys.iter().map(|(_, key)| &*key.key).collect();
+            match keys.iter().find(|(_, key)| key.key == name) {
+                Some(found) => Ok(*found),
                 None => bail!("{flag}: {}", unknown("key", name, &known)),
             }
         };
-        let setting = |flag: &str, given: &str| -> Result<(String, toml::Value)> {
+        let setting = |flag: &str, given: &str| -> Result<Setting> {
             let Some((name, wanted)) = given.split_once('=') else {
                 bail!("{flag} is {given:?}; expected a key and a value, such as clip=none");
             };
-            let key = find(flag, name.trim())?;
+            let (axis, key) = find(flag, name.trim())?;
             let wanted = wanted.trim();
             match key.values.iter().find(|value| says(value, wanted)) {
-                Some(value) => Ok((key.key, value.clone())),
+                Some(value) => {
+                    let holds = key.values.iter().map(|other| other == value).collect();
+                    Ok(Setting { key: key.key.clone(), value: value.clone(), axis, holds })
+                }
                 None => {
                     let mut known: Vec<String> = key.values.iter().take(20).map(text).collect();
                     if key.values.len() > known.len() {
@@ -69,7 +104,7 @@ impl Selection {
         }
         let roles = [&args.x, &args.y, &args.lines].into_iter().flatten();
         let roles: Vec<&String> =
-            roles.chain(&args.minimize).chain(fixed.iter().map(|(key, _)| key)).collect();
+            roles.chain(&args.minimize).chain(fixed.iter().map(|setting| &setting.key)).collect();
         if let Some((_, twice)) =
             roles.iter().enumerate().find(|(i, name)| roles[..*i].contains(name))
         {
@@ -82,14 +117,16 @@ impl Selection {
             bail!("--value: {}", unknown("column", &value, &known));
         };
         let taken = |name: &str| {
-            args.minimize.iter().any(|key| key == name) || fixed.iter().any(|(key, _)| key == name)
+            args.minimize.iter().any(|key| key == name)
+                || fixed.iter().any(|setting| setting.key == name)
         };
         // One key of each axis speaks for those that change with it.
         let mut free = sweep
             .axes()
             .iter()
-            .filter(|axis| axis.len() > 1 && !axis.keys.iter().any(|key| taken(&key.key)))
-            .map(|axis| axis.keys[0].clone());
+            .enumerate()
+            .filter(|(_, axis)| axis.len() > 1 && !axis.keys.iter().any(|key| taken(&key.key)))
+            .map(|(at, axis)| (at, &axis.keys[0]));
         let given = [&args.x, &args.y, &args.lines];
         let chosen = |name: &str| given.iter().any(|given| given.as_deref() == Some(name));
         // Keys that change together are on one axis, whichever of them was named.
@@ -97,7 +134,7 @@ impl Selection {
             let axis = sweep.axes().iter().find(|axis| axis.keys.iter().any(|key| key.key == name));
             axis.is_some_and(|axis| axis.keys.iter().any(|key| chosen(&key.key)))
         };
-        let mut next = || free.find(|key| !with_chosen(&key.key));
+        let mut next = || free.find(|(_, key)| !with_chosen(&key.key));
         let x = match &args.x {
             Some(name) => find("--x", name)?,
             None => match next() {
@@ -110,23 +147,37 @@ impl Selection {
             (_, Some(name)) => Some(find("--lines", name)?),
             (None, None) => next(),
         };
-        let together = |by: &KeyValues| {
-            let both = |axis: &toclip_sweep::Axis| {
-                [&x, by].iter().all(|key| axis.keys.iter().any(|own| own.key == key.key))
-            };
-            sweep.axes().iter().any(both)
-        };
-        if let Some(by) = by.as_ref().filter(|by| together(by)) {
-            bail!("`{}` and `{}` change together; expected keys of two axes", x.key, by.key);
+        if let Some((_, by)) = by.filter(|(axis, _)| *axis == x.0) {
+            bail!("`{}` and `{}` change together; expected keys of two axes", x.1.key, by.key);
         }
-        if let Some((key, _)) = &relative_to
-            && (*key == x.key || by.as_ref().is_some_and(|by| by.key == *key))
+        if let Some(Setting { key, .. }) = &relative_to
+            && (*key == x.1.key || by.is_some_and(|(_, by)| by.key == *key))
         {
             bail!("--relative-to {key}: it is on an axis of the picture; minimise over it instead");
         }
         let map = args.lines.is_none() && by.is_some();
+        let drawn = |(at, key): (usize, &KeyValues)| {
+            let others = &sweep.axes()[at].keys;
+            let grouped = others.iter().any(|other| args.minimize.contains(&other.key));
+            DrawnKey::new(key, at, grouped)
+        };
+        let (x, by) = (drawn(x), by.map(drawn));
+        // Points may lie above each other; columns and lines would hide one another.
+        let told_apart = if map { Some(&x) } else { None }.into_iter().chain(&by);
+        for DrawnKey { shown: key, axis, .. } in told_apart.filter(|key| key.repeated().is_some()) {
+            let others = sweep.axes()[*axis].keys.iter().filter(|other| other.key != key.key);
+            let other = others.map(|other| &*other.key).next().unwrap_or_default();
+            bail!(
+                "`{}` has the same value more than once; add --minimize {other}, or draw over {other} instead",
+                key.key
+            );
+        }
+        let with_x = &sweep.axes()[x.axis].keys;
+        let unordered = with_x.iter().any(|key| key.random) || x.repeated().is_some();
+        let points = !map && with_x.len() > 1 && unordered;
         let minimized = args.minimize.clone();
-        let selection = Selection { x, by, map, value, minimized, relative_to, fixed, column };
+        let selection =
+            Selection { x, by, map, points, value, minimized, relative_to, fixed, column };
         selection.check_free(sweep)?;
         Ok(selection)
     }
@@ -134,10 +185,10 @@ impl Selection {
     /// Refuses a picture in which several cells would share a place.
     fn check_free(&self, sweep: &Sweep) -> Result<()> {
         let settled = |name: &str| {
-            name == self.x.key
-                || self.by.as_ref().is_some_and(|by| by.key == name)
+            name == self.x.shown.key
+                || self.by.as_ref().is_some_and(|by| by.shown.key == name)
                 || self.minimized.iter().any(|key| key == name)
-                || self.fixed.iter().any(|(key, _)| key == name)
+                || self.fixed.iter().any(|setting| setting.key == name)
         };
         let free = sweep
             .axes()
@@ -156,37 +207,176 @@ impl Selection {
         Ok(())
     }
 
-    /// The number at each place: a row for each value of the second key, NaN where no cell is finished.
-    pub fn values(&self, saved: &mut SavedCells) -> Result<Vec<Vec<f64>>> {
-        let mut best: BTreeMap<(usize, usize), [f64; 2]> = BTreeMap::new();
+    /// The number at each place: a row for each value of the second key.
+    pub fn values(&self, saved: &mut SavedCells) -> Result<Drawn> {
+        let rows = self.by.as_ref().map_or(1, |by| by.shown.values.len());
+        let columns = self.x.shown.values.len();
+        let names = saved.sweep.columns();
+        let mut found = vec![vec![Place::default(); columns]; rows];
         for cell in 0..saved.sweep.cells() {
-            let settings = saved.sweep.settings(cell);
-            let is = |name: &str, value: &toml::Value| {
-                settings.iter().any(|(key, own)| *key == name && *own == value)
-            };
-            let place = |key: &KeyValues| key.values.iter().position(|value| is(&key.key, value));
-            if !self.fixed.iter().all(|(name, value)| is(name, value)) {
+            let places = saved.sweep.places(cell);
+            if !self.fixed.iter().all(|setting| setting.holds(&places)) {
                 continue;
             }
-            let reference = self.relative_to.as_ref().is_some_and(|(name, value)| is(name, value));
-            let at = (self.by.as_ref().map_or(Some(0), place), place(&self.x));
-            let (Some(j), Some(i)) = at else { continue };
-            let Some(row) = saved.row(cell)? else { continue };
+            let i = self.x.places[places[self.x.axis]];
+            let j = self.by.as_ref().map_or(0, |by| by.places[places[by.axis]]);
+            let place = &mut found[j][i];
+            let Some(row) = saved.row(cell)? else {
+                place.reasons.insert(Reason::NotFinished);
+                continue;
+            };
             let value = row.values[self.column];
-            let found = best.entry((j, i)).or_insert([f64::NAN; 2]);
-            found[0] = found[0].min(value);
-            if reference {
-                found[1] = found[1].min(value);
+            place.value = place.value.min(value);
+            if self.relative_to.as_ref().is_some_and(|setting| setting.holds(&places)) {
+                place.reference = place.reference.min(value);
+            }
+            if !value.is_finite() {
+                place.reasons.insert(self.reason(&row, results::diverged(&names, &row)));
             }
         }
-        let rows = self.by.as_ref().map_or(1, |by| by.values.len());
-        let at = |j: usize, i: usize| {
-            let [value, reference] = best.get(&(j, i)).copied().unwrap_or([f64::NAN; 2]);
-            if self.relative_to.is_some() { value / reference } else { value }
+        let mut reasons = BTreeSet::new();
+        let mut shown = |place: Place| {
+            let value = match self.relative_to {
+                Some(_) => place.value / place.reference,
+                None => place.value,
+            };
+            // A ratio of 0 is that to a risk which diverged.
+            if value.is_finite() && !(value == 0.0 && self.relative_to.is_some()) {
+                return value;
+            }
+            match (place.value.is_finite(), place.reference.is_nan()) {
+                (true, true) => reasons.extend([Reason::NoReference]),
+                (true, false) => reasons.extend([Reason::ReferenceDiverged]),
+                (false, _) if place.reasons.is_empty() => reasons.extend([Reason::Excluded]),
+                (false, _) => reasons.extend(place.reasons),
+            }
+            value
         };
-        let columns = self.x.values.len();
-        Ok((0..rows).map(|j| (0..columns).map(|i| at(j, i)).collect()).collect())
+        let values =
+            found.into_iter().map(|row| row.into_iter().map(&mut shown).collect()).collect();
+        let reasons = reasons.into_iter().map(|reason| self.words(reason)).collect();
+        Ok(Drawn { values, reasons })
     }
+
+    /// Why a finished cell has no finite number.
+    fn reason(&self, row: &Row, diverged: bool) -> Reason {
+        if row.error.is_some() {
+            Reason::Failed
+        } else if self.value.ends_with("_diverged_at") {
+            Reason::DidNotDiverge
+        } else if self.value.contains("_time_to_") {
+            Reason::NeverReached
+        } else if diverged {
+            Reason::Diverged
+        } else {
+            Reason::NoValue
+        }
+    }
+
+    fn words(&self, reason: Reason) -> String {
+        let reference = || {
+            let setting = self.relative_to.as_ref();
+            setting.map(|setting| setting.to_string()).unwrap_or_default()
+        };
+        match reason {
+            Reason::ReferenceDiverged => format!("every cell with {} diverges", reference()),
+            Reason::NoReference => format!("no finished cell with {}", reference()),
+            Reason::Excluded => "excluded".into(),
+            Reason::Diverged => "diverged".into(),
+            Reason::NeverReached => {
+                let level = self.value.rsplit('_').next().unwrap_or_default();
+                format!("never reached {level}")
+            }
+            Reason::DidNotDiverge => "did not diverge".into(),
+            Reason::NoValue => "no value".into(),
+            Reason::Failed => "failed".into(),
+            Reason::NotFinished => "not finished".into(),
+        }
+    }
+}
+
+/// What is found at a place of the picture.
+#[derive(Clone)]
+struct Place {
+    /// The smallest value.
+    value: f64,
+    /// The smallest among the cells that values are divided by.
+    reference: f64,
+    /// Why cells have no finite value.
+    reasons: BTreeSet<Reason>,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Place { value: f64::NAN, reference: f64::NAN, reasons: BTreeSet::new() }
+    }
+}
+
+/// Why there is nothing to draw at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reason {
+    ReferenceDiverged,
+    NoReference,
+    Excluded,
+    Diverged,
+    NeverReached,
+    DidNotDiverge,
+    NoValue,
+    Failed,
+    NotFinished,
+}
+
+impl Setting {
+    fn holds(&self, places: &[usize]) -> bool {
+        self.holds[places[self.axis]]
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", self.key, shown(&self.value))
+    }
+}
+
+impl DrawnKey {
+    /// A key with its values in the order of their size where they are numbers. With `grouped`, equal values
+    /// are at one place.
+    fn new(key: &KeyValues, axis: usize, grouped: bool) -> Self {
+        let mut order: Vec<usize> = (0..key.values.len()).collect();
+        if let Some(numbers) = key.numbers() {
+            order.sort_by(|a, b| numbers[*a].total_cmp(&numbers[*b]));
+        }
+        let mut seen = HashMap::new();
+        let (mut values, mut places) = (Vec::new(), vec![0; order.len()]);
+        for at in order {
+            let value = &key.values[at];
+            places[at] = match seen.get(&spelling(value)) {
+                Some(place) if grouped => *place,
+                _ => {
+                    seen.insert(spelling(value), values.len());
+                    values.push(value.clone());
+                    values.len() - 1
+                }
+            };
+        }
+        DrawnKey { shown: KeyValues { values, ..key.clone() }, axis, places }
+    }
+
+    /// A value that is at several places.
+    fn repeated(&self) -> Option<&toml::Value> {
+        let mut seen = HashSet::new();
+        self.shown.values.iter().find(|value| !seen.insert(spelling(value)))
+    }
+}
+
+/// Equal for equal values, 1 and 1.0 included.
+fn spelling(value: &toml::Value) -> String {
+    number(value).map_or_else(|| value.to_string(), |x| x.to_string())
+}
+
+/// A value of a key for people.
+pub fn shown(value: &toml::Value) -> String {
+    value.as_float().map_or_else(|| text(value), short)
 }
 
 /// Whether a value is what a person wrote on the command line.
