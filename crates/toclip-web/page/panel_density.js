@@ -10,7 +10,8 @@ export class DensityPanel {
   }
 
   draw({ density, threshold, risk, batch, kept, rule }) {
-    this.threshold = threshold;
+    // These rules act on every residual.
+    this.threshold = ["optimal", "normalise"].includes(rule) ? null : threshold;
     const curve = { label: "density of the residual of one sample", x: density.x, y: density.density, slot: 0 };
     this.description = {
       title: "Which residuals are clipped",
@@ -56,7 +57,9 @@ function peak(density) {
 }
 
 function hint({ threshold, batch, kept, rule }) {
+  if (rule === "optimal") return "This rule has no threshold: it replaces every residual by its score.";
   if (threshold === null) return "Nothing is clipped.";
+  if (rule === "normalise") return `Every gradient is scaled to the length of the threshold, c = ${short(threshold)}.`;
   if (batch > 1) return `The threshold applies to the mean gradient of ${batch} samples, not to each of them.`;
   if (rule !== "clip") return `Shaded: residuals beyond ±${short(threshold)}, on which the rule “${rule}” acts most.`;
   return `Shaded: residuals beyond ±${short(threshold)}, ${percent(1 - kept)} of the samples, are clipped.`;
