@@ -321,6 +321,8 @@ def test_pictures_and_tables_are_exported(explorer):
             assert name == f"{panel}.{kind.lower()}"
             if kind == "SVG":
                 assert content.startswith(b"<svg") and b"NaN" not in content
+                # The part that is clipped is shaded, as on the screen.
+                assert (b">clipped<" in content) == (panel == "density")
             elif kind == "PNG":
                 width, height = struct.unpack(">II", content[16:24])
                 assert content[1:4] == b"PNG" and width > 300 and height > 300

@@ -75,11 +75,12 @@ export class Exports {
 
   svg(description) {
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-    const series = description.series.filter((s) => s.label).map(({ label, x, y, low, high, dashed, slot }) => ({
+    // Pictures to keep give out their patterns by order, the screen by slot.
+    const named = description.series.filter((s) => s.label).sort((a, b) => a.slot - b.slot);
+    const series = [...named, ...(description.shaded ?? [])].map(({ label, x, y, low, high, dashed, slot }) => ({
       label, x, y, low, high, dashed, slot,
     }));
-    const { title, subtitle, x, y } = description;
-    const lines = description.lines?.map(({ at, label }) => ({ x: at, label }));
+    const { title, subtitle, x, y, lines } = description;
     return this.app.engine.ask({ ask: "figure", chart: { title, subtitle, x, y, lines, series }, dark });
   }
 }

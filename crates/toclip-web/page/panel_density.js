@@ -19,6 +19,7 @@ export class DensityPanel {
       x: { label: "residual X = √(2R) z − ε, in units of the labels" },
       y: { label: "density", range: [0, 1.08 * peak(density.density)] },
       series: [curve],
+      shaded: this.threshold === null ? [] : [clippedPart(density, this.threshold)],
       lines: threshold === null ? [] : [{ axis: "x", at: -threshold, label: "" }, { axis: "x", at: threshold, label: "c" }],
     };
     this.chart.hint = hint({ threshold, batch, kept, rule });
@@ -48,6 +49,12 @@ export class DensityPanel {
     }
     ctx.restore();
   }
+}
+
+/** The density beyond the threshold, for pictures to keep. */
+function clippedPart({ x, density }, threshold) {
+  const high = x.map((v, k) => (Math.abs(v) >= threshold ? density[k] : null));
+  return { label: "clipped", x, y: [], low: x.map(() => 0), high, slot: 1 };
 }
 
 /** The highest value that is not a spike: an atom blurred by a tiny risk would flatten the rest. */
