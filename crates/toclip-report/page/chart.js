@@ -127,7 +127,7 @@ export class Chart {
       width,
       height: this.height,
       legend: { show: false },
-      padding: [8, 20, 0, 0],
+      padding: [10, 20, 0, 0],
       cursor: { drag: { x: false, y: false }, points: { size: 7 } },
       scales: { x: scale(x, "x"), y: scale(y, "y") },
       axes: [side(x, false), side(y, true)],
@@ -177,7 +177,7 @@ export class Chart {
       ctx.lineTo(flat ? right : place, flat ? place : bottom);
       ctx.stroke();
     }
-    ctx.textAlign = "left";
+    [ctx.textAlign, ctx.textBaseline] = ["left", "alphabetic"];
     this.labels = [];
     for (const line of lines.filter(({ label }) => label)) {
       const box = { width: ctx.measureText(line.label).width, height: 15 * scale };
@@ -272,10 +272,11 @@ function labelFont(label, room) {
  * line, on either side of a vertical one, there also further down. */
 function labelPlaces({ axis, place }, { width, height }, frame, gap) {
   const at = (left, top) => ({ left, top, width, height });
-  const fits = (box) => box.top >= frame.top - 1 && box.top + height <= frame.bottom + 1 && box.left >= frame.left && box.left + width <= frame.right;
+  // Above the frame there is some room.
+  const fits = (box) => box.top >= frame.top - 2 * gap && box.top + height <= frame.bottom + 1 && box.left >= frame.left && box.left + width <= frame.right;
   let places;
   if (axis === "y") {
-    const sides = [place - height - gap / 5, place + gap / 2];
+    const sides = [place - height - gap / 4, place + gap / 2];
     places = [frame.right - width - gap, frame.left + gap].flatMap((left) => sides.map((top) => at(left, top)));
   } else {
     const sides = [place + gap, place - gap - width];
