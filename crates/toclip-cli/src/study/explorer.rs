@@ -45,7 +45,7 @@ const PROBLEMS: [(&str, &str); 4] = [
         "noise = { family = 'gaussian_mixture', weights = [0.9, 0.1], means = [0.0, 0.0], stds = [0.3, 3.03] }\n\
          spectrum = { kind = 'isotropic', dim = 250 }\nstart = { kind = 'uniform', norm = 1.0 }\n\
          batch = { size = 128, rule = 'per_sample' }\nprivacy = { noise_multiplier = 0.653 }\n\
-         time = 3.0\nlearning_rate = 2.0\nclip = 0.178\n",
+         time = 3.0\nlearning_rate = 4.5\nclip = 0.178\n",
     ),
     (
         "beyond-classification",
