@@ -3,9 +3,9 @@
 use std::fs::read_to_string;
 
 /// The text between two marks.
-fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
-    let (_, rest) = text.split_once(from).unwrap_or_else(|| panic!("{from} is missing"));
-    rest.split_once(to).unwrap_or_else(|| panic!("{to} is missing")).0
+fn between<'a>(text: &'a str, from: &str, to: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(from)?;
+    rest.split_once(to).map(|(found, _)| found)
 }
 
 #[test]
@@ -15,11 +15,11 @@ fn exported_programs_are_the_examples() {
     for (name, example) in
         [("RUST", "explored"), ("RUST_CLASSIFICATION", "explored_classification")]
     {
-        let template =
-            between(&page, &format!("const {name} = `"), "\n`;").replace("\\`", "`") + "\n";
+        let template = between(&page, &format!("const {name} = `"), "\n`;").unwrap();
         let file = format!("{folder}/../toclip-experiment/examples/{example}.rs");
         let program = read_to_string(file).unwrap();
-        let experiment = between(&program, "r#\"\n", "\"#");
-        assert_eq!(program.replace(experiment, "TOML"), template, "{example}");
+        let experiment = between(&program, "r#\"\n", "\"#").unwrap();
+        let expected = template.replace("\\`", "`") + "\n";
+        assert_eq!(program.replace(experiment, "TOML"), expected, "{example}");
     }
 }
