@@ -45,7 +45,7 @@ pub mod wikitext;
 pub use cache::{DataSet, cache_folder};
 #[cfg(feature = "fit")]
 pub use checksum::sha256;
-pub use error::{Error, Result, did_you_mean};
+pub use error::{Error, Result};
 #[cfg(feature = "fit")]
 pub use features::{
     Activation, ChanceBias, ClippedOptimum, Design, Features, LeastSquares, LogisticRegression,

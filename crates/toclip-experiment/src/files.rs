@@ -12,7 +12,7 @@ mod from_disk {
 
     use toclip::noise::Empirical;
     use toclip_data::Matrix;
-    pub use toclip_data::{SpectrumSource, did_you_mean, resolve_spectrum};
+    pub use toclip_data::{SpectrumSource, resolve_spectrum};
 
     /// The residuals in a file.
     pub fn residuals(path: &Path) -> Result<Empirical, String> {
@@ -51,11 +51,6 @@ mod refused {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("a covariance")
         }
-    }
-
-    /// The end of a message about an unknown name: nothing, so that the known names are listed.
-    pub fn did_you_mean<'a>(_name: &str, _known: impl IntoIterator<Item = &'a str>) -> String {
-        String::new()
     }
 
     /// The spectrum, unless it is in a file.

@@ -1,7 +1,6 @@
 //! Sentences about values that cannot be used.
 
-pub use crate::files::did_you_mean;
-pub use toclip::short;
+pub use toclip::{did_you_mean, short};
 use toml::Value;
 
 /// ``unknown `what` `name`; did you mean …?``, or the list of what is known.

@@ -15,6 +15,8 @@ const DASHES = [[], [10, 3], [8, 3, 2, 3], [2, 3], [], [10, 3, 2, 3, 2, 3], [6, 
 const SHORT_DASH = [5, 4];
 /** Patterns of reference lines, by order. */
 const REFERENCES = [[5, 4], [1.5, 3], [9, 3, 1.5, 3]];
+/** What lies beside the label of an axis, in pixels along it. */
+const ROOM = { x: 70, y: 46 };
 /** Stands for what is not positive in the lower edge of a band on a log axis: far below the frame. */
 const BELOW = 1e-300;
 
@@ -38,12 +40,13 @@ export class Chart {
     }, { rootMargin: "100px" });
     watch.observe(this.plot);
     const dark = matchMedia("(prefers-color-scheme: dark)");
-    dark.addEventListener("change", () => this.description && this.draw(this.description, true));
+    dark.addEventListener("change", () => this.description && !this.plot.hidden && this.draw(this.description, true));
   }
 
   /** Shows a sentence instead of the picture. */
   fail(sentence) {
     this.legend.hidden = this.plot.hidden = true;
+    this.late = false;
     this.readout.textContent = sentence;
   }
 
@@ -94,6 +97,7 @@ export class Chart {
       const paths = s.mark === undefined ? {} : { paths: () => null };
       lines.push({ ...common, ...paths, label: s.label, stroke, dash: dashOf(s), width: s.width ?? 2.2 });
     }
+    const width = Math.max(200, this.plot.clientWidth);
     const side = (spec, vertical) => ({
       label: spec.label,
       labelSize: 20,
@@ -101,7 +105,7 @@ export class Chart {
       size: vertical ? 52 : 34,
       gap: 4,
       font: "12px system-ui, sans-serif",
-      labelFont: "13px system-ui, sans-serif",
+      labelFont: labelFont(spec.label, vertical ? this.height - ROOM.y : width - ROOM.x),
       stroke: colour("muted"),
       grid: { show: this.grid, stroke: colour("grid"), width: 1 },
       ticks: { stroke: colour("frame"), width: 1, size: 4 },
@@ -120,10 +124,10 @@ export class Chart {
       range: (u, low, high) => this.range(name, low, high),
     });
     return {
-      width: Math.max(200, this.plot.clientWidth),
+      width,
       height: this.height,
       legend: { show: false },
-      padding: [8, 12, 0, 0],
+      padding: [10, 20, 0, 0],
       cursor: { drag: { x: false, y: false }, points: { size: 7 } },
       scales: { x: scale(x, "x"), y: scale(y, "y") },
       axes: [side(x, false), side(y, true)],
@@ -154,26 +158,36 @@ export class Chart {
   drawLines(u) {
     const { ctx, bbox } = u;
     const scale = devicePixelRatio;
+    const [right, bottom] = [bbox.left + bbox.width, bbox.top + bbox.height];
+    const inside = ({ axis, at }) => {
+      const place = u.valToPos(at, axis, true);
+      const [low, high] = axis === "y" ? [bbox.top, bottom] : [bbox.left, right];
+      return place >= low - 1 && place <= high + 1 ? place : null;
+    };
+    const lines = (this.description.lines ?? []).map((line, k) => ({ ...line, k, place: inside(line) })).filter((line) => line.place !== null);
     ctx.save();
     ctx.font = `${12 * scale}px system-ui, sans-serif`;
-    (this.description.lines ?? []).forEach(({ axis, at, label }, k) => {
+    ctx.strokeStyle = ctx.fillStyle = colour("muted");
+    ctx.lineWidth = 1.4 * scale;
+    for (const { axis, place, k } of lines) {
       const flat = axis === "y";
-      const place = u.valToPos(at, axis, true);
-      const [low, high] = flat ? [bbox.top, bbox.top + bbox.height] : [bbox.left, bbox.left + bbox.width];
-      if (!(place >= low - 1 && place <= high + 1)) return;
-      ctx.strokeStyle = ctx.fillStyle = colour("muted");
-      ctx.lineWidth = 1.4 * scale;
       ctx.setLineDash(REFERENCES[k % REFERENCES.length].map((v) => v * scale));
       ctx.beginPath();
       ctx.moveTo(flat ? bbox.left : place, flat ? place : bbox.top);
-      ctx.lineTo(flat ? bbox.left + bbox.width : place, flat ? place : bbox.top + bbox.height);
+      ctx.lineTo(flat ? right : place, flat ? place : bottom);
       ctx.stroke();
-      const far = flat || place > (low + high) / 2;
-      ctx.textAlign = far ? "right" : "left";
-      const x = flat ? bbox.left + bbox.width - 5 * scale : place + (far ? -5 : 5) * scale;
-      const y = flat ? (place > low + 20 * scale ? place - 5 * scale : place + 14 * scale) : bbox.top + 14 * scale;
-      ctx.fillText(label ?? "", x, y);
-    });
+    }
+    [ctx.textAlign, ctx.textBaseline] = ["left", "alphabetic"];
+    this.labels = [];
+    for (const line of lines.filter(({ label }) => label)) {
+      const box = { width: ctx.measureText(line.label).width, height: 15 * scale };
+      const frame = { left: bbox.left, right, top: bbox.top, bottom };
+      const places = labelPlaces(line, box, frame, 5 * scale);
+      const free = places.find((place) => !this.labels.some((other) => overlap(place, other)) && !lines.some((other) => crosses(place, other)));
+      const { left, top } = free ?? places[0];
+      this.labels.push({ ...box, left, top });
+      ctx.fillText(line.label, left, top + 12 * scale);
+    }
     ctx.restore();
   }
 
@@ -209,8 +223,9 @@ export class Chart {
       this.readout.textContent = this.hint ?? "";
       return;
     }
+    const named = new Set(this.description.series.map((s) => s.label));
     const values = u.series.slice(1).map((s, k) => [s.label, u.data[k + 1][idx]]);
-    const words = values.filter(([label, y]) => y !== null && y !== undefined && !/, (upper|lower)$/.test(label));
+    const words = values.filter(([label, y]) => y !== null && y !== undefined && named.has(label));
     const name = this.description.x.label.split(",")[0];
     this.readout.textContent =
       `${name} ${short(u.data[0][idx])}: ` + words.map(([label, y]) => `${label} ${short(y)}`).join(" · ");
@@ -242,6 +257,44 @@ function columns({ x, y, series }) {
   if (!x.log || whole[0][0] > 0) return whole;
   const from = whole[0].findIndex((v) => v > 0);
   return whole.map((column) => (from < 0 ? [] : column.slice(from)));
+}
+
+/** The font of an axis label, smaller where the label is longer than the room. */
+function labelFont(label, room) {
+  const font = (size) => `${size}px system-ui, sans-serif`;
+  const ctx = (labelFont.ctx ??= document.createElement("canvas").getContext("2d"));
+  ctx.font = font(13);
+  const wanted = ctx.measureText(label ?? "").width;
+  return font(wanted > room ? Math.max(9, Math.floor((130 * room) / wanted) / 10) : 13);
+}
+
+/** Where the label of a reference line may stand, the best first: at the right or left end of a horizontal
+ * line, on either side of a vertical one, there also further down. */
+function labelPlaces({ axis, place }, { width, height }, frame, gap) {
+  const at = (left, top) => ({ left, top, width, height });
+  // Above the frame there is some room.
+  const fits = (box) => box.top >= frame.top - 2 * gap && box.top + height <= frame.bottom + 1 && box.left >= frame.left && box.left + width <= frame.right;
+  let places;
+  if (axis === "y") {
+    const sides = [place - height - gap / 4, place + gap / 2];
+    places = [frame.right - width - gap, frame.left + gap].flatMap((left) => sides.map((top) => at(left, top)));
+  } else {
+    const sides = [place + gap, place - gap - width];
+    if (place > (frame.left + frame.right) / 2) sides.reverse();
+    const tops = Array.from({ length: 12 }, (_, k) => frame.top + gap / 2 + k * height);
+    places = tops.flatMap((top) => sides.map((left) => at(left, top)));
+  }
+  const fitting = places.filter(fits);
+  return fitting.length ? fitting : places;
+}
+
+function overlap(a, b) {
+  return a.left < b.left + b.width && b.left < a.left + a.width && a.top < b.top + b.height && b.top < a.top + a.height;
+}
+
+/** Whether a reference line runs through a box. */
+function crosses({ left, top, width, height }, { axis, place }) {
+  return axis === "y" ? place > top && place < top + height : place > left && place < left + width;
 }
 
 /** Labels of ticks; with as many digits as tell neighbours `step` apart. */

@@ -5,8 +5,10 @@ import io
 import math
 import struct
 import tomllib
+from urllib.parse import urlencode
 
 import pytest
+from conftest import PAGE, ROOT
 
 
 def still(page) -> None:
@@ -65,6 +67,52 @@ def test_a_number_is_typed(explorer):
     page.press("#rate-number", "Enter")
     assert "“fast” is not a number" in explorer.message()
     assert explorer.experiment()["learning_rate"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [("0,5", 0.5), ("1,5", 1.5), ("1,000,000", 1e6), ("1,250.5", 1250.5), ("12 500", 12500), ("2e3", 2000)],
+)
+def test_commas_are_read_as_people_write_them(desktop, typed, value):
+    page = desktop.open()
+    page.fill("#time-number", typed)
+    page.press("#time-number", "Enter")
+    assert desktop.experiment()["time"] == value and desktop.message() == ""
+
+
+@pytest.mark.parametrize("typed", ["1,000", "12,345"])
+def test_a_number_that_may_mean_two_is_refused(desktop, typed):
+    page = desktop.open()
+    page.fill("#time-number", typed)
+    page.press("#time-number", "Enter")
+    assert f"“{typed}” may mean {typed.replace(',', '')} or " in desktop.message()
+    assert desktop.experiment()["time"] == 15
+
+
+def test_messages_write_keys_and_numbers_as_files_do(desktop):
+    page = desktop.open()
+    page.fill("#rate-number", "-1")
+    page.press("#rate-number", "Enter")
+    assert desktop.message().startswith("learning_rate")
+    page.fill("#rate-number", "-1e300")
+    page.press("#rate-number", "Enter")
+    assert "0000" not in desktop.message()
+    page = desktop.open(experiment="noise = { family = 'gausian' }")
+    assert "did you mean `gaussian`?" in desktop.message()
+
+
+def test_a_long_time_does_not_block_the_page(desktop):
+    page = desktop.page
+    experiment = "spectrum={kind='isotropic',dim=50}\nstart={kind='uniform',norm=1}\nnoise={family='gaussian',sigma=0.5}\n"
+    experiment += "time=1e9\nlearning_rate=0.4\nclip=0.5"
+    page.goto(PAGE.as_uri() + "#" + urlencode({"experiment": experiment}))
+    page.wait_for_selector("html[data-ready]", timeout=20_000)
+    assert page.evaluate("document.body.classList.contains('working')")
+    # A setting whose curves come from the same worker is shown: the long computation is given up.
+    page.evaluate("toclip.edit((e) => ({ ...e, time: 5, batch: 16 }))")
+    page.wait_for_function("toclip.shown === JSON.stringify(toclip.state.experiment)", timeout=20_000)
+    desktop.settle()
+    assert desktop.message() == "" and page.evaluate("toclip.paths.times.at(-1)") == 5
 
 
 def test_a_value_out_of_range_is_refused_with_a_sentence(desktop):
@@ -156,7 +204,111 @@ def test_code_is_exported(desktop):
     assert name == "explored.py"
     compile(text, name, "exec")
     page.select_option("#code-kind", "rust")
-    assert b"toclip_experiment::" in saved(page, page.locator("#save-code"))[1]
+    # The compiler checks the examples.
+    name, text = saved(page, page.locator("#save-code"))
+    assert name == "explored.rs" and text == example("explored")
+
+
+def example(name: str) -> bytes:
+    return (ROOT / f"crates/toclip-experiment/examples/{name}.rs").read_bytes()
+
+
+def test_the_code_follows_the_setting(desktop):
+    page = desktop.open()
+    page.click("#code-details summary")
+    page.wait_for_function("document.getElementById('code').textContent.includes('clip = 0.5')")
+    page.fill("#clip-number", "0.75")
+    page.press("#clip-number", "Enter")
+    assert "clip = 0.75\n" in page.inner_text("#code")
+
+
+def test_the_link_is_that_of_the_setting(desktop):
+    page = desktop.open()
+    page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    # The address is written a moment after the change; the link is copied before.
+    page.evaluate("""() => {
+        toclip.setThreshold(0.123);
+        document.getElementById("copy-link").click();
+    }""")
+    page.wait_for_function("window.copied")
+    assert "clip+%3D+0.123" in page.evaluate("copied")
+    assert page.inner_text("#copy-link") == "Copied"
+    # Many residuals do not fit into a link.
+    give(page, "r.csv", "\n".join(str(math.sin(k) * 1.23456789) for k in range(400)).encode())
+    page.evaluate("window.copied = null")
+    page.click("#copy-link")
+    assert page.is_visible("#link-note") and page.evaluate("copied") is None
+    assert page.inner_text("#copy-link") == "Too long for a link"
+
+
+def test_csv_of_factors_has_the_values_of_the_theory(desktop):
+    page = desktop.open()
+    table = list(csv.DictReader(io.StringIO(saved(page, page.get_by_role("button", name="Save factors as CSV"))[1].decode())))
+    names = {name.split(" ")[0].rstrip(":"): name for name in table[0]}
+    csc = [float(row[names["CSC"]]) for row in table]
+    assert max(csc) > 20
+    for row, value in zip(table, csc):
+        assert math.isclose(value, float(row[names["μ"]]) / float(row[names["ν"]]), rel_tol=1e-9)
+
+
+def test_hidden_pictures_are_not_saved(desktop):
+    page = desktop.open()
+    buttons = {name: page.get_by_role("button", name=f"Save {name} as CSV") for name in ("factors", "density")}
+    assert buttons["factors"].is_enabled() and buttons["density"].is_enabled()
+    page.locator("select[name=model]").select_option("logistic")
+    desktop.settle()
+    assert buttons["factors"].is_enabled() and buttons["density"].is_disabled()
+    page.locator("select[name=model]").select_option("least_squares")
+    desktop.settle()
+    assert buttons["density"].is_enabled()
+    page.locator("select[name=rule]").select_option("by_value")
+    desktop.settle()
+    assert buttons["factors"].is_disabled()
+    assert "No single best threshold for this rule." == page.inner_text("#answer h2")
+
+
+def words(page) -> str:
+    page.wait_for_function("toclip.best !== undefined", timeout=20_000)
+    return page.inner_text("#answer p")
+
+
+def test_the_answer_explains_what_seems_to_contradict_it(desktop):
+    page = desktop.open()
+    page.get_by_role("button", name="Gaussian noise").click()
+    desktop.settle()
+    assert page.inner_text("#answer h2") == "Do not clip."
+    assert "No rule can gain anything." in words(page)
+    assert "a smaller learning rate does the same without clipping" in words(page)
+    for preset in ["Heavy tails", "Cauchy (figure 1b)"]:
+        page.get_by_role("button", name=preset).click()
+        desktop.settle()
+        assert "because it also raises the learning rate to η/μ" in words(page), preset
+    page.get_by_role("button", name="Outliers").click()
+    desktop.settle()
+    assert "smaller learning rate" not in words(page) and "because it also" not in words(page)
+    assert "is as good as" in words(page)
+
+
+def test_a_rule_without_a_threshold_shades_nothing(desktop):
+    page = desktop.open()
+    assert page.evaluate("toclip.panels.density.threshold") == 0.5
+    page.locator("select[name=rule]").select_option("optimal")
+    desktop.settle()
+    assert page.evaluate("[toclip.panels.density.threshold, toclip.panels.density.description.lines.length]") == [None, 0]
+    assert "no threshold" in page.inner_text("#density .readout")
+
+
+def test_values_under_the_pointer(desktop):
+    page = desktop.open()
+    page.wait_for_function("toclip.panels.map.took > 0", timeout=20_000)
+    for panel, expected in [("factors", "CCC"), ("map", "final risk R(T) 0.")]:
+        over = page.locator(f"#{panel} .u-over")
+        over.scroll_into_view_if_needed()
+        still(page)
+        box = over.bounding_box()
+        page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + box["height"] * 0.6)
+        read = page.inner_text(f"#{panel} .readout")
+        assert expected in read and "Value" not in read, read
 
 
 def test_pictures_and_tables_are_exported(explorer):
@@ -169,6 +321,8 @@ def test_pictures_and_tables_are_exported(explorer):
             assert name == f"{panel}.{kind.lower()}"
             if kind == "SVG":
                 assert content.startswith(b"<svg") and b"NaN" not in content
+                # The part that is clipped is shaded, as on the screen.
+                assert (b">clipped<" in content) == (panel == "density")
             elif kind == "PNG":
                 width, height = struct.unpack(">II", content[16:24])
                 assert content[1:4] == b"PNG" and width > 300 and height > 300
@@ -217,7 +371,7 @@ def test_classification_is_simulated_and_exported(desktop):
     page.select_option("#code-kind", "python")
     assert b'curves["ode"].loss[-1]' in saved(page, page.locator("#save-code"))[1]
     page.select_option("#code-kind", "rust")
-    assert b"run_glm(" in saved(page, page.locator("#save-code"))[1]
+    assert saved(page, page.locator("#save-code"))[1] == example("explored_classification")
     table = saved(page, page.get_by_role("button", name="Save risk as CSV"))[1].decode()
     assert "error rate" in table.splitlines()[0]
     # A file of residuals is for least squares.
@@ -240,6 +394,10 @@ def test_files_are_opened(explorer):
     assert "100 residuals are now the noise" in explorer.message()
     header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }\n"
     array = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack("<3d", 1, -2, 3)
+    give(page, "with-mark.csv", b"\xef\xbb\xbf7\n-8\n9\n")
+    assert explorer.experiment()["noise"]["values"] == [7, -8, 9]
+    give(page, "one.csv", b"2\n")
+    assert "1 residual is now the noise" in explorer.message()
     give(page, "residuals.npy", array)
     assert explorer.experiment()["noise"]["values"] == [1, -2, 3]
     give(page, "e.toml", b"spectrum = { kind = 'isotropic', dim = 50 }\nstart = { kind = 'uniform', norm = 1 }\n"
@@ -248,6 +406,10 @@ def test_files_are_opened(explorer):
     log = "step,loss,grad_norm\n" + "".join(f"{k},{2 - k / 1000},{1 + 0.3 * (k * 0.618 % 1)}\n" for k in range(300))
     give(page, "log.csv", log.encode())
     assert "300 gradient norms" in page.inner_text("#log")
+    give(page, "bad.bin", b"hello")
+    assert explorer.message().startswith("bad.bin: ")
+    give(page, "log.csv", log.encode())
+    assert explorer.message() == ""
 
 
 def test_a_file_is_dropped(desktop):

@@ -29,17 +29,33 @@ export class Background {
     const id = this.next++;
     this.worker.postMessage({ id, question });
     return new Promise((resolve, reject) => {
-      this.waiting.set(id, { resolve, reject, since: performance.now() });
+      this.waiting.set(id, { question, resolve, reject, since: performance.now() });
     });
   }
 
-  /** Makes room for a new question: stops the worker if it has been busy for long. */
+  /** Makes room for new questions: stops the worker once it has been busy with the present ones for long. */
   hurry() {
-    const waiting = [...this.waiting.values()];
-    if (!waiting.some(({ since }) => performance.now() - since > PATIENCE)) return;
+    const ids = [...this.waiting.keys()];
+    if (!ids.length) return;
+    const oldest = Math.min(...ids.map((id) => this.waiting.get(id).since));
+    const left = PATIENCE - (performance.now() - oldest);
+    if (left <= 0) this.drop(ids);
+    else setTimeout(() => this.drop(ids), left);
+  }
+
+  /** Gives up those of the questions that are still waiting; others are asked again. */
+  drop(ids) {
+    const waiting = this.waiting;
+    if (!ids.some((id) => waiting.has(id))) return;
     this.worker.terminate();
     this.start();
-    waiting.forEach(({ reject }) => reject(new Error("stopped for a newer setting")));
+    for (const [id, asked] of waiting) {
+      if (ids.includes(id)) asked.reject(new Error("stopped for a newer setting"));
+      else {
+        this.waiting.set(id, asked);
+        this.worker.postMessage({ id, question: asked.question });
+      }
+    }
   }
 }
 

@@ -58,7 +58,7 @@ function judgeDirection(verdict, threshold, failed) {
   const yours = far ? ` Yours is ${short(threshold)}, too ${threshold > c ? "large" : "small"} for that.` : "";
   return [
     `Clip at c = ${short(c)} to learn the direction faster.`,
-    `At this moment that keeps ${percent(mu)} of the turning towards the teacher and is worth ${short(ccc)} times the samples (CCC).${yours}`,
+    `At this moment that keeps ${percent(mu)} of the progress towards the teacher's direction and is as good as ${short(ccc)} times the samples (CCC).${yours}`,
   ];
 }
 
@@ -66,8 +66,14 @@ function ends({ clipped, unclipped }) {
   const last = (path) => path.risk[path.risk.length - 1];
   const wrong = (path) => path.error_rate[path.error_rate.length - 1];
   const words = (path) => {
-    if (path.stop !== null) return "in divergence";
-    return `at a cross-entropy of ${short(last(path))}${wrong(path) === null ? "" : ` and ${percent(wrong(path))} errors`}`;
+    if (path.stop !== null) return "diverges";
+    return `ends at a cross-entropy of ${short(last(path))}${wrong(path) === null ? "" : ` and ${percent(wrong(path))} errors`}`;
   };
-  return `Your setting ends ${words(clipped)}, unclipped SGD ${words(unclipped)}.`;
+  return withoutRepeats([`Your setting ${words(clipped)}`, `unclipped SGD ${words(unclipped)}`]);
+}
+
+/** One sentence of several clauses; "ends" is said once as long as all end somewhere. */
+export function withoutRepeats(clauses) {
+  const ends = (clause) => clause?.includes(" ends at ");
+  return `${clauses.map((clause, k) => (ends(clauses[k - 1]) ? clause.replace(" ends at ", " at ") : clause)).join(", ")}.`;
 }

@@ -119,10 +119,9 @@ export class Controls {
     };
     range.addEventListener("input", () => this.app.edit((e) => set(e, scale.from(Number(range.value)))));
     text.addEventListener("change", () => {
-      const value = Number(text.value.trim().replace(",", "."));
-      const bad = text.value.trim() === "" || !Number.isFinite(value);
-      text.setAttribute("aria-invalid", String(bad));
-      if (bad) this.app.complain(`“${text.value}” is not a number: ${label} expects one such as ${short(min || max)}.`);
+      const { value, why } = readNumber(text.value);
+      text.setAttribute("aria-invalid", String(!!why));
+      if (why) this.app.complain(`“${text.value}” ${why}: ${label} expects one such as ${short(min || max)}.`);
       else this.app.edit((e) => set(e, whole ? Math.round(value) : value));
     });
     const show = (experiment) => {
@@ -168,6 +167,18 @@ export class Controls {
   }
 }
 
+/** A number as people type it, with a decimal comma or thousands separators; what may mean two numbers is
+ * refused. */
+export function readNumber(typed) {
+  const text = typed.trim();
+  if (/^[+-]?[1-9]\d{0,2},\d{3}$/.test(text)) {
+    return { why: `may mean ${text.replace(",", "")} or ${Number(text.replace(",", "."))}; write a number without a comma` };
+  }
+  const grouped = /^[+-]?\d{1,3}((,\d{3}){2,}|(,\d{3})+\.\d+|([\s'_]\d{3})+(\.\d+)?)$/.test(text);
+  const value = Number(grouped ? text.replace(/[,\s'_]/g, "") : text.replace(",", "."));
+  return text === "" || !Number.isFinite(value) ? { why: "is not a number" } : { value };
+}
+
 function part(experiment, key, values) {
   return { ...experiment, [key]: { ...experiment[key], ...values } };
 }
@@ -209,7 +220,7 @@ function setSpectrum(experiment, kind) {
 }
 
 function starts() {
-  return { uniform: "all coordinates equal", power_law: "power law", random: "random" };
+  return { uniform: "equal coordinates", power_law: "power law", random: "random" };
 }
 
 function setStart(experiment, kind) {

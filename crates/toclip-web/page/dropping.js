@@ -30,6 +30,7 @@ export class Dropping {
     try {
       if (file.size > LARGEST) throw new Error("the file is larger than 64 MB; use the command `toclip` instead");
       const found = app.engine.readFile(new Uint8Array(await file.arrayBuffer()));
+      app.complain("");
       this.log.hidden = found.kind !== "log";
       if (found.kind === "experiment") app.change({ experiment: found.experiment });
       if (found.kind === "residuals") this.useResiduals(found, file.name);
@@ -44,7 +45,7 @@ export class Dropping {
     this.app.edit((e) => ({ ...(isClassifier(e) ? FIRST : e), noise: { family: "empirical", values } }));
     if (this.app.state.experiment.noise?.values !== values) return;
     const reduced = values.length < count ? `, reduced to ${values.length} quantiles` : "";
-    this.app.complain(`${name}: ${count} residuals are now the noise${reduced}. The file stays on this machine.`);
+    this.app.complain(`${name}: ${count === 1 ? "1 residual is" : `${count} residuals are`} now the noise${reduced}. The file stays on this machine.`);
   }
 
   showAdvice({ headline, reasons, code, format, norms }, name) {

@@ -1,5 +1,6 @@
 // Ways to take a setting along: code, tables and pictures.
 
+import { toFragment } from "./state.js";
 import { toPython, toRust, toToml } from "./toml.js";
 
 const METHODS = { methods: ["ode", "unclipped", "sgd"] };
@@ -7,26 +8,43 @@ const METHODS = { methods: ["ode", "unclipped", "sgd"] };
 export class Exports {
   constructor(app) {
     this.app = app;
-    for (const name of ["risk", "factors", "density", "map"]) this.addMenu(name);
-    const code = document.getElementById("code");
-    const show = (kind) => {
-      const experiment = { ...app.state.experiment, ...METHODS };
-      code.textContent = { toml: toToml, python: toPython, rust: toRust }[kind](experiment);
-      code.dataset.kind = kind;
-    };
-    document.getElementById("code-kind").addEventListener("change", (event) => show(event.target.value));
-    document.getElementById("code-details").addEventListener("toggle", () => show(document.getElementById("code-kind").value));
+    this.menus = Object.fromEntries(["risk", "factors", "density", "map"].map((name) => [name, this.addMenu(name)]));
+    this.kind = document.getElementById("code-kind");
+    this.details = document.getElementById("code-details");
+    this.kind.addEventListener("change", () => this.showCode());
+    this.details.addEventListener("toggle", () => this.showCode());
     document.getElementById("save-code").addEventListener("click", () => {
-      const kind = document.getElementById("code-kind").value;
-      show(kind);
-      save(`explored.${{ toml: "toml", python: "py", rust: "rs" }[kind]}`, "text/plain", code.textContent);
+      const ending = { toml: "toml", python: "py", rust: "rs" }[this.kind.value];
+      save(`explored.${ending}`, "text/plain", this.code());
     });
-    document.getElementById("copy-link").addEventListener("click", async (event) => {
+    const button = document.getElementById("copy-link");
+    button.addEventListener("click", async () => {
       clearTimeout(this.timer);
-      const done = await copy(location.href);
-      event.target.textContent = done ? "Copied" : "Copy the address of this page";
-      this.timer = setTimeout(() => (event.target.textContent = "Copy link"), 2000);
+      const fragment = toFragment(app.state);
+      document.getElementById("link-note").hidden = fragment !== null;
+      // The address of the page may still be that of an earlier setting.
+      const done = fragment !== null && (await copy(new URL(fragment, location.href).href));
+      button.textContent = done ? "Copied" : fragment === null ? "Too long for a link" : "Copy the address of this page";
+      this.timer = setTimeout(() => (button.textContent = "Copy link"), 2000);
     });
+  }
+
+  /** The setting as code in the chosen format. */
+  code() {
+    const write = { toml: toToml, python: toPython, rust: toRust }[this.kind.value];
+    return write({ ...this.app.state.experiment, ...METHODS });
+  }
+
+  /** Shows the code of the setting where it is open. */
+  showCode() {
+    if (this.details.open) document.getElementById("code").textContent = this.code();
+  }
+
+  /** A picture that is not there cannot be saved. */
+  showMenus() {
+    for (const [name, menu] of Object.entries(this.menus)) {
+      for (const button of menu.children) button.disabled = !this.app.panels[name].description;
+    }
   }
 
   addMenu(name) {
@@ -41,6 +59,7 @@ export class Exports {
       menu.append(button);
     }
     document.getElementById(name).append(menu);
+    return menu;
   }
 
   async save(name, kind) {
@@ -56,11 +75,12 @@ export class Exports {
 
   svg(description) {
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-    const series = description.series.filter((s) => s.label).map(({ label, x, y, low, high, dashed, slot }) => ({
+    // Pictures to keep give out their patterns by order, the screen by slot.
+    const named = description.series.filter((s) => s.label).sort((a, b) => a.slot - b.slot);
+    const series = [...named, ...(description.shaded ?? [])].map(({ label, x, y, low, high, dashed, slot }) => ({
       label, x, y, low, high, dashed, slot,
     }));
-    const { title, subtitle, x, y } = description;
-    const lines = description.lines?.map(({ at, label }) => ({ x: at, label }));
+    const { title, subtitle, x, y, lines } = description;
     return this.app.engine.ask({ ask: "figure", chart: { title, subtitle, x, y, lines, series }, dark });
   }
 }

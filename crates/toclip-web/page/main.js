@@ -89,8 +89,9 @@ class App {
   refuse(error) {
     this.state = this.good ?? initialState();
     this.update();
-    const said = error.message.replace(/\.$/, "");
-    this.complain(`${/^\w+: /.test(said) ? said : said.charAt(0).toUpperCase() + said.slice(1)}.`);
+    const said = error.message.replace(/\.$/, "").replace(/\d{16,}(\.0)?/g, (digits) => Number(digits).toExponential());
+    // Keys are written as in files.
+    this.complain(`${/^\w+: |^[a-z]+_/.test(said) ? said : said.charAt(0).toUpperCase() + said.slice(1)}.`);
   }
 
   edit(change) {
@@ -111,6 +112,7 @@ class App {
     const { experiment } = this.state;
     const key = JSON.stringify(experiment);
     this.controls.show(experiment);
+    this.exports.showCode();
     this.remember();
     document.body.classList.toggle("working", key !== this.shown && slow(experiment));
     if (key === this.shown) this.show(this.paths, key);
@@ -163,7 +165,10 @@ class App {
       this.compare.draw();
     };
     if (key === this.shown) this.other = this.paths;
-    else this.mapper.ask({ ask: "paths", experiment: compare }).then(take, () => {});
+    else this.mapper.ask({ ask: "paths", experiment: compare }).then(take, () => {
+      // Dropped for a newer setting: asked again with the next one.
+      if (key === this.otherKey) this.otherKey = undefined;
+    });
   }
 
   /** Everything about one moment: the risk there, and what clipping does at that risk. */
@@ -172,10 +177,12 @@ class App {
     const risk = interpolate(paths.times, paths.clipped.risk, time);
     const scale = typicalSize(experiment, paths);
     const thresholds = FactorsPanel.thresholds(scale);
-    const threshold = fixedThreshold(experiment) ?? interpolate(paths.times, paths.clipped.c, time);
-    const batch = batchSize(experiment);
+    const batch = experiment.batch?.rule === "per_sample" ? 1 : batchSize(experiment);
     const classifier = isClassifier(experiment);
-    const now = { time, moment: time, risk, scale, thresholds, threshold, batch, rule: experiment.rule ?? "clip", isPrivate: "privacy" in experiment, classifier };
+    const rule = experiment.rule ?? "clip";
+    const given = fixedThreshold(experiment) ?? interpolate(paths.times, paths.clipped.c, time);
+    const threshold = rule === "optimal" ? null : given;
+    const now = { time, moment: time, risk, scale, thresholds, threshold, batch, rule, isPrivate: "privacy" in experiment, classifier };
     now.kept = classifier ? null : interpolate(paths.times, paths.clipped.mu, time);
     const questions = {
       factors: { ask: "factors", experiment, risk, time, thresholds },
@@ -239,13 +246,20 @@ class App {
   drawMoment() {
     const { now } = this;
     const why = `${now.failed ?? "not known here"}.`;
-    if (now.classifier) this.panels.density.chart.fail(NO_DENSITY);
+    if (now.classifier) this.hide("density", NO_DENSITY);
     for (const name of now.classifier ? ["factors"] : ["factors", "density"]) {
       if (now[name]) this.panels[name].draw(now);
-      else if (now[name] !== undefined) this.panels[name].chart.fail(why.charAt(0).toUpperCase() + why.slice(1));
+      else if (now[name] !== undefined) this.hide(name, why.charAt(0).toUpperCase() + why.slice(1));
     }
+    this.exports.showMenus();
     this.answer();
     this.compare.draw();
+  }
+
+  /** Shows a sentence instead of a picture. */
+  hide(name, sentence) {
+    this.panels[name].description = null;
+    this.panels[name].chart.fail(sentence);
   }
 
   /** What takes longer than a frame: the best schedule, the map, runs of C-SGD. They begin once the
@@ -313,9 +327,12 @@ async function askInParts(worker, question, current) {
   return whole;
 }
 
+/** Above this time the risk curves take longer than a frame. */
+const LONG_TIME = 1e5;
+
 /** Whether the risk curves or factors of an experiment take longer than a frame. */
 function slow(experiment) {
-  if (isClassifier(experiment)) return true;
+  if (isClassifier(experiment) || experiment.time > LONG_TIME) return true;
   const { batch, noise, rule = "clip", clip, learning_rate: rate } = experiment;
   const together = batchSize({ batch }) > 1 && batch.rule !== "per_sample";
   const searched = clip === "max_ccc" || clip?.kind === "max_ccc" || rate === "greedy";

@@ -6,7 +6,7 @@ import { short } from "../../toclip-report/page/numbers.js";
 const [WIDTH, HEIGHT] = [760, 460];
 const FRAME = { left: 70, right: 740, top: 50, bottom: 390 };
 
-export function mapSvg({ thresholds, rates, risks, stable, low, high }, { shadeOf, diverged, ink, ground }) {
+export function mapSvg({ thresholds, rates, risks, stable, low, high, quantity }, { shadeOf, diverged, ink, ground }) {
   const along = (values, from, to) => {
     const [first, last] = [Math.log(values[0]), Math.log(values[values.length - 1])];
     return (value) => from + ((Math.log(value) - first) / (last - first)) * (to - from);
@@ -34,8 +34,8 @@ export function mapSvg({ thresholds, rates, risks, stable, low, high }, { shadeO
   const middle = (FRAME.top + FRAME.bottom) / 2;
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${HEIGHT}" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="13" fill="${ink}">
 <rect width="${WIDTH}" height="${HEIGHT}" fill="${ground}"/>
-<text x="${FRAME.left}" y="24" font-size="16" font-weight="bold">Final risk by threshold and learning rate</text>
-<text x="${FRAME.left}" y="42">from ${short(low)} (dark) to ${short(high)} (light); grey: diverged; line: stability limit at the start</text>
+<text x="${FRAME.left}" y="24" font-size="16" font-weight="bold">Final ${quantity} by threshold and learning rate</text>
+<text x="${FRAME.left}" y="42">from ${short(low)} (dark) to ${short(high)} (light); grey: diverged${points.length ? "; line: stability limit at the start" : ""}</text>
 <g shape-rendering="crispEdges">${cells.join("")}</g>
 ${points.length ? line("#000", 5) + line("#fff", 2.2) : ""}
 ${ticks.join("\n")}

@@ -1,6 +1,6 @@
 // Panel (e): the answer in words. Clip or not, where, what it gains, and the limit on any rule.
 
-import { classifierSentences } from "./classification.js";
+import { classifierSentences, withoutRepeats } from "./classification.js";
 import { percent, short } from "../../toclip-report/page/numbers.js";
 
 /** A gain below this is not worth a threshold to tune. */
@@ -25,9 +25,9 @@ export function sentences(shown) {
     const why = "It adds noise in proportion to the threshold, which CCC does not count: read the best threshold and rate off the map.";
     return ["Private SGD must clip.", why, outcome(paths, best)];
   }
-  const said = verdict ? judge(verdict, risk, threshold, rule) : [failed ? "There is no single threshold here." : "…"];
+  const said = verdict ? judge(verdict, risk, threshold, rule) : [failed ? "No single best threshold for this rule." : "…"];
   if (failed) said.push(`${capital(failed)}.`);
-  return [...said, outcome(paths, best)];
+  return [...said, outcome(paths, best), smallerRate(shown) || largerRate(paths, best)].filter((sentence) => sentence);
 }
 
 function judge({ c, mu, ccc, limit, reached, infinite_variance: infinite }, risk, threshold, rule) {
@@ -41,11 +41,7 @@ function judge({ c, mu, ccc, limit, reached, infinite_variance: infinite }, risk
           (reached === null ? "." : ` and reaches ${percent(reached)} of the Fisher limit, the most that any rule can do.`),
     ];
   }
-  const bound = limit === null
-    ? ""
-    : limit < WORTH
-      ? ` No rule of any kind could gain more than ${short(limit)} times.`
-      : ` No rule of any kind gains more than ${short(limit)} times (the Fisher limit); the best threshold reaches ${percent(reached)} of that.`;
+  const bound = limit === null ? "" : ` ${fisher(limit, reached)}`;
   if (ccc === null || ccc < WORTH) {
     const little = c === null ? "unclipped SGD is best" : `the best threshold, c = ${short(c)}, gains only ${percent(Math.max(0, ccc - 1))}`;
     return [
@@ -58,19 +54,43 @@ function judge({ c, mu, ccc, limit, reached, infinite_variance: infinite }, risk
     : "";
   return [
     c === null ? `${word}: it gains a factor of ${short(ccc)}.` : `${word} at c = ${short(c)}.`,
-    `At risk ${short(risk)} that keeps ${percent(mu)} of the descent and is worth ${short(ccc)} times the samples (CCC).${now}${bound}`,
+    `At risk ${short(risk)} that keeps ${percent(mu)} of the descent and is as good as ${short(ccc)} times the samples (CCC).${now}${bound}`,
   ];
+}
+
+/** The limit on the gain of any rule. */
+function fisher(limit, reached) {
+  if (short(limit) === "1") return "No rule can gain anything.";
+  const most = `No rule could gain more than a factor of ${short(limit)} (the Fisher limit)`;
+  return limit < WORTH ? `${most}.` : `${most}; the best threshold reaches ${percent(reached)} of that.`;
+}
+
+/** The risk at the end; null where the curve has none. */
+function finalRisk(path) {
+  return path.stop === null ? path.risk[path.risk.length - 1] : null;
 }
 
 /** What the curves end with. */
 function outcome(paths, best) {
-  const end = (path) => (path.stop === null ? path.risk[path.risk.length - 1] : null);
-  const [clipped, plain] = [end(paths.clipped), end(paths.unclipped)];
-  const words = (risk, path) =>
-    risk !== null ? `at ${short(risk)}` : path.stop === "diverged" ? "in divergence" : "without a finite risk";
-  let text = `Your setting ends ${words(clipped, paths.clipped)}, unclipped SGD ${words(plain, paths.unclipped)}`;
-  if (best !== null) text += `, the best threshold at every moment with the rate η/μ ${best ? words(end(best), best) : "…"}`;
-  return text + ".";
+  const words = (path) =>
+    path.stop === null ? `ends at ${short(finalRisk(path))}` : path.stop === "diverged" ? "diverges" : "has no finite risk";
+  const said = [`Your setting ${words(paths.clipped)}`, `unclipped SGD ${words(paths.unclipped)}`];
+  if (best !== null) said.push(`the best threshold at every moment with the rate η/μ ${best ? words(best) : "…"}`);
+  return withoutRepeats(said);
+}
+
+/** Why clipping ends lower although it gains nothing at any moment. */
+function smallerRate({ paths, best, rule }) {
+  const [clipped, plain] = [finalRisk(paths.clipped), finalRisk(paths.unclipped)];
+  const never = rule === "clip" && best?.c.every((c) => c === null);
+  if (!never || clipped === null || (plain !== null && clipped > 0.995 * plain)) return "";
+  return "Clipping ends lower here because it makes the steps smaller: a smaller learning rate does the same without clipping.";
+}
+
+/** Why the best threshold ends above the one that was chosen. */
+function largerRate({ clipped }, best) {
+  if (!best || finalRisk(clipped) === null || (finalRisk(best) !== null && finalRisk(best) < 1.005 * finalRisk(clipped))) return "";
+  return "The best threshold ends higher than yours because it also raises the learning rate to η/μ, and η is already large.";
 }
 
 function capital(text) {

@@ -10,7 +10,8 @@ export class DensityPanel {
   }
 
   draw({ density, threshold, risk, batch, kept, rule }) {
-    this.threshold = threshold;
+    // These rules act on every residual.
+    this.threshold = ["optimal", "normalise"].includes(rule) ? null : threshold;
     const curve = { label: "density of the residual of one sample", x: density.x, y: density.density, slot: 0 };
     this.description = {
       title: "Which residuals are clipped",
@@ -18,6 +19,7 @@ export class DensityPanel {
       x: { label: "residual X = √(2R) z − ε, in units of the labels" },
       y: { label: "density", range: [0, 1.08 * peak(density.density)] },
       series: [curve],
+      shaded: this.threshold === null ? [] : [clippedPart(density, this.threshold)],
       lines: threshold === null ? [] : [{ axis: "x", at: -threshold, label: "" }, { axis: "x", at: threshold, label: "c" }],
     };
     this.chart.hint = hint({ threshold, batch, kept, rule });
@@ -49,6 +51,12 @@ export class DensityPanel {
   }
 }
 
+/** The density beyond the threshold, for pictures to keep. */
+function clippedPart({ x, density }, threshold) {
+  const high = x.map((v, k) => (Math.abs(v) >= threshold ? density[k] : null));
+  return { label: "clipped", x, y: [], low: x.map(() => 0), high, slot: 1 };
+}
+
 /** The highest value that is not a spike: an atom blurred by a tiny risk would flatten the rest. */
 function peak(density) {
   const sorted = [...density].sort((a, b) => a - b);
@@ -56,7 +64,9 @@ function peak(density) {
 }
 
 function hint({ threshold, batch, kept, rule }) {
+  if (rule === "optimal") return "This rule has no threshold: it replaces every residual by its score.";
   if (threshold === null) return "Nothing is clipped.";
+  if (rule === "normalise") return `Every gradient is scaled to the length of the threshold, c = ${short(threshold)}.`;
   if (batch > 1) return `The threshold applies to the mean gradient of ${batch} samples, not to each of them.`;
   if (rule !== "clip") return `Shaded: residuals beyond ±${short(threshold)}, on which the rule “${rule}” acts most.`;
   return `Shaded: residuals beyond ±${short(threshold)}, ${percent(1 - kept)} of the samples, are clipped.`;

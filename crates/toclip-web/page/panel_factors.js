@@ -17,7 +17,7 @@ export class FactorsPanel {
     return logSpace(0.02 * scale, 8 * scale, POINTS);
   }
 
-  draw({ factors, thresholds, risk, threshold, moment, classifier }) {
+  draw({ factors, thresholds, risk, threshold, moment, classifier, rule }) {
     this.description = describeFactors({ factors, thresholds, risk, classifier });
     this.chart.draw(this.description);
     const [min, max] = [thresholds[0], thresholds[thresholds.length - 1]];
@@ -25,7 +25,7 @@ export class FactorsPanel {
     this.chart.setHandle({
       name: "Clipping threshold c",
       at: none ? max : threshold,
-      text: none ? "no clipping" : `c = ${short(threshold)}`,
+      text: none ? (rule === "optimal" ? "no threshold" : "no clipping") : `c = ${short(threshold)}`,
       min,
       max,
       move: (c) => this.app.setThreshold(Number(c.toPrecision(3))),
@@ -37,7 +37,7 @@ export class FactorsPanel {
 /** The words for least squares, and for classification. */
 const NAMES = [
   ["μ: share of the descent kept", "ν: share of the variance kept", "CSC = μ/ν: room for a larger rate", "CCC = μ²/ν: gain over unclipped SGD"],
-  ["b: share of the turning towards the teacher kept", "m2: share of the noise kept", null, "CCC = b²/m2: gain in learning the direction"],
+  ["b: share of the progress towards the teacher's direction kept", "m2: share of the noise kept", null, "CCC = b²/m2: gain in learning the direction"],
 ];
 
 function describeFactors({ factors, thresholds, risk, classifier }) {
@@ -47,9 +47,8 @@ function describeFactors({ factors, thresholds, risk, classifier }) {
   if (!factors.infinite_variance) {
     series.push(
       curve(nu, factors.nu, 1),
-      ...(csc ? [curve(csc, factors.csc.map((y) => Math.min(y, 20)), 3)] : []),
+      ...(csc ? [curve(csc, factors.csc, 3)] : []),
       curve(ccc, factors.ccc, 2),
-      { label: "", x: thresholds, y: thresholds.map(() => 1), dashed: true, width: 1.2, slot: 4 },
     );
   }
   const top = Math.max(1.2, ...factors.ccc.map((y) => y ?? 0));
@@ -58,6 +57,7 @@ function describeFactors({ factors, thresholds, risk, classifier }) {
     x: { label: "threshold c", log: true, range: [thresholds[0], thresholds[thresholds.length - 1]] },
     y: { label: "factor", range: [0, Math.min(12, 1.2 * top)] },
     series,
+    lines: factors.infinite_variance ? [] : [{ axis: "y", at: 1, label: "" }],
     risk,
   };
 }

@@ -13,6 +13,7 @@ export class MapPanel {
   constructor(box, app) {
     this.app = app;
     this.chart = new Chart(box, { height: 320, grid: false, paint: (u) => this.cells(u) });
+    this.chart.showReadout = (u) => this.showCell(u);
     this.bar = document.createElement("div");
     this.bar.className = "colour-bar";
     box.append(this.bar);
@@ -33,7 +34,8 @@ export class MapPanel {
 
   /** Fills the map anew; `scale` is the typical size of a residual. */
   async fill({ experiment, scale, current }) {
-    this.quantity = isClassifier(experiment) ? "cross-entropy" : "risk R(T)";
+    const classifier = isClassifier(experiment);
+    const quantity = classifier ? "cross-entropy" : "risk R(T)";
     const rates = logSpace(...rateRange(experiment), CELLS);
     const thresholds = logSpace(0.05 * scale, 6 * scale, CELLS);
     const risks = thresholds.map(() => null);
@@ -51,7 +53,7 @@ export class MapPanel {
       if (!current()) return;
       risks[k] = column.risk;
       stable[k] = column.stable;
-      Object.assign(this, { rates, thresholds, risks, stable });
+      Object.assign(this, { rates, thresholds, risks, stable, quantity, classifier });
       if (performance.now() - (this.shown ?? 0) > 60) this.draw();
     }
     this.took = performance.now() - started;
@@ -78,13 +80,28 @@ export class MapPanel {
       series: [
         { label: "", x: thresholds, y: limit, stroke: "#000", width: 5 },
         { label: "stability limit: above it the risk grows at the start", x: thresholds, y: limit, stroke: "#fff" },
-      ].filter(() => !isClassifier(this.app.state.experiment)),
+      ].filter(() => !this.classifier),
     };
     this.paintCells();
     this.chart.hint = "Click to choose a threshold and a learning rate.";
     this.chart.draw(this.description);
     this.showBar();
     this.ready = true;
+    this.app.exports.showMenus();
+  }
+
+  /** The final risk of the cell below the pointer. */
+  showCell(u) {
+    const { left, top } = u.cursor;
+    if (!(left >= 0 && top >= 0) || !this.rates) return this.say(this.chart.hint ?? "");
+    const nearest = (values, value) => {
+      const step = Math.log(values[CELLS - 1] / values[0]) / (CELLS - 1);
+      return Math.min(CELLS - 1, Math.max(0, Math.round(Math.log(value / values[0]) / step)));
+    };
+    const [i, j] = [nearest(this.thresholds, u.posToVal(left, "x")), nearest(this.rates, u.posToVal(top, "y"))];
+    const risk = this.risks[i]?.[j];
+    const words = risk === undefined ? "…" : risk === null ? "diverges" : `final ${this.quantity} ${short(risk)}`;
+    this.say(`threshold c ${short(this.thresholds[i])}, learning rate η ${short(this.rates[j])}: ${words}`);
   }
 
   /** The colours of all cells, one pixel each. */

@@ -42,27 +42,46 @@ print(curves["ode"].${quantity}[-1], curves["unclipped"].${quantity}[-1])
 `;
 }
 
-const RUST_RUN = `let (experiment, origin) = parse(text, Path::new("explored.toml"))?;
-let problem = Problem::new(&experiment, &origin)?;
-for curve in run::run_all(&experiment, &problem)? {
-    println!("{}: {:?}", curve.method.key(), curve.risk().last());
-}`;
-const RUST_RUN_MODEL = `    let (file, origin) = parse_file(text, Path::new("explored.toml"))?;
-    let experiment = file.glm.ok_or("no model")?;
-    let problem = GlmProblem::new(&experiment, &origin)?;
-    let plan = Plan { threads: None, cancel: &AtomicBool::new(false), tick: &|_| {} };
-    for curve in run_glm(&experiment, &problem, &plan)?.into_iter().flatten() {
-        println!("{}: {:?}", curve.method.key(), curve.outcome);
-    }`.replace(/^ {4}/gm, "");
+const RUST = `//! An experiment of the page of \`toclip explore\`; needs the crate \`toclip-experiment\`.
 
-export function toRust(experiment) {
-  const model = "model" in experiment;
-  const names = model ? "{GlmProblem, parse_file, run::Plan, run_glm}" : "{Problem, parse, run}";
-  return `use std::path::Path;
-${model ? "use std::sync::atomic::AtomicBool;\n" : ""}use toclip_experiment::${names};
+use std::path::Path;
+use toclip_experiment::{Problem, parse, run};
 
-let text = r#"
-${toToml(experiment)}"#;
-${model ? RUST_RUN_MODEL : RUST_RUN}
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let text = r#"
+TOML"#;
+    let (experiment, origin) = parse(text, Path::new("explored.toml"))?;
+    let problem = Problem::new(&experiment, &origin)?;
+    for curve in run::run_all(&experiment, &problem)? {
+        println!("{}: {:?}", curve.method.key(), curve.risk().last());
+    }
+    Ok(())
+}
 `;
+const RUST_CLASSIFICATION = `//! An experiment of the page of \`toclip explore\`; needs the crate \`toclip-experiment\`.
+
+use std::path::Path;
+use toclip_experiment::{GlmProblem, Method, parse_file};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let text = r#"
+TOML"#;
+    let (file, origin) = parse_file(text, Path::new("explored.toml"))?;
+    let experiment = file.glm.ok_or("the experiment has no model")?;
+    let problem = GlmProblem::new(&experiment, &origin)?;
+    for method in [Method::Ode, Method::Unclipped] {
+        let path = problem.ode(method, experiment.tolerance).solve(&problem.times)?;
+        println!("{}: {:?}", method.key(), path.measures(&*problem.model).last());
+    }
+    let run = problem.simulator()?.run(experiment.ensemble.seed, 0, &problem.times);
+    println!("one run of C-SGD: {:?}", run.measures(&*problem.model).last());
+    Ok(())
+}
+`;
+
+/** A program; for the settings of the presets "Outliers" and "Classification" it is an example of
+ * toclip-experiment, so that the compiler checks it. */
+export function toRust(experiment) {
+  const program = "model" in experiment ? RUST_CLASSIFICATION : RUST;
+  return program.replace("TOML", () => toToml(experiment));
 }

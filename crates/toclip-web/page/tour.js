@@ -6,31 +6,31 @@ import { LOGISTIC } from "./classification.js";
 const STEPS = [
   {
     title: "Gaussian noise: do not clip",
-    text: "With Gaussian noise the green curve, the gain over unclipped SGD, stays below 1 at every threshold: clipping removes more signal than noise. Whatever clipped SGD reaches, unclipped SGD reaches with a smaller learning rate.",
+    text: "With Gaussian noise CCC, the gain over unclipped SGD, stays below 1 at every threshold: clipping removes more signal than noise. Whatever clipped SGD reaches, unclipped SGD reaches with a smaller learning rate.",
     panel: "factors",
     experiment: { ...FIRST, noise: { family: "gaussian", sigma: 0.8 } },
   },
   {
     title: "Outliers: clip",
-    text: "One label in five is wrong by ±1.8. Clipping cuts these samples down to the size of the others, so that SGD ends at about a third of the risk that it reaches without.",
+    text: "One label in five is wrong by ±1.8. Clipping cuts these samples down to the size of the others, so that SGD ends at about a third of the risk without clipping.",
     panel: "risk",
     experiment: { ...FIRST, clip: 0.4 },
   },
   {
     title: "Why the threshold must shrink",
-    text: "At the start, when all residuals are large, the best threshold is 0.56: the vertical line. By the end the residuals of good samples have shrunk with the risk and the peak of the green curve has moved to 0.2, so that a fixed threshold leaves part of the gain behind.",
+    text: "At the start, when all residuals are large, the best threshold is 0.56: the vertical line. By the end the residuals of good samples have shrunk with the risk and the peak of CCC has moved to 0.2, so that a fixed threshold leaves part of the gain behind.",
     panel: "factors",
     experiment: { ...FIRST, clip: 0.56 },
   },
   {
     title: "Too small a threshold",
-    text: "At c = 0.05 nearly every sample is clipped: the noise is gone, and so is most of the descent. The blue curve falls slowly; a larger learning rate, or a larger threshold, would mend it.",
+    text: "At c = 0.05 nearly every sample is clipped: the noise is gone, and so is most of the descent. The solid curve, clipped SGD, falls slowly; a larger learning rate, or a larger threshold, would fix it.",
     panel: "risk",
     experiment: { ...FIRST, clip: 0.05 },
   },
   {
     title: "Batches",
-    text: "Nearly every batch of 16 samples contains an outlier, so that clipping the mean gradient gains little: the green curve peaks near 1.2, against 6 for single samples. Clipping each sample before averaging keeps the whole gain.",
+    text: "Nearly every batch of 16 samples contains an outlier, so that clipping the mean gradient gains little: CCC peaks near 1.2, against 6 for single samples. Clipping each sample before averaging keeps the whole gain.",
     panel: "factors",
     experiment: { ...FIRST, batch: 16 },
   },

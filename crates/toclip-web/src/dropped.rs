@@ -44,6 +44,8 @@ pub enum Dropped {
 
 /// Finds out what the bytes of a file are.
 pub fn read(bytes: &[u8]) -> Result<Dropped, String> {
+    // Spreadsheets write a byte order mark, which would make the first number a name.
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     if bytes.is_empty() {
         return Err("the file is empty".into());
     }
@@ -200,6 +202,7 @@ mod tests {
     fn residuals_are_read_from_text_and_arrays() {
         assert_eq!(values(b"residual\n1\n-2.5\n# note\n3e-1\n"), [1.0, -2.5, 0.3]);
         assert_eq!(values(b"1, 2, 3"), [1.0, 2.0, 3.0]);
+        assert_eq!(values(b"\xEF\xBB\xBF1\n2\n3\n"), [1.0, 2.0, 3.0]);
         let data: Vec<u8> = [1.5f64, -2.0].iter().flat_map(|x| x.to_le_bytes()).collect();
         assert_eq!(values(&array("<f8", "(2,)", &data)), [1.5, -2.0]);
         assert_eq!(values(&array("<f8", "(1, 2)", &data)), [1.5, -2.0]);
@@ -219,6 +222,7 @@ mod tests {
     fn a_bad_file_is_one_sentence() {
         for bytes in [
             &b""[..],
+            b"\xEF\xBB\xBF",
             b"\x93NUMPY",
             b"\x89PNG\r\n\x1a\n",
             b"hello",

@@ -39,10 +39,12 @@ struct Series {
     slot: Option<usize>,
 }
 
+/// A reference line: at an x upright, at a y level.
 #[derive(Debug, Deserialize)]
-struct Line {
-    x: f64,
-    label: String,
+#[serde(tag = "axis", rename_all = "snake_case")]
+enum Line {
+    X { at: f64, label: String },
+    Y { at: f64, label: String },
 }
 
 fn numbers(values: &[Option<f64>]) -> Vec<f64> {
@@ -64,7 +66,7 @@ impl Series {
         let (x, y) = (numbers(&self.x), numbers(&self.y));
         let curve = if !self.high.is_empty() {
             let band = Curve::band(&self.label, &x, &numbers(&self.low), &numbers(&self.high));
-            band.middle(&y)
+            if y.is_empty() { band } else { band.middle(&y) }
         } else if self.dashed {
             Curve::dashed(&self.label, &x, &y)
         } else {
@@ -83,7 +85,10 @@ impl Chart {
         let chart = Drawn::new(&self.title).subtitle(&self.subtitle);
         let chart = chart.x(self.x.axis()).y(self.y.axis());
         let chart = self.series.iter().fold(chart, |chart, series| chart.series(series.curve()));
-        let chart = self.lines.iter().fold(chart, |chart, line| chart.vline(line.x, &line.label));
+        let chart = self.lines.iter().fold(chart, |chart, line| match line {
+            Line::X { at, label } => chart.vline(*at, label),
+            Line::Y { at, label } => chart.hline(*at, label),
+        });
         toclip_plot::svg(&chart.into(), if dark { Theme::Dark } else { Theme::Light })
     }
 }

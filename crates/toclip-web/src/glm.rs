@@ -96,7 +96,6 @@ fn losses(path: &GlmPath, model: &dyn Model) -> Vec<f64> {
 struct Path {
     risk: Vec<f64>,
     error_rate: Vec<Option<f64>>,
-    angle: Vec<f64>,
     c: Vec<Option<f64>>,
     stop: Option<&'static str>,
     end: Option<f64>,
@@ -115,7 +114,6 @@ impl Path {
         Path {
             risk: losses(path, model),
             error_rate: overlaps.iter().map(|at| model.error_rate(at)).collect(),
-            angle: overlaps.iter().map(Overlaps::angle).collect(),
             c: times.iter().map(threshold).collect(),
             stop: stop.map(|(why, _)| why),
             end: stop.map(|(_, t)| t),
@@ -137,8 +135,6 @@ pub fn both(setting: &GlmSetting) -> Result<Value, String> {
         "unclipped": Path::new(&open, model, &*problem.unclipped, unit),
         "dim": problem.spectrum.ambient_dim(),
         "intrinsic_dim": problem.modes.dim(),
-        "step": problem.model.describe(),
-        "rescaled": problem.spectrum.norm() != 1.0,
         "fixed_points": problem.fixed_points(),
     }))
 }
@@ -151,7 +147,7 @@ pub fn run(setting: &GlmSetting, seed: u64, index: u64) -> Result<Value, String>
     Ok(json!({ "risk": losses(&run, &*problem.model) }))
 }
 
-/// What clipping keeps of b, the turning towards the teacher, and of m2, the noise, against the
+/// What clipping keeps of b, the progress towards the teacher's direction, and of m2, the noise, against the
 /// threshold at a time; their CCC.
 pub fn curves(setting: &GlmSetting, time: f64, thresholds: &[f64]) -> Result<Curves, String> {
     let (model, at) = (&*setting.problem.model, setting.at(time)?);

@@ -31,7 +31,7 @@ use serde::Serialize;
 pub fn answer(question: &str) -> String {
     reply(match serde_json::from_str::<Request>(question) {
         Ok(request) => request.answer(),
-        Err(error) => Err(format!("the page asked something unknown: {error}")),
+        Err(error) => Err(format!("unknown question from the page: {error}")),
     })
 }
 

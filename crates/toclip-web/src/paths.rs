@@ -11,7 +11,6 @@ use crate::setting::Setting;
 #[derive(Debug, Serialize)]
 struct Path {
     risk: Vec<f64>,
-    eta: Vec<f64>,
     c: Vec<Option<f64>>,
     mu: Vec<f64>,
     /// Why the curve ends early, if it does.
@@ -30,7 +29,6 @@ impl From<Trajectory> for Path {
         };
         Path {
             risk: path.risk,
-            eta: points.iter().map(|p| p.eta).collect(),
             c: points.iter().map(|p| p.c.is_finite().then_some(p.c)).collect(),
             mu: points.iter().map(|p| p.mu).collect(),
             stop: stop.map(|(why, _)| why),
@@ -65,11 +63,8 @@ pub fn both(setting: &Setting) -> Result<Value, String> {
         "clipped": path(setting, true)?,
         "unclipped": path(setting, false)?,
         "dim": problem.modes.ambient_dim(),
-        "nodes": setting.nodes.modes().len(),
         "intrinsic_dim": problem.modes.dim(),
         "start_risk": problem.modes.risk(),
-        "step": problem.step.describe(),
-        "rescaled": problem.rescaled(),
     }))
 }
 
@@ -81,8 +76,8 @@ pub fn best(setting: &Setting) -> Result<Value, String> {
 /// The risk of one run of C-SGD.
 pub fn run(setting: &Setting, seed: u64, index: u64) -> Result<Value, String> {
     let problem = &setting.problem;
-    let (simulator, form) =
+    let (simulator, _) =
         problem.simulator(Method::Sgd).map_err(|error| format!("C-SGD: {error}"))?;
     let run = simulator.run(seed, index, &problem.times);
-    Ok(json!({ "risk": run.risk, "form": form }))
+    Ok(json!({ "risk": run.risk }))
 }

@@ -129,6 +129,7 @@ pub mod spectrum;
 pub mod threshold_rules;
 
 mod by_value;
+mod did_you_mean;
 mod error;
 mod factor_table;
 mod factors;
@@ -150,6 +151,7 @@ mod student;
 mod sum;
 
 pub use batch::{Batch, SquaredResidual};
+pub use did_you_mean::did_you_mean;
 pub use error::{Error, Result};
 pub use factors::Factors;
 pub use groups::{Group, Groups};

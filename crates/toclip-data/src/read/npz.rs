@@ -4,10 +4,11 @@ use super::npy::Header;
 use super::table::{RowVisitor, Table};
 use super::{Target, looks_like_a_file};
 use crate::error::{AtPath, bail};
-use crate::{Error, Matrix, Result, did_you_mean};
+use crate::{Error, Matrix, Result};
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
+use toclip::did_you_mean;
 
 /// Usual names of features and targets; `arr_0` and `arr_1` are NumPy's own.
 const FEATURES: [&str; 7] = ["X", "x", "features", "data", "X_train", "x_train", "arr_0"];

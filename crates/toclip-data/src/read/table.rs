@@ -4,8 +4,9 @@ use super::format::FileFormat;
 use super::{csv, npy};
 use crate::error::bail;
 use crate::samples::{Block, SampleSource};
-use crate::{Error, Result, did_you_mean};
+use crate::{Error, Result};
 use std::path::{Path, PathBuf};
+use toclip::did_you_mean;
 
 /// Receives one row after the other.
 pub(super) type RowVisitor<'a> = &'a mut dyn FnMut(&[f64]) -> Result<()>;

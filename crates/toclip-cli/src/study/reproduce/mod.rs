@@ -177,7 +177,8 @@ fn write(request: &Request, parts: Vec<Part>, mut timings: Vec<(String, f64)>) -
     for (part, files) in parts.into_iter().zip(files) {
         let Part { mut section, experiment, .. } = part;
         opening = opening.or(part.opening);
-        section.explore = experiment.and_then(explorer::link);
+        section.explore =
+            experiment.and_then(explorer::link).or_else(|| explorer::link_to_problem(&section.id));
         for claim in &mut section.claims {
             let missing = || format!("report_text.toml has no claim {}", claim.paper);
             claim.paper = text.claims.get(&claim.paper).with_context(missing)?.clone();
@@ -188,9 +189,10 @@ fn write(request: &Request, parts: Vec<Part>, mut timings: Vec<(String, f64)>) -
         sections.push(section);
     }
     timings.push(("plots and tables".into(), start.elapsed().as_secs_f64()));
+    let only_beyond = sections.iter().all(|section| section.id.starts_with(BEYOND));
     let report = Report {
         title: "To clip or not to clip, reproduced".into(),
-        takeaway: text.takeaway.clone(),
+        takeaway: if only_beyond { &text.takeaway_beyond } else { &text.takeaway }.clone(),
         opening,
         about: text.about.clone(),
         sections,

@@ -13,6 +13,8 @@ use crate::report::Correction;
 #[serde(deny_unknown_fields)]
 pub struct ReportText {
     pub takeaway: Vec<String>,
+    /// Of a report that has nothing of the paper.
+    pub takeaway_beyond: Vec<String>,
     pub about: Vec<String>,
     /// Notes at the end, under this heading.
     numerics_title: String,
