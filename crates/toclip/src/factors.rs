@@ -41,8 +41,9 @@ impl Factors {
     /// $\mu$ and $m^{(2)}$ for any risk $R \ge 0$ and threshold $0 < c \le \infty$.
     ///
     /// # Errors
-    /// [`Error::Parameter`] for another $R$ or $c$; [`Error::Invalid`] for a batch of which the
-    /// integrals do not converge.
+    /// [`Error::Parameter`] for another $R$ or $c$, also for one that is not between $10^{-100}$ and
+    /// $10^{100}$ where factors are integrals: of batches, and of rules other than clipping;
+    /// [`Error::Invalid`] for a batch of which the integrals do not converge.
     ///
     /// Of a batch, $\nu_B = E\min(S, c^2B)/E S$, and CSC and CCC compare with unclipped SGD on the
     /// same batches:
@@ -64,6 +65,7 @@ impl Factors {
         check_risk(r)?;
         check_threshold(c)?;
         step.check_radial()?;
+        step.check_sizes(r, c)?;
         let x = step.moments(r, c);
         step.check_defined(r, c, x)?;
         Ok(Factors { r, c, mu: x.mu, m2: x.m2, second_moment: step.second_moment(r) })
@@ -151,8 +153,17 @@ impl Factors {
 
     /// $1/\nu = (\sqrt{E X^2}/c)^2 \cdot c^2/m^{(2)}$ taken apart, for thresholds so small that
     /// their square underflows: with $\mu$ between the factors only a true overflow is infinite.
+    ///
+    /// A step may be without noise although the threshold is not that small: skipping all outliers at
+    /// $R = 0$ leaves none. Then $1/\nu$ is infinite.
     fn apart(&self) -> (f64, f64) {
-        let share = if self.m2 > 0.0 { (self.c * (self.c / self.m2)).max(1.0) } else { 1.0 };
+        let share = if self.m2 > 0.0 {
+            (self.c * (self.c / self.m2)).max(1.0)
+        } else if self.c * self.c >= UNDERFLOW {
+            f64::INFINITY
+        } else {
+            1.0
+        };
         (self.second_moment.sqrt() / self.c, share)
     }
 }
@@ -179,7 +190,37 @@ pub(crate) fn check_threshold(c: f64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::Batch;
     use crate::noise::{Gaussian, Rademacher};
+    use crate::rule::Rule;
+
+    #[test]
+    fn a_step_without_noise_has_no_limit() {
+        // At R = 0 the outliers are skipped and all else is zero.
+        let noise = Rademacher::from_sigma(1.0, 0.2).unwrap();
+        for batch in [1, 4] {
+            let step = Step::new(&noise).with_rule(Rule::Skip).unwrap();
+            let step = step.with_batch(Batch::mean(batch).unwrap()).unwrap();
+            let at = Factors::new(&step, 0.0, 1.0).unwrap();
+            assert!(at.mu > 0.0 && at.m2 == 0.0, "{at:?}");
+            assert_eq!((at.csc().unwrap(), at.ccc().unwrap()), (f64::INFINITY, f64::INFINITY));
+        }
+    }
+
+    #[test]
+    fn risks_and_thresholds_too_large_for_integrals_are_refused() {
+        let noise = Rademacher::new(1.0, 0.2).unwrap();
+        let batch = Step::new(&noise).with_batch(Batch::mean(4).unwrap()).unwrap();
+        let skip = Step::new(&noise).with_rule(Rule::Skip).unwrap();
+        for step in [batch, skip] {
+            for (r, c) in [(1e-300, 1.0), (1e300, 1.0), (0.0, 1e-300), (0.1, 1e160)] {
+                let refused = Factors::new(&step, r, c).unwrap_err().to_string();
+                assert!(refused.contains("from 1e-100 to 1e100"), "{refused}");
+                assert!(refused.len() < 200, "{refused}");
+            }
+            assert!(Factors::new(&step, 0.0, f64::INFINITY).is_ok());
+        }
+    }
 
     #[test]
     fn criteria_survive_thresholds_whose_square_is_no_number() {

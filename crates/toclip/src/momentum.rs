@@ -84,7 +84,7 @@ impl Momentum {
     /// The exponential average of gradients, $M_{k+1} = \beta M_k + (1-\beta)\thinspace\hat g_k$.
     ///
     /// # Errors
-    /// [`Error::Parameter`] unless $0 \le \beta < 1$, or $0 < \delta < \infty$.
+    /// [`Error::Parameter`] unless $0 \le \beta < 1$, or $10^{-5} \le \delta < \infty$.
     pub fn average(memory: Memory) -> Result<Self> {
         Ok(Momentum { form: Form::Average, memory: memory.checked()?, on_skip: OnSkip::default() })
     }
@@ -200,8 +200,8 @@ impl Memory {
             Memory::Beta(beta) if !(0.0..1.0).contains(&beta) => {
                 Err(Error::parameter("beta", beta, "beta must be at least 0 and below 1"))
             }
-            Memory::Delta(delta) if !(delta > 0.0 && delta.is_finite()) => {
-                Err(Error::parameter("delta", delta, "delta must be positive and finite"))
+            Memory::Delta(delta) if !(delta >= 1e-5 && delta.is_finite()) => {
+                Err(Error::parameter("delta", delta, "delta must be at least 1e-5 and finite"))
             }
             _ => Ok(self),
         }

@@ -3,9 +3,13 @@
 use crate::noise::spread;
 use std::sync::OnceLock;
 
-/// The width of a panel in $\ln\sqrt{2R}$ before it is halved, and how often it may be.
+/// The width of a panel in $\ln\sqrt{2R}$ before it is split, and that of the narrowest: one that is
+/// wider is halved. It is the width that counts and not how often a panel was split, or jumps would
+/// leave wide panels that have no answer.
 const WIDTH: f64 = 1.0;
-const HALVINGS: u32 = 8;
+const NARROWEST: f64 = WIDTH / 256.0 * (1.0 + 1e-9);
+/// How near to the end of a panel a place in $x$ is the end.
+const AT_END: f64 = 1e-9;
 /// Panels from the first on, where the risk is the smallest number there is, to the largest.
 const PANELS: usize = 720;
 const FIRST: f64 = -373.0;
@@ -73,7 +77,7 @@ impl<const N: usize, const P: usize> RiskTable<N, P> {
     /// The functions at risk $r$, from the table or by `fill`; `None` where they are not smooth or
     /// not finite, and at $R = 0$.
     ///
-    /// Panels that are not within the risks `smooth` around $r$ are split without a look. These
+    /// Panels that are not within the risks `smooth` around $r$ are split at the end of these, without a look. They
     /// must be the piece that $r$ is in, of a division of all risks into pieces.
     pub fn at(&self, r: f64, smooth: Span, fill: &Fill<'_, N>) -> Option<[f64; N]> {
         self.piece(r, smooth, fill).0
@@ -88,16 +92,15 @@ impl<const N: usize, const P: usize> RiskTable<N, P> {
         let place = ((x - FIRST) / WIDTH).floor().max(0.0);
         let Some(panel) = self.panels.get(place as usize) else { return (None, (r, r)) };
         let mut ends = Ends { from: FIRST + place * WIDTH, to: FIRST + (place + 1.0) * WIDTH };
-        let mut panel = self.filled(panel, ends, 0, smooth, fill);
-        for depth in 1..=HALVINGS {
-            let Panel::Split(at, parts) = panel else { break };
+        let mut panel = self.filled(panel, ends, smooth, fill);
+        while let Panel::Split(at, parts) = panel {
             let right = x >= *at;
             if right {
                 ends.from = *at;
             } else {
                 ends.to = *at;
             }
-            panel = self.filled(&parts[usize::from(right)], ends, depth, smooth, fill);
+            panel = self.filled(&parts[usize::from(right)], ends, smooth, fill);
         }
         let values = match panel {
             Panel::Smooth(coefficients) => Some(clenshaw(coefficients, ends.place(x))),
@@ -112,16 +115,14 @@ impl<const N: usize, const P: usize> RiskTable<N, P> {
         &self,
         panel: &'a OnceLock<Panel<N, P>>,
         ends: Ends,
-        depth: u32,
         smooth: Span,
         fill: &Fill<'_, N>,
     ) -> &'a Panel<N, P> {
         if let Some(panel) = panel.get() {
             return panel;
         }
-        let within = smooth.0 <= risk_at(ends.from) && risk_at(ends.to) <= smooth.1;
-        if !within && depth < HALVINGS {
-            return panel.get_or_init(|| Panel::split(None, ends, depth));
+        if let Some(x) = ends.inner(smooth) {
+            return panel.get_or_init(|| Panel::split_at(x));
         }
         let risks: Vec<f64> = (0..P)
             .map(|k| {
@@ -134,27 +135,33 @@ impl<const N: usize, const P: usize> RiskTable<N, P> {
             Filled::Rounded(values, tolerance) => (values, tolerance),
             Filled::Jump(r) => {
                 let x = place_of(r);
-                let inside = x > ends.from && x < ends.to;
-                return panel.get_or_init(|| Panel::split(inside.then_some(x), ends, depth));
+                return panel.get_or_init(|| match ends.contains(x) {
+                    true if ends.width() > NARROWEST => Panel::split_at(x),
+                    _ => Panel::halved(ends),
+                });
             }
-            Filled::Unknown => return panel.get_or_init(|| Panel::split(None, ends, depth)),
+            Filled::Unknown => return panel.get_or_init(|| Panel::halved(ends)),
         };
         if !values.iter().flatten().all(|x| x.is_finite()) {
             return panel.get_or_init(|| Panel::Rough);
         }
         let filled = Panel::through(&values, tolerance);
-        panel.get_or_init(|| filled.unwrap_or_else(|| Panel::split(None, ends, depth)))
+        panel.get_or_init(|| filled.unwrap_or_else(|| Panel::halved(ends)))
     }
 }
 
 impl<const N: usize, const P: usize> Panel<N, P> {
-    /// In two at `x`, or in halves; rough where that was done often enough.
-    fn split(x: Option<f64>, ends: Ends, depth: u32) -> Self {
-        if depth >= HALVINGS {
-            return Panel::Rough;
+    /// In two at `x`.
+    fn split_at(x: f64) -> Self {
+        Panel::Split(x, Box::new([OnceLock::new(), OnceLock::new()]))
+    }
+
+    /// In halves; rough where it is too narrow for that.
+    fn halved(ends: Ends) -> Self {
+        match ends.width() > NARROWEST {
+            true => Panel::split_at(0.5 * (ends.from + ends.to)),
+            false => Panel::Rough,
         }
-        let parts = Box::new([OnceLock::new(), OnceLock::new()]);
-        Panel::Split(x.unwrap_or(0.5 * (ends.from + ends.to)), parts)
     }
 
     /// The polynomials through these values; `None` where they are not good enough.
@@ -201,6 +208,20 @@ impl Ends {
     /// Where $x$ is on $\[-1, 1\]$.
     fn place(self, x: f64) -> f64 {
         (2.0 * x - self.from - self.to) / (self.to - self.from)
+    }
+
+    fn width(self) -> f64 {
+        self.to - self.from
+    }
+
+    /// Whether $x$ is inside, and not at an end.
+    fn contains(self, x: f64) -> bool {
+        x > self.from + AT_END && x < self.to - AT_END
+    }
+
+    /// An end of these risks that is inside.
+    fn inner(self, span: Span) -> Option<f64> {
+        [span.0, span.1].map(place_of).into_iter().find(|x| self.contains(*x))
     }
 }
 

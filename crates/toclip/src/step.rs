@@ -8,6 +8,7 @@ use crate::factor_table::{At, FactorTable};
 use crate::factors::{check_risk, check_threshold};
 use crate::kernel::Moments;
 use crate::noise::{Feature, Noise};
+use crate::numbers::short;
 use crate::privacy::Privacy;
 use crate::radial;
 use crate::rule::Rule;
@@ -404,6 +405,23 @@ impl<'a> Step<'a> {
         if f > 0.0 { -df / f * inverse_information * (unit / norm) } else { 0.0 }
     }
 
+    /// Refuses a risk or a threshold so large or small that integrals over the residual are not
+    /// computed right. One residual that is clipped or normalised has closed forms.
+    pub(crate) fn check_sizes(&self, r: f64, c: f64) -> Result<()> {
+        let range = 1e-100..=1e100;
+        if self.is_slow() && r != 0.0 && !range.contains(&r) {
+            let expected = "for batches, and for rules other than clip, a risk must be 0, or from \
+                            1e-100 to 1e100";
+            return Err(Error::parameter("R", r, expected));
+        }
+        if self.is_slow() && c != f64::INFINITY && !range.contains(&c) {
+            let expected = "for batches, and for rules other than clip, a threshold must be from \
+                            1e-100 to 1e100, or infinite";
+            return Err(Error::parameter("c", c, expected));
+        }
+        Ok(())
+    }
+
     /// Refuses a rule that has no single $\mu$ and $m^{(2)}$.
     pub(crate) fn check_radial(&self) -> Result<()> {
         if self.rule.is_radial() {
@@ -426,15 +444,16 @@ impl<'a> Step<'a> {
         }
         if self.rule == Rule::Optimal && x.m2 == 0.0 && self.residual_second_moment(r) > 0.0 {
             return Err(Error::Invalid(format!(
-                "the optimal rule at R = {r} for {} noise: the residual has atoms or jumps there, \
+                "the optimal rule at R = {} for {} noise: the residual has atoms or jumps there, \
                  and its score is not a function; use R > 0",
+                short(r),
                 self.noise().describe()
             )));
         }
         if !x.mu.is_nan() && !x.m2.is_nan() {
             return Ok(());
         }
-        let noise = self.noise().describe();
+        let (noise, r, c) = (self.noise().describe(), short(r), short(c));
         Err(Error::Invalid(if self.batch.together() > 1 {
             format!(
                 "the factors of a batch at R = {r}, c = {c} did not converge for {noise} noise: \

@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::Deserialize;
 use toclip::noise::{Family, Noise};
-use toclip::{Batch, Factors, Step};
+use toclip::{Batch, Factors, Rule, Step};
 
 #[derive(Deserialize)]
 struct Row {
@@ -76,6 +76,70 @@ fn a_table_by_another_road_is_met_to_nine_digits() {
 }
 
 const WIDE_ROWS: usize = 111;
+
+/// A family, its parameters, and the power of its tail if the variance is infinite.
+const LARGE_THRESHOLDS: [(&str, &str, Option<f64>); 10] = [
+    ("gaussian", r#"{"sigma":1}"#, None),
+    ("laplace", r#"{"sigma":1}"#, None),
+    ("student_t", r#"{"df":2.5,"scale":1}"#, None),
+    ("student_t", r#"{"df":1.5,"scale":1}"#, Some(1.5)),
+    ("student_t", r#"{"df":0.5,"scale":1}"#, Some(0.5)),
+    ("uniform", r#"{"sigma":1}"#, None),
+    ("rademacher", r#"{"lambda":2,"p":0.2}"#, None),
+    ("gaussian_mixture", r#"{"weights":[0.9,0.1],"means":[0,0],"stds":[0.2,3]}"#, None),
+    ("gaussian_mixture", r#"{"weights":[0.9,0.1],"means":[0,4],"stds":[0.2,1]}"#, None),
+    ("empirical", r#"{"values":[-1,0.3,2,-0.5,0.1]}"#, None),
+];
+
+/// $m^{(2)}$ of a batch that is clipped is between what one residual has at two thresholds,
+/// $\sum_i\min(X_i^2, c^2) \le \min(S, c^2N) \le \sum_i\min(X_i^2, c^2N)$. So as $c \to \infty$
+/// clipping and skipping are none, and no way to compute them jumps to another. For a tail of power
+/// $p$, skipping leaves $p/2$ of what clipping does, or takes away $p/2$ times as much.
+#[test]
+fn large_thresholds_are_those_of_one_residual() {
+    for (family, params, power) in LARGE_THRESHOLDS {
+        let noise = noise(family, params);
+        for (n, r) in [(4, 0.1), (64, 3.0)] {
+            let clip = Step::new(&noise).with_batch(Batch::mean(n).unwrap()).unwrap();
+            let skip = clip.clone().with_rule(Rule::Skip).unwrap();
+            let open = clip.second_moment(r);
+            let (n, mut before) = (n as f64, [0.0; 2]);
+            for k in 0..45 {
+                let c = 10.0 * 10f64.powf(0.8 * f64::from(k));
+                let place = || format!("{}, R = {r}, c = {c:e}", clip.describe());
+                let clipped = Factors::new(&clip, r, c).expect(&place());
+                let [low, high] = [c, c * n.sqrt()].map(|c| noise.clipped(r, c).m2);
+                let m2 = n * clipped.m2;
+                assert!(m2 >= low * (1.0 - 1e-6), "{}: {m2} {low}", place());
+                assert!(m2 <= high * (1.0 + 1e-6), "{}: {m2} {high}", place());
+                assert!(clipped.m2 >= before[0] * (1.0 - 1e-9), "{}: {clipped:?}", place());
+                before[0] = clipped.m2;
+                // So far out the tail of such a noise still counts, and skipping is refused.
+                if power.is_some() && c > 1e29 {
+                    assert!(Factors::new(&skip, r, c).is_err() || c < 1e32, "{}", place());
+                    continue;
+                }
+                let skipped = Factors::new(&skip, r, c).expect(&place());
+                assert!(skipped.m2 <= clipped.m2 * (1.0 + 1e-12), "{}: {skipped:?}", place());
+                assert!(skipped.m2 >= before[1] * (1.0 - 1e-9), "{}: {skipped:?}", place());
+                before[1] = skipped.m2;
+                if let Some(power) = power.filter(|_| c > 1e12) {
+                    let share = skipped.m2 / clipped.m2;
+                    assert!((share / (0.5 * power) - 1.0).abs() < 1e-3, "{}: {share}", place());
+                }
+                if family == "student_t" && power.is_none() && (1e5..1e12).contains(&c) {
+                    let taken = (open - skipped.m2) / (open - clipped.m2);
+                    assert!((taken / 1.25 - 1.0).abs() < 1e-3, "{}: {taken}", place());
+                }
+            }
+            if power.is_none() {
+                for m2 in before {
+                    assert!((m2 / open - 1.0).abs() < 1e-9, "{}: {m2} {open}", clip.describe());
+                }
+            }
+        }
+    }
+}
 
 #[test]
 fn one_sample_is_the_single_sample_to_the_bit() {

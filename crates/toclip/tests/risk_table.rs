@@ -109,6 +109,7 @@ fn thresholds_from_tables_are_as_good_as_those_of_a_search() {
         for (rule, batch) in [
             (Rule::Clip, 8),
             (Rule::Skip, 1),
+            (Rule::Skip, 4),
             (Rule::Smooth(Smooth::Tanh), 1),
             (Rule::Smooth(Smooth::Root), 4),
         ] {
@@ -121,6 +122,26 @@ fn thresholds_from_tables_are_as_good_as_those_of_a_search() {
                 let lost = 1.0 - x.mu * x.mu / x.m2 / searched;
                 assert!(lost < 1e-6, "{} at R = {r}: {lost:e}", step.describe());
             }
+        }
+    }
+}
+
+/// A smooth curve is a few polynomials, whatever the batch: of peaks known to nine digits none is taken
+/// for two, with a jump between them.
+#[test]
+fn smooth_thresholds_have_few_pieces() {
+    for stds in ["0.2,3", "0.3,3", "0.2,10", "0.5,2"] {
+        let text = format!(
+            r#"{{"family":"gaussian_mixture","weights":[0.9,0.1],"means":[0,0],"stds":[{stds}]}}"#
+        );
+        let noise: Family = serde_json::from_str(&text).unwrap();
+        for batch in [2, 3, 4, 8] {
+            let step = step(&noise, &Rule::Skip, batch);
+            let policy = best(&step);
+            let mut spans: Vec<(f64, f64)> =
+                (0..200).map(|k| policy.threshold_span(5e-3 * 1.02f64.powi(k))).collect();
+            spans.dedup();
+            assert!(spans.len() < 12, "{}: {} pieces", step.describe(), spans.len());
         }
     }
 }

@@ -14,12 +14,16 @@
 //! without its first part, since on the negative axis that is imaginary. So what is small is
 //! computed as a small number, and nothing is lost for thresholds small or large.
 //!
+//! Heavy tails have no such $z_0$, and the path starts at $z_0 > 0$ for every threshold. There the same
+//! integrals with $1 - G$ in place of $G$ are $P(S > a)$ and $E\min(S, a)$: small numbers again, of
+//! which the transform knows every digit.
+//!
 //! Skipping also needs $f_S(a) = \frac1\pi \Im\int e^{az}G\thinspace dz$.
 //!
 //! The path goes through the saddle point of $e^{az}G(z)/z$ and leaves it along the parabola of
 //! steepest descent, as far as the transform allows.
 
-use super::complex::{faddeeva, square_root};
+use super::complex::{exp_m1, faddeeva, square_root};
 use super::squared_residual::TransformShape;
 use crate::special::GAUSS_LEGENDRE_16;
 use num_complex::Complex64;
@@ -112,6 +116,9 @@ const MOST_PANELS: usize = 20_000;
 /// NaN where the path does not end within [`MOST_PANELS`].
 pub(super) fn left(sum: &Sum<'_>) -> Left {
     let path = Path::new(sum);
+    if !(path.start.is_finite() && path.bend.is_finite() && path.level.is_finite()) {
+        return Left::undefined();
+    }
     if path.start < 0.0 && path.start + path.level < -NOTHING {
         // By Chernoff's bound no batch is clipped.
         return Left::all_inside(sum.mean);
@@ -121,7 +128,9 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
         // By the same bound all are.
         return Left::all_outside(first / PI.sqrt());
     }
-    let (mut inside, mut below, mut rest, mut above, mut density) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    let (mut inside, mut below, mut rest, mut density) = (0.0, 0.0, 0.0, 0.0);
+    // P(S > a) and E min(S/a, 1).
+    let (mut tail, mut above) = (0.0, 0.0);
     let mut y = 0.0;
     let mut quiet = 0;
     // Where a small probability is all that is wanted, its size is that at the saddle.
@@ -135,7 +144,8 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
             for y in [y + half * (1.0 - u), y + half * (1.0 + u)] {
                 let z = path.at(y);
                 let step = Complex64::new(-2.0 * path.bend * y, 1.0) * (weight * half);
-                let grown = (z + (sum.ln_g)(z)).exp() * step;
+                let ln_g = (sum.ln_g)(z);
+                let grown = (z + ln_g).exp() * step;
                 let over = grown / z;
                 let root = square_root(z);
                 density += grown.im;
@@ -144,9 +154,11 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
                 rest += (grown / root * faddeeva(root)).re;
                 size = size.max(over.norm());
                 if path.near {
-                    let free = z.exp() * step;
-                    above += ((free - grown) / (z * z)).im;
-                    size = size.max((free / z).norm());
+                    let free = z.exp() * step / z;
+                    let missing = -exp_m1(ln_g) * free;
+                    tail += missing.im;
+                    above += (missing / z).im;
+                    size = size.max(free.norm());
                 }
             }
         }
@@ -162,15 +174,19 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
     if !done {
         return Left::undefined();
     }
-    let (inside, below, above) = (inside / PI, below / PI, above / PI);
+    let (inside, below) = (inside / PI, below / PI);
     let (outside, density) = ((first + rest) / PI.sqrt(), density / PI);
     if path.start < 0.0 {
         let square = sum.mean - below;
         let square_inside = square + inside;
         return Left { inside: 1.0 + inside, outside, square, square_inside, density };
     }
-    let square = if path.near { above } else { 1.0 - below };
-    Left { inside, outside, square, square_inside: inside - below, density }
+    if path.near {
+        let (tail, square) = (tail / PI, above / PI);
+        let square_inside = if tail < 0.5 { square - tail } else { inside - below };
+        return Left { inside, outside, square, square_inside, density };
+    }
+    Left { inside, outside, square: 1.0 - below, square_inside: inside - below, density }
 }
 
 /// $z(y) = z_0 + iy - \beta y^2$.
@@ -201,7 +217,9 @@ impl Path {
             z.im + ln_g(z).im - (z / start).arg()
         });
         let third = (2.0 * one - two) / (y * y * y);
-        let steepest = (-third / (6.0 * curvature)).clamp(0.02 / room, 0.5 / room);
+        let steepest = -third / (6.0 * curvature);
+        // The bounds may be no numbers, and then neither is the path.
+        let steepest = if room > 0.0 { steepest.clamp(0.02 / room, 0.5 / room) } else { f64::NAN };
         let bend = match sum.shape {
             TransformShape::Free => steepest,
             TransformShape::Spread(v) | TransformShape::Atoms(v) => steepest.min(2.0 * v),

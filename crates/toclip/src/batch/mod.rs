@@ -172,6 +172,13 @@ impl Batch {
         let second_moment = 2.0 * r + noise.second_moment();
         match noise.squared_residual(r) {
             _ if second_moment == 0.0 => Moments::open(0.0),
+            _ if is_far(noise, r, c) => {
+                let x = open_beyond(noise, r, c, second_moment);
+                // A sum of heavy tails is as large as its largest term.
+                let is_heavy = x.m2.is_nan() && 1.0 - noise.clipped(r, c).mu < LOST;
+                let largest = noise.clipped(r, c * (n as f64).sqrt());
+                if is_heavy { Moments { mu: 1.0, m2: largest.m2 } } else { x }
+            }
             Some(squared) => {
                 let x = sum::clipped_sum(&squared, n as f64, c, second_moment);
                 // The bounds would turn NaN into a number.
@@ -181,6 +188,32 @@ impl Batch {
             None => Moments { mu: f64::NAN, m2: f64::NAN },
         }
     }
+}
+
+/// Thresholds this many times as large as the residual are beyond the transforms of heavy tails.
+const FAR: f64 = 1e30;
+/// What a threshold beyond may take away and still be none.
+const LOST: f64 = 1e-12;
+
+/// Whether the threshold is [`FAR`] beyond every scale of the residual.
+fn is_far(noise: &dyn Noise, r: f64, c: f64) -> bool {
+    // Mostly the threshold is nowhere near, and the features are not asked for.
+    let second_moment = 2.0 * r + noise.second_moment();
+    if second_moment.is_finite() && c < 1e-10 * FAR * second_moment.sqrt() {
+        return false;
+    }
+    let features = noise.features(r);
+    let size = features.iter().map(|f| f.at.abs() + f.width).fold(0.0, f64::max);
+    size > 0.0 && c > FAR * size
+}
+
+/// The moments for a threshold beyond all residuals; no number where the tail is so heavy that it
+/// still counts.
+fn open_beyond(noise: &dyn Noise, r: f64, c: f64, second_moment: f64) -> Moments {
+    if noise.clipped(r, c).m2 >= second_moment * (1.0 - LOST) && second_moment.is_finite() {
+        return Moments::open(second_moment);
+    }
+    Moments { mu: f64::NAN, m2: f64::NAN }
 }
 
 /// $\mu = E\thinspace{\psi^\prime}(X)$ and $E\thinspace\psi(X)^2$ of one residual under a smooth rule,
@@ -205,6 +238,9 @@ impl Batch {
         }
         let n = self.together() as f64;
         match noise.squared_residual(r) {
+            Some(_) if *rule != Rule::Normalise && is_far(noise, r, c) => {
+                open_beyond(noise, r, c, second_moment)
+            }
             Some(squared) => sum::reshaped_sum(&squared, rule, n, c, second_moment),
             None => Moments { mu: f64::NAN, m2: f64::NAN },
         }

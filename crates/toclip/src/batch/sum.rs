@@ -38,7 +38,8 @@ pub(super) fn reshaped_sum(
     match rule {
         Rule::Skip => {
             let x = at_threshold(squared, n, c, second_moment, UNDERFLOW);
-            Moments { mu: x.inside - 2.0 / n * x.density, m2: c * c * x.square_inside.max(0.0) }
+            let m2 = (c * c * x.square_inside.max(0.0)).min(second_moment);
+            Moments { mu: x.inside - 2.0 / n * x.density, m2 }
         }
         Rule::Normalise => squares.normalised(),
         Rule::Smooth(smooth) => squares.smoothed(*smooth),

@@ -1,6 +1,6 @@
 //! The best threshold along the risk, where factors take long to compute.
 
-use super::best::{Efficiency, Optimum, best_for_residual, thresholds, without_search};
+use super::best::{Efficiency, Optimum, best_for_residual, is_as_good, thresholds, without_search};
 use super::maximise::brent;
 use crate::parallel::map_timed;
 use crate::risk_table::{EVERYWHERE, Filled, RiskTable, Span};
@@ -13,8 +13,11 @@ const POINTS: usize = 12;
 const LOSS: f64 = 1e-11;
 /// Relative errors of $c^\ast$ that are allowed at least, and at most.
 const ERRORS: (f64, f64) = (1e-6, 0.03);
-/// The relative error of $c^\ast$ at the end of a plateau, next to which CCC is as flat.
+/// The relative error of $c^\ast$ at the end of a plateau, next to which CCC is as flat; that to which
+/// it is bisected; and how often the interval around a guess is doubled until the end is in it.
 const OF_PLATEAU: f64 = 1e-3;
+const END_OF_PLATEAU: f64 = 2e-4;
+const DOUBLINGS: usize = 6;
 /// A peak that is no higher above the limit $c \to 0$ than this, relatively, is none: factors of
 /// batches have errors of up to a tenth of it.
 const FLAT: f64 = 1e-8;
@@ -39,8 +42,10 @@ const FARTHEST: f64 = 16.0;
 const NARROW: f64 = 0.016;
 /// A jump this near to an end of its panel, as a share of it, does not divide it well.
 const END: f64 = 0.1;
-/// How often the gap is halved in which a peak vanishes.
+/// How often the gap is halved in which a peak vanishes, or a plateau becomes one.
 const BISECTIONS: usize = 6;
+/// A panel wider than this in $\ln R$ is divided where a plateau becomes a peak.
+const TRANSITION: f64 = 0.5;
 /// Efficiencies that differ by less belong to the same peak.
 const SAME: f64 = 1e-9;
 /// Thresholds with a CCC this near to one, and all above them so, are as good as none.
@@ -52,7 +57,10 @@ const PLATEAU: f64 = 1e-8;
 /// followed: five values around the one extrapolated from the risks before give it by their
 /// polynomial. If the peak that was followed is not the highest at the other end, there is a jump
 /// in between and the panel is divided there, or halved; on the narrowest panels the threshold is
-/// constant.
+/// constant, so that there are at most 128 of them in an e-fold of $\sqrt R$.
+///
+/// The polynomial knows the height of a peak to nine digits only. So two peaks are the same also
+/// where they are at the same threshold; heights alone would find jumps where there are none.
 #[derive(Debug)]
 pub(crate) struct BestAlongRisk {
     table: RiskTable<2, POINTS>,
@@ -91,9 +99,11 @@ fn path(step: &Step<'_>, risks: &[f64]) -> Filled<2> {
     }
     let (first, last) = (risks[0], risks[risks.len() - 1]);
     if (last / first).ln() < NARROW {
-        let middle = Peak::highest(step, risks[risks.len() / 2]);
-        return middle.map_or(Filled::Unknown, |peak| {
-            Filled::Values(vec![encoded(peak.optimum); risks.len()])
+        let r = risks[risks.len() / 2];
+        let searched = || best_for_residual(step, r).ok().map(|best| best.optimum());
+        let optimum = Peak::highest(step, r).map(|peak| peak.optimum).or_else(searched);
+        return optimum.map_or(Filled::Unknown, |optimum| {
+            Filled::Values(vec![encoded(optimum); risks.len()])
         });
     }
     let (Some(mut from), Some(mut to)) = (Peak::highest(step, first), Peak::highest(step, last))
@@ -101,9 +111,20 @@ fn path(step: &Step<'_>, risks: &[f64]) -> Filled<2> {
         return Filled::Unknown;
     };
     if from.is_flat && to.is_flat {
-        let each = map_timed(risks, |&r| best_for_residual(step, r).ok());
-        let values: Option<Vec<_>> = each.iter().map(|b| Some(encoded((*b)?.optimum()))).collect();
-        return values.map_or(Filled::Unknown, |values| Filled::Rounded(values, OF_PLATEAU));
+        return along_plateau(step, risks, from, to);
+    }
+    // A plateau becomes a peak. The two are tabulated apart, except on a panel that is narrow, where
+    // the peak is followed: from the side where it is flat there is nothing to follow.
+    if from.is_flat != to.is_flat && (last / first).ln() > TRANSITION {
+        return jump(first, last, Some(end_of_flatness(step, [first, last], from.is_flat)));
+    }
+    if from.is_flat && to.optimum.is_at() {
+        let back: Vec<f64> = risks.iter().rev().copied().collect();
+        let mut followed = to.followed(step, &back);
+        if followed.len() == risks.len() && followed[risks.len() - 1].is_same(&from, step, first) {
+            followed.reverse();
+            return rounded(followed);
+        }
     }
     // Next to where there is no peak, one that is hardly any is none.
     if from.optimum == Optimum::Small && to.gain < 4.0 * FLAT {
@@ -115,9 +136,8 @@ fn path(step: &Step<'_>, risks: &[f64]) -> Filled<2> {
     if let Some(r) = lost(step, risks, &followed) {
         return jump(first, last, Some(r));
     }
-    let is_same = |peak: &Peak, other: &Peak| peak.height >= other.height * (1.0 - SAME);
     let (middle, end) = (risks.len() / 2, risks.len() - 1);
-    if !is_same(&followed[end], &to) || from.optimum.is_at() != to.optimum.is_at() {
+    if !followed[end].is_same(&to, step, last) || from.optimum.is_at() != to.optimum.is_at() {
         let back: Vec<f64> = risks.iter().rev().copied().collect();
         let other = to.followed(step, &back);
         let at = lost(step, &back, &other).or_else(|| crossing(risks, &followed, &other));
@@ -126,13 +146,83 @@ fn path(step: &Step<'_>, risks: &[f64]) -> Filled<2> {
     // Where nothing is followed, the middle is looked at as well.
     if !from.optimum.is_at() {
         match Peak::highest(step, risks[middle]) {
-            Some(highest) if is_same(&followed[middle], &highest) => {}
+            Some(highest) if followed[middle].is_same(&highest, step, risks[middle]) => {}
             _ => return Filled::Unknown,
         }
     }
+    rounded(followed)
+}
+
+/// The thresholds of a peak, to the error that costs no more than [`LOSS`].
+fn rounded(followed: Vec<Peak>) -> Filled<2> {
     let bend = followed.iter().map(|peak| peak.bend).fold(0.0, f64::max);
     let error = (2.0 * LOSS / bend).sqrt().clamp(ERRORS.0, ERRORS.1);
     Filled::Rounded(followed.into_iter().map(|peak| encoded(peak.optimum)).collect(), error)
+}
+
+/// The end of a plateau, which is where the search for a single risk puts the best threshold. It is
+/// searched for at the first and the last risk, and in between next to the line through these.
+fn along_plateau(step: &Step<'_>, risks: &[f64], from: Peak, to: Peak) -> Filled<2> {
+    let searched = |r: f64| best_for_residual(step, r).ok().map(|best| best.optimum());
+    let (first, last) = (risks[0], risks[risks.len() - 1]);
+    let between = |r: f64, one: f64, other: f64| {
+        let share = (r / first).ln() / (last / first).ln();
+        one.powf(1.0 - share) * other.powf(share)
+    };
+    let ends = (searched(first), searched(last));
+    let each = map_timed(risks, |&r| {
+        let near = match (from.optimum, to.optimum, ends) {
+            (Optimum::At(a), Optimum::At(b), (Some(Optimum::At(x)), Some(Optimum::At(y)))) => {
+                let efficiency = Efficiency::new(step, r);
+                end_of_plateau(&efficiency, between(r, a, b), between(r, x, y))
+            }
+            _ => None,
+        };
+        near.map(Optimum::At).or_else(|| searched(r)).map(encoded)
+    });
+    match each.into_iter().collect::<Option<Vec<_>>>() {
+        Some(values) => Filled::Rounded(values, OF_PLATEAU),
+        None => Filled::Unknown,
+    }
+}
+
+/// The risk at which a plateau becomes a peak, or a peak a plateau.
+fn end_of_flatness(step: &Step<'_>, [first, last]: [f64; 2], is_flat_first: bool) -> f64 {
+    let (mut low, mut high) = (first, last);
+    for _ in 0..BISECTIONS {
+        let middle = (low * high).sqrt();
+        let is_flat = Peak::highest(step, middle).is_some_and(|peak| peak.is_flat);
+        if is_flat == is_flat_first { low = middle } else { high = middle }
+    }
+    (low * high).sqrt()
+}
+
+/// The end of the plateau that `inside` is on, if it is near the guess.
+fn end_of_plateau(efficiency: &Efficiency<'_>, inside: f64, guess: f64) -> Option<f64> {
+    let top = efficiency.at(inside);
+    let is_on = |c: f64| is_as_good(efficiency.at(c), top);
+    let (mut low, mut high, mut width) = (guess, guess, 0.005);
+    let is_guess_on = is_on(guess);
+    for doubling in 0..=DOUBLINGS {
+        if is_guess_on {
+            high = guess * (1.0 + width);
+        } else {
+            low = guess * (1.0 - width).max(0.5);
+        }
+        match (is_guess_on, is_on(if is_guess_on { high } else { low })) {
+            (true, false) | (false, true) => break,
+            _ if doubling == DOUBLINGS => return None,
+            (true, true) => low = high,
+            (false, false) => high = low,
+        }
+        width *= 2.0;
+    }
+    while high / low > 1.0 + END_OF_PLATEAU {
+        let middle = (low * high).sqrt();
+        if is_on(middle) { low = middle } else { high = middle }
+    }
+    // As high everywhere: not higher at the end.
+    (efficiency.at(low) <= top * (1.0 + SAME)).then_some(low)
 }
 
 /// A panel that is divided at a jump; in halves where that is not known, or would leave nearly all
@@ -264,6 +354,17 @@ impl Peak {
         Some(Peak { optimum, height, bend: 0.0, gain, is_flat: false })
     }
 
+    /// Whether this peak, followed to risk $r$, is the highest there.
+    fn is_same(&self, highest: &Peak, step: &Step<'_>, r: f64) -> bool {
+        let is_as_high = self.height >= highest.height * (1.0 - SAME);
+        match (self.optimum, highest.optimum) {
+            (Optimum::At(a), Optimum::At(b)) => {
+                is_as_high || (a / b).ln().abs() < 0.5 * stencil(step, r)
+            }
+            _ => is_as_high,
+        }
+    }
+
     /// The same peak at these risks, which go on from its own, the first, as far as it goes.
     fn followed(self, step: &Step<'_>, risks: &[f64]) -> Vec<Self> {
         let mut path = vec![self];
@@ -328,6 +429,12 @@ fn climbed(efficiency: &Efficiency<'_>, guess: f64, width: f64) -> Option<Top> {
     for _ in 0..MOVES {
         if values.iter().any(|v| v.is_nan()) {
             return None;
+        }
+        // On a plateau every threshold is the top.
+        let (least, most) =
+            values.iter().fold((f64::INFINITY, 0.0f64), |(a, b), v| (a.min(*v), b.max(*v)));
+        if least > most * (1.0 - LOSS) {
+            return Some(Top { ln_c: centre, height: most, bend: 0.0 });
         }
         let highest = (0..5).fold(2, |best, i| if values[i] > values[best] { i } else { best });
         let step = if highest == 2 {

@@ -71,6 +71,7 @@ const OFFSETS: [f64; 13] = [-6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.
 /// ```
 pub fn best_threshold<'a>(step: impl Into<Step<'a>>, r: f64) -> Result<BestThreshold> {
     let step = step.into();
+    step.check_sizes(r, f64::INFINITY)?;
     let best = best_for_residual(&step, r)?;
     let size = step.batch().size() as f64;
     Ok(BestThreshold { m2: best.m2 / size, efficiency: best.efficiency * size, ..best })
@@ -246,7 +247,8 @@ impl<'a> Efficiency<'a> {
     }
 }
 
-fn is_as_good(value: f64, top: f64) -> bool {
+/// Whether an efficiency is the highest, to rounding.
+pub(super) fn is_as_good(value: f64, top: f64) -> bool {
     value >= top * (1.0 - ROUNDING)
 }
 

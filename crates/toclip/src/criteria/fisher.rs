@@ -1,7 +1,7 @@
 //! The limit on any reshaping of the residual.
 
 use super::best::best_for_residual;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::factors::check_risk;
 use crate::information::information;
 use crate::step::Step;
@@ -29,7 +29,8 @@ pub struct FisherLimit {
 ///
 /// # Errors
 /// [`Error::NotProvided`](crate::Error::NotProvided) for a noise of your own without
-/// [`residual_density`](crate::noise::Noise::residual_density).
+/// [`residual_density`](crate::noise::Noise::residual_density), and at risks so large or small that
+/// rounding is all that is left of the density.
 ///
 /// ```
 /// use toclip::{criteria::fisher_limit, noise::{Gaussian, Laplace}};
@@ -44,8 +45,17 @@ pub struct FisherLimit {
 pub fn fisher_limit<'a>(step: impl Into<Step<'a>>, r: f64) -> Result<FisherLimit> {
     let step = step.into();
     check_risk(r)?;
+    step.check_sizes(r, f64::INFINITY)?;
     let information = information(step.noise(), &step.features(r), r)?;
     let second_moment = step.residual_second_moment(r);
+    if !(second_moment == 0.0 || second_moment * information > 0.99) {
+        // No limit is below one: the density is lost in rounding or underflows.
+        return Err(Error::NotProvided {
+            family: step.noise().describe(),
+            what: "the density of the residual to enough digits at this risk",
+            method: "residual_density",
+        });
+    }
     let best = best_for_residual(&step, r)?.efficiency;
     let reached = if information.is_infinite() {
         if best.is_infinite() { 1.0 } else { 0.0 }

@@ -20,8 +20,8 @@ pub(crate) fn check_radial(step: &Step<'_>, method: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::Invalid(format!(
-        "{method} has one factor for the whole gradient, but the rule `{}` has one for each direction: use the ODE, full C-SGD or \
-         C-HSGD",
+        "the rule `{}` has one factor for each direction of the gradient, but {method} needs one \
+         for all of them: use the ODE, full C-SGD or C-HSGD",
         step.rule().name()
     )))
 }

@@ -5,6 +5,7 @@ use crate::criteria::StabilityLimits;
 use crate::error::{Error, Result};
 use crate::factor_table::FactorTable;
 use crate::kernel::Moments;
+use crate::numbers::short;
 use crate::spectrum::Modes;
 use crate::step::Step;
 use std::sync::Arc;
@@ -75,7 +76,8 @@ impl Margin {
     /// In the ODE risk and distance then never grow, whatever the wrapped policy asks for.
     ///
     /// # Errors
-    /// [`Error::Parameter`] unless $0 < \text{margin} \le 1$.
+    /// [`Error::Parameter`] unless $0 < \text{margin} \le 1$; [`Error::Invalid`] if $\mu < 0$ at the
+    /// start, where no learning rate is stable.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -104,6 +106,8 @@ impl Margin {
             distance: moving().map(|m| 2.0 * m.energy).sum(),
         };
         let step = step.into();
+        let risk = modes.modes().iter().map(|m| m.lambda * m.energy).sum();
+        check_descent(0.0, risk, step.moments(risk, inner.at(0.0, risk).c).mu)?;
         let factors = FactorTable::new(&step);
         Ok(Margin { inner, cap: Cap::Certified { step, factors, margin, known } })
     }
@@ -116,7 +120,8 @@ impl Margin {
     ///
     /// # Errors
     /// [`Error::Parameter`] unless $0 < \text{margin} \le 1$ and the time is positive and finite;
-    /// [`Error::Invalid`] if the path changes too fast for a table up to that time.
+    /// [`Error::Invalid`] if the path changes too fast for a table up to that time, or where $\mu < 0$
+    /// and no learning rate is stable.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -148,6 +153,20 @@ impl Margin {
         let cap = Cap::Predicted(Schedule::new(Shape::Table { times, values })?);
         Ok(Margin { inner, cap })
     }
+}
+
+/// Refuses $\mu < 0$, where the limit is zero and the path would stand still.
+fn check_descent(t: f64, risk: f64, mu: f64) -> Result<()> {
+    if mu < 0.0 {
+        return Err(Error::Invalid(format!(
+            "no learning rate is stable at t = {}: mu = {} is negative at R = {}, so steps go away \
+             from the solution on average; choose another threshold or rule",
+            short(t),
+            short(mu),
+            short(risk)
+        )));
+    }
+    Ok(())
 }
 
 fn check(margin: f64) -> Result<()> {
@@ -255,8 +274,10 @@ struct Path<'a> {
     values: Vec<f64>,
 }
 
-/// $\eta\mu$, $\eta^2 m^{(2)}/2d$ and the cap at one state.
+/// $\eta\mu$, $\eta^2 m^{(2)}/2d$ and the cap at one state; $R$ and $\mu$ there.
 struct Push {
+    risk: f64,
+    mu: f64,
     drift: f64,
     source: f64,
     cap: f64,
@@ -286,7 +307,7 @@ impl<'a> Path<'a> {
         let eta = control.eta.min(cap);
         // No step, no noise: also where m2 is infinite.
         let source = if eta == 0.0 { 0.0 } else { eta * eta * x.m2 / (2.0 * dim) };
-        Push { drift: eta * x.mu, source, cap }
+        Push { risk, mu: x.mu, drift: eta * x.mu, source, cap }
     }
 
     /// $v$ after the time $h$ under a constant push.
@@ -315,6 +336,7 @@ impl<'a> Path<'a> {
             let mut push = self.push(t, &self.v);
             self.save(t, push.cap);
             while t < last {
+                check_descent(t, push.risk, push.mu)?;
                 let h = (SHARE / push.drift).min(time / FEWEST).min(last - t);
                 let middle = self.push(t + 0.5 * h, &self.moved(&push, 0.5 * h));
                 self.v = self.moved(&middle, h);
