@@ -49,7 +49,7 @@ fn a_page_and_its_numbers() {
     let (code, text, _) =
         out(toclip().arg("advise").args(logs).arg("--out").arg(dir.path()).args(["--clip", "2"]));
     assert_eq!(code, 0);
-    let summary = &text[text.find("Comparison").unwrap()..text.find("Written").unwrap()];
+    let summary = &text[text.find("Comparison").unwrap()..text.find("Wrote").unwrap()];
     insta::assert_snapshot!("summary", summary);
     let page = std::fs::read_to_string(dir.path().join("advise.html")).unwrap();
     if let Some(browser) = browser::Browser::find() {
