@@ -163,14 +163,15 @@ impl Selection {
         };
         let (x, by) = (drawn(x), by.map(drawn));
         // Points may lie above each other; columns and lines would hide one another.
-        let told_apart = if map { Some(&x) } else { None }.into_iter().chain(&by);
-        for DrawnKey { shown: key, axis, .. } in told_apart.filter(|key| key.repeated().is_some()) {
-            let others = sweep.axes()[*axis].keys.iter().filter(|other| other.key != key.key);
-            let other = others.map(|other| &*other.key).next().unwrap_or_default();
-            bail!(
-                "`{}` has the same value more than once; add --minimize {other}, or draw over {other} instead",
-                key.key
-            );
+        let mut told_apart = map.then_some(&x).into_iter().chain(&by);
+        if let Some(DrawnKey { shown: key, axis, .. }) =
+            told_apart.find(|key| key.repeated().is_some())
+        {
+            let mut others = sweep.axes()[*axis].keys.iter().filter(|other| other.key != key.key);
+            let hint = others.next().map(|KeyValues { key: other, .. }| {
+                format!("; add --minimize {other}, or draw over {other} instead")
+            });
+            bail!("`{}` has the same value more than once{}", key.key, hint.unwrap_or_default());
         }
         let with_x = &sweep.axes()[x.axis].keys;
         let unordered = with_x.iter().any(|key| key.random) || x.repeated().is_some();
