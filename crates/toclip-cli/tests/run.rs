@@ -300,9 +300,7 @@ fn a_run_names_what_its_factors_leave_out() {
     };
     // The threshold is among the outliers: skipping moves away from the solution.
     assert!(at("rule = \"skip\"").contains("below 0: the rule moves away"));
-    assert!(
-        at("momentum = { kind = \"average\", beta = 0.9 }").contains("momentum with beta = 0.9")
-    );
+    assert!(at("momentum = { kind = \"average\", beta = 0.9 }").contains("momentum with β = 0.9"));
     assert!(at("privacy = { noise_multiplier = 0.1 }").contains("noise multiplier of 0.1"));
 }
 
@@ -492,6 +490,6 @@ fn the_rate_of_theorem_1_is_measured() {
     assert!(error.contains("expected a positive number, or none for no clipping"), "{error}");
     assert!(
         says(folder.path(), "convergence --noise gaussian,laplace")
-            .contains("expected one family in --noise, not 2")
+            .contains("--noise takes one family here, not 2")
     );
 }

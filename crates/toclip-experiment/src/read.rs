@@ -551,7 +551,7 @@ clip          = 0.4
         let start = file.glm.as_ref().unwrap().start.clone();
         assert_eq!(start, toclip::spectrum::Start::Uniform { norm: 0.0 });
         let error = file.into_trajectories(&origin).unwrap_err().to_string();
-        assert!(error.starts_with("e.toml, line 2: model: the file describes"), "{error}");
+        assert!(error.starts_with("e.toml, line 2: model: expected least squares"), "{error}");
     }
 
     #[test]

@@ -44,8 +44,6 @@ pub fn deserialize<T>(
     read(value).map_err(|error| {
         let said = plain(error.message());
         match table.filter(|_| said.starts_with("is ")) {
-            // The table itself, not one of its values.
-            _ if said.starts_with("is {") => said,
             None => said,
             Some(table) => match key_of(&table, error.message()) {
                 Some(key) => format!("`{key}` {said}"),
