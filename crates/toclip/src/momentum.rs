@@ -253,7 +253,7 @@ mod tests {
             "beta = 1 is not allowed: beta must be at least 0 and below 1"
         );
         assert!(says(Memory::Beta(f64::NAN)).contains("beta"));
-        assert!(says(Memory::Delta(0.0)).contains("positive"));
+        assert!(says(Memory::Delta(0.0)).contains("at least 1e-5"));
         let average = Momentum::average(Memory::Delta(3.0)).unwrap();
         assert!(average.with_dampening(0.5).unwrap_err().to_string().contains("heavy ball"));
         assert!(average.check_simulated(2.0).unwrap_err().to_string().contains("negative"));

@@ -107,7 +107,7 @@ fn large_thresholds_are_those_of_one_residual() {
             for k in 0..45 {
                 let c = 10.0 * 10f64.powf(0.8 * f64::from(k));
                 let place = || format!("{}, R = {r}, c = {c:e}", clip.describe());
-                let clipped = Factors::new(&clip, r, c).expect(&place());
+                let clipped = Factors::new(&clip, r, c).unwrap();
                 let [low, high] = [c, c * n.sqrt()].map(|c| noise.clipped(r, c).m2);
                 let m2 = n * clipped.m2;
                 assert!(m2 >= low * (1.0 - 1e-6), "{}: {m2} {low}", place());
@@ -119,7 +119,7 @@ fn large_thresholds_are_those_of_one_residual() {
                     assert!(Factors::new(&skip, r, c).is_err() || c < 1e32, "{}", place());
                     continue;
                 }
-                let skipped = Factors::new(&skip, r, c).expect(&place());
+                let skipped = Factors::new(&skip, r, c).unwrap();
                 assert!(skipped.m2 <= clipped.m2 * (1.0 + 1e-12), "{}: {skipped:?}", place());
                 assert!(skipped.m2 >= before[1] * (1.0 - 1e-9), "{}: {skipped:?}", place());
                 before[1] = skipped.m2;

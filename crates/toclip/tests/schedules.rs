@@ -16,6 +16,7 @@ use toclip::schedule::{
     ScaleEstimate, Schedule, Session, Shape, tune_kappa,
 };
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
+use toclip::{Rule, Step};
 
 fn constant(eta: f64) -> Schedule {
     Schedule::constant(eta).unwrap()
@@ -335,6 +336,23 @@ fn below_the_limit_the_risk_never_grows() {
         assert!(Margin::certified(slow(), &modes, Arc::new(NoNoise), margin).is_err());
     }
     assert!(Margin::predicted(slow(), &modes, Arc::new(NoNoise), 0.5, f64::NAN).is_err());
+}
+
+/// Skipping with the threshold among the outliers has μ < 0 and no stable learning rate: neither margin
+/// stands still without a word.
+#[test]
+fn a_margin_where_no_rate_is_stable_is_refused() {
+    let noise: Arc<dyn Noise> = Arc::new(Rademacher::from_sigma(1.0, 0.2).unwrap());
+    let step = Step::from(noise).with_rule(Rule::Skip).unwrap();
+    let modes = isotropic(0.1);
+    let inner: Arc<dyn Policy> = Arc::new(OpenLoop::new(constant(0.1), constant(2.25)));
+    for refused in [
+        Margin::certified(inner.clone(), &modes, step.clone(), 0.5),
+        Margin::predicted(inner.clone(), &modes, step.clone(), 0.5, 5.0),
+    ] {
+        let said = refused.unwrap_err().to_string();
+        assert!(said.starts_with("no learning rate is stable at t = 0: mu = -"), "{said}");
+    }
 }
 
 #[test]
