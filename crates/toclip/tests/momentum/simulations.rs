@@ -173,7 +173,7 @@ fn sgd_follows_the_ode() {
             };
             case(0.0).check(1000.0, 200, &times);
             if j == k % 3 {
-                case(0.2).check(1000.0, 120, &times[..2]);
+                case(0.2).check(1000.0, 200, &times[..2]);
             }
         }
     }
