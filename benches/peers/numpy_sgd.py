@@ -5,13 +5,14 @@ import time
 import numpy as np
 
 DIM, STEPS, REPETITIONS = 500, 2000, 7
-ETA, C, SIGMA = 0.7, 0.9, 0.5
+ETA, C, SIGMA, BETA = 0.7, 0.9, 0.5, 0.9
 
 
-def run(rng, eigenvalues, steps):
+def run(rng, eigenvalues, steps, rule="clip"):
     root = np.sqrt(eigenvalues)
     d = eigenvalues.sum()
     theta = np.full(eigenvalues.size, eigenvalues.size**-0.5)
+    buffer = np.zeros_like(theta)
     threshold = C * np.sqrt(d)
     done = 0
     while done < steps:
@@ -22,8 +23,17 @@ def run(rng, eigenvalues, steps):
         lengths = np.sqrt(np.einsum("ij,ij->i", data, data))
         for x, e, length in zip(data, noise, lengths):
             residual = x @ theta - e
-            clip = min(1.0, threshold / max(abs(residual) * length, 1e-300))
-            theta -= (ETA / d * clip * residual) * x
+            if rule == "by value":
+                theta -= (ETA / d) * np.clip(residual * x, -C, C)
+                continue
+            share = threshold / max(abs(residual) * length, 1e-300)
+            factor = float(share >= 1.0) if rule == "skip" else min(1.0, share)
+            if rule == "momentum":
+                buffer *= BETA
+                buffer += ((1.0 - BETA) * factor * residual) * x
+                theta -= (ETA / d) * buffer
+            else:
+                theta -= (ETA / d * factor * residual) * x
         done += count
     return 0.5 * (eigenvalues * theta) @ theta
 
@@ -61,5 +71,8 @@ if __name__ == "__main__":
     name = f"NumPy {np.__version__} f64"
     ns = best(lambda: run(rng, eigenvalues, STEPS), STEPS * DIM)
     print(f"{ns:8.3f} ns  {name}, one run")
+    for rule in ("skip", "by value", "momentum"):
+        ns = best(lambda: run(rng, eigenvalues, STEPS, rule), STEPS * DIM)
+        print(f"{ns:8.3f} ns  {name}, one run, {rule}")
     ns = best(lambda: run_many(rng, eigenvalues, STEPS // 20, 20), STEPS * DIM)
     print(f"{ns:8.3f} ns  {name}, 20 runs side by side")

@@ -28,7 +28,7 @@ pub struct FisherLimit {
 /// $(2R+\sigma^2)\thinspace I(X)$ at risk $R$, and the share of it that clipping reaches.
 ///
 /// # Errors
-/// [`Error::NotProvided`](crate::Error::NotProvided) for a noise of your own without
+/// [`Error::NotProvided`] for a noise of your own without
 /// [`residual_density`](crate::noise::Noise::residual_density), and at risks so large or small that
 /// rounding is all that is left of the density.
 ///

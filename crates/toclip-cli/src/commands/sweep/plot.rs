@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 
 use super::log::SavedCells;
-use crate::output::{plots, say};
+use crate::output::{files, plots, say};
 use select::Selection;
 
 /// Draw the results of a sweep as a heat map or as lines
@@ -57,13 +57,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let figure = picture::figure(&saved.sweep, &selection, &drawn)?;
     if let Some(path) = &args.out {
         plots::save(&figure, path)?;
-        say!("Written: {}", path.display());
+        say!("{}", files::wrote(path));
         return Ok(ExitCode::SUCCESS);
     }
     for (extension, bytes) in plots::render(&figure)? {
         let path = args.log.with_extension(extension);
-        crate::output::files::write(&path, &bytes)?;
-        say!("Written: {}", path.display());
+        files::write(&path, &bytes)?;
+        say!("{}", files::wrote(&path));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -16,7 +16,7 @@ use super::{log, results};
 use crate::arguments;
 use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
 use crate::output::numbers::duration;
-use crate::output::{ProgressLog, json, say, tell, terminal};
+use crate::output::{ProgressLog, files, json, say, tell, terminal};
 
 #[derive(clap::Args)]
 pub struct RunArgs {
@@ -207,11 +207,11 @@ fn write_table(
     }
     say!("{} in {}", counted(written.cells), duration(begin.elapsed()));
     written.say(sweep);
-    say!("Written:\n  {}", table.display());
+    say!("{}", files::wrote(table));
     if sweep.keep.contains(&toclip_sweep::Keep::Curves) {
-        say!("  {}", results::curves_beside(table).display());
+        say!("{}", files::wrote(results::curves_beside(table)));
     }
-    say!("  {}  (log of the cells, for `toclip sweep export` and `plot`)", log.display());
+    say!("{} (log of the cells, for `toclip sweep export` and `plot`)", files::wrote(log));
     Ok(())
 }
 
