@@ -251,9 +251,22 @@ pub fn on_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Se
     #[cfg(feature = "rayon")]
     {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool
-            .map_err(|e| Error::Invalid(format!("{threads} threads could not be started: {e}")))?;
-        Ok(pool.install(work))
+        let refused = |e: &dyn std::error::Error| {
+            Error::Invalid(format!("{threads} threads could not be started: {e}"))
+        };
+        let pool = pool.map_err(|e| refused(&e))?;
+        if rayon::current_thread_index().is_none() {
+            return Ok(pool.install(work));
+        }
+        // While a thread of a pool waits for another pool, it begins other work of its own pool, which may
+        // wait in turn, until the stack overflows. A plain thread only waits.
+        std::thread::scope(|scope| {
+            let waits = std::thread::Builder::new().spawn_scoped(scope, || pool.install(work));
+            match waits.map_err(|e| refused(&e))?.join() {
+                Ok(done) => Ok(done),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
     }
     #[cfg(not(feature = "rayon"))]
     Ok(work())
@@ -277,6 +290,27 @@ mod tests {
     use crate::dynamics::{Counts, Stop};
     use crate::sim::{Purpose, scalar_rng};
     use rand::RngExt;
+
+    #[test]
+    #[cfg(feature = "rayon")]
+    fn a_thread_that_waits_for_another_pool_begins_nothing_else() {
+        use rayon::prelude::*;
+        use std::cell::Cell;
+        thread_local!(static DEPTH: Cell<usize> = const { Cell::new(0) });
+        let deepest = on_threads(Some(2), || {
+            let one = |k: u64| {
+                let depth = DEPTH.get() + 1;
+                DEPTH.set(depth);
+                let sum =
+                    on_threads(Some(1), || (0..1000 * k).into_par_iter().sum::<u64>()).unwrap();
+                assert_eq!(sum, (0..1000 * k).sum::<u64>());
+                DEPTH.set(depth - 1);
+                depth
+            };
+            (0..200).into_par_iter().map(one).max()
+        });
+        assert_eq!(deepest.unwrap(), Some(1));
+    }
 
     /// Uniform numbers; every fifth run ends after its second time.
     #[derive(Debug)]
