@@ -235,7 +235,7 @@ def test_pictures(expected: toclip.SweepResult) -> None:
         ({"vary": {"noise.df": [2], "noise": [1]}}, "`noise` is given twice, or varies with keys inside it"),
         ({"vary": {"clip": {"linear": [0.1, 1], "count": 10**6}, "time": {"linear": [1, 2], "count": 10**6}}},
          "the sweep has 1e12 cells"),
-        ({"keep": ["final_loss"], "vary": {"clip": [1.0]}}, "is for models"),
+        ({"keep": ["final_loss"], "vary": {"clip": [1.0]}}, "needs a `model`"),
     ],
 )
 def test_bad_sweeps_are_refused_before_anything_runs(change: dict, message: str) -> None:
