@@ -142,13 +142,13 @@ fn logistic_regression_follows_the_ode() {
 }
 
 #[test]
-#[ignore = "minutes long: for releases"]
+#[ignore = "long: continuous integration runs it in release mode"]
 fn so_it_does_at_all_settings() {
     check(&SETTINGS[4..]);
 }
 
 #[test]
-#[ignore = "minutes long: for releases"]
+#[ignore = "long: continuous integration runs it in release mode"]
 fn the_other_models_follow_the_ode() {
     let huber = Huber::new(Arc::new(StudentT::new(2.0, 0.4).unwrap()), 0.8).unwrap();
     let models: [(Arc<dyn Model>, f64, f64, f64); 5] = [
@@ -166,7 +166,7 @@ fn the_other_models_follow_the_ode() {
 
 /// From a start that is neither zero nor the teacher's direction.
 #[test]
-#[ignore = "minutes long: for releases"]
+#[ignore = "long: continuous integration runs it in release mode"]
 fn other_starts_follow_the_ode() {
     let model: Arc<dyn Model> = Arc::new(Logistic::new(0.1).unwrap());
     let policy = policy(Rate::Constant(2.0), 0.4);

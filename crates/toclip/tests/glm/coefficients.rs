@@ -233,7 +233,7 @@ fn counts_of_long_teachers_are_summed_to_ten_digits() {
 }
 
 #[test]
-#[ignore = "minutes long: for releases"]
+#[ignore = "long: continuous integration runs it in release mode"]
 fn counts_have_the_same_coefficients_given_either_logit() {
     for (q, p, v, c) in [(0.1, 0.05, 0.2, 0.25), (0.3, 0.2, 0.5, 1.0), (0.2, -0.1, 0.3, 2.5)] {
         let at = Overlaps::new(q, p, v).unwrap();

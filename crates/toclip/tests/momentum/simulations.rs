@@ -180,7 +180,7 @@ fn sgd_follows_the_ode() {
 }
 
 #[test]
-#[ignore = "minutes long: for releases"]
+#[ignore = "long: continuous integration runs it in release mode"]
 fn sgd_follows_the_ode_everywhere() {
     // 72 cases at three times each: false alarm 1.4%, were it not for the second chance at 4d.
     let times = [1.0, 2.5, 5.0];
