@@ -16,6 +16,9 @@ const SELDOM: f64 = 3.0902;
 /// $\sum_k \psi_{c_k}(b_k - \langle x_k, \theta_c\rangle)\thinspace x_k = 0$ with $\psi_c$ clipping at $c$ and
 /// $c_k = c\sqrt d/\Vert x_k\Vert $.
 ///
+/// With a [ridge](LeastSquares::ridge) the sum is $n\rho\thinspace\theta_c$ instead of zero, so that
+/// $\theta_\infty = \theta^\ast$: directions that no sample shows belong to neither estimate.
+///
 /// This is Huber's estimate. With noise that is symmetric and independent of the features it is
 /// $\theta^\ast$ up to sampling error. Real residuals are neither: clipping moves the limit of SGD, by
 /// a risk ([`bias`](Self::bias)) that no learning rate removes. The theory of the paper ignores it;
@@ -61,13 +64,16 @@ impl ClippedOptimum {
             bail!("the threshold must be positive, not {c}");
         }
         let bounds = bounds(design, c);
-        let rho = fit.ridge.map_or(0.0, |r| r.value).max(f64::EPSILON);
+        let ridge = fit.ridge.map_or(0.0, |r| r.value);
+        let rho = ridge.max(f64::EPSILON);
         let spread: f64 =
             design.targets().iter().map(|b| b * b).sum::<f64>() / design.rows() as f64;
-        let mut at = State::new(design, &bounds, fit.optimum.clone());
+        let mut at = State::new(design, &bounds, ridge, fit.optimum.clone());
         for _ in 0..MOST_STEPS {
             // With K as metric: the Hessian is K with the clipped samples left out, near μK.
-            let along = design.project(&design.mean_of(&at.clipped(&bounds)));
+            let mut gradient = design.mean_of(&at.clipped(&bounds));
+            gradient.iter_mut().zip(&at.theta).for_each(|(g, t)| *g -= ridge * t);
+            let along = design.project(&gradient);
             let lambda = design.eigenvalues();
             let step: Vec<f64> = along.iter().zip(lambda).map(|(g, l)| g / (l + rho)).collect();
             let slope: f64 = along.iter().zip(&step).map(|(g, s)| g * s).sum();
@@ -81,7 +87,7 @@ impl ClippedOptimum {
             let mut length = 1.0 / at.unclipped(&bounds).max(0.01);
             at = loop {
                 let theta = at.theta.iter().zip(&direction).map(|(t, s)| t + length * s).collect();
-                let next = State::new(design, &bounds, theta);
+                let next = State::new(design, &bounds, ridge, theta);
                 // A step of 1 always descends: K bounds the Hessian. Below that it is rounding.
                 if next.loss <= at.loss - 0.25 * length * slope || length < 0.5 {
                     break next;
@@ -107,7 +113,7 @@ pub(super) fn bounds(design: &Design, c: f64) -> Vec<f64> {
     design.features().chunks_exact(design.cols()).map(bound).collect()
 }
 
-/// A point and Huber's loss there.
+/// A point and Huber's loss there, with the ridge.
 struct State {
     theta: Vec<f64>,
     residuals: Vec<f64>,
@@ -115,7 +121,7 @@ struct State {
 }
 
 impl State {
-    fn new(design: &Design, bounds: &[f64], theta: Vec<f64>) -> Self {
+    fn new(design: &Design, bounds: &[f64], ridge: f64, theta: Vec<f64>) -> Self {
         let predicted = times(design.features(), &theta);
         let residuals: Vec<f64> =
             design.targets().iter().zip(predicted).map(|(b, y)| b - y).collect();
@@ -123,7 +129,10 @@ impl State {
             e if e <= *c => 0.5 * e * e,
             e => c * (e - 0.5 * c),
         };
-        let loss = residuals.iter().zip(bounds).map(loss).sum::<f64>() / bounds.len() as f64;
+        let mut loss = residuals.iter().zip(bounds).map(loss).sum::<f64>() / bounds.len() as f64;
+        if ridge > 0.0 {
+            loss += 0.5 * ridge * theta.iter().map(|t| t * t).sum::<f64>();
+        }
         State { theta, residuals, loss }
     }
 
@@ -247,6 +256,26 @@ mod tests {
             // More than three pass with probability 3e-4.
             assert!(passed <= 3, "{passed}");
         }
+    }
+
+    /// 500 random features of three inputs have directions that no sample shows: K is singular.
+    #[test]
+    fn with_a_ridge_the_limit_is_found_and_is_least_squares_without_clipping() {
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        let mut normal = || -> f64 { StandardNormal.sample(&mut rng) };
+        let x: Vec<f64> = (0..2000 * 3).map(|_| normal()).collect();
+        let b: Vec<f64> = x.chunks(3).map(|x| x[0] - 0.5 * x[1] + 0.3 * normal()).collect();
+        let samples = Samples::new(Matrix::new(2000, 3, x).unwrap(), b).unwrap();
+        let design = Design::new(&samples, "tanh:500".parse().unwrap(), 1).unwrap();
+        let fit = LeastSquares::new(&design, None).unwrap();
+        assert!(fit.ridge.is_some());
+        let loose = ClippedOptimum::new(&design, &fit, 1e6).unwrap();
+        assert!(loose.bias < 1e-18 && loose.unclipped == 1.0, "{}", loose.bias);
+        let tight = ClippedOptimum::new(&design, &fit, 0.5).unwrap();
+        let left = fit.residuals(&design).unwrap();
+        let chance = ChanceBias::new(&design, &fit, &left, 0.5, None);
+        // The noise is symmetric and independent of the features.
+        assert!(tight.bias > 0.0 && tight.bias < chance.limit, "{} {chance:?}", tight.bias);
     }
 
     #[test]
