@@ -1,14 +1,14 @@
 //! C-SGD whose steps average several samples.
 
 use super::flat::Flat;
-use super::momentum::Memory;
+use super::momentum::BufferGains;
 use super::sgd::Draws;
 use super::simulated_path::{SimulatedPath, steps_until, within};
 use super::{Sgd, Stop, Trajectory};
 use crate::rule::Rule;
 use crate::schedule::Control;
-use crate::sim::momentum_step::Update;
 use crate::sim::normal::{Block, Streams, fill};
+use crate::sim::step::BufferUpdate;
 use crate::sim::{Purpose, scalar_rng};
 use rand::rngs::Xoshiro256PlusPlus;
 
@@ -20,8 +20,8 @@ struct Batch<'a> {
     /// $\sum_j \omega_j z_j$, with $\omega_j$ the residuals, or what clipping leaves of each.
     sum: Vec<Block>,
     z: Vec<Block>,
-    /// The memory of gradients, and where they are kept.
-    buffer: Option<(Memory, Vec<Block>)>,
+    /// The momentum, and its buffer.
+    buffer: Option<(BufferGains, Vec<Block>)>,
 }
 
 impl Sgd {
@@ -38,10 +38,10 @@ impl Sgd {
         let size = averaged.size() as f64;
         let mut batch = Batch {
             lambda,
-            w: self.start.w(),
+            w: self.parts.iter().flat_map(|part| part.start.w()).collect(),
             sum: vec![Block::ZERO; lambda.len()],
             z: vec![Block::ZERO; lambda.len()],
-            buffer: self.memory().map(|memory| (memory, vec![Block::ZERO; lambda.len()])),
+            buffer: self.buffer_gains().map(|gains| (gains, vec![Block::ZERO; lambda.len()])),
         };
         let mut data = Draws::new(self, seed, index);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
@@ -68,7 +68,7 @@ impl Sgd {
                     private.add(self, &mut batch.sum, c, step);
                 }
                 let Batch { lambda, w, sum, buffer, .. } = &mut batch;
-                for part in &self.layout.parts {
+                for part in &self.parts {
                     let own = part.blocks.clone();
                     let (w, sum, lambda) =
                         (&mut w[own.clone()], &mut sum[own.clone()], &lambda[own]);
@@ -81,10 +81,10 @@ impl Sgd {
                         part.reshape(&self.step, 1.0, norm, c, size, risk)
                     };
                     change(sum, lambda, |g, l| l * g);
-                    if let Some((memory, buffer)) = buffer {
+                    if let Some((gains, buffer)) = buffer {
                         // With momentum there is one part.
-                        let Update { decay, gain, rate } =
-                            memory.update(share / size, share == 0.0, eta / self.dim);
+                        let BufferUpdate { decay, gain, rate } =
+                            gains.update(share / size, share == 0.0, eta / self.dim);
                         change(buffer, sum, |b, g| decay * b + gain * g);
                         change(w, buffer, |w, b| w - rate * b);
                     } else {
@@ -118,7 +118,7 @@ impl Sgd {
             change(sum, z, |sum, z| sum + z);
             return;
         }
-        for part in &self.layout.parts {
+        for part in &self.parts {
             let own = part.blocks.clone();
             let (sum, z, lambda) = (&mut sum[own.clone()], &z[own.clone()], &lambda[own]);
             let weight = if averaged.is_per_sample() || averaged.size() == 1 {

@@ -7,7 +7,7 @@ use crate::step::Step;
 
 /// The coefficients of the system, common to all modes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Forces {
+pub(in crate::dynamics) struct Forces {
     /// $\eta p$: how fast the weights follow the buffer.
     pub follow: f64,
     /// $\delta\mu$: how fast the buffer learns, times $\lambda$.

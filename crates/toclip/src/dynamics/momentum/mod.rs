@@ -14,17 +14,17 @@
 //! while they decay and move only with probability $p$.
 //!
 //! - `solve`, `panel`, `chunk`, `radau`: the ODE;
-//! - `sgd`: the iteration itself;
+//! - `gains`: the iteration itself;
 //! - `hsgd`, `transition`: the stochastic differential equation.
 
 mod chunk;
 mod forces;
+mod gains;
 mod hsgd;
 mod panel;
 mod radau;
-mod sgd;
 mod solve;
 mod transition;
 
-pub(super) use sgd::Memory;
+pub(super) use gains::BufferGains;
 pub(super) use solve::Problem;

@@ -232,6 +232,11 @@ pub(crate) fn dense_coefficients(
     [hermite[0], hermite[1], hermite[2], tail[0], tail[1], tail[2], tail[3]]
 }
 
+/// One error estimate from those of order 5 and 3, as Hairer, Nørsett and Wanner combine them.
+pub(crate) fn combined_error([fifth, third]: [f64; 2]) -> f64 {
+    if fifth == 0.0 { 0.0 } else { fifth / (1.0 + 0.01 * (third / fifth).powi(2)).sqrt() }
+}
+
 /// The change since the start at the share $x$ of the step.
 pub(crate) fn dense_change(coefficients: &[f64; 7], x: f64) -> f64 {
     let fold = coefficients.iter().enumerate().rev();
