@@ -14,7 +14,7 @@ pub(crate) mod sgd;
 pub(crate) mod sgd_batch;
 mod sgd_part;
 pub(crate) mod simulated_path;
-mod simulator;
+pub(crate) mod simulator;
 pub(crate) mod solver;
 pub(crate) mod step_control;
 mod stream;

@@ -5,7 +5,7 @@ use super::flat::Flat;
 use super::sgd_batch::{bounded, change};
 use super::sgd_part::SgdPart;
 use super::simulated_path::{SimulatedPath, steps_until, within};
-use super::simulator::{check_simulated, divergence_limit};
+use super::simulator::{check_simulated, check_whole, divergence_limit};
 use super::{Covariates, Simulator, Stop, Trajectory};
 use crate::error::{Error, Result};
 use crate::momentum::Momentum;
@@ -95,13 +95,7 @@ impl Sgd {
         policy: Arc<dyn Policy>,
     ) -> Result<Self> {
         let step = step.into();
-        if !modes.is_whole() {
-            return Err(Error::Invalid(
-                "C-SGD needs every eigendirection, and these modes are compressed: use the modes \
-                 from before `compress`"
-                    .into(),
-            ));
-        }
+        check_whole(modes.is_whole())?;
         if modes.ambient_dim() > LARGEST {
             return Err(Error::Invalid(format!(
                 "full C-SGD in {} dimensions would need more than 40 GB: with repeated eigenvalues \

@@ -26,6 +26,18 @@ pub(crate) fn check_radial(step: &Step<'_>, method: &str) -> Result<()> {
     )))
 }
 
+/// Refuses compressed modes, which are not eigendirections.
+pub(crate) fn check_whole(is_whole: bool) -> Result<()> {
+    if is_whole {
+        return Ok(());
+    }
+    Err(Error::Invalid(
+        "C-SGD needs every eigendirection, and these modes are compressed: use the modes from before \
+         `compress`"
+            .into(),
+    ))
+}
+
 /// Refuses steps that C-SGD does not simulate.
 pub(crate) fn check_simulated(step: &Step<'_>, policy: &dyn Policy, risk: f64) -> Result<()> {
     let batch = step.batch();

@@ -6,6 +6,7 @@ use crate::batch::Batch;
 use crate::dynamics::sgd::LARGEST;
 use crate::dynamics::sgd_batch::{change, each};
 use crate::dynamics::simulated_path::steps_until;
+use crate::dynamics::simulator::check_whole;
 use crate::dynamics::{InstructionSet, Stop};
 use crate::error::{Error, Result};
 use crate::schedule::{Control, Policy};
@@ -74,13 +75,7 @@ impl GlmSgd {
         policy: Arc<dyn Policy>,
     ) -> Result<Self> {
         check_policy(policy.as_ref())?;
-        if !modes.is_whole() {
-            return Err(Error::Invalid(
-                "C-SGD needs every eigendirection, and these modes are compressed: use the modes \
-                 from before `compress`"
-                    .into(),
-            ));
-        }
+        check_whole(modes.is_whole())?;
         if modes.ambient_dim() > LARGEST {
             return Err(Error::Invalid(format!(
                 "C-SGD in {} dimensions would need more than 50 GB: use at most {LARGEST}",

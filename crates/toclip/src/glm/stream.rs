@@ -4,14 +4,13 @@ use super::ode::check_policy;
 use super::{MeasuredPath, Measures, Model, Overlaps};
 use crate::dynamics::simulated_path::steps_until;
 use crate::dynamics::{Data, Stop, Stream};
-use crate::ensemble::{Ensemble, lock};
+use crate::ensemble::Ensemble;
 use crate::error::{Error, Result};
 use crate::schedule::Policy;
 use crate::sim::row::inner;
 use crate::sim::{Isa, Purpose, scalar_rng};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// $\theta_{k+1} = \theta_k - \frac\eta d\operatorname{clip}_{c\sqrt d}\bigl(r(\langle x_k, \theta_k\rangle,
 /// y_k)\thinspace x_k\bigr)$ on the rows of a data matrix, each used once: what
@@ -186,14 +185,7 @@ impl GlmStream {
         times: &[f64],
         tick: &(dyn Fn() + Sync),
     ) -> Result<BTreeMap<u64, MeasuredPath>> {
-        let finished = Mutex::new(BTreeMap::new());
-        let (none, cancel) = (BTreeSet::new(), AtomicBool::new(false));
-        ensemble.each_missing(times, &none, &cancel, &|index| {
-            let run = self.run(ensemble.seed, index, times);
-            lock(&finished).insert(index, run);
-            tick();
-        })?;
-        Ok(finished.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        ensemble.all(times, tick, |index| self.run(ensemble.seed, index, times))
     }
 
     /// Of parameters one after the other.

@@ -7,7 +7,7 @@ use crate::dynamics::Stop;
 use crate::error::{Error, Result};
 use crate::factors::check_threshold;
 use crate::parallel::map_long;
-use crate::schedule::final_risk::Objective;
+use crate::schedule::tuning::{Objective, RateSearch};
 use crate::schedule::{OpenLoop, Schedule, Shape};
 use serde::Serialize;
 
@@ -146,26 +146,14 @@ fn search_rate(
             _ => f64::INFINITY,
         })
     };
-    let mut middle = search.first.unwrap_or(3.0 / (b * time));
-    let mut lowest = end(middle)?;
-    for factor in [search.factor.recip(), search.factor] {
-        for _ in 0..MOST_STEPS {
-            let loss = end(factor * middle)?;
-            if loss > lowest || (loss == lowest && loss.is_finite()) {
-                break;
-            }
-            (middle, lowest) = (factor * middle, loss);
-        }
-    }
-    if !lowest.is_finite() {
-        return Err(Error::Invalid(format!("SGD diverges before t = {time} at every rate")));
-    }
-    let objective = Objective::new(end);
-    let gain = |eta: f64| objective.gain(eta);
-    let (low, high) = (middle / search.factor, search.factor * middle);
-    let (eta, gain) = brent(low, middle, high, -lowest, search.precision, &gain);
-    objective.finish()?;
-    Ok(TunedClip { eta, c, loss: -gain })
+    let downhill = RateSearch {
+        first: search.first.unwrap_or(3.0 / (b * time)),
+        factor: search.factor,
+        most_steps: MOST_STEPS,
+        precision: search.precision,
+    };
+    let (eta, loss) = downhill.run(time, end)?;
+    Ok(TunedClip { eta, c, loss })
 }
 
 /// $\arg\min_{c, \eta} E\thinspace\ell$ at time $T$ of the ODE over constant thresholds, $c = \infty$ included,

@@ -4,7 +4,6 @@
 //! depend on the risk; every method of the [dynamics](crate::dynamics) takes any policy.
 
 mod curve;
-pub(crate) mod final_risk;
 mod greedy;
 mod margin;
 mod max_ccc;
@@ -16,6 +15,7 @@ mod session;
 mod tune;
 mod tune_private;
 mod tune_rate;
+pub(crate) mod tuning;
 
 pub use curve::{Schedule, Shape};
 pub use greedy::Greedy;

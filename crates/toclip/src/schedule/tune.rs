@@ -1,6 +1,6 @@
 //! The κ of the proportional policy with the lowest predicted risk.
 
-use super::final_risk::{Objective, final_risk};
+use super::tuning::{Objective, final_risk};
 use super::{Compensation, OpenLoop, Policy, Proportional, Schedule};
 use crate::criteria::maximise::{log_grid, maximise_on};
 use crate::dynamics::Ode;

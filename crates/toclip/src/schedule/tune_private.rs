@@ -1,7 +1,7 @@
 //! The constant rate and threshold of private SGD with the lowest predicted risk.
 
 use super::OpenLoop;
-use super::final_risk::final_risk;
+use super::tuning::final_risk;
 use super::private::threshold_range;
 use crate::criteria::maximise::log_grid;
 use crate::dynamics::Ode;

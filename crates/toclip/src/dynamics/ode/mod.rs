@@ -15,7 +15,8 @@ use crate::momentum::Momentum;
 use crate::schedule::Policy;
 use crate::spectrum::Modes;
 use crate::step::Step;
-use system::{Attempt, Sums, System};
+use stages::{Attempt, OdeSystem};
+use system::{RiskSystem, Sums};
 use tableau::combined_error;
 
 /// The tolerance of a step as a share of that of the curve: errors of steps add up, and dense
@@ -169,14 +170,14 @@ impl<'a> Ode<'a> {
         }
         let mut run = Run {
             record: SolvedPath::new(times, self.keep_path)?,
-            system: System::new(self.modes, &self.step, self.policy)?,
+            system: RiskSystem::new(self.modes, &self.step, self.policy)?,
             tolerance: self.tolerance.share(SHARE),
             watch: Watch {
                 target: self.target,
                 limit: divergence_limit(self.modes.risk(), &self.step, self.policy),
             },
             t: 0.0,
-            attempt: Attempt { end: [0.0; 2], errors: [[0.0; 2]; 2] },
+            attempt: Attempt::NONE,
         };
         run.system.drive.tabulate(self.tolerance);
         let last = run.record.end;
@@ -208,12 +209,12 @@ impl Ode<'_> {
 #[derive(Debug)]
 struct Run<'a> {
     record: SolvedPath<'a>,
-    system: System<'a>,
+    system: RiskSystem<'a>,
     tolerance: Tolerance,
     watch: Watch,
     t: f64,
     /// The step just tried.
-    attempt: Attempt,
+    attempt: Attempt<2>,
 }
 
 impl Stepper for Run<'_> {

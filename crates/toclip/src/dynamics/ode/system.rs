@@ -1,8 +1,8 @@
 //! The right-hand side, and one step of it.
 
 use super::per_mode::{PerMode, half_counts};
-use super::stages::{BLOCK, Dense, Stages, add_slopes, axpy, blocks};
-use super::tableau::{C, E3, E5, LAST, Row, STAGES, dense_change, dense_coefficients};
+use super::stages::{BLOCK, Dense, OdeSystem, Stages, add_slopes, axpy, blocks};
+use super::tableau::{Row, dense_change, dense_coefficients};
 use crate::dynamics::PathPoint;
 use crate::dynamics::solver::{Drive, force};
 use crate::error::Result;
@@ -15,7 +15,7 @@ pub(super) type Sums = [f64; 2];
 
 /// $\dot v = -2\eta\mu\lambda v + \eta^2 m_2 \lambda n / 2d$ and the arrays that a step needs.
 #[derive(Debug)]
-pub(super) struct System<'a> {
+pub(super) struct RiskSystem<'a> {
     pub drive: Drive<'a>,
     lambda: Vec<f64>,
     /// $\lambda n / 2d$.
@@ -28,24 +28,11 @@ pub(super) struct System<'a> {
     half_counts: Option<Vec<f64>>,
 }
 
-/// The method is stable for steps up to six times $1/2\eta\mu$, but beyond three the fastest mode,
-/// long decayed itself, still shows the errors of the step inside it a hundredfold.
-const REACH: f64 = 3.0;
-
-/// What a step found, before it is known whether it is good enough.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Attempt {
-    /// $(R, D/2)$ at the end.
-    pub end: Sums,
-    /// Estimated errors of order 5 and 3, in the norms of $R$ and $D/2$.
-    pub errors: [Sums; 2],
-}
-
-impl<'a> System<'a> {
+impl<'a> RiskSystem<'a> {
     pub fn new(modes: &Modes, step: &'a Step<'a>, policy: &'a dyn Policy) -> Result<Self> {
         let modes_of = modes.modes();
         let v: Vec<f64> = modes_of.iter().map(|m| m.energy).collect();
-        Ok(System {
+        Ok(RiskSystem {
             drive: Drive::new(step, policy),
             lambda: modes_of.iter().map(|m| m.lambda).collect(),
             source: modes_of.iter().map(|m| 0.5 * m.lambda * m.count / modes.dim()).collect(),
@@ -55,12 +42,54 @@ impl<'a> System<'a> {
         })
     }
 
-    /// $(R, D/2)$ at the start of the step.
-    pub fn sums(&self) -> Sums {
-        weigh(&self.lambda, &self.stages.state)
+    /// $\mu, m_2, \eta, c$ at the start of the step.
+    pub fn point_at_start(&mut self, t: f64, risk: f64) -> PathPoint {
+        let v = self.stages.state.clone();
+        self.point(t, risk, &v)
     }
 
-    /// The slope of stage `number` at time $t$.
+    /// $\mu, m_2, \eta, c$ inside the step just tried, after [`OdeSystem::dense`].
+    pub fn point_inside(&mut self, dense: &Dense<2>, t: f64, risk: f64) -> PathPoint {
+        let v = if self.per_mode.is_some() { self.state_inside(dense, t) } else { Vec::new() };
+        self.point(t, risk, &v)
+    }
+
+    fn point(&mut self, t: f64, risk: f64, v: &[f64]) -> PathPoint {
+        let Some(per_mode) = &mut self.per_mode else { return self.drive.act(t, risk) };
+        let control = self.drive.control(t, risk);
+        per_mode.evaluate(self.drive.step(), risk, control.c);
+        let x = per_mode.average(&self.lambda, v);
+        PathPoint { mu: x.mu, m2: x.m2, eta: control.eta, c: control.c }
+    }
+
+    /// $v$ inside the step just tried, mode by mode as [`Dense`] does it for the sums.
+    fn state_inside(&self, dense: &Dense<2>, t: f64) -> Vec<f64> {
+        let x = (t - dense.t) / dense.h;
+        let Stages { state, stage, slopes, .. } = &self.stages;
+        (0..state.len())
+            .map(|i| {
+                let k = |stage: usize| slopes[stage][i];
+                let start = state[i];
+                let c = dense_coefficients(start, stage[i], dense.h, k);
+                (start + dense_change(&c, x)).max(0.0)
+            })
+            .collect()
+    }
+}
+
+impl OdeSystem<2> for RiskSystem<'_> {
+    fn stages(&self) -> &Stages<2> {
+        &self.stages
+    }
+
+    fn stages_mut(&mut self) -> &mut Stages<2> {
+        &mut self.stages
+    }
+
+    fn weigh(&self, v: &[f64]) -> Sums {
+        weigh(&self.lambda, v)
+    }
+
     fn slope(&mut self, number: usize, t: f64) {
         let Stages { stage, slopes, slope_sums, rates, .. } = &mut self.stages;
         let risk = weigh(&self.lambda, stage)[0];
@@ -94,63 +123,6 @@ impl<'a> System<'a> {
         slope_sums[number] = weigh(&self.lambda, slope);
     }
 
-    /// $\mu, m_2, \eta, c$ at the start of the step.
-    pub fn point_at_start(&mut self, t: f64, risk: f64) -> PathPoint {
-        let v = self.stages.state.clone();
-        self.point(t, risk, &v)
-    }
-
-    /// $\mu, m_2, \eta, c$ inside the step just tried, after [`System::dense`].
-    pub fn point_inside(&mut self, dense: &Dense<2>, t: f64, risk: f64) -> PathPoint {
-        let v = if self.per_mode.is_some() { self.state_inside(dense, t) } else { Vec::new() };
-        self.point(t, risk, &v)
-    }
-
-    fn point(&mut self, t: f64, risk: f64, v: &[f64]) -> PathPoint {
-        let Some(per_mode) = &mut self.per_mode else { return self.drive.act(t, risk) };
-        let control = self.drive.control(t, risk);
-        per_mode.evaluate(self.drive.step(), risk, control.c);
-        let x = per_mode.average(&self.lambda, v);
-        PathPoint { mu: x.mu, m2: x.m2, eta: control.eta, c: control.c }
-    }
-
-    /// $v$ inside the step just tried, mode by mode as [`Dense`] does it for the sums.
-    fn state_inside(&self, dense: &Dense<2>, t: f64) -> Vec<f64> {
-        let x = (t - dense.t) / dense.h;
-        let Stages { state, stage, slopes, .. } = &self.stages;
-        (0..state.len())
-            .map(|i| {
-                let k = |stage: usize| slopes[stage][i];
-                let start = state[i];
-                let c = dense_coefficients(start, stage[i], dense.h, k);
-                (start + dense_change(&c, x)).max(0.0)
-            })
-            .collect()
-    }
-
-    /// The slope at the start, from which everything else is computed.
-    pub fn begin(&mut self, t: f64) -> Sums {
-        self.stages.restart();
-        self.slope(0, t);
-        self.stages.slope_sums[0]
-    }
-
-    /// Stages `from` to `to` of a step of length `h`; no stage is evaluated after `latest`.
-    fn evaluate(&mut self, from: usize, to: usize, t: f64, h: f64, latest: f64) {
-        for number in from..=to {
-            self.stages.prepare(number, h);
-            self.slope(number, (t + C[number] * h).min(latest));
-        }
-    }
-
-    /// Tries a step of length `h` after [`System::begin`].
-    pub fn step(&mut self, t: f64, h: f64, latest: f64) -> Attempt {
-        self.evaluate(1, LAST, t, h, latest);
-        let errors = [E5, E3].map(|row| self.size(row, h));
-        Attempt { end: weigh(&self.lambda, &self.stages.stage), errors }
-    }
-
-    /// $(\sum \lambda_i |x_i|, \sum |x_i|)$ of $x = h \sum_j e_j k_j$.
     fn size(&self, row: Row, h: f64) -> Sums {
         let mut sums = [0.0; 2];
         let mut block = [0.0; BLOCK];
@@ -163,26 +135,6 @@ impl<'a> System<'a> {
             sums = [sums[0] + part[0], sums[1] + part[1]];
         }
         sums
-    }
-
-    /// Accepts the step: its end is the start of the next, and its last slope the first.
-    pub fn advance(&mut self) {
-        self.stages.advance();
-    }
-
-    /// The longest step in which dense output is as good as the step itself; where skipping moves
-    /// away from the solution the fastest mode grows at the rate.
-    pub fn longest(&self) -> f64 {
-        REACH / self.stages.rates[0].abs()
-    }
-
-    /// The step just tried as a function of time; three more evaluations.
-    pub fn dense(&mut self, t: f64, h: f64, latest: f64, end: Sums) -> Dense<2> {
-        let start = self.sums();
-        let finish = self.stages.stage.clone();
-        self.evaluate(LAST + 1, STAGES - 1, t, h, latest);
-        self.stages.stage = finish;
-        self.stages.dense(t, h, start, end)
     }
 }
 
@@ -219,7 +171,7 @@ mod tests {
         let policy =
             OpenLoop::new(Schedule::constant(0.9).unwrap(), Schedule::constant(0.8).unwrap());
         let step = Step::new(&noise);
-        let mut system = System::new(&modes, &step, &policy).unwrap();
+        let mut system = RiskSystem::new(&modes, &step, &policy).unwrap();
         let h = end / f64::from(steps);
         system.begin(0.0);
         for k in 0..steps - 1 {

@@ -4,6 +4,7 @@ mod system;
 
 use super::{GlmPath, Model, Overlaps, TeacherModes};
 use crate::batch::Batch;
+use crate::dynamics::ode::stages::{Attempt, OdeSystem};
 use crate::dynamics::ode::tableau::combined_error;
 use crate::dynamics::solver::{DEFAULT_TOLERANCE, Tolerance};
 use crate::dynamics::step_control::{StepControl, Stepper, TimeStep, solve};
@@ -11,7 +12,7 @@ use crate::dynamics::times::check_times;
 use crate::dynamics::{Counts, Stop};
 use crate::error::{Error, Result};
 use crate::schedule::Policy;
-use system::{Attempt, Sums, System};
+use system::{OverlapSystem, Sums};
 
 /// The tolerance of a step as a share of that of the curve, as for least squares.
 const SHARE: f64 = 0.005;
@@ -133,13 +134,18 @@ impl<'a> GlmOde<'a> {
         let end = check_times(times)?;
         self.check_batch(end)?;
         let mut run = Run {
-            system: System::new(self.modes, self.model, self.policy, self.batch.size() as f64)
-                .approximately(self.approximate),
+            system: OverlapSystem::new(
+                self.modes,
+                self.model,
+                self.policy,
+                self.batch.size() as f64,
+            )
+            .approximately(self.approximate),
             tolerance: self.tolerance.share(SHARE),
             limit: divergence_limit(self.modes, self.policy),
             times,
             t: 0.0,
-            attempt: Attempt { end: [0.0; 4], errors: [[0.0; 4]; 2] },
+            attempt: Attempt::NONE,
             path: GlmPath::new(times.len()),
         };
         let (stop, counts) = solve(&mut run, self.policy, end)?;
@@ -169,13 +175,13 @@ pub(super) fn divergence_limit(modes: &TeacherModes, policy: &dyn Policy) -> f64
 
 /// A solution under way.
 struct Run<'a> {
-    system: System<'a>,
+    system: OverlapSystem<'a>,
     tolerance: Tolerance,
     limit: f64,
     times: &'a [f64],
     t: f64,
     /// The step just tried.
-    attempt: Attempt,
+    attempt: Attempt<4>,
     path: GlmPath,
 }
 

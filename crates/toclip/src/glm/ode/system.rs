@@ -1,7 +1,7 @@
 //! The right-hand side, and one step of it.
 
-use crate::dynamics::ode::stages::{Dense, Stages, add_slopes, blocks};
-use crate::dynamics::ode::tableau::{C, E3, E5, LAST, Row, STAGES};
+use crate::dynamics::ode::stages::{OdeSystem, Stages, add_slopes, blocks};
+use crate::dynamics::ode::tableau::Row;
 use crate::glm::{Coefficients, Model, Overlaps, TeacherModes};
 use crate::schedule::Policy;
 use crate::sum::{compensated, dot};
@@ -10,7 +10,7 @@ use crate::sum::{compensated, dot};
 pub(super) type Sums = [f64; 4];
 
 /// The system and the arrays that a step needs. A state is $p$ of all modes, then $q$.
-pub(super) struct System<'a> {
+pub(super) struct OverlapSystem<'a> {
     model: &'a dyn Model,
     policy: &'a dyn Policy,
     lambda: Vec<f64>,
@@ -29,18 +29,7 @@ pub(super) struct System<'a> {
     approximate: bool,
 }
 
-/// Steps are at most this over the rate of decay, as for least squares.
-const REACH: f64 = 3.0;
-
-/// What a step found, before it is known whether it is good enough.
-#[derive(Clone, Copy)]
-pub(super) struct Attempt {
-    pub end: Sums,
-    /// Estimated errors of order 5 and 3, without cancellation between modes.
-    pub errors: [Sums; 2],
-}
-
-impl<'a> System<'a> {
+impl<'a> OverlapSystem<'a> {
     /// With steps that average `samples`.
     pub fn new(
         modes: &TeacherModes,
@@ -51,7 +40,7 @@ impl<'a> System<'a> {
         let dim = modes.dim() * samples;
         let all = modes.modes();
         let state: Vec<f64> = all.iter().map(|m| m.p).chain(all.iter().map(|m| m.q)).collect();
-        System {
+        OverlapSystem {
             model,
             policy,
             lambda: all.iter().map(|m| m.lambda).collect(),
@@ -68,22 +57,12 @@ impl<'a> System<'a> {
 
     /// With coefficients to six digits.
     pub fn approximately(self, approximate: bool) -> Self {
-        System { approximate, ..self }
+        OverlapSystem { approximate, ..self }
     }
 
     /// $V$ and $\Vert\theta^\ast\Vert ^2$.
     pub fn teacher(&self) -> (f64, f64) {
         self.teacher_sums
-    }
-
-    /// The sums at the start of the step.
-    pub fn sums(&self) -> Sums {
-        weigh(&self.lambda, &self.stages.state)
-    }
-
-    /// The longest step in which dense output is as good as the step itself.
-    pub fn longest(&self) -> f64 {
-        REACH / self.stages.rates[0].abs()
     }
 
     /// How fast the logits change at the start of the step.
@@ -94,6 +73,20 @@ impl<'a> System<'a> {
     /// $m^{(2)}$ at the start of the step.
     pub fn noise(&self) -> f64 {
         self.m2
+    }
+}
+
+impl OdeSystem<4> for OverlapSystem<'_> {
+    fn stages(&self) -> &Stages<4> {
+        &self.stages
+    }
+
+    fn stages_mut(&mut self) -> &mut Stages<4> {
+        &mut self.stages
+    }
+
+    fn weigh(&self, state: &[f64]) -> Sums {
+        weigh(&self.lambda, state)
     }
 
     fn slope(&mut self, number: usize, t: f64) {
@@ -129,29 +122,6 @@ impl<'a> System<'a> {
         slope_sums[number] = weigh(&self.lambda, &slopes[number]);
     }
 
-    /// The slope at the start, from which everything else is computed.
-    pub fn begin(&mut self, t: f64) -> Sums {
-        self.stages.restart();
-        self.slope(0, t);
-        self.stages.slope_sums[0]
-    }
-
-    /// Stages `from` to `to` of a step of length `h`; no stage is evaluated after `latest`.
-    fn evaluate(&mut self, from: usize, to: usize, t: f64, h: f64, latest: f64) {
-        for number in from..=to {
-            self.stages.prepare(number, h);
-            self.slope(number, (t + C[number] * h).min(latest));
-        }
-    }
-
-    /// Tries a step of length `h` after [`System::begin`].
-    pub fn step(&mut self, t: f64, h: f64, latest: f64) -> Attempt {
-        self.evaluate(1, LAST, t, h, latest);
-        let errors = [E5, E3].map(|row| self.size(row, h));
-        Attempt { end: weigh(&self.lambda, &self.stages.stage), errors }
-    }
-
-    /// The sums of $|x_i|$ for $x = h\sum_j e_jk_j$.
     fn size(&self, row: Row, h: f64) -> Sums {
         let mut x = vec![0.0; self.stages.state.len()];
         for range in blocks(x.len()) {
@@ -159,20 +129,6 @@ impl<'a> System<'a> {
         }
         x.iter_mut().for_each(|x| *x = x.abs());
         weigh(&self.lambda, &x)
-    }
-
-    /// Accepts the step: its end is the start of the next, and its last slope the first.
-    pub fn advance(&mut self) {
-        self.stages.advance();
-    }
-
-    /// The sums as a function of time in the step just tried; three more evaluations.
-    pub fn dense(&mut self, t: f64, h: f64, latest: f64, end: Sums) -> Dense<4> {
-        let start = self.sums();
-        let finish = self.stages.stage.clone();
-        self.evaluate(LAST + 1, STAGES - 1, t, h, latest);
-        self.stages.stage = finish;
-        self.stages.dense(t, h, start, end)
     }
 }
 
