@@ -4,7 +4,7 @@
 use crate::batch::Batch;
 use crate::by_value::clipped_coordinate;
 use crate::error::{Error, Result};
-use crate::factor_table::{At, FactorTable};
+use crate::factor_table::{FactorTable, TablePoint};
 use crate::factors::{check_risk, check_threshold};
 use crate::kernel::Moments;
 use crate::noise::{Feature, Noise};
@@ -398,7 +398,7 @@ impl<'a> Step<'a> {
         let y = x * norm / unit;
         let (f, df) = self.noise().residual_density(r, y).unwrap_or((f64::NAN, f64::NAN));
         let inverse_information = match &self.scores {
-            Some(scores) => scores.moments(self, At::new(r, c), |_| c).m2,
+            Some(scores) => scores.moments(self, TablePoint::new(r, c), |_| c).m2,
             None => self.moments(r, c).m2,
         };
         // Where the density underflows nothing is known of its slope.

@@ -30,7 +30,7 @@ use num_complex::Complex64;
 use std::f64::consts::PI;
 
 /// A sum of $n$ squares, in units of the threshold $a$.
-pub(super) struct Sum<'a> {
+pub(super) struct SumOfSquares<'a> {
     /// $\ln E e^{-zS/a}$.
     pub ln_g: &'a dyn Fn(Complex64) -> Complex64,
     /// Where else than in the right half plane it may be used.
@@ -49,7 +49,7 @@ pub(super) struct Sum<'a> {
 
 /// What clipping at $S = a$ leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Left {
+pub(super) struct ClippedSquares {
     /// $P(S \le a)$.
     pub inside: f64,
     /// $E\[\sqrt{a/S}; S > a\]$.
@@ -62,25 +62,31 @@ pub(super) struct Left {
     pub density: f64,
 }
 
-impl Left {
+impl ClippedSquares {
     /// No batch is clipped.
     pub fn all_inside(mean: f64) -> Self {
-        Left { inside: 1.0, outside: 0.0, square: mean, square_inside: mean, density: 0.0 }
+        ClippedSquares {
+            inside: 1.0,
+            outside: 0.0,
+            square: mean,
+            square_inside: mean,
+            density: 0.0,
+        }
     }
 
     /// Every batch is, with $E\sqrt{a/S}$ given.
     pub fn all_outside(outside: f64) -> Self {
-        Left { inside: 0.0, outside, square: 1.0, square_inside: 0.0, density: 0.0 }
+        ClippedSquares { inside: 0.0, outside, square: 1.0, square_inside: 0.0, density: 0.0 }
     }
 
     /// No number: the integrals did not converge.
     fn undefined() -> Self {
         let nan = f64::NAN;
-        Left { inside: nan, outside: nan, square: nan, square_inside: nan, density: nan }
+        ClippedSquares { inside: nan, outside: nan, square: nan, square_inside: nan, density: nan }
     }
 
     /// Adds `weight` times another.
-    pub fn add(&mut self, weight: f64, other: Left) {
+    pub fn add(&mut self, weight: f64, other: ClippedSquares) {
         self.inside += weight * other.inside;
         self.outside += weight * other.outside;
         self.square += weight * other.square;
@@ -90,7 +96,7 @@ impl Left {
 
     /// Divides by the total weight.
     pub fn over(self, total: f64) -> Self {
-        Left {
+        ClippedSquares {
             inside: self.inside / total,
             outside: self.outside / total,
             square: self.square / total,
@@ -104,7 +110,7 @@ impl Left {
 const NEGLIGIBLE: f64 = 1e-17;
 /// The exponent below which a factor is nothing: $e^{-38}$.
 pub(super) const NOTHING: f64 = 38.0;
-/// The same where that factor is all that is left of a step: what is below is no number.
+/// The same where that factor is the whole result: smaller numbers underflow.
 pub(super) const UNDERFLOW: f64 = 690.0;
 /// Widths of panels, against the distance of the pole and the width of the bell.
 const WIDE: (f64, f64) = (1.2, 2.5);
@@ -114,19 +120,19 @@ const PANEL_FOLDS: f64 = 2.0;
 const MOST_PANELS: usize = 20_000;
 
 /// NaN where the path does not end within [`MOST_PANELS`].
-pub(super) fn left(sum: &Sum<'_>) -> Left {
-    let path = Path::new(sum);
+pub(super) fn clipped_squares(sum: &SumOfSquares<'_>) -> ClippedSquares {
+    let path = Contour::new(sum);
     if !(path.start.is_finite() && path.bend.is_finite() && path.level.is_finite()) {
-        return Left::undefined();
+        return ClippedSquares::undefined();
     }
     if path.start < 0.0 && path.start + path.level < -NOTHING {
         // By Chernoff's bound no batch is clipped.
-        return Left::all_inside(sum.mean);
+        return ClippedSquares::all_inside(sum.mean);
     }
     let first = if path.start > 0.0 { path.real_axis(sum.ln_g) } else { 0.0 };
     if path.start > 0.0 && path.start + path.level < -sum.nothing {
         // By the same bound all are.
-        return Left::all_outside(first / PI.sqrt());
+        return ClippedSquares::all_outside(first / PI.sqrt());
     }
     let (mut inside, mut below, mut rest, mut density) = (0.0, 0.0, 0.0, 0.0);
     // P(S > a) and E min(S/a, 1).
@@ -172,25 +178,25 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
         }
     }
     if !done {
-        return Left::undefined();
+        return ClippedSquares::undefined();
     }
     let (inside, below) = (inside / PI, below / PI);
     let (outside, density) = ((first + rest) / PI.sqrt(), density / PI);
     if path.start < 0.0 {
         let square = sum.mean - below;
         let square_inside = square + inside;
-        return Left { inside: 1.0 + inside, outside, square, square_inside, density };
+        return ClippedSquares { inside: 1.0 + inside, outside, square, square_inside, density };
     }
     if path.near {
         let (tail, square) = (tail / PI, above / PI);
         let square_inside = if tail < 0.5 { square - tail } else { inside - below };
-        return Left { inside, outside, square, square_inside, density };
+        return ClippedSquares { inside, outside, square, square_inside, density };
     }
-    Left { inside, outside, square: 1.0 - below, square_inside: inside - below, density }
+    ClippedSquares { inside, outside, square: 1.0 - below, square_inside: inside - below, density }
 }
 
 /// $z(y) = z_0 + iy - \beta y^2$.
-struct Path {
+struct Contour {
     start: f64,
     bend: f64,
     /// The distance over which $G$ falls on both sides of the saddle, $(\ln G)^{\prime\prime
@@ -202,8 +208,8 @@ struct Path {
     near: bool,
 }
 
-impl Path {
-    fn new(sum: &Sum<'_>) -> Self {
+impl Contour {
+    fn new(sum: &SumOfSquares<'_>) -> Self {
         let ln_g = sum.ln_g;
         let (start, second) = saddle(sum);
         let level = ln_g(Complex64::new(start, 0.0)).re;
@@ -225,7 +231,7 @@ impl Path {
             TransformShape::Spread(v) | TransformShape::Atoms(v) => steepest.min(2.0 * v),
         };
         let near = start > 0.0 && start < 6.0 && sum.shape == TransformShape::Free;
-        Path { start, bend, bell, level, near }
+        Contour { start, bend, bell, level, near }
     }
 
     fn at(&self, y: f64) -> Complex64 {
@@ -235,7 +241,7 @@ impl Path {
     /// The width of the panel at `y`: sixteen points resolve the pole at zero, the branch point at
     /// the edge, the bell around the saddle, and, further out, whatever is smooth on a logarithmic
     /// scale.
-    fn panel(&self, y: f64, sum: &Sum<'_>) -> f64 {
+    fn panel(&self, y: f64, sum: &SumOfSquares<'_>) -> f64 {
         let free = self.bell.hypot(y / sum.n.sqrt());
         let bell = match sum.shape {
             TransformShape::Free => free,
@@ -256,7 +262,7 @@ impl Path {
     ///
     /// $|E e^{-zX^2}|$ falls at least by $|1+2zv|^{-1/2}$ from its value on the axis, however
     /// often the rest of it comes back.
-    fn ended(&self, y: f64, sum: &Sum<'_>) -> bool {
+    fn ended(&self, y: f64, sum: &SumOfSquares<'_>) -> bool {
         let lost = self.bend * y * y;
         match sum.shape {
             TransformShape::Free => lost > NOTHING + self.level.abs(),
@@ -317,7 +323,7 @@ fn panel(a: f64, b: f64, f: impl Fn(f64) -> f64) -> f64 {
 
 /// The minimum of $\Psi(z) = z + \ln G(z) - \ln|z|$ on the side of zero where the path starts, and
 /// the second derivative of $\ln G$ there.
-fn saddle(sum: &Sum<'_>) -> (f64, f64) {
+fn saddle(sum: &SumOfSquares<'_>) -> (f64, f64) {
     // The derivatives in ln|z|, from the value a little above the axis.
     let slopes = |z: f64| {
         let h = 1e-3 * z.abs().min(z + sum.edge);
@@ -337,8 +343,8 @@ fn saddle(sum: &Sum<'_>) -> (f64, f64) {
         let z = sign * t.exp();
         let (first, second, height) = slopes(z);
         if !(first.is_finite() && second.is_finite()) || (z < 0.0 && height > NOTHING) {
-            // So far to the left G is no number, or so large that its phase is not known; at the
-            // saddle it is small.
+            // So far to the left G is NaN, or so large that its phase is not known; at the saddle it is
+            // small.
             high = t;
             t = if low.is_finite() { 0.5 * (low + t) } else { t - 2.0 };
             continue;

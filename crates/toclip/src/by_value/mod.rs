@@ -14,11 +14,11 @@
 //! number: $(z\thinspace g(z))^\prime = g(z) + z\thinspace g^\prime(z)$ with $g(z) = \mu_{u/z}$.
 //!
 //! * [`Profile`]: the distribution of $|X|$ at one risk, averaged by a [`Quadrature`] for many $u$;
-//! * [`Table`]: both numbers over $(\ln R, \ln u)$, filled where it is used.
+//! * [`ByValueTable`]: both numbers over $(\ln R, \ln u)$, filled where it is used.
 
 mod table;
 
-pub(crate) use table::Table;
+pub(crate) use table::ByValueTable;
 
 use crate::kernel::Moments;
 use crate::noise::{Feature, Noise};

@@ -30,7 +30,7 @@ pub use mode_factors::effective_moments;
 pub use ode::Ode;
 pub use sgd::Sgd;
 pub use simulator::Simulator;
-pub use stream::{Data, Stream};
+pub use stream::{Stream, StreamData};
 pub use times::{linear_times, log_times};
 pub use trajectory::{Counts, PathPoint, Stop, Trajectory};
 pub use volterra::{Volterra, VolterraSolution};

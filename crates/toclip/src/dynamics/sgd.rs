@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::momentum::Momentum;
 use crate::rule::Rule;
 use crate::schedule::{Control, Controller, Policy};
-use crate::sim::normal::{Block, Streams};
-use crate::sim::step::{CovariateSource, State};
+use crate::sim::normal::{Block16, Streams};
+use crate::sim::step::{CovariateSource, SgdState};
 use crate::sim::{InstructionSet, Isa, Purpose, scalar_rng};
 use crate::spectrum::Modes;
 use crate::step::Step;
@@ -69,13 +69,13 @@ pub struct Sgd {
     /// part for every group.
     pub(super) parts: Vec<SgdPart>,
     /// $\lambda_i^{-1/2}$, which turns $w_i$ back into $\theta_i$.
-    pub(super) weights: Vec<Block>,
+    pub(super) weights: Vec<Block16>,
     /// The directions with $\lambda_i = 0$, which only the noise of private SGD moves.
     pub(super) flat: Flat,
     pub(super) dim: f64,
     pub(super) limit: f64,
     /// $\lambda_i$, where steps average several samples or are private.
-    pub(super) lambda: Option<Vec<Block>>,
+    pub(super) lambda: Option<Vec<Block16>>,
     pub(super) step: Step<'static>,
     pub(super) policy: Arc<dyn Policy>,
     pub(super) momentum: Option<Momentum>,
@@ -105,7 +105,7 @@ impl Sgd {
         }
         check_simulated(&step, policy.as_ref(), modes.risk())?;
         let parts = SgdPart::all(modes, &step)?;
-        let lambda: Vec<Block> = parts.iter().flat_map(|part| part.start.lambda()).collect();
+        let lambda: Vec<Block16> = parts.iter().flat_map(|part| part.start.lambda()).collect();
         // Zero between the groups, where there is nothing.
         let inverse = |lambda: f64| if lambda > 0.0 { lambda.sqrt().recip() } else { 0.0 };
         let mut weights = lambda.clone();
@@ -202,9 +202,9 @@ impl Simulator for Sgd {
         }
         let by_value = *self.step.rule() == Rule::ByValue;
         let mut gains = self.buffer_gains();
-        let mut states: Vec<State> = self.parts.iter().map(|part| part.start.clone()).collect();
+        let mut states: Vec<SgdState> = self.parts.iter().map(|part| part.start.clone()).collect();
         if gains.is_some() {
-            states = states.into_iter().map(State::buffered).collect();
+            states = states.into_iter().map(SgdState::buffered).collect();
         }
         let mut norms = vec![0.0; states.len()];
         let mut data = Draws::new(self, seed, index);
@@ -265,7 +265,7 @@ impl Simulator for Sgd {
 /// The covariates of a run, and where they wait to be used.
 pub(super) enum Draws {
     Normal(Streams),
-    Other(rand::rngs::Xoshiro256PlusPlus, Vec<Block>),
+    Other(rand::rngs::Xoshiro256PlusPlus, Vec<Block16>),
 }
 
 impl Draws {
@@ -274,13 +274,13 @@ impl Draws {
             Sampler::Gaussian => Self::Normal(Streams::new(seed, index, Purpose::Covariates)),
             _ => {
                 let rng = scalar_rng(seed, index, Purpose::Covariates);
-                Self::Other(rng, vec![Block::ZERO; sgd.weights.len()])
+                Self::Other(rng, vec![Block16::ZERO; sgd.weights.len()])
             }
         }
     }
 
     /// The next $z$, drawn into blocks.
-    pub(super) fn fill(&mut self, sgd: &Sgd, z: &mut [Block]) {
+    pub(super) fn fill(&mut self, sgd: &Sgd, z: &mut [Block16]) {
         match self {
             Self::Normal(streams) => crate::sim::normal::fill(sgd.isa, streams, z),
             Self::Other(rng, _) => sgd.covariates.fill(rng, z),

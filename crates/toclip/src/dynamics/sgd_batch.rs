@@ -7,7 +7,7 @@ use super::simulated_path::{SimulatedPath, steps_until, within};
 use super::{Sgd, Stop, Trajectory};
 use crate::rule::Rule;
 use crate::schedule::Control;
-use crate::sim::normal::{Block, Streams, fill};
+use crate::sim::normal::{Block16, Streams, fill};
 use crate::sim::step::BufferUpdate;
 use crate::sim::{Purpose, scalar_rng};
 use rand::rngs::Xoshiro256PlusPlus;
@@ -15,13 +15,13 @@ use rand::rngs::Xoshiro256PlusPlus;
 /// The state $w_i = \sqrt{\lambda_i}\thinspace\theta_i$ and the sum of a batch, sixteen coordinates
 /// at a time.
 struct Batch<'a> {
-    lambda: &'a [Block],
-    w: Vec<Block>,
+    lambda: &'a [Block16],
+    w: Vec<Block16>,
     /// $\sum_j \omega_j z_j$, with $\omega_j$ the residuals, or what clipping leaves of each.
-    sum: Vec<Block>,
-    z: Vec<Block>,
+    sum: Vec<Block16>,
+    z: Vec<Block16>,
     /// The momentum, and its buffer.
-    buffer: Option<(BufferGains, Vec<Block>)>,
+    buffer: Option<(BufferGains, Vec<Block16>)>,
 }
 
 impl Sgd {
@@ -29,7 +29,7 @@ impl Sgd {
     /// only depends on the state before the step, so it is added to the gradient as it is drawn.
     pub(super) fn run_batches(
         &self,
-        lambda: &[Block],
+        lambda: &[Block16],
         seed: u64,
         index: u64,
         times: &[f64],
@@ -39,9 +39,9 @@ impl Sgd {
         let mut batch = Batch {
             lambda,
             w: self.parts.iter().flat_map(|part| part.start.w()).collect(),
-            sum: vec![Block::ZERO; lambda.len()],
-            z: vec![Block::ZERO; lambda.len()],
-            buffer: self.buffer_gains().map(|gains| (gains, vec![Block::ZERO; lambda.len()])),
+            sum: vec![Block16::ZERO; lambda.len()],
+            z: vec![Block16::ZERO; lambda.len()],
+            buffer: self.buffer_gains().map(|gains| (gains, vec![Block16::ZERO; lambda.len()])),
         };
         let mut data = Draws::new(self, seed, index);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
@@ -56,7 +56,7 @@ impl Sgd {
                     return record.diverged(t);
                 }
                 let Control { eta, c } = self.policy.at(t, risk);
-                batch.sum.fill(Block::ZERO);
+                batch.sum.fill(Block16::ZERO);
                 for _ in 0..averaged.size() {
                     data.fill(self, &mut batch.z);
                     let inner = each(&batch.z, &batch.w, |a, b| a * b);
@@ -136,7 +136,7 @@ impl Sgd {
 struct PrivateNoise {
     multiplier: f64,
     streams: Streams,
-    normals: Vec<Block>,
+    normals: Vec<Block16>,
     /// The directions with $\lambda = 0$.
     flat: Flat,
     across: Xoshiro256PlusPlus,
@@ -147,7 +147,7 @@ impl PrivateNoise {
         Some(PrivateNoise {
             multiplier: sgd.step.privacy()?.noise_multiplier(),
             streams: Streams::new(seed, index, Purpose::Privacy),
-            normals: vec![Block::ZERO; sgd.weights.len()],
+            normals: vec![Block16::ZERO; sgd.weights.len()],
             flat: sgd.flat.clone(),
             across: scalar_rng(seed, index, Purpose::Privacy),
         })
@@ -155,7 +155,7 @@ impl PrivateNoise {
 
     /// Adds $\sigma c\sqrt d\thinspace\xi_i$ to every coordinate of the sum of the gradients; what is
     /// summed is $\lambda_i^{-1/2}$ of it. Flat directions make their `step` at once.
-    fn add(&mut self, sgd: &Sgd, sum: &mut [Block], c: f64, step: f64) {
+    fn add(&mut self, sgd: &Sgd, sum: &mut [Block16], c: f64, step: f64) {
         if self.multiplier == 0.0 {
             return;
         }
@@ -173,7 +173,7 @@ pub(super) fn bounded(residual: f64) -> f64 {
 }
 
 /// $\sum f(a_i, b_i)$ over all coordinates.
-pub(crate) fn each(a: &[Block], b: &[Block], f: impl Fn(f64, f64) -> f64) -> f64 {
+pub(crate) fn each(a: &[Block16], b: &[Block16], f: impl Fn(f64, f64) -> f64) -> f64 {
     let mut sums = [0.0; 8];
     for (a, b) in a.iter().zip(b) {
         for i in 0..8 {
@@ -184,7 +184,7 @@ pub(crate) fn each(a: &[Block], b: &[Block], f: impl Fn(f64, f64) -> f64) -> f64
 }
 
 /// $a_i \leftarrow f(a_i, b_i)$ for all coordinates.
-pub(crate) fn change(a: &mut [Block], b: &[Block], f: impl Fn(f64, f64) -> f64) {
+pub(crate) fn change(a: &mut [Block16], b: &[Block16], f: impl Fn(f64, f64) -> f64) {
     for (a, b) in a.iter_mut().zip(b) {
         for i in 0..8 {
             a.first[i] = f(a.first[i], b.first[i]);

@@ -3,7 +3,7 @@
 use super::mode_factors::group_labels;
 use crate::error::Result;
 use crate::rule::Rule;
-use crate::sim::step::State;
+use crate::sim::step::SgdState;
 use crate::spectrum::Modes;
 use crate::step::Step;
 use std::ops::Range;
@@ -14,7 +14,7 @@ pub(super) struct SgdPart {
     /// Its blocks of sixteen coordinates, of all blocks.
     pub blocks: Range<usize>,
     /// Its coordinates at the start of a run.
-    pub start: State,
+    pub start: SgdState,
     /// $c_g/c$; `None` where there are no groups.
     ratio: Option<f64>,
     /// $d_g$.
@@ -32,7 +32,7 @@ impl SgdPart {
             let own = modes.modes().iter().enumerate().filter(|(i, mode)| {
                 mode.lambda > 0.0 && labels.is_none_or(|labels| labels.of_mode[*i] == group)
             });
-            let start = State::new(own.flat_map(|(_, mode)| {
+            let start = SgdState::new(own.flat_map(|(_, mode)| {
                 // θ² = 2 energy/count each.
                 let w = (mode.lambda * (2.0 * mode.energy / mode.count)).sqrt();
                 std::iter::repeat_n((mode.lambda, w), mode.count as usize)

@@ -44,7 +44,7 @@ pub fn ccc(model: &dyn Model, at: &Overlaps, c: f64) -> Result<f64> {
 
 /// The threshold with the largest [`ccc`], and its value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct BestThreshold {
+pub struct GlmBestThreshold {
     /// $c$; infinite where it is best not to clip.
     pub c: f64,
     /// CCC at $c$; one where it is best not to clip.
@@ -63,16 +63,16 @@ pub struct BestThreshold {
 ///
 /// # Errors
 /// As [`ccc`].
-pub fn best_threshold(model: &dyn Model, at: &Overlaps) -> Result<BestThreshold> {
+pub fn best_threshold(model: &dyn Model, at: &Overlaps) -> Result<GlmBestThreshold> {
     let open = unclipped(model, at)?;
     let size = model.coefficients(at, f64::INFINITY).m2.sqrt();
     let grid = log_grid(1e-4 * size, 100.0 * size, 8.0);
     let (c, ccc) = maximise_on(&grid, |c| signal(model, at, c) / open);
     // Ties are for no clipping.
     if ccc > 1.0 + 1e-9 {
-        Ok(BestThreshold { c, ccc })
+        Ok(GlmBestThreshold { c, ccc })
     } else {
-        Ok(BestThreshold { c: f64::INFINITY, ccc: 1.0 })
+        Ok(GlmBestThreshold { c: f64::INFINITY, ccc: 1.0 })
     }
 }
 

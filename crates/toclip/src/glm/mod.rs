@@ -37,7 +37,7 @@ mod stream;
 mod tune;
 
 pub use bias::{Stationary, fixed_point, largest_stable_rate, noise_floor};
-pub use criterion::{BestThreshold, best_threshold, ccc};
+pub use criterion::{GlmBestThreshold, best_threshold, ccc};
 pub use ensemble::GlmSummary;
 pub use huber::Huber;
 pub use logistic::Logistic;

@@ -1,7 +1,7 @@
 //! Whether the distribution of the norms changed during the run.
 
-use super::candidates::Table;
-use super::stretches::Whole;
+use super::candidates::StretchTable;
+use super::stretches::StretchSums;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
@@ -57,14 +57,14 @@ impl Drift {
         self.p_value < LEVEL
     }
 
-    pub(super) fn new(table: &Table) -> Self {
+    pub(super) fn new(table: &StretchTable) -> Self {
         let stretches = stretches(&table.whole);
-        let p = |f: fn(&Whole) -> f64| trend(&stretches.iter().map(f).collect::<Vec<_>>());
+        let p = |f: fn(&StretchSums) -> f64| trend(&stretches.iter().map(f).collect::<Vec<_>>());
         // Three tests: the smallest of their values, three times.
         let least =
             p(|w| w.log / w.count).min(p(log_variance)).min(p(|w| (w.square / w.count).ln()));
         let n = table.steps();
-        let sum = |f: fn(&Whole) -> f64| table.whole.iter().map(f).sum::<f64>();
+        let sum = |f: fn(&StretchSums) -> f64| table.whole.iter().map(f).sum::<f64>();
         let mean = sum(|w| w.log) / n;
         let squares = sum(|w| w.log_square) / n - mean * mean;
         let products = sum(|w| w.log_before) / n - mean * mean;
@@ -82,7 +82,7 @@ impl Drift {
 
 /// The longest last part of the steps, of at least `least` stretches, in which no change is found;
 /// `None` without one.
-pub(super) fn steady(table: &Table, least: usize) -> Option<Table> {
+pub(super) fn steady(table: &StretchTable, least: usize) -> Option<StretchTable> {
     let blocks = table.blocks();
     [blocks, 3 * blocks / 4, blocks / 2, least]
         .into_iter()
@@ -92,14 +92,14 @@ pub(super) fn steady(table: &Table, least: usize) -> Option<Table> {
 }
 
 /// About its own mean, so that a scale that swings is not also a width that does.
-fn log_variance(w: &Whole) -> f64 {
+fn log_variance(w: &StretchSums) -> f64 {
     let mean = w.log / w.count;
     (w.log_square / w.count - mean * mean).max(LEAST_VARIANCE).ln()
 }
 
 /// The stretches, the last one with its neighbour while it is short: numbers of few steps vary
 /// more.
-fn stretches(whole: &[Whole]) -> Vec<Whole> {
+fn stretches(whole: &[StretchSums]) -> Vec<StretchSums> {
     let mut stretches = whole.to_vec();
     if let [.., before, last] = &mut stretches[..]
         && last.count < 0.5 * before.count
@@ -140,10 +140,10 @@ fn trend(numbers: &[f64]) -> f64 {
     if slow > 0.0 { (rest / (rest + slow)).powf(0.5 * freedom) } else { 1.0 }
 }
 
-fn scale_change(table: &Table) -> f64 {
+fn scale_change(table: &StretchTable) -> f64 {
     let quarter = (table.blocks() / 4).max(1);
-    let mean = |blocks: &[Whole]| {
-        let sum = |f: fn(&Whole) -> f64| blocks.iter().map(f).sum::<f64>();
+    let mean = |blocks: &[StretchSums]| {
+        let sum = |f: fn(&StretchSums) -> f64| blocks.iter().map(f).sum::<f64>();
         sum(|w| w.log_scale + w.log) / sum(|w| w.count)
     };
     match (table.whole.first_chunk::<1>(), table.blocks()) {

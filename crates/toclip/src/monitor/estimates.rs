@@ -1,7 +1,8 @@
 //! Confidence intervals, and what is estimated from the norms: the factors at a threshold, and the
 //! tail.
 
-use super::candidates::{Column, Form, Table};
+use super::advice::Evidence;
+use super::candidates::{StretchTable, ThresholdSums};
 use crate::student_critical;
 use serde::{Deserialize, Serialize};
 
@@ -207,7 +208,13 @@ pub struct Direct {
 const NOTHING: Interval = Interval { value: f64::NAN, low: 0.0, high: f64::INFINITY };
 
 impl Estimates {
-    pub(super) fn new(table: &Table, at: &Column, threshold: f64, multiple: f64, t: f64) -> Self {
+    pub(super) fn new(
+        table: &StretchTable,
+        at: &ThresholdSums,
+        threshold: f64,
+        multiple: f64,
+        t: f64,
+    ) -> Self {
         let inflation = inflation(table);
         let clip_fraction = wilson(&at.above, &table.count, inflation, t);
         let mu_single = Interval {
@@ -226,16 +233,16 @@ impl Estimates {
         };
         let step_factor = share(Product::new(&[(&at.step, 1.0), (&table.count, -1.0)]));
         let single = at.mu.iter().zip(&at.above).zip(&table.count).all(|((m, a), n)| *m == n - a);
-        let mu = if single { mu_single } else { share(table.mu(at, Form::Norms)) };
+        let mu = if single { mu_single } else { share(table.mu(at, Evidence::Norms)) };
         let nu = Product::new(&[(&at.square, 1.0), (&table.square, -1.0)]);
-        let criterion = |form, power| {
-            table.criterion(at, form, power).map_or(NOTHING, |product| product.interval(t))
+        let criterion = |evidence, power| {
+            table.criterion(at, evidence, power).map_or(NOTHING, |product| product.interval(t))
         };
         let direct =
-            table.direct().then(|| table.mu(at, Form::Direct)).flatten().map(|mu| Direct {
+            table.direct().then(|| table.mu(at, Evidence::Direct)).flatten().map(|mu| Direct {
                 mu: mu.interval(t),
-                csc: criterion(Form::Direct, 1.0),
-                ccc: criterion(Form::Direct, 2.0),
+                csc: criterion(Evidence::Direct, 1.0),
+                ccc: criterion(Evidence::Direct, 2.0),
             });
         Estimates {
             threshold,
@@ -246,8 +253,8 @@ impl Estimates {
             mu_single,
             mu,
             nu: nu.map_or(NOTHING, |p| p.interval_of_share(t)),
-            csc: criterion(Form::Norms, 1.0),
-            ccc: criterion(Form::Norms, 2.0),
+            csc: criterion(Evidence::Norms, 1.0),
+            ccc: criterion(Evidence::Norms, 2.0),
             direct,
         }
     }
@@ -255,7 +262,7 @@ impl Estimates {
 
 /// How many steps count for one independent step, by the means of $(\ln u)^2$: the spread of their
 /// means over that of single steps, which for near normal $\ln u$ is $2 E\[(\ln u)^2\]^2$.
-pub(super) fn inflation(table: &Table) -> f64 {
+pub(super) fn inflation(table: &StretchTable) -> f64 {
     let squares: Vec<f64> = table.whole.iter().map(|w| w.log_square).collect();
     let relative = Product::new(&[(&squares, 1.0), (&table.count, -1.0)]);
     relative.map_or(1.0, |p| (0.5 * p.error().powi(2) * table.steps()).max(1.0))
@@ -297,7 +304,11 @@ const SHARE: f64 = 0.05;
 const LEAST: f64 = 30.0;
 
 impl Tail {
-    pub(super) fn new(table: &Table, multiples: impl Fn(usize) -> f64, t: f64) -> Option<Self> {
+    pub(super) fn new(
+        table: &StretchTable,
+        multiples: impl Fn(usize) -> f64,
+        t: f64,
+    ) -> Option<Self> {
         let most = SHARE * table.steps();
         let beyond = table.candidates.iter().enumerate().filter(|(_, at)| {
             let count = at.exceedances();

@@ -12,7 +12,7 @@ mod private;
 mod proportional;
 mod scaled;
 mod session;
-mod tune;
+mod tune_kappa;
 mod tune_private;
 mod tune_rate;
 pub(crate) mod tuning;
@@ -27,7 +27,7 @@ pub use proportional::{Compensation, Proportional};
 pub use scaled::Scaled;
 pub(crate) use session::Controller;
 pub use session::Session;
-pub use tune::{Tuned, tune_kappa, tune_kappa_with_momentum};
+pub use tune_kappa::{TunedKappa, tune_kappa, tune_kappa_with_momentum};
 pub use tune_private::{TunedPrivate, tune_private};
 pub use tune_rate::{TunedRate, tune_rate};
 

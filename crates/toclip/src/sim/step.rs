@@ -17,11 +17,11 @@
 
 use super::Isa;
 use super::lanes::{Kernel, Lanes, total};
-use super::normal::{Block, Streams, pair};
+use super::normal::{Block16, Streams, pair};
 
 /// What one pass adds up.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Sums {
+pub(crate) struct PassSums {
     /// $\langle x, \theta \rangle = \sum z_i w_i$.
     pub(crate) inner: f64,
     /// $\Vert x\Vert ^2 = \sum \lambda_i z_i^2$.
@@ -35,12 +35,12 @@ pub(crate) enum CovariateSource<'a> {
     /// Standard normal, drawn on the way.
     Normal(&'a mut Streams),
     /// Already drawn.
-    Given(&'a [Block]),
+    Given(&'a [Block16]),
 }
 
 /// The state of an iteration, sixteen coordinates at a time.
 #[derive(Debug, Clone)]
-pub(crate) struct State {
+pub(crate) struct SgdState {
     coordinates: Vec<Coordinates>,
     open: Open,
 }
@@ -51,9 +51,9 @@ enum Open {
     /// $w_i \leftarrow w_i - s y_i$.
     Scaled { size: f64 },
     /// The same with every coordinate clipped, given $\sqrt{\lambda_i}$.
-    Clamped { size: f64, bound: f64, roots: Vec<Block> },
+    Clamped { size: f64, bound: f64, roots: Vec<Block16> },
     /// Through a buffer that remembers the updates before it.
-    Buffered { update: BufferUpdate, buffer: Vec<Block> },
+    Buffered { update: BufferUpdate, buffer: Vec<Block16> },
 }
 
 /// $B_i \leftarrow \beta B_i + s y_i$, $w_i \leftarrow w_i - \epsilon B_i$: one step with momentum.
@@ -75,19 +75,19 @@ impl BufferUpdate {
 /// Sixteen coordinates of all that a pass needs, side by side.
 #[derive(Debug, Clone, Copy)]
 struct Coordinates {
-    lambda: Block,
-    w: Block,
+    lambda: Block16,
+    w: Block16,
     /// The open update $\lambda_i z_i$.
-    y: Block,
+    y: Block16,
 }
 
-impl State {
+impl SgdState {
     /// From $\lambda_i$ and $w_i = \sqrt{\lambda_i}\thinspace \theta_i$; a last block that is not
     /// full is filled up with $\lambda = 0$.
     pub(crate) fn new(values: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let (lambda, w): (Vec<f64>, Vec<f64>) = values.into_iter().unzip();
-        let blocks = Block::from_values(lambda).into_iter().zip(Block::from_values(w));
-        let coordinates = blocks.map(|(lambda, w)| Coordinates { lambda, w, y: Block::ZERO });
+        let blocks = Block16::from_values(lambda).into_iter().zip(Block16::from_values(w));
+        let coordinates = blocks.map(|(lambda, w)| Coordinates { lambda, w, y: Block16::ZERO });
         Self { coordinates: coordinates.collect(), open: Open::Scaled { size: 0.0 } }
     }
 
@@ -97,24 +97,24 @@ impl State {
         let roots = self
             .coordinates
             .iter()
-            .map(|c| Block { first: root(&c.lambda.first), second: root(&c.lambda.second) });
+            .map(|c| Block16 { first: root(&c.lambda.first), second: root(&c.lambda.second) });
         let open = Open::Clamped { size: 0.0, bound: 0.0, roots: roots.collect() };
         Self { open, ..self }
     }
 
     /// The same with momentum, and an empty buffer.
     pub(crate) fn buffered(self) -> Self {
-        let buffer = vec![Block::ZERO; self.coordinates.len()];
+        let buffer = vec![Block16::ZERO; self.coordinates.len()];
         Self { open: Open::Buffered { update: BufferUpdate::NONE, buffer }, ..self }
     }
 
     /// $w$, before any step.
-    pub(crate) fn w(&self) -> impl Iterator<Item = Block> {
+    pub(crate) fn w(&self) -> impl Iterator<Item = Block16> {
         self.coordinates.iter().map(|c| c.w)
     }
 
     /// $\lambda$.
-    pub(crate) fn lambda(&self) -> impl Iterator<Item = Block> {
+    pub(crate) fn lambda(&self) -> impl Iterator<Item = Block16> {
         self.coordinates.iter().map(|c| c.lambda)
     }
 
@@ -124,7 +124,7 @@ impl State {
     }
 
     /// Makes the update that the step before left open, draws $x$, and sums.
-    pub(crate) fn pass(&mut self, isa: Isa, source: CovariateSource<'_>) -> Sums {
+    pub(crate) fn pass(&mut self, isa: Isa, source: CovariateSource<'_>) -> PassSums {
         let Self { coordinates, open } = self;
         match open {
             Open::Scaled { size } => pass(isa, coordinates, Scaled(*size), source),
@@ -163,7 +163,7 @@ impl State {
     /// $(2R, D)$ now, with $D = \sum_i (w_i r_i)^2$ for weights $r_i = \lambda_i^{-1/2}$.
     ///
     /// Makes the open update, which changes nothing of what follows.
-    pub(crate) fn measure(&mut self, isa: Isa, weights: &[Block]) -> (f64, f64) {
+    pub(crate) fn measure(&mut self, isa: Isa, weights: &[Block16]) -> (f64, f64) {
         let Self { coordinates, open } = self;
         match open {
             Open::Scaled { size } => {
@@ -187,7 +187,7 @@ fn pass<U: Update>(
     coordinates: &mut [Coordinates],
     update: U,
     source: CovariateSource<'_>,
-) -> Sums {
+) -> PassSums {
     match source {
         CovariateSource::Normal(streams) => isa.run(NormalPass { coordinates, update, streams }),
         CovariateSource::Given(z) => isa.run(GivenPass { coordinates, update, z }),
@@ -214,7 +214,7 @@ impl Update for Scaled {
 struct Clamped<'a> {
     size: f64,
     bound: f64,
-    roots: &'a [Block],
+    roots: &'a [Block16],
 }
 
 impl Update for Clamped<'_> {
@@ -231,7 +231,7 @@ impl Update for Clamped<'_> {
 /// $w - \epsilon B$ with $B$ the buffer after $s y$ has entered it.
 struct Buffered<'a> {
     update: BufferUpdate,
-    buffer: &'a mut [Block],
+    buffer: &'a mut [Block16],
 }
 
 impl Update for Buffered<'_> {
@@ -249,7 +249,7 @@ impl Update for Buffered<'_> {
 struct Measure<'a, U> {
     coordinates: &'a mut [Coordinates],
     update: U,
-    weights: &'a [Block],
+    weights: &'a [Block16],
 }
 
 impl<U: Update> Kernel for Measure<'_, U> {
@@ -282,10 +282,10 @@ struct NormalPass<'a, U> {
 }
 
 impl<U: Update> Kernel for NormalPass<'_, U> {
-    type Output = Sums;
+    type Output = PassSums;
 
     #[inline(always)]
-    fn run<L: Lanes>(mut self, l: L) -> Sums {
+    fn run<L: Lanes>(mut self, l: L) -> PassSums {
         let mut rng = self.streams.load(l);
         let mut sums = Accumulators::new(l);
         for (i, c) in self.coordinates.iter_mut().enumerate() {
@@ -300,14 +300,14 @@ impl<U: Update> Kernel for NormalPass<'_, U> {
 struct GivenPass<'a, U> {
     coordinates: &'a mut [Coordinates],
     update: U,
-    z: &'a [Block],
+    z: &'a [Block16],
 }
 
 impl<U: Update> Kernel for GivenPass<'_, U> {
-    type Output = Sums;
+    type Output = PassSums;
 
     #[inline(always)]
-    fn run<L: Lanes>(mut self, l: L) -> Sums {
+    fn run<L: Lanes>(mut self, l: L) -> PassSums {
         let mut sums = Accumulators::new(l);
         for (i, (c, z)) in self.coordinates.iter_mut().zip(self.z).enumerate() {
             sums.add(l, c, i, &mut self.update, l.load(&z.first), l.load(&z.second));
@@ -367,9 +367,9 @@ impl<L: Lanes> Accumulators<L> {
     }
 
     #[inline(always)]
-    fn total(self, l: L) -> Sums {
+    fn total(self, l: L) -> PassSums {
         let sum = |x: [L::F; 2]| total(l, l.add(x[0], x[1]));
-        Sums {
+        PassSums {
             inner: sum(self.inner),
             norm_sq: sum(self.norm_sq),
             twice_risk: sum(self.twice_risk),
@@ -391,10 +391,10 @@ mod tests {
     fn passes_are_the_formulas() {
         // 37 coordinates: two full blocks and a part of one.
         let values = problem(37);
-        let mut state = State::new(values.clone());
+        let mut state = SgdState::new(values.clone());
         let mut streams = Streams::new(1, 1, Purpose::Covariates);
         let mut normals = Normals::new(1, 1, Purpose::Covariates);
-        let weights = Block::from_values(values.iter().map(|(lambda, _)| lambda.sqrt().recip()));
+        let weights = Block16::from_values(values.iter().map(|(lambda, _)| lambda.sqrt().recip()));
         let mut theta: Vec<f64> = values.iter().map(|(lambda, w)| w / lambda.sqrt()).collect();
         for k in 0..10 {
             let mut z = [0.0; 48];
@@ -425,10 +425,10 @@ mod tests {
     #[test]
     fn clamped_passes_clip_every_coordinate() {
         let values = problem(37);
-        let mut state = State::new(values.clone()).clamped();
+        let mut state = SgdState::new(values.clone()).clamped();
         let mut streams = Streams::new(1, 2, Purpose::Covariates);
         let mut normals = Normals::new(1, 2, Purpose::Covariates);
-        let weights = Block::from_values(values.iter().map(|(lambda, _)| lambda.sqrt().recip()));
+        let weights = Block16::from_values(values.iter().map(|(lambda, _)| lambda.sqrt().recip()));
         let mut theta: Vec<f64> = values.iter().map(|(lambda, w)| w / lambda.sqrt()).collect();
         for bound in [0.01, 0.001, 1e-9, f64::INFINITY] {
             let mut z = [0.0; 48];
@@ -449,10 +449,10 @@ mod tests {
     #[test]
     fn buffered_passes_are_the_formulas() {
         let values = problem(37);
-        let mut state = State::new(values.clone()).buffered();
+        let mut state = SgdState::new(values.clone()).buffered();
         let mut streams = Streams::new(1, 1, Purpose::Covariates);
         let mut normals = Normals::new(1, 1, Purpose::Covariates);
-        let weights = Block::from_values(values.iter().map(|(lambda, _)| lambda.sqrt().recip()));
+        let weights = Block16::from_values(values.iter().map(|(lambda, _)| lambda.sqrt().recip()));
         let mut theta: Vec<f64> = values.iter().map(|(lambda, w)| w / lambda.sqrt()).collect();
         let mut buffer = vec![0.0; 37];
         for k in 0..12 {
@@ -480,17 +480,17 @@ mod tests {
     #[test]
     fn bits_depend_neither_on_instructions_nor_on_measuring() {
         bits_are_the_same(|state| state);
-        bits_are_the_same(State::clamped);
-        bits_are_the_same(State::buffered);
+        bits_are_the_same(SgdState::clamped);
+        bits_are_the_same(SgdState::buffered);
     }
 
-    fn bits_are_the_same(kind: fn(State) -> State) {
+    fn bits_are_the_same(kind: fn(SgdState) -> SgdState) {
         let path = |set, every: usize, given: bool| {
             let isa = Isa::new(set).unwrap();
-            let mut state = kind(State::new(problem(100)));
+            let mut state = kind(SgdState::new(problem(100)));
             let mut streams = Streams::new(3, 0, Purpose::Covariates);
-            let mut z = vec![Block::ZERO; 7];
-            let weights = vec![Block::from_values([2.0; 16])[0]; 7];
+            let mut z = vec![Block16::ZERO; 7];
+            let weights = vec![Block16::from_values([2.0; 16])[0]; 7];
             for k in 0..60 {
                 if every > 0 && k % every == 0 {
                     state.measure(isa, &weights);

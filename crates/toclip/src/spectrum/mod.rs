@@ -68,12 +68,12 @@ pub struct Spectrum {
     trace: f64,
     trace_sq: f64,
     /// Blocks in the order given, where that is not the order of `blocks`.
-    given: Option<Vec<Run>>,
+    given: Option<Vec<CoordinateRun>>,
 }
 
 /// The next `count` coordinates of the user belong to block number `block`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Run {
+pub(crate) struct CoordinateRun {
     pub(crate) block: usize,
     pub(crate) count: u64,
 }
@@ -197,13 +197,13 @@ impl Spectrum {
             let mut rank: Vec<usize> = (0..items.len()).collect();
             rank.sort_unstable_by(|&a, &b| items[b].0.total_cmp(&items[a].0));
             let blocks = merge(rank.iter().map(|&i| items[i]), norm);
-            let mut given = vec![Run { block: 0, count: 0 }; items.len()];
+            let mut given = vec![CoordinateRun { block: 0, count: 0 }; items.len()];
             let mut block = 0;
             for (k, &i) in rank.iter().enumerate() {
                 if k > 0 && items[i].0 != items[rank[k - 1]].0 {
                     block += 1;
                 }
-                given[i] = Run { block, count: items[i].1 };
+                given[i] = CoordinateRun { block, count: items[i].1 };
             }
             (blocks, Some(given))
         };
@@ -310,16 +310,16 @@ impl Spectrum {
         for (block, group, count) in pieces {
             let place = order.partition_point(|key| *key < (block, group));
             blocks[place].multiplicity += count;
-            given.push(Run { block: place, count });
+            given.push(CoordinateRun { block: place, count });
         }
         let groups = order.into_iter().map(|(_, group)| group).collect();
         Ok((Self { blocks, given: Some(given), ..self.clone() }, groups))
     }
 
     /// Which block the coordinates belong to, in the order in which the eigenvalues were given.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+    pub(crate) fn runs(&self) -> impl Iterator<Item = CoordinateRun> + '_ {
         let ordered = self.blocks.iter().enumerate();
-        let own = ordered.map(|(block, b)| Run { block, count: b.multiplicity });
+        let own = ordered.map(|(block, b)| CoordinateRun { block, count: b.multiplicity });
         let own = self.given.is_none().then_some(own);
         own.into_iter().flatten().chain(self.given.iter().flatten().copied())
     }

@@ -9,7 +9,7 @@
 //! | [`Fixed`] | one number | none |
 //! | [`AutoClip`] | a percentile of all norms so far, or of the last few | all of them, or the window |
 //! | [`ZClip`] | mean plus $z$ standard deviations, and less for worse spikes | two numbers |
-//! | [`Huber`] | $\kappa$ times the scale that the median shows | a window |
+//! | [`HuberThreshold`] | $\kappa$ times the scale that the median shows | a window |
 //! | [`EmpiricalCcc`] | where the CCC of the last norms is largest, with its rate | a window |
 //! | [`SkipAbove`] | a multiple of the running median, above which a step is skipped | a window |
 //! | [`Monitored`] | where the [monitor](crate::monitor) shows a gain, else none | constant |
@@ -29,7 +29,7 @@ mod zclip;
 pub use autoclip::AutoClip;
 pub use empirical_ccc::EmpiricalCcc;
 pub use fixed::Fixed;
-pub use huber::Huber;
+pub use huber::HuberThreshold;
 pub use monitored::Monitored;
 pub use skip_above::SkipAbove;
 pub use sliding::SlidingWindow;

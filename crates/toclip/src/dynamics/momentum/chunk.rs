@@ -43,17 +43,17 @@ pub(super) struct Chunk {
 
 /// Weights with which errors of $b$ and $y$ count as errors of $a$, to which they lead.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Weights {
+pub(super) struct ErrorWeights {
     pub b: f64,
     pub y: f64,
 }
 
-impl Weights {
+impl ErrorWeights {
     /// An error of $b$ decays at the rate $\delta p$ and moves $a$ by $2\eta p$ of it on the way;
     /// one of $y$ moves $b$.
     pub fn new(forces: &Forces) -> Self {
         let lag = forces.lag();
-        Weights { b: 2.0 * lag, y: lag * lag }
+        ErrorWeights { b: 2.0 * lag, y: lag * lag }
     }
 
     /// $(\sum\lambda |x|, \sum |x|)/2$: in the units of $R$ and $D/2$.
@@ -165,7 +165,7 @@ pub(super) struct Iterate<'a> {
     pub chunks: &'a mut [Chunk],
     pub newton: &'a Newton,
     pub forces: &'a [Forces; NODES],
-    pub weights: Weights,
+    pub weights: ErrorWeights,
 }
 
 impl Kernel for Iterate<'_> {
@@ -244,7 +244,7 @@ impl Chunk {
         &mut self,
         newton: &Newton,
         forces: &[Forces; NODES],
-        weights: Weights,
+        weights: ErrorWeights,
         total: &mut Iterated,
     ) {
         let mut slopes = [ZERO; NODES];
@@ -303,7 +303,7 @@ impl Chunk {
         newton: &Newton,
         first: &Forces,
         forces: &[Forces; NODES],
-        weights: Weights,
+        weights: ErrorWeights,
     ) -> [f64; 2] {
         let mut misfit = first.slope(&self.lambda, &self.source, &self.start);
         for j in 0..NODES {

@@ -44,7 +44,7 @@ pub(super) struct Buffer {
 
 /// What the first gradient leaves in the buffer beyond what the equations give to any.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Head {
+pub(super) struct FirstGradient {
     /// $b$ is this times $\lambda a$.
     pub b: f64,
     /// $y$ is this times $\lambda n$.
@@ -74,14 +74,14 @@ impl Buffer {
     }
 
     /// The start of the buffer: not empty where the first gradient is not dampened.
-    pub fn head(&self, at_start: &Forces) -> Head {
+    pub fn head(&self, at_start: &Forces) -> FirstGradient {
         let [first, other] = self.gains;
         if first == other || at_start.forget == 0.0 {
-            return Head { b: 0.0, y: 0.0 };
+            return FirstGradient { b: 0.0, y: 0.0 };
         }
         // Given that the step is made.
         let mu = at_start.learn / at_start.forget;
         let m2 = at_start.noise / (self.delta * at_start.forget);
-        Head { b: (first - other) * mu, y: (first * first - other * other) * m2 }
+        FirstGradient { b: (first - other) * mu, y: (first * first - other * other) * m2 }
     }
 }

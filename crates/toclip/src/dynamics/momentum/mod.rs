@@ -13,7 +13,7 @@
 //! $E\[\hat g^2; \text{made}\] = \lambda m^{(2)}$, which $\mu$ and $m^{(2)}$ of the rule already are,
 //! while they decay and move only with probability $p$.
 //!
-//! - `solve`, `panel`, `chunk`, `radau`: the ODE;
+//! - `solve`, `radau_step`, `chunk`, `radau`: the ODE;
 //! - `gains`: the iteration itself;
 //! - `hsgd`, `transition`: the stochastic differential equation.
 
@@ -21,10 +21,10 @@ mod chunk;
 mod forces;
 mod gains;
 mod hsgd;
-mod panel;
 mod radau;
+mod radau_step;
 mod solve;
 mod transition;
 
 pub(super) use gains::BufferGains;
-pub(super) use solve::Problem;
+pub(super) use solve::MomentumOde;

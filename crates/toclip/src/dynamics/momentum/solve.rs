@@ -1,7 +1,7 @@
 //! The ODE with momentum, from its start to its end.
 
-use super::panel::{Panel, Sums};
 use super::radau::NODES;
+use super::radau_step::{RadauStep, RiskSums};
 use crate::dynamics::simulator::divergence_limit;
 use crate::dynamics::solver::{SolvedPath, Tolerance, Watch, last_saved};
 use crate::dynamics::step_control::{SHORTEN, StepControl, Stepper, TimeStep, solve};
@@ -17,7 +17,7 @@ const SHARE: f64 = 0.5;
 
 /// What to solve, and how well.
 #[derive(Debug)]
-pub(in crate::dynamics) struct Problem<'a> {
+pub(in crate::dynamics) struct MomentumOde<'a> {
     pub modes: &'a Modes,
     pub step: &'a Step<'a>,
     pub policy: &'a dyn Policy,
@@ -27,11 +27,11 @@ pub(in crate::dynamics) struct Problem<'a> {
     pub keep_path: bool,
 }
 
-impl Problem<'_> {
+impl MomentumOde<'_> {
     pub fn solve(&self, times: &[f64]) -> Result<Trajectory> {
         self.step.check_radial()?;
         let mut run = Run {
-            panel: Panel::new(self.modes, self.step, self.policy, &self.momentum),
+            panel: RadauStep::new(self.modes, self.step, self.policy, &self.momentum),
             allowed: self.tolerance.share(SHARE),
             watch: Watch {
                 target: self.target,
@@ -51,7 +51,7 @@ impl Problem<'_> {
 /// A solution under way.
 #[derive(Debug)]
 struct Run<'a> {
-    panel: Panel<'a>,
+    panel: RadauStep<'a>,
     /// The error allowed in a step.
     allowed: Tolerance,
     watch: Watch,
@@ -61,7 +61,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn save_at(&mut self, t: f64, sums: Sums) {
+    fn save_at(&mut self, t: f64, sums: RiskSums) {
         self.record.save(t, sums, |risk| self.panel.drive.act(t, risk));
     }
 }

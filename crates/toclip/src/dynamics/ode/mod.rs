@@ -5,7 +5,7 @@ pub(crate) mod stages;
 mod system;
 pub(crate) mod tableau;
 
-use super::momentum::Problem;
+use super::momentum::MomentumOde;
 use super::simulator::divergence_limit;
 use super::solver::{DEFAULT_TOLERANCE, SolvedPath, Tolerance, Watch, last_saved};
 use super::step_control::{SHORTEN, StepControl, Stepper, TimeStep, solve};
@@ -16,7 +16,7 @@ use crate::schedule::Policy;
 use crate::spectrum::Modes;
 use crate::step::Step;
 use stages::{Attempt, OdeSystem};
-use system::{RiskSystem, Sums};
+use system::{RiskSums, RiskSystem};
 use tableau::combined_error;
 
 /// The tolerance of a step as a share of that of the curve: errors of steps add up, and dense
@@ -188,8 +188,8 @@ impl<'a> Ode<'a> {
 }
 
 impl Ode<'_> {
-    fn problem(&self, momentum: Momentum) -> Problem<'_> {
-        Problem {
+    fn problem(&self, momentum: Momentum) -> MomentumOde<'_> {
+        MomentumOde {
             modes: self.modes,
             step: &self.step,
             policy: self.policy,
@@ -285,7 +285,7 @@ impl Stepper for Run<'_> {
 
 impl Run<'_> {
     /// A fraction of the time in which $R$ or $D$ would change by their own size.
-    fn first_step(&self, sums: Sums, slope: Sums, end: f64) -> f64 {
+    fn first_step(&self, sums: RiskSums, slope: RiskSums, end: f64) -> f64 {
         let rate = (slope[0] / sums[0]).abs().max((slope[1] / sums[1]).abs());
         let h = self.tolerance.rtol.powf(0.125) / rate;
         if h > 0.0 && h.is_finite() { h } else { end }

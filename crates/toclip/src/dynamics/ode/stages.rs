@@ -1,6 +1,6 @@
 //! One step of the Runge–Kutta method, for states of which only `N` weighted sums matter.
 
-use super::tableau::{A, C, E3, E5, LAST, Row, STAGES, dense_change, dense_coefficients};
+use super::tableau::{A, C, E3, E5, LAST, STAGES, TableauRow, dense_change, dense_coefficients};
 use std::ops::Range;
 
 /// The method is stable for steps up to six times the inverse of the rate of decay of the fastest
@@ -21,7 +21,7 @@ pub(crate) trait OdeSystem<const N: usize> {
     fn weigh(&self, state: &[f64]) -> [f64; N];
 
     /// The sums of $|x_i|$ for $x = h\sum_j e_jk_j$.
-    fn size(&self, row: Row, h: f64) -> [f64; N];
+    fn size(&self, row: TableauRow, h: f64) -> [f64; N];
 
     /// The sums at the start of the step.
     fn sums(&self) -> [f64; N] {
@@ -157,7 +157,7 @@ pub(crate) fn blocks(len: usize) -> impl Iterator<Item = Range<usize>> {
 #[inline]
 pub(crate) fn add_slopes(
     slopes: &[Vec<f64>],
-    row: Row,
+    row: TableauRow,
     h: f64,
     range: Range<usize>,
     y: &mut [f64],

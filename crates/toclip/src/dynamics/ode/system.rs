@@ -2,7 +2,7 @@
 
 use super::per_mode::{PerMode, half_counts};
 use super::stages::{BLOCK, Dense, OdeSystem, Stages, add_slopes, axpy, blocks};
-use super::tableau::{Row, dense_change, dense_coefficients};
+use super::tableau::{TableauRow, dense_change, dense_coefficients};
 use crate::dynamics::PathPoint;
 use crate::dynamics::solver::{Drive, force};
 use crate::error::Result;
@@ -11,7 +11,7 @@ use crate::spectrum::Modes;
 use crate::step::Step;
 
 /// $(\sum_i \lambda_i x_i, \sum_i x_i)$ of some vector: of $v$ it is $(R, D/2)$.
-pub(super) type Sums = [f64; 2];
+pub(super) type RiskSums = [f64; 2];
 
 /// $\dot v = -2\eta\mu\lambda v + \eta^2 m_2 \lambda n / 2d$ and the arrays that a step needs.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl OdeSystem<2> for RiskSystem<'_> {
         &mut self.stages
     }
 
-    fn weigh(&self, v: &[f64]) -> Sums {
+    fn weigh(&self, v: &[f64]) -> RiskSums {
         weigh(&self.lambda, v)
     }
 
@@ -123,7 +123,7 @@ impl OdeSystem<2> for RiskSystem<'_> {
         slope_sums[number] = weigh(&self.lambda, slope);
     }
 
-    fn size(&self, row: Row, h: f64) -> Sums {
+    fn size(&self, row: TableauRow, h: f64) -> RiskSums {
         let mut sums = [0.0; 2];
         let mut block = [0.0; BLOCK];
         for range in blocks(self.lambda.len()) {
@@ -139,7 +139,7 @@ impl OdeSystem<2> for RiskSystem<'_> {
 }
 
 /// $(\sum \lambda_i x_i, \sum x_i)$, in eight strands that the processor adds at once.
-fn weigh(lambda: &[f64], x: &[f64]) -> Sums {
+fn weigh(lambda: &[f64], x: &[f64]) -> RiskSums {
     const LANES: usize = 8;
     let (mut weighted, mut plain) = ([0.0; LANES], [0.0; LANES]);
     let (heads, rest) = (x.chunks_exact(LANES), x.len() / LANES * LANES);
@@ -164,7 +164,7 @@ mod tests {
     use crate::spectrum::{Spectrum, Start};
 
     /// $(R, D/2)$ after `steps` equal steps to `end`, and in the middle of the last.
-    fn fixed_steps(end: f64, steps: u32) -> [Sums; 2] {
+    fn fixed_steps(end: f64, steps: u32) -> [RiskSums; 2] {
         let spectrum = Spectrum::power_law(7, 0.8).unwrap();
         let modes = Modes::new(&spectrum, &Start::Uniform { norm: 2.0 }).unwrap();
         let noise = StudentT::new(2.0, 0.4).unwrap();
@@ -182,7 +182,7 @@ mod tests {
         [last.end, system.dense(end - h, h, f64::INFINITY, last.end).at(end - 0.5 * h)]
     }
 
-    fn error(got: Sums, exact: Sums) -> f64 {
+    fn error(got: RiskSums, exact: RiskSums) -> f64 {
         (got[0] - exact[0]).abs() + (got[1] - exact[1]).abs()
     }
 

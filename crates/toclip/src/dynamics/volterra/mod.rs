@@ -12,7 +12,7 @@ use crate::schedule::Policy;
 use crate::spectrum::Modes;
 use crate::step::Step;
 use collocation::NODES;
-use panel::{Panel, Point};
+use panel::{Panel, PanelPoint};
 use serde::Serialize;
 
 /// What the defect of a panel may be, as a share of the tolerance. For smooth problems it is a
@@ -162,7 +162,7 @@ struct Run<'a> {
     /// Whether the iteration on the panel just tried converged.
     solved: bool,
     record: SolvedPath<'a>,
-    points: Vec<Point>,
+    points: Vec<PanelPoint>,
 }
 
 impl Stepper for Run<'_> {
@@ -231,7 +231,7 @@ impl Stepper for Run<'_> {
 }
 
 impl Run<'_> {
-    fn save_at(&mut self, t: f64, point: Point) {
+    fn save_at(&mut self, t: f64, point: PanelPoint) {
         self.record.save(t, point.sums(), |risk| self.panel.drive.act(t, risk));
         self.points.push(point);
     }

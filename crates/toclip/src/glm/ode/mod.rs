@@ -12,7 +12,7 @@ use crate::dynamics::times::check_times;
 use crate::dynamics::{Counts, Stop};
 use crate::error::{Error, Result};
 use crate::schedule::Policy;
-use system::{OverlapSystem, Sums};
+use system::{OverlapSums, OverlapSystem};
 
 /// The tolerance of a step as a share of that of the curve, as for least squares.
 const SHARE: f64 = 0.005;
@@ -257,7 +257,7 @@ impl Run<'_> {
         self.times.get(self.path.times.len()).copied().filter(|next| *next <= t)
     }
 
-    fn save_at(&mut self, t: f64, sums: Sums) {
+    fn save_at(&mut self, t: f64, sums: OverlapSums) {
         let [p, q, overlap, square] = sums;
         let (v, teacher) = self.system.teacher();
         self.path.save(t, Overlaps::rounded(q, p, v), square - 2.0 * overlap + teacher);

@@ -1,13 +1,13 @@
 //! The right-hand side, and one step of it.
 
 use crate::dynamics::ode::stages::{OdeSystem, Stages, add_slopes, blocks};
-use crate::dynamics::ode::tableau::Row;
+use crate::dynamics::ode::tableau::TableauRow;
 use crate::glm::{Coefficients, Model, Overlaps, TeacherModes};
 use crate::schedule::Policy;
 use crate::sum::{compensated, dot};
 
 /// $(\sum\lambda p, \sum\lambda q, \sum p, \sum q)$ of some state.
-pub(super) type Sums = [f64; 4];
+pub(super) type OverlapSums = [f64; 4];
 
 /// The system and the arrays that a step needs. A state is $p$ of all modes, then $q$.
 pub(super) struct OverlapSystem<'a> {
@@ -85,7 +85,7 @@ impl OdeSystem<4> for OverlapSystem<'_> {
         &mut self.stages
     }
 
-    fn weigh(&self, state: &[f64]) -> Sums {
+    fn weigh(&self, state: &[f64]) -> OverlapSums {
         weigh(&self.lambda, state)
     }
 
@@ -122,7 +122,7 @@ impl OdeSystem<4> for OverlapSystem<'_> {
         slope_sums[number] = weigh(&self.lambda, &slopes[number]);
     }
 
-    fn size(&self, row: Row, h: f64) -> Sums {
+    fn size(&self, row: TableauRow, h: f64) -> OverlapSums {
         let mut x = vec![0.0; self.stages.state.len()];
         for range in blocks(x.len()) {
             add_slopes(&self.stages.slopes, row, h, range.clone(), &mut x[range]);
@@ -132,7 +132,7 @@ impl OdeSystem<4> for OverlapSystem<'_> {
     }
 }
 
-fn weigh(lambda: &[f64], state: &[f64]) -> Sums {
+fn weigh(lambda: &[f64], state: &[f64]) -> OverlapSums {
     let (p, q) = state.split_at(lambda.len());
     [dot(lambda, p), dot(lambda, q), plain(p), plain(q)]
 }
