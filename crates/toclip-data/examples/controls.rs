@@ -8,7 +8,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use toclip::dynamics::{StreamData, Ode, Sgd, Simulator, Stream, linear_times};
+use toclip::dynamics::{Ode, Sgd, Simulator, Stream, StreamData, linear_times};
 use toclip::ensemble::{Ensemble, Summary};
 use toclip::noise::{Empirical, Gaussian, Noise};
 use toclip::schedule::{OpenLoop, Schedule};

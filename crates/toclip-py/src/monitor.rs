@@ -2,7 +2,7 @@
 
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
-use toclip::monitor::{MonitorMemory, NormScale, MonitorSettings};
+use toclip::monitor::{MonitorMemory, MonitorSettings, NormScale};
 
 use crate::args::{Threshold, arg};
 use crate::convert::{refuse, to_python};

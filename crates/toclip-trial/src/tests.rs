@@ -7,7 +7,7 @@ use crate::walk::Walk;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use toclip::dynamics::{Ode, Sgd, Simulator};
-use toclip::monitor::{MonitorAdvice, MonitorMemory, Monitor, MonitorSettings};
+use toclip::monitor::{Monitor, MonitorAdvice, MonitorMemory, MonitorSettings};
 use toclip::noise::{Family, Laplace, NoNoise};
 use toclip::schedule::{OpenLoop, Schedule, Shape};
 use toclip::spectrum::{Modes, Spectrum, Start};

@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_experiments_are_refused_in_words() {
+    fn impossible_experiments_are_refused_with_a_message() {
         let good = Convergence {
             time: 1.0,
             runs: 2,

@@ -22,7 +22,7 @@ pub(crate) struct FactorTable {
     table: Arc<RiskTable<2, POINTS>>,
 }
 
-/// Where the factors are asked for.
+/// A point at which the factors are needed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TablePoint {
     /// The risk.
@@ -71,8 +71,8 @@ impl FactorTable {
         }
     }
 
-    /// The same under a policy, whose threshold at this moment is `c`: from the table if it is a
-    /// function of the risk, if there is none, or if it is a unit and no more.
+    /// The same under a policy whose threshold is now `c`: from the table if the threshold is a
+    /// function of the risk, and for the rules that have none or only scale with it.
     pub fn under_policy(&self, step: &Step<'_>, policy: &dyn Policy, r: f64, c: f64) -> Moments {
         match step.rule() {
             Rule::Optimal => return self.moments(step, TablePoint::new(r, c), |_| c),

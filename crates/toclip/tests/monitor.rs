@@ -160,7 +160,7 @@ fn autoregressive(steps: usize, rng: &mut ChaCha8Rng) -> impl Iterator<Item = f6
 }
 
 #[test]
-fn intervals_cover_in_long_runs_of_two_laws() {
+fn intervals_cover_in_long_runs_of_two_distributions() {
     let runs = 400;
     // Of a true 95 % fewer than 92 % are hit in one of 200 cases per number, and numbers of one run
     // hang together; at these seeds none was.
@@ -278,7 +278,7 @@ fn a_threshold_that_costs_is_loosened() {
 }
 
 #[test]
-fn the_rate_changes_by_what_the_threshold_in_force_does_now() {
+fn the_rate_change_uses_the_threshold_in_force_at_the_present_scale() {
     // Norms with outliers fall by ten: a threshold of 0.3 clipped all of them at first, few now.
     let mut rng = ChaCha8Rng::seed_from_u64(13);
     let settings = MonitorSettings { watched: Some(0.3), ..single(NormScale::default()) };
@@ -297,7 +297,7 @@ fn the_rate_changes_by_what_the_threshold_in_force_does_now() {
 }
 
 #[test]
-fn a_law_that_changes_is_said_to() {
+fn a_distribution_that_changes_is_reported() {
     let mut rng = ChaCha8Rng::seed_from_u64(9);
     let mut monitor = Monitor::new(MonitorSettings::default()).unwrap();
     for k in 0..8_000 {
@@ -329,7 +329,7 @@ fn a_law_that_changes_is_said_to() {
 }
 
 #[test]
-fn the_tail_index_is_found_and_its_meaning_said() {
+fn the_tail_index_is_found_and_interpreted() {
     use toclip::monitor::SecondMoment;
     let draw = |alpha: f64, seed: u64| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);

@@ -72,7 +72,7 @@ fn a_spread_that_changes_is_found_at_every_length() {
 }
 
 #[test]
-fn a_steady_law_is_seldom_said_to_drift() {
+fn a_steady_distribution_is_seldom_reported_as_drifting() {
     // Each of 400 runs at about one percent: more than 14 are one of ten thousand, and at 1.5 %,
     // which neighbours alike by 0.9 have with the fewest steps, one of five hundred.
     for (steps, rho) in [(320, 0.0), (320, 0.9), (1500, 0.0), (1500, 0.7), (1500, 0.9)] {
@@ -192,7 +192,7 @@ fn with_outliers(growth: f64, seed: u64) -> Vec<f64> {
 }
 
 #[test]
-fn the_gain_is_over_what_the_threshold_in_force_does_now() {
+fn the_gain_is_over_the_threshold_in_force_at_the_present_scale() {
     // The norms grew by 150: a threshold of ten clipped few of them at first, and all of them now,
     // where every low threshold is as good. Of 20 logs, one may show a drift of the distribution by
     // chance, hardly two.

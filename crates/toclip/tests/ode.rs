@@ -113,7 +113,7 @@ fn a_target_is_reached_when_bisection_says() {
 }
 
 #[test]
-fn divergence_is_said_and_cut_off() {
+fn divergence_is_reported_and_cut_off() {
     // R = R(0) e^{3t} and the limit is 1e10 m2(0) = 2e10 R(0).
     let modes = Modes::new(&Spectrum::isotropic(50).unwrap(), &Start::Uniform { norm: 1.0 });
     let (modes, policy) = (modes.unwrap(), constant(3.0, f64::INFINITY));
@@ -324,7 +324,7 @@ fn saved_times_do_not_change_the_path() {
 }
 
 #[test]
-fn impossible_requests_are_refused_in_words() {
+fn impossible_requests_are_refused_with_a_message() {
     let (modes, policy) = (power_law(5, 1.0), constant(0.5, 0.5));
     let ode = Ode::new(&modes, &NoNoise, &policy);
     let says = |ode: Ode<'_>, times: &[f64]| ode.solve(times).unwrap_err().to_string();

@@ -149,7 +149,7 @@ fn smooth_thresholds_have_few_pieces() {
 /// A table is filled as it is asked; what it answers does not depend on the order of the questions,
 /// nor on another thread that asks at the same time.
 #[test]
-fn bits_do_not_depend_on_what_was_asked_before() {
+fn bits_do_not_depend_on_earlier_evaluations() {
     let (modes, times) = (modes(), linear_times(6.0, 13).unwrap());
     for (noise, rule, batch) in [
         (Family::from(StudentT::new(2.2, 0.3).unwrap()), Rule::Clip, 4),

@@ -332,7 +332,14 @@ impl Design {
     /// The samples for C-SGD from `start` $= \theta_0$, the risk measured from `optimum`.
     pub fn into_data(self, start: Vec<f64>, optimum: Vec<f64>) -> StreamData {
         let (covariance, dim) = (self.covariance(), self.dim());
-        StreamData { features: self.features, targets: self.targets, start, optimum, covariance, dim }
+        StreamData {
+            features: self.features,
+            targets: self.targets,
+            start,
+            optimum,
+            covariance,
+            dim,
+        }
     }
 
     /// $\frac1n\sum_k f_k x_k$.

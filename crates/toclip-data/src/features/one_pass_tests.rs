@@ -4,7 +4,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1, StandardNormal};
 use std::sync::Arc;
-use toclip::dynamics::{StreamData, Ode, Stream};
+use toclip::dynamics::{Ode, Stream, StreamData};
 use toclip::ensemble::{Ensemble, Summary};
 use toclip::noise::Empirical;
 use toclip::schedule::{OpenLoop, Schedule};

@@ -11,7 +11,9 @@ mod layers;
 mod running_scale;
 
 use serde::{Serialize, Serializer};
-use toclip::monitor::{MonitorAdvice, ThresholdChoice, Estimates, Monitor, Reason, MonitorSettings};
+use toclip::monitor::{
+    Estimates, Monitor, MonitorAdvice, MonitorSettings, Reason, ThresholdChoice,
+};
 
 pub use comparison::RuleOutcome;
 pub use current::{CurrentThreshold, ThresholdEffect};
@@ -184,7 +186,11 @@ fn monitor(points: &[Point], settings: MonitorSettings) -> Result<Monitor> {
 }
 
 /// The last part of the log in which the distribution did not change.
-fn steady_part(points: &[Point], whole: Monitor, settings: MonitorSettings) -> Result<(usize, Monitor)> {
+fn steady_part(
+    points: &[Point],
+    whole: Monitor,
+    settings: MonitorSettings,
+) -> Result<(usize, Monitor)> {
     let changed = |monitor: &Monitor| monitor.drift().is_some_and(|drift| drift.found());
     let (mut from, mut steady) = (0, whole);
     while changed(&steady) && (points.len() - from) / 2 >= SHORTEST {

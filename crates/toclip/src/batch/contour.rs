@@ -11,12 +11,12 @@
 //!
 //! Where $a > ES$ and $G$ exists for some $z_0 < 0$, the path starts there. It then has the pole at
 //! zero on its other side, and the integrals are $P(S \le a) - 1$, $E(S-a)_+$, and the third
-//! without its first part, since on the negative axis that is imaginary. So what is small is
-//! computed as a small number, and nothing is lost for thresholds small or large.
+//! without its first part, since on the negative axis that is imaginary. So small
+//! quantities are computed as small numbers, without cancellation for any threshold.
 //!
 //! Heavy tails have no such $z_0$, and the path starts at $z_0 > 0$ for every threshold. There the same
-//! integrals with $1 - G$ in place of $G$ are $P(S > a)$ and $E\min(S, a)$: small numbers again, of
-//! which the transform knows every digit.
+//! integrals with $1 - G$ in place of $G$ are $P(S > a)$ and $E\min(S, a)$: small numbers again,
+//! which the transform gives to every digit.
 //!
 //! Skipping also needs $f_S(a) = \frac1\pi \Im\int e^{az}G\thinspace dz$.
 //!
@@ -47,7 +47,7 @@ pub(super) struct SumOfSquares<'a> {
     pub range: f64,
 }
 
-/// What clipping at $S = a$ leaves.
+/// The moments of $S$ clipped at $a$.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct ClippedSquares {
     /// $P(S \le a)$.
@@ -79,7 +79,7 @@ impl ClippedSquares {
         ClippedSquares { inside: 0.0, outside, square: 1.0, square_inside: 0.0, density: 0.0 }
     }
 
-    /// No number: the integrals did not converge.
+    /// NaN: the integrals did not converge.
     fn undefined() -> Self {
         let nan = f64::NAN;
         ClippedSquares { inside: nan, outside: nan, square: nan, square_inside: nan, density: nan }
@@ -108,7 +108,7 @@ impl ClippedSquares {
 
 /// Terms below this share of the sum end it.
 const NEGLIGIBLE: f64 = 1e-17;
-/// The exponent below which a factor is nothing: $e^{-38}$.
+/// Factors below $e^{-38}$ are negligible.
 pub(super) const NOTHING: f64 = 38.0;
 /// The same where that factor is the whole result: smaller numbers underflow.
 pub(super) const UNDERFLOW: f64 = 690.0;
@@ -224,7 +224,7 @@ impl Contour {
         });
         let third = (2.0 * one - two) / (y * y * y);
         let steepest = -third / (6.0 * curvature);
-        // The bounds may be no numbers, and then neither is the path.
+        // The bounds may be NaN, and then the path is too.
         let steepest = if room > 0.0 { steepest.clamp(0.02 / room, 0.5 / room) } else { f64::NAN };
         let bend = match sum.shape {
             TransformShape::Free => steepest,
@@ -268,7 +268,7 @@ impl Contour {
             TransformShape::Free => lost > NOTHING + self.level.abs(),
             TransformShape::Spread(v) | TransformShape::Atoms(v) => {
                 let smoothed = (1.0 + 2.0 * v * self.at(y)).norm() / (1.0 + 2.0 * v * self.start);
-                // What there is at the saddle may be next to nothing already.
+                // The integrand may be tiny at the saddle already.
                 let saddle = (self.start + self.level).min(0.0);
                 let far = (y / self.start.abs()).ln();
                 lost + 0.5 * sum.n * smoothed.ln() + far - saddle > NOTHING
@@ -279,7 +279,7 @@ impl Contour {
     /// $\int_0^{z_0} z^{-1/2} G\thinspace dz$.
     ///
     /// Up to where $G$ begins to fall, in the variable $z = T\tau^6$, which smooths the corner that
-    /// heavy tails leave at zero; from there in $\ln z$, until it has come to nothing.
+    /// heavy tails leave at zero; from there in $\ln z$, until it is negligible.
     fn real_axis(&self, ln_g: &dyn Fn(Complex64) -> Complex64) -> f64 {
         let value = |z: f64| ln_g(Complex64::new(z, 0.0)).re;
         // ln G is convex and zero at zero, so this comes down to its first fall and no further.
@@ -287,7 +287,7 @@ impl Contour {
         while level < -1.5 {
             knee *= 0.75 / -level;
             let next = value(knee);
-            // Where mass is out of reach G(0+) < 1, and there may be no such place.
+            // Where part of the mass is at infinity G(0+) < 1, and there may be no such place.
             let flat = next <= level * (1.0 - 1e-9);
             level = next;
             if flat {

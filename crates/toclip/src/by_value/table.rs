@@ -26,8 +26,8 @@ const LEAST: f64 = 1e-280;
 /// residuals. Where no residual is near zero $\mu$ is far below $u/s$ for small $u$, and its relative
 /// error is larger; but rates of $\eta \gg s/u$, for which that would matter, diverge.
 ///
-/// A cell is a function of its place alone, so results do not depend on what was asked before, nor
-/// by which thread.
+/// A cell is a function of its place alone, so results depend neither on earlier evaluations nor on
+/// the thread.
 #[derive(Debug, Default)]
 pub(crate) struct ByValueTable {
     strips: Mutex<HashMap<i64, Arc<Strip>>>,

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_those_of_the_law() {
+    fn moments_are_those_of_the_distribution() {
         // E z, E z^2 and E z^4 by E z^2, E z^4 and E z^8 (Student-t: 3 (df-2)/(df-4) and
         // 105 (df-2)^3/((df-4)(df-6)(df-8))); 2^20 draws, five standard errors: false alarm 1e-5.
         let cases = [

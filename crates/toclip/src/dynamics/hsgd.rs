@@ -101,7 +101,7 @@ pub enum Scheme {
     Exponential,
 }
 
-/// What acts on the coordinates in one step.
+/// Drift and diffusion of the coordinates in one step.
 #[derive(Debug, Clone)]
 struct Rates {
     /// $\eta\mu$; the largest of all blocks.
@@ -606,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn divergence_is_said_and_leaves_no_nan() {
+    fn divergence_is_reported_and_leaves_no_nan() {
         let eta = || Schedule::constant(4.0).unwrap();
         let hsgd = isotropic(50, NoNoise, eta(), Schedule::never());
         let times: Vec<f64> = (0..100).map(f64::from).collect();

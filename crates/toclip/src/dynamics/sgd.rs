@@ -31,9 +31,9 @@ pub(crate) const LARGEST: u64 = 100_000_000;
 /// = \infty$ is plain SGD.
 ///
 /// Within an eigenspace only the length of $\theta_0 - \theta^\ast$ matters for the distribution of
-/// $R$ and $D$, so it is spread evenly over the coordinates there. (For other
-/// [covariates](Sgd::with_covariates) than Gaussian ones the direction matters: this one is what is
-/// simulated.)
+/// $R$ and $D$, so it is spread evenly over the coordinates there. (For
+/// [covariates](Sgd::with_covariates) other than Gaussian the direction matters; this is the one that
+/// is simulated.)
 ///
 /// With a [batch](crate::Batch) of $B$ every step draws and averages $B$ samples; the gradient of
 /// the batch is clipped at $c\sqrt{d/B}$, or that of each sample at $c\sqrt d$.
@@ -106,7 +106,7 @@ impl Sgd {
         check_simulated(&step, policy.as_ref(), modes.risk())?;
         let parts = SgdPart::all(modes, &step)?;
         let lambda: Vec<Block16> = parts.iter().flat_map(|part| part.start.lambda()).collect();
-        // Zero between the groups, where there is nothing.
+        // Zero where λ = 0 fills up the last block of a group.
         let inverse = |lambda: f64| if lambda > 0.0 { lambda.sqrt().recip() } else { 0.0 };
         let mut weights = lambda.clone();
         change(&mut weights, &lambda, |_, lambda| inverse(lambda));
@@ -202,11 +202,8 @@ impl Simulator for Sgd {
         }
         let by_value = *self.step.rule() == Rule::ByValue;
         let mut gains = self.buffer_gains();
-        let mut states: Vec<SgdState> = self.parts.iter().map(|part| part.start.clone()).collect();
-        if gains.is_some() {
-            states = states.into_iter().map(SgdState::buffered).collect();
-        }
-        let mut norms = vec![0.0; states.len()];
+        let running = |part| RunningPart::new(part, gains.is_some());
+        let mut parts: Vec<RunningPart<'_>> = self.parts.iter().map(running).collect();
         let mut data = Draws::new(self, seed, index);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
         let mut controller = Controller::new(&*self.policy);
@@ -217,7 +214,7 @@ impl Simulator for Sgd {
                 let t = record.steps as f64 / self.dim;
                 let (mut inner, mut twice_risk) = (0.0, 0.0);
                 data.prepare(self);
-                for ((state, part), norm) in states.iter_mut().zip(&self.parts).zip(&mut norms) {
+                for RunningPart { part, state, norm, .. } in &mut parts {
                     let sums = state.pass(self.isa, data.of(&part.blocks));
                     inner += sums.inner;
                     twice_risk += sums.twice_risk;
@@ -229,15 +226,15 @@ impl Simulator for Sgd {
                 }
                 let residual = inner - self.step.noise().sample(&mut noise);
                 let Control { eta, c } = controller.step(t, risk, residual);
-                for ((state, part), norm) in states.iter_mut().zip(&self.parts).zip(&norms) {
+                for RunningPart { part, state, unit, norm } in &mut parts {
                     if by_value {
                         state.step(eta / self.dim * bounded(residual));
                         state.bound(eta / self.dim * c);
                         continue;
                     }
-                    let weight = part.reshape(&self.step, residual, *norm, c, 1.0, risk);
+                    let weight = part.reshape(&self.step, residual, *norm, c, *unit, risk);
                     if let Some(gains) = &mut gains {
-                        let skipped = residual.abs() * norm > c * self.dim.sqrt();
+                        let skipped = residual.abs() * *norm > c * *unit;
                         state.remember(gains.update(weight, skipped, eta / self.dim));
                     } else {
                         state.step(eta / self.dim * weight);
@@ -246,7 +243,7 @@ impl Simulator for Sgd {
                 record.steps += 1;
             }
             let (mut twice_risk, mut distance) = (0.0, self.flat.square);
-            for (state, part) in states.iter_mut().zip(&self.parts) {
+            for RunningPart { part, state, .. } in &mut parts {
                 let (own, moved) = state.measure(self.isa, &self.weights[part.blocks.clone()]);
                 twice_risk += own;
                 distance += moved;
@@ -262,7 +259,25 @@ impl Simulator for Sgd {
     }
 }
 
-/// The covariates of a run, and where they wait to be used.
+/// A part of the coordinates in one run.
+struct RunningPart<'a> {
+    part: &'a SgdPart,
+    state: SgdState,
+    /// The unit of its threshold.
+    unit: f64,
+    /// The norm of $x$ in the present step.
+    norm: f64,
+}
+
+impl<'a> RunningPart<'a> {
+    fn new(part: &'a SgdPart, buffered: bool) -> Self {
+        let state = part.start.clone();
+        let state = if buffered { state.buffered() } else { state };
+        RunningPart { part, state, unit: part.unit(1.0), norm: 0.0 }
+    }
+}
+
+/// The covariates of a run: drawn by the pass that uses them, or drawn in advance.
 pub(super) enum Draws {
     Normal(Streams),
     Other(rand::rngs::Xoshiro256PlusPlus, Vec<Block16>),

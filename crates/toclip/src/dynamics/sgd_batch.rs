@@ -78,7 +78,7 @@ impl Sgd {
                         1.0
                     } else {
                         let norm = each(sum, lambda, |g, l| l * g * g).sqrt();
-                        part.reshape(&self.step, 1.0, norm, c, size, risk)
+                        part.reshape(&self.step, 1.0, norm, c, part.unit(size), risk)
                     };
                     change(sum, lambda, |g, l| l * g);
                     if let Some((gains, buffer)) = buffer {
@@ -106,13 +106,14 @@ impl Sgd {
         record.finish(Stop::Finished)
     }
 
-    /// Adds what is left of a sample's gradient to the sum: all of it, where the mean is clipped.
+    /// Adds the reshaped gradient of a sample to the sum; where the mean is clipped, the whole
+    /// gradient.
     fn add_sample(&self, batch: &mut Batch<'_>, residual: f64, c: f64, risk: f64) {
         let averaged = self.step.batch();
         let Batch { lambda, sum, z, .. } = batch;
         if *self.step.rule() == Rule::ByValue {
             // √λ z ρ clipped at c is √λ times z ρ clipped at c/√λ. Infinity times the zeros that
-            // fill up the last block would be no number.
+            // fill up the last block would be NaN.
             let c = c.min(f64::MAX);
             change(z, &self.weights, |z, r| (residual * z).min(c * r).max(-c * r));
             change(sum, z, |sum, z| sum + z);
@@ -123,7 +124,7 @@ impl Sgd {
             let (sum, z, lambda) = (&mut sum[own.clone()], &z[own.clone()], &lambda[own]);
             let weight = if averaged.is_per_sample() || averaged.size() == 1 {
                 let norm = each(z, lambda, |z, l| l * z * z).sqrt();
-                part.reshape(&self.step, residual, norm, c, 1.0, risk)
+                part.reshape(&self.step, residual, norm, c, part.unit(1.0), risk)
             } else {
                 residual
             };
@@ -153,8 +154,8 @@ impl PrivateNoise {
         })
     }
 
-    /// Adds $\sigma c\sqrt d\thinspace\xi_i$ to every coordinate of the sum of the gradients; what is
-    /// summed is $\lambda_i^{-1/2}$ of it. Flat directions make their `step` at once.
+    /// Adds $\sigma c\sqrt d\thinspace\xi_i$ to every coordinate of the sum of the gradients,
+    /// which is stored times $\lambda_i^{-1/2}$. Flat directions make their `step` at once.
     fn add(&mut self, sgd: &Sgd, sum: &mut [Block16], c: f64, step: f64) {
         if self.multiplier == 0.0 {
             return;
@@ -167,7 +168,8 @@ impl PrivateNoise {
     }
 }
 
-/// Residuals whose squares still add up: beyond, a batch is as much clipped as it can be.
+/// A residual small enough for its square not to overflow. Larger ones are clipped to nearly the
+/// same gradient anyway.
 pub(super) fn bounded(residual: f64) -> f64 {
     residual.clamp(-1e140, 1e140)
 }

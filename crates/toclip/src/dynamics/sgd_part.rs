@@ -52,10 +52,15 @@ impl SgdPart {
         Ok(parts)
     }
 
-    /// What is left of $x$ in a gradient $x g$ with $\Vert g\Vert =$ `norm` in this part, at
-    /// threshold $c\sqrt{d\thinspace n}$ with $n$ the samples that are clipped together.
-    pub fn reshape(&self, step: &Step<'_>, x: f64, norm: f64, c: f64, n: f64, risk: f64) -> f64 {
-        let unit = (self.dim * n).sqrt();
+    /// $\sqrt{d\thinspace n}$: the unit of the threshold where $n$ samples are clipped together.
+    pub fn unit(&self, n: f64) -> f64 {
+        (self.dim * n).sqrt()
+    }
+
+    /// $\varphi x$, where the rule turns a gradient $x g$ with $\Vert g\Vert =$ `norm` in this part
+    /// into $\varphi x g$, at threshold $c\cdot$`unit`.
+    #[inline]
+    pub fn reshape(&self, step: &Step<'_>, x: f64, norm: f64, c: f64, unit: f64, risk: f64) -> f64 {
         match self.ratio {
             Some(ratio) => Rule::Clip.reshape(x, norm, c * ratio, unit),
             None => step.reshape(x, norm, c, unit, risk),

@@ -14,7 +14,7 @@ pub trait Simulator: std::fmt::Debug + Send + Sync {
     fn run(&self, seed: u64, index: u64, times: &[f64]) -> Trajectory;
 }
 
-/// Refuses rules that only full C-SGD, the ODE and C-HSGD know.
+/// Refuses rules that only full C-SGD, the ODE and C-HSGD support.
 pub(crate) fn check_radial(step: &Step<'_>, method: &str) -> Result<()> {
     if step.rule().is_radial() {
         return Ok(());

@@ -26,7 +26,7 @@ pub(crate) trait Stepper {
         f64::INFINITY
     }
 
-    /// Tries a step: its error in units of what is allowed.
+    /// Tries a step: its error over the allowed error.
     fn attempt(&mut self, step: TimeStep) -> f64;
 
     /// Whether the step just tried has a solution; asked only of steps that are to be kept.
@@ -45,8 +45,8 @@ pub(crate) struct TimeStep {
     pub t: f64,
     pub h: f64,
     pub to: f64,
-    /// The policy may jump at the end of the stretch: no evaluation is made after this time, so that
-    /// all of them see what was before.
+    /// No evaluation is made after this time: the policy may jump at the end of the stretch, and
+    /// stages there must still see its value before the jump.
     pub latest: f64,
 }
 
@@ -61,13 +61,13 @@ pub(crate) struct StepControl {
     pub least_retry: f64,
     /// The least and the largest factor from a step to the one after it.
     pub range: (f64, f64),
-    /// What is counted, for the error message: `"steps of the ODE"`.
+    /// The steps as the error message calls them: `"steps of the ODE"`.
     pub unit: &'static str,
-    /// What to do against too many of them.
+    /// How to need fewer of them, for the error message.
     pub remedy: &'static str,
 }
 
-/// What to do against too many steps where the policy may see the risk.
+/// How to need fewer steps where the policy may depend on the risk.
 pub(crate) const SHORTEN: &str =
     "use a shorter time, a looser tolerance, or a policy that does not oscillate with the risk";
 

@@ -10,7 +10,7 @@ use crate::sim::{Isa, Purpose, scalar_rng};
 use rand::Rng;
 use std::sync::Arc;
 
-/// $(x_k, b_k)$, and what the risk is measured with.
+/// $(x_k, b_k)$, and the optimum and covariance that the risk is measured with.
 ///
 /// Scale the data so that $\Vert K\Vert = 1$, as everywhere
 /// ([`Rescaling`](crate::spectrum::Rescaling) says what changes with it).
@@ -81,7 +81,7 @@ enum RowOrder {
 }
 
 impl Stream {
-    /// One pass over the data, in an order drawn anew for every run.
+    /// One pass over the data, in a new random order for every run.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the sizes do not fit or a number is not finite, [`Error::Parameter`]
@@ -90,7 +90,7 @@ impl Stream {
         data.check()?;
         let isa = Isa::best();
         let [risk, _] = data.measure(isa, &data.start, &mut Vec::new());
-        // As for streaming data: ten orders of magnitude over all that was there at the start.
+        // As for streaming data: ten orders of magnitude above the risk and residuals of the start.
         let squares = data.rows().zip(&data.targets).map(|(x, b)| {
             let residual = inner(isa, x, &data.start) - b;
             residual * residual
@@ -110,8 +110,8 @@ impl Stream {
     /// The same with another rule: a [radial](Rule::is_radial) one, by value or per group, in the
     /// coordinates of the data.
     ///
-    /// There is no theory of clipping by value or per group where $K$ couples the coordinates; this
-    /// simulates it.
+    /// The theory of clipping by value and per group does not cover a $K$ that couples the
+    /// coordinates; this simulates it.
     ///
     /// # Errors
     /// [`Error::Invalid`] for the optimal rule, which needs the distribution of the noise, and for
@@ -137,8 +137,8 @@ impl Stream {
         }
     }
 
-    /// $\theta \leftarrow \theta - \frac\eta d\thinspace\hat g$ with $\hat g$ what the rule leaves of
-    /// the gradient $\rho\thinspace x$.
+    /// $\theta \leftarrow \theta - \frac\eta d\thinspace\hat g$, with $\hat g$ the gradient
+    /// $\rho\thinspace x$ as the rule reshapes it.
     pub(crate) fn step(
         &self,
         theta: &mut [f64],

@@ -31,7 +31,7 @@ pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
 /// |---|---|---|
 /// | `runs` | | $N \ge 1$ |
 /// | `seed` | | seed of the whole ensemble; run $i$ is replayed by `simulator.run(seed, i, times)` |
-/// | `probabilities` | 0.1, 0.9 | which quantiles to report besides the median |
+/// | `probabilities` | 0.1, 0.9 | quantiles to report in addition to the median |
 /// | `threads` | all cores | how many threads to use; changes no bit of the result |
 ///
 /// ```
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_ensembles_are_refused_in_words() {
+    fn impossible_ensembles_are_refused_with_a_message() {
         let message =
             |e: Ensemble, times: &[f64]| e.run(&Dice, times, None).unwrap_err().to_string();
         let good = Ensemble::new(1, 1);

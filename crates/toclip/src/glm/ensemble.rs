@@ -29,7 +29,7 @@ pub struct GlmSummary {
     pub p: Statistics,
     /// The loss.
     pub loss: Statistics,
-    /// The error rate; `None` where labels are no classes.
+    /// The error rate; `None` where labels are not classes.
     pub error_rate: Option<Statistics>,
     /// The angle, in radians.
     pub angle: Statistics,

@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// $\theta_{k+1} = \theta_k - \frac\eta d\operatorname{clip}_{c\sqrt d}\bigl(r(\langle x_k, \theta_k\rangle,
-/// y_k)\thinspace x_k\bigr)$ on the rows of a data matrix, each used once: what
-/// [`Stream`] is to least squares.
+/// y_k)\thinspace x_k\bigr)$ on the rows of a data matrix, each used once, as
+/// [`Stream`] does for least squares.
 ///
 /// Targets are labels, 0 and 1. Loss, error rate and calibration are those over all rows, and the
 /// angle is that to `optimum` $= \theta^\ast$ in the metric of $\frac1n\sum_kx_kx_k^\top$. Labels can
 /// instead be [drawn](Self::with_drawn_labels) from the model given $\langle x_k,
-/// \theta^\ast\rangle$: what differs is then the fault of the labels.
+/// \theta^\ast\rangle$; differences from the theory are then not due to the labels.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -56,7 +56,7 @@ pub struct GlmStream {
 }
 
 impl GlmStream {
-    /// One pass over the data, in an order drawn anew for every run.
+    /// One pass over the data, in a new random order for every run.
     ///
     /// # Errors
     /// As [`Stream::new`]; [`Error::Invalid`] for logits that overflow, for labels other than 0 and 1, for a model without
@@ -188,7 +188,7 @@ impl GlmStream {
         ensemble.all(times, tick, |index| self.run(ensemble.seed, index, times))
     }
 
-    /// Of parameters one after the other.
+    /// The measures of several parameter vectors, stored one after the other.
     fn measures(&self, thetas: &[f64]) -> Vec<(Overlaps, Measures)> {
         let data = self.stream.data();
         let (n, p) = (data.targets.len(), data.start.len());

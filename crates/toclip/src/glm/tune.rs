@@ -15,7 +15,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateShape {
-    /// It does not.
+    /// Constant.
     Constant,
     /// Half a cosine to zero at the end.
     Cosine,
@@ -65,14 +65,13 @@ const PRECISION: f64 = 5e-3;
 const FINE: Search = Search { rtol: 1e-5, precision: PRECISION, first: None, factor: 2.0 };
 /// Enough to tell thresholds of a coarse grid apart.
 const COARSE: Search = Search { rtol: 1e-3, precision: 0.03, first: None, factor: 2.0 };
-/// So many doublings of the rate either way.
+/// The most doublings or halvings of the rate.
 const MOST_STEPS: u32 = 30;
 
 /// $\arg\min_\eta E\thinspace\ell$ at time $T$ of the ODE at threshold $c$, for a rate of this shape.
 ///
-/// A threshold at a fixed rate is not compared with another threshold but with another rate: a smaller
-/// threshold also slows down. With the best rate for each, what is left is the difference of the
-/// thresholds. The minimum found is the one downhill from $\eta|b|T = 3$, with $b$ that of the start.
+/// At a fixed rate, comparing two thresholds also compares two speeds: a smaller threshold slows
+/// descent down. With the best rate for each, only the thresholds differ. The minimum found is the one downhill from $\eta|b|T = 3$, with $b$ that of the start.
 /// Steps average a `batch` of samples, each clipped on its own.
 ///
 /// ```

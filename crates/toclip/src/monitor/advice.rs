@@ -6,7 +6,7 @@ use crate::short;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What to do about the threshold.
+/// Advice on the threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MonitorAdvice {
@@ -19,7 +19,7 @@ pub enum MonitorAdvice {
     Stay(Reason),
 }
 
-/// A threshold, and what is expected of it.
+/// A threshold and its expected effect.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ThresholdChoice {
     /// $\tau$, at the present scale.
@@ -37,7 +37,7 @@ pub struct ThresholdChoice {
     /// The factor for the present learning rate: $\mu$ of the present threshold, at the present
     /// scale, over $\mu$.
     pub rate_change: f64,
-    /// CCC $= \mu^2/\nu$: what is gained over no clipping. The interval holds for all candidates at
+    /// CCC $= \mu^2/\nu$: the gain over no clipping. The interval holds for all candidates at
     /// once, so it stays valid after choosing the best of them. Where a few stretches of steps
     /// contribute more than half of $\ln$ CCC, it is computed without them.
     pub ccc: Interval,
@@ -46,7 +46,7 @@ pub struct ThresholdChoice {
     pub gain: Interval,
     /// Where $\mu$ comes from.
     pub evidence: Evidence,
-    /// What the tail means for CCC; `None` where it has too few norms to tell.
+    /// Whether the tail allows CCC to be estimated; `None` where it has too few norms to tell.
     pub second_moment: Option<SecondMoment>,
 }
 

@@ -11,16 +11,17 @@ use crate::student::simultaneous;
 pub(super) const LEAST_BLOCKS: usize = 20;
 /// Twenty of the shortest.
 const LEAST_STEPS: f64 = 320.0;
-/// A threshold that fewer norms exceed is not considered: only a few spikes are known about it.
+/// Candidates exceeded by fewer norms are not considered: their estimates rest on a few spikes.
 const LEAST_ABOVE: f64 = 10.0;
-/// Nor is one below which so few single samples lie that their share, $\mu$, is not known.
+/// Candidates with fewer single samples below them are not considered either: $\mu$, the share of
+/// these samples, is then not known.
 const LEAST_BELOW: f64 = 50.0;
 /// A smaller error than this means that all norms are equal.
 const ROUNDING: f64 = 1e-9;
 /// Candidates whose lower bounds are this close count as equal, and the highest of them, which
 /// changes the least, is chosen. Where every norm is above, all are the same.
 const AS_GOOD: f64 = 0.02;
-/// A change that gains less than this over the threshold in force is not worth it.
+/// Smaller gains over the threshold in force are not worth a change.
 const WORTH: f64 = 0.01;
 /// Where less than this share of $\ln$ CCC remains without the heaviest stretches, the CCC of the
 /// others is reported: the whole is not known to within a half.
@@ -31,7 +32,7 @@ const SWINGS: f64 = 0.5;
 /// A guard clips at most this share of the steps.
 const GUARD: f64 = 0.001;
 
-/// One candidate's case.
+/// The evidence for one candidate.
 struct Case {
     candidate: usize,
     /// CCC.
@@ -84,8 +85,7 @@ pub(super) fn choose(
     {
         let choice = context.choice(best, t_ccc, t_gain);
         let shows = |case: &Case| {
-            // Norms say as little about the effect of a change of threshold as about that of
-            // clipping.
+            // The margin applies to a change of threshold as well: norms are as uncertain about it.
             sure(case) > margin.ln_1p() && case.gain.at_least(t_gain) > WORTH.max(margin.ln_1p())
         };
         if !shows(best) {
@@ -153,8 +153,8 @@ fn case(
     (ccc.error() > ROUNDING).then_some(Case { candidate, ccc, gain })
 }
 
-/// The threshold in force of single samples where none passes it whole: what is kept of them was
-/// not seen, and is taken to be as much as it may be. `None` where some pass.
+/// An upper bound for the threshold in force, where it clips every single sample and $\mu$ cannot be
+/// measured; `None` where some samples pass unclipped.
 fn at_most(
     in_force: &ThresholdSums,
     table: &StretchTable,
@@ -200,8 +200,8 @@ fn loosen(
     })
 }
 
-/// The length in radians of the curve of directions, from stretch to stretch of one candidate to
-/// the next: what makes many candidates into more than one test.
+/// The length in radians of the curve that the candidates' shares describe, from one candidate to
+/// the next: it determines how many independent tests the candidates are worth.
 fn length<'a>(products: impl Iterator<Item = &'a Product>) -> f64 {
     let mut last: Option<&Product> = None;
     let mut sum = 0.0;
@@ -220,7 +220,7 @@ fn length<'a>(products: impl Iterator<Item = &'a Product>) -> f64 {
     sum
 }
 
-/// What is needed to turn a case into a [`ThresholdChoice`].
+/// The data that turn a case into a [`ThresholdChoice`].
 struct ChoiceContext<'a> {
     table: &'a StretchTable,
     in_force: Option<&'a ThresholdSums>,
@@ -252,7 +252,7 @@ impl ChoiceContext<'_> {
         let mu = |k: usize| self.table.mu(&self.table.candidates[k], self.evidence);
         let candidate = |k: usize| (multiple(k), mu(k).map_or(0.0, |mu| mu.log.exp()));
         let now = match (0..CANDIDATES).find(|k| multiple(*k) >= at) {
-            // Below all candidates hardly any norm is kept whole, and a clipped one in proportion.
+            // Below all candidates nearly all norms are clipped, and μ is proportional to τ.
             Some(0) => candidate(0).1 * at / candidate(0).0,
             Some(k) => {
                 let ((x, low), (y, high)) = (candidate(k - 1), candidate(k));
@@ -260,7 +260,7 @@ impl ChoiceContext<'_> {
             }
             None => 1.0,
         };
-        // Where none passes whole, no more than may do.
+        // Where every sample is clipped, the upper bound.
         if now > 0.0 { now } else { self.mu(in_force) }
     }
 
@@ -294,11 +294,11 @@ fn cautious(product: &Product, t: f64) -> Interval {
     Interval { low: product.at_least(t).exp(), ..product.interval(t) }
 }
 
-/// A stretch with a larger share than this of what is left weighs like a spike.
+/// A stretch with a larger share of the remaining sum than this weighs like a spike.
 const SPIKE: f64 = 0.2;
 
-/// The stretches without the heaviest, and without any that then has more than a fifth of what is
-/// left: a few equal spikes hide one another. `squares` are the sums of $u^2$, what each weighs in
+/// The stretches without the heaviest, and without any that then has more than a fifth of the
+/// remaining sum: a few equal spikes hide one another. `squares` are the sums of $u^2$, what each weighs in
 /// $E G^2$.
 ///
 /// An interval comes from the spread of the stretches, and one spike among them does not show how
@@ -324,7 +324,7 @@ pub(super) fn without_heaviest(squares: &[f64]) -> Vec<usize> {
 mod tests {
     use super::*;
     #[test]
-    fn the_heaviest_goes_and_spikes_with_it() {
+    fn the_heaviest_stretch_and_spikes_are_left_out() {
         let mut squares = vec![1.0; 20];
         squares[7] = 1.5;
         let even = without_heaviest(&squares);

@@ -1,5 +1,4 @@
-//! Confidence intervals, and what is estimated from the norms: the factors at a threshold, and the
-//! tail.
+//! Confidence intervals, and estimates from the norms: the factors at a threshold, and the tail.
 
 use super::advice::Evidence;
 use super::candidates::{StretchTable, ThresholdSums};
@@ -94,8 +93,9 @@ impl Product {
         let squares: f64 = self.shares.iter().map(|s| s * s).sum();
         let cubes: f64 = self.shares.iter().map(|s| s * s * s).sum();
         let skew = cubes / squares.powf(1.5);
-        // Below this the transformation differs from x by less than its own rounding. Where it is
-        // steep it reaches to any distance: twice the even one covers as often in simulations.
+        // Below this skewness the transformation differs from x by less than its own rounding.
+        // Where it is steep its result has no bound; in simulations twice the symmetric distance
+        // covers as often.
         if !(skew.abs() > 1e-5) {
             return x;
         }
@@ -103,7 +103,8 @@ impl Product {
         (3.0 / skew * ((1.0 + skew * (x - skew / 6.0)).cbrt() - 1.0)).clamp(-reach, reach)
     }
 
-    /// For an $f$ between zero and one: the interval is even in $\ln (f/(1-f))$, and stays there.
+    /// For an $f$ between zero and one: the interval is symmetric in $\ln (f/(1-f))$, and stays
+    /// between them.
     pub fn interval_of_share(&self, t: f64) -> Interval {
         let value = self.log.exp().min(1.0);
         let rest = -self.log.min(0.0).exp_m1();
@@ -159,10 +160,10 @@ pub(super) fn single(confidence: f64, blocks: usize) -> f64 {
 /// | field | symbol | |
 /// |---|---|---|
 /// | `clip_fraction` | $P(G > \tau)$ | how often it fires |
-/// | `step_factor` | $E\min(1, \tau/G)$ | what is left of the mean step |
+/// | `step_factor` | $E\min(1, \tau/G)$ | the mean factor of a step |
 /// | `mu_single` | $P(G \le \tau)$ | the share of the descent that is kept, for single samples |
 /// | `mu` | $P(G \le \tau) + (1-\tfrac1N) E\[\tau/G; G > \tau\]$ | the same for batches of $N$ residual components |
-/// | `nu` | $E\min(G^2, \tau^2)/E G^2$ | what is left of the variance |
+/// | `nu` | $E\min(G^2, \tau^2)/E G^2$ | the share of the variance that is kept |
 /// | `csc` | $\mu/\nu$ | above one: larger learning rates are stable |
 /// | `ccc` | $\mu^2/\nu$ | above one: better than any learning rate without clipping |
 ///
@@ -222,8 +223,8 @@ impl Estimates {
             low: 1.0 - clip_fraction.high,
             high: 1.0 - clip_fraction.low,
         };
-        // Where nothing was clipped, what could have been is all that is not known; and where all
-        // was, no fewer than the share that is not clipped are kept.
+        // Where no norm was clipped, the only uncertainty is how many could have been: the share
+        // kept is at least the share not clipped.
         let share = |product: Option<Product>| {
             let mut interval = product.map_or(NOTHING, |p| p.interval_of_share(t));
             if clip_fraction.value == 0.0 {
@@ -288,7 +289,7 @@ pub struct Tail {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SecondMoment {
-    /// Nothing is known against it.
+    /// The index is clearly above 4: the estimates can be trusted.
     Sound,
     /// The index is not clearly above 4: $E G^4$ may be infinite, and then the intervals of $\nu$,
     /// CSC and CCC cover less often than they say.

@@ -1,8 +1,9 @@
 //! The effect of clipping on a training run, estimated online from the norms of its gradients.
 //!
 //! A [`Monitor`] is fed one norm a step. It estimates, at 64 candidate thresholds and at the one in
-//! force, how often clipping fires, what it leaves of descent ($\mu$) and of variance ($\nu$), the
-//! two [criteria](crate::criteria) CSC and CCC, each with a confidence interval ([`Estimates`]);
+//! force, how often clipping fires, the shares of descent ($\mu$) and of variance ($\nu$) that it
+//! keeps, the two [criteria](crate::criteria) CSC and CCC, each with a confidence interval
+//! ([`Estimates`]);
 //! how heavy the tail is ([`Tail`]); whether the distribution changed during the run ([`Drift`]);
 //! and which threshold it advises, or why to change nothing ([`MonitorAdvice`]).
 //!
@@ -54,8 +55,8 @@
 //! $\mu$ from norms assumes that the norm of a gradient is independent of how well it points
 //! downhill. In networks large norms carry more signal, so norms overestimate clipping: by 0.04 to
 //! 0.13 in CCC, measured. A gain below [ten percent](MonitorSettings::margin) from norms alone is
-//! therefore not evidence. [`Monitor::observe_aligned`] and [`Monitor::observe_vector`] take what
-//! is needed to measure $\mu$ directly.
+//! therefore not evidence. [`Monitor::observe_aligned`] and [`Monitor::observe_vector`] also
+//! take the data to measure $\mu$ directly.
 
 mod advice;
 mod candidates;

@@ -111,8 +111,8 @@ impl MonitorSettings {
     }
 }
 
-/// Running estimates of what clipping does, from the norms $G_k$ of a run's gradients before they
-/// are clipped. See the [module](super).
+/// Running estimates of the effect of clipping, from the norms $G_k$ of a run's gradients before
+/// they are clipped. See the [module](super).
 ///
 /// ```
 /// use toclip::monitor::{Monitor, MonitorSettings};
@@ -140,7 +140,7 @@ pub struct Monitor {
 pub struct LeftOut {
     /// Norms of zero: steps that clipping cannot change.
     pub zero: u64,
-    /// Infinite norms, and what is not a number or negative: steps that should not be taken.
+    /// Norms that are infinite, NaN or negative: steps that should not be taken.
     pub not_finite: u64,
 }
 
@@ -234,10 +234,10 @@ impl Monitor {
         });
     }
 
-    /// Takes in all that another monitor with the same settings has seen: another worker of the
-    /// same run, or another run. Sums are as if one monitor had seen both, each norm relative to
-    /// the scale it was seen with; stretches of the same time become one, so that what happened to
-    /// both workers at once counts once.
+    /// Adds the observations of another monitor with the same settings: another worker of the same
+    /// run, or another run. Sums are as if one monitor had seen both, each norm relative to
+    /// the scale it was seen with; stretches of the same time become one, so that an event that
+    /// affected both workers counts once.
     ///
     /// # Errors
     /// [`Error::Invalid`] for other settings.
@@ -317,11 +317,11 @@ impl Monitor {
 
     /// The advice: compared with the watched threshold, or else with no clipping.
     ///
-    /// Where the scale moved, the watched number is taken as the multiple of the present scale: its
-    /// effect on norms of another size does not predict the gain from a change now.
+    /// If the scale has moved, the watched threshold counts as a multiple of the present scale: its
+    /// effect on norms of another size would not predict the gain from a change now.
     ///
     /// This takes some tenths of a millisecond, too long for every step;
-    /// [`Monitored`](crate::threshold_rules::Monitored) does it every so many.
+    /// [`Monitored`](crate::threshold_rules::Monitored) does it at intervals.
     pub fn advice(&self) -> MonitorAdvice {
         let table = self.table();
         self.advice_over(&table, self.in_force(&table))

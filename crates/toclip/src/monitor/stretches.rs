@@ -4,7 +4,7 @@ use super::candidates::{BINS, CANDIDATES, bin, multiple};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// One norm as a multiple $u = G/s$ of the scale, and what else is known of its step.
+/// One norm as a multiple $u = G/s$ of the scale, with the other data of its step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Observation {
     /// $\ln u$.
@@ -19,8 +19,8 @@ pub(super) struct Observation {
     pub watched: Option<f64>,
 }
 
-/// Sums over the norms of one bin: from them follow the moments clipped at every candidate, without
-/// the error of a histogram.
+/// Sums over the norms of one bin: they give the moments clipped at every candidate without the error
+/// of a histogram.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 struct Bin {
     count: f64,
@@ -56,7 +56,7 @@ pub(super) struct ClipSums {
     pub excess: f64,
 }
 
-/// Sums of a stretch of steps that no threshold enters.
+/// Sums of a stretch of steps that do not depend on a threshold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct StretchSums {
     pub count: f64,
@@ -284,8 +284,8 @@ impl Stretches {
         self.length *= 2;
     }
 
-    /// Adds the stretches of another worker to those of the same time: of a window counted from
-    /// its end, of everything from the beginning.
+    /// Adds the stretches of another worker to those of the same time, counted from the end of a
+    /// window, or from the beginning where all steps are remembered.
     pub fn merge(&mut self, other: &Stretches) {
         let mut other = other.clone();
         if self.memory == MonitorMemory::All {

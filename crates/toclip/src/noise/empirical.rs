@@ -20,7 +20,7 @@ const RULE: usize = 16;
 const WIDEST: f64 = 4.0;
 /// Pieces of at most this many points are summed as they are.
 const LEAF: usize = 64;
-/// Residuals of which the ways to draw a batch may be few.
+/// The most residuals for which the ways to draw a batch may be few.
 const FEW: usize = 64;
 /// Features that a distribution of this kind shows at most.
 const FEATURES: usize = 1000;
@@ -274,7 +274,7 @@ impl Noise for Empirical {
     }
 
     fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
-        // Below this the residuals are as good as points: what is lost is of this size.
+        // Below this the residuals can be treated as points, with an error of this size.
         let v = (2.0 * r).max(1e-6 * self.second_moment());
         let few = self.count() <= FEW && 2.0 * r < v;
         let mut means = Vec::new();
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_data() {
+    fn refuses_invalid_data() {
         assert!(Empirical::new(&[]).is_err());
         let nan = Empirical::new(&[1.0, f64::NAN]).unwrap_err().to_string();
         assert!(nan.contains("number 2 is NaN"), "{nan}");

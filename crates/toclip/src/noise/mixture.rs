@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_mixture() {
+    fn refuses_invalid_mixtures() {
         assert!(Mixture::new(&[]).is_err());
         for bad in [(-0.1, 0.0, 1.0), (0.0, 0.0, 1.0), (1.0, f64::NAN, 1.0), (1.0, 0.0, -1.0)] {
             let k = Component { weight: bad.0, mean: bad.1, std: bad.2 };

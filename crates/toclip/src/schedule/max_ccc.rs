@@ -47,7 +47,7 @@ pub struct MaxCcc {
     slow: Option<Slow>,
 }
 
-/// What stands for the search and the factors where these are slow.
+/// Tables that replace the search and the factors where these are slow.
 #[derive(Debug, Clone)]
 struct Slow {
     best: Arc<BestAlongRisk>,

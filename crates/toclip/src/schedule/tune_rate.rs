@@ -29,9 +29,8 @@ pub struct TunedRate {
 
 /// $\arg\min_\eta R(T)$ of the ODE with constant $\eta$ and $c$, for any rule.
 ///
-/// A rule at a fixed rate is not compared with another rule but with another rate: a smaller
-/// threshold also slows down. With the best rate for each, what is left is the difference of the
-/// rules. The minimum found is the one downhill from $\eta\mu T = 3$.
+/// At a fixed rate, comparing two rules also compares two speeds: a smaller threshold slows descent
+/// down. With the best rate for each, only the rules differ. The minimum found is the one downhill from $\eta\mu T = 3$.
 ///
 /// # Errors
 /// [`Error::Invalid`] where no rate descends ([skipping](crate::Rule::Skip) can have $\mu \le 0$)

@@ -14,7 +14,7 @@ use super::{Isa, Purpose, key};
 use rand::Rng;
 use std::f64::consts::LN_2;
 
-/// Sixteen numbers on their own cache lines: what one call of the generator makes.
+/// Sixteen numbers on their own cache lines, drawn by one call of the generator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C, align(64))]
 pub(crate) struct Block16 {
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn law_is_normal() {
+    fn distribution_is_normal() {
         // Kolmogorov and Smirnov with the bound of Massart: P(√n D > x) ≤ 2 exp(-2x²), so that
         // x = 2.7 has a false-alarm rate below 1e-6.
         let mut z = draws(3, 1, 1 << 22);

@@ -19,7 +19,7 @@ use super::Isa;
 use super::lanes::{Kernel, Lanes, total};
 use super::normal::{Block16, Streams, pair};
 
-/// What one pass adds up.
+/// The sums of one pass.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PassSums {
     /// $\langle x, \theta \rangle = \sum z_i w_i$.
@@ -148,7 +148,7 @@ impl SgdState {
     /// Sets the bound on $s\sqrt{\lambda_i}\thinspace z_i$ of a [clamped](Self::clamped) state.
     pub(crate) fn bound(&mut self, by: f64) {
         if let Open::Clamped { bound, .. } = &mut self.open {
-            // Infinity times the zeros that fill up the last block would be no number.
+            // Infinity times the zeros that fill up the last block would be NaN.
             *bound = by.min(f64::MAX);
         }
     }

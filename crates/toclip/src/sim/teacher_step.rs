@@ -7,7 +7,7 @@ use super::Isa;
 use super::lanes::{Kernel, Lanes, total};
 use super::normal::{Block16, Streams, pair};
 
-/// What one pass adds up.
+/// The sums of one pass.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TeacherSums {
     /// $u = \langle x, \theta\rangle$.

@@ -29,7 +29,7 @@ impl Modes {
     /// part of the stated [`Bound`] is at most `tolerance`.
     ///
     /// $R(0)$, $D(0)$, $d$ and $\mathrm{Tr}\thinspace K^2$ are kept to rounding; zero eigenvalues
-    /// stay one mode. What is small already comes back as it is, with a bound of zero.
+    /// stay one mode. Small spectra are returned unchanged, with a bound of zero.
     /// [`risk_error`](Self::risk_error) turns the bound into one on $R(t)$.
     ///
     /// ```
@@ -49,7 +49,7 @@ impl Modes {
     ///
     /// The system is linear in $v$ once $\mu$ and $m_2$ are known, so the start and the noise may
     /// live on nodes of their own: start nodes with count 0, noise nodes with energy 0. Either is a
-    /// measure $u$ on $(0, 1]$ of which two Laplace transforms are needed,
+    /// measure $u$ on $(0, 1]$, and two of its Laplace transforms are needed,
     /// $$\sum_i u_i e^{-2\lambda_i\Gamma} \quad\text{and}\quad \sum_i \lambda_i u_i
     /// e^{-2\lambda_i\Gamma}, \qquad \Gamma \ge 0:$$
     /// $u = v(0)$ gives $V$ and $F$, $u = \lambda n$ gives $d\thinspace \mathcal L$ and

@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_input_is_refused_in_words() {
+    fn bad_input_is_refused_with_a_message() {
         let message = |values: &[f64]| Spectrum::from_eigenvalues(values).unwrap_err().to_string();
         assert!(message(&[]).contains("the list is empty"));
         assert!(message(&[0.0, 0.0]).contains("all are zero"));

@@ -63,8 +63,8 @@ pub trait ThresholdRule: std::fmt::Debug + Send {
         false
     }
 
-    /// What a gradient of this norm is multiplied by at this threshold: $\min(1, c/G)$, or zero
-    /// for a step that is [skipped](Self::skips).
+    /// The factor for a gradient of this norm at this threshold: $\min(1, c/G)$, or zero for a step
+    /// that is [skipped](Self::skips).
     fn factor(&self, norm: f64, threshold: f64) -> f64 {
         if self.skips() && norm > threshold { 0.0 } else { clip_factor(norm, threshold) }
     }
@@ -88,7 +88,7 @@ pub trait ThresholdRule: std::fmt::Debug + Send {
     fn describe(&self) -> String;
 }
 
-/// What a rule uses for the next step before its norm is known.
+/// The threshold and learning-rate factor of the next step, before its norm is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NextStep {
     /// The threshold; infinite for no clipping.
@@ -104,7 +104,7 @@ impl NextStep {
     }
 }
 
-/// $\min(1, c/G)$: what a gradient of norm $G$ is multiplied by.
+/// $\min(1, c/G)$: the factor for a gradient of norm $G$.
 ///
 /// ```
 /// use toclip::threshold_rules::clip_factor;

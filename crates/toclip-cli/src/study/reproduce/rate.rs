@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use toclip::convergence::{Convergence, DimensionGap, ConvergenceRate};
+use toclip::convergence::{Convergence, ConvergenceRate, DimensionGap};
 use toclip::spectrum::{Modes, Spectrum};
 
 use super::claims::check;

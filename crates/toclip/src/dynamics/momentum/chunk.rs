@@ -27,7 +27,7 @@ impl Forces {
     }
 }
 
-/// Eight modes; fewer are filled up with $\lambda = 0$ and nothing to do.
+/// Eight modes; where there are fewer, the rest have $\lambda = 0$ and do not change.
 #[derive(Debug, Clone)]
 pub(super) struct Chunk {
     lambda: Lane,
@@ -35,7 +35,7 @@ pub(super) struct Chunk {
     source: Lane,
     /// $(a, b, y)$ at the start of the step.
     start: Triple,
-    /// What the nodes add to it.
+    /// The changes from the start to the nodes.
     stages: [Triple; NODES],
     /// The same in the basis in which they decouple.
     basis: [Triple; NODES],
@@ -152,8 +152,8 @@ impl Newton {
     }
 }
 
-/// What an iteration leaves, summed over modes: $(R, D/2)$ at the nodes, and the sizes of the
-/// changes there.
+/// The result of an iteration, summed over modes: $(R, D/2)$ at the nodes, and the sizes of their
+/// changes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Iterated {
     pub sums: [[f64; 2]; NODES],
@@ -296,8 +296,8 @@ impl Chunk {
         }
     }
 
-    /// The size of the misfit at the start, where the polynomial need not solve the equation: a
-    /// change of the step as long as the misfit would make in it, stiff parts damped.
+    /// The size of the misfit at the start, where the polynomial need not solve the equation: the
+    /// change that the misfit would make over the step, with stiff parts damped.
     pub fn misfit(
         &self,
         newton: &Newton,

@@ -1,4 +1,4 @@
-//! What acts on buffer and weights at one time.
+//! The forces on buffer and weights at one time.
 
 use crate::kernel::Moments;
 use crate::momentum::Momentum;
@@ -19,7 +19,7 @@ pub(in crate::dynamics) struct Forces {
 }
 
 impl Forces {
-    /// $\eta/\delta$, the distance that the weights move for a unit of the buffer; nothing where no
+    /// $\eta/\delta$, the distance that the weights move for a unit of the buffer; zero where no
     /// step is made.
     pub fn lag(&self) -> f64 {
         if self.forget > 0.0 { self.follow / self.forget } else { 0.0 }
@@ -37,12 +37,12 @@ pub(super) struct Buffer {
     /// The learning rate of plain SGD that moves as far, over that of the policy.
     rate_factor: f64,
     leaves_out: bool,
-    /// $\delta/d$ times what the first gradient enters the buffer with, and what the others do: in
-    /// the unit of the average.
+    /// The weights with which the first gradient and the others enter the buffer, in the unit of the
+    /// average.
     gains: [f64; 2],
 }
 
-/// What the first gradient leaves in the buffer beyond what the equations give to any.
+/// The start of the buffer where the first gradient enters it with a larger weight than the others.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FirstGradient {
     /// $b$ is this times $\lambda a$.

@@ -147,8 +147,8 @@ impl Diffusion for MomentumPath<'_> {
         }
     }
 
-    /// $\sum\lambda\theta M$ relaxes from what it is to what the weights imply at the pace of the
-    /// buffer.
+    /// $\sum\lambda\theta M$ relaxes from its present value to the one that the weights imply, at
+    /// the rate of the buffer.
     fn predicted_risk(&self, f: &Forces, dt: f64) -> f64 {
         let (hsgd, sums) = (self.hsgd, self.sums);
         if f.forget == 0.0 {

@@ -29,7 +29,7 @@ pub(super) struct RadauStep<'a> {
     /// $(R, D/2)$ at the start of the step and at its nodes.
     start: RiskSums,
     nodes: [RiskSums; NODES],
-    /// $\sum\lambda b$ at the start, of which $\dot R$ is $-\eta p$ times.
+    /// $\sum\lambda b = -\dot R/\eta p$ at the start.
     slope: f64,
 }
 
@@ -80,7 +80,7 @@ impl<'a> RadauStep<'a> {
         self.start
     }
 
-    /// What acts on the modes at time $t$ and risk $R$.
+    /// The forces on the modes at time $t$ and risk $R$.
     pub fn forces(&mut self, t: f64, risk: f64) -> Forces {
         let point = self.drive.act(t, risk);
         let control = Control { eta: point.eta, c: point.c };
@@ -89,7 +89,7 @@ impl<'a> RadauStep<'a> {
     }
 
     /// Tries a step of length `h`, with no evaluation after `latest`: the estimated errors of $R$
-    /// and $D/2$, or nothing where the iteration does not converge to the share `converged` of them.
+    /// and $D/2$, or `None` where the iteration does not converge to the share `converged` of them.
     pub fn solve(&mut self, h: f64, latest: f64, converged: f64) -> Option<RiskSums> {
         self.h = h;
         let t = self.t;

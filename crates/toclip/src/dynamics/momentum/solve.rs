@@ -12,10 +12,10 @@ use crate::schedule::Policy;
 use crate::spectrum::Modes;
 use crate::step::Step;
 
-/// What the estimate of a step may be, as a share of the tolerance of the curve.
+/// The largest error estimate of a step, as a share of the tolerance of the curve.
 const SHARE: f64 = 0.5;
 
-/// What to solve, and how well.
+/// The ODE with momentum, and the tolerance of its solution.
 #[derive(Debug)]
 pub(in crate::dynamics) struct MomentumOde<'a> {
     pub modes: &'a Modes,

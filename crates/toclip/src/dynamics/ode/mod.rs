@@ -291,7 +291,7 @@ impl Run<'_> {
         if h > 0.0 && h.is_finite() { h } else { end }
     }
 
-    /// The error of a step in units of what is allowed: the larger of those of $R$ and $D$.
+    /// The error of a step over the allowed error: the larger of those of $R$ and $D$.
     ///
     /// Errors of modes do not cancel in these norms, so that no mode is wrong by more than $R$ and
     /// $D$ may be.

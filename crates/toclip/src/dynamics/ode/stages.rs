@@ -1,4 +1,4 @@
-//! One step of the Runge–Kutta method, for states of which only `N` weighted sums matter.
+//! One step of the Runge–Kutta method, for states that matter through `N` weighted sums only.
 
 use super::tableau::{A, C, E3, E5, LAST, STAGES, TableauRow, dense_change, dense_coefficients};
 use std::ops::Range;
@@ -108,7 +108,7 @@ pub(crate) struct Stages<const N: usize> {
     pub rates: [f64; STAGES],
 }
 
-/// Modes that are worked on together, so that what is added to stays in the nearest cache.
+/// The number of modes that are worked on together: few enough to stay in the nearest cache.
 pub(crate) const BLOCK: usize = 64;
 
 impl<const N: usize> Stages<N> {
@@ -149,6 +149,7 @@ impl<const N: usize> Dense<N> {
 }
 
 /// The modes, [`BLOCK`] at a time.
+#[inline]
 pub(crate) fn blocks(len: usize) -> impl Iterator<Item = Range<usize>> {
     (0..len).step_by(BLOCK).map(move |first| first..(first + BLOCK).min(len))
 }

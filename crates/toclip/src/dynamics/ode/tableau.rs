@@ -233,6 +233,7 @@ pub(crate) fn dense_coefficients(
 }
 
 /// One error estimate from those of order 5 and 3, as Hairer, Nørsett and Wanner combine them.
+#[inline]
 pub(crate) fn combined_error([fifth, third]: [f64; 2]) -> f64 {
     if fifth == 0.0 { 0.0 } else { fifth / (1.0 + 0.01 * (third / fifth).powi(2)).sqrt() }
 }

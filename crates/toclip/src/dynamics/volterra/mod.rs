@@ -15,14 +15,13 @@ use collocation::NODES;
 use panel::{Panel, PanelPoint};
 use serde::Serialize;
 
-/// What the defect of a panel may be, as a share of the tolerance. For smooth problems it is a
-/// thousand times what the curve is off by; where the policy jumps with the risk it is not.
+/// The largest defect of a panel, as a share of the tolerance. For smooth problems the defect is a
+/// thousand times the error of the curve; where the policy jumps with the risk it is not.
 const SHARE: f64 = 0.5;
 
 /// $R(t) = \sum \lambda v(0) e^{-2\lambda\Gamma_t} + \frac1d \int_0^t \eta_s^2 \tfrac{m_{2,s}}{2}
 /// \sum n \lambda^2 e^{-2\lambda(\Gamma_t - \Gamma_s)}\thinspace ds$ with $\Gamma_t = \int_0^t
-/// \eta\mu$: the risk as gradient flow, run for the time $\Gamma_t$, and what finite steps add to
-/// it.
+/// \eta\mu$: the risk of gradient flow at time $\Gamma_t$ plus the contribution of finite steps.
 ///
 /// Sums are over distinct eigenvalues $\lambda$ of multiplicity $n$; $\eta, c$ come from the policy
 /// and $\mu, m_2$ from the noise, all at $R(t)$ itself, so that the equation is nonlinear in $R$
@@ -236,7 +235,7 @@ impl Run<'_> {
         self.points.push(point);
     }
 
-    /// The defect of the panel in units of what is allowed.
+    /// The defect of the panel over the allowed one.
     fn error(&mut self, end: f64, latest: f64) -> f64 {
         let finish = self.panel.at(end).sums();
         let defect = self.panel.defect(end, latest);

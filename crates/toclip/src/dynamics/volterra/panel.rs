@@ -114,7 +114,8 @@ impl<'a> Panel<'a> {
     /// Solves the equation on a panel of length `h` by iterating it: the Volterra operator is
     /// quasi-nilpotent, so that this converges faster than any geometric series.
     ///
-    /// `false` if it did not converge to `tolerance`, relative, or the panel is too long at sight.
+    /// `false` if it did not converge to the relative `tolerance`, or if the panel is too long from
+    /// the start.
     pub fn solve(&mut self, h: f64, latest: f64, tolerance: f64) -> bool {
         self.h = h;
         let mut risks = [self.start().sums()[0]; NODES];
@@ -162,8 +163,9 @@ impl<'a> Panel<'a> {
         dot(&self.lambda, value)
     }
 
-    /// How wrong $(R, D/2)$ may be after a panel that ends at `end`: what the polynomials miss at
-    /// its two ends, where no node lies and they miss most, times the length of the panel.
+    /// A bound on the error of $(R, D/2)$ from a panel that ends at `end`: the misfit of the
+    /// polynomials at its two ends, where no node lies and the misfit is largest, times the length
+    /// of the panel.
     pub fn defect(&mut self, end: f64, latest: f64) -> [f64; 2] {
         let point = self.at(end);
         let ends = [

@@ -76,7 +76,7 @@ impl<'a> GlmOde<'a> {
     /// one sample, and the noise is $m^{(2)}/B$.
     ///
     /// Where the mean is clipped the root mean square of $B$ residuals decides about all of them, and
-    /// $a$, $b$ are no integrals over one pair of logits: [`GlmSgd`](super::GlmSgd) simulates that.
+    /// $a$ and $b$ are not integrals over one pair of logits: [`GlmSgd`](super::GlmSgd) simulates that.
     ///
     /// ```
     /// # use toclip::glm::{GlmOde, Logistic, TeacherModes};
@@ -154,7 +154,7 @@ impl<'a> GlmOde<'a> {
     }
 }
 
-/// Refuses policies that only least squares has: here there is no one risk for them to follow.
+/// Refuses policies that follow the risk of least squares, which these models do not have.
 pub(super) fn check_policy(policy: &dyn Policy) -> Result<()> {
     if policy.uses_risk() || policy.session().is_some() {
         return Err(Error::Invalid(
@@ -263,7 +263,7 @@ impl Run<'_> {
         self.path.save(t, Overlaps::rounded(q, p, v), square - 2.0 * overlap + teacher);
     }
 
-    /// The error of a step in units of what is allowed: the largest of the four sums.
+    /// The error of a step over the allowed error: the largest of the four sums.
     fn error(&self) -> f64 {
         let Attempt { end, errors } = self.attempt;
         let (v, teacher) = self.system.teacher();
