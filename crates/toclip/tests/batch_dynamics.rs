@@ -94,7 +94,7 @@ fn the_ode_is_inside_the_fluctuations_of_sgd() {
     assert!(clipped_most < 1e-3, "in no case is nearly every batch clipped");
 }
 
-/// The numbers that came with the theory: 1500 eigenvalues, Student-t noise, nearly every batch
+/// Measurements published with the theory: 1500 eigenvalues, Student-t noise, nearly every batch
 /// clipped. The start was not given with them, so both are held to 2 % and 5 %; runs of SGD scatter
 /// by 2 %, and their mean must be that near to the ODE.
 #[test]

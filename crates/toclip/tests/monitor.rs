@@ -1,4 +1,4 @@
-//! The monitor against the exact factors, and its intervals against what they claim.
+//! The monitor against the exact factors, and the coverage of its intervals.
 //!
 //! Seeds are fixed; each test states how often it would fail by chance with another one.
 
@@ -53,7 +53,7 @@ fn single_samples_have_the_factors_of_theory() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     for noise in families() {
         let mut monitor = Monitor::new(single(NormScale::Fixed(1.0))).unwrap();
-        // A norm of √d |X|, with √d = 1 as good as any.
+        // A norm of √d |X|, here with √d = 1.
         (0..200_000).for_each(|_| monitor.observe(residual(&*noise, 0.3, &mut rng).abs()));
         let mut checked = 0;
         for at in monitor.curve().iter().filter(|at| at.exceedances > 1000 && at.mu.value > 0.1) {
@@ -163,7 +163,7 @@ fn autoregressive(steps: usize, rng: &mut ChaCha8Rng) -> impl Iterator<Item = f6
 fn intervals_cover_in_long_runs_of_two_distributions() {
     let runs = 400;
     // Of a true 95 % fewer than 92 % are hit in one of 200 cases per number, and numbers of one run
-    // hang together; at these seeds none was.
+    // are correlated; at these seeds none was.
     let least = 0.92;
     let batch = MonitorSettings { components: Some(16.0), ..MonitorSettings::default() };
     // Neighbours alike, with the running scale: the truth is a run of two million steps. The
@@ -306,7 +306,7 @@ fn a_distribution_that_changes_is_reported() {
     }
     assert!(monitor.drift().unwrap().found());
     assert!(matches!(monitor.advice(), MonitorAdvice::Stay(Reason::Drift(_))));
-    // Neighbours of the process above have correlation 0.9, of which the running scale takes
+    // Neighbours of the process above have correlation 0.9, which the running scale reduces
     // little; its standard error is 0.004 in 20 000 steps.
     let mut alike = Monitor::new(MonitorSettings::default()).unwrap();
     autoregressive(20_000, &mut rng).for_each(|norm| alike.observe(norm));

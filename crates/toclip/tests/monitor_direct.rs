@@ -1,5 +1,4 @@
-//! What the monitor learns from inner products with an independent mean gradient, and cannot from
-//! norms.
+//! Inner products with an independent mean gradient, which show the monitor more than norms do.
 //!
 //! Seeds are fixed; each test states how often it would fail by chance with another one.
 
@@ -26,7 +25,7 @@ fn normal(rng: &mut ChaCha8Rng) -> f64 {
 #[test]
 fn direct_intervals_cover_as_often_as_they_claim() {
     // Gradients in one dimension about a mean of 0.4, compared with that mean: at these numbers
-    // large ones are as often against it as the noise has them.
+    // large ones point against it as often as the noise does.
     let noise = StudentT::new(9.0, 1.0).unwrap();
     let settings = MonitorSettings { scale: NormScale::Fixed(1.0), ..MonitorSettings::default() };
     let run = |steps: usize, seed: u64| {
@@ -82,8 +81,8 @@ fn large_gradients_that_carry_the_signal_are_not_clipped() {
 #[test]
 fn vectors_show_what_norms_cannot() {
     // Linear regression in 40 dimensions, one sample a step, Gaussian: g = X a. The exact μ is
-    // P(|X| ≤ c) as d grows; norms with the form of single samples know it, the form of many does
-    // not.
+    // P(|X| ≤ c) as d grows; norms give it with the formula for single samples, not with the one for
+    // many components.
     let (d, n) = (40, 60_000);
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     let threshold = 0.8 * (d as f64).sqrt();

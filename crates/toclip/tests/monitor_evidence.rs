@@ -1,4 +1,4 @@
-//! What the monitor does not take for evidence: changes of the distribution, single spikes, slow
+//! Patterns that the monitor does not count as evidence: changes of the distribution, single spikes, slow
 //! swings, and small gains over the threshold in force.
 //!
 //! Seeds are fixed; each test states how often it would fail by chance with another one.
@@ -60,8 +60,8 @@ fn a_spread_that_changes_is_found_at_every_length() {
             for norms in [fell, grew] {
                 let advice = advice(&norms);
                 // With the fewest steps the logarithm of a stretch's variance is known to 0.37: the
-                // fall is thirteen of these and the growth eight, of which one in some hundred
-                // is missed.
+                // fall is thirteen of these, and the growth eight, which is missed about once in a
+                // hundred runs.
                 assert!(
                     matches!(advice, MonitorAdvice::Stay(Reason::Drift(_))),
                     "{steps}: {advice}"
@@ -90,7 +90,7 @@ fn a_steady_distribution_is_seldom_reported_as_drifting() {
 fn one_spike_is_no_evidence_and_many_are() {
     let quiet = widths(2000, 1, |_| 0.1);
     assert!(!matches!(advice(&quiet), MonitorAdvice::Clip(_)));
-    // The last: as far as numbers go.
+    // The last is next to the largest number.
     for spikes in [vec![(1000, 500.0)], vec![(300, 500.0), (1700, 400.0)], vec![(1999, 1e300)]] {
         let mut norms = quiet.clone();
         spikes.iter().for_each(|(k, norm)| norms[*k] = *norm);
@@ -181,7 +181,7 @@ fn the_margin_of_norms_holds_over_the_threshold_in_force_too() {
     assert!(matches!(with(0.1), MonitorAdvice::Stay(Reason::NoBetter(_))), "{}", with(0.1));
 }
 
-/// Norms of which 3 % are six times the others, on a scale that grows by `growth`.
+/// Norms on a scale that grows by `growth`; 3 % of them are six times the others.
 fn with_outliers(growth: f64, seed: u64) -> Vec<f64> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let one = |k: i32| {
@@ -224,8 +224,7 @@ fn the_gain_is_over_the_threshold_in_force_at_the_present_scale() {
 
 #[test]
 fn a_threshold_that_no_single_sample_passes_is_not_kept() {
-    // For single samples what is clipped keeps nothing: below all norms, a threshold keeps no
-    // descent.
+    // A clipped single sample adds no descent: a threshold below all norms keeps none.
     let with = |watched: f64| {
         let settings = MonitorSettings {
             components: Some(1.0),
@@ -246,10 +245,10 @@ fn a_threshold_that_no_single_sample_passes_is_not_kept() {
 
 #[test]
 fn coverage_where_three_of_a_hundred_are_outliers() {
-    // Norms of which 3 % are five times the others. How many of them are among the last two hundred
+    // 3 % of the norms are five times the others. How many of them are among the last two hundred
     // moves the running scale by some percent, for longer than a stretch lasts: where the others
     // crowd about the threshold, the share above it, and in short runs μ, are known less well than
-    // their intervals say. CCC, by which the choice goes, hardly feels it.
+    // their intervals say. CCC, which decides the choice, is hardly affected.
     let draw = |steps: usize, seed: u64| -> Vec<f64> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut one = || {

@@ -1,4 +1,4 @@
-//! A monitor's state: merging, saving, scaling, and what it leaves out.
+//! A monitor's state: merging, saving, scaling, and the norms it leaves out.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ fn close(a: f64, b: f64) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// With a fixed scale, two workers' monitors merged say what one that saw all would.
+    /// With a fixed scale, merging two workers' monitors gives the result of one that saw all.
     #[test]
     fn merging_is_seeing_both(a in norms(1500), b in norms(1500)) {
         let settings = MonitorSettings {
@@ -66,7 +66,7 @@ proptest! {
         prop_assert_eq!(merged.steps() as usize, a.len() + b.len() + 32);
     }
 
-    /// A monitor that was saved and read goes on with the same bits.
+    /// A monitor that was saved and read continues with the same bits.
     #[test]
     fn saving_changes_no_bit(
         before in norms(1200),

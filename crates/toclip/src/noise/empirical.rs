@@ -22,9 +22,10 @@ const WIDEST: f64 = 4.0;
 const LEAF: usize = 64;
 /// The most residuals for which the ways to draw a batch may be few.
 const FEW: usize = 64;
-/// Features that a distribution of this kind shows at most.
+/// The most features that such a distribution reports.
 const FEATURES: usize = 1000;
-/// Distance from the threshold, in units of the kernel, beyond which it is all or nothing.
+/// Distance from the threshold, in units of the kernel, beyond which a piece is fully clipped or not
+/// at all.
 const REACH: f64 = 9.0;
 
 /// Empirical noise: $\epsilon$ is one of $n$ observed residuals, each with probability $1/n$.
@@ -33,8 +34,8 @@ const REACH: f64 = 9.0;
 /// the sorted residuals form a tree of pieces, each with a 16-point Gauss rule that replaces it
 /// wherever it is narrow compared with $\sqrt{2R}$, so an evaluation costs a few hundred kernels
 /// however many residuals there are. Up to 64 residuals the sum is exact to rounding; beyond, $\mu$
-/// and $m^{(2)}/\min(c^2, E X^2)$ have an absolute error below $10^{-14}$, or what moving each
-/// residual by a unit in its last place would change, whichever is larger.
+/// and $m^{(2)}/\min(c^2, E X^2)$ have an absolute error below $10^{-14}$, or the change from
+/// moving each residual by a unit in its last place, whichever is larger.
 ///
 /// ```
 /// use toclip::noise::{Empirical, Noise};

@@ -141,7 +141,7 @@ impl Noise for Mixture {
     fn sample(&self, rng: &mut dyn Rng) -> f64 {
         let mut u: f64 = rng.random();
         let z: f64 = StandardNormal.sample(rng);
-        // The last component takes what rounding leaves of the total weight.
+        // The last component takes the rounding error of the total weight.
         let last = self.components.len() - 1;
         let mut chosen = &self.components[last];
         for k in &self.components[..last] {

@@ -5,7 +5,7 @@
 //! $v_i(0) = \langle\theta_0 - \theta^\ast, w_i\rangle^2 / 2$. Four steps, one file each:
 //!
 //! 1. [`Spectrum`]: eigenvalues, checked, equal ones merged, rescaled so that $\Vert K\Vert = 1$;
-//! 2. [`Rescaling`]: what that does to learning rate, threshold and distance, both ways;
+//! 2. [`Rescaling`]: converts learning rate, threshold and distance, both ways;
 //! 3. [`Start`] gives the $v_i(0)$, and together they are the [`Modes`] of the dynamics;
 //! 4. [`Modes::compress`]: a million of them to a few hundred, with a bound on the error.
 
@@ -28,7 +28,7 @@ pub use start::Start;
 use crate::error::{Error, Result};
 use crate::sum::compensated;
 
-/// Eigenvalues down to this share below zero of the largest are an eigen-solver's rounding.
+/// Negative eigenvalues down to this share of the largest are rounding errors of an eigen-solver.
 const ROUNDING: f64 = 1e-12;
 
 /// The most eigenvalues that a named spectrum writes out one by one.
