@@ -8,7 +8,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use toclip::dynamics::{Data, Ode, Sgd, Simulator, Stream, linear_times};
+use toclip::dynamics::{Ode, Sgd, Simulator, Stream, StreamData, linear_times};
 use toclip::ensemble::{Ensemble, Summary};
 use toclip::noise::{Empirical, Gaussian, Noise};
 use toclip::schedule::{OpenLoop, Schedule};
@@ -59,11 +59,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut again = BTreeMap::new();
     for index in 0..runs {
         // The residuals drawn anew for every run, or whole samples, with replacement.
-        let anew = Data { targets: targets(&mut |_| left.values[draw()]), ..data.clone() };
+        let anew = StreamData { targets: targets(&mut |_| left.values[draw()]), ..data.clone() };
         let stream = Stream::new(anew, Arc::new(policy.clone()))?;
         dealt.insert(index, stream.run(1, index, &times));
         let rows: Vec<usize> = (0..n).map(|_| draw()).collect();
-        let sampled = Data {
+        let sampled = StreamData {
             features: rows.iter().flat_map(|k| &data.features[k * p..][..p]).copied().collect(),
             targets: rows.iter().map(|k| data.targets[*k]).collect(),
             ..data.clone()

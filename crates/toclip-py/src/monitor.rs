@@ -2,7 +2,7 @@
 
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
-use toclip::monitor::{Memory, NormScale, Settings};
+use toclip::monitor::{MonitorMemory, MonitorSettings, NormScale};
 
 use crate::args::{Threshold, arg};
 use crate::convert::{refuse, to_python};
@@ -28,9 +28,9 @@ impl Monitor {
         #[pyo3(from_py_with = arg::confidence)] confidence: f64,
         #[pyo3(from_py_with = arg::margin)] margin: f64,
     ) -> PyResult<Self> {
-        let settings = Settings {
+        let settings = MonitorSettings {
             components,
-            memory: memory.map_or(Memory::All, Memory::Last),
+            memory: memory.map_or(MonitorMemory::All, MonitorMemory::Last),
             scale: fixed_scale.map_or(NormScale::Running(scale_memory), NormScale::Fixed),
             watched: watched.map(|threshold| threshold.0),
             confidence,

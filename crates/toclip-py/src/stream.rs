@@ -5,7 +5,7 @@ use std::sync::Arc;
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use toclip::dynamics::Data;
+use toclip::dynamics::StreamData;
 use toclip::ensemble::Ensemble;
 use toclip::schedule::Scaled;
 use toclip_experiment::{Optimizer, RuleChoice};
@@ -48,7 +48,7 @@ impl Stream {
         groups: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let dim = spectrum.inner.intrinsic_dim();
-        let data = Data {
+        let data = StreamData {
             features: features.as_slice()?.to_vec(),
             targets: targets.as_slice()?.to_vec(),
             start: start.as_slice()?.to_vec(),

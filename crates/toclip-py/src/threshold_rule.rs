@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::{Deserialize, Serialize};
 use toclip::threshold_rules::{
-    self, AutoClip, EmpiricalCcc, Fixed, Huber, Monitored, SkipAbove, ZClip,
+    self, AutoClip, EmpiricalCcc, Fixed, HuberThreshold, Monitored, SkipAbove, ZClip,
 };
 
 use crate::args::{Threshold, arg};
@@ -20,7 +20,7 @@ enum AnyRule {
     Fixed(Fixed),
     AutoClip(AutoClip),
     ZClip(ZClip),
-    Huber(Huber),
+    Huber(HuberThreshold),
     EmpiricalCcc(Box<EmpiricalCcc>),
     SkipAbove(SkipAbove),
     Monitored(Box<Monitored>),
@@ -97,7 +97,7 @@ impl ThresholdRule {
         #[pyo3(from_py_with = arg::window)] window: usize,
         #[pyo3(from_py_with = arg::components)] components: f64,
     ) -> PyResult<Self> {
-        ThresholdRule::of(Huber::new(kappa, window, components).map(AnyRule::Huber))
+        ThresholdRule::of(HuberThreshold::new(kappa, window, components).map(AnyRule::Huber))
     }
 
     /// The threshold with the largest CCC under the distribution of the last 400 norms, and its

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use toclip::Result;
 use toclip::monitor::{Halves, Settings};
 use toclip::threshold_rules::{
-    AutoClip, EmpiricalCcc, Fixed, Huber, Monitored, ThresholdRule, ZClip,
+    AutoClip, EmpiricalCcc, Fixed, HuberThreshold, Monitored, ThresholdRule, ZClip,
 };
 
 /// A way to clip, as people use it.
@@ -108,7 +108,7 @@ impl Contender {
                 rule.cap = None;
                 Box::new(Norms(rule.started()?))
             }
-            Contender::Huber => Box::new(Norms(Huber::new(1.345, WINDOW, samples)?)),
+            Contender::Huber => Box::new(Norms(HuberThreshold::new(1.345, WINDOW, samples)?)),
             Contender::Monitor => Box::new(Norms(monitored()?)),
             Contender::MonitorHalves => {
                 let halves = Halves::new(problem.root.len(), HALVES)?;

@@ -7,7 +7,7 @@ use crate::walk::Walk;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use toclip::dynamics::{Ode, Sgd, Simulator};
-use toclip::monitor::{Advice, Memory, Monitor, Settings};
+use toclip::monitor::{Monitor, MonitorAdvice, MonitorMemory, MonitorSettings};
 use toclip::noise::{Family, Laplace, NoNoise};
 use toclip::schedule::{OpenLoop, Schedule, Shape};
 use toclip::spectrum::{Modes, Spectrum, Start};
@@ -186,8 +186,8 @@ fn where_large_gradients_carry_the_signal_norms_mislead_and_inner_products_do_no
     let problems = Problem::standard().unwrap();
     let problem = problems.iter().find(|p| p.name() == "logistic 0%/1").unwrap();
     // The distribution changes along the run: only its last part is looked at.
-    let memory = Memory::Last(1024);
-    let settings = Settings { components: Some(1.0), memory, ..Settings::default() };
+    let memory = MonitorMemory::Last(1024);
+    let settings = MonitorSettings { components: Some(1.0), memory, ..MonitorSettings::default() };
     let mut norms = Monitor::new(settings).unwrap();
     let mut exact = norms.clone();
     let mut walk = Walk::new(problem, 1, 0);
@@ -197,7 +197,7 @@ fn where_large_gradients_carry_the_signal_norms_mislead_and_inner_products_do_no
         exact.observe_aligned(norm, walk.descent());
         walk.step(4.0 * (1.0 - f64::from(k) / 3000.0) / problem.dim());
     }
-    let Advice::Clip(choice) = norms.advice() else { panic!("{}", norms.advice()) };
+    let MonitorAdvice::Clip(choice) = norms.advice() else { panic!("{}", norms.advice()) };
     assert!(choice.ccc.low > 2.0, "{choice}");
-    assert!(matches!(exact.advice(), Advice::Stay(_)), "{}", exact.advice());
+    assert!(matches!(exact.advice(), MonitorAdvice::Stay(_)), "{}", exact.advice());
 }

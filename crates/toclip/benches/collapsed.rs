@@ -1,4 +1,4 @@
-//! What a step of the collapsed methods costs, and what an ensemble gains by a second thread.
+//! The cost of a step of the collapsed methods, and the gain from a second thread in an ensemble.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 

@@ -4,7 +4,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
-use toclip::monitor::{Memory, Monitor, Settings};
+use toclip::monitor::{Monitor, MonitorMemory, MonitorSettings};
 use toclip::threshold_rules::{Monitored, ThresholdRule};
 
 /// Norms over two decades, in an order that no branch can guess.
@@ -17,10 +17,11 @@ fn steps(c: &mut Criterion) {
     let norms = norms();
     let mut group = c.benchmark_group("monitor");
     group.throughput(Throughput::Elements(norms.len() as u64));
-    let watched = Settings { watched: Some(1.0), ..Settings::default() };
-    let window = Settings { memory: Memory::Last(5_000), ..Settings::default() };
+    let watched = MonitorSettings { watched: Some(1.0), ..MonitorSettings::default() };
+    let window =
+        MonitorSettings { memory: MonitorMemory::Last(5_000), ..MonitorSettings::default() };
     for (name, settings) in [
-        ("observe", Settings::default()),
+        ("observe", MonitorSettings::default()),
         ("observe, watched", watched),
         ("observe, window", window),
     ] {
@@ -29,7 +30,7 @@ fn steps(c: &mut Criterion) {
             b.iter(|| norms.iter().for_each(|norm| monitor.observe(black_box(*norm))));
         });
     }
-    let mut monitor = Monitor::new(Settings::default()).unwrap();
+    let mut monitor = Monitor::new(MonitorSettings::default()).unwrap();
     group.bench_function("observe_aligned", |b| {
         b.iter(|| norms.iter().for_each(|norm| monitor.observe_aligned(black_box(*norm), 0.5)));
     });
@@ -38,7 +39,7 @@ fn steps(c: &mut Criterion) {
         b.iter(|| norms.iter().map(|norm| rule.threshold(black_box(*norm))).sum::<f64>());
     });
     group.finish();
-    let mut monitor = Monitor::new(Settings::default()).unwrap();
+    let mut monitor = Monitor::new(MonitorSettings::default()).unwrap();
     norms.iter().for_each(|norm| monitor.observe(*norm));
     c.bench_function("monitor/advice", |b| b.iter(|| monitor.advice()));
     c.bench_function("monitor/curve", |b| b.iter(|| monitor.curve()));

@@ -78,13 +78,13 @@ const RULES: [Rule; 6] = [
     Rule::Optimal,
 ];
 
-/// A curve and what it needs.
+/// A curve and its inputs.
 struct Curve {
     name: String,
     step: Step<'static>,
     modes: Modes,
     eta: f64,
-    /// The best one at every risk where there is none.
+    /// The threshold; `None` for the best one at every risk.
     c: Option<f64>,
     momentum: Option<Momentum>,
     end: f64,

@@ -57,7 +57,7 @@ fn main() -> toclip::Result<()> {
         let best = best_threshold(&noise, r)?;
         println!("R = {r}: clip at {:.3}, CCC = {:.3}", best.c, best.ccc);
     }
-    // What is not provided is said, not guessed.
+    // A missing method is an error, not a guess.
     if let Err(error) = fisher_limit(&noise, 0.1) {
         println!("{error}");
     }

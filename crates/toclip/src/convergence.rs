@@ -71,7 +71,7 @@ pub struct Convergence {
 
 /// $E\sup_t|R_{\text{SGD}} - R_{\text{ODE}}|$ in one dimension.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Gap {
+pub struct DimensionGap {
     /// $d$.
     pub dim: f64,
     /// The mean over the runs.
@@ -86,9 +86,9 @@ pub struct Gap {
 
 /// $\log E\sup_t|R_{\text{SGD}} - R_{\text{ODE}}| = a + b\log d$: the measured rate $b$.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Rate {
+pub struct ConvergenceRate {
     /// What was measured.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<DimensionGap>,
     /// $b$, by least squares weighted with the standard errors.
     pub slope: f64,
     /// $a$.
@@ -124,7 +124,7 @@ impl Convergence {
         step: impl Into<Step<'static>>,
         policy: Arc<dyn Policy>,
         progress: Option<Progress<'_>>,
-    ) -> Result<Rate> {
+    ) -> Result<ConvergenceRate> {
         let never = AtomicBool::new(false);
         let rate = self.measure_until(dims, family, step, policy, progress, &never)?;
         rate.ok_or_else(|| Error::Invalid("the measurement was stopped".into()))
@@ -143,7 +143,7 @@ impl Convergence {
         policy: Arc<dyn Policy>,
         progress: Option<Progress<'_>>,
         cancel: &AtomicBool,
-    ) -> Result<Option<Rate>> {
+    ) -> Result<Option<ConvergenceRate>> {
         self.check(dims)?;
         let step = step.into();
         let done = AtomicU64::new(0);
@@ -164,7 +164,7 @@ impl Convergence {
                 None => return Ok(None),
             }
         }
-        Rate::through(gaps, self.confidence).map(Some)
+        ConvergenceRate::through(gaps, self.confidence).map(Some)
     }
 
     /// The gap in one problem, of the runs from index `first` on; `None` once `go_on`, which is
@@ -176,7 +176,7 @@ impl Convergence {
         policy: &Arc<dyn Policy>,
         first: u64,
         go_on: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Option<Gap>> {
+    ) -> Result<Option<DimensionGap>> {
         let steps = (self.time * modes.dim()).floor().max(1.0) as u64;
         let runs = Runs::new(self, modes, step, policy, steps)?;
         let cells = steps.min(TABLE);
@@ -207,7 +207,7 @@ impl Convergence {
         let mean = compensated(finished.iter().copied()) / n;
         let squares = compensated(finished.iter().map(|s| (s - mean).powi(2)));
         let runs = finished.len() as u64;
-        let gap = Gap {
+        let gap = DimensionGap {
             dim: modes.dim(),
             mean,
             standard_error: (squares / (n - 1.0) / n).sqrt(),
@@ -306,16 +306,17 @@ impl Runs {
     }
 }
 
-impl Rate {
+impl ConvergenceRate {
     /// $b$ through the gaps, weighted by the inverse variance of $\log$ mean.
     ///
     /// Where the points scatter more than their errors ($\chi^2$ above one a degree of freedom) the
     /// interval is widened by that factor's root (Birge, 1932); it is never narrowed.
-    fn through(gaps: Vec<Gap>, confidence: f64) -> Result<Self> {
-        let weight = |g: &Gap| (g.mean / g.standard_error).powi(2);
+    fn through(gaps: Vec<DimensionGap>, confidence: f64) -> Result<Self> {
+        let weight = |g: &DimensionGap| (g.mean / g.standard_error).powi(2);
         let total: f64 = gaps.iter().map(weight).sum();
-        let mean =
-            |f: &dyn Fn(&Gap) -> f64| gaps.iter().map(|g| weight(g) * f(g)).sum::<f64>() / total;
+        let mean = |f: &dyn Fn(&DimensionGap) -> f64| {
+            gaps.iter().map(|g| weight(g) * f(g)).sum::<f64>() / total
+        };
         let x0 = mean(&|g| g.dim.ln());
         let y0 = mean(&|g| g.mean.ln());
         let spread = total * mean(&|g| (g.dim.ln() - x0).powi(2));
@@ -323,13 +324,13 @@ impl Rate {
         if !slope.is_finite() {
             return Err(Error::Invalid("the gaps have no slope: are the dimensions equal?".into()));
         }
-        let off = |g: &Gap| g.mean.ln() - y0 - slope * (g.dim.ln() - x0);
+        let off = |g: &DimensionGap| g.mean.ln() - y0 - slope * (g.dim.ln() - x0);
         let chi_square =
             (gaps.len() > 2).then(|| total * mean(&|g| off(g).powi(2)) / (gaps.len() - 2) as f64);
         let standard_error = spread.sqrt().recip();
         let widened = standard_error * chi_square.unwrap_or(1.0).max(1.0).sqrt();
         let half = two_sided(confidence) * widened;
-        Ok(Rate {
+        Ok(ConvergenceRate {
             intercept: y0 - slope * x0,
             slope,
             standard_error,
@@ -365,7 +366,7 @@ mod tests {
 
     #[test]
     fn a_power_law_is_found_and_a_bend_widens_the_interval() {
-        let gap = |dim: f64, mean: f64| Gap {
+        let gap = |dim: f64, mean: f64| DimensionGap {
             dim,
             mean,
             standard_error: 0.01 * mean,
@@ -373,7 +374,9 @@ mod tests {
             diverged: 0,
         };
         let dims = [1e2, 1e3, 1e4, 1e5];
-        let line = Rate::through(dims.map(|d| gap(d, 0.4 * d.powf(-0.5))).to_vec(), 0.95).unwrap();
+        let line =
+            ConvergenceRate::through(dims.map(|d| gap(d, 0.4 * d.powf(-0.5))).to_vec(), 0.95)
+                .unwrap();
         assert!((line.slope + 0.5).abs() < 1e-12 && line.chi_square.unwrap() < 1e-12);
         assert!((line.intercept.exp() - 0.4).abs() < 1e-12);
         // Equal relative errors e at log10 d = 2…5: variance e²/(Σ(x − x̄)²), Σ = 5 ln²10.
@@ -381,7 +384,7 @@ mod tests {
         assert!((line.standard_error / exact - 1.0).abs() < 1e-12);
         assert!((line.high - line.slope - 1.959_964 * exact).abs() < 1e-8);
         let bent = dims.map(|d| gap(d, 0.4 * d.powf(-0.5) * (1.0 + 3.0 / d.sqrt()))).to_vec();
-        let bent = Rate::through(bent, 0.95).unwrap();
+        let bent = ConvergenceRate::through(bent, 0.95).unwrap();
         assert!(bent.high - bent.low > 2.0 * (line.high - line.low));
     }
 
@@ -416,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_experiments_are_refused_in_words() {
+    fn impossible_experiments_are_refused_with_a_message() {
         let good = Convergence {
             time: 1.0,
             runs: 2,

@@ -31,7 +31,7 @@ pub enum Error {
     NotProvided {
         /// The name of the noise.
         family: String,
-        /// What is missing.
+        /// The missing quantity.
         what: &'static str,
         /// The trait method that would provide it.
         method: &'static str,

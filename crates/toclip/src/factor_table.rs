@@ -22,9 +22,9 @@ pub(crate) struct FactorTable {
     table: Arc<RiskTable<2, POINTS>>,
 }
 
-/// Where the factors are asked for.
+/// A point at which the factors are needed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct At {
+pub(crate) struct TablePoint {
     /// The risk.
     pub r: f64,
     /// The threshold.
@@ -33,10 +33,10 @@ pub(crate) struct At {
     pub span: Span,
 }
 
-impl At {
+impl TablePoint {
     /// For a threshold that is smooth everywhere.
     pub fn new(r: f64, c: f64) -> Self {
-        At { r, c, span: EVERYWHERE }
+        TablePoint { r, c, span: EVERYWHERE }
     }
 }
 
@@ -50,7 +50,7 @@ impl FactorTable {
     pub fn moments(
         &self,
         step: &Step<'_>,
-        At { r, c, span }: At,
+        TablePoint { r, c, span }: TablePoint,
         threshold: impl Fn(f64) -> f64,
     ) -> Moments {
         // Without a threshold there are closed forms.
@@ -71,20 +71,20 @@ impl FactorTable {
         }
     }
 
-    /// The same under a policy, whose threshold at this moment is `c`: from the table if it is a
-    /// function of the risk, if there is none, or if it is a unit and no more.
+    /// The same under a policy whose threshold is now `c`: from the table if the threshold is a
+    /// function of the risk, and for the rules that have none or only scale with it.
     pub fn under_policy(&self, step: &Step<'_>, policy: &dyn Policy, r: f64, c: f64) -> Moments {
         match step.rule() {
-            Rule::Optimal => return self.moments(step, At::new(r, c), |_| c),
+            Rule::Optimal => return self.moments(step, TablePoint::new(r, c), |_| c),
             Rule::Normalise if c < f64::INFINITY => {
-                let unit = self.moments(step, At::new(r, 1.0), |_| 1.0);
+                let unit = self.moments(step, TablePoint::new(r, 1.0), |_| 1.0);
                 return Moments { mu: c * unit.mu, m2: c * c * unit.m2 };
             }
             _ => {}
         }
         match policy.threshold_at(r) {
             Some(_) => {
-                let at = At { r, c, span: policy.threshold_span(r) };
+                let at = TablePoint { r, c, span: policy.threshold_span(r) };
                 self.moments(step, at, |r| policy.threshold_at(r).unwrap_or(f64::NAN))
             }
             None => step.moments(r, c),

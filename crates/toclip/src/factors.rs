@@ -43,7 +43,7 @@ impl Factors {
     /// # Errors
     /// [`Error::Parameter`] for another $R$ or $c$, also for one that is not between $10^{-100}$ and
     /// $10^{100}$ where factors are integrals: of batches, and of rules other than clipping;
-    /// [`Error::Invalid`] for a batch of which the integrals do not converge.
+    /// [`Error::Invalid`] for a batch whose integrals do not converge.
     ///
     /// Of a batch, $\nu_B = E\min(S, c^2B)/E S$, and CSC and CCC compare with unclipped SGD on the
     /// same batches:
@@ -122,7 +122,7 @@ impl Factors {
     ///
     /// In statistics it is the efficiency of Huber's M-estimator relative to the mean.
     ///
-    /// Where $\mu \le 0$, as [skipping](crate::Rule::Skip) can have it, every step goes away from the
+    /// Where $\mu \le 0$, as [skipping](crate::Rule::Skip) can have it, steps lead away from the
     /// solution on average and no learning rate is stable: CCC is zero, CSC is not positive, and
     /// [`stability_limits`](crate::criteria::stability_limits) are zero.
     ///
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn criteria_survive_thresholds_whose_square_is_no_number() {
+    fn criteria_survive_thresholds_whose_square_underflows() {
         let at = Factors::new(&Gaussian::new(1.0).unwrap(), 0.0, 1e-200).unwrap();
         assert!((at.csc().unwrap() / 7.978845608028654e199 - 1.0).abs() < 1e-12);
         assert!((at.ccc().unwrap() / (2.0 / std::f64::consts::PI) - 1.0).abs() < 1e-12);

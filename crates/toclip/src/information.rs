@@ -139,7 +139,7 @@ mod tests {
             let got = information(&noise, &noise.features(r), r).unwrap();
             assert!((got * 2.0 * r - 1.0).abs() < 1e-9, "{got} at {r}");
         }
-        // Too many to look at each: said, not guessed.
+        // Too many atoms to resolve: an error, not a guess.
         let values: Vec<f64> = (1..=5000).map(f64::from).collect();
         let many = Empirical::new(&values).unwrap();
         assert!(matches!(

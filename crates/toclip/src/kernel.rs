@@ -37,7 +37,7 @@ impl Moments {
         self.m2 += weight * other.m2;
     }
 
-    /// Removes what rounding puts above the bounds $\mu \le 1$, $m^{(2)} \le \min(c^2, E X^2)$.
+    /// Removes rounding errors above the bounds $\mu \le 1$, $m^{(2)} \le \min(c^2, E X^2)$.
     pub(crate) fn within(self, c: f64, second_moment: f64) -> Self {
         Moments { mu: self.mu.min(1.0), m2: self.m2.min(c * c).min(second_moment) }
     }
@@ -48,11 +48,11 @@ impl Moments {
 /// With $a = (c-|m|)/s$ and $b = (c+|m|)/s$ the textbook form is
 /// $$ \mu = \Phi(a) - \Phi(-b), \qquad
 /// m^{(2)} = (m^2+s^2)\mu - s\[(c+|m|)\varphi(a) + (c-|m|)\varphi(b)\] + c^2(1-\mu). $$
-/// It cancels to nothing for $c \ll s$, where the terms are of size $s^2$ and the value is near
+/// It cancels completely for $c \ll s$, where the terms are of size $s^2$ and the value is near
 /// $c^2$. For $c < s$ we integrate the density instead, which is smooth on $\[-c, c\]$: $m^{(2)} =
 /// c^2 - \int (c^2-x^2) f(x)\thinspace dx$, a difference that never loses more than one bit.
 ///
-/// Any $m$, any $s \ge 0$ and any $0 < c \le \infty$ will do.
+/// For any $m$, any $s \ge 0$ and any $0 < c \le \infty$.
 ///
 /// ```
 /// use toclip::clipped_normal;

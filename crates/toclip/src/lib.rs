@@ -95,9 +95,9 @@
 //!
 //! # Classification
 //!
-//! For losses other than the square the same argument gives two numbers a mode, and three coefficients in
-//! the place of $\mu$ and $m^{(2)}$: [`glm`] has logistic, probit, Poisson and Huber regression, their
-//! ODE and their simulation, and where clipping moves the optimum.
+//! For losses other than the squared error the same argument gives two numbers per mode, and three
+//! coefficients in place of $\mu$ and $m^{(2)}$: [`glm`] has logistic, probit, Poisson and Huber
+//! regression, their ODE, their simulation, and the bias that clipping causes.
 //!
 //! ```
 //! use toclip::glm::{Logistic, fixed_point};

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// The memory of an optimizer with momentum, in one of two conventions.
 ///
-/// With $\hat g_k$ what the [rule](Rule) leaves of the gradient of step $k$, and $\eta$ from the
+/// With $\hat g_k$ the gradient of step $k$ as the [rule](Rule) reshapes it, and $\eta$ from the
 /// policy as for plain SGD (the learning rate of the optimizer is $\eta/d$):
 ///
 /// | | buffer | weights |
@@ -58,7 +58,7 @@ pub enum Memory {
     Delta(f64),
 }
 
-/// What a step does whose gradient is [skipped](Rule::Skip).
+/// How a step whose gradient is [skipped](Rule::Skip) treats the buffer.
 ///
 /// Both tend to the same as $\delta \to \infty$. Where each sample of a batch is skipped on its own,
 /// the step is always made, with the samples that are left.
@@ -130,8 +130,8 @@ impl Momentum {
         Momentum { on_skip, ..self }
     }
 
-    /// $\beta = 1 - \delta/d$ in dimension $d$; negative where $\delta$ is above $d$, which no
-    /// iteration has, though its limit has.
+    /// $\beta = 1 - \delta/d$ in dimension $d$; negative where $\delta$ is above $d$, which the ODE
+    /// allows and the iteration does not.
     pub fn beta(&self, dim: f64) -> f64 {
         match self.memory {
             Memory::Beta(beta) => beta,
@@ -170,7 +170,7 @@ impl Momentum {
         self.on_skip == OnSkip::NotMade && *step.rule() == Rule::Skip && whole
     }
 
-    /// Refuses steps that are not solved with momentum.
+    /// Refuses steps that momentum does not support.
     pub(crate) fn check_step(&self, step: &Step<'_>) -> Result<()> {
         if step.rule().is_radial() && step.privacy().is_none() {
             return Ok(());
@@ -182,7 +182,7 @@ impl Momentum {
         ))
     }
 
-    /// Refuses a memory that no iteration in dimension $d$ has.
+    /// Refuses a $\delta$ above $d$, where $\beta$ would be negative.
     pub(crate) fn check_simulated(&self, dim: f64) -> Result<()> {
         match self.memory {
             Memory::Delta(delta) if delta > dim => Err(Error::Invalid(format!(
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_values_are_refused_in_words() {
+    fn impossible_values_are_refused_with_a_message() {
         let says = |memory| Momentum::average(memory).unwrap_err().to_string();
         assert_eq!(
             says(Memory::Beta(1.0)),

@@ -119,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_said_is_the_number(x in -1e12_f64..1e12, power in -40_i32..40) {
+        fn the_printed_number_is_the_number(x in -1e12_f64..1e12, power in -40_i32..40) {
             let x = x * 10_f64.powi(power);
             let said: f64 = short(x).parse().unwrap();
             prop_assert!((said - x).abs() <= 5.001e-4 * x.abs(), "{x} as {said}");

@@ -56,7 +56,7 @@ impl Privacy {
 ///
 /// With $a = \epsilon\sigma - \tfrac{1}{2\sigma}$ this is
 /// $$ \delta = \varphi(a) \int_0^\infty e^{-t^2/2 - at}\thinspace (1 - e^{-t/\sigma})\thinspace dt, $$
-/// of which nothing cancels: the relative error is that of $\varphi(a)$, about $10^{-13}$ at $\delta
+/// where nothing cancels: the relative error is that of $\varphi(a)$, about $10^{-13}$ at $\delta
 /// = 10^{-300}$.
 ///
 /// ```

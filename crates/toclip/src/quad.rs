@@ -5,7 +5,7 @@ use crate::special::GAUSS_LEGENDRE_16;
 /// Several integrands evaluated together, so that a density is computed once for all of them.
 pub type Values<const N: usize> = [f64; N];
 
-/// Halves that agree to this may be as close as the rounding of the function allows.
+/// Halves that agree to this share may already agree to the rounding of the function.
 const ROUNDED: f64 = 1e-13;
 
 /// One sixteen-point rule on $\[a, b\]$.
@@ -22,9 +22,9 @@ pub fn panel<const N: usize>(f: &impl Fn(f64) -> Values<N>, a: f64, b: f64) -> V
 }
 
 /// Halves the panel until the two halves agree with the whole to rounding, or the budget of panels
-/// is spent: a function with a jump would have it halved for ever. So would one whose values are
-/// rounded a little coarser; where halving no longer brings such halves closer (`before` is how far
-/// apart they were one level above), they are as close as they get.
+/// is spent: a function with a jump would be halved for ever. So would one whose values have larger
+/// rounding errors; the halving ends where it no longer brings the halves closer (`before` is their
+/// difference one level above).
 fn refine<const N: usize>(
     f: &impl Fn(f64) -> Values<N>,
     (a, b): (f64, f64),

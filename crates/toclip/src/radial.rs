@@ -1,4 +1,4 @@
-//! What a radial rule leaves of one residual: $\mu = E\thinspace{\psi^\prime}(X)$ and $m^{(2)} =
+//! One residual under a radial rule: $\mu = E\thinspace{\psi^\prime}(X)$ and $m^{(2)} =
 //! E\thinspace\psi(X)^2$ for the rules other than clipping, which every [noise](crate::noise) has
 //! in closed form.
 
@@ -10,7 +10,7 @@ use crate::quad::{half_line, interval, panel, panels_from};
 use crate::rule::Smooth;
 use crate::special::phi;
 
-/// Below this share of what clipping leaves, the closed form of skipping has lost digits.
+/// Below this share of the value for clipping, the closed form for skipping has lost digits.
 const CANCELLED: f64 = 0.1;
 /// Steps of the trapezoidal rule for a normal residual, against its standard deviation and the
 /// threshold: both errors are below $10^{-16}$.
@@ -70,7 +70,7 @@ pub(crate) fn skip(noise: &dyn Noise, r: f64, c: f64) -> Moments {
     Moments { mu: mu + mu_left, m2: m2 + m2_left }
 }
 
-/// The atoms of noise that is nothing else: the residual is then as many normals.
+/// The atoms of a noise that consists of atoms only: the residual is then a mixture of normals.
 fn only_atoms(noise: &dyn Noise) -> Option<Vec<(f64, f64)>> {
     let atoms = noise.atoms();
     (atoms.iter().map(|(w, _)| w).sum::<f64>() > 1.0 - 1e-12).then_some(atoms)
@@ -140,7 +140,7 @@ pub(crate) fn smooth(noise: &dyn Noise, smooth: Smooth, r: f64, c: f64) -> Momen
     moments.within(c, second_moment)
 }
 
-/// $\mu = 1$ and $m^{(2)} = 1/I(X)$; no number where there is no density to integrate.
+/// $\mu = 1$ and $m^{(2)} = 1/I(X)$; NaN where there is no density to integrate.
 pub(crate) fn optimal(noise: &dyn Noise, r: f64) -> Moments {
     let m2 = information(noise, &noise.features(r), r).map_or(f64::NAN, f64::recip);
     Moments { mu: 1.0, m2 }
@@ -208,7 +208,7 @@ mod tests {
 
     /// The integrals at 40 digits, by mpmath.
     #[test]
-    fn what_skipping_leaves_of_a_normal() {
+    fn moments_of_a_skipped_normal() {
         let table = [
             ([0.0, 1.0, 0.01], 2.659535415644913e-07, 2.659535415644913e-07),
             ([1.0, 0.03, 0.5], -3.1806807403031216e-60, 2.842292931156028e-63),

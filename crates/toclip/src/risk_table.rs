@@ -3,12 +3,12 @@
 use crate::noise::spread;
 use std::sync::OnceLock;
 
-/// The width of a panel in $\ln\sqrt{2R}$ before it is split, and that of the narrowest: one that is
-/// wider is halved. It is the width that counts and not how often a panel was split, or jumps would
-/// leave wide panels that have no answer.
+/// The width of a panel in $\ln\sqrt{2R}$ before it is split, and the width below which panels are
+/// not halved any more. A limit on the number of splits instead would leave wide panels without an
+/// answer next to jumps.
 const WIDTH: f64 = 1.0;
 const NARROWEST: f64 = WIDTH / 256.0 * (1.0 + 1e-9);
-/// How near to the end of a panel a place in $x$ is the end.
+/// A place in $x$ this near to the end of a panel counts as the end.
 const AT_END: f64 = 1e-9;
 /// Panels from the first on, where the risk is the smallest number there is, to the largest.
 const PANELS: usize = 720;
@@ -23,7 +23,7 @@ const FIRST: f64 = -373.0;
 ///
 /// A panel is accepted if its last two coefficients are below the tolerance, relative to the
 /// smallest value on it (to the largest if the function changes its sign there), and halved
-/// otherwise; or split where it is told that a function jumps. Where that does not help, or values
+/// otherwise, or split where a function is known to jump. Where that does not help, or values
 /// are not finite, the table has no answer and the caller evaluates the function itself.
 #[derive(Debug)]
 pub(crate) struct RiskTable<const N: usize, const P: usize> {
@@ -40,7 +40,7 @@ enum Panel<const N: usize, const P: usize> {
     Rough,
 }
 
-/// What is known of the functions on a panel.
+/// The functions on a panel, as far as they are known.
 #[derive(Debug)]
 pub(crate) enum Filled<const N: usize> {
     /// All of them at every risk that was asked for.
@@ -77,8 +77,9 @@ impl<const N: usize, const P: usize> RiskTable<N, P> {
     /// The functions at risk $r$, from the table or by `fill`; `None` where they are not smooth or
     /// not finite, and at $R = 0$.
     ///
-    /// Panels that are not within the risks `smooth` around $r$ are split at the end of these, without a look. They
-    /// must be the piece that $r$ is in, of a division of all risks into pieces.
+    /// `smooth` is the range of risks around $r$ on which the functions are smooth; all such ranges
+    /// together divide the risks into pieces. Panels that reach beyond it are split at its ends
+    /// without being evaluated.
     pub fn at(&self, r: f64, smooth: Span, fill: &Fill<'_, N>) -> Option<[f64; N]> {
         self.piece(r, smooth, fill).0
     }

@@ -1,8 +1,8 @@
-//! What a step does to the gradient.
+//! Rules: clip, skip, normalise and other ways to reshape the gradient.
 
 use crate::groups::Groups;
 
-/// What a step does to the gradient before it is applied.
+/// A way to reshape the gradient before it is applied.
 ///
 /// The threshold $c$ that a rule works with comes from the [policy](crate::schedule::Policy) and
 /// may change at every step; the rule does not. How many samples a step averages, and whether the
@@ -42,8 +42,8 @@ pub enum Rule {
     Normalise,
     /// Long gradients are scaled down smoothly, towards the threshold.
     Smooth(Smooth),
-    /// The score of the residual, which needs the distribution of the noise and the risk: what the
-    /// best radial rule could do. The threshold is ignored.
+    /// The score of the residual: the best radial rule, which needs the distribution of the noise and
+    /// the risk. The threshold is ignored.
     Optimal,
     /// Every coordinate of the gradient is clipped at $c$. Not radial: $\mu$ and $m^{(2)}$ differ
     /// from one eigenvalue of $K$ to the next
@@ -113,7 +113,7 @@ impl Rule {
     }
 
     /// $\varphi(s)$, the factor on a gradient of norm $s\sqrt d$ at threshold $c$ (of a batch,
-    /// $s\sqrt{d/B}$); 1 for the rules that are no factor of the norm alone.
+    /// $s\sqrt{d/B}$); 1 for the rules that are not a factor of the norm alone.
     ///
     /// ```
     /// use toclip::Rule;
@@ -134,8 +134,8 @@ impl Rule {
 }
 
 impl Rule {
-    /// What is left of $x$ in a gradient $x g$ with $\Vert g\Vert =$ `norm`, at threshold
-    /// $c\cdot$`unit` on the norm.
+    /// $\varphi x$, where the rule turns a gradient $x g$ with $\Vert g\Vert =$ `norm` into $\varphi x
+    /// g$, at threshold $c\cdot$`unit` on the norm.
     pub(crate) fn reshape(&self, x: f64, norm: f64, c: f64, unit: f64) -> f64 {
         let threshold = c * unit;
         match self {
@@ -194,7 +194,7 @@ mod tests {
 
     proptest! {
         /// Rules are odd, keep the direction, never lengthen a gradient beyond its norm or the
-        /// threshold, and leave it alone as the threshold grows.
+        /// threshold, and leave it unchanged as the threshold grows.
         #[test]
         fn rules_shorten(x in -50.0..50.0f64, c in 0.01..20.0f64, norm in 0.5..2.0f64) {
             for rule in RADIAL {

@@ -22,8 +22,8 @@ pub(crate) fn upper_tail(x: f64) -> f64 {
 
 /// $P(a < z < b)$ for a standard normal $z$ and $a \le b$, without cancellation in either tail.
 ///
-/// Neighbouring points in one tail are the caller's business: the difference is then taken of two
-/// numbers that agree to many digits, and a quadrature of the density is the right tool.
+/// Not for neighbouring points in one tail, where it takes the difference of two numbers that agree
+/// to many digits: integrate the density instead.
 pub(crate) fn normal_mass(a: f64, b: f64) -> f64 {
     if a > 0.0 {
         upper_tail(a) - upper_tail(b)
@@ -34,7 +34,7 @@ pub(crate) fn normal_mass(a: f64, b: f64) -> f64 {
     }
 }
 
-/// $x^2 - \operatorname{fl}(x^2)$, exactly: what rounding took from the square.
+/// $x^2 - \operatorname{fl}(x^2)$, exactly: the rounding error of the square.
 pub(crate) fn rounding_of_square(x: f64) -> f64 {
     let square = x * x;
     if cfg!(target_family = "wasm") {

@@ -1,10 +1,9 @@
-//! One step of SGD: the noise of a sample, the samples of a batch, and what is done to the
-//! gradient.
+//! One step of SGD: the noise of a sample, the samples of a batch, and the rule for the gradient.
 
 use crate::batch::Batch;
 use crate::by_value::clipped_coordinate;
 use crate::error::{Error, Result};
-use crate::factor_table::{At, FactorTable};
+use crate::factor_table::{FactorTable, TablePoint};
 use crate::factors::{check_risk, check_threshold};
 use crate::kernel::Moments;
 use crate::noise::{Feature, Noise};
@@ -26,7 +25,7 @@ use std::sync::Arc;
 /// let noise = Rademacher::from_sigma(0.8, 0.2)?;
 /// assert_eq!(Factors::new(&noise, 0.1, 0.5)?, Factors::new(Step::new(&noise), 0.1, 0.5)?);
 /// let gain = |batch| Ok(best_threshold(Step::new(&noise).with_batch(batch)?, 0.1)?.ccc);
-/// // Averaging 64 samples takes away what clipping gains; clipping each of them keeps it.
+/// // Averaging 64 samples removes the gain from clipping; clipping each of them keeps it.
 /// assert!(gain(Batch::single())? > 2.0);
 /// assert!(gain(Batch::mean(64)?)? < 1.02);
 /// assert!(gain(Batch::per_sample(64)?)? > 2.0);
@@ -95,7 +94,7 @@ impl<'a> Step<'a> {
     /// is added to the sum of the gradients of the batch, each clipped at $c\sqrt d$.
     ///
     /// To the equation of every coordinate, whatever its eigenvalue, this adds
-    /// $\tfrac12\eta^2\sigma^2c^2/B^2$. $\mu$ and $m^{(2)}$ stay what they are.
+    /// $\tfrac12\eta^2\sigma^2c^2/B^2$. $\mu$ and $m^{(2)}$ do not change.
     ///
     /// ```
     /// use toclip::{Batch, Step, noise::Gaussian, privacy::Privacy};
@@ -113,7 +112,7 @@ impl<'a> Step<'a> {
         Step { privacy: Some(privacy), ..self }.checked()
     }
 
-    /// Refuses combinations of noise, batch, rule and privacy of which there is no theory.
+    /// Refuses combinations of noise, batch, rule and privacy that the theory does not cover.
     fn checked(self) -> Result<Self> {
         self.batch.check(self.noise())?;
         let single = self.batch.together() == 1;
@@ -161,7 +160,7 @@ impl<'a> Step<'a> {
         self.batch
     }
 
-    /// What is done to the gradient.
+    /// The rule for the gradient.
     pub fn rule(&self) -> &Rule {
         &self.rule
     }
@@ -205,7 +204,7 @@ impl<'a> Step<'a> {
 
     /// $\mu$ and $m^{(2)}$ of the step at risk $R \ge 0$ and threshold $0 < c \le \infty$.
     ///
-    /// $m^{(2)}$ is that of the mean of $B$ samples, so about $1/B$ of what it is for one.
+    /// $m^{(2)}$ is that of the mean of $B$ samples, so about $1/B$ of that of one.
     /// [`Factors::new`](crate::Factors::new) checks $R$, $c$ and that the result is a number.
     pub fn moments(&self, r: f64, c: f64) -> Moments {
         let x = self.residual_moments(r, c);
@@ -261,7 +260,7 @@ impl<'a> Step<'a> {
     ///
     /// # Errors
     /// [`Error::Parameter`] for a risk, threshold or eigenvalue out of range; [`Error::Invalid`]
-    /// for [`Rule::PerGroup`], where groups and not eigenvalues decide.
+    /// for [`Rule::PerGroup`], which depends on groups and not on eigenvalues.
     pub fn eigenvalue_moments(&self, lambda: f64, r: f64, c: f64) -> Result<Moments> {
         check_risk(r)?;
         check_threshold(c)?;
@@ -285,7 +284,7 @@ impl<'a> Step<'a> {
             _ => {
                 let x = self.moments(r, c);
                 self.check_defined(r, c, x)?;
-                // An eigenvalue of zero has no noise, also where the others have too much.
+                // An eigenvalue of zero has no noise, even where that of the others is infinite.
                 Ok(Moments { mu: x.mu, m2: if lambda == 0.0 { 0.0 } else { lambda * x.m2 } })
             }
         }
@@ -360,8 +359,8 @@ impl<'a> Step<'a> {
         2.0 * r + self.noise().second_moment()
     }
 
-    /// Where the distribution of what is clipped changes: the features of one residual, and the
-    /// root mean square of a batch, about which batches gather.
+    /// The features of the distribution that is clipped: those of one residual, and the root mean
+    /// square about which batches concentrate.
     pub(crate) fn features(&self, r: f64) -> Vec<Feature> {
         let mut features = self.noise().features(r);
         let n = self.batch.together() as f64;
@@ -389,8 +388,8 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// What a radial rule leaves of a gradient $x g$ with $\Vert g\Vert =$ `norm`: the factor on $g$,
-    /// at threshold $c\cdot$`unit` on the norm and risk $R$.
+    /// The factor on $g$ that a radial rule gives for a gradient $x g$ with $\Vert g\Vert =$ `norm`, at
+    /// threshold $c\cdot$`unit` on the norm and risk $R$.
     pub(crate) fn reshape(&self, x: f64, norm: f64, c: f64, unit: f64, r: f64) -> f64 {
         if self.rule != Rule::Optimal {
             return self.rule.reshape(x, norm, c, unit);
@@ -398,10 +397,10 @@ impl<'a> Step<'a> {
         let y = x * norm / unit;
         let (f, df) = self.noise().residual_density(r, y).unwrap_or((f64::NAN, f64::NAN));
         let inverse_information = match &self.scores {
-            Some(scores) => scores.moments(self, At::new(r, c), |_| c).m2,
+            Some(scores) => scores.moments(self, TablePoint::new(r, c), |_| c).m2,
             None => self.moments(r, c).m2,
         };
-        // Where the density underflows nothing is known of its slope.
+        // Where the density underflows its slope is not known.
         if f > 0.0 { -df / f * inverse_information * (unit / norm) } else { 0.0 }
     }
 
@@ -433,7 +432,7 @@ impl<'a> Step<'a> {
         )))
     }
 
-    /// Refuses factors that are no numbers, and says why they are not.
+    /// Refuses factors that are NaN, and says why they are.
     pub(crate) fn check_defined(&self, r: f64, c: f64, x: Moments) -> Result<()> {
         if self.rule == Rule::Normalise && c == f64::INFINITY {
             return Err(Error::parameter(

@@ -89,7 +89,7 @@ mod tests {
             (0.99, 39, 2.707_913_183_517_7, 1e-9),
             (0.95, 1000, 1.962_339_080_826_4, 1e-9),
             (0.999, NORMAL, 3.2905, 1e-4),
-            // 2/pi times the reciprocal of what is left out, for one degree of freedom.
+            // 2/pi over the probability outside, for one degree of freedom.
             (1.0 - 1e-6, 1, 636_619.772_367, 1e-3),
         ] {
             let got = student_critical(confidence, freedom);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn agrees_with_the_law_that_is_clipped() {
+    fn agrees_with_the_distribution_that_is_clipped() {
         use crate::noise::{Noise, StudentT};
         for (confidence, freedom) in [(0.3, 3), (0.9, 4), (0.99, 25), (0.999, 60)] {
             // P(|T| <= c) is what clipping at c leaves at zero risk.

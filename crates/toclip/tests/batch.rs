@@ -69,7 +69,7 @@ fn the_published_table_is_met_to_ten_digits() {
     check_table(include_str!("data/batch_factors.csv"), 1e-10, 170);
 }
 
-/// Other families, and batches up to 1e5, by another road: `scripts/reference/batch.py`.
+/// Other families, and batches up to 1e5, by another method: `scripts/reference/batch.py`.
 #[test]
 fn a_table_by_another_road_is_met_to_nine_digits() {
     check_table(include_str!("data/batch_factors_wide.csv"), 1e-9, WIDE_ROWS);
@@ -91,10 +91,10 @@ const LARGE_THRESHOLDS: [(&str, &str, Option<f64>); 10] = [
     ("empirical", r#"{"values":[-1,0.3,2,-0.5,0.1]}"#, None),
 ];
 
-/// $m^{(2)}$ of a batch that is clipped is between what one residual has at two thresholds,
+/// $m^{(2)}$ of a clipped batch lies between those of one residual at two thresholds,
 /// $\sum_i\min(X_i^2, c^2) \le \min(S, c^2N) \le \sum_i\min(X_i^2, c^2N)$. So as $c \to \infty$
-/// clipping and skipping are none, and no way to compute them jumps to another. For a tail of power
-/// $p$, skipping leaves $p/2$ of what clipping does, or takes away $p/2$ times as much.
+/// clipping and skipping have no effect, and no method of computing them jumps. For a tail of power
+/// $p$, skipping keeps $p/2$ times as much as clipping, or removes $p/2$ times as much.
 #[test]
 fn large_thresholds_are_those_of_one_residual() {
     for (family, params, power) in LARGE_THRESHOLDS {
@@ -157,7 +157,7 @@ fn one_sample_is_the_single_sample_to_the_bit() {
     }
 }
 
-/// The saddle of the contour was sought too near to a branch point: no number at c = 1.59, R = 0.02.
+/// The saddle of the contour was sought too near to a branch point: NaN at c = 1.59, R = 0.02.
 #[test]
 fn rademacher_like_noise_has_factors_at_every_threshold() {
     let noise: Family = serde_json::from_str(FAMILIES[2]).unwrap();
@@ -270,7 +270,7 @@ fn error(noise: &Family, size: u64, r: f64, c: f64, mu: f64, m2: f64) -> f64 {
     if errors[0] >= errors[1] { errors[0] } else { errors[1] }
 }
 
-/// A wide component that is rare, centred and with a mean that changes nothing else than the road.
+/// A wide component that is rare, centred or with a tiny mean, which only changes the method.
 ///
 /// Given that $k$ of $B$ are wide, $S$ is $\rho^2(\cos^2\theta + s^2\sin^2\theta)$ with $\rho^2$
 /// from $\chi^2_B$ and a Beta distribution of $\sin^2\theta$: a binomial sum of integrals over
@@ -383,7 +383,7 @@ fn atoms_are_drawn_exactly_where_there_is_no_model_error() {
                 let (mu, m2) = all_draws(&atoms, size, c);
                 let off = error(&noise, size.into(), 0.0, c, mu, m2);
                 assert!(off < 1e-13, "{text} B = {size} c = {c}: {off:.1e}");
-                // A model error far below the distances changes what is off a threshold by as
+                // A model error far below the distances changes values away from a threshold by as
                 // little.
                 let clusters = (0..=size)
                     .flat_map(|i| (0..=size - i).map(move |j| (i, j, size - i - j)))

@@ -94,11 +94,11 @@ fn the_ode_is_inside_the_fluctuations_of_sgd() {
     assert!(clipped_most < 1e-3, "in no case is nearly every batch clipped");
 }
 
-/// The numbers that came with the theory: 1500 eigenvalues, Student-t noise, nearly every batch
+/// Measurements published with the theory: 1500 eigenvalues, Student-t noise, nearly every batch
 /// clipped. The start was not given with them, so both are held to 2 % and 5 %; runs of SGD scatter
 /// by 2 %, and their mean must be that near to the ODE.
 #[test]
-fn heavy_tails_in_batches_of_thirty_two_do_what_they_did() {
+fn heavy_tails_in_batches_of_thirty_two_match_the_measurements() {
     let spectrum = Spectrum::power_law(1500, 0.3).unwrap();
     let modes = Modes::new(&spectrum, &Start::Uniform { norm: 1.0 }).unwrap();
     assert!((modes.dim() - 238.0).abs() < 1.0);
@@ -122,7 +122,7 @@ fn heavy_tails_in_batches_of_thirty_two_do_what_they_did() {
 /// Mean and mean square of R and D over many short runs of both forms, five standard errors of the
 /// difference: false alarm of a comparison 6e-7.
 #[test]
-fn collapsed_batches_have_the_law_of_full_ones() {
+fn collapsed_batches_have_the_distribution_of_full_ones() {
     let modes = modes(&[(1.0, 4), (0.5, 3), (0.25, 2), (0.125, 1), (0.0, 2)]);
     let batches = [Batch::mean(3).unwrap(), Batch::per_sample(3).unwrap()];
     let noises: [Arc<dyn Noise>; 2] =
@@ -237,7 +237,7 @@ fn schedules_know_the_batch() {
 }
 
 #[test]
-fn what_cannot_be_simulated_is_refused_in_words() {
+fn steps_that_cannot_be_simulated_are_refused() {
     let spectrum = modes(&[(1.0, 50)]);
     let ten = batched(Gaussian::new(1.0).unwrap(), Batch::mean(2).unwrap().outputs(10).unwrap());
     let error = Collapsed::new(&spectrum, ten.clone(), constant(0.1, 1.0)).unwrap_err().to_string();

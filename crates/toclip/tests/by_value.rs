@@ -79,7 +79,7 @@ fn the_mean_of_runs_is_the_solution_of_the_ode() {
 
 #[test]
 #[ignore = "minutes long: for releases"]
-fn so_it_is_in_four_thousand_dimensions() {
+fn the_same_in_four_thousand_dimensions() {
     agree(4000, 200);
 }
 
@@ -88,7 +88,7 @@ fn batches_and_the_diffusion_agree_with_the_ode() {
     let modes = Modes::new(&Spectrum::power_law(400, 0.5).unwrap(), &start()).unwrap();
     let noise: Arc<dyn Noise> = Arc::new(Laplace::new(0.6).unwrap());
     let policy = constant(0.7, 0.3);
-    // d is 38: the diffusion has no other error than its own, C-SGD would have one of 1/d.
+    // d is 38: C-SGD would have an error of 1/d, which the diffusion does not have.
     let hsgd = Hsgd::new(&modes, by_value(&noise), policy.clone()).unwrap();
     let found = gap(&hsgd, &modes, &by_value(&noise), &*policy, &[0.3, 1.0], 400);
     // In so few dimensions R fluctuates, and the mean of the diffusion is off by a share of 1/d.
@@ -120,7 +120,7 @@ fn bits_do_not_depend_on_the_instruction_set() {
 }
 
 /// As c → 0 with ηc = k fixed it is sign descent: with Gaussian residuals of variance s² = 2R + σ²,
-/// μ → c·2/(π s √λ) and m2 → c², so v' = -4k√λ v/(π s) + k²n/(2d). Runge and Kutta solve this here.
+/// μ → c·2/(π s √λ) and m2 → c², so v' = -4k√λ v/(π s) + k²n/(2d), solved here by a Runge-Kutta method.
 #[test]
 fn small_thresholds_are_sign_descent() {
     let modes = Modes::new(&Spectrum::power_law(60, 0.6).unwrap(), &start()).unwrap();
@@ -209,7 +209,7 @@ fn without_a_threshold_it_is_plain_sgd() {
     assert!((value.risk[1] / norm.risk[1] - 1.0).abs() < 1e-12);
 }
 
-/// The path has the effective factors: with them, R' is what the curve does.
+/// The path has the effective factors: they give the slope of the curve.
 #[test]
 fn effective_factors_are_those_of_the_slope() {
     let modes = Modes::new(&Spectrum::power_law(300, 0.5).unwrap(), &start()).unwrap();
@@ -234,7 +234,7 @@ fn effective_factors_are_those_of_the_slope() {
 }
 
 #[test]
-fn what_is_not_possible_is_said() {
+fn impossible_combinations_are_refused() {
     let modes = Modes::new(&Spectrum::power_law(3000, 0.5).unwrap(), &start()).unwrap();
     let noise: Arc<dyn Noise> = Arc::new(Gaussian::new(0.5).unwrap());
     let (step, policy) = (by_value(&noise), constant(0.5, 1.0));

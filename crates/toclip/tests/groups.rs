@@ -54,7 +54,7 @@ fn the_mean_of_runs_is_the_solution_of_the_ode() {
 
 #[test]
 #[ignore = "minutes long: for releases"]
-fn so_it_is_in_four_thousand_dimensions() {
+fn the_same_in_four_thousand_dimensions() {
     agree(4000, 200);
 }
 
@@ -160,7 +160,7 @@ fn groups_take_coordinates_in_the_order_given() {
 }
 
 #[test]
-fn what_is_not_possible_is_said() {
+fn impossible_combinations_are_refused() {
     let spectrum = Spectrum::power_law(3000, 0.5).unwrap();
     let two = two_groups(&spectrum);
     let noise: Arc<dyn Noise> = Arc::new(Gaussian::new(0.5).unwrap());

@@ -1,4 +1,4 @@
-//! The monitor against the exact factors, and its intervals against what they claim.
+//! The monitor against the exact factors, and the coverage of its intervals.
 //!
 //! Seeds are fixed; each test states how often it would fail by chance with another one.
 
@@ -15,7 +15,7 @@ use rand_distr::{Distribution, StandardNormal};
 use toclip::Factors;
 use toclip::criteria::best_threshold;
 use toclip::monitor::{
-    Advice, Estimates, Evidence, Interval, Monitor, NormScale, Reason, Settings,
+    Estimates, Evidence, Interval, Monitor, MonitorAdvice, MonitorSettings, NormScale, Reason,
 };
 use toclip::noise::{Gaussian, Laplace, Noise, Rademacher, StudentT};
 
@@ -28,8 +28,8 @@ fn residual(noise: &dyn Noise, r: f64, rng: &mut ChaCha8Rng) -> f64 {
     (2.0 * r).sqrt() * normal(rng) - noise.sample(rng)
 }
 
-fn single(scale: NormScale) -> Settings {
-    Settings { components: Some(1.0), scale, ..Settings::default() }
+fn single(scale: NormScale) -> MonitorSettings {
+    MonitorSettings { components: Some(1.0), scale, ..MonitorSettings::default() }
 }
 
 fn families() -> Vec<Box<dyn Noise>> {
@@ -53,7 +53,7 @@ fn single_samples_have_the_factors_of_theory() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     for noise in families() {
         let mut monitor = Monitor::new(single(NormScale::Fixed(1.0))).unwrap();
-        // A norm of √d |X|, with √d = 1 as good as any.
+        // A norm of √d |X|, here with √d = 1.
         (0..200_000).for_each(|_| monitor.observe(residual(&*noise, 0.3, &mut rng).abs()));
         let mut checked = 0;
         for at in monitor.curve().iter().filter(|at| at.exceedances > 1000 && at.mu.value > 0.1) {
@@ -98,10 +98,10 @@ fn batch_factors(noise: &dyn Noise, r: f64, b: usize, c: f64, rng: &mut ChaCha8R
 fn batches_have_the_batch_form() {
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     for (b, noise) in [(2, families().remove(1)), (8, families().remove(2))] {
-        let settings = Settings {
+        let settings = MonitorSettings {
             components: Some(b as f64),
             scale: NormScale::Fixed(1.0),
-            ..Settings::default()
+            ..MonitorSettings::default()
         };
         let mut monitor = Monitor::new(settings).unwrap();
         for _ in 0..50_000 {
@@ -144,7 +144,7 @@ fn coverage(
     hits
 }
 
-fn curve(settings: Settings, norms: impl Iterator<Item = f64>) -> Vec<Estimates> {
+fn curve(settings: MonitorSettings, norms: impl Iterator<Item = f64>) -> Vec<Estimates> {
     let mut monitor = Monitor::new(settings).unwrap();
     norms.for_each(|norm| monitor.observe(norm));
     monitor.curve()
@@ -160,12 +160,12 @@ fn autoregressive(steps: usize, rng: &mut ChaCha8Rng) -> impl Iterator<Item = f6
 }
 
 #[test]
-fn intervals_cover_in_long_runs_of_two_laws() {
+fn intervals_cover_in_long_runs_of_two_distributions() {
     let runs = 400;
     // Of a true 95 % fewer than 92 % are hit in one of 200 cases per number, and numbers of one run
-    // hang together; at these seeds none was.
+    // are correlated; at these seeds none was.
     let least = 0.92;
-    let batch = Settings { components: Some(16.0), ..Settings::default() };
+    let batch = MonitorSettings { components: Some(16.0), ..MonitorSettings::default() };
     // Neighbours alike, with the running scale: the truth is a run of two million steps. The
     // highest candidate is exceeded by one norm of twenty, in some fifteen bursts a run.
     let candidates = [20, 24, 28, 31];
@@ -197,12 +197,12 @@ fn intervals_cover_in_long_runs_of_two_laws() {
 }
 
 /// In how many of `runs` clipping is advised.
-fn advised(runs: u64, settings: Settings, steps: usize, noise: &dyn Noise) -> f64 {
+fn advised(runs: u64, settings: MonitorSettings, steps: usize, noise: &dyn Noise) -> f64 {
     let clip = |index: u64| {
         let mut rng = ChaCha8Rng::seed_from_u64(5000 + index);
         let mut monitor = Monitor::new(settings).unwrap();
         (0..steps).for_each(|_| monitor.observe(residual(noise, 0.3, &mut rng).abs()));
-        matches!(monitor.advice(), Advice::Clip(_))
+        matches!(monitor.advice(), MonitorAdvice::Clip(_))
     };
     (0..runs).filter(|k| clip(*k)).count() as f64 / runs as f64
 }
@@ -214,7 +214,7 @@ fn a_gain_that_is_not_there_is_seldom_found() {
     assert_eq!(advised(400, settings, 2_000, &gaussian), 0.0);
     // Harder: even without a margin. Five of a hundred are allowed; of a true 5 % more than 9 % in
     // 400 runs is one of 4000.
-    let none = Settings { margin: 0.0, ..settings };
+    let none = MonitorSettings { margin: 0.0, ..settings };
     let rate = advised(400, none, 2_000, &gaussian);
     println!("Gaussian, no margin: {rate}");
     assert!(rate < 0.09, "{rate}");
@@ -225,7 +225,7 @@ fn a_gain_that_is_not_there_is_seldom_found() {
         (Box::new(Rademacher::new(5.0, 0.2).unwrap()), "Rademacher"),
     ] {
         let margin = best_threshold(&*noise, 0.3).unwrap().ccc - 1.0;
-        let fixed = Settings { margin, ..single(NormScale::Fixed(1.0)) };
+        let fixed = MonitorSettings { margin, ..single(NormScale::Fixed(1.0)) };
         let rate = advised(400, fixed, 2_000, &*noise);
         println!("{name}, margin {margin:.3}: {rate}");
         assert!(rate < 0.09, "{rate}");
@@ -241,7 +241,7 @@ fn a_gain_that_is_there_is_found() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);
     let mut monitor = Monitor::new(single(NormScale::Fixed(1.0))).unwrap();
     (0..50_000).for_each(|_| monitor.observe(residual(&noise, 0.3, &mut rng).abs()));
-    let Advice::Clip(choice) = monitor.advice() else { panic!("{}", monitor.advice()) };
+    let MonitorAdvice::Clip(choice) = monitor.advice() else { panic!("{}", monitor.advice()) };
     assert!(
         choice.ccc.contains(Factors::new(&noise, 0.3, choice.threshold).unwrap().ccc().unwrap())
     );
@@ -255,12 +255,14 @@ fn a_gain_that_is_there_is_found() {
 fn a_small_gain_by_norms_alone_is_not_evidence() {
     // Laplace residuals: the best threshold gains some twenty percent at R = 0.
     let noise = Laplace::new(1.0).unwrap();
-    let settings = Settings { margin: 1.0, ..single(NormScale::Fixed(1.0)) };
+    let settings = MonitorSettings { margin: 1.0, ..single(NormScale::Fixed(1.0)) };
     let mut monitor = Monitor::new(settings).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(7);
     (0..50_000).for_each(|_| monitor.observe(residual(&noise, 0.0, &mut rng).abs()));
     let advice = monitor.advice();
-    let Advice::Stay(Reason::NormsAlone { best, margin }) = advice else { panic!("{advice}") };
+    let MonitorAdvice::Stay(Reason::NormsAlone { best, margin }) = advice else {
+        panic!("{advice}")
+    };
     assert!(best.ccc.low > 1.0 && margin == 1.0 && best.evidence == Evidence::Norms);
     assert!(advice.to_string().contains("norms alone"), "{advice}");
 }
@@ -268,25 +270,25 @@ fn a_small_gain_by_norms_alone_is_not_evidence() {
 #[test]
 fn a_threshold_that_costs_is_loosened() {
     let mut rng = ChaCha8Rng::seed_from_u64(8);
-    let settings = Settings { watched: Some(0.3), ..single(NormScale::default()) };
+    let settings = MonitorSettings { watched: Some(0.3), ..single(NormScale::default()) };
     let mut monitor = Monitor::new(settings).unwrap();
     (0..5_000).for_each(|_| monitor.observe(normal(&mut rng).abs()));
-    let Advice::Loosen(choice) = monitor.advice() else { panic!("{}", monitor.advice()) };
+    let MonitorAdvice::Loosen(choice) = monitor.advice() else { panic!("{}", monitor.advice()) };
     assert!(choice.threshold > 2.0 && choice.gain.low > 1.0 && choice.rate_change < 0.5);
 }
 
 #[test]
-fn the_rate_changes_by_what_the_threshold_in_force_does_now() {
+fn the_rate_change_uses_the_threshold_in_force_at_the_present_scale() {
     // Norms with outliers fall by ten: a threshold of 0.3 clipped all of them at first, few now.
     let mut rng = ChaCha8Rng::seed_from_u64(13);
-    let settings = Settings { watched: Some(0.3), ..single(NormScale::default()) };
+    let settings = MonitorSettings { watched: Some(0.3), ..single(NormScale::default()) };
     let mut monitor = Monitor::new(settings).unwrap();
     let noise = Rademacher::new(5.0, 0.2).unwrap();
     for k in 0..20_000 {
         let fall = (-f64::from(k) / 20_000.0 * 10.0_f64.ln()).exp();
         monitor.observe(fall * residual(&noise, 0.3, &mut rng).abs());
     }
-    let Advice::Clip(choice) = monitor.advice() else { panic!("{}", monitor.advice()) };
+    let MonitorAdvice::Clip(choice) = monitor.advice() else { panic!("{}", monitor.advice()) };
     let now = Factors::new(&noise, 0.3, 0.3 / 0.1).unwrap().mu;
     // Known to the scale's error of ten percent, and μ changes by half of it or less there.
     let want = now / choice.mu;
@@ -295,25 +297,25 @@ fn the_rate_changes_by_what_the_threshold_in_force_does_now() {
 }
 
 #[test]
-fn a_law_that_changes_is_said_to() {
+fn a_distribution_that_changes_is_reported() {
     let mut rng = ChaCha8Rng::seed_from_u64(9);
-    let mut monitor = Monitor::new(Settings::default()).unwrap();
+    let mut monitor = Monitor::new(MonitorSettings::default()).unwrap();
     for k in 0..8_000 {
         let width = if k < 4_000 { 0.1 } else { 0.8 };
         monitor.observe((width * normal(&mut rng)).exp());
     }
     assert!(monitor.drift().unwrap().found());
-    assert!(matches!(monitor.advice(), Advice::Stay(Reason::Drift(_))));
-    // Neighbours of the process above have correlation 0.9, of which the running scale takes
+    assert!(matches!(monitor.advice(), MonitorAdvice::Stay(Reason::Drift(_))));
+    // Neighbours of the process above have correlation 0.9, which the running scale reduces
     // little; its standard error is 0.004 in 20 000 steps.
-    let mut alike = Monitor::new(Settings::default()).unwrap();
+    let mut alike = Monitor::new(MonitorSettings::default()).unwrap();
     autoregressive(20_000, &mut rng).for_each(|norm| alike.observe(norm));
     let correlation = alike.drift().unwrap().correlation;
     assert!((0.87..0.91).contains(&correlation), "{correlation}");
     // A scale that falls by a hundred is followed, and is no change of the distribution.
     let found = |seed: u64| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut monitor = Monitor::new(Settings::default()).unwrap();
+        let mut monitor = Monitor::new(MonitorSettings::default()).unwrap();
         let fall = |k: i32| (-f64::from(k) / 4_000.0 * 100.0_f64.ln()).exp();
         (0..4_000).for_each(|k| monitor.observe(fall(k) * (0.3 * normal(&mut rng)).exp()));
         let drift = monitor.drift().unwrap();
@@ -327,7 +329,7 @@ fn a_law_that_changes_is_said_to() {
 }
 
 #[test]
-fn the_tail_index_is_found_and_its_meaning_said() {
+fn the_tail_index_is_found_and_interpreted() {
     use toclip::monitor::SecondMoment;
     let draw = |alpha: f64, seed: u64| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);

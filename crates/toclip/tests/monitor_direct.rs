@@ -1,5 +1,4 @@
-//! What the monitor learns from inner products with an independent mean gradient, and cannot from
-//! norms.
+//! Inner products with an independent mean gradient, which show the monitor more than norms do.
 //!
 //! Seeds are fixed; each test states how often it would fail by chance with another one.
 
@@ -14,7 +13,9 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use toclip::Factors;
-use toclip::monitor::{Advice, Evidence, Halves, Monitor, NormScale, Reason, Settings};
+use toclip::monitor::{
+    Evidence, Halves, Monitor, MonitorAdvice, MonitorSettings, NormScale, Reason,
+};
 use toclip::noise::{Gaussian, Noise, StudentT};
 
 fn normal(rng: &mut ChaCha8Rng) -> f64 {
@@ -24,9 +25,9 @@ fn normal(rng: &mut ChaCha8Rng) -> f64 {
 #[test]
 fn direct_intervals_cover_as_often_as_they_claim() {
     // Gradients in one dimension about a mean of 0.4, compared with that mean: at these numbers
-    // large ones are as often against it as the noise has them.
+    // large ones point against it as often as the noise does.
     let noise = StudentT::new(9.0, 1.0).unwrap();
-    let settings = Settings { scale: NormScale::Fixed(1.0), ..Settings::default() };
+    let settings = MonitorSettings { scale: NormScale::Fixed(1.0), ..MonitorSettings::default() };
     let run = |steps: usize, seed: u64| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut monitor = Monitor::new(settings).unwrap();
@@ -57,16 +58,20 @@ fn large_gradients_that_carry_the_signal_are_not_clipped() {
     // Norms are lognormal, and the inner product with the mean grows like their square: the direct
     // CCC at full clipping is (E u)²/E u² < 1, where norms alone have (E 1/u)² E u² = e^(3/4).
     let mut rng = ChaCha8Rng::seed_from_u64(12);
-    let (mut blind, mut seeing) =
-        (Monitor::new(Settings::default()).unwrap(), Monitor::new(Settings::default()).unwrap());
+    let (mut blind, mut seeing) = (
+        Monitor::new(MonitorSettings::default()).unwrap(),
+        Monitor::new(MonitorSettings::default()).unwrap(),
+    );
     for _ in 0..5_000 {
         let u = (0.5 * normal(&mut rng)).exp();
         blind.observe(u);
         seeing.observe_aligned(u, u * u);
     }
-    let Advice::Clip(choice) = blind.advice() else { panic!("{}", blind.advice()) };
+    let MonitorAdvice::Clip(choice) = blind.advice() else { panic!("{}", blind.advice()) };
     assert!(choice.evidence == Evidence::Norms && choice.ccc.contains(0.75_f64.exp()));
-    let Advice::Stay(Reason::NoGain(best)) = seeing.advice() else { panic!("{}", seeing.advice()) };
+    let MonitorAdvice::Stay(Reason::NoGain(best)) = seeing.advice() else {
+        panic!("{}", seeing.advice())
+    };
     assert_eq!(best.evidence, Evidence::Direct);
     let lowest = seeing.curve()[0].direct.unwrap();
     // e^(−1/4): the interval covers 95 %, and this seed is one of them.
@@ -76,13 +81,16 @@ fn large_gradients_that_carry_the_signal_are_not_clipped() {
 #[test]
 fn vectors_show_what_norms_cannot() {
     // Linear regression in 40 dimensions, one sample a step, Gaussian: g = X a. The exact μ is
-    // P(|X| ≤ c) as d grows; norms with the form of single samples know it, the form of many does
-    // not.
+    // P(|X| ≤ c) as d grows; norms give it with the formula for single samples, not with the one for
+    // many components.
     let (d, n) = (40, 60_000);
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     let threshold = 0.8 * (d as f64).sqrt();
-    let settings =
-        Settings { components: Some(1.0), watched: Some(threshold), ..Settings::default() };
+    let settings = MonitorSettings {
+        components: Some(1.0),
+        watched: Some(threshold),
+        ..MonitorSettings::default()
+    };
     let mut monitor = Monitor::new(settings).unwrap();
     let mut halves = Halves::new(d, 1e6).unwrap();
     for _ in 0..n {

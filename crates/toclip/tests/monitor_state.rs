@@ -1,4 +1,4 @@
-//! A monitor's state: merging, saving, scaling, and what it leaves out.
+//! A monitor's state: merging, saving, scaling, and the norms it leaves out.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,14 +8,16 @@
 )]
 
 use proptest::prelude::*;
-use toclip::monitor::{Advice, LeftOut, Memory, Monitor, NormScale, Reason, Settings};
+use toclip::monitor::{
+    LeftOut, Monitor, MonitorAdvice, MonitorMemory, MonitorSettings, NormScale, Reason,
+};
 use toclip::threshold_rules::{Monitored, ThresholdRule};
 
 fn norms(most: usize) -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec((-3.0..3.0_f64).prop_map(f64::exp), 0..most)
 }
 
-fn fed(settings: Settings, norms: &[f64]) -> Monitor {
+fn fed(settings: MonitorSettings, norms: &[f64]) -> Monitor {
     let mut monitor = Monitor::new(settings).unwrap();
     norms.iter().for_each(|norm| monitor.observe(*norm));
     monitor
@@ -28,14 +30,14 @@ fn close(a: f64, b: f64) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// With a fixed scale, two workers' monitors merged say what one that saw all would.
+    /// With a fixed scale, merging two workers' monitors gives the result of one that saw all.
     #[test]
     fn merging_is_seeing_both(a in norms(1500), b in norms(1500)) {
-        let settings = Settings {
+        let settings = MonitorSettings {
             scale: NormScale::Fixed(1.3),
             watched: Some(0.9),
             components: Some(7.0),
-            ..Settings::default()
+            ..MonitorSettings::default()
         };
         let all = fed(settings, &[a.clone(), b.clone()].concat());
         let mut merged = fed(settings, &a);
@@ -55,7 +57,7 @@ proptest! {
     /// With a running scale no step is lost, whichever worker was still waiting for its scale.
     #[test]
     fn merging_loses_no_step(a in norms(200), b in norms(200)) {
-        let settings = Settings::default();
+        let settings = MonitorSettings::default();
         let (x, y) = (fed(settings, &a), fed(settings, &b));
         let mut merged = x.clone();
         merged.merge(&y).unwrap();
@@ -64,14 +66,14 @@ proptest! {
         prop_assert_eq!(merged.steps() as usize, a.len() + b.len() + 32);
     }
 
-    /// A monitor that was saved and read goes on with the same bits.
+    /// A monitor that was saved and read continues with the same bits.
     #[test]
     fn saving_changes_no_bit(
         before in norms(1200),
         after in norms(600),
-        window in prop::sample::select(vec![Memory::All, Memory::Last(512)]),
+        window in prop::sample::select(vec![MonitorMemory::All, MonitorMemory::Last(512)]),
     ) {
-        let settings = Settings { memory: window, watched: Some(1.0), ..Settings::default() };
+        let settings = MonitorSettings { memory: window, watched: Some(1.0), ..MonitorSettings::default() };
         let mut one = fed(settings, &before);
         let text = serde_json::to_string(&one).unwrap();
         let mut two: Monitor = serde_json::from_str(&text).unwrap();
@@ -88,7 +90,7 @@ proptest! {
     fn units_do_not_matter(norms in norms(1200), exponent in -200..200_i32) {
         // A power of two, so that the logarithms alone are rounded differently.
         let unit = 2.0_f64.powi(exponent);
-        let settings = Settings::default();
+        let settings = MonitorSettings::default();
         let scaled: Vec<f64> = norms.iter().map(|norm| unit * norm).collect();
         let (x, y) = (fed(settings, &norms), fed(settings, &scaled));
         for (x, y) in x.curve().iter().zip(&y.curve()) {
@@ -108,7 +110,7 @@ proptest! {
         watched in prop::option::of(1e-300..1e300_f64),
     ) {
         let values = values.repeat(repeat);
-        let monitor = fed(Settings { watched, ..Settings::default() }, &values);
+        let monitor = fed(MonitorSettings { watched, ..MonitorSettings::default() }, &values);
         let LeftOut { zero, not_finite } = monitor.left_out();
         prop_assert!(monitor.steps() + zero + not_finite <= values.len() as u64);
         for at in monitor.curve().iter().chain(&monitor.watched()) {
@@ -125,7 +127,7 @@ proptest! {
 
 #[test]
 fn bad_norms_are_counted_and_left_out() {
-    let mut monitor = Monitor::new(Settings::default()).unwrap();
+    let mut monitor = Monitor::new(MonitorSettings::default()).unwrap();
     for norm in [0.0, f64::NAN, f64::INFINITY, -1.0, 0.0, 1.0] {
         monitor.observe(norm);
     }
@@ -136,27 +138,27 @@ fn bad_norms_are_counted_and_left_out() {
 
 #[test]
 fn too_few_steps_are_no_evidence() {
-    let monitor = fed(Settings::default(), &[1.0; 100]);
-    let Advice::Stay(Reason::TooFew { seen: 100, needed }) = monitor.advice() else {
+    let monitor = fed(MonitorSettings::default(), &[1.0; 100]);
+    let MonitorAdvice::Stay(Reason::TooFew { seen: 100, needed }) = monitor.advice() else {
         panic!("{}", monitor.advice())
     };
     assert!(needed > 100);
     // Norms all alike are no evidence either.
-    let alike = fed(Settings::default(), &[1.0; 5000]);
-    assert!(matches!(alike.advice(), Advice::Stay(Reason::NoGain(_))), "{}", alike.advice());
+    let alike = fed(MonitorSettings::default(), &[1.0; 5000]);
+    assert!(matches!(alike.advice(), MonitorAdvice::Stay(Reason::NoGain(_))), "{}", alike.advice());
 }
 
 #[test]
 fn different_settings_are_not_merged() {
-    let other = Settings { components: Some(2.0), ..Settings::default() };
-    let mut monitor = Monitor::new(Settings::default()).unwrap();
+    let other = MonitorSettings { components: Some(2.0), ..MonitorSettings::default() };
+    let mut monitor = Monitor::new(MonitorSettings::default()).unwrap();
     assert!(monitor.merge(&Monitor::new(other).unwrap()).is_err());
 }
 
 #[test]
 fn where_all_are_clipped_the_gentlest_is_taken_and_kept() {
     // Norms of 1 and 4 in turn, many components: below 1 all thresholds are the same.
-    let mut rule = Monitored::new(Settings::default(), 50).unwrap();
+    let mut rule = Monitored::new(MonitorSettings::default(), 50).unwrap();
     let mut taken = Vec::new();
     for k in 0..20_000_u32 {
         let golden = (f64::from(k) * 0.618_033_988_749_895).fract();
@@ -176,8 +178,11 @@ fn where_all_are_clipped_the_gentlest_is_taken_and_kept() {
 
 #[test]
 fn the_rule_takes_up_a_threshold_and_gives_it_up() {
-    let settings =
-        Settings { components: Some(1.0), memory: Memory::Last(1024), ..Settings::default() };
+    let settings = MonitorSettings {
+        components: Some(1.0),
+        memory: MonitorMemory::Last(1024),
+        ..MonitorSettings::default()
+    };
     let mut rule = Monitored::new(settings, 100).unwrap();
     let uniform = |k: u32| (f64::from(k) * 0.618_033_988_749_895).fract();
     let mut run = |outliers: bool, steps: u32| {

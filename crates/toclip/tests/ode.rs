@@ -101,7 +101,7 @@ fn a_target_is_reached_when_bisection_says() {
     }
     assert!((t - lo).abs() < 1e-7, "{t} {lo}");
     assert_eq!(path.times, times[..=(t.floor() as usize)]);
-    // The part before is what it is without a target.
+    // The part before is the same as without a target.
     let whole = ode.solve(&times).unwrap();
     for (k, r) in path.risk.iter().enumerate() {
         assert!((r / whole.risk[k] - 1.0).abs() < 1e-9);
@@ -113,7 +113,7 @@ fn a_target_is_reached_when_bisection_says() {
 }
 
 #[test]
-fn divergence_is_said_and_cut_off() {
+fn divergence_is_reported_and_cut_off() {
     // R = R(0) e^{3t} and the limit is 1e10 m2(0) = 2e10 R(0).
     let modes = Modes::new(&Spectrum::isotropic(50).unwrap(), &Start::Uniform { norm: 1.0 });
     let (modes, policy) = (modes.unwrap(), constant(3.0, f64::INFINITY));
@@ -159,7 +159,7 @@ fn infinite_variance_unclipped_diverges_at_once() {
     assert!(still.stop == Stop::Finished && still.risk.iter().all(|r| *r == still.risk[0]));
 }
 
-/// Two eigenvalues, so that $R$ and $D$ say what both modes are.
+/// Two eigenvalues, so that $R$ and $D$ determine both modes.
 fn two_modes(v: [f64; 2]) -> Modes {
     let values = v.map(|v| (2.0 * v).sqrt()).to_vec();
     let spectrum = Spectrum::from_eigenvalues(&[1.0, 0.25]).unwrap();
@@ -226,7 +226,7 @@ fn a_rule_that_jumps_with_the_risk_is_followed() {
     assert!(whole.counts.steps + whole.counts.rejected < 150, "{:?}", whole.counts);
 }
 
-/// A policy whose corners nobody has told the solver about.
+/// A policy that does not announce its corners to the solver.
 #[derive(Debug)]
 struct Unannounced(OpenLoop);
 
@@ -282,7 +282,7 @@ fn the_start_may_be_the_end_and_modes_may_be_flat() {
     for k in 0..2 {
         assert!((rough.risk[k] / fine.risk[k] - 1.0).abs() < 1e-8);
     }
-    // What lies along an eigenvalue of zero stays in D and never enters R.
+    // The part along an eigenvalue of zero stays in D and never enters R.
     let flat = Modes::new(&spectrum, &Start::Coordinates { values: vec![0.0, 0.0, 3.0] }).unwrap();
     let path = Ode::new(&flat, &NoNoise, &policy).solve(&[4.0]).unwrap();
     assert_eq!((path.risk[0], path.distance[0]), (0.0, 9.0));
@@ -324,7 +324,7 @@ fn saved_times_do_not_change_the_path() {
 }
 
 #[test]
-fn impossible_requests_are_refused_in_words() {
+fn impossible_requests_are_refused_with_a_message() {
     let (modes, policy) = (power_law(5, 1.0), constant(0.5, 0.5));
     let ode = Ode::new(&modes, &NoNoise, &policy);
     let says = |ode: Ode<'_>, times: &[f64]| ode.solve(times).unwrap_err().to_string();

@@ -100,7 +100,7 @@ fn the_mean_of_runs_is_the_solution_of_the_ode() {
 
 #[test]
 #[ignore = "minutes long: for releases"]
-fn so_it_is_in_four_thousand_dimensions() {
+fn the_same_in_four_thousand_dimensions() {
     agree(4000, 200);
 }
 
@@ -232,7 +232,7 @@ fn greedy_is_the_steepest() {
 }
 
 #[test]
-fn what_is_not_possible_is_said() {
+fn impossible_combinations_are_refused() {
     let modes = Modes::new(&Spectrum::power_law(3000, 0.5).unwrap(), &start()).unwrap();
     let noise: Arc<dyn Noise> = Arc::new(Gaussian::new(0.5).unwrap());
     let says = |error: toclip::Error, what: &str| {

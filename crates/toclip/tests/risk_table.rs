@@ -1,5 +1,5 @@
 //! Tables of slow factors along the risk: how far a curve from tables is from one without, and that
-//! its bits do not depend on what was computed before.
+//! its bits do not depend on earlier evaluations.
 
 #![allow(clippy::unwrap_used, reason = "a helper that fails fails the test")]
 
@@ -146,10 +146,10 @@ fn smooth_thresholds_have_few_pieces() {
     }
 }
 
-/// A table is filled as it is asked; what it answers does not depend on the order of the questions,
+/// A table is filled when it is used; its values do not depend on the order of the evaluations,
 /// nor on another thread that asks at the same time.
 #[test]
-fn bits_do_not_depend_on_what_was_asked_before() {
+fn bits_do_not_depend_on_earlier_evaluations() {
     let (modes, times) = (modes(), linear_times(6.0, 13).unwrap());
     for (noise, rule, batch) in [
         (Family::from(StudentT::new(2.2, 0.3).unwrap()), Rule::Clip, 4),

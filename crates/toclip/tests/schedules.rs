@@ -286,7 +286,7 @@ fn greedy_is_optimal_at_the_end() {
     }
 }
 
-/// The policies of which a margin tames the first three.
+/// Five policies; without a margin the first three diverge.
 fn fast(noise: &Arc<dyn Noise>) -> Vec<Arc<dyn Policy>> {
     let step = Shape::Step { value: 30.0, factor: 0.1, at: vec![1.0, 4.0], warmup: 0.0 };
     vec![

@@ -142,7 +142,7 @@ fn largest_statistic(a: &[Path], b: &[Path]) -> f64 {
 }
 
 #[test]
-fn collapsed_sgd_has_the_law_of_the_full_iteration() {
+fn collapsed_sgd_has_the_distribution_of_the_full_iteration() {
     // 3 settings × 3 times × (R, D) = 18 comparisons at 5e-8 each: false alarm 1e-6.
     let runs = 40_000;
     let times = [0.5, 1.5, 4.0];
@@ -170,7 +170,7 @@ fn collapsed_sgd_has_the_law_of_the_full_iteration() {
 }
 
 #[test]
-fn collapsed_hsgd_has_the_law_of_the_full_equation() {
+fn collapsed_hsgd_has_the_distribution_of_the_full_equation() {
     // 2 times × (R, D) = 4 comparisons at 2.5e-7 each: false alarm 1e-6. The discretisation of the
     // plain form, of the order 0.01, is far below what so many runs can see.
     let runs = 10_000;

@@ -170,7 +170,7 @@ fn a_rule_that_jumps_with_the_risk_is_followed() {
 }
 
 #[test]
-fn impossible_requests_are_refused_in_words() {
+fn impossible_requests_are_refused_with_a_message() {
     let (modes, policy) = (power_law(5, 1.0), constant(0.5, 0.5));
     let equation = Volterra::new(&modes, &NoNoise, &policy);
     let says = |e: Volterra<'_>, times: &[f64]| e.solve(times).unwrap_err().to_string();

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Error, Result, bail};
 use serde_json::json;
-use toclip::convergence::{Convergence, Gap, Rate};
+use toclip::convergence::{Convergence, ConvergenceRate, DimensionGap};
 use toclip::schedule::{OpenLoop, Schedule};
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
 use toclip::{Memory, Momentum, Rule, Step};
@@ -198,8 +198,8 @@ impl Args {
     }
 }
 
-fn table(rate: &Rate) -> Table {
-    let numbers = |of: fn(&Gap) -> f64| rate.gaps.iter().map(of);
+fn table(rate: &ConvergenceRate) -> Table {
+    let numbers = |of: fn(&DimensionGap) -> f64| rate.gaps.iter().map(of);
     Table::default()
         .numbers("d", numbers(|g| g.dim))
         .numbers("mean_gap", numbers(|g| g.mean))
@@ -208,8 +208,8 @@ fn table(rate: &Rate) -> Table {
         .counts("diverged", rate.gaps.iter().map(|g| g.diverged))
 }
 
-fn text(rate: &Rate, subtitle: &str) -> String {
-    let row = |g: &Gap| {
+fn text(rate: &ConvergenceRate, subtitle: &str) -> String {
+    let row = |g: &DimensionGap| {
         let diverged = match g.diverged {
             0 => String::new(),
             n => format!("({n} runs diverged)"),
@@ -235,9 +235,9 @@ fn text(rate: &Rate, subtitle: &str) -> String {
     text
 }
 
-fn figure(rate: &Rate, subtitle: &str) -> Figure {
+fn figure(rate: &ConvergenceRate, subtitle: &str) -> Figure {
     let dims: Vec<f64> = rate.gaps.iter().map(|g| g.dim).collect();
-    let column = |f: fn(&Gap) -> f64| -> Vec<f64> { rate.gaps.iter().map(f).collect() };
+    let column = |f: fn(&DimensionGap) -> f64| -> Vec<f64> { rate.gaps.iter().map(f).collect() };
     let fit: Vec<f64> = dims.iter().map(|d| (rate.intercept + rate.slope * d.ln()).exp()).collect();
     let low = column(|g| g.mean - 1.96 * g.standard_error);
     let high = column(|g| g.mean + 1.96 * g.standard_error);

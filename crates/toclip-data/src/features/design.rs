@@ -9,7 +9,7 @@ use crate::{Error, Result, SampleSource};
 use faer::{Mat, MatRef, Side};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use toclip::dynamics::Data;
+use toclip::dynamics::StreamData;
 use toclip::glm::TeacherModes;
 use toclip::short;
 use toclip::spectrum::{Modes, Spectrum, Start};
@@ -330,9 +330,16 @@ impl Design {
     }
 
     /// The samples for C-SGD from `start` $= \theta_0$, the risk measured from `optimum`.
-    pub fn into_data(self, start: Vec<f64>, optimum: Vec<f64>) -> Data {
+    pub fn into_data(self, start: Vec<f64>, optimum: Vec<f64>) -> StreamData {
         let (covariance, dim) = (self.covariance(), self.dim());
-        Data { features: self.features, targets: self.targets, start, optimum, covariance, dim }
+        StreamData {
+            features: self.features,
+            targets: self.targets,
+            start,
+            optimum,
+            covariance,
+            dim,
+        }
     }
 
     /// $\frac1n\sum_k f_k x_k$.

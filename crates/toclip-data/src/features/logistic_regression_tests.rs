@@ -4,7 +4,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use std::sync::Arc;
-use toclip::dynamics::Data;
+use toclip::dynamics::StreamData;
 use toclip::ensemble::Ensemble;
 use toclip::glm::{GlmOde, GlmStream, GlmSummary, Logistic, Measures};
 use toclip::schedule::{OpenLoop, Schedule};
@@ -111,7 +111,7 @@ fn gaussian_features_with_labels_of_the_model_follow_the_ode() {
     let policy = OpenLoop::new(Schedule::constant(0.8).unwrap(), Schedule::constant(0.35).unwrap());
     let times = [5.0, 10.0, 30.0];
     let path = GlmOde::new(&modes, &model, &policy).solve(&times).unwrap();
-    let data = Data { targets: labels, ..design.into_data(start, optimum) };
+    let data = StreamData { targets: labels, ..design.into_data(start, optimum) };
     let stream = GlmStream::new(data, Arc::new(model), Arc::new(policy)).unwrap();
     let stream = stream.with_replacement().with_drawn_labels();
     let ensemble = Ensemble::new(60, 2);

@@ -4,7 +4,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1, StandardNormal};
 use std::sync::Arc;
-use toclip::dynamics::{Data, Ode, Stream};
+use toclip::dynamics::{Ode, Stream, StreamData};
 use toclip::ensemble::{Ensemble, Summary};
 use toclip::noise::Empirical;
 use toclip::schedule::{OpenLoop, Schedule};
@@ -62,7 +62,7 @@ impl Case {
     }
 
     fn measured(&self) -> Summary {
-        let data = Data {
+        let data = StreamData {
             features: self.design.features().to_vec(),
             targets: self.design.targets().to_vec(),
             start: self.start.clone(),

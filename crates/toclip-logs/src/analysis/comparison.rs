@@ -1,7 +1,7 @@
 //! What other rules would have done on the same log.
 
 use serde::Serialize;
-use toclip::monitor::{Interval, Settings};
+use toclip::monitor::{Interval, MonitorSettings};
 use toclip::short;
 use toclip::threshold_rules::{AutoClip, Fixed, SkipAbove, ThresholdRule, ZClip};
 
@@ -36,7 +36,7 @@ pub(super) fn compare(
     log: &Log,
     in_force: Option<f64>,
     recommended: Option<f64>,
-    settings: &Settings,
+    settings: &MonitorSettings,
 ) -> Result<Vec<RuleOutcome>> {
     // A step of zero has nothing to clip, and would count as kept.
     let norms: Vec<f64> = log.norms().into_iter().filter(|norm| *norm > 0.0).collect();
@@ -81,7 +81,7 @@ fn outcome(
     norms: &[f64],
     scales: &[f64],
     rule: &mut dyn ThresholdRule,
-    settings: &Settings,
+    settings: &MonitorSettings,
 ) -> RuleOutcome {
     // The descent of a clipped batch that is kept: (1 − 1/N) c/G. A skipped one keeps none, and those
     // next to the threshold cost c f(c)/N.
@@ -138,7 +138,7 @@ mod tests {
         let norms: Vec<f64> = (0..1000).map(|k| if k % 10 == 9 { 9.0 } else { 1.0 }).collect();
         let scales = vec![1.0; norms.len()];
         let replay = |rule: &mut dyn ThresholdRule| {
-            outcome(String::new(), &norms, &scales, rule, &Settings::default())
+            outcome(String::new(), &norms, &scales, rule, &MonitorSettings::default())
         };
         let skip = replay(&mut SkipAbove::new(4.0, 100).unwrap());
         assert!((skip.fires - 0.1).abs() < 1e-12 && (skip.step_factor - 0.9).abs() < 1e-12);

@@ -1,7 +1,7 @@
 //! What the threshold in force does.
 
 use serde::Serialize;
-use toclip::monitor::{Interval, Monitor, Settings};
+use toclip::monitor::{Interval, Monitor, MonitorSettings};
 
 use super::monitor;
 use crate::{Log, Result, ThresholdOrigin};
@@ -51,7 +51,7 @@ impl CurrentThreshold {
         origin: ThresholdOrigin,
         whole: &Monitor,
         log: &Log,
-        settings: Settings,
+        settings: MonitorSettings,
     ) -> Result<Self> {
         let Some(at) = whole.watched() else {
             let fires = Interval { value: 0.0, low: 0.0, high: 0.0 };

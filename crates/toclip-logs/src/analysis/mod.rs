@@ -11,7 +11,9 @@ mod layers;
 mod running_scale;
 
 use serde::{Serialize, Serializer};
-use toclip::monitor::{Advice as MonitorAdvice, Choice, Estimates, Monitor, Reason, Settings};
+use toclip::monitor::{
+    Estimates, Monitor, MonitorAdvice, MonitorSettings, Reason, ThresholdChoice,
+};
 
 pub use comparison::RuleOutcome;
 pub use current::{CurrentThreshold, ThresholdEffect};
@@ -45,7 +47,7 @@ pub struct Analysis {
     /// Factors and criteria at 64 thresholds in the steady part.
     pub curve: Vec<Estimates>,
     /// The best threshold by the lower end of the interval of CCC, if there is enough to tell.
-    pub best: Option<Choice>,
+    pub best: Option<ThresholdChoice>,
     /// The layers, those with the largest share of the squared norm first.
     pub layers: Vec<LayerSummary>,
     /// What other rules would have done.
@@ -142,14 +144,14 @@ impl Analysis {
     }
 }
 
-fn settings(now: &Situation) -> Settings {
+fn settings(now: &Situation) -> MonitorSettings {
     // Without the batch size, as little is credited to clipping as for a single sample.
-    Settings {
+    MonitorSettings {
         components: now.components.or(Some(1.0)),
         watched: now.in_force(),
         confidence: now.confidence,
         margin: margin(now.components),
-        ..Settings::default()
+        ..MonitorSettings::default()
     }
 }
 
@@ -161,7 +163,7 @@ pub(crate) fn margin(components: Option<f64>) -> f64 {
 }
 
 /// The best threshold, and whether the norms support a change to it.
-fn best(advice: MonitorAdvice) -> (Option<Choice>, Supported) {
+fn best(advice: MonitorAdvice) -> (Option<ThresholdChoice>, Supported) {
     match advice {
         MonitorAdvice::Clip(choice) => (Some(choice), Supported::Clip),
         MonitorAdvice::Loosen(choice) => (Some(choice), Supported::Loosen),
@@ -177,14 +179,18 @@ fn best(advice: MonitorAdvice) -> (Option<Choice>, Supported) {
 }
 
 /// A monitor that has observed these points.
-fn monitor(points: &[Point], settings: Settings) -> Result<Monitor> {
+fn monitor(points: &[Point], settings: MonitorSettings) -> Result<Monitor> {
     let mut monitor = Monitor::new(settings)?;
     points.iter().for_each(|p| monitor.observe(p.norm));
     Ok(monitor)
 }
 
 /// The last part of the log in which the distribution did not change.
-fn steady_part(points: &[Point], whole: Monitor, settings: Settings) -> Result<(usize, Monitor)> {
+fn steady_part(
+    points: &[Point],
+    whole: Monitor,
+    settings: MonitorSettings,
+) -> Result<(usize, Monitor)> {
     let changed = |monitor: &Monitor| monitor.drift().is_some_and(|drift| drift.found());
     let (mut from, mut steady) = (0, whole);
     while changed(&steady) && (points.len() - from) / 2 >= SHORTEST {

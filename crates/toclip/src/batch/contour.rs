@@ -11,12 +11,12 @@
 //!
 //! Where $a > ES$ and $G$ exists for some $z_0 < 0$, the path starts there. It then has the pole at
 //! zero on its other side, and the integrals are $P(S \le a) - 1$, $E(S-a)_+$, and the third
-//! without its first part, since on the negative axis that is imaginary. So what is small is
-//! computed as a small number, and nothing is lost for thresholds small or large.
+//! without its first part, since on the negative axis that is imaginary. So small
+//! quantities are computed as small numbers, without cancellation for any threshold.
 //!
 //! Heavy tails have no such $z_0$, and the path starts at $z_0 > 0$ for every threshold. There the same
-//! integrals with $1 - G$ in place of $G$ are $P(S > a)$ and $E\min(S, a)$: small numbers again, of
-//! which the transform knows every digit.
+//! integrals with $1 - G$ in place of $G$ are $P(S > a)$ and $E\min(S, a)$: small numbers again,
+//! which the transform gives to every digit.
 //!
 //! Skipping also needs $f_S(a) = \frac1\pi \Im\int e^{az}G\thinspace dz$.
 //!
@@ -30,7 +30,7 @@ use num_complex::Complex64;
 use std::f64::consts::PI;
 
 /// A sum of $n$ squares, in units of the threshold $a$.
-pub(super) struct Sum<'a> {
+pub(super) struct SumOfSquares<'a> {
     /// $\ln E e^{-zS/a}$.
     pub ln_g: &'a dyn Fn(Complex64) -> Complex64,
     /// Where else than in the right half plane it may be used.
@@ -47,9 +47,9 @@ pub(super) struct Sum<'a> {
     pub range: f64,
 }
 
-/// What clipping at $S = a$ leaves.
+/// The moments of $S$ clipped at $a$.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Left {
+pub(super) struct ClippedSquares {
     /// $P(S \le a)$.
     pub inside: f64,
     /// $E\[\sqrt{a/S}; S > a\]$.
@@ -62,25 +62,31 @@ pub(super) struct Left {
     pub density: f64,
 }
 
-impl Left {
+impl ClippedSquares {
     /// No batch is clipped.
     pub fn all_inside(mean: f64) -> Self {
-        Left { inside: 1.0, outside: 0.0, square: mean, square_inside: mean, density: 0.0 }
+        ClippedSquares {
+            inside: 1.0,
+            outside: 0.0,
+            square: mean,
+            square_inside: mean,
+            density: 0.0,
+        }
     }
 
     /// Every batch is, with $E\sqrt{a/S}$ given.
     pub fn all_outside(outside: f64) -> Self {
-        Left { inside: 0.0, outside, square: 1.0, square_inside: 0.0, density: 0.0 }
+        ClippedSquares { inside: 0.0, outside, square: 1.0, square_inside: 0.0, density: 0.0 }
     }
 
-    /// No number: the integrals did not converge.
+    /// NaN: the integrals did not converge.
     fn undefined() -> Self {
         let nan = f64::NAN;
-        Left { inside: nan, outside: nan, square: nan, square_inside: nan, density: nan }
+        ClippedSquares { inside: nan, outside: nan, square: nan, square_inside: nan, density: nan }
     }
 
     /// Adds `weight` times another.
-    pub fn add(&mut self, weight: f64, other: Left) {
+    pub fn add(&mut self, weight: f64, other: ClippedSquares) {
         self.inside += weight * other.inside;
         self.outside += weight * other.outside;
         self.square += weight * other.square;
@@ -90,7 +96,7 @@ impl Left {
 
     /// Divides by the total weight.
     pub fn over(self, total: f64) -> Self {
-        Left {
+        ClippedSquares {
             inside: self.inside / total,
             outside: self.outside / total,
             square: self.square / total,
@@ -102,9 +108,9 @@ impl Left {
 
 /// Terms below this share of the sum end it.
 const NEGLIGIBLE: f64 = 1e-17;
-/// The exponent below which a factor is nothing: $e^{-38}$.
+/// Factors below $e^{-38}$ are negligible.
 pub(super) const NOTHING: f64 = 38.0;
-/// The same where that factor is all that is left of a step: what is below is no number.
+/// The same where that factor is the whole result: smaller numbers underflow.
 pub(super) const UNDERFLOW: f64 = 690.0;
 /// Widths of panels, against the distance of the pole and the width of the bell.
 const WIDE: (f64, f64) = (1.2, 2.5);
@@ -114,19 +120,19 @@ const PANEL_FOLDS: f64 = 2.0;
 const MOST_PANELS: usize = 20_000;
 
 /// NaN where the path does not end within [`MOST_PANELS`].
-pub(super) fn left(sum: &Sum<'_>) -> Left {
-    let path = Path::new(sum);
+pub(super) fn clipped_squares(sum: &SumOfSquares<'_>) -> ClippedSquares {
+    let path = Contour::new(sum);
     if !(path.start.is_finite() && path.bend.is_finite() && path.level.is_finite()) {
-        return Left::undefined();
+        return ClippedSquares::undefined();
     }
     if path.start < 0.0 && path.start + path.level < -NOTHING {
         // By Chernoff's bound no batch is clipped.
-        return Left::all_inside(sum.mean);
+        return ClippedSquares::all_inside(sum.mean);
     }
     let first = if path.start > 0.0 { path.real_axis(sum.ln_g) } else { 0.0 };
     if path.start > 0.0 && path.start + path.level < -sum.nothing {
         // By the same bound all are.
-        return Left::all_outside(first / PI.sqrt());
+        return ClippedSquares::all_outside(first / PI.sqrt());
     }
     let (mut inside, mut below, mut rest, mut density) = (0.0, 0.0, 0.0, 0.0);
     // P(S > a) and E min(S/a, 1).
@@ -172,25 +178,25 @@ pub(super) fn left(sum: &Sum<'_>) -> Left {
         }
     }
     if !done {
-        return Left::undefined();
+        return ClippedSquares::undefined();
     }
     let (inside, below) = (inside / PI, below / PI);
     let (outside, density) = ((first + rest) / PI.sqrt(), density / PI);
     if path.start < 0.0 {
         let square = sum.mean - below;
         let square_inside = square + inside;
-        return Left { inside: 1.0 + inside, outside, square, square_inside, density };
+        return ClippedSquares { inside: 1.0 + inside, outside, square, square_inside, density };
     }
     if path.near {
         let (tail, square) = (tail / PI, above / PI);
         let square_inside = if tail < 0.5 { square - tail } else { inside - below };
-        return Left { inside, outside, square, square_inside, density };
+        return ClippedSquares { inside, outside, square, square_inside, density };
     }
-    Left { inside, outside, square: 1.0 - below, square_inside: inside - below, density }
+    ClippedSquares { inside, outside, square: 1.0 - below, square_inside: inside - below, density }
 }
 
 /// $z(y) = z_0 + iy - \beta y^2$.
-struct Path {
+struct Contour {
     start: f64,
     bend: f64,
     /// The distance over which $G$ falls on both sides of the saddle, $(\ln G)^{\prime\prime
@@ -202,8 +208,8 @@ struct Path {
     near: bool,
 }
 
-impl Path {
-    fn new(sum: &Sum<'_>) -> Self {
+impl Contour {
+    fn new(sum: &SumOfSquares<'_>) -> Self {
         let ln_g = sum.ln_g;
         let (start, second) = saddle(sum);
         let level = ln_g(Complex64::new(start, 0.0)).re;
@@ -218,14 +224,14 @@ impl Path {
         });
         let third = (2.0 * one - two) / (y * y * y);
         let steepest = -third / (6.0 * curvature);
-        // The bounds may be no numbers, and then neither is the path.
+        // The bounds may be NaN, and then the path is too.
         let steepest = if room > 0.0 { steepest.clamp(0.02 / room, 0.5 / room) } else { f64::NAN };
         let bend = match sum.shape {
             TransformShape::Free => steepest,
             TransformShape::Spread(v) | TransformShape::Atoms(v) => steepest.min(2.0 * v),
         };
         let near = start > 0.0 && start < 6.0 && sum.shape == TransformShape::Free;
-        Path { start, bend, bell, level, near }
+        Contour { start, bend, bell, level, near }
     }
 
     fn at(&self, y: f64) -> Complex64 {
@@ -235,7 +241,7 @@ impl Path {
     /// The width of the panel at `y`: sixteen points resolve the pole at zero, the branch point at
     /// the edge, the bell around the saddle, and, further out, whatever is smooth on a logarithmic
     /// scale.
-    fn panel(&self, y: f64, sum: &Sum<'_>) -> f64 {
+    fn panel(&self, y: f64, sum: &SumOfSquares<'_>) -> f64 {
         let free = self.bell.hypot(y / sum.n.sqrt());
         let bell = match sum.shape {
             TransformShape::Free => free,
@@ -256,13 +262,13 @@ impl Path {
     ///
     /// $|E e^{-zX^2}|$ falls at least by $|1+2zv|^{-1/2}$ from its value on the axis, however
     /// often the rest of it comes back.
-    fn ended(&self, y: f64, sum: &Sum<'_>) -> bool {
+    fn ended(&self, y: f64, sum: &SumOfSquares<'_>) -> bool {
         let lost = self.bend * y * y;
         match sum.shape {
             TransformShape::Free => lost > NOTHING + self.level.abs(),
             TransformShape::Spread(v) | TransformShape::Atoms(v) => {
                 let smoothed = (1.0 + 2.0 * v * self.at(y)).norm() / (1.0 + 2.0 * v * self.start);
-                // What there is at the saddle may be next to nothing already.
+                // The integrand may be tiny at the saddle already.
                 let saddle = (self.start + self.level).min(0.0);
                 let far = (y / self.start.abs()).ln();
                 lost + 0.5 * sum.n * smoothed.ln() + far - saddle > NOTHING
@@ -273,7 +279,7 @@ impl Path {
     /// $\int_0^{z_0} z^{-1/2} G\thinspace dz$.
     ///
     /// Up to where $G$ begins to fall, in the variable $z = T\tau^6$, which smooths the corner that
-    /// heavy tails leave at zero; from there in $\ln z$, until it has come to nothing.
+    /// heavy tails leave at zero; from there in $\ln z$, until it is negligible.
     fn real_axis(&self, ln_g: &dyn Fn(Complex64) -> Complex64) -> f64 {
         let value = |z: f64| ln_g(Complex64::new(z, 0.0)).re;
         // ln G is convex and zero at zero, so this comes down to its first fall and no further.
@@ -281,7 +287,7 @@ impl Path {
         while level < -1.5 {
             knee *= 0.75 / -level;
             let next = value(knee);
-            // Where mass is out of reach G(0+) < 1, and there may be no such place.
+            // Where part of the mass is at infinity G(0+) < 1, and there may be no such place.
             let flat = next <= level * (1.0 - 1e-9);
             level = next;
             if flat {
@@ -317,7 +323,7 @@ fn panel(a: f64, b: f64, f: impl Fn(f64) -> f64) -> f64 {
 
 /// The minimum of $\Psi(z) = z + \ln G(z) - \ln|z|$ on the side of zero where the path starts, and
 /// the second derivative of $\ln G$ there.
-fn saddle(sum: &Sum<'_>) -> (f64, f64) {
+fn saddle(sum: &SumOfSquares<'_>) -> (f64, f64) {
     // The derivatives in ln|z|, from the value a little above the axis.
     let slopes = |z: f64| {
         let h = 1e-3 * z.abs().min(z + sum.edge);
@@ -337,8 +343,8 @@ fn saddle(sum: &Sum<'_>) -> (f64, f64) {
         let z = sign * t.exp();
         let (first, second, height) = slopes(z);
         if !(first.is_finite() && second.is_finite()) || (z < 0.0 && height > NOTHING) {
-            // So far to the left G is no number, or so large that its phase is not known; at the
-            // saddle it is small.
+            // So far to the left G is NaN, or so large that its phase is not known; at the saddle it is
+            // small.
             high = t;
             t = if low.is_finite() { 0.5 * (low + t) } else { t - 2.0 };
             continue;

@@ -1,4 +1,4 @@
-//! Mini-batches: how many samples a step averages, and what is clipped.
+//! Mini-batches: how many samples a step averages, and whether each or their mean is clipped.
 
 pub(crate) mod complex;
 mod contour;
@@ -42,8 +42,8 @@ const LARGEST: u64 = 1_000_000_000;
 /// which matters where $c$ is within $10^{-3}$ of where batches cluster. Where there are few ways
 /// to draw a batch from a mixture of atoms or from empirical noise ($10^5$ at $R = 0$, 300 above),
 /// the sum over them is exact instead. And Student-t noise of so few degrees of freedom that nearly
-/// all batches are above $10^{34}$ scales has a $\mu$ below $10^{-30}$, of which only the order of
-/// magnitude is right.
+/// all batches are above $10^{34}$ scales has a $\mu$ below $10^{-30}$ that is only
+/// right in its order of magnitude.
 ///
 /// ```
 /// use toclip::{Batch, Factors, Step, noise::Rademacher};
@@ -88,7 +88,7 @@ impl Batch {
     /// # Errors
     /// [`Error::Parameter`] unless $1 \le B \le 10^9$.
     pub fn per_sample(size: u64) -> Result<Self> {
-        // One sample clipped is one sample clipped.
+        // For one sample the two are the same.
         Batch { size, outputs: 1, per_sample: size > 1 }.checked()
     }
 
@@ -163,7 +163,7 @@ impl Batch {
         )))
     }
 
-    /// $\mu_B$ and $B m^{(2)}_B = E\min(S, c^2N)/N$, which is what a single sample has for $N = 1$.
+    /// $\mu_B$ and $B m^{(2)}_B = E\min(S, c^2N)/N$, which for $N = 1$ are those of a single sample.
     pub(crate) fn clipped(self, noise: &dyn Noise, r: f64, c: f64) -> Moments {
         let n = self.together();
         if n == 1 || c == f64::INFINITY {
@@ -192,12 +192,12 @@ impl Batch {
 
 /// Thresholds this many times as large as the residual are beyond the transforms of heavy tails.
 const FAR: f64 = 1e30;
-/// What a threshold beyond may take away and still be none.
+/// The share of $m^{(2)}$ that a threshold far out may remove and still count as no clipping.
 const LOST: f64 = 1e-12;
 
 /// Whether the threshold is [`FAR`] beyond every scale of the residual.
 fn is_far(noise: &dyn Noise, r: f64, c: f64) -> bool {
-    // Mostly the threshold is nowhere near, and the features are not asked for.
+    // Mostly the threshold is nowhere near, and the features need not be computed.
     let second_moment = 2.0 * r + noise.second_moment();
     if second_moment.is_finite() && c < 1e-10 * FAR * second_moment.sqrt() {
         return false;
@@ -207,8 +207,8 @@ fn is_far(noise: &dyn Noise, r: f64, c: f64) -> bool {
     size > 0.0 && c > FAR * size
 }
 
-/// The moments for a threshold beyond all residuals; no number where the tail is so heavy that it
-/// still counts.
+/// The moments for a threshold beyond all residuals; NaN where the tail is so heavy that it still
+/// counts.
 fn open_beyond(noise: &dyn Noise, r: f64, c: f64, second_moment: f64) -> Moments {
     if noise.clipped(r, c).m2 >= second_moment * (1.0 - LOST) && second_moment.is_finite() {
         return Moments::open(second_moment);

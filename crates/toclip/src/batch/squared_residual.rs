@@ -19,7 +19,7 @@ pub(crate) enum TransformShape {
     Atoms(f64),
 }
 
-/// $\ln E e^{-zX^2}$ of a residual $X$: what determines the sum of squares over a batch.
+/// $\ln E e^{-zX^2}$ of a residual $X$, which determines the sum of squares over a batch.
 ///
 /// For $S = \sum_{i\le N} X_i^2$ it is $N$ times as large, and it determines the effect of clipping
 /// on a batch ([`Batch`](crate::Batch)).
@@ -243,7 +243,7 @@ fn range(squares: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// $\ln\sum_j w_j e^{q_j}$ for weights that add up to one, without losing small $q_j$, nor those so
-/// negative that their exponentials are nothing.
+/// negative that their exponentials underflow.
 fn ln_of_sum(parts: impl Iterator<Item = (f64, Complex64)> + Clone) -> Complex64 {
     let lost = parts.clone().fold(Complex64::ZERO, |sum, (w, q)| sum - w * exp_m1(q));
     if lost.norm() < 0.9 {

@@ -1,7 +1,7 @@
 //! Clipped moments of a sum of $N$ independent squares.
 
 use super::complex::ln_1p;
-use super::contour::{Left, NOTHING, Sum, UNDERFLOW, left};
+use super::contour::{ClippedSquares, NOTHING, SumOfSquares, UNDERFLOW, clipped_squares};
 use super::squared_residual::{Atoms, Pair, SquaredResidual, TransformShape};
 use super::transform::Squares;
 use crate::kernel::Moments;
@@ -59,7 +59,7 @@ fn at_threshold(
     c: f64,
     second_moment: f64,
     nothing: f64,
-) -> Left {
+) -> ClippedSquares {
     let a = c * c * n;
     match (squared.pair, &squared.atoms) {
         (Some(pair), _) if counts_are_cheaper(pair, n, c, second_moment) => by_counts(pair, n, a),
@@ -72,7 +72,15 @@ fn at_threshold(
             };
             let ln_g = |z| n * squared.ln_transform(z / a);
             let (mean, edge) = (second_moment / (c * c), a * squared.edge);
-            left(&Sum { ln_g: &ln_g, shape, n, mean, edge, nothing, range: squared.range / a })
+            clipped_squares(&SumOfSquares {
+                ln_g: &ln_g,
+                shape,
+                n,
+                mean,
+                edge,
+                nothing,
+                range: squared.range / a,
+            })
         }
     }
 }
@@ -92,8 +100,8 @@ fn counts_are_cheaper(Pair { square, p, v }: Pair, n: f64, c: f64, second_moment
 
 /// Given that $k$ samples are at $\pm\lambda$, $S/v$ is non-central $\chi^2$ with $N$ degrees of
 /// freedom and non-centrality $k\lambda^2/v$.
-fn by_counts(Pair { square, p, v }: Pair, n: f64, a: f64) -> Left {
-    let mut sum = Left::default();
+fn by_counts(Pair { square, p, v }: Pair, n: f64, a: f64) -> ClippedSquares {
+    let mut sum = ClippedSquares::default();
     let count = n as u64;
     // From the most likely number outwards, each weight from its neighbour's.
     let mode = ((n + 1.0) * p).floor().min(n) as u64;
@@ -138,7 +146,7 @@ fn are_few(Atoms { squares, v }: &Atoms, n: f64) -> bool {
 }
 
 /// The mean over how often each atom is drawn, as [`by_counts`] for more than two or for others.
-fn by_draws(Atoms { squares, v }: &Atoms, n: f64, a: f64) -> Left {
+fn by_draws(Atoms { squares, v }: &Atoms, n: f64, a: f64) -> ClippedSquares {
     if let [(_, square)] = squares[..] {
         return given(n * square / a, v / a, n);
     }
@@ -148,7 +156,7 @@ fn by_draws(Atoms { squares, v }: &Atoms, n: f64, a: f64) -> Left {
         sum += (k as f64).ln();
         ln_factorial.push(sum);
     }
-    let mut left = Left::default();
+    let mut clipped_squares = ClippedSquares::default();
     let mut total = 0.0;
     each_draw(squares, &ln_factorial, 0.0, sum, &mut |delta, ln_weight| {
         let weight = ln_weight.exp();
@@ -156,9 +164,9 @@ fn by_draws(Atoms { squares, v }: &Atoms, n: f64, a: f64) -> Left {
             return;
         }
         total += weight;
-        left.add(weight, given(delta / a, v / a, n));
+        clipped_squares.add(weight, given(delta / a, v / a, n));
     });
-    left.over(total)
+    clipped_squares.over(total)
 }
 
 /// Calls `visit` with $\sum_j k_j m_j^2$ and the logarithm of the multinomial probability for every
@@ -185,20 +193,20 @@ fn each_draw(
 }
 
 /// $v\thinspace\chi^2_n(\delta/v)$ clipped at one.
-fn given(delta: f64, v: f64, n: f64) -> Left {
+fn given(delta: f64, v: f64, n: f64) -> ClippedSquares {
     if v == 0.0 {
         // Rounding must not clip a batch that is at the threshold.
         if delta <= 1.0 + 1e-14 {
-            return Left::all_inside(delta.min(1.0));
+            return ClippedSquares::all_inside(delta.min(1.0));
         }
-        return Left::all_outside(delta.sqrt().recip());
+        return ClippedSquares::all_outside(delta.sqrt().recip());
     }
     let ln_g = |z: Complex64| {
         let spread = 2.0 * v * z;
         -0.5 * n * ln_1p(spread) - delta * z / (1.0 + spread)
     };
     let (mean, edge) = (delta + n * v, 0.5 / v);
-    left(&Sum {
+    clipped_squares(&SumOfSquares {
         ln_g: &ln_g,
         shape: TransformShape::Free,
         n,

@@ -1,4 +1,4 @@
-//! Rules that are a Laplace transform of the sum of squares, so that its transform along the real
+//! Rules whose factor is a Laplace transform: the transform of the sum of squares along the real
 //! axis gives their moments.
 //!
 //! With $x = S/a$, $a = c^2N$, and $G(z) = E e^{-zx}$, each rule has a factor $\varphi = F(x)$ with
@@ -22,10 +22,10 @@ use crate::rule::Smooth;
 use num_complex::Complex64;
 use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 
-/// $e^{-t^2}$ and $e^{-b_1^2t^2}$ are nothing from here on.
+/// $e^{-t^2}$ and $e^{-b_1^2t^2}$ are negligible from here on.
 const END: (f64, f64) = (6.2, 4.0);
 
-/// The exponent below which $G$ is nothing.
+/// $G$ is negligible below $e$ to minus this.
 const NOTHING: f64 = 45.0;
 
 /// A sum of $N$ squares, in units of $a = c^2N$.
@@ -80,7 +80,7 @@ impl Squares<'_> {
         let Some(&knee) = points.get(1).filter(|_| points.len() > 4) else {
             return Moments { mu: f64::INFINITY, m2 };
         };
-        // Past the fall what is left are batches near zero.
+        // Past the fall only batches near zero contribute.
         let start: Vec<f64> = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0].map(|k| k * knee).to_vec();
         let [mean] = half_line(|t| [FRAC_2_SQRT_PI * self.ln_g(t).exp()], &start);
         Moments { mu: (1.0 - 1.0 / self.n) * mean, m2 }
@@ -106,7 +106,7 @@ impl Squares<'_> {
             Smooth::Root => END.0,
             Smooth::Tanh => END.1,
         });
-        // Where G has come to nothing, the transform is not asked again.
+        // Where G is negligible the transform is not evaluated.
         let gone = points.iter().position(|t| self.ln_g(*t) < -NOTHING).unwrap_or(points.len() - 1);
         let [mu, near] = interval(
             |t| {
@@ -130,7 +130,7 @@ fn theta(t: f64) -> [f64; 2] {
         for m in 1..6 {
             let square = f64::from(m * m) / z.max(1e-300);
             let term = if m % 2 == 0 { 2.0 } else { -2.0 } * (-square).exp();
-            // e^(−∞)·∞ is nothing.
+            // e^(−∞)·∞ would be NaN.
             if term == 0.0 {
                 break;
             }

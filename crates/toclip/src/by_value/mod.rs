@@ -1,11 +1,11 @@
-//! What clipping by value leaves of one coordinate of the gradient.
+//! $\mu$ and $m^{(2)}$ of one coordinate of the gradient under clipping by value.
 //!
 //! Coordinate $j$ of the gradient of a sample is $U = X\sqrt\lambda\thinspace z$ with $X$ the
 //! residual and $z$ a standard normal variable, independent of $X$ in high dimensions. Clipped at
 //! $c$ it has, with $u = c/\sqrt\lambda$ and by Stein's lemma,
 //! $$ \mu = E\[z^2; |Xz| \le u\], \qquad \frac{m^{(2)}}{\lambda} = E\min(X^2z^2, u^2). $$
-//! Integrated over $X$ first, both are averages of what clipping leaves of the residual, which
-//! every [noise](crate::noise) knows:
+//! Integrated over $X$ first, both are averages of the clipped moments of the residual, which
+//! every [noise](crate::noise) provides:
 //! $$ \mu = E\thinspace z^2 \mu_{u/|z|}(R), \qquad
 //! \frac{m^{(2)}}{\lambda} = E\thinspace z^2 m^{(2)}_{u/|z|}(R). $$
 //! All terms are positive, so nothing cancels, however small or large $u$ is.
@@ -14,11 +14,11 @@
 //! number: $(z\thinspace g(z))^\prime = g(z) + z\thinspace g^\prime(z)$ with $g(z) = \mu_{u/z}$.
 //!
 //! * [`Profile`]: the distribution of $|X|$ at one risk, averaged by a [`Quadrature`] for many $u$;
-//! * [`Table`]: both numbers over $(\ln R, \ln u)$, filled where it is used.
+//! * [`ByValueTable`]: both numbers over $(\ln R, \ln u)$, filled where it is used.
 
 mod table;
 
-pub(crate) use table::Table;
+pub(crate) use table::ByValueTable;
 
 use crate::kernel::Moments;
 use crate::noise::{Feature, Noise};
@@ -40,7 +40,7 @@ const NEAR: f64 = 0.3;
 /// of the integrals are those coefficients times the same ones of the weight, which are
 /// $10^{-6}$.
 const TAIL: f64 = 1e-8;
-/// A panel is cut into no more than this: a staircase of thousands of steps has no end.
+/// A panel is cut into at most this many pieces: a staircase of thousands of steps would take forever.
 const MOST_PIECES: usize = 2000;
 
 /// $\mu$ and $m^{(2)}$ of a coordinate with eigenvalue $\lambda$, clipped at $c$.
@@ -70,7 +70,7 @@ pub(crate) struct Profile {
     long: HashMap<i64, Vec<Point>>,
 }
 
-/// $x$, the weight of $d\ln x$, and what clipping at $x$ leaves.
+/// $x$, the weight of $d\ln x$, and the moments clipped at $x$.
 type Point = (f64, f64, Moments);
 
 impl Profile {
@@ -145,7 +145,7 @@ impl Profile {
 #[derive(Debug)]
 pub(crate) struct Quadrature {
     points: Vec<Point>,
-    /// The end of the last panel, and what clipping there leaves.
+    /// The end of the last panel, and the moments clipped there.
     end: (f64, Moments),
     /// $p$ of $m^{(2)} \propto x^p$ from there on; zero for a finite variance.
     growth: f64,
@@ -189,7 +189,7 @@ impl Piece {
     /// Whether the polynomials through the points are $\mu$ and $m^{(2)}$ on the piece.
     ///
     /// No integral is less than a constant times $\mu_x (u/x)^3$ at the `scale` of the residual,
-    /// where $\mu_x$ is about one: where $\mu_x x^{-3}$ is nothing beside that, it need not be
+    /// where $\mu_x$ is about one: where $\mu_x x^{-3}$ is negligible beside that, it need not be
     /// resolved.
     fn is_resolved(&self, scale: f64) -> bool {
         let (mut tails, mut sizes) = ([[0.0; 3]; 2], [0.0_f64; 2]);

@@ -26,10 +26,10 @@ const LEAST: f64 = 1e-280;
 /// residuals. Where no residual is near zero $\mu$ is far below $u/s$ for small $u$, and its relative
 /// error is larger; but rates of $\eta \gg s/u$, for which that would matter, diverge.
 ///
-/// A cell is a function of its place alone, so results do not depend on what was asked before, nor
-/// by which thread.
+/// A cell is a function of its place alone, so results depend neither on earlier evaluations nor on
+/// the thread.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct ByValueTable {
     strips: Mutex<HashMap<i64, Arc<Strip>>>,
 }
 
@@ -46,19 +46,19 @@ type Cell = Vec<[Vec<f64>; 2]>;
 
 /// A row of the table at one risk: coefficients in $\ln u$ only, of consecutive cells.
 #[derive(Debug)]
-pub(crate) struct Row {
+pub(crate) struct ByValueRow {
     first: i64,
     cells: Vec<[Vec<f64>; 2]>,
 }
 
-impl Table {
+impl ByValueTable {
     /// The row at risk $r$ for all $\ln u$ from `low` to `high`.
-    pub fn row(&self, noise: &dyn Noise, r: f64, low: f64, high: f64) -> Row {
+    pub fn row(&self, noise: &dyn Noise, r: f64, low: f64, high: f64) -> ByValueRow {
         let (first, last) = (place(low, VALUE.0).0, place(high, VALUE.0).0);
         if r < LEAST {
             let mut profile = Profile::new(noise, r);
             let cells = (first..=last).map(|column| column_at(noise, &mut profile, column));
-            return Row { first, cells: cells.collect() };
+            return ByValueRow { first, cells: cells.collect() };
         }
         let (row, t) = place(r.ln(), RISK.0);
         let strip = lock(&self.strips).entry(row).or_insert_with(|| Strip::new(noise, row)).clone();
@@ -73,7 +73,7 @@ impl Table {
             }
             sum
         });
-        Row { first, cells: cells.collect() }
+        ByValueRow { first, cells: cells.collect() }
     }
 }
 
@@ -112,7 +112,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Values of $u$ that are worked on together.
 const LANES: usize = 8;
 
-impl Row {
+impl ByValueRow {
     /// Writes $\mu$ and $m^{(2)}/\lambda$ at each $\ln u$, all of which must be within the row.
     pub fn at(&self, ln_u: &[f64], mu: &mut [f64], m2: &mut [f64]) {
         for ((x, mu), m2) in ln_u.chunks(LANES).zip(mu.chunks_mut(LANES)).zip(m2.chunks_mut(LANES))
@@ -206,7 +206,7 @@ mod tests {
     fn interpolation_is_the_integral() {
         let mut rng = ChaCha8Rng::seed_from_u64(8);
         for noise in families() {
-            let table = Table::default();
+            let table = ByValueTable::default();
             let mut worst = [0.0_f64; 2];
             for _ in 0..30 {
                 let r = 10_f64.powf(rng.random_range(-3.0..1.0));

@@ -13,13 +13,13 @@ const POINTS: usize = 12;
 const LOSS: f64 = 1e-11;
 /// Relative errors of $c^\ast$ that are allowed at least, and at most.
 const ERRORS: (f64, f64) = (1e-6, 0.03);
-/// The relative error of $c^\ast$ at the end of a plateau, next to which CCC is as flat; that to which
-/// it is bisected; and how often the interval around a guess is doubled until the end is in it.
+/// The relative error of $c^\ast$ at the end of a plateau, where CCC is nearly flat; the precision to
+/// which the end is bisected; and how often the interval around a guess is doubled to contain it.
 const OF_PLATEAU: f64 = 1e-3;
 const END_OF_PLATEAU: f64 = 2e-4;
 const DOUBLINGS: usize = 6;
-/// A peak that is no higher above the limit $c \to 0$ than this, relatively, is none: factors of
-/// batches have errors of up to a tenth of it.
+/// A peak that exceeds the limit $c \to 0$ by less than this share of it does not count: factors of
+/// batches have errors of up to a tenth of that.
 const FLAT: f64 = 1e-8;
 /// Points of a search for each factor of ten in $c$, and about every feature. Coarser than the
 /// search for a single risk: peaks are followed from one risk to the next.
@@ -42,7 +42,7 @@ const FARTHEST: f64 = 16.0;
 const NARROW: f64 = 0.016;
 /// A jump this near to an end of its panel, as a share of it, does not divide it well.
 const END: f64 = 0.1;
-/// How often the gap is halved in which a peak vanishes, or a plateau becomes one.
+/// How often the interval in which a peak vanishes, or a plateau becomes one, is halved.
 const BISECTIONS: usize = 6;
 /// A panel wider than this in $\ln R$ is divided where a plateau becomes a peak.
 const TRANSITION: f64 = 0.5;
@@ -114,7 +114,7 @@ fn path(step: &Step<'_>, risks: &[f64]) -> Filled<2> {
         return along_plateau(step, risks, from, to);
     }
     // A plateau becomes a peak. The two are tabulated apart, except on a panel that is narrow, where
-    // the peak is followed: from the side where it is flat there is nothing to follow.
+    // the peak is followed from its own side, since the plateau has no maximum to follow.
     if from.is_flat != to.is_flat && (last / first).ln() > TRANSITION {
         return jump(first, last, Some(end_of_flatness(step, [first, last], from.is_flat)));
     }
@@ -126,7 +126,7 @@ fn path(step: &Step<'_>, risks: &[f64]) -> Filled<2> {
             return rounded(followed);
         }
     }
-    // Next to where there is no peak, one that is hardly any is none.
+    // Next to a risk without a peak, a peak that is hardly higher than the limit does not count.
     if from.optimum == Optimum::Small && to.gain < 4.0 * FLAT {
         to.optimum = Optimum::Small;
     } else if to.optimum == Optimum::Small && from.gain < 4.0 * FLAT {
@@ -143,7 +143,7 @@ fn path(step: &Step<'_>, risks: &[f64]) -> Filled<2> {
         let at = lost(step, &back, &other).or_else(|| crossing(risks, &followed, &other));
         return jump(first, last, at);
     }
-    // Where nothing is followed, the middle is looked at as well.
+    // Without a peak to follow, the middle is checked as well.
     if !from.optimum.is_at() {
         match Peak::highest(step, risks[middle]) {
             Some(highest) if followed[middle].is_same(&highest, step, risks[middle]) => {}
@@ -439,7 +439,7 @@ fn climbed(efficiency: &Efficiency<'_>, guess: f64, width: f64) -> Option<Top> {
         let highest = (0..5).fold(2, |best, i| if values[i] > values[best] { i } else { best });
         let step = if highest == 2 {
             let (offset, height, bend) = vertex(values);
-            // A guess this good is not asked again.
+            // Such a guess needs no further iteration.
             if offset.abs() <= 0.6 {
                 let ln_c = centre + offset * width;
                 return Some(Top { ln_c, height, bend: bend.max(0.0) / (height * width * width) });

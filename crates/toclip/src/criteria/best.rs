@@ -48,12 +48,12 @@ const OFFSETS: [f64; 13] = [-6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.
 /// \tfrac43 f(0) c + \dots)$, so the optimum is never at zero; for Laplace noise it tends to zero
 /// with $R$ and is there at $R = 0$.
 ///
-/// What is searched depends on the [rule](crate::Rule):
+/// The search depends on the [rule](crate::Rule):
 ///
 /// | rule | $c \to 0$ | $c \to \infty$ | reported |
 /// |---|---|---|---|
 /// | `Clip`, `Smooth` | `Normalise` | unclipped SGD | the best threshold |
-/// | `Skip` | nothing is left | unclipped SGD | the best threshold with $\mu > 0$: where $\mu \le 0$ no learning rate is of use, and the efficiency counts as zero |
+/// | `Skip` | nothing is left | unclipped SGD | the best threshold with $\mu > 0$: where $\mu \le 0$ no learning rate descends, and the efficiency counts as zero |
 /// | `Normalise` | | | CCC is the same for every threshold; the one with $\mu = 1$, which is $1/2f_X(0)$ for one residual |
 /// | `Optimal` | | | there is no threshold: $c = \infty$, $\mu = 1$, and CCC is the [limit](super::fisher_limit) |
 ///
@@ -132,8 +132,8 @@ pub(super) fn without_search(step: &Step<'_>, r: f64) -> Option<Result<BestThres
     if second_moment == 0.0 {
         return Some(Ok(BestThreshold::unclipped(0.0)));
     }
-    // With an atom at zero the threshold is zero, and no number is left of μ; with no density there
-    // no threshold makes it one.
+    // With an atom at zero the threshold is zero and μ has no value; without a density at zero no
+    // threshold gives μ = 1.
     let mu = if c == 0.0 || efficiency == 0.0 { 0.0 } else { 1.0 };
     let m2 = if mu == 0.0 { c * c } else { 1.0 / efficiency };
     let ccc = efficiency * second_moment;
@@ -174,7 +174,7 @@ impl Optimum {
 }
 
 /// $\mu^2/m^{(2)}$ as a function of the threshold, in the unit of one residual; zero where $\mu \le
-/// 0$, since no learning rate makes use of such a step.
+/// 0$, since no learning rate descends with such steps.
 pub(super) struct Efficiency<'a> {
     step: &'a Step<'a>,
     r: f64,
@@ -234,7 +234,7 @@ impl<'a> Efficiency<'a> {
         low
     }
 
-    /// What is best, given the highest peak above the smallest threshold that matters.
+    /// The optimum, given the highest peak above the smallest threshold that matters.
     pub fn optimum(&self, smallest: f64, c: f64, top: f64) -> Optimum {
         let (_, nearer) = self.towards_zero(smallest);
         if nearer >= top {

@@ -27,8 +27,8 @@ pub(crate) fn refined(grid: &[f64], values: &[f64], f: impl Fn(f64) -> f64) -> (
     }
     for i in 1..grid.len().saturating_sub(1) {
         let is_top = values[i] >= values[i - 1] && values[i] >= values[i + 1];
-        // Every peak, however low: a narrow one is seen only by its foot. Where the function is not
-        // defined on either side there is none.
+        // Every peak, however low: the grid may hit only the foot of a narrow one. There is no peak
+        // where the function is undefined at the point itself.
         let is_peak = is_top && values[i] > f64::NEG_INFINITY;
         if is_peak {
             let mut refined = brent(grid[i - 1], grid[i], grid[i + 1], values[i], PRECISION, &f);

@@ -25,9 +25,9 @@ pub(crate) struct Blocks {
     pub lengths: Vec<f64>,
     /// The distribution of $h_b \sim \chi^2(n_b - 1)$ of the blocks of several directions, which
     /// come first.
-    pub rest: Vec<Rest>,
+    pub rest: Vec<ChiSquare>,
     /// The distribution of $\chi^2(n_b - 2)$ of the same blocks; none for $n_b = 2$.
-    pub rest_but_one: Vec<Option<Rest>>,
+    pub rest_but_one: Vec<Option<ChiSquare>>,
     /// $\sum u_b^2$ over $\lambda_b = 0$, where nothing moves.
     pub frozen: f64,
 }
@@ -47,9 +47,11 @@ impl Blocks {
         let (moving, still): (Vec<_>, Vec<_>) = numbered.partition(|(_, m)| m.lambda > 0.0);
         let (mut moving, single): (Vec<(usize, Mode)>, Vec<_>) =
             moving.into_iter().partition(|(_, m)| m.count > 1.0);
-        let rest = moving.iter().map(|(_, m)| Rest::new(m.count - 1.0)).collect::<Result<_>>()?;
-        let fewer =
-            |(_, m): &(usize, Mode)| (m.count > 2.0).then(|| Rest::new(m.count - 2.0)).transpose();
+        let rest =
+            moving.iter().map(|(_, m)| ChiSquare::new(m.count - 1.0)).collect::<Result<_>>()?;
+        let fewer = |(_, m): &(usize, Mode)| {
+            (m.count > 2.0).then(|| ChiSquare::new(m.count - 2.0)).transpose()
+        };
         let rest_but_one = moving.iter().map(fewer).collect::<Result<_>>()?;
         moving.extend(single);
         let column = |f: fn(&Mode) -> f64| moving.iter().map(|(_, m)| f(m)).collect::<Vec<_>>();
@@ -103,7 +105,7 @@ impl Blocks {
 
 /// $\chi^2(m)$, $m \ge 1$, by the cheapest exact way.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Rest {
+pub(crate) enum ChiSquare {
     /// $m = 1$: the square of a normal.
     Square,
     /// $m = 2$: twice an exponential.
@@ -112,7 +114,7 @@ pub(crate) enum Rest {
     Gamma(Gamma<f64>),
 }
 
-impl Rest {
+impl ChiSquare {
     pub fn new(m: f64) -> Result<Self> {
         if m == 1.0 {
             return Ok(Self::Square);
@@ -149,7 +151,7 @@ mod tests {
         // Mean m and variance 2m; the variance of (h − m)² is 8m² + 48m. 100 000 draws, five
         // standard errors each: false alarm 6e-6 in all.
         for m in [1.0, 2.0, 3.0, 10.0, 999_999.0] {
-            let rest = Rest::new(m).unwrap();
+            let rest = ChiSquare::new(m).unwrap();
             let mut rng = scalar_rng(3, 0, Purpose::Lengths);
             let n = 100_000;
             let draws: Vec<f64> = (0..n).map(|_| rest.sample(&mut rng) - m).collect();

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn divergence_is_said_and_leaves_no_nan() {
+    fn divergence_is_reported_and_leaves_no_nan() {
         let modes = blocks(&[(1.0, 50)], 1.0);
         let sgd = Collapsed::new(&modes, Arc::new(NoNoise), constant(4.0, f64::INFINITY)).unwrap();
         let times: Vec<f64> = (0..1000).map(f64::from).collect();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_modes_are_refused_in_words() {
+    fn compressed_modes_are_refused_with_a_message() {
         let spectrum = Spectrum::power_law(5000, 0.5).unwrap();
         let modes = Modes::new(&spectrum, &Start::Uniform { norm: 1.0 }).unwrap();
         let modes = modes.compress(1e-9).unwrap();

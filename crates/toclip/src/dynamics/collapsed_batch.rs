@@ -85,7 +85,7 @@ impl Collapsed {
             if let Some(end) = self.diverged(k + 1, risk) {
                 return end;
             }
-            // Without privacy this adds nothing: what is flat is still.
+            // Without privacy flat directions do not move, and this adds nothing.
             observe(k + 1, risk, distance + (flat.square - self.flat.square));
         }
         (Stop::Finished, Counts { steps: last, ..Counts::default() })
@@ -124,7 +124,7 @@ impl Collapsed {
         (along.sum::<f64>() + across.sum::<f64>()).sqrt()
     }
 
-    /// Adds $\omega x$ with $\omega$ what the rule leaves of the residual.
+    /// Adds $\omega x$, with $\omega$ the residual as the rule reshapes it.
     fn add_reshaped(
         &self,
         sum: &mut Sum,

@@ -1,7 +1,7 @@
 //! The distribution of the features: Gaussian or another with the same covariance.
 
 use crate::error::{Error, Result};
-use crate::sim::normal::Block;
+use crate::sim::normal::Block16;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Exp1, StudentT};
@@ -73,7 +73,7 @@ impl Covariates {
 impl Sampler {
     /// Fills blocks with independent draws; not for [`Sampler::Gaussian`], whose draws are made
     /// where they are used.
-    pub(super) fn fill(&self, rng: &mut Xoshiro256PlusPlus, blocks: &mut [Block]) {
+    pub(super) fn fill(&self, rng: &mut Xoshiro256PlusPlus, blocks: &mut [Block16]) {
         match self {
             Self::Gaussian => {}
             Self::Rademacher => {
@@ -95,7 +95,7 @@ impl Sampler {
     }
 }
 
-fn each(blocks: &mut [Block], mut draw: impl FnMut() -> f64) {
+fn each(blocks: &mut [Block16], mut draw: impl FnMut() -> f64) {
     for block in blocks {
         for z in block.first.iter_mut().chain(&mut block.second) {
             *z = draw();
@@ -109,14 +109,14 @@ mod tests {
     use crate::sim::{Purpose, scalar_rng};
 
     fn draws(kind: Covariates, count: usize) -> Vec<f64> {
-        let mut blocks = vec![Block::ZERO; count / Block::LEN];
+        let mut blocks = vec![Block16::ZERO; count / Block16::LEN];
         let mut rng = scalar_rng(1, 1, Purpose::Covariates);
         kind.sampler().unwrap().fill(&mut rng, &mut blocks);
         blocks.iter().flat_map(|b| [b.first, b.second]).flatten().collect()
     }
 
     #[test]
-    fn moments_are_those_of_the_law() {
+    fn moments_are_those_of_the_distribution() {
         // E z, E z^2 and E z^4 by E z^2, E z^4 and E z^8 (Student-t: 3 (df-2)/(df-4) and
         // 105 (df-2)^3/((df-4)(df-6)(df-8))); 2^20 draws, five standard errors: false alarm 1e-5.
         let cases = [

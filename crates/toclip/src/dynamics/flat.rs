@@ -1,7 +1,7 @@
 //! The directions in which the data do not vary, $\lambda = 0$: only the noise of private SGD moves
 //! them.
 
-use super::block::Rest;
+use super::block::ChiSquare;
 use crate::error::Result;
 use crate::spectrum::Modes;
 use rand::Rng;
@@ -13,7 +13,7 @@ pub(super) struct Flat {
     /// $\sum\theta_i^2$.
     pub square: f64,
     /// The distribution of $\chi^2(n-1)$ for $n > 1$ of them.
-    rest: Option<Rest>,
+    rest: Option<ChiSquare>,
     any: bool,
 }
 
@@ -23,7 +23,7 @@ impl Flat {
         let count: f64 = flat().map(|m| m.count).sum();
         Ok(Flat {
             square: flat().map(|m| 2.0 * m.energy).sum(),
-            rest: (count > 1.0).then(|| Rest::new(count - 1.0)).transpose()?,
+            rest: (count > 1.0).then(|| ChiSquare::new(count - 1.0)).transpose()?,
             any: count > 0.0,
         })
     }

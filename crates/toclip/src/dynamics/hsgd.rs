@@ -1,10 +1,11 @@
 //! C-HSGD: the stochastic differential equation that clipped SGD follows.
 
+use super::Trajectory;
 use super::block::Blocks;
+use super::diffusion::Diffusion;
 use super::flat::Flat;
 use super::mode_factors::ModeFactors;
 use super::simulator::{Simulator, check_private, divergence_limit};
-use super::{Counts, Stop, Trajectory};
 use crate::error::{Error, Result};
 use crate::factor_table::FactorTable;
 use crate::kernel::Moments;
@@ -15,6 +16,7 @@ use crate::sim::{Purpose, scalar_rng};
 use crate::spectrum::Modes;
 use crate::step::Step;
 use crate::sum::dot;
+use rand::rngs::Xoshiro256PlusPlus;
 use std::sync::Arc;
 
 /// The most directions that are simulated one by one.
@@ -99,7 +101,7 @@ pub enum Scheme {
     Exponential,
 }
 
-/// What acts on the coordinates in one step.
+/// Drift and diffusion of the coordinates in one step.
 #[derive(Debug, Clone)]
 struct Rates {
     /// $\eta\mu$; the largest of all blocks.
@@ -366,90 +368,81 @@ fn decay_small(x: f64) -> f64 {
 impl Simulator for Hsgd {
     fn run(&self, seed: u64, index: u64, times: &[f64]) -> Trajectory {
         if let Some(momentum) = &self.momentum {
-            return self.run_momentum(momentum, seed, index, times);
+            return self.follow(self.with_buffer(momentum, seed, index), times);
         }
-        let mut normals = Normals::new(seed, index, Purpose::Brownian);
-        let mut across = scalar_rng(seed, index, Purpose::Lengths);
-        let mut private = scalar_rng(seed, index, Purpose::Privacy);
-        let mut state = self.start();
-        let mut z = vec![0.0; state.u.len()];
-        let mut h = vec![0.0; self.blocks.rest.len()];
-        let (mut risk, mut distance) = (Vec::new(), Vec::new());
-        let mut counts = Counts::default();
-        let last = times.last().copied().unwrap_or(0.0);
-        let mut breaks = self.policy.breakpoints();
-        breaks.retain(|b| *b > 0.0 && *b < last);
-        breaks.sort_by(f64::total_cmp);
-        let mut breaks = breaks.into_iter().peekable();
+        let state = self.start();
+        let path = CollapsedPath {
+            hsgd: self,
+            normals: Normals::new(seed, index, Purpose::Brownian),
+            across: scalar_rng(seed, index, Purpose::Lengths),
+            private: scalar_rng(seed, index, Purpose::Privacy),
+            z: vec![0.0; state.u.len()],
+            h: vec![0.0; self.blocks.rest.len()],
+            state,
+        };
+        self.follow(path, times)
+    }
+}
 
-        let mut t = 0.0;
-        let mut stop = Stop::Finished;
-        // The rates of the step before; None where they do not predict the next.
-        let mut known: Option<Rates> = None;
-        let mut span = self.fraction;
-        'path: for &time in times {
-            while t < time {
-                let end = breaks.peek().map_or(time, |b| b.min(time));
-                let mut rates = match (known.take(), self.scheme) {
-                    (Some(rates), Scheme::Exponential) => rates,
-                    _ => {
-                        counts.evaluations += 1;
-                        self.rates(t, state.risk)
-                    }
-                };
-                // At most twice the last, for a policy may grow from zero.
-                let growth = 0.5 * rates.private * self.blocks.dim;
-                let speed = if growth > 0.0 {
-                    // The factors change with R in proportion to R and the noise.
-                    rates.speed.max(growth / (state.risk + self.limit * 1e-10))
-                } else {
-                    rates.speed
-                };
-                span = (2.0 * span).min(self.fraction / speed);
-                let pieces = ((end - t) / span).ceil().max(1.0);
-                let dt = (end - t) / pieces;
-                // Steps too small for the resolution of time: the learning rate has left every
-                // bound.
-                if t + dt == t {
-                    stop = Stop::Diverged { t };
-                    break 'path;
-                }
-                if self.scheme == Scheme::Exponential {
-                    let middle = self.predicted(&state, &rates, 0.5 * dt);
-                    rates = self.rates(t + 0.5 * dt, middle);
-                    counts.evaluations += 1;
-                }
-                normals.fill(&mut z);
-                for (h, rest) in h.iter_mut().zip(&self.blocks.rest) {
-                    *h = rest.sample(&mut across);
-                }
-                self.advance(&mut state, &rates, dt, &z, &h);
-                if rates.private > 0.0 {
-                    state.flat.diffuse((rates.private * dt).sqrt(), &mut private);
-                    state.distance += state.flat.square - self.flat.square;
-                }
-                counts.steps += 1;
-                known = Some(rates);
-                t = if pieces > 1.0 { t + dt } else { end };
-                if breaks.next_if(|b| *b <= t).is_some() {
-                    known = None;
-                }
-                if state.risk.is_nan() || state.risk > self.limit {
-                    stop = Stop::Diverged { t };
-                    break 'path;
-                }
-            }
-            risk.push(state.risk);
-            distance.push(state.distance);
+/// A path without momentum, and its random numbers.
+struct CollapsedPath<'a> {
+    hsgd: &'a Hsgd,
+    state: State,
+    normals: Normals,
+    across: Xoshiro256PlusPlus,
+    private: Xoshiro256PlusPlus,
+    /// The draws of a step: normal ones, one a block, and $\chi^2$ ones of the blocks of several.
+    z: Vec<f64>,
+    h: Vec<f64>,
+}
+
+impl Diffusion for CollapsedPath<'_> {
+    type Rates = Rates;
+
+    fn risk(&self) -> f64 {
+        self.state.risk
+    }
+
+    fn distance(&self) -> f64 {
+        self.state.distance
+    }
+
+    fn rates(&self, t: f64, risk: f64) -> Rates {
+        self.hsgd.rates(t, risk)
+    }
+
+    fn speed(&self, rates: &Rates) -> f64 {
+        let growth = 0.5 * rates.private * self.hsgd.blocks.dim;
+        if growth > 0.0 {
+            // The factors change with R in proportion to R and the noise.
+            rates.speed.max(growth / (self.state.risk + self.hsgd.limit * 1e-10))
+        } else {
+            rates.speed
         }
-        let times = times[..risk.len()].to_vec();
-        Trajectory { times, risk, distance, path: None, stop, counts }
+    }
+
+    fn predicted_risk(&self, rates: &Rates, dt: f64) -> f64 {
+        self.hsgd.predicted(&self.state, rates, dt)
+    }
+
+    fn advance(&mut self, rates: &Rates, dt: f64) {
+        let Self { hsgd, state, z, h, .. } = self;
+        self.normals.fill(z);
+        for (h, rest) in h.iter_mut().zip(&hsgd.blocks.rest) {
+            *h = rest.sample(&mut self.across);
+        }
+        hsgd.advance(state, rates, dt, z, h);
+        if rates.private > 0.0 {
+            state.flat.diffuse((rates.private * dt).sqrt(), &mut self.private);
+            state.distance += state.flat.square - hsgd.flat.square;
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dynamics::Stop;
     use crate::noise::{Gaussian, Laplace, NoNoise, Noise};
     use crate::schedule::{OpenLoop, Schedule, Shape};
     use crate::spectrum::{Spectrum, Start};
@@ -613,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn divergence_is_said_and_leaves_no_nan() {
+    fn divergence_is_reported_and_leaves_no_nan() {
         let eta = || Schedule::constant(4.0).unwrap();
         let hsgd = isotropic(50, NoNoise, eta(), Schedule::never());
         let times: Vec<f64> = (0..100).map(f64::from).collect();

@@ -1,6 +1,6 @@
 //! $\mu$ and $m^{(2)}$ of every mode, for the rules that have no single pair of them.
 
-use crate::by_value::Table;
+use crate::by_value::ByValueTable;
 use crate::error::{Error, Result};
 use crate::factors::check_threshold;
 use crate::kernel::Moments;
@@ -18,7 +18,7 @@ pub(crate) struct ModeFactors {
 #[derive(Debug)]
 enum Kind {
     ByValue {
-        table: Table,
+        table: ByValueTable,
         /// $\tfrac12\ln\lambda$; $-\infty$ for $\lambda = 0$.
         ln_root: Vec<f64>,
         /// The smallest and the largest finite one.
@@ -58,7 +58,7 @@ impl ModeFactors {
                 let ln_root: Vec<f64> = lambda.iter().map(|l| 0.5 * l.ln()).collect();
                 let finite = || ln_root.iter().copied().filter(|l| l.is_finite());
                 let range = (finite().fold(0.0, f64::min), finite().fold(0.0, f64::max));
-                Kind::ByValue { table: Table::default(), ln_root, range }
+                Kind::ByValue { table: ByValueTable::default(), ln_root, range }
             }
         };
         Ok(Some(ModeFactors { lambda, kind }))

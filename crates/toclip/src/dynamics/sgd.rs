@@ -2,20 +2,21 @@
 
 use super::covariates::Sampler;
 use super::flat::Flat;
-use super::sgd_batch::bounded;
-use super::sgd_groups::Layout;
+use super::sgd_batch::{bounded, change};
+use super::sgd_part::SgdPart;
 use super::simulated_path::{SimulatedPath, steps_until, within};
-use super::simulator::{check_simulated, divergence_limit};
+use super::simulator::{check_simulated, check_whole, divergence_limit};
 use super::{Covariates, Simulator, Stop, Trajectory};
 use crate::error::{Error, Result};
 use crate::momentum::Momentum;
 use crate::rule::Rule;
-use crate::schedule::{Controller, Policy};
-use crate::sim::normal::{Block, Streams};
-use crate::sim::step::{CovariateSource, State};
+use crate::schedule::{Control, Controller, Policy};
+use crate::sim::normal::{Block16, Streams};
+use crate::sim::step::{CovariateSource, SgdState};
 use crate::sim::{InstructionSet, Isa, Purpose, scalar_rng};
 use crate::spectrum::Modes;
 use crate::step::Step;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The most coordinates that are simulated one by one: 4 GB of state a run.
@@ -30,9 +31,9 @@ pub(crate) const LARGEST: u64 = 100_000_000;
 /// = \infty$ is plain SGD.
 ///
 /// Within an eigenspace only the length of $\theta_0 - \theta^\ast$ matters for the distribution of
-/// $R$ and $D$, so it is spread evenly over the coordinates there. (For other
-/// [covariates](Sgd::with_covariates) than Gaussian ones the direction matters: this one is what is
-/// simulated.)
+/// $R$ and $D$, so it is spread evenly over the coordinates there. (For
+/// [covariates](Sgd::with_covariates) other than Gaussian the direction matters; this is the one that
+/// is simulated.)
 ///
 /// With a [batch](crate::Batch) of $B$ every step draws and averages $B$ samples; the gradient of
 /// the batch is clipped at $c\sqrt{d/B}$, or that of each sample at $c\sqrt d$.
@@ -64,17 +65,17 @@ pub(crate) const LARGEST: u64 = 100_000_000;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Sgd {
-    pub(super) start: State,
+    /// The coordinates that are clipped together, and their state at the start: all of them, or one
+    /// part for every group.
+    pub(super) parts: Vec<SgdPart>,
     /// $\lambda_i^{-1/2}$, which turns $w_i$ back into $\theta_i$.
-    pub(super) weights: Vec<Block>,
+    pub(super) weights: Vec<Block16>,
     /// The directions with $\lambda_i = 0$, which only the noise of private SGD moves.
     pub(super) flat: Flat,
-    /// Which coordinates are clipped together.
-    pub(super) layout: Layout,
     pub(super) dim: f64,
     pub(super) limit: f64,
     /// $\lambda_i$, where steps average several samples or are private.
-    pub(super) lambda: Option<Vec<Block>>,
+    pub(super) lambda: Option<Vec<Block16>>,
     pub(super) step: Step<'static>,
     pub(super) policy: Arc<dyn Policy>,
     pub(super) momentum: Option<Momentum>,
@@ -94,13 +95,7 @@ impl Sgd {
         policy: Arc<dyn Policy>,
     ) -> Result<Self> {
         let step = step.into();
-        if !modes.is_whole() {
-            return Err(Error::Invalid(
-                "C-SGD needs every eigendirection, and these modes are compressed: use the modes \
-                 from before `compress`"
-                    .into(),
-            ));
-        }
+        check_whole(modes.is_whole())?;
         if modes.ambient_dim() > LARGEST {
             return Err(Error::Invalid(format!(
                 "full C-SGD in {} dimensions would need more than 40 GB: with repeated eigenvalues \
@@ -109,26 +104,20 @@ impl Sgd {
             )));
         }
         check_simulated(&step, policy.as_ref(), modes.risk())?;
-        let mut layout = Layout::new(modes, &step)?;
-        let start = State::new(layout.coordinates.iter().copied());
-        let lambda = || layout.coordinates.iter().map(|(lambda, _)| *lambda);
-        // Zero between the groups, where there is nothing.
+        let parts = SgdPart::all(modes, &step)?;
+        let lambda: Vec<Block16> = parts.iter().flat_map(|part| part.start.lambda()).collect();
+        // Zero where λ = 0 fills up the last block of a group.
         let inverse = |lambda: f64| if lambda > 0.0 { lambda.sqrt().recip() } else { 0.0 };
+        let mut weights = lambda.clone();
+        change(&mut weights, &lambda, |_, lambda| inverse(lambda));
         let apart = step.batch().size() > 1 || step.privacy().is_some();
-        let weights = Block::from_values(lambda().map(inverse));
-        let lambda = apart.then(|| Block::from_values(lambda()));
-        if layout.parts.len() == 1 {
-            // The state has them.
-            layout.coordinates = Vec::new();
-        }
         Ok(Self {
-            start: if *step.rule() == Rule::ByValue { start.clamped() } else { start },
+            parts,
             weights,
             flat: Flat::new(modes)?,
             dim: modes.dim(),
             limit: divergence_limit(modes.risk(), &step, policy.as_ref()),
-            lambda,
-            layout,
+            lambda: apart.then_some(lambda),
             step,
             policy,
             momentum: None,
@@ -211,14 +200,10 @@ impl Simulator for Sgd {
         if let Some(lambda) = &self.lambda {
             return self.run_batches(lambda, seed, index, times);
         }
-        if let Some(momentum) = &self.momentum {
-            return self.run_momentum(momentum, seed, index, times);
-        }
-        if self.layout.parts.len() > 1 {
-            return self.run_groups(seed, index, times);
-        }
-        let (by_value, part) = (*self.step.rule() == Rule::ByValue, &self.layout.parts[0]);
-        let mut state = self.start.clone();
+        let by_value = *self.step.rule() == Rule::ByValue;
+        let mut gains = self.buffer_gains();
+        let running = |part| RunningPart::new(part, gains.is_some());
+        let mut parts: Vec<RunningPart<'_>> = self.parts.iter().map(running).collect();
         let mut data = Draws::new(self, seed, index);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
         let mut controller = Controller::new(&*self.policy);
@@ -227,25 +212,43 @@ impl Simulator for Sgd {
             let target = steps_until(time, self.dim);
             while record.steps < target {
                 let t = record.steps as f64 / self.dim;
-                let sums = state.pass(self.isa, data.next(self));
-                let risk = 0.5 * sums.twice_risk;
+                let (mut inner, mut twice_risk) = (0.0, 0.0);
+                data.prepare(self);
+                for RunningPart { part, state, norm, .. } in &mut parts {
+                    let sums = state.pass(self.isa, data.of(&part.blocks));
+                    inner += sums.inner;
+                    twice_risk += sums.twice_risk;
+                    *norm = sums.norm_sq.sqrt();
+                }
+                let risk = 0.5 * twice_risk;
                 if !within(risk, self.limit) {
                     return record.diverged(t);
                 }
-                let residual = sums.inner - self.step.noise().sample(&mut noise);
-                let control = controller.step(t, risk, residual);
-                if by_value {
-                    state.step(control.eta / self.dim * bounded(residual));
-                    state.bound(control.eta / self.dim * control.c);
-                } else {
-                    let norm = sums.norm_sq.sqrt();
-                    let weight = part.reshape(&self.step, residual, norm, control.c, 1.0, risk);
-                    state.step(control.eta / self.dim * weight);
+                let residual = inner - self.step.noise().sample(&mut noise);
+                let Control { eta, c } = controller.step(t, risk, residual);
+                for RunningPart { part, state, unit, norm } in &mut parts {
+                    if by_value {
+                        state.step(eta / self.dim * bounded(residual));
+                        state.bound(eta / self.dim * c);
+                        continue;
+                    }
+                    let weight = part.reshape(&self.step, residual, *norm, c, *unit, risk);
+                    if let Some(gains) = &mut gains {
+                        let skipped = residual.abs() * *norm > c * *unit;
+                        state.remember(gains.update(weight, skipped, eta / self.dim));
+                    } else {
+                        state.step(eta / self.dim * weight);
+                    }
                 }
                 record.steps += 1;
             }
-            let (twice_risk, moved) = state.measure(self.isa, &self.weights);
-            let (risk, distance) = (0.5 * twice_risk, moved + self.flat.square);
+            let (mut twice_risk, mut distance) = (0.0, self.flat.square);
+            for RunningPart { part, state, .. } in &mut parts {
+                let (own, moved) = state.measure(self.isa, &self.weights[part.blocks.clone()]);
+                twice_risk += own;
+                distance += moved;
+            }
+            let risk = 0.5 * twice_risk;
             if !within(risk, self.limit) || !distance.is_finite() {
                 let t = record.steps as f64 / self.dim;
                 return record.diverged(t);
@@ -256,10 +259,28 @@ impl Simulator for Sgd {
     }
 }
 
-/// The covariates of a run, and where they wait to be used.
+/// A part of the coordinates in one run.
+struct RunningPart<'a> {
+    part: &'a SgdPart,
+    state: SgdState,
+    /// The unit of its threshold.
+    unit: f64,
+    /// The norm of $x$ in the present step.
+    norm: f64,
+}
+
+impl<'a> RunningPart<'a> {
+    fn new(part: &'a SgdPart, buffered: bool) -> Self {
+        let state = part.start.clone();
+        let state = if buffered { state.buffered() } else { state };
+        RunningPart { part, state, unit: part.unit(1.0), norm: 0.0 }
+    }
+}
+
+/// The covariates of a run: drawn by the pass that uses them, or drawn in advance.
 pub(super) enum Draws {
     Normal(Streams),
-    Other(rand::rngs::Xoshiro256PlusPlus, Vec<Block>),
+    Other(rand::rngs::Xoshiro256PlusPlus, Vec<Block16>),
 }
 
 impl Draws {
@@ -268,34 +289,32 @@ impl Draws {
             Sampler::Gaussian => Self::Normal(Streams::new(seed, index, Purpose::Covariates)),
             _ => {
                 let rng = scalar_rng(seed, index, Purpose::Covariates);
-                Self::Other(rng, vec![Block::ZERO; sgd.start.len()])
+                Self::Other(rng, vec![Block16::ZERO; sgd.weights.len()])
             }
         }
     }
 
     /// The next $z$, drawn into blocks.
-    pub(super) fn fill(&mut self, sgd: &Sgd, z: &mut [Block]) {
+    pub(super) fn fill(&mut self, sgd: &Sgd, z: &mut [Block16]) {
         match self {
             Self::Normal(streams) => crate::sim::normal::fill(sgd.isa, streams, z),
             Self::Other(rng, _) => sgd.covariates.fill(rng, z),
         }
     }
 
-    /// Draws covariates that are not drawn where they are used.
+    /// Draws covariates that the pass over the coordinates does not draw itself.
     pub(super) fn prepare(&mut self, sgd: &Sgd) {
         if let Self::Other(rng, blocks) = self {
             sgd.covariates.fill(rng, blocks);
         }
     }
 
+    /// $z$ of these blocks, after [`prepare`](Self::prepare).
     #[inline]
-    pub(super) fn next(&mut self, sgd: &Sgd) -> CovariateSource<'_> {
+    pub(super) fn of(&mut self, blocks: &Range<usize>) -> CovariateSource<'_> {
         match self {
             Self::Normal(streams) => CovariateSource::Normal(streams),
-            Self::Other(rng, blocks) => {
-                sgd.covariates.fill(rng, blocks);
-                CovariateSource::Given(blocks)
-            }
+            Self::Other(_, z) => CovariateSource::Given(&z[blocks.clone()]),
         }
     }
 }

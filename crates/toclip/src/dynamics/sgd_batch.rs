@@ -1,27 +1,27 @@
 //! C-SGD whose steps average several samples.
 
 use super::flat::Flat;
-use super::momentum::Memory;
+use super::momentum::BufferGains;
 use super::sgd::Draws;
 use super::simulated_path::{SimulatedPath, steps_until, within};
 use super::{Sgd, Stop, Trajectory};
 use crate::rule::Rule;
 use crate::schedule::Control;
-use crate::sim::momentum_step::Update;
-use crate::sim::normal::{Block, Streams, fill};
+use crate::sim::normal::{Block16, Streams, fill};
+use crate::sim::step::BufferUpdate;
 use crate::sim::{Purpose, scalar_rng};
 use rand::rngs::Xoshiro256PlusPlus;
 
 /// The state $w_i = \sqrt{\lambda_i}\thinspace\theta_i$ and the sum of a batch, sixteen coordinates
 /// at a time.
 struct Batch<'a> {
-    lambda: &'a [Block],
-    w: Vec<Block>,
+    lambda: &'a [Block16],
+    w: Vec<Block16>,
     /// $\sum_j \omega_j z_j$, with $\omega_j$ the residuals, or what clipping leaves of each.
-    sum: Vec<Block>,
-    z: Vec<Block>,
-    /// The memory of gradients, and where they are kept.
-    buffer: Option<(Memory, Vec<Block>)>,
+    sum: Vec<Block16>,
+    z: Vec<Block16>,
+    /// The momentum, and its buffer.
+    buffer: Option<(BufferGains, Vec<Block16>)>,
 }
 
 impl Sgd {
@@ -29,7 +29,7 @@ impl Sgd {
     /// only depends on the state before the step, so it is added to the gradient as it is drawn.
     pub(super) fn run_batches(
         &self,
-        lambda: &[Block],
+        lambda: &[Block16],
         seed: u64,
         index: u64,
         times: &[f64],
@@ -38,10 +38,10 @@ impl Sgd {
         let size = averaged.size() as f64;
         let mut batch = Batch {
             lambda,
-            w: self.start.w(),
-            sum: vec![Block::ZERO; lambda.len()],
-            z: vec![Block::ZERO; lambda.len()],
-            buffer: self.memory().map(|memory| (memory, vec![Block::ZERO; lambda.len()])),
+            w: self.parts.iter().flat_map(|part| part.start.w()).collect(),
+            sum: vec![Block16::ZERO; lambda.len()],
+            z: vec![Block16::ZERO; lambda.len()],
+            buffer: self.buffer_gains().map(|gains| (gains, vec![Block16::ZERO; lambda.len()])),
         };
         let mut data = Draws::new(self, seed, index);
         let mut noise = scalar_rng(seed, index, Purpose::Noise);
@@ -56,7 +56,7 @@ impl Sgd {
                     return record.diverged(t);
                 }
                 let Control { eta, c } = self.policy.at(t, risk);
-                batch.sum.fill(Block::ZERO);
+                batch.sum.fill(Block16::ZERO);
                 for _ in 0..averaged.size() {
                     data.fill(self, &mut batch.z);
                     let inner = each(&batch.z, &batch.w, |a, b| a * b);
@@ -68,7 +68,7 @@ impl Sgd {
                     private.add(self, &mut batch.sum, c, step);
                 }
                 let Batch { lambda, w, sum, buffer, .. } = &mut batch;
-                for part in &self.layout.parts {
+                for part in &self.parts {
                     let own = part.blocks.clone();
                     let (w, sum, lambda) =
                         (&mut w[own.clone()], &mut sum[own.clone()], &lambda[own]);
@@ -78,13 +78,13 @@ impl Sgd {
                         1.0
                     } else {
                         let norm = each(sum, lambda, |g, l| l * g * g).sqrt();
-                        part.reshape(&self.step, 1.0, norm, c, size, risk)
+                        part.reshape(&self.step, 1.0, norm, c, part.unit(size), risk)
                     };
                     change(sum, lambda, |g, l| l * g);
-                    if let Some((memory, buffer)) = buffer {
+                    if let Some((gains, buffer)) = buffer {
                         // With momentum there is one part.
-                        let Update { decay, gain, rate } =
-                            memory.update(share / size, share == 0.0, eta / self.dim);
+                        let BufferUpdate { decay, gain, rate } =
+                            gains.update(share / size, share == 0.0, eta / self.dim);
                         change(buffer, sum, |b, g| decay * b + gain * g);
                         change(w, buffer, |w, b| w - rate * b);
                     } else {
@@ -106,24 +106,25 @@ impl Sgd {
         record.finish(Stop::Finished)
     }
 
-    /// Adds what is left of a sample's gradient to the sum: all of it, where the mean is clipped.
+    /// Adds the reshaped gradient of a sample to the sum; where the mean is clipped, the whole
+    /// gradient.
     fn add_sample(&self, batch: &mut Batch<'_>, residual: f64, c: f64, risk: f64) {
         let averaged = self.step.batch();
         let Batch { lambda, sum, z, .. } = batch;
         if *self.step.rule() == Rule::ByValue {
             // √λ z ρ clipped at c is √λ times z ρ clipped at c/√λ. Infinity times the zeros that
-            // fill up the last block would be no number.
+            // fill up the last block would be NaN.
             let c = c.min(f64::MAX);
             change(z, &self.weights, |z, r| (residual * z).min(c * r).max(-c * r));
             change(sum, z, |sum, z| sum + z);
             return;
         }
-        for part in &self.layout.parts {
+        for part in &self.parts {
             let own = part.blocks.clone();
             let (sum, z, lambda) = (&mut sum[own.clone()], &z[own.clone()], &lambda[own]);
             let weight = if averaged.is_per_sample() || averaged.size() == 1 {
                 let norm = each(z, lambda, |z, l| l * z * z).sqrt();
-                part.reshape(&self.step, residual, norm, c, 1.0, risk)
+                part.reshape(&self.step, residual, norm, c, part.unit(1.0), risk)
             } else {
                 residual
             };
@@ -136,7 +137,7 @@ impl Sgd {
 struct PrivateNoise {
     multiplier: f64,
     streams: Streams,
-    normals: Vec<Block>,
+    normals: Vec<Block16>,
     /// The directions with $\lambda = 0$.
     flat: Flat,
     across: Xoshiro256PlusPlus,
@@ -147,15 +148,15 @@ impl PrivateNoise {
         Some(PrivateNoise {
             multiplier: sgd.step.privacy()?.noise_multiplier(),
             streams: Streams::new(seed, index, Purpose::Privacy),
-            normals: vec![Block::ZERO; sgd.weights.len()],
+            normals: vec![Block16::ZERO; sgd.weights.len()],
             flat: sgd.flat.clone(),
             across: scalar_rng(seed, index, Purpose::Privacy),
         })
     }
 
-    /// Adds $\sigma c\sqrt d\thinspace\xi_i$ to every coordinate of the sum of the gradients; what is
-    /// summed is $\lambda_i^{-1/2}$ of it. Flat directions make their `step` at once.
-    fn add(&mut self, sgd: &Sgd, sum: &mut [Block], c: f64, step: f64) {
+    /// Adds $\sigma c\sqrt d\thinspace\xi_i$ to every coordinate of the sum of the gradients,
+    /// which is stored times $\lambda_i^{-1/2}$. Flat directions make their `step` at once.
+    fn add(&mut self, sgd: &Sgd, sum: &mut [Block16], c: f64, step: f64) {
         if self.multiplier == 0.0 {
             return;
         }
@@ -167,13 +168,14 @@ impl PrivateNoise {
     }
 }
 
-/// Residuals whose squares still add up: beyond, a batch is as much clipped as it can be.
+/// A residual small enough for its square not to overflow. Larger ones are clipped to nearly the
+/// same gradient anyway.
 pub(super) fn bounded(residual: f64) -> f64 {
     residual.clamp(-1e140, 1e140)
 }
 
 /// $\sum f(a_i, b_i)$ over all coordinates.
-pub(crate) fn each(a: &[Block], b: &[Block], f: impl Fn(f64, f64) -> f64) -> f64 {
+pub(crate) fn each(a: &[Block16], b: &[Block16], f: impl Fn(f64, f64) -> f64) -> f64 {
     let mut sums = [0.0; 8];
     for (a, b) in a.iter().zip(b) {
         for i in 0..8 {
@@ -184,7 +186,7 @@ pub(crate) fn each(a: &[Block], b: &[Block], f: impl Fn(f64, f64) -> f64) -> f64
 }
 
 /// $a_i \leftarrow f(a_i, b_i)$ for all coordinates.
-pub(crate) fn change(a: &mut [Block], b: &[Block], f: impl Fn(f64, f64) -> f64) {
+pub(crate) fn change(a: &mut [Block16], b: &[Block16], f: impl Fn(f64, f64) -> f64) {
     for (a, b) in a.iter_mut().zip(b) {
         for i in 0..8 {
             a.first[i] = f(a.first[i], b.first[i]);

@@ -14,7 +14,7 @@ pub trait Simulator: std::fmt::Debug + Send + Sync {
     fn run(&self, seed: u64, index: u64, times: &[f64]) -> Trajectory;
 }
 
-/// Refuses rules that only full C-SGD, the ODE and C-HSGD know.
+/// Refuses rules that only full C-SGD, the ODE and C-HSGD support.
 pub(crate) fn check_radial(step: &Step<'_>, method: &str) -> Result<()> {
     if step.rule().is_radial() {
         return Ok(());
@@ -24,6 +24,18 @@ pub(crate) fn check_radial(step: &Step<'_>, method: &str) -> Result<()> {
          for all of them: use the ODE, full C-SGD or C-HSGD",
         step.rule().name()
     )))
+}
+
+/// Refuses compressed modes, which are not eigendirections.
+pub(crate) fn check_whole(is_whole: bool) -> Result<()> {
+    if is_whole {
+        return Ok(());
+    }
+    Err(Error::Invalid(
+        "C-SGD needs every eigendirection, and these modes are compressed: use the modes from before \
+         `compress`"
+            .into(),
+    ))
 }
 
 /// Refuses steps that C-SGD does not simulate.

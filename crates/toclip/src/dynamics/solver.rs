@@ -1,4 +1,4 @@
-//! What the two solvers share: tolerances, what ends a path, and what is kept of it.
+//! What the solvers share: tolerances, conditions that end a path, and the saved path.
 
 use super::times::check_times;
 use super::{Counts, PathPoint, Stop, Trajectory};
@@ -42,7 +42,7 @@ impl Tolerance {
     }
 }
 
-/// Step and policy as both solvers evaluate them, and the number of evaluations.
+/// Step and policy as the solvers evaluate them, and the number of evaluations.
 #[derive(Debug)]
 pub(crate) struct Drive<'a> {
     step: &'a Step<'a>,
@@ -117,7 +117,7 @@ pub(crate) fn force(PathPoint { mu, m2, eta, .. }: PathPoint) -> (f64, f64) {
     if eta == 0.0 { (0.0, 0.0) } else { (eta * mu, eta * eta * m2) }
 }
 
-/// What ends a path early.
+/// The conditions that end a path early.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Watch {
     /// The path ends when the risk falls to this.
@@ -177,7 +177,7 @@ impl Watch {
         None
     }
 
-    /// The event between a time at which there is none and one at which there is.
+    /// The event between a time before it and a time after it.
     fn bisect(
         &self,
         mut before: f64,

@@ -10,12 +10,12 @@ use crate::sim::{Isa, Purpose, scalar_rng};
 use rand::Rng;
 use std::sync::Arc;
 
-/// $(x_k, b_k)$, and what the risk is measured with.
+/// $(x_k, b_k)$, and the optimum and covariance that the risk is measured with.
 ///
 /// Scale the data so that $\Vert K\Vert = 1$, as everywhere
 /// ([`Rescaling`](crate::spectrum::Rescaling) says what changes with it).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Data {
+pub struct StreamData {
     /// $x_k$, row by row, `targets.len()` rows of `start.len()` numbers.
     pub features: Vec<f64>,
     /// $b_k$.
@@ -41,12 +41,12 @@ pub struct Data {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use toclip::dynamics::{Data, Simulator, Stop, Stream};
+/// use toclip::dynamics::{StreamData, Simulator, Stop, Stream};
 /// use toclip::schedule::{OpenLoop, Schedule};
 /// // Two features, noiseless targets b = x1 - x2.
 /// let features: Vec<f64> = (0..400).map(|i| f64::from(i * i % 7) - 3.0).collect();
 /// let targets = features.chunks(2).map(|x| x[0] - x[1]).collect();
-/// let data = Data {
+/// let data = StreamData {
 ///     features,
 ///     targets,
 ///     start: vec![0.0, 0.0],
@@ -64,7 +64,7 @@ pub struct Data {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Stream {
-    data: Arc<Data>,
+    data: Arc<StreamData>,
     rule: Rule,
     policy: Arc<dyn Policy>,
     order: RowOrder,
@@ -81,16 +81,16 @@ enum RowOrder {
 }
 
 impl Stream {
-    /// One pass over the data, in an order drawn anew for every run.
+    /// One pass over the data, in a new random order for every run.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the sizes do not fit or a number is not finite, [`Error::Parameter`]
     /// for a `dim` that is not finite and positive.
-    pub fn new(data: Data, policy: Arc<dyn Policy>) -> Result<Self> {
+    pub fn new(data: StreamData, policy: Arc<dyn Policy>) -> Result<Self> {
         data.check()?;
         let isa = Isa::best();
         let [risk, _] = data.measure(isa, &data.start, &mut Vec::new());
-        // As for streaming data: ten orders of magnitude over all that was there at the start.
+        // As for streaming data: ten orders of magnitude above the risk and residuals of the start.
         let squares = data.rows().zip(&data.targets).map(|(x, b)| {
             let residual = inner(isa, x, &data.start) - b;
             residual * residual
@@ -110,8 +110,8 @@ impl Stream {
     /// The same with another rule: a [radial](Rule::is_radial) one, by value or per group, in the
     /// coordinates of the data.
     ///
-    /// There is no theory of clipping by value or per group where $K$ couples the coordinates; this
-    /// simulates it.
+    /// The theory of clipping by value and per group does not cover a $K$ that couples the
+    /// coordinates; this simulates it.
     ///
     /// # Errors
     /// [`Error::Invalid`] for the optimal rule, which needs the distribution of the noise, and for
@@ -137,8 +137,8 @@ impl Stream {
         }
     }
 
-    /// $\theta \leftarrow \theta - \frac\eta d\thinspace\hat g$ with $\hat g$ what the rule leaves of
-    /// the gradient $\rho\thinspace x$.
+    /// $\theta \leftarrow \theta - \frac\eta d\thinspace\hat g$, with $\hat g$ the gradient
+    /// $\rho\thinspace x$ as the rule reshapes it.
     pub(crate) fn step(
         &self,
         theta: &mut [f64],
@@ -185,7 +185,7 @@ impl Stream {
         Self { order: RowOrder::WithReplacement, ..self }
     }
 
-    pub(crate) fn data(&self) -> &Data {
+    pub(crate) fn data(&self) -> &StreamData {
         &self.data
     }
 
@@ -212,7 +212,7 @@ impl Stream {
     }
 }
 
-impl Data {
+impl StreamData {
     fn check(&self) -> Result<()> {
         let (n, p) = (self.targets.len(), self.start.len());
         let sizes = [
@@ -323,7 +323,7 @@ mod tests {
     use crate::sim::normal::Normals;
 
     /// Correlated features with noise: K = A Aᵀ for a fixed A, 5 coordinates.
-    fn data(n: usize) -> Data {
+    fn data(n: usize) -> StreamData {
         let p = 5;
         let a = |i: usize, j: usize| if i == j { 0.9 } else { 0.2 / (1.0 + i as f64 + j as f64) };
         let mut normals = Normals::new(9, 0, Purpose::Covariates);
@@ -339,7 +339,7 @@ mod tests {
         }
         let entry = |i, k| (0..p).map(|j| a(i, j) * a(k, j)).sum::<f64>();
         let covariance = (0..p * p).map(|ik| entry(ik / p, ik % p)).collect();
-        Data { features, targets, start: vec![0.0; p], optimum, covariance, dim: 3.7 }
+        StreamData { features, targets, start: vec![0.0; p], optimum, covariance, dim: 3.7 }
     }
 
     fn policy(eta: f64, c: f64) -> Arc<dyn Policy> {
@@ -348,7 +348,7 @@ mod tests {
     }
 
     /// The iteration as it is written in the paper.
-    fn by_hand(data: &Data, order: &[usize], control: Control, rule: &Rule) -> (f64, f64) {
+    fn by_hand(data: &StreamData, order: &[usize], control: Control, rule: &Rule) -> (f64, f64) {
         let p = data.start.len();
         let mut theta = data.start.clone();
         for &k in order {
@@ -453,7 +453,7 @@ mod tests {
 
     #[test]
     fn sizes_and_numbers_are_checked() {
-        let message = |change: fn(&mut Data)| {
+        let message = |change: fn(&mut StreamData)| {
             let mut data = data(10);
             change(&mut data);
             Stream::new(data, policy(0.1, 1.0)).unwrap_err().to_string()

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_that_cannot_be_are_refused_in_words() {
+    fn impossible_times_are_refused() {
         let says = |times: &[f64]| check_times(times).unwrap_err().to_string();
         assert!(says(&[]).contains("at least one time"));
         assert!(says(&[0.0, f64::NAN]).contains("finite"));

@@ -16,7 +16,7 @@ pub struct Trajectory {
     pub path: Option<Vec<PathPoint>>,
     /// Why it stopped.
     pub stop: Stop,
-    /// What it cost.
+    /// The number of steps and evaluations.
     pub counts: Counts,
 }
 
@@ -75,7 +75,7 @@ pub enum Stop {
         /// When it did.
         t: f64,
     },
-    /// The risk left every bound: the learning rate is above its stability limit.
+    /// The risk grew without bound: the learning rate is above its stability limit.
     Diverged {
         /// When it did.
         t: f64,
@@ -124,7 +124,7 @@ impl std::fmt::Display for Stop {
     }
 }
 
-/// What a path cost.
+/// The number of steps and evaluations behind a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Counts {
     /// Steps taken.

@@ -31,7 +31,7 @@ pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
 /// |---|---|---|
 /// | `runs` | | $N \ge 1$ |
 /// | `seed` | | seed of the whole ensemble; run $i$ is replayed by `simulator.run(seed, i, times)` |
-/// | `probabilities` | 0.1, 0.9 | which quantiles to report besides the median |
+/// | `probabilities` | 0.1, 0.9 | quantiles to report in addition to the median |
 /// | `threads` | all cores | how many threads to use; changes no bit of the result |
 ///
 /// ```
@@ -111,21 +111,13 @@ impl Ensemble {
         times: &[f64],
         progress: Option<Progress<'_>>,
     ) -> Result<Summary> {
-        let finished = Mutex::new(BTreeMap::new());
         let done = AtomicU64::new(0);
-        self.run_missing(
-            simulator,
-            times,
-            &BTreeSet::new(),
-            &AtomicBool::new(false),
-            &|i, run| {
-                lock(&finished).insert(i, run);
-                if let Some(progress) = progress {
-                    progress(done.fetch_add(1, Ordering::Relaxed) + 1);
-                }
-            },
-        )?;
-        let finished = finished.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let tick = || {
+            if let Some(progress) = progress {
+                progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+            }
+        };
+        let finished = self.all(times, &tick, |index| simulator.run(self.seed, index, times))?;
         Summary::of(times, &finished, &self.probabilities)
     }
 
@@ -147,6 +139,22 @@ impl Ensemble {
         self.each_missing(times, finished, cancel, &|index| {
             on_finished(index, simulator.run(self.seed, index, times));
         })
+    }
+
+    /// All runs by their index; `tick` is called after each.
+    pub(crate) fn all<T: Send>(
+        &self,
+        times: &[f64],
+        tick: &(dyn Fn() + Sync),
+        run: impl Fn(u64) -> T + Sync,
+    ) -> Result<BTreeMap<u64, T>> {
+        let finished = Mutex::new(BTreeMap::new());
+        self.each_missing(times, &BTreeSet::new(), &AtomicBool::new(false), &|index| {
+            let run = run(index);
+            lock(&finished).insert(index, run);
+            tick();
+        })?;
+        Ok(finished.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
     }
 
     /// Calls `run` with the index of every run that is not yet finished. Returns how many were run.
@@ -428,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_ensembles_are_refused_in_words() {
+    fn impossible_ensembles_are_refused_with_a_message() {
         let message =
             |e: Ensemble, times: &[f64]| e.run(&Dice, times, None).unwrap_err().to_string();
         let good = Ensemble::new(1, 1);

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::factors::check_threshold;
 use serde::Serialize;
 
-/// The mean clipped gradient vanishes here, or the ODE stands still.
+/// A state in which the mean clipped gradient vanishes, or in which the ODE is stationary.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Stationary {
     /// $\kappa$, the length along the teacher in units of it.
@@ -27,7 +27,7 @@ pub struct Stationary {
     pub coefficients: Coefficients,
 }
 
-/// $\kappa\sqrt V$ beyond which no fixed point is looked for: every residual is then one of a sign.
+/// The largest $\kappa\sqrt V$ of a fixed point: beyond it residuals no longer change sign.
 const LONGEST: f64 = 1e8;
 
 /// $\kappa\thinspace\theta^\ast$, where the mean clipped gradient is zero: what small learning rates converge
@@ -55,7 +55,7 @@ pub fn fixed_point(model: &dyn Model, v: f64, c: f64) -> Result<Stationary> {
 }
 
 /// The stationary state at a constant learning rate $\eta$: the fixed point and the noise around it;
-/// `None` where there is none, and SGD diverges.
+/// `None` where SGD diverges.
 ///
 /// The noise moves $\kappa$ as well, since the coefficients depend on all of $Q$.
 ///
@@ -102,7 +102,7 @@ pub fn noise_floor(model: &dyn Model, v: f64, c: f64, eta: f64) -> Result<Option
     along(model, v, c, 0.5 * (low + high)).map(Some)
 }
 
-/// The variance across the teacher beyond which a stationary state counts as none.
+/// The largest variance across the teacher that counts as stationary.
 const MOST_NOISE: f64 = 1e12;
 
 /// $\sup_w 2aw/m^{(2)}$: the largest learning rate with a stationary state; infinite where every rate

@@ -26,20 +26,20 @@ pub(super) struct Binary<'a, R> {
     pub has_normal_tails: bool,
 }
 
-/// Sixteen points integrate what is analytic in an ellipse around the panel to the power $-32$ of
-/// the sum of its half axes.
+/// Sixteen points integrate a function that is analytic in an ellipse around the panel with an error
+/// of the power $-32$ of the sum of the half axes.
 const ELLIPSE: f64 = 2.45;
 /// Half the widest panel on which they integrate a normal density.
 const WIDEST: f64 = 1.9;
 /// The same for eight points, for short panels next to the kink.
 const ELLIPSE_OF_8: f64 = 5.8;
 const WIDEST_OF_8: f64 = 0.35;
-/// Where a normal variable ends: beyond, its mass is below $3\times10^{-14}$.
+/// Normal variables are integrated up to here: the mass beyond is below $3\times10^{-14}$.
 const REACH: f64 = 7.6;
 /// Kinks farther out leave slopes below $10^{-30}$.
 const FARTHEST_KINK: f64 = 12.0;
 
-/// What is left of label 0 at $u$, as seen from $|u|$.
+/// The clipped residual of label 0 at $u$ or $-u$, and its slope.
 struct Side {
     psi: f64,
     slope: f64,
@@ -114,7 +114,7 @@ impl<R: Fn(f64) -> (f64, f64)> Binary<'_, R> {
             if self.has_normal_tails { 1.0 + 2.0 * part(at.q) + part(label) } else { 1.0 }
         };
         let normal = NormalTail::new();
-        // What is left of a slope far out sits next to the kink.
+        // Where the kink is far out, the slope contributes next to it only.
         let reach = if edge < FARTHEST_KINK { REACH.max(edge + 3.0) } else { REACH };
         let ends = if edge > 0.0 && edge < reach {
             [(0.0, edge), (edge, reach)]

@@ -11,7 +11,7 @@ use super::quadrature::REACH;
 use crate::quad::{interval, panel};
 use crate::special::{FRAC_1_SQRT_2PI, GAUSS_LEGENDRE_16, phi};
 
-/// Counts less likely than this are left out where results are to be exact.
+/// Counts less likely than this are left out of exact results.
 pub(super) const NEGLIGIBLE: f64 = 1e-18;
 /// Means up to here are summed count by count.
 const SMALL_MEAN: f64 = 100.0;
@@ -86,7 +86,7 @@ const ONE_BY_ONE: f64 = 256.0;
 /// 256 on the sum is an integral, with the corrections of Euler and Maclaurin at its lower end.
 pub(super) fn aligned(kappa: f64, root: f64, c: f64) -> [f64; 3] {
     let of = |y: f64| one_count(y, kappa, root, c);
-    // c √m bounds what is left of a count, which moves the mass up by √V/2.
+    // The contribution of a count is bounded by c √m, which moves the mass up by √V/2.
     let last = root * (7.5 + 0.5 * root);
     let mut sum = [0.0; 3];
     let mut add = |weight: f64, x: [f64; 3]| (0..3).for_each(|i| sum[i] += weight * x[i]);
@@ -121,7 +121,7 @@ pub(super) fn aligned(kappa: f64, root: f64, c: f64) -> [f64; 3] {
     sum
 }
 
-/// What the count $y$ adds to [`aligned`].
+/// The term of the count $y$ in [`aligned`].
 ///
 /// In $t = v - \ln y$ the bell is $P(y | v) = P(y | \ln y)\thinspace e^{-y(e^t - 1 - t)}$, without cancellation.
 fn one_count(y: f64, kappa: f64, root: f64, c: f64) -> [f64; 3] {

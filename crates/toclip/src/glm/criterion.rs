@@ -21,7 +21,7 @@ use serde::Serialize;
 ///
 /// In least squares, where $b = -\mu$, it is the CCC $= \mu^2/\nu$ of
 /// [`Factors::ccc`](crate::Factors::ccc). From a start at zero every logistic residual is $\pm\frac12$, so
-/// that CCC = 1 there for every threshold: clipping is a smaller learning rate and nothing else.
+/// that CCC = 1 there for every threshold: clipping only lowers the learning rate.
 ///
 /// ```
 /// use toclip::glm::{Logistic, Overlaps, ccc};
@@ -36,7 +36,8 @@ use serde::Serialize;
 ///
 /// # Errors
 /// [`Error::Parameter`] for a threshold that is not positive; [`Error::InfiniteVariance`] where
-/// residuals have none without clipping; [`Error::Invalid`] where $b = 0$ and there is nothing to learn.
+/// residuals have infinite variance without clipping; [`Error::Invalid`] where $b = 0$ and the labels
+/// say nothing about the teacher.
 pub fn ccc(model: &dyn Model, at: &Overlaps, c: f64) -> Result<f64> {
     check_threshold(c)?;
     Ok(signal(model, at, c) / unclipped(model, at)?)
@@ -44,7 +45,7 @@ pub fn ccc(model: &dyn Model, at: &Overlaps, c: f64) -> Result<f64> {
 
 /// The threshold with the largest [`ccc`], and its value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct BestThreshold {
+pub struct GlmBestThreshold {
     /// $c$; infinite where it is best not to clip.
     pub c: f64,
     /// CCC at $c$; one where it is best not to clip.
@@ -63,16 +64,16 @@ pub struct BestThreshold {
 ///
 /// # Errors
 /// As [`ccc`].
-pub fn best_threshold(model: &dyn Model, at: &Overlaps) -> Result<BestThreshold> {
+pub fn best_threshold(model: &dyn Model, at: &Overlaps) -> Result<GlmBestThreshold> {
     let open = unclipped(model, at)?;
     let size = model.coefficients(at, f64::INFINITY).m2.sqrt();
     let grid = log_grid(1e-4 * size, 100.0 * size, 8.0);
     let (c, ccc) = maximise_on(&grid, |c| signal(model, at, c) / open);
-    // Ties are for no clipping.
+    // Not clipping wins ties.
     if ccc > 1.0 + 1e-9 {
-        Ok(BestThreshold { c, ccc })
+        Ok(GlmBestThreshold { c, ccc })
     } else {
-        Ok(BestThreshold { c: f64::INFINITY, ccc: 1.0 })
+        Ok(GlmBestThreshold { c: f64::INFINITY, ccc: 1.0 })
     }
 }
 

@@ -1,11 +1,10 @@
 //! Ensembles of runs on a generalised linear model.
 
 use super::{GlmPath, GlmSgd, MeasuredPath, Measures, Quantity};
-use crate::ensemble::{Ensemble, Statistics, check_probabilities, lock};
+use crate::ensemble::{Ensemble, Statistics, check_probabilities};
 use crate::error::{Error, Result};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 /// Loss, error rate, angle and calibration over an ensemble, at each saved time.
@@ -30,7 +29,7 @@ pub struct GlmSummary {
     pub p: Statistics,
     /// The loss.
     pub loss: Statistics,
-    /// The error rate; `None` where labels are no classes.
+    /// The error rate; `None` where labels are not classes.
     pub error_rate: Option<Statistics>,
     /// The angle, in radians.
     pub angle: Statistics,
@@ -74,13 +73,7 @@ impl GlmSgd {
         times: &[f64],
         tick: &(dyn Fn() + Sync),
     ) -> Result<BTreeMap<u64, GlmPath>> {
-        let finished = Mutex::new(BTreeMap::new());
-        let cancel = AtomicBool::new(false);
-        self.run_missing(ensemble, times, &BTreeSet::new(), &cancel, &|index, path| {
-            lock(&finished).insert(index, path);
-            tick();
-        })?;
-        Ok(finished.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        ensemble.all(times, tick, |index| self.run(ensemble.seed, index, times))
     }
 
     /// Those runs that are not yet finished, each handed to `on_finished`, as
@@ -143,25 +136,17 @@ impl GlmSummary {
             .map(|k| measures.iter().filter(|run| run.len() > k).count() as u64)
             .take_while(|&alive| alive > 0)
             .collect();
-        let columns = |quantity: Quantity| {
+        let statistics = |value: &dyn Fn(&MeasuredPath, usize) -> Option<f64>| {
             let mut statistics = Statistics::of_quantiles(probabilities.len());
             for k in 0..alive.len() {
-                let column: Vec<f64> =
-                    measures.iter().filter_map(|run| run.get(k)?.get(quantity)).collect();
+                let column: Vec<f64> = runs.values().filter_map(|run| value(run, k)).collect();
                 statistics
                     .push(if column.is_empty() { vec![f64::NAN] } else { column }, probabilities);
             }
             statistics
         };
-        let overlaps = |of: fn(&super::Overlaps) -> f64| {
-            let mut statistics = Statistics::of_quantiles(probabilities.len());
-            for k in 0..alive.len() {
-                statistics.push(
-                    runs.values().filter_map(|run| run.overlaps.get(k).map(of)).collect(),
-                    probabilities,
-                );
-            }
-            statistics
+        let measured = |quantity: Quantity| {
+            statistics(&|run, k| run.measures.get(k).and_then(|measures| measures.get(quantity)))
         };
         let classes = measures.iter().copied().flatten().any(|m| m.error_rate.is_some());
         let calibrated = measures.iter().copied().flatten().any(|m| m.calibration.is_some());
@@ -171,12 +156,12 @@ impl GlmSummary {
             runs: runs.len() as u64,
             diverged: ended.collect(),
             probabilities: probabilities.to_vec(),
-            q: overlaps(|at| at.q),
-            p: overlaps(|at| at.p),
-            loss: columns(Quantity::Loss),
-            error_rate: classes.then(|| columns(Quantity::ErrorRate)),
-            angle: columns(Quantity::Angle),
-            calibration: calibrated.then(|| columns(Quantity::Calibration)),
+            q: statistics(&|run, k| run.overlaps.get(k).map(|at| at.q)),
+            p: statistics(&|run, k| run.overlaps.get(k).map(|at| at.p)),
+            loss: measured(Quantity::Loss),
+            error_rate: classes.then(|| measured(Quantity::ErrorRate)),
+            angle: measured(Quantity::Angle),
+            calibration: calibrated.then(|| measured(Quantity::Calibration)),
             alive,
         })
     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 /// The residual before clipping is $X = \sqrt{2R}\thinspace z - \epsilon$ with $2R = Q - 2P + V$, so the
 /// coefficients are those of least squares clipped at $\min(c, \delta)$:
 /// $$ a = -b = P(|X| \le \min(c, \delta)), \qquad m^{(2)} = E\min(X^2, c^2, \delta^2). $$
-/// $\delta = \infty$ is least squares. Any [noise](crate::noise) will do.
+/// $\delta = \infty$ is least squares. The noise may be of any [family](crate::noise).
 ///
 /// ```
 /// use std::sync::Arc;

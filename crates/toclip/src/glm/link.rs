@@ -64,7 +64,7 @@ pub(super) fn mean_slope(link: &Link, v: f64) -> f64 {
     FRAC_1_SQRT_2PI * link.iter().map(|n| n.weight / (v + n.variance).sqrt()).sum::<f64>()
 }
 
-/// $P(u > 0, y = 1) + P(u < 0, y = 0)$ less than one, for $P(y = 1 | v) = F(v)$:
+/// $1 - P(u > 0, y = 1) - P(u < 0, y = 0)$ for $P(y = 1 | v) = F(v)$:
 /// $\tfrac12 - \tfrac1\pi\sum_k w_k\arcsin\bigl(P/\sqrt{Q(V+\tau_k^2)}\bigr)$.
 pub(super) fn error_rate(link: &Link, at: &super::Overlaps) -> f64 {
     if at.q == 0.0 {
@@ -123,7 +123,7 @@ impl NormalTail {
                 let h = x - (place.floor() + 0.5) / PER_UNIT;
                 terms.iter().rev().fold(0.0, |sum, term| sum * h + term)
             }
-            // Of no account: the tail is below 1e-18.
+            // Any value will do: the tail is below 1e-18.
             None => x.recip(),
         };
         (density, density * ratio)

@@ -10,7 +10,7 @@ use rand::{Rng, RngExt};
 use serde::Serialize;
 use std::f64::consts::{LN_2, PI};
 
-/// Logistic regression on labels of which a share $\rho$ is flipped.
+/// Logistic regression with a share $\rho$ of the labels flipped.
 ///
 /// With $\sigma(u) = 1/(1 + e^{-u})$,
 /// $$ P(y = 1 | v) = \rho + (1 - 2\rho)\thinspace\sigma(v), \qquad \ell(u, y) = \ln(1 + e^u) - yu, \qquad r = \sigma(u) - y. $$

@@ -1,4 +1,4 @@
-//! What a classifier is judged by.
+//! Loss, error rate, angle and calibration of a classifier.
 
 use super::link::{LOGISTIC, mean_slope};
 use super::{Model, Overlaps};
@@ -9,11 +9,11 @@ use serde::Serialize;
 pub struct Measures {
     /// $E\thinspace\ell(u, y)$ over labels as drawn, flips included: the cross-entropy, in nats.
     pub loss: f64,
-    /// The error rate against labels before they are flipped; `None` where labels are no classes.
+    /// The error rate against labels before they are flipped; `None` where labels are not classes.
     pub error_rate: Option<f64>,
     /// The angle between $\theta$ and $\theta^\ast$ in the metric of $K$, in radians.
     pub angle: f64,
-    /// The [calibration slope](calibration_slope); `None` where there is none.
+    /// The [calibration slope](calibration_slope); `None` where it does not exist.
     pub calibration: Option<f64>,
 }
 

@@ -1,9 +1,10 @@
-//! Classification and other generalised linear models: clipped SGD where the loss is not a square.
+//! Classification and other generalised linear models: clipped SGD with losses other than the
+//! squared error.
 //!
 //! A sample has the logit $u = \langle x, \theta\rangle$ of the model and $v = \langle x,
 //! \theta^\ast\rangle$ of the teacher; a label $y$ is drawn given $v$, and the gradient is $r(u,
 //! y)\thinspace x$. For Gaussian $x$ the pair $(u, v)$ is Gaussian with the covariance of [`Overlaps`], and
-//! clipping at $c\sqrt d$ leaves three numbers of the gradient, the [`Coefficients`] $a$, $b$ and
+//! three numbers describe the gradient clipped at $c\sqrt d$: the [`Coefficients`] $a$, $b$ and
 //! $m^{(2)}$ of a [`Model`].
 //!
 //! | model | labels | residual $r$ |
@@ -37,7 +38,7 @@ mod stream;
 mod tune;
 
 pub use bias::{Stationary, fixed_point, largest_stable_rate, noise_floor};
-pub use criterion::{BestThreshold, best_threshold, ccc};
+pub use criterion::{GlmBestThreshold, best_threshold, ccc};
 pub use ensemble::GlmSummary;
 pub use huber::Huber;
 pub use logistic::Logistic;

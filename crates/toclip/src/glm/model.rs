@@ -1,4 +1,4 @@
-//! What a generalised linear model is.
+//! The interface of a generalised linear model.
 
 use super::{Overlaps, quadrature};
 use rand::Rng;
@@ -18,7 +18,7 @@ use serde::Serialize;
 /// use rand::{Rng, RngExt};
 /// use toclip::glm::{Label, Model, Overlaps};
 ///
-/// /// Squared loss on labels 0 and 1, of which the teacher's logit decides by a step of width one.
+/// /// Squared loss on labels 0 and 1, drawn with probability σ(v) of the teacher's logit.
 /// #[derive(Debug)]
 /// struct Brier;
 ///
@@ -89,7 +89,7 @@ pub trait Model: std::fmt::Debug + Send + Sync {
     }
 
     /// The probability that the sign of $u$ predicts the wrong class, against labels before they are
-    /// flipped; `None`, the default, where labels are no classes.
+    /// flipped; `None`, the default, where labels are not classes.
     fn error_rate(&self, _at: &Overlaps) -> Option<f64> {
         None
     }
@@ -113,8 +113,8 @@ pub struct Label {
 }
 
 impl Label {
-    /// The labels 0 and 1, of which 1 has this probability and derivative before a share $\rho$ =
-    /// `flips` is flipped: $P(1 | v) = \rho + (1 - 2\rho)\thinspace p$.
+    /// The labels 0 and 1. Label 1 has this probability and derivative before a share $\rho$ = `flips`
+    /// of the labels is flipped: $P(1 | v) = \rho + (1 - 2\rho)\thinspace p$.
     ///
     /// ```
     /// use toclip::glm::Label;
@@ -131,7 +131,7 @@ impl Label {
     }
 }
 
-/// $a$, $b$ and $m^{(2)}$: what clipping leaves of the gradient of a model.
+/// $a$, $b$ and $m^{(2)}$: the mean and the noise of the clipped gradient of a model.
 ///
 /// With $\psi$ the clip at $c$ and $g(u, v) = E\[\psi(r(u, y)) | u, v\]$, Stein's lemma turns the mean
 /// of the clipped gradient into two numbers, and its variance into a third:

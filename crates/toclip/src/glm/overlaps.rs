@@ -8,7 +8,7 @@ use serde::Serialize;
 ///
 /// $$ Q = E u^2 = \langle\theta, K\theta\rangle, \qquad P = E uv = \langle\theta,
 /// K\theta^\ast\rangle, \qquad V = E v^2 = \langle\theta^\ast, K\theta^\ast\rangle. $$
-/// For Gaussian features $(u, v)$ is a Gaussian pair, so these three numbers decide everything that
+/// For Gaussian features $(u, v)$ is a Gaussian pair, so these three numbers determine everything that
 /// depends on the two logits.
 ///
 /// ```

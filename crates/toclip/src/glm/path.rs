@@ -4,7 +4,7 @@ use super::{Measures, Model, Overlaps};
 use crate::dynamics::{Counts, Stop};
 use serde::Serialize;
 
-/// A path with what the model is judged by along it.
+/// A path with the loss and the other measures of the model along it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MeasuredPath {
     /// $t$, the requested times up to where the path ended.
@@ -28,7 +28,7 @@ pub struct GlmPath {
     pub distance: Vec<f64>,
     /// Why it stopped.
     pub stop: Stop,
-    /// What it cost.
+    /// The number of steps and evaluations.
     pub counts: Counts,
 }
 

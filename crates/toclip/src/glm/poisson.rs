@@ -50,12 +50,12 @@ impl Model for Poisson {
     }
 
     fn sample(&self, v: f64, rng: &mut dyn Rng) -> f64 {
-        // A mean that is no number or beyond all counts has no sample: the residual says so.
+        // A mean that is NaN or too large has no sample: the residual is then NaN.
         Counts::new(v.exp()).map_or(f64::NAN, |counts| counts.sample(rng))
     }
 
-    /// Closed without clipping; else an integral over $v$ and a sum over labels of what is closed
-    /// given both, as $e^u$ is then log-normal.
+    /// In closed form without clipping. Otherwise an integral over $v$ and a sum over labels; given
+    /// both, $e^u$ is log-normal and the rest has a closed form.
     fn coefficients(&self, at: &Overlaps, c: f64) -> Coefficients {
         let Overlaps { q, p, v } = *at;
         if c == f64::INFINITY {
@@ -123,16 +123,16 @@ impl Model for Poisson {
     }
 }
 
-/// Below this share of its variance what is left of $u$ given $v$ is rounding.
+/// A conditional variance of $u$ given $v$ below this share of $Q$ is rounding.
 const ALIGNED: f64 = 1e-12;
 
 /// Panels of the integral over $v$, before they are halved where that is needed.
 const PANELS: u32 = 6;
 
-/// Halvings of the trapezoidal rule at most.
+/// The most halvings of the trapezoidal rule.
 const HALVINGS: u32 = 7;
 
-/// What $a$, $b$ and $m^{(2)}$ are given $v$, where $u \sim N(m, s^2)$; of counts more likely than
+/// $a$, $b$ and $m^{(2)}$ given $v$, where $u \sim N(m, s^2)$, from counts more likely than
 /// `negligible`.
 fn given_teacher((v, mean, spread): (f64, f64, f64), c: f64, negligible: f64) -> [f64; 3] {
     let mut sum = [0.0; 3];

@@ -10,7 +10,7 @@ use rand::{Rng, RngExt};
 use serde::Serialize;
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2};
 
-/// Probit regression on labels of which a share $\rho$ is flipped.
+/// Probit regression with a share $\rho$ of the labels flipped.
 ///
 /// With $\Phi$ and $\varphi$ the normal distribution function and density,
 /// $$ P(y = 1 | v) = \rho + (1 - 2\rho)\thinspace\Phi(v), \qquad \ell = -\ln\Phi(\pm u), \qquad r(u, 0) =

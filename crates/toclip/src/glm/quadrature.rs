@@ -4,7 +4,7 @@ use super::{Coefficients, Model, Overlaps};
 use crate::quad::{Values, interval};
 use crate::special::phi;
 
-/// Where a normal variable ends: beyond, its mass is below $2\times10^{-17}$.
+/// Normal variables are integrated up to here: the mass beyond is below $2\times10^{-17}$.
 pub(super) const REACH: f64 = 8.5;
 
 /// Panels of the integral over one logit, before they are halved where that is needed.

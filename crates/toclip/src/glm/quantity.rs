@@ -1,4 +1,4 @@
-//! The quantities that a model is judged by, one at a time.
+//! The measures of a model by name.
 
 use super::{GlmSummary, Measures};
 use crate::ensemble::Statistics;

@@ -1,4 +1,4 @@
-//! What a classifier is judged by on samples.
+//! Loss, error rate, angle and calibration of a classifier on samples.
 
 use super::{Measures, Model, Overlaps};
 
@@ -53,14 +53,14 @@ impl Measures {
     }
 }
 
-/// To which share of itself the slope is found.
+/// The relative precision of the slope.
 const PRECISION: f64 = 1e-12;
 
 /// $\beta$ of the logistic fit of labels on logits, $\sum_k(\sigma(\beta u_k) - \pi_k)\thinspace u_k = 0$, with
 /// $\pi_k$ the probability of the label 1: the [calibration slope](super::calibration_slope) of
 /// samples.
 ///
-/// `None` where there is none: all logits are zero, or their signs separate the labels.
+/// `None` where no finite slope exists: all logits are zero, or their signs separate the labels.
 ///
 /// ```
 /// use toclip::glm::sample_calibration_slope;
@@ -72,7 +72,7 @@ const PRECISION: f64 = 1e-12;
 /// ```
 pub fn sample_calibration_slope(u: &[f64], probabilities: &[f64]) -> Option<f64> {
     let samples = || u.iter().zip(probabilities);
-    // The sum's limits for β → ±∞, of which a finite slope needs both signs.
+    // The limits of the sum for β → ±∞: a finite slope exists if they have opposite signs.
     let high: f64 = samples().map(|(u, p)| u.max(0.0) - p * u).sum();
     let low: f64 = samples().map(|(u, p)| u.min(0.0) - p * u).sum();
     if !(high > 0.0 && low < 0.0) {
@@ -84,7 +84,7 @@ pub fn sample_calibration_slope(u: &[f64], probabilities: &[f64]) -> Option<f64>
             (sum + (s - p) * u, slope + s * (1.0 - s) * u * u)
         })
     };
-    // Newton's method, within bounds that it narrows, and that double while there is none.
+    // Newton's method within bounds that it narrows; without a bound the slope is doubled.
     let (mut below, mut above) = (f64::NEG_INFINITY, f64::INFINITY);
     let mut beta = 0.0;
     for _ in 0..200 {

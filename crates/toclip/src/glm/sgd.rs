@@ -6,10 +6,11 @@ use crate::batch::Batch;
 use crate::dynamics::sgd::LARGEST;
 use crate::dynamics::sgd_batch::{change, each};
 use crate::dynamics::simulated_path::steps_until;
+use crate::dynamics::simulator::check_whole;
 use crate::dynamics::{InstructionSet, Stop};
 use crate::error::{Error, Result};
 use crate::schedule::{Control, Policy};
-use crate::sim::normal::{Block, Streams, fill};
+use crate::sim::normal::{Block16, Streams, fill};
 use crate::sim::teacher_step::{Measured, TeacherState};
 use crate::sim::{Isa, Purpose, scalar_rng};
 use std::sync::Arc;
@@ -44,11 +45,11 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug, Clone)]
 pub struct GlmSgd {
-    lambda: Vec<Block>,
-    w: Vec<Block>,
-    teacher: Vec<Block>,
+    lambda: Vec<Block16>,
+    w: Vec<Block16>,
+    teacher: Vec<Block16>,
     /// $\lambda_i^{-1/2}$.
-    weights: Vec<Block>,
+    weights: Vec<Block16>,
     /// $V$, $\Vert\theta^\ast\Vert ^2$, and what directions with $\lambda = 0$ add to $\Vert\theta\Vert ^2$
     /// and $\langle\theta, \theta^\ast\rangle$.
     v: f64,
@@ -74,13 +75,7 @@ impl GlmSgd {
         policy: Arc<dyn Policy>,
     ) -> Result<Self> {
         check_policy(policy.as_ref())?;
-        if !modes.is_whole() {
-            return Err(Error::Invalid(
-                "C-SGD needs every eigendirection, and these modes are compressed: use the modes \
-                 from before `compress`"
-                    .into(),
-            ));
-        }
+        check_whole(modes.is_whole())?;
         if modes.ambient_dim() > LARGEST {
             return Err(Error::Invalid(format!(
                 "C-SGD in {} dimensions would need more than 50 GB: use at most {LARGEST}",
@@ -112,11 +107,11 @@ impl GlmSgd {
                 w[first] = root * across.sqrt();
             }
         }
-        let weights = Block::from_values(lambda.iter().map(|l: &f64| l.sqrt().recip()));
+        let weights = Block16::from_values(lambda.iter().map(|l: &f64| l.sqrt().recip()));
         Ok(GlmSgd {
-            lambda: Block::from_values(lambda),
-            w: Block::from_values(w),
-            teacher: Block::from_values(teacher),
+            lambda: Block16::from_values(lambda),
+            w: Block16::from_values(w),
+            teacher: Block16::from_values(teacher),
             weights,
             v: modes.overlaps().v,
             teacher_sq: modes.modes().iter().map(|m| m.teacher).sum(),
@@ -207,7 +202,7 @@ impl GlmSgd {
     fn run_batches(&self, seed: u64, index: u64, times: &[f64]) -> GlmPath {
         let (size, per_sample) = (self.batch.size(), self.batch.is_per_sample());
         let mut w = self.w.clone();
-        let zero = || vec![Block::ZERO; self.lambda.len()];
+        let zero = || vec![Block16::ZERO; self.lambda.len()];
         let (mut z, mut sum) = (zero(), zero());
         let mut streams = Streams::new(seed, index, Purpose::Covariates);
         let mut labels = scalar_rng(seed, index, Purpose::Noise);
@@ -218,7 +213,7 @@ impl GlmSgd {
             while path.counts.steps < target {
                 let t = path.counts.steps as f64 / self.dim;
                 let Control { eta, c } = self.policy.at(t, 0.0);
-                sum.fill(Block::ZERO);
+                sum.fill(Block16::ZERO);
                 for _ in 0..size {
                     fill(self.isa, &mut streams, &mut z);
                     let u = each(&z, &w, |z, w| z * w);

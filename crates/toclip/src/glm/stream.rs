@@ -3,32 +3,31 @@
 use super::ode::check_policy;
 use super::{MeasuredPath, Measures, Model, Overlaps};
 use crate::dynamics::simulated_path::steps_until;
-use crate::dynamics::{Data, Stop, Stream};
-use crate::ensemble::{Ensemble, lock};
+use crate::dynamics::{Stop, Stream, StreamData};
+use crate::ensemble::Ensemble;
 use crate::error::{Error, Result};
 use crate::schedule::Policy;
 use crate::sim::row::inner;
 use crate::sim::{Isa, Purpose, scalar_rng};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// $\theta_{k+1} = \theta_k - \frac\eta d\operatorname{clip}_{c\sqrt d}\bigl(r(\langle x_k, \theta_k\rangle,
-/// y_k)\thinspace x_k\bigr)$ on the rows of a data matrix, each used once: what
-/// [`Stream`] is to least squares.
+/// y_k)\thinspace x_k\bigr)$ on the rows of a data matrix, each used once, as
+/// [`Stream`] does for least squares.
 ///
 /// Targets are labels, 0 and 1. Loss, error rate and calibration are those over all rows, and the
 /// angle is that to `optimum` $= \theta^\ast$ in the metric of $\frac1n\sum_kx_kx_k^\top$. Labels can
 /// instead be [drawn](Self::with_drawn_labels) from the model given $\langle x_k,
-/// \theta^\ast\rangle$: what differs is then the fault of the labels.
+/// \theta^\ast\rangle$; differences from the theory are then not due to the labels.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use toclip::dynamics::Data;
+/// use toclip::dynamics::StreamData;
 /// use toclip::glm::{GlmStream, Logistic};
 /// use toclip::schedule::{OpenLoop, Schedule};
 /// let x: Vec<f64> = (0..200).map(|i| f64::from(i * i % 11) / 5.0 - 1.0).collect();
-/// let data = Data {
+/// let data = StreamData {
 ///     targets: x.iter().enumerate().map(|(i, x)| f64::from(*x > 0.0 || i % 9 == 0)).collect(),
 ///     features: x,
 ///     start: vec![0.0],
@@ -57,12 +56,12 @@ pub struct GlmStream {
 }
 
 impl GlmStream {
-    /// One pass over the data, in an order drawn anew for every run.
+    /// One pass over the data, in a new random order for every run.
     ///
     /// # Errors
     /// As [`Stream::new`]; [`Error::Invalid`] for logits that overflow, for labels other than 0 and 1, for a model without
     /// classes, and for a policy that depends on the risk.
-    pub fn new(data: Data, model: Arc<dyn Model>, policy: Arc<dyn Policy>) -> Result<Self> {
+    pub fn new(data: StreamData, model: Arc<dyn Model>, policy: Arc<dyn Policy>) -> Result<Self> {
         check_policy(policy.as_ref())?;
         if let Some(y) = data.targets.iter().find(|y| **y != 0.0 && **y != 1.0) {
             return Err(Error::Invalid(format!("label {y}: labels must be 0 or 1")));
@@ -186,17 +185,10 @@ impl GlmStream {
         times: &[f64],
         tick: &(dyn Fn() + Sync),
     ) -> Result<BTreeMap<u64, MeasuredPath>> {
-        let finished = Mutex::new(BTreeMap::new());
-        let (none, cancel) = (BTreeSet::new(), AtomicBool::new(false));
-        ensemble.each_missing(times, &none, &cancel, &|index| {
-            let run = self.run(ensemble.seed, index, times);
-            lock(&finished).insert(index, run);
-            tick();
-        })?;
-        Ok(finished.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
+        ensemble.all(times, tick, |index| self.run(ensemble.seed, index, times))
     }
 
-    /// Of parameters one after the other.
+    /// The measures of several parameter vectors, stored one after the other.
     fn measures(&self, thetas: &[f64]) -> Vec<(Overlaps, Measures)> {
         let data = self.stream.data();
         let (n, p) = (data.targets.len(), data.start.len());
@@ -239,7 +231,7 @@ mod tests {
     }
 
     /// Gaussian features with eigenvalues 1 and 1/4, a teacher with V = 4 and labels from the model.
-    fn data(n: usize) -> Data {
+    fn data(n: usize) -> StreamData {
         let lambda: Vec<f64> = (0..P).map(|i| if i < P / 2 { 1.0 } else { 0.25 }).collect();
         let dim: f64 = lambda.iter().sum();
         let optimum = vec![2.0 / dim.sqrt(); P];
@@ -255,7 +247,7 @@ mod tests {
         }
         let diagonal = |i: usize| if i.is_multiple_of(P + 1) { lambda[i / P] } else { 0.0 };
         let covariance = (0..P * P).map(diagonal).collect();
-        Data { features, targets, start: vec![0.0; P], optimum, covariance, dim }
+        StreamData { features, targets, start: vec![0.0; P], optimum, covariance, dim }
     }
 
     #[test]
@@ -288,7 +280,7 @@ mod tests {
     fn other_labels_and_models_are_refused() {
         let data = data(10);
         let logistic = || Arc::new(Logistic::new(0.0).unwrap());
-        let two = Data { targets: vec![2.0; 10], ..data.clone() };
+        let two = StreamData { targets: vec![2.0; 10], ..data.clone() };
         let said = GlmStream::new(two, logistic(), policy(1.0, 1.0)).unwrap_err().to_string();
         assert!(said.contains("label 2: labels must be 0 or 1"), "{said}");
         let counts = GlmStream::new(data.clone(), Arc::new(Poisson), policy(1.0, 1.0));

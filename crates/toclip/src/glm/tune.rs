@@ -7,7 +7,7 @@ use crate::dynamics::Stop;
 use crate::error::{Error, Result};
 use crate::factors::check_threshold;
 use crate::parallel::map_long;
-use crate::schedule::final_risk::Objective;
+use crate::schedule::tuning::{Objective, RateSearch};
 use crate::schedule::{OpenLoop, Schedule, Shape};
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateShape {
-    /// It does not.
+    /// Constant.
     Constant,
     /// Half a cosine to zero at the end.
     Cosine,
@@ -65,14 +65,13 @@ const PRECISION: f64 = 5e-3;
 const FINE: Search = Search { rtol: 1e-5, precision: PRECISION, first: None, factor: 2.0 };
 /// Enough to tell thresholds of a coarse grid apart.
 const COARSE: Search = Search { rtol: 1e-3, precision: 0.03, first: None, factor: 2.0 };
-/// So many doublings of the rate either way.
+/// The most doublings or halvings of the rate.
 const MOST_STEPS: u32 = 30;
 
 /// $\arg\min_\eta E\thinspace\ell$ at time $T$ of the ODE at threshold $c$, for a rate of this shape.
 ///
-/// A threshold at a fixed rate is not compared with another threshold but with another rate: a smaller
-/// threshold also slows down. With the best rate for each, what is left is the difference of the
-/// thresholds. The minimum found is the one downhill from $\eta|b|T = 3$, with $b$ that of the start.
+/// At a fixed rate, comparing two thresholds also compares two speeds: a smaller threshold slows
+/// descent down. With the best rate for each, only the thresholds differ. The minimum found is the one downhill from $\eta|b|T = 3$, with $b$ that of the start.
 /// Steps average a `batch` of samples, each clipped on its own.
 ///
 /// ```
@@ -146,26 +145,14 @@ fn search_rate(
             _ => f64::INFINITY,
         })
     };
-    let mut middle = search.first.unwrap_or(3.0 / (b * time));
-    let mut lowest = end(middle)?;
-    for factor in [search.factor.recip(), search.factor] {
-        for _ in 0..MOST_STEPS {
-            let loss = end(factor * middle)?;
-            if loss > lowest || (loss == lowest && loss.is_finite()) {
-                break;
-            }
-            (middle, lowest) = (factor * middle, loss);
-        }
-    }
-    if !lowest.is_finite() {
-        return Err(Error::Invalid(format!("SGD diverges before t = {time} at every rate")));
-    }
-    let objective = Objective::new(end);
-    let gain = |eta: f64| objective.gain(eta);
-    let (low, high) = (middle / search.factor, search.factor * middle);
-    let (eta, gain) = brent(low, middle, high, -lowest, search.precision, &gain);
-    objective.finish()?;
-    Ok(TunedClip { eta, c, loss: -gain })
+    let downhill = RateSearch {
+        first: search.first.unwrap_or(3.0 / (b * time)),
+        factor: search.factor,
+        most_steps: MOST_STEPS,
+        precision: search.precision,
+    };
+    let (eta, loss) = downhill.run(time, end)?;
+    Ok(TunedClip { eta, c, loss })
 }
 
 /// $\arg\min_{c, \eta} E\thinspace\ell$ at time $T$ of the ODE over constant thresholds, $c = \infty$ included,

@@ -6,22 +6,22 @@ use crate::short;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What to do about the threshold.
+/// Advice on the threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Advice {
+pub enum MonitorAdvice {
     /// Clip there: it measurably beats both no clipping and the present threshold.
-    Clip(Choice),
+    Clip(ThresholdChoice),
     /// The present threshold costs more than it saves. Clip there, where only rare spikes are
     /// clipped, or not at all.
-    Loosen(Choice),
+    Loosen(ThresholdChoice),
     /// Change nothing: there is not enough evidence.
     Stay(Reason),
 }
 
-/// A threshold, and what is expected of it.
+/// A threshold and its expected effect.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Choice {
+pub struct ThresholdChoice {
     /// $\tau$, at the present scale.
     pub threshold: f64,
     /// $\tau$ over the scale.
@@ -37,7 +37,7 @@ pub struct Choice {
     /// The factor for the present learning rate: $\mu$ of the present threshold, at the present
     /// scale, over $\mu$.
     pub rate_change: f64,
-    /// CCC $= \mu^2/\nu$: what is gained over no clipping. The interval holds for all candidates at
+    /// CCC $= \mu^2/\nu$: the gain over no clipping. The interval holds for all candidates at
     /// once, so it stays valid after choosing the best of them. Where a few stretches of steps
     /// contribute more than half of $\ln$ CCC, it is computed without them.
     pub ccc: Interval,
@@ -46,7 +46,7 @@ pub struct Choice {
     pub gain: Interval,
     /// Where $\mu$ comes from.
     pub evidence: Evidence,
-    /// What the tail means for CCC; `None` where it has too few norms to tell.
+    /// Whether the tail allows CCC to be estimated; `None` where it has too few norms to tell.
     pub second_moment: Option<SecondMoment>,
 }
 
@@ -76,22 +76,22 @@ pub enum Reason {
     /// threshold for all of them.
     Drift(Drift),
     /// The best candidate's interval includes no gain.
-    NoGain(Choice),
+    NoGain(ThresholdChoice),
     /// The norms show a gain of the best candidate, but less than norms alone can prove.
     NormsAlone {
         /// The best candidate.
-        best: Choice,
+        best: ThresholdChoice,
         /// The smallest gain that norms alone can prove.
         margin: f64,
     },
     /// The best candidate's interval includes no gain over the present threshold or, from norms
     /// alone, less than the margin over it.
-    NoBetter(Choice),
+    NoBetter(ThresholdChoice),
     /// The gain comes from one stretch of steps, or very few, such as a single spike: without them
     /// there is no measurable gain.
     OneStretch {
         /// The best candidate.
-        best: Choice,
+        best: ThresholdChoice,
         /// A threshold against spikes, as a multiple of the scale: at most one step of a thousand
         /// is above it.
         guard: f64,
@@ -101,16 +101,16 @@ pub enum Reason {
     /// $1 - \sqrt\rho$ of $\ln$ CCC, which is not enough by itself.
     Swings {
         /// The best candidate.
-        best: Choice,
+        best: ThresholdChoice,
         /// The [correlation](Drift::correlation) from one step to the next.
         correlation: f64,
     },
 }
 
-impl fmt::Display for Advice {
+impl fmt::Display for MonitorAdvice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Advice::Clip(choice) => {
+            MonitorAdvice::Clip(choice) => {
                 write!(
                     f,
                     "clip at {choice}; multiply the learning rate by {:.3}",
@@ -127,22 +127,22 @@ impl fmt::Display for Advice {
                     _ => Ok(()),
                 }
             }
-            Advice::Loosen(choice) => write!(
+            MonitorAdvice::Loosen(choice) => write!(
                 f,
                 "loosen clipping: the present threshold costs more descent than it saves variance \
-                 (gain without it {}). Clip at {}, which clips {:.2}% of steps, or not at all, and \
+                 (gain without it {}). ClipSums at {}, which clips {:.2}% of steps, or not at all, and \
                  multiply the learning rate by {:.3}",
                 Shown(&choice.gain),
                 short(choice.threshold),
                 100.0 * choice.clip_fraction,
                 choice.rate_change,
             ),
-            Advice::Stay(reason) => write!(f, "change nothing: {reason}"),
+            MonitorAdvice::Stay(reason) => write!(f, "change nothing: {reason}"),
         }
     }
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for ThresholdChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -1,7 +1,8 @@
 //! The candidate thresholds, and the sums of all stretches at each of them.
 
+use super::advice::Evidence;
 use super::estimates::Product;
-use super::stretches::{Clip, Stretches, Whole};
+use super::stretches::{ClipSums, StretchSums, Stretches};
 
 /// How many candidates there are.
 pub(super) const CANDIDATES: usize = 64;
@@ -31,7 +32,7 @@ pub(super) fn bin(log: f64) -> usize {
 
 /// Sums by stretch, oldest first, at one threshold.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Column {
+pub(super) struct ThresholdSums {
     pub above: Vec<f64>,
     /// $\sum \min(1, \tau/G)$.
     pub step: Vec<f64>,
@@ -44,33 +45,24 @@ pub(super) struct Column {
 
 /// Sums by stretch.
 #[derive(Debug, Clone)]
-pub(super) struct Table {
-    pub whole: Vec<Whole>,
+pub(super) struct StretchTable {
+    pub whole: Vec<StretchSums>,
     pub count: Vec<f64>,
     pub square: Vec<f64>,
     pub inner: Vec<f64>,
-    pub candidates: Vec<Column>,
-    pub watched: Column,
+    pub candidates: Vec<ThresholdSums>,
+    pub watched: ThresholdSums,
 }
 
-/// Where $\mu$ comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    /// From norms.
-    Norms,
-    /// From inner products.
-    Direct,
-}
-
-impl Table {
+impl StretchTable {
     pub fn new(blocks: &Stretches, kept: f64) -> Self {
-        let mut table = Table {
+        let mut table = StretchTable {
             whole: Vec::new(),
             count: Vec::new(),
             square: Vec::new(),
             inner: Vec::new(),
-            candidates: vec![Column::default(); CANDIDATES],
-            watched: Column::default(),
+            candidates: vec![ThresholdSums::default(); CANDIDATES],
+            watched: ThresholdSums::default(),
         };
         for block in blocks.iter() {
             let whole = block.whole;
@@ -88,8 +80,8 @@ impl Table {
     }
 
     /// The same of some stretches only.
-    pub fn only(&self, kept: &[usize]) -> Table {
-        Table {
+    pub fn only(&self, kept: &[usize]) -> StretchTable {
+        StretchTable {
             whole: kept.iter().map(|b| self.whole[*b]).collect(),
             count: pick(&self.count, kept),
             square: pick(&self.square, kept),
@@ -107,19 +99,19 @@ impl Table {
         self.count.iter().sum()
     }
 
-    /// $\mu$ in one of its forms.
-    pub fn mu(&self, at: &Column, form: Form) -> Option<Product> {
-        match form {
-            Form::Norms => Product::new(&[(&at.mu, 1.0), (&self.count, -1.0)]),
-            Form::Direct => Product::new(&[(&at.inner, 1.0), (&self.inner, -1.0)]),
+    /// $\mu$ from norms or from inner products.
+    pub fn mu(&self, at: &ThresholdSums, from: Evidence) -> Option<Product> {
+        match from {
+            Evidence::Norms => Product::new(&[(&at.mu, 1.0), (&self.count, -1.0)]),
+            Evidence::Direct => Product::new(&[(&at.inner, 1.0), (&self.inner, -1.0)]),
         }
     }
 
     /// $\mu^a/\nu$: CSC for $a = 1$, CCC for $a = 2$.
-    pub fn criterion(&self, at: &Column, form: Form, power: f64) -> Option<Product> {
-        let (mu, count) = match form {
-            Form::Norms => (&at.mu, &self.count),
-            Form::Direct => (&at.inner, &self.inner),
+    pub fn criterion(&self, at: &ThresholdSums, from: Evidence, power: f64) -> Option<Product> {
+        let (mu, count) = match from {
+            Evidence::Norms => (&at.mu, &self.count),
+            Evidence::Direct => (&at.inner, &self.inner),
         };
         Product::new(&[(mu, power), (count, -power), (&self.square, 1.0), (&at.square, -1.0)])
     }
@@ -134,8 +126,8 @@ impl Table {
     }
 }
 
-impl Column {
-    fn add(&mut self, clip: &Clip, count: f64, kept: f64) {
+impl ThresholdSums {
+    fn add(&mut self, clip: &ClipSums, count: f64, kept: f64) {
         self.above.push(clip.above);
         self.step.push(count - clip.above + clip.ratio);
         self.mu.push(count - clip.above + kept * clip.ratio);
@@ -145,8 +137,8 @@ impl Column {
     }
 
     /// The same of some stretches only.
-    pub fn only(&self, kept: &[usize]) -> Column {
-        Column {
+    pub fn only(&self, kept: &[usize]) -> ThresholdSums {
+        ThresholdSums {
             above: pick(&self.above, kept),
             step: pick(&self.step, kept),
             mu: pick(&self.mu, kept),

@@ -1,26 +1,27 @@
 //! The choice of a threshold: no change that its own interval does not support.
 
-use super::advice::{Advice, Choice, Evidence, Reason};
-use super::candidates::{CANDIDATES, Column, Form, Table, multiple};
+use super::advice::{Evidence, MonitorAdvice, Reason, ThresholdChoice};
+use super::candidates::{CANDIDATES, StretchTable, ThresholdSums, multiple};
 use super::drift::Drift;
 use super::estimates::{Interval, Product, Tail, inflation, single, wilson};
-use super::monitor::Settings;
+use super::monitor::MonitorSettings;
 use crate::student::simultaneous;
 
 /// Fewer stretches give no useful intervals.
 pub(super) const LEAST_BLOCKS: usize = 20;
 /// Twenty of the shortest.
 const LEAST_STEPS: f64 = 320.0;
-/// A threshold that fewer norms exceed is not considered: only a few spikes are known about it.
+/// Candidates exceeded by fewer norms are not considered: their estimates rest on a few spikes.
 const LEAST_ABOVE: f64 = 10.0;
-/// Nor is one below which so few single samples lie that their share, $\mu$, is not known.
+/// Candidates with fewer single samples below them are not considered either: $\mu$, the share of
+/// these samples, is then not known.
 const LEAST_BELOW: f64 = 50.0;
 /// A smaller error than this means that all norms are equal.
 const ROUNDING: f64 = 1e-9;
 /// Candidates whose lower bounds are this close count as equal, and the highest of them, which
 /// changes the least, is chosen. Where every norm is above, all are the same.
 const AS_GOOD: f64 = 0.02;
-/// A change that gains less than this over the threshold in force is not worth it.
+/// Smaller gains over the threshold in force are not worth a change.
 const WORTH: f64 = 0.01;
 /// Where less than this share of $\ln$ CCC remains without the heaviest stretches, the CCC of the
 /// others is reported: the whole is not known to within a half.
@@ -31,7 +32,7 @@ const SWINGS: f64 = 0.5;
 /// A guard clips at most this share of the steps.
 const GUARD: f64 = 0.001;
 
-/// One candidate's case.
+/// The evidence for one candidate.
 struct Case {
     candidate: usize,
     /// CCC.
@@ -42,37 +43,37 @@ struct Case {
 
 /// The advice, compared with a threshold in force or with no clipping.
 pub(super) fn choose(
-    table: &Table,
-    in_force: Option<&Column>,
-    settings: &Settings,
+    table: &StretchTable,
+    in_force: Option<&ThresholdSums>,
+    settings: &MonitorSettings,
     scale: f64,
-) -> Advice {
+) -> MonitorAdvice {
     if table.blocks() < LEAST_BLOCKS || table.steps() < LEAST_STEPS {
         let (seen, needed) = (table.steps() as u64, LEAST_STEPS as u64);
-        return Advice::Stay(Reason::TooFew { seen, needed });
+        return MonitorAdvice::Stay(Reason::TooFew { seen, needed });
     }
-    let form = if table.direct() { Form::Direct } else { Form::Norms };
-    let at_most = match form {
-        Form::Norms => in_force.and_then(|at| at_most(at, table, settings)),
-        Form::Direct => None,
+    let evidence = if table.direct() { Evidence::Direct } else { Evidence::Norms };
+    let at_most = match evidence {
+        Evidence::Norms => in_force.and_then(|at| at_most(at, table, settings)),
+        Evidence::Direct => None,
     };
     let in_force = at_most.as_ref().or(in_force);
     let cases: Vec<Case> =
-        (0..CANDIDATES).filter_map(|k| case(table, in_force, settings, form, k)).collect();
+        (0..CANDIDATES).filter_map(|k| case(table, in_force, settings, evidence, k)).collect();
     let alpha = 1.0 - settings.confidence;
     let freedom = table.blocks() - 1;
     let t_ccc = simultaneous(alpha, freedom, length(cases.iter().map(|case| &case.ccc)));
     let t_gain = simultaneous(alpha, freedom, length(cases.iter().map(|case| &case.gain)));
     let bound = at_most.is_some();
-    let shown = Shown { table, in_force, bound, settings, form, scale };
+    let context = ChoiceContext { table, in_force, bound, settings, evidence, scale };
 
     let drift = Drift::new(table);
     if drift.found() {
-        return Advice::Stay(Reason::Drift(drift));
+        return MonitorAdvice::Stay(Reason::Drift(drift));
     }
-    let margin = match form {
-        Form::Norms => settings.margin,
-        Form::Direct => 0.0,
+    let margin = match evidence {
+        Evidence::Norms => settings.margin,
+        Evidence::Direct => 0.0,
     };
     // The best by its lower bound, which holds for all candidates at once, so that any may be
     // chosen.
@@ -82,21 +83,20 @@ pub(super) fn choose(
     if let Some(best) = best
         && sure(best) > margin.ln_1p()
     {
-        let choice = shown.choice(best, t_ccc, t_gain);
+        let choice = context.choice(best, t_ccc, t_gain);
         let shows = |case: &Case| {
-            // Norms say as little about the effect of a change of threshold as about that of
-            // clipping.
+            // The margin applies to a change of threshold as well: norms are as uncertain about it.
             sure(case) > margin.ln_1p() && case.gain.at_least(t_gain) > WORTH.max(margin.ln_1p())
         };
         if !shows(best) {
-            return Advice::Stay(Reason::NoBetter(choice));
+            return MonitorAdvice::Stay(Reason::NoBetter(choice));
         }
-        let Some(rest) = shown.of_most(best.candidate).filter(shows) else {
+        let Some(rest) = context.of_most(best.candidate).filter(shows) else {
             let guard = multiple(guard(table));
-            return Advice::Stay(Reason::OneStretch { best: choice, guard });
+            return MonitorAdvice::Stay(Reason::OneStretch { best: choice, guard });
         };
         let choice = if rest.ccc.log < REMAINS * best.ccc.log {
-            shown.choice(&rest, t_ccc, t_gain)
+            context.choice(&rest, t_ccc, t_gain)
         } else {
             choice
         };
@@ -105,37 +105,38 @@ pub(super) fn choose(
         let noise = 1.0 - drift.correlation.max(0.0).sqrt();
         let left = noise * sure(best);
         return if drift.correlation > SWINGS && left <= WORTH.max(margin.ln_1p()) {
-            Advice::Stay(Reason::Swings { best: choice, correlation: drift.correlation })
+            MonitorAdvice::Stay(Reason::Swings { best: choice, correlation: drift.correlation })
         } else {
-            Advice::Clip(choice)
+            MonitorAdvice::Clip(choice)
         };
     }
-    if let Some(guard) = loosen(table, in_force, settings, form) {
-        return Advice::Loosen(shown.choice(
+    if let Some(guard) = loosen(table, in_force, settings, evidence) {
+        return MonitorAdvice::Loosen(context.choice(
             &guard,
             t_ccc,
             single(settings.confidence, table.blocks()),
         ));
     }
     match best {
-        Some(best) if sure(best) > 0.0 => {
-            Advice::Stay(Reason::NormsAlone { best: shown.choice(best, t_ccc, t_gain), margin })
-        }
-        Some(best) => Advice::Stay(Reason::NoGain(shown.choice(best, t_ccc, t_gain))),
+        Some(best) if sure(best) > 0.0 => MonitorAdvice::Stay(Reason::NormsAlone {
+            best: context.choice(best, t_ccc, t_gain),
+            margin,
+        }),
+        Some(best) => MonitorAdvice::Stay(Reason::NoGain(context.choice(best, t_ccc, t_gain))),
         // Norms that are all alike: no candidate has norms on both sides.
         None => {
             let flat = Product { log: 0.0, shares: vec![0.0; table.blocks()] };
             let case = Case { candidate: CANDIDATES - 1, ccc: flat.clone(), gain: flat };
-            Advice::Stay(Reason::NoGain(shown.choice(&case, t_ccc, t_gain)))
+            MonitorAdvice::Stay(Reason::NoGain(context.choice(&case, t_ccc, t_gain)))
         }
     }
 }
 
 fn case(
-    table: &Table,
-    in_force: Option<&Column>,
-    settings: &Settings,
-    form: Form,
+    table: &StretchTable,
+    in_force: Option<&ThresholdSums>,
+    settings: &MonitorSettings,
+    evidence: Evidence,
     candidate: usize,
 ) -> Option<Case> {
     let at = &table.candidates[candidate];
@@ -144,17 +145,21 @@ fn case(
     if above < LEAST_ABOVE || few {
         return None;
     }
-    let ccc = table.criterion(at, form, 2.0)?;
+    let ccc = table.criterion(at, evidence, 2.0)?;
     let gain = match in_force {
-        Some(column) => ccc.clone().over(&table.criterion(column, form, 2.0)?),
+        Some(column) => ccc.clone().over(&table.criterion(column, evidence, 2.0)?),
         None => ccc.clone(),
     };
     (ccc.error() > ROUNDING).then_some(Case { candidate, ccc, gain })
 }
 
-/// The threshold in force of single samples where none passes it whole: what is kept of them was
-/// not seen, and is taken to be as much as it may be. `None` where some pass.
-fn at_most(in_force: &Column, table: &Table, settings: &Settings) -> Option<Column> {
+/// An upper bound for the threshold in force, where it clips every single sample and $\mu$ cannot be
+/// measured; `None` where some samples pass unclipped.
+fn at_most(
+    in_force: &ThresholdSums,
+    table: &StretchTable,
+    settings: &MonitorSettings,
+) -> Option<ThresholdSums> {
     if in_force.mu.iter().sum::<f64>() > 0.0 {
         return None;
     }
@@ -162,28 +167,28 @@ fn at_most(in_force: &Column, table: &Table, settings: &Settings) -> Option<Colu
     let whole = 1.0 - wilson(&in_force.above, &table.count, inflation(table), t).low;
     let share = whole.min(in_force.step.iter().sum::<f64>() / table.steps());
     let mu = table.count.iter().map(|n| n * share).collect();
-    Some(Column { mu, ..in_force.clone() })
+    Some(ThresholdSums { mu, ..in_force.clone() })
 }
 
 /// The lowest candidate that clips rare spikes only.
-fn guard(table: &Table) -> usize {
-    let rare = |at: &Column| at.exceedances() <= GUARD * table.steps();
+fn guard(table: &StretchTable) -> usize {
+    let rare = |at: &ThresholdSums| at.exceedances() <= GUARD * table.steps();
     table.candidates.iter().position(rare).unwrap_or(CANDIDATES - 1)
 }
 
 /// A guard against spikes, if the present threshold measurably costs more than it saves. Norms
 /// overestimate clipping, so evidence against it needs no margin.
 fn loosen(
-    table: &Table,
-    in_force: Option<&Column>,
-    settings: &Settings,
-    form: Form,
+    table: &StretchTable,
+    in_force: Option<&ThresholdSums>,
+    settings: &MonitorSettings,
+    evidence: Evidence,
 ) -> Option<Case> {
     let in_force = in_force?;
     let candidate = guard(table);
     let at = &table.candidates[candidate];
-    let now = table.criterion(in_force, form, 2.0)?;
-    let ccc = table.criterion(at, form, 2.0)?;
+    let now = table.criterion(in_force, evidence, 2.0)?;
+    let ccc = table.criterion(at, evidence, 2.0)?;
     let gain = ccc.clone().over(&now);
     let t = single(settings.confidence, table.blocks());
     let costs = now.interval(t).high < 1.0;
@@ -195,8 +200,8 @@ fn loosen(
     })
 }
 
-/// The length in radians of the curve of directions, from stretch to stretch of one candidate to
-/// the next: what makes many candidates into more than one test.
+/// The length in radians of the curve that the candidates' shares describe, from one candidate to
+/// the next: it determines how many independent tests the candidates are worth.
 fn length<'a>(products: impl Iterator<Item = &'a Product>) -> f64 {
     let mut last: Option<&Product> = None;
     let mut sum = 0.0;
@@ -215,27 +220,27 @@ fn length<'a>(products: impl Iterator<Item = &'a Product>) -> f64 {
     sum
 }
 
-/// What is needed to turn a case into a [`Choice`].
-struct Shown<'a> {
-    table: &'a Table,
-    in_force: Option<&'a Column>,
+/// The data that turn a case into a [`ThresholdChoice`].
+struct ChoiceContext<'a> {
+    table: &'a StretchTable,
+    in_force: Option<&'a ThresholdSums>,
     /// Whether $\mu$ of the present threshold is an upper bound.
     bound: bool,
-    settings: &'a Settings,
-    form: Form,
+    settings: &'a MonitorSettings,
+    evidence: Evidence,
     scale: f64,
 }
 
-impl Shown<'_> {
+impl ChoiceContext<'_> {
     /// The case of a candidate without the stretches that weigh most.
     fn of_most(&self, candidate: usize) -> Option<Case> {
         let kept = without_heaviest(&self.table.square);
         let in_force = self.in_force.map(|at| at.only(&kept));
-        case(&self.table.only(&kept), in_force.as_ref(), self.settings, self.form, candidate)
+        case(&self.table.only(&kept), in_force.as_ref(), self.settings, self.evidence, candidate)
     }
 
-    fn mu(&self, at: &Column) -> f64 {
-        self.table.mu(at, self.form).map_or(1.0, |mu| mu.log.exp())
+    fn mu(&self, at: &ThresholdSums) -> f64 {
+        self.table.mu(at, self.evidence).map_or(1.0, |mu| mu.log.exp())
     }
 
     /// $\mu$ of the threshold in force at the present scale: the scale may have drifted, and a
@@ -244,10 +249,10 @@ impl Shown<'_> {
         let Some(in_force) = self.in_force else { return 1.0 };
         let Some(number) = self.settings.watched else { return self.mu(in_force) };
         let at = number / self.scale;
-        let mu = |k: usize| self.table.mu(&self.table.candidates[k], self.form);
+        let mu = |k: usize| self.table.mu(&self.table.candidates[k], self.evidence);
         let candidate = |k: usize| (multiple(k), mu(k).map_or(0.0, |mu| mu.log.exp()));
         let now = match (0..CANDIDATES).find(|k| multiple(*k) >= at) {
-            // Below all candidates hardly any norm is kept whole, and a clipped one in proportion.
+            // Below all candidates nearly all norms are clipped, and μ is proportional to τ.
             Some(0) => candidate(0).1 * at / candidate(0).0,
             Some(k) => {
                 let ((x, low), (y, high)) = (candidate(k - 1), candidate(k));
@@ -255,11 +260,11 @@ impl Shown<'_> {
             }
             None => 1.0,
         };
-        // Where none passes whole, no more than may do.
+        // Where every sample is clipped, the upper bound.
         if now > 0.0 { now } else { self.mu(in_force) }
     }
 
-    fn choice(&self, case: &Case, t_ccc: f64, t_gain: f64) -> Choice {
+    fn choice(&self, case: &Case, t_ccc: f64, t_gain: f64) -> ThresholdChoice {
         let at = &self.table.candidates[case.candidate];
         let mu = self.mu(at);
         let t = single(self.settings.confidence, self.table.blocks());
@@ -268,7 +273,7 @@ impl Shown<'_> {
         if self.bound {
             gain.high = f64::INFINITY;
         }
-        Choice {
+        ThresholdChoice {
             threshold: multiple_of_scale * self.scale,
             multiple: multiple_of_scale,
             candidate: case.candidate,
@@ -278,10 +283,7 @@ impl Shown<'_> {
             rate_change: self.mu_in_force() / mu,
             ccc: cautious(&case.ccc, t_ccc),
             gain,
-            evidence: match self.form {
-                Form::Norms => Evidence::Norms,
-                Form::Direct => Evidence::Direct,
-            },
+            evidence: self.evidence,
             second_moment: Tail::new(self.table, multiple, t).map(|tail| tail.second_moment()),
         }
     }
@@ -292,11 +294,11 @@ fn cautious(product: &Product, t: f64) -> Interval {
     Interval { low: product.at_least(t).exp(), ..product.interval(t) }
 }
 
-/// A stretch with a larger share than this of what is left weighs like a spike.
+/// A stretch with a larger share of the remaining sum than this weighs like a spike.
 const SPIKE: f64 = 0.2;
 
-/// The stretches without the heaviest, and without any that then has more than a fifth of what is
-/// left: a few equal spikes hide one another. `squares` are the sums of $u^2$, what each weighs in
+/// The stretches without the heaviest, and without any that then has more than a fifth of the
+/// remaining sum: a few equal spikes hide one another. `squares` are the sums of $u^2$, what each weighs in
 /// $E G^2$.
 ///
 /// An interval comes from the spread of the stretches, and one spike among them does not show how
@@ -322,7 +324,7 @@ pub(super) fn without_heaviest(squares: &[f64]) -> Vec<usize> {
 mod tests {
     use super::*;
     #[test]
-    fn the_heaviest_goes_and_spikes_with_it() {
+    fn the_heaviest_stretch_and_spikes_are_left_out() {
         let mut squares = vec![1.0; 20];
         squares[7] = 1.5;
         let even = without_heaviest(&squares);

@@ -1,7 +1,7 @@
 //! Whether the distribution of the norms changed during the run.
 
-use super::candidates::Table;
-use super::stretches::Whole;
+use super::candidates::StretchTable;
+use super::stretches::StretchSums;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
@@ -12,7 +12,7 @@ use std::f64::consts::PI;
 /// variance, and the logarithm of $E u^2$, by which a norm weighs in $\nu$. For each, the two
 /// slowest cosines over the run are compared with the next ones (at most ten): without drift all
 /// have the same share, even where neighbouring stretches are correlated, while a step or a slope
-/// is nearly all in the slow ones. A spike is in all of them, and is no drift.
+/// is nearly all in the slow ones. A spike contributes to all of them and does not count as drift.
 ///
 /// Without drift, in runs of 320 to 4000 steps, a change was reported in 0.3 to 1.3% of runs
 /// (normal, $\ln u$ with outliers or with Student's tails, or autoregressive up to 0.9 with the
@@ -41,9 +41,9 @@ pub struct Drift {
 
 /// Below this p-value the distribution is reported as changed.
 pub(super) const LEVEL: f64 = 0.01;
-/// Cosines that a drift is looked for in.
+/// The number of slow cosines, which show a drift.
 const SLOW: usize = 2;
-/// Cosines that are used: the faster ones say less about slow noise.
+/// The number of cosines used: faster ones say less about slow noise.
 const COSINES: usize = 12;
 /// Values that differ by less than this count as equal.
 const SAME: f64 = 1e-9;
@@ -57,14 +57,14 @@ impl Drift {
         self.p_value < LEVEL
     }
 
-    pub(super) fn new(table: &Table) -> Self {
+    pub(super) fn new(table: &StretchTable) -> Self {
         let stretches = stretches(&table.whole);
-        let p = |f: fn(&Whole) -> f64| trend(&stretches.iter().map(f).collect::<Vec<_>>());
+        let p = |f: fn(&StretchSums) -> f64| trend(&stretches.iter().map(f).collect::<Vec<_>>());
         // Three tests: the smallest of their values, three times.
         let least =
             p(|w| w.log / w.count).min(p(log_variance)).min(p(|w| (w.square / w.count).ln()));
         let n = table.steps();
-        let sum = |f: fn(&Whole) -> f64| table.whole.iter().map(f).sum::<f64>();
+        let sum = |f: fn(&StretchSums) -> f64| table.whole.iter().map(f).sum::<f64>();
         let mean = sum(|w| w.log) / n;
         let squares = sum(|w| w.log_square) / n - mean * mean;
         let products = sum(|w| w.log_before) / n - mean * mean;
@@ -82,7 +82,7 @@ impl Drift {
 
 /// The longest last part of the steps, of at least `least` stretches, in which no change is found;
 /// `None` without one.
-pub(super) fn steady(table: &Table, least: usize) -> Option<Table> {
+pub(super) fn steady(table: &StretchTable, least: usize) -> Option<StretchTable> {
     let blocks = table.blocks();
     [blocks, 3 * blocks / 4, blocks / 2, least]
         .into_iter()
@@ -91,15 +91,16 @@ pub(super) fn steady(table: &Table, least: usize) -> Option<Table> {
         .find(|part| !Drift::new(part).found())
 }
 
-/// About its own mean, so that a scale that swings is not also a width that does.
-fn log_variance(w: &Whole) -> f64 {
+/// The logarithm of the variance of a stretch about its own mean: a scale that moves does not count
+/// as a change of width.
+fn log_variance(w: &StretchSums) -> f64 {
     let mean = w.log / w.count;
     (w.log_square / w.count - mean * mean).max(LEAST_VARIANCE).ln()
 }
 
-/// The stretches, the last one with its neighbour while it is short: numbers of few steps vary
+/// The stretches, with a short last one merged into its neighbour: estimates from few steps vary
 /// more.
-fn stretches(whole: &[Whole]) -> Vec<Whole> {
+fn stretches(whole: &[StretchSums]) -> Vec<StretchSums> {
     let mut stretches = whole.to_vec();
     if let [.., before, last] = &mut stretches[..]
         && last.count < 0.5 * before.count
@@ -140,10 +141,10 @@ fn trend(numbers: &[f64]) -> f64 {
     if slow > 0.0 { (rest / (rest + slow)).powf(0.5 * freedom) } else { 1.0 }
 }
 
-fn scale_change(table: &Table) -> f64 {
+fn scale_change(table: &StretchTable) -> f64 {
     let quarter = (table.blocks() / 4).max(1);
-    let mean = |blocks: &[Whole]| {
-        let sum = |f: fn(&Whole) -> f64| blocks.iter().map(f).sum::<f64>();
+    let mean = |blocks: &[StretchSums]| {
+        let sum = |f: fn(&StretchSums) -> f64| blocks.iter().map(f).sum::<f64>();
         sum(|w| w.log_scale + w.log) / sum(|w| w.count)
     };
     match (table.whole.first_chunk::<1>(), table.blocks()) {
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tail_is_that_of_fishers_law_and_nothing_is_no_trend() {
+    fn the_tail_is_that_of_fishers_distribution_and_constants_have_no_trend() {
         // F(2, 10) exceeds 7.559 with probability 0.01 in any table: two cosines, the first of the
         // slow and the last of the others, with such squares that f is that.
         let (blocks, f) = (40, 7.559_f64);

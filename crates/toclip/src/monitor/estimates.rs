@@ -1,7 +1,7 @@
-//! Confidence intervals, and what is estimated from the norms: the factors at a threshold, and the
-//! tail.
+//! Confidence intervals, and estimates from the norms: the factors at a threshold, and the tail.
 
-use super::candidates::{Column, Form, Table};
+use super::advice::Evidence;
+use super::candidates::{StretchTable, ThresholdSums};
 use crate::student_critical;
 use serde::{Deserialize, Serialize};
 
@@ -93,8 +93,9 @@ impl Product {
         let squares: f64 = self.shares.iter().map(|s| s * s).sum();
         let cubes: f64 = self.shares.iter().map(|s| s * s * s).sum();
         let skew = cubes / squares.powf(1.5);
-        // Below this the transformation differs from x by less than its own rounding. Where it is
-        // steep it reaches to any distance: twice the even one covers as often in simulations.
+        // Below this skewness the transformation differs from x by less than its own rounding.
+        // Where it is steep its result has no bound; in simulations twice the symmetric distance
+        // covers as often.
         if !(skew.abs() > 1e-5) {
             return x;
         }
@@ -102,7 +103,8 @@ impl Product {
         (3.0 / skew * ((1.0 + skew * (x - skew / 6.0)).cbrt() - 1.0)).clamp(-reach, reach)
     }
 
-    /// For an $f$ between zero and one: the interval is even in $\ln (f/(1-f))$, and stays there.
+    /// For an $f$ between zero and one: the interval is symmetric in $\ln (f/(1-f))$, and stays
+    /// between them.
     pub fn interval_of_share(&self, t: f64) -> Interval {
         let value = self.log.exp().min(1.0);
         let rest = -self.log.min(0.0).exp_m1();
@@ -158,10 +160,10 @@ pub(super) fn single(confidence: f64, blocks: usize) -> f64 {
 /// | field | symbol | |
 /// |---|---|---|
 /// | `clip_fraction` | $P(G > \tau)$ | how often it fires |
-/// | `step_factor` | $E\min(1, \tau/G)$ | what is left of the mean step |
+/// | `step_factor` | $E\min(1, \tau/G)$ | the mean factor of a step |
 /// | `mu_single` | $P(G \le \tau)$ | the share of the descent that is kept, for single samples |
 /// | `mu` | $P(G \le \tau) + (1-\tfrac1N) E\[\tau/G; G > \tau\]$ | the same for batches of $N$ residual components |
-/// | `nu` | $E\min(G^2, \tau^2)/E G^2$ | what is left of the variance |
+/// | `nu` | $E\min(G^2, \tau^2)/E G^2$ | the share of the variance that is kept |
 /// | `csc` | $\mu/\nu$ | above one: larger learning rates are stable |
 /// | `ccc` | $\mu^2/\nu$ | above one: better than any learning rate without clipping |
 ///
@@ -207,7 +209,13 @@ pub struct Direct {
 const NOTHING: Interval = Interval { value: f64::NAN, low: 0.0, high: f64::INFINITY };
 
 impl Estimates {
-    pub(super) fn new(table: &Table, at: &Column, threshold: f64, multiple: f64, t: f64) -> Self {
+    pub(super) fn new(
+        table: &StretchTable,
+        at: &ThresholdSums,
+        threshold: f64,
+        multiple: f64,
+        t: f64,
+    ) -> Self {
         let inflation = inflation(table);
         let clip_fraction = wilson(&at.above, &table.count, inflation, t);
         let mu_single = Interval {
@@ -215,8 +223,8 @@ impl Estimates {
             low: 1.0 - clip_fraction.high,
             high: 1.0 - clip_fraction.low,
         };
-        // Where nothing was clipped, what could have been is all that is not known; and where all
-        // was, no fewer than the share that is not clipped are kept.
+        // Where no norm was clipped, the only uncertainty is how many could have been: the share
+        // kept is at least the share not clipped.
         let share = |product: Option<Product>| {
             let mut interval = product.map_or(NOTHING, |p| p.interval_of_share(t));
             if clip_fraction.value == 0.0 {
@@ -226,16 +234,16 @@ impl Estimates {
         };
         let step_factor = share(Product::new(&[(&at.step, 1.0), (&table.count, -1.0)]));
         let single = at.mu.iter().zip(&at.above).zip(&table.count).all(|((m, a), n)| *m == n - a);
-        let mu = if single { mu_single } else { share(table.mu(at, Form::Norms)) };
+        let mu = if single { mu_single } else { share(table.mu(at, Evidence::Norms)) };
         let nu = Product::new(&[(&at.square, 1.0), (&table.square, -1.0)]);
-        let criterion = |form, power| {
-            table.criterion(at, form, power).map_or(NOTHING, |product| product.interval(t))
+        let criterion = |evidence, power| {
+            table.criterion(at, evidence, power).map_or(NOTHING, |product| product.interval(t))
         };
         let direct =
-            table.direct().then(|| table.mu(at, Form::Direct)).flatten().map(|mu| Direct {
+            table.direct().then(|| table.mu(at, Evidence::Direct)).flatten().map(|mu| Direct {
                 mu: mu.interval(t),
-                csc: criterion(Form::Direct, 1.0),
-                ccc: criterion(Form::Direct, 2.0),
+                csc: criterion(Evidence::Direct, 1.0),
+                ccc: criterion(Evidence::Direct, 2.0),
             });
         Estimates {
             threshold,
@@ -246,8 +254,8 @@ impl Estimates {
             mu_single,
             mu,
             nu: nu.map_or(NOTHING, |p| p.interval_of_share(t)),
-            csc: criterion(Form::Norms, 1.0),
-            ccc: criterion(Form::Norms, 2.0),
+            csc: criterion(Evidence::Norms, 1.0),
+            ccc: criterion(Evidence::Norms, 2.0),
             direct,
         }
     }
@@ -255,7 +263,7 @@ impl Estimates {
 
 /// How many steps count for one independent step, by the means of $(\ln u)^2$: the spread of their
 /// means over that of single steps, which for near normal $\ln u$ is $2 E\[(\ln u)^2\]^2$.
-pub(super) fn inflation(table: &Table) -> f64 {
+pub(super) fn inflation(table: &StretchTable) -> f64 {
     let squares: Vec<f64> = table.whole.iter().map(|w| w.log_square).collect();
     let relative = Product::new(&[(&squares, 1.0), (&table.count, -1.0)]);
     relative.map_or(1.0, |p| (0.5 * p.error().powi(2) * table.steps()).max(1.0))
@@ -281,7 +289,7 @@ pub struct Tail {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SecondMoment {
-    /// Nothing is known against it.
+    /// The index is clearly above 4: the estimates can be trusted.
     Sound,
     /// The index is not clearly above 4: $E G^4$ may be infinite, and then the intervals of $\nu$,
     /// CSC and CCC cover less often than they say.
@@ -297,7 +305,11 @@ const SHARE: f64 = 0.05;
 const LEAST: f64 = 30.0;
 
 impl Tail {
-    pub(super) fn new(table: &Table, multiples: impl Fn(usize) -> f64, t: f64) -> Option<Self> {
+    pub(super) fn new(
+        table: &StretchTable,
+        multiples: impl Fn(usize) -> f64,
+        t: f64,
+    ) -> Option<Self> {
         let most = SHARE * table.steps();
         let beyond = table.candidates.iter().enumerate().filter(|(_, at)| {
             let count = at.exceedances();

@@ -1,21 +1,22 @@
 //! The effect of clipping on a training run, estimated online from the norms of its gradients.
 //!
 //! A [`Monitor`] is fed one norm a step. It estimates, at 64 candidate thresholds and at the one in
-//! force, how often clipping fires, what it leaves of descent ($\mu$) and of variance ($\nu$), the
-//! two [criteria](crate::criteria) CSC and CCC, each with a confidence interval ([`Estimates`]);
+//! force, how often clipping fires, the shares of descent ($\mu$) and of variance ($\nu$) that it
+//! keeps, the two [criteria](crate::criteria) CSC and CCC, each with a confidence interval
+//! ([`Estimates`]);
 //! how heavy the tail is ([`Tail`]); whether the distribution changed during the run ([`Drift`]);
-//! and which threshold it advises, or why to change nothing ([`Advice`]).
+//! and which threshold it advises, or why to change nothing ([`MonitorAdvice`]).
 //!
 //! ```
-//! use toclip::monitor::{Advice, Monitor, Settings};
+//! use toclip::monitor::{MonitorAdvice, Monitor, MonitorSettings};
 //!
 //! // Single samples of a problem with outliers: one residual of ten is twenty times the others.
-//! let mut monitor = Monitor::new(Settings { components: Some(1.0), ..Settings::default() })?;
+//! let mut monitor = Monitor::new(MonitorSettings { components: Some(1.0), ..MonitorSettings::default() })?;
 //! for k in 0..5000_u32 {
 //!     let u = (f64::from(k) * 0.618_033_988_749_895).fract();
 //!     monitor.observe(if k % 10 == 3 { 20.0 + u } else { 1.5 * u + 0.01 });
 //! }
-//! let Advice::Clip(choice) = monitor.advice() else { panic!("it should clip") };
+//! let MonitorAdvice::Clip(choice) = monitor.advice() else { panic!("it should clip") };
 //! assert!(choice.threshold > 0.8 && choice.threshold < 2.0);
 //! assert!(choice.ccc.low > 10.0);
 //! # Ok::<(), toclip::Error>(())
@@ -44,7 +45,7 @@
 //!
 //! # What does not count as evidence
 //!
-//! The [`Advice`] is to change nothing where the distribution of the norms [changed](Drift); where
+//! The [`MonitorAdvice`] is to change nothing where the distribution of the norms [changed](Drift); where
 //! the gain [comes from one stretch](Reason::OneStretch), such as a single spike; where
 //! [neighbouring norms are correlated](Reason::Swings), so that slow swings outweigh the noise; and
 //! where the gain is below the margin, over no clipping or over the present threshold.
@@ -53,9 +54,9 @@
 //!
 //! $\mu$ from norms assumes that the norm of a gradient is independent of how well it points
 //! downhill. In networks large norms carry more signal, so norms overestimate clipping: by 0.04 to
-//! 0.13 in CCC, measured. A gain below [ten percent](Settings::margin) from norms alone is
-//! therefore not evidence. [`Monitor::observe_aligned`] and [`Monitor::observe_vector`] take what
-//! is needed to measure $\mu$ directly.
+//! 0.13 in CCC, measured. A gain below [ten percent](MonitorSettings::margin) from norms alone is
+//! therefore not evidence. [`Monitor::observe_aligned`] and [`Monitor::observe_vector`] also
+//! take the data to measure $\mu$ directly.
 
 mod advice;
 mod candidates;
@@ -67,9 +68,9 @@ mod monitor;
 mod running_averages;
 mod stretches;
 
-pub use advice::{Advice, Choice, Evidence, Reason};
+pub use advice::{Evidence, MonitorAdvice, Reason, ThresholdChoice};
 pub use drift::Drift;
 pub use estimates::{Direct, Estimates, Interval, SecondMoment, Tail};
-pub use monitor::{LeftOut, Monitor, Settings};
+pub use monitor::{LeftOut, Monitor, MonitorSettings};
 pub use running_averages::{Halves, NormScale};
-pub use stretches::Memory;
+pub use stretches::MonitorMemory;

@@ -1,12 +1,12 @@
 //! The monitor and its settings.
 
-use super::advice::Advice;
-use super::candidates::{CANDIDATES, Column, STEP, Table, multiple, nearest};
+use super::advice::MonitorAdvice;
+use super::candidates::{CANDIDATES, STEP, StretchTable, ThresholdSums, multiple, nearest};
 use super::choose::{LEAST_BLOCKS, choose};
 use super::drift::{Drift, steady};
 use super::estimates::{Estimates, Tail, single};
 use super::running_averages::{Halves, NormScale, Running};
-use super::stretches::{Memory, Observation, SHORTEST_WINDOW, Stretches, Whole};
+use super::stretches::{MonitorMemory, Observation, SHORTEST_WINDOW, StretchSums, Stretches};
 use crate::error::{Error, Result};
 use crate::factors::check_threshold;
 use serde::{Deserialize, Serialize};
@@ -23,20 +23,20 @@ use serde::{Deserialize, Serialize};
 /// | `margin` | 0.10 | the gain that norms alone must show to be evidence |
 ///
 /// ```
-/// use toclip::monitor::{Monitor, Settings};
-/// let monitor = Monitor::new(Settings { components: Some(32.0), ..Settings::default() })?;
-/// assert!(Monitor::new(Settings { confidence: 1.5, ..Settings::default() }).is_err());
+/// use toclip::monitor::{Monitor, MonitorSettings};
+/// let monitor = Monitor::new(MonitorSettings { components: Some(32.0), ..MonitorSettings::default() })?;
+/// assert!(Monitor::new(MonitorSettings { confidence: 1.5, ..MonitorSettings::default() }).is_err());
 /// # Ok::<(), toclip::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub struct MonitorSettings {
     /// $N = B\cdot C$: the samples of a batch times the outputs of the model; 1 for single samples
     /// of one output. `None` stands for the limit $N \to \infty$: at $N = 100$ it makes $\mu$ too
     /// large by at most one percent.
     pub components: Option<f64>,
     /// Which steps are remembered.
-    pub memory: Memory,
+    pub memory: MonitorMemory,
     /// What thresholds are multiples of.
     pub scale: NormScale,
     /// The threshold in force.
@@ -52,11 +52,11 @@ pub struct Settings {
     pub margin: f64,
 }
 
-impl Default for Settings {
+impl Default for MonitorSettings {
     fn default() -> Self {
-        Settings {
+        MonitorSettings {
             components: None,
-            memory: Memory::All,
+            memory: MonitorMemory::All,
             scale: NormScale::default(),
             watched: None,
             confidence: 0.95,
@@ -65,14 +65,14 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl MonitorSettings {
     pub(super) fn check(&self) -> Result<()> {
         if let Some(n) = self.components
             && !(n >= 1.0)
         {
             return Err(Error::parameter("components", n, "a batch has at least one component"));
         }
-        if let Memory::Last(window) = self.memory
+        if let MonitorMemory::Last(window) = self.memory
             && window < SHORTEST_WINDOW
         {
             let expected = "a window must hold at least 512 steps";
@@ -111,12 +111,12 @@ impl Settings {
     }
 }
 
-/// Running estimates of what clipping does, from the norms $G_k$ of a run's gradients before they
-/// are clipped. See the [module](super).
+/// Running estimates of the effect of clipping, from the norms $G_k$ of a run's gradients before
+/// they are clipped. See the [module](super).
 ///
 /// ```
-/// use toclip::monitor::{Monitor, Settings};
-/// let mut monitor = Monitor::new(Settings { watched: Some(1.0), ..Settings::default() })?;
+/// use toclip::monitor::{Monitor, MonitorSettings};
+/// let mut monitor = Monitor::new(MonitorSettings { watched: Some(1.0), ..MonitorSettings::default() })?;
 /// for k in 0..1000 {
 ///     monitor.observe([0.5, 1.0, 2.0, 4.0][k % 4]);
 /// }
@@ -127,7 +127,7 @@ impl Settings {
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Monitor {
-    settings: Settings,
+    settings: MonitorSettings,
     scale: Running,
     blocks: Stretches,
     /// $\ln u$ of the last step.
@@ -140,7 +140,7 @@ pub struct Monitor {
 pub struct LeftOut {
     /// Norms of zero: steps that clipping cannot change.
     pub zero: u64,
-    /// Infinite norms, and what is not a number or negative: steps that should not be taken.
+    /// Norms that are infinite, NaN or negative: steps that should not be taken.
     pub not_finite: u64,
 }
 
@@ -149,7 +149,7 @@ impl Monitor {
     ///
     /// # Errors
     /// [`Error::Parameter`] for a setting that is not possible.
-    pub fn new(settings: Settings) -> Result<Self> {
+    pub fn new(settings: MonitorSettings) -> Result<Self> {
         settings.check()?;
         Ok(Monitor {
             settings,
@@ -173,10 +173,10 @@ impl Monitor {
     /// the same weights. The direct form is used when every remembered step came with one.
     ///
     /// ```
-    /// use toclip::monitor::{Monitor, NormScale, Settings};
+    /// use toclip::monitor::{Monitor, NormScale, MonitorSettings};
     /// // Nine gradients of ten are 1, the tenth is −4, and the mean is 1/2. Clipped at one it is 0.8.
     /// let scale = NormScale::Fixed(1.0);
-    /// let mut monitor = Monitor::new(Settings { watched: Some(1.0), scale, ..Settings::default() })?;
+    /// let mut monitor = Monitor::new(MonitorSettings { watched: Some(1.0), scale, ..MonitorSettings::default() })?;
     /// for k in 0..2000 {
     ///     let g: f64 = if k % 10 == 7 { -4.0 } else { 1.0 };
     ///     monitor.observe_aligned(g.abs(), g * 0.5);
@@ -234,10 +234,10 @@ impl Monitor {
         });
     }
 
-    /// Takes in all that another monitor with the same settings has seen: another worker of the
-    /// same run, or another run. Sums are as if one monitor had seen both, each norm relative to
-    /// the scale it was seen with; stretches of the same time become one, so that what happened to
-    /// both workers at once counts once.
+    /// Adds the observations of another monitor with the same settings: another worker of the same
+    /// run, or another run. Sums are as if one monitor had seen both, each norm relative to
+    /// the scale it was seen with; stretches of the same time become one, so that an event that
+    /// affected both workers counts once.
     ///
     /// # Errors
     /// [`Error::Invalid`] for other settings.
@@ -255,7 +255,7 @@ impl Monitor {
     }
 
     /// The settings.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &MonitorSettings {
         &self.settings
     }
 
@@ -277,8 +277,8 @@ impl Monitor {
     /// The [estimates](Estimates) at the 64 candidates, lowest first; empty before the first steps.
     ///
     /// ```
-    /// use toclip::monitor::{Monitor, Settings};
-    /// let mut monitor = Monitor::new(Settings::default())?;
+    /// use toclip::monitor::{Monitor, MonitorSettings};
+    /// let mut monitor = Monitor::new(MonitorSettings::default())?;
     /// (0..1000_u32).for_each(|k| monitor.observe(1.0 + (f64::from(k) * 0.618).fract()));
     /// let curve = monitor.curve();
     /// assert_eq!(curve.len(), 64);
@@ -317,22 +317,22 @@ impl Monitor {
 
     /// The advice: compared with the watched threshold, or else with no clipping.
     ///
-    /// Where the scale moved, the watched number is taken as the multiple of the present scale: its
-    /// effect on norms of another size does not predict the gain from a change now.
+    /// If the scale has moved, the watched threshold counts as a multiple of the present scale: its
+    /// effect on norms of another size would not predict the gain from a change now.
     ///
     /// This takes some tenths of a millisecond, too long for every step;
-    /// [`Monitored`](crate::threshold_rules::Monitored) does it every so many.
-    pub fn advice(&self) -> Advice {
+    /// [`Monitored`](crate::threshold_rules::Monitored) does it at intervals.
+    pub fn advice(&self) -> MonitorAdvice {
         let table = self.table();
         self.advice_over(&table, self.in_force(&table))
     }
 
     /// The sums at the watched threshold, or at the candidate that it is next to at the present
     /// scale.
-    fn in_force<'a>(&self, table: &'a Table) -> Option<&'a Column> {
+    fn in_force<'a>(&self, table: &'a StretchTable) -> Option<&'a ThresholdSums> {
         let (number, now) = (self.settings.watched?, self.scale()?.ln());
         // Two candidates away it is another threshold; less is the noise of the scale.
-        let moved = |w: &Whole| (w.log_scale / w.count - now).abs() > 2.0 * STEP;
+        let moved = |w: &StretchSums| (w.log_scale / w.count - now).abs() > 2.0 * STEP;
         Some(match table.whole.iter().any(moved) {
             true => &table.candidates[nearest(number.ln() - now)],
             false => &table.watched,
@@ -342,31 +342,31 @@ impl Monitor {
     /// The threshold to use: the advised one, else the watched one, else infinity.
     ///
     /// ```
-    /// use toclip::monitor::{Monitor, Settings};
-    /// assert_eq!(Monitor::new(Settings::default())?.threshold(), f64::INFINITY);
+    /// use toclip::monitor::{Monitor, MonitorSettings};
+    /// assert_eq!(Monitor::new(MonitorSettings::default())?.threshold(), f64::INFINITY);
     /// # Ok::<(), toclip::Error>(())
     /// ```
     pub fn threshold(&self) -> f64 {
         match self.advice() {
-            Advice::Clip(choice) | Advice::Loosen(choice) => choice.threshold,
-            Advice::Stay(_) => self.settings.watched.unwrap_or(f64::INFINITY),
+            MonitorAdvice::Clip(choice) | MonitorAdvice::Loosen(choice) => choice.threshold,
+            MonitorAdvice::Stay(_) => self.settings.watched.unwrap_or(f64::INFINITY),
         }
     }
 
     /// The advice compared with a candidate, or with no clipping; from the last part of the steps
     /// if the distribution changed before it.
-    pub(crate) fn advice_at(&self, candidate: Option<usize>) -> Advice {
+    pub(crate) fn advice_at(&self, candidate: Option<usize>) -> MonitorAdvice {
         let all = self.table();
         // One more, because the last may be short.
         let table = steady(&all, LEAST_BLOCKS + 1).unwrap_or(all);
         self.advice_over(&table, candidate.and_then(|k| table.candidates.get(k)))
     }
 
-    fn advice_over(&self, table: &Table, in_force: Option<&Column>) -> Advice {
+    fn advice_over(&self, table: &StretchTable, in_force: Option<&ThresholdSums>) -> MonitorAdvice {
         choose(table, in_force, &self.settings, self.scale().unwrap_or(f64::NAN))
     }
 
-    fn table(&self) -> Table {
-        Table::new(&self.blocks, self.settings.kept())
+    fn table(&self) -> StretchTable {
+        StretchTable::new(&self.blocks, self.settings.kept())
     }
 }

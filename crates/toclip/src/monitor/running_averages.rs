@@ -25,7 +25,7 @@ impl Default for NormScale {
     }
 }
 
-/// Norms that set the first scale, before any is counted.
+/// The number of norms that set the first scale; they are counted afterwards.
 const FIRST: usize = 32;
 
 /// A norm with its inner product, waiting for a scale.
@@ -147,8 +147,8 @@ impl Halves {
         Ok(Halves { memory, means, weights: [0.0; 2], odd: false })
     }
 
-    /// $\langle g, \bar g\rangle$ with the mean of the other half so far, to which $g$ is then not
-    /// added; `None` for the first gradient, and for one with numbers that are not finite.
+    /// $\langle g, \bar g\rangle$ with the mean of the other half so far; $g$ then enters the mean of
+    /// its own half. `None` for the first gradient, and for one with numbers that are not finite.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a gradient of another dimension.

@@ -4,7 +4,7 @@ use super::candidates::{BINS, CANDIDATES, bin, multiple};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// One norm as a multiple $u = G/s$ of the scale, and what else is known of its step.
+/// One norm as a multiple $u = G/s$ of the scale, with the other data of its step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Observation {
     /// $\ln u$.
@@ -19,8 +19,8 @@ pub(super) struct Observation {
     pub watched: Option<f64>,
 }
 
-/// Sums over the norms of one bin: from them follow the moments clipped at every candidate, without
-/// the error of a histogram.
+/// Sums over the norms of one bin: they give the moments clipped at every candidate without the error
+/// of a histogram.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 struct Bin {
     count: f64,
@@ -43,7 +43,7 @@ struct InnerBin {
 
 /// Sums of a stretch of steps at one threshold $\tau$.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Clip {
+pub(super) struct ClipSums {
     /// How many norms are above.
     pub above: f64,
     /// $\sum \tau/G$ over those.
@@ -56,9 +56,9 @@ pub(super) struct Clip {
     pub excess: f64,
 }
 
-/// Sums of a stretch of steps that no threshold enters.
+/// Sums of a stretch of steps that do not depend on a threshold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Whole {
+pub(super) struct StretchSums {
     pub count: f64,
     /// $\sum u^2$.
     pub square: f64,
@@ -79,8 +79,8 @@ pub(super) struct Whole {
 /// A stretch of steps.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Stretch {
-    pub whole: Whole,
-    pub watched: Clip,
+    pub whole: StretchSums,
+    pub watched: ClipSums,
     bins: Vec<Bin>,
     /// Empty until an inner product comes.
     inners: Vec<InnerBin>,
@@ -137,8 +137,8 @@ impl Stretch {
     }
 
     /// The sums at every candidate, lowest first.
-    pub fn at_candidates(&self) -> Vec<Clip> {
-        let mut clips = vec![Clip::default(); CANDIDATES];
+    pub fn at_candidates(&self) -> Vec<ClipSums> {
+        let mut clips = vec![ClipSums::default(); CANDIDATES];
         // Sums over the bins above a candidate from the top, over those below from the bottom.
         let (mut above, mut inner_over) = (Bin::default(), 0.0);
         for k in (0..CANDIDATES).rev() {
@@ -149,7 +149,7 @@ impl Stretch {
                 above.log += bin.log;
             }
             inner_over += self.inners.get(k + 1).map_or(0.0, |bin| bin.over);
-            clips[k] = Clip {
+            clips[k] = ClipSums {
                 above: above.count,
                 ratio: at * above.inverse,
                 square: at * at * above.count,
@@ -209,7 +209,7 @@ impl Stretch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Memory {
+pub enum MonitorMemory {
     /// All of them.
     #[default]
     All,
@@ -228,7 +228,7 @@ pub(super) const SHORTEST_WINDOW: usize = SHORTEST * BLOCKS;
 /// their spread shows how well the mean over all is known (the method of batch means).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Stretches {
-    memory: Memory,
+    memory: MonitorMemory,
     /// Steps in a full stretch.
     length: usize,
     full: VecDeque<Stretch>,
@@ -238,10 +238,10 @@ pub(super) struct Stretches {
 }
 
 impl Stretches {
-    pub fn new(memory: Memory) -> Self {
+    pub fn new(memory: MonitorMemory) -> Self {
         let length = match memory {
-            Memory::All => SHORTEST,
-            Memory::Last(window) => (window / BLOCKS).max(SHORTEST),
+            MonitorMemory::All => SHORTEST,
+            MonitorMemory::Last(window) => (window / BLOCKS).max(SHORTEST),
         };
         Stretches { memory, length, full: VecDeque::new(), current: Stretch::default(), steps: 0 }
     }
@@ -253,8 +253,8 @@ impl Stretches {
             self.full.push_back(std::mem::take(&mut self.current));
             self.steps = 0;
             match self.memory {
-                Memory::All if self.full.len() == 2 * BLOCKS => self.double(),
-                Memory::Last(_) if self.full.len() > BLOCKS => drop(self.full.pop_front()),
+                MonitorMemory::All if self.full.len() == 2 * BLOCKS => self.double(),
+                MonitorMemory::Last(_) if self.full.len() > BLOCKS => drop(self.full.pop_front()),
                 _ => {}
             }
         }
@@ -284,11 +284,11 @@ impl Stretches {
         self.length *= 2;
     }
 
-    /// Adds the stretches of another worker to those of the same time: of a window counted from
-    /// its end, of everything from the beginning.
+    /// Adds the stretches of another worker to those of the same time, counted from the end of a
+    /// window, or from the beginning where all steps are remembered.
     pub fn merge(&mut self, other: &Stretches) {
         let mut other = other.clone();
-        if self.memory == Memory::All {
+        if self.memory == MonitorMemory::All {
             while self.length < other.length {
                 self.double();
             }
@@ -301,8 +301,8 @@ impl Stretches {
             std::mem::swap(&mut self.full, &mut other.full);
         }
         let skip = match self.memory {
-            Memory::All => 0,
-            Memory::Last(_) => a.abs_diff(b),
+            MonitorMemory::All => 0,
+            MonitorMemory::Last(_) => a.abs_diff(b),
         };
         self.full.iter_mut().skip(skip).zip(&other.full).for_each(|(x, y)| x.merge(y));
         self.current.merge(&other.current);
@@ -338,7 +338,7 @@ mod tests {
         steps.iter().for_each(|step| block.add(*step));
         let close = |a: f64, b: f64| (a - b).abs() < 1e-11 * b.abs().max(1.0);
         let direct = |at: f64| {
-            let mut sums = Clip::default();
+            let mut sums = ClipSums::default();
             for step in &steps {
                 let (u, p) = (step.log.exp(), step.inner.unwrap());
                 if u > at {
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_and_memory_is_bounded() {
-        let mut blocks = Stretches::new(Memory::All);
+        let mut blocks = Stretches::new(MonitorMemory::All);
         for k in 0..100_000 {
             blocks.add(step(k));
             assert!(blocks.iter().count() <= 2 * BLOCKS);
@@ -384,7 +384,7 @@ mod tests {
 
     #[test]
     fn a_window_forgets() {
-        let mut blocks = Stretches::new(Memory::Last(640));
+        let mut blocks = Stretches::new(MonitorMemory::Last(640));
         (0..10_000).for_each(|k| blocks.add(step(k)));
         let count: f64 = blocks.iter().map(|b| b.whole.count).sum();
         assert!((640.0..=660.0).contains(&count), "{count}");
@@ -395,7 +395,8 @@ mod tests {
     #[test]
     fn merging_keeps_every_sum_whatever_the_lengths() {
         for (n, m) in [(0, 50), (50, 0), (700, 16), (1024, 5_000), (33_333, 1_000), (999, 999)] {
-            let (mut a, mut b) = (Stretches::new(Memory::All), Stretches::new(Memory::All));
+            let (mut a, mut b) =
+                (Stretches::new(MonitorMemory::All), Stretches::new(MonitorMemory::All));
             (0..n).for_each(|k| a.add(step(k)));
             (n..n + m).for_each(|k| b.add(step(k)));
             a.merge(&b);

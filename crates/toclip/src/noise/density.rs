@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn meets_the_closed_form_of_the_same_law() {
+    fn matches_the_closed_form_of_the_same_distribution() {
         let (given, closed) = (laplace(), Laplace::from_rate(1.0).unwrap());
         assert!((given.second_moment() - 2.0).abs() < 1e-12);
         for r in [0.0, 1e-6, 0.1, 3.0, 1e4] {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_density() {
+    fn refuses_invalid_densities() {
         let half = Density::new("half", |e: f64| 0.25 * (-e.abs()).exp(), |u| u, 1.0);
         assert!(half.unwrap_err().to_string().contains("integrates to 0.5"));
     }

@@ -20,11 +20,12 @@ const RULE: usize = 16;
 const WIDEST: f64 = 4.0;
 /// Pieces of at most this many points are summed as they are.
 const LEAF: usize = 64;
-/// Residuals of which the ways to draw a batch may be few.
+/// The most residuals for which the ways to draw a batch may be few.
 const FEW: usize = 64;
-/// Features that a distribution of this kind shows at most.
+/// The most features that such a distribution reports.
 const FEATURES: usize = 1000;
-/// Distance from the threshold, in units of the kernel, beyond which it is all or nothing.
+/// Distance from the threshold, in units of the kernel, beyond which a piece is fully clipped or not
+/// at all.
 const REACH: f64 = 9.0;
 
 /// Empirical noise: $\epsilon$ is one of $n$ observed residuals, each with probability $1/n$.
@@ -33,8 +34,8 @@ const REACH: f64 = 9.0;
 /// the sorted residuals form a tree of pieces, each with a 16-point Gauss rule that replaces it
 /// wherever it is narrow compared with $\sqrt{2R}$, so an evaluation costs a few hundred kernels
 /// however many residuals there are. Up to 64 residuals the sum is exact to rounding; beyond, $\mu$
-/// and $m^{(2)}/\min(c^2, E X^2)$ have an absolute error below $10^{-14}$, or what moving each
-/// residual by a unit in its last place would change, whichever is larger.
+/// and $m^{(2)}/\min(c^2, E X^2)$ have an absolute error below $10^{-14}$, or the change from
+/// moving each residual by a unit in its last place, whichever is larger.
 ///
 /// ```
 /// use toclip::noise::{Empirical, Noise};
@@ -274,7 +275,7 @@ impl Noise for Empirical {
     }
 
     fn squared_residual(&self, r: f64) -> Option<SquaredResidual> {
-        // Below this the residuals are as good as points: what is lost is of this size.
+        // Below this the residuals can be treated as points, with an error of this size.
         let v = (2.0 * r).max(1e-6 * self.second_moment());
         let few = self.count() <= FEW && 2.0 * r < v;
         let mut means = Vec::new();
@@ -363,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_data() {
+    fn refuses_invalid_data() {
         assert!(Empirical::new(&[]).is_err());
         let nan = Empirical::new(&[1.0, f64::NAN]).unwrap_err().to_string();
         assert!(nan.contains("number 2 is NaN"), "{nan}");

@@ -182,9 +182,10 @@ const FEW_TERMS_BELOW: f64 = 1.5;
 /// $\operatorname{erfcx}(p+q) - \operatorname{erfcx}(p-q) = -2\sum_{n\text{ odd}} (2q)^n I_n(p)$ with
 /// $I_n(p) = e^{p^2}\thinspace i^n\operatorname{erfc}(p)$, the repeated integrals: all terms have
 /// one sign. They follow $I_{n-2} = 2n I_n + 2p I_{n-1}$ from $I_{-1} = 2/\sqrt\pi$, downwards
-/// (Miller's way) for large $p$, where upwards would lose them, and upwards for small $p$ and $q$.
+/// (Miller's algorithm) for large $p$, where upwards would lose digits, and upwards for small $p$ and
+/// $q$.
 fn erfcx_difference(p: f64, q: f64) -> f64 {
-    // Miller's way loses e^(−2p(√(2·TERMS) − √(2n))) of term n.
+    // Miller's algorithm loses e^(−2p(√(2·TERMS) − √(2n))) of term n.
     const TERMS: usize = 200;
     let first = SQRT_2_OVER_PI * SQRT_2;
     let (mut sum, mut power) = (0.0, 2.0 * q);

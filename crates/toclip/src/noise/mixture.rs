@@ -141,7 +141,7 @@ impl Noise for Mixture {
     fn sample(&self, rng: &mut dyn Rng) -> f64 {
         let mut u: f64 = rng.random();
         let z: f64 = StandardNormal.sample(rng);
-        // The last component takes what rounding leaves of the total weight.
+        // The last component takes the rounding error of the total weight.
         let last = self.components.len() - 1;
         let mut chosen = &self.components[last];
         for k in &self.components[..last] {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_mixture() {
+    fn refuses_invalid_mixtures() {
         assert!(Mixture::new(&[]).is_err());
         for bad in [(-0.1, 0.0, 1.0), (0.0, 0.0, 1.0), (1.0, f64::NAN, 1.0), (1.0, 0.0, -1.0)] {
             let k = Component { weight: bad.0, mean: bad.1, std: bad.2 };

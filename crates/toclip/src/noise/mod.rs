@@ -2,7 +2,7 @@
 //!
 //! A target is $b = \langle a, \theta^\ast \rangle + \epsilon$, so with Gaussian data the residual
 //! at risk $R$ is $X = \sqrt{2R}\thinspace z - \epsilon$ with $z$ standard normal. Each family
-//! computes what clipping $X$ at $c$ leaves of it, [`Noise::clipped`]:
+//! computes the moments of $X$ clipped at $c$, [`Noise::clipped`]:
 //!
 //! | family | distribution of $\epsilon$ | as a mixture of normals | how $\mu$, $m^{(2)}$ are computed |
 //! |---|---|---|---|
@@ -89,7 +89,7 @@ pub trait Noise: std::fmt::Debug + Send + Sync {
         }
     }
 
-    /// $\mu_c(R)$ and $m^{(2)}_c(R)$: what clipping at $c$ leaves of the residual at risk $R$.
+    /// $\mu_c(R)$ and $m^{(2)}_c(R)$: the moments of the residual at risk $R$, clipped at $c$.
     fn clipped(&self, r: f64, c: f64) -> Moments;
 
     /// The density of the residual $X$ at $x$ and its derivative, $(f, {f^\prime})$, for $R > 0$.

@@ -96,7 +96,7 @@ impl Uniform {
         Moments { mu: y * mass, m2: c * c * (1.0 - y * gap) }
     }
 
-    /// The closed form for $s \le c < M$: what clipping leaves is counted from the inside.
+    /// The closed form for $s \le c < M$, summed from the unclipped part.
     fn inside(&self, s: f64, c: f64) -> Moments {
         let m = self.half_width;
         let (near, far) = (Tails::at((m - c) / s), Tails::at((m + c) / s));
@@ -106,7 +106,7 @@ impl Uniform {
         Moments { mu, m2: c * c * (1.0 - 2.0 * (c / m) * gap) }
     }
 
-    /// The closed form for $c \ge M \ge s$: what clipping removes is counted from the outside.
+    /// The closed form for $c \ge M \ge s$, summed from the clipped part.
     fn outside(&self, s: f64, c: f64) -> Moments {
         let m = self.half_width;
         let (near, far) = (Tails::at((c - m) / s), Tails::at((c + m) / s));
@@ -181,7 +181,8 @@ impl Noise for Uniform {
 
     fn residual_density(&self, r: f64, x: f64) -> Option<(f64, f64)> {
         let (s, m) = (spread(r), self.half_width);
-        // For M < s the mass between the edges is a difference of close tails: the kernel knows.
+        // For M < s the mass between the edges is a difference of close tails, which the kernel
+        // computes without cancellation.
         let f =
             if m < s { clipped_normal(x, s, m).mu } else { normal_mass((x - m) / s, (x + m) / s) };
         // The difference of the two ends, where they are close without cancellation.

@@ -54,7 +54,7 @@ enum Cap {
     Predicted(Schedule),
 }
 
-/// What is known of the spectrum and never changes.
+/// The constants of the spectrum.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     dim: f64,
@@ -256,7 +256,7 @@ impl Known {
 const SHARE: f64 = 0.02;
 const FEWEST: f64 = 200.0;
 const MOST: usize = 50_000;
-/// What an absent limit is in a table of finite numbers.
+/// Stands for an absent limit in a table of finite numbers.
 const UNLIMITED: f64 = 1e300;
 
 /// The capped path, mode by mode, and the table that grows with it.
@@ -331,7 +331,8 @@ impl<'a> Path<'a> {
         ends.dedup();
         let mut t = 0.0;
         for end in ends {
-            // The wrapped policy may jump at the end: up to there the table has what was before.
+            // The wrapped policy may jump at the end; the table up to there has its values before the
+            // jump.
             let last = end.next_down();
             let mut push = self.push(t, &self.v);
             self.save(t, push.cap);

@@ -3,7 +3,7 @@
 use super::proportional::compensated;
 use super::{Control, Policy, Schedule};
 use crate::criteria::{BestAlongRisk, BestThreshold, Optimum, best_threshold};
-use crate::factor_table::{At, FactorTable};
+use crate::factor_table::{FactorTable, TablePoint};
 use crate::kernel::Moments;
 use crate::risk_table::EVERYWHERE;
 use crate::step::Step;
@@ -47,7 +47,7 @@ pub struct MaxCcc {
     slow: Option<Slow>,
 }
 
-/// What stands for the search and the factors where these are slow.
+/// Tables that replace the search and the factors where these are slow.
 #[derive(Debug, Clone)]
 struct Slow {
     best: Arc<BestAlongRisk>,
@@ -92,7 +92,7 @@ impl MaxCcc {
     pub(super) fn moments(&self, r: f64, c: f64) -> Moments {
         match &self.slow {
             Some(slow) => {
-                let at = At { r, c, span: self.threshold_span(r) };
+                let at = TablePoint { r, c, span: self.threshold_span(r) };
                 slow.factors.moments(&self.step, at, |r| self.threshold(r))
             }
             None => self.step.moments(r, c),

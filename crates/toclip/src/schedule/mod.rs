@@ -4,7 +4,6 @@
 //! depend on the risk; every method of the [dynamics](crate::dynamics) takes any policy.
 
 mod curve;
-pub(crate) mod final_risk;
 mod greedy;
 mod margin;
 mod max_ccc;
@@ -13,9 +12,10 @@ mod private;
 mod proportional;
 mod scaled;
 mod session;
-mod tune;
+mod tune_kappa;
 mod tune_private;
 mod tune_rate;
+pub(crate) mod tuning;
 
 pub use curve::{Schedule, Shape};
 pub use greedy::Greedy;
@@ -27,7 +27,7 @@ pub use proportional::{Compensation, Proportional};
 pub use scaled::Scaled;
 pub(crate) use session::Controller;
 pub use session::Session;
-pub use tune::{Tuned, tune_kappa, tune_kappa_with_momentum};
+pub use tune_kappa::{TunedKappa, tune_kappa, tune_kappa_with_momentum};
 pub use tune_private::{TunedPrivate, tune_private};
 pub use tune_rate::{TunedRate, tune_rate};
 

@@ -67,7 +67,7 @@ pub struct Online {
     memory: f64,
 }
 
-/// Samples that are looked at before the first step.
+/// The number of samples before the first step.
 const LOOK: usize = 20;
 
 impl Online {
@@ -137,7 +137,7 @@ struct Estimate {
     expected: Expected,
 }
 
-/// What is expected of a sample at $c = \kappa\hat s$.
+/// The expectation of a clipped square at $c = \kappa\hat s$.
 #[derive(Debug, Clone, Copy, Default)]
 struct Expected {
     /// $m^{(2)}_c$ at the estimated risk.
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_see_is_nothing_to_clip() {
+    fn zero_residuals_are_not_clipped() {
         for scale in [ScaleEstimate::MeanSquare, ScaleEstimate::ClippedSquare] {
             let policy = online(1.0, Arc::new(NoNoise), Compensation::Printed, scale);
             let mut session = policy.session().unwrap();

@@ -2,7 +2,7 @@
 
 use super::{Control, Policy, Schedule};
 use crate::error::{Error, Result};
-use crate::factor_table::{At, FactorTable};
+use crate::factor_table::{FactorTable, TablePoint};
 use crate::kernel::Moments;
 use crate::step::Step;
 use serde::{Deserialize, Serialize};
@@ -83,7 +83,9 @@ impl Proportional {
 
     fn moments(&self, r: f64, c: f64) -> Moments {
         match &self.factors {
-            Some(table) => table.moments(&self.step, At::new(r, c), |r| self.proportional(r)),
+            Some(table) => {
+                table.moments(&self.step, TablePoint::new(r, c), |r| self.proportional(r))
+            }
             None => self.step.moments(r, c),
         }
     }

@@ -1,8 +1,8 @@
 //! The constant rate and threshold of private SGD with the lowest predicted risk.
 
 use super::OpenLoop;
-use super::final_risk::final_risk;
 use super::private::threshold_range;
+use super::tuning::final_risk;
 use crate::criteria::maximise::log_grid;
 use crate::dynamics::Ode;
 use crate::error::{Error, Result};

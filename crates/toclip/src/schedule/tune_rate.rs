@@ -1,8 +1,7 @@
 //! The constant rate with the lowest predicted risk at a given threshold.
 
-use super::final_risk::{Objective, final_risk};
+use super::tuning::{RateSearch, final_risk};
 use super::{OpenLoop, Schedule};
-use crate::criteria::maximise::brent;
 use crate::dynamics::{Ode, effective_moments};
 use crate::error::{Error, Result};
 use crate::spectrum::Modes;
@@ -30,9 +29,8 @@ pub struct TunedRate {
 
 /// $\arg\min_\eta R(T)$ of the ODE with constant $\eta$ and $c$, for any rule.
 ///
-/// A rule at a fixed rate is not compared with another rule but with another rate: a smaller
-/// threshold also slows down. With the best rate for each, what is left is the difference of the
-/// rules. The minimum found is the one downhill from $\eta\mu T = 3$.
+/// At a fixed rate, comparing two rules also compares two speeds: a smaller threshold slows descent
+/// down. With the best rate for each, only the rules differ. The minimum found is the one downhill from $\eta\mu T = 3$.
 ///
 /// # Errors
 /// [`Error::Invalid`] where no rate descends ([skipping](crate::Rule::Skip) can have $\mu \le 0$)
@@ -67,25 +65,12 @@ pub fn tune_rate<'a>(
         let policy = OpenLoop::new(Schedule::constant(eta)?, threshold.clone());
         final_risk(&Ode::new(modes, &step, &policy).tolerance(RTOL, 0.0), time)
     };
-    let mut middle = DESCENT / (mu * time);
-    let mut lowest = end(middle)?;
-    // Downhill, first towards smaller rates: larger ones diverge.
-    for factor in [1.0 / FACTOR, FACTOR] {
-        for _ in 0..MOST_STEPS {
-            let risk = end(factor * middle)?;
-            if risk > lowest || (risk == lowest && risk.is_finite()) {
-                break;
-            }
-            (middle, lowest) = (factor * middle, risk);
-        }
-    }
-    if !lowest.is_finite() {
-        return Err(Error::Invalid(format!("SGD diverges before t = {time} at every rate")));
-    }
-    let objective = Objective::new(end);
-    let gain = |eta: f64| objective.gain(eta);
-    let (low, high) = (middle / FACTOR, FACTOR * middle);
-    let (eta, gain) = brent(low, middle, high, -lowest, PRECISION, &gain);
-    objective.finish()?;
-    Ok(TunedRate { eta, risk: -gain })
+    let search = RateSearch {
+        first: DESCENT / (mu * time),
+        factor: FACTOR,
+        most_steps: MOST_STEPS,
+        precision: PRECISION,
+    };
+    let (eta, risk) = search.run(time, end)?;
+    Ok(TunedRate { eta, risk })
 }

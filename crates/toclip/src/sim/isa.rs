@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 
 /// A set of vector instructions that the full simulation can use.
 ///
-/// The best one is found when a simulation starts; results are the same to the last bit with every
-/// one of them, so there is no reason to choose but to measure or to check that.
+/// The best one is found when a simulation starts. Results are the same to the last bit with every
+/// one of them; choosing one is for benchmarks and tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -52,7 +52,7 @@ impl InstructionSet {
 pub struct Isa(InstructionSet);
 
 impl Isa {
-    /// The fastest that there is.
+    /// The fastest that this machine has.
     pub fn best() -> Self {
         let all = [InstructionSet::Avx512, InstructionSet::Avx2];
         Self(all.into_iter().find(|set| set.is_available()).unwrap_or(InstructionSet::Portable))

@@ -24,9 +24,9 @@ pub(crate) trait Lanes: Copy {
     /// $c - ab$, rounded once.
     fn fnma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
     fn sqrt(self, a: Self::F) -> Self::F;
-    /// $a$ where $a < b$, else $b$: the second where one is no number.
+    /// $a$ where $a < b$, else $b$: the second where one is NaN.
     fn min(self, a: Self::F, b: Self::F) -> Self::F;
-    /// $a$ where $a > b$, else $b$: the second where one is no number.
+    /// $a$ where $a > b$, else $b$: the second where one is NaN.
     fn max(self, a: Self::F, b: Self::F) -> Self::F;
 
     /// The next output of eight xoshiro256++ generators (Blackman and Vigna 2021).

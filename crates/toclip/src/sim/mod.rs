@@ -9,13 +9,12 @@
 //! - `lanes`: the operations, and the portable form of them; `x86`: the two vector forms;
 //! - [`isa`]: which of them this machine has;
 //! - [`normal`]: standard normal numbers;
-//! - [`step`]: one step of C-SGD in one pass over the coordinates; [`momentum_step`]: with momentum;
+//! - [`step`]: one step of C-SGD in one pass over the coordinates, with or without momentum;
 //! - [`teacher_step`]: with the logit of a teacher beside the model's;
 //! - [`row`]: the two loops over a row of a data matrix.
 
 mod isa;
 mod lanes;
-pub(crate) mod momentum_step;
 pub(crate) mod normal;
 pub(crate) mod row;
 pub(crate) mod step;

@@ -14,15 +14,15 @@ use super::{Isa, Purpose, key};
 use rand::Rng;
 use std::f64::consts::LN_2;
 
-/// Sixteen numbers on their own cache lines: what one call of the generator makes.
+/// Sixteen numbers on their own cache lines, drawn by one call of the generator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(C, align(64))]
-pub(crate) struct Block {
+pub(crate) struct Block16 {
     pub(crate) first: [f64; 8],
     pub(crate) second: [f64; 8],
 }
 
-impl Block {
+impl Block16 {
     pub(crate) const LEN: usize = 16;
     pub(crate) const ZERO: Self = Self { first: [0.0; 8], second: [0.0; 8] };
 
@@ -137,7 +137,7 @@ pub(super) fn pair<L: Lanes>(l: L, state: &mut [L::U; 4]) -> (L::F, L::F) {
 
 struct Fill<'a> {
     streams: &'a mut Streams,
-    blocks: &'a mut [Block],
+    blocks: &'a mut [Block16],
 }
 
 impl Kernel for Fill<'_> {
@@ -156,7 +156,7 @@ impl Kernel for Fill<'_> {
 }
 
 /// Fills blocks with standard normal numbers.
-pub(crate) fn fill(isa: Isa, streams: &mut Streams, blocks: &mut [Block]) {
+pub(crate) fn fill(isa: Isa, streams: &mut Streams, blocks: &mut [Block16]) {
     isa.run(Fill { streams, blocks });
 }
 
@@ -171,7 +171,7 @@ pub struct Normals {
 
 impl Normals {
     const BLOCKS: usize = 8;
-    const READY: usize = Self::BLOCKS * Block::LEN;
+    const READY: usize = Self::BLOCKS * Block16::LEN;
 
     /// The sequence of run `index` of `seed`; the bits are the same on every machine.
     pub fn new(seed: u64, index: u64, purpose: Purpose) -> Self {
@@ -205,7 +205,7 @@ impl Normals {
 
     #[cold]
     fn refill(&mut self) {
-        let mut blocks = [Block::ZERO; Self::BLOCKS];
+        let mut blocks = [Block16::ZERO; Self::BLOCKS];
         fill(self.isa, &mut self.streams, &mut blocks);
         let halves = blocks.iter().flat_map(|block| [&block.first, &block.second]);
         for (to, half) in self.ready.as_chunks_mut::<8>().0.iter_mut().zip(halves) {
@@ -249,7 +249,7 @@ mod tests {
     fn numbers_are_box_muller_of_the_generators() {
         // Independently: the generator of the `rand` crate, the functions of the standard library.
         let streams = Streams::new(5, 6, Purpose::Covariates);
-        let mut blocks = vec![Block::ZERO; 500];
+        let mut blocks = vec![Block16::ZERO; 500];
         fill(Isa::best(), &mut streams.clone(), &mut blocks);
         for lane in 0..8 {
             let mut bytes = [0; 32];
@@ -276,7 +276,7 @@ mod tests {
             let s3 = u64::rotate_right(j, 23);
             for s1 in [s3, !s3] {
                 let mut streams = Streams([[0; 8], [s1; 8], [0; 8], [s3; 8]]);
-                let mut block = [Block::ZERO];
+                let mut block = [Block16::ZERO];
                 fill(Isa::best(), &mut streams, &mut block);
                 let r = block[0].first[0].hypot(block[0].second[0]);
                 let expected = if j == 0 { (106.0 * LN_2).sqrt() } else { f64::EPSILON.sqrt() };
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn bits_do_not_depend_on_the_instruction_set() {
         let with = |set| {
-            let mut blocks = vec![Block::ZERO; 20_000];
+            let mut blocks = vec![Block16::ZERO; 20_000];
             let mut streams = Streams::new(1, 2, Purpose::Brownian);
             fill(Isa::new(set).unwrap(), &mut streams, &mut blocks);
             let numbers = blocks.iter().flat_map(|b| [b.first, b.second]).flatten();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn law_is_normal() {
+    fn distribution_is_normal() {
         // Kolmogorov and Smirnov with the bound of Massart: P(√n D > x) ≤ 2 exp(-2x²), so that
         // x = 2.7 has a false-alarm rate below 1e-6.
         let mut z = draws(3, 1, 1 << 22);

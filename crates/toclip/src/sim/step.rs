@@ -11,14 +11,17 @@
 //! Where every coordinate of the gradient is clipped on its own, the open update is $\sqrt{\lambda_i}
 //! \thinspace\operatorname{clip}(s\sqrt{\lambda_i}\thinspace z_i)$, which is $s y_i$ clipped at the
 //! bound times $\sqrt{\lambda_i}$.
+//!
+//! With momentum the update goes through a buffer: with $B_i$ the buffer times $\sqrt{\lambda_i}$,
+//! $$ B_i \leftarrow \beta B_i + s y_i, \qquad w_i \leftarrow w_i - \epsilon B_i. $$
 
 use super::Isa;
 use super::lanes::{Kernel, Lanes, total};
-use super::normal::{Block, Streams, pair};
+use super::normal::{Block16, Streams, pair};
 
-/// What one pass adds up.
+/// The sums of one pass.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Sums {
+pub(crate) struct PassSums {
     /// $\langle x, \theta \rangle = \sum z_i w_i$.
     pub(crate) inner: f64,
     /// $\Vert x\Vert ^2 = \sum \lambda_i z_i^2$.
@@ -32,43 +35,60 @@ pub(crate) enum CovariateSource<'a> {
     /// Standard normal, drawn on the way.
     Normal(&'a mut Streams),
     /// Already drawn.
-    Given(&'a [Block]),
+    Given(&'a [Block16]),
 }
 
 /// The state of an iteration, sixteen coordinates at a time.
 #[derive(Debug, Clone)]
-pub(crate) struct State {
+pub(crate) struct SgdState {
     coordinates: Vec<Coordinates>,
-    /// The size $s$ of the step that is still open.
-    open: f64,
-    /// Where coordinates are clipped one by one.
-    clamp: Option<Clamp>,
+    open: Open,
 }
 
-/// $\sqrt{\lambda_i}$, and the bound on the open step.
+/// The update that the last pass left open.
 #[derive(Debug, Clone)]
-struct Clamp {
-    roots: Vec<Block>,
-    bound: f64,
+enum Open {
+    /// $w_i \leftarrow w_i - s y_i$.
+    Scaled { size: f64 },
+    /// The same with every coordinate clipped, given $\sqrt{\lambda_i}$.
+    Clamped { size: f64, bound: f64, roots: Vec<Block16> },
+    /// Through a buffer that remembers the updates before it.
+    Buffered { update: BufferUpdate, buffer: Vec<Block16> },
+}
+
+/// $B_i \leftarrow \beta B_i + s y_i$, $w_i \leftarrow w_i - \epsilon B_i$: one step with momentum.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BufferUpdate {
+    /// $\beta$.
+    pub(crate) decay: f64,
+    /// $s$.
+    pub(crate) gain: f64,
+    /// $\epsilon$.
+    pub(crate) rate: f64,
+}
+
+impl BufferUpdate {
+    /// Leaves buffer and weights as they are.
+    pub(crate) const NONE: Self = Self { decay: 1.0, gain: 0.0, rate: 0.0 };
 }
 
 /// Sixteen coordinates of all that a pass needs, side by side.
 #[derive(Debug, Clone, Copy)]
 struct Coordinates {
-    lambda: Block,
-    w: Block,
+    lambda: Block16,
+    w: Block16,
     /// The open update $\lambda_i z_i$.
-    y: Block,
+    y: Block16,
 }
 
-impl State {
+impl SgdState {
     /// From $\lambda_i$ and $w_i = \sqrt{\lambda_i}\thinspace \theta_i$; a last block that is not
     /// full is filled up with $\lambda = 0$.
     pub(crate) fn new(values: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let (lambda, w): (Vec<f64>, Vec<f64>) = values.into_iter().unzip();
-        let blocks = Block::from_values(lambda).into_iter().zip(Block::from_values(w));
-        let coordinates = blocks.map(|(lambda, w)| Coordinates { lambda, w, y: Block::ZERO });
-        Self { coordinates: coordinates.collect(), open: 0.0, clamp: None }
+        let blocks = Block16::from_values(lambda).into_iter().zip(Block16::from_values(w));
+        let coordinates = blocks.map(|(lambda, w)| Coordinates { lambda, w, y: Block16::ZERO });
+        Self { coordinates: coordinates.collect(), open: Open::Scaled { size: 0.0 } }
     }
 
     /// The same, with the steps of every coordinate clipped.
@@ -77,18 +97,25 @@ impl State {
         let roots = self
             .coordinates
             .iter()
-            .map(|c| Block { first: root(&c.lambda.first), second: root(&c.lambda.second) });
-        Self { clamp: Some(Clamp { roots: roots.collect(), bound: 0.0 }), ..self }
+            .map(|c| Block16 { first: root(&c.lambda.first), second: root(&c.lambda.second) });
+        let open = Open::Clamped { size: 0.0, bound: 0.0, roots: roots.collect() };
+        Self { open, ..self }
+    }
+
+    /// The same with momentum, and an empty buffer.
+    pub(crate) fn buffered(self) -> Self {
+        let buffer = vec![Block16::ZERO; self.coordinates.len()];
+        Self { open: Open::Buffered { update: BufferUpdate::NONE, buffer }, ..self }
     }
 
     /// $w$, before any step.
-    pub(crate) fn w(&self) -> Vec<Block> {
-        self.coordinates.iter().map(|c| c.w).collect()
+    pub(crate) fn w(&self) -> impl Iterator<Item = Block16> {
+        self.coordinates.iter().map(|c| c.w)
     }
 
     /// $\lambda$.
-    pub(crate) fn lambda(&self) -> Vec<Block> {
-        self.coordinates.iter().map(|c| c.lambda).collect()
+    pub(crate) fn lambda(&self) -> impl Iterator<Item = Block16> {
+        self.coordinates.iter().map(|c| c.lambda)
     }
 
     /// The number of blocks.
@@ -97,62 +124,80 @@ impl State {
     }
 
     /// Makes the update that the step before left open, draws $x$, and sums.
-    pub(crate) fn pass(&mut self, isa: Isa, source: CovariateSource<'_>) -> Sums {
-        let Self { coordinates, open, clamp } = self;
-        let scaled = Scaled(*open);
-        match (source, clamp) {
-            (CovariateSource::Normal(streams), None) => {
-                isa.run(NormalPass { coordinates, update: scaled, streams })
+    pub(crate) fn pass(&mut self, isa: Isa, source: CovariateSource<'_>) -> PassSums {
+        let Self { coordinates, open } = self;
+        match open {
+            Open::Scaled { size } => pass(isa, coordinates, Scaled(*size), source),
+            Open::Clamped { size, bound, roots } => {
+                pass(isa, coordinates, Clamped { size: *size, bound: *bound, roots }, source)
             }
-            (CovariateSource::Given(z), None) => {
-                isa.run(GivenPass { coordinates, update: scaled, z })
-            }
-            (CovariateSource::Normal(streams), Some(clamp)) => {
-                isa.run(NormalPass { coordinates, update: clamp.update(*open), streams })
-            }
-            (CovariateSource::Given(z), Some(clamp)) => {
-                isa.run(GivenPass { coordinates, update: clamp.update(*open), z })
+            Open::Buffered { update, buffer } => {
+                pass(isa, coordinates, Buffered { update: *update, buffer }, source)
             }
         }
     }
 
-    /// Sets the size $s$ of the step that the last pass drew.
-    pub(crate) fn step(&mut self, size: f64) {
-        self.open = size;
+    /// Sets the size $s$ of the step that the last pass drew; for a [buffered](Self::buffered) state
+    /// use [`remember`](Self::remember).
+    pub(crate) fn step(&mut self, by: f64) {
+        if let Open::Scaled { size } | Open::Clamped { size, .. } = &mut self.open {
+            *size = by;
+        }
     }
 
     /// Sets the bound on $s\sqrt{\lambda_i}\thinspace z_i$ of a [clamped](Self::clamped) state.
-    pub(crate) fn bound(&mut self, bound: f64) {
-        if let Some(clamp) = &mut self.clamp {
-            // Infinity times the zeros that fill up the last block would be no number.
-            clamp.bound = bound.min(f64::MAX);
+    pub(crate) fn bound(&mut self, by: f64) {
+        if let Open::Clamped { bound, .. } = &mut self.open {
+            // Infinity times the zeros that fill up the last block would be NaN.
+            *bound = by.min(f64::MAX);
+        }
+    }
+
+    /// Sets the update of a [buffered](Self::buffered) state.
+    pub(crate) fn remember(&mut self, by: BufferUpdate) {
+        if let Open::Buffered { update, .. } = &mut self.open {
+            *update = by;
         }
     }
 
     /// $(2R, D)$ now, with $D = \sum_i (w_i r_i)^2$ for weights $r_i = \lambda_i^{-1/2}$.
     ///
     /// Makes the open update, which changes nothing of what follows.
-    pub(crate) fn measure(&mut self, isa: Isa, weights: &[Block]) -> (f64, f64) {
-        let Self { coordinates, open, clamp } = self;
-        let measured = match clamp {
-            None => isa.run(Measure { coordinates, update: Scaled(*open), weights }),
-            Some(clamp) => isa.run(Measure { coordinates, update: clamp.update(*open), weights }),
-        };
-        self.open = 0.0;
-        measured
+    pub(crate) fn measure(&mut self, isa: Isa, weights: &[Block16]) -> (f64, f64) {
+        let Self { coordinates, open } = self;
+        match open {
+            Open::Scaled { size } => {
+                let update = Scaled(std::mem::take(size));
+                isa.run(Measure { coordinates, update, weights })
+            }
+            Open::Clamped { size, bound, roots } => {
+                let update = Clamped { size: std::mem::take(size), bound: *bound, roots };
+                isa.run(Measure { coordinates, update, weights })
+            }
+            Open::Buffered { update, buffer } => {
+                let made = std::mem::replace(update, BufferUpdate::NONE);
+                isa.run(Measure { coordinates, update: Buffered { update: made, buffer }, weights })
+            }
+        }
     }
 }
 
-impl Clamp {
-    fn update(&self, open: f64) -> Clamped<'_> {
-        Clamped { open, bound: self.bound, roots: &self.roots }
+fn pass<U: Update>(
+    isa: Isa,
+    coordinates: &mut [Coordinates],
+    update: U,
+    source: CovariateSource<'_>,
+) -> PassSums {
+    match source {
+        CovariateSource::Normal(streams) => isa.run(NormalPass { coordinates, update, streams }),
+        CovariateSource::Given(z) => isa.run(GivenPass { coordinates, update, z }),
     }
 }
 
 /// How an open update is made.
 trait Update {
     /// $w$ after the update $y$, in half `h` of a block.
-    fn settle<L: Lanes>(&self, l: L, block: usize, h: usize, y: L::F, w: L::F) -> L::F;
+    fn settle<L: Lanes>(&mut self, l: L, block: usize, h: usize, y: L::F, w: L::F) -> L::F;
 }
 
 /// $w - s y$.
@@ -160,40 +205,58 @@ struct Scaled(f64);
 
 impl Update for Scaled {
     #[inline(always)]
-    fn settle<L: Lanes>(&self, l: L, _block: usize, _h: usize, y: L::F, w: L::F) -> L::F {
+    fn settle<L: Lanes>(&mut self, l: L, _block: usize, _h: usize, y: L::F, w: L::F) -> L::F {
         l.fnma(l.splat(self.0), y, w)
     }
 }
 
 /// $w$ less $s y$ clipped at the bound times $\sqrt\lambda$.
 struct Clamped<'a> {
-    open: f64,
+    size: f64,
     bound: f64,
-    roots: &'a [Block],
+    roots: &'a [Block16],
 }
 
 impl Update for Clamped<'_> {
     #[inline(always)]
-    fn settle<L: Lanes>(&self, l: L, block: usize, h: usize, y: L::F, w: L::F) -> L::F {
+    fn settle<L: Lanes>(&mut self, l: L, block: usize, h: usize, y: L::F, w: L::F) -> L::F {
         let roots = &self.roots[block];
         let root = l.load(if h == 0 { &roots.first } else { &roots.second });
         let (high, low) = (l.mul(l.splat(self.bound), root), l.mul(l.splat(-self.bound), root));
-        let step = l.mul(l.splat(self.open), y);
+        let step = l.mul(l.splat(self.size), y);
         l.sub(w, l.max(l.min(step, high), low))
+    }
+}
+
+/// $w - \epsilon B$ with $B$ the buffer after $s y$ has entered it.
+struct Buffered<'a> {
+    update: BufferUpdate,
+    buffer: &'a mut [Block16],
+}
+
+impl Update for Buffered<'_> {
+    #[inline(always)]
+    fn settle<L: Lanes>(&mut self, l: L, block: usize, h: usize, y: L::F, w: L::F) -> L::F {
+        let BufferUpdate { decay, gain, rate } = self.update;
+        let block = &mut self.buffer[block];
+        let buffer = if h == 0 { &mut block.first } else { &mut block.second };
+        let moved = l.fma(l.splat(gain), y, l.mul(l.splat(decay), l.load(buffer)));
+        l.store(moved, buffer);
+        l.fnma(l.splat(rate), moved, w)
     }
 }
 
 struct Measure<'a, U> {
     coordinates: &'a mut [Coordinates],
     update: U,
-    weights: &'a [Block],
+    weights: &'a [Block16],
 }
 
 impl<U: Update> Kernel for Measure<'_, U> {
     type Output = (f64, f64);
 
     #[inline(always)]
-    fn run<L: Lanes>(self, l: L) -> (f64, f64) {
+    fn run<L: Lanes>(mut self, l: L) -> (f64, f64) {
         let (mut twice_risk, mut distance) = (l.splat(0.0), l.splat(0.0));
         for (i, (c, weights)) in self.coordinates.iter_mut().zip(self.weights).enumerate() {
             let halves = [
@@ -219,15 +282,15 @@ struct NormalPass<'a, U> {
 }
 
 impl<U: Update> Kernel for NormalPass<'_, U> {
-    type Output = Sums;
+    type Output = PassSums;
 
     #[inline(always)]
-    fn run<L: Lanes>(self, l: L) -> Sums {
+    fn run<L: Lanes>(mut self, l: L) -> PassSums {
         let mut rng = self.streams.load(l);
         let mut sums = Accumulators::new(l);
         for (i, c) in self.coordinates.iter_mut().enumerate() {
             let (first, second) = pair(l, &mut rng);
-            sums.add(l, c, i, &self.update, first, second);
+            sums.add(l, c, i, &mut self.update, first, second);
         }
         self.streams.store(l, rng);
         sums.total(l)
@@ -237,24 +300,24 @@ impl<U: Update> Kernel for NormalPass<'_, U> {
 struct GivenPass<'a, U> {
     coordinates: &'a mut [Coordinates],
     update: U,
-    z: &'a [Block],
+    z: &'a [Block16],
 }
 
 impl<U: Update> Kernel for GivenPass<'_, U> {
-    type Output = Sums;
+    type Output = PassSums;
 
     #[inline(always)]
-    fn run<L: Lanes>(self, l: L) -> Sums {
+    fn run<L: Lanes>(mut self, l: L) -> PassSums {
         let mut sums = Accumulators::new(l);
         for (i, (c, z)) in self.coordinates.iter_mut().zip(self.z).enumerate() {
-            sums.add(l, c, i, &self.update, l.load(&z.first), l.load(&z.second));
+            sums.add(l, c, i, &mut self.update, l.load(&z.first), l.load(&z.second));
         }
         sums.total(l)
     }
 }
 
 /// Two of each, so that the additions of one need not wait for the other's.
-pub(super) struct Accumulators<L: Lanes> {
+struct Accumulators<L: Lanes> {
     inner: [L::F; 2],
     norm_sq: [L::F; 2],
     twice_risk: [L::F; 2],
@@ -262,7 +325,7 @@ pub(super) struct Accumulators<L: Lanes> {
 
 impl<L: Lanes> Accumulators<L> {
     #[inline(always)]
-    pub(super) fn new(l: L) -> Self {
+    fn new(l: L) -> Self {
         let zero = [l.splat(0.0); 2];
         Self { inner: zero, norm_sq: zero, twice_risk: zero }
     }
@@ -273,7 +336,7 @@ impl<L: Lanes> Accumulators<L> {
         l: L,
         c: &mut Coordinates,
         block: usize,
-        update: &impl Update,
+        update: &mut impl Update,
         first: L::F,
         second: L::F,
     ) {
@@ -287,7 +350,7 @@ impl<L: Lanes> Accumulators<L> {
 
     /// Sums over eight coordinates whose open update is made, and leaves $y$ of the next.
     #[inline(always)]
-    pub(super) fn draw(
+    fn draw(
         &mut self,
         l: L,
         h: usize,
@@ -304,9 +367,9 @@ impl<L: Lanes> Accumulators<L> {
     }
 
     #[inline(always)]
-    pub(super) fn total(self, l: L) -> Sums {
+    fn total(self, l: L) -> PassSums {
         let sum = |x: [L::F; 2]| total(l, l.add(x[0], x[1]));
-        Sums {
+        PassSums {
             inner: sum(self.inner),
             norm_sq: sum(self.norm_sq),
             twice_risk: sum(self.twice_risk),
@@ -328,10 +391,10 @@ mod tests {
     fn passes_are_the_formulas() {
         // 37 coordinates: two full blocks and a part of one.
         let values = problem(37);
-        let mut state = State::new(values.clone());
+        let mut state = SgdState::new(values.clone());
         let mut streams = Streams::new(1, 1, Purpose::Covariates);
         let mut normals = Normals::new(1, 1, Purpose::Covariates);
-        let weights = Block::from_values(values.iter().map(|(lambda, _)| lambda.sqrt().recip()));
+        let weights = Block16::from_values(values.iter().map(|(lambda, _)| lambda.sqrt().recip()));
         let mut theta: Vec<f64> = values.iter().map(|(lambda, w)| w / lambda.sqrt()).collect();
         for k in 0..10 {
             let mut z = [0.0; 48];
@@ -362,10 +425,10 @@ mod tests {
     #[test]
     fn clamped_passes_clip_every_coordinate() {
         let values = problem(37);
-        let mut state = State::new(values.clone()).clamped();
+        let mut state = SgdState::new(values.clone()).clamped();
         let mut streams = Streams::new(1, 2, Purpose::Covariates);
         let mut normals = Normals::new(1, 2, Purpose::Covariates);
-        let weights = Block::from_values(values.iter().map(|(lambda, _)| lambda.sqrt().recip()));
+        let weights = Block16::from_values(values.iter().map(|(lambda, _)| lambda.sqrt().recip()));
         let mut theta: Vec<f64> = values.iter().map(|(lambda, w)| w / lambda.sqrt()).collect();
         for bound in [0.01, 0.001, 1e-9, f64::INFINITY] {
             let mut z = [0.0; 48];
@@ -384,21 +447,50 @@ mod tests {
     }
 
     #[test]
-    fn bits_depend_neither_on_instructions_nor_on_measuring() {
-        bits_are_the_same(false);
-        bits_are_the_same(true);
+    fn buffered_passes_are_the_formulas() {
+        let values = problem(37);
+        let mut state = SgdState::new(values.clone()).buffered();
+        let mut streams = Streams::new(1, 1, Purpose::Covariates);
+        let mut normals = Normals::new(1, 1, Purpose::Covariates);
+        let weights = Block16::from_values(values.iter().map(|(lambda, _)| lambda.sqrt().recip()));
+        let mut theta: Vec<f64> = values.iter().map(|(lambda, w)| w / lambda.sqrt()).collect();
+        let mut buffer = vec![0.0; 37];
+        for k in 0..12 {
+            let mut z = [0.0; 48];
+            normals.fill(&mut z);
+            let x: Vec<f64> = values.iter().zip(z).map(|((l, _), z)| l.sqrt() * z).collect();
+            let sums = state.pass(Isa::best(), CovariateSource::Normal(&mut streams));
+            let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+            assert!((sums.inner - dot(&x, &theta)).abs() < 1e-13);
+            let update = BufferUpdate { decay: 0.9, gain: 0.1 * f64::from(k), rate: 0.02 };
+            // Every fourth step is not made.
+            let update = if k % 4 == 3 { BufferUpdate::NONE } else { update };
+            state.remember(update);
+            for ((t, x), b) in theta.iter_mut().zip(&x).zip(&mut buffer) {
+                *b = update.decay * *b + update.gain * x;
+                *t -= update.rate * *b;
+            }
+            if k % 3 == 0 {
+                let (_, distance) = state.measure(Isa::best(), &weights);
+                assert!((distance - dot(&theta, &theta)).abs() < 1e-13);
+            }
+        }
     }
 
-    fn bits_are_the_same(clamped: bool) {
+    #[test]
+    fn bits_depend_neither_on_instructions_nor_on_measuring() {
+        bits_are_the_same(|state| state);
+        bits_are_the_same(SgdState::clamped);
+        bits_are_the_same(SgdState::buffered);
+    }
+
+    fn bits_are_the_same(kind: fn(SgdState) -> SgdState) {
         let path = |set, every: usize, given: bool| {
             let isa = Isa::new(set).unwrap();
-            let mut state = State::new(problem(100));
-            if clamped {
-                state = state.clamped();
-            }
+            let mut state = kind(SgdState::new(problem(100)));
             let mut streams = Streams::new(3, 0, Purpose::Covariates);
-            let mut z = vec![Block::ZERO; state.len()];
-            let weights = vec![Block::from_values([2.0; 16])[0]; state.len()];
+            let mut z = vec![Block16::ZERO; 7];
+            let weights = vec![Block16::from_values([2.0; 16])[0]; 7];
             for k in 0..60 {
                 if every > 0 && k % every == 0 {
                     state.measure(isa, &weights);
@@ -410,8 +502,10 @@ mod tests {
                     CovariateSource::Normal(&mut streams)
                 };
                 let sums = state.pass(isa, source);
-                state.step(0.03 * sums.inner / sums.norm_sq.sqrt());
+                let size = sums.inner / sums.norm_sq.sqrt();
+                state.step(0.03 * size);
                 state.bound(1e-3);
+                state.remember(BufferUpdate { decay: 0.9, gain: 0.3 * size, rate: 0.1 });
             }
             let (risk, distance) = state.measure(isa, &weights);
             (risk.to_bits(), distance.to_bits())

@@ -5,9 +5,9 @@
 
 use super::Isa;
 use super::lanes::{Kernel, Lanes, total};
-use super::normal::{Block, Streams, pair};
+use super::normal::{Block16, Streams, pair};
 
-/// What one pass adds up.
+/// The sums of one pass.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TeacherSums {
     /// $u = \langle x, \theta\rangle$.
@@ -37,21 +37,21 @@ pub(crate) struct TeacherState {
 
 #[derive(Debug, Clone, Copy)]
 struct Coordinates {
-    lambda: Block,
-    w: Block,
+    lambda: Block16,
+    w: Block16,
     /// The open update $\lambda_i z_i$.
-    y: Block,
-    teacher: Block,
+    y: Block16,
+    teacher: Block16,
 }
 
 impl TeacherState {
     /// From $\lambda_i$, $w_i$ and $w^\ast_i$.
-    pub(crate) fn new(lambda: &[Block], w: &[Block], teacher: &[Block]) -> Self {
+    pub(crate) fn new(lambda: &[Block16], w: &[Block16], teacher: &[Block16]) -> Self {
         let blocks = lambda.iter().zip(w).zip(teacher);
         let coordinates = blocks.map(|((&lambda, &w), &teacher)| Coordinates {
             lambda,
             w,
-            y: Block::ZERO,
+            y: Block16::ZERO,
             teacher,
         });
         TeacherState { coordinates: coordinates.collect(), open: 0.0 }
@@ -69,7 +69,7 @@ impl TeacherState {
 
     /// Makes the open update, which changes nothing of what follows, and sums with weights $r_i =
     /// \lambda_i^{-1/2}$.
-    pub(crate) fn measure(&mut self, isa: Isa, weights: &[Block]) -> Measured {
+    pub(crate) fn measure(&mut self, isa: Isa, weights: &[Block16]) -> Measured {
         let measured =
             isa.run(Measure { coordinates: &mut self.coordinates, open: self.open, weights });
         self.open = 0.0;
@@ -117,7 +117,7 @@ impl Kernel for Pass<'_> {
 struct Measure<'a> {
     coordinates: &'a mut [Coordinates],
     open: f64,
-    weights: &'a [Block],
+    weights: &'a [Block16],
 }
 
 impl Kernel for Measure<'_> {
@@ -166,9 +166,9 @@ mod tests {
         let mut theta: Vec<f64> = (1..=n).map(|i| 1.0 / f64::from(i + 2)).collect();
         let truth: Vec<f64> = (1..=n).map(|i| f64::from(i).sin()).collect();
         let blocks =
-            |x: &[f64]| Block::from_values(x.iter().zip(&lambda).map(|(x, l)| x * l.sqrt()));
-        let weights = Block::from_values(lambda.iter().map(|l| l.sqrt().recip()));
-        let lambdas = Block::from_values(lambda.iter().copied());
+            |x: &[f64]| Block16::from_values(x.iter().zip(&lambda).map(|(x, l)| x * l.sqrt()));
+        let weights = Block16::from_values(lambda.iter().map(|l| l.sqrt().recip()));
+        let lambdas = Block16::from_values(lambda.iter().copied());
         let fresh = TeacherState::new(&lambdas, &blocks(&theta), &blocks(&truth));
         let mut states: Vec<_> = InstructionSet::available()
             .into_iter()

@@ -190,7 +190,7 @@ mod tests {
             (1.0, Start::PowerLaw { norm: 1.0, exponent: 0.3 }),
         ] {
             let full = Modes::new(&Spectrum::power_law(1000, exponent).unwrap(), &start).unwrap();
-            // The two runs share their steps, so that what is left is the compression.
+            // The two runs share their steps, so that they differ by the compression only.
             let reference = integrate(&full, 80.0, 800);
             for tolerance in [1e-2, 1e-4, 1e-6] {
                 let small = full.compress(tolerance).unwrap();
@@ -203,7 +203,7 @@ mod tests {
                     let errors = [(risk - a[1]).abs(), (distance - a[2]).abs()];
                     assert!(errors[0] <= small.risk_error(noise, drift, diffusion));
                     assert!(errors[1] <= small.distance_error(noise, drift, diffusion));
-                    // What is seen stays below even the bound without feedback.
+                    // The errors stay below even the bound without feedback.
                     assert!(errors[0] <= small.risk_error(noise, 0.0, 0.0));
                     assert!(errors[1] <= small.distance_error(noise, 0.0, 0.0));
                     largest = [largest[0].max(errors[0]), largest[1].max(errors[1])];

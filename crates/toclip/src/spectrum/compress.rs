@@ -17,8 +17,8 @@ const THIN_ABOVE: usize = 4096;
 const THIN_NODES: usize = 3;
 const THIN_RATIO: f64 = 1.01;
 
-/// What rounding in the rules may add to each of the four errors (they are tested to this). As much
-/// again is kept back for the thinning, which takes far less.
+/// The rounding error of the rules in each of the four errors (tests check it). The same amount is
+/// reserved for the thinning, which needs far less.
 const ROUNDING: f64 = 1e-13;
 
 /// The part of the tolerance spent on merging the smallest eigenvalues into one node.
@@ -29,7 +29,7 @@ impl Modes {
     /// part of the stated [`Bound`] is at most `tolerance`.
     ///
     /// $R(0)$, $D(0)$, $d$ and $\mathrm{Tr}\thinspace K^2$ are kept to rounding; zero eigenvalues
-    /// stay one mode. What is small already comes back as it is, with a bound of zero.
+    /// stay one mode. Small spectra are returned unchanged, with a bound of zero.
     /// [`risk_error`](Self::risk_error) turns the bound into one on $R(t)$.
     ///
     /// ```
@@ -43,20 +43,20 @@ impl Modes {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a tolerance outside $[10^{-12}, 1]$; below that rounding rules.
+    /// [`Error::Parameter`] for a tolerance outside $[10^{-12}, 1]$; below that rounding dominates.
     ///
     /// # How
     ///
     /// The system is linear in $v$ once $\mu$ and $m_2$ are known, so the start and the noise may
     /// live on nodes of their own: start nodes with count 0, noise nodes with energy 0. Either is a
-    /// measure $u$ on $(0, 1]$ of which two Laplace transforms are needed,
+    /// measure $u$ on $(0, 1]$, and two of its Laplace transforms are needed,
     /// $$\sum_i u_i e^{-2\lambda_i\Gamma} \quad\text{and}\quad \sum_i \lambda_i u_i
     /// e^{-2\lambda_i\Gamma}, \qquad \Gamma \ge 0:$$
     /// $u = v(0)$ gives $V$ and $F$, $u = \lambda n$ gives $d\thinspace \mathcal L$ and
     /// $d\thinspace \mathcal K$ (see [`Bound`]). Each $u$ is cut into bins $[\lambda_-, \lambda_+]$
     /// with $\rho = \lambda_+/\lambda_- \le 2$ and each bin replaced by its $q$-point Gauss rule.
     /// Every such rule is exact for $1$ and $\lambda$, so $R(0)$, $D(0)$, $\mathrm{Tr}\thinspace K$
-    /// and $\mathrm{Tr}\thinspace K^2$ stay what they were.
+    /// and $\mathrm{Tr}\thinspace K^2$ do not change.
     ///
     /// # The error of one bin
     ///
@@ -149,13 +149,13 @@ struct Compressed {
 }
 
 impl Compressed {
-    /// `lambda` descending and positive; `total` is what the error of $\sum u e^{-2\lambda\Gamma}$
-    /// is measured by (for $V$ it counts the zero eigenvalues too).
+    /// `lambda` descending and positive; the error of $\sum u e^{-2\lambda\Gamma}$ is relative to
+    /// `total`, which for $V$ includes the zero eigenvalues.
     fn new(lambda: &[f64], u: &[f64], total: f64, tolerance: f64) -> Self {
         let slope_total = dot(lambda, u);
         let mut out = Self { nodes: Vec::new(), error: 0.0, slope_error: 0.0 };
         if slope_total == 0.0 {
-            // No weight at all; or so little that the products underflow, and no rule is to be had.
+            // No weight, or so little that the products underflow and no rule exists.
             out.nodes = weighted(lambda, u).collect();
             return out;
         }
@@ -219,7 +219,7 @@ fn weighted(lambda: &[f64], u: &[f64]) -> impl Iterator<Item = (f64, f64)> {
     lambda.iter().copied().zip(u.iter().copied()).filter(|node| node.1 > 0.0)
 }
 
-/// The measure on fewer points, and what that costs the two sums.
+/// The measure on fewer points, and the resulting errors of the two sums.
 fn thin(lambda: &[f64], u: &[f64]) -> (Vec<f64>, Vec<f64>, f64, f64) {
     let (mut points, mut weights) = (Vec::new(), Vec::new());
     let (mut error, mut slope_error) = (0.0, 0.0);
@@ -248,7 +248,7 @@ fn split(lambda: &[f64], ratio: f64) -> Vec<std::ops::Range<usize>> {
     ranges
 }
 
-/// What the error of a bin depends on.
+/// The size of a bin, which determines its error.
 struct Size {
     /// $1/r$.
     rate: f64,
@@ -434,7 +434,7 @@ mod tests {
             let small = check(&power_law(5000, 1.0, start), 1e-10, 50);
             assert!(small.modes().len() < 200);
         }
-        // All of the start where K is blind.
+        // The whole start along eigenvalues of zero.
         let mut values: Vec<f64> = (1..3000).map(|j| 1.0 / f64::from(j)).collect();
         values.push(0.0);
         let mut coordinates = vec![0.0; 3000];

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_those_of_the_law() {
+    fn moments_are_those_of_the_distribution() {
         // E x = 1, E x^2 = 1 + g, E x^3 = 1 + 3g + g^2; mid-quantiles err by O(n^-5/3) at most.
         for gamma in [0.01, 0.1, 0.5, 1.0, 2.0, 10.0] {
             let dim = 40_000;

@@ -5,7 +5,7 @@
 //! $v_i(0) = \langle\theta_0 - \theta^\ast, w_i\rangle^2 / 2$. Four steps, one file each:
 //!
 //! 1. [`Spectrum`]: eigenvalues, checked, equal ones merged, rescaled so that $\Vert K\Vert = 1$;
-//! 2. [`Rescaling`]: what that does to learning rate, threshold and distance, both ways;
+//! 2. [`Rescaling`]: converts learning rate, threshold and distance, both ways;
 //! 3. [`Start`] gives the $v_i(0)$, and together they are the [`Modes`] of the dynamics;
 //! 4. [`Modes::compress`]: a million of them to a few hundred, with a bound on the error.
 
@@ -28,7 +28,7 @@ pub use start::Start;
 use crate::error::{Error, Result};
 use crate::sum::compensated;
 
-/// Eigenvalues down to this share below zero of the largest are an eigen-solver's rounding.
+/// Negative eigenvalues down to this share of the largest are rounding errors of an eigen-solver.
 const ROUNDING: f64 = 1e-12;
 
 /// The most eigenvalues that a named spectrum writes out one by one.
@@ -68,12 +68,12 @@ pub struct Spectrum {
     trace: f64,
     trace_sq: f64,
     /// Blocks in the order given, where that is not the order of `blocks`.
-    given: Option<Vec<Run>>,
+    given: Option<Vec<CoordinateRun>>,
 }
 
 /// The next `count` coordinates of the user belong to block number `block`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Run {
+pub(crate) struct CoordinateRun {
     pub(crate) block: usize,
     pub(crate) count: u64,
 }
@@ -197,13 +197,13 @@ impl Spectrum {
             let mut rank: Vec<usize> = (0..items.len()).collect();
             rank.sort_unstable_by(|&a, &b| items[b].0.total_cmp(&items[a].0));
             let blocks = merge(rank.iter().map(|&i| items[i]), norm);
-            let mut given = vec![Run { block: 0, count: 0 }; items.len()];
+            let mut given = vec![CoordinateRun { block: 0, count: 0 }; items.len()];
             let mut block = 0;
             for (k, &i) in rank.iter().enumerate() {
                 if k > 0 && items[i].0 != items[rank[k - 1]].0 {
                     block += 1;
                 }
-                given[i] = Run { block, count: items[i].1 };
+                given[i] = CoordinateRun { block, count: items[i].1 };
             }
             (blocks, Some(given))
         };
@@ -310,16 +310,16 @@ impl Spectrum {
         for (block, group, count) in pieces {
             let place = order.partition_point(|key| *key < (block, group));
             blocks[place].multiplicity += count;
-            given.push(Run { block: place, count });
+            given.push(CoordinateRun { block: place, count });
         }
         let groups = order.into_iter().map(|(_, group)| group).collect();
         Ok((Self { blocks, given: Some(given), ..self.clone() }, groups))
     }
 
     /// Which block the coordinates belong to, in the order in which the eigenvalues were given.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+    pub(crate) fn runs(&self) -> impl Iterator<Item = CoordinateRun> + '_ {
         let ordered = self.blocks.iter().enumerate();
-        let own = ordered.map(|(block, b)| Run { block, count: b.multiplicity });
+        let own = ordered.map(|(block, b)| CoordinateRun { block, count: b.multiplicity });
         let own = self.given.is_none().then_some(own);
         own.into_iter().flatten().chain(self.given.iter().flatten().copied())
     }
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_input_is_refused_in_words() {
+    fn bad_input_is_refused_with_a_message() {
         let message = |values: &[f64]| Spectrum::from_eigenvalues(values).unwrap_err().to_string();
         assert!(message(&[]).contains("the list is empty"));
         assert!(message(&[0.0, 0.0]).contains("all are zero"));

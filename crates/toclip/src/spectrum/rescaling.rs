@@ -83,7 +83,7 @@ impl Rescaling {
     }
 }
 
-/// A sentence for the user that says what was done.
+/// A sentence for the user that describes the rescaling.
 impl fmt::Display for Rescaling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_identity() {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_was_done() {
+    fn describes_the_rescaling() {
         assert_eq!(Rescaling::new(1.0).unwrap().to_string(), "||K|| = 1: nothing was rescaled");
         let text = Rescaling::new(4.0).unwrap().to_string();
         assert!(text.contains("learning rates multiplied by 4, thresholds divided by 2"));

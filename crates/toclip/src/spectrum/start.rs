@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn random_start_has_the_law_of_the_sphere() {
+    fn random_start_is_uniform_on_the_sphere() {
         // The share of block 0 (1 of 4 dimensions) is Beta(1/2, 3/2): mean 1/4, variance 1/16.
         // 4000 draws: mean within 5 standard errors, false alarm below 1e-6.
         let share = |seed| {
@@ -225,7 +225,7 @@ mod tests {
     const PINNED: [f64; 3] = [0.07276248143270678, 0.05230184519503015, 0.374935673372263];
 
     #[test]
-    fn bad_starts_are_refused_in_words() {
+    fn bad_starts_are_refused_with_a_message() {
         let message = |start: Start| start.energies(&two_blocks()).unwrap_err().to_string();
         assert!(message(Start::Coordinates { values: vec![1.0] }).contains("1 coordinates"));
         let text = message(Start::Coordinates { values: vec![1.0, f64::NAN, 0.0, 0.0] });

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn norms_that_are_no_numbers_change_nothing() {
+    fn nan_norms_change_nothing() {
         let mut rule = AutoClip::new(50.0).unwrap();
         assert_eq!(rule.threshold(f64::NAN), f64::INFINITY);
         assert_eq!(rule.threshold(3.0), 3.0);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_saved_rule_goes_on_as_if_it_had_not_stopped() {
+    fn a_saved_rule_continues_as_if_it_had_not_stopped() {
         let mut rule = AutoClip::new(30.0).unwrap();
         let norm = |k: u32| (f64::from(k) * 0.618).fract();
         for k in 0..57 {

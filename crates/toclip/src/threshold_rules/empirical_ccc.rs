@@ -60,7 +60,7 @@ struct Choice {
     rate_factor: f64,
 }
 
-/// What norms of Gaussian residuals look like.
+/// The distribution of the norms of Gaussian residuals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Gaussian {
     /// $N$.
@@ -86,16 +86,16 @@ const CAP: (f64, f64) = (2.0, 0.9);
 const LOWEST_QUANTILE: f64 = 0.25;
 /// The quantile below which norms are compared with a linear model's.
 const LOW_TAIL: f64 = 0.3;
-/// The check needs so many norms.
+/// The check needs this many norms.
 const CHECK_AFTER: usize = 40;
 /// The check has no power for more components than this, and a wrong $\hat\mu$ does less harm.
 const CHECK_UP_TO: f64 = 8.0;
 /// The largest index of the low tail, over that of Gaussian residuals, that passes the check.
 const LARGEST_INDEX: f64 = 1.6;
-/// From so many components on, a gain of more than so much over their number is believed whatever
-/// the check says: logistic regression shows 1.5 at most with eight.
+/// With at least this many components $N$, a gain above the second number over $N$ is trusted even if
+/// the check fails: logistic regression shows at most 1.5 with eight.
 const LARGE_GAIN: (f64, f64) = (4.0, 16.0);
-/// The choice is updated at every one of the first [`CHECK_AFTER`] steps, then every so many.
+/// The choice is updated at each of the first [`CHECK_AFTER`] steps, then at intervals of this many.
 const EVERY: u64 = 10;
 /// The largest $1/\hat\mu$.
 const LARGEST_RATE: f64 = 20.0;
@@ -158,7 +158,7 @@ fn spread_components(quantile: &dyn Fn(f64) -> f64) -> f64 {
     // A normal distribution's quartiles are 1.349 standard deviations apart.
     let std = (quantile(0.75) / quantile(0.25)).ln() / 1.349;
     let n = (0.5 / (std * std)).floor();
-    // Two components are not told from one.
+    // Two components cannot be told from one.
     if n >= 3.0 { n.min(1e9) } else { 1.0 }
 }
 
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn norms_that_are_no_numbers_change_nothing_and_saved_rules_go_on() {
+    fn nan_norms_change_nothing_and_saved_rules_continue() {
         let values = norms(&Laplace::new(1.0).unwrap().into(), 0.1, 1, 300);
         let mut rule = EmpiricalCcc::new(Some(1.0)).unwrap();
         values[..200].iter().for_each(|v| {

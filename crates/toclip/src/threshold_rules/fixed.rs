@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::factors::check_threshold;
 use serde::{Deserialize, Serialize};
 
-/// $c_k = c$: what nearly everyone does, most often with $c = 1$.
+/// $c_k = c$: the usual rule, most often with $c = 1$.
 ///
 /// ```
 /// use toclip::threshold_rules::{Fixed, ThresholdRule};

@@ -14,21 +14,21 @@ use serde::{Deserialize, Serialize};
 /// efficiency on Gaussian residuals of single samples.
 ///
 /// ```
-/// use toclip::threshold_rules::{Huber, ThresholdRule};
-/// let mut rule = Huber::new(1.345, 100, 1.0)?;
+/// use toclip::threshold_rules::{HuberThreshold, ThresholdRule};
+/// let mut rule = HuberThreshold::new(1.345, 100, 1.0)?;
 /// let last = [1.0, 1.0, 50.0].map(|norm| rule.threshold(norm))[2];
 /// assert!((last - 1.345 * 1.4826).abs() < 1e-3);
 /// # Ok::<(), toclip::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Huber {
+pub struct HuberThreshold {
     kappa: f64,
     /// $\hat s$ of a median of one.
     consistency: f64,
     norms: SlidingWindow,
 }
 
-impl Huber {
+impl HuberThreshold {
     /// $\kappa$ times the scale of the last `window` norms of batches with `components`
     /// $= N$ residual components: the batch size times the outputs, infinite if many.
     ///
@@ -46,7 +46,7 @@ impl Huber {
             return Err(Error::parameter("components", components, expected));
         }
         let consistency = 1.0 / median_chi_square(components).sqrt();
-        Ok(Huber { kappa, consistency, norms: SlidingWindow::new(window) })
+        Ok(HuberThreshold { kappa, consistency, norms: SlidingWindow::new(window) })
     }
 }
 
@@ -62,7 +62,7 @@ fn median_chi_square(n: f64) -> f64 {
     }
 }
 
-impl ThresholdRule for Huber {
+impl ThresholdRule for HuberThreshold {
     fn threshold(&mut self, norm: f64) -> f64 {
         if norm.is_finite() {
             self.norms.add(norm);
@@ -94,7 +94,7 @@ mod tests {
     fn gaussian_batches_have_the_scale_they_were_given() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         for n in [1, 2, 3, 8, 100] {
-            let mut rule = Huber::new(1.0, 20_000, f64::from(n)).unwrap();
+            let mut rule = HuberThreshold::new(1.0, 20_000, f64::from(n)).unwrap();
             let mut scale = 0.0;
             for _ in 0..20_000 {
                 let square = |_| {
@@ -113,9 +113,9 @@ mod tests {
 
     #[test]
     fn impossible_rules_are_refused() {
-        assert!(Huber::new(0.0, 10, 1.0).is_err());
-        assert!(Huber::new(1.0, 0, 1.0).is_err());
-        assert!(Huber::new(1.0, 10, 0.5).is_err());
-        assert_eq!(Huber::new(1.0, 10, 1.0).unwrap().threshold(0.0), f64::INFINITY);
+        assert!(HuberThreshold::new(0.0, 10, 1.0).is_err());
+        assert!(HuberThreshold::new(1.0, 0, 1.0).is_err());
+        assert!(HuberThreshold::new(1.0, 10, 0.5).is_err());
+        assert_eq!(HuberThreshold::new(1.0, 10, 1.0).unwrap().threshold(0.0), f64::INFINITY);
     }
 }

@@ -9,7 +9,7 @@
 //! | [`Fixed`] | one number | none |
 //! | [`AutoClip`] | a percentile of all norms so far, or of the last few | all of them, or the window |
 //! | [`ZClip`] | mean plus $z$ standard deviations, and less for worse spikes | two numbers |
-//! | [`Huber`] | $\kappa$ times the scale that the median shows | a window |
+//! | [`HuberThreshold`] | $\kappa$ times the scale that the median shows | a window |
 //! | [`EmpiricalCcc`] | where the CCC of the last norms is largest, with its rate | a window |
 //! | [`SkipAbove`] | a multiple of the running median, above which a step is skipped | a window |
 //! | [`Monitored`] | where the [monitor](crate::monitor) shows a gain, else none | constant |
@@ -29,7 +29,7 @@ mod zclip;
 pub use autoclip::AutoClip;
 pub use empirical_ccc::EmpiricalCcc;
 pub use fixed::Fixed;
-pub use huber::Huber;
+pub use huber::HuberThreshold;
 pub use monitored::Monitored;
 pub use skip_above::SkipAbove;
 pub use sliding::SlidingWindow;
@@ -63,8 +63,8 @@ pub trait ThresholdRule: std::fmt::Debug + Send {
         false
     }
 
-    /// What a gradient of this norm is multiplied by at this threshold: $\min(1, c/G)$, or zero
-    /// for a step that is [skipped](Self::skips).
+    /// The factor for a gradient of this norm at this threshold: $\min(1, c/G)$, or zero for a step
+    /// that is [skipped](Self::skips).
     fn factor(&self, norm: f64, threshold: f64) -> f64 {
         if self.skips() && norm > threshold { 0.0 } else { clip_factor(norm, threshold) }
     }
@@ -88,7 +88,7 @@ pub trait ThresholdRule: std::fmt::Debug + Send {
     fn describe(&self) -> String;
 }
 
-/// What a rule uses for the next step before its norm is known.
+/// The threshold and learning-rate factor of the next step, before its norm is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NextStep {
     /// The threshold; infinite for no clipping.
@@ -104,7 +104,7 @@ impl NextStep {
     }
 }
 
-/// $\min(1, c/G)$: what a gradient of norm $G$ is multiplied by.
+/// $\min(1, c/G)$: the factor for a gradient of norm $G$.
 ///
 /// ```
 /// use toclip::threshold_rules::clip_factor;

@@ -2,22 +2,22 @@
 
 use super::{NextStep, ThresholdRule};
 use crate::error::{Error, Result};
-use crate::monitor::{Advice, Evidence, Monitor, Reason, Settings};
+use crate::monitor::{Evidence, Monitor, MonitorAdvice, MonitorSettings, Reason};
 use serde::{Deserialize, Serialize};
 
 /// Clips where a [`Monitor`] of the same norms advises, and not before it does.
 ///
 /// The advice is updated every `every` steps. A threshold is introduced or changed only when its
 /// simultaneous interval supports it, and dropped only when its interval shows that it costs more
-/// than it saves, or that it gains less than norms can prove ([`Settings::margin`]). Where the
+/// than it saves, or that it gains less than norms can prove ([`MonitorSettings::margin`]). Where the
 /// distribution of the norms changed during the run, only the last part without a change is used,
 /// at least 21 of up to 64 stretches. The threshold is a multiple of the running scale, so that it
 /// follows the norms.
 ///
 /// ```
-/// use toclip::monitor::Settings;
+/// use toclip::monitor::MonitorSettings;
 /// use toclip::threshold_rules::{Monitored, ThresholdRule};
-/// let mut rule = Monitored::new(Settings { components: Some(1.0), ..Settings::default() }, 500)?;
+/// let mut rule = Monitored::new(MonitorSettings { components: Some(1.0), ..MonitorSettings::default() }, 500)?;
 /// for k in 0..5000_u32 {
 ///     let u = (f64::from(k) * 0.618_033_988_749_895).fract();
 ///     rule.threshold(if k % 10 == 3 { 20.0 + u } else { 1.5 * u + 0.01 });
@@ -47,11 +47,11 @@ impl Monitored {
     ///
     /// # Errors
     /// [`Error::Parameter`] as [`Monitor::new`], and for `every` = 0.
-    pub fn new(settings: Settings, every: u64) -> Result<Self> {
+    pub fn new(settings: MonitorSettings, every: u64) -> Result<Self> {
         if every == 0 {
             return Err(Error::parameter("every", 0.0, "give at least 1 step"));
         }
-        let monitor = Monitor::new(Settings { watched: None, ..settings })?;
+        let monitor = Monitor::new(MonitorSettings { watched: None, ..settings })?;
         Ok(Monitored { monitor, every, seen: 0, in_force: None })
     }
 
@@ -67,21 +67,21 @@ impl Monitored {
         }
         let advice = self.monitor.advice_at(self.in_force.map(|now| now.candidate));
         match advice {
-            Advice::Clip(choice) => Some(InForce {
+            MonitorAdvice::Clip(choice) => Some(InForce {
                 candidate: choice.candidate,
                 multiple: choice.multiple,
                 rate_factor: choice.rate_factor,
             }),
-            Advice::Loosen(_) => None,
+            MonitorAdvice::Loosen(_) => None,
             // Even the best candidate cannot gain enough to count as evidence.
-            Advice::Stay(Reason::NormsAlone { best, .. } | Reason::NoGain(best)) => {
+            MonitorAdvice::Stay(Reason::NormsAlone { best, .. } | Reason::NoGain(best)) => {
                 let margin = match best.evidence {
                     Evidence::Norms => self.monitor.settings().margin,
                     Evidence::Direct => 0.0,
                 };
                 self.in_force.filter(|_| !(best.ccc.high < 1.0 + margin))
             }
-            Advice::Stay(_) => self.in_force,
+            MonitorAdvice::Stay(_) => self.in_force,
         }
     }
 
@@ -90,9 +90,9 @@ impl Monitored {
     /// form of $\mu$.
     ///
     /// ```
-    /// use toclip::monitor::{Halves, Settings};
+    /// use toclip::monitor::{Halves, MonitorSettings};
     /// use toclip::threshold_rules::Monitored;
-    /// let mut rule = Monitored::new(Settings::default(), 100)?;
+    /// let mut rule = Monitored::new(MonitorSettings::default(), 100)?;
     /// let mut halves = Halves::new(2, 100.0)?;
     /// halves.inner(&[3.0, 4.0])?;
     /// if let Some(inner) = halves.inner(&[0.6, 0.8])? {

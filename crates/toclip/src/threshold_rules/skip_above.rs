@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn norms_that_are_no_numbers_change_nothing_and_impossible_rules_are_refused() {
+    fn nan_norms_change_nothing_and_impossible_rules_are_refused() {
         let mut rule = SkipAbove::new(2.0, 10).unwrap();
         assert_eq!(rule.threshold(f64::NAN), f64::INFINITY);
         rule.threshold(1.0);

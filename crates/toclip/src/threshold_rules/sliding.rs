@@ -52,7 +52,7 @@ impl SlidingWindow {
         self.sorted.insert(place, x);
     }
 
-    /// The quantile $p$ by linear interpolation between order statistics; `None` if there are none.
+    /// The quantile $p$ by linear interpolation between order statistics; `None` for an empty window.
     pub fn quantile(&self, p: f64) -> Option<f64> {
         let place = p * self.sorted.len().saturating_sub(1) as f64;
         let below = *self.sorted.get(place as usize)?;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// | parameter | default | meaning |
 /// |---|---|---|
-/// | `alpha` | 0.97 | what the averages keep at each step |
+/// | `alpha` | 0.97 | the share of the averages kept at each step |
 /// | `z` | 2.5 | $z_0$ |
 /// | `warmup` | 25 | norms whose plain mean and variance start the averages |
 /// | `cap` | 1.0 | no gradient ever passes this norm; `None` leaves it off |
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_what_its_authors_wrote() {
+    fn it_follows_the_code_of_its_authors() {
         let norms: Vec<f64> = (0..400_u32)
             .map(|k| {
                 let u = (f64::from(k) * 0.618_033_988_749_895).fract();

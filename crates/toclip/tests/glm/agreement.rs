@@ -143,7 +143,7 @@ fn logistic_regression_follows_the_ode() {
 
 #[test]
 #[ignore = "long: continuous integration runs it in release mode"]
-fn so_it_does_at_all_settings() {
+fn the_same_at_all_settings() {
     check(&SETTINGS[4..]);
 }
 

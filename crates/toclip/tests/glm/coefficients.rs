@@ -33,7 +33,7 @@ fn the_reference_table_is_met_to_ten_digits() {
         let got = model.coefficients(&at, row.c);
         for (name, got, want) in [("a", got.a, row.a), ("b", got.b, row.b), ("m2", got.m2, row.m2)]
         {
-            // Ten digits, and where next to nothing is left 1e-14.
+            // Ten digits, or 1e-14 for tiny values.
             let off = (got - want).abs() / want.abs().max(1e-4);
             let place = format!("{} {} {at:?} c = {}", row.model, row.flips, row.c);
             let found = format!("{place}: {name} = {got:e}, not {want:e}");
@@ -291,7 +291,7 @@ proptest! {
         }
     }
 
-    /// What is integrated in closed form is what the derivatives of the loss say: ∂_Q E ℓ = a/2 and
+    /// The closed forms agree with the derivatives of the loss: ∂_Q E ℓ = a/2 and
     /// ∂_P E ℓ = b, without clipping.
     #[test]
     fn the_coefficients_are_derivatives_of_the_loss(at in overlaps(), flips in 0.0..0.5f64) {

@@ -262,7 +262,7 @@ fn unclipped_batches_divide_the_noise() {
 }
 
 #[test]
-fn what_is_not_possible_is_said() {
+fn impossible_combinations_are_refused() {
     let modes = power_law(20, 1.0);
     let model = Logistic::new(0.0).unwrap();
     let noise = Arc::new(Gaussian::new(1.0).unwrap());

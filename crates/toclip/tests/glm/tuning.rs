@@ -66,7 +66,7 @@ fn a_threshold_for_counts_is_found_with_approximate_coefficients() {
 }
 
 #[test]
-fn where_there_is_no_best_rate_a_sentence_says_why() {
+fn errors_say_why_there_is_no_best_rate() {
     let says = |modes: &TeacherModes, model: &dyn Model, c: f64| {
         let best = best_rate(modes, model, Batch::single(), c, RateShape::Constant, 2.0);
         best.unwrap_err().to_string()

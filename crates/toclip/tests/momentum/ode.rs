@@ -1,4 +1,4 @@
-//! The ODE against other integrators and exact solutions, its limits, and what it reports.
+//! The ODE against other integrators and exact solutions, its limits, and its reports.
 
 use super::{average, constant, isotropic, power_law};
 use std::sync::Arc;

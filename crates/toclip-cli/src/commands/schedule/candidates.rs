@@ -1,7 +1,7 @@
 //! The schedules that are compared on a problem.
 
 use anyhow::Result;
-use toclip::schedule::{Compensation, Proportional, Schedule, Shape, Tuned};
+use toclip::schedule::{Compensation, Proportional, Schedule, Shape, TunedKappa};
 use toclip::schedule::{tune_kappa, tune_kappa_with_momentum, tune_private};
 use toclip::{Rule, privacy};
 
@@ -185,7 +185,7 @@ impl Rows<'_> {
         self.add("proportional_huber", label, huber, true)
     }
 
-    fn tuned_kappa(&self, base: &Experiment, rate: Schedule) -> Result<Tuned> {
+    fn tuned_kappa(&self, base: &Experiment, rate: Schedule) -> Result<TunedKappa> {
         let problem = Problem::new(&Experiment { clip: Clip::None, ..base.clone() }, self.origin)?;
         let (modes, step) = (&problem.few_modes, problem.step.clone());
         let (exact, time) = (Compensation::Exact, base.time);

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use toclip::glm::{
-    BestThreshold, Measures, Model, Overlaps, RateShape, TeacherModes, TunedClip, best_clip,
+    GlmBestThreshold, Measures, Model, Overlaps, RateShape, TeacherModes, TunedClip, best_clip,
     best_rate, best_threshold, ccc, fixed_point,
 };
 
@@ -21,7 +21,7 @@ pub struct ClassificationAdvice {
     /// CCC of the threshold at the end of the pass, and the best there; `None` where the ODE
     /// diverged.
     pub ccc: Option<f64>,
-    pub best_at_end: Option<BestThreshold>,
+    pub best_at_end: Option<GlmBestThreshold>,
     /// The best constant learning rate without clipping, and the best with any threshold; and the ends
     /// of their passes.
     pub unclipped: (TunedClip, Measures),

@@ -8,7 +8,7 @@ pub mod wording;
 use std::sync::Arc;
 
 use anyhow::Result;
-use toclip::dynamics::Data;
+use toclip::dynamics::StreamData;
 use toclip::glm::{GlmOde, GlmStream, Logistic, Measures, Model, Overlaps, TeacherModes};
 use toclip::schedule::OpenLoop;
 use toclip_data::{Design, LogisticRegression, LogisticRidge};
@@ -82,7 +82,7 @@ impl LogisticFit {
         let advice = ClassificationAdvice::new(&few, &logistic, settings.clip, end, fitted.end())?;
         let best_of_model = Measures::new(&logistic, &Overlaps::along_teacher(1.0, variance));
         let ones = labels.iter().sum::<f64>() / design.rows() as f64;
-        let data = Data { targets: labels, ..design.into_data(start, optimum.clone()) };
+        let data = StreamData { targets: labels, ..design.into_data(start, optimum.clone()) };
         let policy = Arc::new(OpenLoop::constant(settings.eta, settings.clip)?);
         let stream = GlmStream::new(data, Arc::new(logistic), policy.clone())?;
         let losses = predicted.iter().map(|m| m.loss - best_of_model.loss).collect();

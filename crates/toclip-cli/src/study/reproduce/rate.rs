@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use toclip::convergence::{Convergence, Gap, Rate};
+use toclip::convergence::{Convergence, ConvergenceRate, DimensionGap};
 use toclip::spectrum::{Modes, Spectrum};
 
 use super::claims::check;
@@ -35,7 +35,7 @@ pub fn theorem_1(text: &'static str, effort: &Effort) -> Result<Part> {
     let all = measure(effort.dims, effort.seed)?;
     let large: Vec<u64> = effort.dims.iter().copied().filter(|d| *d >= LARGE).collect();
     let large = measure(&large, effort.seed.wrapping_add(1))?;
-    let column = |of: fn(&Gap) -> f64| -> Vec<f64> { all.gaps.iter().map(of).collect() };
+    let column = |of: fn(&DimensionGap) -> f64| -> Vec<f64> { all.gaps.iter().map(of).collect() };
     let (dims, means) = (column(|g| g.dim), column(|g| g.mean));
     let line = |slope: f64| -> Vec<f64> {
         let first = means[0] * dims[0].powf(-slope);
@@ -67,21 +67,21 @@ pub fn theorem_1(text: &'static str, effort: &Effort) -> Result<Part> {
     Ok(part)
 }
 
-fn slope(rate: &Rate) -> String {
+fn slope(rate: &ConvergenceRate) -> String {
     let [slope, low, high] = [rate.slope, rate.low, rate.high].map(|x| (1e3 * x).round() / 1e3);
     interval(slope, low, high)
 }
 
 /// Twice the half width of a 95% interval is four standard errors, a false alarm once in 10,000.
-fn is_half(rate: &Rate) -> bool {
+fn is_half(rate: &ConvergenceRate) -> bool {
     (rate.slope + 0.5).abs() <= SLOPE + (rate.high - rate.low)
 }
 
-fn claims(all: &Rate, large: &Rate) -> Vec<Claim> {
+fn claims(all: &ConvergenceRate, large: &ConvergenceRate) -> Vec<Claim> {
     // log(d)·d^(−1/2) has the local slope −1/2 + 1/log d, steepest at the largest d.
     let last = all.gaps.last().map_or(f64::NAN, |g| g.dim);
     let bound = -0.5 + 1.0 / last.ln();
-    let first = |rate: &Rate| rate.gaps.first().map_or(f64::NAN, |g| g.dim);
+    let first = |rate: &ConvergenceRate| rate.gaps.first().map_or(f64::NAN, |g| g.dim);
     let ([whole, upper], [from, later]) = ([all, large].map(slope), [all, large].map(first));
     vec![
         check(
@@ -97,8 +97,8 @@ fn claims(all: &Rate, large: &Rate) -> Vec<Claim> {
     ]
 }
 
-fn note(all: &Rate, large: &Rate) -> String {
-    let contains = |rate: &Rate| match rate.low <= -0.5 && -0.5 <= rate.high {
+fn note(all: &ConvergenceRate, large: &ConvergenceRate) -> String {
+    let contains = |rate: &ConvergenceRate| match rate.low <= -0.5 && -0.5 <= rate.high {
         true => "contains −1/2",
         false => "does not contain −1/2",
     };
@@ -117,9 +117,9 @@ mod tests {
     use super::*;
     use crate::report::Verdict;
 
-    fn rate(slope: f64) -> Rate {
-        let gap = |dim| Gap { dim, mean: 0.1, standard_error: 0.01, runs: 9, diverged: 0 };
-        Rate {
+    fn rate(slope: f64) -> ConvergenceRate {
+        let gap = |dim| DimensionGap { dim, mean: 0.1, standard_error: 0.01, runs: 9, diverged: 0 };
+        ConvergenceRate {
             gaps: vec![gap(100.0), gap(1e4)],
             slope,
             intercept: 0.0,

@@ -27,7 +27,7 @@ impl Forces {
     }
 }
 
-/// Eight modes; fewer are filled up with $\lambda = 0$ and nothing to do.
+/// Eight modes; where there are fewer, the rest have $\lambda = 0$ and do not change.
 #[derive(Debug, Clone)]
 pub(super) struct Chunk {
     lambda: Lane,
@@ -35,7 +35,7 @@ pub(super) struct Chunk {
     source: Lane,
     /// $(a, b, y)$ at the start of the step.
     start: Triple,
-    /// What the nodes add to it.
+    /// The changes from the start to the nodes.
     stages: [Triple; NODES],
     /// The same in the basis in which they decouple.
     basis: [Triple; NODES],
@@ -43,17 +43,17 @@ pub(super) struct Chunk {
 
 /// Weights with which errors of $b$ and $y$ count as errors of $a$, to which they lead.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Weights {
+pub(super) struct ErrorWeights {
     pub b: f64,
     pub y: f64,
 }
 
-impl Weights {
+impl ErrorWeights {
     /// An error of $b$ decays at the rate $\delta p$ and moves $a$ by $2\eta p$ of it on the way;
     /// one of $y$ moves $b$.
     pub fn new(forces: &Forces) -> Self {
         let lag = forces.lag();
-        Weights { b: 2.0 * lag, y: lag * lag }
+        ErrorWeights { b: 2.0 * lag, y: lag * lag }
     }
 
     /// $(\sum\lambda |x|, \sum |x|)/2$: in the units of $R$ and $D/2$.
@@ -152,8 +152,8 @@ impl Newton {
     }
 }
 
-/// What an iteration leaves, summed over modes: $(R, D/2)$ at the nodes, and the sizes of the
-/// changes there.
+/// The result of an iteration, summed over modes: $(R, D/2)$ at the nodes, and the sizes of their
+/// changes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Iterated {
     pub sums: [[f64; 2]; NODES],
@@ -165,7 +165,7 @@ pub(super) struct Iterate<'a> {
     pub chunks: &'a mut [Chunk],
     pub newton: &'a Newton,
     pub forces: &'a [Forces; NODES],
-    pub weights: Weights,
+    pub weights: ErrorWeights,
 }
 
 impl Kernel for Iterate<'_> {
@@ -244,7 +244,7 @@ impl Chunk {
         &mut self,
         newton: &Newton,
         forces: &[Forces; NODES],
-        weights: Weights,
+        weights: ErrorWeights,
         total: &mut Iterated,
     ) {
         let mut slopes = [ZERO; NODES];
@@ -296,14 +296,14 @@ impl Chunk {
         }
     }
 
-    /// The size of the misfit at the start, where the polynomial need not solve the equation: a
-    /// change of the step as long as the misfit would make in it, stiff parts damped.
+    /// The size of the misfit at the start, where the polynomial need not solve the equation: the
+    /// change that the misfit would make over the step, with stiff parts damped.
     pub fn misfit(
         &self,
         newton: &Newton,
         first: &Forces,
         forces: &[Forces; NODES],
-        weights: Weights,
+        weights: ErrorWeights,
     ) -> [f64; 2] {
         let mut misfit = first.slope(&self.lambda, &self.source, &self.start);
         for j in 0..NODES {

@@ -1,4 +1,4 @@
-//! What acts on buffer and weights at one time.
+//! The forces on buffer and weights at one time.
 
 use crate::kernel::Moments;
 use crate::momentum::Momentum;
@@ -7,7 +7,7 @@ use crate::step::Step;
 
 /// The coefficients of the system, common to all modes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Forces {
+pub(in crate::dynamics) struct Forces {
     /// $\eta p$: how fast the weights follow the buffer.
     pub follow: f64,
     /// $\delta\mu$: how fast the buffer learns, times $\lambda$.
@@ -19,7 +19,7 @@ pub(super) struct Forces {
 }
 
 impl Forces {
-    /// $\eta/\delta$, the distance that the weights move for a unit of the buffer; nothing where no
+    /// $\eta/\delta$, the distance that the weights move for a unit of the buffer; zero where no
     /// step is made.
     pub fn lag(&self) -> f64 {
         if self.forget > 0.0 { self.follow / self.forget } else { 0.0 }
@@ -37,14 +37,14 @@ pub(super) struct Buffer {
     /// The learning rate of plain SGD that moves as far, over that of the policy.
     rate_factor: f64,
     leaves_out: bool,
-    /// $\delta/d$ times what the first gradient enters the buffer with, and what the others do: in
-    /// the unit of the average.
+    /// The weights with which the first gradient and the others enter the buffer, in the unit of the
+    /// average.
     gains: [f64; 2],
 }
 
-/// What the first gradient leaves in the buffer beyond what the equations give to any.
+/// The start of the buffer where the first gradient enters it with a larger weight than the others.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Head {
+pub(super) struct FirstGradient {
     /// $b$ is this times $\lambda a$.
     pub b: f64,
     /// $y$ is this times $\lambda n$.
@@ -74,14 +74,14 @@ impl Buffer {
     }
 
     /// The start of the buffer: not empty where the first gradient is not dampened.
-    pub fn head(&self, at_start: &Forces) -> Head {
+    pub fn head(&self, at_start: &Forces) -> FirstGradient {
         let [first, other] = self.gains;
         if first == other || at_start.forget == 0.0 {
-            return Head { b: 0.0, y: 0.0 };
+            return FirstGradient { b: 0.0, y: 0.0 };
         }
         // Given that the step is made.
         let mu = at_start.learn / at_start.forget;
         let m2 = at_start.noise / (self.delta * at_start.forget);
-        Head { b: (first - other) * mu, y: (first * first - other * other) * m2 }
+        FirstGradient { b: (first - other) * mu, y: (first * first - other * other) * m2 }
     }
 }

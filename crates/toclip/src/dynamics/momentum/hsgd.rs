@@ -1,14 +1,15 @@
-//! C-HSGD with momentum.
+//! C-HSGD with momentum: every direction is simulated, also where eigenvalues repeat.
 
 use super::forces::{Buffer, Forces};
 use super::transition::Transition;
-use crate::dynamics::hsgd::Scheme;
-use crate::dynamics::{Counts, Hsgd, Stop, Trajectory};
+use crate::dynamics::block::Blocks;
+use crate::dynamics::diffusion::Diffusion;
+use crate::dynamics::{Hsgd, Scheme};
 use crate::momentum::Momentum;
 use crate::sim::Purpose;
 use crate::sim::normal::Normals;
 
-/// Every direction of every eigenspace that moves, and where its buffer is.
+/// Weights and buffer of every direction with $\lambda > 0$, block by block.
 #[derive(Debug)]
 struct State {
     /// $\lambda$ and the number of directions.
@@ -28,45 +29,18 @@ struct Sums {
     curvature: f64,
 }
 
-/// Steps that end on the times to be saved and on the breakpoints of the policy.
-#[derive(Debug)]
-struct Clock {
-    t: f64,
-    /// Where the step that is being made ends, if it is the last before a time or a breakpoint.
-    end: Option<f64>,
-    breaks: std::iter::Peekable<std::vec::IntoIter<f64>>,
-    span: f64,
-}
-
-impl Clock {
-    fn new(hsgd: &Hsgd, times: &[f64]) -> Self {
-        let last = times.last().copied().unwrap_or(0.0);
-        let mut breaks = hsgd.policy.breakpoints();
-        breaks.retain(|b| *b > 0.0 && *b < last);
-        breaks.sort_by(f64::total_cmp);
-        Clock { t: 0.0, end: None, breaks: breaks.into_iter().peekable(), span: hsgd.fraction }
-    }
-
-    /// The next step towards `time`, at most `longest` long; none where steps are too small for the
-    /// resolution of time.
-    fn next(&mut self, time: f64, longest: f64) -> Option<f64> {
-        let end = self.breaks.peek().map_or(time, |b| b.min(time));
-        // At most twice the last, for a policy may grow from zero.
-        self.span = (2.0 * self.span).min(longest);
-        let pieces = ((end - self.t) / self.span).ceil().max(1.0);
-        let dt = (end - self.t) / pieces;
-        self.end = (pieces == 1.0).then_some(end);
-        (self.t + dt > self.t).then_some(dt)
-    }
-
-    /// Makes the step; whether a breakpoint was reached.
-    fn advance(&mut self, dt: f64) -> bool {
-        self.t = self.end.unwrap_or(self.t + dt);
-        self.breaks.next_if(|b| *b <= self.t).is_some()
-    }
-}
-
 impl State {
+    fn start(hsgd: &Hsgd) -> Self {
+        let Blocks { lambda, counts, lengths, .. } = &hsgd.blocks;
+        let blocks: Vec<(f64, usize)> =
+            lambda.iter().zip(counts).map(|(lambda, count)| (*lambda, *count as usize)).collect();
+        let each = |(u, (_, count)): (&f64, &(f64, usize))| {
+            std::iter::repeat_n(u / (*count as f64).sqrt(), *count)
+        };
+        let theta: Vec<f64> = lengths.iter().zip(&blocks).flat_map(each).collect();
+        State { blocks, buffer: vec![0.0; theta.len()], theta }
+    }
+
     fn sums(&self, frozen: f64) -> Sums {
         let mut sums = Sums { risk: 0.0, distance: frozen, slope: 0.0, curvature: 0.0 };
         let mut at = 0;
@@ -99,41 +73,38 @@ impl State {
     }
 }
 
-impl Hsgd {
-    /// $R$ after `dt` without fluctuations: $\sum\lambda\theta M$ relaxes from what it is to what the
-    /// weights imply at the pace of the buffer.
-    fn expected(&self, sums: Sums, f: &Forces, dt: f64) -> f64 {
-        if f.forget == 0.0 {
-            return sums.risk;
-        }
-        let noise = f.noise / self.blocks.dim * self.trace_sq / (2.0 * f.forget);
-        let settled = (f.learn * sums.curvature - f.follow * noise) / f.forget;
-        let late = -(-f.forget * dt).exp_m1() / f.forget;
-        (sums.risk - f.follow * (settled * dt + (sums.slope - settled) * late)).max(0.0)
-    }
+/// A path with momentum, and its random numbers.
+pub(in crate::dynamics) struct MomentumPath<'a> {
+    hsgd: &'a Hsgd,
+    buffer: Buffer,
+    state: State,
+    sums: Sums,
+    normals: Normals,
+    /// The normal draws of a step, two a direction.
+    xi: Vec<f64>,
+}
 
-    /// [`run`](crate::dynamics::Simulator::run) with momentum. Directions of equal eigenvalue are not treated as one.
-    pub(in crate::dynamics) fn run_momentum(
+impl Hsgd {
+    /// The start of a path with momentum.
+    pub(in crate::dynamics) fn with_buffer(
         &self,
         momentum: &Momentum,
         seed: u64,
         index: u64,
-        times: &[f64],
-    ) -> Trajectory {
-        let dim = self.blocks.dim;
-        let buffer = Buffer::new(momentum, &self.step, dim);
-        let forces = |t: f64, risk: f64| {
-            let control = self.policy.at(t, risk);
-            buffer.forces(&self.step, risk, control, self.moments(risk, control.c))
+    ) -> MomentumPath<'_> {
+        let state = State::start(self);
+        let mut path = MomentumPath {
+            hsgd: self,
+            buffer: Buffer::new(momentum, &self.step, self.blocks.dim),
+            sums: state.sums(self.blocks.frozen),
+            normals: Normals::new(seed, index, Purpose::Brownian),
+            xi: vec![0.0; 2 * state.theta.len()],
+            state,
         };
-        let mut normals = Normals::new(seed, index, Purpose::Brownian);
-        let mut state = self.momentum_start();
-        let mut xi = vec![0.0; 2 * state.theta.len()];
-        let mut sums = state.sums(self.blocks.frozen);
-        let mut counts = Counts::default();
-        let head = buffer.head(&forces(0.0, sums.risk));
+        let head = path.buffer.head(&path.rates(0.0, path.sums.risk));
         if head.y > 0.0 {
-            normals.fill(&mut xi);
+            path.normals.fill(&mut path.xi);
+            let (state, xi) = (&mut path.state, &path.xi);
             let mut at = 0;
             for &(lambda, count) in &state.blocks {
                 for i in at..at + count {
@@ -142,76 +113,64 @@ impl Hsgd {
                 }
                 at += count;
             }
-            sums = state.sums(self.blocks.frozen);
+            path.sums = path.state.sums(self.blocks.frozen);
         }
-        let mut clock = Clock::new(self, times);
-        let (mut risk, mut distance) = (Vec::new(), Vec::new());
-        let mut stop = Stop::Finished;
-        let mut known: Option<Forces> = None;
-        'path: for &time in times {
-            while clock.t < time {
-                let mut now = match (known, self.scheme) {
-                    (Some(forces), Scheme::Exponential) => forces,
-                    _ => {
-                        counts.evaluations += 1;
-                        forces(clock.t, sums.risk)
-                    }
-                };
-                let rate = now.lag() * buffer.delta;
-                let mut speed =
-                    (now.lag() * now.learn).abs() * (rate * self.trace_sq / dim).max(1.0);
-                if self.scheme == Scheme::EulerMaruyama {
-                    // Explicit: the buffer has to be followed.
-                    speed = speed.max(now.forget);
-                }
-                let Some(dt) = clock.next(time, self.fraction / speed) else {
-                    stop = Stop::Diverged { t: clock.t };
-                    break 'path;
-                };
-                if self.scheme == Scheme::Exponential {
-                    let middle = self.expected(sums, &now, 0.5 * dt);
-                    now = forces(clock.t + 0.5 * dt, middle);
-                    counts.evaluations += 1;
-                }
-                normals.fill(&mut xi);
-                match self.scheme {
-                    Scheme::Exponential => {
-                        state.advance(|lambda| Transition::exact(&now, lambda, dim, dt), &xi);
-                    }
-                    Scheme::EulerMaruyama => {
-                        state.advance(|lambda| Transition::euler(&now, lambda, dim, dt), &xi);
-                    }
-                }
-                sums = state.sums(self.blocks.frozen);
-                counts.steps += 1;
-                known = if clock.advance(dt) { None } else { Some(now) };
-                if sums.risk.is_nan() || sums.risk > self.limit {
-                    stop = Stop::Diverged { t: clock.t };
-                    break 'path;
-                }
-            }
-            risk.push(sums.risk);
-            distance.push(sums.distance);
-        }
-        let times = times[..risk.len()].to_vec();
-        Trajectory { times, risk, distance, path: None, stop, counts }
+        path
+    }
+}
+
+impl Diffusion for MomentumPath<'_> {
+    type Rates = Forces;
+
+    fn risk(&self) -> f64 {
+        self.sums.risk
     }
 
-    fn momentum_start(&self) -> State {
-        let blocks: Vec<(f64, usize)> = self
-            .blocks
-            .lambda
-            .iter()
-            .zip(&self.blocks.counts)
-            .map(|(lambda, count)| (*lambda, *count as usize))
-            .collect();
-        let theta: Vec<f64> = self
-            .blocks
-            .lengths
-            .iter()
-            .zip(&blocks)
-            .flat_map(|(u, (_, count))| std::iter::repeat_n(u / (*count as f64).sqrt(), *count))
-            .collect();
-        State { blocks, buffer: vec![0.0; theta.len()], theta }
+    fn distance(&self) -> f64 {
+        self.sums.distance
+    }
+
+    fn rates(&self, t: f64, risk: f64) -> Forces {
+        let control = self.hsgd.policy.at(t, risk);
+        let moments = self.hsgd.moments(risk, control.c);
+        self.buffer.forces(&self.hsgd.step, risk, control, moments)
+    }
+
+    fn speed(&self, f: &Forces) -> f64 {
+        let rate = f.lag() * self.buffer.delta;
+        let per_dim = rate * self.hsgd.trace_sq / self.hsgd.blocks.dim;
+        let speed = (f.lag() * f.learn).abs() * per_dim.max(1.0);
+        match self.hsgd.scheme {
+            Scheme::Exponential => speed,
+            // Explicit: the buffer has to be followed.
+            Scheme::EulerMaruyama => speed.max(f.forget),
+        }
+    }
+
+    /// $\sum\lambda\theta M$ relaxes from its present value to the one that the weights imply, at
+    /// the rate of the buffer.
+    fn predicted_risk(&self, f: &Forces, dt: f64) -> f64 {
+        let (hsgd, sums) = (self.hsgd, self.sums);
+        if f.forget == 0.0 {
+            return sums.risk;
+        }
+        let noise = f.noise / hsgd.blocks.dim * hsgd.trace_sq / (2.0 * f.forget);
+        let settled = (f.learn * sums.curvature - f.follow * noise) / f.forget;
+        let late = -(-f.forget * dt).exp_m1() / f.forget;
+        (sums.risk - f.follow * (settled * dt + (sums.slope - settled) * late)).max(0.0)
+    }
+
+    fn advance(&mut self, f: &Forces, dt: f64) {
+        let dim = self.hsgd.blocks.dim;
+        self.normals.fill(&mut self.xi);
+        match self.hsgd.scheme {
+            Scheme::Exponential => {
+                self.state.advance(|lambda| Transition::exact(f, lambda, dim, dt), &self.xi);
+            }
+            Scheme::EulerMaruyama => {
+                self.state.advance(|lambda| Transition::euler(f, lambda, dim, dt), &self.xi);
+            }
+        }
+        self.sums = self.state.sums(self.hsgd.blocks.frozen);
     }
 }

@@ -1,25 +1,23 @@
 //! The ODE with momentum, from its start to its end.
 
-use super::panel::{Panel, Sums};
 use super::radau::NODES;
+use super::radau_step::{RadauStep, RiskSums};
 use crate::dynamics::simulator::divergence_limit;
-use crate::dynamics::solver::{SolvedPath, Tolerance, Watch, last_saved, stretches};
+use crate::dynamics::solver::{SolvedPath, Tolerance, Watch, last_saved};
+use crate::dynamics::step_control::{SHORTEN, StepControl, Stepper, TimeStep, solve};
 use crate::dynamics::{Counts, Stop, Trajectory};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::momentum::Momentum;
 use crate::schedule::Policy;
 use crate::spectrum::Modes;
 use crate::step::Step;
 
-/// More steps than this mean that the horizon is far too long, or that the policy chatters.
-const MOST_STEPS: u64 = 1_000_000;
-
-/// What the estimate of a step may be, as a share of the tolerance of the curve.
+/// The largest error estimate of a step, as a share of the tolerance of the curve.
 const SHARE: f64 = 0.5;
 
-/// What to solve, and how well.
+/// The ODE with momentum, and the tolerance of its solution.
 #[derive(Debug)]
-pub(in crate::dynamics) struct Problem<'a> {
+pub(in crate::dynamics) struct MomentumOde<'a> {
     pub modes: &'a Modes,
     pub step: &'a Step<'a>,
     pub policy: &'a dyn Policy,
@@ -29,23 +27,23 @@ pub(in crate::dynamics) struct Problem<'a> {
     pub keep_path: bool,
 }
 
-impl Problem<'_> {
+impl MomentumOde<'_> {
     pub fn solve(&self, times: &[f64]) -> Result<Trajectory> {
         self.step.check_radial()?;
         let mut run = Run {
-            panel: Panel::new(self.modes, self.step, self.policy, &self.momentum),
-            tolerance: self.tolerance,
+            panel: RadauStep::new(self.modes, self.step, self.policy, &self.momentum),
+            allowed: self.tolerance.share(SHARE),
             watch: Watch {
                 target: self.target,
                 limit: divergence_limit(self.modes.risk(), self.step, self.policy),
             },
-            h: 0.0,
-            counts: Counts::default(),
+            solved: false,
             record: SolvedPath::new(times, self.keep_path)?,
         };
         run.panel.drive.tabulate(self.tolerance);
-        let stop = run.whole(self.policy)?;
-        let counts = Counts { evaluations: run.panel.drive.evaluations, ..run.counts };
+        let last = run.record.end;
+        let (stop, counts) = solve(&mut run, self.policy, last)?;
+        let counts = Counts { evaluations: run.panel.drive.evaluations, ..counts };
         Ok(run.record.finish(stop, counts))
     }
 }
@@ -53,98 +51,82 @@ impl Problem<'_> {
 /// A solution under way.
 #[derive(Debug)]
 struct Run<'a> {
-    panel: Panel<'a>,
-    tolerance: Tolerance,
+    panel: RadauStep<'a>,
+    /// The error allowed in a step.
+    allowed: Tolerance,
     watch: Watch,
-    h: f64,
-    counts: Counts,
+    /// Whether the iteration of the step just tried converged.
+    solved: bool,
     record: SolvedPath<'a>,
 }
 
 impl Run<'_> {
-    fn save(&mut self, t: f64, sums: Sums) {
+    fn save_at(&mut self, t: f64, sums: RiskSums) {
         self.record.save(t, sums, |risk| self.panel.drive.act(t, risk));
     }
+}
 
-    fn whole(&mut self, policy: &dyn Policy) -> Result<Stop> {
+impl Stepper for Run<'_> {
+    const CONTROL: StepControl = StepControl {
+        most_steps: 1_000_000,
+        order: NODES as f64 + 1.0,
+        least_retry: 0.2,
+        range: (0.2, 6.0),
+        unit: "steps of the ODE with momentum",
+        remedy: SHORTEN,
+    };
+
+    fn start(&mut self) -> Option<Stop> {
         let start = self.panel.start();
         if self.record.due(0.0).is_some() {
-            self.save(0.0, start);
+            self.save_at(0.0, start);
         }
-        if let Some(stop) = self.watch.at_start(start[0]) {
-            return Ok(stop);
-        }
-        for end in stretches(policy, self.record.end) {
-            let (t, risk) = (self.panel.t, self.panel.start()[0]);
-            let forces = self.panel.forces(t, risk);
-            if !forces.is_finite() {
-                return Ok(self.panel.drive.no_slope(t, risk));
-            }
-            // The buffer follows a jump of the policy at its own pace.
-            let pace = 0.5 / (forces.forget + forces.follow);
-            self.h = if pace > 0.0 && pace.is_finite() { pace } else { end };
-            if let Some(stop) = self.through(end)? {
-                return Ok(stop);
-            }
-        }
-        Ok(Stop::Finished)
+        self.watch.at_start(start[0])
     }
 
-    /// Steps to the end of a stretch on which the policy is smooth.
-    fn through(&mut self, end: f64) -> Result<Option<Stop>> {
-        // The policy may jump at the end: the nodes there must see what was before.
-        let latest = end.next_down();
-        let least = 8.0 * f64::EPSILON * end;
-        let allowed = self.tolerance.share(SHARE);
-        // Rounding in the sums over modes is a few parts in 1e16.
-        let converged = (0.02 * allowed.rtol).max(1e-14);
-        let mut growth: f64 = 6.0;
-        while self.panel.t < end {
-            if self.counts.steps + self.counts.rejected >= MOST_STEPS {
-                return Err(Error::Invalid(format!(
-                    "{MOST_STEPS} steps of the ODE with momentum only reached t = {} of {}; use a \
-                     shorter time, a looser tolerance, or a policy that does not oscillate with \
-                     the risk",
-                    self.panel.t, self.record.end
-                )));
-            }
-            let (t, left) = (self.panel.t, end - self.panel.t);
-            // Two halves rather than a step and a sliver.
-            let h = if self.h >= left { left } else { self.h.min(0.5 * left) };
-            let to = if h == left { end } else { t + h };
-            let errors = self.panel.solve(h, latest, converged);
-            let (start, finish) = (self.panel.start(), self.panel.end());
-            let error = errors.map_or(f64::INFINITY, |errors| {
-                let error = [0, 1].map(|i| errors[i] / allowed.of(start[i].max(finish[i])));
-                // `max` would drop a NaN.
-                if (error[0] + error[1]).is_nan() { f64::INFINITY } else { error[0].max(error[1]) }
-            });
-            let factor = 0.9 * error.powf(-1.0 / (NODES as f64 + 1.0));
-            if error > 1.0 && h > least {
-                self.counts.rejected += 1;
-                self.h = h * factor.clamp(0.2, 0.9);
-                growth = 1.0;
-                continue;
-            }
-            // A step that is as small as steps can be and still has no solution.
-            if !finish.iter().all(|s| s.is_finite()) || errors.is_none() {
-                return Ok(Some(Stop::Diverged { t }));
-            }
-            self.counts.steps += 1;
-            let watched = self.watch.target.is_some() || self.watch.diverged(finish[0]);
-            let stop =
-                if watched { self.watch.event(t, to, |t| self.panel.at(t)[0]) } else { None };
-            let last = last_saved(stop, to);
-            while let Some(time) = self.record.due(last) {
-                self.save(time, self.panel.at(time));
-            }
-            if stop.is_some() {
-                return Ok(stop);
-            }
-            self.panel.advance(to);
-            self.h = h * factor.clamp(0.2, growth);
-            growth = 6.0;
+    fn time(&self) -> f64 {
+        self.panel.t
+    }
+
+    fn begin(&mut self, _h: f64, end: f64) -> std::result::Result<f64, Stop> {
+        let (t, risk) = (self.panel.t, self.panel.start()[0]);
+        let forces = self.panel.forces(t, risk);
+        if !forces.is_finite() {
+            return Err(self.panel.drive.no_slope(t, risk));
         }
-        Ok(None)
+        // The buffer follows a jump of the policy at its own pace.
+        let pace = 0.5 / (forces.forget + forces.follow);
+        Ok(if pace > 0.0 && pace.is_finite() { pace } else { end })
+    }
+
+    fn attempt(&mut self, TimeStep { h, latest, .. }: TimeStep) -> f64 {
+        // Rounding in the sums over modes is a few parts in 1e16.
+        let converged = (0.02 * self.allowed.rtol).max(1e-14);
+        let errors = self.panel.solve(h, latest, converged);
+        self.solved = errors.is_some();
+        let (start, finish) = (self.panel.start(), self.panel.end());
+        errors.map_or(f64::INFINITY, |errors| {
+            let error = [0, 1].map(|i| errors[i] / self.allowed.of(start[i].max(finish[i])));
+            // `max` would drop a NaN.
+            if (error[0] + error[1]).is_nan() { f64::INFINITY } else { error[0].max(error[1]) }
+        })
+    }
+
+    fn is_solved(&mut self, _step: TimeStep) -> bool {
+        self.solved && self.panel.end().iter().all(|s| s.is_finite())
+    }
+
+    fn save(&mut self, TimeStep { t, to, .. }: TimeStep) -> Option<Stop> {
+        let watched = self.watch.target.is_some() || self.watch.diverged(self.panel.end()[0]);
+        let stop = if watched { self.watch.event(t, to, |t| self.panel.at(t)[0]) } else { None };
+        let last = last_saved(stop, to);
+        while let Some(time) = self.record.due(last) {
+            self.save_at(time, self.panel.at(time));
+        }
+        stop
+    }
+
+    fn advance(&mut self, to: f64) {
+        self.panel.advance(to);
     }
 }

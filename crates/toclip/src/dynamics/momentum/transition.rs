@@ -29,7 +29,8 @@ impl Transition {
         let size = (f.forget + f.follow.max(learn.abs())) * h;
         let doublings = if size > SMALL { (size / SMALL).log2().ceil() as u32 } else { 0 };
         let s = h * 0.5_f64.powi(doublings as i32);
-        // A times a column, and times it times what is symmetric: the moments of the pair.
+        // A times a column, and A times a symmetric matrix plus its transpose: the slope of the
+        // second moments of the pair.
         let column = |[t, m]: [f64; 2]| [-f.follow * m, learn * t - f.forget * m];
         let moments = |[tt, tm, mm]: [f64; 3]| {
             [

@@ -1,23 +1,23 @@
 //! The ODE system of the risk.
 
 mod per_mode;
+pub(crate) mod stages;
 mod system;
 pub(crate) mod tableau;
 
-use super::momentum::Problem;
+use super::momentum::MomentumOde;
 use super::simulator::divergence_limit;
-use super::solver::{DEFAULT_TOLERANCE, SolvedPath, Tolerance, Watch, last_saved, stretches};
+use super::solver::{DEFAULT_TOLERANCE, SolvedPath, Tolerance, Watch, last_saved};
+use super::step_control::{SHORTEN, StepControl, Stepper, TimeStep, solve};
 use super::{Counts, Stop, Trajectory};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::momentum::Momentum;
 use crate::schedule::Policy;
 use crate::spectrum::Modes;
 use crate::step::Step;
-use system::{Attempt, Sums, System};
-
-/// More steps than this mean that the horizon is far too long for $1/\eta$, or that the policy
-/// chatters.
-const MOST_STEPS: u64 = 2_000_000;
+use stages::{Attempt, OdeSystem};
+use system::{RiskSums, RiskSystem};
+use tableau::combined_error;
 
 /// The tolerance of a step as a share of that of the curve: errors of steps add up, and dense
 /// output between them is less accurate.
@@ -168,28 +168,28 @@ impl<'a> Ode<'a> {
             momentum.check_step(&self.step)?;
             return self.problem(momentum).solve(times);
         }
-        let mut record = SolvedPath::new(times, self.keep_path)?;
         let mut run = Run {
-            system: System::new(self.modes, &self.step, self.policy)?,
+            record: SolvedPath::new(times, self.keep_path)?,
+            system: RiskSystem::new(self.modes, &self.step, self.policy)?,
             tolerance: self.tolerance.share(SHARE),
             watch: Watch {
                 target: self.target,
                 limit: divergence_limit(self.modes.risk(), &self.step, self.policy),
             },
             t: 0.0,
-            h: 0.0,
-            counts: Counts::default(),
+            attempt: Attempt::NONE,
         };
         run.system.drive.tabulate(self.tolerance);
-        let stop = run.whole(&mut record, self.policy)?;
-        let counts = Counts { evaluations: run.system.drive.evaluations, ..run.counts };
-        Ok(record.finish(stop, counts))
+        let last = run.record.end;
+        let (stop, counts) = solve(&mut run, self.policy, last)?;
+        let counts = Counts { evaluations: run.system.drive.evaluations, ..counts };
+        Ok(run.record.finish(stop, counts))
     }
 }
 
 impl Ode<'_> {
-    fn problem(&self, momentum: Momentum) -> Problem<'_> {
-        Problem {
+    fn problem(&self, momentum: Momentum) -> MomentumOde<'_> {
+        MomentumOde {
             modes: self.modes,
             step: &self.step,
             policy: self.policy,
@@ -208,109 +208,99 @@ impl Ode<'_> {
 /// of a stretch must evaluate the policy from the left. A general solver offers none of this.
 #[derive(Debug)]
 struct Run<'a> {
-    system: System<'a>,
+    record: SolvedPath<'a>,
+    system: RiskSystem<'a>,
     tolerance: Tolerance,
     watch: Watch,
     t: f64,
-    h: f64,
-    counts: Counts,
+    /// The step just tried.
+    attempt: Attempt<2>,
+}
+
+impl Stepper for Run<'_> {
+    const CONTROL: StepControl = StepControl {
+        most_steps: 2_000_000,
+        order: 8.0,
+        least_retry: 0.1,
+        range: (0.2, 6.0),
+        unit: "steps of the ODE",
+        remedy: SHORTEN,
+    };
+
+    fn start(&mut self) -> Option<Stop> {
+        let start = self.system.sums();
+        if self.record.due(0.0).is_some() {
+            self.record.save(0.0, start, |risk| self.system.point_at_start(0.0, risk));
+        }
+        self.watch.at_start(start[0])
+    }
+
+    fn time(&self) -> f64 {
+        self.t
+    }
+
+    fn begin(&mut self, h: f64, end: f64) -> std::result::Result<f64, Stop> {
+        let slope = self.system.begin(self.t);
+        let sums = self.system.sums();
+        if !slope.iter().all(|s| s.is_finite()) {
+            return Err(self.system.drive.no_slope(self.t, sums[0]));
+        }
+        Ok(if h == 0.0 { self.first_step(sums, slope, end) } else { h })
+    }
+
+    fn longest(&self) -> f64 {
+        self.system.longest()
+    }
+
+    fn attempt(&mut self, TimeStep { t, h, latest, .. }: TimeStep) -> f64 {
+        self.attempt = self.system.step(t, h, latest);
+        self.error()
+    }
+
+    fn is_solved(&mut self, _step: TimeStep) -> bool {
+        self.attempt.end.iter().all(|s| s.is_finite())
+    }
+
+    fn save(&mut self, TimeStep { t, h, to, latest }: TimeStep) -> Option<Stop> {
+        let end = self.attempt.end;
+        let watched = self.watch.target.is_some() || self.watch.diverged(end[0]);
+        if !watched && self.record.due(to).is_none() {
+            return None;
+        }
+        let dense = self.system.dense(t, h, latest, end);
+        let stop = if watched { self.watch.event(t, to, |t| dense.at(t)[0]) } else { None };
+        let last = last_saved(stop, to);
+        while let Some(time) = self.record.due(last) {
+            let point = |risk| self.system.point_inside(&dense, time, risk);
+            self.record.save(time, dense.at(time), point);
+        }
+        stop
+    }
+
+    fn advance(&mut self, to: f64) {
+        self.system.advance();
+        self.t = to;
+    }
 }
 
 impl Run<'_> {
-    fn whole(&mut self, record: &mut SolvedPath<'_>, policy: &dyn Policy) -> Result<Stop> {
-        let start = self.system.sums();
-        if record.due(0.0).is_some() {
-            record.save(0.0, start, |risk| self.system.point_at_start(0.0, risk));
-        }
-        if let Some(stop) = self.watch.at_start(start[0]) {
-            return Ok(stop);
-        }
-        for end in stretches(policy, record.end) {
-            let slope = self.system.begin(self.t);
-            if !slope.iter().all(|s| s.is_finite()) {
-                return Ok(self.system.drive.no_slope(self.t, self.system.sums()[0]));
-            }
-            if self.h == 0.0 {
-                self.h = self.first_step(start, slope, end);
-            }
-            if let Some(stop) = self.through(end, record)? {
-                return Ok(stop);
-            }
-        }
-        Ok(Stop::Finished)
-    }
-
     /// A fraction of the time in which $R$ or $D$ would change by their own size.
-    fn first_step(&self, sums: Sums, slope: Sums, end: f64) -> f64 {
+    fn first_step(&self, sums: RiskSums, slope: RiskSums, end: f64) -> f64 {
         let rate = (slope[0] / sums[0]).abs().max((slope[1] / sums[1]).abs());
         let h = self.tolerance.rtol.powf(0.125) / rate;
         if h > 0.0 && h.is_finite() { h } else { end }
     }
 
-    /// Steps to the end of a stretch on which the policy is smooth.
-    fn through(&mut self, end: f64, record: &mut SolvedPath<'_>) -> Result<Option<Stop>> {
-        // The policy may jump at the end: the stages there must see what was before.
-        let latest = end.next_down();
-        let least = 8.0 * f64::EPSILON * end;
-        let mut growth: f64 = 6.0;
-        while self.t < end {
-            if self.counts.steps + self.counts.rejected >= MOST_STEPS {
-                return Err(Error::Invalid(format!(
-                    "{MOST_STEPS} steps of the ODE only reached t = {} of {}; use a shorter \
-                     time, a looser tolerance, or a policy that does not oscillate with the risk",
-                    self.t, record.end
-                )));
-            }
-            let (t, left) = (self.t, end - self.t);
-            let h = self.h.min(self.system.longest());
-            // Two halves rather than a step and a sliver.
-            let h = if h >= left { left } else { h.min(0.5 * left) };
-            let attempt = self.system.step(t, h, latest);
-            let error = self.error(&attempt);
-            let factor = 0.9 * error.powf(-0.125);
-            if error > 1.0 && h > least {
-                self.counts.rejected += 1;
-                self.h = h * factor.clamp(0.1, 0.9);
-                growth = 1.0;
-                continue;
-            }
-            // A step that is as small as steps can be and still not finite.
-            if !attempt.end.iter().all(|s| s.is_finite()) {
-                return Ok(Some(Stop::Diverged { t }));
-            }
-            self.counts.steps += 1;
-            let to = if h == left { end } else { t + h };
-            let watched = self.watch.target.is_some() || self.watch.diverged(attempt.end[0]);
-            if watched || record.due(to).is_some() {
-                let dense = self.system.dense(t, h, latest, attempt.end);
-                let stop = if watched { self.watch.event(t, to, |t| dense.at(t)[0]) } else { None };
-                let last = last_saved(stop, to);
-                while let Some(time) = record.due(last) {
-                    let point = |risk| self.system.point_inside(&dense, time, risk);
-                    record.save(time, dense.at(time), point);
-                }
-                if stop.is_some() {
-                    return Ok(stop);
-                }
-            }
-            self.system.advance();
-            self.t = to;
-            self.h = h * factor.clamp(0.2, growth);
-            growth = 6.0;
-        }
-        Ok(None)
-    }
-
-    /// The error of a step in units of what is allowed: the larger of those of $R$ and $D$.
+    /// The error of a step over the allowed error: the larger of those of $R$ and $D$.
     ///
     /// Errors of modes do not cancel in these norms, so that no mode is wrong by more than $R$ and
-    /// $D$ may be. The two estimates are combined as Hairer, Nørsett and Wanner do.
-    fn error(&self, attempt: &Attempt) -> f64 {
+    /// $D$ may be.
+    fn error(&self) -> f64 {
         let start = self.system.sums();
+        let Attempt { end, errors } = self.attempt;
         let error = |i: usize| {
-            let allowed = self.tolerance.of(start[i].max(attempt.end[i]));
-            let [fifth, third] = attempt.errors.map(|e| e[i] / allowed);
-            if fifth == 0.0 { 0.0 } else { fifth / (1.0 + 0.01 * (third / fifth).powi(2)).sqrt() }
+            let allowed = self.tolerance.of(start[i].max(end[i]));
+            combined_error(errors.map(|e| e[i] / allowed))
         };
         let (risk, distance) = (error(0), error(1));
         // A stage that overflowed is an error without bound; `max` would drop the NaN.

@@ -1,7 +1,8 @@
 //! The right-hand side, and one step of it.
 
 use super::per_mode::{PerMode, half_counts};
-use super::tableau::{A, C, E3, E5, LAST, Row, STAGES, dense_change, dense_coefficients};
+use super::stages::{BLOCK, Dense, OdeSystem, Stages, add_slopes, axpy, blocks};
+use super::tableau::{TableauRow, dense_change, dense_coefficients};
 use crate::dynamics::PathPoint;
 use crate::dynamics::solver::{Drive, force};
 use crate::error::Result;
@@ -10,110 +11,45 @@ use crate::spectrum::Modes;
 use crate::step::Step;
 
 /// $(\sum_i \lambda_i x_i, \sum_i x_i)$ of some vector: of $v$ it is $(R, D/2)$.
-pub(super) type Sums = [f64; 2];
+pub(super) type RiskSums = [f64; 2];
 
 /// $\dot v = -2\eta\mu\lambda v + \eta^2 m_2 \lambda n / 2d$ and the arrays that a step needs.
 #[derive(Debug)]
-pub(super) struct System<'a> {
+pub(super) struct RiskSystem<'a> {
     pub drive: Drive<'a>,
     lambda: Vec<f64>,
     /// $\lambda n / 2d$.
     source: Vec<f64>,
-    /// $v$ at the start of the step.
-    pub v: Vec<f64>,
-    /// The argument of the latest stage; after [`System::step`], $v$ at the end.
-    stage: Vec<f64>,
-    slopes: Vec<Vec<f64>>,
-    /// The sums of each slope: all that dense output of $R$ and $D$ needs.
-    slope_sums: [Sums; STAGES],
-    /// $2\eta\mu$ at each stage: the rate of decay of the fastest mode, as $\Vert K\Vert = 1$.
-    rates: [f64; STAGES],
+    /// $v$, with rates $2\eta\mu$ as $\Vert K\Vert = 1$.
+    stages: Stages<2>,
     /// Where modes have factors of their own.
     per_mode: Option<PerMode>,
     /// $n/2$ of every mode, where private SGD adds noise to every coordinate.
     half_counts: Option<Vec<f64>>,
 }
 
-/// The method is stable for steps up to six times $1/2\eta\mu$, but beyond three the fastest mode,
-/// long decayed itself, still shows the errors of the step inside it a hundredfold.
-const REACH: f64 = 3.0;
-
-/// Modes that are worked on together, so that what is added to stays in the nearest cache.
-const BLOCK: usize = 64;
-
-/// What a step found, before it is known whether it is good enough.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Attempt {
-    /// $(R, D/2)$ at the end.
-    pub end: Sums,
-    /// Estimated errors of order 5 and 3, in the norms of $R$ and $D/2$.
-    pub errors: [Sums; 2],
-}
-
-impl<'a> System<'a> {
+impl<'a> RiskSystem<'a> {
     pub fn new(modes: &Modes, step: &'a Step<'a>, policy: &'a dyn Policy) -> Result<Self> {
         let modes_of = modes.modes();
         let v: Vec<f64> = modes_of.iter().map(|m| m.energy).collect();
-        Ok(System {
+        Ok(RiskSystem {
             drive: Drive::new(step, policy),
             lambda: modes_of.iter().map(|m| m.lambda).collect(),
             source: modes_of.iter().map(|m| 0.5 * m.lambda * m.count / modes.dim()).collect(),
-            stage: v.clone(),
-            slopes: vec![vec![0.0; v.len()]; STAGES],
-            v,
-            slope_sums: [[0.0; 2]; STAGES],
-            rates: [0.0; STAGES],
+            stages: Stages::new(v),
             per_mode: PerMode::new(modes, step)?,
             half_counts: half_counts(modes, step, policy)?,
         })
     }
 
-    /// $(R, D/2)$ at the start of the step.
-    pub fn sums(&self) -> Sums {
-        weigh(&self.lambda, &self.v)
-    }
-
-    /// The slope of stage `number` at time $t$.
-    fn slope(&mut self, number: usize, t: f64) {
-        let risk = weigh(&self.lambda, &self.stage)[0];
-        let slope = &mut self.slopes[number];
-        let control = if let Some(per_mode) = &mut self.per_mode {
-            // As for one pair of factors, a stage may undershoot zero.
-            let risk = risk.max(0.0);
-            let control = self.drive.control(t, risk);
-            per_mode.evaluate(self.drive.step(), risk, control.c);
-            self.rates[number] = per_mode.slope(control.eta, &self.lambda, &self.stage, slope);
-            control
-        } else {
-            let point = self.drive.act(t, risk);
-            let (drift, noise) = force(point);
-            let drift = 2.0 * drift;
-            self.rates[number] = drift;
-            let inputs = self.source.iter().zip(&self.lambda).zip(&self.stage);
-            for (k, ((source, lambda), v)) in slope.iter_mut().zip(inputs) {
-                *k = noise * source - drift * lambda * v;
-            }
-            Control { eta: point.eta, c: point.c }
-        };
-        if let Some(half_counts) = &self.half_counts {
-            let variance = self.drive.step().private_variance(control.c);
-            axpy(
-                if control.eta == 0.0 { 0.0 } else { control.eta.powi(2) * variance },
-                half_counts,
-                slope,
-            );
-        }
-        self.slope_sums[number] = weigh(&self.lambda, slope);
-    }
-
     /// $\mu, m_2, \eta, c$ at the start of the step.
     pub fn point_at_start(&mut self, t: f64, risk: f64) -> PathPoint {
-        let v = self.v.clone();
+        let v = self.stages.state.clone();
         self.point(t, risk, &v)
     }
 
-    /// $\mu, m_2, \eta, c$ inside the step just tried, after [`System::dense`].
-    pub fn point_inside(&mut self, dense: &Dense, t: f64, risk: f64) -> PathPoint {
+    /// $\mu, m_2, \eta, c$ inside the step just tried, after [`OdeSystem::dense`].
+    pub fn point_inside(&mut self, dense: &Dense<2>, t: f64, risk: f64) -> PathPoint {
         let v = if self.per_mode.is_some() { self.state_inside(dense, t) } else { Vec::new() };
         self.point(t, risk, &v)
     }
@@ -127,116 +63,83 @@ impl<'a> System<'a> {
     }
 
     /// $v$ inside the step just tried, mode by mode as [`Dense`] does it for the sums.
-    fn state_inside(&self, dense: &Dense, t: f64) -> Vec<f64> {
+    fn state_inside(&self, dense: &Dense<2>, t: f64) -> Vec<f64> {
         let x = (t - dense.t) / dense.h;
-        (0..self.v.len())
+        let Stages { state, stage, slopes, .. } = &self.stages;
+        (0..state.len())
             .map(|i| {
-                let k = |stage: usize| self.slopes[stage][i];
-                let start = self.v[i];
-                let c = dense_coefficients(start, self.stage[i], dense.h, k);
+                let k = |stage: usize| slopes[stage][i];
+                let start = state[i];
+                let c = dense_coefficients(start, stage[i], dense.h, k);
                 (start + dense_change(&c, x)).max(0.0)
             })
             .collect()
     }
+}
 
-    /// The slope at the start, from which everything else is computed.
-    pub fn begin(&mut self, t: f64) -> Sums {
-        self.stage.copy_from_slice(&self.v);
-        self.slope(0, t);
-        self.slope_sums[0]
+impl OdeSystem<2> for RiskSystem<'_> {
+    fn stages(&self) -> &Stages<2> {
+        &self.stages
     }
 
-    /// Stages `from` to `to` of a step of length `h`; no stage is evaluated after `latest`.
-    fn stages(&mut self, from: usize, to: usize, t: f64, h: f64, latest: f64) {
-        for number in from..=to {
-            for first in (0..self.v.len()).step_by(BLOCK) {
-                let range = first..(first + BLOCK).min(self.v.len());
-                let stage = &mut self.stage[range.clone()];
-                stage.copy_from_slice(&self.v[range.clone()]);
-                for &(j, a) in A[number] {
-                    axpy(h * a, &self.slopes[j][range.clone()], stage);
-                }
+    fn stages_mut(&mut self) -> &mut Stages<2> {
+        &mut self.stages
+    }
+
+    fn weigh(&self, v: &[f64]) -> RiskSums {
+        weigh(&self.lambda, v)
+    }
+
+    fn slope(&mut self, number: usize, t: f64) {
+        let Stages { stage, slopes, slope_sums, rates, .. } = &mut self.stages;
+        let risk = weigh(&self.lambda, stage)[0];
+        let slope = &mut slopes[number];
+        let control = if let Some(per_mode) = &mut self.per_mode {
+            // As for one pair of factors, a stage may undershoot zero.
+            let risk = risk.max(0.0);
+            let control = self.drive.control(t, risk);
+            per_mode.evaluate(self.drive.step(), risk, control.c);
+            rates[number] = per_mode.slope(control.eta, &self.lambda, stage, slope);
+            control
+        } else {
+            let point = self.drive.act(t, risk);
+            let (drift, noise) = force(point);
+            let drift = 2.0 * drift;
+            rates[number] = drift;
+            let inputs = self.source.iter().zip(&self.lambda).zip(stage.iter());
+            for (k, ((source, lambda), v)) in slope.iter_mut().zip(inputs) {
+                *k = noise * source - drift * lambda * v;
             }
-            self.slope(number, (t + C[number] * h).min(latest));
+            Control { eta: point.eta, c: point.c }
+        };
+        if let Some(half_counts) = &self.half_counts {
+            let variance = self.drive.step().private_variance(control.c);
+            axpy(
+                if control.eta == 0.0 { 0.0 } else { control.eta.powi(2) * variance },
+                half_counts,
+                slope,
+            );
         }
+        slope_sums[number] = weigh(&self.lambda, slope);
     }
 
-    /// Tries a step of length `h` after [`System::begin`].
-    pub fn step(&mut self, t: f64, h: f64, latest: f64) -> Attempt {
-        self.stages(1, LAST, t, h, latest);
-        let errors = [E5, E3].map(|row| self.size(row, h));
-        Attempt { end: weigh(&self.lambda, &self.stage), errors }
-    }
-
-    /// $(\sum \lambda_i |x_i|, \sum |x_i|)$ of $x = h \sum_j e_j k_j$.
-    fn size(&self, row: Row, h: f64) -> Sums {
+    fn size(&self, row: TableauRow, h: f64) -> RiskSums {
         let mut sums = [0.0; 2];
         let mut block = [0.0; BLOCK];
-        for first in (0..self.v.len()).step_by(BLOCK) {
-            let end = (first + BLOCK).min(self.v.len());
-            let block = &mut block[..end - first];
+        for range in blocks(self.lambda.len()) {
+            let block = &mut block[..range.len()];
             block.fill(0.0);
-            for &(j, e) in row {
-                axpy(h * e, &self.slopes[j][first..end], block);
-            }
+            add_slopes(&self.stages.slopes, row, h, range.clone(), block);
             block.iter_mut().for_each(|x| *x = x.abs());
-            let part = weigh(&self.lambda[first..end], block);
+            let part = weigh(&self.lambda[range], block);
             sums = [sums[0] + part[0], sums[1] + part[1]];
         }
         sums
     }
-
-    /// Accepts the step: its end is the start of the next, and its last slope the first.
-    pub fn advance(&mut self) {
-        std::mem::swap(&mut self.v, &mut self.stage);
-        self.slopes.swap(0, LAST);
-        self.slope_sums[0] = self.slope_sums[LAST];
-        self.rates[0] = self.rates[LAST];
-    }
-
-    /// The longest step in which dense output is as good as the step itself; where skipping moves
-    /// away from the solution the fastest mode grows at the rate.
-    pub fn longest(&self) -> f64 {
-        REACH / self.rates[0].abs()
-    }
-
-    /// The step just tried as a function of time; three more evaluations.
-    pub fn dense(&mut self, t: f64, h: f64, latest: f64, end: Sums) -> Dense {
-        let start = self.sums();
-        let finish = self.stage.clone();
-        self.stages(LAST + 1, STAGES - 1, t, h, latest);
-        self.stage = finish;
-        let k = &self.slope_sums;
-        let coefficients =
-            [0, 1].map(|i| dense_coefficients(start[i], end[i], h, |stage| k[stage][i]));
-        Dense { t, h, start, coefficients }
-    }
-}
-
-/// $(R, D/2)$ inside a step, to order 7.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Dense {
-    t: f64,
-    h: f64,
-    start: Sums,
-    coefficients: [[f64; 7]; 2],
-}
-
-impl Dense {
-    pub fn at(&self, t: f64) -> Sums {
-        let x = (t - self.t) / self.h;
-        [0, 1].map(|i| self.start[i] + dense_change(&self.coefficients[i], x))
-    }
-}
-
-fn axpy(a: f64, x: &[f64], y: &mut [f64]) {
-    for (y, x) in y.iter_mut().zip(x) {
-        *y += a * x;
-    }
 }
 
 /// $(\sum \lambda_i x_i, \sum x_i)$, in eight strands that the processor adds at once.
-fn weigh(lambda: &[f64], x: &[f64]) -> Sums {
+fn weigh(lambda: &[f64], x: &[f64]) -> RiskSums {
     const LANES: usize = 8;
     let (mut weighted, mut plain) = ([0.0; LANES], [0.0; LANES]);
     let (heads, rest) = (x.chunks_exact(LANES), x.len() / LANES * LANES);
@@ -261,14 +164,14 @@ mod tests {
     use crate::spectrum::{Spectrum, Start};
 
     /// $(R, D/2)$ after `steps` equal steps to `end`, and in the middle of the last.
-    fn fixed_steps(end: f64, steps: u32) -> [Sums; 2] {
+    fn fixed_steps(end: f64, steps: u32) -> [RiskSums; 2] {
         let spectrum = Spectrum::power_law(7, 0.8).unwrap();
         let modes = Modes::new(&spectrum, &Start::Uniform { norm: 2.0 }).unwrap();
         let noise = StudentT::new(2.0, 0.4).unwrap();
         let policy =
             OpenLoop::new(Schedule::constant(0.9).unwrap(), Schedule::constant(0.8).unwrap());
         let step = Step::new(&noise);
-        let mut system = System::new(&modes, &step, &policy).unwrap();
+        let mut system = RiskSystem::new(&modes, &step, &policy).unwrap();
         let h = end / f64::from(steps);
         system.begin(0.0);
         for k in 0..steps - 1 {
@@ -279,7 +182,7 @@ mod tests {
         [last.end, system.dense(end - h, h, f64::INFINITY, last.end).at(end - 0.5 * h)]
     }
 
-    fn error(got: Sums, exact: Sums) -> f64 {
+    fn error(got: RiskSums, exact: RiskSums) -> f64 {
         (got[0] - exact[0]).abs() + (got[1] - exact[1]).abs()
     }
 

@@ -6,7 +6,7 @@
 //! satisfy the order conditions that a linear problem sees, and the order itself is measured.
 
 /// The nonzero entries of one row: which stage, and its coefficient.
-pub(crate) type Row = &'static [(usize, f64)];
+pub(crate) type TableauRow = &'static [(usize, f64)];
 
 /// Twelve stages, the slope at the end of the step, and three more for the continuous extension.
 pub(crate) const STAGES: usize = 16;
@@ -35,7 +35,7 @@ pub(crate) const C: [f64; STAGES] = [
 ];
 
 /// Which slopes each stage is made of.
-pub(crate) const A: [Row; STAGES] = [
+pub(crate) const A: [TableauRow; STAGES] = [
     &[],
     &[(0, 0.052_600_151_958_767_73)],
     &[(0, 0.019_725_056_984_537_9), (1, 0.059_175_170_953_613_7)],
@@ -136,7 +136,7 @@ pub(crate) const A: [Row; STAGES] = [
 ];
 
 /// The step minus one of order 3.
-pub(crate) const E3: Row = &[
+pub(crate) const E3: TableauRow = &[
     (0, -0.189_800_754_072_407_62),
     (5, 4.450_312_892_752_409),
     (6, 1.891_517_899_314_500_3),
@@ -148,7 +148,7 @@ pub(crate) const E3: Row = &[
 ];
 
 /// The step minus one of order 5.
-pub(crate) const E5: Row = &[
+pub(crate) const E5: TableauRow = &[
     (0, 0.013_120_044_994_194_88),
     (5, -1.225_156_446_376_204_4),
     (6, -0.495_758_949_657_250_2),
@@ -160,7 +160,7 @@ pub(crate) const E5: Row = &[
 ];
 
 /// The last four coefficients of the continuous extension.
-const D: [Row; 4] = [
+const D: [TableauRow; 4] = [
     &[
         (0, -8.428_938_276_109_013),
         (5, 0.566_714_953_519_377_7),
@@ -232,6 +232,12 @@ pub(crate) fn dense_coefficients(
     [hermite[0], hermite[1], hermite[2], tail[0], tail[1], tail[2], tail[3]]
 }
 
+/// One error estimate from those of order 5 and 3, as Hairer, Nørsett and Wanner combine them.
+#[inline]
+pub(crate) fn combined_error([fifth, third]: [f64; 2]) -> f64 {
+    if fifth == 0.0 { 0.0 } else { fifth / (1.0 + 0.01 * (third / fifth).powi(2)).sqrt() }
+}
+
 /// The change since the start at the share $x$ of the step.
 pub(crate) fn dense_change(coefficients: &[f64; 7], x: f64) -> f64 {
     let fold = coefficients.iter().enumerate().rev();
@@ -242,7 +248,7 @@ pub(crate) fn dense_change(coefficients: &[f64; 7], x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn apply(row: Row, values: &[f64]) -> f64 {
+    fn apply(row: TableauRow, values: &[f64]) -> f64 {
         row.iter().map(|&(j, a)| a * values[j]).sum()
     }
 

@@ -4,27 +4,24 @@ mod collocation;
 mod panel;
 
 use super::simulator::{check_radial, divergence_limit};
-use super::solver::{DEFAULT_TOLERANCE, SolvedPath, Tolerance, Watch, last_saved, stretches};
+use super::solver::{DEFAULT_TOLERANCE, SolvedPath, Tolerance, Watch, last_saved};
+use super::step_control::{SHORTEN, StepControl, Stepper, TimeStep, solve};
 use super::{Counts, Stop, Trajectory};
 use crate::error::{Error, Result};
 use crate::schedule::Policy;
 use crate::spectrum::Modes;
 use crate::step::Step;
 use collocation::NODES;
-use panel::{Panel, Point};
+use panel::{Panel, PanelPoint};
 use serde::Serialize;
 
-/// More panels than this mean that the policy chatters.
-const MOST_PANELS: u64 = 1_000_000;
-
-/// What the defect of a panel may be, as a share of the tolerance. For smooth problems it is a
-/// thousand times what the curve is off by; where the policy jumps with the risk it is not.
+/// The largest defect of a panel, as a share of the tolerance. For smooth problems the defect is a
+/// thousand times the error of the curve; where the policy jumps with the risk it is not.
 const SHARE: f64 = 0.5;
 
 /// $R(t) = \sum \lambda v(0) e^{-2\lambda\Gamma_t} + \frac1d \int_0^t \eta_s^2 \tfrac{m_{2,s}}{2}
 /// \sum n \lambda^2 e^{-2\lambda(\Gamma_t - \Gamma_s)}\thinspace ds$ with $\Gamma_t = \int_0^t
-/// \eta\mu$: the risk as gradient flow, run for the time $\Gamma_t$, and what finite steps add to
-/// it.
+/// \eta\mu$: the risk of gradient flow at time $\Gamma_t$ plus the contribution of finite steps.
 ///
 /// Sums are over distinct eigenvalues $\lambda$ of multiplicity $n$; $\eta, c$ come from the policy
 /// and $\mu, m_2$ from the noise, all at $R(t)$ itself, so that the equation is nonlinear in $R$
@@ -138,14 +135,14 @@ impl<'a> Volterra<'a> {
                 target: self.target,
                 limit: divergence_limit(self.modes.risk(), &self.step, self.policy),
             },
-            h: 0.0,
-            counts: Counts::default(),
+            solved: false,
             record: SolvedPath::new(times, self.keep_path)?,
             points: Vec::with_capacity(times.len()),
         };
         run.panel.drive.tabulate(self.tolerance);
-        let stop = run.whole(self.policy)?;
-        let counts = Counts { evaluations: run.panel.drive.evaluations, ..run.counts };
+        let last = run.record.end;
+        let (stop, counts) = solve(&mut run, self.policy, last)?;
+        let counts = Counts { evaluations: run.panel.drive.evaluations, ..counts };
         Ok(VolterraSolution {
             trajectory: run.record.finish(stop, counts),
             flow: run.points.iter().map(|p| p.flow[0]).collect(),
@@ -161,98 +158,84 @@ struct Run<'a> {
     panel: Panel<'a>,
     tolerance: Tolerance,
     watch: Watch,
-    h: f64,
-    counts: Counts,
+    /// Whether the iteration on the panel just tried converged.
+    solved: bool,
     record: SolvedPath<'a>,
-    points: Vec<Point>,
+    points: Vec<PanelPoint>,
+}
+
+impl Stepper for Run<'_> {
+    const CONTROL: StepControl = StepControl {
+        most_steps: 1_000_000,
+        order: NODES as f64 + 1.0,
+        least_retry: 0.25,
+        range: (0.25, 4.0),
+        unit: "panels of the integral equation",
+        remedy: SHORTEN,
+    };
+
+    fn start(&mut self) -> Option<Stop> {
+        let start = self.panel.start();
+        if self.record.due(0.0).is_some() {
+            self.save_at(0.0, start);
+        }
+        self.watch.at_start(start.sums()[0])
+    }
+
+    fn time(&self) -> f64 {
+        self.panel.t
+    }
+
+    fn begin(&mut self, h: f64, end: f64) -> std::result::Result<f64, Stop> {
+        let risk = self.panel.start().sums()[0];
+        let (drift, heat) = self.panel.drive.force(self.panel.t, risk);
+        if !(drift + heat).is_finite() {
+            return Err(self.panel.drive.no_slope(self.panel.t, risk));
+        }
+        Ok(if h > 0.0 {
+            h
+        } else if drift > 0.0 {
+            1.0 / drift
+        } else {
+            end
+        })
+    }
+
+    fn attempt(&mut self, TimeStep { h, to, latest, .. }: TimeStep) -> f64 {
+        // Rounding in the sums over modes is a few parts in 1e16.
+        let converged = (1e-3 * self.tolerance.rtol).max(1e-14);
+        self.solved = self.panel.solve(h, latest, converged);
+        if self.solved { self.error(to, latest) } else { f64::INFINITY }
+    }
+
+    fn is_solved(&mut self, TimeStep { to, .. }: TimeStep) -> bool {
+        let risk = self.panel.at(to).sums()[0];
+        risk.is_finite() && (self.solved || !self.watch.diverged(risk))
+    }
+
+    fn save(&mut self, TimeStep { t, to, .. }: TimeStep) -> Option<Stop> {
+        let risk_at = |t: f64| self.panel.at(t).sums()[0];
+        let watched = self.watch.target.is_some() || self.watch.diverged(risk_at(to));
+        let stop = if watched { self.watch.event(t, to, risk_at) } else { None };
+        let last = last_saved(stop, to);
+        while let Some(time) = self.record.due(last) {
+            self.save_at(time, self.panel.at(time));
+        }
+        stop
+    }
+
+    fn advance(&mut self, to: f64) {
+        self.panel.advance(to);
+    }
 }
 
 impl Run<'_> {
-    fn save(&mut self, t: f64, point: Point) {
+    fn save_at(&mut self, t: f64, point: PanelPoint) {
         self.record.save(t, point.sums(), |risk| self.panel.drive.act(t, risk));
         self.points.push(point);
     }
 
-    fn whole(&mut self, policy: &dyn Policy) -> Result<Stop> {
-        let start = self.panel.start();
-        if self.record.due(0.0).is_some() {
-            self.save(0.0, start);
-        }
-        if let Some(stop) = self.watch.at_start(start.sums()[0]) {
-            return Ok(stop);
-        }
-        for end in stretches(policy, self.record.end) {
-            let risk = self.panel.start().sums()[0];
-            let (drift, heat) = self.panel.drive.force(self.panel.t, risk);
-            if !(drift + heat).is_finite() {
-                return Ok(self.panel.drive.no_slope(self.panel.t, risk));
-            }
-            if self.h == 0.0 {
-                self.h = if drift > 0.0 { 1.0 / drift } else { end };
-            }
-            if let Some(stop) = self.through(end)? {
-                return Ok(stop);
-            }
-        }
-        Ok(Stop::Finished)
-    }
-
-    /// Panels to the end of a stretch on which the policy is smooth.
-    fn through(&mut self, end: f64) -> Result<Option<Stop>> {
-        let latest = end.next_down();
-        let least = 8.0 * f64::EPSILON * end;
-        // Rounding in the sums over modes is a few parts in 1e16.
-        let converged = (1e-3 * self.tolerance.rtol).max(1e-14);
-        let mut growth: f64 = 4.0;
-        while self.panel.t < end {
-            if self.counts.steps + self.counts.rejected >= MOST_PANELS {
-                return Err(Error::Invalid(format!(
-                    "{MOST_PANELS} panels of the integral equation only reached t = {} of {}; use \
-                     a shorter time, a looser tolerance, or a policy that does not oscillate with \
-                     the risk",
-                    self.panel.t, self.record.end
-                )));
-            }
-            let (t, left) = (self.panel.t, end - self.panel.t);
-            // Two halves rather than a panel and a sliver.
-            let h = if self.h >= left { left } else { self.h.min(0.5 * left) };
-            let to = if h == left { end } else { t + h };
-            let solved = self.panel.solve(h, latest, converged);
-            let error = if solved { self.error(to, latest) } else { f64::INFINITY };
-            let factor = 0.9 * error.powf(-1.0 / (NODES as f64 + 1.0));
-            if error > 1.0 && h > least {
-                self.counts.rejected += 1;
-                self.h = h * factor.clamp(0.25, 0.9);
-                growth = 1.0;
-                continue;
-            }
-            let risk = self.panel.at(to).sums()[0];
-            // A panel that is as small as panels can be and still has no solution.
-            if !risk.is_finite() || !solved && self.watch.diverged(risk) {
-                return Ok(Some(Stop::Diverged { t }));
-            }
-            self.counts.steps += 1;
-            let watched = self.watch.target.is_some() || self.watch.diverged(risk);
-            let stop = if watched {
-                self.watch.event(t, to, |t| self.panel.at(t).sums()[0])
-            } else {
-                None
-            };
-            let last = last_saved(stop, to);
-            while let Some(time) = self.record.due(last) {
-                self.save(time, self.panel.at(time));
-            }
-            if stop.is_some() {
-                return Ok(stop);
-            }
-            self.panel.advance(to);
-            self.h = h * factor.clamp(0.25, growth);
-            growth = 4.0;
-        }
-        Ok(None)
-    }
-
-    /// The defect of the panel in units of what is allowed.
+    /// The defect of the panel over the allowed one.
     fn error(&mut self, end: f64, latest: f64) -> f64 {
         let finish = self.panel.at(end).sums();
         let defect = self.panel.defect(end, latest);

@@ -15,7 +15,7 @@ const MOST_ITERATIONS: u32 = 40;
 
 /// What the equation says at one time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Point {
+pub(super) struct PanelPoint {
     /// $\Gamma_t$.
     pub gamma: f64,
     /// $(R, D/2)$ of gradient flow.
@@ -24,7 +24,7 @@ pub(super) struct Point {
     pub correction: [f64; 2],
 }
 
-impl Point {
+impl PanelPoint {
     /// $(R, D/2)$.
     pub fn sums(&self) -> [f64; 2] {
         [0, 1].map(|i| self.flow[i] + self.correction[i])
@@ -84,12 +84,12 @@ impl<'a> Panel<'a> {
     }
 
     /// What the equation says at the start of the panel.
-    pub fn start(&self) -> Point {
+    pub fn start(&self) -> PanelPoint {
         self.point(0.0, &[0.0; NODES])
     }
 
     /// What it says at $t$ in the panel, once solved.
-    pub fn at(&self, t: f64) -> Point {
+    pub fn at(&self, t: f64) -> PanelPoint {
         let integrals = self.rule.integrals((t - self.t) / self.h);
         let gamma = self.h * inner(&integrals, &self.drift);
         self.point(gamma, &std::array::from_fn(|k| self.h * integrals[k] * self.heat[k]))
@@ -97,7 +97,7 @@ impl<'a> Panel<'a> {
 
     /// The equation at `gamma` after the start of the panel, the integral over the panel being
     /// $\sum_k$ `weights`$_k\thinspace e^{-2\lambda(\Gamma_t - \Gamma_k)}$.
-    fn point(&self, gamma: f64, weights: &Nodal) -> Point {
+    fn point(&self, gamma: f64, weights: &Nodal) -> PanelPoint {
         let (mut flow, mut correction) = ([0.0; 2], [0.0; 2]);
         for i in 0..self.lambda.len() {
             let lambda = self.lambda[i];
@@ -108,13 +108,14 @@ impl<'a> Panel<'a> {
             flow = [flow[0] + lambda * old, flow[1] + old];
             correction = [correction[0] + lambda * new, correction[1] + new];
         }
-        Point { gamma: self.gamma + gamma, flow, correction }
+        PanelPoint { gamma: self.gamma + gamma, flow, correction }
     }
 
     /// Solves the equation on a panel of length `h` by iterating it: the Volterra operator is
     /// quasi-nilpotent, so that this converges faster than any geometric series.
     ///
-    /// `false` if it did not converge to `tolerance`, relative, or the panel is too long at sight.
+    /// `false` if it did not converge to the relative `tolerance`, or if the panel is too long from
+    /// the start.
     pub fn solve(&mut self, h: f64, latest: f64, tolerance: f64) -> bool {
         self.h = h;
         let mut risks = [self.start().sums()[0]; NODES];
@@ -162,8 +163,9 @@ impl<'a> Panel<'a> {
         dot(&self.lambda, value)
     }
 
-    /// How wrong $(R, D/2)$ may be after a panel that ends at `end`: what the polynomials miss at
-    /// its two ends, where no node lies and they miss most, times the length of the panel.
+    /// A bound on the error of $(R, D/2)$ from a panel that ends at `end`: the misfit of the
+    /// polynomials at its two ends, where no node lies and the misfit is largest, times the length
+    /// of the panel.
     pub fn defect(&mut self, end: f64, latest: f64) -> [f64; 2] {
         let point = self.at(end);
         let ends = [

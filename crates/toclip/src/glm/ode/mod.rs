@@ -4,15 +4,15 @@ mod system;
 
 use super::{GlmPath, Model, Overlaps, TeacherModes};
 use crate::batch::Batch;
-use crate::dynamics::solver::{DEFAULT_TOLERANCE, Tolerance, stretches};
+use crate::dynamics::ode::stages::{Attempt, OdeSystem};
+use crate::dynamics::ode::tableau::combined_error;
+use crate::dynamics::solver::{DEFAULT_TOLERANCE, Tolerance};
+use crate::dynamics::step_control::{StepControl, Stepper, TimeStep, solve};
 use crate::dynamics::times::check_times;
 use crate::dynamics::{Counts, Stop};
 use crate::error::{Error, Result};
 use crate::schedule::Policy;
-use system::{Attempt, Sums, System};
-
-/// More steps than this mean that the horizon is far too long for $1/\eta$.
-const MOST_STEPS: u64 = 2_000_000;
+use system::{OverlapSums, OverlapSystem};
 
 /// The tolerance of a step as a share of that of the curve, as for least squares.
 const SHARE: f64 = 0.005;
@@ -76,7 +76,7 @@ impl<'a> GlmOde<'a> {
     /// one sample, and the noise is $m^{(2)}/B$.
     ///
     /// Where the mean is clipped the root mean square of $B$ residuals decides about all of them, and
-    /// $a$, $b$ are no integrals over one pair of logits: [`GlmSgd`](super::GlmSgd) simulates that.
+    /// $a$ and $b$ are not integrals over one pair of logits: [`GlmSgd`](super::GlmSgd) simulates that.
     ///
     /// ```
     /// # use toclip::glm::{GlmOde, Logistic, TeacherModes};
@@ -134,24 +134,27 @@ impl<'a> GlmOde<'a> {
         let end = check_times(times)?;
         self.check_batch(end)?;
         let mut run = Run {
-            system: System::new(self.modes, self.model, self.policy, self.batch.size() as f64)
-                .approximately(self.approximate),
+            system: OverlapSystem::new(
+                self.modes,
+                self.model,
+                self.policy,
+                self.batch.size() as f64,
+            )
+            .approximately(self.approximate),
             tolerance: self.tolerance.share(SHARE),
             limit: divergence_limit(self.modes, self.policy),
             times,
             t: 0.0,
-            h: 0.0,
+            attempt: Attempt::NONE,
             path: GlmPath::new(times.len()),
         };
-        let stop = run.whole(end, &stretches(self.policy, end))?;
-        let mut path = run.path;
-        path.stop = stop;
-        path.counts.evaluations = run.system.evaluations;
-        Ok(path)
+        let (stop, counts) = solve(&mut run, self.policy, end)?;
+        let counts = Counts { evaluations: run.system.evaluations, ..counts };
+        Ok(GlmPath { stop, counts, ..run.path })
     }
 }
 
-/// Refuses policies that only least squares has: here there is no one risk for them to follow.
+/// Refuses policies that follow the risk of least squares, which these models do not have.
 pub(super) fn check_policy(policy: &dyn Policy) -> Result<()> {
     if policy.uses_risk() || policy.session().is_some() {
         return Err(Error::Invalid(
@@ -172,113 +175,106 @@ pub(super) fn divergence_limit(modes: &TeacherModes, policy: &dyn Policy) -> f64
 
 /// A solution under way.
 struct Run<'a> {
-    system: System<'a>,
+    system: OverlapSystem<'a>,
     tolerance: Tolerance,
     limit: f64,
     times: &'a [f64],
     t: f64,
-    h: f64,
+    /// The step just tried.
+    attempt: Attempt<4>,
     path: GlmPath,
 }
 
-impl Run<'_> {
-    fn whole(&mut self, end: f64, stretches: &[f64]) -> Result<Stop> {
+impl Stepper for Run<'_> {
+    const CONTROL: StepControl = StepControl {
+        most_steps: 2_000_000,
+        order: 8.0,
+        least_retry: 0.1,
+        range: (0.2, 6.0),
+        unit: "steps of the ODE",
+        remedy: "use a shorter time or a looser tolerance",
+    };
+
+    fn start(&mut self) -> Option<Stop> {
         if self.due(0.0).is_some() {
-            self.save(0.0, self.system.sums());
+            self.save_at(0.0, self.system.sums());
         }
-        for &stretch in stretches {
-            let slope = self.system.begin(self.t);
-            if self.system.noise() == f64::INFINITY {
-                return Ok(Stop::InfiniteVariance { t: self.t });
-            }
-            if !slope.iter().all(|s| s.is_finite()) {
-                return Ok(Stop::Diverged { t: self.t });
-            }
-            if self.h == 0.0 {
-                let h = self.tolerance.rtol.powf(0.125) / self.system.rate();
-                self.h = if h > 0.0 && h.is_finite() { h } else { end };
-            }
-            if let Some(stop) = self.through(stretch, end)? {
-                return Ok(stop);
-            }
-        }
-        Ok(Stop::Finished)
+        None
     }
 
+    fn time(&self) -> f64 {
+        self.t
+    }
+
+    fn begin(&mut self, h: f64, end: f64) -> std::result::Result<f64, Stop> {
+        let slope = self.system.begin(self.t);
+        if self.system.noise() == f64::INFINITY {
+            return Err(Stop::InfiniteVariance { t: self.t });
+        }
+        if !slope.iter().all(|s| s.is_finite()) {
+            return Err(Stop::Diverged { t: self.t });
+        }
+        if h > 0.0 {
+            return Ok(h);
+        }
+        let h = self.tolerance.rtol.powf(0.125) / self.system.rate();
+        Ok(if h > 0.0 && h.is_finite() { h } else { end })
+    }
+
+    fn longest(&self) -> f64 {
+        self.system.longest()
+    }
+
+    fn attempt(&mut self, TimeStep { t, h, latest, .. }: TimeStep) -> f64 {
+        self.attempt = self.system.step(t, h, latest);
+        self.error()
+    }
+
+    fn is_solved(&mut self, _step: TimeStep) -> bool {
+        let end = self.attempt.end;
+        end.iter().all(|s| s.is_finite()) && end[1] <= self.limit
+    }
+
+    fn save(&mut self, TimeStep { t, h, to, latest }: TimeStep) -> Option<Stop> {
+        if self.due(to).is_some() {
+            let dense = self.system.dense(t, h, latest, self.attempt.end);
+            while let Some(time) = self.due(to) {
+                self.save_at(time, dense.at(time));
+            }
+        }
+        None
+    }
+
+    fn advance(&mut self, to: f64) {
+        self.system.advance();
+        self.t = to;
+    }
+}
+
+impl Run<'_> {
     /// The next time to save, if it is not after `t`.
     fn due(&self, t: f64) -> Option<f64> {
         self.times.get(self.path.times.len()).copied().filter(|next| *next <= t)
     }
 
-    fn save(&mut self, t: f64, sums: Sums) {
+    fn save_at(&mut self, t: f64, sums: OverlapSums) {
         let [p, q, overlap, square] = sums;
         let (v, teacher) = self.system.teacher();
         self.path.save(t, Overlaps::rounded(q, p, v), square - 2.0 * overlap + teacher);
     }
 
-    /// Steps to the end of a stretch on which the policy is smooth.
-    fn through(&mut self, end: f64, last: f64) -> Result<Option<Stop>> {
-        // The policy may jump at the end: the stages there must see what was before.
-        let latest = end.next_down();
-        let least = 8.0 * f64::EPSILON * end;
-        let mut growth: f64 = 6.0;
-        while self.t < end {
-            let Counts { steps, rejected, .. } = self.path.counts;
-            if steps + rejected >= MOST_STEPS {
-                return Err(Error::Invalid(format!(
-                    "{MOST_STEPS} steps of the ODE only reached t = {} of {last}; use a shorter time \
-                     or a looser tolerance",
-                    self.t
-                )));
-            }
-            let (t, left) = (self.t, end - self.t);
-            let h = self.h.min(self.system.longest());
-            // Two halves rather than a step and a sliver.
-            let h = if h >= left { left } else { h.min(0.5 * left) };
-            let attempt = self.system.step(t, h, latest);
-            let error = self.error(&attempt);
-            let factor = 0.9 * error.powf(-0.125);
-            if error > 1.0 && h > least {
-                self.path.counts.rejected += 1;
-                self.h = h * factor.clamp(0.1, 0.9);
-                growth = 1.0;
-                continue;
-            }
-            if !attempt.end.iter().all(|s| s.is_finite()) || attempt.end[1] > self.limit {
-                return Ok(Some(Stop::Diverged { t }));
-            }
-            self.path.counts.steps += 1;
-            let to = if h == left { end } else { t + h };
-            if self.due(to).is_some() {
-                let dense = self.system.dense(t, h, latest, attempt.end);
-                while let Some(time) = self.due(to) {
-                    self.save(time, dense.at(time));
-                }
-            }
-            self.system.advance();
-            self.t = to;
-            self.h = h * factor.clamp(0.2, growth);
-            growth = 6.0;
-        }
-        Ok(None)
-    }
-
-    /// The error of a step in units of what is allowed: the largest of the four sums.
-    fn error(&self, attempt: &Attempt) -> f64 {
+    /// The error of a step over the allowed error: the largest of the four sums.
+    fn error(&self) -> f64 {
+        let Attempt { end, errors } = self.attempt;
         let (v, teacher) = self.system.teacher();
         let start = self.system.sums();
-        let size = |i: usize| start[i].max(attempt.end[i]);
+        let size = |i: usize| start[i].max(end[i]);
         // P and Σp may vanish: their errors are seen by the lengths.
         let scales = [(size(1) * v).sqrt(), size(1), (size(3) * teacher).sqrt(), size(3)];
         let mut worst = 0.0_f64;
         for i in 0..4 {
             let allowed = self.tolerance.of(scales[i]);
-            let [fifth, third] = attempt.errors.map(|e| e[i] / allowed);
-            let error = if fifth == 0.0 {
-                0.0
-            } else {
-                fifth / (1.0 + 0.01 * (third / fifth).powi(2)).sqrt()
-            };
+            let error = combined_error(errors.map(|e| e[i] / allowed));
             // A stage that overflowed is an error without bound; `max` would drop the NaN.
             worst = if error.is_nan() { f64::INFINITY } else { worst.max(error) };
         }

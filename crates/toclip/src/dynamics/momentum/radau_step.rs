@@ -1,6 +1,6 @@
 //! One step of the system with momentum.
 
-use super::chunk::{Chunk, Iterate, Newton, Weights};
+use super::chunk::{Chunk, ErrorWeights, Iterate, Newton};
 use super::forces::{Buffer, Forces};
 use super::radau::{NODES, RADAU};
 use crate::dynamics::solver::Drive;
@@ -12,14 +12,14 @@ use crate::spectrum::{Mode, Modes};
 use crate::step::Step;
 
 /// $(R, D/2)$.
-pub(super) type Sums = [f64; 2];
+pub(super) type RiskSums = [f64; 2];
 
 /// More iterations than this mean that a shorter step is cheaper.
 const MOST_ITERATIONS: usize = 25;
 
 /// The system and the step that is being tried.
 #[derive(Debug)]
-pub(super) struct Panel<'a> {
+pub(super) struct RadauStep<'a> {
     pub drive: Drive<'a>,
     buffer: Buffer,
     isa: Isa,
@@ -27,13 +27,13 @@ pub(super) struct Panel<'a> {
     pub t: f64,
     h: f64,
     /// $(R, D/2)$ at the start of the step and at its nodes.
-    start: Sums,
-    nodes: [Sums; NODES],
-    /// $\sum\lambda b$ at the start, of which $\dot R$ is $-\eta p$ times.
+    start: RiskSums,
+    nodes: [RiskSums; NODES],
+    /// $\sum\lambda b = -\dot R/\eta p$ at the start.
     slope: f64,
 }
 
-impl<'a> Panel<'a> {
+impl<'a> RadauStep<'a> {
     pub fn new(
         modes: &Modes,
         step: &'a Step<'a>,
@@ -41,7 +41,7 @@ impl<'a> Panel<'a> {
         momentum: &Momentum,
     ) -> Self {
         let d = modes.dim();
-        let mut panel = Panel {
+        let mut panel = RadauStep {
             drive: Drive::new(step, policy),
             buffer: Buffer::new(momentum, step, d),
             isa: Isa::best(),
@@ -76,11 +76,11 @@ impl<'a> Panel<'a> {
     }
 
     /// $(R, D/2)$ at the start of the step.
-    pub fn start(&self) -> Sums {
+    pub fn start(&self) -> RiskSums {
         self.start
     }
 
-    /// What acts on the modes at time $t$ and risk $R$.
+    /// The forces on the modes at time $t$ and risk $R$.
     pub fn forces(&mut self, t: f64, risk: f64) -> Forces {
         let point = self.drive.act(t, risk);
         let control = Control { eta: point.eta, c: point.c };
@@ -89,8 +89,8 @@ impl<'a> Panel<'a> {
     }
 
     /// Tries a step of length `h`, with no evaluation after `latest`: the estimated errors of $R$
-    /// and $D/2$, or nothing where the iteration does not converge to the share `converged` of them.
-    pub fn solve(&mut self, h: f64, latest: f64, converged: f64) -> Option<Sums> {
+    /// and $D/2$, or `None` where the iteration does not converge to the share `converged` of them.
+    pub fn solve(&mut self, h: f64, latest: f64, converged: f64) -> Option<RiskSums> {
         self.h = h;
         let t = self.t;
         let at = |j: usize| (t + RADAU.nodes[j] * h).min(latest);
@@ -100,7 +100,7 @@ impl<'a> Panel<'a> {
             forces[j] = self.forces(at(j), self.guess(&first, RADAU.nodes[j] * h));
         }
         let newton = Newton::new(h, &forces[NODES / 2]);
-        let weights = Weights::new(&forces[NODES / 2]);
+        let weights = ErrorWeights::new(&forces[NODES / 2]);
         self.chunks.iter_mut().for_each(Chunk::begin);
         let mut last = f64::INFINITY;
         for number in 0..MOST_ITERATIONS {
@@ -152,12 +152,12 @@ impl<'a> Panel<'a> {
     }
 
     /// $(R, D/2)$ at the end of the step.
-    pub fn end(&self) -> Sums {
+    pub fn end(&self) -> RiskSums {
         self.nodes[NODES - 1]
     }
 
     /// $(R, D/2)$ inside the step.
-    pub fn at(&self, t: f64) -> Sums {
+    pub fn at(&self, t: f64) -> RiskSums {
         RADAU.at(&self.start, &self.nodes, (t - self.t) / self.h)
     }
 

@@ -1,5 +1,6 @@
-//! What the searches for rates and thresholds minimise.
+//! Searches for rates and thresholds that end with the lowest risk or loss.
 
+use crate::criteria::maximise::brent;
 use crate::dynamics::{Ode, Stop};
 use crate::error::{Error, Result};
 use std::cell::RefCell;
@@ -42,6 +43,51 @@ impl<F: Fn(f64) -> Result<f64>> Objective<F> {
     /// The first error, if there was one.
     pub fn finish(self) -> Result<()> {
         self.failed.into_inner().map_or(Ok(()), Err)
+    }
+}
+
+/// A search for the learning rate with the lowest value at the end: downhill from a first guess,
+/// then by Brent's method.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RateSearch {
+    /// The first guess.
+    pub first: f64,
+    /// The factor between the rates on the way downhill.
+    pub factor: f64,
+    /// So many of them at most, in either direction.
+    pub most_steps: u32,
+    /// To which $\ln\eta$ is found.
+    pub precision: f64,
+}
+
+impl RateSearch {
+    /// The best rate and its value; `end` is the value at `time`, infinite where SGD diverges before.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where every rate diverges, and the errors of `end`.
+    pub fn run(self, time: f64, end: impl Fn(f64) -> Result<f64>) -> Result<(f64, f64)> {
+        let RateSearch { first, factor, most_steps, precision } = self;
+        let mut middle = first;
+        let mut lowest = end(middle)?;
+        // Downhill, first towards smaller rates: larger ones diverge.
+        for factor in [factor.recip(), factor] {
+            for _ in 0..most_steps {
+                let value = end(factor * middle)?;
+                if value > lowest || (value == lowest && value.is_finite()) {
+                    break;
+                }
+                (middle, lowest) = (factor * middle, value);
+            }
+        }
+        if !lowest.is_finite() {
+            return Err(Error::Invalid(format!("SGD diverges before t = {time} at every rate")));
+        }
+        let objective = Objective::new(end);
+        let gain = |eta: f64| objective.gain(eta);
+        let (low, high) = (middle / factor, factor * middle);
+        let (eta, gain) = brent(low, middle, high, -lowest, precision, &gain);
+        objective.finish()?;
+        Ok((eta, -gain))
     }
 }
 

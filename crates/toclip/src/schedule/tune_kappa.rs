@@ -1,6 +1,6 @@
 //! The κ of the proportional policy with the lowest predicted risk.
 
-use super::final_risk::{Objective, final_risk};
+use super::tuning::{Objective, final_risk};
 use super::{Compensation, OpenLoop, Policy, Proportional, Schedule};
 use crate::criteria::maximise::{log_grid, maximise_on};
 use crate::dynamics::Ode;
@@ -19,21 +19,21 @@ const RTOL: f64 = 1e-7;
 
 /// $\kappa^\ast$ and the risk $R(T)$ it ends with.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Tuned {
+pub struct TunedKappa {
     /// $\kappa^\ast$; infinite where it is best not to clip.
     pub kappa: f64,
     /// $R(T)$ of the ODE at $\kappa^\ast$.
     pub risk: f64,
 }
 
-impl Tuned {
+impl TunedKappa {
     /// The policy $c = \kappa^\ast\sqrt{2R+\sigma^2}$; without clipping where $\kappa^\ast =
     /// \infty$.
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use toclip::{noise::Gaussian, schedule::{Compensation, Policy, Schedule, Tuned}};
-    /// let never = Tuned { kappa: f64::INFINITY, risk: 0.1 };
+    /// use toclip::{noise::Gaussian, schedule::{Compensation, Policy, Schedule, TunedKappa}};
+    /// let never = TunedKappa { kappa: f64::INFINITY, risk: 0.1 };
     /// let noise = Arc::new(Gaussian::new(0.8)?);
     /// let policy = never.policy(Schedule::constant(0.4)?, noise, Compensation::Exact)?;
     /// assert_eq!(policy.at(0.0, 0.2).c, f64::INFINITY);
@@ -88,7 +88,7 @@ pub fn tune_kappa(
     eta: Schedule,
     compensation: Compensation,
     time: f64,
-) -> Result<Tuned> {
+) -> Result<TunedKappa> {
     tune(modes, &step.into(), &eta, compensation, time, None)
 }
 
@@ -121,7 +121,7 @@ pub fn tune_kappa_with_momentum(
     compensation: Compensation,
     time: f64,
     momentum: Momentum,
-) -> Result<Tuned> {
+) -> Result<TunedKappa> {
     tune(modes, &step.into(), &eta, compensation, time, Some(momentum))
 }
 
@@ -132,7 +132,7 @@ fn tune(
     compensation: Compensation,
     time: f64,
     momentum: Option<Momentum>,
-) -> Result<Tuned> {
+) -> Result<TunedKappa> {
     let end = |policy: &dyn Policy| -> Result<f64> {
         let mut ode = Ode::new(modes, step, policy).tolerance(RTOL, 0.0);
         if let Some(momentum) = momentum {
@@ -148,9 +148,9 @@ fn tune(
     objective.finish()?;
     let unclipped = end(&OpenLoop::unclipped(eta.clone()))?;
     let best = if -gain < unclipped * (1.0 - RTOL) {
-        Tuned { kappa, risk: -gain }
+        TunedKappa { kappa, risk: -gain }
     } else {
-        Tuned { kappa: f64::INFINITY, risk: unclipped }
+        TunedKappa { kappa: f64::INFINITY, risk: unclipped }
     };
     if best.risk.is_finite() {
         Ok(best)
