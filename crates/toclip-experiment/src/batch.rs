@@ -1,22 +1,21 @@
-//! How many samples a step averages, and what of them is clipped.
+//! The size of a batch, and whether its mean or each sample is clipped.
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use toml::Value;
 
-use crate::policy::{deserialize_by_parse, table_with};
+use crate::value_forms::{deserialize_by_parse, table_with};
 use crate::words::deserialize;
 
 /// `batch = 32`, or `batch = { size = 32, rule = "per_sample" }`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", deny_unknown_fields)]
-pub struct Batch {
+pub struct BatchChoice {
     size: u64,
     #[serde(default)]
     rule: Clipped,
 }
 
-/// What is clipped.
+/// The gradient that is clipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Clipped {
@@ -27,19 +26,19 @@ enum Clipped {
     PerSample,
 }
 
-impl Default for Batch {
+impl Default for BatchChoice {
     fn default() -> Self {
-        Batch { size: 1, rule: Clipped::Mean }
+        BatchChoice { size: 1, rule: Clipped::Mean }
     }
 }
 
-impl Batch {
+impl BatchChoice {
     /// Whether it is one sample.
     pub fn is_single(&self) -> bool {
         self.size == 1
     }
 
-    /// What the theory takes.
+    /// The batch of the theory.
     ///
     /// # Errors
     /// [`toclip::Error::Parameter`] for an empty batch.
@@ -56,19 +55,22 @@ impl Batch {
         if value.as_integer().is_some_and(|size| size < 1) {
             return Err(format!("is {value}; expected {EXPECTED}"));
         }
-        let batch = deserialize(table_with("size", value, EXPECTED)?, Batch::deserialize)?;
+        let batch = deserialize(
+            table_with("size", value, Value::is_integer, EXPECTED)?,
+            BatchChoice::deserialize,
+        )?;
         batch.to_core().map_err(|error| error.to_string())?;
         Ok(batch)
     }
 }
 
-impl Serialize for Batch {
+impl Serialize for BatchChoice {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.rule {
             Clipped::Mean => serializer.serialize_u64(self.size),
-            Clipped::PerSample => Batch::serialize(self, serializer),
+            Clipped::PerSample => BatchChoice::serialize(self, serializer),
         }
     }
 }
 
-deserialize_by_parse!(Batch);
+deserialize_by_parse!(BatchChoice);

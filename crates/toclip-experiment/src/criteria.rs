@@ -1,28 +1,27 @@
 //! Curves of the criteria, without any dynamics: CSC, CCC or the largest CCC, for several noises,
 //! against the threshold or the risk.
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use toclip::Factors;
 use toclip::criteria::best_threshold;
 use toml::Value;
 
 use crate::error::Result;
-use crate::policy::deserialize_by_parse;
+use crate::value_forms::deserialize_by_parse;
 use crate::words::short;
-use crate::{Batch, NoiseChoice, Origin, RuleChoice};
+use crate::{BatchChoice, NoiseChoice, Origin, RuleChoice};
 
-/// What a file asks for under the key `criteria`.
+/// The key `criteria` of a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Criteria {
     /// Which criteria, each for every noise.
     pub curves: Vec<Criterion>,
     /// R, or the range of R that the curves are drawn against.
-    pub risk: Extent,
+    pub risk: NumberOrRange,
     /// c, or the range of c that the curves are drawn against; `max_ccc` needs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub threshold: Option<Extent>,
+    pub threshold: Option<NumberOrRange>,
     /// How many points a curve has.
     #[serde(default = "points")]
     pub points: usize,
@@ -31,8 +30,8 @@ pub struct Criteria {
     pub noises: Vec<LabelledNoise>,
     /// How many samples a step averages: the key `batch` of the experiment.
     #[serde(skip)]
-    pub batch: Batch,
-    /// What is done to the gradient: the key `rule` of the experiment.
+    pub batch: BatchChoice,
+    /// How the gradient is changed: the key `rule` of the experiment.
     #[serde(skip)]
     pub rule: RuleChoice,
 }
@@ -86,25 +85,25 @@ impl Criterion {
 /// One number, or a range `[from, to]`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Extent {
+pub enum NumberOrRange {
     /// The same for all points.
     One(f64),
     /// Evenly spaced from the first to the second.
     Range(f64, f64),
 }
 
-impl Extent {
+impl NumberOrRange {
     fn parse(value: Value) -> Result<Self, String> {
         let number = |value: &Value| value.as_float().or(value.as_integer().map(|n| n as f64));
         let extent = match &value {
             Value::Array(ends) => match &ends.iter().map(number).collect::<Vec<_>>()[..] {
-                &[Some(from), Some(to)] if from < to => Some(Extent::Range(from, to)),
+                &[Some(from), Some(to)] if from < to => Some(NumberOrRange::Range(from, to)),
                 _ => None,
             },
-            value => number(value).map(Extent::One),
+            value => number(value).map(NumberOrRange::One),
         };
         let least = |extent| match extent {
-            Extent::One(x) | Extent::Range(x, _) => x,
+            NumberOrRange::One(x) | NumberOrRange::Range(x, _) => x,
         };
         extent.filter(|extent| least(*extent) >= 0.0).ok_or_else(|| {
             format!("is {value}; expected a number, at least 0, or a range such as [0.1, 30.0]")
@@ -113,22 +112,22 @@ impl Extent {
 
     fn at(self, k: usize, points: usize) -> f64 {
         match self {
-            Extent::One(value) => value,
-            Extent::Range(from, to) => from + (to - from) * k as f64 / (points - 1) as f64,
+            NumberOrRange::One(value) => value,
+            NumberOrRange::Range(from, to) => from + (to - from) * k as f64 / (points - 1) as f64,
         }
     }
 }
 
-impl std::fmt::Display for Extent {
+impl std::fmt::Display for NumberOrRange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
-            Extent::One(value) => write!(f, "= {}", short(value)),
-            Extent::Range(from, to) => write!(f, "from {} to {}", short(from), short(to)),
+            NumberOrRange::One(value) => write!(f, "= {}", short(value)),
+            NumberOrRange::Range(from, to) => write!(f, "from {} to {}", short(from), short(to)),
         }
     }
 }
 
-deserialize_by_parse!(Extent);
+deserialize_by_parse!(NumberOrRange);
 
 /// The curves over their common abscissae.
 #[derive(Debug, Clone)]
@@ -170,7 +169,7 @@ impl Criteria {
     /// Refuses curves that are against nothing, or against two things.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let best = |c: &Criterion| *c == Criterion::MaxCcc;
-        let range = |extent: Extent| matches!(extent, Extent::Range(..));
+        let range = |extent: NumberOrRange| matches!(extent, NumberOrRange::Range(..));
         let of_risk = range(self.risk);
         match self.threshold {
             _ if self.curves.is_empty() => {
@@ -198,7 +197,7 @@ impl Criteria {
     /// variance.
     pub fn curves(&self, origin: &Origin) -> Result<CriteriaCurves> {
         let wrong = |what: String| origin.error("criteria", what);
-        let of_risk = matches!(self.risk, Extent::Range(..));
+        let of_risk = matches!(self.risk, NumberOrRange::Range(..));
         let at: Vec<(f64, f64)> = (0..self.points)
             .map(|k| {
                 let threshold = self.threshold.map_or(f64::INFINITY, |c| c.at(k, self.points));

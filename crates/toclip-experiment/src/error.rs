@@ -1,7 +1,9 @@
-//! What can be wrong with an experiment.
+//! Errors of reading and running an experiment.
 
 use std::io;
 use std::path::PathBuf;
+
+use crate::words::about;
 
 /// The result of reading or running an experiment.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -18,8 +20,8 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
-    /// A value that cannot be used: file and line where it is from a file, the key, what is wrong with
-    /// it, and what would be right.
+    /// A value that cannot be used: file and line if it is from a file, the key, the mistake, and the values
+    /// that are allowed.
     #[error("{0}")]
     Wrong(String),
     /// A deterministic method failed.
@@ -36,6 +38,22 @@ pub enum Error {
     /// A finished run could not be saved.
     #[error(transparent)]
     Save(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// A value that cannot be used, by its key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", about(key, what))]
+pub struct KeyError {
+    /// The key in experiment files, such as `clip`.
+    pub key: &'static str,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl KeyError {
+    pub(crate) fn new(key: &'static str, what: impl ToString) -> Self {
+        KeyError { key, what: what.to_string() }
+    }
 }
 
 impl Error {

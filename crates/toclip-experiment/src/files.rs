@@ -1,5 +1,5 @@
-//! What an experiment reads from other files: eigenvalues and residuals. Without the feature `files`
-//! they are refused.
+//! Other files that an experiment names: eigenvalues and residuals. Without the feature `files` they are
+//! refused.
 
 #[cfg(feature = "files")]
 pub use from_disk::*;
@@ -38,7 +38,7 @@ mod refused {
     use toclip::noise::Empirical;
     use toclip::spectrum::{Spectrum, SpectrumSpec};
 
-    /// What a spectrum was read from: never anything here.
+    /// The file that a spectrum was read from; never made here.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum SpectrumSource {
         /// A covariance of this many rows and columns.

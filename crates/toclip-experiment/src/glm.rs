@@ -1,12 +1,9 @@
 //! Experiments on generalised linear models: the file, the problem, and running it.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use serde::Serialize;
 use toclip::dynamics::Stop;
-use toclip::ensemble::Ensemble;
 use toclip::glm::{
     GlmOde, GlmPath, GlmSgd, GlmSummary, Measures, Model, Quantity, TeacherModes, fixed_point,
 };
@@ -17,21 +14,20 @@ use toclip::spectrum::{Rescaling, Spectrum, SpectrumSpec, Start};
 use crate::error::{Error, Result};
 use crate::limits::{check_memory, check_steps};
 use crate::model::NO_NOISE;
-use crate::problem::times;
-use crate::run::{FinishedRun, Plan, RunSink, before, kept_runs};
-use crate::{Batch, Clip, LearningRate, Method, ModelChoice, NoiseChoice, Origin, Points, Runs};
-
-/// Above so many modes the ODE gets a compressed spectrum.
-const COMPRESS_ABOVE: usize = 2000;
-const COMPRESS_SHARE: f64 = 0.01;
+use crate::problem::{check_thresholds, compression_error, times};
+use crate::run::{Ensembles, FinishedRun, MethodCurve, Plan, RunSink, run_methods};
+use crate::{
+    BatchChoice, Clip, KeyError, LearningRate, Method, ModelChoice, NoiseChoice, Origin, Runs,
+    SavedTimes,
+};
 
 /// The methods that generalised linear models have.
 pub(crate) const METHODS: [Method; 3] = [Method::Ode, Method::Unclipped, Method::Sgd];
 
-/// A generalised linear model as a file asks for it, defaults filled in.
+/// The generalised linear model of a file, with defaults filled in.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GlmExperiment {
-    /// What it is called.
+    /// The name of the file.
     #[serde(skip)]
     pub name: String,
     /// The model.
@@ -47,20 +43,20 @@ pub struct GlmExperiment {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseChoice>,
     /// The samples of a step.
-    #[serde(skip_serializing_if = "Batch::is_single")]
-    pub batch: Batch,
+    #[serde(skip_serializing_if = "BatchChoice::is_single")]
+    pub batch: BatchChoice,
     /// The last time.
     pub time: f64,
     /// The relative tolerance of the ODE.
     pub tolerance: f64,
-    /// What is computed, in this order.
+    /// The methods to run, in this order.
     pub methods: Vec<Method>,
     /// $\eta$ along time.
     pub learning_rate: LearningRate,
     /// How gradients are clipped.
     pub clip: Clip,
     /// The times that are saved.
-    pub points: Points,
+    pub points: SavedTimes,
     /// The runs of C-SGD.
     pub ensemble: Runs,
 }
@@ -75,47 +71,37 @@ fn is_zero(start: &Start) -> bool {
 }
 
 impl GlmExperiment {
-    /// Refuses methods and rates that generalised linear models do not have, for an experiment that was
-    /// changed after it was read.
-    ///
-    /// # Errors
-    /// [`Error::Wrong`] with the place of what does not go together.
-    pub fn check(&self, origin: &Origin) -> Result<()> {
-        self.wrong().map_or(Ok(()), |(key, what)| Err(origin.error(key, what)))
-    }
-
-    /// What does not go together: the key, and a sentence.
-    pub(crate) fn wrong(&self) -> Option<(&'static str, String)> {
+    /// Refuses methods, rates and noises that generalised linear models do not have.
+    pub(crate) fn check(&self) -> Result<(), KeyError> {
         if let Some(method) = self.methods.iter().find(|m| !METHODS.contains(m)) {
             let names = METHODS.map(|m| format!("\"{}\"", m.key())).join(", ");
             let what = format!(
                 "\"{}\" is for least squares; generalised linear models have {names}",
                 method.key()
             );
-            return Some(("methods", what));
+            return Err(KeyError::new("methods", what));
         }
         let rate = self.learning_rate.schedule().map(Schedule::shape);
         if matches!(rate, Some(Shape::Constant { value }) if value.is_infinite()) {
-            return Some(("learning_rate", "is inf; expected a finite number".into()));
+            return Err(KeyError::new("learning_rate", "is inf; expected a finite number"));
         }
         if rate.is_none() {
             let what = "\"greedy\" follows the risk of least squares; give a number or a schedule";
-            return Some(("learning_rate", what.into()));
+            return Err(KeyError::new("learning_rate", what));
         }
         if !matches!(self.clip, Clip::None | Clip::Schedule(_)) {
             let what = "this rule follows the risk of least squares; give a number, a schedule or \
                         \"none\"";
-            return Some(("clip", what.into()));
+            return Err(KeyError::new("clip", what));
         }
         match (self.model.has_noise(), &self.noise) {
-            (true, None) => Some((
+            (true, None) => Err(KeyError::new(
                 "model",
                 "Huber regression needs the noise of its targets; for example \
-                 `noise = { family = \"student_t\", df = 2.0, scale = 0.5 }`"
-                    .into(),
+                 `noise = { family = \"student_t\", df = 2.0, scale = 0.5 }`",
             )),
-            (false, Some(_)) => Some(("noise", NO_NOISE.into())),
-            _ => None,
+            (false, Some(_)) => Err(KeyError::new("noise", NO_NOISE)),
+            _ => Ok(()),
         }
     }
 }
@@ -144,11 +130,13 @@ pub struct GlmProblem {
 }
 
 impl GlmProblem {
-    /// Builds what an experiment describes.
+    /// Builds the problem of an experiment.
     ///
     /// # Errors
-    /// [`Error::Wrong`] with the place of what cannot be built.
+    /// [`Error::Wrong`] with the place of the part that cannot be built.
     pub fn new(experiment: &GlmExperiment, origin: &Origin) -> Result<Self> {
+        // It may have been changed since it was read.
+        experiment.check().map_err(|e| origin.at(e))?;
         let (spectrum, _) = crate::files::resolve_spectrum(&experiment.spectrum, origin.folder())
             .map_err(|e| origin.error("spectrum", e))?;
         TeacherModes::new(&spectrum, &experiment.teacher).map_err(|e| {
@@ -156,40 +144,29 @@ impl GlmProblem {
         })?;
         let modes = TeacherModes::started_at(&spectrum, &experiment.teacher, &experiment.start)
             .map_err(|e| origin.error("start", e))?;
-        let few_modes = if modes.modes().len() > COMPRESS_ABOVE {
-            let allowed = (COMPRESS_SHARE * experiment.tolerance).max(1e-12);
-            modes.compress(allowed).map_err(|e| origin.error("spectrum", e))?
-        } else {
-            modes.clone()
+        let few_modes = match compression_error(modes.modes().len(), experiment.tolerance) {
+            Some(allowed) => modes.compress(allowed).map_err(|e| origin.error("spectrum", e))?,
+            None => modes.clone(),
         };
         let noise = experiment.noise.as_ref().map(|noise| noise.family(origin.folder()));
         let noise = noise.transpose().map_err(|e| origin.error("noise", e))?;
         let noise = noise.map(|family| Arc::new(family) as Arc<dyn Noise>);
         let model = experiment.model.build(noise).map_err(|e| origin.error("model", e))?;
         let rescaling = spectrum.rescaling();
-        let rate = experiment
-            .learning_rate
-            .schedule()
-            .cloned()
-            .map(|eta| scaled(eta, rescaling.learning_rate(1.0)));
-        let Some(rate) = rate.transpose().map_err(|e| origin.error("learning_rate", e))? else {
+        let Some(rate) = experiment.learning_rate.schedule() else {
             return Err(origin.error("learning_rate", "give a number or a schedule"));
         };
+        let rate = scaled(rate, rescaling.learning_rate(1.0))
+            .map_err(|e| origin.error("learning_rate", e))?;
         let clip = match &experiment.clip {
-            Clip::Schedule(clip) => scaled(clip.clone(), rescaling.threshold(1.0))
-                .map_err(|e| origin.error("clip", e))?,
+            Clip::Schedule(clip) => {
+                scaled(clip, rescaling.threshold(1.0)).map_err(|e| origin.error("clip", e))?
+            }
             _ => Schedule::never(),
         };
         let times =
             times(experiment.time, experiment.points).map_err(|e| origin.error("points", e))?;
-        let end = experiment.time;
-        let moments = clip.breakpoints().into_iter().chain(times.iter().copied()).chain([0.0]);
-        if let Some(t) = moments.filter(|t| *t <= end).find(|&t| clip.at(t) <= 0.0) {
-            let what = format!(
-                "the threshold is 0 at t = {t}; expected a positive threshold at all times"
-            );
-            return Err(origin.error("clip", what));
-        }
+        check_thresholds(&clip, &times, experiment.time).map_err(|e| origin.at(e))?;
         let problem = GlmProblem {
             spectrum,
             modes,
@@ -251,25 +228,17 @@ impl GlmProblem {
     }
 }
 
-fn scaled(schedule: Schedule, by: f64) -> toclip::Result<Schedule> {
-    if by == 1.0 { Ok(schedule) } else { schedule.scaled(by) }
+fn scaled(schedule: &Schedule, by: f64) -> toclip::Result<Schedule> {
+    if by == 1.0 { Ok(schedule.clone()) } else { schedule.scaled(by) }
 }
 
-/// What one method gave.
-#[derive(Debug, Clone)]
-pub struct GlmCurve {
-    /// Which.
-    pub method: Method,
-    /// The numbers.
-    pub outcome: GlmOutcome,
-    /// How long it took.
-    pub took: Duration,
-}
+/// The result of one method for a generalised linear model.
+pub type GlmCurve = MethodCurve<GlmOutcome>;
 
 /// A path, or the statistics of many.
 #[derive(Debug, Clone)]
 pub enum GlmOutcome {
-    /// Of the ODE, with what the model is judged by at every time.
+    /// Of the ODE, with loss, error rate and the other measures at every time.
     Path(GlmPath, Vec<Measures>),
     /// Of C-SGD.
     Band(Box<GlmSummary>),
@@ -317,8 +286,8 @@ impl GlmCurve {
     }
 }
 
-/// The curves in the order of the methods, or `None` if it was cancelled on the way; store and
-/// `finished` are as for [`run::run`](crate::run::run).
+/// The curves in the order of the methods, or `None` if it was cancelled; store and `finished` are as for
+/// [`run::run`](crate::run::run).
 ///
 /// # Errors
 /// [`Error`] for a method that fails on the way, and for a store that cannot keep a run.
@@ -329,44 +298,26 @@ pub fn run_glm(
     store: Option<&mut dyn RunSink<GlmPath>>,
     finished: &[FinishedRun<GlmPath>],
 ) -> Result<Option<Vec<GlmCurve>>> {
-    let store = Mutex::new(store);
-    let mut curves = Vec::new();
-    for &method in &experiment.methods {
-        let begin = Instant::now();
-        let outcome = if method == Method::Sgd {
-            let before = before(finished, method, experiment.ensemble.runs);
-            let band = ensemble(experiment, problem, plan, &store, before)?;
-            let Some(band) = band else { return Ok(None) };
-            GlmOutcome::Band(Box::new(band))
-        } else {
-            let path = problem
-                .ode(method, experiment.tolerance)
+    let ensembles = Ensembles::new(experiment.ensemble, plan, store, finished)?;
+    run_methods(&experiment.methods, |method| {
+        if method != Method::Sgd {
+            let ode = problem.ode(method, experiment.tolerance);
+            let path = ode
                 .solve(&problem.times)
                 .map_err(|source| Error::Solve { method: "the ODE", source })?;
             let measures = path.measures(&*problem.model);
-            GlmOutcome::Path(path, measures)
-        };
-        curves.push(GlmCurve { method, outcome, took: begin.elapsed() });
-    }
-    Ok(Some(curves))
-}
-
-fn ensemble(
-    experiment: &GlmExperiment,
-    problem: &GlmProblem,
-    plan: &Plan<'_>,
-    store: &Mutex<Option<&mut dyn RunSink<GlmPath>>>,
-    before: BTreeMap<u64, GlmPath>,
-) -> Result<Option<GlmSummary>> {
-    let sgd = problem.simulator()?;
-    let spec = experiment.ensemble;
-    let mut ensemble = Ensemble::new(spec.runs, spec.seed).confidence(spec.confidence)?;
-    ensemble.threads = plan.threads;
-    let done = kept_runs(Method::Sgd, plan, store, before, spec.runs, |indices, keep| {
-        sgd.run_missing(&ensemble, &problem.times, indices, plan.cancel, keep)
-    })?;
-    let Some(done) = done else { return Ok(None) };
-    Ok(Some(GlmSummary::of(&sgd, &problem.times, &done, &ensemble.probabilities)?))
+            let form = format!("{} nodes", problem.few_modes.modes().len());
+            return Ok(Some((form, GlmOutcome::Path(path, measures))));
+        }
+        let sgd = problem.simulator()?;
+        let runs = ensembles.complete(method, |ensemble, indices, keep| {
+            sgd.run_missing(ensemble, &problem.times, indices, plan.cancel, keep)
+        })?;
+        let Some(runs) = runs else { return Ok(None) };
+        let probabilities = &ensembles.ensemble.probabilities;
+        let band = GlmSummary::of(&sgd, &problem.times, &runs, probabilities)?;
+        Ok(Some(("every coordinate".into(), GlmOutcome::Band(Box::new(band)))))
+    })
 }
 
 #[cfg(test)]

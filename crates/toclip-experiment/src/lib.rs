@@ -1,7 +1,7 @@
 //! Experiments on clipped SGD: the grammar of their files, the problem one describes, and running it.
 //!
 //! [`read()`] takes a TOML file and [`of_values`] the same as values of a program; both give an
-//! [`ExperimentFile`]. [`Problem`] builds what it describes in the coordinates of the theory,
+//! [`ExperimentFile`]. [`Problem`] builds it in the coordinates of the theory,
 //! [`run::run_all`] computes the trajectories and [`Criteria::curves`] the curves of the criteria. Errors
 //! name file, line and key.
 //!
@@ -38,43 +38,43 @@ mod policy;
 mod problem;
 mod read;
 mod rule;
+mod value_forms;
 
 pub mod run;
 pub mod schema;
 pub mod words;
 
-pub use batch::Batch;
-pub use criteria::{Criteria, CriteriaCurves, Criterion, CriterionCurve, Extent, LabelledNoise};
-pub use error::{Error, Result};
+pub use batch::BatchChoice;
+pub use criteria::{
+    Criteria, CriteriaCurves, Criterion, CriterionCurve, LabelledNoise, NumberOrRange,
+};
+pub use error::{Error, KeyError, Result};
 pub use glm::{GlmCurve, GlmExperiment, GlmOutcome, GlmProblem, run_glm};
 pub use limits::{check_memory, check_steps};
 pub use model::ModelChoice;
 pub use noise::{NoiseChoice, ResidualFile};
-pub use optimizer::{Built, GroupsChoice, MomentumChoice, Optimizer, PrivacyChoice};
-pub use policy::{Clip, LearningRate, PolicyError, PolicySpec, StabilityMargin};
+pub use optimizer::{BuiltOptimizer, GroupsChoice, MomentumChoice, Optimizer, PrivacyChoice};
+pub use policy::{Clip, LearningRate, PolicySpec, StabilityMargin};
 pub use problem::Problem;
-pub use read::{
-    ExperimentFile, Origin, check_methods, of_values, of_values_in, parse, parse_file, read,
-};
+pub use read::{ExperimentFile, Origin, check_methods, of_values, parse, parse_file, read};
 pub use rule::RuleChoice;
 pub use run::{FinishedRun, RunSink};
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use toclip::dynamics::Covariates;
 use toclip::spectrum::{SpectrumSpec, Start};
 
-/// Trajectories as a file asks for them, defaults filled in.
+/// The trajectories of a file, with defaults filled in.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Experiment {
-    /// What it is called: the name of the [`ExperimentFile`].
+    /// The name of the [`ExperimentFile`].
     #[serde(skip)]
     pub name: String,
     /// The last time.
     pub time: f64,
     /// The relative tolerance of the deterministic methods.
     pub tolerance: f64,
-    /// What is computed, in this order.
+    /// The methods to run, in this order.
     pub methods: Vec<Method>,
     /// The eigenvalues of K.
     pub spectrum: SpectrumSpec,
@@ -83,9 +83,9 @@ pub struct Experiment {
     /// The noise of one sample.
     pub noise: NoiseChoice,
     /// The samples of a step.
-    #[serde(skip_serializing_if = "Batch::is_single")]
-    pub batch: Batch,
-    /// What is done to the gradient.
+    #[serde(skip_serializing_if = "BatchChoice::is_single")]
+    pub batch: BatchChoice,
+    /// How the gradient is changed.
     #[serde(skip_serializing_if = "RuleChoice::is_clip")]
     pub rule: RuleChoice,
     /// The groups of coordinates that are clipped one by one; none for all together.
@@ -103,11 +103,11 @@ pub struct Experiment {
     pub learning_rate: LearningRate,
     /// How gradients are clipped.
     pub clip: Clip,
-    /// What keeps $\eta$ below the stability limit.
+    /// The margin below the stability limit that $\eta$ keeps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<StabilityMargin>,
     /// The times that are saved.
-    pub points: Points,
+    pub points: SavedTimes,
     /// The runs of the random methods.
     pub ensemble: Runs,
 }
@@ -154,7 +154,7 @@ impl Method {
     pub const ALL: [Method; 5] =
         [Method::Ode, Method::Unclipped, Method::Volterra, Method::Hsgd, Method::Sgd];
 
-    /// As files and tables have it.
+    /// The name in files and tables.
     pub fn key(self) -> &'static str {
         match self {
             Method::Ode => "ode",
@@ -165,7 +165,7 @@ impl Method {
         }
     }
 
-    /// As people call it.
+    /// The name in plots and reports.
     pub fn title(self, clipped: bool) -> &'static str {
         match (self, clipped) {
             (Method::Ode, _) => "ODE",
@@ -211,7 +211,7 @@ impl Default for Runs {
 /// At which times the curves are saved: `51`, or `{ spacing = "log", count = 51, first = 0.01 }`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self", deny_unknown_fields)]
-pub struct Points {
+pub struct SavedTimes {
     /// Equal distances or equal ratios.
     #[serde(default)]
     pub spacing: Spacing,
@@ -222,27 +222,27 @@ pub struct Points {
     pub first: Option<f64>,
 }
 
-impl Default for Points {
+impl Default for SavedTimes {
     fn default() -> Self {
         // 200 intervals: round numbers for most horizons.
-        Points { spacing: Spacing::Linear, count: 201, first: None }
+        SavedTimes { spacing: Spacing::Linear, count: 201, first: None }
     }
 }
 
-impl Points {
+impl SavedTimes {
     fn parse(value: toml::Value) -> Result<Self, String> {
-        let table = policy::table_with("count", value, "an integer or a table")?;
-        words::deserialize(table, Points::deserialize)
+        let table = value_forms::table_with(
+            "count",
+            value,
+            toml::Value::is_integer,
+            "an integer or a table",
+        )?;
+        words::deserialize(table, SavedTimes::deserialize)
     }
 }
 
-impl Serialize for Points {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Points::serialize(self, serializer)
-    }
-}
-
-policy::deserialize_by_parse!(Method, Points);
+value_forms::deserialize_by_parse!(Method);
+value_forms::serde_by_parse!(SavedTimes);
 
 /// How times are spaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

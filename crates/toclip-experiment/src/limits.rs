@@ -1,8 +1,8 @@
-//! What would only be found out after hours: simulations too long to end, runs too many to keep.
+//! Limits checked before the start: simulations too long to end, runs too many for the memory.
 
 use crate::words::short;
 
-/// What the runs of an ensemble may take of memory.
+/// The largest memory for the runs of an ensemble.
 const MOST_BYTES: f64 = 8e9;
 /// A step of the cheapest simulation takes some forty nanoseconds.
 const MOST_STEPS: f64 = 1e12;
@@ -29,7 +29,7 @@ pub fn check_memory(runs: u64, times: usize) -> toclip::Result<()> {
 /// [`toclip::Error::Invalid`] above $10^{12}$ steps.
 pub fn check_steps(time: f64, dim: f64) -> toclip::Result<()> {
     let steps = time * dim;
-    // A time that is no time is refused in better words elsewhere.
+    // NaN and infinity are refused elsewhere, with a better message.
     if !(steps > MOST_STEPS) || time.is_infinite() {
         return Ok(());
     }

@@ -2,20 +2,17 @@
 
 use std::sync::Arc;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use toclip::glm::{Huber, Logistic, Model, Poisson, Probit};
 use toclip::noise::Noise;
 use toml::Value;
 
-use crate::policy::{deserialize_by_parse, no_parameters};
-use crate::words::{deserialize, unknown};
+use crate::value_forms::{no_parameters, serde_by_parse, table_with};
+use crate::words::deserialize;
 
 /// Why a model takes no noise.
-pub(crate) const NO_NOISE: &str = "the labels of this model are random by themselves; flip some with \
+pub(crate) const NO_NOISE: &str = "this model has random labels of its own; to flip some, write \
      `model = { kind = \"logistic\", flips = 0.1 }`";
-
-const KINDS: [&str; 4] = ["logistic", "probit", "poisson", "huber"];
 
 /// A generalised linear model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -45,23 +42,10 @@ pub enum ModelChoice {
 
 impl ModelChoice {
     fn parse(value: Value) -> Result<Self, String> {
-        let value = match value {
-            Value::String(kind) => {
-                toml::Table::from_iter([("kind".to_owned(), Value::String(kind))]).into()
-            }
-            other => other,
-        };
-        if !value.is_table() {
-            return Err(format!(
-                "is {value}; expected a table such as {{ kind = \"logistic\", flips = 0.1 }}"
-            ));
-        }
-        match value.get("kind").and_then(Value::as_str) {
-            None => return Err("the key `kind` is missing".into()),
-            Some(kind) if !KINDS.contains(&kind) => return Err(unknown("model", kind, &KINDS)),
-            Some(_) => no_parameters(&value, &["poisson"])?,
-        }
-        let choice = deserialize(value, ModelChoice::deserialize)?;
+        const EXPECTED: &str = "a table such as { kind = \"logistic\", flips = 0.1 }";
+        let table = table_with("kind", value, Value::is_str, EXPECTED)?;
+        no_parameters(&table, &["poisson"])?;
+        let choice = deserialize(table, ModelChoice::deserialize)?;
         // A noise stands in for that of the file, which does not matter here.
         let noise = choice.has_noise().then(|| Arc::new(toclip::noise::NoNoise) as Arc<dyn Noise>);
         choice.build(noise).map(|_| choice)
@@ -94,10 +78,4 @@ impl ModelChoice {
     }
 }
 
-impl Serialize for ModelChoice {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        ModelChoice::serialize(self, serializer)
-    }
-}
-
-deserialize_by_parse!(ModelChoice);
+serde_by_parse!(ModelChoice);

@@ -3,16 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use toclip::Step;
 use toclip::noise::{Family, Noise};
 use toml::Value;
 
 use crate::files::residuals;
-use crate::policy::deserialize_by_parse;
+use crate::value_forms::deserialize_by_parse;
 use crate::words::{deserialize, unknown};
-use crate::{Batch, RuleChoice};
+use crate::{BatchChoice, RuleChoice};
 
 /// The noise of one sample.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -68,7 +67,7 @@ impl NoiseChoice {
     /// A sentence for residuals that cannot be read, or batches and rules that the family does not support.
     pub fn build(
         &self,
-        batch: Batch,
+        batch: BatchChoice,
         rule: &RuleChoice,
         folder: &Path,
     ) -> Result<Step<'static>, String> {

@@ -1,21 +1,19 @@
-//! What follows after the gradient was reshaped: momentum and the noise of private SGD; and the
-//! groups of coordinates that are clipped one by one.
+//! The parts of a step beside its policy: groups of coordinates, momentum, and the noise of private SGD.
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use toclip::privacy::Privacy;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Group, Groups, Memory, Momentum, OnSkip, Rule, Step};
 use toml::Value;
 
-use crate::RuleChoice;
-use crate::policy::{PolicyError, deserialize_by_parse};
+use crate::value_forms::{deserialize_by_parse, serde_by_parse, table_with};
 use crate::words::{deserialize, short};
+use crate::{KeyError, RuleChoice};
 
-/// What a step does besides following a policy: rule, groups, momentum and private noise.
+/// The parts of a step beside its policy: rule, groups, momentum and private noise.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Optimizer {
-    /// What is done to the gradient.
+    /// How the gradient is changed.
     pub rule: RuleChoice,
     /// The groups of coordinates that are clipped one by one; none for all together.
     pub groups: GroupsChoice,
@@ -25,9 +23,9 @@ pub struct Optimizer {
     pub privacy: Option<PrivacyChoice>,
 }
 
-/// What an [`Optimizer`] makes of a noise and a spectrum.
+/// An [`Optimizer`] built for a noise and a spectrum.
 #[derive(Debug)]
-pub struct Built {
+pub struct BuiltOptimizer {
     /// Eigenvalues and start in the coordinates of the theory, with the groups if there are any.
     pub modes: Modes,
     /// The step with its rule and its private noise.
@@ -36,59 +34,54 @@ pub struct Built {
     pub momentum: Option<Momentum>,
 }
 
-fn wrong(key: &'static str, what: impl ToString) -> PolicyError {
-    PolicyError { key, what: what.to_string() }
-}
-
 impl Optimizer {
-    /// What is done to the gradient: the rule, or clipping per group.
+    /// How the gradient is changed: the rule, or clipping per group.
     ///
     /// # Errors
-    /// [`PolicyError`] for groups that are impossible, or together with another rule.
-    pub fn reshaping(&self) -> Result<Rule, PolicyError> {
+    /// [`KeyError`] for groups that are impossible, or together with another rule.
+    pub fn reshaping(&self) -> Result<Rule, KeyError> {
         if self.groups.is_empty() {
             return Ok(self.rule.0.clone());
         }
         if !self.rule.is_clip() {
-            return Err(wrong("groups", "groups are clipped; leave `rule` out"));
+            return Err(KeyError::new("groups", "groups are clipped; leave `rule` out"));
         }
-        self.groups.to_core().map(Rule::PerGroup).map_err(|e| wrong("groups", e))
+        self.groups.to_core().map(Rule::PerGroup).map_err(|e| KeyError::new("groups", e))
     }
 
     /// Builds it for a step that clips.
     ///
     /// # Errors
-    /// [`PolicyError`] with the key of what cannot be built.
+    /// [`KeyError`] for a part that cannot be built.
     pub fn build(
         &self,
         step: Step<'static>,
         spectrum: &Spectrum,
         start: &Start,
-    ) -> Result<Built, PolicyError> {
+    ) -> Result<BuiltOptimizer, KeyError> {
         let rule = self.reshaping()?;
         let modes = match &rule {
-            Rule::PerGroup(groups) => {
-                Modes::grouped(spectrum, start, &groups.sizes()).map_err(|e| wrong("groups", e))?
-            }
-            _ => Modes::new(spectrum, start).map_err(|e| wrong("start", e))?,
+            Rule::PerGroup(groups) => Modes::grouped(spectrum, start, &groups.sizes())
+                .map_err(|e| KeyError::new("groups", e))?,
+            _ => Modes::new(spectrum, start).map_err(|e| KeyError::new("start", e))?,
         };
-        let mut step = step.with_rule(rule).map_err(|e| wrong("rule", e))?;
+        let mut step = step.with_rule(rule).map_err(|e| KeyError::new("rule", e))?;
         if let Some(privacy) = self.privacy {
-            let privacy = privacy.to_core().map_err(|e| wrong("privacy", e))?;
-            step = step.with_privacy(privacy).map_err(|e| wrong("privacy", e))?;
+            let privacy = privacy.to_core().map_err(|e| KeyError::new("privacy", e))?;
+            step = step.with_privacy(privacy).map_err(|e| KeyError::new("privacy", e))?;
         }
         if self.momentum.is_some_and(|m| m.on_skip.is_some()) && *step.rule() != Rule::Skip {
             let what = "`on_skip` is for the rule skip: with other rules every step is made";
-            return Err(wrong("momentum", what));
+            return Err(KeyError::new("momentum", what));
         }
         let momentum = self.momentum.map(MomentumChoice::to_core).transpose();
-        let momentum = momentum.map_err(|e| wrong("momentum", e))?;
+        let momentum = momentum.map_err(|e| KeyError::new("momentum", e))?;
         if momentum.is_some() && !(step.rule().is_radial() && step.privacy().is_none()) {
             let what = "is solved and simulated for rules that keep the direction of the gradient, \
                         without privacy; leave it out";
-            return Err(wrong("momentum", what));
+            return Err(KeyError::new("momentum", what));
         }
-        Ok(Built { modes, step, momentum })
+        Ok(BuiltOptimizer { modes, step, momentum })
     }
 }
 
@@ -105,7 +98,7 @@ pub struct MomentumChoice {
     #[serde(default, skip_serializing_if = "is_zero")]
     dampening: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    on_skip: Option<Skipped>,
+    on_skip: Option<OnSkip>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -114,13 +107,6 @@ enum Convention {
     #[default]
     HeavyBall,
     Average,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Skipped {
-    NotMade,
-    ZeroGradient,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -147,31 +133,17 @@ impl MomentumChoice {
             }
             Convention::Average => Momentum::average(memory),
         };
-        let on_skip = match self.on_skip {
-            None | Some(Skipped::NotMade) => OnSkip::NotMade,
-            Some(Skipped::ZeroGradient) => OnSkip::ZeroGradient,
-        };
+        let on_skip = self.on_skip.unwrap_or_default();
         momentum.map(|momentum| momentum.on_skip(on_skip)).map_err(|error| error.to_string())
     }
 
     fn parse(value: Value) -> Result<Self, String> {
         const EXPECTED: &str = "beta as a number from 0 to 1, or a table such as { kind = \
                                 \"average\", delta = 2.0 }";
-        let table = match value {
-            Value::Float(_) | Value::Integer(_) => {
-                toml::Table::from_iter([("beta".to_owned(), value)]).into()
-            }
-            Value::Table(_) => value,
-            other => return Err(format!("is {other}; expected {EXPECTED}")),
-        };
+        let is_number = |value: &Value| value.is_float() || value.is_integer();
+        let table = table_with("beta", value, is_number, EXPECTED)?;
         let momentum = deserialize(table, MomentumChoice::deserialize)?;
         momentum.to_core().map(|_| momentum)
-    }
-}
-
-impl Serialize for MomentumChoice {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        MomentumChoice::serialize(self, serializer)
     }
 }
 
@@ -204,29 +176,11 @@ impl PrivacyChoice {
     }
 }
 
-impl Serialize for PrivacyChoice {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        PrivacyChoice::serialize(self, serializer)
-    }
-}
-
 /// `groups = [{ size = 100 }, { size = 400, ratio = 0.5 }]`: coordinates in the order of the
 /// eigenvalues, each group clipped at `ratio` times the threshold.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(transparent)]
-pub struct GroupsChoice(Vec<GroupChoice>);
-
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct GroupChoice {
-    size: u64,
-    #[serde(default = "one")]
-    ratio: f64,
-}
-
-fn one() -> f64 {
-    1.0
-}
+pub struct GroupsChoice(Vec<Group>);
 
 impl GroupsChoice {
     /// Whether there are none.
@@ -239,9 +193,7 @@ impl GroupsChoice {
     /// # Errors
     /// A sentence for an empty group or an impossible ratio.
     pub fn to_core(&self) -> Result<Groups, String> {
-        let group = |g: &GroupChoice| Group { size: g.size, ratio: g.ratio };
-        let groups: Vec<Group> = self.0.iter().map(group).collect();
-        Groups::new(&groups).map_err(|error| error.to_string())
+        Groups::new(&self.0).map_err(|error| error.to_string())
     }
 
     fn parse(value: Value) -> Result<Self, String> {
@@ -256,4 +208,5 @@ impl GroupsChoice {
     }
 }
 
-deserialize_by_parse!(MomentumChoice, PrivacyChoice, GroupsChoice);
+serde_by_parse!(MomentumChoice, PrivacyChoice);
+deserialize_by_parse!(GroupsChoice);

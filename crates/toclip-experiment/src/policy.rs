@@ -1,13 +1,9 @@
-//! The learning rate, the threshold and the margin of stability: what a policy is made of, in files,
-//! in Python and in code.
-//!
-//! The types are read from a value in one of several forms, told apart by hand: serde's untagged
-//! enums can only say that no form fits, not which key is wrong.
+//! The parts of a policy, in files, in Python and in code: learning rate, threshold and margin of
+//! stability.
 
 use std::sync::Arc;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use toclip::schedule::{
     Compensation, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, PrivateGreedy, Proportional,
     ScaleEstimate, Scaled, Schedule, Shape,
@@ -16,60 +12,15 @@ use toclip::spectrum::{Modes, Rescaling};
 use toclip::{Momentum, Rule, Step};
 use toml::Value;
 
-use crate::words::{about, deserialize, short, unknown};
+use crate::KeyError;
+use crate::value_forms::{
+    NumberOrKind, deserialize_by_parse, no_parameters, number_or_kind, serde_by_parse,
+};
+use crate::words::{deserialize, short, unknown};
 
 /// The kinds of a schedule, as [`Shape`] knows them.
 const SHAPES: [&str; 6] = ["constant", "cosine", "warmup", "step", "polynomial", "table"];
 const CLIP_RULES: [&str; 4] = ["none", "max_ccc", "proportional", "online"];
-
-/// A value that is a number, or is of a kind: a table with the key `kind`, or the name of a kind
-/// alone, which stands for the table without further keys.
-enum Form {
-    Number(f64),
-    Kind(String, Value),
-}
-
-/// Reads a number, the string `"inf"`, the name of a kind or a table with a kind; `expected` says
-/// what the value may be.
-fn form(value: Value, expected: &str) -> Result<Form, String> {
-    match value {
-        Value::Float(number) => Ok(Form::Number(number)),
-        Value::Integer(number) => Ok(Form::Number(number as f64)),
-        Value::String(word) if word == "inf" => Ok(Form::Number(f64::INFINITY)),
-        Value::String(word) => {
-            let table = toml::Table::from_iter([("kind".to_owned(), word.clone().into())]);
-            Ok(Form::Kind(word, table.into()))
-        }
-        Value::Table(table) => match table.get("kind").and_then(Value::as_str) {
-            Some(kind) => Ok(Form::Kind(kind.to_owned(), table.into())),
-            None => Err("the key `kind` is missing".into()),
-        },
-        other => Err(format!("is {other}; expected {expected}")),
-    }
-}
-
-/// Refuses further keys in a table whose kind has no parameters: serde overlooks them.
-pub(crate) fn no_parameters(value: &Value, kinds: &[&str]) -> Result<(), String> {
-    let (Some(kind), Some(table)) = (value.get("kind").and_then(Value::as_str), value.as_table())
-    else {
-        return Ok(());
-    };
-    match table.keys().find(|key| *key != "kind") {
-        Some(key) if kinds.contains(&kind) => {
-            Err(format!("unknown key `{key}`: \"{kind}\" has no parameters"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The table that an integer stands for, as the value of `key`, or the table that was given.
-pub(crate) fn table_with(key: &str, value: Value, expected: &str) -> Result<Value, String> {
-    match value {
-        Value::Integer(_) => Ok(toml::Table::from_iter([(key.to_owned(), value)]).into()),
-        Value::Table(_) => Ok(value),
-        other => Err(format!("is {other}; expected {expected}")),
-    }
-}
 
 fn schedule(table: Value) -> Result<Schedule, String> {
     Schedule::new(deserialize(table, Shape::deserialize)?).map_err(|error| error.to_string())
@@ -102,14 +53,14 @@ impl LearningRate {
 
     fn parse(value: Value) -> Result<Self, String> {
         no_parameters(&value, &["greedy"])?;
-        Ok(match form(value, Self::EXPECTED)? {
-            Form::Number(number) if number >= 0.0 => constant(number)?.into(),
-            Form::Number(number) => {
+        Ok(match number_or_kind(value, Self::EXPECTED)? {
+            NumberOrKind::Number(number) if number >= 0.0 => constant(number)?.into(),
+            NumberOrKind::Number(number) => {
                 return Err(format!("is {}; expected {}", short(number), Self::EXPECTED));
             }
-            Form::Kind(kind, _) if kind == "greedy" => LearningRate::Greedy,
-            Form::Kind(kind, table) if SHAPES.contains(&&*kind) => schedule(table)?.into(),
-            Form::Kind(kind, _) => {
+            NumberOrKind::Kind(kind, _) if kind == "greedy" => LearningRate::Greedy,
+            NumberOrKind::Kind(kind, table) if SHAPES.contains(&&*kind) => schedule(table)?.into(),
+            NumberOrKind::Kind(kind, _) => {
                 return Err(unknown("kind", &kind, &[&SHAPES[..], &["greedy"]].concat()));
             }
         })
@@ -145,7 +96,7 @@ pub enum Clip {
         /// κ.
         #[serde(default = "huber")]
         kappa: f64,
-        /// What the learning rate does about the descent that clipping takes.
+        /// How the learning rate makes up for the descent that clipping removes.
         #[serde(default)]
         compensation: Compensation,
     },
@@ -154,7 +105,7 @@ pub enum Clip {
         /// κ.
         #[serde(default = "huber")]
         kappa: f64,
-        /// What the learning rate does about the descent that clipping takes.
+        /// How the learning rate makes up for the descent that clipping removes.
         #[serde(default)]
         compensation: Compensation,
         /// How the standard deviation is estimated.
@@ -181,13 +132,15 @@ impl Clip {
     fn parse(value: Value) -> Result<Self, String> {
         no_parameters(&value, &["none", "max_ccc"])?;
         const EXPECTED: &str = "a positive number, \"none\" or inf";
-        let (kind, table) = match form(value, EXPECTED)? {
-            Form::Number(f64::INFINITY) => return Ok(Clip::None),
-            Form::Number(number) if number > 0.0 => return Ok(Clip::Schedule(constant(number)?)),
-            Form::Number(number) => {
+        let (kind, table) = match number_or_kind(value, EXPECTED)? {
+            NumberOrKind::Number(f64::INFINITY) => return Ok(Clip::None),
+            NumberOrKind::Number(number) if number > 0.0 => {
+                return Ok(Clip::Schedule(constant(number)?));
+            }
+            NumberOrKind::Number(number) => {
                 return Err(format!("is {}; expected {EXPECTED}", short(number)));
             }
-            Form::Kind(kind, table) => (kind, table),
+            NumberOrKind::Kind(kind, table) => (kind, table),
         };
         if SHAPES.contains(&&*kind) {
             return schedule(table).map(Clip::Schedule);
@@ -244,30 +197,15 @@ pub enum StabilityMargin {
 
 impl StabilityMargin {
     fn parse(value: Value) -> Result<Self, String> {
-        match form(value, "a number in (0, 1] or a table")? {
-            Form::Number(margin) => Ok(StabilityMargin::Certified { margin }),
-            Form::Kind(_, table) => deserialize(table, StabilityMargin::deserialize),
+        match number_or_kind(value, "a number in (0, 1] or a table")? {
+            NumberOrKind::Number(margin) => Ok(StabilityMargin::Certified { margin }),
+            NumberOrKind::Kind(_, table) => deserialize(table, StabilityMargin::deserialize),
         }
     }
 }
 
-impl Serialize for StabilityMargin {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        StabilityMargin::serialize(self, serializer)
-    }
-}
-
-macro_rules! deserialize_by_parse {
-    ($($name:ty),*) => {$(
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                <$name>::parse(toml::Value::deserialize(deserializer)?).map_err(D::Error::custom)
-            }
-        }
-    )*};
-}
-pub(crate) use deserialize_by_parse;
-deserialize_by_parse!(LearningRate, Clip, StabilityMargin);
+deserialize_by_parse!(LearningRate, Clip);
+serde_by_parse!(StabilityMargin);
 
 /// A whole policy, before it is built for a problem.
 ///
@@ -284,22 +222,8 @@ pub struct PolicySpec {
     pub learning_rate: LearningRate,
     /// $c$.
     pub clip: Clip,
-    /// What keeps $\eta$ below the stability limit.
+    /// The margin below the stability limit that $\eta$ keeps.
     pub margin: Option<StabilityMargin>,
-}
-
-/// A policy that cannot be built.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}", about(key, what))]
-pub struct PolicyError {
-    /// The key in experiment files, such as `clip`.
-    pub key: &'static str,
-    /// What is wrong with it.
-    pub what: String,
-}
-
-fn wrong(key: &'static str) -> impl Fn(toclip::Error) -> PolicyError {
-    move |error| PolicyError { key, what: error.to_string() }
 }
 
 /// Whether the step adds the noise of private SGD.
@@ -317,27 +241,26 @@ impl PolicySpec {
     /// The policy in the units of the user, without its margin.
     ///
     /// # Errors
-    /// [`PolicyError`] for parts that do not go together.
-    pub fn rule(&self, step: &Step<'static>) -> Result<Arc<dyn Policy>, PolicyError> {
-        let refuse = |key, what: &str| Err(PolicyError { key, what: what.into() });
+    /// [`KeyError`] for parts that do not go together.
+    pub fn rule(&self, step: &Step<'static>) -> Result<Arc<dyn Policy>, KeyError> {
         let fixed = matches!(self.clip, Clip::None | Clip::Schedule(_));
         let plain = fixed && self.margin.is_none();
         if !(plain || step.rule().is_radial()) {
             let key = if fixed { "margin" } else { "clip" };
             let what = "needs one pair of factors for all eigenvalues, which this rule does not \
                         have: use a fixed threshold or a schedule, without a margin";
-            return refuse(key, what);
+            return Err(KeyError::new(key, what));
         }
         if *step.rule() == Rule::Normalise && matches!(self.clip, Clip::None | Clip::MaxCcc) {
             let what = "to normalise gradients, give the threshold that they are scaled to, such \
                         as clip = 0.9";
-            return refuse("clip", what);
+            return Err(KeyError::new("clip", what));
         }
         if is_private(step) && matches!(self.clip, Clip::None | Clip::MaxCcc) {
             let what = "private SGD adds noise in proportion to the threshold: give one, such as \
                         clip = 0.5, or take the schedule of fastest descent, learning_rate = \
                         \"greedy\" with clip = \"max_ccc\"";
-            return refuse("clip", what);
+            return Err(KeyError::new("clip", what));
         }
         let eta = match (&self.learning_rate, &self.clip) {
             (LearningRate::Greedy, Clip::None) => {
@@ -348,7 +271,7 @@ impl PolicySpec {
             }
             (LearningRate::Greedy, _) => {
                 let what = "the greedy learning rate needs clip = \"none\" or clip = \"max_ccc\"";
-                return refuse("learning_rate", what);
+                return Err(KeyError::new("learning_rate", what));
             }
             (LearningRate::Schedule(eta), _) => eta.clone(),
         };
@@ -356,7 +279,7 @@ impl PolicySpec {
         if unlimited && !matches!(self.margin, Some(StabilityMargin::Predicted { .. })) {
             let what = "is inf; expected a finite number, or a margin of the kind \"predicted\", \
                         which limits it";
-            return refuse("learning_rate", what);
+            return Err(KeyError::new("learning_rate", what));
         }
         let step = step.clone();
         Ok(match &self.clip {
@@ -364,53 +287,54 @@ impl PolicySpec {
             Clip::Schedule(clip) => Arc::new(OpenLoop::new(eta, clip.clone())),
             Clip::MaxCcc => Arc::new(MaxCcc::new(eta, step)),
             Clip::Proportional { kappa, compensation } => Arc::new(
-                Proportional::new(*kappa, eta, step, *compensation).map_err(wrong("clip"))?,
+                Proportional::new(*kappa, eta, step, *compensation)
+                    .map_err(|e| KeyError::new("clip", e))?,
             ),
             Clip::Online { kappa, compensation, scale, memory } => {
                 let known = Proportional::new(*kappa, eta, step, *compensation);
                 let online = known.and_then(|known| Online::new(known, *scale, *memory));
-                Arc::new(online.map_err(wrong("clip"))?)
+                Arc::new(online.map_err(|e| KeyError::new("clip", e))?)
             }
         })
     }
 
-    /// Refuses what is known for plain SGD only.
+    /// Refuses policies that are known for plain SGD only.
     ///
     /// # Errors
-    /// [`PolicyError`] for a greedy rate or a margin together with momentum.
-    pub fn check_momentum(&self, momentum: Option<Momentum>) -> Result<(), PolicyError> {
-        let refuse = |key, what: &str| Err(PolicyError { key, what: what.into() });
-        match self {
-            _ if momentum.is_none() => Ok(()),
-            PolicySpec { learning_rate: LearningRate::Greedy, .. } => refuse(
+    /// [`KeyError`] for a greedy rate or a margin together with momentum.
+    pub fn check_momentum(&self, momentum: Option<Momentum>) -> Result<(), KeyError> {
+        let (key, what) = match self {
+            _ if momentum.is_none() => return Ok(()),
+            PolicySpec { learning_rate: LearningRate::Greedy, .. } => (
                 "learning_rate",
                 "the greedy rate is that of plain SGD; with momentum give a number or a schedule",
             ),
             PolicySpec { margin: Some(_), .. } => {
-                refuse("margin", "the limits are those of plain SGD; with momentum leave it out")
+                ("margin", "the limits are those of plain SGD; with momentum leave it out")
             }
-            _ => Ok(()),
-        }
+            _ => return Ok(()),
+        };
+        Err(KeyError::new(key, what))
     }
 
     /// The policy in the coordinates of the theory, where $\Vert K\Vert = 1$.
     ///
     /// # Errors
-    /// [`PolicyError`] for parts that do not go together, or not with this problem.
+    /// [`KeyError`] for parts that do not go together, or not with this problem.
     pub fn build(
         &self,
         modes: &Modes,
         step: &Step<'static>,
         rescaling: &Rescaling,
-    ) -> Result<Arc<dyn Policy>, PolicyError> {
+    ) -> Result<Arc<dyn Policy>, KeyError> {
         if is_private(step) && self.margin.is_some() {
             let what = "the limits do not count the noise of private SGD; leave the margin out";
-            return Err(PolicyError { key: "margin", what: what.into() });
+            return Err(KeyError::new("margin", what));
         }
         let mut policy = match (&self.learning_rate, &self.clip) {
             (LearningRate::Greedy, Clip::MaxCcc) if is_private(step) => {
                 let greedy = PrivateGreedy::new(step.clone(), modes.ambient_dim());
-                Arc::new(greedy.map_err(wrong("learning_rate"))?)
+                Arc::new(greedy.map_err(|e| KeyError::new("learning_rate", e))?)
             }
             _ => self.rule(step)?,
         };
@@ -430,6 +354,6 @@ impl PolicySpec {
                 Margin::predicted(policy, modes, step, margin, time)
             }
         };
-        Ok(Arc::new(capped.map_err(wrong("margin"))?))
+        Ok(Arc::new(capped.map_err(|e| KeyError::new("margin", e))?))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toclip::dynamics::{
     Collapsed, Covariates, Hsgd, Sgd, Simulator, Trajectory, linear_times, log_times,
 };
-use toclip::schedule::{Control, Policy};
+use toclip::schedule::{Control, Policy, Schedule};
 use toclip::spectrum::{Modes, Rescaling, Spectrum, Start};
 use toclip::{Momentum, Rule, Step};
 
@@ -14,7 +14,8 @@ use crate::files::{SpectrumSource, resolve_spectrum};
 use crate::limits::{check_memory, check_steps};
 use crate::words::short;
 use crate::{
-    Built, Clip, Experiment, Method, NoiseChoice, Origin, Points, PolicySpec, RuleChoice, Spacing,
+    BuiltOptimizer, Clip, Experiment, KeyError, Method, NoiseChoice, Origin, PolicySpec,
+    RuleChoice, SavedTimes, Spacing,
 };
 
 /// Above so many modes the deterministic methods get a compressed spectrum.
@@ -29,7 +30,7 @@ const BLOCK_COST: u64 = 20;
 pub struct Problem {
     /// The eigenvalues of K as the user means them.
     pub spectrum: Spectrum,
-    /// What the spectrum was read from, if from a file.
+    /// The kind of file that the spectrum was read from, if any.
     pub source: Option<SpectrumSource>,
     /// Eigenvalues and start in the coordinates of the theory.
     pub modes: Modes,
@@ -56,26 +57,24 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Builds what an experiment describes.
+    /// Builds the problem of an experiment.
     ///
     /// # Errors
-    /// [`Error::Wrong`](crate::Error::Wrong) with the place of what cannot be built.
+    /// [`Error::Wrong`](crate::Error::Wrong) with the place of the part that cannot be built.
     pub fn new(experiment: &Experiment, origin: &Origin) -> Result<Self> {
         let (spectrum, read) = resolve_spectrum(&experiment.spectrum, origin.folder())
             .map_err(|e| origin.error("spectrum", e))?;
-        if let Some((key, what)) = other_coordinates(experiment, read) {
-            return Err(origin.error(key, what));
-        }
+        check_coordinates(experiment, read).map_err(|e| origin.at(e))?;
         let rescaling = spectrum.rescaling();
         let family = experiment
             .noise
             .build(experiment.batch, &RuleChoice::default(), origin.folder())
             .map_err(|e| origin.error("noise", e))?;
         let plain = family.clone();
-        let Built { modes, step, momentum } = experiment
+        let BuiltOptimizer { modes, step, momentum } = experiment
             .optimizer()
             .build(family, &spectrum, &experiment.start)
-            .map_err(|e| origin.error(e.key, e.what))?;
+            .map_err(|e| origin.at(e))?;
         if modes.risk() == 0.0
             && matches!(experiment.start, Start::Uniform { norm } if norm == 0.0)
             && experiment.noise == NoiseChoice::Family(toclip::noise::NoNoise.into())
@@ -84,29 +83,21 @@ impl Problem {
             return Err(origin.error("start", what));
         }
         // The bound on the error of compression is that of the equations of radial rules.
-        let few_modes = if modes.modes().len() > COMPRESS_ABOVE && step.rule().is_radial() {
-            let allowed = (COMPRESS_SHARE * experiment.tolerance).max(1e-12);
-            modes.compress(allowed).map_err(|e| origin.error("spectrum", e))?
-        } else {
-            modes.clone()
+        let few_modes = match compression_error(modes.modes().len(), experiment.tolerance) {
+            Some(allowed) if step.rule().is_radial() => {
+                modes.compress(allowed).map_err(|e| origin.error("spectrum", e))?
+            }
+            _ => modes.clone(),
         };
         let times =
             times(experiment.time, experiment.points).map_err(|e| origin.error("points", e))?;
         if let Clip::Schedule(clip) = &experiment.clip {
-            let (mut moments, end) = (clip.breakpoints(), experiment.time);
-            moments.extend([0.0, end]);
-            moments.extend(&times);
-            if let Some(t) = moments.into_iter().find(|&t| t <= end && clip.at(t) <= 0.0) {
-                let what = format!(
-                    "the threshold is 0 at t = {t}; expected a positive threshold at all times"
-                );
-                return Err(origin.error("clip", what));
-            }
+            check_thresholds(clip, &times, experiment.time).map_err(|e| origin.at(e))?;
         }
         let spec = experiment.policy();
-        spec.check_momentum(momentum).map_err(|e| origin.error(e.key, e.what))?;
+        spec.check_momentum(momentum).map_err(|e| origin.at(e))?;
         let build = |spec: &PolicySpec, step: &Step<'static>| {
-            spec.build(&modes, step, &rescaling).map_err(|e| origin.error(e.key, e.what))
+            spec.build(&modes, step, &rescaling).map_err(|e| origin.at(e))
         };
         let without = PolicySpec { clip: Clip::None, ..spec.clone() };
         let (policy, unclipped) = (build(&spec, &step)?, build(&without, &plain)?);
@@ -134,8 +125,7 @@ impl Problem {
         Ok(problem)
     }
 
-    /// What would otherwise be found only after hours: a method that cannot be simulated, or runs
-    /// that cannot be kept.
+    /// Refuses before the start methods that cannot be simulated, and more runs than fit into memory.
     fn check_ensembles(&self, experiment: &Experiment, origin: &Origin) -> Result<()> {
         for &method in experiment.methods.iter().filter(|m| m.is_ensemble()) {
             let key =
@@ -170,7 +160,7 @@ impl Problem {
         self.rescaling.inverse().distance(self.modes.distance())
     }
 
-    /// What was rescaled, in a sentence, if anything.
+    /// A sentence about the rescaling, if there was one.
     pub fn rescaled(&self) -> Option<String> {
         (!self.rescaling.is_identity()).then(|| {
             let s = short(self.rescaling.norm());
@@ -183,7 +173,7 @@ impl Problem {
         })
     }
 
-    /// What was compressed, in a sentence, if anything.
+    /// A sentence about the compression, if there was one.
     pub fn compressed(&self) -> Option<String> {
         let (from, to) = (self.modes.modes().len(), self.few_modes.modes().len());
         (to < from).then(|| {
@@ -199,7 +189,7 @@ impl Problem {
         path.rescaled(&self.rescaling.inverse())
     }
 
-    /// Said where C-SGD sees other features than the theory.
+    /// A sentence for features that are not those of the theory.
     pub fn other_covariates(&self) -> Option<String> {
         let kind = match self.covariates {
             Covariates::Gaussian => return None,
@@ -240,23 +230,44 @@ impl Problem {
     }
 }
 
+/// The error allowed in compressed modes for the deterministic methods; `None` for modes few enough to be
+/// used as they are.
+pub(crate) fn compression_error(modes: usize, tolerance: f64) -> Option<f64> {
+    (modes > COMPRESS_ABOVE).then(|| (COMPRESS_SHARE * tolerance).max(1e-12))
+}
+
+/// Refuses a threshold of 0 up to the end.
+pub(crate) fn check_thresholds(clip: &Schedule, times: &[f64], end: f64) -> Result<(), KeyError> {
+    let breaks = clip.breakpoints().into_iter().filter(|&t| t <= end);
+    let mut moments = breaks.chain([0.0, end]).chain(times.iter().copied());
+    match moments.find(|&t| clip.at(t) <= 0.0) {
+        Some(t) => {
+            let what = format!(
+                "the threshold is 0 at t = {t}; expected a positive threshold at all times"
+            );
+            Err(KeyError::new("clip", what))
+        }
+        None => Ok(()),
+    }
+}
+
 /// The times that are saved.
-pub(crate) fn times(end: f64, points: Points) -> toclip::Result<Vec<f64>> {
+pub(crate) fn times(end: f64, points: SavedTimes) -> toclip::Result<Vec<f64>> {
     match points.spacing {
         Spacing::Linear => linear_times(end, points.count),
         Spacing::Log => log_times(points.first.unwrap_or(1e-3 * end), end, points.count),
     }
 }
 
-/// What is wrong with rules that look at coordinates, where the file has those of a covariance that
-/// is computed in its eigenbasis.
-fn other_coordinates(
+/// Refuses rules that depend on the coordinates where the file has a covariance, which is computed in its
+/// eigenbasis.
+fn check_coordinates(
     experiment: &Experiment,
     source: Option<SpectrumSource>,
-) -> Option<(&'static str, String)> {
+) -> Result<(), KeyError> {
     let by_value = experiment.rule.0 == Rule::ByValue;
-    match source? {
-        source @ SpectrumSource::Covariance(_) if by_value => Some((
+    match source {
+        Some(source @ SpectrumSource::Covariance(_)) if by_value => Err(KeyError::new(
             "rule",
             format!(
                 "\"by_value\" depends on the coordinates, and the theory is for those in which the \
@@ -264,10 +275,10 @@ fn other_coordinates(
                  diagonal covariance or its eigenvalues, or a rule for the norm, such as \"clip\""
             ),
         )),
-        source @ (SpectrumSource::Covariance(_) | SpectrumSource::Diagonal(_))
+        Some(source @ (SpectrumSource::Covariance(_) | SpectrumSource::Diagonal(_)))
             if !experiment.groups.is_empty() =>
         {
-            Some((
+            Err(KeyError::new(
                 "groups",
                 format!(
                     "groups are coordinates in the order of the eigenvalues, but the spectrum file \
@@ -275,7 +286,7 @@ fn other_coordinates(
                 ),
             ))
         }
-        _ => None,
+        _ => Ok(()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Reading an experiment, and saying where it is wrong: file, line, key, and what would be right.
+//! Reading an experiment. Errors name file, line and key, and the values that are allowed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use crate::error::{Error, Result};
-use crate::policy::no_parameters;
+use crate::glm::METHODS as GLM_METHODS;
+use crate::value_forms::no_parameters;
 use crate::words::{about, deserialize, plain, short, unknown};
-use crate::{Criteria, Experiment, GlmExperiment, LabelledNoise, Method, Points, Runs};
+use crate::{
+    Criteria, Experiment, GlmExperiment, KeyError, LabelledNoise, Method, Runs, SavedTimes,
+};
 
 /// Every key, and what to write for one that is missing; `None` for those that may be missing.
 pub(crate) const KEYS: [(&str, Option<&str>); 21] = [
@@ -37,13 +40,13 @@ pub(crate) const KEYS: [(&str, Option<&str>); 21] = [
     ("model", None),
     ("teacher", None),
 ];
-/// What is missing where a model is given without a teacher.
+/// An example of a teacher, for files that give a model without one.
 const TEACHER: &str = "{ kind = \"uniform\", norm = 3.0 }";
-/// So many of them are not about trajectories alone.
+/// The first keys, up to this number, are not about trajectories alone.
 const SHARED: usize = 5;
 
-/// What a file asks for: trajectories, curves of the criteria, or both; or a generalised linear model.
-/// Written as TOML it is a file that asks for the same.
+/// An experiment file: trajectories, curves of the criteria, or both; or a generalised linear model.
+/// Written as TOML, it is a file with the same content.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExperimentFile {
     /// The title; the name of the file unless given.
@@ -60,10 +63,10 @@ pub struct ExperimentFile {
 }
 
 impl ExperimentFile {
-    /// The trajectories, for what needs nothing else.
+    /// The trajectories alone.
     ///
     /// # Errors
-    /// [`Error::Wrong`] where the file asks for none.
+    /// [`Error::Wrong`] for a file without any.
     pub fn into_trajectories(self, origin: &Origin) -> Result<Experiment> {
         if self.glm.is_some() {
             let what = "expected least squares, but the file describes a generalised linear model";
@@ -74,7 +77,7 @@ impl ExperimentFile {
     }
 }
 
-/// Where an experiment came from, to name the place of what turns out wrong later.
+/// Where an experiment came from, for errors that are found after it was read.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
     /// None for the values of a program.
@@ -88,6 +91,11 @@ impl Origin {
     /// An error that names file, line and key.
     pub fn error(&self, key: &str, what: impl std::fmt::Display) -> Error {
         self.wrong(self.lines.get(key).copied(), about(key, &what.to_string()))
+    }
+
+    /// An error that names file and line of its key.
+    pub(crate) fn at(&self, error: KeyError) -> Error {
+        self.error(error.key, error.what)
     }
 
     /// The folder that relative paths start from: that of the file, or the one given with the values.
@@ -108,7 +116,7 @@ impl Origin {
 /// Reads an experiment from a file.
 ///
 /// # Errors
-/// [`Error::Read`] for a file that cannot be read, [`Error::Wrong`] for what it says.
+/// [`Error::Read`] for a file that cannot be read, [`Error::Wrong`] for a mistake in it.
 pub fn read(file: &Path) -> Result<(ExperimentFile, Origin)> {
     let text = std::fs::read_to_string(file)
         .map_err(|source| Error::Read { file: file.into(), source })?;
@@ -116,28 +124,20 @@ pub fn read(file: &Path) -> Result<(ExperimentFile, Origin)> {
 }
 
 /// An experiment from values of a program, such as a dictionary; files that it names are looked for
-/// in the present folder.
+/// in `folder`.
 ///
-/// The values are written as TOML and read like a file, so that both are understood alike; only the
-/// place of a mistake is left out.
+/// The values are written as TOML and read like a file, so both have the same defaults and messages; only
+/// the place of a mistake is left out.
 ///
 /// ```
 /// let values: toml::Table = toml::from_str("time = -1").unwrap();
-/// let error = toclip_experiment::of_values(&values).unwrap_err();
+/// let error = toclip_experiment::of_values(&values, "".as_ref()).unwrap_err();
 /// assert!(error.to_string().starts_with("the key `noise` is missing; for example"));
 /// ```
 ///
 /// # Errors
 /// [`Error::Wrong`] for values that are no experiment.
-pub fn of_values(values: &toml::Table) -> Result<(ExperimentFile, Origin)> {
-    of_values_in(values, Path::new(""))
-}
-
-/// [`of_values`] where files are looked for in `folder`.
-///
-/// # Errors
-/// [`Error::Wrong`] for values that are no experiment.
-pub fn of_values_in(values: &toml::Table, folder: &Path) -> Result<(ExperimentFile, Origin)> {
+pub fn of_values(values: &toml::Table, folder: &Path) -> Result<(ExperimentFile, Origin)> {
     let origin = Origin { folder: folder.into(), ..Origin::default() };
     let text = toml::to_string(values).map_err(|e| origin.wrong(None, e.to_string()))?;
     parse_from(&text, origin)
@@ -146,7 +146,7 @@ pub fn of_values_in(values: &toml::Table, folder: &Path) -> Result<(ExperimentFi
 /// Reads an experiment from the text of a file.
 ///
 /// # Errors
-/// [`Error::Wrong`] for what it says.
+/// [`Error::Wrong`] for a mistake in it.
 pub fn parse_file(text: &str, file: &Path) -> Result<(ExperimentFile, Origin)> {
     parse_from(text, Origin { file: Some(file.into()), ..Origin::default() })
 }
@@ -154,7 +154,7 @@ pub fn parse_file(text: &str, file: &Path) -> Result<(ExperimentFile, Origin)> {
 /// Reads an experiment on trajectories from the text of a file.
 ///
 /// # Errors
-/// [`Error::Wrong`] for what it says, and where it asks for no trajectories.
+/// [`Error::Wrong`] for a mistake in it, and for a file without trajectories.
 pub fn parse(text: &str, file: &Path) -> Result<(Experiment, Origin)> {
     let (asked, origin) = parse_file(text, file)?;
     Ok((asked.into_trajectories(&origin)?, origin))
@@ -232,10 +232,10 @@ fn trajectories(fields: &mut Fields<'_>, name: &str) -> Result<Experiment> {
         tolerance: fields.get("tolerance")?.unwrap_or(1e-8),
     };
     let Experiment { time, tolerance, points, ensemble, .. } = experiment;
-    match wrong_numbers(time, tolerance, points, ensemble, (&experiment.methods, &Method::ALL)) {
-        Some((key, what)) => Err(fields.origin.error(key, what)),
-        None => Ok(experiment),
-    }
+    check_numbers(time, tolerance, points, ensemble)
+        .and_then(|()| check_methods(&experiment.methods, &Method::ALL))
+        .map_err(|e| fields.origin.at(e))?;
+    Ok(experiment)
 }
 
 fn glm(fields: &mut Fields<'_>, name: &str) -> Result<GlmExperiment> {
@@ -266,35 +266,45 @@ fn glm(fields: &mut Fields<'_>, name: &str) -> Result<GlmExperiment> {
         return Err(fields.origin.error(key, what));
     }
     let GlmExperiment { time, tolerance, points, ensemble, .. } = experiment;
-    let methods = (&experiment.methods[..], &crate::glm::METHODS[..]);
-    let wrong = wrong_numbers(time, tolerance, points, ensemble, methods);
-    match wrong.or_else(|| experiment.wrong()) {
-        Some((key, what)) => Err(fields.origin.error(key, what)),
-        None => Ok(experiment),
-    }
+    check_numbers(time, tolerance, points, ensemble)
+        .and_then(|()| check_methods(&experiment.methods, &GLM_METHODS))
+        .and_then(|()| experiment.check())
+        .map_err(|e| fields.origin.at(e))?;
+    Ok(experiment)
 }
 
-/// What is wrong with the values that every experiment along time has.
-fn wrong_numbers(
+/// Refuses numbers that no experiment along time can have.
+fn check_numbers(
     time: f64,
     tolerance: f64,
-    points: Points,
-    ensemble: Runs,
-    (methods, all): (&[Method], &[Method]),
-) -> Option<(&'static str, String)> {
-    let positive = time > 0.0 && time.is_finite();
-    let checks = [
-        ("time", (!positive).then(|| format!("is {}; expected a positive number", short(time)))),
-        ("points", wrong_points(points, time)),
-        ("methods", check_methods_of(methods, all).err()),
-        ("ensemble", wrong_runs(ensemble)),
-        (
-            "tolerance",
-            (!(1e-13..=0.1).contains(&tolerance))
-                .then(|| format!("is {}; expected a number from 1e-13 to 0.1", short(tolerance))),
-        ),
-    ];
-    checks.into_iter().find_map(|(key, what)| Some((key, what?)))
+    points: SavedTimes,
+    runs: Runs,
+) -> Result<(), KeyError> {
+    let Runs { runs, seed, confidence } = runs;
+    let (key, what) = if !(time > 0.0 && time.is_finite()) {
+        ("time", format!("is {}; expected a positive number", short(time)))
+    } else if points.count < 2 {
+        let what = format!("the number of points is {}; expected at least 2", points.count);
+        ("points", what)
+    } else if let Some(first) = points.first.filter(|first| !(*first > 0.0 && *first < time)) {
+        let first = short(first);
+        ("points", format!("`first` is {first}; expected a number between 0 and the time"))
+    } else if runs == 0 {
+        ("ensemble", "`runs` is 0; expected at least 1".into())
+    } else if i64::try_from(seed).is_err() {
+        ("ensemble", "`seed` is too large; expected at most 2^63 - 1".into())
+    } else if !(confidence > 0.0 && confidence < 1.0) {
+        let given = short(confidence);
+        let what =
+            format!("`confidence` is {given}; expected a share between 0 and 1, such as 0.8");
+        ("ensemble", what)
+    } else if !(1e-13..=0.1).contains(&tolerance) {
+        let given = short(tolerance);
+        ("tolerance", format!("is {given}; expected a number from 1e-13 to 0.1"))
+    } else {
+        return Ok(());
+    };
+    Err(KeyError::new(key, what))
 }
 
 /// The values of the keys, not yet read.
@@ -351,49 +361,21 @@ fn line_of(text: &str, place: usize) -> usize {
     1 + text.bytes().take(place).filter(|byte| *byte == b'\n').count()
 }
 
-/// Refuses an empty list and a method given twice.
+/// Refuses an empty list and a method given twice; `all` is the list of those that exist.
 ///
 /// # Errors
-/// What is wrong with the list.
-pub fn check_methods(methods: &[Method]) -> Result<(), String> {
-    check_methods_of(methods, &Method::ALL)
-}
-
-/// The same for problems that have `all` of these methods.
-fn check_methods_of(methods: &[Method], all: &[Method]) -> Result<(), String> {
-    if methods.is_empty() {
-        let all: Vec<&str> = all.iter().map(|method| method.key()).collect();
-        return Err(format!("the list is empty; expected at least one of: {}", all.join(", ")));
-    }
-    match methods.iter().enumerate().find(|(i, method)| methods[..*i].contains(method)) {
-        Some((_, method)) => Err(format!("\"{}\" is given twice", method.key())),
-        None => Ok(()),
-    }
-}
-
-fn wrong_points(points: Points, time: f64) -> Option<String> {
-    match points.first {
-        _ if points.count < 2 => {
-            Some(format!("the number of points is {}; expected at least 2", points.count))
+/// [`KeyError`] that says what is wrong with the list.
+pub fn check_methods(methods: &[Method], all: &[Method]) -> Result<(), KeyError> {
+    let twice = methods.iter().enumerate().find(|(i, method)| methods[..*i].contains(method));
+    let what = match twice {
+        _ if methods.is_empty() => {
+            let all: Vec<&str> = all.iter().map(|method| method.key()).collect();
+            format!("the list is empty; expected at least one of: {}", all.join(", "))
         }
-        Some(first) if !(first > 0.0 && first < time) => {
-            Some(format!("`first` is {}; expected a number between 0 and the time", short(first)))
-        }
-        _ => None,
-    }
-}
-
-fn wrong_runs(Runs { runs, seed, confidence }: Runs) -> Option<String> {
-    if runs == 0 {
-        return Some("`runs` is 0; expected at least 1".into());
-    }
-    if i64::try_from(seed).is_err() {
-        return Some("`seed` is too large; expected at most 2^63 - 1".into());
-    }
-    (!(confidence > 0.0 && confidence < 1.0)).then(|| {
-        let given = short(confidence);
-        format!("`confidence` is {given}; expected a share between 0 and 1, such as 0.8")
-    })
+        Some((_, method)) => format!("\"{}\" is given twice", method.key()),
+        None => return Ok(()),
+    };
+    Err(KeyError::new("methods", what))
 }
 
 #[cfg(test)]
@@ -502,7 +484,7 @@ ensemble = { runs = 100, seed = 1, confidence = 0.8 }
             said += &format!("{line}\n    {error}\n");
             // The same as values of a program: the same sentence, without the place.
             if let Ok(values) = toml::from_str(&with(line)) {
-                let values = of_values(&values).unwrap_err().to_string();
+                let values = of_values(&values, Path::new("")).unwrap_err().to_string();
                 assert!(error.ends_with(&values), "{line}: {error} but {values}");
             }
         }

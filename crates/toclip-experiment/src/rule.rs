@@ -1,14 +1,13 @@
-//! What a step does to the gradient: `rule = "skip"`.
+//! The rule for large gradients: `rule = "skip"`.
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 use toclip::Rule;
 use toml::Value;
 
-use crate::policy::deserialize_by_parse;
+use crate::value_forms::deserialize_by_parse;
 use crate::words::unknown;
 
-/// What a step does to the gradient; clipping it unless given.
+/// The rule for large gradients; clipping unless given.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RuleChoice(pub Rule);
 
@@ -21,7 +20,7 @@ impl RuleChoice {
     /// The rule of this name.
     ///
     /// # Errors
-    /// A sentence with the names there are.
+    /// A sentence that lists the names.
     pub fn named(name: &str) -> Result<Self, String> {
         Rule::named(name).map(RuleChoice).ok_or_else(|| unknown("rule", name, &Rule::NAMES))
     }

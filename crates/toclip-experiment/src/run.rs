@@ -5,26 +5,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use toclip::dynamics::{Ode, Simulator, Trajectory, Volterra};
+use toclip::dynamics::{Ode, Simulator, Stop, Trajectory, Volterra};
 use toclip::ensemble::{Ensemble, Summary};
 
 use crate::error::{Error, Result};
-use crate::{Experiment, Method, Problem};
+use crate::{Experiment, Method, Problem, Runs};
 
-/// What one method gave.
+/// The result of one method: for least squares, or for a generalised linear model
+/// ([`GlmCurve`](crate::GlmCurve)).
 #[derive(Debug, Clone)]
-pub struct Curve {
+pub struct MethodCurve<O = Outcome> {
     /// Which.
     pub method: Method,
     /// In which form it was computed.
     pub form: String,
-    /// The numbers, in the coordinates of the user.
-    pub outcome: Outcome,
+    /// The numbers.
+    pub outcome: O,
     /// How long it took.
     pub took: Duration,
 }
 
-/// A path, or the statistics of many.
+/// A path, or the statistics of many, in the coordinates of the user.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     /// Of a deterministic method; with the risk of gradient flow where that is known apart.
@@ -38,7 +39,7 @@ pub enum Outcome {
     Band(Box<Summary>),
 }
 
-impl Curve {
+impl MethodCurve {
     /// The path of a deterministic method.
     pub fn path(&self) -> Option<&Trajectory> {
         match &self.outcome {
@@ -53,6 +54,11 @@ impl Curve {
             Outcome::Path { .. } => None,
             Outcome::Band(band) => Some(band),
         }
+    }
+
+    /// Why a path ended.
+    pub fn stop(&self) -> Option<Stop> {
+        self.path().map(|path| path.stop)
     }
 
     /// The times that it reached.
@@ -84,7 +90,7 @@ pub struct FinishedRun<R = Trajectory> {
     pub run: R,
 }
 
-/// A place where runs are kept as they finish, so that an interrupted ensemble may be continued.
+/// A place where runs are kept as they finish, to continue an interrupted ensemble later.
 pub trait RunSink<R = Trajectory>: Send {
     /// Keeps a run.
     ///
@@ -104,7 +110,7 @@ pub struct Plan<'a> {
     pub threads: Option<usize>,
     /// Set from elsewhere to stop: runs under way are finished and saved.
     pub cancel: &'a AtomicBool,
-    /// Told after every run: the method.
+    /// Called after every run, with the method.
     pub tick: &'a (dyn Fn(Method) + Sync),
 }
 
@@ -112,13 +118,13 @@ pub struct Plan<'a> {
 ///
 /// # Errors
 /// [`Error`] for a method that fails on the way.
-pub fn run_all(experiment: &Experiment, problem: &Problem) -> Result<Vec<Curve>> {
+pub fn run_all(experiment: &Experiment, problem: &Problem) -> Result<Vec<MethodCurve>> {
     let plan = Plan { threads: None, cancel: &AtomicBool::new(false), tick: &|_| {} };
     // Without a place to save to, nothing cancels it.
-    Ok(run(experiment, problem, &plan, None, Vec::new())?.unwrap_or_default())
+    Ok(run(experiment, problem, &plan, None, &[])?.unwrap_or_default())
 }
 
-/// The curves in the order of the methods, or `None` if it was cancelled on the way.
+/// The curves in the order of the methods, or `None` if it was cancelled.
 ///
 /// Runs go to the store as they finish. The result depends neither on the order in which they do,
 /// nor on the threads, nor on which of them were in `finished` from before.
@@ -130,28 +136,27 @@ pub fn run(
     problem: &Problem,
     plan: &Plan<'_>,
     store: Option<&mut dyn RunSink>,
-    finished: Vec<FinishedRun>,
-) -> Result<Option<Vec<Curve>>> {
-    let store = Mutex::new(store);
-    let mut curves = Vec::new();
-    for &method in &experiment.methods {
-        let begin = Instant::now();
-        let (form, outcome) = if method.is_ensemble() {
-            let before = before(&finished, method, experiment.ensemble.runs);
-            let (form, band) = ensemble(experiment, problem, method, plan, &store, before)?;
-            let Some(band) = band else { return Ok(None) };
-            (form.to_owned(), Outcome::Band(Box::new(band)))
-        } else {
+    finished: &[FinishedRun],
+) -> Result<Option<Vec<MethodCurve>>> {
+    let ensembles = Ensembles::new(experiment.ensemble, plan, store, finished)?;
+    run_methods(&experiment.methods, |method| {
+        if !method.is_ensemble() {
             let (path, flow) = solve(experiment, problem, method)?;
             let nodes = problem.few_modes.modes().len();
-            (format!("{nodes} equations"), Outcome::Path { path, flow })
-        };
-        curves.push(Curve { method, form, outcome, took: begin.elapsed() });
-    }
-    Ok(Some(curves))
+            return Ok(Some((format!("{nodes} equations"), Outcome::Path { path, flow })));
+        }
+        let (simulator, form) = problem.simulator(method)?;
+        let runs = ensembles.complete(method, |ensemble, indices, keep| {
+            ensemble.run_missing(&*simulator, &problem.times, indices, plan.cancel, keep)
+        })?;
+        let Some(runs) = runs else { return Ok(None) };
+        let runs = runs.into_iter().map(|(index, run)| (index, problem.to_user(run))).collect();
+        let band = Summary::of(&problem.times, &runs, &ensembles.ensemble.probabilities)?;
+        Ok(Some((form.to_owned(), Outcome::Band(Box::new(band)))))
+    })
 }
 
-/// All runs of an ensemble by their number, unless it was cancelled on the way; `tick` is told after
+/// All runs of an ensemble by their number, unless it was cancelled; `tick` is called after
 /// every run.
 ///
 /// # Errors
@@ -203,62 +208,71 @@ fn failed(method: &'static str, source: toclip::Error) -> Error {
     Error::Solve { method, source }
 }
 
-/// The runs of a method that were finished before, of those that are wanted.
-pub(crate) fn before<R: Clone>(
-    finished: &[FinishedRun<R>],
-    method: Method,
-    runs: u64,
-) -> BTreeMap<u64, R> {
-    let wanted = finished.iter().filter(|f| f.method == method && f.index < runs);
-    wanted.map(|f| (f.index, f.run.clone())).collect()
+/// The curves in the order of the methods; `None` as soon as `run` gives none for a method.
+pub(crate) fn run_methods<O>(
+    methods: &[Method],
+    run: impl Fn(Method) -> Result<Option<(String, O)>>,
+) -> Result<Option<Vec<MethodCurve<O>>>> {
+    let curve = |&method: &Method| {
+        let begin = Instant::now();
+        let found = run(method)?;
+        let took = begin.elapsed();
+        Ok(found.map(|(form, outcome)| MethodCurve { method, form, outcome, took }))
+    };
+    methods.iter().map(curve).collect()
 }
 
-/// Lets `run_missing` run what is not among `before`, and keeps every run in the store as it
-/// finishes; `None` if it was cancelled before there were `runs`.
-pub(crate) fn kept_runs<R: Send>(
-    method: Method,
-    plan: &Plan<'_>,
-    store: &Mutex<Option<&mut dyn RunSink<R>>>,
-    before: BTreeMap<u64, R>,
-    runs: u64,
-    run_missing: impl FnOnce(&BTreeSet<u64>, &(dyn Fn(u64, R) + Sync)) -> toclip::Result<u64>,
-) -> Result<Option<BTreeMap<u64, R>>> {
-    let indices: BTreeSet<u64> = before.keys().copied().collect();
-    let done = Mutex::new(before);
-    let failure = Mutex::new(None);
-    run_missing(&indices, &|index, run| {
-        let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Err(error)) = store.as_mut().map(|store| store.keep(method, index, &run)) {
-            // Without a place to save to there is no use in going on.
-            plan.cancel.store(true, Ordering::Relaxed);
-            failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        }
-        done.lock().unwrap_or_else(PoisonError::into_inner).insert(index, run);
-        (plan.tick)(method);
-    })?;
-    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(Error::Save(error));
+/// The ensembles of an experiment, where their runs are kept, and the runs that were finished before.
+pub(crate) struct Ensembles<'a, 's, R> {
+    pub ensemble: Ensemble,
+    plan: &'a Plan<'a>,
+    store: Mutex<Option<&'s mut dyn RunSink<R>>>,
+    finished: &'a [FinishedRun<R>],
+}
+
+impl<'a, 's, R: Clone + Send> Ensembles<'a, 's, R> {
+    pub fn new(
+        Runs { runs, seed, confidence }: Runs,
+        plan: &'a Plan<'a>,
+        store: Option<&'s mut dyn RunSink<R>>,
+        finished: &'a [FinishedRun<R>],
+    ) -> Result<Self> {
+        let mut ensemble = Ensemble::new(runs, seed).confidence(confidence)?;
+        ensemble.threads = plan.threads;
+        Ok(Ensembles { ensemble, plan, store: store.into(), finished })
     }
-    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok((done.len() as u64 >= runs).then_some(done))
-}
 
-fn ensemble(
-    experiment: &Experiment,
-    problem: &Problem,
-    method: Method,
-    plan: &Plan<'_>,
-    store: &Mutex<Option<&mut dyn RunSink>>,
-    before: BTreeMap<u64, Trajectory>,
-) -> Result<(&'static str, Option<Summary>)> {
-    let (simulator, form) = problem.simulator(method)?;
-    let spec = experiment.ensemble;
-    let mut ensemble = Ensemble::new(spec.runs, spec.seed).confidence(spec.confidence)?;
-    ensemble.threads = plan.threads;
-    let done = kept_runs(method, plan, store, before, spec.runs, |indices, keep| {
-        ensemble.run_missing(&*simulator, &problem.times, indices, plan.cancel, keep)
-    })?;
-    let Some(done) = done else { return Ok((form, None)) };
-    let done = done.into_iter().map(|(index, run)| (index, problem.to_user(run))).collect();
-    Ok((form, Some(Summary::of(&problem.times, &done, &ensemble.probabilities)?)))
+    /// Runs the missing runs by `run_missing` and keeps each in the store as it finishes. Returns all runs
+    /// of the method by number; `None` if it was cancelled before it had all of them.
+    pub fn complete(
+        &self,
+        method: Method,
+        run_missing: impl FnOnce(
+            &Ensemble,
+            &BTreeSet<u64>,
+            &(dyn Fn(u64, R) + Sync),
+        ) -> toclip::Result<u64>,
+    ) -> Result<Option<BTreeMap<u64, R>>> {
+        let Ensembles { ensemble, plan, store, finished } = self;
+        let wanted = finished.iter().filter(|f| f.method == method && f.index < ensemble.runs);
+        let before: BTreeMap<u64, R> = wanted.map(|f| (f.index, f.run.clone())).collect();
+        let indices: BTreeSet<u64> = before.keys().copied().collect();
+        let done = Mutex::new(before);
+        let failure = Mutex::new(None);
+        run_missing(ensemble, &indices, &|index, run| {
+            let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(Err(error)) = store.as_mut().map(|store| store.keep(method, index, &run)) {
+                // Runs that cannot be saved are not worth computing.
+                plan.cancel.store(true, Ordering::Relaxed);
+                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            }
+            done.lock().unwrap_or_else(PoisonError::into_inner).insert(index, run);
+            (plan.tick)(method);
+        })?;
+        if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(Error::Save(error));
+        }
+        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok((done.len() as u64 >= ensemble.runs).then_some(done))
+    }
 }

@@ -1,6 +1,6 @@
 //! The JSON Schema of an experiment, for editors.
 //!
-//! It is written by hand, since what an editor shows beside a key should be written for its reader.
+//! It is written by hand because editors show its text beside a key.
 //! The tests hold it to the parser: both know the same keys and kinds.
 
 /// The schema, as `toclip schema` prints it.
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(schema["properties"]["methods"]["items"]["enum"], json!(methods));
     }
 
-    /// The parser names what it would take when it meets what it does not know.
+    /// Errors of the parser list the kinds and keys that it knows.
     #[test]
     fn schema_and_parser_know_the_same_kinds_and_their_fields() {
         for (key, tag, branches) in parts() {

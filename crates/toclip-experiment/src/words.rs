@@ -3,31 +3,35 @@
 pub use toclip::{did_you_mean, short};
 use toml::Value;
 
-/// ``unknown `what` `name`; did you mean …?``, or the list of what is known.
+/// ``unknown `what` `name`; did you mean …?``, or the list of known names.
 ///
 /// ```
 /// let said = toclip_experiment::words::unknown("noise family", "cauchy", &["none", "gaussian"]);
 /// assert_eq!(said, "unknown noise family `cauchy`; expected one of: none, gaussian");
 /// ```
 pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
-    let hint = match (did_you_mean(name, known.iter().copied()), known) {
+    format!("unknown {what} `{name}`{}", did_you_mean_or_list(name, known))
+}
+
+/// `; did you mean …?`, or the list of known names.
+pub fn did_you_mean_or_list(name: &str, known: &[&str]) -> String {
+    match (did_you_mean(name, known.iter().copied()), known) {
         (hint, _) if !hint.is_empty() => hint,
         (_, []) => "; none is allowed here".into(),
         _ => format!("; expected one of: {}", known.join(", ")),
-    };
-    format!("unknown {what} `{name}`{hint}")
+    }
 }
 
-/// What is said of a value, with the name of the value: "clip is 0; expected …" where the sentence
-/// lacks its subject, "clip: …" otherwise.
+/// A message about a value, with the name of the value: "clip is 0; expected …" where the message lacks
+/// its subject, "clip: …" otherwise.
 pub fn about(name: &str, said: &str) -> String {
     if said.starts_with("is ") { format!("{name} {said}") } else { format!("{name}: {said}") }
 }
 
-/// What `read` finds in a value. The error is in plain English and names the key of a table that is wrong.
+/// Reads a value by `read`. The error is in plain English and names the wrong key of a table.
 ///
 /// # Errors
-/// What is wrong with the value, as [`about`] takes it.
+/// A message for [`about`].
 ///
 /// ```
 /// use serde::Deserialize;

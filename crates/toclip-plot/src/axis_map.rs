@@ -1,7 +1,7 @@
 //! From values to axis units (the value, or its log10) to pixels.
 
-use super::heat::extent;
-use super::{Axis, AxisScale, Chart, Direction, Kind};
+use super::heat_map::extent;
+use super::{Axis, AxisScale, Chart, Direction, SeriesKind};
 
 /// Beyond this a difference of two values may overflow.
 const LARGEST: f64 = 1e300;
@@ -20,7 +20,7 @@ pub(super) fn to_units(scale: AxisScale, value: f64) -> Option<f64> {
 
 /// A straight map from axis units to pixels.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Map {
+pub(super) struct AxisMap {
     pub scale: AxisScale,
     /// Ends of the axis in axis units.
     pub units: (f64, f64),
@@ -28,7 +28,7 @@ pub(super) struct Map {
     pub pixels: (f64, f64),
 }
 
-impl Map {
+impl AxisMap {
     /// Pixel of a position in axis units.
     pub fn pixel(&self, units: f64) -> f64 {
         let (lo, hi) = self.units;
@@ -52,7 +52,7 @@ impl Map {
     }
 }
 
-/// What a chart shows, in axis units.
+/// The ranges of a chart, in axis units.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub x: (f64, f64),
@@ -69,7 +69,7 @@ impl Window {
         let mut all: Vec<(f64, f64)> = Vec::new();
         for series in &chart.series {
             let columns: Vec<&[f64]> = match &series.kind {
-                Kind::Band { low, high } => vec![low, high, &series.y],
+                SeriesKind::Band { low, high } => vec![low, high, &series.y],
                 _ => vec![&series.y],
             };
             for (&x, &y) in columns.into_iter().flat_map(|column| series.x.iter().zip(column)) {
@@ -154,8 +154,9 @@ mod tests {
 
     #[test]
     fn map_goes_there_and_back() {
-        let linear = Map { scale: AxisScale::Linear, units: (-2.0, 6.0), pixels: (300.0, 20.0) };
-        let log = Map { scale: AxisScale::Log, units: (-9.0, 12.0), pixels: (10.0, 400.0) };
+        let linear =
+            AxisMap { scale: AxisScale::Linear, units: (-2.0, 6.0), pixels: (300.0, 20.0) };
+        let log = AxisMap { scale: AxisScale::Log, units: (-9.0, 12.0), pixels: (10.0, 400.0) };
         assert_eq!(linear.of(2.0), Some(160.0));
         assert_eq!(log.of(1e-9), Some(10.0));
         for value in [1e-8, 0.3, 1.0, 5.9e11] {

@@ -1,6 +1,6 @@
-//! Hatches of bands, so that bands that overlap are told apart without colour too.
+//! Hatches of bands, to tell overlapping bands apart without colour.
 
-use super::drawing::{Frame, Outline};
+use super::shapes::{Frame, Outline};
 use super::simplify::Point;
 
 /// Pixels between two lines of a hatch, along the axis.

@@ -1,12 +1,12 @@
 //! Where everything stands: every margin is as wide as the text in it, and the frames of charts
 //! in a row or a column line up.
 
-use super::axis_map::{Map, Window, to_units};
-use super::heat::bar_width;
+use super::axis_map::{AxisMap, Window, to_units};
+use super::font::Font;
+use super::heat_map::bar_width;
 use super::label_spacing::space_labels;
-use super::legend::{Legend, Sample};
+use super::legend::{Legend, LegendSample};
 use super::series::{Plane, Style, styles};
-use super::text::Font;
 use super::theme::REFERENCES;
 use super::ticks::{Ticks, ticks};
 use super::{Chart, Direction, Figure, RefLine};
@@ -45,7 +45,7 @@ pub(super) struct Tag {
 }
 
 /// One chart in its place.
-pub(super) struct Panel<'a> {
+pub(super) struct PlacedChart<'a> {
     pub chart: &'a Chart,
     pub plane: Plane,
     pub empty: bool,
@@ -74,7 +74,7 @@ pub(super) struct Layout<'a> {
     pub height: f64,
     pub title: Vec<String>,
     pub legend: Legend,
-    pub panels: Vec<Panel<'a>>,
+    pub panels: Vec<PlacedChart<'a>>,
 }
 
 impl Layout<'_> {
@@ -103,16 +103,16 @@ impl<'a> Layout<'a> {
             columns => columns.min(figure.charts.len()),
         }
         .max(1);
-        let mut panels: Vec<Panel> = figure
+        let mut panels: Vec<PlacedChart> = figure
             .charts
             .iter()
             .enumerate()
-            .map(|(i, chart)| Panel::new(chart, if many { letter(i) } else { String::new() }))
+            .map(|(i, chart)| PlacedChart::new(chart, if many { letter(i) } else { String::new() }))
             .collect();
 
         let width = columns as f64 * (CHART + GUTTER) - GUTTER + 2.0 * MARGIN;
         for column in 0..columns {
-            let widest = |side: fn(&Panel) -> f64| {
+            let widest = |side: fn(&PlacedChart) -> f64| {
                 panels.iter().skip(column).step_by(columns).map(side).fold(0.0, f64::max)
             };
             let (left, right) = (widest(|p| p.left), widest(|p| p.right));
@@ -139,8 +139,8 @@ impl<'a> Layout<'a> {
             y += layout.legend.height(layout.inner()) + 14.0;
         }
         for row in panels.chunks_mut(columns) {
-            let head = row.iter().map(Panel::above).fold(0.0, f64::max);
-            let foot = row.iter().map(Panel::below).fold(0.0, f64::max);
+            let head = row.iter().map(PlacedChart::above).fold(0.0, f64::max);
+            let foot = row.iter().map(PlacedChart::below).fold(0.0, f64::max);
             for panel in &mut *row {
                 panel.corner.1 = y;
                 panel.place_y(y + head + FRAME, y + head);
@@ -161,7 +161,7 @@ fn letter(i: usize) -> String {
     }
 }
 
-impl<'a> Panel<'a> {
+impl<'a> PlacedChart<'a> {
     fn new(chart: &'a Chart, letter: String) -> Self {
         let window = Window::of(chart);
         let shown = |axis: &super::Axis, (lo, hi): (f64, f64), known: bool, target: usize| {
@@ -179,9 +179,9 @@ impl<'a> Panel<'a> {
         let left = (block(LABEL, &y_label, 6.0) + y_labels).max(20.0);
 
         let styles = styles(chart);
-        let mut entries: Vec<(String, Sample)> = Vec::new();
+        let mut entries: Vec<(String, LegendSample)> = Vec::new();
         for (series, style) in chart.series.iter().zip(&styles) {
-            let entry = (series.label.clone(), Sample::of(series, *style));
+            let entry = (series.label.clone(), LegendSample::of(series, *style));
             if !series.label.is_empty() && !entries.contains(&entry) {
                 entries.push(entry);
             }
@@ -195,11 +195,11 @@ impl<'a> Panel<'a> {
             }
             match aside(line) {
                 true => right = right.max(TICK.width(&line.label) + 8.0),
-                false => entries.push((line.label.clone(), Sample::Reference(dash))),
+                false => entries.push((line.label.clone(), LegendSample::Reference(dash))),
             }
         }
 
-        let map = |scale, units| Map { scale, units, pixels: (0.0, 1.0) };
+        let map = |scale, units| AxisMap { scale, units, pixels: (0.0, 1.0) };
         let plane = Plane { x: map(chart.x.scale, window.x), y: map(chart.y.scale, window.y) };
         Self {
             chart,
@@ -262,7 +262,7 @@ impl<'a> Panel<'a> {
             let text = line.label.clone();
             match fits {
                 true => self.tags.push(Tag { x, y: 0.0, text, above: true }),
-                false => self.legend.entries.push((text, Sample::Reference(dash))),
+                false => self.legend.entries.push((text, LegendSample::Reference(dash))),
             }
         }
     }

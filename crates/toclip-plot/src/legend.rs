@@ -1,21 +1,21 @@
 //! The legend: a sample of each series beside its name, in as many columns as fit above the
 //! chart, where it hides no curve.
 
-use super::drawing::{Anchor, Frame, Item, Outline, Shape, text};
 use super::hatch::hatch;
 use super::layout::LEGEND;
 use super::series::{Style, mark};
+use super::shapes::{Anchor, Element, Frame, Outline, Shape, text};
 use super::simplify::Point;
-use super::{Kind, Series};
+use super::{Series, SeriesKind};
 
 const SAMPLE: f64 = 26.0;
 const GAP: f64 = 6.0;
 /// Least and most air between columns.
 const BETWEEN: (f64, f64) = (14.0, 24.0);
 
-/// What stands before a name.
+/// The sample before a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Sample {
+pub(super) enum LegendSample {
     Line(Style),
     Band(Style),
     BandWithLine(Style),
@@ -23,13 +23,13 @@ pub(super) enum Sample {
     Reference(&'static str),
 }
 
-impl Sample {
+impl LegendSample {
     pub fn of(series: &Series, style: Style) -> Self {
         match series.kind {
-            Kind::Line | Kind::Dashed => Self::Line(style),
-            Kind::Points => Self::Mark(style),
-            Kind::Band { .. } if series.y.is_empty() => Self::Band(style),
-            Kind::Band { .. } => Self::BandWithLine(style),
+            SeriesKind::Line | SeriesKind::Dashed => Self::Line(style),
+            SeriesKind::Points => Self::Mark(style),
+            SeriesKind::Band { .. } if series.y.is_empty() => Self::Band(style),
+            SeriesKind::Band { .. } => Self::BandWithLine(style),
         }
     }
 
@@ -60,7 +60,7 @@ impl Sample {
 /// Names and samples of one chart, or of a figure whose charts all have the same.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Legend {
-    pub entries: Vec<(String, Sample)>,
+    pub entries: Vec<(String, LegendSample)>,
 }
 
 /// An entry in its place: the sample's left end and middle, and the lines of its name.
@@ -68,7 +68,7 @@ struct Placed {
     x: f64,
     y: f64,
     lines: Vec<String>,
-    sample: Sample,
+    sample: LegendSample,
 }
 
 impl Legend {
@@ -78,11 +78,11 @@ impl Legend {
     }
 
     /// Draws with its upper left corner at a point.
-    pub fn draw(&self, width: f64, (x, y): Point) -> Vec<Item> {
+    pub fn draw(&self, width: f64, (x, y): Point) -> Vec<Element> {
         let mut items = Vec::new();
         for entry in self.place(width).0 {
             let (x, y) = (x + entry.x, y + entry.y);
-            items.extend(entry.sample.draw(x, y).into_iter().map(Item::Shape));
+            items.extend(entry.sample.draw(x, y).into_iter().map(Element::Shape));
             let at = (x + SAMPLE + GAP, y + 0.35 * LEGEND.size);
             items.extend(text(at, Anchor::Start, LEGEND, &entry.lines));
         }

@@ -17,39 +17,39 @@
 //! assert!(svg(&chart.into(), Theme::Auto).starts_with("<svg"));
 //! ```
 //!
-//! What cannot be drawn is left out, never an error: a value that is not finite (or above 1e300
+//! Values that cannot be drawn are left out, never an error: a value that is not finite (or above 1e300
 //! in size, where differences overflow) or not positive on a log axis breaks the line; with
 //! nothing to draw the axes say "no data"; of columns of unequal length the shortest decides.
 
 mod axis_map;
-mod draw;
-mod drawing;
+mod compose;
+mod font;
 #[cfg(any(feature = "png", test))]
-mod glyphs;
+mod font_outlines;
 mod hatch;
-mod heat;
-mod hover;
+mod heat_map;
 mod label_spacing;
 mod layout;
 mod legend;
 #[cfg(any(feature = "png", test))]
 mod png;
 mod series;
+mod shapes;
 mod simplify;
 mod svg;
-mod text;
 mod theme;
 mod ticks;
+mod tooltips;
 
 #[cfg(test)]
 mod tests;
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
+pub use font::escape;
 #[cfg(any(feature = "png", test))]
 pub use png::render as png;
 pub use svg::render as svg;
-pub use text::escape;
 pub use theme::Theme;
 
 /// One picture: charts side by side under a common title.
@@ -64,7 +64,8 @@ pub struct Figure {
 }
 
 /// Curves over a common pair of axes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Chart {
     /// Empty for none.
     pub title: String,
@@ -85,8 +86,9 @@ pub struct Chart {
     pub note: Option<String>,
 }
 
-/// What one axis shows.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// One axis of a chart.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Axis {
     /// Name and, in brackets, unit.
     pub label: String,
@@ -94,21 +96,23 @@ pub struct Axis {
     pub scale: AxisScale,
     /// Ends of the axis; an end that is not finite is taken from the data.
     pub range: Option<(f64, f64)>,
-    /// What stands at 0, 1, 2, … instead of numbers; empty for numbers.
+    /// Names at 0, 1, 2, … instead of numbers; empty for numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
 }
 
 /// A number for each cell of a grid, drawn in colours with their scale beside the frame.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HeatMap {
-    /// What the numbers are.
+    /// The name of the quantity.
     pub label: String,
     /// Centres of the columns, in order.
     pub x: Vec<f64>,
     /// Centres of the rows, in order.
     pub y: Vec<f64>,
-    /// The rows, each with a number for every column; what is not finite is grey.
+    /// The rows, each with a number for every column; cells that are not finite are grey.
+    #[serde(deserialize_with = "rows_with_gaps")]
     pub values: Vec<Vec<f64>>,
     /// How numbers are laid along the scale.
     pub scale: AxisScale,
@@ -117,7 +121,7 @@ pub struct HeatMap {
 }
 
 /// How values are laid along an axis.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AxisScale {
     /// Equal differences, equal lengths.
@@ -128,42 +132,59 @@ pub enum AxisScale {
 }
 
 /// One curve, band or cloud of points.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// Its name in the legend; empty keeps it out of the legend.
     pub label: String,
     /// Abscissae.
+    #[serde(deserialize_with = "with_gaps")]
     pub x: Vec<f64>,
     /// Ordinates; for a band its middle line, or empty.
+    #[serde(deserialize_with = "with_gaps")]
     pub y: Vec<f64>,
     /// How it is drawn.
-    pub kind: Kind,
+    pub kind: SeriesKind,
     /// Number of its colour. Series that belong together (a band and its curve) share one;
     /// `None` takes the next that is free.
     pub slot: Option<usize>,
 }
 
 /// How a series is drawn.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum SeriesKind {
     /// A curve: the first solid, further ones in patterns of long dashes.
     Line,
-    /// A curve in short dashes, for what is compared with.
+    /// A curve in short dashes, for comparison.
     Dashed,
     /// The area between two curves.
     Band {
         /// Lower edge; not positive on a log axis, the band goes down to the axis.
+        #[serde(deserialize_with = "with_gaps")]
         low: Vec<f64>,
         /// Upper edge.
+        #[serde(deserialize_with = "with_gaps")]
         high: Vec<f64>,
     },
     /// Unconnected marks.
     Points,
 }
 
+/// JSON has null for a number that is not finite.
+fn with_gaps<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
+    let values = Vec::<Option<f64>>::deserialize(from)?;
+    Ok(values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect())
+}
+
+/// The same for the rows of a table.
+fn rows_with_gaps<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Vec<f64>>, D::Error> {
+    let rows = Vec::<Vec<Option<f64>>>::deserialize(from)?;
+    let filled = |row: Vec<Option<f64>>| row.into_iter().map(|x| x.unwrap_or(f64::NAN)).collect();
+    Ok(rows.into_iter().map(filled).collect())
+}
+
 /// A line across the whole chart.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RefLine {
     /// Which coordinate it holds fixed.
     pub direction: Direction,
@@ -174,7 +195,7 @@ pub struct RefLine {
 }
 
 /// Direction of a reference line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// Constant y.
@@ -310,28 +331,28 @@ impl Chart {
 }
 
 impl Series {
-    fn new(label: &str, x: &[f64], y: &[f64], kind: Kind) -> Self {
+    fn new(label: &str, x: &[f64], y: &[f64], kind: SeriesKind) -> Self {
         Self { label: label.into(), x: x.to_vec(), y: y.to_vec(), kind, slot: None }
     }
 
     /// A curve.
     pub fn line(label: &str, x: &[f64], y: &[f64]) -> Self {
-        Self::new(label, x, y, Kind::Line)
+        Self::new(label, x, y, SeriesKind::Line)
     }
 
     /// A curve in short dashes.
     pub fn dashed(label: &str, x: &[f64], y: &[f64]) -> Self {
-        Self::new(label, x, y, Kind::Dashed)
+        Self::new(label, x, y, SeriesKind::Dashed)
     }
 
     /// A band between two curves.
     pub fn band(label: &str, x: &[f64], low: &[f64], high: &[f64]) -> Self {
-        Self::new(label, x, &[], Kind::Band { low: low.to_vec(), high: high.to_vec() })
+        Self::new(label, x, &[], SeriesKind::Band { low: low.to_vec(), high: high.to_vec() })
     }
 
     /// Unconnected marks.
     pub fn points(label: &str, x: &[f64], y: &[f64]) -> Self {
-        Self::new(label, x, y, Kind::Points)
+        Self::new(label, x, y, SeriesKind::Points)
     }
 
     /// A histogram: the area between zero and one height for each pair of neighbouring edges.

@@ -5,9 +5,9 @@ use tiny_skia::{
     Color, FillRule, LineJoin, Mask, Paint, PathBuilder, Pixmap, Stroke, StrokeDash, Transform,
 };
 
-use super::draw::draw;
-use super::drawing::{Item, Outline, RADIUS, Shape};
-use super::glyphs::Faces;
+use super::compose::compose;
+use super::font_outlines::Faces;
+use super::shapes::{Element, Outline, RADIUS, Shape};
 use super::simplify::Point;
 use super::svg::within_reach;
 use super::theme::{CURRENT, PAINTS, colour};
@@ -15,7 +15,7 @@ use super::{Figure, Theme};
 
 /// The figure as PNG bytes at `scale` pixels to one of the SVG; 2 suits print and screens.
 pub fn render(figure: &Figure, theme: Theme, scale: f32) -> Result<Vec<u8>> {
-    let drawing = draw(figure);
+    let drawing = compose(figure);
     let pixels = |length: f64| (length as f32 * scale).ceil() as u32;
     let (width, height) = (pixels(drawing.width), pixels(drawing.height));
     let image = Pixmap::new(width, height)
@@ -24,8 +24,8 @@ pub fn render(figure: &Figure, theme: Theme, scale: f32) -> Result<Vec<u8>> {
     let mut canvas = Canvas { image, transform: Transform::from_scale(scale, scale), theme };
     for item in &drawing.items {
         match item {
-            Item::Shape(shape) => canvas.shape(shape, None),
-            Item::Text(text) => {
+            Element::Shape(shape) => canvas.shape(shape, None),
+            Element::TextLine(text) => {
                 let (path, place) = faces.outline(text);
                 let paint = canvas.paint(if text.font.muted { "muted" } else { "ink" }, 1.0);
                 if let (Some(path), Some(paint)) = (path, paint) {
@@ -33,7 +33,7 @@ pub fn render(figure: &Figure, theme: Theme, scale: f32) -> Result<Vec<u8>> {
                     canvas.image.fill_path(&path, &paint, FillRule::Winding, place, None);
                 }
             }
-            Item::Clipped(frame, shapes) => {
+            Element::Clipped(frame, shapes) => {
                 let mut mask = Mask::new(width, height).context("clipping to the frame")?;
                 if let Some(path) = path(&[frame.outline()]) {
                     mask.fill_path(&path, FillRule::Winding, true, canvas.transform);

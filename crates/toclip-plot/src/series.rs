@@ -1,12 +1,12 @@
 //! Series as shapes.
 
-use super::axis_map::Map;
-use super::drawing::{Frame, Outline, Shape};
+use super::axis_map::AxisMap;
 use super::hatch::hatch;
+use super::shapes::{Frame, Outline, Shape};
 use super::simplify::{Point, simplify, spread};
 use super::theme::{BANDS, DASHES, LINES, SERIES};
 use super::ticks::short;
-use super::{AxisScale, Chart, Kind, Series};
+use super::{AxisScale, Chart, Series, SeriesKind};
 
 /// More marks than this in a chart have no value under the pointer: the file would be large and
 /// the marks too close to be pointed at.
@@ -34,8 +34,8 @@ impl Style {
     }
 }
 
-/// The style of every series. Patterns and marks go by order among what they are to be told
-/// from, so that a lone curve over two bands is solid.
+/// The style of every series. Patterns and marks go by order among series of the same
+/// kind: a lone curve over two bands is solid.
 pub(super) fn styles(chart: &Chart) -> Vec<Style> {
     let mut next = 0;
     let mut seen: [Vec<usize>; 4] = Default::default();
@@ -52,10 +52,10 @@ pub(super) fn styles(chart: &Chart) -> Vec<Style> {
         let mut style =
             Style { colour: SERIES[slot % SERIES.len()].0, dash: "", edge: "", hatch: 0, mark: 0 };
         match series.kind {
-            Kind::Line => style.dash = LINES[order(0, slot) % LINES.len()],
-            Kind::Dashed => style.dash = DASHES[order(1, slot) % DASHES.len()],
-            Kind::Points => style.mark = order(3, slot),
-            Kind::Band { .. } => {
+            SeriesKind::Line => style.dash = LINES[order(0, slot) % LINES.len()],
+            SeriesKind::Dashed => style.dash = DASHES[order(1, slot) % DASHES.len()],
+            SeriesKind::Points => style.mark = order(3, slot),
+            SeriesKind::Band { .. } => {
                 style.hatch = order(2, slot);
                 style.edge = BANDS[style.hatch % BANDS.len()];
                 if !series.y.is_empty() {
@@ -71,8 +71,8 @@ pub(super) fn styles(chart: &Chart) -> Vec<Style> {
 /// The two maps of a chart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plane {
-    pub x: Map,
-    pub y: Map,
+    pub x: AxisMap,
+    pub y: AxisMap,
 }
 
 impl Plane {
@@ -101,10 +101,10 @@ impl Plane {
         Frame { left, top, right, bottom }
     }
 
-    /// What a series leaves on the layer of areas.
+    /// The shapes of a series on the layer of areas.
     pub fn area(&self, series: &Series, style: Style) -> [Shape; 2] {
         let bands = match &series.kind {
-            Kind::Band { low, high } => self.band(&series.x, low, high),
+            SeriesKind::Band { low, high } => self.band(&series.x, low, high),
             _ => Vec::new(),
         };
         let hatch = |[upper, lower]: &[Vec<Point>; 2]| {
@@ -122,9 +122,9 @@ impl Plane {
         [area, style.shape("hatch", "", lines)]
     }
 
-    /// What a series leaves on the layer of lines.
+    /// The shapes of a series on the layer of lines.
     pub fn lines(&self, series: &Series, style: Style) -> Vec<Shape> {
-        if series.kind == Kind::Points {
+        if series.kind == SeriesKind::Points {
             return Vec::new();
         }
         let (mut line, mut alone) = (Vec::new(), Vec::new());
@@ -139,9 +139,9 @@ impl Plane {
         vec![style.shape("line", style.dash, line), style.shape("dot", "", alone)]
     }
 
-    /// What a series leaves on the layer of marks, with values under the pointer.
+    /// The shapes of a series on the layer of marks, with values under the pointer.
     pub fn points(&self, series: &Series, style: Style) -> Vec<Shape> {
-        if series.kind != Kind::Points {
+        if series.kind != SeriesKind::Points {
             return Vec::new();
         }
         let points = spread(&self.runs(&series.x, &series.y).concat());
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     fn plane(scale: AxisScale) -> Plane {
-        let map = |pixels, scale| Map { scale, units: (0.0, 10.0), pixels };
+        let map = |pixels, scale| AxisMap { scale, units: (0.0, 10.0), pixels };
         Plane { x: map((0.0, 100.0), AxisScale::Linear), y: map((100.0, 0.0), scale) }
     }
 

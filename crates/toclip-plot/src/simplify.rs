@@ -30,7 +30,7 @@ fn columns(points: &[Point]) -> Vec<Point> {
     kept
 }
 
-/// Leaves out what lies on the line between its neighbours (Ramer, Douglas and Peucker).
+/// Leaves out points on the line between their neighbours (Ramer, Douglas and Peucker).
 fn straighten(points: &[Point]) -> Vec<Point> {
     if points.len() < 3 {
         return points.to_vec();

@@ -1,15 +1,15 @@
 //! A figure as SVG.
 
-use super::draw::draw;
-use super::drawing::{Anchor, Frame, Item, Outline, RADIUS, Shape, Text};
+use super::compose::compose;
+use super::font::{escape, markup};
+use super::shapes::{Anchor, Element, Frame, Outline, RADIUS, Shape, TextLine};
 use super::simplify::Point;
-use super::text::{escape, markup};
 use super::theme::{ROOT, style_sheet};
 use super::{Figure, Theme};
 
 /// The figure as one SVG element with its style; values show under the pointer.
 pub fn render(figure: &Figure, theme: Theme) -> String {
-    let drawing = draw(figure);
+    let drawing = compose(figure);
     let (width, height) = (drawing.width, drawing.height);
     let heat = figure.charts.iter().any(|chart| chart.heat.is_some());
     let mut svg = format!(
@@ -21,9 +21,9 @@ pub fn render(figure: &Figure, theme: Theme) -> String {
     svg.push_str(&format!("<style>\n{}</style>\n", style_sheet(theme, heat)));
     for item in &drawing.items {
         match item {
-            Item::Shape(shape) => svg.push_str(&path(shape)),
-            Item::Text(line) => svg.push_str(&text(line)),
-            Item::Clipped(Frame { left, top, right, bottom }, shapes) => {
+            Element::Shape(shape) => svg.push_str(&path(shape)),
+            Element::TextLine(line) => svg.push_str(&text(line)),
+            Element::Clipped(Frame { left, top, right, bottom }, shapes) => {
                 // An inner svg clips to the frame without an id, which might be taken in a page.
                 let [x, y, w, h] = [*left, *top, right - left, bottom - top].map(num);
                 let inside: String = shapes.iter().map(path).collect();
@@ -37,7 +37,7 @@ pub fn render(figure: &Figure, theme: Theme) -> String {
     svg + "</svg>\n"
 }
 
-/// What a reader who does not see the picture hears first.
+/// The name that a screen reader says first.
 fn name(figure: &Figure) -> String {
     let titles = figure.charts.iter().map(|chart| chart.title.as_str());
     let all: Vec<&str> =
@@ -58,7 +58,7 @@ fn description(figure: &Figure) -> String {
 }
 
 /// One line of text.
-fn text(Text { at: (x, y), anchor, font, turned, content }: &Text) -> String {
+fn text(TextLine { at: (x, y), anchor, font, turned, content }: &TextLine) -> String {
     let classes = [
         (font.bold, " b"),
         (font.muted, " q"),
@@ -146,8 +146,8 @@ fn num(v: f64) -> String {
     format!("{}", rounded + 0.0)
 }
 
-/// What is far outside the frame is brought nearer, to where single-precision renderers still
-/// have digits.
+/// Brings a coordinate far outside the frame nearer, to where single-precision renderers still have
+/// digits.
 pub(super) fn within_reach(v: f64) -> f64 {
     v.clamp(-1e5, 1e5)
 }

@@ -4,9 +4,9 @@
 
 use tiny_skia::Rect;
 
-use crate::draw::draw;
-use crate::drawing::{Drawing, Item};
-use crate::glyphs::Faces;
+use crate::compose::compose;
+use crate::font_outlines::Faces;
+use crate::shapes::{Drawing, Element};
 use crate::*;
 
 fn grid(from: f64, to: f64, n: usize) -> Vec<f64> {
@@ -96,7 +96,7 @@ fn panels() -> Figure {
     Figure::new("Two criteria for clipping").chart(step).chart(criterion())
 }
 
-/// Text where it is hard: long, foreign, and full of markup.
+/// TextLine where it is hard: long, foreign, and full of markup.
 fn wordy() -> Figure {
     let long = "A title that goes on for so long that no chart of this width could carry it in \
                 one line, <b>&amp; \"markup\" that must stay as it is</b> ]]> \u{7}";
@@ -181,7 +181,7 @@ fn boxes(drawing: &Drawing) -> Vec<(&str, Rect)> {
     let faces = Faces::new().unwrap();
     let mut found = Vec::new();
     for item in &drawing.items {
-        let Item::Text(text) = item else { continue };
+        let Element::TextLine(text) = item else { continue };
         let size = text.font.size as f32;
         let (path, place) = faces.outline(text);
         let ink = path.unwrap().bounds();
@@ -195,7 +195,7 @@ fn boxes(drawing: &Drawing) -> Vec<(&str, Rect)> {
 #[test]
 fn no_text_overlaps_another_or_leaves_the_picture() {
     for (name, figure) in all() {
-        let drawing = draw(&figure);
+        let drawing = compose(&figure);
         let (width, height) = (drawing.width as f32, drawing.height as f32);
         let found = boxes(&drawing);
         assert!(name == "empty" || found.len() >= 5, "{name}: texts are not seen");
@@ -254,7 +254,7 @@ fn nothing_to_draw_says_so() {
 #[test]
 fn a_png_has_the_size_of_its_svg_and_the_ground_of_its_theme() {
     let figure: Figure = criterion().into();
-    let Drawing { width, height, .. } = draw(&figure);
+    let Drawing { width, height, .. } = compose(&figure);
     assert!(svg(&figure, Theme::Light).contains(&format!("width=\"{width}\" height=\"{height}\"")));
     for (theme, ground) in [(Theme::Light, 0xff), (Theme::Auto, 0xff), (Theme::Dark, 0x14)] {
         let bytes = png(&figure, theme, 2.0).unwrap();

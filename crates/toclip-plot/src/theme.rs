@@ -23,9 +23,9 @@ const SURFACE: [Colour; 5] = [
     ("grid",  "#e9ebee", "#262c34"),
 ];
 
-/// The palette of Okabe and Ito (2008), told apart by colour-blind readers, in an order that
-/// puts last what is pale on white. Its yellow is left out (invisible on white) and its blue is
-/// lighter on the dark ground.
+/// The palette of Okabe and Ito (2008), told apart by colour-blind readers, with the
+/// colours that are pale on white last. Its yellow is left out (invisible on white) and its blue is
+/// lighter on a dark background.
 #[rustfmt::skip]
 pub(super) const SERIES: [Colour; 7] = [
     ("c0", "#0072b2", "#3d9bdc"), // blue
@@ -57,7 +57,7 @@ pub(super) const DIVERGING: [Colour; 13] = [
     ("d10", "#e5823d", "#e5823d"), ("d11", "#d55e00", "#d55e00"), ("d12", "#a84a00", "#a84a00"),
 ];
 
-/// Where there is no number.
+/// For a cell without a number.
 pub(super) const MISSING: Colour = ("gap", "#b4bac1", "#4a525b");
 
 /// A colour by its name in the style sheet; [`Theme::Auto`] is light here.
@@ -98,9 +98,9 @@ pub(super) const PAINTS: [Paint; 9] = [
     Paint { class: "dot", fill: Some((CURRENT, 1.0)), stroke: Some(("bg", 1.0, 0.8)) },
 ];
 
-/// Patterns by order of appearance, so that curves differ without colour too.
+/// Patterns by order of appearance, to tell curves apart without colour.
 pub(super) const LINES: [&str; 6] = ["", "15 4", "11 3 2.5 3", "2.5 3", "11 3 2.5 3 2.5 3", "7 2"];
-/// The same for what is drawn dashed: shorter, so that it is never taken for a curve above.
+/// The same for dashed curves: shorter, to be told from the curves above.
 pub(super) const DASHES: [&str; 4] = ["6 4", "4 3 1.5 3", "3.5 2", "1.5 2"];
 /// Edges of bands.
 pub(super) const BANDS: [&str; 3] = ["", "4 2", "1.5 2"];

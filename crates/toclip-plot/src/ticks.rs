@@ -1,7 +1,7 @@
-//! Where the ticks of an axis stand and what is written at them.
+//! The places of the ticks of an axis, and their labels.
 
 use super::AxisScale;
-use super::text::SUPERSCRIPTS;
+use super::font::SUPERSCRIPTS;
 
 /// A labelled tick; `at` is in axis units: the value, or its log10 on a log axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +33,7 @@ pub(super) fn ticks(scale: AxisScale, lo: f64, hi: f64, target: usize) -> Ticks 
     let target = target.max(2);
     match scale {
         AxisScale::Linear => {
-            let step = Step::nice((hi - lo) / target as f64);
+            let step = TickStep::nice((hi - lo) / target as f64);
             let values = step.multiples(lo, hi);
             let major = values.iter().map(|&at| Tick { at, label: step.label(at, &values) });
             Ticks { major: major.collect(), minor: Vec::new() }
@@ -44,12 +44,12 @@ pub(super) fn ticks(scale: AxisScale, lo: f64, hi: f64, target: usize) -> Ticks 
 
 /// A step 1, 2 or 5 times a power of ten, kept as integers so that 3 × 0.1 comes out as 0.3.
 #[derive(Clone, Copy)]
-struct Step {
+struct TickStep {
     digit: f64,
     exponent: i32,
 }
 
-impl Step {
+impl TickStep {
     /// The smallest such step that is not below `raw`.
     fn nice(raw: f64) -> Self {
         let exponent = raw.log10().floor() as i32;

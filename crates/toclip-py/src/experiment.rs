@@ -1,7 +1,7 @@
 //! Experiments, read and run by the same crate as `toclip run`.
 
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use numpy::ToPyArray;
@@ -27,7 +27,7 @@ pub fn experiment<'py>(
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (file, origin) = if is_dict(what) {
-        of_values(&from_python(EXPERIMENT, what)?)
+        of_values(&from_python(EXPERIMENT, what)?, Path::new(""))
     } else {
         read(&PathBuf::read("what", what)?)
     }
@@ -42,7 +42,7 @@ pub fn experiment<'py>(
                 shared.done.fetch_add(1, Ordering::Relaxed);
             };
             let plan = Plan { threads, cancel: &shared.cancel, tick: &tick };
-            run(experiment, &problem, &plan, None, Vec::new())
+            run(experiment, &problem, &plan, None, &[])
         })?
         .map_err(python_error)?;
         for curve in curves.into_iter().flatten() {

@@ -14,7 +14,7 @@ use toclip::ensemble::Ensemble;
 use toclip::schedule::{Policy, tune_kappa, tune_kappa_with_momentum, tune_private};
 use toclip::spectrum::{Modes, Rescaling, Start};
 use toclip::{Moments, Momentum, Rule};
-use toclip_experiment::{Built, Optimizer, RuleChoice};
+use toclip_experiment::{BuiltOptimizer, Optimizer, RuleChoice};
 
 use crate::args::{Argument, Threshold, arg};
 use crate::convert::{refuse, to_python};
@@ -63,7 +63,7 @@ impl Problem {
             momentum: optional("momentum", momentum)?,
             privacy: optional("privacy", privacy)?,
         };
-        let Built { modes, step, momentum } =
+        let BuiltOptimizer { modes, step, momentum } =
             optimizer.build(noise.clipped()?, &spectrum.inner, &start).map_err(refuse)?;
         let rescaling = spectrum.inner.rescaling();
         let spec = policy(learning_rate, clip, margin)?;

@@ -8,16 +8,16 @@
 /* global uPlot */
 
 import { colour, faded, hatched, mark, sample } from "./marks.js";
-import { short } from "./numbers.js";
+import { clamp, short } from "./numbers.js";
 
-/** Patterns of curves by their slot, so that they differ without colour too. */
+/** Patterns of curves by their slot, to tell them apart without colour. */
 const DASHES = [[], [10, 3], [8, 3, 2, 3], [2, 3], [], [10, 3, 2, 3, 2, 3], [6, 2]];
 const SHORT_DASH = [5, 4];
 /** Patterns of reference lines, by order. */
 const REFERENCES = [[5, 4], [1.5, 3], [9, 3, 1.5, 3]];
-/** What lies beside the label of an axis, in pixels along it. */
+/** Pixels along an axis that its label cannot use. */
 const ROOM = { x: 70, y: 46 };
-/** Stands for what is not positive in the lower edge of a band on a log axis: far below the frame. */
+/** Replaces values that are not positive in the lower edge of a band on a log axis: far below the frame. */
 const BELOW = 1e-300;
 
 export const dashOf = (s) => s.dash ?? (s.dashed ? SHORT_DASH : (DASHES[s.slot] ?? []));
@@ -28,9 +28,9 @@ export class Chart {
     this.grid = grid;
     this.height = height;
     this.paint = paint;
-    this.legend = element("ul", "legend");
-    this.plot = element("div", "plot");
-    this.readout = element("p", "readout");
+    this.legend = element("ul", { class: "legend" });
+    this.plot = element("div", { class: "plot" });
+    this.readout = element("p", { class: "readout" });
     box.append(this.legend, this.plot, this.readout);
     new ResizeObserver(() => this.resize()).observe(this.plot);
     this.visible = true;
@@ -56,7 +56,7 @@ export class Chart {
       this.readout.textContent = this.hint ?? "";
     }
     this.description = description;
-    // What is off the screen is drawn when it comes into view.
+    // A chart off the screen is drawn when it comes into view.
     this.late = !!this.u && !this.visible && !anew;
     if (this.late) return;
     const structure = JSON.stringify([
@@ -238,8 +238,9 @@ export class Chart {
   }
 }
 
-export function element(tag, name = "", ...children) {
-  const made = Object.assign(document.createElement(tag), { className: name });
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   made.append(...children);
   return made;
 }
@@ -300,12 +301,12 @@ function crosses({ left, top, width, height }, { axis, place }) {
 /** Labels of ticks; with as many digits as tell neighbours `step` apart. */
 function tickLabels(splits, step) {
   const largest = Math.max(...splits.map((value) => Math.abs(value ?? 0)));
-  const digits = step ? Math.max(3, Math.min(12, Math.ceil(Math.log10(largest / step)) + 1)) : 3;
+  const digits = step ? clamp(Math.ceil(Math.log10(largest / step)) + 1, 3, 12) : 3;
   return splits.map((value) => (value === null ? "" : short(value, digits).replace("-", "−")));
 }
 
 /** About `count` ticks from 1, 2, 5 times powers of ten, or finer where the axis is short. */
-export function logTicks(min, max, count) {
+function logTicks(min, max, count) {
   const decades = Math.log10(max / min);
   if (!(decades > 0)) return [min];
   const each = [[1], [1, 3], [1, 2, 5], [1, 1.5, 2, 3, 5, 7], [1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9]];

@@ -1,9 +1,8 @@
 // Zooming and reading a chart of the report with mouse, fingers and keys.
 
-import { ReportChart } from "./report_chart.js";
+import { AXES, ReportChart } from "./report_chart.js";
+import { clamp } from "./numbers.js";
 
-const limit = (v, low, high) => Math.min(Math.max(v, low), high);
-const SIDES = ["x", "y"];
 /** Milliseconds between two taps that count as one double tap. */
 const DOUBLE_TAP = 350;
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
@@ -12,7 +11,7 @@ export class LiveChart extends ReportChart {
   /** Zooms by a factor about a place given as shares of the frame, then moves it by shares. */
   zoom(by, at, from = this.view ?? this.home(), move = { x: 0, y: 0 }) {
     const view = {};
-    for (const k of SIDES) {
+    for (const k of AXES) {
       const [low, high] = from[k], fix = low + at[k] * (high - low), span = (high - low) / by;
       view[k] = [fix - (at[k] + move[k]) * span, fix + (1 - at[k] - move[k]) * span];
     }
@@ -27,7 +26,7 @@ export class LiveChart extends ReportChart {
     if (Math.max(width < w ? width : 0, height < h ? height : 0) < 10) return;
     const from = this.view ?? this.home(), view = {};
     const part = { x: [left / w, (left + width) / w], y: [1 - (top + height) / h, 1 - top / h] };
-    for (const k of SIDES) view[k] = part[k].map((share) => from[k][0] + limit(share, 0, 1) * (from[k][1] - from[k][0]));
+    for (const k of AXES) view[k] = part[k].map((share) => from[k][0] + clamp(share, 0, 1) * (from[k][1] - from[k][0]));
     this.look(view);
   }
 
@@ -39,7 +38,7 @@ export class LiveChart extends ReportChart {
 
   /** Reads values at a share of the width; null takes the readout away. */
   readAt(share, aloud = false) {
-    this.cursor = share === null ? null : limit(share, 0, 1);
+    this.cursor = share === null ? null : clamp(share, 0, 1);
     const { clientWidth: w, clientHeight: h } = this.u.over;
     this.u.setCursor(share === null ? { left: -10, top: -10 } : { left: this.cursor * w, top: h / 2 });
     if (aloud && this.words) this.said.textContent = this.words;
@@ -75,7 +74,7 @@ export class LiveChart extends ReportChart {
     on("wheel", (event) => {
       if (!event.ctrlKey && !event.metaKey && document.activeElement !== this.plot) return;
       event.preventDefault();
-      this.zoom(Math.exp(-limit(event.deltaY, -200, 200) * (event.ctrlKey ? 0.01 : 0.002)), this.share(event));
+      this.zoom(Math.exp(-clamp(event.deltaY, -200, 200) * (event.ctrlKey ? 0.01 : 0.002)), this.share(event));
     });
     on("blur", () => this.readAt(null));
     on("keydown", (event) => this.key(event));
@@ -86,7 +85,7 @@ export class LiveChart extends ReportChart {
     const middle = ([a, b]) => ({ x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 });
     const apart = ([a, b]) => Math.hypot((a.x - b.x) * w, (a.y - b.y) * h);
     const [start, end] = [middle(from), middle(now)];
-    this.zoom(limit(apart(now) / Math.max(apart(from), 1), 0.05, 20), start, view, { x: end.x - start.x, y: end.y - start.y });
+    this.zoom(clamp(apart(now) / Math.max(apart(from), 1), 0.05, 20), start, view, { x: end.x - start.x, y: end.y - start.y });
   }
 
   key(event) {

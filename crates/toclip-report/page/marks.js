@@ -46,7 +46,7 @@ export function hatched(stroke, order) {
   ctx.strokeStyle = faded(stroke, 0.55);
   ctx.lineWidth = devicePixelRatio;
   for (const [x0, y0, x1, y1] of hatchLines(order, size)) {
-    // A diagonal goes on in the next tile; what sticks out over a corner is drawn there too.
+    // A diagonal goes on in the next tile; the part that sticks out over a corner is drawn there too.
     for (const shift of x0 === x1 ? [0] : [-size, 0, size]) {
       ctx.beginPath();
       ctx.moveTo(x0 + shift, y0);

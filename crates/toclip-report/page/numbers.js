@@ -17,6 +17,9 @@ export function percent(share) {
   return `${Number(p.toPrecision(2))}%`;
 }
 
+/** The number, or the nearer end of a range that it lies outside of. */
+export const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
+
 export function logSpace(from, to, count) {
   const step = Math.log(to / from) / (count - 1);
   return Array.from({ length: count }, (_, k) => from * Math.exp(step * k));

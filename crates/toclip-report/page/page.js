@@ -9,24 +9,24 @@ const charts = [];
 
 for (const figure of document.querySelectorAll("figure.plot")) {
   const data = JSON.parse(figure.querySelector("script").textContent);
-  const live = element("div", data.charts.length > 1 ? "live many" : "live");
+  const live = element("div", { class: data.charts.length > 1 ? "live many" : "live" });
   figure.append(live);
   figure.classList.add("drawn");
   const letter = (i) => (data.charts.length > 1 ? `(${i < 26 ? String.fromCharCode(97 + i) : i + 1}) ` : "");
-  if (data.title) live.append(element("p", "name", data.title));
+  if (data.title) live.append(element("p", { class: "name" }, data.title));
   figure.charts = data.charts.map((chart, i) => {
-    const node = element("div", "chart");
+    const node = element("div", { class: "chart" });
     live.append(node);
-    if (letter(i) || chart.title) node.append(element("p", "title", letter(i) + chart.title));
-    if (chart.subtitle) node.append(element("p", "sub", chart.subtitle));
+    if (letter(i) || chart.title) node.append(element("p", { class: "title" }, letter(i) + chart.title));
+    if (chart.subtitle) node.append(element("p", { class: "sub" }, chart.subtitle));
     const made = new LiveChart(node, chart);
-    if (chart.note) node.append(element("p", "sub note", chart.note));
+    if (chart.note) node.append(element("p", { class: "sub note" }, chart.note));
     return made;
   });
   charts.push(...figure.charts);
 }
 
-/** Charts inside what is folded have no width to be drawn in; they are drawn when it opens. */
+/** Charts in a folded part have no width; they are drawn when it opens. */
 function drawAll() {
   for (const chart of charts) if (!chart.u && chart.plot.clientWidth) chart.show();
   root.dataset.plots = charts.filter((chart) => chart.u).length;
@@ -52,5 +52,5 @@ systemDark.addEventListener("change", showTheme);
 addEventListener("hashchange", readHash);
 showTheme();
 readHash();
-// What is folded away would be missing on paper.
+// Folded parts would be missing on paper.
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => (part.open = true)));

@@ -1,21 +1,14 @@
 // A chart of the report: values under the pointer, zoom by mouse, fingers and keys, log axes, curves to hide.
 
-import { Chart, dashOf } from "./chart.js";
+import { Chart, dashOf, element } from "./chart.js";
 import { sample } from "./marks.js";
-import { short } from "./numbers.js";
+import { clamp, short } from "./numbers.js";
 import { styled } from "./figure.js";
 
-const html = (name, attributes = {}, ...children) => {
-  const node = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  node.append(...children);
-  return node;
-};
-const clamp = (v, low, high) => Math.min(Math.max(v, low), high);
 /** A position in units of an axis: the value, or its logarithm; null where there is none. */
 const units = (log, v) => (typeof v !== "number" || (log && v <= 0) ? null : log ? Math.log10(v) : v);
 const value = (log, u) => (log ? 10 ** u : u);
-const AXES = ["x", "y"];
+export const AXES = ["x", "y"];
 /** Air around the curves. */
 const AIR = { x: 0.02, y: 0.05 };
 
@@ -33,7 +26,7 @@ export class ReportChart extends Chart {
 
   build() {
     const button = (text, title, act) => {
-      const node = html("button", { type: "button", title }, text);
+      const node = element("button", { type: "button", title }, text);
       node.addEventListener("click", act);
       return node;
     };
@@ -44,9 +37,9 @@ export class ReportChart extends Chart {
       this.buttons[k].disabled = !this.points(this.series).some(([x, y]) => (k === "x" ? x : y) > 0);
     }
     this.buttons.reset = button("reset", "Show everything (double click, or 0)", () => this.reset());
-    const tools = html("div", { class: "tools", role: "group", "aria-label": "Axes" }, ...Object.values(this.buttons));
-    this.tip = html("div", { class: "tip", hidden: "" });
-    this.said = html("p", { class: "unseen", "aria-live": "polite" });
+    const tools = element("div", { class: "tools", role: "group", "aria-label": "Axes" }, ...Object.values(this.buttons));
+    this.tip = element("div", { class: "tip", hidden: "" });
+    this.said = element("p", { class: "unseen", "aria-live": "polite" });
     this.readout.replaceWith(tools, this.said);
     const { x, y } = this.data;
     const about = `${y.label} against ${x.label}. Arrow keys read values, plus and minus zoom, shift with arrows `
@@ -54,7 +47,7 @@ export class ReportChart extends Chart {
     for (const [key, text] of Object.entries({ tabindex: 0, role: "group", "aria-label": about })) this.plot.setAttribute(key, text);
   }
 
-  /** Draws what is there, with the axes and curves as they are set. */
+  /** Draws the data with the axes and curves as they are set. */
   show(anew = false) {
     const { data, log } = this;
     const lines = data.lines.map(({ direction, at, label }) => ({ axis: direction === "horizontal" ? "y" : "x", at, label }));
@@ -164,16 +157,16 @@ export class ReportChart extends Chart {
   showLegend() {
     this.legend.replaceChildren(...this.named().map((i) => {
       const pressed = !this.hidden.has(i);
-      const node = html("button", { type: "button", title: "Show or hide this curve", "aria-pressed": pressed });
+      const node = element("button", { type: "button", title: "Show or hide this curve", "aria-pressed": pressed });
       node.innerHTML = sample(this.series[i], dashOf(this.series[i]));
       node.append(this.series[i].label);
       node.addEventListener("click", () => this.toggleSeries(i));
-      return html("li", {}, node);
+      return element("li", {}, node);
     }));
   }
 
   // ---- values under the pointer ----
-  /** What every curve shows at x, by straight lines between its points as drawn; of points the nearest. */
+  /** The value of every curve at x, by straight lines between its points as drawn; of points the nearest. */
   values(x) {
     const { log } = this, at = units(log.x, x), [low, high] = (this.view ?? this.home()).x;
     const read = (s, column) => {
@@ -220,14 +213,14 @@ export class ReportChart extends Chart {
     const x = this.snap(u.posToVal(left, "x")), rows = this.values(x);
     if (!rows.length) return;
     const where = `${this.data.x.label || "x"}: ${short(x, 4)}`;
-    this.tip.replaceChildren(html("b", {}, where), html("table", {}, ...rows.map(({ series, text }) => {
-      const name = html("th");
+    this.tip.replaceChildren(element("b", {}, where), element("table", {}, ...rows.map(({ series, text }) => {
+      const name = element("th");
       name.innerHTML = sample(series, dashOf(series));
       name.append(series.label);
-      return html("tr", {}, name, html("td", {}, text));
+      return element("tr", {}, name, element("td", {}, text));
     })));
     this.tip.hidden = false;
-    // On the side away from the pointer, so that it hides as little as it can.
+    // On the side away from the pointer, where it hides little.
     const wide = this.tip.offsetWidth, room = u.over.clientWidth;
     this.tip.style.left = `${clamp(left > room / 2 ? left - wide - 14 : left + 14, -40, Math.max(-40, room - wide))}px`;
     this.words = [where, ...rows.map(({ series, text }) => `${series.label}: ${text}`)].join("; ");

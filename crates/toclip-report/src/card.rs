@@ -1,10 +1,10 @@
 //! One section of the report as a card: title, verdict, picture, caption; claims and notes folded.
 
 use super::math::html as typeset;
-use super::{Claim, Section, Verdict, figure_json};
+use super::{Claim, Section, Verdict, embedded_figure};
 use toclip_plot::{self as plot, Figure, Theme, escape};
 
-/// A path beside the report as a link; a colon is written out, so that no path is a scheme.
+/// A path beside the report as a link; a colon is escaped: it could make the path a scheme.
 fn link(path: &str) -> String {
     let mut target = String::new();
     for byte in path.bytes() {
@@ -42,7 +42,7 @@ pub fn figure(figure: &Figure) -> String {
         "<figure class=\"plot\">\n<div class=\"still\">{}</div>\n\
          <script type=\"application/json\">{}</script>\n</figure>\n",
         plot::svg(figure, Theme::Auto),
-        figure_json::render(figure)
+        embedded_figure::render(figure)
     )
 }
 
@@ -146,7 +146,7 @@ pub(super) fn card(section: &Section, anchor: &str, open: bool) -> String {
         out += &folded("claims", &title, &table(&["Claim", "Measured", "Verdict"], &rows));
     }
     if !section.notes.is_empty() {
-        // Without claims there is nothing of the paper's to differ from.
+        // A section without claims is not from the paper.
         let title = match section.claims.is_empty() {
             true => "Notes",
             false => "Notes and differences from the paper",

@@ -21,7 +21,7 @@ const HINT: &str = include_str!("../page/hint.txt");
 /// The whole page.
 pub fn render(report: &Report) -> String {
     let anchors = anchors(&report.sections);
-    // What is alone on its page need not be opened first.
+    // The notes of a section that is alone on its page are open.
     let alone = report.sections.len() == 1;
     let sections: String =
         report.sections.iter().zip(&anchors).map(|(s, anchor)| card(s, anchor, alone)).collect();
@@ -64,7 +64,7 @@ fn anchors(sections: &[Section]) -> Vec<String> {
     taken
 }
 
-/// The takeaway, the figure that shows it, and what the page is.
+/// The takeaway, the figure that shows it, and the introduction.
 fn opening(report: &Report) -> String {
     let mut out = format!("<div class=\"takeaway\">\n{}</div>\n", paragraphs(&report.takeaway));
     if let Some((shown, caption)) = &report.opening {
@@ -160,30 +160,26 @@ fn remarks(report: &Report) -> String {
 
 /// Versions, seeds and times.
 fn run(report: &Report) -> String {
-    let fact = |(name, value): &(String, String)| {
-        format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", escape(name), escape(value))
+    let row = |name: &str, class: &str, value: &str| {
+        let (name, value) = (escape(name), escape(value));
+        format!("<tr><th scope=\"row\">{name}</th><td{class}>{value}</td></tr>")
     };
-    let time = |(name, seconds): &(String, f64)| {
-        format!(
-            "<tr><th scope=\"row\">{}</th><td class=\"num\">{}</td></tr>\n",
-            escape(name),
-            duration(*seconds)
-        )
-    };
-    let facts: String = report.facts.iter().map(fact).collect();
-    let times: String = report.timings.iter().map(time).collect();
+    let time = |name: &str, seconds| row(name, " class=\"num\"", &duration(seconds));
+    let facts: String =
+        report.facts.iter().map(|(name, value)| row(name, "", value) + "\n").collect();
+    let times: String =
+        report.timings.iter().map(|(name, seconds)| time(name, *seconds) + "\n").collect();
     let mut out = String::from("<section class=\"part\" id=\"run\">\n<h2>This run</h2>\n");
     if !facts.is_empty() {
-        out.push_str("<h3>Versions, seeds and settings</h3>\n");
-        out.push_str(&format!("<table class=\"slim\"><tbody>\n{facts}</tbody></table>\n"));
+        out += "<h3>Versions, seeds and settings</h3>\n";
+        out += &format!("<table class=\"slim\"><tbody>\n{facts}</tbody></table>\n");
     }
     if !times.is_empty() {
-        let total = duration(report.timings.iter().map(|t| t.1).sum());
-        out.push_str("<h3>Time taken</h3>\n");
-        out.push_str(&format!(
-            "<table class=\"slim\"><tbody>\n{times}</tbody><tfoot><tr><th scope=\"row\">Total</th>\
-             <td class=\"num\">{total}</td></tr></tfoot></table>\n"
-        ));
+        let total = time("Total", report.timings.iter().map(|t| t.1).sum());
+        out += "<h3>Time taken</h3>\n";
+        out += &format!(
+            "<table class=\"slim\"><tbody>\n{times}</tbody><tfoot>{total}</tfoot></table>\n"
+        );
     }
     out + "</section>\n"
 }

@@ -1,11 +1,11 @@
-//! The report: what the paper claims, what was measured, and the plots, in one HTML file that
-//! needs nothing from the network, in a table for the terminal, and in JSON for programs.
+//! The report: claims of the paper, measurements and plots, as one HTML file that needs no network, as a
+//! table for the terminal, and as JSON for programs.
 
 mod card;
-mod figure_json;
+mod embedded_figure;
 mod html;
-mod json;
 pub mod math;
+mod report_json;
 mod script;
 mod terminal;
 
@@ -14,7 +14,7 @@ mod tests;
 
 pub use card::figure as html_figure;
 pub use html::{page as html_page, render as html};
-pub use json::render as json;
+pub use report_json::render as json;
 pub use terminal::{render as terminal, wrap};
 pub use toclip_plot::escape;
 
@@ -26,7 +26,7 @@ use toclip_plot::Figure;
 pub struct Report {
     /// Title of the page.
     pub title: String,
-    /// What to take away, in two or three sentences.
+    /// The takeaway, in two or three sentences.
     pub takeaway: Vec<String>,
     /// The one figure that shows it, with its caption.
     pub opening: Option<(Figure, String)>,
@@ -42,7 +42,7 @@ pub struct Report {
     pub command: String,
     /// Versions, seeds and settings that do not depend on the machine.
     pub facts: Vec<(String, String)>,
-    /// What was timed, and seconds.
+    /// Parts of the run and their seconds.
     pub timings: Vec<(String, f64)>,
 }
 
@@ -55,7 +55,7 @@ pub struct Section {
     pub title: String,
     /// Problem, noise, rates and runs in one line.
     pub settings: String,
-    /// What is claimed and what came out.
+    /// Claims and measurements.
     pub claims: Vec<Claim>,
     /// Plots; not part of the JSON.
     #[serde(skip)]
@@ -74,9 +74,9 @@ pub struct Section {
 /// One statement of the paper, checked by number.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
-    /// What the paper says.
+    /// The statement of the paper.
     pub paper: String,
-    /// What came out here.
+    /// The measurement here.
     pub measured: String,
     /// Whether they agree.
     pub verdict: Verdict,

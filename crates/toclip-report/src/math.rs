@@ -5,7 +5,7 @@ use pulldown_latex::config::RenderConfig;
 use pulldown_latex::{Parser, Storage, mathml::push_mathml};
 use toclip_plot::escape;
 
-/// Text for the page: formulas as MathML, all else escaped. What is no formula stays as it is.
+/// Text for the page: formulas as MathML, all else escaped. Text that is no formula stays as it is.
 pub fn html(text: &str) -> String {
     map(text, escape, |formula| mathml(formula).unwrap_or_else(|| escape(&format!("${formula}$"))))
 }
@@ -79,7 +79,6 @@ fn written_out(rest: &mut Letters) -> String {
             '^' => out += &raised(&argument(rest)),
             '_' => out += &format!("_{}", grouped(&argument(rest))),
             '-' => out.push('−'),
-            '*' => out.push('*'),
             other => out.push(other),
         }
     }

@@ -28,7 +28,7 @@ fn table(report: &Report) -> String {
     let first = ids.max().unwrap_or(0).clamp("figure".len(), 16);
     let verdict = "✓ differs".chars().count();
     let rest = WIDTH - first - verdict - 3 * GAP;
-    // The claim is a sentence, what was measured mostly numbers.
+    // The claim is a sentence, the measurement mostly numbers.
     let widths = [first, verdict, rest * 6 / 11, rest - rest * 6 / 11];
     let mut out = row(widths, ["figure", "", "claim", "measured"]);
     out.push_str(&format!("{}\n", "─".repeat(WIDTH)));

@@ -8,6 +8,8 @@ use rand_chacha::rand_core::SeedableRng as _;
 use toclip_experiment::words::{short, unknown};
 use toml::{Table, Value};
 
+use crate::dotted_keys;
+
 /// More values of one key than any sweep may have cells.
 const MOST_VALUES: i64 = 10_000_000;
 const EXAMPLE: &str =
@@ -26,7 +28,7 @@ pub struct KeyValues {
     pub random: bool,
 }
 
-/// What all values of a key are, and so the column of a table.
+/// The kind of all values of a key, and so of its column in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyKind {
     /// Integers, at least 0.
@@ -38,7 +40,7 @@ pub enum KeyKind {
 }
 
 impl KeyValues {
-    /// What all values are.
+    /// The kind of all values.
     pub fn kind(&self) -> KeyKind {
         let count = |value: &Value| value.as_integer().is_some_and(|n| n >= 0);
         match self.numbers() {
@@ -56,12 +58,12 @@ impl KeyValues {
 
 /// Keys that change together; a sweep is the product of its axes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Axis {
+pub struct SweepAxis {
     /// The keys, all with the same number of values.
     pub keys: Vec<KeyValues>,
 }
 
-impl Axis {
+impl SweepAxis {
     /// The number of values of every key.
     pub fn len(&self) -> usize {
         self.keys.first().map_or(0, |key| key.values.len())
@@ -99,16 +101,14 @@ pub fn text(value: &Value) -> String {
 }
 
 /// One axis for each key of `[vary]`.
-pub(crate) fn vary(table: &Table) -> Result<Vec<Axis>, String> {
-    let mut keys = Vec::new();
-    flatten("vary", "", table, &mut keys)?;
-    Ok(keys.into_iter().map(|key| Axis { keys: vec![key] }).collect())
+pub(crate) fn vary(table: &Table) -> Result<Vec<SweepAxis>, String> {
+    let keys = key_values("vary", table)?;
+    Ok(keys.into_iter().map(|key| SweepAxis { keys: vec![key] }).collect())
 }
 
 /// One axis for all keys of a `[[together]]`.
-pub(crate) fn together(table: &Table) -> Result<Axis, String> {
-    let mut keys = Vec::new();
-    flatten("together", "", table, &mut keys)?;
+pub(crate) fn together(table: &Table) -> Result<SweepAxis, String> {
+    let keys = key_values("together", table)?;
     let Some(first) = keys.first() else {
         return Err(
             "together: the table is empty; expected at least two keys with their values".into()
@@ -116,29 +116,26 @@ pub(crate) fn together(table: &Table) -> Result<Axis, String> {
     };
     if let Some(other) = keys.iter().find(|other| other.values.len() != first.values.len()) {
         return Err(format!(
-            "together: `{}` has {} values and `{}` has {}; expected as many for every key",
+            "together: `{}` has {} values and `{}` has {}; expected the same number for every key",
             first.key,
             first.values.len(),
             other.key,
             other.values.len()
         ));
     }
-    Ok(Axis { keys })
+    Ok(SweepAxis { keys })
 }
 
-/// The keys of a table, those of inner tables with dots, down to lists and ranges.
-fn flatten(
-    section: &str,
-    prefix: &str,
-    table: &Table,
-    found: &mut Vec<KeyValues>,
-) -> Result<(), String> {
-    for (key, value) in table {
-        let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+/// The keys of a section with their lists and ranges.
+fn key_values(section: &str, table: &Table) -> Result<Vec<KeyValues>, String> {
+    let is_range = |table: &Table| table.keys().any(|key| RANGES.contains(&key.as_str()));
+    let is_value =
+        |_: &str, table: &Table| is_range(table) || table.contains_key("count") || table.is_empty();
+    let each = |(key, value): (String, &Value)| {
         let name = format!("{section}.{key}");
         match value {
             Value::Array(list) if list.is_empty() => {
-                return Err(format!("{name}: the list is empty; expected at least one value"));
+                Err(format!("{name}: the list is empty; expected at least one value"))
             }
             Value::Array(list) => {
                 let mut seen = HashSet::new();
@@ -151,9 +148,9 @@ fn flatten(
                 if let (Some(twice), "vary") = (twice, section) {
                     return Err(format!("{name}: the value {twice} is given twice"));
                 }
-                found.push(KeyValues { key, values: list.clone(), random: false });
+                Ok(KeyValues { key, values: list.clone(), random: false })
             }
-            Value::Table(inner) if inner.keys().any(|key| RANGES.contains(&key.as_str())) => {
+            Value::Table(inner) if is_range(inner) => {
                 let mut values = range(&key, inner).map_err(|what| format!("{name}: {what}"))?;
                 if section == "vary" {
                     // Integers may be drawn more than once; the cells would be the same.
@@ -161,16 +158,12 @@ fn flatten(
                     values.retain(|value| value.as_integer().is_none_or(|n| seen.insert(n)));
                 }
                 let random = inner.keys().any(|key| key.ends_with("uniform"));
-                found.push(KeyValues { key, values, random });
+                Ok(KeyValues { key, values, random })
             }
-            Value::Table(inner) if inner.contains_key("count") || inner.is_empty() => {
-                return Err(format!("{name} is {value}; {EXAMPLE}"));
-            }
-            Value::Table(inner) => flatten(section, &key, inner, found)?,
-            _ => return Err(format!("{name} is {value}; {EXAMPLE}")),
+            _ => Err(format!("{name} is {value}; {EXAMPLE}")),
         }
-    }
-    Ok(())
+    };
+    dotted_keys::values(table, &is_value).into_iter().map(each).collect()
 }
 
 /// `{ log = [0.01, 10.0], count = 20 }` and its kin.
@@ -255,13 +248,13 @@ fn range(key: &str, table: &Table) -> Result<Vec<Value>, String> {
         };
     }
     if count == 1 {
-        return Err("`count` is 1; expected at least 2, the ends".into());
+        return Err("`count` is 1; expected at least 2: the two ends".into());
     }
     let at = |k: usize| between(from, to, k as f64 / (count - 1) as f64);
     Ok((0..count).map(|k| if whole { integer(at(k)) } else { Value::Float(at(k)) }).collect())
 }
 
-/// Between integer ends, what is an integer up to rounding is one.
+/// Between integer ends, a value that is an integer up to rounding is written as one.
 fn integer(x: f64) -> Value {
     match (x - x.round()).abs() <= 1e-9 * x.abs().max(1.0) {
         true => Value::Integer(x.round() as i64),

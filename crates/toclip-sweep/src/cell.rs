@@ -6,19 +6,19 @@ use std::sync::atomic::AtomicBool;
 use toclip::criteria::best_threshold;
 use toclip::dynamics::Stop;
 use toclip::ensemble::Statistics;
-use toclip::glm::{Measures, Quantity};
-use toclip_experiment::run::{Outcome, Plan};
+use toclip::glm::Quantity;
+use toclip_experiment::run::{MethodCurve, Plan};
 use toclip_experiment::{
-    Error, Experiment, GlmCurve, GlmExperiment, GlmOutcome, GlmProblem, Method, Origin, Problem,
-    of_values_in, run, run_glm,
+    Error, Experiment, GlmCurve, GlmExperiment, GlmProblem, Method, Origin, Problem, of_values,
+    run, run_glm,
 };
 
 use crate::keep::{Keep, Measure};
 use crate::row::{CellCurve, Row};
 use crate::sweep::Sweep;
 
-/// What a method gave, whatever the model: its curves by measure, and how it ended.
-struct Found {
+/// The result of a method for any model: its curves by measure, and how it ended.
+struct MethodResult {
     method: Method,
     curves: Vec<(Measure, CellCurve)>,
     /// Whether it reached the last time.
@@ -28,7 +28,7 @@ struct Found {
 }
 
 impl Sweep {
-    /// Runs a cell on one thread; `None` if it was cancelled on the way. A cell that fails has a row
+    /// Runs a cell on one thread; `None` if it was cancelled. A cell that fails has a row
     /// with the reason.
     pub fn run(&self, cell: u64, cancel: &AtomicBool) -> Option<Row> {
         self.run_on(cell, Some(1), cancel)
@@ -37,7 +37,7 @@ impl Sweep {
     /// Runs a cell, its ensembles on so many threads; `None` for all. The bits are the same.
     pub fn run_on(&self, cell: u64, threads: Option<usize>, cancel: &AtomicBool) -> Option<Row> {
         let plan = Plan { threads, cancel, tick: &|_| {} };
-        // One cell must not end the others.
+        // A panic in one cell must not end the others.
         let outcome = catch_unwind(AssertUnwindSafe(|| self.compute(cell, &plan)));
         let failed = |why: String| {
             let values = vec![f64::NAN; self.columns().len()];
@@ -52,7 +52,7 @@ impl Sweep {
 
     fn compute(&self, cell: u64, plan: &Plan<'_>) -> Result<Option<Row>, String> {
         let sentence = |e: Error| self.without_folder(e.sentence());
-        let (file, origin) = of_values_in(&self.values(cell), self.folder()).map_err(sentence)?;
+        let (file, origin) = of_values(&self.values(cell), self.folder()).map_err(sentence)?;
         let (found, mut of_cell) = match (&file.trajectories, &file.glm) {
             (Some(experiment), _) => {
                 let found = least_squares(experiment, &origin, plan).map_err(sentence)?;
@@ -67,32 +67,27 @@ impl Sweep {
             }
             (None, None) => return Err("the cell has no trajectories".into()),
         };
+        let main = Measure::main(self.model);
         let mut values = Vec::new();
         for of in &found {
             for keep in &self.keep {
                 match *keep {
                     Keep::Final(measure) => values.extend(of.last(measure)),
-                    Keep::TimeTo(level) => {
-                        values.push(of.time_to(Measure::main(self.model), level))
-                    }
+                    Keep::TimeTo(level) => values.push(of.time_to(main, level)),
                     Keep::BestThreshold(_) | Keep::Curves => {}
                 }
             }
             values.push(of.diverged);
         }
         values.append(&mut of_cell);
-        let mut curves = Vec::new();
-        if self.keep.contains(&Keep::Curves) {
-            let main = Measure::main(self.model);
-            for of in found {
-                curves.extend(of.curves.into_iter().filter(|(m, _)| *m == main).map(|(_, c)| c));
-            }
-        }
+        let kept = self.keep.contains(&Keep::Curves);
+        let curves = found.iter().filter(|_| kept).filter_map(|of| of.curve(main).cloned());
+        let curves = curves.collect();
         Ok(Some(Row { cell, values, error: None, curves }))
     }
 
-    /// What is said of a cell, with files named as the sweep names them: equal sweeps give equal tables,
-    /// wherever they lie.
+    /// An error message with files named as the sweep names them: equal sweeps give equal tables in any
+    /// folder.
     fn without_folder(&self, said: String) -> String {
         self.named_files().into_iter().fold(said, |said, name| {
             said.replace(&self.folder().join(&name).display().to_string(), &name)
@@ -100,7 +95,11 @@ impl Sweep {
     }
 
     /// The thresholds of the largest CCC, in the coordinates of the user, each with that CCC.
-    fn best_thresholds(&self, problem: &Problem, found: &[Found]) -> toclip::Result<Vec<f64>> {
+    fn best_thresholds(
+        &self,
+        problem: &Problem,
+        found: &[MethodResult],
+    ) -> toclip::Result<Vec<f64>> {
         let mut values = Vec::new();
         for keep in &self.keep {
             let Keep::BestThreshold(at) = *keep else { continue };
@@ -121,88 +120,71 @@ fn least_squares(
     experiment: &Experiment,
     origin: &Origin,
     plan: &Plan<'_>,
-) -> toclip_experiment::Result<Option<(Problem, Vec<Found>)>> {
+) -> toclip_experiment::Result<Option<(Problem, Vec<MethodResult>)>> {
     let problem = Problem::new(experiment, origin)?;
-    let Some(curves) = run::run(experiment, &problem, plan, None, Vec::new())? else {
-        return Ok(None);
+    let curves = run::run(experiment, &problem, plan, None, &[])?;
+    let result = |curve: &MethodCurve| {
+        let band = curve.band();
+        let risk = cell_curve(curve, curve.times(), curve.risk().to_vec(), band.map(|b| &b.risk));
+        MethodResult {
+            method: curve.method,
+            complete: risk.times.len() == problem.times.len(),
+            curves: vec![(Measure::Risk, risk)],
+            diverged: diverged(curve.stop(), band.map(|b| (b.diverged.len(), b.runs))),
+        }
     };
-    let found = curves.into_iter().map(|curve| {
-        let method = curve.method;
-        let (risk, diverged) = match curve.outcome {
-            Outcome::Path { path, .. } => {
-                let diverged = diverged_at(path.stop);
-                (path_curve(method, &path.times, path.risk), diverged)
-            }
-            Outcome::Band(band) => {
-                let share = band.diverged.len() as f64 / band.runs as f64;
-                (band_curve(method, &band.times, &band.risk), share)
-            }
-        };
-        let complete = risk.times.len() == problem.times.len();
-        Found { method, curves: vec![(Measure::Risk, risk)], complete, diverged }
-    });
-    let found = found.collect();
-    Ok(Some((problem, found)))
+    let results = curves.map(|curves| curves.iter().map(result).collect());
+    Ok(results.map(|results| (problem, results)))
 }
 
 fn model(
     experiment: &GlmExperiment,
     origin: &Origin,
     plan: &Plan<'_>,
-) -> toclip_experiment::Result<Option<Vec<Found>>> {
+) -> toclip_experiment::Result<Option<Vec<MethodResult>>> {
     let problem = GlmProblem::new(experiment, origin)?;
-    let Some(curves) = run_glm(experiment, &problem, plan, None, &[])? else { return Ok(None) };
-    let found = curves.into_iter().map(|curve| {
-        let complete = curve.times().len() == problem.times.len();
-        let GlmCurve { method, outcome, .. } = curve;
-        let (curves, diverged) = match outcome {
-            GlmOutcome::Path(path, measures) => {
-                let of = |quantity| {
-                    let value = |m: &Measures| m.get(quantity).unwrap_or(f64::NAN);
-                    let values = measures.iter().map(value).collect();
-                    (Measure::Model(quantity), path_curve(method, &path.times, values))
-                };
-                (Quantity::ALL.map(of).to_vec(), diverged_at(path.stop))
-            }
-            GlmOutcome::Band(band) => {
-                let of = |quantity| {
-                    let curve = band_curve(method, &band.times, band.get(quantity)?);
-                    Some((Measure::Model(quantity), curve))
-                };
-                let curves = Quantity::ALL.into_iter().filter_map(of).collect();
-                (curves, band.diverged.len() as f64 / band.runs as f64)
-            }
+    let curves = run_glm(experiment, &problem, plan, None, &[])?;
+    let result = |curve: &GlmCurve| {
+        let (times, band) = (curve.times(), curve.band());
+        let of = |quantity| {
+            let value = |k| curve.at(quantity, k).unwrap_or(f64::NAN);
+            let values = (0..times.len()).map(value).collect();
+            let band = band.and_then(|b| b.get(quantity));
+            (Measure::Model(quantity), cell_curve(curve, times, values, band))
         };
-        Found { method, curves, complete, diverged }
-    });
-    Ok(Some(found.collect()))
+        MethodResult {
+            method: curve.method,
+            complete: times.len() == problem.times.len(),
+            curves: Quantity::ALL.map(of).to_vec(),
+            diverged: diverged(curve.stop(), band.map(|b| (b.diverged.len(), b.runs))),
+        }
+    };
+    Ok(curves.map(|curves| curves.iter().map(result).collect()))
 }
 
-fn diverged_at(stop: Stop) -> f64 {
-    match stop {
-        Stop::Diverged { t } | Stop::InfiniteVariance { t } => t,
+/// When a path diverged, or the share of an ensemble that did; NaN for a path that did not.
+fn diverged(stop: Option<Stop>, runs: Option<(usize, u64)>) -> f64 {
+    match (stop, runs) {
+        (Some(Stop::Diverged { t } | Stop::InfiniteVariance { t }), _) => t,
+        (_, Some((diverged, all))) => diverged as f64 / all as f64,
         _ => f64::NAN,
     }
 }
 
-fn path_curve(method: Method, times: &[f64], value: Vec<f64>) -> CellCurve {
-    CellCurve { method, times: times.to_vec(), value, low: Vec::new(), high: Vec::new() }
+/// The values of a path, or those of an ensemble between the first and the last quantile.
+fn cell_curve<O>(
+    curve: &MethodCurve<O>,
+    times: &[f64],
+    value: Vec<f64>,
+    band: Option<&Statistics>,
+) -> CellCurve {
+    let edge = |quantile: Option<&Vec<f64>>| quantile.cloned().unwrap_or_default();
+    let low = edge(band.and_then(|band| band.quantiles.first()));
+    let high = edge(band.and_then(|band| band.quantiles.last()));
+    CellCurve { method: curve.method, times: times.to_vec(), value, low, high }
 }
 
-/// The median, between the first and the last quantile.
-fn band_curve(method: Method, times: &[f64], of: &Statistics) -> CellCurve {
-    let (low, high) = (of.quantiles.first(), of.quantiles.last());
-    let copy = |quantile: Option<&Vec<f64>>| quantile.cloned().unwrap_or_default();
-    CellCurve {
-        method,
-        times: times.to_vec(),
-        value: of.median.clone(),
-        low: copy(low),
-        high: copy(high),
-    }
-}
-
-impl Found {
+impl MethodResult {
     fn curve(&self, measure: Measure) -> Option<&CellCurve> {
         self.curves.iter().find(|(of, _)| *of == measure).map(|(_, curve)| curve)
     }

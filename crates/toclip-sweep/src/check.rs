@@ -11,8 +11,8 @@ use crate::sweep::Sweep;
 const CHECKED: u64 = 20_000;
 
 impl Sweep {
-    /// Builds the cells without running them, on all cores; `tick` is told after each. Every shard checks the
-    /// same cells as the whole sweep, so that either all of them are refused or none is.
+    /// Builds the cells without running them, on all cores; `tick` is called after each. Every shard checks
+    /// the same cells as the whole sweep, so either all shards are refused or none.
     ///
     /// # Errors
     /// [`Error::Wrong`] for the first cell that cannot be run.
@@ -36,10 +36,7 @@ impl Sweep {
         let (file, origin) = self.experiment(cell)?;
         let built = match (&file.trajectories, &file.glm) {
             (Some(experiment), _) => Problem::new(experiment, &origin).map(|_| ()),
-            (None, Some(experiment)) => experiment
-                .check(&origin)
-                .and_then(|()| GlmProblem::new(experiment, &origin))
-                .map(|_| ()),
+            (None, Some(experiment)) => GlmProblem::new(experiment, &origin).map(|_| ()),
             (None, None) => Ok(()),
         };
         built.map_err(|e| self.wrong(cell, &e.sentence()))
@@ -47,7 +44,7 @@ impl Sweep {
 }
 
 /// The k-th of `0..all` in an order that spreads the first of them evenly: steps of the golden ratio,
-/// made to share no factor with `all`, so that no value of an axis is passed over.
+/// made to share no factor with `all`, to reach every value of an axis.
 fn spread(k: u64, all: u64) -> u64 {
     let golden = (all as f64 * 0.618_033_988_749_895) as u64;
     let stride = (golden.max(1)..).find(|stride| gcd(*stride, all) == 1).unwrap_or(1);

@@ -1,4 +1,4 @@
-//! What can be wrong with a sweep.
+//! Errors of reading a sweep.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
-    /// What the file says cannot be used: where it is, what is wrong, and what would be right.
+    /// A mistake in the file: the place, the mistake, and the values that are allowed.
     #[error("{0}")]
     Wrong(String),
 }

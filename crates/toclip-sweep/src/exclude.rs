@@ -1,9 +1,12 @@
 //! Cells that are left out: combinations of values that a study does not need.
 
-use toclip_experiment::words::did_you_mean;
+use std::slice;
+
+use toclip_experiment::words::did_you_mean_or_list;
 use toml::{Table, Value};
 
-use crate::axis::{Axis, number};
+use crate::axis::{SweepAxis, number};
+use crate::dotted_keys;
 
 /// A combination of conditions on keys that vary.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,41 +16,37 @@ pub(crate) struct Exclude {
 }
 
 impl Exclude {
-    pub(crate) fn parse(table: &Table, axes: &[Axis]) -> Result<Self, String> {
-        let mut conditions = Vec::new();
+    pub(crate) fn parse(table: &Table, axes: &[SweepAxis]) -> Result<Self, String> {
         let known: Vec<&str> =
             axes.iter().flat_map(|axis| &axis.keys).map(|key| key.key.as_str()).collect();
-        flatten("", table, &known, &mut conditions);
+        // A table is a condition where it has bounds or nothing at all, or where its key varies and no key
+        // inside it does.
+        let is_condition = |key: &str, table: &Table| {
+            let inside =
+                |name: &&str| name.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
+            let bounds = table.contains_key("below") || table.contains_key("above");
+            let varies = known.contains(&key) && !known.iter().any(inside);
+            varies || bounds || table.is_empty()
+        };
+        let conditions = dotted_keys::values(table, &is_condition);
         if conditions.is_empty() {
             return Err("exclude: the table is empty; expected at least one key that varies".into());
         }
         let mut met = Vec::new();
-        for (name, condition) in conditions {
+        for (name, written) in conditions {
             let place = axes.iter().enumerate().find_map(|(i, axis)| {
                 axis.keys.iter().find(|key| key.key == name).map(|key| (i, key))
             });
             let Some((axis, key)) = place else {
-                let hint = did_you_mean(&name, known.iter().copied());
-                let known = known.join(", ");
-                return Err(match hint.is_empty() {
-                    true => format!("exclude: `{name}` does not vary; expected one of: {known}"),
-                    false => format!("exclude: `{name}` does not vary{hint}"),
-                });
+                let hint = did_you_mean_or_list(&name, &known);
+                return Err(format!("exclude: `{name}` does not vary{hint}"));
             };
-            let met_by = meets(condition).map_err(|what| format!("exclude.{name} {what}"))?;
-            let flags: Vec<bool> = key.values.iter().map(met_by).collect();
-            let listed = match condition {
-                Value::Array(list) => list.iter().collect(),
-                _ => vec![condition],
-            };
-            let occurs = |item: &&Value| key.values.iter().any(|value| same(item, value));
-            let bounds = condition.is_table();
-            let absent = listed.into_iter().find(|item| !bounds && !occurs(item));
-            if absent.is_some() || !flags.contains(&true) {
-                let item = absent.unwrap_or(condition);
-                return Err(format!("exclude.{name} is {item}, which is not one of its values"));
+            let condition =
+                Condition::parse(written).map_err(|what| format!("exclude.{name} {what}"))?;
+            if let Some(absent) = condition.absent(written, &key.values) {
+                return Err(format!("exclude.{name} is {absent}, which is not one of its values"));
             }
-            met.push((axis, flags));
+            met.push((axis, key.values.iter().map(|value| condition.met_by(value)).collect()));
         }
         Ok(Exclude { met })
     }
@@ -58,64 +57,56 @@ impl Exclude {
     }
 }
 
-/// The conditions in a table by key, those of inner tables with dots. A table is a condition where it has
-/// bounds or nothing at all, or where its key varies and no key inside it does.
-fn flatten<'a>(
-    prefix: &str,
-    table: &'a Table,
-    known: &[&str],
-    found: &mut Vec<(String, &'a Value)>,
-) {
-    for (key, value) in table {
-        let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
-        let inside =
-            |name: &&str| name.strip_prefix(&*key).is_some_and(|rest| rest.starts_with('.'));
-        let varies = known.contains(&&*key) && !known.iter().any(inside);
-        match value {
-            Value::Table(inner)
-                if !varies
-                    && !inner.is_empty()
-                    && !inner.contains_key("below")
-                    && !inner.contains_key("above") =>
-            {
-                flatten(&key, inner, known, found);
-            }
-            _ => found.push((key, value)),
-        }
-    }
+/// A condition on a value: one of a list, or inside bounds.
+enum Condition<'a> {
+    OneOf(&'a [Value]),
+    Between { above: Option<f64>, below: Option<f64> },
 }
 
-/// The test that a condition stands for: a value, one of a list, or `{ below = 1, above = 0 }`.
-fn meets(condition: &Value) -> Result<impl Fn(&Value) -> bool, String> {
-    let bound = |table: &Table, name: &str| match table.get(name) {
-        None => Ok(None),
-        Some(value) => match number(value) {
-            Some(x) if !x.is_nan() => Ok(Some(x)),
-            _ => Err(format!("has `{name}` = {value}; expected a number")),
-        },
-    };
-    if let Value::Table(table) = condition {
-        if table.is_empty() {
-            return Err("is {}; expected a value, a list of values, or { below = 1.0 }".into());
-        }
+impl<'a> Condition<'a> {
+    /// Reads a value, a list of values, or `{ below = 1, above = 0 }`.
+    fn parse(written: &'a Value) -> Result<Self, String> {
+        let table = match written {
+            Value::Table(table) if !table.is_empty() => table,
+            Value::Array(list) if !list.is_empty() => return Ok(Condition::OneOf(list)),
+            Value::Table(_) | Value::Array(_) => {
+                return Err(format!(
+                    "is {written}; expected a value, a list of values, or {{ below = 1.0 }}"
+                ));
+            }
+            value => return Ok(Condition::OneOf(slice::from_ref(value))),
+        };
         if let Some(other) = table.keys().find(|key| *key != "below" && *key != "above") {
             return Err(format!("has the unknown bound `{other}`; expected one of: below, above"));
         }
+        let bound = |name: &str| match table.get(name) {
+            None => Ok(None),
+            Some(value) => match number(value) {
+                Some(x) if !x.is_nan() => Ok(Some(x)),
+                _ => Err(format!("has `{name}` = {value}; expected a number")),
+            },
+        };
+        Ok(Condition::Between { above: bound("above")?, below: bound("below")? })
     }
-    let bounds = match condition {
-        Value::Table(table) => Some((bound(table, "below")?, bound(table, "above")?)),
-        _ => None,
-    };
-    let listed: Vec<Value> = match condition {
-        Value::Array(list) => list.clone(),
-        value => vec![value.clone()],
-    };
-    Ok(move |value: &Value| match bounds {
-        Some((below, above)) => number(value).is_some_and(|x| {
-            below.is_none_or(|below| x < below) && above.is_none_or(|above| x > above)
-        }),
-        None => listed.iter().any(|other| same(other, value)),
-    })
+
+    fn met_by(&self, value: &Value) -> bool {
+        match *self {
+            Condition::OneOf(list) => list.iter().any(|listed| same(listed, value)),
+            Condition::Between { above, below } => number(value).is_some_and(|x| {
+                below.is_none_or(|below| x < below) && above.is_none_or(|above| x > above)
+            }),
+        }
+    }
+
+    /// The part of a condition that no value meets.
+    fn absent(&self, written: &'a Value, values: &[Value]) -> Option<&'a Value> {
+        match *self {
+            Condition::OneOf(list) => {
+                list.iter().find(|listed| !values.iter().any(|value| same(listed, value)))
+            }
+            _ => (!values.iter().any(|value| self.met_by(value))).then_some(written),
+        }
+    }
 }
 
 /// Equal, 1 and 1.0 included.

@@ -1,4 +1,4 @@
-//! What is kept of each cell, and the columns it becomes.
+//! The quantities kept of each cell, and their columns.
 
 use toclip::glm::Quantity;
 use toclip_experiment::Method;
@@ -10,27 +10,14 @@ use toml::Value;
 pub enum Measure {
     /// R, of least squares.
     Risk,
-    /// What a generalised linear model is judged by.
+    /// A quantity of a generalised linear model.
     Model(Quantity),
 }
 
 impl Measure {
-    /// The names, each with what it is.
-    const FINAL: [(&str, Measure); 5] = [
-        ("final_risk", Measure::Risk),
-        ("final_loss", Measure::Model(Quantity::Loss)),
-        ("final_error_rate", Measure::Model(Quantity::ErrorRate)),
-        ("final_angle", Measure::Model(Quantity::Angle)),
-        ("final_calibration", Measure::Model(Quantity::Calibration)),
-    ];
-
-    /// What falls in training: the risk of least squares, the loss of other models.
+    /// The quantity that falls in training: the risk of least squares, the loss of other models.
     pub fn main(model: bool) -> Self {
         if model { Measure::Model(Quantity::Loss) } else { Measure::Risk }
-    }
-
-    fn name(self) -> &'static str {
-        Measure::FINAL.iter().find(|(_, measure)| *measure == self).map_or("", |(name, _)| name)
     }
 }
 
@@ -49,13 +36,33 @@ pub enum Keep {
 }
 
 impl Keep {
-    /// What is kept unless the file says: the final risk, or loss and error rate of a model.
+    /// The names without a level.
+    const NAMED: [(&str, Keep); 7] = [
+        ("final_risk", Keep::Final(Measure::Risk)),
+        ("final_loss", Keep::Final(Measure::Model(Quantity::Loss))),
+        ("final_error_rate", Keep::Final(Measure::Model(Quantity::ErrorRate))),
+        ("final_angle", Keep::Final(Measure::Model(Quantity::Angle))),
+        ("final_calibration", Keep::Final(Measure::Model(Quantity::Calibration))),
+        ("best_threshold", Keep::BestThreshold(None)),
+        ("curves", Keep::Curves),
+    ];
+
+    /// The list unless the file gives one: the final risk, or loss and error rate of a model.
     pub(crate) fn usual(model: bool) -> Vec<Keep> {
         match model {
             false => vec![Keep::Final(Measure::Risk)],
             true => [Quantity::Loss, Quantity::ErrorRate]
                 .map(|quantity| Keep::Final(Measure::Model(quantity)))
                 .to_vec(),
+        }
+    }
+
+    /// Whether cells have it: least squares, or a generalised linear model.
+    fn applies_to(self, model: bool) -> bool {
+        match self {
+            Keep::Final(measure) => (measure != Measure::Risk) == model,
+            Keep::BestThreshold(_) => !model,
+            Keep::TimeTo(_) | Keep::Curves => true,
         }
     }
 
@@ -102,31 +109,22 @@ impl Keep {
                 ));
             }
         };
-        let (least_squares, other) = match keep {
-            Keep::Final(measure) => (measure == Measure::Risk, measure != Measure::Risk),
-            Keep::BestThreshold(_) => (true, false),
-            Keep::TimeTo(_) | Keep::Curves => (false, false),
-        };
-        match (model, least_squares, other) {
-            (true, true, _) => Err(format!("{item} is for least squares, without `model`")),
-            (false, _, true) => Err(format!("{item} needs a `model`, such as logistic regression")),
-            _ => Ok(keep),
+        match (keep.applies_to(model), model) {
+            (true, _) => Ok(keep),
+            (false, true) => Err(format!("{item} is for least squares, without `model`")),
+            (false, false) => Err(format!("{item} needs a `model`, such as logistic regression")),
         }
     }
 
     fn named(name: &str, model: bool) -> Result<Keep, String> {
-        let finals = Measure::FINAL.into_iter().find(|(known, _)| *known == name);
-        match (name, finals) {
-            (_, Some((_, measure))) => Ok(Keep::Final(measure)),
-            ("best_threshold", _) => Ok(Keep::BestThreshold(None)),
-            ("curves", _) => Ok(Keep::Curves),
-            ("time_to", _) => Err("`time_to` needs a level; for example { time_to = 0.1 }".into()),
-            _ => {
-                let of_this = |measure: Measure| (measure == Measure::Risk) != model;
-                let finals = Measure::FINAL.into_iter().filter(|(_, measure)| of_this(*measure));
-                let mut known: Vec<&str> = finals.map(|(name, _)| name).collect();
-                known.extend((!model).then_some("best_threshold"));
-                known.extend(["time_to", "curves"]);
+        match Keep::NAMED.into_iter().find(|(known, _)| *known == name) {
+            Some((_, keep)) => Ok(keep),
+            None if name == "time_to" => {
+                Err("`time_to` needs a level; for example { time_to = 0.1 }".into())
+            }
+            None => {
+                let known = Keep::NAMED.into_iter().filter(|(_, keep)| keep.applies_to(model));
+                let known: Vec<&str> = known.map(|(name, _)| name).chain(["time_to"]).collect();
                 Err(unknown("quantity", name, &known))
             }
         }
@@ -136,8 +134,9 @@ impl Keep {
     pub(crate) fn columns_of(self, method: Method) -> Vec<String> {
         let key = method.key();
         match self {
-            Keep::Final(measure) => {
-                let name = measure.name();
+            Keep::Final(_) => {
+                let name = Keep::NAMED.iter().find(|(_, keep)| *keep == self);
+                let name = name.map_or("", |(name, _)| name);
                 let mut columns = vec![format!("{key}_{name}")];
                 if method.is_ensemble() {
                     columns.extend(["low", "high"].map(|end| format!("{key}_{name}_{end}")));

@@ -31,6 +31,7 @@
 mod axis;
 mod cell;
 mod check;
+mod dotted_keys;
 mod error;
 mod exclude;
 mod keep;
@@ -38,7 +39,7 @@ mod row;
 mod shard;
 mod sweep;
 
-pub use axis::{Axis, KeyKind, KeyValues, number, text};
+pub use axis::{KeyKind, KeyValues, SweepAxis, number, text};
 pub use error::{Error, Result};
 pub use keep::{Keep, Measure};
 pub use row::{CellCurve, Row};

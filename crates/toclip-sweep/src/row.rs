@@ -2,7 +2,7 @@
 
 use toclip_experiment::Method;
 
-/// What a cell gave.
+/// The result of a cell.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Row {
     /// The number of the cell, from 0.

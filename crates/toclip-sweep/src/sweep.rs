@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use toclip_experiment::words::{plain, short};
-use toclip_experiment::{ExperimentFile, Method, Origin, of_values_in};
+use toclip_experiment::{ExperimentFile, Method, Origin, of_values};
 use toml::{Table, Value};
 
-use crate::axis::{self, Axis};
+use crate::axis::{self, SweepAxis};
+use crate::dotted_keys;
 use crate::error::{Error, Result};
 use crate::exclude::Exclude;
 use crate::keep::{Keep, divergence_column};
@@ -22,7 +23,7 @@ const OWN_KEYS: [&str; 4] = ["vary", "together", "exclude", "keep"];
 pub struct Sweep {
     /// The title; the name of the file unless given.
     pub name: String,
-    /// What is kept of each cell.
+    /// The quantities kept of each cell.
     pub keep: Vec<Keep>,
     /// The methods that every cell runs.
     pub methods: Vec<Method>,
@@ -30,7 +31,7 @@ pub struct Sweep {
     pub model: bool,
     source: Table,
     base: Table,
-    axes: Vec<Axis>,
+    axes: Vec<SweepAxis>,
     /// The places in the product that are not excluded; `None` for all of them.
     included: Option<Vec<u64>>,
     cells: u64,
@@ -42,7 +43,7 @@ impl Sweep {
     /// Reads a sweep from a file.
     ///
     /// # Errors
-    /// [`Error::Read`] for a file that cannot be read, [`Error::Wrong`] for what it says.
+    /// [`Error::Read`] for a file that cannot be read, [`Error::Wrong`] for a mistake in it.
     pub fn read(file: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(file)
             .map_err(|source| Error::Read { file: file.into(), source })?;
@@ -52,7 +53,7 @@ impl Sweep {
     /// Reads a sweep from the text of a file.
     ///
     /// # Errors
-    /// [`Error::Wrong`] for what it says.
+    /// [`Error::Wrong`] for a mistake in it.
     pub fn parse(text: &str, file: &Path) -> Result<Self> {
         let table: Table = toml::from_str(text).map_err(|e: toml::de::Error| {
             let start = e.span().map_or(0, |span| span.start);
@@ -85,7 +86,7 @@ impl Sweep {
             Some(name) => name.to_owned(),
             None => stem.unwrap_or_else(|| "sweep".into()),
         };
-        // So that what is saved of the sweep knows its name.
+        // The saved sweep knows its name.
         source.entry("name").or_insert_with(|| name.clone().into());
         let product = axes.iter().map(|axis| axis.len() as f64).product::<f64>();
         if product > MOST_CELLS as f64 {
@@ -106,7 +107,7 @@ impl Sweep {
         });
         let cells = included.as_ref().map_or(product, |included| included.len() as u64);
         if cells == 0 {
-            return Err(wrong("exclude: no cell is left".into()));
+            return Err(wrong("exclude: no cells are left".into()));
         }
         let mut sweep = Sweep {
             name,
@@ -121,7 +122,7 @@ impl Sweep {
             file: file.map(Path::to_owned),
             folder: folder.into(),
         };
-        // The first cell tells what all of them have.
+        // All cells have the methods and the kind of model of the first.
         let (first, _) = sweep.experiment(0)?;
         (sweep.methods, sweep.model) = match (first.trajectories, first.glm) {
             (Some(experiment), _) => (experiment.methods, false),
@@ -143,7 +144,7 @@ impl Sweep {
     }
 
     /// The axes; cells count like digits, the last axis fastest.
-    pub fn axes(&self) -> &[Axis] {
+    pub fn axes(&self) -> &[SweepAxis] {
         &self.axes
     }
 
@@ -205,7 +206,7 @@ impl Sweep {
         settings.sort_by_key(|(key, _)| key.matches('.').count());
         let mut values = self.base.clone();
         for (key, value) in settings {
-            set(&mut values, key, value.clone());
+            dotted_keys::set(&mut values, key, value.clone());
         }
         values.insert("name".into(), format!("{}, cell {cell}", self.name).into());
         values
@@ -216,10 +217,10 @@ impl Sweep {
     /// # Errors
     /// [`Error::Wrong`] for a cell that is no experiment.
     pub fn experiment(&self, cell: u64) -> Result<(ExperimentFile, Origin)> {
-        of_values_in(&self.values(cell), &self.folder).map_err(|e| self.wrong(cell, &e.sentence()))
+        of_values(&self.values(cell), &self.folder).map_err(|e| self.wrong(cell, &e.sentence()))
     }
 
-    /// What is wrong with a cell, with the place.
+    /// An error about a cell, with the place.
     pub(crate) fn wrong(&self, cell: u64, what: &str) -> Error {
         let file = self.file.as_ref().map(|file| format!("{}, ", file.display()));
         Error::Wrong(format!("{}{}: {what}", file.unwrap_or_default(), self.describe(cell)))
@@ -243,7 +244,7 @@ fn named_files(key: &str, value: &Value, found: &mut Vec<String>) {
     }
 }
 
-fn axes(vary: Option<Value>, together: Option<Value>) -> Result<Vec<Axis>, String> {
+fn axes(vary: Option<Value>, together: Option<Value>) -> Result<Vec<SweepAxis>, String> {
     let mut axes = match vary {
         None => Vec::new(),
         Some(Value::Table(table)) => axis::vary(&table)?,
@@ -264,7 +265,7 @@ fn axes(vary: Option<Value>, together: Option<Value>) -> Result<Vec<Axis>, Strin
     Ok(axes)
 }
 
-fn excludes(exclude: Option<Value>, axes: &[Axis]) -> Result<Vec<Exclude>, String> {
+fn excludes(exclude: Option<Value>, axes: &[SweepAxis]) -> Result<Vec<Exclude>, String> {
     tables("exclude", exclude)?.iter().map(|table| Exclude::parse(table, axes)).collect()
 }
 
@@ -287,7 +288,7 @@ fn tables(key: &str, value: Option<Value>) -> Result<Vec<Table>, String> {
 }
 
 /// Refuses a key that varies twice, that cannot vary, or that lies inside a value which is no table.
-fn check_keys(base: &Table, axes: &[Axis]) -> Result<(), String> {
+fn check_keys(base: &Table, axes: &[SweepAxis]) -> Result<(), String> {
     if base.contains_key("criteria") {
         return Err("criteria: a sweep runs trajectories; leave this key out".into());
     }
@@ -317,7 +318,7 @@ fn check_keys(base: &Table, axes: &[Axis]) -> Result<(), String> {
 }
 
 /// The digits of a place in the product: one for each axis, the last fastest.
-fn places(axes: &[Axis], mut at: u64) -> Vec<usize> {
+fn places(axes: &[SweepAxis], mut at: u64) -> Vec<usize> {
     let mut places = vec![0; axes.len()];
     for (place, axis) in places.iter_mut().zip(axes).rev() {
         let len = axis.len() as u64;
@@ -325,19 +326,4 @@ fn places(axes: &[Axis], mut at: u64) -> Vec<usize> {
         at /= len;
     }
     places
-}
-
-/// Sets a key with dots; what is on its way and no table is replaced.
-fn set(table: &mut Table, key: &str, value: Value) {
-    let Some((first, rest)) = key.split_once('.') else {
-        table.insert(key.into(), value);
-        return;
-    };
-    let inner = table.entry(first).or_insert_with(|| Value::Table(Table::new()));
-    if !inner.is_table() {
-        *inner = Value::Table(Table::new());
-    }
-    if let Some(inner) = inner.as_table_mut() {
-        set(inner, rest, value);
-    }
 }

@@ -89,7 +89,7 @@ fn a_cell_is_the_experiment_that_it_describes() {
     .unwrap();
     for cell in 0..sweep.cells() {
         let row = run_cell(&sweep, cell);
-        let (file, origin) = of_values(&sweep.values(cell)).unwrap();
+        let (file, origin) = of_values(&sweep.values(cell), Path::new("")).unwrap();
         let experiment = file.into_trajectories(&origin).unwrap();
         let problem = Problem::new(&experiment, &origin).unwrap();
         let curves = run::run_all(&experiment, &problem).unwrap();

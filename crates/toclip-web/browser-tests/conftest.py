@@ -77,11 +77,11 @@ class Explorer:
         return self.page
 
     def settle(self) -> None:
-        """Waits for what a worker computes before it is shown."""
+        """Waits for the answers of the workers."""
         self.page.evaluate("toclip.settled()")
 
     def fragment(self) -> str:
-        """The address of what is shown, once it is written."""
+        """The address of the setting, once it is written."""
         self.page.wait_for_function("toclip.timer === null")
         return self.page.evaluate("location.hash")
 

@@ -339,7 +339,7 @@ def test_classification_is_explored(explorer):
     assert explorer.experiment()["model"] == {"kind": "logistic", "flips": 0.1}
     assert "noise" not in explorer.experiment() and not page.is_visible("select[name=family]")
     assert "cross-entropy" in page.inner_text("#answer p") and "times the teacher" in page.inner_text("#answer p")
-    assert "nothing to draw for classification" in page.inner_text("#density")
+    assert "Not drawn for classification" in page.inner_text("#density")
     assert page.inner_text("#risk-title") == "Loss and error rate over time"
     before = page.evaluate("toclip.paths.clipped.risk.at(-1)")
     page.fill("#flips-number", "0.3")
@@ -355,7 +355,7 @@ def test_classification_is_explored(explorer):
     # Back to least squares: all pictures are there again.
     page.locator("select[name=model]").select_option("least_squares")
     explorer.settle()
-    assert page.is_visible("select[name=family]") and "nothing to draw" not in page.inner_text("#density")
+    assert page.is_visible("select[name=family]") and "Not drawn" not in page.inner_text("#density")
     assert page.inner_text("#risk-title") == "Risk over time"
 
 

@@ -9,7 +9,7 @@ from test_access import violations
 
 @pytest.fixture(scope="session")
 def report(toclip, tmp_path_factory):
-    """A small report: paths, curves against the threshold, and what the explorer cannot show."""
+    """A small report: paths, curves against the threshold, and a figure that the explorer cannot show."""
     folder = tmp_path_factory.mktemp("report") / "out"
     figures = ["1a", "theorem1", "2b", "3", "4b", "theorem4", "5", "6", "7", "beyond-rules", "beyond-paths"]
     subprocess.run([toclip, "reproduce", *figures, "--quick", "--out", folder], check=True, capture_output=True)

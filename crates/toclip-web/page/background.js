@@ -1,4 +1,4 @@
-// Workers with an engine of their own, made from source in the page so that file:// works.
+// Workers with an engine of their own, made from source in the page: file:// allows no other.
 
 /* global WORKER_SOURCE */
 

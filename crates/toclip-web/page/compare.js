@@ -3,6 +3,7 @@
 import { interpolate } from "./interpolate.js";
 import { isClassifier } from "./classification.js";
 import { percent, short } from "../../toclip-report/page/numbers.js";
+import { escape } from "./words.js";
 import { toToml } from "./toml.js";
 
 export class Compare {
@@ -51,8 +52,8 @@ export class Compare {
     if (this.key !== key) {
       this.key = key;
       this.verdict = null;
-      const risk = interpolate(app.other.times, app.other.clipped.risk, app.state.moment * app.state.compare.time);
       const time = app.state.moment * app.state.compare.time;
+      const risk = interpolate(app.other.times, app.other.clipped.risk, time);
       app.slow.ask({ ask: "verdict", experiment: app.state.compare, risk, time }).then(
         (verdict) => {
           this.verdict = verdict;
@@ -73,13 +74,9 @@ function differences(a, b) {
 }
 
 function end(path) {
-  return path.stop === null ? short(path.risk[path.risk.length - 1]) : path.stop;
+  return path.stop === null ? short(path.risk.at(-1)) : path.stop;
 }
 
 function at(paths, moment) {
-  return short(interpolate(paths.times, paths.clipped.risk, moment * paths.times[paths.times.length - 1]));
-}
-
-export function escape(text) {
-  return String(text).replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+  return short(interpolate(paths.times, paths.clipped.risk, moment * paths.times.at(-1)));
 }

@@ -2,6 +2,7 @@
 
 import { FIRST, fixedThreshold, namedRate, withRate } from "./state.js";
 import { LOGISTIC, isClassifier } from "./classification.js";
+import { element } from "../../toclip-report/page/chart.js";
 import { short } from "../../toclip-report/page/numbers.js";
 
 /** Numbers of a noise: words, and the range of the slider. */
@@ -67,24 +68,20 @@ export class Controls {
   }
 
   section(title, fields) {
-    const set = document.createElement("fieldset");
-    set.innerHTML = `<legend>${title}</legend>`;
-    set.append(...fields.map((field) => field.root));
+    const set = element("fieldset", {}, element("legend", {}, title), ...fields.map((field) => field.root));
     this.form.append(set);
     this.fields = [...(this.fields ?? []), ...fields];
     return set;
   }
 
   box(name) {
-    const root = document.createElement("div");
-    root.className = name;
+    const root = element("div", { class: name });
     this.numbers = root;
     return { root, show: (experiment) => this.showNoise(experiment) };
   }
 
   choice(name, label, options, get, set) {
-    const root = document.createElement("label");
-    root.className = "field choice";
+    const root = element("label", { class: "field choice" });
     root.innerHTML = `<span>${label}</span><select name="${name}"></select>`;
     const select = root.querySelector("select");
     select.addEventListener("change", () => this.app.edit((e) => set(e, select.value)));
@@ -104,8 +101,7 @@ export class Controls {
 
   /** A slider, logarithmic where its range begins above zero, with a field for exact numbers. */
   slider(name, label, [min, max], get, set, whole = false) {
-    const root = document.createElement("div");
-    root.className = "field number";
+    const root = element("div", { class: "field number" });
     root.innerHTML =
       `<label for="${name}-number">${label}</label><input type="text" inputmode="decimal" autocomplete="off"
        id="${name}-number" name="${name}-number"><input type="range" name="${name}" min="0" max="1000" aria-label="${label}">`;

@@ -1,6 +1,6 @@
 // Files dropped on the page or chosen: experiments, residuals, training logs. They stay on this machine.
 
-import { escape } from "./compare.js";
+import { escape } from "./words.js";
 import { FIRST } from "./state.js";
 import { isClassifier } from "./classification.js";
 

@@ -24,7 +24,7 @@ export class Engine {
     return this.call(this.exports.ask, text);
   }
 
-  /** What is in a dropped file. */
+  /** The content of a dropped file. */
   readFile(bytes) {
     return this.call(this.exports.read_file, bytes);
   }

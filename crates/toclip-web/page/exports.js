@@ -1,6 +1,7 @@
 // Ways to take a setting along: code, tables and pictures.
 
 import { toFragment } from "./state.js";
+import { element } from "../../toclip-report/page/chart.js";
 import { toPython, toRust, toToml } from "./toml.js";
 
 const METHODS = { methods: ["ode", "unclipped", "sgd"] };
@@ -48,13 +49,9 @@ export class Exports {
   }
 
   addMenu(name) {
-    const menu = document.createElement("div");
-    menu.className = "menu";
+    const menu = element("div", { class: "menu" });
     for (const kind of ["SVG", "PNG", "CSV"]) {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.textContent = kind;
-      button.setAttribute("aria-label", `Save ${name} as ${kind}`);
+      const button = element("button", { type: "button", "aria-label": `Save ${name} as ${kind}` }, kind);
       button.addEventListener("click", () => this.save(name, kind));
       menu.append(button);
     }
@@ -67,7 +64,7 @@ export class Exports {
     if (!panel.description) return;
     if (kind === "CSV") save(`${name}.csv`, "text/csv", name === "map" ? mapTable(panel) : table(panel.description));
     else {
-      const svg = panel.svg?.() ?? this.svg(panel.description);
+      const svg = this.svg(panel.description);
       if (kind === "SVG") save(`${name}.svg`, "image/svg+xml", svg);
       else save(`${name}.png`, "image/png", await raster(svg));
     }
@@ -75,14 +72,21 @@ export class Exports {
 
   svg(description) {
     const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-    // Pictures to keep give out their patterns by order, the screen by slot.
-    const named = description.series.filter((s) => s.label).sort((a, b) => a.slot - b.slot);
-    const series = [...named, ...(description.shaded ?? [])].map(({ label, x, y, low, high, dashed, slot }) => ({
-      label, x, y, low, high, dashed, slot,
-    }));
-    const { title, subtitle, x, y, lines } = description;
-    return this.app.engine.ask({ ask: "figure", chart: { title, subtitle, x, y, lines, series }, dark });
+    return this.app.engine.ask({ ask: "figure", chart: plotChart(description), dark });
   }
+}
+
+/** The description of a chart on the screen as a chart of toclip-plot, which draws pictures to keep. */
+function plotChart({ title, subtitle, x, y, series, shaded = [], lines = [], heat }) {
+  const axis = ({ label, log, range }) => ({ label, scale: log ? "log" : "linear", range });
+  const kind = ({ low, high, dashed }) => (high ? { band: { low, high } } : dashed ? "dashed" : "line");
+  // Pictures to keep give out their patterns by order, the screen by slot.
+  const named = series.filter((s) => s.label).sort((a, b) => a.slot - b.slot);
+  return {
+    title, subtitle, heat, x: axis(x), y: axis(y),
+    series: [...named, ...shaded].map((s) => ({ label: s.label, x: s.x, y: s.y, slot: s.slot, kind: kind(s) })),
+    lines: lines.map(({ axis, at, label }) => ({ direction: axis === "y" ? "horizontal" : "vertical", at, label })),
+  };
 }
 
 /** Every series with its own abscissae: series may have different ones. */
@@ -119,9 +123,7 @@ async function raster(svg) {
 }
 
 function save(name, type, content) {
-  const link = document.createElement("a");
-  link.download = name;
-  link.href = URL.createObjectURL(new Blob([content], { type }));
+  const link = element("a", { download: name, href: URL.createObjectURL(new Blob([content], { type })) });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }

@@ -1,6 +1,7 @@
 // A chart with a vertical line to drag, or to move with arrow keys.
 
-import { Chart } from "../../toclip-report/page/chart.js";
+import { Chart, element } from "../../toclip-report/page/chart.js";
+import { clamp } from "../../toclip-report/page/numbers.js";
 
 export class HandleChart extends Chart {
   drawn() {
@@ -10,10 +11,7 @@ export class HandleChart extends Chart {
   /** A vertical line to drag: `{ name, at, text, min, max, move }`, where `move` gets the new place. */
   setHandle(handle) {
     if (!this.handle) {
-      this.handleBox = document.createElement("div");
-      this.handleBox.className = "handle";
-      this.handleBox.setAttribute("role", "slider");
-      this.handleBox.tabIndex = 0;
+      this.handleBox = element("div", { class: "handle", role: "slider", tabindex: 0 });
       this.handleBox.addEventListener("keydown", (event) => this.key(event));
       this.handleBox.addEventListener("pointerdown", (event) => {
         this.handleBox.setPointerCapture(event.pointerId);
@@ -34,7 +32,7 @@ export class HandleChart extends Chart {
 
   moveHandle(to) {
     const { min, max } = this.handle;
-    this.handle.move(Math.min(max, Math.max(min, to)));
+    this.handle.move(clamp(to, min, max));
   }
 
   key(event) {
@@ -55,13 +53,10 @@ export class HandleChart extends Chart {
     const box = this.handleBox;
     if (box.parentElement !== this.u.over) this.u.over.append(box);
     this.u.root.removeAttribute("aria-hidden");
-    box.setAttribute("aria-label", name);
-    box.setAttribute("aria-valuemin", String(min));
-    box.setAttribute("aria-valuemax", String(max));
-    box.setAttribute("aria-valuenow", String(at));
-    box.setAttribute("aria-valuetext", text);
+    const values = { label: name, valuemin: min, valuemax: max, valuenow: at, valuetext: text };
+    for (const [key, value] of Object.entries(values)) box.setAttribute(`aria-${key}`, value);
     box.dataset.text = text;
-    const left = this.u.valToPos(Math.min(max, Math.max(min, at)), "x");
+    const left = this.u.valToPos(clamp(at, min, max), "x");
     box.style.left = `${left}px`;
     box.classList.toggle("near-end", left > this.u.over.clientWidth * 0.6);
   }

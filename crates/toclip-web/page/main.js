@@ -1,4 +1,4 @@
-// The page: one state, one way to change it, and what is computed and drawn after each change.
+// The page: one state, one way to change it, and the computing and drawing after each change.
 
 /* global WASM, INITIAL */
 
@@ -18,6 +18,7 @@ import { Tour } from "./tour.js";
 import { showPresets } from "./presets.js";
 import { fixedThreshold, fromFragment, initialState, toFragment } from "./state.js";
 import { interpolate } from "./interpolate.js";
+import { sentence } from "./words.js";
 
 /** Milliseconds without a change before long computations begin. */
 const STILL = 60;
@@ -57,7 +58,7 @@ class App {
     return app;
   }
 
-  /** Shows the state of a fragment; a fragment that cannot be read leaves what was there. */
+  /** Shows the state of a fragment; one that cannot be read changes nothing. */
   open(fragment) {
     try {
       this.state = fromFragment(fragment, this.engine);
@@ -85,13 +86,13 @@ class App {
     }
   }
 
-  /** Goes back to the state that was shown last; the sentence says what cannot be. */
+  /** Goes back to the state that was shown last; the message says why. */
   refuse(error) {
     this.state = this.good ?? initialState();
     this.update();
-    const said = error.message.replace(/\.$/, "").replace(/\d{16,}(\.0)?/g, (digits) => Number(digits).toExponential());
+    const said = error.message.replace(/\d{16,}(\.0)?/g, (digits) => Number(digits).toExponential());
     // Keys are written as in files.
-    this.complain(`${/^\w+: |^[a-z]+_/.test(said) ? said : said.charAt(0).toUpperCase() + said.slice(1)}.`);
+    this.complain(/^\w+: |^[a-z]+_/.test(said) ? `${said.replace(/\.$/, "")}.` : sentence(said));
   }
 
   edit(change) {
@@ -173,7 +174,7 @@ class App {
 
   /** Everything about one moment: the risk there, and what clipping does at that risk. */
   at(experiment, paths, moment) {
-    const time = moment * paths.times[paths.times.length - 1];
+    const time = moment * paths.times.at(-1);
     const risk = interpolate(paths.times, paths.clipped.risk, time);
     const scale = typicalSize(experiment, paths);
     const thresholds = FactorsPanel.thresholds(scale);
@@ -182,14 +183,14 @@ class App {
     const rule = experiment.rule ?? "clip";
     const given = fixedThreshold(experiment) ?? interpolate(paths.times, paths.clipped.c, time);
     const threshold = rule === "optimal" ? null : given;
-    const now = { time, moment: time, risk, scale, thresholds, threshold, batch, rule, isPrivate: "privacy" in experiment, classifier };
+    const now = { time, risk, scale, thresholds, threshold, batch, rule, isPrivate: "privacy" in experiment, classifier };
     now.kept = classifier ? null : interpolate(paths.times, paths.clipped.mu, time);
     const questions = {
       factors: { ask: "factors", experiment, risk, time, thresholds },
       ...(!classifier && { density: { ask: "density", experiment, risk, reach: threshold ?? 0 } }),
       verdict: { ask: "verdict", experiment, risk, time },
     };
-    // What comes from a worker comes a moment later; until then the last answers stand.
+    // Answers of a worker come a moment later; until then the last ones stay.
     const { verdict, factors, density, thresholds: drawn } = this.now ?? {};
     this.fetch(now, slow(experiment) ? questions : { verdict: questions.verdict });
     if (slow(experiment)) {
@@ -203,7 +204,7 @@ class App {
         now[name] = this.engine.ask(questions[name]);
       } catch (error) {
         now[name] = null;
-        now.failed = error.message.replace(/\.$/, "");
+        now.failed = error.message;
       }
     }
     return now;
@@ -216,7 +217,7 @@ class App {
       if (!current()) return;
       const asked = name === "factors" ? askInParts(worker, question, current) : worker.ask(question);
       const answer = await asked.catch((error) => {
-        if (current()) now.failed = error.message.replace(/\.$/, "");
+        if (current()) now.failed = error.message;
         return null;
       });
       if (!current()) return;
@@ -245,11 +246,10 @@ class App {
   /** The pictures and words of the chosen moment. */
   drawMoment() {
     const { now } = this;
-    const why = `${now.failed ?? "not known here"}.`;
     if (now.classifier) this.hide("density", NO_DENSITY);
     for (const name of now.classifier ? ["factors"] : ["factors", "density"]) {
       if (now[name]) this.panels[name].draw(now);
-      else if (now[name] !== undefined) this.hide(name, why.charAt(0).toUpperCase() + why.slice(1));
+      else if (now[name] !== undefined) this.hide(name, sentence(now.failed ?? "not known here"));
     }
     this.exports.showMenus();
     this.answer();
@@ -262,8 +262,8 @@ class App {
     this.panels[name].chart.fail(sentence);
   }
 
-  /** What takes longer than a frame: the best schedule, the map, runs of C-SGD. They begin once the
-   * controls have been still for a moment, and what does not depend on the change is kept. */
+  /** Starts the long computations: the best schedule, the map, runs of C-SGD. They begin once the controls
+   * have been still for a moment; results that do not depend on the change are kept. */
   later(experiment, paths) {
     const { clip: _, ...unclipped } = experiment;
     const keys = { best: JSON.stringify(unclipped), map: MapPanel.key(experiment) };
@@ -313,8 +313,7 @@ class App {
   }
 }
 
-/** Asks for the factors at a few thresholds at a time, so that the worker is soon free for a newer
- * setting. */
+/** Asks for the factors at a few thresholds at a time: the worker is soon free for a newer setting. */
 async function askInParts(worker, question, current) {
   const whole = {};
   for (let from = 0; from < question.thresholds.length && current(); from += THRESHOLDS_AT_ONCE) {
@@ -339,8 +338,8 @@ function slow(experiment) {
   return together || searched || noise.family === "empirical" || !["clip", "normalise"].includes(rule);
 }
 
-/** A typical residual, for the range of axes; that of the start, so that they stay where they are when
- * the rate or the threshold changes. */
+/** A typical residual, for the range of axes; that of the start, which does not change with the rate
+ * or the threshold. */
 function typicalSize(experiment, paths) {
   // Residuals of classification lie between −1 and 1.
   if (isClassifier(experiment)) return 0.25;

@@ -1,6 +1,7 @@
 // Panel (e): the answer in words. Clip or not, where, what it gains, and the limit on any rule.
 
 import { classifierSentences, withoutRepeats } from "./classification.js";
+import { farFrom, sentence } from "./words.js";
 import { percent, short } from "../../toclip-report/page/numbers.js";
 
 /** A gain below this is not worth a threshold to tune. */
@@ -26,7 +27,7 @@ export function sentences(shown) {
     return ["Private SGD must clip.", why, outcome(paths, best)];
   }
   const said = verdict ? judge(verdict, risk, threshold, rule) : [failed ? "No single best threshold for this rule." : "…"];
-  if (failed) said.push(`${capital(failed)}.`);
+  if (failed) said.push(sentence(failed));
   return [...said, outcome(paths, best), smallerRate(shown) || largerRate(paths, best)].filter((sentence) => sentence);
 }
 
@@ -49,12 +50,9 @@ function judge({ c, mu, ccc, limit, reached, infinite_variance: infinite }, risk
       `At risk ${short(risk)} ${little}: clipping removes as much signal as noise.${bound}`,
     ];
   }
-  const now = threshold !== null && c !== null && (threshold > 1.5 * c || threshold < c / 1.5)
-    ? ` Yours is ${short(threshold)}, too ${threshold > c ? "large" : "small"}.`
-    : "";
   return [
     c === null ? `${word}: it gains a factor of ${short(ccc)}.` : `${word} at c = ${short(c)}.`,
-    `At risk ${short(risk)} that keeps ${percent(mu)} of the descent and is as good as ${short(ccc)} times the samples (CCC).${now}${bound}`,
+    `At risk ${short(risk)} that keeps ${percent(mu)} of the descent and is as good as ${short(ccc)} times the samples (CCC).${farFrom(threshold, c)}${bound}`,
   ];
 }
 
@@ -67,10 +65,10 @@ function fisher(limit, reached) {
 
 /** The risk at the end; null where the curve has none. */
 function finalRisk(path) {
-  return path.stop === null ? path.risk[path.risk.length - 1] : null;
+  return path.stop === null ? path.risk.at(-1) : null;
 }
 
-/** What the curves end with. */
+/** The ends of the curves, in words. */
 function outcome(paths, best) {
   const words = (path) =>
     path.stop === null ? `ends at ${short(finalRisk(path))}` : path.stop === "diverged" ? "diverges" : "has no finite risk";
@@ -91,8 +89,4 @@ function smallerRate({ paths, best, rule }) {
 function largerRate({ clipped }, best) {
   if (!best || finalRisk(clipped) === null || (finalRisk(best) !== null && finalRisk(best) < 1.005 * finalRisk(clipped))) return "";
   return "The best threshold ends higher than yours because it also raises the learning rate to η/μ, and η is already large.";
-}
-
-function capital(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1).replace(/\.$/, "");
 }

@@ -44,7 +44,7 @@ export class DensityPanel {
       if (!part.length) continue;
       ctx.moveTo(at(part[0][0], "x"), at(0, "y"));
       for (const [v, f] of part) ctx.lineTo(at(v, "x"), at(f, "y"));
-      ctx.lineTo(at(part[part.length - 1][0], "x"), at(0, "y"));
+      ctx.lineTo(at(part.at(-1)[0], "x"), at(0, "y"));
       ctx.fill();
     }
     ctx.restore();
@@ -60,7 +60,7 @@ function clippedPart({ x, density }, threshold) {
 /** The highest value that is not a spike: an atom blurred by a tiny risk would flatten the rest. */
 function peak(density) {
   const sorted = [...density].sort((a, b) => a - b);
-  return Math.min(sorted[sorted.length - 1], 12 * sorted[Math.floor(0.8 * sorted.length)]) || 1;
+  return Math.min(sorted.at(-1), 12 * sorted[Math.floor(0.8 * sorted.length)]) || 1;
 }
 
 function hint({ threshold, batch, kept, rule }) {

@@ -17,10 +17,10 @@ export class FactorsPanel {
     return logSpace(0.02 * scale, 8 * scale, POINTS);
   }
 
-  draw({ factors, thresholds, risk, threshold, moment, classifier, rule }) {
+  draw({ factors, thresholds, risk, threshold, time, classifier, rule }) {
     this.description = describeFactors({ factors, thresholds, risk, classifier });
     this.chart.draw(this.description);
-    const [min, max] = [thresholds[0], thresholds[thresholds.length - 1]];
+    const [min, max] = [thresholds[0], thresholds.at(-1)];
     const none = threshold === null;
     this.chart.setHandle({
       name: "Clipping threshold c",
@@ -30,7 +30,7 @@ export class FactorsPanel {
       max,
       move: (c) => this.app.setThreshold(Number(c.toPrecision(3))),
     });
-    this.description.subtitle = `at ${classifier ? "cross-entropy" : "risk"} ${short(risk)}, t = ${short(moment)}`;
+    this.description.subtitle = `at ${classifier ? "cross-entropy" : "risk"} ${short(risk)}, t = ${short(time)}`;
   }
 }
 
@@ -54,7 +54,7 @@ function describeFactors({ factors, thresholds, risk, classifier }) {
   const top = Math.max(1.2, ...factors.ccc.map((y) => y ?? 0));
   return {
     title: "What clipping keeps",
-    x: { label: "threshold c", log: true, range: [thresholds[0], thresholds[thresholds.length - 1]] },
+    x: { label: "threshold c", log: true, range: [thresholds[0], thresholds.at(-1)] },
     y: { label: "factor", range: [0, Math.min(12, 1.2 * top)] },
     series,
     lines: factors.infinite_variance ? [] : [{ axis: "y", at: 1, label: "" }],

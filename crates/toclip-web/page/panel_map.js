@@ -1,11 +1,10 @@
 // Panel (c): the final risk over learning rate and threshold, filled column by column in a worker.
 
-import { Chart } from "../../toclip-report/page/chart.js";
+import { Chart, element } from "../../toclip-report/page/chart.js";
 import { colour } from "../../toclip-report/page/marks.js";
 import { fixedThreshold, namedRate, withRate } from "./state.js";
 import { isClassifier } from "./classification.js";
-import { mapSvg } from "./map_svg.js";
-import { logSpace, short } from "../../toclip-report/page/numbers.js";
+import { clamp, logSpace, short } from "../../toclip-report/page/numbers.js";
 
 const CELLS = 40;
 
@@ -14,8 +13,7 @@ export class MapPanel {
     this.app = app;
     this.chart = new Chart(box, { height: 320, grid: false, paint: (u) => this.cells(u) });
     this.chart.showReadout = (u) => this.showCell(u);
-    this.bar = document.createElement("div");
-    this.bar.className = "colour-bar";
+    this.bar = element("div", { class: "colour-bar" });
     box.append(this.bar);
     const plot = this.chart.plot;
     plot.tabIndex = 0;
@@ -26,13 +24,13 @@ export class MapPanel {
     this.risks = [];
   }
 
-  /** What the map depends on: all but the threshold and the rate, which are its axes. */
+  /** All that the map depends on: not the threshold and the rate, which are its axes. */
   static key(experiment) {
     const { clip: _, ...rest } = namedRate(experiment) === null ? experiment : withRate(experiment, 1);
     return JSON.stringify([rest, rateRange(experiment)]);
   }
 
-  /** Fills the map anew; `scale` is the typical size of a residual. */
+  /** Fills the map again; `scale` is the typical size of a residual. */
   async fill({ experiment, scale, current }) {
     const classifier = isClassifier(experiment);
     const quantity = classifier ? "cross-entropy" : "risk R(T)";
@@ -77,10 +75,12 @@ export class MapPanel {
       title: `Final ${this.quantity} by threshold and learning rate`,
       x: { label: "threshold c", log: true, range: [thresholds[0], thresholds[CELLS - 1]] },
       y: { label: "learning rate η", log: true, range: [bottom, top] },
+      subtitle: this.risks.some((column) => column?.includes(null)) ? "grey: diverged" : "",
       series: [
         { label: "", x: thresholds, y: limit, stroke: "#000", width: 5 },
-        { label: "stability limit: above it the risk grows at the start", x: thresholds, y: limit, stroke: "#fff" },
+        { label: "stability limit: above it the risk grows at the start", x: thresholds, y: limit, stroke: "#fff", dash: [], slot: 1 },
       ].filter(() => !this.classifier),
+      heat: { label: `final ${this.quantity}`, x: thresholds, y: rates, values: this.rows(), scale: "log" },
     };
     this.paintCells();
     this.chart.hint = "Click to choose a threshold and a learning rate.";
@@ -96,7 +96,7 @@ export class MapPanel {
     if (!(left >= 0 && top >= 0) || !this.rates) return this.say(this.chart.hint ?? "");
     const nearest = (values, value) => {
       const step = Math.log(values[CELLS - 1] / values[0]) / (CELLS - 1);
-      return Math.min(CELLS - 1, Math.max(0, Math.round(Math.log(value / values[0]) / step)));
+      return clamp(Math.round(Math.log(value / values[0]) / step), 0, CELLS - 1);
     };
     const [i, j] = [nearest(this.thresholds, u.posToVal(left, "x")), nearest(this.rates, u.posToVal(top, "y"))];
     const risk = this.risks[i]?.[j];
@@ -118,7 +118,7 @@ export class MapPanel {
     });
   }
 
-  /** Cells are equally wide on logarithmic axes, so that their image only has to be stretched. */
+  /** Draws the cells: equally wide on logarithmic axes, their image is only stretched. */
   cells(u) {
     const { ctx, bbox } = u;
     if (!this.image) return;
@@ -138,12 +138,13 @@ export class MapPanel {
   /** From 0, the lowest risk, to 1, the highest. */
   place(risk) {
     const span = Math.log(this.high / this.low) || 1;
-    return Math.min(1, Math.max(0, Math.log(risk / this.low) / span));
+    return clamp(Math.log(risk / this.low) / span, 0, 1);
   }
 
-  svg() {
-    const colours = { shadeOf: (risk) => shade(this.place(risk)), diverged: colour("diverged"), ink: colour("ink"), ground: colour("bg") };
-    return mapSvg(this, colours);
+  /** The final risks by learning rate, none above the end of the colours. */
+  rows() {
+    const cell = (risk) => (risk === null || risk === undefined ? null : Math.min(risk, this.high));
+    return this.rates.map((_, j) => this.risks.map((column) => cell(column?.[j])));
   }
 
   showBar() {
@@ -183,7 +184,7 @@ function rateRange(experiment) {
   return [rate > 0.02 ? 0.02 : rate / 10, rate < 4 ? 4 : rate * 10];
 }
 
-/** 0 … count − 1 so that the first few already cover the whole. */
+/** 0 … count − 1 in an order in which the first few already cover the whole. */
 function scattered(count) {
   const order = [];
   for (let stride = 8; stride >= 1; stride /= 2) {

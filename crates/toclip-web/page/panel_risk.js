@@ -1,6 +1,7 @@
 // Panel (a): risk over time; clipped, unclipped, the best schedule and runs of C-SGD with their band.
 
 import { HandleChart } from "./handle.js";
+import { batchSize } from "./controls.js";
 import { short } from "../../toclip-report/page/numbers.js";
 
 /** So many runs, and the share of them in the band. */
@@ -19,8 +20,7 @@ export class RiskPanel {
   draw({ paths, best, other, band }) {
     this.description = describeRisk({ paths, best, other, band });
     this.chart.draw(this.description);
-    const times = paths.times;
-    const end = times[times.length - 1];
+    const end = paths.times.at(-1);
     const at = this.app.state.moment * end;
     this.chart.setHandle({
       name: "Moment",
@@ -41,7 +41,7 @@ function describeRisk({ paths, best, other, band }) {
   const whole = (values) => x.map((_, k) => (values[k] > 0 && values[k] < 1e6 ? values[k] : null));
   const series = [{ label: classifier ? "cross-entropy, clipped (theory)" : "clipped (theory)", x, y: whole(paths.clipped.risk), slot: 0 }];
   series.push({ label: classifier ? "cross-entropy, unclipped" : "unclipped", x, y: whole(paths.unclipped.risk), slot: 1 });
-  // What is still being computed has its place in the legend, so that nothing moves when it comes.
+  // Curves still being computed have their place in the legend: nothing moves when they come.
   if (best !== null) series.push({ label: "best threshold, rate η/μ", x, y: whole(best?.risk ?? []), slot: 2 });
   if (classifier && paths.clipped.error_rate[0] !== null) {
     const part = (values) => x.map((_, k) => values[k] ?? null);
@@ -70,7 +70,7 @@ function describeRisk({ paths, best, other, band }) {
   };
 }
 
-/** From the lowest curve to a little above the start; what diverges leaves at the top. */
+/** From the lowest curve to a little above the start; curves that diverge leave at the top. */
 function riskRange(series, paths) {
   let [low, high] = [Infinity, paths.start_risk];
   for (const { y, high: upper } of series) {
@@ -98,7 +98,7 @@ export function bandOf(runs, count) {
 /** Runs C-SGD in a worker and reports the band as it grows. */
 export async function simulate(app, paths, current, show) {
   const { experiment } = app.state;
-  const work = paths.intrinsic_dim * experiment.time * paths.dim * (experiment.batch?.size ?? experiment.batch ?? 1);
+  const work = paths.intrinsic_dim * experiment.time * paths.dim * batchSize(experiment);
   if (work > MOST_WORK) {
     show(null, "C-SGD is not simulated here: this many steps and coordinates would take too long.");
     return;

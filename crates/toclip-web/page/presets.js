@@ -2,6 +2,7 @@
 
 import { FIRST } from "./state.js";
 import { LOGISTIC } from "./classification.js";
+import { element } from "../../toclip-report/page/chart.js";
 
 const withNoise = (noise, more = {}) => ({ ...FIRST, noise, ...more });
 
@@ -20,9 +21,7 @@ export const PRESETS = {
 
 export function showPresets(box, app) {
   for (const [name, experiment] of Object.entries(PRESETS)) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = name;
+    const button = element("button", { type: "button" }, name);
     button.addEventListener("click", () => app.change({ experiment: structuredClone(experiment) }));
     box.append(button);
   }

@@ -1,5 +1,5 @@
-// What the page shows: an experiment, one to compare with, a moment, a step of the tour. All of it is
-// in the fragment of the URL.
+// The state of the page: an experiment, one to compare with, a moment, a step of the tour. All of it is in
+// the fragment of the URL.
 
 import { toToml } from "./toml.js";
 
@@ -29,7 +29,7 @@ export function toFragment(state) {
   return fragment.length <= LONGEST_LINK ? fragment : null;
 }
 
-/** The state of a fragment; throws an Error with a sentence for what cannot be read. */
+/** The state of a fragment; throws an Error with a sentence where it cannot be read. */
 export function fromFragment(fragment, engine) {
   const state = initialState();
   const parts = new URLSearchParams(fragment.replace(/^#/, ""));

@@ -80,7 +80,7 @@ TOML"#;
 `;
 
 /** A program; for the settings of the presets "Outliers" and "Classification" it is an example of
- * toclip-experiment, so that the compiler checks it. */
+ * toclip-experiment, which the compiler checks. */
 export function toRust(experiment) {
   const program = "model" in experiment ? RUST_CLASSIFICATION : RUST;
   return program.replace("TOML", () => toToml(experiment));

@@ -6,19 +6,19 @@ import { LOGISTIC } from "./classification.js";
 const STEPS = [
   {
     title: "Gaussian noise: do not clip",
-    text: "With Gaussian noise CCC, the gain over unclipped SGD, stays below 1 at every threshold: clipping removes more signal than noise. Whatever clipped SGD reaches, unclipped SGD reaches with a smaller learning rate.",
+    text: "With Gaussian noise CCC, the gain over unclipped SGD, stays below 1 at every threshold: clipping removes more signal than noise. Unclipped SGD with a smaller learning rate does at least as well.",
     panel: "factors",
     experiment: { ...FIRST, noise: { family: "gaussian", sigma: 0.8 } },
   },
   {
     title: "Outliers: clip",
-    text: "One label in five is wrong by ±1.8. Clipping cuts these samples down to the size of the others, so that SGD ends at about a third of the risk without clipping.",
+    text: "One label in five is wrong by ±1.8. Clipping cuts these samples down to the size of the others, and SGD ends at about a third of the risk without clipping.",
     panel: "risk",
     experiment: { ...FIRST, clip: 0.4 },
   },
   {
     title: "Why the threshold must shrink",
-    text: "At the start, when all residuals are large, the best threshold is 0.56: the vertical line. By the end the residuals of good samples have shrunk with the risk and the peak of CCC has moved to 0.2, so that a fixed threshold leaves part of the gain behind.",
+    text: "At the start, when all residuals are large, the best threshold is 0.56: the vertical line. By the end the residuals of good samples have shrunk with the risk and the peak of CCC has moved to 0.2: a fixed threshold misses part of the gain.",
     panel: "factors",
     experiment: { ...FIRST, clip: 0.56 },
   },
@@ -30,13 +30,13 @@ const STEPS = [
   },
   {
     title: "Batches",
-    text: "Nearly every batch of 16 samples contains an outlier, so that clipping the mean gradient gains little: CCC peaks near 1.2, against 6 for single samples. Clipping each sample before averaging keeps the whole gain.",
+    text: "Nearly every batch of 16 samples contains an outlier, so clipping the mean gradient gains little: CCC peaks near 1.2, against 6 for single samples. Clipping each sample before averaging keeps the whole gain.",
     panel: "factors",
     experiment: { ...FIRST, batch: 16 },
   },
   {
     title: "Classification",
-    text: "In logistic regression with a tenth of the labels flipped a residual is never above 1, so that no sample can do much harm: clipping at 0.4 hardly changes the loss. It moves the optimum instead, and at tuned learning rates the best threshold gains about 1%.",
+    text: "Even with a tenth of the labels flipped, the residuals of logistic regression are never above 1: no sample can do much harm, and clipping at 0.4 hardly changes the loss. It moves the optimum instead; at tuned learning rates the best threshold gains about 1%.",
     panel: "risk",
     experiment: LOGISTIC,
   },

@@ -1,7 +1,7 @@
 //! Bytes in and out of WebAssembly.
 //!
-//! The page reserves memory, writes its question there and passes it on; what it gets is an address
-//! and a length in one number, to be read and released.
+//! The page reserves memory, writes its question there and passes it on. It gets an address and a length in
+//! one number, to be read and released.
 
 /// Memory for `len` bytes.
 #[unsafe(no_mangle)]
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn ask(at: *mut u8, len: usize) -> u64 {
     give(crate::answer(&String::from_utf8_lossy(&question)))
 }
 
-/// What is in the bytes of a file, which are released.
+/// The content of a file as JSON. The bytes are released.
 ///
 /// # Safety
 /// As [`release`], for the bytes.

@@ -1,24 +1,23 @@
-//! Classification: the same questions of the page, answered for generalised linear models.
+//! Classification and other generalised linear models: the answers to the page.
 //!
-//! What the page calls risk is the loss here, the cross-entropy for logistic regression. The state is
-//! (Q, P, V) instead of the risk, so that questions about a moment name its time.
+//! The page calls the loss the risk, which is the cross-entropy for logistic regression. The state is
+//! (Q, P, V) instead of the risk, so questions about a moment go by its time.
 
-use std::rc::Rc;
-
-use serde::Serialize;
 use serde_json::{Value, json};
 use toclip::dynamics::Stop;
-use toclip::glm::{GlmOde, GlmPath, Model, Overlaps, best_threshold};
-use toclip::schedule::{OpenLoop, Policy, Schedule};
-use toclip_experiment::{GlmExperiment, GlmProblem, Method, Origin, of_values};
+use toclip::glm::{GlmOde, GlmPath, Overlaps, best_threshold};
+use toclip::schedule::Policy;
+use toclip_experiment::{GlmExperiment, GlmProblem, Method, Origin};
 
-use crate::factors::{Curves, Verdict};
-use crate::map::{Column, largest};
-use crate::setting::{Description, Kept, recall, toml_values};
+use crate::answers::{
+    BestThreshold, DensityCurve, FactorCurves, MAP_TOLERANCE, MapColumn, early_end, final_risks,
+    finite,
+};
+use crate::setting::Explored;
 
 /// A generalised linear model with the path of its ODE, along which the page asks.
 #[derive(Debug)]
-pub struct GlmSetting {
+pub struct ExploredGlm {
     experiment: GlmExperiment,
     problem: GlmProblem,
     path: GlmPath,
@@ -27,40 +26,23 @@ pub struct GlmSetting {
 /// Above so many modes they are compressed, and the error that leaves: below the tolerance of the ODE.
 const COMPRESS_ABOVE: usize = 40;
 const COMPRESSED: f64 = 1e-11;
-/// Of the map: colours show two digits.
-const RTOL: f64 = 1e-4;
 
-thread_local! {
-    static RECENT: Kept<GlmSetting> = const { Kept::new(Vec::new()) };
+const LEAST_SQUARES_ONLY: &str = "this picture is for least squares, not for classification";
+
+fn solve(problem: &GlmProblem, method: Method, rtol: f64) -> Result<GlmPath, String> {
+    problem.ode(method, rtol).solve(&problem.times).map_err(|error| error.to_string())
 }
 
-/// Whether an experiment describes one.
-pub fn is_glm(description: &Description) -> bool {
-    description.contains_key("model")
-}
-
-/// Refuses what is no experiment.
-pub fn check(experiment: &GlmExperiment, origin: &Origin) -> Result<(), String> {
-    GlmProblem::new(experiment, origin).map(|_| ()).map_err(|error| error.sentence())
-}
-
-impl GlmSetting {
-    /// The setting, built unless it is one of the last few.
-    pub fn of(description: &Description) -> Result<Rc<Self>, String> {
-        let key = serde_json::to_string(description).unwrap_or_default();
-        recall(&RECENT, key, || {
-            let (file, origin) =
-                of_values(&toml_values(description)?).map_err(|error| error.sentence())?;
-            let experiment = file.glm.ok_or("the experiment has no model")?;
-            let mut problem =
-                GlmProblem::new(&experiment, &origin).map_err(|error| error.sentence())?;
-            if problem.few_modes.modes().len() > COMPRESS_ABOVE {
-                let fewer = problem.few_modes.compress(COMPRESSED);
-                problem.few_modes = fewer.map_err(|error| error.to_string())?;
-            }
-            let path = solve(&problem, Method::Ode, experiment.tolerance)?;
-            Ok(GlmSetting { experiment, problem, path })
-        })
+impl ExploredGlm {
+    /// Builds the problem of an experiment and solves its ODE.
+    pub fn new(experiment: GlmExperiment, origin: &Origin) -> Result<Self, String> {
+        let mut problem = GlmProblem::new(&experiment, origin).map_err(|error| error.sentence())?;
+        if problem.few_modes.modes().len() > COMPRESS_ABOVE {
+            let fewer = problem.few_modes.compress(COMPRESSED);
+            problem.few_modes = fewer.map_err(|error| error.to_string())?;
+        }
+        let path = solve(&problem, Method::Ode, experiment.tolerance)?;
+        Ok(ExploredGlm { experiment, problem, path })
     }
 
     /// (Q, P, V) at a time, by straight lines.
@@ -81,126 +63,106 @@ impl GlmSetting {
     fn threshold(&self, c: f64) -> f64 {
         self.problem.rescaling.threshold(c)
     }
-}
 
-fn solve(problem: &GlmProblem, method: Method, rtol: f64) -> Result<GlmPath, String> {
-    problem.ode(method, rtol).solve(&problem.times).map_err(|error| error.to_string())
-}
+    fn losses(&self, path: &GlmPath) -> Vec<f64> {
+        path.overlaps.iter().map(|at| self.problem.model.expected_loss(at)).collect()
+    }
 
-fn losses(path: &GlmPath, model: &dyn Model) -> Vec<f64> {
-    path.overlaps.iter().map(|at| model.expected_loss(at)).collect()
-}
-
-/// A curve, in the units of the experiment. A share that is not known is null.
-#[derive(Debug, Serialize)]
-struct Path {
-    risk: Vec<f64>,
-    error_rate: Vec<Option<f64>>,
-    c: Vec<Option<f64>>,
-    stop: Option<&'static str>,
-    end: Option<f64>,
-}
-
-impl Path {
-    fn new(path: &GlmPath, model: &dyn Model, policy: &dyn Policy, unit: f64) -> Self {
-        let GlmPath { times, overlaps, stop, .. } = path;
-        let threshold = |t: &f64| Some(policy.at(*t, 0.0).c * unit).filter(|c| c.is_finite());
-        let stop = match *stop {
-            Stop::Finished => None,
-            Stop::Diverged { t } => Some(("diverged", t)),
-            Stop::InfiniteVariance { t } => Some(("infinite variance", t)),
-            _ => Some(("stopped", times.last().copied().unwrap_or(0.0))),
-        };
-        Path {
-            risk: losses(path, model),
-            error_rate: overlaps.iter().map(|at| model.error_rate(at)).collect(),
-            c: times.iter().map(threshold).collect(),
-            stop: stop.map(|(why, _)| why),
-            end: stop.map(|(_, t)| t),
-        }
+    /// A path in the units of the experiment. An error rate that is not known is null.
+    fn curve(&self, path: &GlmPath, policy: &dyn Policy) -> Value {
+        let to_user = self.problem.rescaling.inverse();
+        let threshold = |t: &f64| finite(to_user.threshold(policy.at(*t, 0.0).c));
+        let error_rates = path.overlaps.iter().map(|at| self.problem.model.error_rate(at));
+        let (stop, end) = early_end(path.stop);
+        json!({
+            "risk": self.losses(path),
+            "error_rate": error_rates.collect::<Vec<_>>(),
+            "c": path.times.iter().map(threshold).collect::<Vec<_>>(),
+            "stop": stop,
+            "end": end,
+        })
     }
 }
 
-/// Loss and error rate over time: clipped as the experiment says, and unclipped.
-pub fn both(setting: &GlmSetting) -> Result<Value, String> {
-    let problem = &setting.problem;
-    let unit = problem.rescaling.inverse().threshold(1.0);
-    let open = solve(problem, Method::Unclipped, setting.experiment.tolerance)?;
-    let model = &*problem.model;
-    let clipped = Path::new(&setting.path, model, &*problem.policy, unit);
-    Ok(json!({
-        "times": problem.times,
-        "start_risk": clipped.risk.first(),
-        "clipped": clipped,
-        "unclipped": Path::new(&open, model, &*problem.unclipped, unit),
-        "dim": problem.spectrum.ambient_dim(),
-        "intrinsic_dim": problem.modes.dim(),
-        "fixed_points": problem.fixed_points(),
-    }))
-}
+impl Explored for ExploredGlm {
+    fn paths(&self) -> Result<Value, String> {
+        let problem = &self.problem;
+        let open = solve(problem, Method::Unclipped, self.experiment.tolerance)?;
+        let clipped = self.curve(&self.path, &*problem.policy);
+        Ok(json!({
+            "times": problem.times,
+            "start_risk": clipped["risk"][0],
+            "clipped": clipped,
+            "unclipped": self.curve(&open, &*problem.unclipped),
+            "dim": problem.spectrum.ambient_dim(),
+            "intrinsic_dim": problem.modes.dim(),
+            "fixed_points": problem.fixed_points(),
+        }))
+    }
 
-/// The loss of one run of C-SGD.
-pub fn run(setting: &GlmSetting, seed: u64, index: u64) -> Result<Value, String> {
-    let problem = &setting.problem;
-    let simulator = problem.simulator().map_err(|error| format!("C-SGD: {error}"))?;
-    let run = simulator.run(seed, index, &problem.times);
-    Ok(json!({ "risk": losses(&run, &*problem.model) }))
-}
+    fn best_path(&self) -> Result<Value, String> {
+        Err(LEAST_SQUARES_ONLY.into())
+    }
 
-/// What clipping keeps of b, the progress towards the teacher's direction, and of m2, the noise, against the
-/// threshold at a time; their CCC.
-pub fn curves(setting: &GlmSetting, time: f64, thresholds: &[f64]) -> Result<Curves, String> {
-    let (model, at) = (&*setting.problem.model, setting.at(time)?);
-    let open = model.coefficients(&at, f64::INFINITY);
-    let each = |&c: &f64| {
-        let x = model.coefficients(&at, setting.threshold(c));
-        (x.b / open.b, x.m2, x.m2 / open.m2)
-    };
-    let all: Vec<(f64, f64, f64)> = thresholds.iter().map(each).collect();
-    let finite = |x: f64| Some(x).filter(|x| x.is_finite());
-    Ok(Curves {
-        mu: all.iter().map(|x| x.0).collect(),
-        m2: all.iter().map(|x| x.1).collect(),
-        nu: all.iter().map(|x| finite(x.2)).collect(),
-        csc: all.iter().map(|x| finite(x.0 / x.2)).collect(),
-        ccc: all.iter().map(|x| finite(x.0 * x.0 / x.2)).collect(),
-        infinite_variance: open.m2.is_infinite(),
-    })
-}
+    fn run(&self, seed: u64, index: u64) -> Result<Value, String> {
+        let simulator = self.problem.simulator().map_err(|error| format!("C-SGD: {error}"))?;
+        let run = simulator.run(seed, index, &self.problem.times);
+        Ok(json!({ "risk": self.losses(&run) }))
+    }
 
-/// The best threshold for the direction at a time, in the units of the experiment.
-pub fn verdict(setting: &GlmSetting, time: f64) -> Result<Verdict, String> {
-    let (model, at) = (&*setting.problem.model, setting.at(time)?);
-    let best = best_threshold(model, &at).map_err(|error| error.to_string())?;
-    let [kept, open] = [best.c, f64::INFINITY].map(|c| model.coefficients(&at, c).b);
-    let c = setting.problem.rescaling.inverse().threshold(best.c);
-    Ok(Verdict {
-        c: Some(c).filter(|c| c.is_finite()),
-        mu: kept / open,
-        ccc: Some(best.ccc),
-        limit: None,
-        reached: None,
-        infinite_variance: false,
-    })
-}
+    /// The share that clipping keeps of b, the progress towards the teacher's direction, and of m2, the
+    /// noise; their CCC.
+    fn factors(&self, _risk: f64, time: f64, thresholds: &[f64]) -> Result<FactorCurves, String> {
+        let (model, at) = (&*self.problem.model, self.at(time)?);
+        let open = model.coefficients(&at, f64::INFINITY);
+        let each = |&c: &f64| {
+            let x = model.coefficients(&at, self.threshold(c));
+            (x.b / open.b, x.m2, x.m2 / open.m2)
+        };
+        let all: Vec<(f64, f64, f64)> = thresholds.iter().map(each).collect();
+        Ok(FactorCurves {
+            mu: all.iter().map(|x| x.0).collect(),
+            m2: all.iter().map(|x| x.1).collect(),
+            nu: all.iter().map(|x| finite(x.2)).collect(),
+            csc: all.iter().map(|x| finite(x.0 / x.2)).collect(),
+            ccc: all.iter().map(|x| finite(x.0 * x.0 / x.2)).collect(),
+            infinite_variance: open.m2.is_infinite(),
+        })
+    }
 
-/// The final loss at one threshold and several rates. Logistic regression has no largest stable rate.
-pub fn column(setting: &GlmSetting, threshold: f64, rates: &[f64]) -> Result<Column, String> {
-    let GlmSetting { experiment, problem, .. } = setting;
-    let say = |error: toclip::Error| error.to_string();
-    let shape = experiment.learning_rate.schedule().ok_or("the rate has no schedule")?;
-    let largest = largest(shape, experiment.time);
-    let clip = Schedule::constant(setting.threshold(threshold)).map_err(say)?;
-    let loss = |rate: f64| -> toclip::Result<Option<f64>> {
-        let eta = problem.rescaling.learning_rate(rate) / largest;
-        let policy = OpenLoop::new(shape.scaled(eta)?, clip.clone());
-        let ode = GlmOde::new(&problem.few_modes, &*problem.model, &policy);
-        let path = ode.tolerance(RTOL, 0.0).with_batch(problem.batch).solve(&[experiment.time])?;
-        let end = path.overlaps.last().filter(|_| path.stop == Stop::Finished);
-        Ok(end.map(|at| problem.model.expected_loss(at)))
-    };
-    let risk = rates.iter().map(|&rate| loss(rate)).collect::<toclip::Result<_>>();
-    Ok(Column { risk: risk.map_err(say)?, stable: None })
+    fn best_threshold(&self, _risk: f64, time: f64) -> Result<BestThreshold, String> {
+        let (model, at) = (&*self.problem.model, self.at(time)?);
+        let best = best_threshold(model, &at).map_err(|error| error.to_string())?;
+        let [kept, open] = [best.c, f64::INFINITY].map(|c| model.coefficients(&at, c).b);
+        Ok(BestThreshold {
+            c: finite(self.problem.rescaling.inverse().threshold(best.c)),
+            mu: kept / open,
+            ccc: Some(best.ccc),
+            limit: None,
+            reached: None,
+            infinite_variance: false,
+        })
+    }
+
+    fn density(&self, _risk: f64, _reach: f64) -> Result<DensityCurve, String> {
+        Err(LEAST_SQUARES_ONLY.into())
+    }
+
+    /// Logistic regression has no largest stable rate.
+    fn map_column(&self, threshold: f64, rates: &[f64]) -> Result<MapColumn, String> {
+        let ExploredGlm { experiment, problem, .. } = self;
+        let schedule = experiment.learning_rate.schedule().ok_or("the rate has no schedule")?;
+        let (time, c) = (experiment.time, self.threshold(threshold));
+        let rates = rates.iter().map(|&rate| problem.rescaling.learning_rate(rate));
+        let risk = final_risks(schedule, time, c, rates, |policy| {
+            let ode = GlmOde::new(&problem.few_modes, &*problem.model, policy);
+            let path =
+                ode.tolerance(MAP_TOLERANCE, 0.0).with_batch(problem.batch).solve(&[time])?;
+            let end = path.overlaps.last().filter(|_| path.stop == Stop::Finished);
+            Ok(end.map(|at| problem.model.expected_loss(at)))
+        });
+        Ok(MapColumn { risk: risk.map_err(|error| error.to_string())?, stable: None })
+    }
 }
 
 #[cfg(test)]
@@ -228,7 +190,7 @@ mod tests {
             json!({ "ask": "factors", "risk": 0, "time": 10, "thresholds": [0.1, 0.4, 1.5] });
         let factors = ask(question);
         let ccc = |k: usize| factors["ccc"][k].as_f64().unwrap();
-        // Residuals are below one, so that 1.5 changes nothing.
+        // Residuals are below one: a threshold of 1.5 changes nothing.
         assert!((ccc(2) - 1.0).abs() < 1e-12 && ccc(1) > 1.0, "{factors}");
         let verdict = ask(json!({ "ask": "verdict", "risk": 0, "time": 10 }));
         let best = verdict["ccc"].as_f64().unwrap();

@@ -13,13 +13,11 @@
 //! assert!((answer["ok"]["mu"][1].as_f64().unwrap() - 0.5709641).abs() < 1e-7);
 //! ```
 
+mod answers;
 mod boundary;
 mod dropped;
-mod factors;
-mod figure;
 mod glm;
-mod map;
-mod paths;
+mod least_squares;
 mod request;
 mod setting;
 
@@ -35,7 +33,7 @@ pub fn answer(question: &str) -> String {
     })
 }
 
-/// What is in a file: an experiment, residuals or a training log.
+/// The content of a file as JSON: an experiment, residuals or a training log.
 pub fn read_dropped_file(bytes: &[u8]) -> String {
     reply(dropped::read(bytes).and_then(to_json))
 }

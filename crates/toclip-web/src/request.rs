@@ -1,11 +1,11 @@
-//! What the page may ask.
+//! The questions of the page.
 
 use serde::Deserialize;
 use serde_json::Value;
+use toclip_plot::{Chart, Figure, Theme};
 
-use crate::glm::GlmSetting;
-use crate::setting::{Description, Setting};
-use crate::{factors, figure, glm, map, paths, setting, to_json};
+use crate::setting::{self, Description};
+use crate::to_json;
 
 /// A question of the page.
 #[derive(Debug, Deserialize)]
@@ -79,7 +79,7 @@ pub enum Request {
     /// A chart as SVG.
     Figure {
         /// What to draw.
-        chart: figure::Chart,
+        chart: Box<Chart>,
         /// On a dark background.
         dark: bool,
     },
@@ -91,66 +91,27 @@ impl Request {
     /// # Errors
     /// A sentence for people.
     pub fn answer(self) -> Result<Value, String> {
-        if self.experiment().is_some_and(glm::is_glm) {
-            self.of_glm()
-        } else {
-            self.of_least_squares()
-        }
-    }
-
-    fn experiment(&self) -> Option<&Description> {
-        match self {
-            Request::Paths { experiment }
-            | Request::BestPath { experiment }
-            | Request::Factors { experiment, .. }
-            | Request::Verdict { experiment, .. }
-            | Request::Density { experiment, .. }
-            | Request::MapColumn { experiment, .. }
-            | Request::Run { experiment, .. } => Some(experiment),
-            Request::Read { .. } | Request::Figure { .. } => None,
-        }
-    }
-
-    fn of_glm(self) -> Result<Value, String> {
-        match self {
-            Request::Paths { experiment } => glm::both(&*GlmSetting::of(&experiment)?),
-            Request::Factors { experiment, time, thresholds, .. } => {
-                to_json(glm::curves(&*GlmSetting::of(&experiment)?, time, &thresholds)?)
-            }
-            Request::Verdict { experiment, time, .. } => {
-                to_json(glm::verdict(&*GlmSetting::of(&experiment)?, time)?)
-            }
-            Request::MapColumn { experiment, threshold, rates } => {
-                to_json(glm::column(&*GlmSetting::of(&experiment)?, threshold, &rates)?)
-            }
-            Request::Run { experiment, seed, index } => {
-                glm::run(&*GlmSetting::of(&experiment)?, seed, index)
-            }
-            _ => Err("this picture is for least squares, not for classification".into()),
-        }
-    }
-
-    fn of_least_squares(self) -> Result<Value, String> {
         match self {
             Request::Read { toml } => setting::read(&toml),
-            Request::Paths { experiment } => paths::both(&*Setting::of(&experiment)?),
-            Request::BestPath { experiment } => paths::best(&*Setting::best_of(&experiment)?),
-            Request::Factors { experiment, risk, thresholds, .. } => {
-                to_json(factors::curves(&*Setting::of(&experiment)?, risk, &thresholds)?)
+            Request::Paths { experiment } => setting::of(&experiment)?.paths(),
+            Request::BestPath { experiment } => setting::of(&experiment)?.best_path(),
+            Request::Factors { experiment, risk, time, thresholds } => {
+                to_json(setting::of(&experiment)?.factors(risk, time, &thresholds)?)
             }
-            Request::Verdict { experiment, risk, .. } => {
-                to_json(factors::verdict(&*Setting::of(&experiment)?, risk)?)
+            Request::Verdict { experiment, risk, time } => {
+                to_json(setting::of(&experiment)?.best_threshold(risk, time)?)
             }
             Request::Density { experiment, risk, reach } => {
-                to_json(factors::density(&*Setting::of(&experiment)?, risk, reach)?)
+                to_json(setting::of(&experiment)?.density(risk, reach)?)
             }
             Request::MapColumn { experiment, threshold, rates } => {
-                to_json(map::column(&*Setting::of(&experiment)?, threshold, &rates)?)
+                to_json(setting::of(&experiment)?.map_column(threshold, &rates)?)
             }
-            Request::Run { experiment, seed, index } => {
-                paths::run(&*Setting::of(&experiment)?, seed, index)
+            Request::Run { experiment, seed, index } => setting::of(&experiment)?.run(seed, index),
+            Request::Figure { chart, dark } => {
+                let theme = if dark { Theme::Dark } else { Theme::Light };
+                Ok(Value::String(toclip_plot::svg(&Figure::from(*chart), theme)))
             }
-            Request::Figure { chart, dark } => Ok(Value::String(chart.svg(dark))),
         }
     }
 }

@@ -1,16 +1,23 @@
 //! Groups of coordinates, such as the layers of a network, each clipped on its own.
 
 use crate::error::{Error, Result};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A group of coordinates and its threshold.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Group {
     /// How many coordinates it has.
     pub size: u64,
     /// $c_g/c$: its threshold as a multiple of that of the [policy](crate::schedule::Policy);
     /// infinite for a group that is not clipped.
+    #[serde(default = "same")]
     pub ratio: f64,
+}
+
+/// The ratio unless given.
+fn same() -> f64 {
+    1.0
 }
 
 /// $c_g = r_g\thinspace c$: groups of coordinates, each with a threshold of its own.

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::rule::Rule;
 use crate::step::Step;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The memory of an optimizer with momentum, in one of two conventions.
 ///
@@ -62,7 +62,7 @@ pub enum Memory {
 ///
 /// Both tend to the same as $\delta \to \infty$. Where each sample of a batch is skipped on its own,
 /// the step is always made, with the samples that are left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnSkip {
     /// Nothing: buffer and weights stay as they are, which is what training code does that does not

@@ -170,7 +170,8 @@ impl Args {
         ensemble.runs = self.runs.unwrap_or(ensemble.runs);
         ensemble.seed = self.seed.unwrap_or(ensemble.seed);
         if let Some(methods) = &self.methods {
-            experiment::check_methods(methods).map_err(|e| anyhow::anyhow!("--methods: {e}"))?;
+            experiment::check_methods(methods, &Method::ALL)
+                .map_err(|e| anyhow::anyhow!("--methods: {}", e.what))?;
             own_methods.clone_from(methods);
         }
         Ok(())
@@ -191,7 +192,7 @@ impl Args {
             times: &problem.times,
         };
         let curves = self.kept(&work, files, |plan, sink, finished| {
-            experiment::run::run(experiment, &problem, plan, sink, finished)
+            experiment::run::run(experiment, &problem, plan, sink, &finished)
         })?;
         let Some(curves) = curves else { return Ok(None) };
         let report = ExperimentReport::new(experiment, &problem, &curves);
@@ -213,7 +214,6 @@ impl Args {
         origin: &Origin,
         files: &Files,
     ) -> Result<Option<Trajectories>> {
-        experiment.check(origin)?;
         let problem = GlmProblem::new(experiment, origin)?;
         let work = Work {
             methods: &experiment.methods,

@@ -3,7 +3,7 @@
 use toclip::dynamics::Stop;
 
 use super::report::{band_edges, diverged};
-use super::run::{Curve, Outcome};
+use super::run::{MethodCurve, Outcome};
 use super::{Experiment, Method, Problem, Spacing};
 use crate::plot::{Axis, Chart, Figure, Series};
 use crate::words::short;
@@ -14,7 +14,7 @@ const LOG_FROM: f64 = 20.0;
 const HEADROOM: f64 = 3.0;
 
 /// R(t) of all curves.
-pub fn figure(experiment: &Experiment, problem: &Problem, curves: &[Curve]) -> Figure {
+pub fn figure(experiment: &Experiment, problem: &Problem, curves: &[MethodCurve]) -> Figure {
     let clipped = experiment.clip.clips();
     let subtitle =
         format!("{}, d = {}", problem.step.describe(), short(problem.spectrum.intrinsic_dim()));
@@ -67,7 +67,7 @@ fn slot(method: Method) -> usize {
     }
 }
 
-fn note(curve: &Curve, clipped: bool) -> Option<String> {
+fn note(curve: &MethodCurve, clipped: bool) -> Option<String> {
     let title = curve.method.title(clipped);
     match &curve.outcome {
         Outcome::Path { path, .. } => diverged(path.stop).map(|when| format!("{title}: {when}")),
@@ -79,20 +79,21 @@ fn note(curve: &Curve, clipped: bool) -> Option<String> {
 }
 
 /// The lowest and the highest risk of a curve along time.
-fn edges(curve: &Curve) -> [&[f64]; 2] {
+fn edges(curve: &MethodCurve) -> [&[f64]; 2] {
     curve.band().map_or([curve.risk(); 2], band_edges)
 }
 
 /// The smallest risk, the largest worth showing, and whether that cuts a curve off.
-fn range(curves: &[Curve]) -> (f64, f64, bool) {
-    let whole = |curve: &&Curve| match &curve.outcome {
+fn range(curves: &[MethodCurve]) -> (f64, f64, bool) {
+    let whole = |curve: &&MethodCurve| match &curve.outcome {
         Outcome::Path { path, .. } => {
             path.stop == Stop::Finished && curve.method != Method::Unclipped
         }
         Outcome::Band(band) => band.diverged.is_empty(),
     };
-    let top = |curve: &Curve| edges(curve)[1].iter().copied().fold(0.0, f64::max);
-    let bottom = |curve: &Curve| edges(curve)[0].iter().copied().fold(f64::INFINITY, f64::min);
+    let top = |curve: &MethodCurve| edges(curve)[1].iter().copied().fold(0.0, f64::max);
+    let bottom =
+        |curve: &MethodCurve| edges(curve)[0].iter().copied().fold(f64::INFINITY, f64::min);
     let low = curves.iter().map(bottom).fold(f64::INFINITY, f64::min);
     let high = curves.iter().map(top).fold(0.0, f64::max);
     let calm = curves.iter().filter(whole).map(top).fold(0.0, f64::max);

@@ -7,7 +7,7 @@ use toclip::Factors;
 use toclip::dynamics::{Stop, effective_moments};
 use toclip::ensemble::Summary;
 
-use super::run::Curve;
+use super::run::MethodCurve;
 use super::{Experiment, Method, Problem};
 use crate::output::numbers::{bounds, percent};
 use crate::output::terminal::columns;
@@ -92,7 +92,7 @@ pub struct Gap {
 }
 
 impl ExperimentReport {
-    pub fn new(experiment: &Experiment, problem: &Problem, curves: &[Curve]) -> Self {
+    pub fn new(experiment: &Experiment, problem: &Problem, curves: &[MethodCurve]) -> Self {
         let theory = [Method::Ode, Method::Volterra]
             .into_iter()
             .find_map(|method| curves.iter().find(|curve| curve.method == method));
@@ -154,7 +154,7 @@ impl AtStart {
 }
 
 impl MethodReport {
-    fn new(curve: &Curve, theory: Option<&Curve>) -> Self {
+    fn new(curve: &MethodCurve, theory: Option<&MethodCurve>) -> Self {
         let method = curve.method;
         let compared = theory.filter(|t| t.method != method && method != Method::Unclipped);
         let (stop, band) = (curve.path().map(|path| path.stop), curve.band());
@@ -185,7 +185,7 @@ pub fn band_edges(band: &Summary) -> [&[f64]; 2] {
     [&quantiles[0], &quantiles[quantiles.len() - 1]]
 }
 
-fn gap(method: Method, risk: &[f64], theory: &Curve) -> Option<Gap> {
+fn gap(method: Method, risk: &[f64], theory: &MethodCurve) -> Option<Gap> {
     let all = risk.iter().zip(theory.risk()).zip(theory.times());
     all.filter(|((_, theory), _)| **theory > 0.0)
         .map(|((r, theory), &t)| Gap { method, relative: (r / theory - 1.0).abs(), t })

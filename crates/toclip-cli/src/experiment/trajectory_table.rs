@@ -3,7 +3,7 @@
 use toclip::dynamics::{PathPoint, Trajectory};
 use toclip::ensemble::{Statistics, Summary};
 
-use super::run::{Curve, Outcome};
+use super::run::{MethodCurve, Outcome};
 use crate::output::Table;
 
 /// | column | |
@@ -17,7 +17,7 @@ use crate::output::Table;
 /// | `mu`, `m2`, `eta`, `c` | what acts on the curve; not for ensembles |
 ///
 /// A curve that diverged has rows only for the times that it reached.
-pub fn trajectory_table(curves: &[Curve]) -> Table {
+pub fn trajectory_table(curves: &[MethodCurve]) -> Table {
     let rows = || curves.iter().flat_map(|curve| (0..curve.times().len()).map(move |k| (curve, k)));
     let table = Table::default()
         .text("method", rows().map(|(curve, _)| curve.method.key()))
@@ -43,8 +43,8 @@ pub fn trajectory_table(curves: &[Curve]) -> Table {
 
 /// One column below the other for all curves; missing where a curve does not have it.
 fn column<'a>(
-    curves: &'a [Curve],
-    of: impl Fn(&'a Curve) -> Option<&'a [f64]>,
+    curves: &'a [MethodCurve],
+    of: impl Fn(&'a MethodCurve) -> Option<&'a [f64]>,
 ) -> impl Iterator<Item = Option<f64>> {
     curves.iter().flat_map(move |curve| {
         let values = of(curve).unwrap_or(&[]);
@@ -55,7 +55,7 @@ fn column<'a>(
 /// Adds R or D: of a path its values, of an ensemble the median, the mean and the band.
 fn statistics(
     table: Table,
-    curves: &[Curve],
+    curves: &[MethodCurve],
     name: &str,
     path: fn(&Trajectory) -> &Vec<f64>,
     band: fn(&Summary) -> &Statistics,

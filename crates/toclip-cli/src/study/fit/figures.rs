@@ -1,7 +1,7 @@
 //! The pictures of a fit.
 
 use crate::output::numbers::short;
-use crate::plot::{Axis, Chart, Figure, Kind, Series};
+use crate::plot::{Axis, Chart, Figure, Series, SeriesKind};
 
 use super::{Fit, FittedData};
 use crate::study::noise_fit_figure;
@@ -99,7 +99,7 @@ pub fn noise(fit: &Fit) -> Figure {
 
 /// Where to end the axis so that a few repeated values do not press all other bars flat.
 fn below_atoms(bars: &Series) -> Option<f64> {
-    let Kind::Band { high, .. } = &bars.kind else { return None };
+    let SeriesKind::Band { high, .. } = &bars.kind else { return None };
     // Two points to a bar.
     let mut heights: Vec<f64> = high.iter().step_by(2).copied().collect();
     heights.sort_by(|a, b| b.total_cmp(a));

@@ -146,7 +146,7 @@ fn not_measured(paper: &str) -> Claim {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::{Kind, Series};
+    use crate::plot::{Series, SeriesKind};
     use crate::report::Verdict;
 
     #[test]
@@ -158,7 +158,8 @@ mod tests {
             run.dimensions.retain(|d| d.mode == "eval" || d.step == 0);
         }
         let bands = |figure: &Figure, chart: usize| {
-            let named = |s: &&Series| matches!(s.kind, Kind::Band { .. }) && !s.label.is_empty();
+            let named =
+                |s: &&Series| matches!(s.kind, SeriesKind::Band { .. }) && !s.label.is_empty();
             figure.charts[chart].series.iter().filter(named).count()
         };
         let before = figure(&networks);

@@ -175,7 +175,7 @@ pub fn tables(networks: &Networks) -> Vec<(String, Table)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::{Kind, Series};
+    use crate::plot::{Series, SeriesKind};
 
     fn networks() -> Networks {
         Networks::load(None).unwrap()
@@ -208,7 +208,7 @@ mod tests {
         let mut lines = at(&networks.runs[0], 128, 0.1);
         lines.retain(|line| line.epoch > 0.0);
         let first = lines[0].mu(Estimator::Direct);
-        let Kind::Band { low, high } = &mu.series[0].kind else { panic!("no band") };
+        let SeriesKind::Band { low, high } = &mu.series[0].kind else { panic!("no band") };
         assert!((low[0] - (first.value - 1.96 * first.error)).abs() < 1e-12);
         assert!((high[0] - (first.value + 1.96 * first.error)).abs() < 1e-12);
         assert_eq!(mu.series[0].y[0], first.value);
@@ -270,7 +270,7 @@ mod tests {
         let drawn: Vec<f64> = chart.series.iter().flat_map(|s| s.x.clone()).collect();
         let place = lines[1].epoch / 3.0;
         assert!(drawn.iter().all(|x| *x >= place), "no zero on a log axis");
-        let points = |s: &&Series| matches!(s.kind, Kind::Points) && s.x == [place];
+        let points = |s: &&Series| matches!(s.kind, SeriesKind::Points) && s.x == [place];
         assert_eq!(chart.series.iter().filter(points).count(), 4, "three estimates and ν");
         let top = chart.series.iter().rfind(points).unwrap();
         assert_eq!(top.y, [lines[0].mu(Estimator::Direct).value], "the direct one lies on top");

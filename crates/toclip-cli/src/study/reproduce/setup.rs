@@ -8,7 +8,7 @@ use toclip::ensemble::Summary;
 
 use super::effort::Effort;
 use super::part::stem;
-use crate::experiment::run::{Curve, run_all};
+use crate::experiment::run::{MethodCurve, run_all};
 use crate::experiment::{self, Clip, Experiment, Method, Origin, Problem};
 
 /// An experiment of the paper.
@@ -34,24 +34,24 @@ impl Setup {
     }
 
     /// The curves of the same with another clipping and other methods.
-    pub fn curves_with(&self, clip: Clip, methods: &[Method]) -> Result<Vec<Curve>> {
+    pub fn curves_with(&self, clip: Clip, methods: &[Method]) -> Result<Vec<MethodCurve>> {
         let experiment = Experiment { clip, methods: methods.to_vec(), ..self.experiment.clone() };
         Ok(run_all(&experiment, &Problem::new(&experiment, &self.origin)?)?)
     }
 }
 
-fn find(curves: &[Curve], method: Method) -> Result<&Curve> {
+fn find(curves: &[MethodCurve], method: Method) -> Result<&MethodCurve> {
     let found = curves.iter().find(|curve| curve.method == method);
     found.with_context(|| format!("the experiment has no method {}", method.key()))
 }
 
 /// The path of a deterministic method.
-pub fn path(curves: &[Curve], method: Method) -> Result<&Trajectory> {
+pub fn path(curves: &[MethodCurve], method: Method) -> Result<&Trajectory> {
     find(curves, method)?.path().context("this method is an ensemble")
 }
 
 /// The statistics of an ensemble.
-pub fn band(curves: &[Curve], method: Method) -> Result<&Summary> {
+pub fn band(curves: &[MethodCurve], method: Method) -> Result<&Summary> {
     find(curves, method)?.band().context("this method is deterministic")
 }
 

@@ -1,10 +1,10 @@
-//! Text as outlines of DejaVu Sans, so that every machine draws the same PNG.
+//! Text as outlines of DejaVu Sans: every machine draws the same PNG.
 
 use tiny_skia::{Path, PathBuilder, Transform};
 use ttf_parser::{Face, FaceParsingError, GlyphId, OutlineBuilder};
 
-use super::drawing::{Anchor, Text};
-use super::text::{RAISED, runs};
+use super::font::{RAISED, runs};
+use super::shapes::{Anchor, TextLine};
 
 /// The two faces of the plots.
 pub(super) struct Faces {
@@ -20,7 +20,7 @@ impl Faces {
 
     /// The letters along a baseline from (0, 0) to the right, `None` where nothing is to be drawn,
     /// and the way from there into the picture.
-    pub fn outline(&self, text: &Text) -> (Option<Path>, Transform) {
+    pub fn outline(&self, text: &TextLine) -> (Option<Path>, Transform) {
         let mut pen = Pen {
             face: if text.font.bold { &self.bold } else { &self.regular },
             path: PathBuilder::new(),

@@ -86,7 +86,7 @@ fn lowered(c: char) -> Option<char> {
     SUPERSCRIPTS.iter().find(|(raised, _)| *raised == c).map(|(_, plain)| *plain)
 }
 
-/// Text as XML or HTML, also between double quotes. What neither has a place for becomes U+FFFD.
+/// Text as XML or HTML, also between double quotes. Characters that neither allows become U+FFFD.
 ///
 /// ```
 /// assert_eq!(toclip_plot::escape("a < \"b\""), "a &lt; &quot;b&quot;");
@@ -134,7 +134,7 @@ pub(super) fn markup(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::drawing::{Anchor, Text};
+    use super::super::shapes::{Anchor, TextLine};
     use super::*;
 
     const PLAIN: Font = Font { size: 10.0, bold: false, muted: false };
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn widths_agree_with_the_font() {
-        let faces = super::super::glyphs::Faces::new().unwrap();
+        let faces = super::super::font_outlines::Faces::new().unwrap();
         for bold in [false, true] {
             for text in
                 ["Threshold c", "C-SGD, 80 % band", "R(t) = 0.25", "WikiText-2 llama", "10⁻³"]
@@ -179,7 +179,7 @@ mod tests {
                 let font = Font { size: 20.0, bold, muted: false };
                 let ink = |content: String| {
                     let (at, anchor) = ((0.0, 0.0), Anchor::Start);
-                    let text = Text { at, anchor, font, turned: false, content };
+                    let text = TextLine { at, anchor, font, turned: false, content };
                     f64::from(faces.outline(&text).0.unwrap().bounds().width())
                 };
                 // Bars on both sides, so that the ink spans the advances between.

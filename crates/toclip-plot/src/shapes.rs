@@ -1,7 +1,7 @@
-//! What a figure is drawn with: shapes and lines of text, from which SVG and PNG are written.
+//! A figure as shapes and lines of text, from which SVG and PNG are written.
 
+use super::font::Font;
 use super::simplify::Point;
-use super::text::Font;
 
 /// Radius of a round mark.
 pub(super) const RADIUS: f64 = 3.4;
@@ -10,14 +10,14 @@ pub(super) const RADIUS: f64 = 3.4;
 pub(super) struct Drawing {
     pub width: f64,
     pub height: f64,
-    pub items: Vec<Item>,
+    pub items: Vec<Element>,
 }
 
 /// One thing to draw.
-pub(super) enum Item {
+pub(super) enum Element {
     Shape(Shape),
-    Text(Text),
-    /// Shapes of which only the part inside a frame is seen.
+    TextLine(TextLine),
+    /// Shapes that are cut off at a frame.
     Clipped(Frame, Vec<Shape>),
 }
 
@@ -67,7 +67,7 @@ impl Frame {
 
 /// One line of text.
 #[derive(Clone, Debug)]
-pub(super) struct Text {
+pub(super) struct TextLine {
     /// Where the baseline starts, has its middle or ends.
     pub at: Point,
     pub anchor: Anchor,
@@ -91,9 +91,9 @@ pub(super) fn text<'a>(
     anchor: Anchor,
     font: Font,
     lines: impl IntoIterator<Item = &'a String>,
-) -> impl Iterator<Item = Item> {
+) -> impl Iterator<Item = Element> {
     lines.into_iter().enumerate().map(move |(i, line)| {
         let at = (x, y + i as f64 * font.leading());
-        Item::Text(Text { at, anchor, font, turned: false, content: line.clone() })
+        Element::TextLine(TextLine { at, anchor, font, turned: false, content: line.clone() })
     })
 }

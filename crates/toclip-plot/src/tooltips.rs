@@ -1,11 +1,11 @@
 //! Values under the pointer without a script: upright strips over the chart, each with a title
 //! that lists the curves there. Works wherever an SVG is shown by itself or inside a page.
 
-use super::drawing::{Frame, Shape};
 use super::series::Plane;
+use super::shapes::{Frame, Shape};
 use super::simplify::Point;
 use super::ticks::short;
-use super::{AxisScale, Chart, Kind};
+use super::{AxisScale, Chart, SeriesKind};
 
 /// Strips over a chart: fine enough to read a curve, few enough for a small file.
 const STRIPS: usize = 40;
@@ -16,7 +16,8 @@ const LINES: usize = 12;
 pub(super) fn strips(chart: &Chart, plane: &Plane) -> Vec<Shape> {
     let frame = plane.frame();
     let width = (frame.right - frame.left) / STRIPS as f64;
-    let curves: Vec<Curve> = chart.series.iter().filter_map(|s| Curve::of(s, plane)).collect();
+    let curves: Vec<ReadableCurve> =
+        chart.series.iter().filter_map(|s| ReadableCurve::of(s, plane)).collect();
     let strip = |i: usize| {
         let left = frame.left + i as f64 * width;
         let at = left + width / 2.0;
@@ -31,17 +32,17 @@ pub(super) fn strips(chart: &Chart, plane: &Plane) -> Vec<Shape> {
 }
 
 /// A named series as functions of x: one for a line, two for a band.
-struct Curve<'a> {
+struct ReadableCurve<'a> {
     label: &'a str,
     columns: Vec<Vec<Vec<Point>>>,
 }
 
-impl<'a> Curve<'a> {
+impl<'a> ReadableCurve<'a> {
     fn of(series: &'a super::Series, plane: &Plane) -> Option<Self> {
         let columns = match &series.kind {
-            Kind::Points => return None,
-            Kind::Line | Kind::Dashed => vec![plane.runs(&series.x, &series.y)],
-            Kind::Band { low, high } => {
+            SeriesKind::Points => return None,
+            SeriesKind::Line | SeriesKind::Dashed => vec![plane.runs(&series.x, &series.y)],
+            SeriesKind::Band { low, high } => {
                 let edges = plane.band(&series.x, low, high).into_iter();
                 let (upper, lower) = edges.map(|[upper, lower]| (upper, lower)).unzip();
                 vec![lower, upper]
@@ -80,12 +81,12 @@ fn height(run: &[Point], at: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::super::Axis;
-    use super::super::axis_map::Map;
+    use super::super::axis_map::AxisMap;
     use super::*;
 
     fn titles(chart: &Chart) -> Vec<String> {
-        let x = Map { scale: AxisScale::Linear, units: (0.0, 8.0), pixels: (0.0, 80.0) };
-        let y = Map { scale: chart.y.scale, units: (0.0, 4.0), pixels: (100.0, 0.0) };
+        let x = AxisMap { scale: AxisScale::Linear, units: (0.0, 8.0), pixels: (0.0, 80.0) };
+        let y = AxisMap { scale: chart.y.scale, units: (0.0, 4.0), pixels: (100.0, 0.0) };
         strips(chart, &Plane { x, y }).into_iter().map(|strip| strip.title).collect()
     }
 

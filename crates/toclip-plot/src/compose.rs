@@ -1,24 +1,24 @@
-//! From the layout of a figure to what is drawn.
+//! From the layout of a figure to its shapes and lines of text.
 
-use super::drawing::{Anchor, Drawing, Frame, Item, Outline, Shape, Text, text};
 use super::layout::{
-    CHART, HEADING, LABEL, Layout, NO_DATA, NOTE, OFF, Panel, SUBTITLE, TAG, TICK, TITLE,
+    CHART, HEADING, LABEL, Layout, NO_DATA, NOTE, OFF, PlacedChart, SUBTITLE, TAG, TICK, TITLE,
 };
-use super::{Direction, Figure, heat, hover};
+use super::shapes::{Anchor, Drawing, Element, Frame, Outline, Shape, TextLine, text};
+use super::{Direction, Figure, heat_map, tooltips};
 
-pub(super) fn draw(figure: &Figure) -> Drawing {
+pub(super) fn compose(figure: &Figure) -> Drawing {
     let layout = Layout::of(figure);
     let (width, height) = (layout.width.ceil(), layout.height.ceil());
     let whole = Frame { left: 0.0, top: 0.0, right: width, bottom: height };
     let (title, legend) = layout.head();
-    let mut items = vec![Item::Shape(Shape::new("bg", vec![whole.outline()]))];
+    let mut items = vec![Element::Shape(Shape::new("bg", vec![whole.outline()]))];
     items.extend(text(title, Anchor::Start, TITLE, &layout.title));
     items.extend(layout.legend.draw(layout.inner(), legend));
-    items.extend(layout.panels.iter().flat_map(draw_panel));
+    items.extend(layout.panels.iter().flat_map(compose_chart));
     Drawing { width, height, items }
 }
 
-fn draw_panel(panel: &Panel) -> Vec<Item> {
+fn compose_chart(panel: &PlacedChart) -> Vec<Element> {
     let (chart, plane) = (panel.chart, &panel.plane);
     let (frame, (x, y)) = (plane.frame(), panel.corner);
     let Frame { left, top, right, bottom } = frame;
@@ -40,17 +40,17 @@ fn draw_panel(panel: &Panel) -> Vec<Item> {
         ..Shape::new("ref", vec![Outline::Line(vec![(at, bottom), (at, top)])])
     };
     let mut inside: Vec<Shape> =
-        chart.heat.iter().flat_map(|map| heat::cells(chart, map, plane)).collect();
+        chart.heat.iter().flat_map(|map| heat_map::cells(chart, map, plane)).collect();
     inside.extend(series().flat_map(|(series, style)| plane.area(series, style)));
     inside.extend(panel.reference_lines(Direction::Horizontal).into_iter().map(across));
     inside.extend(panel.reference_lines(Direction::Vertical).into_iter().map(up));
     inside.extend(series().flat_map(|(series, style)| plane.lines(series, style)));
-    inside.extend(hover::strips(chart, plane));
+    inside.extend(tooltips::strips(chart, plane));
     inside.extend(series().flat_map(|(series, style)| plane.points(series, style)));
-    items.push(Item::Clipped(frame, inside));
+    items.push(Element::Clipped(frame, inside));
 
-    items.push(Item::Shape(Shape::new("frame", vec![frame.outline()])));
-    items.extend(chart.heat.iter().flat_map(|map| heat::bar(map, frame)));
+    items.push(Element::Shape(Shape::new("frame", vec![frame.outline()])));
+    items.extend(chart.heat.iter().flat_map(|map| heat_map::bar(map, frame)));
     if panel.empty {
         // Above the middle, where a lone reference line stands.
         let middle = ((left + right) / 2.0, top + (bottom - top) / 4.0);
@@ -66,7 +66,7 @@ fn draw_panel(panel: &Panel) -> Vec<Item> {
 }
 
 /// Grid, ticks and the names of the axes.
-fn axes(panel: &Panel, items: &mut Vec<Item>) {
+fn axes(panel: &PlacedChart, items: &mut Vec<Element>) {
     let plane = &panel.plane;
     let Frame { left, top, right, bottom } = plane.frame();
     let (mut grid, mut marks, mut labels) = (Vec::new(), Vec::new(), Vec::new());
@@ -95,9 +95,9 @@ fn axes(panel: &Panel, items: &mut Vec<Item>) {
         let x = left - panel.y_labels - 11.0 - i as f64 * LABEL.leading();
         let (at, content) = ((x, (bottom + top) / 2.0), content.clone());
         let (anchor, font) = (Anchor::Middle, LABEL);
-        labels.push(Item::Text(Text { at, anchor, font, turned: true, content }));
+        labels.push(Element::TextLine(TextLine { at, anchor, font, turned: true, content }));
     }
-    items.push(Item::Shape(Shape::new("grid", grid)));
-    items.push(Item::Shape(Shape::new("frame", marks)));
+    items.push(Element::Shape(Shape::new("grid", grid)));
+    items.push(Element::Shape(Shape::new("frame", marks)));
     items.extend(labels);
 }

@@ -1,9 +1,9 @@
 //! Heat maps: the cells of a grid in colours, and the scale beside them.
 
 use super::axis_map::to_units;
-use super::drawing::{Anchor, Frame, Item, Shape, text};
 use super::layout::TICK;
 use super::series::Plane;
+use super::shapes::{Anchor, Element, Frame, Shape, text};
 use super::theme::{DIVERGING, MISSING, SEQUENTIAL};
 use super::ticks::short;
 use super::{Axis, AxisScale, Chart, HeatMap};
@@ -34,14 +34,14 @@ pub(super) fn extent(axis: &Axis, centres: &[f64]) -> Option<(f64, f64)> {
 }
 
 /// From values to colours.
-struct Scale {
+struct ColourScale {
     scale: AxisScale,
     low: f64,
     high: f64,
     colours: &'static [(&'static str, &'static str, &'static str)],
 }
 
-impl Scale {
+impl ColourScale {
     fn of(map: &HeatMap) -> Self {
         let units = |x: f64| to_units(map.scale, x);
         let known: Vec<f64> = map.values.iter().flatten().copied().filter_map(units).collect();
@@ -55,7 +55,7 @@ impl Scale {
         if !(low < high) {
             (low, high) = if low.is_finite() { (low - 0.5, low + 0.5) } else { (0.0, 1.0) };
         }
-        Scale { scale: map.scale, low, high, colours }
+        ColourScale { scale: map.scale, low, high, colours }
     }
 
     fn colour(&self, value: f64) -> &'static str {
@@ -80,7 +80,7 @@ impl Scale {
 /// The room that the bar needs at the right of the frame.
 pub(super) fn bar_width(map: &HeatMap) -> f64 {
     let widest =
-        Scale::of(map).labels().iter().map(|(_, text)| TICK.width(text)).fold(0.0, f64::max);
+        ColourScale::of(map).labels().iter().map(|(_, text)| TICK.width(text)).fold(0.0, f64::max);
     BAR.0 + BAR.1 + BAR.2 + widest
 }
 
@@ -89,7 +89,7 @@ pub(super) fn cells(chart: &Chart, map: &HeatMap, plane: &Plane) -> Vec<Shape> {
     let (Some(x), Some(y)) = (edges(chart.x.scale, &map.x), edges(chart.y.scale, &map.y)) else {
         return Vec::new();
     };
-    let scale = Scale::of(map);
+    let scale = ColourScale::of(map);
     let mut shapes = Vec::new();
     for (j, row) in map.values.iter().enumerate().take(map.y.len()) {
         for (i, &value) in row.iter().enumerate().take(map.x.len()) {
@@ -120,8 +120,8 @@ pub(super) fn cells(chart: &Chart, map: &HeatMap, plane: &Plane) -> Vec<Shape> {
 }
 
 /// The bar of colours at the right of the frame.
-pub(super) fn bar(map: &HeatMap, frame: Frame) -> Vec<Item> {
-    let scale = Scale::of(map);
+pub(super) fn bar(map: &HeatMap, frame: Frame) -> Vec<Element> {
+    let scale = ColourScale::of(map);
     let left = frame.right + BAR.0;
     let height = (frame.bottom - frame.top) / scale.colours.len() as f64;
     let mut items = Vec::new();
@@ -129,10 +129,10 @@ pub(super) fn bar(map: &HeatMap, frame: Frame) -> Vec<Item> {
         let bottom = frame.bottom - k as f64 * height;
         let swatch = Frame { left, right: left + BAR.1, top: bottom - height, bottom };
         let shape = Shape { colour: colour.0, ..Shape::new("cell", vec![swatch.outline()]) };
-        items.push(Item::Shape(shape));
+        items.push(Element::Shape(shape));
     }
     let whole = Frame { left, right: left + BAR.1, ..frame };
-    items.push(Item::Shape(Shape::new("frame", vec![whole.outline()])));
+    items.push(Element::Shape(Shape::new("frame", vec![whole.outline()])));
     for (share, label) in scale.labels() {
         // Centred at its height; at the ends inside that of the frame.
         let y = frame.bottom - share * (frame.bottom - frame.top) + 0.36 * TICK.size;
@@ -168,12 +168,12 @@ mod tests {
             middle: Some(1.0),
             ..HeatMap::default()
         };
-        let scale = Scale::of(&map);
+        let scale = ColourScale::of(&map);
         let colours = [0.5, 1.0, 2.0, f64::INFINITY, f64::NAN].map(|x| scale.colour(x));
         assert_eq!(colours, ["d0", "d6", "d12", "gap", "gap"]);
         assert_eq!(scale.colour(0.0), "gap", "a logarithmic scale has no zero");
         let plain = HeatMap { values: vec![vec![1.0, 2.0]], ..HeatMap::default() };
-        let scale = Scale::of(&plain);
+        let scale = ColourScale::of(&plain);
         assert_eq!((scale.colour(1.0), scale.colour(2.0)), ("s0", "s11"));
         assert_eq!(scale.labels()[2].1, "1.5");
     }

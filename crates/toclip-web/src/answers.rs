@@ -1,0 +1,82 @@
+//! The answers to the page. Numbers that are not finite are null in JSON.
+
+use serde::Serialize;
+use toclip::dynamics::Stop;
+use toclip::schedule::{OpenLoop, Schedule};
+
+/// The factors at every threshold.
+#[derive(Debug, Serialize)]
+pub struct FactorCurves {
+    pub mu: Vec<f64>,
+    pub m2: Vec<f64>,
+    pub nu: Vec<Option<f64>>,
+    pub csc: Vec<Option<f64>>,
+    pub ccc: Vec<Option<f64>>,
+    /// Whether the noise has no variance to compare with.
+    pub infinite_variance: bool,
+}
+
+/// Where to clip at a moment, and the gain.
+#[derive(Debug, Serialize)]
+pub struct BestThreshold {
+    /// c*, null where not clipping is best.
+    pub c: Option<f64>,
+    pub mu: f64,
+    /// The largest CCC.
+    pub ccc: Option<f64>,
+    /// The largest CCC of any rule; null where it is infinite or not known.
+    pub limit: Option<f64>,
+    /// The share of it that the best threshold reaches.
+    pub reached: Option<f64>,
+    pub infinite_variance: bool,
+}
+
+/// The density of the residual.
+#[derive(Debug, Serialize)]
+pub struct DensityCurve {
+    pub x: Vec<f64>,
+    pub density: Vec<f64>,
+}
+
+/// The final risks at one threshold.
+#[derive(Debug, Serialize)]
+pub struct MapColumn {
+    /// At each rate; null where the risk diverged.
+    pub risk: Vec<Option<f64>>,
+    /// The largest rate at which the risk falls at the start; null where it has no limit or is not
+    /// known for the rule.
+    pub stable: Option<f64>,
+}
+
+/// The number, unless it is infinite or NaN.
+pub fn finite(x: f64) -> Option<f64> {
+    Some(x).filter(|x| x.is_finite())
+}
+
+/// Why a curve ends before the last time, and when; null where it does not.
+pub fn early_end(stop: Stop) -> (Option<&'static str>, Option<f64>) {
+    match stop {
+        Stop::Diverged { t } => (Some("diverged"), Some(t)),
+        Stop::InfiniteVariance { t } => (Some("infinite variance"), Some(t)),
+        _ => (None, None),
+    }
+}
+
+/// The tolerance of the map: colours show two digits.
+pub const MAP_TOLERANCE: f64 = 1e-4;
+
+/// The final risks that `solve` gives for a schedule scaled to each rate, which is its largest, at a fixed
+/// threshold.
+pub fn final_risks(
+    schedule: &Schedule,
+    time: f64,
+    threshold: f64,
+    rates: impl Iterator<Item = f64>,
+    solve: impl Fn(&OpenLoop) -> toclip::Result<Option<f64>>,
+) -> toclip::Result<Vec<Option<f64>>> {
+    let moments = schedule.breakpoints().into_iter().chain([0.0, time]);
+    let largest = moments.map(|t| schedule.at(t)).fold(f64::MIN_POSITIVE, f64::max);
+    let clip = Schedule::constant(threshold)?;
+    let risk = |rate: f64| solve(&OpenLoop::new(schedule.scaled(rate / largest)?, clip.clone()));
+    rates.map(risk).collect()
+}
