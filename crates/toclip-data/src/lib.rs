@@ -34,6 +34,7 @@ mod matrix;
 #[cfg(feature = "fit")]
 pub mod noise_fit;
 mod read;
+#[cfg(feature = "fit")]
 mod samples;
 mod spectrum;
 #[cfg(feature = "fit")]
@@ -52,7 +53,10 @@ pub use features::{
     LogisticRidge, OnePass, Residuals, Ridge, RidgeReason, normal_start,
 };
 pub use matrix::Matrix;
-pub use read::{Target, open_samples, read_column};
+#[cfg(feature = "fit")]
+pub use read::{Target, open_samples};
+pub use read::{column_of_bytes, read_column};
+#[cfg(feature = "fit")]
 pub use samples::{Block, SampleSource, Samples};
 #[cfg(feature = "fit")]
 pub use spectrum::spectrum_from_data;

@@ -2,7 +2,7 @@
 
 use crate::archive::Members;
 use crate::error::{AtPath, bail};
-use crate::read::FileFormat;
+use crate::read::{FileFormat, Source};
 use crate::{Result, write_file};
 use std::path::Path;
 
@@ -51,7 +51,7 @@ impl WikiText {
                 there.map(|name| named_file(&folder.join(&name))).collect()
             });
         }
-        match FileFormat::of(path)? {
+        match FileFormat::of_bytes(&Source::file(path).first_bytes()?) {
             FileFormat::Zip => {
                 let known: Vec<String> = PARTS.iter().flat_map(|(part, _)| names(part)).collect();
                 let wanted = |name: &str| known.iter().any(|k| k == name).then_some(MOST_BYTES);

@@ -12,7 +12,7 @@ pub use package::{PACKAGE, PACKAGE_BYTES, PACKAGE_SHA256, unpack_package};
 
 use crate::archive::Members;
 use crate::error::{AtPath, bail};
-use crate::read::FileFormat;
+use crate::read::{FileFormat, Source};
 use crate::{Error, Result, checksum, write_file};
 use std::path::Path;
 
@@ -97,7 +97,7 @@ fn read(path: &Path, per_file: usize) -> Result<Cifar10> {
             std::fs::read(&file).at(&file)
         });
     }
-    match FileFormat::of(path)? {
+    match FileFormat::of_bytes(&Source::file(path).first_bytes()?) {
         FileFormat::Gzip => {}
         other => bail!(in path, "this is {}; CIFAR-10 is the folder {FOLDER} or \
                        cifar-10-binary.tar.gz, as published", other.describe()),

@@ -1,7 +1,7 @@
 //! The same samples in every format, and every error message.
 
 use super::*;
-use crate::Error;
+use crate::{Error, SampleSource};
 use std::path::PathBuf;
 
 /// Files that NumPy and Arrow wrote (`scripts/fixtures/samples.py`): row k, column j of the
