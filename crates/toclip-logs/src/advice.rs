@@ -2,11 +2,10 @@
 
 use serde::Serialize;
 
-use crate::analysis::Analysis;
-use crate::findings::{self, Course};
+use crate::findings::{self, Analysis, TrainingCourse};
 use crate::recommendation::{self, Recommendation};
 use crate::{
-    AdviceOptions, Finding, Log, NormScaleCause, Optimizer, Result, Situation, Spike,
+    AdviceOptions, Finding, Log, NormScaleCause, Optimizer, Result, RunContext, Spike,
     ThresholdOrigin,
 };
 
@@ -59,12 +58,12 @@ pub enum Hint {
 /// [`Error::Invalid`](crate::Error::Invalid) for an invalid value in `options`.
 pub fn advise(log: &Log, options: &AdviceOptions) -> Result<Advice> {
     options.check()?;
-    let now = Situation::new(log, options);
-    let course = Course::new(log);
+    let now = RunContext::new(log, options);
+    let course = TrainingCourse::new(log);
     let mut analysis = Analysis::new(log, &course, &now)?;
     let findings = findings::all(log, &course, &analysis, &now);
     let recommendation = recommendation::decide(log, &course, &findings, &analysis, &now);
-    analysis.compare(log, &now, &recommendation)?;
+    analysis.compare(log, &now, recommendation.threshold)?;
     Ok(Advice { findings, recommendation, analysis })
 }
 

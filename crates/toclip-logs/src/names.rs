@@ -1,4 +1,4 @@
-//! Column names in messages.
+//! LogColumn names in messages.
 
 /// A column name that is safe to print: control characters are replaced.
 pub(crate) fn printable(name: &[u8]) -> String {

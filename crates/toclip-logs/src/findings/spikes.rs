@@ -3,9 +3,10 @@
 use serde::Serialize;
 use toclip::threshold_rules::SlidingWindow;
 
-use super::running::upper_spread;
-use super::{as_integer, median};
-use crate::Point;
+use super::finding::as_integer;
+use super::median;
+use super::spread::upper_spread;
+use crate::LogPoint;
 
 /// Values that a running median remembers.
 const MEMORY: usize = 100;
@@ -67,7 +68,7 @@ impl Spike {
 }
 
 /// The spikes after the warm-up, and every point that is affected.
-pub(super) fn find(points: &[Point], warm_up: usize) -> (Vec<Spike>, Vec<bool>) {
+pub(super) fn find(points: &[LogPoint], warm_up: usize) -> (Vec<Spike>, Vec<bool>) {
     let norms: Vec<f64> = points.iter().map(|p| p.norm.max(f64::MIN_POSITIVE).ln()).collect();
     let losses: Vec<f64> = points.iter().map(|p| p.loss).collect();
     let usual_norm = running_medians(&norms);
@@ -148,13 +149,13 @@ fn runs(values: &[bool], close: usize) -> Vec<(usize, usize)> {
 }
 
 fn spike(
-    points: &[Point],
+    points: &[LogPoint],
     affected: &[bool],
     usual: &[f64],
     (first, last): (usize, usize),
     loss_spread: f64,
 ) -> Spike {
-    let finite = |range: &[Point]| -> Vec<f64> {
+    let finite = |range: &[LogPoint]| -> Vec<f64> {
         range.iter().map(|p| p.loss).filter(|loss| loss.is_finite()).collect()
     };
     let norm = points[first..=last].iter().map(|p| p.norm).fold(0.0, f64::max);

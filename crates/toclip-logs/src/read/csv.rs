@@ -8,15 +8,15 @@ use std::io::Read;
 
 use super::bytes::{Line, Lines};
 use super::columns::{ColumnChooser, ColumnId};
-use super::damage::Damage;
+use super::file_damage::FileDamage;
 use super::role::ROLES;
 use super::row::parse_number;
-use crate::{Result, Row};
+use crate::{LogRow, Result};
 
 /// Reads a table.
-pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
+pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<FileDamage> {
     let mut lines = Lines::new(reader, false);
-    let Some(header) = header(&mut lines)? else { return Ok(Damage::default()) };
+    let Some(header) = header(&mut lines)? else { return Ok(FileDamage::default()) };
     let delimiter = delimiter(&header);
     let names: Vec<&[u8]> = Cells { rest: Some(&header), delimiter }.collect();
     let headless = names.iter().all(|name| cell_number(name, delimiter).is_some());
@@ -39,7 +39,7 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
     });
     let wanted: Vec<(usize, Use)> = wanted.collect();
     let columns = names.len();
-    let mut table = Table { delimiter, columns, wanted, damage: Damage::default() };
+    let mut table = Table { delimiter, columns, wanted, damage: FileDamage::default() };
     if headless {
         table.line(&Line { text: &header, complete: true, number: 1 }, chooser);
     }
@@ -113,7 +113,7 @@ struct Table {
     columns: usize,
     /// The columns in use, in their order.
     wanted: Vec<(usize, Use)>,
-    damage: Damage,
+    damage: FileDamage,
 }
 
 impl Table {
@@ -160,7 +160,7 @@ impl Table {
                 return;
             }
         }
-        let row = Row::new(values, layers);
+        let row = LogRow::new(values, layers);
         if !readable {
             self.damage.unreadable.add(line.number);
             if row.norm.is_none() && row.loss.is_none() && row.layers.is_empty() {
@@ -184,10 +184,10 @@ mod tests {
     use super::*;
     use crate::{Finding, ReadOptions};
 
-    fn rows(text: &str) -> (Vec<Row>, Vec<Finding>) {
+    fn rows(text: &str) -> (Vec<LogRow>, Vec<Finding>) {
         let (options, mut rows) = (ReadOptions::default(), Vec::new());
         // Steps without numbers are passed on too, for those who look for the end of a run.
-        let mut visit = |row: &Row| rows.extend((row.norm.or(row.loss)).map(|_| row.clone()));
+        let mut visit = |row: &LogRow| rows.extend((row.norm.or(row.loss)).map(|_| row.clone()));
         let mut sink = ColumnChooser::new(&options, &mut visit);
         let findings = read(text.as_bytes(), &mut sink).unwrap().findings();
         sink.finish().unwrap();
@@ -230,13 +230,13 @@ mod tests {
         let norms: Vec<_> = read.iter().filter_map(|r| r.norm).collect();
         assert_eq!(norms, [1.5, 0.225]);
         assert_eq!(findings, [Finding::Unreadable { count: 1, first: 4 }, Finding::DecimalComma]);
-        let mut visit = |row: &Row| assert_eq!((row.norm, row.loss), (Some(1.5), Some(0.25)));
+        let mut visit = |row: &LogRow| assert_eq!((row.norm, row.loss), (Some(1.5), Some(0.25)));
         let text = "grad_norm;loss\n1,5;0,25\n1,5;0,25\n";
         let summary = crate::read(text.as_bytes(), &ReadOptions::default(), &mut visit).unwrap();
         assert_eq!((summary.format, summary.norms), (crate::Format::Csv, 2));
         let options = ReadOptions { norm: Some("2".into()), ..ReadOptions::default() };
         let headless = "1;1,5;0,25\n2;1,5;0,25\n";
-        let mut visit = |row: &Row| assert_eq!(row.norm, Some(1.5));
+        let mut visit = |row: &LogRow| assert_eq!(row.norm, Some(1.5));
         assert_eq!(crate::read(headless.as_bytes(), &options, &mut visit).unwrap().norms, 2);
     }
 

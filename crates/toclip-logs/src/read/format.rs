@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::csv::{Cells, cell_number, delimiter};
-use super::layers::layer_of;
+use super::layer_names::layer_of;
 use super::role::{Role, role_of};
 use super::row::parse_number;
 use super::tensorboard::masked_crc;

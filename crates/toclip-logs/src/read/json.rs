@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Read};
 
 use super::bytes::Bytes;
 use super::columns::ColumnChooser;
-use super::damage::Damage;
+use super::file_damage::FileDamage;
 use super::row::parse_number;
 use crate::names::printable;
 use crate::{Error, Result, Role};
@@ -248,10 +248,10 @@ impl<R: BufRead> Object<'_, '_, R> {
 }
 
 /// Reads a whole log of objects: a single one, a list, one per line, or one after another.
-pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
+pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<FileDamage> {
     let mut source = Bytes::new(BufReader::with_capacity(1 << 17, reader));
     let mut scanner = Scanner::default();
-    let mut damage = Damage::default();
+    let mut damage = FileDamage::default();
     // The line on which the last object ended, to see whether the next starts on the same one.
     let mut ended = None;
     // The rest of a damaged line is counted once.
@@ -294,13 +294,13 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Finding, ReadOptions, Row};
+    use crate::{Finding, LogRow, ReadOptions};
 
     type Pair = (Option<f64>, Option<f64>);
 
     fn norms(text: &str) -> (Vec<Pair>, Vec<Finding>) {
         let (options, mut rows) = (ReadOptions::default(), Vec::new());
-        let mut visit = |row: &Row| rows.push((row.step, row.norm));
+        let mut visit = |row: &LogRow| rows.push((row.step, row.norm));
         let mut sink = ColumnChooser::new(&options, &mut visit);
         let findings = read(text.as_bytes(), &mut sink).unwrap().findings();
         sink.finish().unwrap();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::bytes::Lines;
 use super::columns::{ColumnChooser, ColumnId};
-use super::damage::Damage;
+use super::file_damage::FileDamage;
 use super::row::parse_number;
 use crate::Result;
 
@@ -35,9 +35,9 @@ pub(super) fn is_metric(text: &[u8]) -> bool {
 }
 
 /// Reads the file of a single metric, which is taken for the norm.
-pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
+pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<FileDamage> {
     let (step, norm) = (chooser.column(b"step"), chooser.column(b"norm"));
-    let mut damage = Damage::default();
+    let mut damage = FileDamage::default();
     let mut lines = Lines::new(reader, false);
     while let Some(line) = lines.next()? {
         match value(line.text) {
@@ -68,10 +68,10 @@ pub(super) fn read_run(
     metrics: &[(&str, &Path)],
     chooser: &mut ColumnChooser,
     progress: &mut dyn FnMut(u64),
-) -> Result<Damage> {
+) -> Result<FileDamage> {
     chooser.fix_step("step");
     let step = chooser.column(b"step");
-    let mut damage = Damage::default();
+    let mut damage = FileDamage::default();
     let mut files = Vec::new();
     for (name, path) in metrics {
         // A metric called `step` is not the step of the values.
@@ -119,7 +119,7 @@ impl MetricFile {
     }
 
     /// Reads the next value; none at the end.
-    fn advance(&mut self, damage: &mut Damage, progress: &mut dyn FnMut(u64)) -> Result<()> {
+    fn advance(&mut self, damage: &mut FileDamage, progress: &mut dyn FnMut(u64)) -> Result<()> {
         loop {
             let rest = &self.chunk[self.at..];
             if let Some(end) = memchr::memchr(b'\n', rest) {
@@ -165,7 +165,7 @@ impl MetricFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ReadOptions, Row};
+    use crate::{LogRow, ReadOptions};
 
     #[test]
     fn steps_of_the_same_millisecond_stay_apart() {
@@ -179,7 +179,7 @@ mod tests {
         let loss = write("loss", "9 0.1 1\noops\n9 0.2 2\n9 0.3 3\n");
         let metrics = [("grad_norm", &*norm), ("loss", &*loss)];
         let (options, mut rows) = (ReadOptions::default(), Vec::new());
-        let mut visit = |row: &Row| rows.push((row.step, row.norm, row.loss));
+        let mut visit = |row: &LogRow| rows.push((row.step, row.norm, row.loss));
         let mut chooser = ColumnChooser::new(&options, &mut visit);
         let mut bytes = 0;
         let damage = read_run(&metrics, &mut chooser, &mut |read| bytes += read).unwrap();

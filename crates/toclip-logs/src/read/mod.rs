@@ -3,13 +3,13 @@
 mod bytes;
 mod columns;
 mod csv;
-mod damage;
+mod decompress;
+mod file_damage;
 mod format;
-mod given;
 mod json;
-mod layers;
+mod layer_names;
 mod mlflow;
-mod packed;
+mod requested_columns;
 mod role;
 mod row;
 mod row_joiner;
@@ -23,19 +23,19 @@ use std::path::Path;
 
 use serde::Serialize;
 
-pub use columns::Column;
+pub use columns::LogColumn;
 pub use format::Format;
 pub use role::Role;
-pub use row::Row;
+pub use row::LogRow;
+pub(crate) use settings::RunSettings;
 pub use settings::SettingSources;
-pub(crate) use settings::Settings;
 
 use crate::names::list;
 use crate::{Error, Finding, Hint, Optimizer, Result};
-use columns::{Choice, ColumnChooser};
-use damage::Damage;
-use layers::layer_of;
-use packed::{Unpacked, unpack};
+use columns::{ChosenColumns, ColumnChooser};
+use decompress::{Unpacked, unpack};
+use file_damage::FileDamage;
+use layer_names::layer_of;
 use role::role_of;
 pub(crate) use settings::optimizer_kind;
 
@@ -65,8 +65,8 @@ pub struct ReadSummary {
     /// The format.
     pub format: Format,
     /// The columns used, and the alternatives.
-    pub columns: Vec<Column>,
-    /// The layers whose gradient norms the log has: [`Row::layers`] has their places in this list.
+    pub columns: Vec<LogColumn>,
+    /// The layers whose gradient norms the log has: [`LogRow::layers`] has their places in this list.
     /// Empty if there are more than 512.
     pub layers: Vec<String>,
     /// Whether the norm is the root of the sum of squares over the layers, because the log has no
@@ -111,9 +111,9 @@ pub struct ReadSummary {
 pub fn read(
     reader: impl Read,
     options: &ReadOptions,
-    visit: &mut dyn FnMut(&Row),
+    visit: &mut dyn FnMut(&LogRow),
 ) -> Result<ReadSummary> {
-    let beside = Settings::default();
+    let beside = RunSettings::default();
     summarise(options, &beside, visit, |chooser| read_part(reader, options.format, chooser))
 }
 
@@ -122,11 +122,11 @@ pub fn read(
 pub(crate) fn read_joined<'a>(
     readers: impl Iterator<Item = Result<Box<dyn Read + 'a>>>,
     options: &ReadOptions,
-    beside: &Settings,
-    visit: &mut dyn FnMut(&Row),
+    beside: &RunSettings,
+    visit: &mut dyn FnMut(&LogRow),
 ) -> Result<ReadSummary> {
     summarise(options, beside, visit, |chooser| {
-        let mut all: Option<(Format, Damage)> = None;
+        let mut all: Option<(Format, FileDamage)> = None;
         for reader in readers {
             match (read_part(reader?, options.format, chooser), &mut all) {
                 (Err(Error::Empty), _) => {}
@@ -142,9 +142,9 @@ pub(crate) fn read_joined<'a>(
 pub(crate) fn read_metrics(
     metrics: &[(&str, &Path)],
     options: &ReadOptions,
-    beside: &Settings,
+    beside: &RunSettings,
     progress: &mut dyn FnMut(u64),
-    visit: &mut dyn FnMut(&Row),
+    visit: &mut dyn FnMut(&LogRow),
 ) -> Result<ReadSummary> {
     summarise(options, beside, visit, |chooser| {
         Ok((Format::Mlflow, mlflow::read_run(metrics, chooser, progress)?))
@@ -161,7 +161,7 @@ fn read_part(
     reader: impl Read,
     format: Option<Format>,
     chooser: &mut ColumnChooser,
-) -> Result<(Format, Damage)> {
+) -> Result<(Format, FileDamage)> {
     let Unpacked { mut reader, broken } = unpack(reader)?;
     let mut head = Vec::new();
     reader.by_ref().take(HEAD).read_to_end(&mut head)?;
@@ -190,12 +190,12 @@ fn read_part(
 /// found beside it.
 fn summarise(
     options: &ReadOptions,
-    beside: &Settings,
-    visit: &mut dyn FnMut(&Row),
-    read_into: impl FnOnce(&mut ColumnChooser) -> Result<(Format, Damage)>,
+    beside: &RunSettings,
+    visit: &mut dyn FnMut(&LogRow),
+    read_into: impl FnOnce(&mut ColumnChooser) -> Result<(Format, FileDamage)>,
 ) -> Result<ReadSummary> {
     let (mut rows, mut norms) = (0, 0);
-    let mut count_and_visit = |row: &Row| {
+    let mut count_and_visit = |row: &LogRow| {
         rows += u64::from(row.norm.is_some() || row.loss.is_some());
         norms += u64::from(row.norm.is_some());
         visit(row);
@@ -203,7 +203,7 @@ fn summarise(
     let mut chooser = ColumnChooser::new(options, &mut count_and_visit);
     let (format, damage) = read_into(&mut chooser)?;
     let findings = damage.findings();
-    let Choice { columns, layers, combined, mut settings, names } = chooser.finish()?;
+    let ChosenColumns { columns, layers, combined, mut settings, names } = chooser.finish()?;
     if norms == 0 {
         return Err(no_norm(format, &columns, &names, findings.first()));
     }
@@ -234,7 +234,7 @@ fn summarise(
 }
 
 /// Lightning names the column of the learning rate after the optimizer: `lr-AdamW`.
-fn optimizer_of_rate(columns: &[Column]) -> Option<(Optimizer, String)> {
+fn optimizer_of_rate(columns: &[LogColumn]) -> Option<(Optimizer, String)> {
     let rate = columns.iter().find(|column| column.role == Role::LearningRate)?;
     let kind = optimizer_kind(&rate.name)?;
     Some((kind, format!("the column `{}`", rate.name)))
@@ -242,7 +242,7 @@ fn optimizer_of_rate(columns: &[Column]) -> Option<(Optimizer, String)> {
 
 fn no_norm(
     format: Format,
-    columns: &[Column],
+    columns: &[LogColumn],
     names: &[String],
     damage: Option<&Finding>,
 ) -> Error {
@@ -267,7 +267,7 @@ fn no_norm(
             (why, Some(Hint::NormColumn))
         }
     };
-    // Damage to the file may be the cause.
+    // FileDamage to the file may be the cause.
     let damage = damage.map_or(String::new(), |finding| format!("{} Also, ", finding.sentence()));
     Error::NoNorm { format, why: damage + &why, hint }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::layers::layer_of;
+use super::layer_names::layer_of;
 
 /// What a column of a log contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -27,7 +27,7 @@ pub enum Role {
     BatchSize,
 }
 
-/// All roles with their names, in the order of the fields of [`crate::Row`].
+/// All roles with their names, in the order of the fields of [`crate::LogRow`].
 pub(super) const ROLES: [(Role, &str); 8] = [
     (Role::Step, "step"),
     (Role::Norm, "gradient norm"),

@@ -1,4 +1,4 @@
-//! Settings of a run: clipping threshold, batch size and optimizer, under the names that trainers give
+//! RunSettings of a run: clipping threshold, batch size and optimizer, under the names that trainers give
 //! them.
 
 use serde::Serialize;
@@ -49,9 +49,9 @@ pub struct SettingSources {
     pub optimizer: Option<String>,
 }
 
-/// Settings as they were found. Of two with the same name the first is used.
+/// RunSettings as they were found. Of two with the same name the first is used.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Settings {
+pub(crate) struct RunSettings {
     found: Vec<Setting>,
 }
 
@@ -65,9 +65,9 @@ struct Setting {
 }
 
 /// A value and where it was found.
-pub(super) type Found<T> = Option<(T, String)>;
+pub(super) type Sourced<T> = Option<(T, String)>;
 
-impl Settings {
+impl RunSettings {
     /// Adds a setting if it is of use. `path` is its name, after those of the groups that it is in.
     pub fn put(&mut self, path: &str, value: &str, place: &str) {
         if self.found.len() < 1000
@@ -94,12 +94,12 @@ impl Settings {
     }
 
     /// Adds what `others` has.
-    pub fn extend(&mut self, others: &Settings) {
+    pub fn extend(&mut self, others: &RunSettings) {
         self.found.extend_from_slice(&others.found);
     }
 
     /// The threshold in force; infinite if the run is set not to clip.
-    pub fn clip(&self) -> Found<f64> {
+    pub fn clip(&self) -> Sourced<f64> {
         let by_value = |s: &Setting| s.key == ALGORITHM && s.value.eq_ignore_ascii_case("value");
         if self.found.iter().any(by_value) {
             return None;
@@ -117,7 +117,7 @@ impl Settings {
 
     /// The number of samples per step. Trainers that accumulate always say over how many steps they
     /// do; without that the number is not known.
-    pub fn batch_size(&self) -> Found<f64> {
+    pub fn batch_size(&self) -> Sourced<f64> {
         if let Some(global) = self.first(&["global_batch_size"]) {
             return Some((global.number()?, global.source()));
         }
@@ -150,7 +150,7 @@ impl Settings {
     }
 
     /// The kind of the optimizer.
-    pub fn optimizer(&self) -> Found<Optimizer> {
+    pub fn optimizer(&self) -> Sourced<Optimizer> {
         let kind = |s: &Setting| {
             let kind = (s.key == "optimizer").then(|| optimizer_kind(&s.value)).flatten()?;
             Some((kind, s.source()))
@@ -234,8 +234,8 @@ pub(crate) fn optimizer_kind(name: &str) -> Option<Optimizer> {
 mod tests {
     use super::*;
 
-    fn settings(found: &[(&str, &str)]) -> Settings {
-        let mut settings = Settings::default();
+    fn settings(found: &[(&str, &str)]) -> RunSettings {
+        let mut settings = RunSettings::default();
         found.iter().for_each(|(name, value)| settings.put(name, value, "args.json"));
         settings
     }

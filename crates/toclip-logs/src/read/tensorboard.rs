@@ -6,7 +6,7 @@ use std::io::{BufReader, Read};
 use prost::Message;
 
 use super::columns::{ColumnChooser, ColumnId};
-use super::damage::Damage;
+use super::file_damage::FileDamage;
 use crate::Result;
 
 /// Larger records hold images or graphs and are skipped.
@@ -18,11 +18,11 @@ pub(super) fn masked_crc(data: &[u8]) -> u32 {
 }
 
 /// Reads an event file.
-pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
+pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<FileDamage> {
     let mut reader = BufReader::new(reader);
     chooser.fix_step("step");
     let step = chooser.column(b"step");
-    let mut damage = Damage::default();
+    let mut damage = FileDamage::default();
     let mut at = 0u64;
     let mut data = Vec::new();
     loop {

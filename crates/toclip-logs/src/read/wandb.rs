@@ -10,7 +10,7 @@ use flate2::Crc;
 use prost::Message;
 
 use super::columns::ColumnChooser;
-use super::damage::Damage;
+use super::file_damage::FileDamage;
 use super::row::parse_number;
 use crate::Result;
 
@@ -29,9 +29,9 @@ const FIRST: u8 = 2;
 const LAST: u8 = 4;
 
 /// Reads a file.
-pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
+pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<FileDamage> {
     let mut reader = BufReader::with_capacity(1 << 17, reader);
-    let mut damage = Damage::default();
+    let mut damage = FileDamage::default();
     let (mut block, mut record) = (Vec::with_capacity(BLOCK), Vec::new());
     let mut at = 0u64;
     // The record has begun, and its fragments were all in order.
@@ -196,7 +196,7 @@ fn decode(bytes: &[u8], chooser: &mut ColumnChooser) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Finding, Format, ReadOptions, Row};
+    use crate::{Finding, Format, LogRow, ReadOptions};
 
     #[test]
     fn numbers_in_every_version() {
@@ -257,7 +257,7 @@ mod tests {
     fn norms(bytes: &[u8]) -> (Vec<(f64, f64)>, Vec<Finding>) {
         let mut rows = Vec::new();
         let options = ReadOptions { format: Some(Format::Wandb), ..ReadOptions::default() };
-        let visit = &mut |row: &Row| rows.extend(row.step.zip(row.norm));
+        let visit = &mut |row: &LogRow| rows.extend(row.step.zip(row.norm));
         let summary = crate::read(bytes, &options, visit).unwrap();
         (rows, summary.findings)
     }

@@ -6,9 +6,8 @@ use super::guard::{self, Guard, fires, two_digits};
 use super::{
     Action, Because, Confidence, FEWEST, OFTEN, RateExperiment, Recommendation, experiment,
 };
-use crate::analysis::{Analysis, Supported, margin};
-use crate::findings::{Course, Spike};
-use crate::{Finding, Log, NormScaleCause, Optimizer, Situation, ThresholdOrigin};
+use crate::findings::{Analysis, Spike, Supported, TrainingCourse, margin};
+use crate::{Finding, Log, NormScaleCause, Optimizer, RunContext, ThresholdOrigin};
 
 /// A rate that was too large is multiplied by this.
 const LOWER: f64 = 0.3;
@@ -22,10 +21,10 @@ const FAR: f64 = 10.0;
 /// Decides what to do.
 pub(crate) fn decide(
     log: &Log,
-    course: &Course,
+    course: &TrainingCourse,
     findings: &[Finding],
     analysis: &Analysis,
-    now: &Situation,
+    now: &RunContext,
 ) -> Recommendation {
     let guard = guard::find(log, course, findings);
     let case = Case { log, course, findings, analysis, now, guard };
@@ -42,10 +41,10 @@ pub(crate) fn decide(
 
 struct Case<'a> {
     log: &'a Log,
-    course: &'a Course,
+    course: &'a TrainingCourse,
     findings: &'a [Finding],
     analysis: &'a Analysis,
-    now: &'a Situation,
+    now: &'a RunContext,
     guard: Option<Guard>,
 }
 

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::guard::two_digits;
-use crate::findings::{Course, median};
-use crate::{Log, Situation};
+use crate::findings::{TrainingCourse, median};
+use crate::{Log, RunContext};
 
 /// One run of the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -24,7 +24,7 @@ pub struct RateExperiment {
 /// A small fixed threshold with larger rates, which beat every unclipped run of SGD on a transformer; the
 /// present setting; and a lower rate without clipping, because a threshold that is always active acts
 /// as one.
-pub(super) fn for_sgd(log: &Log, course: &Course, now: &Situation) -> Vec<RateExperiment> {
+pub(super) fn for_sgd(log: &Log, course: &TrainingCourse, now: &RunContext) -> Vec<RateExperiment> {
     let norms: Vec<f64> = course.ordinary(&log.points).map(|p| p.norm).collect();
     let Some(median) = median(norms).filter(|m| *m > 0.0) else { return Vec::new() };
     let third = Some(two_digits(median / 3.0));
@@ -35,7 +35,7 @@ pub(super) fn for_sgd(log: &Log, course: &Course, now: &Situation) -> Vec<RateEx
 }
 
 /// A lower rate, because spikes that come back all the time can mean that it is too large.
-pub(super) fn lower_rate(log: &Log, now: &Situation) -> Vec<RateExperiment> {
+pub(super) fn lower_rate(log: &Log, now: &RunContext) -> Vec<RateExperiment> {
     [1.0, 0.3].map(|rate| run(log, now.in_force(), rate)).to_vec()
 }
 

@@ -1,8 +1,8 @@
 //! A threshold that clips rare large gradients only.
 
 use super::Because;
-use crate::findings::Course;
-use crate::{Finding, Log, Point};
+use crate::findings::TrainingCourse;
+use crate::{Finding, Log, LogPoint};
 
 /// A guard is at least this many times the median norm.
 const TIMES: f64 = 2.0;
@@ -33,7 +33,7 @@ impl Guard {
 
 /// The guard for the ordinary norms: those of the later half if the run goes on and they fell much.
 /// Never above every norm seen.
-pub(super) fn find(log: &Log, course: &Course, findings: &[Finding]) -> Option<Guard> {
+pub(super) fn find(log: &Log, course: &TrainingCourse, findings: &[Finding]) -> Option<Guard> {
     let mut norms: Vec<f64> = course.ordinary(&log.points).map(|p| p.norm).collect();
     norms.retain(|n| *n > 0.0);
     if norms.len() < super::FEWEST {
@@ -61,7 +61,7 @@ pub(super) fn find(log: &Log, course: &Course, findings: &[Finding]) -> Option<G
 }
 
 /// The guard for some norms.
-fn fit(log: &Log, course: &Course, mut norms: Vec<f64>) -> Guard {
+fn fit(log: &Log, course: &TrainingCourse, mut norms: Vec<f64>) -> Guard {
     norms.sort_by(f64::total_cmp);
     let ordinary = at(&norms, 0.999);
     // Without what came after training broke.
@@ -86,7 +86,7 @@ fn at(sorted: &[f64], p: f64) -> f64 {
 }
 
 /// The share of the logged norms above a threshold.
-pub(super) fn fires(points: &[Point], threshold: f64) -> f64 {
+pub(super) fn fires(points: &[LogPoint], threshold: f64) -> f64 {
     let above = points.iter().filter(|p| p.norm > threshold).count();
     above as f64 / points.len().max(1) as f64
 }

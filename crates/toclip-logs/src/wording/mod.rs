@@ -7,7 +7,7 @@ mod reasons;
 mod verdict;
 
 pub use code::{CodeBlock, Framework};
-pub use details::Section;
+pub use details::AdviceSection;
 pub use verdict::{Tone, Verdict};
 
 use toclip::{rounded, short};

@@ -8,14 +8,14 @@ pub(super) const PARTIAL: u32 = 2;
 
 /// The names that the caller gave.
 #[derive(Default)]
-pub(super) struct GivenNames<'a> {
+pub(super) struct RequestedColumns<'a> {
     /// For each role.
     names: [Option<&'a str>; ROLES.len()],
     /// The step is part of the format.
     own_step: bool,
 }
 
-impl<'a> GivenNames<'a> {
+impl<'a> RequestedColumns<'a> {
     pub fn new(options: &'a ReadOptions) -> Self {
         let mut names = [None; ROLES.len()];
         let columns = [&options.step, &options.norm, &options.loss, &options.learning_rate];

@@ -22,7 +22,7 @@ pub enum ThresholdOrigin {
 
 /// What is known about a run besides its numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Situation {
+pub(crate) struct RunContext {
     /// The threshold, infinite without clipping, and how it is known.
     pub threshold: Option<(f64, ThresholdOrigin)>,
     /// The finding about norms that pile up at one value, if they do.
@@ -33,7 +33,7 @@ pub(crate) struct Situation {
     pub confidence: f64,
 }
 
-impl Situation {
+impl RunContext {
     pub fn new(log: &Log, options: &AdviceOptions) -> Self {
         let given = options.clip;
         let pile = clipped_norms::find(log, given);

@@ -3,24 +3,14 @@
 //!
 //! The estimates are those of [`toclip::monitor`].
 
-mod change_point;
-mod comparison;
-mod current;
-mod distribution;
-mod layers;
-mod running_scale;
-
 use serde::{Serialize, Serializer};
 use toclip::monitor::{Advice as MonitorAdvice, Choice, Estimates, Monitor, Reason, Settings};
 
-pub use comparison::RuleOutcome;
-pub use current::{CurrentThreshold, ThresholdEffect};
-pub use distribution::NormDistribution;
-pub use layers::LayerSummary;
-pub use running_scale::running_scales;
-
-use crate::findings::Course;
-use crate::{Log, Optimizer, Point, Recommendation, Result, Situation};
+use super::{
+    CurrentThreshold, LayerSummary, NormDistribution, RuleOutcome, TrainingCourse, change_point,
+    layer_summary, rule_comparison,
+};
+use crate::{Log, LogPoint, Optimizer, Result, RunContext};
 
 /// Estimates from the norms of a log.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -81,8 +71,8 @@ pub(crate) enum Supported {
 const SHORTEST: usize = 512;
 
 impl Analysis {
-    pub(crate) fn new(log: &Log, course: &Course, now: &Situation) -> Result<Self> {
-        let step = |p: Option<&Point>| p.map_or(f64::NAN, |p| p.step);
+    pub(crate) fn new(log: &Log, course: &TrainingCourse, now: &RunContext) -> Result<Self> {
+        let step = |p: Option<&LogPoint>| p.map_or(f64::NAN, |p| p.step);
         let rates = log.points.iter().map(|p| p.learning_rate);
         let mut rates = rates.filter(|r| r.is_finite() && *r > 0.0);
         let mut analysis = Analysis {
@@ -96,7 +86,7 @@ impl Analysis {
             scale: None,
             curve: Vec::new(),
             best: None,
-            layers: layers::summarise(&log.layers),
+            layers: layer_summary::summarise(&log.layers),
             comparison: Vec::new(),
             components: now.components,
             confidence: now.confidence,
@@ -115,7 +105,7 @@ impl Analysis {
             let whole = monitor(&log.points, settings)?;
             analysis.current = Some(CurrentThreshold::new(c, origin, &whole, log, settings)?);
         }
-        let ordinary: Vec<Point> = course.ordinary(&log.points).copied().collect();
+        let ordinary: Vec<LogPoint> = course.ordinary(&log.points).copied().collect();
         let ordinary_monitor = monitor(&ordinary, settings)?;
         analysis.distribution = Some(NormDistribution::new(log, &ordinary_monitor));
         let (from, steady) = steady_part(&ordinary, ordinary_monitor, settings)?;
@@ -131,18 +121,18 @@ impl Analysis {
     pub(crate) fn compare(
         &mut self,
         log: &Log,
-        now: &Situation,
-        recommendation: &Recommendation,
+        now: &RunContext,
+        recommended: Option<f64>,
     ) -> Result<()> {
         if self.distribution.is_some() {
-            let threshold = recommendation.threshold.filter(|c| now.in_force() != Some(*c));
-            self.comparison = comparison::compare(log, now.in_force(), threshold, &settings(now))?;
+            let other = recommended.filter(|c| now.in_force() != Some(*c));
+            self.comparison = rule_comparison::compare(log, now.in_force(), other, &settings(now))?;
         }
         Ok(())
     }
 }
 
-fn settings(now: &Situation) -> Settings {
+fn settings(now: &RunContext) -> Settings {
     // Without the batch size, as little is credited to clipping as for a single sample.
     Settings {
         components: now.components.or(Some(1.0)),
@@ -177,14 +167,18 @@ fn best(advice: MonitorAdvice) -> (Option<Choice>, Supported) {
 }
 
 /// A monitor that has observed these points.
-fn monitor(points: &[Point], settings: Settings) -> Result<Monitor> {
+pub(super) fn monitor(points: &[LogPoint], settings: Settings) -> Result<Monitor> {
     let mut monitor = Monitor::new(settings)?;
     points.iter().for_each(|p| monitor.observe(p.norm));
     Ok(monitor)
 }
 
 /// The last part of the log in which the distribution did not change.
-fn steady_part(points: &[Point], whole: Monitor, settings: Settings) -> Result<(usize, Monitor)> {
+fn steady_part(
+    points: &[LogPoint],
+    whole: Monitor,
+    settings: Settings,
+) -> Result<(usize, Monitor)> {
     let changed = |monitor: &Monitor| monitor.drift().is_some_and(|drift| drift.found());
     let (mut from, mut steady) = (0, whole);
     while changed(&steady) && (points.len() - from) / 2 >= SHORTEST {
@@ -196,7 +190,10 @@ fn steady_part(points: &[Point], whole: Monitor, settings: Settings) -> Result<(
 }
 
 /// A threshold for JSON, which has no infinite numbers.
-fn or_none<S: Serializer>(x: &f64, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+pub(super) fn or_none<S: Serializer>(
+    x: &f64,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
     match x.is_infinite() {
         true => serializer.serialize_str("none"),
         false => serializer.serialize_f64(*x),

@@ -1,8 +1,8 @@
 //! The course of the training: warm-up, spikes, and how it ended.
 
 use super::divergence::{self, above_best, diverged, split_non_finite};
-use super::{Finding, Spike, median, rate, spikes};
-use crate::{Log, Point};
+use super::{Finding, Spike, learning_rate, median, spikes};
+use crate::{Log, LogPoint};
 
 /// Points after a spike that are not ordinary yet.
 const AFTER: usize = 10;
@@ -12,7 +12,7 @@ const FEWEST: usize = 30;
 
 /// The course of the training.
 #[derive(Clone, Debug)]
-pub(crate) struct Course {
+pub(crate) struct TrainingCourse {
     /// How many points are the warm-up.
     pub warm_up: usize,
     /// The spikes after it.
@@ -27,10 +27,10 @@ pub(crate) struct Course {
     pub findings: Vec<Finding>,
 }
 
-impl Course {
+impl TrainingCourse {
     pub fn new(log: &Log) -> Self {
         let points = &log.points;
-        let warm_up = rate::warm_up(points);
+        let warm_up = learning_rate::warm_up(points);
         let (mut spikes, mut affected) = spikes::find(points, warm_up);
         let (survived, ended) = split_non_finite(log);
         let mut findings = Vec::new();
@@ -84,7 +84,7 @@ impl Course {
     }
 
     /// The points of ordinary training: after the warm-up, outside of spikes, before the end.
-    pub fn ordinary<'a>(&'a self, points: &'a [Point]) -> impl Iterator<Item = &'a Point> {
+    pub fn ordinary<'a>(&'a self, points: &'a [LogPoint]) -> impl Iterator<Item = &'a LogPoint> {
         points.iter().zip(&self.ordinary).filter(|(_, ordinary)| **ordinary).map(|(p, _)| p)
     }
 
@@ -96,7 +96,7 @@ impl Course {
 
 /// A spike at the very end that has lasted long and from which the loss has not come back: the first of
 /// its points, and the finding.
-fn rising_at_the_end(points: &[Point], spikes: &[Spike]) -> Option<(usize, Finding)> {
+fn rising_at_the_end(points: &[LogPoint], spikes: &[Spike]) -> Option<(usize, Finding)> {
     let spike = spikes.last().filter(|s| s.range.1 + 3 >= points.len() && s.count >= AFTER)?;
     let best = spike.loss_before?;
     let (first, _) = spike.range;
@@ -108,7 +108,7 @@ fn rising_at_the_end(points: &[Point], spikes: &[Spike]) -> Option<(usize, Findi
 }
 
 /// Whether nothing is wrong, and there is enough of the log to say so.
-pub(super) fn is_healthy(log: &Log, course: &Course, findings: &[Finding]) -> bool {
+pub(super) fn is_healthy(log: &Log, course: &TrainingCourse, findings: &[Finding]) -> bool {
     let wrong = |f: &Finding| {
         matches!(
             f,

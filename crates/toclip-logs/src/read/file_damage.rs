@@ -1,4 +1,4 @@
-//! Damage to a log file, counted while it is read.
+//! FileDamage to a log file, counted while it is read.
 
 use crate::Finding;
 
@@ -27,7 +27,7 @@ impl Faults {
 
 /// What is wrong with a log as a file.
 #[derive(Default)]
-pub(super) struct Damage {
+pub(super) struct FileDamage {
     /// JSON objects that follow another on the same line.
     pub concatenated: u64,
     /// Records with a wrong checksum, by byte.
@@ -44,9 +44,9 @@ pub(super) struct Damage {
     pub truncated: bool,
 }
 
-impl Damage {
+impl FileDamage {
     /// Adds the damage to the next file of the same log.
-    pub fn absorb(&mut self, later: Damage) {
+    pub fn absorb(&mut self, later: FileDamage) {
         self.concatenated += later.concatenated;
         self.checksums.absorb(later.checksums);
         self.stopped |= later.stopped;
@@ -57,7 +57,7 @@ impl Damage {
     }
 
     pub fn findings(&self) -> Vec<Finding> {
-        let &Damage { concatenated, stopped, .. } = self;
+        let &FileDamage { concatenated, stopped, .. } = self;
         let Faults { count, first } = self.checksums;
         let checksums = Finding::WrongChecksum { count, first, stopped };
         let Faults { count, first } = self.unreadable;

@@ -20,7 +20,7 @@ pub struct RuleOutcome {
     /// CCC over the log with an interval; one is no clipping.
     pub ccc: Interval,
     /// The threshold at the last step; infinite (`"none"` in JSON) if it does not clip.
-    #[serde(serialize_with = "super::or_none")]
+    #[serde(serialize_with = "super::analysis::or_none")]
     pub last: f64,
 }
 

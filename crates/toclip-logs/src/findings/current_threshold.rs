@@ -3,7 +3,7 @@
 use serde::Serialize;
 use toclip::monitor::{Interval, Monitor, Settings};
 
-use super::monitor;
+use super::analysis::monitor;
 use crate::{Log, Result, ThresholdOrigin};
 
 /// What a threshold does in practice.
@@ -25,7 +25,7 @@ pub enum ThresholdEffect {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurrentThreshold {
     /// The threshold; infinite (`"none"` in JSON) without clipping.
-    #[serde(serialize_with = "super::or_none")]
+    #[serde(serialize_with = "super::analysis::or_none")]
     pub threshold: f64,
     /// How it is known.
     pub origin: ThresholdOrigin,
