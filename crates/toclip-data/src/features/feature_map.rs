@@ -139,7 +139,7 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Block, Matrix, Samples};
+    use crate::{Matrix, SampleBlock, Samples};
 
     fn samples(rows: usize) -> Samples {
         let data = (0..rows * 3).map(|i| (i as f64 * 1.3).sin() + 5.0).collect();
@@ -192,9 +192,13 @@ mod tests {
         fn name(&self) -> String {
             "broken.npy".into()
         }
-        fn visit(&self, _: usize, visit: &mut dyn FnMut(Block<'_>) -> Result<()>) -> Result<()> {
+        fn visit(
+            &self,
+            _: usize,
+            visit: &mut dyn FnMut(SampleBlock<'_>) -> Result<()>,
+        ) -> Result<()> {
             let features = [1.0, 2.0, 3.0, self.0];
-            visit(Block { features: &features, targets: &[1.0, self.1], cols: 2 })
+            visit(SampleBlock { features: &features, targets: &[1.0, self.1], cols: 2 })
         }
     }
 

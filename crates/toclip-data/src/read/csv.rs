@@ -106,16 +106,12 @@ impl<'a> Lines<'a> {
     }
 
     fn numbers(&self, line: u64, data: &mut Vec<f64>) -> Result<()> {
-        let Self { path, record, cols, first_line, .. } = self;
-        if record.len() != *cols {
-            bail!(
-                at * path,
-                line,
-                record.len().min(*cols) + 1,
-                "the line has {} fields, line \
-                  {first_line} has {cols}; all must have the same",
-                record.len()
-            );
+        let Self { path, ref record, cols, first_line, .. } = *self;
+        let count = record.len();
+        if count != cols {
+            let fields = if count == 1 { "1 field" } else { &format!("{count} fields") };
+            bail!(at path, line, count.min(cols) + 1, "the line has {fields}, line {first_line} has \
+                  {cols}; all must have the same");
         }
         for (i, cell) in record.iter().enumerate() {
             let wrong = match number(cell) {
@@ -124,12 +120,12 @@ impl<'a> Lines<'a> {
                     continue;
                 }
                 Some(value) => format!("{value} is not allowed; all numbers must be finite"),
-                None if line == *first_line && !cell.is_empty() && !is_value(cell) => {
+                None if line == first_line && !cell.is_empty() && !is_value(cell) => {
                     not_a_number(cell) + "; if the line names the columns, no name may be a number"
                 }
                 None => not_a_number(cell),
             };
-            bail!(at * path, line, i + 1, "{wrong}");
+            bail!(at path, line, i + 1, "{wrong}");
         }
         Ok(())
     }

@@ -40,10 +40,10 @@ pub(super) fn open(
     let named = match target {
         Target::Last => known(&TARGETS),
         Target::File(_) => None,
-        Target::Array(name) | Target::Column(name) if at(name).is_some() => at(name),
+        Target::Column(name) if at(name).is_some() => at(name),
         // Columns of an array have positions, not names.
         Target::Column(name) if name.parse::<usize>().is_ok() || looks_like_a_file(name) => None,
-        Target::Array(name) | Target::Column(name) => {
+        Target::Column(name) => {
             let hint = did_you_mean(name, arrays.iter().map(|a| &a.name[..]));
             bail!(in path, "there is no array `{name}`; the archive has {listed}{hint}");
         }

@@ -6,7 +6,7 @@ use super::table::Table;
 use super::{npz, read_column};
 use crate::Result;
 use crate::error::bail;
-use crate::samples::{Block, SampleSource};
+use crate::samples::{SampleBlock, SampleSource};
 use std::path::{Path, PathBuf};
 
 /// Where the targets $b_k$ are.
@@ -19,8 +19,6 @@ pub enum Target {
     /// The column of this name or, if no column has this name, of this position from 1; in an NPZ
     /// file also the array of this name.
     Column(String),
-    /// The array of this name in an NPZ file.
-    Array(String),
     /// A separate CSV, NPY or Parquet file with one number for each sample.
     File(PathBuf),
 }
@@ -80,9 +78,6 @@ pub fn open_samples(path: impl AsRef<Path>, target: &Target) -> Result<Box<dyn S
             Targets::Column(table.column(name)?)
         }
         (None, Target::File(file)) => Targets::Values(read_column(file, None)?),
-        (None, Target::Array(name)) => {
-            bail!(in path, "there is no array `{name}`: only NPZ files have named arrays")
-        }
     };
     Ok(Box::new(TableSamples::new(table, targets)?))
 }
@@ -145,7 +140,11 @@ impl SampleSource for TableSamples {
         self.table.source.path.display().to_string()
     }
 
-    fn visit(&self, size: usize, visit: &mut dyn FnMut(Block<'_>) -> Result<()>) -> Result<()> {
+    fn visit(
+        &self,
+        size: usize,
+        visit: &mut dyn FnMut(SampleBlock<'_>) -> Result<()>,
+    ) -> Result<()> {
         let (size, cols) = (size.clamp(1, self.rows), self.cols);
         let (mut features, mut targets) = (Vec::with_capacity(size * cols), Vec::new());
         let mut done = 0;
@@ -164,7 +163,7 @@ impl SampleSource for TableSamples {
             }
             done += 1;
             if targets.len() == size || done == self.rows {
-                visit(Block { features: &features, targets: &targets, cols })?;
+                visit(SampleBlock { features: &features, targets: &targets, cols })?;
                 features.clear();
                 targets.clear();
             }

@@ -52,25 +52,20 @@ impl<'a> Table<'a> {
 
     /// Passes on all rows in order, each of `width` finite numbers.
     pub fn each_row(&self, visit: RowVisitor<'_>) -> Result<()> {
-        let mut row = 0;
+        let (path, mut row) = (&self.source.path, 0);
         (self.read_rows)(&self.source, &mut |values| {
             row += 1;
             if values.len() != self.width {
                 return Err(self.changed());
             }
             if let Some(i) = values.iter().position(|v| !v.is_finite()) {
-                bail!(
-                    at & self.source.path,
-                    row,
-                    i + 1,
-                    "{} is not allowed; all numbers must be finite",
-                    values[i]
-                );
+                bail!(at path, row, i + 1, "{} is not allowed; all numbers must be finite",
+                    values[i]);
             }
             visit(values)
         })?;
         if row == 0 {
-            bail!(in &self.source.path, "the file has no rows of numbers");
+            bail!(in path, "the file has no rows of numbers");
         }
         Ok(())
     }

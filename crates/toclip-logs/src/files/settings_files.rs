@@ -1,4 +1,4 @@
-//! RunSettings in the files beside a log: arguments of the trainer, of DeepSpeed, parameters of MLflow.
+//! Settings in the files beside a log: arguments of the trainer, of DeepSpeed, parameters of MLflow.
 
 use std::fs::{File, read_dir};
 use std::io::Read;
@@ -7,22 +7,9 @@ use std::path::Path;
 use crate::read::RunSettings;
 
 /// Files with settings; those of the trainer come before those of the model.
-const FILES: [&str; 14] = [
-    "training_args.json",
-    "train_args.json",
-    "args.json",
-    "hparams.yaml",
-    "hparams.json",
-    "args.yaml",
-    "args.yml",
-    "ds_config.json",
-    "deepspeed_config.json",
-    "config.yaml",
-    "config.yml",
-    "config.json",
-    "files/config.yaml",
-    "README.md",
-];
+const FILES: &str = "training_args.json train_args.json args.json hparams.yaml hparams.json \
+     args.yaml args.yml ds_config.json deepspeed_config.json config.yaml config.yml config.json \
+     files/config.yaml README.md";
 /// Larger files are not settings.
 const LARGEST: u64 = 1 << 20;
 
@@ -49,7 +36,7 @@ pub(super) fn settings(log: &Path) -> RunSettings {
 }
 
 fn read_folder(folder: &Path, place: &str, settings: &mut RunSettings) {
-    for name in FILES {
+    for name in FILES.split(' ') {
         let Some(text) = text(&folder.join(name)) else { continue };
         // Of read-me files only the model card that the Hugging Face trainer writes is one.
         if name == "README.md" && !text.contains("Training hyperparameters") {

@@ -73,8 +73,6 @@ const SHORTEST: usize = 512;
 impl Analysis {
     pub(crate) fn new(log: &Log, course: &TrainingCourse, now: &RunContext) -> Result<Self> {
         let step = |p: Option<&LogPoint>| p.map_or(f64::NAN, |p| p.step);
-        let rates = log.points.iter().map(|p| p.learning_rate);
-        let mut rates = rates.filter(|r| r.is_finite() && *r > 0.0);
         let mut analysis = Analysis {
             points: log.points.len(),
             steps: (step(log.points.first()), step(log.points.last())),
@@ -91,8 +89,8 @@ impl Analysis {
             components: now.components,
             confidence: now.confidence,
             optimizer: now.optimizer,
-            largest_rate: rates.clone().reduce(f64::max),
-            learning_rate: rates.next_back(),
+            largest_rate: log.learning_rates().reduce(f64::max),
+            learning_rate: log.learning_rates().next_back(),
             supported: Supported::Nothing,
         };
         if let Some((threshold, share)) = now.clipped_at() {

@@ -80,7 +80,7 @@ fn threshold_in_force(log: &Log, course: &TrainingCourse, now: &RunContext) -> O
         return None;
     }
     let threshold = now.in_force()?;
-    let largest = log.points.iter().map(|p| p.norm).fold(0.0, f64::max);
+    let largest = log.largest_norm();
     if log.points.len() > 1 && largest <= threshold {
         return Some(Finding::NeverClipped { threshold, largest });
     }
@@ -108,6 +108,12 @@ pub(crate) fn all(
     }
     findings.extend(log.findings.iter().cloned());
     findings
+}
+
+/// A quantile of sorted values: the value of nearest rank; NaN without values.
+pub(crate) fn quantile(sorted: &[f64], p: f64) -> f64 {
+    let last = sorted.len().saturating_sub(1) as f64;
+    sorted.get((p * last).round() as usize).copied().unwrap_or(f64::NAN)
 }
 
 /// The upper median.

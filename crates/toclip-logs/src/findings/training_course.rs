@@ -33,37 +33,25 @@ impl TrainingCourse {
         let warm_up = learning_rate::warm_up(points);
         let (mut spikes, mut affected) = spikes::find(points, warm_up);
         let (survived, ended) = split_non_finite(log);
-        let mut findings = Vec::new();
-        let mut end = points.len();
-        if let Some(finding) = diverged(log, ended, &affected) {
-            if let Finding::Diverged { last_good, .. } = finding {
-                end = last_good.map_or(0, |last| points.partition_point(|p| p.step <= last));
+        let breakdown = diverged(log, ended, &affected)
+            .or_else(|| above_best(points))
+            .or_else(|| rising_at_the_end(points, &spikes));
+        let after = |step: f64| points.partition_point(|p| p.step <= step);
+        let end = match breakdown {
+            Some(Finding::Diverged { last_good, .. }) => last_good.map_or(0, after),
+            Some(Finding::Diverging { best_step, .. }) => after(best_step),
+            Some(_) => {
+                let unrecovered = spikes.iter().find(|spike| spike.not_recovered());
+                unrecovered.map_or(points.len(), |spike| spike.range.0)
             }
+            None => points.len(),
+        };
+        if !matches!(breakdown, Some(Finding::NotRecovered { .. })) {
             // What led to the end is part of it.
             spikes.retain(|spike| spike.range.0 < end);
             affected[end..].fill(false);
-            findings.push(finding);
-        } else if let Some(finding) = above_best(points) {
-            let unrecovered = spikes.iter().find(|spike| spike.not_recovered());
-            end = match (&finding, unrecovered) {
-                (Finding::Diverging { best_step, .. }, _) => {
-                    points.partition_point(|p| p.step <= *best_step)
-                }
-                (_, Some(spike)) => spike.range.0,
-                _ => points.len(),
-            };
-            // What led to the end is part of it.
-            if matches!(finding, Finding::Diverging { .. }) {
-                spikes.retain(|spike| spike.range.0 < end);
-                affected[end..].fill(false);
-            }
-            findings.push(finding);
-        } else if let Some((first, finding)) = rising_at_the_end(points, &spikes) {
-            end = first;
-            spikes.retain(|spike| spike.range.0 < end);
-            affected[end..].fill(false);
-            findings.push(finding);
         }
+        let mut findings: Vec<Finding> = breakdown.into_iter().collect();
         if !spikes.is_empty() {
             let steps = points.iter().zip(&affected).filter(|(_, a)| **a).map(|(p, _)| p.step);
             findings.push(Finding::Spikes { steps: steps.collect(), events: spikes.clone() });
@@ -94,17 +82,16 @@ impl TrainingCourse {
     }
 }
 
-/// A spike at the very end that has lasted long and from which the loss has not come back: the first of
-/// its points, and the finding.
-fn rising_at_the_end(points: &[LogPoint], spikes: &[Spike]) -> Option<(usize, Finding)> {
+/// The finding for a spike at the very end that has lasted long and from which the loss has not come
+/// back.
+fn rising_at_the_end(points: &[LogPoint], spikes: &[Spike]) -> Option<Finding> {
     let spike = spikes.last().filter(|s| s.range.1 + 3 >= points.len() && s.count >= AFTER)?;
     let best = spike.loss_before?;
-    let (first, _) = spike.range;
-    let best_step = points[..first].last()?.step;
+    let best_step = points[..spike.range.0].last()?.step;
     let last = points.iter().rev().map(|p| p.loss).filter(|l| l.is_finite()).take(5).collect();
     let last = median(last)?;
     let far = last > best + 0.5 * best.abs();
-    far.then_some((first, Finding::Diverging { best_step, best, last }))
+    far.then_some(Finding::Diverging { best_step, best, last })
 }
 
 /// Whether nothing is wrong, and there is enough of the log to say so.

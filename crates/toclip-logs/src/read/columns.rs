@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
+use super::file_damage::FileDamage;
 use super::layer_names::{self, layer_of, without_groups};
 use super::requested_columns::{PARTIAL, RequestedColumns};
 use super::role::{NOT_GRADIENTS, ROLES, Role, is_one_of};
@@ -78,6 +79,8 @@ pub(super) struct ChosenColumns {
     pub settings: RunSettings,
     /// All names.
     pub names: Vec<String>,
+    /// What is wrong with the files.
+    pub damage: FileDamage,
 }
 
 #[derive(Default)]
@@ -92,8 +95,10 @@ pub(super) struct ColumnChooser<'a> {
     candidates: Vec<Candidate>,
     /// Names of settings, until their first value is known.
     settings: Vec<Option<String>>,
-    /// RunSettings by name.
+    /// Settings by name.
     pub found: RunSettings,
+    /// What is wrong with the files.
+    pub damage: FileDamage,
     layers: Vec<String>,
     /// Groups of other layers, which are left out.
     groups: HashSet<u32>,
@@ -417,8 +422,8 @@ impl<'a> ColumnChooser<'a> {
         }
         let mut settings = self.settings_in_rows();
         settings.extend(&self.found);
-        let Self { layers, names, .. } = self;
-        Ok(ChosenColumns { columns, layers, combined, settings, names })
+        let Self { layers, names, damage, .. } = self;
+        Ok(ChosenColumns { columns, layers, combined, settings, names, damage })
     }
 }
 

@@ -1,4 +1,4 @@
-//! FileDamage to a log file, counted while it is read.
+//! Damage to a log file, counted while it is read.
 
 use crate::Finding;
 
@@ -15,13 +15,6 @@ impl Faults {
             self.first = at;
         }
         self.count += 1;
-    }
-
-    fn absorb(&mut self, later: Faults) {
-        if self.count == 0 {
-            self.first = later.first;
-        }
-        self.count += later.count;
     }
 }
 
@@ -45,17 +38,6 @@ pub(super) struct FileDamage {
 }
 
 impl FileDamage {
-    /// Adds the damage to the next file of the same log.
-    pub fn absorb(&mut self, later: FileDamage) {
-        self.concatenated += later.concatenated;
-        self.checksums.absorb(later.checksums);
-        self.stopped |= later.stopped;
-        self.unreadable.absorb(later.unreadable);
-        self.unreadable_records.absorb(later.unreadable_records);
-        self.decimal_comma |= later.decimal_comma;
-        self.truncated |= later.truncated;
-    }
-
     pub fn findings(&self) -> Vec<Finding> {
         let &FileDamage { concatenated, stopped, .. } = self;
         let Faults { count, first } = self.checksums;

@@ -34,7 +34,6 @@ use crate::names::list;
 use crate::{Error, Finding, Hint, Optimizer, Result};
 use columns::{ChosenColumns, ColumnChooser};
 use decompress::{Unpacked, unpack};
-use file_damage::FileDamage;
 use layer_names::layer_of;
 use role::role_of;
 pub(crate) use settings::optimizer_kind;
@@ -113,8 +112,8 @@ pub fn read(
     options: &ReadOptions,
     visit: &mut dyn FnMut(&LogRow),
 ) -> Result<ReadSummary> {
-    let beside = RunSettings::default();
-    summarise(options, &beside, visit, |chooser| read_part(reader, options.format, chooser))
+    let reader: Box<dyn Read> = Box::new(reader);
+    read_joined(std::iter::once(Ok(reader)), options, &RunSettings::default(), visit)
 }
 
 /// Reads several files as one log, each opened when the one before it has been read. Empty ones are
@@ -126,15 +125,14 @@ pub(crate) fn read_joined<'a>(
     visit: &mut dyn FnMut(&LogRow),
 ) -> Result<ReadSummary> {
     summarise(options, beside, visit, |chooser| {
-        let mut all: Option<(Format, FileDamage)> = None;
+        let mut first = None;
         for reader in readers {
-            match (read_part(reader?, options.format, chooser), &mut all) {
-                (Err(Error::Empty), _) => {}
-                (part, None) => all = Some(part?),
-                (part, Some((_, damage))) => damage.absorb(part?.1),
+            match read_part(reader?, options.format, chooser) {
+                Err(Error::Empty) => {}
+                format => first = first.or(Some(format?)),
             }
         }
-        all.ok_or(Error::Empty)
+        first.ok_or(Error::Empty)
     })
 }
 
@@ -147,7 +145,8 @@ pub(crate) fn read_metrics(
     visit: &mut dyn FnMut(&LogRow),
 ) -> Result<ReadSummary> {
     summarise(options, beside, visit, |chooser| {
-        Ok((Format::Mlflow, mlflow::read_run(metrics, chooser, progress)?))
+        mlflow::read_run(metrics, chooser, progress)?;
+        Ok(Format::Mlflow)
     })
 }
 
@@ -161,7 +160,7 @@ fn read_part(
     reader: impl Read,
     format: Option<Format>,
     chooser: &mut ColumnChooser,
-) -> Result<(Format, FileDamage)> {
+) -> Result<Format> {
     let Unpacked { mut reader, broken } = unpack(reader)?;
     let mut head = Vec::new();
     reader.by_ref().take(HEAD).read_to_end(&mut head)?;
@@ -174,16 +173,16 @@ fn read_part(
         None => format::detect(&head)?,
     };
     let reader = Cursor::new(head).chain(reader);
-    let mut damage = match format {
+    match format {
         Format::TrainerState | Format::Jsonl => json::read(reader, chooser)?,
         Format::Csv => csv::read(reader, chooser)?,
         Format::TensorBoard => tensorboard::read(reader, chooser)?,
         Format::Wandb => wandb::read(reader, chooser)?,
         Format::Mlflow => mlflow::read(reader, chooser)?,
         _ => text::read(reader, chooser)?,
-    };
-    damage.truncated |= broken.get();
-    Ok((format, damage))
+    }
+    chooser.damage.truncated |= broken.get();
+    Ok(format)
 }
 
 /// Passes on what `read_into` reads, and sums it up; settings that the log does not have are those
@@ -192,7 +191,7 @@ fn summarise(
     options: &ReadOptions,
     beside: &RunSettings,
     visit: &mut dyn FnMut(&LogRow),
-    read_into: impl FnOnce(&mut ColumnChooser) -> Result<(Format, FileDamage)>,
+    read_into: impl FnOnce(&mut ColumnChooser) -> Result<Format>,
 ) -> Result<ReadSummary> {
     let (mut rows, mut norms) = (0, 0);
     let mut count_and_visit = |row: &LogRow| {
@@ -201,9 +200,10 @@ fn summarise(
         visit(row);
     };
     let mut chooser = ColumnChooser::new(options, &mut count_and_visit);
-    let (format, damage) = read_into(&mut chooser)?;
+    let format = read_into(&mut chooser)?;
+    let ChosenColumns { columns, layers, combined, mut settings, names, damage } =
+        chooser.finish()?;
     let findings = damage.findings();
-    let ChosenColumns { columns, layers, combined, mut settings, names } = chooser.finish()?;
     if norms == 0 {
         return Err(no_norm(format, &columns, &names, findings.first()));
     }
@@ -267,7 +267,7 @@ fn no_norm(
             (why, Some(Hint::NormColumn))
         }
     };
-    // FileDamage to the file may be the cause.
+    // Damage to the file may be the cause.
     let damage = damage.map_or(String::new(), |finding| format!("{} Also, ", finding.sentence()));
     Error::NoNorm { format, why: damage + &why, hint }
 }

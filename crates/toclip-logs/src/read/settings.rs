@@ -1,4 +1,4 @@
-//! RunSettings of a run: clipping threshold, batch size and optimizer, under the names that trainers give
+//! Settings of a run: clipping threshold, batch size and optimizer, under the names that trainers give
 //! them.
 
 use serde::Serialize;
@@ -12,29 +12,18 @@ use crate::Optimizer;
 const GLOBAL_BATCH: &str = "global_batch_size effective_batch_size total_batch_size \
      total_train_batch_size global_train_batch_size";
 /// Samples per worker and accumulation step, the more specific first.
-const MICRO_BATCH: [&str; 5] = [
-    "per_device_train_batch_size",
-    "train_micro_batch_size_per_gpu",
-    "per_gpu_train_batch_size",
-    "micro_batch_size",
-    "train_batch_size",
-];
+const MICRO_BATCH: &str = "per_device_train_batch_size train_micro_batch_size_per_gpu \
+     per_gpu_train_batch_size micro_batch_size train_batch_size";
 /// The same, or the number of samples per step where there is no accumulation.
-const BATCH: [&str; 2] = ["batch_size", "batchsize"];
-const ACCUMULATION: [&str; 9] = [
-    "gradient_accumulation_steps",
-    "accumulate_grad_batches",
-    "grad_accum_steps",
-    "grad_accumulation_steps",
-    "gradient_accumulation",
-    "accumulation_steps",
-    "grad_accum",
-    "accum_iter",
-    "update_freq",
-];
-const WORKERS: [&str; 5] =
-    ["world_size", "data_parallel_size", "num_processes", "num_gpus", "devices"];
-const OPTIMIZER: [&str; 4] = ["optim", "optimizer", "optimizer_name", "optimizer_type"];
+const BATCH: &str = "batch_size batchsize";
+const ACCUMULATION: &str = "gradient_accumulation_steps accumulate_grad_batches grad_accum_steps \
+     grad_accumulation_steps gradient_accumulation accumulation_steps grad_accum accum_iter \
+     update_freq";
+const WORKERS: &str = "world_size data_parallel_size num_processes num_gpus devices";
+const OPTIMIZER: &str = "optim optimizer optimizer_name optimizer_type";
+/// Optimizers that divide by a running scale of the gradient, or use its sign.
+const SCALED: &str = "adam adagrad adadelta adafactor rmsprop lamb lion sophia shampoo soap muon \
+     novograd galore";
 /// Clipping of single components, where the threshold is none for the norm.
 const ALGORITHM: &str = "gradient_clip_algorithm";
 
@@ -49,7 +38,7 @@ pub struct SettingSources {
     pub optimizer: Option<String>,
 }
 
-/// RunSettings as they were found. Of two with the same name the first is used.
+/// Settings as they were found. Of two with the same name the first is used.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RunSettings {
     found: Vec<Setting>,
@@ -118,15 +107,15 @@ impl RunSettings {
     /// The number of samples per step. Trainers that accumulate always say over how many steps they
     /// do; without that the number is not known.
     pub fn batch_size(&self) -> Sourced<f64> {
-        if let Some(global) = self.first(&["global_batch_size"]) {
+        if let Some(global) = self.first("global_batch_size") {
             return Some((global.number()?, global.source()));
         }
-        let accumulation = self.first(&ACCUMULATION);
-        let size = self.first(&MICRO_BATCH).filter(|_| accumulation.is_some());
-        let size = size.or_else(|| self.first(&BATCH))?;
+        let accumulation = self.first(ACCUMULATION);
+        let size = self.first(MICRO_BATCH).filter(|_| accumulation.is_some());
+        let size = size.or_else(|| self.first(BATCH))?;
         let (mut product, mut words) = (size.number()?, format!("{} = {}", size.name, size.value));
         let mut places = vec![&size.place];
-        for factor in [accumulation, self.first(&WORKERS)].into_iter().flatten() {
+        for factor in [accumulation, self.first(WORKERS)].into_iter().flatten() {
             product *= factor.number()?;
             words += &format!(" × {} = {}", factor.name, factor.value);
             if !places.contains(&&factor.place) {
@@ -139,14 +128,14 @@ impl RunSettings {
 
     /// The number of samples per worker and accumulation step.
     pub fn micro_batch_size(&self) -> Option<f64> {
-        self.first(&MICRO_BATCH)?.number()
+        self.first(MICRO_BATCH)?.number()
     }
 
     /// The first setting with one of these names that is a number of samples, steps or workers.
-    fn first(&self, names: &[&str]) -> Option<&Setting> {
+    fn first(&self, names: &str) -> Option<&Setting> {
         let count = |s: &&Setting| s.number().is_some_and(|n| (1.0..1e9).contains(&n));
-        let named = |name: &&str| self.found.iter().filter(|s| s.key == **name).find(count);
-        names.iter().find_map(named)
+        let named = |name: &str| self.found.iter().filter(|s| s.key == name).find(count);
+        names.split(' ').find_map(named)
     }
 
     /// The kind of the optimizer.
@@ -189,14 +178,14 @@ pub(super) fn setting_name(path: &str) -> Option<(String, String)> {
         parts.pop();
     }
     let name = parts.pop()?;
-    let known = [&MICRO_BATCH[..], &BATCH, &ACCUMULATION, &WORKERS, &[ALGORITHM]];
+    let known = [MICRO_BATCH, BATCH, ACCUMULATION, WORKERS, ALGORITHM];
     let key = if is_one_of(&name, GLOBAL_BATCH) {
         "global_batch_size"
-    } else if OPTIMIZER.contains(&name.as_str()) {
+    } else if is_one_of(&name, OPTIMIZER) {
         "optimizer"
     } else if role_of(&name).is_some_and(|(role, _)| role == Role::Clip) {
         "clip"
-    } else if known.iter().any(|names| names.contains(&name.as_str())) {
+    } else if known.iter().any(|names| is_one_of(&name, names)) {
         &name
     } else {
         return None;
@@ -207,23 +196,7 @@ pub(super) fn setting_name(path: &str) -> Option<(String, String)> {
 /// What kind of optimizer a name means, such as `adamw_torch` or `torch.optim.SGD`.
 pub(crate) fn optimizer_kind(name: &str) -> Option<Optimizer> {
     let name = name.to_lowercase();
-    // These divide by a running scale of the gradient, or use its sign.
-    let scaled = [
-        "adam",
-        "adagrad",
-        "adadelta",
-        "adafactor",
-        "rmsprop",
-        "lamb",
-        "lion",
-        "sophia",
-        "shampoo",
-        "soap",
-        "muon",
-        "novograd",
-        "galore",
-    ];
-    if scaled.iter().any(|known| name.contains(known)) {
+    if SCALED.split(' ').any(|known| name.contains(known)) {
         Some(Optimizer::Adam)
     } else {
         (name.contains("sgd") || name.contains("nesterov")).then_some(Optimizer::Sgd)

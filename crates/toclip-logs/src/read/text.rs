@@ -7,7 +7,6 @@ use std::io::Read;
 
 use super::bytes::{Bytes, Lines};
 use super::columns::ColumnChooser;
-use super::file_damage::FileDamage;
 use super::json::{Scanner, Stop};
 use super::row::parse_number;
 use crate::Result;
@@ -16,19 +15,18 @@ use crate::Result;
 const LONGEST_NAME: usize = 80;
 
 /// Reads a log of lines.
-pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<FileDamage> {
+pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<()> {
     chooser.rows.joins = true;
     let mut lines = Lines::new(reader, true);
     let mut scanner = Scanner::default();
     let mut plain = Vec::new();
-    let mut damage = FileDamage::default();
     while let Some(line) = lines.next()? {
         strip_colours(line.text, &mut plain);
         if let Some(brace) = opening(&plain) {
             match scanner.object(&mut Bytes::new(&plain[brace..]), chooser) {
                 Ok(()) => {}
-                Err(Stop::End) if !line.complete => damage.truncated = true,
-                Err(_) => damage.unreadable.add(line.number),
+                Err(Stop::End) if !line.complete => chooser.damage.truncated = true,
+                Err(_) => chooser.damage.unreadable.add(line.number),
             }
         } else if pairs(&plain, chooser) {
             // A value at the end of an incomplete line may be cut: 1.2 instead of 1.25.
@@ -36,11 +34,11 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Fil
                 chooser.end_record();
             } else {
                 chooser.discard();
-                damage.truncated = true;
+                chooser.damage.truncated = true;
             }
         }
     }
-    Ok(damage)
+    Ok(())
 }
 
 /// Where a dictionary starts in a line.

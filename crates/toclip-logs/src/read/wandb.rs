@@ -10,7 +10,6 @@ use flate2::Crc;
 use prost::Message;
 
 use super::columns::ColumnChooser;
-use super::file_damage::FileDamage;
 use super::row::parse_number;
 use crate::Result;
 
@@ -29,9 +28,8 @@ const FIRST: u8 = 2;
 const LAST: u8 = 4;
 
 /// Reads a file.
-pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<FileDamage> {
+pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<()> {
     let mut reader = BufReader::with_capacity(1 << 17, reader);
-    let mut damage = FileDamage::default();
     let (mut block, mut record) = (Vec::with_capacity(BLOCK), Vec::new());
     let mut at = 0u64;
     // The record has begun, and its fragments were all in order.
@@ -51,8 +49,8 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Fil
             let Some(data) = block.get(from + HEADER..from + HEADER + length) else {
                 open = false;
                 match last {
-                    true => damage.truncated = true,
-                    false => damage.checksums.add(at + from as u64),
+                    true => chooser.damage.truncated = true,
+                    false => chooser.damage.checksums.add(at + from as u64),
                 }
                 from = block.len();
                 break;
@@ -63,7 +61,7 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Fil
             let start = at + from as u64;
             from += HEADER + length;
             if crc.sum().to_le_bytes() != header[..4] {
-                damage.checksums.add(start);
+                chooser.damage.checksums.add(start);
                 open = false;
                 continue;
             }
@@ -78,15 +76,15 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Fil
             if open && (kind == FULL || kind == LAST) {
                 open = false;
                 if decode(&record, chooser).is_none() {
-                    damage.unreadable_records.add(start);
+                    chooser.damage.unreadable_records.add(start);
                     chooser.discard();
                 }
             }
         }
         if last {
             let rest = block.get(from..).unwrap_or_default();
-            damage.truncated |= open || rest.iter().any(|byte| *byte != 0);
-            return Ok(damage);
+            chooser.damage.truncated |= open || rest.iter().any(|byte| *byte != 0);
+            return Ok(());
         }
         at += BLOCK as u64;
     }

@@ -309,7 +309,7 @@ impl Case<'_> {
                 self.guard(guard, Confidence::Medium, because)
             }
             // A threshold far above every norm protects from little.
-            (Some((c, _)), Some(guard)) if c > FAR * self.largest() => {
+            (Some((c, _)), Some(guard)) if c > FAR * self.log.largest_norm() => {
                 because.splice(0..0, never);
                 self.guard(guard, Confidence::Medium, because)
             }
@@ -330,10 +330,6 @@ impl Case<'_> {
     fn hardly_shortens(&self) -> bool {
         let step = self.analysis.current.as_ref().and_then(|now| now.step_factor);
         self.now.components.is_some() && step.is_some_and(|step| step.value > 0.7)
-    }
-
-    fn largest(&self) -> f64 {
-        self.log.points.iter().map(|p| p.norm).fold(0.0, f64::max)
     }
 
     /// What the optimizer does with a threshold.

@@ -40,8 +40,6 @@ pub(super) fn lower_rate(log: &Log, now: &RunContext) -> Vec<RateExperiment> {
 }
 
 fn run(log: &Log, threshold: Option<f64>, rate_times: f64) -> RateExperiment {
-    let rates = log.points.iter().map(|p| p.learning_rate).filter(|r| r.is_finite());
-    let largest = rates.fold(0.0, f64::max);
     let length = match &log.points[..] {
         [first, .., last] => last.step - first.step,
         _ => 0.0,
@@ -49,7 +47,7 @@ fn run(log: &Log, threshold: Option<f64>, rate_times: f64) -> RateExperiment {
     RateExperiment {
         threshold,
         rate_times,
-        learning_rate: (largest > 0.0).then(|| two_digits(largest * rate_times)),
+        learning_rate: log.learning_rates().reduce(f64::max).map(|r| two_digits(r * rate_times)),
         steps: two_digits((length / 10.0).clamp(200.0, 2000.0)) as u64,
         compare: "smoothed loss",
     }

@@ -1,7 +1,7 @@
 //! A threshold that clips rare large gradients only.
 
 use super::Because;
-use crate::findings::TrainingCourse;
+use crate::findings::{TrainingCourse, quantile};
 use crate::{Finding, Log, LogPoint};
 
 /// A guard is at least this many times the median norm.
@@ -63,26 +63,22 @@ pub(super) fn find(log: &Log, course: &TrainingCourse, findings: &[Finding]) -> 
 /// The guard for some norms.
 fn fit(log: &Log, course: &TrainingCourse, mut norms: Vec<f64>) -> Guard {
     norms.sort_by(f64::total_cmp);
-    let ordinary = at(&norms, 0.999);
+    let ordinary = quantile(&norms, 0.999);
     // Without what came after training broke.
     let mut all: Vec<f64> = log.points[..course.end].iter().map(|p| p.norm).collect();
     all.sort_by(f64::total_cmp);
-    let least = (TIMES * at(&norms, 0.5)).max(ABOVE * ordinary).max(at(&all, 1.0 - OFTEN));
+    let least =
+        (TIMES * quantile(&norms, 0.5)).max(ABOVE * ordinary).max(quantile(&all, 1.0 - OFTEN));
     // Peaks below are of the aftermath of larger ones.
     let peaks = course.spikes.iter().map(|spike| spike.norm).filter(|peak| *peak > least);
     let smallest = peaks.fold(f64::INFINITY, f64::min);
     let threshold = least.min(BELOW * smallest).max(ordinary);
     let threshold = match two_digits(threshold) {
-        rounded if rounded <= at(&all, 1.0) => rounded,
-        _ => two_digits_down(at(&all, 1.0)),
+        rounded if rounded <= quantile(&all, 1.0) => rounded,
+        _ => two_digits_down(quantile(&all, 1.0)),
     };
     let below = course.spikes.iter().filter(|spike| spike.norm > threshold).count();
     Guard { threshold, ordinary, spikes: course.spikes.len(), below }
-}
-
-/// A quantile of sorted values, of which there are some.
-fn at(sorted: &[f64], p: f64) -> f64 {
-    sorted[(p * (sorted.len() - 1) as f64).round() as usize]
 }
 
 /// The share of the logged norms above a threshold.

@@ -63,6 +63,16 @@ impl Log {
     pub fn norms(&self) -> Vec<f64> {
         self.points.iter().map(|p| p.norm).collect()
     }
+
+    /// The largest norm; zero without norms.
+    pub(crate) fn largest_norm(&self) -> f64 {
+        self.points.iter().map(|p| p.norm).fold(0.0, f64::max)
+    }
+
+    /// The positive learning rates in order.
+    pub(crate) fn learning_rates(&self) -> impl DoubleEndedIterator<Item = f64> {
+        self.points.iter().map(|p| p.learning_rate).filter(|r| r.is_finite() && *r > 0.0)
+    }
 }
 
 /// Loads a log: rows in order, restarts resolved.

@@ -10,10 +10,11 @@ mod package;
 pub use images::{Images, PIXELS, TwoClasses};
 pub use package::{PACKAGE, PACKAGE_BYTES, PACKAGE_SHA256, unpack_package};
 
-use crate::archive::Members;
+use crate::data_sets::archive::Members;
+use crate::data_sets::{checksum, write_file};
 use crate::error::{AtPath, bail};
 use crate::read::{FileFormat, Source};
-use crate::{Error, Result, checksum, write_file};
+use crate::{Error, Result};
 use std::path::Path;
 
 /// The names and MD5 sums of the published files, training batches first.
@@ -177,7 +178,7 @@ fn assemble(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive::tests::write_tar_gz;
+    use crate::data_sets::archive::tests::write_tar_gz;
 
     const FEW: usize = 4;
 
