@@ -86,7 +86,7 @@ impl Matrix {
     /// Row `i`, from 0.
     ///
     /// # Panics
-    /// If there is no such row, as a slice would.
+    /// If `i` is out of range, like a slice.
     pub fn row(&self, i: usize) -> &[f64] {
         &self.data[i * self.cols..(i + 1) * self.cols]
     }

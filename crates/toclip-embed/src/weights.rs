@@ -30,7 +30,7 @@ impl Weights {
         let longer = format!("{}{name}", self.prefix);
         let found = [name, &longer].into_iter().find(|name| self.file.get(name).is_ok());
         let Some(found) = found else {
-            bail!(in &self.path, "there is no tensor {name} or {longer}");
+            bail!(in &self.path, "missing tensor {name} or {longer}");
         };
         let tensor = self.file.load(found, &Device::Cpu).and_then(|t| t.to_dtype(DType::F32));
         let tensor =

@@ -9,10 +9,10 @@ use crate::{
     ThresholdOrigin,
 };
 
-/// What a log shows and what to do about it.
+/// Findings in a log, and a recommendation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advice {
-    /// What the log shows, the most important finding first.
+    /// The findings, the most important first.
     pub findings: Vec<Finding>,
     /// What to do.
     pub recommendation: Recommendation,
@@ -20,14 +20,14 @@ pub struct Advice {
     pub analysis: Analysis,
 }
 
-/// What the caller can supply to get a better answer.
+/// An option that would give a better answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Hint {
     /// The name of the column with the gradient norm.
     NormColumn,
-    /// That the norms are to be divided by the loss scale.
+    /// To divide the norms by the loss scale.
     Unscale,
     /// The threshold in force.
     Threshold,
@@ -77,7 +77,7 @@ impl Advice {
         events.unwrap_or_default()
     }
 
-    /// What the caller can supply to get a better answer.
+    /// An option that would give a better answer.
     pub fn hints(&self) -> Vec<Hint> {
         use ThresholdOrigin::{Default, PileUp};
         let scaled = |f: &Finding| match f {

@@ -2,11 +2,11 @@
 //!
 //! The code is in the order in which data passes through it:
 //!
-//! 1. `files/` finds the files of a log, and settings beside them ([`find_logs`]);
+//! 1. `files/` finds the files of a log, and settings in files next to them ([`find_logs`]);
 //! 2. `read/` reads a log of any supported format in one pass and bounded memory ([`read()`]);
 //! 3. `series/` keeps the steps in order, at most half a million of them ([`load`]);
-//! 4. `findings/` detects what the training did and what is odd about the log ([`Finding`]), and
-//!    estimates what thresholds do ([`Analysis`]);
+//! 4. `findings/` detects problems of the training and of the log ([`Finding`]), and estimates the
+//!    effect of thresholds ([`Analysis`]);
 //! 5. `recommendation/` decides what to do ([`Recommendation`], [`advise()`]);
 //! 6. `wording/` turns findings and recommendations into sentences, and nothing else does.
 

@@ -1,5 +1,5 @@
-//! Products with tall matrices in blocks of rows of a fixed size, so that results do not depend on
-//! the number of threads, which the linear algebra library does not guarantee.
+//! Products with tall matrices in blocks of rows of a fixed size: results do not depend on the
+//! number of threads, which the linear algebra library does not guarantee.
 
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{BlockStructure, matmul as triangular};

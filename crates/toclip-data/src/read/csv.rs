@@ -48,7 +48,7 @@ struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     fn open(source: &'a Source<'_>, delimiter: u8) -> Result<Self> {
-        // Lengths are compared here, so that the message can say which lines differ.
+        // Lengths are compared here, where the message can say which lines differ.
         let csv = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)

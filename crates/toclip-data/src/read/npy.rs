@@ -97,7 +97,7 @@ impl Header {
         visit: RowVisitor<'_>,
     ) -> Result<()> {
         let Header { rows, width, size, .. } = *self;
-        // About 16 MiB, so that reading takes longer than seeking.
+        // About 16 MiB: reading then takes longer than seeking.
         let block = ((1 << 21) / width).clamp(1, rows);
         let mut bytes = vec![0; block * size];
         let mut values = vec![0.0; block * width];

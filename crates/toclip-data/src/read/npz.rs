@@ -45,7 +45,7 @@ pub(super) fn open(
         Target::Column(name) if name.parse::<usize>().is_ok() || looks_like_a_file(name) => None,
         Target::Column(name) => {
             let hint = did_you_mean(name, arrays.iter().map(|a| &a.name[..]));
-            bail!(in path, "there is no array `{name}`; the archive has {listed}{hint}");
+            bail!(in path, "unknown array `{name}`; the archive has {listed}{hint}");
         }
     };
     let matrices: Vec<usize> = (0..arrays.len())

@@ -64,7 +64,7 @@ fn damaged(path: &Path, e: ParquetError) -> Error {
     Error::file(path, format!("the Parquet file is damaged or cut short ({e})"))
 }
 
-/// Whether the integers of a column are unsigned; the error says what it has instead of numbers.
+/// Whether the integers of a column are unsigned; the error names its content if it has no numbers.
 fn is_unsigned(column: &ColumnDescriptor) -> std::result::Result<bool, String> {
     if column.name().starts_with("__index_level_") {
         return Err("is an index; save the table with index=False".into());

@@ -88,10 +88,10 @@ impl<'a> Table<'a> {
         }
         match column.parse::<usize>() {
             Ok(position) if (1..=self.width).contains(&position) => Ok(position - 1),
-            Ok(position) => bail!(in path, "there is no column {position}; {}", self.columns()),
+            Ok(position) => bail!(in path, "unknown column {position}; {}", self.columns()),
             Err(_) => {
                 let hint = did_you_mean(column, names.iter().map(String::as_str));
-                bail!(in path, "there is no column `{column}`; {}{hint}", self.columns())
+                bail!(in path, "unknown column `{column}`; {}{hint}", self.columns())
             }
         }
     }

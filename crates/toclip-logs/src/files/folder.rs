@@ -13,7 +13,7 @@ const DEEPEST: usize = 8;
 /// Files without a known structure that are considered.
 const MOST_FILES: usize = 1000;
 
-/// What a folder has.
+/// The logs in a folder.
 #[derive(Default)]
 pub(super) struct FolderLogs {
     /// Runs that a known writer wrote.
@@ -29,7 +29,7 @@ pub(super) fn search(folder: &Path) -> Result<FolderLogs> {
     let mut searched = 0;
     while let Some((folder, depth)) = waiting.pop_front() {
         let contents = match Contents::of(&folder) {
-            // What cannot be opened inside the folder is passed over.
+            // Folders inside that cannot be opened are skipped.
             Err(_) if depth > 0 => continue,
             contents => contents?,
         };

@@ -1,4 +1,4 @@
-//! Which files make up a log: what people type is a file, or a folder with runs in it.
+//! The files that make up a log. Users give a file, or a folder with runs in it.
 
 mod folder;
 mod settings_files;
@@ -59,7 +59,7 @@ pub fn find_logs(path: &Path, options: &ReadOptions) -> Result<Vec<LogFiles>> {
     let files: Vec<LogFiles> = files.collect();
     match (files.is_empty(), without.is_empty()) {
         (false, _) => Ok(files),
-        // What they lack is said when they are read.
+        // Reading them gives an error that names the missing norm.
         (true, false) => Ok(without),
         (true, true) => Err(Error::NoLogs),
     }
@@ -123,12 +123,12 @@ impl LogFiles {
         Self { name: name.display().to_string(), files, kind, settings }
     }
 
-    /// The size of the files in bytes, as far as it is known.
+    /// The size of the files in bytes, without files whose size is unknown.
     pub fn size(&self) -> u64 {
         self.files.iter().filter_map(|file| metadata(file).ok()).map(|data| data.len()).sum()
     }
 
-    /// Whether the log may have gradient norms, as far as its beginning shows.
+    /// Whether the beginning of the log leaves it possible that the log has gradient norms.
     fn may_have_norms(&self, options: &ReadOptions) -> bool {
         if let FileUse::Metrics(names) = &self.kind {
             return options.norm.is_some() || names.iter().any(|name| is_norm(name));
@@ -167,7 +167,7 @@ impl LogFiles {
     }
 }
 
-/// A file of which a part is read, with its progress.
+/// A file that is read up to a limit and reports its progress.
 struct Metered<'a, 'b> {
     file: File,
     left: &'a Cell<u64>,

@@ -79,9 +79,8 @@ fn text(path: &Path) -> Option<String> {
     Some(text)
 }
 
-/// Reads lines `key: value`, as far as that goes: settings are plain numbers and words, whatever else
-/// the file has, so that a whole YAML parser would add nothing but its size. A model card has such
-/// lines too, in a list.
+/// Reads lines `key: value`, also in the list of a model card. Settings are plain numbers and words, so
+/// a full YAML parser would find nothing more.
 fn yaml(text: &str, place: &str, settings: &mut RunSettings) {
     let mut groups: Vec<(usize, &str)> = Vec::new();
     for line in text.lines() {

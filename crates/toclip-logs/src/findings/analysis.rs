@@ -1,5 +1,5 @@
-//! Estimates from the norms of a log: what the threshold in force does, what their distribution is, and
-//! where the criteria of the theory stand.
+//! Estimates from the norms of a log: the effect of the threshold in force, the distribution of the
+//! norms, and the criteria of the theory.
 //!
 //! The estimates are those of [`toclip::monitor`].
 
@@ -38,7 +38,7 @@ pub struct Analysis {
     pub best: Option<Choice>,
     /// The layers, those with the largest share of the squared norm first.
     pub layers: Vec<LayerSummary>,
-    /// What other rules would have done.
+    /// Other threshold rules, replayed on the log.
     pub comparison: Vec<RuleOutcome>,
     /// Samples times outputs per norm; `None` if unknown, and the curve is then for very many.
     pub components: Option<f64>,
@@ -50,7 +50,7 @@ pub struct Analysis {
     pub learning_rate: Option<f64>,
     /// The largest learning rate of the log.
     pub largest_rate: Option<f64>,
-    /// What the norms alone support.
+    /// The change that the norms alone support.
     #[serde(skip)]
     pub(crate) supported: Supported,
 }
@@ -93,7 +93,7 @@ impl Analysis {
             learning_rate: log.learning_rates().next_back(),
             supported: Supported::Nothing,
         };
-        if let Some((threshold, share)) = now.clipped_at() {
+        if let Some((threshold, share)) = now.clipped_at {
             let current = CurrentThreshold::after_clipping(threshold, share, log, now.confidence);
             analysis.current = Some(current);
             return Ok(analysis);

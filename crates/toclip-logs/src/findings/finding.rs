@@ -28,7 +28,7 @@ pub enum Finding {
         learning_rate: Option<f64>,
         /// Whether the numbers grew over several steps first; if not, they broke at once.
         grew: bool,
-        /// Whether the loss stayed finite, so that only the gradient broke.
+        /// Whether the loss stayed finite and only the gradient broke.
         loss_finite: bool,
     },
     /// The loss rises at the end and is far above its best.
@@ -101,7 +101,7 @@ pub enum Finding {
         median: f64,
         /// The median loss.
         loss: Option<f64>,
-        /// What it comes from.
+        /// The cause.
         cause: NormScaleCause,
     },
     /// The norms were divided by the loss scale.
@@ -207,7 +207,7 @@ pub enum Finding {
         /// Whether reading had to end there.
         stopped: bool,
     },
-    /// There is no step; rows are counted instead.
+    /// The log has no step column; rows are counted instead.
     StepsCounted,
     /// Rows without a step, left out.
     WithoutStep {

@@ -1,4 +1,4 @@
-//! What the norms of single layers show.
+//! A summary of the norms of each layer.
 
 use serde::Serialize;
 

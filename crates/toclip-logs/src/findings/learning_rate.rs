@@ -1,4 +1,4 @@
-//! What the learning rate shows: the warm-up, and whether the schedule has ended.
+//! The warm-up and the end of the schedule, from the learning rate.
 
 use crate::{Finding, LogPoint};
 

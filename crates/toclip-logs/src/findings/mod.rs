@@ -1,4 +1,4 @@
-//! What a log shows: about the training, about its norms, and about the log itself.
+//! Findings about the training, its norms, and the log itself.
 
 mod analysis;
 mod change_point;
@@ -76,7 +76,7 @@ fn layers(layers: &[LayerSummary]) -> Option<Finding> {
 }
 
 fn threshold_in_force(log: &Log, course: &TrainingCourse, now: &RunContext) -> Option<Finding> {
-    if now.clipped_at().is_some() {
+    if now.clipped_at.is_some() {
         return None;
     }
     let threshold = now.in_force()?;
@@ -90,7 +90,7 @@ fn threshold_in_force(log: &Log, course: &TrainingCourse, now: &RunContext) -> O
     (fires >= ALWAYS).then_some(Finding::AlwaysClipped { threshold, fires, times })
 }
 
-/// Everything that the log shows, what matters most first.
+/// All findings, the most important first.
 pub(crate) fn all(
     log: &Log,
     course: &TrainingCourse,

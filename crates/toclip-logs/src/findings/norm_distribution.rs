@@ -1,4 +1,4 @@
-//! What the distribution of the norms looks like.
+//! The distribution of the norms.
 
 use serde::Serialize;
 use toclip::monitor::{Drift, Monitor, SecondMoment, Tail};
@@ -13,7 +13,7 @@ pub struct NormDistribution {
     pub quantiles: [f64; 7],
     /// The tail of ordinary norms relative to their scale; `None` if there are too few.
     pub tail: Option<Tail>,
-    /// What the tail implies for $E G^2$.
+    /// The consequence of the tail for $E G^2$.
     pub second_moment: Option<SecondMoment>,
     /// Whether the distribution relative to the scale changed, and by how much the scale did.
     pub drift: Option<Drift>,

@@ -21,7 +21,7 @@ pub enum NormScaleCause {
     LossScale {
         /// Jumps of the scale, or by powers of two, that the norms follow.
         jumps: usize,
-        /// Whether the log has the scale in a column, so that it can be divided out.
+        /// Whether the log has a column of the scale, by which the norms can be divided.
         column: bool,
     },
     /// They seem to include a loss scale that does not change.

@@ -1,4 +1,4 @@
-//! What other rules would have done on the same log.
+//! Other threshold rules, replayed on the same log.
 
 use serde::Serialize;
 use toclip::monitor::{Interval, Settings};
@@ -15,7 +15,7 @@ pub struct RuleOutcome {
     pub rule: String,
     /// The share of steps that it clips or skips.
     pub fires: f64,
-    /// What is left of the mean step.
+    /// The length of the mean step over that without clipping.
     pub step_factor: f64,
     /// CCC over the log with an interval; one is no clipping.
     pub ccc: Interval,

@@ -10,7 +10,7 @@ use crate::LogPoint;
 
 /// Values that a running median remembers.
 const MEMORY: usize = 100;
-/// Fewer say nothing about what is usual.
+/// Fewer values give no reliable median.
 const LEAST: usize = 20;
 /// A spike is at least this many times the running median, ...
 const TIMES: f64 = 4.0;
@@ -61,7 +61,7 @@ pub struct Spike {
 }
 
 impl Spike {
-    /// Whether the loss stayed above what it was before, for long enough to say so.
+    /// Whether the loss stayed above its level before the spike, for long enough to say so.
     pub(crate) fn not_recovered(&self) -> bool {
         self.loss_before.is_some() && self.recovered_after.is_none() && self.points_after >= WAIT
     }
@@ -123,7 +123,7 @@ fn far_above(values: &[f64], from: usize, limit: impl Fn(f64) -> f64) -> (Vec<bo
         above[i] = i >= from && known.is_some_and(|m| *value > m + limit(m));
         in_a_row = if above[i] { in_a_row + 1 } else { 0 };
         if in_a_row == LONGEST {
-            // A new level: what is usual now.
+            // A new level is usual now.
             window = SlidingWindow::new(MEMORY);
             let first = i + 1 - LONGEST;
             above[first + LONGEST / 2..=i].fill(false);

@@ -23,7 +23,7 @@ pub(crate) struct TrainingCourse {
     ordinary: Vec<bool>,
     /// The smoothed loss after the warm-up.
     losses: Vec<(f64, f64)>,
-    /// What is wrong with the training.
+    /// Problems of the training.
     pub findings: Vec<Finding>,
 }
 

@@ -24,7 +24,7 @@ const HELD_VALUES: usize = 1 << 20;
 const NAMES: usize = 20_000;
 /// Names of a record whose order is remembered.
 const ORDERED: usize = 64;
-/// Longer names are ignored, so that memory does not grow with the log.
+/// Longer names are ignored: memory must not grow with the log.
 const LONGEST: usize = 1 << 10;
 
 /// A phrase cannot be shortened after these words: "time per step" is not the step.
@@ -68,7 +68,7 @@ type Record = Vec<(ColumnId, f64)>;
 /// The candidate chosen for each role.
 type Chosen = [Option<u32>; ROLES.len()];
 
-/// What was chosen, and what else the log has.
+/// The chosen columns, and the rest of the log.
 pub(super) struct ChosenColumns {
     pub columns: Vec<LogColumn>,
     /// The layers with norms of their own.
@@ -79,7 +79,7 @@ pub(super) struct ChosenColumns {
     pub settings: RunSettings,
     /// All names.
     pub names: Vec<String>,
-    /// What is wrong with the files.
+    /// Damage to the files.
     pub damage: FileDamage,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct ColumnChooser<'a> {
     settings: Vec<Option<String>>,
     /// Settings by name.
     pub found: RunSettings,
-    /// What is wrong with the files.
+    /// Damage to the files.
     pub damage: FileDamage,
     layers: Vec<String>,
     /// Groups of other layers, which are left out.
@@ -346,7 +346,7 @@ impl<'a> ColumnChooser<'a> {
         self.rows.add(row, self.layer_use());
     }
 
-    /// What becomes of the norms of layers.
+    /// How the norms of layers are used.
     fn layer_use(&self) -> LayerUse {
         LayerUse { combine: self.combines_layers(), keep: self.layers.len() <= layer_names::MOST }
     }
@@ -385,7 +385,7 @@ impl<'a> ColumnChooser<'a> {
         }
     }
 
-    /// Passes on the last rows; returns what was chosen.
+    /// Passes on the last rows; returns the chosen columns.
     pub fn finish(mut self) -> Result<ChosenColumns> {
         let chosen = self.decide();
         let most_layers = self.rows.finish(self.layer_use());

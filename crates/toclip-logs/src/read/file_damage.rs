@@ -2,7 +2,7 @@
 
 use crate::Finding;
 
-/// How many of something there were, and where the first one was.
+/// The number of faults, and the place of the first.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Faults {
     count: u64,
@@ -18,7 +18,7 @@ impl Faults {
     }
 }
 
-/// What is wrong with a log as a file.
+/// Damage to the files of a log.
 #[derive(Default)]
 pub(super) struct FileDamage {
     /// JSON objects that follow another on the same line.

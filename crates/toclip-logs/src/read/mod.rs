@@ -58,7 +58,7 @@ pub struct ReadOptions {
     pub unscale: bool,
 }
 
-/// What was read, and how.
+/// How a log was read: its format, columns and settings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReadSummary {
     /// The format.
@@ -71,20 +71,20 @@ pub struct ReadSummary {
     /// Whether the norm is the root of the sum of squares over the layers, because the log has no
     /// norm of the whole gradient.
     pub combined: bool,
-    /// What is wrong with the log as a file.
+    /// Damage to the files.
     pub findings: Vec<Finding>,
     /// Rows read.
     pub rows: u64,
     /// Rows with a gradient norm.
     pub norms: u64,
-    /// The clipping threshold, if the log or a file beside it has it; infinite if the run is set not
+    /// The clipping threshold, if the log or a file next to it has it; infinite if the run is set not
     /// to clip.
     pub clip: Option<f64>,
-    /// The global batch size, if the log or a file beside it has it.
+    /// The global batch size, if the log or a file next to it has it.
     pub batch_size: Option<f64>,
     /// The number of samples per worker and accumulation step, if that is given.
     pub micro_batch_size: Option<f64>,
-    /// The kind of the optimizer, if the log or a file beside it names it.
+    /// The kind of the optimizer, if the log or a file next to it names it.
     pub optimizer: Option<Optimizer>,
     /// Where threshold, batch size and optimizer were found.
     pub sources: SettingSources,
@@ -121,10 +121,10 @@ pub fn read(
 pub(crate) fn read_joined<'a>(
     readers: impl Iterator<Item = Result<Box<dyn Read + 'a>>>,
     options: &ReadOptions,
-    beside: &RunSettings,
+    nearby: &RunSettings,
     visit: &mut dyn FnMut(&LogRow),
 ) -> Result<ReadSummary> {
-    summarise(options, beside, visit, |chooser| {
+    summarise(options, nearby, visit, |chooser| {
         let mut first = None;
         for reader in readers {
             match read_part(reader?, options.format, chooser) {
@@ -140,11 +140,11 @@ pub(crate) fn read_joined<'a>(
 pub(crate) fn read_metrics(
     metrics: &[(&str, &Path)],
     options: &ReadOptions,
-    beside: &RunSettings,
+    nearby: &RunSettings,
     progress: &mut dyn FnMut(u64),
     visit: &mut dyn FnMut(&LogRow),
 ) -> Result<ReadSummary> {
-    summarise(options, beside, visit, |chooser| {
+    summarise(options, nearby, visit, |chooser| {
         mlflow::read_run(metrics, chooser, progress)?;
         Ok(Format::Mlflow)
     })
@@ -185,11 +185,11 @@ fn read_part(
     Ok(format)
 }
 
-/// Passes on what `read_into` reads, and sums it up; settings that the log does not have are those
-/// found beside it.
+/// Passes on the rows that `read_into` reads, and summarises them. Settings that the log does not have
+/// come from files next to it.
 fn summarise(
     options: &ReadOptions,
-    beside: &RunSettings,
+    nearby: &RunSettings,
     visit: &mut dyn FnMut(&LogRow),
     read_into: impl FnOnce(&mut ColumnChooser) -> Result<Format>,
 ) -> Result<ReadSummary> {
@@ -207,7 +207,7 @@ fn summarise(
     if norms == 0 {
         return Err(no_norm(format, &columns, &names, findings.first()));
     }
-    settings.extend(beside);
+    settings.extend(nearby);
     let (clip, clip_source) = settings.clip().unzip();
     let (batch_size, batch_size_source) = settings.batch_size().unzip();
     let (optimizer, optimizer_source) =

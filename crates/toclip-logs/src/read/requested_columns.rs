@@ -3,10 +3,10 @@
 use super::role::{ROLES, Role, is_bin_extreme, role_of};
 use crate::ReadOptions;
 
-/// The score of a name of which the caller gave a part.
+/// The score of a name that contains a name given by the caller.
 pub(super) const PARTIAL: u32 = 2;
 
-/// The names that the caller gave.
+/// Column names given by the caller.
 #[derive(Default)]
 pub(super) struct RequestedColumns<'a> {
     /// For each role.
@@ -59,7 +59,7 @@ impl<'a> RequestedColumns<'a> {
         None
     }
 
-    /// The role of a name of which the caller gave a part.
+    /// The role of a name that contains a name given by the caller.
     pub fn partial_role(&self, name: &str) -> Option<(Role, u32)> {
         if is_bin_extreme(name) || self.names == [None; ROLES.len()] {
             return None;

@@ -84,7 +84,7 @@ const POWERS: [f64; 23] = [
 ];
 
 /// Parses a number of at most 15 digits, as nearly all in logs are: both the digits and the power of
-/// ten are then exact, so that one rounding gives the nearest number, as the general parser does at
+/// ten are then exact, and one rounding gives the nearest number, as the general parser does at
 /// three times the cost. `None` for anything else.
 #[inline]
 fn short_decimal(text: &[u8]) -> Option<f64> {

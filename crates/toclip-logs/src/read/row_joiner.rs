@@ -3,7 +3,7 @@
 use super::layer_names;
 use crate::LogRow;
 
-/// What becomes of the norms of layers in a row.
+/// How the norms of layers in a row are used.
 #[derive(Clone, Copy)]
 pub(super) struct LayerUse {
     /// The norm is their total, because the log has no other.

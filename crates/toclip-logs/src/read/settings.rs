@@ -14,7 +14,7 @@ const GLOBAL_BATCH: &str = "global_batch_size effective_batch_size total_batch_s
 /// Samples per worker and accumulation step, the more specific first.
 const MICRO_BATCH: &str = "per_device_train_batch_size train_micro_batch_size_per_gpu \
      per_gpu_train_batch_size micro_batch_size train_batch_size";
-/// The same, or the number of samples per step where there is no accumulation.
+/// The same, or the number of samples per step without accumulation.
 const BATCH: &str = "batch_size batchsize";
 const ACCUMULATION: &str = "gradient_accumulation_steps accumulate_grad_batches grad_accum_steps \
      grad_accumulation_steps gradient_accumulation accumulation_steps grad_accum accum_iter \
@@ -46,7 +46,7 @@ pub(crate) struct RunSettings {
 
 #[derive(Clone, Debug, PartialEq)]
 struct Setting {
-    /// What it is, whatever its name.
+    /// The meaning, for any of its names.
     key: String,
     name: String,
     value: String,
@@ -68,7 +68,7 @@ impl RunSettings {
         }
     }
 
-    /// Adds what a JSON document has.
+    /// Adds the settings of a JSON document.
     pub fn put_json(&mut self, path: &str, value: &Value, place: &str) {
         match value {
             Value::Object(members) => {
@@ -82,7 +82,7 @@ impl RunSettings {
         }
     }
 
-    /// Adds what `others` has.
+    /// Adds other settings.
     pub fn extend(&mut self, others: &RunSettings) {
         self.found.extend_from_slice(&others.found);
     }
@@ -158,7 +158,7 @@ impl Setting {
     }
 }
 
-/// What a setting is, and its name without the groups; `None` for one that is of no use.
+/// The meaning of a setting, and its name without the groups; `None` for one that is of no use.
 pub(super) fn setting_name(path: &str) -> Option<(String, String)> {
     let mut parts: Vec<String> = (path.split(['/', '.']).map(str::trim))
         .filter(|part| !part.is_empty())
@@ -193,7 +193,7 @@ pub(super) fn setting_name(path: &str) -> Option<(String, String)> {
     Some((key.to_owned(), name))
 }
 
-/// What kind of optimizer a name means, such as `adamw_torch` or `torch.optim.SGD`.
+/// The kind of optimizer that a name means, such as `adamw_torch` or `torch.optim.SGD`.
 pub(crate) fn optimizer_kind(name: &str) -> Option<Optimizer> {
     let name = name.to_lowercase();
     if SCALED.split(' ').any(|known| name.contains(known)) {

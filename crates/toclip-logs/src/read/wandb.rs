@@ -1,5 +1,5 @@
 //! W&B's own files, `run-*.wandb`: the log format of LevelDB with the CRC-32 of zlib, and in it
-//! protocol buffers, of which only the history and the configuration are read.
+//! protocol buffers, from which only the history and the configuration are read.
 //!
 //! A file is a sequence of blocks of 32 KiB. A record that does not fit is split into fragments, so
 //! damage costs at most the records of one block.

@@ -1,4 +1,4 @@
-//! Decides what to do: broken training first, then norms that are not what they seem, then spikes.
+//! Decides what to do: broken training first, then misleading norms, then spikes.
 
 use toclip::monitor::Estimates;
 
@@ -181,7 +181,7 @@ impl Case<'_> {
         self.course.spikes.iter().find(|spike| spike.not_recovered())
     }
 
-    /// Norms that are not what they seem, or too few.
+    /// Norms that mislead, or too few.
     fn unusable(&self) -> Option<Recommendation> {
         let clipped = self.because(|f| matches!(f, Finding::NormsAfterClipping { .. }));
         if !clipped.is_empty() {
@@ -231,7 +231,7 @@ impl Case<'_> {
                 let confidence = if sure { Confidence::High } else { Confidence::Medium };
                 Some(self.guard(guard, confidence, because))
             }
-            // What is in force is unknown; a guard is right unless it is one already.
+            // The threshold in force is unknown; a guard is right unless it already is one.
             (Some(guard), None) => Some(self.guard(guard, Confidence::Medium, because)),
             (None, _) if self.now.in_force().is_none() => {
                 Some(self.to(Action::CannotTell, Confidence::Low, because))
@@ -252,8 +252,8 @@ impl Case<'_> {
         }
     }
 
-    /// What would settle what the log cannot: threshold and rate together for SGD, a lower rate where
-    /// spikes keep coming.
+    /// Experiments for questions that the log cannot answer: threshold and rate together for SGD, a
+    /// lower rate where spikes keep coming.
     fn experiments(&self, action: Action) -> Vec<RateExperiment> {
         match action {
             Action::Keep | Action::Guard | Action::Clip if self.is_sgd() => {
@@ -332,7 +332,7 @@ impl Case<'_> {
         self.now.components.is_some() && step.is_some_and(|step| step.value > 0.7)
     }
 
-    /// What the optimizer does with a threshold.
+    /// The effect of a threshold with this optimizer.
     fn about_optimizer(&self) -> Because {
         match self.now.optimizer {
             Some(Optimizer::Sgd) => Because::ActsAsRate,

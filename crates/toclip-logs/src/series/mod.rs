@@ -122,8 +122,8 @@ fn stands_out(norm: f64, before: f64) -> bool {
     norm > 8.0 * before || !norm.is_finite()
 }
 
-/// Rows with a step but neither loss nor norm. Some writers leave out NaN, so that rows without numbers
-/// to the end of a log are those of a run that diverged.
+/// Rows with a step but neither loss nor norm. Some writers leave out NaN: if the
+/// rows have no numbers to the end of the log, the run diverged.
 #[derive(Default)]
 struct Missing {
     rows: Vec<LogPoint>,

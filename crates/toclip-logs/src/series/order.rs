@@ -149,7 +149,7 @@ mod tests {
             let points = in_order(epochs.iter().enumerate().map(row).collect(), &mut findings);
             (points.iter().map(|p| (p.step, p.norm)).collect::<Vec<_>>(), findings)
         };
-        // Epochs are rounded, so that rows share one: only what is later is replaced.
+        // Epochs are rounded, so several rows share one: only rows with a later epoch are replaced.
         let (points, findings) = by_epoch(&[0.1, 0.1, 0.2, 0.3, 0.3, 0.2, 0.3, 0.4]);
         let rows = [0.0, 1.0, 2.0, 5.0, 6.0, 7.0];
         assert_eq!(points, [0, 1, 2, 3, 4, 5].map(|i| (i as f64, rows[i])));

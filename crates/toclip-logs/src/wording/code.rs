@@ -72,7 +72,7 @@ pub struct CodeBlock {
     pub lines: Vec<String>,
 }
 
-/// What to write to follow the recommendation; `None` if nothing is to be changed.
+/// The lines that follow the recommendation; `None` if nothing should change.
 pub(super) fn block(advice: &Advice, framework: Framework) -> Option<CodeBlock> {
     let r = &advice.recommendation;
     let lines = match (r.action, r.threshold) {

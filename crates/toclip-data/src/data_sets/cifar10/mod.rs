@@ -139,7 +139,7 @@ fn check_size(path: &Path, name: &str, length: u64, per_file: usize) -> Result<(
     Ok(())
 }
 
-/// Reads one file after the other, so that only one is in memory twice.
+/// Reads one file after the other: only one is in memory twice.
 fn assemble(
     path: &Path,
     per_file: usize,
