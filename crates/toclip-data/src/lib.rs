@@ -47,7 +47,7 @@ pub use matrix::Matrix;
 pub use read::{Target, open_samples};
 pub use read::{column_of_bytes, read_column};
 #[cfg(feature = "fit")]
-pub use samples::{SampleBlock, SampleSource, Samples};
+pub use samples::{BlockVisitor, SampleBlock, SampleSource, Samples};
 #[cfg(feature = "fit")]
 pub use spectrum::spectrum_from_data;
 pub use spectrum::{SpectrumSource, read_spectrum, resolve_spectrum, spectrum_from_covariance};

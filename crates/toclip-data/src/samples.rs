@@ -14,6 +14,9 @@ pub struct SampleBlock<'a> {
     pub cols: usize,
 }
 
+/// Receives one block after the other.
+pub type BlockVisitor<'a> = &'a mut dyn FnMut(SampleBlock<'_>) -> Result<()>;
+
 /// A data set that need not fit in memory.
 ///
 /// Mean, covariance and residuals take a pass each, so it can be read again from its start.
@@ -31,11 +34,7 @@ pub trait SampleSource: Sync {
     ///
     /// # Errors
     /// An error in the file, or the first error of `visit`.
-    fn visit(
-        &self,
-        size: usize,
-        visit: &mut dyn FnMut(SampleBlock<'_>) -> Result<()>,
-    ) -> Result<()>;
+    fn visit(&self, size: usize, visit: BlockVisitor<'_>) -> Result<()>;
 }
 
 /// Samples in memory.
@@ -83,11 +82,7 @@ impl SampleSource for Samples {
         "samples in memory".into()
     }
 
-    fn visit(
-        &self,
-        size: usize,
-        visit: &mut dyn FnMut(SampleBlock<'_>) -> Result<()>,
-    ) -> Result<()> {
+    fn visit(&self, size: usize, visit: BlockVisitor<'_>) -> Result<()> {
         let (size, cols) = (size.max(1), self.cols());
         for (features, targets) in
             self.features.data().chunks(size * cols).zip(self.targets.chunks(size))

@@ -139,7 +139,7 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Matrix, SampleBlock, Samples};
+    use crate::{BlockVisitor, Matrix, SampleBlock, Samples};
 
     fn samples(rows: usize) -> Samples {
         let data = (0..rows * 3).map(|i| (i as f64 * 1.3).sin() + 5.0).collect();
@@ -192,11 +192,7 @@ mod tests {
         fn name(&self) -> String {
             "broken.npy".into()
         }
-        fn visit(
-            &self,
-            _: usize,
-            visit: &mut dyn FnMut(SampleBlock<'_>) -> Result<()>,
-        ) -> Result<()> {
+        fn visit(&self, _: usize, visit: BlockVisitor<'_>) -> Result<()> {
             let features = [1.0, 2.0, 3.0, self.0];
             visit(SampleBlock { features: &features, targets: &[1.0, self.1], cols: 2 })
         }

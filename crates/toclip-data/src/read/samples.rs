@@ -6,7 +6,7 @@ use super::table::Table;
 use super::{npz, read_column};
 use crate::Result;
 use crate::error::bail;
-use crate::samples::{SampleBlock, SampleSource};
+use crate::samples::{BlockVisitor, SampleBlock, SampleSource};
 use std::path::{Path, PathBuf};
 
 /// Where the targets $b_k$ are.
@@ -140,11 +140,7 @@ impl SampleSource for TableSamples {
         self.table.source.path.display().to_string()
     }
 
-    fn visit(
-        &self,
-        size: usize,
-        visit: &mut dyn FnMut(SampleBlock<'_>) -> Result<()>,
-    ) -> Result<()> {
+    fn visit(&self, size: usize, visit: BlockVisitor<'_>) -> Result<()> {
         let (size, cols) = (size.clamp(1, self.rows), self.cols);
         let (mut features, mut targets) = (Vec::with_capacity(size * cols), Vec::new());
         let mut done = 0;
