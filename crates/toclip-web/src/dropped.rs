@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use toclip_logs::{AdviceOptions, CodeBlock, Format, Framework, Log, Tone};
+use toclip_logs::{AdviceOptions, CodeBlock, Framework, Tone};
 
 use crate::setting;
 
@@ -47,32 +47,30 @@ const RESIDUALS: [&str; 2] = ["residual", "residuals"];
 
 /// Finds out what the bytes of a file are.
 pub fn read(bytes: &[u8]) -> Result<Dropped, String> {
-    if let Ok(text) = std::str::from_utf8(bytes)
-        && looks_like_experiment(text)
-    {
+    if matches!(bytes, b"" | b"\xEF\xBB\xBF") {
+        return Err("the file is empty".into());
+    }
+    let text = std::str::from_utf8(bytes).unwrap_or_default();
+    if looks_like_experiment(text) {
         return setting::read(text).map(|experiment| Dropped::Experiment { experiment });
     }
     let column = |name| toclip_data::column_of_bytes("the file", bytes, name);
     let no_column = match column(None) {
         Ok(values) => return Ok(residuals(values)),
-        Err(error) => error,
+        Err(error) => error.to_string(),
     };
-    if bytes.starts_with(b"\x93NUMPY") {
-        return Err(no_column.to_string());
+    if bytes.starts_with(b"\x93NUMPY") || starts_with_a_number(text) {
+        return Err(no_column);
     }
-    let no_log = match load(bytes) {
-        // A list of norms has no other columns; one with a wrong cell is a column of residuals.
-        Ok(log) if log.summary.format == Format::Csv && log.summary.columns.len() == 1 => {
-            return Err(no_column.to_string());
-        }
-        Ok(log) => return advice(&log),
-        Err(error) => error,
+    let no_log = match log(bytes) {
+        Ok(answer) => return Ok(answer),
+        Err(error) => error.to_string(),
     };
     match RESIDUALS.iter().find_map(|name| column(Some(name)).ok()) {
         Some(values) => Ok(residuals(values)),
         None => Err(format!(
             "the file is neither an experiment (TOML), nor residuals (one column of numbers in CSV \
-             or NPY: {no_column}), nor a training log ({no_log})"
+             or NPY), nor a training log. As residuals: {no_column}. As a log: {no_log}"
         )),
     }
 }
@@ -84,6 +82,13 @@ fn looks_like_experiment(text: &str) -> bool {
         rest.is_some_and(|rest| rest.trim_start().starts_with(['=', ']', '.']))
     };
     text.lines().any(|line| keys.iter().any(|key| starts(line, key)))
+}
+
+/// Whether the first line is one number: the file is then a column, and no log.
+fn starts_with_a_number(text: &str) -> bool {
+    let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
+    let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.next().is_some_and(|line| line.parse::<f64>().is_ok())
 }
 
 fn residuals(values: Vec<f64>) -> Dropped {
@@ -102,13 +107,10 @@ pub fn quantiles(mut values: Vec<f64>) -> Vec<f64> {
     (0..MOST_RESIDUALS).map(|k| values[at(k)]).collect()
 }
 
-fn load(bytes: &[u8]) -> Result<Log, String> {
-    toclip_logs::load(bytes, &Default::default()).map_err(|error| error.to_string())
-}
-
-fn advice(log: &Log) -> Result<Dropped, String> {
-    let advice = toclip_logs::advise(log, &AdviceOptions::default());
-    let verdict = advice.map_err(|error| error.to_string())?.verdict(Framework::of(log));
+fn log(bytes: &[u8]) -> Result<Dropped, toclip_logs::Error> {
+    let log = toclip_logs::load(bytes, &Default::default())?;
+    let advice = toclip_logs::advise(&log, &AdviceOptions::default())?;
+    let verdict = advice.verdict(Framework::of(&log));
     Ok(Dropped::Log {
         tone: verdict.tone,
         headline: verdict.headline,
@@ -191,7 +193,9 @@ mod tests {
             let norm = 1.0 + 0.3 * (f64::from(k) * 0.618).fract();
             text += &format!("{k},{},{norm}\n", 2.0 - 0.001 * f64::from(k));
         }
-        let Ok(Dropped::Log { headline, norms, .. }) = read(text.as_bytes()) else { panic!() };
-        assert!(headline.ends_with('.') && norms == 300, "{headline}");
+        for text in [text.replace("loss", "other"), text] {
+            let Ok(Dropped::Log { headline, norms, .. }) = read(text.as_bytes()) else { panic!() };
+            assert!(headline.ends_with('.') && norms == 300, "{headline}");
+        }
     }
 }
