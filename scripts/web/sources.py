@@ -14,7 +14,9 @@ SHARED = ["chart.js", "marks.js", "numbers.js", "vendor/*"]
 BUILT = ROOT / "crates/toclip-cli/src/commands/explore/page.html"
 
 # The crates that are compiled into the page.
-CRATES = ["toclip", "toclip-experiment", "toclip-logs", "toclip-plot", "toclip-web"]
+CRATES = [
+    "toclip", "toclip-data", "toclip-experiment", "toclip-logs", "toclip-plot", "toclip-web",
+]
 
 
 def sources() -> list[Path]:

@@ -1,11 +1,11 @@
-//! The error type of the crate, and what helps to build it.
+//! The error type of the crate, and helpers that build it.
 
 use std::path::{Path, PathBuf};
 
 /// The result of every function in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can be wrong with data: where, what, and what is allowed.
+/// An error in data: the place, the problem, and the allowed values.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -28,7 +28,7 @@ pub enum Error {
         line: u64,
         /// The field of the line, from 1.
         column: usize,
-        /// What is wrong, and what is allowed.
+        /// The problem, and the allowed values.
         message: String,
     },
     /// The content of the file is wrong.
@@ -36,7 +36,7 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what is allowed.
+        /// The problem, and the allowed values.
         message: String,
     },
     /// An argument is wrong.

@@ -19,13 +19,7 @@
 //! | `png` | on | [`cifar10::unpack_package`] |
 
 #[cfg(feature = "fit")]
-mod archive;
-#[cfg(feature = "fit")]
-mod cache;
-#[cfg(feature = "fit")]
-mod checksum;
-#[cfg(feature = "fit")]
-pub mod cifar10;
+mod data_sets;
 mod eigenvalues;
 mod error;
 #[cfg(feature = "fit")]
@@ -34,17 +28,14 @@ mod matrix;
 #[cfg(feature = "fit")]
 pub mod noise_fit;
 mod read;
+#[cfg(feature = "fit")]
 mod samples;
 mod spectrum;
 #[cfg(feature = "fit")]
 mod statistics;
-#[cfg(feature = "fit")]
-pub mod wikitext;
 
 #[cfg(feature = "fit")]
-pub use cache::{DataSet, cache_folder};
-#[cfg(feature = "fit")]
-pub use checksum::sha256;
+pub use data_sets::{DataSet, cache_folder, cifar10, sha256, wikitext};
 pub use error::{Error, Result};
 #[cfg(feature = "fit")]
 pub use features::{
@@ -52,31 +43,19 @@ pub use features::{
     LogisticRidge, OnePass, Residuals, Ridge, RidgeReason, normal_start,
 };
 pub use matrix::Matrix;
-pub use read::{Target, open_samples, read_column};
-pub use samples::{Block, SampleSource, Samples};
+#[cfg(feature = "fit")]
+pub use read::{Target, open_samples};
+pub use read::{column_of_bytes, read_column};
+#[cfg(feature = "fit")]
+pub use samples::{BlockVisitor, SampleBlock, SampleSource, Samples};
 #[cfg(feature = "fit")]
 pub use spectrum::spectrum_from_data;
 pub use spectrum::{SpectrumSource, read_spectrum, resolve_spectrum, spectrum_from_covariance};
 
-#[cfg(feature = "fit")]
-use error::AtPath;
-#[cfg(feature = "fit")]
-use std::{fs::File, io::Write, path::Path};
-
-#[cfg(feature = "fit")]
-/// Writes a file and waits until it is on the disk.
-pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    let write = || {
-        let mut file = File::create(path)?;
-        file.write_all(bytes)?;
-        file.sync_all()
-    };
-    write().at(path)
-}
-
 #[cfg(test)]
 mod testing {
-    use super::*;
+    use super::Result;
+    use std::path::Path;
 
     /// The messages of errors, one a line, without the folder of the files.
     pub fn messages<T>(folder: &Path, results: impl IntoIterator<Item = Result<T>>) -> String {

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::error::bail;
-use crate::read::Table;
+use crate::read::{Source, Table};
 use std::path::Path;
 
 /// A dense matrix of finite numbers, row by row.
@@ -60,10 +60,10 @@ impl Matrix {
     /// [`Error::Io`](crate::Error::Io), [`Error::File`](crate::Error::File) or, with line and
     /// column, [`Error::Cell`](crate::Error::Cell).
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        Self::from_table(&Table::open(path.as_ref())?)
+        Self::from_table(&Table::open(Source::file(path.as_ref()))?)
     }
 
-    pub(crate) fn from_table(table: &Table) -> Result<Self> {
+    pub(crate) fn from_table(table: &Table<'_>) -> Result<Self> {
         let mut data = Vec::new();
         table.each_row(&mut |row| {
             data.extend_from_slice(row);
@@ -86,7 +86,7 @@ impl Matrix {
     /// Row `i`, from 0.
     ///
     /// # Panics
-    /// If there is no such row, as a slice would.
+    /// If `i` is out of range, like a slice.
     pub fn row(&self, i: usize) -> &[f64] {
         &self.data[i * self.cols..(i + 1) * self.cols]
     }

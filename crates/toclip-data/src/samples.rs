@@ -5,7 +5,7 @@ use crate::{Matrix, Result};
 
 /// Some rows of a data set.
 #[derive(Debug, Clone, Copy)]
-pub struct Block<'a> {
+pub struct SampleBlock<'a> {
     /// $x_k$, row by row, `targets.len()` rows of `cols` numbers.
     pub features: &'a [f64],
     /// $b_k$.
@@ -13,6 +13,9 @@ pub struct Block<'a> {
     /// The number of features of a sample.
     pub cols: usize,
 }
+
+/// Receives one block after the other.
+pub type BlockVisitor<'a> = &'a mut dyn FnMut(SampleBlock<'_>) -> Result<()>;
 
 /// A data set that need not fit in memory.
 ///
@@ -31,7 +34,7 @@ pub trait SampleSource: Sync {
     ///
     /// # Errors
     /// An error in the file, or the first error of `visit`.
-    fn visit(&self, size: usize, visit: &mut dyn FnMut(Block<'_>) -> Result<()>) -> Result<()>;
+    fn visit(&self, size: usize, visit: BlockVisitor<'_>) -> Result<()>;
 }
 
 /// Samples in memory.
@@ -79,12 +82,12 @@ impl SampleSource for Samples {
         "samples in memory".into()
     }
 
-    fn visit(&self, size: usize, visit: &mut dyn FnMut(Block<'_>) -> Result<()>) -> Result<()> {
+    fn visit(&self, size: usize, visit: BlockVisitor<'_>) -> Result<()> {
         let (size, cols) = (size.max(1), self.cols());
         for (features, targets) in
             self.features.data().chunks(size * cols).zip(self.targets.chunks(size))
         {
-            visit(Block { features, targets, cols })?;
+            visit(SampleBlock { features, targets, cols })?;
         }
         Ok(())
     }

@@ -109,7 +109,7 @@ fn finish(mut values: Vec<f64>, rounding: f64, floor: f64, zeros: usize) -> Resu
     Ok(Spectrum::from_eigenvalues(&values)?)
 }
 
-/// What [`read_spectrum`] found in a file.
+/// The content of a file of [`read_spectrum`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpectrumSource {
@@ -117,7 +117,7 @@ pub enum SpectrumSource {
     Eigenvalues(usize),
     /// A covariance of this many rows and columns.
     Covariance(usize),
-    /// A covariance of this many rows and columns with nothing beside the diagonal.
+    /// A covariance of this many rows and columns with zeros off the diagonal.
     Diagonal(usize),
 }
 
@@ -167,8 +167,8 @@ pub fn read_spectrum(path: impl AsRef<Path>) -> Result<(Spectrum, SpectrumSource
     Ok((spectrum, source))
 }
 
-/// $\lambda_i$ as an experiment specifies them; relative paths start at `base`. For a file, also what
-/// was found in it.
+/// $\lambda_i$ as an experiment specifies them; relative paths start at `base`. For a file, also
+/// its content.
 ///
 /// ```
 /// use toclip::spectrum::SpectrumSpec;

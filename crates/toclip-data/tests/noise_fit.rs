@@ -8,7 +8,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use toclip::noise::{Component, Family, Gaussian, Laplace, Mixture, Noise, StudentT};
-use toclip_data::noise_fit::{Components, NoiseFit, NoiseModel, Options, fit, fit_all};
+use toclip_data::noise_fit::{Components, NoiseFit, NoiseFitOptions, NoiseModel, fit, fit_all};
 
 fn draw(noise: &dyn Noise, n: usize, seed: u64) -> Vec<f64> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -41,7 +41,7 @@ const WIKITEXT: [(f64, f64, f64); 3] =
 fn the_parameters_of_every_family_come_back() {
     let n = 30_000;
     let root = (n as f64).sqrt();
-    let options = Options::default();
+    let options = NoiseFitOptions::default();
     let near = |got: f64, want: f64, error: f64| {
         assert!((got - want).abs() < 5.0 * error, "{got} is not {want} within 5 times {error}");
     };
@@ -98,17 +98,19 @@ fn bic_counts_separated_components() {
         // freedom passes twice that once in 20,000; with ten or so places where a component may
         // sit, that is a false alarm for one seed in some thousand.
         let values = draw(&mixture(parts), 2000, 10 + i as u64);
-        let fit = fit(&values, NoiseModel::GaussianMixture, &Options::default()).unwrap();
+        let fit = fit(&values, NoiseModel::GaussianMixture, &NoiseFitOptions::default()).unwrap();
         assert_eq!(components(&fit).len(), parts.len(), "{:?}", components(&fit));
     }
     // A scale mixture: both at zero.
     let values = draw(&mixture(&[(0.8, 0.0, 1.0), (0.2, 0.0, 6.0)]), 5000, 20);
-    let found =
-        components(&fit(&values, NoiseModel::GaussianMixture, &Options::default()).unwrap());
+    let found = components(
+        &fit(&values, NoiseModel::GaussianMixture, &NoiseFitOptions::default()).unwrap(),
+    );
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found.iter().all(|c| c.mean.abs() < 1.0));
     // As many as asked, BIC or not.
-    let options = Options { components: Components::Exactly(4), ..Options::default() };
+    let options =
+        NoiseFitOptions { components: Components::Exactly(4), ..NoiseFitOptions::default() };
     assert_eq!(components(&fit(&values, NoiseModel::GaussianMixture, &options).unwrap()).len(), 4);
 }
 
@@ -123,7 +125,7 @@ fn held_out_likelihood_finds_the_family() {
     ];
     for (seed, (kind, distribution)) in distributions.iter().enumerate() {
         let values = draw(distribution.as_ref(), 5000, 30 + seed as u64);
-        let comparison = fit_all(&values, &Options::default()).unwrap();
+        let comparison = fit_all(&values, &NoiseFitOptions::default()).unwrap();
         let best = comparison.best();
         // The true distribution loses to a larger one that contains it only by two standard errors, at most
         // one seed in forty; the distributions that do not contain it are tens of standard errors behind.
@@ -153,7 +155,7 @@ fn held_out_likelihood_finds_the_family() {
 #[test]
 fn densities_add_up_to_one() {
     let values = draw(&mixture(&WIKITEXT), 1000, 70);
-    for fit in fit_all(&values, &Options::default()).unwrap().fits {
+    for fit in fit_all(&values, &NoiseFitOptions::default()).unwrap().fits {
         // The substitution x = sinh(u) reaches far: the slowest tail is the Cauchy distribution that is worth
         // one residual. Simpson's rule on either side of zero, where the Laplace distribution has its kink.
         let (steps, end) = (20_000, 25.0);
@@ -171,11 +173,11 @@ fn densities_add_up_to_one() {
 #[test]
 fn units_and_order_do_not_matter() {
     let values = draw(&StudentT::new(2.5, 1.0).unwrap(), 1000, 80);
-    let plain = fit_all(&values, &Options::default()).unwrap();
+    let plain = fit_all(&values, &NoiseFitOptions::default()).unwrap();
     for scale in [1e-40, 1e-3, 7.0, 1e50] {
         let mut scaled: Vec<f64> = values.iter().map(|x| x * scale).collect();
         scaled.reverse();
-        let other = fit_all(&scaled, &Options::default()).unwrap();
+        let other = fit_all(&scaled, &NoiseFitOptions::default()).unwrap();
         assert_eq!(other.fits.len(), plain.fits.len());
         for fit in &plain.fits {
             let same = other.get(fit.model).unwrap();
@@ -189,7 +191,7 @@ fn units_and_order_do_not_matter() {
     }
     // A shift moves the distributions that have a place.
     let shifted: Vec<f64> = values.iter().map(|x| x + 1000.0).collect();
-    let other = fit_all(&shifted, &Options::default()).unwrap();
+    let other = fit_all(&shifted, &NoiseFitOptions::default()).unwrap();
     for kind in [NoiseModel::GaussianWithMean, NoiseModel::GaussianMixture, NoiseModel::Empirical] {
         let (fit, same) = (plain.get(kind).unwrap(), other.get(kind).unwrap());
         assert!((fit.held_out - same.held_out).abs() < 1e-6, "{kind:?}");
@@ -219,7 +221,7 @@ fn hard_residuals_are_fitted_all_the_same() {
         ("heavy", &cauchy),
     ] {
         for components in [Components::UpTo(6), Components::Exactly(6)] {
-            let options = Options { components, ..Options::default() };
+            let options = NoiseFitOptions { components, ..NoiseFitOptions::default() };
             let comparison = fit_all(values, &options).unwrap();
             for fit in &comparison.fits {
                 let finite = [fit.log_likelihood, fit.held_out, fit.behind.standard_error];
@@ -233,11 +235,11 @@ fn hard_residuals_are_fitted_all_the_same() {
         }
     }
     // Three outliers of 500 neither hide the bell nor break the fit.
-    let found = fit(&outliers, NoiseModel::GaussianMixture, &Options::default()).unwrap();
+    let found = fit(&outliers, NoiseModel::GaussianMixture, &NoiseFitOptions::default()).unwrap();
     let bell = components(&found).into_iter().max_by(|a, b| a.weight.total_cmp(&b.weight)).unwrap();
     assert!((bell.std - 1.0).abs() < 0.2 && bell.mean.abs() < 0.2, "{:?}", components(&found));
     for values in [&outliers, &cauchy] {
-        let fit = fit(values, NoiseModel::StudentT, &Options::default()).unwrap();
+        let fit = fit(values, NoiseModel::StudentT, &NoiseFitOptions::default()).unwrap();
         let (df, scale) = (parameter(&fit, "df"), parameter(&fit, "scale"));
         for (a, b) in [(1.01, 1.0), (0.99, 1.0), (1.0, 1.01), (1.0, 0.99), (2.0, 1.5), (0.5, 0.7)] {
             let other = student_log_likelihood(values, df * a, scale * b);
@@ -261,7 +263,7 @@ fn student_t_agrees_with_scipy() {
         .map(|i| (std::f64::consts::PI * ((f64::from(i) + 0.5) / 200.0 - 0.5)).tan())
         .map(|x| x.signum() * x.abs().powf(0.4) + 0.1)
         .collect();
-    let student = fit(&values, NoiseModel::StudentT, &Options::default()).unwrap();
+    let student = fit(&values, NoiseModel::StudentT, &NoiseFitOptions::default()).unwrap();
     let near = |got: f64, want: f64, error: f64| assert!((got / want - 1.0).abs() < error, "{got}");
     near(parameter(&student, "df"), 7.280_359, 2e-5);
     near(parameter(&student, "scale"), 1.275_642_87, 1e-5);
@@ -272,8 +274,8 @@ fn student_t_agrees_with_scipy() {
 fn light_tails_send_student_t_to_the_gaussian() {
     // Uniform quantiles: tails lighter than any Student-t.
     let values: Vec<f64> = (0..1000).map(|i| (f64::from(i) + 0.5) / 500.0 - 1.0).collect();
-    let student = fit(&values, NoiseModel::StudentT, &Options::default()).unwrap();
-    let gaussian = fit(&values, NoiseModel::Gaussian, &Options::default()).unwrap();
+    let student = fit(&values, NoiseModel::StudentT, &NoiseFitOptions::default()).unwrap();
+    let gaussian = fit(&values, NoiseModel::Gaussian, &NoiseFitOptions::default()).unwrap();
     assert!(student.note.as_ref().is_some_and(|note| note.contains("no heavier than Gaussian")));
     assert!((student.log_likelihood - gaussian.log_likelihood).abs() < 0.1);
     let ratio = parameter(&student, "scale") / parameter(&gaussian, "sigma");
@@ -284,11 +286,11 @@ fn light_tails_send_student_t_to_the_gaussian() {
 fn errors_say_what_is_allowed() {
     let says = |values: &[f64], options| fit_all(values, &options).unwrap_err().to_string();
     let good: Vec<f64> = (0..30).map(f64::from).collect();
-    let none = Options { components: Components::Exactly(0), ..Options::default() };
-    let folds = Options { folds: 1, ..Options::default() };
+    let none = NoiseFitOptions { components: Components::Exactly(0), ..NoiseFitOptions::default() };
+    let folds = NoiseFitOptions { folds: 1, ..NoiseFitOptions::default() };
     let said = [
-        says(&good[..5], Options::default()),
-        says(&[1.0; 50], Options::default()),
+        says(&good[..5], NoiseFitOptions::default()),
+        says(&[1.0; 50], NoiseFitOptions::default()),
         says(&good, none),
         says(&good, folds),
     ];

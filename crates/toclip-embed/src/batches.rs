@@ -23,7 +23,7 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// Groups the token ids of lines. Long lines come first, so that threads end together.
+    /// Groups the token ids of lines. Long lines come first: threads then end together.
     pub fn new(lines: Vec<Vec<u32>>) -> Self {
         let mut known: HashMap<Vec<u32>, Vec<usize>> = HashMap::new();
         for (line, ids) in lines.into_iter().enumerate() {

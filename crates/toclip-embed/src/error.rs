@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// The result of every function in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can be wrong with a model or a text.
+/// An error in a model or a text.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -22,7 +22,7 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what is allowed.
+        /// The problem, and the allowed values.
         message: String,
     },
     /// An argument is wrong for this model.

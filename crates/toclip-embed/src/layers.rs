@@ -78,13 +78,13 @@ impl Linear {
 }
 
 /// Each vector centred and scaled to variance 1, then multiplied by weights.
-pub(crate) struct Norm {
+pub(crate) struct LayerNorm {
     pub weight: Tensor,
     pub bias: Tensor,
     pub epsilon: f64,
 }
 
-impl Norm {
+impl LayerNorm {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         candle_nn::ops::layer_norm(x, &self.weight, &self.bias, self.epsilon as f32)
     }
@@ -119,13 +119,13 @@ impl Attention {
 }
 
 /// Two layers with a function between them.
-pub(crate) struct Block {
+pub(crate) struct FeedForward {
     pub inner: Linear,
     pub outer: Linear,
     pub activation: Activation,
 }
 
-impl Block {
+impl FeedForward {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let inner = self.inner.without_bias(x)?;
         ops::add_and_activate(&inner, &self.inner.bias, self.activation)?;

@@ -8,8 +8,8 @@
 //! | `gpt2` | GPT-2's byte pairs | mean over tokens of the last hidden state, after the last normalisation |
 //! | `bert` | `tokenizer.json` | the same, scaled to length 1 where the folder's `modules.json` asks for it |
 //!
-//! [`Batches`] embeds equal lines once and lines of one length together, so that nothing is padded
-//! and no mask is needed. [`next_tokens`] and [`relative`] give the targets $b_k$.
+//! [`Batches`] embeds equal lines once and lines of one length together, without padding or
+//! a mask. [`next_tokens`] and [`relative`] give the targets $b_k$.
 
 mod batches;
 mod config;

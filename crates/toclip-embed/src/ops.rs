@@ -127,7 +127,7 @@ fn exp(x: f32) -> f32 {
     let x = x.clamp(-87.0, 88.0);
     let shifted = x * std::f32::consts::LOG2_E + ROUND;
     let k = shifted - ROUND;
-    // ln 2 in two parts, the first with zeros at its end, so that k times it is exact.
+    // ln 2 in two parts, the first with zeros at its end: k times it is exact.
     let r = x - k * 0.693_359_4 + k * 2.121_944_4e-4;
     // Taylor's series: the next term is below 2e-8.
     let p = 1.0 / 720.0;

@@ -38,7 +38,7 @@ impl Tokens {
         let marks =
             tokenizer.encode("", true).map_err(wrong)?.get_attention_mask().iter().sum::<u32>();
         if most <= marks as usize {
-            bail!("at most {most} tokens leave no room for text beside {marks} special tokens");
+            bail!("at most {most} tokens leave no room for text next to {marks} special tokens");
         }
         let cut = TruncationParams { max_length: most, ..TruncationParams::default() };
         // The file may ask for padding to one length, which would enter the mean.
@@ -58,7 +58,7 @@ impl Tokens {
         Ok(Tokens::Gpt2)
     }
 
-    /// The ids of a line, at most so many. A line without any gets GPT-2's end of text, so that it
+    /// The ids of a line, at most so many. An empty line gets GPT-2's end of text and so
     /// has a vector.
     pub fn ids(&self, line: &str, most: usize) -> Result<Vec<u32>> {
         let mut ids = match self {

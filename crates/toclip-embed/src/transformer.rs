@@ -6,7 +6,7 @@ use candle_core::Tensor;
 
 use crate::Result;
 use crate::config::{Activation, BertConfig, Gpt2Config};
-use crate::layers::{Attention, Block, Linear, Norm, Tables};
+use crate::layers::{Attention, FeedForward, LayerNorm, Linear, Tables};
 use crate::ops;
 use crate::weights::Weights;
 
@@ -15,7 +15,7 @@ pub struct Transformer {
     pub(crate) tables: Tables,
     layers: Vec<Layer>,
     /// Of the vectors of the tokens (BERT) or of the last state (GPT-2).
-    norm: Norm,
+    norm: LayerNorm,
     order: Order,
 }
 
@@ -30,9 +30,9 @@ enum Order {
 
 struct Layer {
     attention: Attention,
-    attention_norm: Norm,
-    block: Block,
-    block_norm: Norm,
+    attention_norm: LayerNorm,
+    block: FeedForward,
+    block_norm: LayerNorm,
 }
 
 impl Transformer {
@@ -102,7 +102,7 @@ impl Transformer {
     fn add_part(
         &self,
         x: &Tensor,
-        norm: &Norm,
+        norm: &LayerNorm,
         part: impl Fn(&Tensor) -> candle_core::Result<Tensor>,
     ) -> candle_core::Result<Tensor> {
         let y = match self.order {
@@ -136,7 +136,7 @@ fn gpt2_layer(weights: &Weights, config: &Gpt2Config, index: usize) -> Result<La
             causal: true,
         },
         attention_norm: norm("ln_1")?,
-        block: Block {
+        block: FeedForward {
             inner: linear("mlp.c_fc", width, inner)?,
             outer: linear("mlp.c_proj", inner, width)?,
             activation: config.activation_function.unwrap_or(Activation::GeluNew),
@@ -169,7 +169,7 @@ fn bert_layer(weights: &Weights, config: &BertConfig, index: usize) -> Result<La
             causal: false,
         },
         attention_norm: norm("attention.output.LayerNorm")?,
-        block: Block {
+        block: FeedForward {
             inner: linear("intermediate.dense", width, inner)?,
             outer: linear("output.dense", inner, width)?,
             activation: config.hidden_act,

@@ -6,7 +6,7 @@ use candle_core::safetensors::BufferedSafetensors;
 use candle_core::{DType, Device, Tensor};
 
 use crate::error::{bail, read};
-use crate::layers::{Linear, Norm};
+use crate::layers::{LayerNorm, Linear};
 use crate::{Error, Result};
 
 /// An open file of weights.
@@ -30,7 +30,7 @@ impl Weights {
         let longer = format!("{}{name}", self.prefix);
         let found = [name, &longer].into_iter().find(|name| self.file.get(name).is_ok());
         let Some(found) = found else {
-            bail!(in &self.path, "there is no tensor {name} or {longer}");
+            bail!(in &self.path, "missing tensor {name} or {longer}");
         };
         let tensor = self.file.load(found, &Device::Cpu).and_then(|t| t.to_dtype(DType::F32));
         let tensor =
@@ -53,8 +53,8 @@ impl Weights {
     }
 
     /// A normalisation.
-    pub fn norm(&self, name: &str, width: usize, epsilon: f64) -> Result<Norm> {
+    pub fn norm(&self, name: &str, width: usize, epsilon: f64) -> Result<LayerNorm> {
         let get = |part: &str| self.get(&format!("{name}.{part}"), &[width]);
-        Ok(Norm { weight: get("weight")?, bias: get("bias")?, epsilon })
+        Ok(LayerNorm { weight: get("weight")?, bias: get("bias")?, epsilon })
     }
 }

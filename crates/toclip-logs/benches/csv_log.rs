@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use toclip_logs::{ReadOptions, Row, read};
+use toclip_logs::{LogRow, ReadOptions, read};
 
 /// A table of `rows` lines with ten columns of which four are wanted.
 fn table(rows: usize) -> String {
@@ -66,7 +66,7 @@ fn logs(c: &mut Criterion) {
         group.bench_function(name, |b| {
             b.iter(|| {
                 let mut sum = 0.0;
-                let visit = &mut |row: &Row| sum += row.norm.unwrap_or(0.0);
+                let visit = &mut |row: &LogRow| sum += row.norm.unwrap_or(0.0);
                 read(text.as_bytes(), &ReadOptions::default(), visit).ok();
                 black_box(sum)
             });

@@ -2,18 +2,17 @@
 
 use serde::Serialize;
 
-use crate::analysis::Analysis;
-use crate::findings::{self, Course};
+use crate::findings::{self, Analysis, TrainingCourse};
 use crate::recommendation::{self, Recommendation};
 use crate::{
-    AdviceOptions, Finding, Log, NormScaleCause, Optimizer, Result, Situation, Spike,
+    AdviceOptions, Finding, Log, NormScaleCause, Optimizer, Result, RunContext, Spike,
     ThresholdOrigin,
 };
 
-/// What a log shows and what to do about it.
+/// Findings in a log, and a recommendation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advice {
-    /// What the log shows, the most important finding first.
+    /// The findings, the most important first.
     pub findings: Vec<Finding>,
     /// What to do.
     pub recommendation: Recommendation,
@@ -21,14 +20,14 @@ pub struct Advice {
     pub analysis: Analysis,
 }
 
-/// What the caller can supply to get a better answer.
+/// An option that would give a better answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Hint {
     /// The name of the column with the gradient norm.
     NormColumn,
-    /// That the norms are to be divided by the loss scale.
+    /// To divide the norms by the loss scale.
     Unscale,
     /// The threshold in force.
     Threshold,
@@ -59,12 +58,12 @@ pub enum Hint {
 /// [`Error::Invalid`](crate::Error::Invalid) for an invalid value in `options`.
 pub fn advise(log: &Log, options: &AdviceOptions) -> Result<Advice> {
     options.check()?;
-    let now = Situation::new(log, options);
-    let course = Course::new(log);
+    let now = RunContext::new(log, options);
+    let course = TrainingCourse::new(log);
     let mut analysis = Analysis::new(log, &course, &now)?;
     let findings = findings::all(log, &course, &analysis, &now);
     let recommendation = recommendation::decide(log, &course, &findings, &analysis, &now);
-    analysis.compare(log, &now, &recommendation)?;
+    analysis.compare(log, &now, recommendation.threshold)?;
     Ok(Advice { findings, recommendation, analysis })
 }
 
@@ -78,7 +77,7 @@ impl Advice {
         events.unwrap_or_default()
     }
 
-    /// What the caller can supply to get a better answer.
+    /// An option that would give a better answer.
     pub fn hints(&self) -> Vec<Hint> {
         use ThresholdOrigin::{Default, PileUp};
         let scaled = |f: &Finding| match f {

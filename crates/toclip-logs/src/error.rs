@@ -50,9 +50,9 @@ pub enum Error {
     NoNorm {
         /// The format.
         format: Format,
-        /// What was found instead, and how to log the norm.
+        /// The columns found instead, and how to log the norm.
         why: String,
-        /// What the caller can supply to make the log usable.
+        /// The option that would make the log usable.
         hint: Option<Hint>,
     },
     /// An option has an invalid value.
@@ -64,7 +64,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the caller can supply to make the log usable.
+    /// The option that would make the log usable.
     pub fn hint(&self) -> Option<Hint> {
         match self {
             Error::NoNorm { hint, .. } => *hint,

@@ -1,4 +1,16 @@
-//! Column names in messages.
+//! Names of columns, formats and frameworks in messages.
+
+use crate::{Error, Result};
+
+/// The entry of a table of values, names for options and names for people.
+pub(crate) fn by_name<T: Copy>(kind: &str, name: &str, table: &[(T, &str, &str)]) -> Result<T> {
+    let known = table.iter().find(|(_, known, _)| known.eq_ignore_ascii_case(name));
+    known.map(|(value, ..)| *value).ok_or_else(|| {
+        let names: Vec<&str> = table.iter().map(|(_, name, _)| *name).collect();
+        let names = names.join(", ");
+        Error::Invalid(format!("unknown {kind} `{name}`; expected one of: {names}"))
+    })
+}
 
 /// A column name that is safe to print: control characters are replaced.
 pub(crate) fn printable(name: &[u8]) -> String {

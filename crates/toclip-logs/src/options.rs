@@ -1,4 +1,4 @@
-//! What the user can say in addition to the log.
+//! Options of the advice: facts that the log may lack.
 
 use std::str::FromStr;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::read::optimizer_kind;
 use crate::{Error, Result};
 
-/// What the user can say in addition to the log.
+/// Facts about the run that the log may lack.
 ///
 /// | field | default | meaning |
 /// |---|---|---|
@@ -65,7 +65,7 @@ impl AdviceOptions {
     }
 }
 
-/// The optimizer, which decides what a learning rate means.
+/// The kind of optimizer: whether the scale of the gradient matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -4,7 +4,7 @@
 mod common;
 
 use toclip_logs::{
-    Column, Error, Finding, Format, Hint, Log, ReadOptions, ReadSummary, Role, Row, load,
+    Error, Finding, Format, Hint, Log, LogColumn, LogRow, ReadOptions, ReadSummary, Role, load,
 };
 
 fn read(name: &str) -> Log {
@@ -16,7 +16,7 @@ fn message(name: &str) -> String {
     load(&common::bytes(name)[..], &ReadOptions::default()).unwrap_err().to_string()
 }
 
-fn column(log: &Log, role: Role) -> &Column {
+fn column(log: &Log, role: Role) -> &LogColumn {
     log.summary.columns.iter().find(|c| c.role == role).unwrap()
 }
 
@@ -204,9 +204,9 @@ fn other_norms_are_not_taken_for_the_norm() {
 }
 
 /// Steps, norms and layers of a log in text.
-fn layers(text: &str) -> (ReadSummary, Vec<Row>) {
+fn layers(text: &str) -> (ReadSummary, Vec<LogRow>) {
     let mut rows = Vec::new();
-    let visit = &mut |row: &Row| rows.push(row.clone());
+    let visit = &mut |row: &LogRow| rows.push(row.clone());
     (toclip_logs::read(text.as_bytes(), &ReadOptions::default(), visit).unwrap(), rows)
 }
 

@@ -10,7 +10,7 @@ use pyo3::types::{IntoPyDict, PyDict};
 use serde::Serialize;
 use serde_json::{Value, json};
 use toclip_logs::{
-    Advice, AdviceOptions, Error, Format, Framework, Point, ReadOptions, Verdict, advise,
+    Advice, AdviceOptions, Error, Format, Framework, LogPoint, ReadOptions, Verdict, advise,
     find_logs, load_files,
 };
 
@@ -25,21 +25,21 @@ pub struct Log {
 }
 
 impl Log {
-    fn column<'py>(&self, py: Python<'py>, of: fn(&Point) -> f64) -> Bound<'py, PyArray1<f64>> {
+    fn column<'py>(&self, py: Python<'py>, of: fn(&LogPoint) -> f64) -> Bound<'py, PyArray1<f64>> {
         column(py, &self.inner.points, of)
     }
 }
 
 fn column<'py>(
     py: Python<'py>,
-    points: &[Point],
-    of: fn(&Point) -> f64,
+    points: &[LogPoint],
+    of: fn(&LogPoint) -> f64,
 ) -> Bound<'py, PyArray1<f64>> {
     points.iter().map(of).collect::<Vec<f64>>().to_pyarray(py)
 }
 
 /// The loss as it was logged; a point has minus infinity for NaN, and NaN for no loss.
-fn loss(point: &Point) -> f64 {
+fn loss(point: &LogPoint) -> f64 {
     if point.loss == f64::NEG_INFINITY { f64::NAN } else { point.loss }
 }
 

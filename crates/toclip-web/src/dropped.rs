@@ -1,4 +1,4 @@
-//! What a file that was dropped on the page contains: an experiment, residuals or a training log.
+//! A file that was dropped on the page: an experiment, residuals or a training log.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -6,10 +6,10 @@ use toclip_logs::{AdviceOptions, CodeBlock, Framework, Tone};
 
 use crate::setting;
 
-/// The page sends residuals with every question, so that more of them are replaced by quantiles.
+/// The page sends residuals with every question, so more of them are replaced by quantiles.
 const MOST_RESIDUALS: usize = 400;
 
-/// What was found.
+/// The content of a file.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Dropped {
@@ -27,13 +27,13 @@ pub enum Dropped {
     },
     /// The advice of `toclip advise` on a training log.
     Log {
-        /// Whether something is to be done.
+        /// Whether to change something.
         tone: Tone,
         /// What to do, in a sentence.
         headline: String,
         /// Why.
         reasons: Vec<String>,
-        /// What to write.
+        /// The lines to write.
         code: Option<CodeBlock>,
         /// The kind of the log.
         format: String,
@@ -42,30 +42,37 @@ pub enum Dropped {
     },
 }
 
+/// Names of a column of residuals among others.
+const RESIDUALS: [&str; 2] = ["residual", "residuals"];
+
 /// Finds out what the bytes of a file are.
 pub fn read(bytes: &[u8]) -> Result<Dropped, String> {
-    // Spreadsheets write a byte order mark, which would make the first number a name.
-    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    if bytes.is_empty() {
+    if matches!(bytes, b"" | b"\xEF\xBB\xBF") {
         return Err("the file is empty".into());
     }
-    if bytes.starts_with(b"\x93NUMPY") {
-        return residuals(npy(bytes)?);
+    let text = std::str::from_utf8(bytes).unwrap_or_default();
+    if looks_like_experiment(text) {
+        return setting::read(text).map(|experiment| Dropped::Experiment { experiment });
     }
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        if looks_like_experiment(text) {
-            return setting::read(text).map(|experiment| Dropped::Experiment { experiment });
-        }
-        if let Some(values) = column(text) {
-            return residuals(values);
-        }
+    let column = |name| toclip_data::column_of_bytes("the file", bytes, name);
+    let no_column = match column(None) {
+        Ok(values) => return Ok(residuals(values)),
+        Err(error) => error.to_string(),
+    };
+    if bytes.starts_with(b"\x93NUMPY") || starts_with_a_number(text) {
+        return Err(no_column);
     }
-    log(bytes).map_err(|error| {
-        format!(
-            "the file is neither an experiment (TOML), nor residuals (one column of numbers in \
-             CSV or NPY), nor a training log: {error}"
-        )
-    })
+    let no_log = match log(bytes) {
+        Ok(answer) => return Ok(answer),
+        Err(error) => error.to_string(),
+    };
+    match RESIDUALS.iter().find_map(|name| column(Some(name)).ok()) {
+        Some(values) => Ok(residuals(values)),
+        None => Err(format!(
+            "the file is neither an experiment (TOML), nor residuals (one column of numbers in CSV \
+             or NPY), nor a training log. As residuals: {no_column}. As a log: {no_log}"
+        )),
+    }
 }
 
 fn looks_like_experiment(text: &str) -> bool {
@@ -77,79 +84,16 @@ fn looks_like_experiment(text: &str) -> bool {
     text.lines().any(|line| keys.iter().any(|key| starts(line, key)))
 }
 
-/// One column or one row of numbers; a first line without numbers is its name.
-fn column(text: &str) -> Option<Vec<f64>> {
-    let lines =
-        text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let lines: Vec<&str> = lines.collect();
-    let cells = |line: &str| -> Option<Vec<f64>> {
-        let parts =
-            line.split([',', ';', '\t', ' ']).map(str::trim).filter(|part| !part.is_empty());
-        parts.map(|part| part.parse().ok()).collect()
-    };
-    let body = match lines.first() {
-        Some(first) if cells(first).is_none() => &lines[1..],
-        _ => &lines[..],
-    };
-    let rows: Vec<Vec<f64>> = body.iter().map(|line| cells(line)).collect::<Option<_>>()?;
-    match &rows[..] {
-        [] => None,
-        [row] => Some(row.clone()),
-        rows if rows.iter().all(|row| row.len() == 1) => Some(rows.concat()),
-        _ => None,
-    }
+/// Whether the first line is one number: the file is then a column, and no log.
+fn starts_with_a_number(text: &str) -> bool {
+    let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
+    let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.next().is_some_and(|line| line.parse::<f64>().is_ok())
 }
 
-/// The numbers of a NumPy array of one dimension, or of one row or column.
-fn npy(bytes: &[u8]) -> Result<Vec<f64>, String> {
-    let damaged = || "the NumPy file is damaged or cut off".to_owned();
-    let version = *bytes.get(6).ok_or_else(damaged)?;
-    let (start, length): (usize, usize) = if version == 1 {
-        let field = bytes.get(8..10).ok_or_else(damaged)?;
-        (10, usize::from(u16::from_le_bytes([field[0], field[1]])))
-    } else {
-        let field = bytes.get(8..12).ok_or_else(damaged)?;
-        (12, u32::from_le_bytes([field[0], field[1], field[2], field[3]]) as usize)
-    };
-    let header = bytes.get(start..start.saturating_add(length)).ok_or_else(damaged)?;
-    let header = std::str::from_utf8(header).map_err(|_| damaged())?;
-    let after = |key: &str| header.split_once(key).map(|(_, rest)| rest).ok_or_else(damaged);
-    let kind = after("'descr':")?.trim_start().trim_start_matches('\'');
-    let kind = kind.split('\'').next().unwrap_or_default();
-    let shape = after("'shape':")?.split(['(', ')']).nth(1).ok_or_else(damaged)?;
-    let sides = shape.split(',').map(str::trim).filter(|side| !side.is_empty());
-    let sides: Vec<usize> =
-        sides.map(|side| side.parse().map_err(|_| damaged())).collect::<Result<_, _>>()?;
-    if sides.iter().filter(|side| **side > 1).count() > 1 {
-        return Err(format!(
-            "residuals are one row or one column of numbers, but the array has the shape ({shape})"
-        ));
-    }
-    let data = &bytes[start + length..];
-    let values: Vec<f64> = match kind {
-        "<f8" => data.as_chunks::<8>().0.iter().map(|b| f64::from_le_bytes(*b)).collect(),
-        "<f4" => {
-            data.as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_le_bytes(*b))).collect()
-        }
-        other => {
-            return Err(format!(
-                "the array has numbers of the type `{other}`; expected <f8 or <f4 (float64 or float32)"
-            ));
-        }
-    };
-    let expected: usize = sides.iter().product();
-    if values.len() == expected { Ok(values) } else { Err(damaged()) }
-}
-
-fn residuals(values: Vec<f64>) -> Result<Dropped, String> {
-    if let Some(place) = values.iter().position(|value| !value.is_finite()) {
-        return Err(format!("residual {} is {}; all must be finite", place + 1, values[place]));
-    }
-    if values.is_empty() {
-        return Err("the file has no numbers".into());
-    }
+fn residuals(values: Vec<f64>) -> Dropped {
     let count = values.len();
-    Ok(Dropped::Residuals { values: quantiles(values), count })
+    Dropped::Residuals { values: quantiles(values), count }
 }
 
 /// The residuals, or quantiles of them where they are too many.
@@ -163,10 +107,9 @@ pub fn quantiles(mut values: Vec<f64>) -> Vec<f64> {
     (0..MOST_RESIDUALS).map(|k| values[at(k)]).collect()
 }
 
-fn log(bytes: &[u8]) -> Result<Dropped, String> {
-    let say = |error: toclip_logs::Error| error.to_string();
-    let log = toclip_logs::load(bytes, &Default::default()).map_err(say)?;
-    let advice = toclip_logs::advise(&log, &AdviceOptions::default()).map_err(say)?;
+fn log(bytes: &[u8]) -> Result<Dropped, toclip_logs::Error> {
+    let log = toclip_logs::load(bytes, &Default::default())?;
+    let advice = toclip_logs::advise(&log, &AdviceOptions::default())?;
     let verdict = advice.verdict(Framework::of(&log));
     Ok(Dropped::Log {
         tone: verdict.tone,
@@ -201,13 +144,17 @@ mod tests {
     #[test]
     fn residuals_are_read_from_text_and_arrays() {
         assert_eq!(values(b"residual\n1\n-2.5\n# note\n3e-1\n"), [1.0, -2.5, 0.3]);
-        assert_eq!(values(b"1, 2, 3"), [1.0, 2.0, 3.0]);
+        for row in ["1, 2, 3", "1 2 3", "1;2;3\n", "1\t2\t3"] {
+            assert_eq!(values(row.as_bytes()), [1.0, 2.0, 3.0], "{row}");
+        }
+        assert_eq!(values(b"id,residual\n7,1\n8,-2.5\n"), [1.0, -2.5]);
         assert_eq!(values(b"\xEF\xBB\xBF1\n2\n3\n"), [1.0, 2.0, 3.0]);
         let data: Vec<u8> = [1.5f64, -2.0].iter().flat_map(|x| x.to_le_bytes()).collect();
         assert_eq!(values(&array("<f8", "(2,)", &data)), [1.5, -2.0]);
         assert_eq!(values(&array("<f8", "(1, 2)", &data)), [1.5, -2.0]);
         let single: Vec<u8> = [1.5f32].iter().flat_map(|x| x.to_le_bytes()).collect();
         assert_eq!(values(&array("<f4", "(1,)", &single)), [1.5]);
+        assert_eq!(values(&array(">i2", "(2,)", &[0, 1, 0, 2])), [1.0, 2.0]);
     }
 
     #[test]
@@ -228,13 +175,15 @@ mod tests {
             b"hello",
             b"1\nnan\n",
             b"noise = { family = 'cauchy' }",
-            &array("<i8", "(1,)", &[0; 8]),
+            &array("<c16", "(1,)", &[0; 16]),
             &array("<f8", "(3, 2)", &[0; 48]),
             &array("<f8", "(3,)", &[0; 8]),
         ] {
             let said = read(bytes).unwrap_err();
             assert!(!said.contains('\n') && said.len() > 10, "{said}");
         }
+        let said = read(b"1\n2\nx\n").unwrap_err();
+        assert!(said.starts_with("the file, line 3, column 1: \"x\" is not a number"), "{said}");
     }
 
     #[test]
@@ -244,7 +193,9 @@ mod tests {
             let norm = 1.0 + 0.3 * (f64::from(k) * 0.618).fract();
             text += &format!("{k},{},{norm}\n", 2.0 - 0.001 * f64::from(k));
         }
-        let Ok(Dropped::Log { headline, norms, .. }) = read(text.as_bytes()) else { panic!() };
-        assert!(headline.ends_with('.') && norms == 300, "{headline}");
+        for text in [text.replace("loss", "other"), text] {
+            let Ok(Dropped::Log { headline, norms, .. }) = read(text.as_bytes()) else { panic!() };
+            assert!(headline.ends_with('.') && norms == 300, "{headline}");
+        }
     }
 }

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use toclip_data::noise_fit::{Comparison, Components, NoiseFit, NoiseModel, Options, fit_all};
+use toclip_data::noise_fit::{
+    Components, NoiseComparison, NoiseFit, NoiseFitOptions, NoiseModel, fit_all,
+};
 
 use crate::arguments;
 use crate::output::numbers::short;
@@ -47,9 +49,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let residuals = toclip_data::read_column(&args.file, args.column.as_deref())?;
     let components = match args.components {
         Some(k) => Components::Exactly(k as usize),
-        None => Options::default().components,
+        None => NoiseFitOptions::default().components,
     };
-    let options = Options { components, folds: args.folds as usize, seed: args.seed };
+    let options = NoiseFitOptions { components, folds: args.folds as usize, seed: args.seed };
     let comparison =
         fit_all(&residuals, &options).with_context(|| args.file.display().to_string())?;
     if let Some(path) = &args.plot {
@@ -71,8 +73,8 @@ fn name(path: &Path) -> String {
 }
 
 /// The comparison as a table, the recommended distribution and notes.
-pub fn text(comparison: &Comparison) -> String {
-    let Comparison { count, mean, std, .. } = comparison;
+pub fn text(comparison: &NoiseComparison) -> String {
+    let NoiseComparison { count, mean, std, .. } = comparison;
     let label = |fit: &NoiseFit| match fit.model {
         NoiseModel::Empirical => "residuals, smoothed".to_owned(),
         _ => fit.describe(),

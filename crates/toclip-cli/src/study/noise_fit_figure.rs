@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toclip::noise::Family;
-use toclip_data::noise_fit::{Comparison, NoiseFit, NoiseModel};
+use toclip_data::noise_fit::{NoiseComparison, NoiseFit, NoiseModel};
 
 use crate::plot::{Axis, Chart, Series};
 use crate::words::short;
@@ -22,7 +22,7 @@ struct Histogram {
 }
 
 /// The density, and its logarithm to see the tails.
-pub fn charts(residuals: &[f64], comparison: &Comparison) -> [Chart; 2] {
+pub fn charts(residuals: &[f64], comparison: &NoiseComparison) -> [Chart; 2] {
     let histogram = Histogram::new(residuals);
     let top = 2.0 * histogram.heights.iter().copied().fold(0.0, f64::max);
     let shown: Vec<&NoiseFit> = shown(comparison);
@@ -57,7 +57,7 @@ pub fn charts(residuals: &[f64], comparison: &Comparison) -> [Chart; 2] {
 
 /// The best fit first, which makes its line the solid one. Distributions that would lie on another
 /// are left out: a mean near zero, a Student-t that is Gaussian.
-fn shown(comparison: &Comparison) -> Vec<&NoiseFit> {
+fn shown(comparison: &NoiseComparison) -> Vec<&NoiseFit> {
     let best = comparison.best();
     let others = comparison.fits.iter().filter(|fit| {
         let same = match fit.model {
@@ -71,7 +71,7 @@ fn shown(comparison: &Comparison) -> Vec<&NoiseFit> {
     std::iter::once(best).chain(others).collect()
 }
 
-fn label(fit: &NoiseFit, comparison: &Comparison) -> String {
+fn label(fit: &NoiseFit, comparison: &NoiseComparison) -> String {
     let numbers = match &fit.family {
         Family::GaussianMixture(mixture) if fit.model == NoiseModel::GaussianMixture => {
             format!("Gaussian mixture of {}", mixture.components().len())
@@ -153,7 +153,7 @@ impl Histogram {
 }
 
 /// The comparison for scripts. The residuals themselves are not repeated.
-pub fn json(comparison: &Comparison) -> Value {
+pub fn json(comparison: &NoiseComparison) -> Value {
     let fit = |fit: &NoiseFit| {
         let noise = (fit.model != NoiseModel::Empirical).then_some(&fit.family);
         json!({
@@ -181,7 +181,7 @@ pub fn json(comparison: &Comparison) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toclip_data::noise_fit::{Options, fit_all};
+    use toclip_data::noise_fit::{NoiseFitOptions, fit_all};
 
     #[test]
     fn a_histogram_has_area_one_less_what_is_outside() {
@@ -203,7 +203,7 @@ mod tests {
         let values: Vec<f64> = (0..400)
             .map(|i| (f64::from(i) * 0.618_034).fract() + if i % 2 == 0 { 4.0 } else { -5.0 })
             .collect();
-        let comparison = fit_all(&values, &Options::default()).unwrap();
+        let comparison = fit_all(&values, &NoiseFitOptions::default()).unwrap();
         let [whole, tails] = charts(&values, &comparison);
         assert!(whole.series[1].label.ends_with("advised"), "{}", whole.series[1].label);
         assert_eq!(whole.series.len(), tails.series.len());

@@ -61,7 +61,7 @@ impl Design {
     }
 
     /// The same with random features of $x - $ `centre` where there is one, say the mean over a
-    /// larger set of which these samples are a part.
+    /// larger set that contains these samples.
     ///
     /// # Errors
     /// As [`new`](Self::new), and for a centre of the wrong length.

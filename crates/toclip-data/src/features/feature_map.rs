@@ -107,14 +107,14 @@ fn check(name: &str, first: usize, x: &[f64], cols: usize, targets: &[f64]) -> R
 struct Random {
     activation: Activation,
     weights: Mat<f64>,
-    /// $mA$, subtracted from the product, so that the inputs need not be copied.
+    /// $mA$, subtracted from the product to avoid a copy of the inputs.
     offset: Vec<f64>,
 }
 
 impl Random {
     fn new(activation: Activation, count: usize, mean: &[f64], seed: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        // Row by row, so that A does not depend on how matrices are stored.
+        // Row by row: A must not depend on how matrices are stored.
         let rows: Vec<f64> =
             (0..mean.len() * count).map(|_| StandardNormal.sample(&mut rng)).collect();
         let weights = Mat::from_fn(mean.len(), count, |i, j| rows[i * count + j]);
@@ -139,7 +139,7 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Block, Matrix, Samples};
+    use crate::{BlockVisitor, Matrix, SampleBlock, Samples};
 
     fn samples(rows: usize) -> Samples {
         let data = (0..rows * 3).map(|i| (i as f64 * 1.3).sin() + 5.0).collect();
@@ -192,9 +192,9 @@ mod tests {
         fn name(&self) -> String {
             "broken.npy".into()
         }
-        fn visit(&self, _: usize, visit: &mut dyn FnMut(Block<'_>) -> Result<()>) -> Result<()> {
+        fn visit(&self, _: usize, visit: BlockVisitor<'_>) -> Result<()> {
             let features = [1.0, 2.0, 3.0, self.0];
-            visit(Block { features: &features, targets: &[1.0, self.1], cols: 2 })
+            visit(SampleBlock { features: &features, targets: &[1.0, self.1], cols: 2 })
         }
     }
 

@@ -32,7 +32,7 @@ const DIVERGED: f64 = 1e10;
 /// fluctuations of finite $d$, and that clipping couples directions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OnePass {
-    /// $t$, as far as the path went.
+    /// $t$, up to divergence.
     pub times: Vec<f64>,
     /// $R$ with both corrections.
     pub risk: Vec<f64>,

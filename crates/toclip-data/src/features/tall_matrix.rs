@@ -1,5 +1,5 @@
-//! Products with tall matrices in blocks of rows of a fixed size, so that results do not depend on
-//! the number of threads, which the linear algebra library does not guarantee.
+//! Products with tall matrices in blocks of rows of a fixed size: results do not depend on the
+//! number of threads, which the linear algebra library does not guarantee.
 
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{BlockStructure, matmul as triangular};
@@ -42,11 +42,11 @@ pub fn map_rows(x: &[f64], a: &Mat<f64>, z: &mut [f64], then: &(dyn Fn(&mut [f64
 }
 
 /// Adds the contribution of a block, given the index of its first row, its rows, and the sum.
-pub type Add<'a> = &'a (dyn Fn(usize, &[f64], &mut [f64]) + Sync);
+pub type AddBlock<'a> = &'a (dyn Fn(usize, &[f64], &mut [f64]) + Sync);
 
 /// The sum over the rows of $x$ of what `add` adds to `width` numbers for each block, in the order
 /// of the blocks.
-pub fn sum(x: &[f64], cols: usize, width: usize, add: Add<'_>) -> Vec<f64> {
+pub fn sum(x: &[f64], cols: usize, width: usize, add: AddBlock<'_>) -> Vec<f64> {
     let mut total = vec![0.0; width];
     let blocks: Vec<(usize, &[f64])> = x.chunks(ROWS * cols).enumerate().collect();
     for round in blocks.chunks(ROUND) {

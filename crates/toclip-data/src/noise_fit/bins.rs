@@ -15,7 +15,7 @@ pub(super) fn bins(sorted: &[f64], width: f64, most: usize) -> Vec<Bin> {
         let reach = rest[..most.clamp(1, rest.len())].partition_point(|&x| x - first <= width);
         let (bin, more) = rest.split_at(reach.max(1));
         let count = bin.len() as f64;
-        // From the first value on, so that the mean of equal values is that value.
+        // Relative to the first value: the mean of equal values is then that value.
         let at = first + bin.iter().map(|x| x - first).sum::<f64>() / count;
         bins.push(Bin { at, count });
         rest = more;

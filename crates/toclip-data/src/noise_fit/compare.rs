@@ -1,7 +1,7 @@
 //! The comparison of all noise models.
 
 use super::sample::Sample;
-use super::{Components, NoiseFit, NoiseModel, Options, fit_held_out};
+use super::{Components, NoiseFit, NoiseFitOptions, NoiseModel, fit_held_out};
 use crate::Result;
 
 /// By how much the mean held-out log-likelihood is below the best one, with its standard error.
@@ -15,7 +15,7 @@ pub struct LikelihoodGap {
 
 /// Fits to the same residuals, the best held-out likelihood first.
 #[derive(Debug, Clone)]
-pub struct Comparison {
+pub struct NoiseComparison {
     /// At least one of them is not [`NoiseModel::Empirical`].
     pub fits: Vec<NoiseFit>,
     /// How many residuals.
@@ -29,7 +29,7 @@ pub struct Comparison {
     best: usize,
 }
 
-impl Comparison {
+impl NoiseComparison {
     /// The recommended model: of the families at most two standard errors behind the best, the one
     /// with the fewest parameters; among equals, the one with the better held-out likelihood.
     ///
@@ -49,12 +49,12 @@ impl Comparison {
 /// Fits every noise model to residuals and compares them on held-out residuals.
 ///
 /// ```
-/// use toclip_data::noise_fit::{NoiseModel, Options, fit_all};
+/// use toclip_data::noise_fit::{NoiseModel, NoiseFitOptions, fit_all};
 /// // Two clusters, each uniform and a tenth as wide as they are apart.
 /// let residuals: Vec<f64> = (0..500)
 ///     .map(|i| (f64::from(i) * 0.618_034).fract() * 0.2 + if i % 2 == 0 { 1.0 } else { -1.2 })
 ///     .collect();
-/// let comparison = fit_all(&residuals, &Options::default())?;
+/// let comparison = fit_all(&residuals, &NoiseFitOptions::default())?;
 /// assert_eq!(comparison.best().model, NoiseModel::GaussianMixture);
 /// assert!(comparison.fits[0].held_out >= comparison.fits[1].held_out);
 /// # Ok::<(), toclip_data::Error>(())
@@ -62,7 +62,7 @@ impl Comparison {
 ///
 /// # Errors
 /// As [`fit`](super::fit).
-pub fn fit_all(residuals: &[f64], options: &Options) -> Result<Comparison> {
+pub fn fit_all(residuals: &[f64], options: &NoiseFitOptions) -> Result<NoiseComparison> {
     options.check()?;
     let sample = Sample::new(residuals)?;
     let mut fits = Vec::new();
@@ -81,7 +81,7 @@ pub fn fit_all(residuals: &[f64], options: &Options) -> Result<Comparison> {
     }
     let mean = sample.mean();
     let std = super::sample::deviation(&sample.values);
-    Ok(Comparison {
+    Ok(NoiseComparison {
         fits: fits.into_iter().map(|fit| fit.0).collect(),
         count: sample.len(),
         mean,
@@ -112,7 +112,7 @@ fn best(fits: &[(NoiseFit, Vec<f64>)]) -> usize {
     in_reach.min_by_key(|(_, fit)| fit.0.parameters).map_or(first, |(i, _)| i)
 }
 
-fn notes(sample: &Sample, mean: f64, std: f64, options: &Options) -> Vec<String> {
+fn notes(sample: &Sample, mean: f64, std: f64, options: &NoiseFitOptions) -> Vec<String> {
     let n = sample.len() as f64;
     let mut notes = Vec::new();
     let errors = mean.abs() / (std / n.sqrt());

@@ -21,7 +21,7 @@ const FINE_BIN: f64 = 0.01;
 /// EM stops when less log-likelihood than this, in nats, remains to be gained. A parameter is then
 /// within a fiftieth of its standard error of the maximum.
 const LEFT_TO_GAIN: f64 = 1e-4;
-/// Random starts, besides the two that are not random.
+/// Random starts; two more are not random.
 const DRAWN: u64 = 4;
 
 /// $\sum_j w_j N(m_j, s_j^2)$, sorted by mean, with the largest likelihood that EM finds for the given

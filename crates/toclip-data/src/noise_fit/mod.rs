@@ -9,7 +9,7 @@
 //! | [`NoiseModel::GaussianMixture`] | $\sum_j w_j N(m_j, s_j^2)$ | EM from several starts | $3K - 1$ |
 //! | [`NoiseModel::Empirical`] | the residuals themselves | nothing to fit | – |
 //!
-//! The families of the theory are centred, except for the mixture; [`Comparison::notes`] warns if the
+//! The families of the theory are centred, except for the mixture; [`NoiseComparison::notes`] warns if the
 //! mean of the residuals is not zero.
 //!
 //! Fits are compared by their **held-out** log-likelihood: the residuals are split into folds, and
@@ -27,7 +27,7 @@ mod mixture;
 mod sample;
 mod student_t;
 
-pub use compare::{Comparison, LikelihoodGap, fit_all};
+pub use compare::{LikelihoodGap, NoiseComparison, fit_all};
 
 use crate::Result;
 use crate::error::bail;
@@ -100,7 +100,7 @@ const MOST_COMPONENTS: usize = 20;
 /// | `folds` | 5 | folds for the held-out likelihood; 2 to 50 |
 /// | `seed` | 1 | seed of the random folds |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct NoiseFitOptions {
     /// Components of the Gaussian mixture.
     pub components: Components,
     /// Folds for the held-out likelihood.
@@ -109,13 +109,13 @@ pub struct Options {
     pub seed: u64,
 }
 
-impl Default for Options {
+impl Default for NoiseFitOptions {
     fn default() -> Self {
-        Options { components: Components::UpTo(6), folds: 5, seed: 1 }
+        NoiseFitOptions { components: Components::UpTo(6), folds: 5, seed: 1 }
     }
 }
 
-impl Options {
+impl NoiseFitOptions {
     fn check(&self) -> Result<()> {
         let (Components::UpTo(k) | Components::Exactly(k)) = self.components;
         if !(1..=MOST_COMPONENTS).contains(&k) {
@@ -170,7 +170,7 @@ pub struct NoiseFit {
     pub log_likelihood: f64,
     /// The mean log-likelihood of a residual under the fit to the other folds, in nats.
     pub held_out: f64,
-    /// How far `held_out` is behind the best of its [`Comparison`]; zero for a fit made alone.
+    /// How far `held_out` is behind the best of its [`NoiseComparison`]; zero for a fit made alone.
     pub behind: LikelihoodGap,
     /// $-2 \ln L + p \ln n$, smaller is better; `None` for [`NoiseModel::Empirical`].
     pub bic: Option<f64>,
@@ -210,13 +210,13 @@ impl NoiseFit {
 /// Fits one noise model to residuals.
 ///
 /// ```
-/// use toclip_data::noise_fit::{NoiseModel, Options, fit};
+/// use toclip_data::noise_fit::{NoiseModel, NoiseFitOptions, fit};
 /// // The quantiles of a Laplace distribution of rate 1: E|ε| = 1, σ = √2.
 /// let upper: Vec<f64> = (0..500).map(|i| -(1.0 - (i as f64 + 0.5) / 500.0).ln()).collect();
 /// let residuals: Vec<f64> = upper.iter().flat_map(|&e| [e, -e]).collect();
-/// let laplace = fit(&residuals, NoiseModel::Laplace, &Options::default())?;
+/// let laplace = fit(&residuals, NoiseModel::Laplace, &NoiseFitOptions::default())?;
 /// assert!((laplace.density(0.0) - 0.5).abs() < 1e-3);
-/// let gaussian = fit(&residuals, NoiseModel::Gaussian, &Options::default())?;
+/// let gaussian = fit(&residuals, NoiseModel::Gaussian, &NoiseFitOptions::default())?;
 /// assert!(laplace.held_out > gaussian.held_out + 0.02);
 /// # Ok::<(), toclip_data::Error>(())
 /// ```
@@ -224,7 +224,7 @@ impl NoiseFit {
 /// # Errors
 /// [`Error::Invalid`](crate::Error::Invalid) for fewer than 20 residuals, one that is not finite, all the same, sizes
 /// beyond 1e±100, or impossible options.
-pub fn fit(residuals: &[f64], model: NoiseModel, options: &Options) -> Result<NoiseFit> {
+pub fn fit(residuals: &[f64], model: NoiseModel, options: &NoiseFitOptions) -> Result<NoiseFit> {
     options.check()?;
     let sample = Sample::new(residuals)?;
     Ok(fit_held_out(&sample, model, options)?.0)
@@ -234,7 +234,7 @@ pub fn fit(residuals: &[f64], model: NoiseModel, options: &Options) -> Result<No
 fn fit_held_out(
     sample: &Sample,
     model: NoiseModel,
-    options: &Options,
+    options: &NoiseFitOptions,
 ) -> Result<(NoiseFit, Vec<f64>)> {
     let Fitted { ln_density, family, parameters, note } =
         fit_density(sample, model, options.components);

@@ -36,7 +36,7 @@ impl Sample {
         }
         if let Some(i) = residuals.iter().position(|e| e.abs() > LARGEST) {
             bail!(
-                "residual number {} is {:e}; rescale the targets so that residuals are below 1e100",
+                "residual number {} is {:e}; rescale the targets to get residuals below 1e100",
                 i + 1,
                 residuals[i]
             );
@@ -45,7 +45,7 @@ impl Sample {
         values.sort_unstable_by(f64::total_cmp);
         let (low, high) = (values[0], values[n - 1]);
         if low == high {
-            bail!("all {n} residuals are {low}: there is no noise to fit");
+            bail!("all {n} residuals are {low}: no noise to fit");
         }
         let quartiles = (quantile(&values, 0.75) - quantile(&values, 0.25)) / 1.349;
         let spread = if quartiles > 0.0 { quartiles } else { deviation(&values) };
@@ -63,7 +63,7 @@ impl Sample {
         self.values.len()
     }
 
-    /// The mean, computed about the median so that a large offset costs no digits.
+    /// The mean, computed about the median: a large offset then costs no digits.
     pub(super) fn mean(&self) -> f64 {
         let from_median = self.values.iter().map(|x| x - self.median).sum::<f64>();
         self.median + from_median / self.len() as f64

@@ -1,35 +1,44 @@
 //! Tables in CSV.
 
+use super::source::{ReadSeek, Source};
 use super::table::{RowVisitor, Table};
-use crate::error::{AtPath, bail};
+use crate::error::bail;
 use crate::{Error, Result};
-use std::fs::File;
 use std::path::Path;
 
-pub(super) fn open(path: &Path) -> Result<Table> {
-    let mut lines = Lines::open(path)?;
+pub(super) fn open(source: Source<'_>, delimiter: u8) -> Result<Table<'_>> {
+    let mut lines = Lines::open(&source, delimiter)?;
     if !lines.next(&mut Vec::new())? {
-        bail!(in path, "the file has no rows of numbers");
+        bail!(in &source.path, "the file has no rows of numbers");
     }
-    let Lines { cols: width, names, .. } = lines;
-    let read_rows = Box::new(each_row);
-    Ok(Table { path: path.into(), width, names, rounding: f64::EPSILON, read_rows })
+    let (width, names) = (lines.cols, std::mem::take(&mut lines.names));
+    drop(lines);
+    let read_rows = Box::new(move |source: &Source<'_>, visit: RowVisitor<'_>| {
+        let mut lines = Lines::open(source, delimiter)?;
+        let mut values = Vec::new();
+        while lines.next(&mut values)? {
+            visit(&values)?;
+            values.clear();
+        }
+        Ok(())
+    });
+    Ok(Table { source, width, names, rounding: f64::EPSILON, read_rows })
 }
 
-fn each_row(path: &Path, visit: RowVisitor<'_>) -> Result<()> {
-    let mut lines = Lines::open(path)?;
-    let mut values = Vec::new();
-    while lines.next(&mut values)? {
-        visit(&values)?;
-        values.clear();
-    }
-    Ok(())
+/// What separates the cells of a table that starts with these bytes: a comma where its first line has
+/// one, else a tab or a semicolon, or a blank between numbers.
+pub(super) fn delimiter(start: &[u8]) -> u8 {
+    let lines = start.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
+    let first = lines.filter(|line| !line.is_empty() && line[0] != b'#').next().unwrap_or_default();
+    let numbers = || first.split(|b| *b == b' ').all(|word| number(word).is_some());
+    let found = b",\t;".iter().find(|d| first.contains(d));
+    found.copied().unwrap_or(if numbers() { b' ' } else { b',' })
 }
 
 /// The lines of a CSV file, one after the other.
 struct Lines<'a> {
     path: &'a Path,
-    csv: csv::Reader<File>,
+    csv: csv::Reader<Box<dyn ReadSeek + 'a>>,
     record: csv::ByteRecord,
     /// The first line that is not blank and its number of fields.
     first_line: u64,
@@ -38,16 +47,17 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn open(path: &'a Path) -> Result<Self> {
-        // Lengths are compared here, so that the message can say which lines differ.
+    fn open(source: &'a Source<'_>, delimiter: u8) -> Result<Self> {
+        // Lengths are compared here, where the message can say which lines differ.
         let csv = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
             .comment(Some(b'#'))
+            .delimiter(delimiter)
             .trim(csv::Trim::All)
-            .from_reader(File::open(path).at(path)?);
+            .from_reader(source.open()?);
         let (record, names) = (csv::ByteRecord::new(), Vec::new());
-        Ok(Self { path, csv, record, first_line: 0, cols: 0, names })
+        Ok(Self { path: &source.path, csv, record, first_line: 0, cols: 0, names })
     }
 
     /// Appends the numbers of the next row, if there is one.
@@ -96,16 +106,12 @@ impl<'a> Lines<'a> {
     }
 
     fn numbers(&self, line: u64, data: &mut Vec<f64>) -> Result<()> {
-        let Self { path, record, cols, first_line, .. } = self;
-        if record.len() != *cols {
-            bail!(
-                at * path,
-                line,
-                record.len().min(*cols) + 1,
-                "the line has {} fields, line \
-                  {first_line} has {cols}; all must have the same",
-                record.len()
-            );
+        let Self { path, ref record, cols, first_line, .. } = *self;
+        let count = record.len();
+        if count != cols {
+            let fields = if count == 1 { "1 field" } else { &format!("{count} fields") };
+            bail!(at path, line, count.min(cols) + 1, "the line has {fields}, line {first_line} has \
+                  {cols}; all must have the same");
         }
         for (i, cell) in record.iter().enumerate() {
             let wrong = match number(cell) {
@@ -114,12 +120,12 @@ impl<'a> Lines<'a> {
                     continue;
                 }
                 Some(value) => format!("{value} is not allowed; all numbers must be finite"),
-                None if line == *first_line && !cell.is_empty() && !is_value(cell) => {
+                None if line == first_line && !cell.is_empty() && !is_value(cell) => {
                     not_a_number(cell) + "; if the line names the columns, no name may be a number"
                 }
                 None => not_a_number(cell),
             };
-            bail!(at * path, line, i + 1, "{wrong}");
+            bail!(at path, line, i + 1, "{wrong}");
         }
         Ok(())
     }
@@ -218,7 +224,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("k.csv");
         std::fs::write(&path, "0,1,y\n5,6,7\n").unwrap();
-        assert_eq!(open(&path).unwrap().names, ["0", "1", "y"]);
+        assert_eq!(open(Source::file(&path), b',').unwrap().names, ["0", "1", "y"]);
         for sample in ["0.0,1,2\n5,6,7\n", "1,2,3\n5,6,7\n", "0,2,1\n5,6,7\n", "0,1\n1,0\n"] {
             assert_eq!(parse(sample).rows(), 2, "{sample:?}");
         }

@@ -1,11 +1,5 @@
 //! The format of a file, by its first bytes: file names can be wrong.
 
-use crate::Result;
-use crate::error::{AtPath, bail};
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
-
 /// The formats that are read, and the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileFormat {
@@ -44,21 +38,14 @@ const MAGIC: [(&[u8], FileFormat); 18] = [
 ];
 
 impl FileFormat {
-    /// The format of a file.
-    #[cfg(feature = "fit")]
-    pub fn of(path: &Path) -> Result<Self> {
-        Ok(Self::of_bytes(&first_bytes(path)?))
-    }
-
-    /// The format of a file, where text with control characters counts as binary.
-    pub fn of_table(path: &Path) -> Result<Self> {
-        let start = first_bytes(path)?;
-        match Self::of_bytes(&start) {
+    /// The format of a table that starts with these bytes: text with control characters is binary.
+    pub fn of_table(start: &[u8]) -> Self {
+        match Self::of_bytes(start) {
             // Control characters do not occur in tables; zeros do in UTF-16.
             FileFormat::Text if start.iter().any(|b| matches!(b, 0..=8 | 14..=26)) => {
-                Ok(Unsupported("an unknown binary format"))
+                Unsupported("an unknown binary format")
             }
-            format => Ok(format),
+            format => format,
         }
     }
 
@@ -92,15 +79,6 @@ impl FileFormat {
             FileFormat::Text => "a text file or an unknown format",
         }
     }
-}
-
-fn first_bytes(path: &Path) -> Result<Vec<u8>> {
-    if std::fs::metadata(path).at(path)?.is_dir() {
-        bail!(in path, "this is a folder; expected a file");
-    }
-    let mut start = Vec::new();
-    File::open(path).and_then(|file| file.take(4096).read_to_end(&mut start)).at(path)?;
-    Ok(start)
 }
 
 #[cfg(test)]

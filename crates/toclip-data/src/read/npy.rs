@@ -3,10 +3,10 @@
 //! The header is a Python dictionary with three known keys, so it is parsed here: the crate for it
 //! brings a grammar of all Python literals, which took 25 seconds to build.
 
+use super::source::{ReadSeek, Source};
 use super::table::{RowVisitor, Table};
 use crate::error::{AtPath, bail};
 use crate::{Error, Result};
-use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -15,6 +15,7 @@ use std::path::Path;
 pub(super) struct Header {
     pub rows: usize,
     pub width: usize,
+    #[cfg_attr(not(feature = "fit"), expect(dead_code, reason = "for arrays of an NPZ file"))]
     pub dimensions: usize,
     /// Whether the array is stored column by column. With one column, the two orders are the same.
     pub by_column: bool,
@@ -92,11 +93,11 @@ impl Header {
         &self,
         path: &Path,
         start: u64,
-        file: &mut File,
+        file: &mut dyn ReadSeek,
         visit: RowVisitor<'_>,
     ) -> Result<()> {
         let Header { rows, width, size, .. } = *self;
-        // About 16 MiB, so that reading takes longer than seeking.
+        // About 16 MiB: reading then takes longer than seeking.
         let block = ((1 << 21) / width).clamp(1, rows);
         let mut bytes = vec![0; block * size];
         let mut values = vec![0.0; block * width];
@@ -161,13 +162,14 @@ fn shape(tuple: &str) -> Option<Vec<usize>> {
     sizes.filter(|size| !size.is_empty()).map(|size| size.parse().ok()).collect()
 }
 
-pub(super) fn open(path: &Path) -> Result<Table> {
-    let mut reader = BufReader::new(File::open(path).at(path)?);
+pub(super) fn open(source: Source<'_>) -> Result<Table<'_>> {
+    let path = &source.path;
+    let mut reader = BufReader::new(source.open()?);
     let header = Header::read(path, "the array", &mut reader)?;
     let start = reader.stream_position().at(path)?;
     // A damaged header can claim any size: compare before allocating memory for it.
     let Header { rows, width, size, .. } = header;
-    let there = reader.get_ref().metadata().at(path)?.len().saturating_sub(start);
+    let there = reader.seek(SeekFrom::End(0)).at(path)?.saturating_sub(start);
     let needed = rows.checked_mul(width).and_then(|n| n.checked_mul(size));
     if needed.is_none_or(|n| n as u64 > there) {
         bail!(in path, "the header promises {rows} x {width} numbers of {size} bytes, but only \
@@ -176,15 +178,15 @@ pub(super) fn open(path: &Path) -> Result<Table> {
     // Single precision has a rounding error of its own.
     let single = (header.kind, size) == (b'f', 4);
     let rounding = if single { f64::from(f32::EPSILON) } else { f64::EPSILON };
-    let read_rows = Box::new(move |path: &Path, visit: RowVisitor<'_>| {
-        let mut file = File::open(path).at(path)?;
+    let read_rows = Box::new(move |source: &Source<'_>, visit: RowVisitor<'_>| {
+        let (path, mut file) = (&source.path, source.open()?);
         if header.by_column {
-            return header.each_row_of_columns(path, start, &mut file, visit);
+            return header.each_row_of_columns(path, start, &mut *file, visit);
         }
         file.seek(SeekFrom::Start(start)).at(path)?;
         header.each_row(path, "the array", &mut BufReader::new(file), visit)
     });
-    Ok(Table { path: path.into(), width, names: Vec::new(), rounding, read_rows })
+    Ok(Table { source, width, names: Vec::new(), rounding, read_rows })
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Arrays of a NumPy archive (NPZ), streamed out of the zip file.
 
 use super::npy::Header;
+use super::samples::{Target, looks_like_a_file};
+use super::source::{ReadSeek, Source};
 use super::table::{RowVisitor, Table};
-use super::{Target, looks_like_a_file};
-use crate::error::{AtPath, bail};
+use crate::error::bail;
 use crate::{Error, Matrix, Result};
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 use toclip::did_you_mean;
@@ -27,8 +27,12 @@ struct Array {
 }
 
 /// Chooses the arrays by their names: the features, and the targets if they are a separate array.
-pub(super) fn open(path: &Path, target: &Target) -> Result<(Table, Option<Vec<f64>>)> {
-    let (arrays, others) = arrays(path)?;
+pub(super) fn open(
+    source: Source<'static>,
+    target: &Target,
+) -> Result<(Table<'static>, Option<Vec<f64>>)> {
+    let (arrays, others) = arrays(&source)?;
+    let path = &source.path;
     let names = arrays.iter().map(|a| &a.name[..]).chain(others.iter().map(|a| &a[..]));
     let (count, listed) = (arrays.len() + others.len(), names.collect::<Vec<_>>().join(", "));
     let at = |name: &str| arrays.iter().position(|a| a.name == name);
@@ -36,12 +40,12 @@ pub(super) fn open(path: &Path, target: &Target) -> Result<(Table, Option<Vec<f6
     let named = match target {
         Target::Last => known(&TARGETS),
         Target::File(_) => None,
-        Target::Array(name) | Target::Column(name) if at(name).is_some() => at(name),
+        Target::Column(name) if at(name).is_some() => at(name),
         // Columns of an array have positions, not names.
         Target::Column(name) if name.parse::<usize>().is_ok() || looks_like_a_file(name) => None,
-        Target::Array(name) | Target::Column(name) => {
+        Target::Column(name) => {
             let hint = did_you_mean(name, arrays.iter().map(|a| &a.name[..]));
-            bail!(in path, "there is no array `{name}`; the archive has {listed}{hint}");
+            bail!(in path, "unknown array `{name}`; the archive has {listed}{hint}");
         }
     };
     let matrices: Vec<usize> = (0..arrays.len())
@@ -57,17 +61,20 @@ pub(super) fn open(path: &Path, target: &Target) -> Result<(Table, Option<Vec<f6
         bail!(in path, "which array has the targets? Give its name, or the position of a column of \
               {}; the archive has {listed}", arrays[features].name);
     }
-    let targets = named.map(|i| arrays[i].only_row_or_column(path)).transpose()?;
+    let targets = named.map(|i| arrays[i].only_row_or_column(&source)).transpose()?;
     let features = &arrays[features];
     if features.header.by_column {
         bail!(in path, "{} is stored column by column; save numpy.ascontiguousarray of it",
             features.name);
     }
-    Ok((features.table(path), targets))
+    Ok((features.table(source), targets))
 }
 
-fn archive(path: &Path) -> Result<zip::ZipArchive<BufReader<File>>> {
-    zip::ZipArchive::new(BufReader::new(File::open(path).at(path)?)).map_err(|e| damaged(path, &e))
+type Archive<'a> = zip::ZipArchive<BufReader<Box<dyn ReadSeek + 'a>>>;
+
+fn archive<'a>(source: &Source<'a>) -> Result<Archive<'a>> {
+    let reader = BufReader::new(source.open()?);
+    zip::ZipArchive::new(reader).map_err(|e| damaged(&source.path, &e))
 }
 
 fn damaged(path: &Path, e: &dyn std::fmt::Display) -> Error {
@@ -75,8 +82,8 @@ fn damaged(path: &Path, e: &dyn std::fmt::Display) -> Error {
 }
 
 /// The arrays that can be read, and the names of the others.
-fn arrays(path: &Path) -> Result<(Vec<Array>, Vec<String>)> {
-    let mut zip = archive(path)?;
+fn arrays(source: &Source<'_>) -> Result<(Vec<Array>, Vec<String>)> {
+    let (path, mut zip) = (&source.path, archive(source)?);
     let (mut arrays, mut others) = (Vec::new(), Vec::new());
     for index in 0..zip.len() {
         let mut member = zip.by_index(index).map_err(|e| damaged(path, &e))?;
@@ -96,25 +103,26 @@ fn arrays(path: &Path) -> Result<(Vec<Array>, Vec<String>)> {
 }
 
 impl Array {
-    fn table(&self, path: &Path) -> Table {
+    fn table<'a>(&self, source: Source<'a>) -> Table<'a> {
         let (array, width) = (self.clone(), self.header.width);
-        let read_rows =
-            Box::new(move |path: &Path, visit: RowVisitor<'_>| array.each_row(path, visit));
-        Table { path: path.into(), width, names: Vec::new(), rounding: f64::EPSILON, read_rows }
+        let read_rows = Box::new(move |source: &Source<'_>, visit: RowVisitor<'_>| {
+            array.each_row(source, visit)
+        });
+        Table { source, width, names: Vec::new(), rounding: f64::EPSILON, read_rows }
     }
 
     /// All numbers of an array that is one row or one column.
-    fn only_row_or_column(&self, path: &Path) -> Result<Vec<f64>> {
+    fn only_row_or_column(&self, source: &Source<'_>) -> Result<Vec<f64>> {
         let Header { rows, width, .. } = self.header;
         if rows > 1 && width > 1 {
-            bail!(in path, "the targets {} must be one row or one column, not {rows} x {width}",
-                self.name);
+            bail!(in &source.path, "the targets {} must be one row or one column, not {rows} x \
+                  {width}", self.name);
         }
-        Ok(Matrix::from_table(&self.table(path))?.into_data())
+        Ok(Matrix::from_table(&self.table(source.clone()))?.into_data())
     }
 
-    fn each_row(&self, path: &Path, visit: RowVisitor<'_>) -> Result<()> {
-        let mut zip = archive(path)?;
+    fn each_row(&self, source: &Source<'_>, visit: RowVisitor<'_>) -> Result<()> {
+        let (path, mut zip) = (&source.path, archive(source)?);
         let member = zip.by_index(self.index).map_err(|e| damaged(path, &e))?;
         let mut reader = BufReader::with_capacity(1 << 16, member);
         Header::read(path, &self.name, &mut reader)?;

@@ -1,5 +1,6 @@
 //! Parquet tables, read from their columns in blocks of rows.
 
+use super::source::Source;
 use super::table::{RowVisitor, Table};
 use crate::error::{AtPath, bail};
 use crate::{Error, Result};
@@ -22,7 +23,8 @@ struct Columns {
     unsigned: Vec<bool>,
 }
 
-pub(super) fn open(path: &Path) -> Result<Table> {
+pub(super) fn open(source: Source<'_>) -> Result<Table<'_>> {
+    let path = &source.path;
     let file = reader(path)?;
     let metadata = file.metadata();
     // The other codecs are not compiled in.
@@ -46,11 +48,12 @@ pub(super) fn open(path: &Path) -> Result<Table> {
     if names.is_empty() {
         bail!(in path, "the table has no columns");
     }
-    let (path, width, rounding) = (path.into(), names.len(), f64::EPSILON);
+    let (width, rounding) = (names.len(), f64::EPSILON);
     let columns = Columns { names: names.clone(), unsigned };
-    let read_rows =
-        Box::new(move |path: &Path, visit: RowVisitor<'_>| columns.each_row(path, visit));
-    Ok(Table { path, width, names, rounding, read_rows })
+    let read_rows = Box::new(move |source: &Source<'_>, visit: RowVisitor<'_>| {
+        columns.each_row(&source.path, visit)
+    });
+    Ok(Table { source, width, names, rounding, read_rows })
 }
 
 fn reader(path: &Path) -> Result<SerializedFileReader<File>> {
@@ -61,7 +64,7 @@ fn damaged(path: &Path, e: ParquetError) -> Error {
     Error::file(path, format!("the Parquet file is damaged or cut short ({e})"))
 }
 
-/// Whether the integers of a column are unsigned; the error says what it has instead of numbers.
+/// Whether the integers of a column are unsigned; the error names its content if it has no numbers.
 fn is_unsigned(column: &ColumnDescriptor) -> std::result::Result<bool, String> {
     if column.name().starts_with("__index_level_") {
         return Err("is an index; save the table with index=False".into());

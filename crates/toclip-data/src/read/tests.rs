@@ -1,7 +1,7 @@
 //! The same samples in every format, and every error message.
 
 use super::*;
-use crate::Error;
+use crate::{Error, SampleSource};
 use std::path::PathBuf;
 
 /// Files that NumPy and Arrow wrote (`scripts/fixtures/samples.py`): row k, column j of the
@@ -58,7 +58,7 @@ impl Folder {
 
 #[test]
 fn numpy_archives_give_the_same_samples() {
-    let array = Target::Array("labels".into());
+    let array = column("labels");
     for (name, target, rows) in [
         ("plain.npz", Target::Last, 5),
         ("plain.npz", column("y"), 5),
@@ -76,7 +76,7 @@ fn numpy_archives_give_the_same_samples() {
     insta::assert_snapshot!(said([
         (&*fixture("many.npz"), Target::Last),
         (&fixture("columns.npz"), Target::Last),
-        (&fixture("plain.npz"), Target::Array("z".into())),
+        (&fixture("plain.npz"), column("z")),
     ]));
 }
 
@@ -95,7 +95,7 @@ fn which_array_of_an_archive_is_the_target_is_not_guessed() {
     let x = npy("(2, 2)", "<f8", &[1.0, 2.0, 3.0, 4.0]);
     let (b, words) = (npy("(2,)", "<f8", &[5.0, 6.0]), npy("(2,)", "<U2", &[0.0, 0.0]));
     let zip = |name: &str, members: &[(&str, &[u8])]| {
-        crate::archive::tests::write_zip(folder.0.path().join(name), members)
+        crate::data_sets::archive::tests::write_zip(folder.0.path().join(name), members)
     };
     let two = zip("two.npz", &[("foo.npy", &x), ("bar.npy", &b)]);
     let targets =
@@ -191,7 +191,6 @@ fn csv_columns_by_name_and_number() {
         (&*named, column("size")),
         (&named, column("pric")),
         (&named, column("4")),
-        (&named, Target::Array("y".into())),
         (&named, column("nosuch.npy")),
         (&numpy, column("no/such")),
         (&twice, column("x")),

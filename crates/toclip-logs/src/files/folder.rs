@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fs::read_dir;
 use std::path::{Path, PathBuf};
 
-use super::{Kind, LogFiles};
+use super::{FileUse, LogFiles};
 use crate::Result;
 
 /// Folders that are searched: more of them are not a folder of logs.
@@ -13,9 +13,9 @@ const DEEPEST: usize = 8;
 /// Files without a known structure that are considered.
 const MOST_FILES: usize = 1000;
 
-/// What a folder has.
+/// The logs in a folder.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct FolderLogs {
     /// Runs that a known writer wrote.
     pub runs: Vec<LogFiles>,
     /// Other files that may be logs.
@@ -23,13 +23,13 @@ pub(super) struct Found {
 }
 
 /// Searches a folder.
-pub(super) fn search(folder: &Path) -> Result<Found> {
-    let mut found = Found::default();
+pub(super) fn search(folder: &Path) -> Result<FolderLogs> {
+    let mut found = FolderLogs::default();
     let mut waiting = VecDeque::from([(folder.to_owned(), 0)]);
     let mut searched = 0;
     while let Some((folder, depth)) = waiting.pop_front() {
         let contents = match Contents::of(&folder) {
-            // What cannot be opened inside the folder is passed over.
+            // Folders inside that cannot be opened are skipped.
             Err(_) if depth > 0 => continue,
             contents => contents?,
         };
@@ -76,8 +76,8 @@ impl Contents {
     }
 
     /// Adds the runs of this folder; returns the folders in which there may be others.
-    fn runs(self, folder: &Path, found: &mut Found) -> Vec<PathBuf> {
-        let one = |path: &PathBuf| LogFiles::new(path, vec![path.clone()], Kind::Joined);
+    fn runs(self, folder: &Path, found: &mut FolderLogs) -> Vec<PathBuf> {
+        let one = |path: &PathBuf| LogFiles::new(path, vec![path.clone()], FileUse::Joined);
         let wandb: Vec<&PathBuf> =
             self.files.iter().filter(|f| name(f).ends_with(".wandb")).collect();
         if !wandb.is_empty() {
@@ -104,7 +104,7 @@ impl Contents {
             self.files.iter().filter(|file| is_event_file(file)).cloned().collect();
         if !events.is_empty() {
             events.sort_by_key(|file| event_order(file));
-            found.runs.push(LogFiles::new(folder, events, Kind::Joined));
+            found.runs.push(LogFiles::new(folder, events, FileUse::Joined));
             return self.folders;
         }
         let room = MOST_FILES.saturating_sub(found.files.len());
@@ -138,7 +138,7 @@ fn mlflow_run(run: &Path, metrics: &Path) -> Option<LogFiles> {
             files.push(file);
         }
     }
-    (!files.is_empty()).then(|| LogFiles::new(run, files, Kind::Metrics(names)))
+    (!files.is_empty()).then(|| LogFiles::new(run, files, FileUse::Metrics(names)))
 }
 
 fn name(path: &Path) -> String {

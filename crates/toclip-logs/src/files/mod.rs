@@ -1,15 +1,15 @@
-//! Which files make up a log: what people type is a file, or a folder with runs in it.
+//! The files that make up a log. Users give a file, or a folder with runs in it.
 
-mod beside;
 mod folder;
+mod settings_files;
 
 use std::cell::{Cell, RefCell};
 use std::fs::{File, metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::read::{Settings, is_norm, read_joined, read_metrics};
-use crate::{Error, Log, ReadOptions, ReadSummary, Result, Row, series};
+use crate::read::{RunSettings, is_norm, read_joined, read_metrics};
+use crate::{Error, Log, LogRow, ReadOptions, ReadSummary, Result, series};
 
 /// How much of each log in a folder is read to see whether it has gradient norms.
 const PEEK: u64 = 1 << 18;
@@ -21,13 +21,13 @@ pub struct LogFiles {
     pub name: String,
     /// The files in the order in which they are read.
     pub files: Vec<PathBuf>,
-    kind: Kind,
-    settings: Settings,
+    kind: FileUse,
+    settings: RunSettings,
 }
 
 /// How the files make up the log.
 #[derive(Clone, Debug, PartialEq)]
-enum Kind {
+enum FileUse {
     /// Each continues the one before.
     Joined,
     /// Each has the metric of this name.
@@ -47,7 +47,7 @@ enum Kind {
 /// [`Error::Io`] if the path cannot be read, [`Error::NoLogs`] for a folder without logs.
 pub fn find_logs(path: &Path, options: &ReadOptions) -> Result<Vec<LogFiles>> {
     if !metadata(path)?.is_dir() {
-        return Ok(vec![LogFiles::new(path, vec![path.to_owned()], Kind::Joined)]);
+        return Ok(vec![LogFiles::new(path, vec![path.to_owned()], FileUse::Joined)]);
     }
     let found = folder::search(path)?;
     let (with, without): (Vec<LogFiles>, Vec<LogFiles>) =
@@ -59,7 +59,7 @@ pub fn find_logs(path: &Path, options: &ReadOptions) -> Result<Vec<LogFiles>> {
     let files: Vec<LogFiles> = files.collect();
     match (files.is_empty(), without.is_empty()) {
         (false, _) => Ok(files),
-        // What they lack is said when they are read.
+        // Reading them gives an error that names the missing norm.
         (true, false) => Ok(without),
         (true, true) => Err(Error::NoLogs),
     }
@@ -98,7 +98,7 @@ pub fn read_files(
     log: &LogFiles,
     options: &ReadOptions,
     progress: &mut dyn FnMut(u64),
-    visit: &mut dyn FnMut(&Row),
+    visit: &mut dyn FnMut(&LogRow),
 ) -> Result<ReadSummary> {
     log.read(options, progress, visit, &Cell::new(u64::MAX))
 }
@@ -118,19 +118,19 @@ pub fn load_files(
 }
 
 impl LogFiles {
-    fn new(name: &Path, files: Vec<PathBuf>, kind: Kind) -> Self {
-        let settings = files.first().map(|file| beside::settings(file)).unwrap_or_default();
+    fn new(name: &Path, files: Vec<PathBuf>, kind: FileUse) -> Self {
+        let settings = files.first().map(|file| settings_files::settings(file)).unwrap_or_default();
         Self { name: name.display().to_string(), files, kind, settings }
     }
 
-    /// The size of the files in bytes, as far as it is known.
+    /// The size of the files in bytes, without files whose size is unknown.
     pub fn size(&self) -> u64 {
         self.files.iter().filter_map(|file| metadata(file).ok()).map(|data| data.len()).sum()
     }
 
-    /// Whether the log may have gradient norms, as far as its beginning shows.
+    /// Whether the beginning of the log leaves it possible that the log has gradient norms.
     fn may_have_norms(&self, options: &ReadOptions) -> bool {
-        if let Kind::Metrics(names) = &self.kind {
+        if let FileUse::Metrics(names) = &self.kind {
             return options.norm.is_some() || names.iter().any(|name| is_norm(name));
         }
         let left = Cell::new(PEEK);
@@ -147,10 +147,10 @@ impl LogFiles {
         &self,
         options: &ReadOptions,
         progress: &mut dyn FnMut(u64),
-        visit: &mut dyn FnMut(&Row),
+        visit: &mut dyn FnMut(&LogRow),
         left: &Cell<u64>,
     ) -> Result<ReadSummary> {
-        if let Kind::Metrics(names) = &self.kind {
+        if let FileUse::Metrics(names) = &self.kind {
             let metrics: Vec<(&str, &Path)> = names
                 .iter()
                 .map(String::as_str)
@@ -167,7 +167,7 @@ impl LogFiles {
     }
 }
 
-/// A file of which a part is read, with its progress.
+/// A file that is read up to a limit and reports its progress.
 struct Metered<'a, 'b> {
     file: File,
     left: &'a Cell<u64>,

@@ -1,8 +1,8 @@
 //! Whether training diverged, is diverging, or never came back from a spike.
 
-use super::running::noise;
+use super::spread::noise;
 use super::{Finding, median};
-use crate::{Log, Point};
+use crate::{Log, LogPoint};
 
 /// Fewer non-finite norms at the end may be steps that were skipped.
 const ENDED: usize = 3;
@@ -16,14 +16,14 @@ const BLOCKS: usize = 40;
 const SMALLEST: usize = 4;
 /// The excess over the best loss is real if it is this many times its standard error, ...
 const ERRORS: f64 = 8.0;
-/// ... and large if it is this share of what was gained since the start, ...
+/// ... and large if it is this share of the progress since the start, ...
 const OF_GAIN: f64 = 0.15;
 /// ... or this share of the best loss and not negligible against that gain.
 const OF_BEST: f64 = 0.25;
 const NEGLIGIBLE: f64 = 0.03;
 
 /// Splits the non-finite steps into those at which training ended and those that it survived.
-pub(super) fn split_non_finite(log: &Log) -> (&[Point], &[Point]) {
+pub(super) fn split_non_finite(log: &Log) -> (&[LogPoint], &[LogPoint]) {
     let all = &log.non_finite[..];
     let last_finite = log.points.iter().rfind(|p| !p.loss.is_infinite()).map(|p| p.step);
     let ended = match last_finite {
@@ -42,7 +42,7 @@ pub(super) fn split_non_finite(log: &Log) -> (&[Point], &[Point]) {
 }
 
 /// The finding for a run that ended in NaN. `affected` marks points far above their running median.
-pub(super) fn diverged(log: &Log, end: &[Point], affected: &[bool]) -> Option<Finding> {
+pub(super) fn diverged(log: &Log, end: &[LogPoint], affected: &[bool]) -> Option<Finding> {
     let since = end.first()?.step;
     let finite = log.points.partition_point(|p| p.step < since);
     // Points that grew before the end; a few ordinary ones in between do not count.
@@ -63,10 +63,10 @@ pub(super) fn diverged(log: &Log, end: &[Point], affected: &[bool]) -> Option<Fi
 }
 
 /// Medians of the loss over blocks, with the step at which each begins.
-pub(super) fn smooth(points: &[Point]) -> Vec<(f64, f64)> {
-    let with_loss: Vec<&Point> = points.iter().filter(|p| p.loss.is_finite()).collect();
+pub(super) fn smooth(points: &[LogPoint]) -> Vec<(f64, f64)> {
+    let with_loss: Vec<&LogPoint> = points.iter().filter(|p| p.loss.is_finite()).collect();
     let size = with_loss.len().div_ceil(BLOCKS).max(SMALLEST);
-    let block = |part: &[&Point]| {
+    let block = |part: &[&LogPoint]| {
         let losses = part.iter().map(|p| p.loss).collect();
         Some((part.first()?.step, median(losses)?))
     };
@@ -75,7 +75,7 @@ pub(super) fn smooth(points: &[Point]) -> Vec<(f64, f64)> {
 }
 
 /// Whether the loss at the end is far above its best, rising or not.
-pub(super) fn above_best(points: &[Point]) -> Option<Finding> {
+pub(super) fn above_best(points: &[LogPoint]) -> Option<Finding> {
     let blocks = smooth(points);
     let losses: Vec<f64> = blocks.iter().map(|b| b.1).collect();
     let (&first, &last) = (losses.first()?, losses.last()?);

@@ -1,253 +1,108 @@
-//! What a log shows: about the training, and about the log itself.
+//! Findings about the training, its norms, and the log itself.
 
+mod analysis;
+mod change_point;
 pub(crate) mod clipped_norms;
-mod course;
+mod current_threshold;
 mod divergence;
+mod finding;
+mod layer_summary;
+mod learning_rate;
+mod norm_distribution;
 mod norm_scale;
-mod rate;
-mod running;
+mod rule_comparison;
+mod running_scale;
 mod spikes;
-mod statistics;
+mod spread;
+mod training_course;
 
-use serde::{Serialize, Serializer};
-use toclip::monitor::Interval;
-
-pub(crate) use course::Course;
+pub use analysis::Analysis;
+pub(crate) use analysis::{Supported, margin};
+pub use current_threshold::{CurrentThreshold, ThresholdEffect};
+pub use finding::Finding;
+pub use layer_summary::LayerSummary;
+pub use norm_distribution::NormDistribution;
 pub use norm_scale::NormScaleCause;
+pub use rule_comparison::RuleOutcome;
+pub use running_scale::running_scales;
 pub use spikes::Spike;
+pub(crate) use training_course::TrainingCourse;
 
-use crate::analysis::Analysis;
-use crate::{Log, Situation};
+use crate::{Log, RunContext};
 
-/// Something that a log shows. Serialized with its name as `code`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "code", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Finding {
-    /// Nothing is wrong: the loss went down or stayed, without spikes, and every number is finite.
-    Healthy {
-        /// The loss after the warm-up.
-        loss_from: Option<f64>,
-        /// The loss at the end.
-        loss_to: Option<f64>,
-    },
-    /// The loss or the norm is NaN or infinite to the end of the log.
-    Diverged {
-        /// The steps at which it is.
-        #[serde(serialize_with = "as_integers")]
-        steps: Vec<f64>,
-        /// The last step at which loss and norm were as before.
-        last_good: Option<f64>,
-        /// The learning rate at that step.
-        learning_rate: Option<f64>,
-        /// Whether the numbers grew over several steps first; if not, they broke at once.
-        grew: bool,
-        /// Whether the loss stayed finite, so that only the gradient broke.
-        loss_finite: bool,
-    },
-    /// The loss rises at the end and is far above its best.
-    Diverging {
-        /// The step of the best loss.
-        #[serde(serialize_with = "as_integer")]
-        best_step: f64,
-        /// The best loss, smoothed.
-        best: f64,
-        /// The loss at the end, smoothed.
-        last: f64,
-    },
-    /// The loss does not rise at the end, but is far above its best.
-    NotRecovered {
-        /// The step of the best loss.
-        #[serde(serialize_with = "as_integer")]
-        best_step: f64,
-        /// The best loss, smoothed.
-        best: f64,
-        /// The loss at the end, smoothed.
-        last: f64,
-    },
-    /// Norms far above their running median, or losses far above theirs.
-    Spikes {
-        /// Every affected step.
-        #[serde(serialize_with = "as_integers")]
-        steps: Vec<f64>,
-        /// Affected steps that follow each other closely are one spike.
-        events: Vec<Spike>,
-    },
-    /// Norms or losses that are NaN or infinite, after which training went on.
-    NonFiniteSteps {
-        /// The steps.
-        #[serde(serialize_with = "as_integers")]
-        steps: Vec<f64>,
-    },
-    /// The threshold in force clips nearly every step.
-    AlwaysClipped {
-        /// The threshold.
-        threshold: f64,
-        /// The share of the steps that it clips after the warm-up.
-        fires: f64,
-        /// The median norm over the threshold.
-        times: f64,
-    },
-    /// The threshold in force is above every norm.
-    NeverClipped {
-        /// The threshold.
-        threshold: f64,
-        /// The largest norm.
-        largest: f64,
-    },
-    /// The norms pile up at one value: they were logged after clipping.
-    NormsAfterClipping {
-        /// The value, which is the threshold.
-        threshold: f64,
-        /// The share of the norms at this value.
-        share: f64,
-    },
-    /// The norms pile up at one value, but according to the user they were not clipped there.
-    NotClipped {
-        /// The value.
-        threshold: f64,
-        /// The share of the norms at this value.
-        share: f64,
-    },
-    /// The norms are not on the scale of an averaged loss.
-    NormScale {
-        /// The median norm.
-        median: f64,
-        /// The median loss.
-        loss: Option<f64>,
-        /// What it comes from.
-        cause: NormScaleCause,
-    },
-    /// The norms were divided by the loss scale.
-    Unscaled,
-    /// Only some steps were logged.
-    Subsampled {
-        /// Steps from one row to the next.
-        stride: f64,
-    },
-    /// The norms grew or fell by a factor of more than 1.5.
-    Drift {
-        /// The scale of the norms in the last quarter of the log over that in the first.
-        scale_change: f64,
-    },
-    /// The tail of the norms is heavy: even the upper end of the interval of its index is below 4.
-    HeavyTail {
-        /// The tail index.
-        index: Interval,
-    },
-    /// The log has the norms of single layers.
-    Layers {
-        /// How many.
-        count: usize,
-        /// The layer with the largest share of the squared norm.
-        driver: String,
-        /// That share.
-        share: f64,
-        /// Layers that spike while the total does not, the most frequent first.
-        fire_alone: Vec<String>,
-        /// The largest guard of a layer over the smallest.
-        spread: f64,
-    },
-    /// The schedule of the learning rate has come to its end.
-    Finished {
-        /// The last learning rate over the largest.
-        rate: f64,
-    },
-    /// Rows of a table in which both the norm and the loss are NaN: empty cells.
-    Blank {
-        /// How many.
-        count: u64,
-    },
-    /// Negative norms, which are left out.
-    Negative {
-        /// How many.
-        count: u64,
-    },
-    /// Norms of zero: steps that clipping cannot change.
-    Zero {
-        /// How many.
-        count: u64,
-    },
-    /// The step starts again with each epoch; the epochs were joined.
-    StepsByEpoch {
-        /// How many epochs.
-        epochs: u64,
-    },
-    /// Numbers have a decimal comma.
-    DecimalComma,
-    /// The step went back: a run was resumed from a checkpoint.
-    Restarts {
-        /// How often.
-        count: u64,
-        /// Rows that a later row replaced.
-        replaced: u64,
-    },
-    /// The step went back to the start: more than one run.
-    SeveralRuns {
-        /// How many runs.
-        runs: u64,
-    },
-    /// The rows are in the order from the last step to the first.
-    Reversed,
-    /// The rows are in no order.
-    Unordered,
-    /// The end of the log is cut off.
-    Truncated,
-    /// JSON objects follow each other without a line break.
-    Concatenated {
-        /// How many.
-        count: u64,
-    },
-    /// Rows or cells that could not be read were left out.
-    Unreadable {
-        /// How many.
-        count: u64,
-        /// The line of the first.
-        first: u64,
-    },
-    /// Records of an event file that could not be read were left out.
-    UnreadableRecords {
-        /// How many.
-        count: u64,
-        /// The byte where the first one begins.
-        first: u64,
-    },
-    /// A checksum is wrong; what could be read was kept.
-    WrongChecksum {
-        /// How many records.
-        count: u64,
-        /// The byte where the first one begins.
-        first: u64,
-        /// Whether reading had to end there.
-        stopped: bool,
-    },
-    /// There is no step; rows are counted instead.
-    StepsCounted,
-    /// Rows without a step, left out.
-    WithoutStep {
-        /// How many.
-        count: u64,
-    },
-    /// The log is long: only every k-th row was kept.
-    Thinned {
-        /// One row of this many was kept.
-        every: u64,
-    },
+/// A threshold that clips this share of the steps clips nearly every one.
+const ALWAYS: f64 = 0.9;
+/// The scale of the norms moved if it changed by this factor.
+const MOVED: f64 = 1.5;
+/// A tail with an index below this has no fourth moment.
+const HEAVY: f64 = 4.0;
+
+fn about_norms(
+    log: &Log,
+    course: &TrainingCourse,
+    analysis: &Analysis,
+    now: &RunContext,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.extend(threshold_in_force(log, course, now));
+    findings.extend(layers(&analysis.layers));
+    let Some(norms) = &analysis.distribution else { return findings };
+    if let Some(drift) = norms.drift {
+        let moved = !(1.0 / MOVED..MOVED).contains(&drift.scale_change);
+        let scale_change = drift.scale_change;
+        findings.extend(moved.then_some(Finding::Drift { scale_change }));
+    }
+    if let Some(tail) = norms.tail.filter(|tail| tail.index.high < HEAVY) {
+        findings.push(Finding::HeavyTail { index: tail.index });
+    }
+    findings
 }
 
-/// Everything that the log shows, what matters most first.
+fn layers(layers: &[LayerSummary]) -> Option<Finding> {
+    let driver = layers.first().filter(|_| layers.len() > 1)?;
+    let mut alone: Vec<&LayerSummary> = layers.iter().filter(|l| l.fires_alone > 0).collect();
+    alone.sort_by_key(|layer| std::cmp::Reverse(layer.fires_alone));
+    let guards = layers.iter().map(|layer| layer.guard).filter(|guard| *guard > 0.0);
+    let (low, high) = guards.fold((f64::INFINITY, 0.0), |(low, high), guard| {
+        (f64::min(low, guard), f64::max(high, guard))
+    });
+    Some(Finding::Layers {
+        count: layers.len(),
+        driver: driver.name.clone(),
+        share: driver.share,
+        fire_alone: alone.iter().map(|layer| layer.name.clone()).collect(),
+        spread: high / low,
+    })
+}
+
+fn threshold_in_force(log: &Log, course: &TrainingCourse, now: &RunContext) -> Option<Finding> {
+    if now.clipped_at.is_some() {
+        return None;
+    }
+    let threshold = now.in_force()?;
+    let largest = log.largest_norm();
+    if log.points.len() > 1 && largest <= threshold {
+        return Some(Finding::NeverClipped { threshold, largest });
+    }
+    let norms: Vec<f64> = course.ordinary(&log.points).map(|p| p.norm).collect();
+    let fires = norms.iter().filter(|n| **n > threshold).count() as f64 / norms.len() as f64;
+    let times = median(norms)? / threshold;
+    (fires >= ALWAYS).then_some(Finding::AlwaysClipped { threshold, fires, times })
+}
+
+/// All findings, the most important first.
 pub(crate) fn all(
     log: &Log,
-    course: &Course,
+    course: &TrainingCourse,
     analysis: &Analysis,
-    now: &Situation,
+    now: &RunContext,
 ) -> Vec<Finding> {
     let mut findings: Vec<Finding> = course.findings.clone();
     findings.extend(norm_scale::find(log, course));
     findings.extend(now.pile.clone());
-    findings.extend(statistics::find(log, course, analysis, now));
-    findings.extend(rate::finished(&log.points));
-    if course::is_healthy(log, course, &findings) {
+    findings.extend(about_norms(log, course, analysis, now));
+    findings.extend(learning_rate::finished(&log.points));
+    if training_course::is_healthy(log, course, &findings) {
         let (loss_from, loss_to) = course.losses();
         findings.insert(0, Finding::Healthy { loss_from, loss_to });
     }
@@ -255,24 +110,10 @@ pub(crate) fn all(
     findings
 }
 
-fn as_integer<S: Serializer>(step: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    Step(*step).serialize(serializer)
-}
-
-fn as_integers<S: Serializer>(steps: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(steps.iter().map(|step| Step(*step)))
-}
-
-/// A step, which is an integer in nearly every log.
-struct Step(f64);
-
-impl Serialize for Step {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0.fract() == 0.0 && self.0.abs() < 1e15 {
-            true => serializer.serialize_i64(self.0 as i64),
-            false => serializer.serialize_f64(self.0),
-        }
-    }
+/// A quantile of sorted values: the value of nearest rank; NaN without values.
+pub(crate) fn quantile(sorted: &[f64], p: f64) -> f64 {
+    let last = sorted.len().saturating_sub(1) as f64;
+    sorted.get((p * last).round() as usize).copied().unwrap_or(f64::NAN)
 }
 
 /// The upper median.

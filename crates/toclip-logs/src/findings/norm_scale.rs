@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::{Course, median};
-use crate::{Finding, Log, Point};
+use super::{TrainingCourse, median};
+use crate::{Finding, Log, LogPoint};
 
 /// Norms examined on either side of a jump of the loss scale.
 const SIDE: usize = 16;
@@ -21,7 +21,7 @@ pub enum NormScaleCause {
     LossScale {
         /// Jumps of the scale, or by powers of two, that the norms follow.
         jumps: usize,
-        /// Whether the log has the scale in a column, so that it can be divided out.
+        /// Whether the log has a column of the scale, by which the norms can be divided.
         column: bool,
     },
     /// They seem to include a loss scale that does not change.
@@ -36,8 +36,8 @@ pub enum NormScaleCause {
 }
 
 /// Whether the norms are not on the scale of an averaged loss, and why.
-pub(super) fn find(log: &Log, course: &Course) -> Option<Finding> {
-    let ordinary: Vec<&Point> = course.ordinary(&log.points).collect();
+pub(super) fn find(log: &Log, course: &TrainingCourse) -> Option<Finding> {
+    let ordinary: Vec<&LogPoint> = course.ordinary(&log.points).collect();
     let norm = median(ordinary.iter().map(|p| p.norm).collect())?;
     let loss = median(ordinary.iter().map(|p| p.loss).filter(|l| l.is_finite()).collect());
     let unscaled = log.findings.contains(&Finding::Unscaled);
@@ -52,8 +52,8 @@ pub(super) fn find(log: &Log, course: &Course) -> Option<Finding> {
 }
 
 /// Whether the norms move with the loss scale, or jump by powers of two without one.
-fn detect_loss_scale(points: &[Point]) -> Option<NormScaleCause> {
-    let scaled: Vec<&Point> =
+fn detect_loss_scale(points: &[LogPoint]) -> Option<NormScaleCause> {
+    let scaled: Vec<&LogPoint> =
         points.iter().filter(|p| p.loss_scale > 0.0 && p.norm > 0.0).collect();
     if scaled.len() * 2 > points.len() {
         return with_column(&scaled);
@@ -65,7 +65,7 @@ fn detect_loss_scale(points: &[Point]) -> Option<NormScaleCause> {
     (jumps >= 3 && large).then_some(NormScaleCause::LossScale { jumps, column: false })
 }
 
-fn with_column(points: &[&Point]) -> Option<NormScaleCause> {
+fn with_column(points: &[&LogPoint]) -> Option<NormScaleCause> {
     let logs: Vec<f64> = points.iter().map(|p| p.norm.log2()).collect();
     let steps = logs.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
     // For a normal distribution the median step is 0.954 standard deviations, and a median of n has
@@ -79,7 +79,7 @@ fn with_column(points: &[&Point]) -> Option<NormScaleCause> {
             continue;
         }
         // Points of one scale on either side of the jump.
-        let same = |at: usize| move |p: &&&Point| p.loss_scale == points[at].loss_scale;
+        let same = |at: usize| move |p: &&&LogPoint| p.loss_scale == points[at].loss_scale;
         let before = points[..i].iter().rev().take(SIDE).take_while(same(i - 1)).count();
         let after = points[i..].iter().take(SIDE).take_while(same(i)).count();
         let rise = median(logs[i..i + after].to_vec())? - median(logs[i - before..i].to_vec())?;
@@ -142,10 +142,10 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
     use rand_distr::{Distribution, LogNormal};
 
-    fn points(norms: &[f64], scales: Option<&[f64]>) -> Vec<Point> {
+    fn points(norms: &[f64], scales: Option<&[f64]>) -> Vec<LogPoint> {
         let scale = |i: usize| scales.map_or(f64::NAN, |s| s[i]);
         let nan = f64::NAN;
-        let point = |(i, &norm): (usize, &f64)| Point {
+        let point = |(i, &norm): (usize, &f64)| LogPoint {
             step: i as f64,
             norm,
             loss: nan,

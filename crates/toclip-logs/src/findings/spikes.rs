@@ -3,13 +3,14 @@
 use serde::Serialize;
 use toclip::threshold_rules::SlidingWindow;
 
-use super::running::upper_spread;
-use super::{as_integer, median};
-use crate::Point;
+use super::finding::as_integer;
+use super::median;
+use super::spread::upper_spread;
+use crate::LogPoint;
 
 /// Values that a running median remembers.
 const MEMORY: usize = 100;
-/// Fewer say nothing about what is usual.
+/// Fewer values give no reliable median.
 const LEAST: usize = 20;
 /// A spike is at least this many times the running median, ...
 const TIMES: f64 = 4.0;
@@ -60,14 +61,14 @@ pub struct Spike {
 }
 
 impl Spike {
-    /// Whether the loss stayed above what it was before, for long enough to say so.
+    /// Whether the loss stayed above its level before the spike, for long enough to say so.
     pub(crate) fn not_recovered(&self) -> bool {
         self.loss_before.is_some() && self.recovered_after.is_none() && self.points_after >= WAIT
     }
 }
 
 /// The spikes after the warm-up, and every point that is affected.
-pub(super) fn find(points: &[Point], warm_up: usize) -> (Vec<Spike>, Vec<bool>) {
+pub(super) fn find(points: &[LogPoint], warm_up: usize) -> (Vec<Spike>, Vec<bool>) {
     let norms: Vec<f64> = points.iter().map(|p| p.norm.max(f64::MIN_POSITIVE).ln()).collect();
     let losses: Vec<f64> = points.iter().map(|p| p.loss).collect();
     let usual_norm = running_medians(&norms);
@@ -122,7 +123,7 @@ fn far_above(values: &[f64], from: usize, limit: impl Fn(f64) -> f64) -> (Vec<bo
         above[i] = i >= from && known.is_some_and(|m| *value > m + limit(m));
         in_a_row = if above[i] { in_a_row + 1 } else { 0 };
         if in_a_row == LONGEST {
-            // A new level: what is usual now.
+            // A new level is usual now.
             window = SlidingWindow::new(MEMORY);
             let first = i + 1 - LONGEST;
             above[first + LONGEST / 2..=i].fill(false);
@@ -148,13 +149,13 @@ fn runs(values: &[bool], close: usize) -> Vec<(usize, usize)> {
 }
 
 fn spike(
-    points: &[Point],
+    points: &[LogPoint],
     affected: &[bool],
     usual: &[f64],
     (first, last): (usize, usize),
     loss_spread: f64,
 ) -> Spike {
-    let finite = |range: &[Point]| -> Vec<f64> {
+    let finite = |range: &[LogPoint]| -> Vec<f64> {
         range.iter().map(|p| p.loss).filter(|loss| loss.is_finite()).collect()
     };
     let norm = points[first..=last].iter().map(|p| p.norm).fold(0.0, f64::max);

@@ -88,7 +88,12 @@ const LONGEST: usize = 1 << 20;
 
 impl<R: Read> Lines<R> {
     pub fn new(reader: R, returns: bool) -> Self {
-        let reader = BufReader::with_capacity(1 << 18, reader);
+        Self::with_capacity(1 << 18, reader, returns)
+    }
+
+    /// With a buffer of this many bytes.
+    pub fn with_capacity(bytes: usize, reader: R, returns: bool) -> Self {
+        let reader = BufReader::with_capacity(bytes, reader);
         Self { reader, line: Vec::new(), returns, count: 0 }
     }
 

@@ -7,13 +7,14 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::given::{GivenNames, PARTIAL};
-use super::layers::{self, layer_of, without_groups};
+use super::file_damage::FileDamage;
+use super::layer_names::{self, layer_of, without_groups};
+use super::requested_columns::{PARTIAL, RequestedColumns};
 use super::role::{NOT_GRADIENTS, ROLES, Role, is_one_of};
 use super::row_joiner::{LayerUse, RowJoiner};
-use super::settings::{Settings, setting_name};
+use super::settings::{RunSettings, setting_name};
 use crate::names::printable;
-use crate::{Error, ReadOptions, Result, Row};
+use crate::{Error, LogRow, ReadOptions, Result};
 
 /// Records held back before the choice.
 const HELD: usize = 4096;
@@ -23,7 +24,7 @@ const HELD_VALUES: usize = 1 << 20;
 const NAMES: usize = 20_000;
 /// Names of a record whose order is remembered.
 const ORDERED: usize = 64;
-/// Longer names are ignored, so that memory does not grow with the log.
+/// Longer names are ignored: memory must not grow with the log.
 const LONGEST: usize = 1 << 10;
 
 /// A phrase cannot be shortened after these words: "time per step" is not the step.
@@ -32,7 +33,7 @@ const BINDING: &str = "per of time in total last each this next number max best 
 
 /// A column that is used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Column {
+pub struct LogColumn {
     /// What for.
     pub role: Role,
     /// Its name in the log.
@@ -67,22 +68,24 @@ type Record = Vec<(ColumnId, f64)>;
 /// The candidate chosen for each role.
 type Chosen = [Option<u32>; ROLES.len()];
 
-/// What was chosen, and what else the log has.
-pub(super) struct Choice {
-    pub columns: Vec<Column>,
+/// The chosen columns, and the rest of the log.
+pub(super) struct ChosenColumns {
+    pub columns: Vec<LogColumn>,
     /// The layers with norms of their own.
     pub layers: Vec<String>,
     /// Whether the norm is the total of the layers.
     pub combined: bool,
     /// The settings of the run.
-    pub settings: Settings,
+    pub settings: RunSettings,
     /// All names.
     pub names: Vec<String>,
+    /// Damage to the files.
+    pub damage: FileDamage,
 }
 
 #[derive(Default)]
 pub(super) struct ColumnChooser<'a> {
-    given: GivenNames<'a>,
+    given: RequestedColumns<'a>,
     ids: HashMap<Vec<u8>, Option<ColumnId>>,
     /// The names of the last record in their order: those of the next are mostly the same, and need
     /// not be looked up.
@@ -93,7 +96,9 @@ pub(super) struct ColumnChooser<'a> {
     /// Names of settings, until their first value is known.
     settings: Vec<Option<String>>,
     /// Settings by name.
-    pub found: Settings,
+    pub found: RunSettings,
+    /// Damage to the files.
+    pub damage: FileDamage,
     layers: Vec<String>,
     /// Groups of other layers, which are left out.
     groups: HashSet<u32>,
@@ -102,13 +107,13 @@ pub(super) struct ColumnChooser<'a> {
     held_values: usize,
     record: Record,
     /// The threshold and the batch size, which rows may have.
-    in_rows: Row,
+    in_rows: LogRow,
     pub rows: RowJoiner<'a>,
 }
 
 impl<'a> ColumnChooser<'a> {
-    pub fn new(options: &'a ReadOptions, visit: &'a mut dyn FnMut(&Row)) -> Self {
-        let (given, rows) = (GivenNames::new(options), RowJoiner::new(visit));
+    pub fn new(options: &'a ReadOptions, visit: &'a mut dyn FnMut(&LogRow)) -> Self {
+        let (given, rows) = (RequestedColumns::new(options), RowJoiner::new(visit));
         Self { given, rows, ..Self::default() }
     }
 
@@ -302,7 +307,7 @@ impl<'a> ColumnChooser<'a> {
         self.record.clear();
     }
 
-    fn to_row(&self, record: &[(ColumnId, f64)]) -> Row {
+    fn to_row(&self, record: &[(ColumnId, f64)]) -> LogRow {
         let mut values = [None; ROLES.len()];
         let mut layers = Vec::new();
         let chosen = self.chosen.unwrap_or_default();
@@ -319,7 +324,7 @@ impl<'a> ColumnChooser<'a> {
                 ColumnId::Setting(_) => {}
             }
         }
-        Row::new(values, layers)
+        LogRow::new(values, layers)
     }
 
     /// The columns of layers that are of use.
@@ -331,7 +336,7 @@ impl<'a> ColumnChooser<'a> {
     }
 
     /// Passes a row on once no other row can belong to its step.
-    pub fn row(&mut self, mut row: Row) {
+    pub fn row(&mut self, mut row: LogRow) {
         // Larger integers are not exact, and no training is that long.
         row.step = row.step.filter(|s| s.abs() < 9e15);
         if row.clip.is_some() || row.batch_size.is_some() {
@@ -341,9 +346,9 @@ impl<'a> ColumnChooser<'a> {
         self.rows.add(row, self.layer_use());
     }
 
-    /// What becomes of the norms of layers.
+    /// How the norms of layers are used.
     fn layer_use(&self) -> LayerUse {
-        LayerUse { combine: self.combines_layers(), keep: self.layers.len() <= layers::MOST }
+        LayerUse { combine: self.combines_layers(), keep: self.layers.len() <= layer_names::MOST }
     }
 
     /// Whether the norm is the total of the layers, because the log has no other.
@@ -354,8 +359,8 @@ impl<'a> ColumnChooser<'a> {
         !other && !self.layers.is_empty()
     }
 
-    fn settings_in_rows(&self) -> Settings {
-        let mut settings = Settings::default();
+    fn settings_in_rows(&self) -> RunSettings {
+        let mut settings = RunSettings::default();
         let values = [(Role::Clip, self.in_rows.clip), (Role::BatchSize, self.in_rows.batch_size)];
         for (role, value) in values {
             // Training without a threshold is not a row with one of zero.
@@ -380,15 +385,15 @@ impl<'a> ColumnChooser<'a> {
         }
     }
 
-    /// Passes on the last rows; returns what was chosen.
-    pub fn finish(mut self) -> Result<Choice> {
+    /// Passes on the last rows; returns the chosen columns.
+    pub fn finish(mut self) -> Result<ChosenColumns> {
         let chosen = self.decide();
         let most_layers = self.rows.finish(self.layer_use());
         let mut columns = Vec::new();
         let combined = self.combines_layers() && most_layers > 0;
         if combined {
             let name = format!("{} layers combined", self.layers.len() - self.groups.len());
-            columns.push(Column { role: Role::Norm, name, others: Vec::new() });
+            columns.push(LogColumn { role: Role::Norm, name, others: Vec::new() });
         }
         for (role, _) in ROLES {
             let Some(id) = chosen[role as usize] else {
@@ -410,15 +415,15 @@ impl<'a> ColumnChooser<'a> {
             others.sort_by_key(|c| c.score);
             let others = others.iter().take(20).map(|c| c.name.clone()).collect();
             let name = self.candidates[id].name.clone();
-            columns.push(Column { role, name, others });
+            columns.push(LogColumn { role, name, others });
         }
-        if self.layers.len() > layers::MOST {
+        if self.layers.len() > layer_names::MOST {
             self.layers.clear();
         }
         let mut settings = self.settings_in_rows();
         settings.extend(&self.found);
-        let Self { layers, names, .. } = self;
-        Ok(Choice { columns, layers, combined, settings, names })
+        let Self { layers, names, damage, .. } = self;
+        Ok(ChosenColumns { columns, layers, combined, settings, names, damage })
     }
 }
 
@@ -426,9 +431,12 @@ impl<'a> ColumnChooser<'a> {
 mod tests {
     use super::*;
 
-    fn rows(options: &ReadOptions, records: &[&[(&str, f64)]]) -> Result<(Vec<Row>, Vec<Column>)> {
+    fn rows(
+        options: &ReadOptions,
+        records: &[&[(&str, f64)]],
+    ) -> Result<(Vec<LogRow>, Vec<LogColumn>)> {
         let mut rows = Vec::new();
-        let mut visit = |row: &Row| rows.push(row.clone());
+        let mut visit = |row: &LogRow| rows.push(row.clone());
         let mut chooser = ColumnChooser::new(options, &mut visit);
         for record in records {
             for (name, value) in *record {

@@ -8,15 +8,15 @@ use std::io::Read;
 
 use super::bytes::{Line, Lines};
 use super::columns::{ColumnChooser, ColumnId};
-use super::damage::Damage;
+use super::file_damage::FileDamage;
 use super::role::ROLES;
 use super::row::parse_number;
-use crate::{Result, Row};
+use crate::{LogRow, Result};
 
 /// Reads a table.
-pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
+pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<()> {
     let mut lines = Lines::new(reader, false);
-    let Some(header) = header(&mut lines)? else { return Ok(Damage::default()) };
+    let Some(header) = header(&mut lines)? else { return Ok(()) };
     let delimiter = delimiter(&header);
     let names: Vec<&[u8]> = Cells { rest: Some(&header), delimiter }.collect();
     let headless = names.iter().all(|name| cell_number(name, delimiter).is_some());
@@ -39,7 +39,7 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
     });
     let wanted: Vec<(usize, Use)> = wanted.collect();
     let columns = names.len();
-    let mut table = Table { delimiter, columns, wanted, damage: Damage::default() };
+    let table = Table { delimiter, columns, wanted };
     if headless {
         table.line(&Line { text: &header, complete: true, number: 1 }, chooser);
     }
@@ -50,7 +50,7 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
         }
         table.line(&line, chooser);
     }
-    Ok(table.damage)
+    Ok(())
 }
 
 /// The first line that is neither blank nor a comment.
@@ -113,13 +113,12 @@ struct Table {
     columns: usize,
     /// The columns in use, in their order.
     wanted: Vec<(usize, Use)>,
-    damage: Damage,
 }
 
 impl Table {
-    /// Parses a cell; false if it is neither a number nor empty.
+    /// Parses a cell into `value`; false if it is neither a number nor empty.
     #[inline]
-    fn set(&mut self, value: &mut Option<f64>, cell: &[u8]) -> bool {
+    fn set(&self, value: &mut Option<f64>, cell: &[u8], damage: &mut FileDamage) -> bool {
         let cell = cell.trim_ascii();
         if cell.is_empty() {
             return true;
@@ -130,21 +129,20 @@ impl Table {
         }
         if self.delimiter == b';' {
             *value = decimal_comma(cell);
-            self.damage.decimal_comma |= value.is_some();
+            damage.decimal_comma |= value.is_some();
         }
         value.is_some()
     }
 
-    fn line(&mut self, line: &Line, chooser: &mut ColumnChooser) {
+    fn line(&self, line: &Line, chooser: &mut ColumnChooser) {
         let (mut values, mut layers) = ([None; ROLES.len()], Vec::new());
         let mut cells = Cells { rest: Some(line.text), delimiter: self.delimiter };
         let (mut readable, mut whole, mut next) = (true, true, 0);
-        for i in 0..self.wanted.len() {
-            let (column, what) = self.wanted[i];
+        for &(column, what) in &self.wanted {
             let cell = cells.nth(column - next);
             whole &= cell.is_some();
             let mut value = None;
-            readable &= cell.is_some_and(|cell| self.set(&mut value, cell));
+            readable &= cell.is_some_and(|cell| self.set(&mut value, cell, &mut chooser.damage));
             match (what, value) {
                 (Use::Role(role), value) => values[role] = value,
                 (Use::Layer(layer), Some(norm)) => layers.push((layer, norm)),
@@ -156,13 +154,13 @@ impl Table {
             // The last cell may be cut; a line with too few cells certainly is.
             whole &= next + cells.count() == self.columns;
             if !whole || next == self.columns {
-                self.damage.truncated = true;
+                chooser.damage.truncated = true;
                 return;
             }
         }
-        let row = Row::new(values, layers);
+        let row = LogRow::new(values, layers);
         if !readable {
-            self.damage.unreadable.add(line.number);
+            chooser.damage.unreadable.add(line.number);
             if row.norm.is_none() && row.loss.is_none() && row.layers.is_empty() {
                 return;
             }
@@ -184,13 +182,13 @@ mod tests {
     use super::*;
     use crate::{Finding, ReadOptions};
 
-    fn rows(text: &str) -> (Vec<Row>, Vec<Finding>) {
+    fn rows(text: &str) -> (Vec<LogRow>, Vec<Finding>) {
         let (options, mut rows) = (ReadOptions::default(), Vec::new());
         // Steps without numbers are passed on too, for those who look for the end of a run.
-        let mut visit = |row: &Row| rows.extend((row.norm.or(row.loss)).map(|_| row.clone()));
+        let mut visit = |row: &LogRow| rows.extend((row.norm.or(row.loss)).map(|_| row.clone()));
         let mut sink = ColumnChooser::new(&options, &mut visit);
-        let findings = read(text.as_bytes(), &mut sink).unwrap().findings();
-        sink.finish().unwrap();
+        read(text.as_bytes(), &mut sink).unwrap();
+        let findings = sink.finish().unwrap().damage.findings();
         (rows, findings)
     }
 
@@ -230,13 +228,13 @@ mod tests {
         let norms: Vec<_> = read.iter().filter_map(|r| r.norm).collect();
         assert_eq!(norms, [1.5, 0.225]);
         assert_eq!(findings, [Finding::Unreadable { count: 1, first: 4 }, Finding::DecimalComma]);
-        let mut visit = |row: &Row| assert_eq!((row.norm, row.loss), (Some(1.5), Some(0.25)));
+        let mut visit = |row: &LogRow| assert_eq!((row.norm, row.loss), (Some(1.5), Some(0.25)));
         let text = "grad_norm;loss\n1,5;0,25\n1,5;0,25\n";
         let summary = crate::read(text.as_bytes(), &ReadOptions::default(), &mut visit).unwrap();
         assert_eq!((summary.format, summary.norms), (crate::Format::Csv, 2));
         let options = ReadOptions { norm: Some("2".into()), ..ReadOptions::default() };
         let headless = "1;1,5;0,25\n2;1,5;0,25\n";
-        let mut visit = |row: &Row| assert_eq!(row.norm, Some(1.5));
+        let mut visit = |row: &LogRow| assert_eq!(row.norm, Some(1.5));
         assert_eq!(crate::read(headless.as_bytes(), &options, &mut visit).unwrap().norms, 2);
     }
 

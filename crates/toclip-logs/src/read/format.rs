@@ -6,11 +6,12 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::csv::{Cells, cell_number, delimiter};
-use super::layers::layer_of;
+use super::layer_names::layer_of;
 use super::role::{Role, role_of};
 use super::row::parse_number;
 use super::tensorboard::masked_crc;
 use super::{mlflow, wandb};
+use crate::names::by_name;
 use crate::{Error, Result};
 
 /// A supported format.
@@ -80,11 +81,7 @@ impl FromStr for Format {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let known = FORMATS.iter().find(|(_, known, _)| known.eq_ignore_ascii_case(name));
-        known.map(|(format, ..)| *format).ok_or_else(|| {
-            let names = FORMATS.map(|(_, name, _)| name).join(", ");
-            Error::Invalid(format!("unknown format `{name}`; expected one of: {names}"))
-        })
+        by_name("format", name, &FORMATS)
     }
 }
 

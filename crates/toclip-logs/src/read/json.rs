@@ -9,7 +9,6 @@ use std::io::{BufRead, BufReader, Read};
 
 use super::bytes::Bytes;
 use super::columns::ColumnChooser;
-use super::damage::Damage;
 use super::row::parse_number;
 use crate::names::printable;
 use crate::{Error, Result, Role};
@@ -91,7 +90,7 @@ impl<R: BufRead> Object<'_, '_, R> {
             self.scanner.path.truncate(mark);
             self.separator(b'}')?;
         }
-        self.take().map(|_| ())
+        self.take()
     }
 
     fn value(&mut self, depth: usize, keep: bool) -> Scan {
@@ -133,7 +132,7 @@ impl<R: BufRead> Object<'_, '_, R> {
                 return Err(Stop::Bad);
             }
         }
-        self.take().map(|_| ())
+        self.take()
     }
 
     fn list(&mut self, depth: usize, keep: bool) -> Scan {
@@ -163,7 +162,7 @@ impl<R: BufRead> Object<'_, '_, R> {
             }
             self.separator(b']')?;
         }
-        self.take().map(|_| ())
+        self.take()
     }
 
     /// Reads a quoted string into the token; a long one is cut.
@@ -210,13 +209,13 @@ impl<R: BufRead> Object<'_, '_, R> {
         if depth > DEEPEST {
             return Err(Stop::Bad);
         }
-        self.take().map(|_| ())
+        self.take()
     }
 
     /// Consumes a comma, unless the closing byte is next.
     fn separator(&mut self, close: u8) -> Scan {
         match self.next_byte()? {
-            b',' => self.take().map(|_| ()),
+            b',' => self.take(),
             byte if byte == close => Ok(()),
             _ => Err(Stop::Bad),
         }
@@ -229,10 +228,10 @@ impl<R: BufRead> Object<'_, '_, R> {
 
     /// Consumes a byte.
     #[inline]
-    fn take(&mut self) -> Scan<u8> {
+    fn take(&mut self) -> Scan {
         let byte = self.peek()?;
         self.source.bump(byte);
-        Ok(byte)
+        Ok(())
     }
 
     /// The next byte that is not white space, without consuming it.
@@ -248,10 +247,9 @@ impl<R: BufRead> Object<'_, '_, R> {
 }
 
 /// Reads a whole log of objects: a single one, a list, one per line, or one after another.
-pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
+pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<()> {
     let mut source = Bytes::new(BufReader::with_capacity(1 << 17, reader));
     let mut scanner = Scanner::default();
-    let mut damage = Damage::default();
     // The line on which the last object ended, to see whether the next starts on the same one.
     let mut ended = None;
     // The rest of a damaged line is counted once.
@@ -260,10 +258,10 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
         let line = source.line;
         let bad = match byte {
             b'{' => {
-                damage.concatenated += u64::from(ended == Some(line));
+                chooser.damage.concatenated += u64::from(ended == Some(line));
                 let scan = scanner.object(&mut source, chooser);
                 ended = Some(source.line);
-                damage.truncated |= scan == Err(Stop::End);
+                chooser.damage.truncated |= scan == Err(Stop::End);
                 scan == Err(Stop::Bad)
             }
             _ => {
@@ -276,7 +274,7 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
             }
         };
         if bad {
-            damage.unreadable.add(line);
+            chooser.damage.unreadable.add(line);
             (ended, in_damage) = (None, true);
         }
     }
@@ -288,22 +286,22 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
             "`{name}` is one long list: write the log as CSV or as one JSON object per step"
         )));
     }
-    Ok(damage)
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Finding, ReadOptions, Row};
+    use crate::{Finding, LogRow, ReadOptions};
 
     type Pair = (Option<f64>, Option<f64>);
 
     fn norms(text: &str) -> (Vec<Pair>, Vec<Finding>) {
         let (options, mut rows) = (ReadOptions::default(), Vec::new());
-        let mut visit = |row: &Row| rows.push((row.step, row.norm));
+        let mut visit = |row: &LogRow| rows.push((row.step, row.norm));
         let mut sink = ColumnChooser::new(&options, &mut visit);
-        let findings = read(text.as_bytes(), &mut sink).unwrap().findings();
-        sink.finish().unwrap();
+        read(text.as_bytes(), &mut sink).unwrap();
+        let findings = sink.finish().unwrap().damage.findings();
         (rows, findings)
     }
 

@@ -1,17 +1,18 @@
 //! Metrics of the MLflow file store: one file per metric, one line `timestamp value step` per value.
 
+use std::cell::RefCell;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 
 use super::bytes::Lines;
 use super::columns::{ColumnChooser, ColumnId};
-use super::damage::Damage;
+use super::file_damage::FileDamage;
 use super::row::parse_number;
 use crate::Result;
 
 /// Bytes of each file in memory. Files are closed in between: there can be one for each layer.
-const CHUNK: u64 = 1 << 14;
+const CHUNK: usize = 1 << 14;
 
 /// One value of a metric.
 struct Value {
@@ -35,18 +36,27 @@ pub(super) fn is_metric(text: &[u8]) -> bool {
 }
 
 /// Reads the file of a single metric, which is taken for the norm.
-pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
+pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<()> {
     let (step, norm) = (chooser.column(b"step"), chooser.column(b"norm"));
-    let mut damage = Damage::default();
     let mut lines = Lines::new(reader, false);
+    while let Some(value) = next_value(&mut lines, &mut chooser.damage)? {
+        put(&value, step, norm, chooser);
+    }
+    Ok(())
+}
+
+/// The next line that can be read.
+fn next_value(lines: &mut Lines<impl Read>, damage: &mut FileDamage) -> Result<Option<Value>> {
     while let Some(line) = lines.next()? {
-        match value(line.text) {
-            Some(value) if line.complete => put(&value, step, norm, chooser),
-            None if line.complete && !line.text.is_empty() => damage.unreadable.add(line.number),
-            _ => damage.truncated |= !line.complete,
+        match value(line.text.trim_ascii_end()) {
+            // The last line may be cut.
+            _ if !line.complete => damage.truncated = true,
+            None if line.text.is_empty() => {}
+            None => damage.unreadable.add(line.number),
+            found => return Ok(found),
         }
     }
-    Ok(damage)
+    Ok(None)
 }
 
 fn put(
@@ -68,17 +78,19 @@ pub(super) fn read_run(
     metrics: &[(&str, &Path)],
     chooser: &mut ColumnChooser,
     progress: &mut dyn FnMut(u64),
-) -> Result<Damage> {
+) -> Result<()> {
+    let progress = RefCell::new(progress);
     chooser.fix_step("step");
     let step = chooser.column(b"step");
-    let mut damage = Damage::default();
     let mut files = Vec::new();
     for (name, path) in metrics {
         // A metric called `step` is not the step of the values.
         let column = if *name == "step" { None } else { chooser.column(name.as_bytes()) };
-        if let Some(column) = column {
-            let mut file = MetricFile::new(path.to_path_buf(), column);
-            file.advance(&mut damage, progress)?;
+        if column.is_some() {
+            let reader = Reopened { path, offset: 0, progress: &progress };
+            let lines = Lines::with_capacity(CHUNK, reader, false);
+            let mut file = MetricFile { lines, column, time: 0.0, next: None };
+            file.advance(&mut chooser.damage)?;
             files.push(file);
         }
     }
@@ -88,84 +100,57 @@ pub(super) fn read_run(
             (Some(a), Some(b)) => a.time.total_cmp(&b.time).then(a.step.total_cmp(&b.step)),
             (a, b) => b.is_some().cmp(&a.is_some()),
         };
-        let Some(file) = files.iter_mut().min_by(earlier) else { return Ok(damage) };
-        if file.next.is_none() {
-            return Ok(damage);
-        }
-        if let Some(value) = file.next.take() {
-            put(&value, step, Some(file.column), chooser);
-        }
-        file.advance(&mut damage, progress)?;
+        let Some(file) = files.iter_mut().min_by(earlier) else { return Ok(()) };
+        let Some(value) = file.next.take() else { return Ok(()) };
+        put(&value, step, file.column, chooser);
+        file.advance(&mut chooser.damage)?;
     }
 }
 
-/// A metric file that is read a chunk at a time.
-struct MetricFile {
-    path: PathBuf,
-    column: ColumnId,
-    /// Where the next chunk begins.
-    offset: u64,
-    chunk: Vec<u8>,
-    at: usize,
-    line: u64,
+/// A metric file and its next value.
+struct MetricFile<'a, 'b> {
+    lines: Lines<Reopened<'a, 'b>>,
+    column: Option<ColumnId>,
     /// The time of the last line.
     time: f64,
     next: Option<Value>,
 }
 
-impl MetricFile {
-    fn new(path: PathBuf, column: ColumnId) -> Self {
-        Self { path, column, offset: 0, chunk: Vec::new(), at: 0, line: 0, time: 0.0, next: None }
-    }
-
+impl MetricFile<'_, '_> {
     /// Reads the next value; none at the end.
-    fn advance(&mut self, damage: &mut Damage, progress: &mut dyn FnMut(u64)) -> Result<()> {
-        loop {
-            let rest = &self.chunk[self.at..];
-            if let Some(end) = memchr::memchr(b'\n', rest) {
-                self.next = value(rest[..end].trim_ascii_end()).map(|mut value| {
-                    // Clocks are set back at times; the lines are in order.
-                    self.time = self.time.max(value.time);
-                    value.time = self.time;
-                    value
-                });
-                self.at += end + 1;
-                self.line += 1;
-                match self.next {
-                    Some(_) => return Ok(()),
-                    None => damage.unreadable.add(self.line),
-                }
-                continue;
-            }
-            if !self.refill(progress)? {
-                // The last line may be cut.
-                damage.truncated |= self.at < self.chunk.len();
-                return Ok(());
-            }
+    fn advance(&mut self, damage: &mut FileDamage) -> Result<()> {
+        self.next = next_value(&mut self.lines, damage)?;
+        if let Some(value) = &mut self.next {
+            // Clocks are set back at times; the lines are in order.
+            self.time = self.time.max(value.time);
+            value.time = self.time;
         }
+        Ok(())
     }
+}
 
-    /// Appends the next chunk to what is left; false at the end.
-    fn refill(&mut self, progress: &mut dyn FnMut(u64)) -> Result<bool> {
-        self.chunk.drain(..self.at);
-        self.at = 0;
-        // A line is at most a hundred bytes; this is not a metric.
-        if self.chunk.len() as u64 > 4 * CHUNK {
-            return Ok(false);
-        }
-        let mut file = File::open(&self.path)?;
+/// A file that is closed after each chunk.
+struct Reopened<'a, 'b> {
+    path: &'a Path,
+    offset: u64,
+    progress: &'a RefCell<&'b mut dyn FnMut(u64)>,
+}
+
+impl Read for Reopened<'_, '_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut file = File::open(self.path)?;
         file.seek(SeekFrom::Start(self.offset))?;
-        let read = file.take(CHUNK).read_to_end(&mut self.chunk)? as u64;
-        self.offset += read;
-        progress(read);
-        Ok(read > 0)
+        let count = file.read(buffer)?;
+        self.offset += count as u64;
+        (self.progress.borrow_mut())(count as u64);
+        Ok(count)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ReadOptions, Row};
+    use crate::{LogRow, ReadOptions};
 
     #[test]
     fn steps_of_the_same_millisecond_stay_apart() {
@@ -179,11 +164,11 @@ mod tests {
         let loss = write("loss", "9 0.1 1\noops\n9 0.2 2\n9 0.3 3\n");
         let metrics = [("grad_norm", &*norm), ("loss", &*loss)];
         let (options, mut rows) = (ReadOptions::default(), Vec::new());
-        let mut visit = |row: &Row| rows.push((row.step, row.norm, row.loss));
+        let mut visit = |row: &LogRow| rows.push((row.step, row.norm, row.loss));
         let mut chooser = ColumnChooser::new(&options, &mut visit);
         let mut bytes = 0;
-        let damage = read_run(&metrics, &mut chooser, &mut |read| bytes += read).unwrap();
-        chooser.finish().unwrap();
+        read_run(&metrics, &mut chooser, &mut |read| bytes += read).unwrap();
+        let damage = chooser.finish().unwrap().damage;
         let row = |step: f64, norm, loss| (Some(step), Some(norm), Some(loss));
         assert_eq!(rows, [row(1.0, 1.5, 0.1), row(2.0, 2.5, 0.2), row(3.0, 3.5, 0.3)]);
         let unreadable = crate::Finding::Unreadable { count: 1, first: 2 };

@@ -3,13 +3,13 @@
 mod bytes;
 mod columns;
 mod csv;
-mod damage;
+mod decompress;
+mod file_damage;
 mod format;
-mod given;
 mod json;
-mod layers;
+mod layer_names;
 mod mlflow;
-mod packed;
+mod requested_columns;
 mod role;
 mod row;
 mod row_joiner;
@@ -23,19 +23,18 @@ use std::path::Path;
 
 use serde::Serialize;
 
-pub use columns::Column;
+pub use columns::LogColumn;
 pub use format::Format;
 pub use role::Role;
-pub use row::Row;
+pub use row::LogRow;
+pub(crate) use settings::RunSettings;
 pub use settings::SettingSources;
-pub(crate) use settings::Settings;
 
 use crate::names::list;
 use crate::{Error, Finding, Hint, Optimizer, Result};
-use columns::{Choice, ColumnChooser};
-use damage::Damage;
-use layers::layer_of;
-use packed::{Unpacked, unpack};
+use columns::{ChosenColumns, ColumnChooser};
+use decompress::{Unpacked, unpack};
+use layer_names::layer_of;
 use role::role_of;
 pub(crate) use settings::optimizer_kind;
 
@@ -59,33 +58,33 @@ pub struct ReadOptions {
     pub unscale: bool,
 }
 
-/// What was read, and how.
+/// How a log was read: its format, columns and settings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReadSummary {
     /// The format.
     pub format: Format,
     /// The columns used, and the alternatives.
-    pub columns: Vec<Column>,
-    /// The layers whose gradient norms the log has: [`Row::layers`] has their places in this list.
+    pub columns: Vec<LogColumn>,
+    /// The layers whose gradient norms the log has: [`LogRow::layers`] has their places in this list.
     /// Empty if there are more than 512.
     pub layers: Vec<String>,
     /// Whether the norm is the root of the sum of squares over the layers, because the log has no
     /// norm of the whole gradient.
     pub combined: bool,
-    /// What is wrong with the log as a file.
+    /// Damage to the files.
     pub findings: Vec<Finding>,
     /// Rows read.
     pub rows: u64,
     /// Rows with a gradient norm.
     pub norms: u64,
-    /// The clipping threshold, if the log or a file beside it has it; infinite if the run is set not
+    /// The clipping threshold, if the log or a file next to it has it; infinite if the run is set not
     /// to clip.
     pub clip: Option<f64>,
-    /// The global batch size, if the log or a file beside it has it.
+    /// The global batch size, if the log or a file next to it has it.
     pub batch_size: Option<f64>,
     /// The number of samples per worker and accumulation step, if that is given.
     pub micro_batch_size: Option<f64>,
-    /// The kind of the optimizer, if the log or a file beside it names it.
+    /// The kind of the optimizer, if the log or a file next to it names it.
     pub optimizer: Option<Optimizer>,
     /// Where threshold, batch size and optimizer were found.
     pub sources: SettingSources,
@@ -111,10 +110,10 @@ pub struct ReadSummary {
 pub fn read(
     reader: impl Read,
     options: &ReadOptions,
-    visit: &mut dyn FnMut(&Row),
+    visit: &mut dyn FnMut(&LogRow),
 ) -> Result<ReadSummary> {
-    let beside = Settings::default();
-    summarise(options, &beside, visit, |chooser| read_part(reader, options.format, chooser))
+    let reader: Box<dyn Read> = Box::new(reader);
+    read_joined(std::iter::once(Ok(reader)), options, &RunSettings::default(), visit)
 }
 
 /// Reads several files as one log, each opened when the one before it has been read. Empty ones are
@@ -122,19 +121,18 @@ pub fn read(
 pub(crate) fn read_joined<'a>(
     readers: impl Iterator<Item = Result<Box<dyn Read + 'a>>>,
     options: &ReadOptions,
-    beside: &Settings,
-    visit: &mut dyn FnMut(&Row),
+    nearby: &RunSettings,
+    visit: &mut dyn FnMut(&LogRow),
 ) -> Result<ReadSummary> {
-    summarise(options, beside, visit, |chooser| {
-        let mut all: Option<(Format, Damage)> = None;
+    summarise(options, nearby, visit, |chooser| {
+        let mut first = None;
         for reader in readers {
-            match (read_part(reader?, options.format, chooser), &mut all) {
-                (Err(Error::Empty), _) => {}
-                (part, None) => all = Some(part?),
-                (part, Some((_, damage))) => damage.absorb(part?.1),
+            match read_part(reader?, options.format, chooser) {
+                Err(Error::Empty) => {}
+                format => first = first.or(Some(format?)),
             }
         }
-        all.ok_or(Error::Empty)
+        first.ok_or(Error::Empty)
     })
 }
 
@@ -142,12 +140,13 @@ pub(crate) fn read_joined<'a>(
 pub(crate) fn read_metrics(
     metrics: &[(&str, &Path)],
     options: &ReadOptions,
-    beside: &Settings,
+    nearby: &RunSettings,
     progress: &mut dyn FnMut(u64),
-    visit: &mut dyn FnMut(&Row),
+    visit: &mut dyn FnMut(&LogRow),
 ) -> Result<ReadSummary> {
-    summarise(options, beside, visit, |chooser| {
-        Ok((Format::Mlflow, mlflow::read_run(metrics, chooser, progress)?))
+    summarise(options, nearby, visit, |chooser| {
+        mlflow::read_run(metrics, chooser, progress)?;
+        Ok(Format::Mlflow)
     })
 }
 
@@ -161,7 +160,7 @@ fn read_part(
     reader: impl Read,
     format: Option<Format>,
     chooser: &mut ColumnChooser,
-) -> Result<(Format, Damage)> {
+) -> Result<Format> {
     let Unpacked { mut reader, broken } = unpack(reader)?;
     let mut head = Vec::new();
     reader.by_ref().take(HEAD).read_to_end(&mut head)?;
@@ -174,40 +173,41 @@ fn read_part(
         None => format::detect(&head)?,
     };
     let reader = Cursor::new(head).chain(reader);
-    let mut damage = match format {
+    match format {
         Format::TrainerState | Format::Jsonl => json::read(reader, chooser)?,
         Format::Csv => csv::read(reader, chooser)?,
         Format::TensorBoard => tensorboard::read(reader, chooser)?,
         Format::Wandb => wandb::read(reader, chooser)?,
         Format::Mlflow => mlflow::read(reader, chooser)?,
         _ => text::read(reader, chooser)?,
-    };
-    damage.truncated |= broken.get();
-    Ok((format, damage))
+    }
+    chooser.damage.truncated |= broken.get();
+    Ok(format)
 }
 
-/// Passes on what `read_into` reads, and sums it up; settings that the log does not have are those
-/// found beside it.
+/// Passes on the rows that `read_into` reads, and summarises them. Settings that the log does not have
+/// come from files next to it.
 fn summarise(
     options: &ReadOptions,
-    beside: &Settings,
-    visit: &mut dyn FnMut(&Row),
-    read_into: impl FnOnce(&mut ColumnChooser) -> Result<(Format, Damage)>,
+    nearby: &RunSettings,
+    visit: &mut dyn FnMut(&LogRow),
+    read_into: impl FnOnce(&mut ColumnChooser) -> Result<Format>,
 ) -> Result<ReadSummary> {
     let (mut rows, mut norms) = (0, 0);
-    let mut count_and_visit = |row: &Row| {
+    let mut count_and_visit = |row: &LogRow| {
         rows += u64::from(row.norm.is_some() || row.loss.is_some());
         norms += u64::from(row.norm.is_some());
         visit(row);
     };
     let mut chooser = ColumnChooser::new(options, &mut count_and_visit);
-    let (format, damage) = read_into(&mut chooser)?;
+    let format = read_into(&mut chooser)?;
+    let ChosenColumns { columns, layers, combined, mut settings, names, damage } =
+        chooser.finish()?;
     let findings = damage.findings();
-    let Choice { columns, layers, combined, mut settings, names } = chooser.finish()?;
     if norms == 0 {
         return Err(no_norm(format, &columns, &names, findings.first()));
     }
-    settings.extend(beside);
+    settings.extend(nearby);
     let (clip, clip_source) = settings.clip().unzip();
     let (batch_size, batch_size_source) = settings.batch_size().unzip();
     let (optimizer, optimizer_source) =
@@ -234,7 +234,7 @@ fn summarise(
 }
 
 /// Lightning names the column of the learning rate after the optimizer: `lr-AdamW`.
-fn optimizer_of_rate(columns: &[Column]) -> Option<(Optimizer, String)> {
+fn optimizer_of_rate(columns: &[LogColumn]) -> Option<(Optimizer, String)> {
     let rate = columns.iter().find(|column| column.role == Role::LearningRate)?;
     let kind = optimizer_kind(&rate.name)?;
     Some((kind, format!("the column `{}`", rate.name)))
@@ -242,7 +242,7 @@ fn optimizer_of_rate(columns: &[Column]) -> Option<(Optimizer, String)> {
 
 fn no_norm(
     format: Format,
-    columns: &[Column],
+    columns: &[LogColumn],
     names: &[String],
     damage: Option<&Finding>,
 ) -> Error {

@@ -1,10 +1,10 @@
-//! What a column is for, recognised by its name.
+//! The role of a column, recognised by its name.
 
 use serde::Serialize;
 
-use super::layers::layer_of;
+use super::layer_names::layer_of;
 
-/// What a column of a log contains.
+/// The role of a column in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -27,7 +27,7 @@ pub enum Role {
     BatchSize,
 }
 
-/// All roles with their names, in the order of the fields of [`crate::Row`].
+/// All roles with their names, in the order of the fields of [`crate::LogRow`].
 pub(super) const ROLES: [(Role, &str); 8] = [
     (Role::Step, "step"),
     (Role::Norm, "gradient norm"),
@@ -51,7 +51,7 @@ pub(super) fn is_one_of(word: &str, list: &str) -> bool {
     list.split(' ').any(|w| w == word)
 }
 
-/// Whether a column is the minimum or maximum over a bin, which W&B exports beside the mean.
+/// Whether a column is the minimum or maximum over a bin, which W&B exports next to the mean.
 pub(super) fn is_bin_extreme(name: &str) -> bool {
     name.ends_with("__MIN") || name.ends_with("__MAX")
 }
@@ -243,7 +243,7 @@ mod tests {
         ] {
             assert_ne!(role(name), Some(Role::Norm), "{name}");
         }
-        // What is nearer to the whole gradient before clipping is taken first.
+        // Names nearer to the norm of the full gradient before clipping come first.
         assert!(score("grad_norm_pre_clip") < score("grad_norm"));
         assert!(score("grad_norm") < score("grad_norm_clipped"));
         assert!(score("grad_norm_step") < score("grad_norm_epoch"));

@@ -2,7 +2,7 @@
 
 /// One row: the values logged for one step. Any of them may be missing.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Row {
+pub struct LogRow {
     /// The step, iteration or update.
     pub step: Option<f64>,
     /// The norm of the gradient, $\Vert g \Vert$; may be NaN or infinite.
@@ -25,16 +25,16 @@ pub struct Row {
     pub layers: Vec<(u32, f64)>,
 }
 
-impl Row {
+impl LogRow {
     /// A row of values in the order of [`super::role::ROLES`].
     #[inline]
     pub(super) fn new(values: [Option<f64>; 8], layers: Vec<(u32, f64)>) -> Self {
         let [step, norm, loss, learning_rate, loss_scale, epoch, clip, batch_size] = values;
-        Row { step, norm, loss, learning_rate, loss_scale, epoch, clip, batch_size, layers }
+        LogRow { step, norm, loss, learning_rate, loss_scale, epoch, clip, batch_size, layers }
     }
 
     /// Fills missing values with those of `other`; false, and no change, if both have one.
-    pub(super) fn merge(&mut self, other: &mut Row) -> bool {
+    pub(super) fn merge(&mut self, other: &mut LogRow) -> bool {
         let has = |layer: u32| self.layers.iter().any(|(mine, _)| *mine == layer);
         if other.layers.iter().any(|(layer, _)| has(*layer)) {
             return false;
@@ -84,7 +84,7 @@ const POWERS: [f64; 23] = [
 ];
 
 /// Parses a number of at most 15 digits, as nearly all in logs are: both the digits and the power of
-/// ten are then exact, so that one rounding gives the nearest number, as the general parser does at
+/// ten are then exact, and one rounding gives the nearest number, as the general parser does at
 /// three times the cost. `None` for anything else.
 #[inline]
 fn short_decimal(text: &[u8]) -> Option<f64> {
@@ -132,11 +132,11 @@ mod tests {
 
     #[test]
     fn rows_of_one_step_are_one() {
-        let mut row = Row { step: Some(3.0), norm: Some(1.0), ..Row::default() };
-        assert!(row.merge(&mut Row { step: Some(3.0), loss: Some(0.5), ..Row::default() }));
+        let mut row = LogRow { step: Some(3.0), norm: Some(1.0), ..LogRow::default() };
+        assert!(row.merge(&mut LogRow { step: Some(3.0), loss: Some(0.5), ..LogRow::default() }));
         assert_eq!((row.norm, row.loss), (Some(1.0), Some(0.5)));
         let before = row.clone();
-        assert!(!row.merge(&mut Row { step: Some(3.0), norm: Some(2.0), ..Row::default() }));
+        assert!(!row.merge(&mut LogRow { step: Some(3.0), norm: Some(2.0), ..LogRow::default() }));
         assert_eq!(row, before);
     }
 

@@ -1,9 +1,9 @@
 //! Joins the records of one step into a row.
 
-use super::layers;
-use crate::Row;
+use super::layer_names;
+use crate::LogRow;
 
-/// What becomes of the norms of layers in a row.
+/// How the norms of layers in a row are used.
 #[derive(Clone, Copy)]
 pub(super) struct LayerUse {
     /// The norm is their total, because the log has no other.
@@ -15,20 +15,20 @@ pub(super) struct LayerUse {
 /// Rows are passed on once no other record can belong to their step.
 #[derive(Default)]
 pub(super) struct RowJoiner<'a> {
-    pending: Option<Row>,
+    pending: Option<LogRow>,
     /// The most layers in one row.
     most_layers: usize,
     /// A record without a step belongs to the step before it, as where each value has its own line.
     pub joins: bool,
-    visit: Option<&'a mut dyn FnMut(&Row)>,
+    visit: Option<&'a mut dyn FnMut(&LogRow)>,
 }
 
 impl<'a> RowJoiner<'a> {
-    pub fn new(visit: &'a mut dyn FnMut(&Row)) -> Self {
+    pub fn new(visit: &'a mut dyn FnMut(&LogRow)) -> Self {
         Self { visit: Some(visit), ..Self::default() }
     }
 
-    pub fn add(&mut self, mut row: Row, layers: LayerUse) {
+    pub fn add(&mut self, mut row: LogRow, layers: LayerUse) {
         if let Some(pending) = &mut self.pending {
             let same = match row.step {
                 Some(step) => pending.step == Some(step),
@@ -45,7 +45,7 @@ impl<'a> RowJoiner<'a> {
     /// Passes on the last row; returns the most layers in one row.
     pub fn finish(&mut self, layers: LayerUse) -> usize {
         // The log may end before all layers of its last step.
-        let cut = |row: &Row| row.layers.len() < self.most_layers && !row.layers.is_empty();
+        let cut = |row: &LogRow| row.layers.len() < self.most_layers && !row.layers.is_empty();
         if layers.combine && self.pending.as_ref().is_some_and(cut) {
             self.pending = None;
         }
@@ -58,7 +58,7 @@ impl<'a> RowJoiner<'a> {
         if !row.layers.is_empty() {
             self.most_layers = self.most_layers.max(row.layers.len());
             if layers.combine {
-                row.norm = layers::total(&row.layers);
+                row.norm = layer_names::total(&row.layers);
             }
             if !layers.keep {
                 row.layers.clear();

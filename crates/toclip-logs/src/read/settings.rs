@@ -12,29 +12,18 @@ use crate::Optimizer;
 const GLOBAL_BATCH: &str = "global_batch_size effective_batch_size total_batch_size \
      total_train_batch_size global_train_batch_size";
 /// Samples per worker and accumulation step, the more specific first.
-const MICRO_BATCH: [&str; 5] = [
-    "per_device_train_batch_size",
-    "train_micro_batch_size_per_gpu",
-    "per_gpu_train_batch_size",
-    "micro_batch_size",
-    "train_batch_size",
-];
-/// The same, or the number of samples per step where there is no accumulation.
-const BATCH: [&str; 2] = ["batch_size", "batchsize"];
-const ACCUMULATION: [&str; 9] = [
-    "gradient_accumulation_steps",
-    "accumulate_grad_batches",
-    "grad_accum_steps",
-    "grad_accumulation_steps",
-    "gradient_accumulation",
-    "accumulation_steps",
-    "grad_accum",
-    "accum_iter",
-    "update_freq",
-];
-const WORKERS: [&str; 5] =
-    ["world_size", "data_parallel_size", "num_processes", "num_gpus", "devices"];
-const OPTIMIZER: [&str; 4] = ["optim", "optimizer", "optimizer_name", "optimizer_type"];
+const MICRO_BATCH: &str = "per_device_train_batch_size train_micro_batch_size_per_gpu \
+     per_gpu_train_batch_size micro_batch_size train_batch_size";
+/// The same, or the number of samples per step without accumulation.
+const BATCH: &str = "batch_size batchsize";
+const ACCUMULATION: &str = "gradient_accumulation_steps accumulate_grad_batches grad_accum_steps \
+     grad_accumulation_steps gradient_accumulation accumulation_steps grad_accum accum_iter \
+     update_freq";
+const WORKERS: &str = "world_size data_parallel_size num_processes num_gpus devices";
+const OPTIMIZER: &str = "optim optimizer optimizer_name optimizer_type";
+/// Optimizers that divide by a running scale of the gradient, or use its sign.
+const SCALED: &str = "adam adagrad adadelta adafactor rmsprop lamb lion sophia shampoo soap muon \
+     novograd galore";
 /// Clipping of single components, where the threshold is none for the norm.
 const ALGORITHM: &str = "gradient_clip_algorithm";
 
@@ -51,13 +40,13 @@ pub struct SettingSources {
 
 /// Settings as they were found. Of two with the same name the first is used.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Settings {
+pub(crate) struct RunSettings {
     found: Vec<Setting>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 struct Setting {
-    /// What it is, whatever its name.
+    /// The meaning, for any of its names.
     key: String,
     name: String,
     value: String,
@@ -65,9 +54,9 @@ struct Setting {
 }
 
 /// A value and where it was found.
-pub(super) type Found<T> = Option<(T, String)>;
+pub(super) type Sourced<T> = Option<(T, String)>;
 
-impl Settings {
+impl RunSettings {
     /// Adds a setting if it is of use. `path` is its name, after those of the groups that it is in.
     pub fn put(&mut self, path: &str, value: &str, place: &str) {
         if self.found.len() < 1000
@@ -79,7 +68,7 @@ impl Settings {
         }
     }
 
-    /// Adds what a JSON document has.
+    /// Adds the settings of a JSON document.
     pub fn put_json(&mut self, path: &str, value: &Value, place: &str) {
         match value {
             Value::Object(members) => {
@@ -93,13 +82,13 @@ impl Settings {
         }
     }
 
-    /// Adds what `others` has.
-    pub fn extend(&mut self, others: &Settings) {
+    /// Adds other settings.
+    pub fn extend(&mut self, others: &RunSettings) {
         self.found.extend_from_slice(&others.found);
     }
 
     /// The threshold in force; infinite if the run is set not to clip.
-    pub fn clip(&self) -> Found<f64> {
+    pub fn clip(&self) -> Sourced<f64> {
         let by_value = |s: &Setting| s.key == ALGORITHM && s.value.eq_ignore_ascii_case("value");
         if self.found.iter().any(by_value) {
             return None;
@@ -117,16 +106,16 @@ impl Settings {
 
     /// The number of samples per step. Trainers that accumulate always say over how many steps they
     /// do; without that the number is not known.
-    pub fn batch_size(&self) -> Found<f64> {
-        if let Some(global) = self.first(&["global_batch_size"]) {
+    pub fn batch_size(&self) -> Sourced<f64> {
+        if let Some(global) = self.first("global_batch_size") {
             return Some((global.number()?, global.source()));
         }
-        let accumulation = self.first(&ACCUMULATION);
-        let size = self.first(&MICRO_BATCH).filter(|_| accumulation.is_some());
-        let size = size.or_else(|| self.first(&BATCH))?;
+        let accumulation = self.first(ACCUMULATION);
+        let size = self.first(MICRO_BATCH).filter(|_| accumulation.is_some());
+        let size = size.or_else(|| self.first(BATCH))?;
         let (mut product, mut words) = (size.number()?, format!("{} = {}", size.name, size.value));
         let mut places = vec![&size.place];
-        for factor in [accumulation, self.first(&WORKERS)].into_iter().flatten() {
+        for factor in [accumulation, self.first(WORKERS)].into_iter().flatten() {
             product *= factor.number()?;
             words += &format!(" × {} = {}", factor.name, factor.value);
             if !places.contains(&&factor.place) {
@@ -139,18 +128,18 @@ impl Settings {
 
     /// The number of samples per worker and accumulation step.
     pub fn micro_batch_size(&self) -> Option<f64> {
-        self.first(&MICRO_BATCH)?.number()
+        self.first(MICRO_BATCH)?.number()
     }
 
     /// The first setting with one of these names that is a number of samples, steps or workers.
-    fn first(&self, names: &[&str]) -> Option<&Setting> {
+    fn first(&self, names: &str) -> Option<&Setting> {
         let count = |s: &&Setting| s.number().is_some_and(|n| (1.0..1e9).contains(&n));
-        let named = |name: &&str| self.found.iter().filter(|s| s.key == **name).find(count);
-        names.iter().find_map(named)
+        let named = |name: &str| self.found.iter().filter(|s| s.key == name).find(count);
+        names.split(' ').find_map(named)
     }
 
     /// The kind of the optimizer.
-    pub fn optimizer(&self) -> Found<Optimizer> {
+    pub fn optimizer(&self) -> Sourced<Optimizer> {
         let kind = |s: &Setting| {
             let kind = (s.key == "optimizer").then(|| optimizer_kind(&s.value)).flatten()?;
             Some((kind, s.source()))
@@ -169,7 +158,7 @@ impl Setting {
     }
 }
 
-/// What a setting is, and its name without the groups; `None` for one that is of no use.
+/// The meaning of a setting, and its name without the groups; `None` for one that is of no use.
 pub(super) fn setting_name(path: &str) -> Option<(String, String)> {
     let mut parts: Vec<String> = (path.split(['/', '.']).map(str::trim))
         .filter(|part| !part.is_empty())
@@ -189,14 +178,14 @@ pub(super) fn setting_name(path: &str) -> Option<(String, String)> {
         parts.pop();
     }
     let name = parts.pop()?;
-    let known = [&MICRO_BATCH[..], &BATCH, &ACCUMULATION, &WORKERS, &[ALGORITHM]];
+    let known = [MICRO_BATCH, BATCH, ACCUMULATION, WORKERS, ALGORITHM];
     let key = if is_one_of(&name, GLOBAL_BATCH) {
         "global_batch_size"
-    } else if OPTIMIZER.contains(&name.as_str()) {
+    } else if is_one_of(&name, OPTIMIZER) {
         "optimizer"
     } else if role_of(&name).is_some_and(|(role, _)| role == Role::Clip) {
         "clip"
-    } else if known.iter().any(|names| names.contains(&name.as_str())) {
+    } else if known.iter().any(|names| is_one_of(&name, names)) {
         &name
     } else {
         return None;
@@ -204,26 +193,10 @@ pub(super) fn setting_name(path: &str) -> Option<(String, String)> {
     Some((key.to_owned(), name))
 }
 
-/// What kind of optimizer a name means, such as `adamw_torch` or `torch.optim.SGD`.
+/// The kind of optimizer that a name means, such as `adamw_torch` or `torch.optim.SGD`.
 pub(crate) fn optimizer_kind(name: &str) -> Option<Optimizer> {
     let name = name.to_lowercase();
-    // These divide by a running scale of the gradient, or use its sign.
-    let scaled = [
-        "adam",
-        "adagrad",
-        "adadelta",
-        "adafactor",
-        "rmsprop",
-        "lamb",
-        "lion",
-        "sophia",
-        "shampoo",
-        "soap",
-        "muon",
-        "novograd",
-        "galore",
-    ];
-    if scaled.iter().any(|known| name.contains(known)) {
+    if SCALED.split(' ').any(|known| name.contains(known)) {
         Some(Optimizer::Adam)
     } else {
         (name.contains("sgd") || name.contains("nesterov")).then_some(Optimizer::Sgd)
@@ -234,8 +207,8 @@ pub(crate) fn optimizer_kind(name: &str) -> Option<Optimizer> {
 mod tests {
     use super::*;
 
-    fn settings(found: &[(&str, &str)]) -> Settings {
-        let mut settings = Settings::default();
+    fn settings(found: &[(&str, &str)]) -> RunSettings {
+        let mut settings = RunSettings::default();
         found.iter().for_each(|(name, value)| settings.put(name, value, "args.json"));
         settings
     }

@@ -6,7 +6,6 @@ use std::io::{BufReader, Read};
 use prost::Message;
 
 use super::columns::{ColumnChooser, ColumnId};
-use super::damage::Damage;
 use crate::Result;
 
 /// Larger records hold images or graphs and are skipped.
@@ -18,22 +17,21 @@ pub(super) fn masked_crc(data: &[u8]) -> u32 {
 }
 
 /// Reads an event file.
-pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
+pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<()> {
     let mut reader = BufReader::new(reader);
     chooser.fix_step("step");
     let step = chooser.column(b"step");
-    let mut damage = Damage::default();
     let mut at = 0u64;
     let mut data = Vec::new();
     loop {
         read_up_to(&mut reader, 12, &mut data)?;
         let (Some(length), Some(crc)) = (data.first_chunk(), data.get(8..12)) else {
-            damage.truncated = !data.is_empty();
+            chooser.damage.truncated |= !data.is_empty();
             break;
         };
         if masked_crc(length).to_le_bytes() != crc {
-            damage.checksums.add(at);
-            damage.stopped = true;
+            chooser.damage.checksums.add(at);
+            chooser.damage.stopped = true;
             break;
         }
         let length = u64::from_le_bytes(*length);
@@ -43,21 +41,21 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
             false => read_up_to(&mut reader, rest, &mut data)?,
         };
         if read < rest {
-            damage.truncated = true;
+            chooser.damage.truncated = true;
             break;
         }
         if length <= LARGEST {
             let (payload, crc) = data.split_at(length as usize);
             if masked_crc(payload).to_le_bytes() != crc {
-                damage.checksums.add(at);
+                chooser.damage.checksums.add(at);
             } else if event(payload, step, chooser).is_none() {
-                damage.unreadable_records.add(at);
+                chooser.damage.unreadable_records.add(at);
                 chooser.discard();
             }
         }
         at = at.saturating_add(length).saturating_add(16);
     }
-    Ok(damage)
+    Ok(())
 }
 
 fn read_up_to(reader: &mut impl Read, length: u64, data: &mut Vec<u8>) -> Result<u64> {

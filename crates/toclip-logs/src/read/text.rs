@@ -7,7 +7,6 @@ use std::io::Read;
 
 use super::bytes::{Bytes, Lines};
 use super::columns::ColumnChooser;
-use super::damage::Damage;
 use super::json::{Scanner, Stop};
 use super::row::parse_number;
 use crate::Result;
@@ -16,19 +15,18 @@ use crate::Result;
 const LONGEST_NAME: usize = 80;
 
 /// Reads a log of lines.
-pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
+pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<()> {
     chooser.rows.joins = true;
     let mut lines = Lines::new(reader, true);
     let mut scanner = Scanner::default();
     let mut plain = Vec::new();
-    let mut damage = Damage::default();
     while let Some(line) = lines.next()? {
         strip_colours(line.text, &mut plain);
         if let Some(brace) = opening(&plain) {
             match scanner.object(&mut Bytes::new(&plain[brace..]), chooser) {
                 Ok(()) => {}
-                Err(Stop::End) if !line.complete => damage.truncated = true,
-                Err(_) => damage.unreadable.add(line.number),
+                Err(Stop::End) if !line.complete => chooser.damage.truncated = true,
+                Err(_) => chooser.damage.unreadable.add(line.number),
             }
         } else if pairs(&plain, chooser) {
             // A value at the end of an incomplete line may be cut: 1.2 instead of 1.25.
@@ -36,11 +34,11 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
                 chooser.end_record();
             } else {
                 chooser.discard();
-                damage.truncated = true;
+                chooser.damage.truncated = true;
             }
         }
     }
-    Ok(damage)
+    Ok(())
 }
 
 /// Where a dictionary starts in a line.
@@ -133,17 +131,17 @@ fn key(before: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ReadOptions, Row};
+    use crate::{LogRow, ReadOptions};
 
-    fn rows(text: &str) -> Vec<Row> {
+    fn rows(text: &str) -> Vec<LogRow> {
         let (options, mut rows) = (ReadOptions::default(), Vec::new());
-        let mut visit = |row: &Row| rows.extend(row.norm.or(row.loss).map(|_| row.clone()));
+        let mut visit = |row: &LogRow| rows.extend(row.norm.or(row.loss).map(|_| row.clone()));
         let mut sink = ColumnChooser::new(&options, &mut visit);
         read(text.as_bytes(), &mut sink).unwrap();
         let settings = sink.finish().unwrap().settings;
         let (clip, batch_size) = (settings.clip(), settings.batch_size());
         let (clip, batch_size) = (clip.map(|c| c.0), batch_size.map(|b| b.0));
-        rows.push(Row { clip, batch_size, ..Row::default() });
+        rows.push(LogRow { clip, batch_size, ..LogRow::default() });
         rows
     }
 

@@ -1,5 +1,5 @@
 //! W&B's own files, `run-*.wandb`: the log format of LevelDB with the CRC-32 of zlib, and in it
-//! protocol buffers, of which only the history and the configuration are read.
+//! protocol buffers, from which only the history and the configuration are read.
 //!
 //! A file is a sequence of blocks of 32 KiB. A record that does not fit is split into fragments, so
 //! damage costs at most the records of one block.
@@ -10,7 +10,6 @@ use flate2::Crc;
 use prost::Message;
 
 use super::columns::ColumnChooser;
-use super::damage::Damage;
 use super::row::parse_number;
 use crate::Result;
 
@@ -29,9 +28,8 @@ const FIRST: u8 = 2;
 const LAST: u8 = 4;
 
 /// Reads a file.
-pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Damage> {
+pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<()> {
     let mut reader = BufReader::with_capacity(1 << 17, reader);
-    let mut damage = Damage::default();
     let (mut block, mut record) = (Vec::with_capacity(BLOCK), Vec::new());
     let mut at = 0u64;
     // The record has begun, and its fragments were all in order.
@@ -51,8 +49,8 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
             let Some(data) = block.get(from + HEADER..from + HEADER + length) else {
                 open = false;
                 match last {
-                    true => damage.truncated = true,
-                    false => damage.checksums.add(at + from as u64),
+                    true => chooser.damage.truncated = true,
+                    false => chooser.damage.checksums.add(at + from as u64),
                 }
                 from = block.len();
                 break;
@@ -63,7 +61,7 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
             let start = at + from as u64;
             from += HEADER + length;
             if crc.sum().to_le_bytes() != header[..4] {
-                damage.checksums.add(start);
+                chooser.damage.checksums.add(start);
                 open = false;
                 continue;
             }
@@ -78,15 +76,15 @@ pub(super) fn read(reader: impl Read, chooser: &mut ColumnChooser) -> Result<Dam
             if open && (kind == FULL || kind == LAST) {
                 open = false;
                 if decode(&record, chooser).is_none() {
-                    damage.unreadable_records.add(start);
+                    chooser.damage.unreadable_records.add(start);
                     chooser.discard();
                 }
             }
         }
         if last {
             let rest = block.get(from..).unwrap_or_default();
-            damage.truncated |= open || rest.iter().any(|byte| *byte != 0);
-            return Ok(damage);
+            chooser.damage.truncated |= open || rest.iter().any(|byte| *byte != 0);
+            return Ok(());
         }
         at += BLOCK as u64;
     }
@@ -196,7 +194,7 @@ fn decode(bytes: &[u8], chooser: &mut ColumnChooser) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Finding, Format, ReadOptions, Row};
+    use crate::{Finding, Format, LogRow, ReadOptions};
 
     #[test]
     fn numbers_in_every_version() {
@@ -257,7 +255,7 @@ mod tests {
     fn norms(bytes: &[u8]) -> (Vec<(f64, f64)>, Vec<Finding>) {
         let mut rows = Vec::new();
         let options = ReadOptions { format: Some(Format::Wandb), ..ReadOptions::default() };
-        let visit = &mut |row: &Row| rows.extend(row.step.zip(row.norm));
+        let visit = &mut |row: &LogRow| rows.extend(row.step.zip(row.norm));
         let summary = crate::read(bytes, &options, visit).unwrap();
         (rows, summary.findings)
     }

@@ -1,4 +1,4 @@
-//! Decides what to do: broken training first, then norms that are not what they seem, then spikes.
+//! Decides what to do: broken training first, then misleading norms, then spikes.
 
 use toclip::monitor::Estimates;
 
@@ -6,9 +6,8 @@ use super::guard::{self, Guard, fires, two_digits};
 use super::{
     Action, Because, Confidence, FEWEST, OFTEN, RateExperiment, Recommendation, experiment,
 };
-use crate::analysis::{Analysis, Supported, margin};
-use crate::findings::{Course, Spike};
-use crate::{Finding, Log, NormScaleCause, Optimizer, Situation, ThresholdOrigin};
+use crate::findings::{Analysis, Spike, Supported, TrainingCourse, margin};
+use crate::{Finding, Log, NormScaleCause, Optimizer, RunContext, ThresholdOrigin};
 
 /// A rate that was too large is multiplied by this.
 const LOWER: f64 = 0.3;
@@ -22,10 +21,10 @@ const FAR: f64 = 10.0;
 /// Decides what to do.
 pub(crate) fn decide(
     log: &Log,
-    course: &Course,
+    course: &TrainingCourse,
     findings: &[Finding],
     analysis: &Analysis,
-    now: &Situation,
+    now: &RunContext,
 ) -> Recommendation {
     let guard = guard::find(log, course, findings);
     let case = Case { log, course, findings, analysis, now, guard };
@@ -42,10 +41,10 @@ pub(crate) fn decide(
 
 struct Case<'a> {
     log: &'a Log,
-    course: &'a Course,
+    course: &'a TrainingCourse,
     findings: &'a [Finding],
     analysis: &'a Analysis,
-    now: &'a Situation,
+    now: &'a RunContext,
     guard: Option<Guard>,
 }
 
@@ -182,7 +181,7 @@ impl Case<'_> {
         self.course.spikes.iter().find(|spike| spike.not_recovered())
     }
 
-    /// Norms that are not what they seem, or too few.
+    /// Norms that mislead, or too few.
     fn unusable(&self) -> Option<Recommendation> {
         let clipped = self.because(|f| matches!(f, Finding::NormsAfterClipping { .. }));
         if !clipped.is_empty() {
@@ -232,7 +231,7 @@ impl Case<'_> {
                 let confidence = if sure { Confidence::High } else { Confidence::Medium };
                 Some(self.guard(guard, confidence, because))
             }
-            // What is in force is unknown; a guard is right unless it is one already.
+            // The threshold in force is unknown; a guard is right unless it already is one.
             (Some(guard), None) => Some(self.guard(guard, Confidence::Medium, because)),
             (None, _) if self.now.in_force().is_none() => {
                 Some(self.to(Action::CannotTell, Confidence::Low, because))
@@ -253,8 +252,8 @@ impl Case<'_> {
         }
     }
 
-    /// What would settle what the log cannot: threshold and rate together for SGD, a lower rate where
-    /// spikes keep coming.
+    /// Experiments for questions that the log cannot answer: threshold and rate together for SGD, a
+    /// lower rate where spikes keep coming.
     fn experiments(&self, action: Action) -> Vec<RateExperiment> {
         match action {
             Action::Keep | Action::Guard | Action::Clip if self.is_sgd() => {
@@ -310,7 +309,7 @@ impl Case<'_> {
                 self.guard(guard, Confidence::Medium, because)
             }
             // A threshold far above every norm protects from little.
-            (Some((c, _)), Some(guard)) if c > FAR * self.largest() => {
+            (Some((c, _)), Some(guard)) if c > FAR * self.log.largest_norm() => {
                 because.splice(0..0, never);
                 self.guard(guard, Confidence::Medium, because)
             }
@@ -333,11 +332,7 @@ impl Case<'_> {
         self.now.components.is_some() && step.is_some_and(|step| step.value > 0.7)
     }
 
-    fn largest(&self) -> f64 {
-        self.log.points.iter().map(|p| p.norm).fold(0.0, f64::max)
-    }
-
-    /// What the optimizer does with a threshold.
+    /// The effect of a threshold with this optimizer.
     fn about_optimizer(&self) -> Because {
         match self.now.optimizer {
             Some(Optimizer::Sgd) => Because::ActsAsRate,

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::guard::two_digits;
-use crate::findings::{Course, median};
-use crate::{Log, Situation};
+use crate::findings::{TrainingCourse, median};
+use crate::{Log, RunContext};
 
 /// One run of the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -24,7 +24,7 @@ pub struct RateExperiment {
 /// A small fixed threshold with larger rates, which beat every unclipped run of SGD on a transformer; the
 /// present setting; and a lower rate without clipping, because a threshold that is always active acts
 /// as one.
-pub(super) fn for_sgd(log: &Log, course: &Course, now: &Situation) -> Vec<RateExperiment> {
+pub(super) fn for_sgd(log: &Log, course: &TrainingCourse, now: &RunContext) -> Vec<RateExperiment> {
     let norms: Vec<f64> = course.ordinary(&log.points).map(|p| p.norm).collect();
     let Some(median) = median(norms).filter(|m| *m > 0.0) else { return Vec::new() };
     let third = Some(two_digits(median / 3.0));
@@ -35,13 +35,11 @@ pub(super) fn for_sgd(log: &Log, course: &Course, now: &Situation) -> Vec<RateEx
 }
 
 /// A lower rate, because spikes that come back all the time can mean that it is too large.
-pub(super) fn lower_rate(log: &Log, now: &Situation) -> Vec<RateExperiment> {
+pub(super) fn lower_rate(log: &Log, now: &RunContext) -> Vec<RateExperiment> {
     [1.0, 0.3].map(|rate| run(log, now.in_force(), rate)).to_vec()
 }
 
 fn run(log: &Log, threshold: Option<f64>, rate_times: f64) -> RateExperiment {
-    let rates = log.points.iter().map(|p| p.learning_rate).filter(|r| r.is_finite());
-    let largest = rates.fold(0.0, f64::max);
     let length = match &log.points[..] {
         [first, .., last] => last.step - first.step,
         _ => 0.0,
@@ -49,7 +47,7 @@ fn run(log: &Log, threshold: Option<f64>, rate_times: f64) -> RateExperiment {
     RateExperiment {
         threshold,
         rate_times,
-        learning_rate: (largest > 0.0).then(|| two_digits(largest * rate_times)),
+        learning_rate: log.learning_rates().reduce(f64::max).map(|r| two_digits(r * rate_times)),
         steps: two_digits((length / 10.0).clamp(200.0, 2000.0)) as u64,
         compare: "smoothed loss",
     }

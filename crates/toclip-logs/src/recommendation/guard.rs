@@ -1,8 +1,8 @@
 //! A threshold that clips rare large gradients only.
 
 use super::Because;
-use crate::findings::Course;
-use crate::{Finding, Log, Point};
+use crate::findings::{TrainingCourse, quantile};
+use crate::{Finding, Log, LogPoint};
 
 /// A guard is at least this many times the median norm.
 const TIMES: f64 = 2.0;
@@ -33,7 +33,7 @@ impl Guard {
 
 /// The guard for the ordinary norms: those of the later half if the run goes on and they fell much.
 /// Never above every norm seen.
-pub(super) fn find(log: &Log, course: &Course, findings: &[Finding]) -> Option<Guard> {
+pub(super) fn find(log: &Log, course: &TrainingCourse, findings: &[Finding]) -> Option<Guard> {
     let mut norms: Vec<f64> = course.ordinary(&log.points).map(|p| p.norm).collect();
     norms.retain(|n| *n > 0.0);
     if norms.len() < super::FEWEST {
@@ -61,32 +61,28 @@ pub(super) fn find(log: &Log, course: &Course, findings: &[Finding]) -> Option<G
 }
 
 /// The guard for some norms.
-fn fit(log: &Log, course: &Course, mut norms: Vec<f64>) -> Guard {
+fn fit(log: &Log, course: &TrainingCourse, mut norms: Vec<f64>) -> Guard {
     norms.sort_by(f64::total_cmp);
-    let ordinary = at(&norms, 0.999);
+    let ordinary = quantile(&norms, 0.999);
     // Without what came after training broke.
     let mut all: Vec<f64> = log.points[..course.end].iter().map(|p| p.norm).collect();
     all.sort_by(f64::total_cmp);
-    let least = (TIMES * at(&norms, 0.5)).max(ABOVE * ordinary).max(at(&all, 1.0 - OFTEN));
+    let least =
+        (TIMES * quantile(&norms, 0.5)).max(ABOVE * ordinary).max(quantile(&all, 1.0 - OFTEN));
     // Peaks below are of the aftermath of larger ones.
     let peaks = course.spikes.iter().map(|spike| spike.norm).filter(|peak| *peak > least);
     let smallest = peaks.fold(f64::INFINITY, f64::min);
     let threshold = least.min(BELOW * smallest).max(ordinary);
     let threshold = match two_digits(threshold) {
-        rounded if rounded <= at(&all, 1.0) => rounded,
-        _ => two_digits_down(at(&all, 1.0)),
+        rounded if rounded <= quantile(&all, 1.0) => rounded,
+        _ => two_digits_down(quantile(&all, 1.0)),
     };
     let below = course.spikes.iter().filter(|spike| spike.norm > threshold).count();
     Guard { threshold, ordinary, spikes: course.spikes.len(), below }
 }
 
-/// A quantile of sorted values, of which there are some.
-fn at(sorted: &[f64], p: f64) -> f64 {
-    sorted[(p * (sorted.len() - 1) as f64).round() as usize]
-}
-
 /// The share of the logged norms above a threshold.
-pub(super) fn fires(points: &[Point], threshold: f64) -> f64 {
+pub(super) fn fires(points: &[LogPoint], threshold: f64) -> f64 {
     let above = points.iter().filter(|p| p.norm > threshold).count();
     above as f64 / points.len().max(1) as f64
 }

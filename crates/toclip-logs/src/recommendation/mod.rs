@@ -1,7 +1,7 @@
-//! What to do, as data. Follows from the findings; words come later.
+//! The recommendation, as data: it follows from the findings; words come later.
 //!
 //! A run that is broken is diagnosed first: nothing is optimised in a log that diverged, or whose norms
-//! are not what they seem. What is recommended otherwise follows what was measured in networks: a guard
+//! mislead. Other recommendations follow measurements in networks: a guard
 //! is cheap insurance for every optimizer, another threshold by itself gains little, and with SGD the
 //! gain is in the pair of threshold and learning rate, which only an experiment can show.
 
@@ -34,7 +34,7 @@ pub enum Action {
     RollBack,
     /// Change how the loss is computed or scaled.
     FixLoss,
-    /// Change what is logged.
+    /// Change the logging.
     FixLogging,
     /// The log does not say.
     CannotTell,
@@ -47,7 +47,7 @@ pub enum Action {
 pub enum Confidence {
     /// The log shows it directly.
     High,
-    /// The log agrees with what was measured in other runs.
+    /// The log agrees with measurements in other runs.
     Medium,
     /// A default.
     Low,
@@ -123,13 +123,13 @@ pub struct Recommendation {
     pub rate_factor: Option<f64>,
     /// The step to go back to.
     pub roll_back_to: Option<f64>,
-    /// Whether the run is finished, so that this is for the next one.
+    /// Whether the run is finished and this is for the next one.
     pub next_run: bool,
     /// How sure it is.
     pub confidence: Confidence,
     /// Why, the most important reason first.
     pub because: Vec<Because>,
-    /// A short experiment that would settle what the log cannot.
+    /// A short experiment for a question that the log cannot answer.
     pub experiments: Vec<RateExperiment>,
 }
 

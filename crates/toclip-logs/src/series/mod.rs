@@ -1,6 +1,6 @@
 //! The series of a log in memory: at most half a million points, in the order of their steps.
 
-mod layers;
+mod layer_norms;
 mod order;
 
 use std::io::Read;
@@ -8,9 +8,9 @@ use std::io::Read;
 use serde::Serialize;
 
 use crate::findings::median;
-use crate::{Error, Finding, Format, ReadOptions, ReadSummary, Result, Row, read};
-use layers::LayerCollector;
-pub use layers::LayerNorms;
+use crate::{Error, Finding, Format, LogRow, ReadOptions, ReadSummary, Result, read};
+use layer_norms::LayerCollector;
+pub use layer_norms::LayerNorms;
 use order::in_order;
 
 /// Points kept; a longer log is thinned.
@@ -21,7 +21,7 @@ const ENDED: usize = 3;
 
 /// One step. Missing values are NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Point {
+pub struct LogPoint {
     /// The step.
     pub step: f64,
     /// The norm of the gradient, $\Vert g \Vert$.
@@ -36,7 +36,7 @@ pub struct Point {
     pub epoch: f64,
 }
 
-impl Point {
+impl LogPoint {
     /// Whether the norm or the loss was logged as NaN or infinite.
     fn is_non_finite(&self) -> bool {
         !self.norm.is_finite() || self.loss.is_infinite()
@@ -49,9 +49,9 @@ pub struct Log {
     /// How it was read.
     pub summary: ReadSummary,
     /// The steps with a finite norm, in order.
-    pub points: Vec<Point>,
+    pub points: Vec<LogPoint>,
     /// The steps whose norm or loss is NaN or infinite, in order.
-    pub non_finite: Vec<Point>,
+    pub non_finite: Vec<LogPoint>,
     /// The norms of single layers, if the log has them.
     pub layers: LayerNorms,
     /// What a reader of the numbers must know about the log as a file.
@@ -62,6 +62,16 @@ impl Log {
     /// The norms in order.
     pub fn norms(&self) -> Vec<f64> {
         self.points.iter().map(|p| p.norm).collect()
+    }
+
+    /// The largest norm; zero without norms.
+    pub(crate) fn largest_norm(&self) -> f64 {
+        self.points.iter().map(|p| p.norm).fold(0.0, f64::max)
+    }
+
+    /// The positive learning rates in order.
+    pub(crate) fn learning_rates(&self) -> impl DoubleEndedIterator<Item = f64> {
+        self.points.iter().map(|p| p.learning_rate).filter(|r| r.is_finite() && *r > 0.0)
     }
 }
 
@@ -85,7 +95,7 @@ pub fn load(reader: impl Read, options: &ReadOptions) -> Result<Log> {
 /// Collects the rows that `read` passes on.
 pub(crate) fn collect(
     options: &ReadOptions,
-    read: impl FnOnce(&mut dyn FnMut(&Row)) -> Result<ReadSummary>,
+    read: impl FnOnce(&mut dyn FnMut(&LogRow)) -> Result<ReadSummary>,
 ) -> Result<Log> {
     let mut collector = Collector::new(CAPACITY, options.unscale);
     let summary = read(&mut |row| collector.add(row))?;
@@ -97,7 +107,7 @@ struct Collector {
     capacity: usize,
     unscale: bool,
     /// Steps as logged, finite or not.
-    points: Vec<Point>,
+    points: Vec<LogPoint>,
     /// One point of this many is kept.
     every: u64,
     seen: u64,
@@ -112,19 +122,19 @@ fn stands_out(norm: f64, before: f64) -> bool {
     norm > 8.0 * before || !norm.is_finite()
 }
 
-/// Rows with a step but neither loss nor norm. Some writers leave out NaN, so that rows without numbers
-/// to the end of a log are those of a run that diverged.
+/// Rows with a step but neither loss nor norm. Some writers leave out NaN: if the
+/// rows have no numbers to the end of the log, the run diverged.
 #[derive(Default)]
 struct Missing {
-    rows: Vec<Point>,
+    rows: Vec<LogPoint>,
     longest: usize,
 }
 
 impl Missing {
-    fn add(&mut self, row: &Row) {
+    fn add(&mut self, row: &LogRow) {
         // Enough to tell; their number does not matter.
         if self.rows.len() < 10_000 {
-            self.rows.push(Point {
+            self.rows.push(LogPoint {
                 step: row.step.unwrap_or(f64::NAN),
                 norm: f64::NAN,
                 loss: f64::NEG_INFINITY,
@@ -141,7 +151,7 @@ impl Missing {
     }
 
     /// The rows at the end, if there are more of them than anywhere before.
-    fn at_the_end(&mut self) -> Vec<Point> {
+    fn at_the_end(&mut self) -> Vec<LogPoint> {
         match self.rows.len() >= 2 * ENDED && self.rows.len() > 2 * self.longest {
             true => std::mem::take(&mut self.rows),
             false => Vec::new(),
@@ -154,7 +164,7 @@ impl Collector {
         Self { capacity, unscale, every: 1, ..Self::default() }
     }
 
-    fn add(&mut self, row: &Row) {
+    fn add(&mut self, row: &LogRow) {
         self.layers.add(row);
         let or_nan = |x: Option<f64>| x.unwrap_or(f64::NAN);
         let loss = match row.loss {
@@ -186,7 +196,7 @@ impl Collector {
         if !self.seen.is_multiple_of(self.every) && !stands_out(norm, before) {
             return;
         }
-        self.points.push(Point {
+        self.points.push(LogPoint {
             step: or_nan(row.step),
             norm,
             loss,
@@ -260,7 +270,7 @@ impl Collector {
 ///
 /// Tables written by pandas have NaN for empty cells: in most rows, or where the loss is NaN too. If
 /// the norms end with more of them than anywhere before, training diverged.
-fn remove_empty_cells(points: &mut Vec<Point>) -> u64 {
+fn remove_empty_cells(points: &mut Vec<LogPoint>) -> u64 {
     let (mut run, mut longest) = (0, 0);
     for point in points.iter() {
         if point.norm.is_nan() {
@@ -275,7 +285,7 @@ fn remove_empty_cells(points: &mut Vec<Point>) -> u64 {
     let nan = points.iter().filter(|p| p.norm.is_nan()).count();
     let infinite = points.iter().any(|p| p.norm.is_infinite());
     let sparse = !ended && !infinite && 2 * nan >= points.len();
-    let blank = |p: &Point| p.norm.is_nan() && p.loss == f64::NEG_INFINITY;
+    let blank = |p: &LogPoint| p.norm.is_nan() && p.loss == f64::NEG_INFINITY;
     let removed = points[..last].iter().filter(|p| blank(p)).count() as u64;
     let mut i = 0;
     points.retain(|point| {
@@ -318,7 +328,7 @@ mod tests {
     fn a_long_log_is_thinned_evenly() {
         let mut collector = Collector::new(64, false);
         for i in 1..=1000 {
-            let row = Row { step: Some(f64::from(i)), norm: Some(1.0), ..Row::default() };
+            let row = LogRow { step: Some(f64::from(i)), norm: Some(1.0), ..LogRow::default() };
             collector.add(&row);
         }
         assert!(collector.points.len() < 64 && collector.points.len() > 16);

@@ -1,9 +1,9 @@
 //! Puts rows in the order of their steps: restarts, several runs, steps that start again.
 
-use crate::{Finding, Point};
+use crate::{Finding, LogPoint};
 
 /// Orders the points by step; rows that a restart repeats replace the earlier ones.
-pub(super) fn in_order(mut points: Vec<Point>, findings: &mut Vec<Finding>) -> Vec<Point> {
+pub(super) fn in_order(mut points: Vec<LogPoint>, findings: &mut Vec<Finding>) -> Vec<LogPoint> {
     let without = points.iter().filter(|p| p.step.is_nan()).count();
     if 2 * without > points.len() {
         findings.push(Finding::StepsCounted);
@@ -34,12 +34,12 @@ pub(super) fn in_order(mut points: Vec<Point>, findings: &mut Vec<Finding>) -> V
     resolved(points, |p| p.step, true, findings)
 }
 
-fn steps_back(points: &[Point], at: fn(&Point) -> f64) -> usize {
+fn steps_back(points: &[LogPoint], at: fn(&LogPoint) -> f64) -> usize {
     points.windows(2).filter(|w| at(&w[1]) < at(&w[0])).count()
 }
 
 /// Whether the rows go back too often for restarts.
-fn shuffled(points: &[Point], at: fn(&Point) -> f64) -> bool {
+fn shuffled(points: &[LogPoint], at: fn(&LogPoint) -> f64) -> bool {
     let back = steps_back(points, at);
     back > 20 && 10 * back > points.len()
 }
@@ -47,13 +47,13 @@ fn shuffled(points: &[Point], at: fn(&Point) -> f64) -> bool {
 /// The longest run; where its rows overlap the later ones are kept, also at the same place if that is
 /// `exact`.
 fn resolved(
-    points: Vec<Point>,
-    at: fn(&Point) -> f64,
+    points: Vec<LogPoint>,
+    at: fn(&LogPoint) -> f64,
     exact: bool,
     findings: &mut Vec<Finding>,
-) -> Vec<Point> {
-    let mut runs: Vec<Vec<Point>> = Vec::new();
-    let mut run: Vec<Point> = Vec::new();
+) -> Vec<LogPoint> {
+    let mut runs: Vec<Vec<LogPoint>> = Vec::new();
+    let mut run: Vec<LogPoint> = Vec::new();
     let (mut restarts, mut replaced) = (0, 0);
     for point in points {
         let Some(last) = run.last() else {
@@ -65,7 +65,7 @@ fn resolved(
         } else if at(&point) < at(last) {
             restarts += 1;
         }
-        let covers = |last: &Point| at(last) > at(&point) || exact && at(last) == at(&point);
+        let covers = |last: &LogPoint| at(last) > at(&point) || exact && at(last) == at(&point);
         while run.last().is_some_and(covers) {
             run.pop();
             replaced += 1;
@@ -84,7 +84,7 @@ fn resolved(
 
 /// Continues the count where the step starts again with each epoch; returns the number of epochs
 /// joined, one for other logs.
-fn join_epochs(points: &mut [Point]) -> u64 {
+fn join_epochs(points: &mut [LogPoint]) -> u64 {
     let mut backs = points.windows(2).filter(|w| w[1].step < w[0].step).peekable();
     // After a restart, or in another run, the epoch goes back as well or is the same.
     if backs.peek().is_none() || !backs.all(|w| w[1].epoch > w[0].epoch) {
@@ -105,16 +105,16 @@ fn join_epochs(points: &mut [Point]) -> u64 {
 mod tests {
     use super::*;
 
-    fn point(step: f64, norm: f64) -> Point {
+    fn point(step: f64, norm: f64) -> LogPoint {
         let nan = f64::NAN;
-        Point { step, norm, loss: nan, learning_rate: nan, loss_scale: nan, epoch: nan }
+        LogPoint { step, norm, loss: nan, learning_rate: nan, loss_scale: nan, epoch: nan }
     }
 
     #[test]
     fn steps_of_each_epoch_are_joined() {
         let by_epoch = |epochs: &[f64]| {
-            let mut points: Vec<Point> = (0..epochs.len())
-                .map(|i| Point { epoch: epochs[i], ..point((i % 3) as f64, i as f64) })
+            let mut points: Vec<LogPoint> = (0..epochs.len())
+                .map(|i| LogPoint { epoch: epochs[i], ..point((i % 3) as f64, i as f64) })
                 .collect();
             let joined = join_epochs(&mut points);
             (joined, points.iter().map(|p| p.step).collect::<Vec<_>>())
@@ -144,12 +144,12 @@ mod tests {
     #[test]
     fn without_steps_a_restart_is_seen_by_the_epoch() {
         let by_epoch = |epochs: &[f64]| {
-            let row = |(i, e): (usize, &f64)| Point { epoch: *e, ..point(f64::NAN, i as f64) };
+            let row = |(i, e): (usize, &f64)| LogPoint { epoch: *e, ..point(f64::NAN, i as f64) };
             let mut findings = Vec::new();
             let points = in_order(epochs.iter().enumerate().map(row).collect(), &mut findings);
             (points.iter().map(|p| (p.step, p.norm)).collect::<Vec<_>>(), findings)
         };
-        // Epochs are rounded, so that rows share one: only what is later is replaced.
+        // Epochs are rounded, so several rows share one: only rows with a later epoch are replaced.
         let (points, findings) = by_epoch(&[0.1, 0.1, 0.2, 0.3, 0.3, 0.2, 0.3, 0.4]);
         let rows = [0.0, 1.0, 2.0, 5.0, 6.0, 7.0];
         assert_eq!(points, [0, 1, 2, 3, 4, 5].map(|i| (i as f64, rows[i])));

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use serde::Serialize;
 use toclip::short;
 
+use crate::names::by_name;
 use crate::{Action, Advice, Error, Format, Log, Result};
 
 /// A training framework.
@@ -58,11 +59,7 @@ impl FromStr for Framework {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let known = FRAMEWORKS.iter().find(|(_, known, _)| known.eq_ignore_ascii_case(name));
-        known.map(|(framework, ..)| *framework).ok_or_else(|| {
-            let names = FRAMEWORKS.map(|(_, name, _)| name).join(", ");
-            Error::Invalid(format!("unknown framework `{name}`; expected one of: {names}"))
-        })
+        by_name("framework", name, &FRAMEWORKS)
     }
 }
 
@@ -75,48 +72,43 @@ pub struct CodeBlock {
     pub lines: Vec<String>,
 }
 
-/// What to write to follow the recommendation; `None` if nothing is to be changed.
+/// The lines that follow the recommendation; `None` if nothing should change.
 pub(super) fn block(advice: &Advice, framework: Framework) -> Option<CodeBlock> {
     let r = &advice.recommendation;
     let lines = match (r.action, r.threshold) {
         (Action::FixLogging, _) if advice.analysis.distribution.is_none() => {
             log_before_clipping(advice, framework)
         }
-        (Action::Remove, _) => clip(framework, "none"),
+        (Action::Remove, _) => vec![clip(framework, None)],
         (Action::Guard | Action::Clip | Action::LowerRate | Action::RollBack, Some(c)) => {
-            clip(framework, &short(c))
+            vec![clip(framework, Some(&short(c)))]
         }
         _ => return None,
     };
     Some(CodeBlock { framework, lines })
 }
 
-/// Clipping at a threshold, or `"none"`.
-fn clip(framework: Framework, c: &str) -> Vec<String> {
-    let off = c == "none";
-    let lines: &[String] = &match framework {
-        Framework::Pytorch if off => ["# remove the call of clip_grad_norm_".into()],
-        Framework::Pytorch => [format!(
+/// Clipping at a threshold, or none.
+fn clip(framework: Framework, threshold: Option<&str>) -> String {
+    // Zero turns clipping off where the framework has a setting for it.
+    let setting = threshold.unwrap_or("0.0");
+    match (framework, threshold) {
+        (Framework::Pytorch, None) => "# remove the call of clip_grad_norm_".into(),
+        (Framework::Pytorch, Some(c)) => format!(
             "torch.nn.utils.clip_grad_norm_(model.parameters(), {c})  # before optimizer.step()"
-        )],
-        // Zero switches clipping off there.
-        Framework::HuggingFace => [format!("TrainingArguments(max_grad_norm={}, ...)", zero(c))],
-        Framework::Lightning if off => ["Trainer(gradient_clip_val=None, ...)".into()],
-        Framework::Lightning => {
-            [format!("Trainer(gradient_clip_val={c}, gradient_clip_algorithm=\"norm\", ...)")]
+        ),
+        (Framework::HuggingFace, _) => format!("TrainingArguments(max_grad_norm={setting}, ...)"),
+        (Framework::Lightning, None) => "Trainer(gradient_clip_val=None, ...)".into(),
+        (Framework::Lightning, Some(c)) => {
+            format!("Trainer(gradient_clip_val={c}, gradient_clip_algorithm=\"norm\", ...)")
         }
-        Framework::DeepSpeed => [format!("\"gradient_clipping\": {}", zero(c))],
-        Framework::Axolotl => [format!("max_grad_norm: {}", zero(c))],
-        Framework::Optax if off => ["# remove optax.clip_by_global_norm from the chain".into()],
-        Framework::Optax => {
-            [format!("optimizer = optax.chain(optax.clip_by_global_norm({c}), optimizer)")]
+        (Framework::DeepSpeed, _) => format!("\"gradient_clipping\": {setting}"),
+        (Framework::Axolotl, _) => format!("max_grad_norm: {setting}"),
+        (Framework::Optax, None) => "# remove optax.clip_by_global_norm from the chain".into(),
+        (Framework::Optax, Some(c)) => {
+            format!("optimizer = optax.chain(optax.clip_by_global_norm({c}), optimizer)")
         }
-    };
-    lines.to_vec()
-}
-
-fn zero(c: &str) -> &str {
-    if c == "none" { "0.0" } else { c }
+    }
 }
 
 /// How to log norms before clipping.

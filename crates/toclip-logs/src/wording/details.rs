@@ -9,7 +9,7 @@ use crate::{Advice, CurrentThreshold, LayerSummary, Spike, ThresholdEffect, Thre
 
 /// A heading and paragraphs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Section {
+pub struct AdviceSection {
     /// The heading.
     pub title: &'static str,
     /// Paragraphs.
@@ -18,7 +18,7 @@ pub struct Section {
 
 impl Advice {
     /// The estimates in words.
-    pub fn details(&self) -> Vec<Section> {
+    pub fn details(&self) -> Vec<AdviceSection> {
         let sections = [
             ("The threshold in force", self.current_in_words()),
             ("The spikes", self.spikes_in_words()),
@@ -29,7 +29,7 @@ impl Advice {
         sections
             .into_iter()
             .filter(|(_, text)| !text.is_empty())
-            .map(|(title, text)| Section { title, text })
+            .map(|(title, text)| AdviceSection { title, text })
             .collect()
     }
 

@@ -256,7 +256,7 @@ fn norm_scale(median: f64, loss: Option<f64>, cause: NormScaleCause) -> String {
         ),
         NormScaleCause::SummedLoss => format!(
             "The median norm is {norm} and the loss {}: the loss seems to be summed over tokens or \
-             samples, so that norms, thresholds and learning rates depend on the batch size.",
+             samples, which makes norms, thresholds and learning rates depend on the batch size.",
             loss.map_or_else(String::new, about)
         ),
         NormScaleCause::Unknown => format!(

@@ -7,7 +7,7 @@ mod reasons;
 mod verdict;
 
 pub use code::{CodeBlock, Framework};
-pub use details::Section;
+pub use details::AdviceSection;
 pub use verdict::{Tone, Verdict};
 
 use toclip::{rounded, short};
@@ -39,7 +39,7 @@ fn about(x: f64) -> String {
     grouped(rounded(x, 3))
 }
 
-/// Two significant digits, for what is a guess.
+/// Two significant digits, for guesses.
 fn roughly(x: f64) -> String {
     short(rounded(x, 2))
 }

@@ -10,12 +10,12 @@ impl Advice {
     pub(super) fn reason(&self, because: &Because) -> String {
         let r = &self.recommendation;
         let optimizer = self.analysis.optimizer;
+        let threshold = r.threshold.map_or_else(String::new, short);
         match *because {
             Because::Finding(index) => {
                 self.findings.get(index).map_or_else(String::new, |finding| finding.sentence())
             }
             Because::GuardFits { ordinary, spikes, below } => {
-                let threshold = r.threshold.map_or_else(String::new, short);
                 let spikes = match spikes {
                     0 => String::new(),
                     _ if below == 0 => ", but would not have caught these spikes".into(),
@@ -33,13 +33,11 @@ impl Advice {
                 format!("{place}{spikes}. It would have clipped {fires} of the logged steps.")
             }
             Because::GuardWorks => format!(
-                "The threshold in force, {}, is near the best place for a guard: it already clips \
-                 these spikes.",
-                r.threshold.map_or_else(String::new, short)
+                "The threshold in force, {threshold}, is near the best place for a guard: it already \
+                 clips these spikes."
             ),
             Because::ClipsMany { fires } => format!(
-                "The threshold in force, {}, clips these spikes, but also {} of the steps.",
-                r.threshold.map_or_else(String::new, short),
+                "The threshold in force, {threshold}, clips these spikes, but also {} of the steps.",
                 percent(fires)
             ),
             Because::GuardTooHigh => {

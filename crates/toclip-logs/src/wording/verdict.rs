@@ -1,4 +1,4 @@
-//! The verdict: what to do in one line, three reasons, one block of code.
+//! The verdict: a recommendation in one line, three reasons, one block of code.
 
 use serde::Serialize;
 use toclip::short;
@@ -7,14 +7,14 @@ use super::code::{self, CodeBlock};
 use super::{Framework, about, grouped, roughly};
 use crate::{Action, Advice, Because, Finding, NormScaleCause, RateExperiment, Recommendation};
 
-/// Whether something is to be done.
+/// Whether to change something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Tone {
-    /// Something is to be done.
+    /// Change something.
     Act,
-    /// Nothing is.
+    /// Change nothing.
     Leave,
     /// The log does not say.
     Unknown,
@@ -23,13 +23,13 @@ pub enum Tone {
 /// The answer, shortest first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// Whether something is to be done.
+    /// Whether to change something.
     pub tone: Tone,
     /// What to do, in a sentence.
     pub headline: String,
     /// Why, at most three.
     pub reasons: Vec<String>,
-    /// What to write, if anything is to be changed.
+    /// The lines to write, if anything should change.
     pub code: Option<CodeBlock>,
     /// An experiment worth doing, one paragraph and one line for each run.
     pub experiment: Vec<String>,

@@ -1,7 +1,7 @@
 //! Plots of a log.
 
 use toclip::monitor::{Estimates, Interval};
-use toclip_logs::{Point, running_scales};
+use toclip_logs::{LogPoint, running_scales};
 
 use super::LogReport;
 use crate::output::numbers::short;
@@ -48,7 +48,8 @@ fn training(report: &LogReport) -> Figure {
     norm = marked(report, thresholds(report, norm, true));
     let mut figure = Figure::new("").columns(1).chart(norm);
     if points.iter().filter(|p| p.loss.is_finite()).count() > 1 {
-        let with_loss: Vec<Point> = points.iter().filter(|p| p.loss.is_finite()).copied().collect();
+        let with_loss: Vec<LogPoint> =
+            points.iter().filter(|p| p.loss.is_finite()).copied().collect();
         let positive = with_loss.iter().all(|p| p.loss > 0.0);
         let axis = if positive { Axis::log("loss") } else { Axis::linear("loss") };
         let loss = Chart::new("Loss").x(Axis::linear("step")).y(axis);
@@ -69,7 +70,7 @@ fn recommends(report: &LogReport) -> bool {
 }
 
 /// Values along training: points, or a band if there are many.
-fn with_values(chart: Chart, name: &str, points: &[Point], of: fn(&Point) -> f64) -> Chart {
+fn with_values(chart: Chart, name: &str, points: &[LogPoint], of: fn(&LogPoint) -> f64) -> Chart {
     let steps: Vec<f64> = points.iter().map(|p| p.step).collect();
     let values: Vec<f64> = points.iter().map(of).collect();
     if points.len() <= POINTS {
@@ -90,11 +91,11 @@ fn marked(report: &LogReport, chart: Chart) -> Chart {
 }
 
 /// Steps, losses and norms by the medians of at most `parts` parts.
-pub fn medians(points: &[Point], parts: usize) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+pub fn medians(points: &[LogPoint], parts: usize) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
     let size = points.len().div_ceil(parts).max(1);
     let mut out = (Vec::new(), Vec::new(), Vec::new());
     for part in points.chunks(size) {
-        let median = |of: fn(&Point) -> f64| {
+        let median = |of: fn(&LogPoint) -> f64| {
             let mut values: Vec<f64> = part.iter().map(of).filter(|x| x.is_finite()).collect();
             values.sort_by(f64::total_cmp);
             values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

@@ -18,7 +18,7 @@ use toclip::ensemble::{Ensemble, Summary};
 use toclip::noise::{Empirical, Noise};
 use toclip::schedule::OpenLoop;
 use toclip_data::noise_fit::{
-    self, Comparison, Components, NoiseFit, NoiseModel, Options, fit_all,
+    self, Components, NoiseComparison, NoiseFit, NoiseFitOptions, NoiseModel, fit_all,
 };
 use toclip_data::{
     Activation, ChanceBias, ClippedOptimum, Design, Features, LeastSquares, OnePass, Residuals,
@@ -116,7 +116,7 @@ pub struct Fit {
     pub train: Option<Residuals>,
     /// What it leaves on the samples that SGD sees.
     pub residuals: Residuals,
-    pub noise: Comparison,
+    pub noise: NoiseComparison,
     /// The distribution of the first prediction.
     pub fitted: NoiseFit,
     /// ½‖θ_c − θ*‖² in the norm of K, and the share of samples unclipped at θ_c.
@@ -216,10 +216,10 @@ impl Fit {
 }
 
 /// All distributions compared, and the one of the first prediction.
-fn noise_fits(residuals: &[f64], settings: &Settings) -> Result<(Comparison, NoiseFit)> {
-    let defaults = Options::default();
+fn noise_fits(residuals: &[f64], settings: &Settings) -> Result<(NoiseComparison, NoiseFit)> {
+    let defaults = NoiseFitOptions::default();
     let components = settings.components.map_or(defaults.components, Components::Exactly);
-    let options = Options { components, seed: settings.seed, ..defaults };
+    let options = NoiseFitOptions { components, seed: settings.seed, ..defaults };
     let all = fit_all(residuals, &options).context("the residuals")?;
     let chosen = match settings.noise {
         None => all.best().clone(),

@@ -1,5 +1,7 @@
 //! The spread of a series about its running median.
 
+use super::{median, quantile};
+
 /// The standard deviation of the upper half of some values: their 84th percentile over the median,
 /// which outliers do not move. Zero for fewer than ten values.
 pub(super) fn upper_spread(mut values: Vec<f64>) -> f64 {
@@ -7,8 +9,7 @@ pub(super) fn upper_spread(mut values: Vec<f64>) -> f64 {
         return 0.0;
     }
     values.sort_by(f64::total_cmp);
-    let at = |p: f64| values[(p * (values.len() - 1) as f64).round() as usize];
-    (at(0.84) - at(0.5)).max(0.0)
+    (quantile(&values, 0.84) - quantile(&values, 0.5)).max(0.0)
 }
 
 /// The standard deviation of independent noise in a series, from its second differences, which a slope
@@ -16,7 +17,7 @@ pub(super) fn upper_spread(mut values: Vec<f64>) -> f64 {
 pub(super) fn noise(values: &[f64]) -> f64 {
     let bends = values.windows(3).map(|w| (w[0] - 2.0 * w[1] + w[2]).abs()).collect();
     // For a normal distribution the median of |x| is 0.6745, and three terms have variance 1 + 4 + 1.
-    super::median(bends).unwrap_or(0.0) / 0.6745 / 6.0_f64.sqrt()
+    median(bends).unwrap_or(0.0) / 0.6745 / 6.0_f64.sqrt()
 }
 
 #[cfg(test)]

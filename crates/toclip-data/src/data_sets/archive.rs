@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-/// No data set here is larger: what is larger is a decompression bomb or the wrong file.
+/// No data set here is larger: a larger file is a decompression bomb or the wrong file.
 const MOST_BYTES: u64 = 2 << 30;
 
 /// Which members to read: for a file name, the most bytes it may have, or `None` to skip it.

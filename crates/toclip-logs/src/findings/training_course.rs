@@ -1,8 +1,8 @@
 //! The course of the training: warm-up, spikes, and how it ended.
 
 use super::divergence::{self, above_best, diverged, split_non_finite};
-use super::{Finding, Spike, median, rate, spikes};
-use crate::{Log, Point};
+use super::{Finding, Spike, learning_rate, median, spikes};
+use crate::{Log, LogPoint};
 
 /// Points after a spike that are not ordinary yet.
 const AFTER: usize = 10;
@@ -12,7 +12,7 @@ const FEWEST: usize = 30;
 
 /// The course of the training.
 #[derive(Clone, Debug)]
-pub(crate) struct Course {
+pub(crate) struct TrainingCourse {
     /// How many points are the warm-up.
     pub warm_up: usize,
     /// The spikes after it.
@@ -23,47 +23,35 @@ pub(crate) struct Course {
     ordinary: Vec<bool>,
     /// The smoothed loss after the warm-up.
     losses: Vec<(f64, f64)>,
-    /// What is wrong with the training.
+    /// Problems of the training.
     pub findings: Vec<Finding>,
 }
 
-impl Course {
+impl TrainingCourse {
     pub fn new(log: &Log) -> Self {
         let points = &log.points;
-        let warm_up = rate::warm_up(points);
+        let warm_up = learning_rate::warm_up(points);
         let (mut spikes, mut affected) = spikes::find(points, warm_up);
         let (survived, ended) = split_non_finite(log);
-        let mut findings = Vec::new();
-        let mut end = points.len();
-        if let Some(finding) = diverged(log, ended, &affected) {
-            if let Finding::Diverged { last_good, .. } = finding {
-                end = last_good.map_or(0, |last| points.partition_point(|p| p.step <= last));
+        let breakdown = diverged(log, ended, &affected)
+            .or_else(|| above_best(points))
+            .or_else(|| rising_at_the_end(points, &spikes));
+        let after = |step: f64| points.partition_point(|p| p.step <= step);
+        let end = match breakdown {
+            Some(Finding::Diverged { last_good, .. }) => last_good.map_or(0, after),
+            Some(Finding::Diverging { best_step, .. }) => after(best_step),
+            Some(_) => {
+                let unrecovered = spikes.iter().find(|spike| spike.not_recovered());
+                unrecovered.map_or(points.len(), |spike| spike.range.0)
             }
+            None => points.len(),
+        };
+        if !matches!(breakdown, Some(Finding::NotRecovered { .. })) {
             // What led to the end is part of it.
             spikes.retain(|spike| spike.range.0 < end);
             affected[end..].fill(false);
-            findings.push(finding);
-        } else if let Some(finding) = above_best(points) {
-            let unrecovered = spikes.iter().find(|spike| spike.not_recovered());
-            end = match (&finding, unrecovered) {
-                (Finding::Diverging { best_step, .. }, _) => {
-                    points.partition_point(|p| p.step <= *best_step)
-                }
-                (_, Some(spike)) => spike.range.0,
-                _ => points.len(),
-            };
-            // What led to the end is part of it.
-            if matches!(finding, Finding::Diverging { .. }) {
-                spikes.retain(|spike| spike.range.0 < end);
-                affected[end..].fill(false);
-            }
-            findings.push(finding);
-        } else if let Some((first, finding)) = rising_at_the_end(points, &spikes) {
-            end = first;
-            spikes.retain(|spike| spike.range.0 < end);
-            affected[end..].fill(false);
-            findings.push(finding);
         }
+        let mut findings: Vec<Finding> = breakdown.into_iter().collect();
         if !spikes.is_empty() {
             let steps = points.iter().zip(&affected).filter(|(_, a)| **a).map(|(p, _)| p.step);
             findings.push(Finding::Spikes { steps: steps.collect(), events: spikes.clone() });
@@ -84,7 +72,7 @@ impl Course {
     }
 
     /// The points of ordinary training: after the warm-up, outside of spikes, before the end.
-    pub fn ordinary<'a>(&'a self, points: &'a [Point]) -> impl Iterator<Item = &'a Point> {
+    pub fn ordinary<'a>(&'a self, points: &'a [LogPoint]) -> impl Iterator<Item = &'a LogPoint> {
         points.iter().zip(&self.ordinary).filter(|(_, ordinary)| **ordinary).map(|(p, _)| p)
     }
 
@@ -94,21 +82,20 @@ impl Course {
     }
 }
 
-/// A spike at the very end that has lasted long and from which the loss has not come back: the first of
-/// its points, and the finding.
-fn rising_at_the_end(points: &[Point], spikes: &[Spike]) -> Option<(usize, Finding)> {
+/// The finding for a spike at the very end that has lasted long and from which the loss has not come
+/// back.
+fn rising_at_the_end(points: &[LogPoint], spikes: &[Spike]) -> Option<Finding> {
     let spike = spikes.last().filter(|s| s.range.1 + 3 >= points.len() && s.count >= AFTER)?;
     let best = spike.loss_before?;
-    let (first, _) = spike.range;
-    let best_step = points[..first].last()?.step;
+    let best_step = points[..spike.range.0].last()?.step;
     let last = points.iter().rev().map(|p| p.loss).filter(|l| l.is_finite()).take(5).collect();
     let last = median(last)?;
     let far = last > best + 0.5 * best.abs();
-    far.then_some((first, Finding::Diverging { best_step, best, last }))
+    far.then_some(Finding::Diverging { best_step, best, last })
 }
 
 /// Whether nothing is wrong, and there is enough of the log to say so.
-pub(super) fn is_healthy(log: &Log, course: &Course, findings: &[Finding]) -> bool {
+pub(super) fn is_healthy(log: &Log, course: &TrainingCourse, findings: &[Finding]) -> bool {
     let wrong = |f: &Finding| {
         matches!(
             f,

@@ -1,12 +1,12 @@
-//! What the threshold in force does.
+//! The effect of the threshold in force.
 
 use serde::Serialize;
 use toclip::monitor::{Interval, Monitor, MonitorSettings};
 
-use super::monitor;
+use super::analysis::monitor;
 use crate::{Log, Result, ThresholdOrigin};
 
-/// What a threshold does in practice.
+/// The effect of a threshold in practice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -21,23 +21,23 @@ pub enum ThresholdEffect {
     HiddenRate,
 }
 
-/// The threshold in force and what it does.
+/// The threshold in force and its effect.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurrentThreshold {
     /// The threshold; infinite (`"none"` in JSON) without clipping.
-    #[serde(serialize_with = "super::or_none")]
+    #[serde(serialize_with = "super::analysis::or_none")]
     pub threshold: f64,
     /// How it is known.
     pub origin: ThresholdOrigin,
-    /// What it does.
+    /// Its effect.
     pub effect: ThresholdEffect,
     /// $P(G > c)$: the share of steps that it clips.
     pub fires: Interval,
     /// The same in the last quarter of the log.
     pub fires_lately: Option<Interval>,
-    /// $E\min(1, c/G)$: what is left of the mean step; unknown for norms after clipping.
+    /// $E\min(1, c/G)$: the length of the mean step over that without clipping; unknown for norms after clipping.
     pub step_factor: Option<Interval>,
-    /// $\mu$: what is left of the descent.
+    /// $\mu$: the share of the descent that remains.
     pub mu: Option<Interval>,
     /// CSC.
     pub csc: Option<Interval>,

@@ -1,8 +1,9 @@
-//! What the distribution of the norms looks like.
+//! The distribution of the norms.
 
 use serde::Serialize;
 use toclip::monitor::{Drift, Monitor, SecondMoment, Tail};
 
+use super::quantile;
 use crate::Log;
 
 /// The distribution of the norms over the log.
@@ -12,7 +13,7 @@ pub struct NormDistribution {
     pub quantiles: [f64; 7],
     /// The tail of ordinary norms relative to their scale; `None` if there are too few.
     pub tail: Option<Tail>,
-    /// What the tail implies for $E G^2$.
+    /// The consequence of the tail for $E G^2$.
     pub second_moment: Option<SecondMoment>,
     /// Whether the distribution relative to the scale changed, and by how much the scale did.
     pub drift: Option<Drift>,
@@ -22,11 +23,9 @@ impl NormDistribution {
     pub(super) fn new(log: &Log, ordinary: &Monitor) -> Self {
         let mut sorted = log.norms();
         sorted.sort_by(f64::total_cmp);
-        let last = sorted.len() as f64 - 1.0;
-        let at = |p: f64| sorted.get((p * last).round() as usize).copied().unwrap_or(f64::NAN);
         let tail = ordinary.tail();
         Self {
-            quantiles: [0.0, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0].map(at),
+            quantiles: [0.0, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0].map(|p| quantile(&sorted, p)),
             tail,
             second_moment: tail.map(|tail| tail.second_moment()),
             drift: ordinary.drift(),

@@ -1,6 +1,6 @@
-//! What the learning rate shows: the warm-up, and whether the schedule has ended.
+//! The warm-up and the end of the schedule, from the learning rate.
 
-use crate::{Finding, Point};
+use crate::{Finding, LogPoint};
 
 /// Norms are large in the first steps of every run.
 const FIRST_STEPS: f64 = 100.0;
@@ -14,7 +14,7 @@ const STEP: f64 = 0.6;
 
 /// How many of the points are the warm-up: the first hundred steps, or while the rate still rises; at
 /// most a third of them.
-pub(super) fn warm_up(points: &[Point]) -> usize {
+pub(super) fn warm_up(points: &[LogPoint]) -> usize {
     let Some(first) = points.first() else { return 0 };
     let early = points.partition_point(|p| p.step < first.step + FIRST_STEPS);
     let most = largest(points);
@@ -26,7 +26,7 @@ pub(super) fn warm_up(points: &[Point]) -> usize {
 }
 
 /// Whether the schedule of the learning rate has come to its end.
-pub(super) fn finished(points: &[Point]) -> Option<Finding> {
+pub(super) fn finished(points: &[LogPoint]) -> Option<Finding> {
     let most = largest(points);
     let last = points.iter().rev().map(|p| p.learning_rate).find(|r| r.is_finite())?;
     let rate = last / most;
@@ -36,6 +36,6 @@ pub(super) fn finished(points: &[Point]) -> Option<Finding> {
         .then_some(Finding::Finished { rate })
 }
 
-fn largest(points: &[Point]) -> f64 {
+fn largest(points: &[LogPoint]) -> f64 {
     points.iter().map(|p| p.learning_rate).filter(|r| r.is_finite()).fold(0.0, f64::max)
 }

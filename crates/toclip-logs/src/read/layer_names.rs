@@ -9,13 +9,13 @@ pub(super) const MOST: usize = 512;
 const GRADIENT: &str = "grad grads gradient gradients";
 const NORM: &str = "norm norms";
 const BOTH: &str = "gnorm gradnorm gradnorms";
-/// Words that such a name may have besides.
+/// Words that such a name may also have.
 const PLAIN: &str = "2 0 l2 per layer layers layerwise param params parameter parameters wise";
-/// What follows `grad_norm/` without being a layer.
+/// Words after `grad_norm/` that are not layers.
 const NOT_LAYERS: &str = "total all global model train overall sum mean avg average max min std var \
      median ema smoothed pre post clip clipped clipping unclipped before after raw scaled unscaled \
      ratio threshold step epoch value norm squared sq log p50 p90 p95 p99";
-/// What names of layers have in them, apart from numbers.
+/// Words in names of layers, apart from numbers.
 const LAYER: &str = "weight bias kernel layer layers block blocks fc conv linear attn attention mlp \
      ffn embed embedding embeddings wte wpe head encoder decoder backbone stem stage";
 

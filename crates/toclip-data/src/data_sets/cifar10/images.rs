@@ -1,7 +1,7 @@
 //! Images as bytes, and the two classes of the paper as samples.
 
 use crate::Result;
-use crate::samples::{Block, SampleSource};
+use crate::samples::{BlockVisitor, SampleBlock, SampleSource};
 
 /// The numbers of an image: 32 × 32 pixels of red, then of green, then of blue.
 pub const PIXELS: usize = 3 * 32 * 32;
@@ -74,7 +74,7 @@ impl SampleSource for TwoClasses {
         "CIFAR-10 (bird, cat, dog against truck, ship, airplane)".into()
     }
 
-    fn visit(&self, size: usize, visit: &mut dyn FnMut(Block<'_>) -> Result<()>) -> Result<()> {
+    fn visit(&self, size: usize, visit: BlockVisitor<'_>) -> Result<()> {
         let size = size.clamp(1, self.rows().max(1));
         let scaled: [f64; 256] = std::array::from_fn(|p| p as f64 / 255.0);
         let (mut features, mut targets) = (Vec::with_capacity(size * PIXELS), Vec::new());
@@ -84,7 +84,7 @@ impl SampleSource for TwoClasses {
             features.extend(pixels.iter().map(|p| scaled[usize::from(*p)]));
             targets.clear();
             targets.extend(labels.iter().filter_map(|label| TARGETS[usize::from(*label)]));
-            visit(Block { features: &features, targets: &targets, cols: PIXELS })?;
+            visit(SampleBlock { features: &features, targets: &targets, cols: PIXELS })?;
         }
         Ok(())
     }

@@ -10,10 +10,11 @@ mod package;
 pub use images::{Images, PIXELS, TwoClasses};
 pub use package::{PACKAGE, PACKAGE_BYTES, PACKAGE_SHA256, unpack_package};
 
-use crate::archive::Members;
+use crate::data_sets::archive::Members;
+use crate::data_sets::{checksum, write_file};
 use crate::error::{AtPath, bail};
-use crate::read::FileFormat;
-use crate::{Error, Result, checksum, write_file};
+use crate::read::{FileFormat, Source};
+use crate::{Error, Result};
 use std::path::Path;
 
 /// The names and MD5 sums of the published files, training batches first.
@@ -97,7 +98,7 @@ fn read(path: &Path, per_file: usize) -> Result<Cifar10> {
             std::fs::read(&file).at(&file)
         });
     }
-    match FileFormat::of(path)? {
+    match FileFormat::of_bytes(&Source::file(path).first_bytes()?) {
         FileFormat::Gzip => {}
         other => bail!(in path, "this is {}; CIFAR-10 is the folder {FOLDER} or \
                        cifar-10-binary.tar.gz, as published", other.describe()),
@@ -138,7 +139,7 @@ fn check_size(path: &Path, name: &str, length: u64, per_file: usize) -> Result<(
     Ok(())
 }
 
-/// Reads one file after the other, so that only one is in memory twice.
+/// Reads one file after the other: only one is in memory twice.
 fn assemble(
     path: &Path,
     per_file: usize,
@@ -177,7 +178,7 @@ fn assemble(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive::tests::write_tar_gz;
+    use crate::data_sets::archive::tests::write_tar_gz;
 
     const FEW: usize = 4;
 

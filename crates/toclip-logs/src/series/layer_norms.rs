@@ -1,6 +1,6 @@
 //! Gradient norms of single layers, in bounded memory.
 
-use crate::Row;
+use crate::LogRow;
 
 /// Rows kept; of a longer log every second one is dropped, then again.
 const ROWS: usize = 4096;
@@ -25,7 +25,7 @@ pub(super) struct LayerCollector {
 
 impl LayerCollector {
     /// Takes the layers of a row. The number of layers may still grow.
-    pub fn add(&mut self, row: &Row) {
+    pub fn add(&mut self, row: &LogRow) {
         if row.layers.is_empty() {
             return;
         }

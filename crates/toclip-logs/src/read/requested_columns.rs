@@ -3,19 +3,19 @@
 use super::role::{ROLES, Role, is_bin_extreme, role_of};
 use crate::ReadOptions;
 
-/// The score of a name of which the caller gave a part.
+/// The score of a name that contains a name given by the caller.
 pub(super) const PARTIAL: u32 = 2;
 
-/// The names that the caller gave.
+/// Column names given by the caller.
 #[derive(Default)]
-pub(super) struct GivenNames<'a> {
+pub(super) struct RequestedColumns<'a> {
     /// For each role.
     names: [Option<&'a str>; ROLES.len()],
     /// The step is part of the format.
     own_step: bool,
 }
 
-impl<'a> GivenNames<'a> {
+impl<'a> RequestedColumns<'a> {
     pub fn new(options: &'a ReadOptions) -> Self {
         let mut names = [None; ROLES.len()];
         let columns = [&options.step, &options.norm, &options.loss, &options.learning_rate];
@@ -59,7 +59,7 @@ impl<'a> GivenNames<'a> {
         None
     }
 
-    /// The role of a name of which the caller gave a part.
+    /// The role of a name that contains a name given by the caller.
     pub fn partial_role(&self, name: &str) -> Option<(Role, u32)> {
         if is_bin_extreme(name) || self.names == [None; ROLES.len()] {
             return None;

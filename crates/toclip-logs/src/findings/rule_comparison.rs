@@ -1,4 +1,4 @@
-//! What other rules would have done on the same log.
+//! Other threshold rules, replayed on the same log.
 
 use serde::Serialize;
 use toclip::monitor::{Interval, MonitorSettings};
@@ -15,12 +15,12 @@ pub struct RuleOutcome {
     pub rule: String,
     /// The share of steps that it clips or skips.
     pub fires: f64,
-    /// What is left of the mean step.
+    /// The length of the mean step over that without clipping.
     pub step_factor: f64,
     /// CCC over the log with an interval; one is no clipping.
     pub ccc: Interval,
     /// The threshold at the last step; infinite (`"none"` in JSON) if it does not clip.
-    #[serde(serialize_with = "super::or_none")]
+    #[serde(serialize_with = "super::analysis::or_none")]
     pub last: f64,
 }
 
@@ -45,18 +45,13 @@ pub(super) fn compare(
         return Ok(Vec::new());
     }
     let scales = running_scales(&norms);
-    let mut outcomes = Vec::new();
-    let mut add = |name: String, rule: &mut dyn ThresholdRule| {
-        outcomes.push(outcome(name, &norms, &scales, rule, settings));
-    };
-    if let Some(c) = recommended {
-        add(format!("recommended, {}", short(c)), &mut Fixed::new(c)?);
-    }
     let mut uncapped = ZClip::default();
     uncapped.cap = None;
     let mut rules: Vec<(String, Box<dyn ThresholdRule>)> = Vec::new();
-    if let Some(c) = in_force.filter(|c| *c != 1.0) {
-        rules.push((format!("in force, {}", short(c)), Box::new(Fixed::new(c)?)));
+    for (name, c) in [("recommended", recommended), ("in force", in_force.filter(|c| *c != 1.0))] {
+        if let Some(c) = c {
+            rules.push((format!("{name}, {}", short(c)), Box::new(Fixed::new(c)?)));
+        }
     }
     rules.push(("fixed 1.0".into(), Box::new(Fixed::new(1.0)?)));
     rules.push(("AutoClip, 10th percentile".into(), Box::new(AutoClip::new(10.0)?)));
@@ -65,9 +60,10 @@ pub(super) fn compare(
     rules.push(("ZClip, z 2.5, no cap".into(), Box::new(uncapped.started()?)));
     let skip = SkipAbove::new(SKIP.0, SKIP.1)?;
     rules.push((format!("skip above {} × median", SKIP.0), Box::new(skip)));
-    for (name, mut rule) in rules {
-        add(name, &mut *rule);
-    }
+    let replay = |(name, mut rule): (String, Box<dyn ThresholdRule>)| {
+        outcome(name, &norms, &scales, &mut *rule, settings)
+    };
+    let mut outcomes: Vec<RuleOutcome> = rules.into_iter().map(replay).collect();
     // Norms near the limits of floating-point numbers leave nothing to compare.
     outcomes.retain(|outcome| outcome.ccc.value.is_finite() && outcome.ccc.high.is_finite());
     Ok(outcomes)

@@ -1,9 +1,10 @@
 //! WikiText-2: lines of good Wikipedia articles, each line a sample.
 
-use crate::archive::Members;
+use crate::Result;
+use crate::data_sets::archive::Members;
+use crate::data_sets::write_file;
 use crate::error::{AtPath, bail};
-use crate::read::FileFormat;
-use crate::{Result, write_file};
+use crate::read::{FileFormat, Source};
 use std::path::Path;
 
 /// The lines of the three parts as published, both with `<unk>` and raw.
@@ -51,7 +52,7 @@ impl WikiText {
                 there.map(|name| named_file(&folder.join(&name))).collect()
             });
         }
-        match FileFormat::of(path)? {
+        match FileFormat::of_bytes(&Source::file(path).first_bytes()?) {
             FileFormat::Zip => {
                 let known: Vec<String> = PARTS.iter().flat_map(|(part, _)| names(part)).collect();
                 let wanted = |name: &str| known.iter().any(|k| k == name).then_some(MOST_BYTES);
@@ -152,10 +153,10 @@ fn check(path: &Path, name: &str, bytes: Vec<u8>) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive::tests::write_zip;
+    use crate::data_sets::archive::tests::write_zip;
 
     /// The first lines of the real training text.
-    const REAL: &str = include_str!("../tests/data/wikitext-2-head.txt");
+    const REAL: &str = include_str!("../../tests/data/wikitext-2-head.txt");
 
     #[test]
     fn folder_zip_and_file_say_the_same() {
@@ -213,7 +214,7 @@ mod tests {
             std::fs::write(folder.join(name), "a\n").unwrap();
         }
         results.push(WikiText::read(&folder));
-        let archive = crate::archive::tests::write_tar_gz(folder.join("a.tgz"), &[]);
+        let archive = crate::data_sets::archive::tests::write_tar_gz(folder.join("a.tgz"), &[]);
         results.push(WikiText::read(&archive));
         insta::assert_snapshot!(crate::testing::messages(dir.path(), results));
     }

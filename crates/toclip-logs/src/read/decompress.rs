@@ -41,20 +41,17 @@ pub(super) fn unpack<'a>(reader: impl Read + 'a) -> Result<Unpacked<'a>> {
     };
     // The byte order mark is no part of the text.
     let (mut head, plain) = first_bytes(plain)?;
-    let reader: Box<dyn Read> = match head[..] {
-        [0xff, 0xfe, ..] => {
-            head.drain(..2);
-            Box::new(Utf16::new(Cursor::new(head).chain(plain), u16::from_le_bytes))
-        }
-        [0xfe, 0xff, ..] => {
-            head.drain(..2);
-            Box::new(Utf16::new(Cursor::new(head).chain(plain), u16::from_be_bytes))
-        }
-        [0xef, 0xbb, 0xbf, ..] => {
-            head.drain(..3);
-            Box::new(Cursor::new(head).chain(plain))
-        }
-        _ => Box::new(Cursor::new(head).chain(plain)),
+    let (mark, unit): (usize, Option<fn([u8; 2]) -> u16>) = match head[..] {
+        [0xff, 0xfe, ..] => (2, Some(u16::from_le_bytes)),
+        [0xfe, 0xff, ..] => (2, Some(u16::from_be_bytes)),
+        [0xef, 0xbb, 0xbf, ..] => (3, None),
+        _ => (0, None),
+    };
+    head.drain(..mark);
+    let text = Cursor::new(head).chain(plain);
+    let reader: Box<dyn Read> = match unit {
+        Some(unit) => Box::new(Utf16::new(text, unit)),
+        None => Box::new(text),
     };
     Ok(Unpacked { reader, broken })
 }

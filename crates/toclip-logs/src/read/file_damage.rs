@@ -2,7 +2,7 @@
 
 use crate::Finding;
 
-/// How many of something there were, and where the first one was.
+/// The number of faults, and the place of the first.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Faults {
     count: u64,
@@ -16,18 +16,11 @@ impl Faults {
         }
         self.count += 1;
     }
-
-    fn absorb(&mut self, later: Faults) {
-        if self.count == 0 {
-            self.first = later.first;
-        }
-        self.count += later.count;
-    }
 }
 
-/// What is wrong with a log as a file.
+/// Damage to the files of a log.
 #[derive(Default)]
-pub(super) struct Damage {
+pub(super) struct FileDamage {
     /// JSON objects that follow another on the same line.
     pub concatenated: u64,
     /// Records with a wrong checksum, by byte.
@@ -44,20 +37,9 @@ pub(super) struct Damage {
     pub truncated: bool,
 }
 
-impl Damage {
-    /// Adds the damage to the next file of the same log.
-    pub fn absorb(&mut self, later: Damage) {
-        self.concatenated += later.concatenated;
-        self.checksums.absorb(later.checksums);
-        self.stopped |= later.stopped;
-        self.unreadable.absorb(later.unreadable);
-        self.unreadable_records.absorb(later.unreadable_records);
-        self.decimal_comma |= later.decimal_comma;
-        self.truncated |= later.truncated;
-    }
-
+impl FileDamage {
     pub fn findings(&self) -> Vec<Finding> {
-        let &Damage { concatenated, stopped, .. } = self;
+        let &FileDamage { concatenated, stopped, .. } = self;
         let Faults { count, first } = self.checksums;
         let checksums = Finding::WrongChecksum { count, first, stopped };
         let Faults { count, first } = self.unreadable;

@@ -1,9 +1,9 @@
-//! What the norms of single layers show.
+//! A summary of the norms of each layer.
 
 use serde::Serialize;
 
 use crate::LayerNorms;
-use crate::findings::median;
+use crate::findings::{median, quantile};
 
 /// A layer fires alone where it is this many times its median and the total is not.
 const TIMES: f64 = 4.0;
@@ -45,7 +45,7 @@ pub(super) fn summarise(layers: &LayerNorms) -> Vec<LayerSummary> {
         let fires_alone = norms.iter().zip(&totals).filter(alone).count();
         norms.retain(|n| n.is_finite());
         norms.sort_by(f64::total_cmp);
-        let high = norms[(0.999 * (norms.len() - 1) as f64).round() as usize];
+        let high = quantile(&norms, 0.999);
         Some(LayerSummary {
             name: name.clone(),
             median: middle,

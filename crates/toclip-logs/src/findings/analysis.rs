@@ -1,28 +1,18 @@
-//! Estimates from the norms of a log: what the threshold in force does, what their distribution is, and
-//! where the criteria of the theory stand.
+//! Estimates from the norms of a log: the effect of the threshold in force, the distribution of the
+//! norms, and the criteria of the theory.
 //!
 //! The estimates are those of [`toclip::monitor`].
-
-mod change_point;
-mod comparison;
-mod current;
-mod distribution;
-mod layers;
-mod running_scale;
 
 use serde::{Serialize, Serializer};
 use toclip::monitor::{
     Estimates, Monitor, MonitorAdvice, MonitorSettings, Reason, ThresholdChoice,
 };
 
-pub use comparison::RuleOutcome;
-pub use current::{CurrentThreshold, ThresholdEffect};
-pub use distribution::NormDistribution;
-pub use layers::LayerSummary;
-pub use running_scale::running_scales;
-
-use crate::findings::Course;
-use crate::{Log, Optimizer, Point, Recommendation, Result, Situation};
+use super::{
+    CurrentThreshold, LayerSummary, NormDistribution, RuleOutcome, TrainingCourse, change_point,
+    layer_summary, rule_comparison,
+};
+use crate::{Log, LogPoint, Optimizer, Result, RunContext};
 
 /// Estimates from the norms of a log.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -50,7 +40,7 @@ pub struct Analysis {
     pub best: Option<ThresholdChoice>,
     /// The layers, those with the largest share of the squared norm first.
     pub layers: Vec<LayerSummary>,
-    /// What other rules would have done.
+    /// Other threshold rules, replayed on the log.
     pub comparison: Vec<RuleOutcome>,
     /// Samples times outputs per norm; `None` if unknown, and the curve is then for very many.
     pub components: Option<f64>,
@@ -62,7 +52,7 @@ pub struct Analysis {
     pub learning_rate: Option<f64>,
     /// The largest learning rate of the log.
     pub largest_rate: Option<f64>,
-    /// What the norms alone support.
+    /// The change that the norms alone support.
     #[serde(skip)]
     pub(crate) supported: Supported,
 }
@@ -83,10 +73,8 @@ pub(crate) enum Supported {
 const SHORTEST: usize = 512;
 
 impl Analysis {
-    pub(crate) fn new(log: &Log, course: &Course, now: &Situation) -> Result<Self> {
-        let step = |p: Option<&Point>| p.map_or(f64::NAN, |p| p.step);
-        let rates = log.points.iter().map(|p| p.learning_rate);
-        let mut rates = rates.filter(|r| r.is_finite() && *r > 0.0);
+    pub(crate) fn new(log: &Log, course: &TrainingCourse, now: &RunContext) -> Result<Self> {
+        let step = |p: Option<&LogPoint>| p.map_or(f64::NAN, |p| p.step);
         let mut analysis = Analysis {
             points: log.points.len(),
             steps: (step(log.points.first()), step(log.points.last())),
@@ -98,16 +86,16 @@ impl Analysis {
             scale: None,
             curve: Vec::new(),
             best: None,
-            layers: layers::summarise(&log.layers),
+            layers: layer_summary::summarise(&log.layers),
             comparison: Vec::new(),
             components: now.components,
             confidence: now.confidence,
             optimizer: now.optimizer,
-            largest_rate: rates.clone().reduce(f64::max),
-            learning_rate: rates.next_back(),
+            largest_rate: log.learning_rates().reduce(f64::max),
+            learning_rate: log.learning_rates().next_back(),
             supported: Supported::Nothing,
         };
-        if let Some((threshold, share)) = now.clipped_at() {
+        if let Some((threshold, share)) = now.clipped_at {
             let current = CurrentThreshold::after_clipping(threshold, share, log, now.confidence);
             analysis.current = Some(current);
             return Ok(analysis);
@@ -117,7 +105,7 @@ impl Analysis {
             let whole = monitor(&log.points, settings)?;
             analysis.current = Some(CurrentThreshold::new(c, origin, &whole, log, settings)?);
         }
-        let ordinary: Vec<Point> = course.ordinary(&log.points).copied().collect();
+        let ordinary: Vec<LogPoint> = course.ordinary(&log.points).copied().collect();
         let ordinary_monitor = monitor(&ordinary, settings)?;
         analysis.distribution = Some(NormDistribution::new(log, &ordinary_monitor));
         let (from, steady) = steady_part(&ordinary, ordinary_monitor, settings)?;
@@ -133,18 +121,18 @@ impl Analysis {
     pub(crate) fn compare(
         &mut self,
         log: &Log,
-        now: &Situation,
-        recommendation: &Recommendation,
+        now: &RunContext,
+        recommended: Option<f64>,
     ) -> Result<()> {
         if self.distribution.is_some() {
-            let threshold = recommendation.threshold.filter(|c| now.in_force() != Some(*c));
-            self.comparison = comparison::compare(log, now.in_force(), threshold, &settings(now))?;
+            let other = recommended.filter(|c| now.in_force() != Some(*c));
+            self.comparison = rule_comparison::compare(log, now.in_force(), other, &settings(now))?;
         }
         Ok(())
     }
 }
 
-fn settings(now: &Situation) -> MonitorSettings {
+fn settings(now: &RunContext) -> MonitorSettings {
     // Without the batch size, as little is credited to clipping as for a single sample.
     MonitorSettings {
         components: now.components.or(Some(1.0)),
@@ -179,7 +167,7 @@ fn best(advice: MonitorAdvice) -> (Option<ThresholdChoice>, Supported) {
 }
 
 /// A monitor that has observed these points.
-fn monitor(points: &[Point], settings: MonitorSettings) -> Result<Monitor> {
+pub(super) fn monitor(points: &[LogPoint], settings: MonitorSettings) -> Result<Monitor> {
     let mut monitor = Monitor::new(settings)?;
     points.iter().for_each(|p| monitor.observe(p.norm));
     Ok(monitor)
@@ -187,7 +175,7 @@ fn monitor(points: &[Point], settings: MonitorSettings) -> Result<Monitor> {
 
 /// The last part of the log in which the distribution did not change.
 fn steady_part(
-    points: &[Point],
+    points: &[LogPoint],
     whole: Monitor,
     settings: MonitorSettings,
 ) -> Result<(usize, Monitor)> {
@@ -202,7 +190,10 @@ fn steady_part(
 }
 
 /// A threshold for JSON, which has no infinite numbers.
-fn or_none<S: Serializer>(x: &f64, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+pub(super) fn or_none<S: Serializer>(
+    x: &f64,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
     match x.is_infinite() {
         true => serializer.serialize_str("none"),
         false => serializer.serialize_f64(*x),
