@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use serde_json::json;
 use toclip_data::{Features, LeastSquares, Residuals};
 
-use super::input::{Input, Known};
+use super::input::{Input, PaperDataSet};
 use crate::output::numbers::percent;
 use crate::output::{json, say};
 use crate::study::claims::near;
@@ -67,12 +67,12 @@ impl Numbers {
 
 pub fn run(
     input: &Input,
-    known: Option<Known>,
+    known: Option<PaperDataSet>,
     features: Features,
     seed: u64,
     as_json: bool,
 ) -> Result<ExitCode> {
-    if known != Some(Known::Cifar10) {
+    if known != Some(PaperDataSet::Cifar10) {
         bail!("--check works with --dataset cifar10 only");
     }
     let mut right = true;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toclip_data::Design;
 
-use super::Settings;
+use super::FitSettings;
 use crate::output::Table;
 use crate::output::numbers::short;
 
@@ -11,7 +11,7 @@ use crate::output::numbers::short;
 #[derive(Debug, Clone)]
 pub struct FittedData {
     pub name: String,
-    pub settings: Settings,
+    pub settings: FitSettings,
     /// Samples that SGD sees, and features.
     pub rows: usize,
     pub cols: usize,
@@ -27,7 +27,7 @@ pub struct FittedData {
 }
 
 impl FittedData {
-    pub fn new(design: &Design, settings: &Settings, optimum: &[f64], times: &[f64]) -> Self {
+    pub fn new(design: &Design, settings: &FitSettings, optimum: &[f64], times: &[f64]) -> Self {
         FittedData {
             name: design.name().to_owned(),
             settings: settings.clone(),

@@ -3,8 +3,8 @@
 pub mod check;
 mod data;
 pub mod figures;
-mod gap;
 pub mod input;
+mod prediction_gap;
 pub mod report;
 pub mod wording;
 
@@ -27,15 +27,15 @@ use toclip_data::{
 
 use crate::experiment::run::all_runs;
 pub use data::FittedData;
-pub use gap::Gap;
-use input::Known;
+use input::PaperDataSet;
+pub use prediction_gap::PredictionGap;
 
 /// Residuals below this share of what was fitted are rounding, or the target in disguise.
 const PERFECT: f64 = 1e-8;
 
 /// What is run on the data.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct FitSettings {
     pub features: Features,
     pub eta: f64,
     /// Infinite for no clipping.
@@ -51,12 +51,12 @@ pub struct Settings {
     pub ridge: Option<f64>,
 }
 
-impl Settings {
+impl FitSettings {
     /// The settings of the paper for its data sets; for data of the user's own those of CIFAR-10, with
     /// the distribution that fits best.
-    pub fn of(known: Option<Known>) -> Self {
+    pub fn of(known: Option<PaperDataSet>) -> Self {
         let tanh = |count| Features::Random { activation: Activation::Tanh, count };
-        let cifar = Settings {
+        let cifar = FitSettings {
             features: tanh(500),
             eta: 0.1,
             clip: 0.5,
@@ -69,8 +69,8 @@ impl Settings {
             ridge: None,
         };
         match known {
-            Some(Known::Cifar10) => cifar,
-            Some(Known::Wikitext2) => Settings {
+            Some(PaperDataSet::Cifar10) => cifar,
+            Some(PaperDataSet::Wikitext2) => FitSettings {
                 features: tanh(1000),
                 eta: 0.4,
                 start_noise: Some(0.6),
@@ -78,7 +78,7 @@ impl Settings {
                 components: Some(3),
                 ..cifar
             },
-            None => Settings { noise: None, ..cifar },
+            None => FitSettings { noise: None, ..cifar },
         }
     }
 
@@ -99,7 +99,7 @@ pub struct Curve {
     pub times: Vec<f64>,
     pub risk: Vec<f64>,
     /// How far the mean of the runs is above it over the second half of the pass.
-    pub gap: Option<Gap>,
+    pub gap: Option<PredictionGap>,
 }
 
 /// All that was found.
@@ -135,7 +135,7 @@ pub struct Fit {
 
 impl Fit {
     /// Everything; the design is used up because its features become those of SGD.
-    pub fn new(design: Design, settings: &Settings, tick: &(dyn Fn() + Sync)) -> Result<Self> {
+    pub fn new(design: Design, settings: &FitSettings, tick: &(dyn Fn() + Sync)) -> Result<Self> {
         let (train, design) = design.split(settings.held_out, settings.seed)?;
         let elsewhere = train.as_ref().map(Design::rows);
         let least = LeastSquares::new(train.as_ref().unwrap_or(&design), settings.ridge)?;
@@ -171,7 +171,7 @@ impl Fit {
         let runs = all_runs(&ensemble, &stream, &times, &AtomicBool::new(false), tick)?;
         let band = Summary::of(&times, &runs, &ensemble.probabilities)?;
         let curve = |(key, label, (times, risk)): (&'static str, String, Path)| {
-            let gap = Gap::second_half(&band, &runs, &risk);
+            let gap = PredictionGap::second_half(&band, &runs, &risk);
             Curve { key, label, times, risk, gap }
         };
         Ok(Fit {
@@ -216,7 +216,7 @@ impl Fit {
 }
 
 /// All distributions compared, and the one of the first prediction.
-fn noise_fits(residuals: &[f64], settings: &Settings) -> Result<(Comparison, NoiseFit)> {
+fn noise_fits(residuals: &[f64], settings: &FitSettings) -> Result<(Comparison, NoiseFit)> {
     let defaults = Options::default();
     let components = settings.components.map_or(defaults.components, Components::Exactly);
     let options = Options { components, seed: settings.seed, ..defaults };
@@ -251,7 +251,7 @@ impl<'a> Theory<'a> {
         design: &'a Design,
         least: &'a LeastSquares,
         start: &'a [f64],
-        settings: &Settings,
+        settings: &FitSettings,
     ) -> Result<Self> {
         let gap: Vec<f64> = start.iter().zip(&least.optimum).map(|(a, b)| a - b).collect();
         let modes = design.modes(&gap)?;

@@ -10,7 +10,7 @@ use crate::output::numbers::short;
 use crate::output::{ReportFolder, Table, interrupt};
 use crate::plot::Figure;
 use crate::report::{Report, Section};
-use crate::study::part;
+use crate::study::figure_section;
 
 /// What a report of a fit shows, whatever was fitted.
 pub struct Contents {
@@ -59,7 +59,8 @@ impl Contents {
         let (names, figures): (Vec<&str>, Vec<Figure>) = self.figures.into_iter().unzip();
         let named: Vec<(String, &Figure)> =
             names.into_iter().map(String::from).zip(&figures).collect();
-        let files = part::write(part::files(&named, &self.tables)?, &mut folder)?;
+        let files =
+            figure_section::write(figure_section::files(&named, &self.tables)?, &mut folder)?;
         let section = Section {
             id: "fit".into(),
             title: "What the fit shows".into(),

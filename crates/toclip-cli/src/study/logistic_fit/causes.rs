@@ -8,7 +8,7 @@ use toclip::ensemble::Statistics;
 use toclip::glm::{GlmSgd, GlmStream, GlmSummary, Logistic, MeasuredPath, Measures, TeacherModes};
 use toclip::schedule::OpenLoop;
 
-use crate::study::fit::{Gap, Settings};
+use crate::study::fit::{FitSettings, PredictionGap};
 
 /// Runs of C-SGD, and how far they are from the ODE.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub struct Ensemble {
     /// The mean cross-entropy over that of θ*.
     pub excess: Vec<f64>,
     /// Of the excess over that of the ODE, over the second half of the pass.
-    pub gap: Option<Gap>,
+    pub gap: Option<PredictionGap>,
 }
 
 /// What the theory assumes and predicts.
@@ -41,7 +41,7 @@ pub fn ensembles(
     stream: &GlmStream,
     optimum: &[f64],
     assumed: &Assumed<'_>,
-    settings: &Settings,
+    settings: &FitSettings,
     times: &[f64],
     tick: &(dyn Fn() + Sync),
 ) -> Result<Vec<Ensemble>> {
@@ -96,12 +96,16 @@ fn gap(
     over: impl Fn(&[f64]) -> Vec<f64>,
     runs: &BTreeMap<u64, MeasuredPath>,
     predicted: &[f64],
-) -> Option<Gap> {
+) -> Option<PredictionGap> {
     let losses = |run: &MeasuredPath| -> Vec<f64> { run.measures.iter().map(|m| m.loss).collect() };
     let runs: Vec<Vec<f64>> = runs.values().map(|run| over(&losses(run))).collect();
     let whole = band.times.len() == predicted.len() && band.diverged.is_empty();
     let runs: Vec<&[f64]> = runs.iter().map(|run| &run[..]).collect();
     let Statistics { quantiles, .. } = &band.loss;
     let [low, high] = [over(quantiles.first()?), over(quantiles.last()?)];
-    if whole { Gap::between(&band.times, mean, [&low, &high], &runs, predicted) } else { None }
+    if whole {
+        PredictionGap::between(&band.times, mean, [&low, &high], &runs, predicted)
+    } else {
+        None
+    }
 }

@@ -13,7 +13,7 @@ use toclip::glm::{GlmOde, GlmStream, Logistic, Measures, Model, Overlaps, Teache
 use toclip::schedule::OpenLoop;
 use toclip_data::{Design, LogisticRegression, LogisticRidge};
 
-use super::fit::{self, FittedData, Settings};
+use super::fit::{self, FitSettings, FittedData};
 pub use advice::ClassificationAdvice;
 pub use causes::Ensemble;
 
@@ -51,7 +51,7 @@ pub struct LogisticFit {
 
 impl LogisticFit {
     /// Everything; the design is used up because its features become those of SGD.
-    pub fn new(design: Design, settings: &Settings, tick: &(dyn Fn() + Sync)) -> Result<Self> {
+    pub fn new(design: Design, settings: &FitSettings, tick: &(dyn Fn() + Sync)) -> Result<Self> {
         let (train, design) = design.split(settings.held_out, settings.seed)?;
         let labels = design.labels()?;
         let logistic = Logistic::new(0.0)?;

@@ -1,7 +1,7 @@
 //! Figure 7: the intrinsic dimension d = Tr G/‖G‖ of the Gauss–Newton matrix along training.
 
 use super::measurements::{Dimension, Estimate};
-use super::runs::{Networks, Run};
+use super::runs::{NetworkRun, Networks};
 use super::{chart, least, most, of_paper, when};
 use crate::output::Table;
 use crate::plot::{Axis, Chart, Figure};
@@ -28,7 +28,7 @@ const MODES: [[&str; 3]; 2] = [
 ];
 
 /// What can be judged of a run in one mode, in order of time.
-fn of<'a>(run: &'a Run, mode: &str) -> Vec<&'a Dimension> {
+fn of<'a>(run: &'a NetworkRun, mode: &str) -> Vec<&'a Dimension> {
     run.dimensions.iter().filter(|d| d.mode == mode && d.is_usable()).collect()
 }
 
@@ -51,7 +51,7 @@ pub fn figure(networks: &Networks) -> Figure {
         let chart = Chart::new(&format!("Batch norm in {name}"))
             .subtitle(statistics)
             .y(Axis::log("d = Tr G/‖G‖").range(0.9 * low, high));
-        let curve = |run: &Run| {
+        let curve = |run: &NetworkRun| {
             (run.name(all), of(run, mode).into_iter().map(|d| (d.epoch, d.d())).collect())
         };
         let curves: Vec<(String, Vec<chart::Point>)> = all.iter().map(curve).collect();
@@ -63,7 +63,7 @@ pub fn figure(networks: &Networks) -> Figure {
 
 /// The numbers behind the figure, a table for each network and mode.
 pub fn tables(networks: &Networks) -> Vec<(String, Table)> {
-    let table = |run: &Run, mode: &str| {
+    let table = |run: &NetworkRun, mode: &str| {
         let lines: Vec<&Dimension> = run.dimensions.iter().filter(|d| d.mode == mode).collect();
         let column = |of: fn(&&Dimension) -> f64| lines.iter().map(of).collect::<Vec<f64>>();
         let table = Table::default()
@@ -86,7 +86,7 @@ pub fn claims(networks: &Networks) -> Vec<Claim> {
 }
 
 /// The measurements in the mode in which the network is trained, or in evaluation mode.
-fn main_mode(run: &Run) -> Vec<&Dimension> {
+fn main_mode(run: &NetworkRun) -> Vec<&Dimension> {
     let train = of(run, "train");
     if train.is_empty() { of(run, "eval") } else { train }
 }
@@ -105,7 +105,7 @@ fn course(found: &[&Dimension]) -> Option<String> {
     Some(format!("d = {first}, {last}; smallest {low}, largest {high} in {count} measurements"))
 }
 
-fn start(run: &Run) -> Claim {
+fn start(run: &NetworkRun) -> Claim {
     let first =
         |[mode, name, _]: [&str; 3]| Some(format!("{} in {name}", at(of(run, mode).first()?)));
     let measured: Vec<String> = MODES.into_iter().filter_map(first).collect();
@@ -113,7 +113,7 @@ fn start(run: &Run) -> Claim {
     check("dimension_starts_at_100", format!("d = {}", measured.join(", ")), holds)
 }
 
-fn rise(run: &Run) -> Claim {
+fn rise(run: &NetworkRun) -> Claim {
     let paper = "dimension_rises_tenfold";
     let in_mode =
         |[mode, name, _]: [&str; 3]| Some(format!("in {name} {}", course(&of(run, mode))?));
@@ -130,7 +130,7 @@ fn rise(run: &Run) -> Claim {
     check_or_differs(paper, measured.join("; "), rises, clear)
 }
 
-fn steady(run: &Run) -> Claim {
+fn steady(run: &NetworkRun) -> Claim {
     let paper = "dimension_of_vit_is_steady";
     let found = main_mode(run);
     let Some(measured) = course(&found) else { return not_measured(paper) };

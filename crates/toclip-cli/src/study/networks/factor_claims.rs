@@ -2,7 +2,7 @@
 
 use super::factors::{at, at_median, thresholds};
 use super::measurements::{Estimator, FactorLine};
-use super::runs::{Networks, Run};
+use super::runs::{NetworkRun, Networks};
 use super::{epoch, mean, most, of_paper};
 use crate::output::numbers::{percent, short, signed_percent};
 use crate::report::{Claim, Verdict};
@@ -32,8 +32,8 @@ pub fn claims(networks: &Networks) -> Vec<Claim> {
     claims
 }
 
-fn rarely_clipped(runs: &[&Run]) -> Option<Claim> {
-    let largest = |run: &Run| thresholds(run, run.settings.batch).last().copied();
+fn rarely_clipped(runs: &[&NetworkRun]) -> Option<Claim> {
+    let largest = |run: &NetworkRun| thresholds(run, run.settings.batch).last().copied();
     let c = runs.iter().find_map(|run| largest(run))?;
     let lines = runs.iter().flat_map(|run| at(run, run.settings.batch, largest(run).unwrap_or(c)));
     let lines: Vec<&FactorLine> = lines.collect();
@@ -55,7 +55,7 @@ fn rarely_clipped(runs: &[&Run]) -> Option<Claim> {
 
 /// CCC at the batch of the training and the smaller thresholds, where anything was clipped: elsewhere
 /// every estimate is 1. `helps` is whether the paper says that it is above 1.
-fn ccc_claim(run: &Run, paper: &str, helps: bool) -> Claim {
+fn ccc_claim(run: &NetworkRun, paper: &str, helps: bool) -> Claim {
     let shown = thresholds(run, run.settings.batch);
     let smaller = &shown[..shown.len().saturating_sub(1)];
     let lines = smaller.iter().flat_map(|&c| at(run, run.settings.batch, c));
@@ -93,7 +93,7 @@ fn ccc_claim(run: &Run, paper: &str, helps: bool) -> Claim {
 }
 
 /// Lines at the batch of the training with a clipped share that counts and a direct estimate.
-fn determined(run: &Run, clipped: fn(f64) -> bool) -> impl Iterator<Item = &FactorLine> {
+fn determined(run: &NetworkRun, clipped: fn(f64) -> bool) -> impl Iterator<Item = &FactorLine> {
     let lines = run.at_batch(run.settings.batch);
     lines.filter(move |line| clipped(line.clip_fraction) && line.determined())
 }

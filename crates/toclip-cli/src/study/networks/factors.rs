@@ -1,14 +1,14 @@
 //! Figure 6: what clipping keeps in networks along training, by three estimators.
 
 use super::measurements::{ESTIMATES, Estimate, Estimator, FactorLine};
-use super::runs::{Networks, Run};
+use super::runs::{NetworkRun, Networks};
 use super::{chart, least};
 use crate::output::Table;
 use crate::plot::{Axis, Chart, Figure};
 
 /// The three thresholds of a run to show: the smallest and the largest (10 in the paper) that were
 /// chosen by hand, and the one nearest to the middle between them on a log axis.
-pub fn thresholds(run: &Run, batch: u64) -> Vec<f64> {
+pub fn thresholds(run: &NetworkRun, batch: u64) -> Vec<f64> {
     // Thresholds that follow the median norm have four digits.
     let one_digit = |c: &f64| {
         let digit = c / 10f64.powf(c.log10().floor());
@@ -25,12 +25,12 @@ pub fn thresholds(run: &Run, batch: u64) -> Vec<f64> {
 }
 
 /// The lines of a run at one batch size and threshold, in order of time.
-pub fn at(run: &Run, batch: u64, threshold: f64) -> Vec<&FactorLine> {
+pub fn at(run: &NetworkRun, batch: u64, threshold: f64) -> Vec<&FactorLine> {
     run.at_batch(batch).filter(|line| line.threshold == threshold).collect()
 }
 
 /// The lines at which the threshold is the median norm.
-pub fn at_median(run: &Run, batch: u64) -> Vec<&FactorLine> {
+pub fn at_median(run: &NetworkRun, batch: u64) -> Vec<&FactorLine> {
     // The threshold was rounded to four digits.
     let is_median = |line: &&FactorLine| (line.threshold / line.median_norm - 1.0).abs() < 1e-3;
     run.at_batch(batch).filter(is_median).collect()
@@ -104,7 +104,7 @@ fn is_visible(lines: &[&FactorLine]) -> bool {
 /// at which there is something to see.
 pub fn figures(networks: &Networks) -> Vec<Figure> {
     let all = &networks.runs;
-    let one = |run: &Run| {
+    let one = |run: &NetworkRun| {
         let batch = run.settings.batch;
         let title = format!("{} along training, batch {batch}; 95% intervals", run.name(all));
         let (shown, unchanged): (Vec<f64>, Vec<f64>) =
@@ -134,7 +134,7 @@ pub fn figures(networks: &Networks) -> Vec<Figure> {
 
 /// Thresholds that follow the norms, and the smallest batch that was measured beside that of the
 /// training.
-fn beyond_paper(all: &[Run]) -> Option<Figure> {
+fn beyond_paper(all: &[NetworkRun]) -> Option<Figure> {
     let mut figure = Figure::new("Beyond the paper's figure: the median norm, and small batches");
     for run in all {
         let (name, batch) = (run.name(all), run.settings.batch);
@@ -152,7 +152,7 @@ fn beyond_paper(all: &[Run]) -> Option<Figure> {
 
 /// The numbers behind the figure, a table for each network.
 pub fn tables(networks: &Networks) -> Vec<(String, Table)> {
-    let table = |run: &Run| {
+    let table = |run: &NetworkRun| {
         let of = |of: fn(&FactorLine) -> f64| run.factors.iter().map(of).collect::<Vec<f64>>();
         let mut table = Table::default()
             .numbers("step", of(|line| line.step as f64))

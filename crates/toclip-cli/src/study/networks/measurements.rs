@@ -175,7 +175,7 @@ impl Dimension {
 
 /// The settings of a run, in `run.json`.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Settings {
+pub struct TrainingSettings {
     pub model: String,
     pub loss: String,
     pub epochs: f64,
@@ -185,7 +185,7 @@ pub struct Settings {
     pub seed: u64,
 }
 
-impl Record for Settings {
+impl Record for TrainingSettings {
     const KEYS: &'static [(Allowed, &'static [&'static str])] = &[
         (STRING, &["model", "loss"]),
         (INTEGER, &["batch", "steps", "seed"]),
@@ -194,7 +194,7 @@ impl Record for Settings {
     ];
 }
 
-impl Settings {
+impl TrainingSettings {
     /// The name that people know a network by.
     pub fn name(&self) -> String {
         let model = match self.model.as_str() {

@@ -11,28 +11,35 @@ mod json_lines;
 mod measurements;
 mod runs;
 
-use measurements::Settings;
+use measurements::TrainingSettings;
+use runs::NetworkRun;
 pub use runs::Networks;
-use runs::Run;
 
-use super::part::{Part, shell_quoted};
+use super::figure_section::{FigureSection, shell_quoted};
 use crate::plot::Figure;
 use crate::report::{Claim, Verdict};
 
-pub fn figure_6(networks: &Networks) -> Part {
-    let part =
-        Part { tables: factors::tables(networks), ..Part::new("6", "μ, ν and CCC in networks") };
+pub fn figure_6(networks: &Networks) -> FigureSection {
+    let part = FigureSection {
+        tables: factors::tables(networks),
+        ..FigureSection::new("6", "μ, ν and CCC in networks")
+    };
     with(part, networks, factor_claims::claims(networks), factors::figures(networks))
 }
 
-pub fn figure_7(networks: &Networks) -> Part {
-    let part = Part::new("7", "intrinsic dimension of networks");
-    let part = Part { tables: dimension::tables(networks), ..part };
+pub fn figure_7(networks: &Networks) -> FigureSection {
+    let part = FigureSection::new("7", "intrinsic dimension of networks");
+    let part = FigureSection { tables: dimension::tables(networks), ..part };
     with(part, networks, dimension::claims(networks), vec![dimension::figure(networks)])
 }
 
 /// Adds the claims and figures, and which networks they are of.
-fn with(mut part: Part, networks: &Networks, claims: Vec<Claim>, figures: Vec<Figure>) -> Part {
+fn with(
+    mut part: FigureSection,
+    networks: &Networks,
+    claims: Vec<Claim>,
+    figures: Vec<Figure>,
+) -> FigureSection {
     let section = &mut part.section;
     (section.claims, section.figures) = (claims, figures);
     section.settings = settings(networks);
@@ -53,8 +60,8 @@ fn with(mut part: Part, networks: &Networks, claims: Vec<Claim>, figures: Vec<Fi
 /// The runs in a line.
 fn settings(networks: &Networks) -> String {
     let all = &networks.runs;
-    let describe = |run: &Run| {
-        let Settings { epochs, batch, rate, momentum, seed, .. } = &run.settings;
+    let describe = |run: &NetworkRun| {
+        let TrainingSettings { epochs, batch, rate, momentum, seed, .. } = &run.settings;
         let (name, done) = (run.name(all), run.epochs_done());
         let part =
             if done < 0.999 * epochs { format!("{} of ", epoch(done)) } else { String::new() };
@@ -67,8 +74,8 @@ fn settings(networks: &Networks) -> String {
 }
 
 /// Runs of one network of the paper, with its loss.
-fn of_paper<'a>(networks: &'a Networks, model: &str) -> Vec<&'a Run> {
-    let same = |run: &&Run| run.settings.model == model && run.settings.loss == "mse";
+fn of_paper<'a>(networks: &'a Networks, model: &str) -> Vec<&'a NetworkRun> {
+    let same = |run: &&NetworkRun| run.settings.model == model && run.settings.loss == "mse";
     networks.runs.iter().filter(same).collect()
 }
 

@@ -5,26 +5,26 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::json_lines;
-use super::measurements::{Dimension, FactorLine, Settings};
+use super::measurements::{Dimension, FactorLine, TrainingSettings};
 
 /// The files of a run.
 const FILES: [&str; 3] = ["run.json", "factors.jsonl", "curvature.jsonl"];
 
 /// One trained and measured network.
 #[derive(Debug, Clone)]
-pub struct Run {
+pub struct NetworkRun {
     /// The name of its folder.
     pub folder: String,
-    pub settings: Settings,
+    pub settings: TrainingSettings,
     /// By step, batch and threshold; the whole model only.
     pub factors: Vec<FactorLine>,
     /// By step; all modes together.
     pub dimensions: Vec<Dimension>,
 }
 
-impl Run {
+impl NetworkRun {
     /// A name that no other run has.
-    pub fn name(&self, all: &[Run]) -> String {
+    pub fn name(&self, all: &[NetworkRun]) -> String {
         let name = self.settings.name();
         match all.iter().filter(|run| run.settings.name() == name).count() {
             0 | 1 => name,
@@ -53,7 +53,7 @@ impl Run {
 /// All the runs to draw.
 #[derive(Debug, Clone, Default)]
 pub struct Networks {
-    pub runs: Vec<Run>,
+    pub runs: Vec<NetworkRun>,
     /// The folder, if they are not the compiled-in ones.
     pub folder: Option<String>,
     /// What was left out of the files.
@@ -125,7 +125,7 @@ impl Networks {
     /// Adds the run in `path` from the contents of its files.
     fn add(&mut self, path: &str, folder: &str, texts: [&str; 3]) -> Result<()> {
         let [run, factors, curvature] = FILES.map(|file| format!("{path}/{file}"));
-        let settings: Settings = json_lines::read_one(texts[0], &run)?;
+        let settings: TrainingSettings = json_lines::read_one(texts[0], &run)?;
         let (mut lines, cut) = json_lines::read::<FactorLine>(texts[1], &factors)?;
         let (mut dimensions, also_cut) = json_lines::read::<Dimension>(texts[2], &curvature)?;
         self.notes.extend(cut.into_iter().chain(also_cut));
@@ -137,7 +137,7 @@ impl Networks {
             (a.step, a.batch).cmp(&(b.step, b.batch)).then(a.threshold.total_cmp(&b.threshold))
         });
         dimensions.sort_by_key(|d| d.step);
-        self.runs.push(Run { folder: folder.into(), settings, factors: lines, dimensions });
+        self.runs.push(NetworkRun { folder: folder.into(), settings, factors: lines, dimensions });
         Ok(())
     }
 }

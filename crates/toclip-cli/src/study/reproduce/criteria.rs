@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::claims::{check, differs, near};
-use super::part::{Part, stem};
+use super::figure_section::{FigureSection, stem};
 use crate::experiment::{
     self, CriteriaCurves, Criterion, Point, criteria_chart, criteria_table, extremes,
 };
@@ -20,13 +20,13 @@ fn figure(
     points: usize,
     subtitle: &str,
     claims: fn(&CriteriaCurves) -> Vec<Claim>,
-) -> Result<Part> {
+) -> Result<FigureSection> {
     let path = format!("experiments/{}.toml", stem(id));
     let (file, origin) = experiment::parse_file(text, Path::new(&path))?;
     let mut criteria = file.criteria.context("the file asks for no criteria")?;
     criteria.points = points;
     let curves = criteria.curves(&origin)?;
-    let mut part = Part::new(id, &file.name);
+    let mut part = FigureSection::new(id, &file.name);
     part.experiment = Some(text);
     let chart =
         |criterion, title: &str| criteria_chart(&curves, criterion, title).subtitle(subtitle);
@@ -52,19 +52,19 @@ fn figure(
     Ok(part)
 }
 
-pub fn figure_2a(text: &'static str, points: usize) -> Result<Part> {
+pub fn figure_2a(text: &'static str, points: usize) -> Result<FigureSection> {
     figure("2a", text, points, "R = 3, σ = 9; Rademacher-like p = 0.7", claims_2a)
 }
 
-pub fn figure_2b(text: &'static str, points: usize) -> Result<Part> {
+pub fn figure_2b(text: &'static str, points: usize) -> Result<FigureSection> {
     figure("2b", text, points, "R = 3, σ = 5; Rademacher-like p = 0.2", claims_2b)
 }
 
-pub fn figure_3(text: &'static str, points: usize) -> Result<Part> {
+pub fn figure_3(text: &'static str, points: usize) -> Result<FigureSection> {
     figure("3", text, points, "σ = 7; Rademacher-like p = 0.5", claims_3)
 }
 
-pub fn figure_5(text: &'static str, points: usize) -> Result<Part> {
+pub fn figure_5(text: &'static str, points: usize) -> Result<FigureSection> {
     let claims =
         |curves: &CriteriaCurves| claims_5(&curves.of(Criterion::Csc), &curves.of(Criterion::Ccc));
     figure("5", text, points, "R = 3, σ = 5", claims)

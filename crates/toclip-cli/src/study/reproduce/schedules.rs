@@ -7,9 +7,9 @@ use toclip::schedule::{Compensation, OpenLoop};
 
 use super::agreement::Agreement;
 use super::claims::{check, differs, near};
-use super::effort::Effort;
-use super::part::Part;
-use super::setup::{Setup, last};
+use super::figure_section::FigureSection;
+use super::paper_experiment::{PaperExperiment, last};
+use super::run_sizes::RunSizes;
 use crate::experiment::{Clip, Experiment, Problem, Runs};
 use crate::output::Table;
 use crate::plot::{Axis, Figure};
@@ -25,7 +25,7 @@ struct Comparison {
 }
 
 impl Comparison {
-    fn new(setup: &Setup) -> Result<Self> {
+    fn new(setup: &PaperExperiment) -> Result<Self> {
         let Clip::Proportional { kappa, .. } = setup.experiment.clip else {
             bail!("{}: the clip must be proportional", setup.experiment.name);
         };
@@ -103,8 +103,8 @@ impl Comparison {
     }
 
     /// All of the figure but its notes.
-    fn part(&self, id: &str, setup: &Setup, claims: Vec<Claim>) -> Part {
-        let mut part = Part::new(id, &setup.experiment.name).table(self.table());
+    fn part(&self, id: &str, setup: &PaperExperiment, claims: Vec<Claim>) -> FigureSection {
+        let mut part = FigureSection::new(id, &setup.experiment.name).table(self.table());
         part.experiment = Some(setup.text);
         let Experiment { name, time, ensemble: Runs { runs, seed, .. }, .. } = &setup.experiment;
         let (dim, noise) = (self.problem.modes.dim(), self.problem.step.describe());
@@ -138,8 +138,8 @@ impl Comparison {
     }
 }
 
-pub fn figure_4a(text: &'static str, effort: &Effort) -> Result<Part> {
-    let setup = Setup::new("4a", text, effort)?;
+pub fn figure_4a(text: &'static str, sizes: &RunSizes) -> Result<FigureSection> {
+    let setup = PaperExperiment::new("4a", text, sizes)?;
     let found = Comparison::new(&setup)?;
     let ends = found.ends();
     let equal = found.at_equal_rate(&found.schedules[3])?;
@@ -195,8 +195,8 @@ fn claims_4a(ends: [f64; 4], equal: f64) -> Vec<Claim> {
     ]
 }
 
-pub fn figure_4b(text: &'static str, effort: &Effort) -> Result<Part> {
-    let setup = Setup::new("4b", text, effort)?;
+pub fn figure_4b(text: &'static str, sizes: &RunSizes) -> Result<FigureSection> {
+    let setup = PaperExperiment::new("4b", text, sizes)?;
     let found = Comparison::new(&setup)?;
     let ends = found.ends();
     let best = &found.schedules[1].path;

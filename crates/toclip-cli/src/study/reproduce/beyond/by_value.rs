@@ -7,9 +7,9 @@ use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Rule, Step};
 
 use super::super::claims::check;
-use super::super::effort::Effort;
-use super::super::part::Part;
-use super::tuned::{
+use super::super::figure_section::FigureSection;
+use super::super::run_sizes::RunSizes;
+use super::tuned_rate::{
     Simulated, Tuned, TunedCurve, agreement_claim, change, digits, log_spaced, point_columns, rows,
 };
 use super::{contaminated, fewer_runs, two_scales};
@@ -33,13 +33,13 @@ struct Compared {
 }
 
 impl Compared {
-    fn new(title: &'static str, spectrum: &Spectrum, effort: &Effort) -> Result<Self> {
+    fn new(title: &'static str, spectrum: &Spectrum, sizes: &RunSizes) -> Result<Self> {
         let modes = Modes::new(spectrum, &Start::Uniform { norm: 1.0 })?;
         let step = |rule: &Rule| Step::new(contaminated()?).with_rule(rule.clone());
         let c = log_spaced(THRESHOLDS, POINTS);
         let curve = |rule| TunedCurve::new(&modes, &step(rule)?, &c, TIME);
         let mut curves = [curve(&RULES[0].0)?, curve(&RULES[1].0)?];
-        let ensemble = Ensemble::new(fewer_runs(effort), effort.seed);
+        let ensemble = Ensemble::new(fewer_runs(sizes), sizes.seed);
         for ((rule, name), curve) in RULES.iter().zip(&mut curves) {
             let simulator = |policy| -> toclip::Result<Box<dyn Simulator>> {
                 Ok(Box::new(Sgd::new(&modes, step(rule)?, policy)?))
@@ -99,7 +99,7 @@ fn table(all: &[Compared]) -> Table {
     point_columns(table, &rows)
 }
 
-pub fn by_value_or_norm(effort: &Effort) -> Result<Part> {
+pub fn by_value_or_norm(sizes: &RunSizes) -> Result<FigureSection> {
     let spectra = [
         ("isotropic", Spectrum::isotropic(300)?),
         ("power law, λ_j = j^(-1/2)", Spectrum::power_law(500, 0.5)?),
@@ -107,14 +107,15 @@ pub fn by_value_or_norm(effort: &Effort) -> Result<Part> {
     ];
     let all = spectra
         .iter()
-        .map(|(title, spectrum)| Compared::new(title, spectrum, effort))
+        .map(|(title, spectrum)| Compared::new(title, spectrum, sizes))
         .collect::<Result<Vec<_>>>()?;
-    let mut part = Part::new("beyond-by-value", "clip by value or by norm?").table(table(&all));
-    let runs = fewer_runs(effort);
+    let mut part =
+        FigureSection::new("beyond-by-value", "clip by value or by norm?").table(table(&all));
+    let runs = fewer_runs(sizes);
     part.section.settings = format!(
         "300, 500 and 800 dimensions; noise 90% σ = 0.3, 10% σ = 3; constant c and the constant η \
          that ends lowest with it; T = {TIME}; {runs} runs for each point, seed {}",
-        effort.seed
+        sizes.seed
     );
     part.section.claims = claims([all[0].ends()?, all[1].ends()?, all[2].ends()?]);
     let curves = all.iter().flat_map(|one| &one.curves);

@@ -15,10 +15,10 @@ use toclip::spectrum::{Spectrum, Start};
 
 use super::super::agreement::ERRORS;
 use super::super::claims::check;
-use super::super::effort::Effort;
-use super::super::part::Part;
+use super::super::figure_section::FigureSection;
+use super::super::run_sizes::RunSizes;
 use super::fewer_runs;
-use super::tuned::{
+use super::tuned_rate::{
     Simulated, Tuned, TunedCurve, change, digits, line_and_points, log_spaced, point_columns, rows,
 };
 use crate::output::Table;
@@ -241,11 +241,11 @@ fn without_threshold(modes: &TeacherModes, one: &LossCurve, shape: RateShape) ->
     Ok((end(&clipped)? / end(&policy)? - 1.0).abs())
 }
 
-pub fn clip_or_not(effort: &Effort) -> Result<Part> {
+pub fn clip_or_not(sizes: &RunSizes) -> Result<FigureSection> {
     let modes = TeacherModes::new(&Spectrum::isotropic(DIM)?, &Start::Uniform { norm: NORM })?;
     let v = modes.overlaps().v;
-    let runs = fewer_runs(effort);
-    let ensemble = Ensemble::new(runs, effort.seed);
+    let runs = fewer_runs(sizes);
+    let ensemble = Ensemble::new(runs, sizes.seed);
     let mut all = Vec::new();
     let mut at_one = 0.0f64;
     for shape in SHAPES {
@@ -274,11 +274,12 @@ pub fn clip_or_not(effort: &Effort) -> Result<Part> {
         free: FLIPS.map(|flips| kappa(flips, f64::INFINITY)).into_iter().collect::<Result<_>>()?,
         at_one,
     };
-    let mut part = Part::new("beyond-classification", "clip in classification?").table(table(&all));
+    let mut part =
+        FigureSection::new("beyond-classification", "clip in classification?").table(table(&all));
     part.section.settings = format!(
         "logistic regression, isotropic, d = {DIM}, ‖θ*‖ = {NORM}, start at zero, T = {TIME}; constant c and \
          the rate that ends lowest with it; {runs} runs for each point, seed {}",
-        effort.seed
+        sizes.seed
     );
     part.section.claims = claims(&facts);
     part.section.claims.push(agreement(&all, runs));

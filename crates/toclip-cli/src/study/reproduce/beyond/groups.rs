@@ -11,9 +11,9 @@ use toclip::spectrum::{Modes, Start};
 use toclip::{Group, Groups, Rule, Step};
 
 use super::super::claims::check;
-use super::super::effort::Effort;
-use super::super::part::Part;
-use super::tuned::{
+use super::super::figure_section::FigureSection;
+use super::super::run_sizes::RunSizes;
+use super::tuned_rate::{
     Simulated, Tuned, TunedCurve, agreement_claim, change, digits, line_and_points, log_spaced,
 };
 use super::{SCALES, contaminated, fewer_runs, two_scales};
@@ -135,7 +135,7 @@ fn claims(off: f64, gaussian: &Ends, outliers: &Ends) -> Vec<Claim> {
     ]
 }
 
-pub fn global_or_per_group(effort: &Effort) -> Result<Part> {
+pub fn global_or_per_group(sizes: &RunSizes) -> Result<FigureSection> {
     let modes = modes()?;
     let dims = modes.group_dims();
     let same = (dims[0] / dims[1]).sqrt();
@@ -143,8 +143,8 @@ pub fn global_or_per_group(effort: &Effort) -> Result<Part> {
         Curve::new("Gaussian noise, σ = 0.5", Arc::new(Gaussian::new(0.5)?), &modes)?,
         Curve::new("90% σ = 0.3, 10% σ = 3", contaminated()?, &modes)?,
     ];
-    let runs = fewer_runs(effort);
-    let ensemble = Ensemble::new(runs, effort.seed);
+    let runs = fewer_runs(sizes);
+    let ensemble = Ensemble::new(runs, sizes.seed);
     let mut simulated: Vec<Vec<(f64, Simulated)>> = Vec::new();
     for curve in &curves {
         let run = |ratio: f64| {
@@ -177,12 +177,12 @@ pub fn global_or_per_group(effort: &Effort) -> Result<Part> {
             .numbers(format!("{name}_ode"), curve.at.iter().map(|(_, at)| at.risk))
             .numbers(format!("{name}_sgd"), curve.at.iter().map(|(ratio, _)| mean(*ratio)));
     }
-    let mut part = Part::new("beyond-groups", "clip globally or per group?").table(table);
+    let mut part = FigureSection::new("beyond-groups", "clip globally or per group?").table(table);
     part.section.settings = format!(
         "300 dimensions with λ = 1 (d₁ = {}) and 500 with λ = 0.1 (d₂ = {}), clipped at c₁√d₁ and \
          c₂√d₂; the best constant c₁ and η for each ratio; T = {TIME}; {runs} runs for each point, \
          seed {}",
-        dims[0], dims[1], effort.seed
+        dims[0], dims[1], sizes.seed
     );
     let off = off_global(&modes, &curves[1])?;
     part.section.claims = claims(off, &Ends::new(&curves[0])?, &Ends::new(&curves[1])?);

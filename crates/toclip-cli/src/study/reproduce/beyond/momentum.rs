@@ -13,11 +13,11 @@ use toclip::{Memory, Momentum};
 
 use super::super::agreement::{Agreement, ERRORS};
 use super::super::claims::check;
-use super::super::effort::Effort;
-use super::super::part::Part;
-use super::super::setup::last;
+use super::super::figure_section::FigureSection;
+use super::super::paper_experiment::last;
+use super::super::run_sizes::RunSizes;
 use super::fewer_runs;
-use super::tuned::digits;
+use super::tuned_rate::digits;
 use crate::output::Table;
 use crate::output::numbers::percent;
 use crate::plot::{Axis, Chart, Figure, Series};
@@ -56,7 +56,7 @@ struct Rescaled {
 }
 
 impl Rescaled {
-    fn new(beta: f64, effort: &Effort) -> Result<Self> {
+    fn new(beta: f64, sizes: &RunSizes) -> Result<Self> {
         let (modes, noise) = problem()?;
         let (slow, fast) = (policy(ETA * (1.0 - beta))?, policy(ETA)?);
         let heavy_ball = Momentum::heavy_ball(Memory::Beta(beta))?;
@@ -69,10 +69,10 @@ impl Rescaled {
         let sgd = Sgd::new(&modes, Arc::clone(&noise), Arc::new(fast))?;
         let ball = Sgd::new(&modes, noise, Arc::new(slow))?.with_momentum(heavy_ball)?;
         let run = |index: u64| {
-            let end = |sgd: &Sgd| last(&sgd.run(effort.seed, index, &[at]));
+            let end = |sgd: &Sgd| last(&sgd.run(sizes.seed, index, &[at]));
             (end(&ball), end(&sgd))
         };
-        let runs: Vec<(f64, f64)> = (0..fewer_runs(effort)).into_par_iter().map(run).collect();
+        let runs: Vec<(f64, f64)> = (0..fewer_runs(sizes)).into_par_iter().map(run).collect();
         let (sgd, standard_error) = paired(&runs);
         Ok(Rescaled { beta, at, ode, sgd, standard_error })
     }
@@ -144,7 +144,7 @@ fn claims(all: &[Rescaled], plain: f64, memories: &[Memorised]) -> Vec<Claim> {
     ]
 }
 
-pub fn with_or_without(effort: &Effort) -> Result<Part> {
+pub fn with_or_without(sizes: &RunSizes) -> Result<FigureSection> {
     let (modes, noise) = problem()?;
     let policy = policy(ETA)?;
     let times = linear_times(TIME, 61)?;
@@ -154,9 +154,9 @@ pub fn with_or_without(effort: &Effort) -> Result<Part> {
         .x(Axis::linear("time t = k/d"))
         .y(Axis::log("risk R"));
     let mut table = Table::default().numbers("t", times.iter().copied());
-    let mut part = Part::new("beyond-momentum", "what momentum changes");
+    let mut part = FigureSection::new("beyond-momentum", "what momentum changes");
     let (mut plain, mut memories) = (f64::NAN, Vec::new());
-    let ensemble = Ensemble::new(effort.runs, effort.seed);
+    let ensemble = Ensemble::new(sizes.runs, sizes.seed);
     for (slot, delta) in std::iter::once(None).chain(DELTAS.map(Some)).enumerate() {
         let mut ode = Ode::new(&modes, &*noise, &policy);
         let mut sgd = Sgd::new(&modes, Arc::clone(&noise), Arc::new(policy.clone()))?;
@@ -174,7 +174,7 @@ pub fn with_or_without(effort: &Effort) -> Result<Part> {
         let risk = &theory.risk[..times.len()];
         let band = ensemble.run(&sgd, &times, None)?;
         let agreement = Agreement::new(risk, &band, modes.risk() / modes.dim());
-        let claim = agreement.gap_claim("momentum_follows_its_ode", &name, effort.runs);
+        let claim = agreement.gap_claim("momentum_follows_its_ode", &name, sizes.runs);
         part.section.claims.push(claim);
         let every_fifth = |v: &[f64]| v.iter().step_by(5).copied().collect::<Vec<_>>();
         chart = chart.series(Series::line(&name, &times, risk).slot(slot)).series(
@@ -186,7 +186,7 @@ pub fn with_or_without(effort: &Effort) -> Result<Part> {
             .numbers(format!("{key}_sgd"), band.risk.mean.iter().copied());
     }
     let all =
-        BETAS.map(|beta| Rescaled::new(beta, effort)).into_iter().collect::<Result<Vec<_>>>()?;
+        BETAS.map(|beta| Rescaled::new(beta, sizes)).into_iter().collect::<Result<Vec<_>>>()?;
     part.section.claims.extend(claims(&all, plain, &memories));
     let column = |of: fn(&Rescaled) -> f64| all.iter().map(of).collect::<Vec<_>>();
     let steps = column(|one| 1.0 / (1.0 - one.beta));
@@ -200,7 +200,7 @@ pub fn with_or_without(effort: &Effort) -> Result<Part> {
     part.section.settings = format!(
         "isotropic, d = {DIM}; Gaussian noise, σ = {SIGMA}; clipped at c = {CLIP}; η = {ETA} of plain SGD; \
          {} runs each, seed {}",
-        effort.runs, effort.seed
+        sizes.runs, sizes.seed
     );
     let figure = Figure::new("What momentum changes").columns(2).chart(chart).chart(rescaled);
     part.section.figures = vec![figure];

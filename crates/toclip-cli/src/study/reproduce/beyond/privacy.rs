@@ -9,10 +9,10 @@ use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Batch, Step};
 
 use super::super::claims::check;
-use super::super::effort::Effort;
-use super::super::part::Part;
-use super::super::setup::last;
-use super::tuned::{
+use super::super::figure_section::FigureSection;
+use super::super::paper_experiment::last;
+use super::super::run_sizes::RunSizes;
+use super::tuned_rate::{
     Simulated, Tuned, TunedCurve, agreement_claim, change, digits, log_spaced, point_columns, rows,
 };
 use super::{contaminated, fewer_runs};
@@ -192,29 +192,29 @@ fn table(all: &[Pass]) -> Table {
     point_columns(table, &rows).numbers("best_schedule", rows.iter().map(|row| row.0.schedule))
 }
 
-pub fn what_it_costs(effort: &Effort) -> Result<Part> {
+pub fn what_it_costs(sizes: &RunSizes) -> Result<FigureSection> {
     let modes = Modes::new(&Spectrum::isotropic(DIM)?, &Start::Uniform { norm: 1.0 })?;
-    let ensemble = Ensemble::new(fewer_runs(effort), effort.seed);
+    let ensemble = Ensemble::new(fewer_runs(sizes), sizes.seed);
     let epsilons = std::iter::once(None).chain(EPSILONS.map(Some));
     let all = epsilons
         .map(|epsilon| Pass::new(&modes, epsilon, &ensemble))
         .collect::<Result<Vec<_>>>()?;
-    let mut part = Part::new("beyond-privacy", "what privacy costs").table(table(&all));
+    let mut part = FigureSection::new("beyond-privacy", "what privacy costs").table(table(&all));
     let samples = (TIME * modes.dim()).round() * BATCH as f64;
     part.section.settings = format!(
         "isotropic, d = {DIM}; noise 90% σ = 0.3, 10% σ = 3; batches of {BATCH}, T = {TIME}: one pass over \
          {samples} samples; δ = {DELTA:e}; noise multipliers {}; constant c and the constant η that \
          ends lowest with it; {} runs for each point, seed {}",
         all.iter().skip(1).map(|pass| digits(pass.noise_multiplier)).collect::<Vec<_>>().join(", "),
-        fewer_runs(effort),
-        effort.seed
+        fewer_runs(sizes),
+        sizes.seed
     );
     part.section.claims = claims(&all.iter().map(Ends::new).collect::<Result<Vec<_>>>()?);
     let simulated: Vec<Simulated> = all.iter().flat_map(|pass| pass.curve.runs.clone()).collect();
     part.section.claims.push(agreement_claim(
         "private_follows_its_ode",
         &simulated,
-        fewer_runs(effort),
+        fewer_runs(sizes),
     ));
     let (none, private) = all.split_first().context("nothing was computed")?;
     let private: Vec<&Pass> = private.iter().collect();

@@ -7,10 +7,10 @@ use toclip::noise::{Family, Gaussian, Laplace, Rademacher, StudentT, Uniform};
 use toclip::{Factors, Rule, Smooth, Step};
 
 use super::super::claims::check;
-use super::super::effort::Effort;
-use super::super::part::Part;
+use super::super::figure_section::FigureSection;
+use super::super::run_sizes::RunSizes;
 use super::outliers;
-use super::tuned::log_spaced;
+use super::tuned_rate::log_spaced;
 use crate::output::Table;
 use crate::plot::{Axis, Chart, Figure};
 use crate::report::Claim;
@@ -178,11 +178,11 @@ fn table(all: &[Compared]) -> Table {
         .numbers("share_of_limit", rows.iter().map(|row| row.4))
 }
 
-pub fn criteria(effort: &Effort) -> Result<Part> {
+pub fn criteria(sizes: &RunSizes) -> Result<FigureSection> {
     let noises = noises()?.into_par_iter();
-    let all =
-        noises.map(|noise| Compared::new(noise, effort.points)).collect::<Result<Vec<_>>>()?;
-    let mut part = Part::new("beyond-rules", "clip, skip, normalise or smooth?").table(table(&all));
+    let all = noises.map(|noise| Compared::new(noise, sizes.points)).collect::<Result<Vec<_>>>()?;
+    let mut part =
+        FigureSection::new("beyond-rules", "clip, skip, normalise or smooth?").table(table(&all));
     part.section.settings =
         format!("single samples, noise of variance 1, R = {RISK}; c from 0.02 to 10");
     part.section.claims = claims(&all);

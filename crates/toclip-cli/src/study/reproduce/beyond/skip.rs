@@ -14,11 +14,11 @@ use toclip::{Rule, Step};
 
 use super::super::agreement::ERRORS;
 use super::super::claims::check;
-use super::super::effort::Effort;
-use super::super::part::Part;
-use super::super::setup::last;
+use super::super::figure_section::FigureSection;
+use super::super::paper_experiment::last;
+use super::super::run_sizes::RunSizes;
 use super::fewer_runs;
-use super::tuned::{Simulated, Tuned, TunedCurve, agreement_claim, digits, log_spaced};
+use super::tuned_rate::{Simulated, Tuned, TunedCurve, agreement_claim, digits, log_spaced};
 use crate::output::Table;
 use crate::output::numbers::percent;
 use crate::plot::{Axis, Chart, Figure};
@@ -90,7 +90,7 @@ fn is_among_outliers(c: f64) -> bool {
 }
 
 impl Ends {
-    fn new(rule: Rule, modes: &Modes, c: &[f64], effort: &Effort) -> Result<Self> {
+    fn new(rule: Rule, modes: &Modes, c: &[f64], sizes: &RunSizes) -> Result<Self> {
         let noise = Arc::new(Rademacher::from_sigma(1.0, OUTLIERS)?);
         let step = Step::new(noise).with_rule(rule.clone())?;
         let end = |&c: &f64| -> Result<Tuned> {
@@ -102,7 +102,7 @@ impl Ends {
         let simulator = |policy| -> toclip::Result<Box<dyn Simulator>> {
             Ok(Box::new(Collapsed::new(modes, step.clone(), policy)?))
         };
-        let ensemble = Ensemble::new(fewer_runs(effort), effort.seed);
+        let ensemble = Ensemble::new(fewer_runs(sizes), sizes.seed);
         let run = |at: &Tuned| {
             let name = format!("{} at c = {}", rule.name(), digits(at.c));
             Simulated::new(name, (modes, TIME), *at, &simulator, &ensemble)
@@ -196,25 +196,26 @@ fn chart_of_ends(ends: &[Ends], start: f64) -> Chart {
     chart
 }
 
-pub fn skip_or_clip(effort: &Effort) -> Result<Part> {
+pub fn skip_or_clip(sizes: &RunSizes) -> Result<FigureSection> {
     let (start, c) = (modes(DIM)?, log_spaced(THRESHOLDS, POINTS));
-    let gains = SHARES.map(|share| Gain::new(share, effort.points.min(120)));
+    let gains = SHARES.map(|share| Gain::new(share, sizes.points.min(120)));
     let gains = gains.into_iter().collect::<Result<Vec<_>>>()?;
-    let ends = RULES.map(|rule| Ends::new(rule, &start, &c, effort));
+    let ends = RULES.map(|rule| Ends::new(rule, &start, &c, sizes));
     let ends = ends.into_iter().collect::<Result<Vec<_>>>()?;
-    let runs = fewer_runs(effort);
-    let mut part = Part::new("beyond-skip", "where skipping beats clipping, and where it fails");
+    let runs = fewer_runs(sizes);
+    let mut part =
+        FigureSection::new("beyond-skip", "where skipping beats clipping, and where it fails");
     part.section.settings = format!(
         "left: 1 − p of the samples with σ = {USUAL}, p with more; right: Rademacher-like noise of \
          variance 1, p = {OUTLIERS}, isotropic, d = {DIM}, η = {ETA}, T = {TIME}; {runs} runs for \
          each point, seed {}",
-        effort.seed
+        sizes.seed
     );
     part.section.claims = claims(&gains, [ends[0].worst(), ends[1].worst()], start.risk());
     let away: Vec<Simulated> = ends.iter().flat_map(|one| one.simulated().0).collect();
     part.section.claims.push(agreement_claim("skip_follows_its_ode", &away, runs));
     if let Some(among) = ends[1].simulated().1.first() {
-        let larger = Ends::new(Rule::Skip, &modes(4 * DIM)?, &[among.at.c], effort)?;
+        let larger = Ends::new(Rule::Skip, &modes(4 * DIM)?, &[among.at.c], sizes)?;
         part.section
             .claims
             .extend(larger.curve.runs.first().map(|larger| slow_claim(among, larger)));

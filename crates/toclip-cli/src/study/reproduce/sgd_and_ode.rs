@@ -6,16 +6,16 @@ use toclip::schedule::OpenLoop;
 
 use super::agreement::Agreement;
 use super::claims::{check, near};
-use super::effort::Effort;
-use super::part::Part;
-use super::setup::{Setup, band, last, path};
+use super::figure_section::FigureSection;
+use super::paper_experiment::{PaperExperiment, band, last, path};
+use super::run_sizes::RunSizes;
 use crate::experiment::run::run_all;
 use crate::experiment::{self, Clip, Method, Problem, Runs, trajectory_table};
 use crate::report::Claim;
 use crate::words::short;
 
-pub fn figure_1a(text: &'static str, effort: &Effort) -> Result<Part> {
-    let (mut part, setup, problem) = compare("1a", text, effort)?;
+pub fn figure_1a(text: &'static str, sizes: &RunSizes) -> Result<FigureSection> {
+    let (mut part, setup, problem) = compare("1a", text, sizes)?;
     let clip = setup.experiment.clip.clone();
     let curves = setup.curves_with(clip, &[Method::Ode, Method::Unclipped])?;
     let [clipped, unclipped] =
@@ -28,8 +28,8 @@ pub fn figure_1a(text: &'static str, effort: &Effort) -> Result<Part> {
     Ok(part)
 }
 
-pub fn figure_1b(text: &'static str, effort: &Effort) -> Result<Part> {
-    let (mut part, setup, problem) = compare("1b", text, effort)?;
+pub fn figure_1b(text: &'static str, sizes: &RunSizes) -> Result<FigureSection> {
+    let (mut part, setup, problem) = compare("1b", text, sizes)?;
     let clip = setup.experiment.clip.clone();
     let ode = setup.curves_with(clip, &[Method::Ode, Method::Unclipped])?;
     let end = last(path(&ode, Method::Ode)?);
@@ -76,8 +76,12 @@ fn unclipped_claim(stop: Stop, start: f64, median: f64, diverged: usize) -> Clai
 }
 
 /// The part that both figures share.
-fn compare(id: &str, text: &'static str, effort: &Effort) -> Result<(Part, Setup, Problem)> {
-    let setup = Setup::new(id, text, effort)?;
+fn compare(
+    id: &str,
+    text: &'static str,
+    sizes: &RunSizes,
+) -> Result<(FigureSection, PaperExperiment, Problem)> {
+    let setup = PaperExperiment::new(id, text, sizes)?;
     let problem = setup.problem()?;
     let curves = run_all(&setup.experiment, &problem)?;
     let (spec, dim) = (setup.experiment.ensemble, problem.modes.dim());
@@ -86,7 +90,7 @@ fn compare(id: &str, text: &'static str, effort: &Effort) -> Result<(Part, Setup
     let sgd = Agreement::new(&theory.risk, band(&curves, Method::Sgd)?, allowance);
     let hsgd = Agreement::new(&theory.risk, band(&curves, Method::Hsgd)?, allowance);
     let at = problem.control_at_start();
-    let mut part = Part::new(id, &setup.experiment.name).table(trajectory_table(&curves));
+    let mut part = FigureSection::new(id, &setup.experiment.name).table(trajectory_table(&curves));
     part.experiment = Some(text);
     let Runs { runs, seed, confidence } = spec;
     part.section.settings = format!(

@@ -9,7 +9,7 @@ use crate::report::Section;
 
 /// One reproduced figure.
 #[derive(Debug, Clone, Default)]
-pub struct Part {
+pub struct FigureSection {
     pub section: Section,
     /// Names without ending, and the tables.
     pub tables: Vec<(String, Table)>,
@@ -22,7 +22,7 @@ pub struct Part {
 /// A name in the report's folder and the contents.
 pub type File = (String, Vec<u8>);
 
-impl Part {
+impl FigureSection {
     /// `id` as on the command line: a figure, or a theorem by its number.
     pub fn new(id: &str, title: &str) -> Self {
         let title = match id.strip_prefix("theorem") {
@@ -32,7 +32,7 @@ impl Part {
         };
         let command = format!("toclip reproduce {id}");
         let section = Section { id: id.into(), title, command, ..Section::default() };
-        Part { section, ..Part::default() }
+        FigureSection { section, ..FigureSection::default() }
     }
 
     /// Adds a table under the name of the figure.

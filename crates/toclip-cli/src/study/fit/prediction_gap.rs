@@ -10,7 +10,7 @@ use crate::output::numbers::{percent, signed_percent};
 
 /// (mean of the runs)/(prediction) − 1, over the second half of the pass.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
-pub struct Gap {
+pub struct PredictionGap {
     pub least: f64,
     pub most: f64,
     pub mean: f64,
@@ -20,7 +20,7 @@ pub struct Gap {
     pub inside: f64,
 }
 
-impl Gap {
+impl PredictionGap {
     /// `None` where runs or prediction did not reach the end.
     pub fn second_half(
         band: &Summary,
@@ -30,7 +30,7 @@ impl Gap {
         let whole = band.times.len() == risk.len() && band.diverged.is_empty();
         let runs: Vec<&[f64]> = runs.values().map(|run| &run.risk[..]).collect();
         let (mean, edges) = (&band.risk.mean, band_edges(band));
-        if whole { Gap::between(&band.times, mean, edges, &runs, risk) } else { None }
+        if whole { PredictionGap::between(&band.times, mean, edges, &runs, risk) } else { None }
     }
 
     /// Of runs with this mean and band from a prediction; all have a number for each time.
@@ -48,7 +48,7 @@ impl Gap {
             late.iter().map(|&k| run[k] / predicted[k] - 1.0).sum::<f64>() / late.len() as f64
         };
         let means: Vec<f64> = runs.iter().map(own).collect();
-        Some(Gap {
+        Some(PredictionGap {
             least: gaps.iter().copied().fold(f64::INFINITY, f64::min),
             most: gaps.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             mean: gaps.iter().sum::<f64>() / gaps.len() as f64,
@@ -134,23 +134,25 @@ mod tests {
     fn only_the_second_half_counts() {
         let mean = [9.0, 9.0, 1.1, 1.0, 0.9];
         let two = runs(&mean, &[0.9, 1.1]);
-        let gap = Gap::second_half(&band(&mean), &two, &[1.0; 5]).unwrap();
+        let gap = PredictionGap::second_half(&band(&mean), &two, &[1.0; 5]).unwrap();
         assert!((gap.most - 0.1).abs() < 1e-12 && (gap.least + 0.1).abs() < 1e-12);
         // Means of the runs: -0.1 and 0.1.
         assert!(gap.mean.abs() < 1e-12 && (gap.standard_error.unwrap() - 0.1).abs() < 1e-12);
         assert!(gap.mean_words().ends_with(" ± 10%"), "{}", gap.mean_words());
         assert_eq!(gap.inside, 0.4);
         assert_eq!(gap.words(), "10% below to 10% above");
-        assert!(Gap::second_half(&band(&[1.0; 5]), &two, &[1.0; 4]).is_none());
-        let one = Gap::second_half(&band(&mean), &runs(&mean, &[1.0]), &[0.5; 5]).unwrap();
+        assert!(PredictionGap::second_half(&band(&[1.0; 5]), &two, &[1.0; 4]).is_none());
+        let one =
+            PredictionGap::second_half(&band(&mean), &runs(&mean, &[1.0]), &[0.5; 5]).unwrap();
         assert!(one.standard_error.is_none() && !one.is_off());
         assert_eq!(one.mean_words(), "mean +100%");
     }
 
     #[test]
     fn sides_are_named_nearest_first() {
-        let words =
-            |least, most| Gap { least, most, mean: 0.0, standard_error: None, inside: 1.0 }.words();
+        let words = |least, most| {
+            PredictionGap { least, most, mean: 0.0, standard_error: None, inside: 1.0 }.words()
+        };
         assert_eq!(words(0.021, 0.083), "2.1% to 8.3% above");
         assert_eq!(words(-0.04, -0.001), "0.1% to 4% below");
     }
