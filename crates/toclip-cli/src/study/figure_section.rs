@@ -1,14 +1,15 @@
-//! What a study gives for one figure: its section of the report, and the files beside it.
+//! One figure of the report: its section, and the files beside it.
 
 use anyhow::Result;
 use rayon::prelude::*;
 
 use crate::output::{ReportFolder, Table, plots};
 use crate::plot::Figure;
-use crate::report::Section;
+use crate::report::{Claim, Section};
 
-/// One reproduced figure.
+/// A reproduced figure or theorem.
 #[derive(Debug, Clone, Default)]
+#[must_use]
 pub struct FigureSection {
     pub section: Section,
     /// Names without ending, and the tables.
@@ -20,7 +21,7 @@ pub struct FigureSection {
 }
 
 /// A name in the report's folder and the contents.
-pub type File = (String, Vec<u8>);
+pub type NamedFile = (String, Vec<u8>);
 
 impl FigureSection {
     /// `id` as on the command line: a figure, or a theorem by its number.
@@ -35,15 +36,32 @@ impl FigureSection {
         FigureSection { section, ..FigureSection::default() }
     }
 
+    /// The problem, noise, rates and runs in one line.
+    pub fn settings(mut self, settings: String) -> Self {
+        self.section.settings = settings;
+        self
+    }
+
+    /// Adds claims.
+    pub fn claims(mut self, claims: impl IntoIterator<Item = Claim>) -> Self {
+        self.section.claims.extend(claims);
+        self
+    }
+
+    /// Adds a picture.
+    pub fn figure(mut self, figure: impl Into<Figure>) -> Self {
+        self.section.figures.push(figure.into());
+        self
+    }
+
     /// Adds a table under the name of the figure.
-    #[must_use]
     pub fn table(mut self, table: Table) -> Self {
         self.tables.push((stem(&self.section.id), table));
         self
     }
 
     /// The plots, tables and the experiment file.
-    pub fn files(&self) -> Result<Vec<File>> {
+    pub fn files(&self) -> Result<Vec<NamedFile>> {
         let (name, figures) = (stem(&self.section.id), &self.section.figures);
         let name = |i: usize| match figures.len() {
             1 => name.clone(),
@@ -60,13 +78,13 @@ impl FigureSection {
 }
 
 /// Plots in every format of this build, and tables as CSV.
-pub fn files(figures: &[(String, &Figure)], tables: &[(String, Table)]) -> Result<Vec<File>> {
-    let draw = |(name, figure): &(String, &Figure)| -> Result<Vec<File>> {
+pub fn files(figures: &[(String, &Figure)], tables: &[(String, Table)]) -> Result<Vec<NamedFile>> {
+    let draw = |(name, figure): &(String, &Figure)| -> Result<Vec<NamedFile>> {
         let formats = plots::render(figure)?.into_iter();
         Ok(formats.map(|(extension, bytes)| (format!("{name}.{extension}"), bytes)).collect())
     };
     let plots = figures.par_iter().map(draw).collect::<Result<Vec<_>>>()?;
-    let mut files: Vec<File> = plots.into_iter().flatten().collect();
+    let mut files: Vec<NamedFile> = plots.into_iter().flatten().collect();
     for (name, table) in tables {
         files.push((format!("{name}.csv"), table.csv()?));
     }
@@ -74,8 +92,8 @@ pub fn files(figures: &[(String, &Figure)], tables: &[(String, Table)]) -> Resul
 }
 
 /// Writes files into the folder, and returns their names.
-pub fn write(files: Vec<File>, folder: &mut ReportFolder) -> Result<Vec<String>> {
-    let write = |(name, bytes): File| folder.write(&name, &bytes).map(|()| name);
+pub fn write(files: Vec<NamedFile>, folder: &mut ReportFolder) -> Result<Vec<String>> {
+    let write = |(name, bytes): NamedFile| folder.write(&name, &bytes).map(|()| name);
     files.into_iter().map(write).collect()
 }
 

@@ -6,10 +6,8 @@ use anyhow::Result;
 use toclip::convergence::{Convergence, Gap, Rate};
 use toclip::spectrum::{Modes, Spectrum};
 
-use super::claims::check;
-use super::figure_section::FigureSection;
 use super::paper_experiment::PaperExperiment;
-use super::run_sizes::RunSizes;
+use super::{FigureSection, RunSizes, check};
 use crate::output::Table;
 use crate::output::numbers::interval;
 use crate::plot::{Axis, Chart};

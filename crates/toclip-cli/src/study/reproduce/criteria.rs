@@ -4,8 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::claims::{check, differs, near};
-use super::figure_section::{FigureSection, stem};
+use super::{FigureSection, check, differs, near, stem};
 use crate::experiment::{
     self, CriteriaCurves, Criterion, Point, criteria_chart, criteria_table, extremes,
 };

@@ -20,9 +20,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 
-use super::figure_section::{self, FigureSection, shell_quoted};
+use super::claims::{check, differs, near};
+use super::figure_section::{self, FigureSection, shell_quoted, stem};
 use super::networks::{self, Networks};
-use super::{claims, explorer, fit};
+use super::{explorer, fit};
 use crate::output::{ReportFolder, interrupt, tell};
 use crate::report::{self, Report};
 use real_data::RealData;

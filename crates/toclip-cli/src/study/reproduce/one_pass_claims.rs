@@ -1,7 +1,7 @@
 //! Claims about one pass over real data.
 
-use super::claims::{check, differs};
 use super::fit::{Fit, PredictionGap};
+use super::{check, differs};
 use crate::report::Claim;
 
 /// How far the runs are from each prediction.

@@ -6,8 +6,7 @@ use anyhow::{Context, Result};
 use toclip::dynamics::{Stop, Trajectory};
 use toclip::ensemble::Summary;
 
-use super::figure_section::stem;
-use super::run_sizes::RunSizes;
+use super::{RunSizes, stem};
 use crate::experiment::run::{Curve, run_all};
 use crate::experiment::{self, Clip, Experiment, Method, Origin, Problem};
 

@@ -9,10 +9,8 @@ use toclip::noise::{Family, Gaussian, Laplace, Noise, Rademacher, StudentT, Unif
 use toclip::schedule::{MaxCcc, OpenLoop, Policy, Schedule, Shape};
 use toclip::spectrum::{Modes, Spectrum, Start};
 
-use super::claims::check;
-use super::figure_section::FigureSection;
 use super::paper_experiment::last;
-use super::run_sizes::RunSizes;
+use super::{FigureSection, RunSizes, check};
 use crate::output::Table;
 use crate::plot::{Axis, Chart};
 use crate::report::Claim;

@@ -2,13 +2,11 @@
 
 use anyhow::{Result, bail};
 
-use super::claims::{check, near};
-use super::figure_section::{FigureSection, stem};
 use super::fit::check::{Numbers, PAPER};
 use super::fit::input::{Input, PaperDataSet};
 use super::fit::{Fit, FitSettings, FittedData, figures, wording};
 use super::one_pass_claims::Gaps;
-use super::run_sizes::RunSizes;
+use super::{FigureSection, RunSizes, check, near, stem};
 use crate::report::{Claim, Section};
 use crate::words::short;
 

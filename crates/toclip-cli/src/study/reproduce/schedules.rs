@@ -6,10 +6,8 @@ use toclip::ensemble::Statistics;
 use toclip::schedule::{Compensation, OpenLoop};
 
 use super::agreement::Agreement;
-use super::claims::{check, differs, near};
-use super::figure_section::FigureSection;
 use super::paper_experiment::{PaperExperiment, last};
-use super::run_sizes::RunSizes;
+use super::{FigureSection, RunSizes, check, differs, near};
 use crate::experiment::{Clip, Experiment, Problem, Runs};
 use crate::output::Table;
 use crate::plot::{Axis, Figure};

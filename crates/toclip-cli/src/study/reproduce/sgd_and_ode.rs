@@ -5,10 +5,8 @@ use toclip::dynamics::{Ode, Stop};
 use toclip::schedule::OpenLoop;
 
 use super::agreement::Agreement;
-use super::claims::{check, near};
-use super::figure_section::FigureSection;
 use super::paper_experiment::{PaperExperiment, band, last, path};
-use super::run_sizes::RunSizes;
+use super::{FigureSection, RunSizes, check, near};
 use crate::experiment::run::run_all;
 use crate::experiment::{self, Clip, Method, Problem, Runs, trajectory_table};
 use crate::report::Claim;

@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use rayon::prelude::*;
-use toclip::dynamics::{Ode, Sgd, Simulator};
+use toclip::dynamics::{Ode, linear_times};
 use toclip::ensemble::Ensemble;
 use toclip::noise::{Gaussian, Noise};
 use toclip::spectrum::{Modes, Start};
 use toclip::{Group, Groups, Rule, Step};
 
-use super::super::claims::check;
-use super::super::figure_section::FigureSection;
-use super::super::run_sizes::RunSizes;
 use super::tuned_rate::{
-    Simulated, Tuned, TunedCurve, agreement_claim, change, digits, line_and_points, log_spaced,
+    Simulated, Tuned, TunedCurve, TuningProblem, agreement_claim, change, line_and_points,
+    log_spaced, sgd,
 };
-use super::{SCALES, contaminated, fewer_runs, two_scales};
+use super::{
+    FigureSection, RunSizes, SCALES, check, contaminated, digits, small_ensemble, two_scales,
+};
 use crate::output::Table;
 use crate::plot::{Axis, Chart};
 use crate::report::Claim;
@@ -29,7 +29,7 @@ const RATIO_POINTS: usize = 13;
 const TIME: f64 = 20.0;
 
 /// The lowest R(T) at every ratio of the two thresholds, under one noise.
-struct Curve {
+struct RatioCurve {
     name: &'static str,
     noise: Arc<dyn Noise>,
     at: Vec<(f64, Tuned)>,
@@ -46,21 +46,35 @@ fn modes() -> Result<Modes> {
     Ok(Modes::grouped(&two_scales()?, &Start::Uniform { norm: 1.0 }, &groups(1.0)?.sizes())?)
 }
 
-/// A step that clips each group, and the same that clips all of the gradient.
-fn per_group(noise: &Arc<dyn Noise>, ratio: f64) -> toclip::Result<Step<'static>> {
-    Step::new(Arc::clone(noise)).with_rule(Rule::PerGroup(groups(ratio)?))
+/// A problem in which each group is clipped at its own threshold.
+fn per_group<'a>(
+    noise: &Arc<dyn Noise>,
+    ratio: f64,
+    modes: &'a Modes,
+) -> Result<TuningProblem<'a>> {
+    let step = Step::new(Arc::clone(noise)).with_rule(Rule::PerGroup(groups(ratio)?))?;
+    Ok(TuningProblem { modes, step, time: TIME })
 }
 
-impl Curve {
+impl RatioCurve {
     fn new(name: &'static str, noise: Arc<dyn Noise>, modes: &Modes) -> Result<Self> {
         let c = log_spaced(THRESHOLDS, POINTS);
-        let lowest = |step: &Step<'_>| TunedCurve::new(modes, step, &c, TIME)?.best();
+        let lowest = |problem: TuningProblem| TunedCurve::new(&problem, &c)?.best();
         let at = log_spaced(RATIOS, RATIO_POINTS)
             .into_par_iter()
-            .map(|ratio| Ok((ratio, lowest(&per_group(&noise, ratio)?)?)))
+            .map(|ratio| Ok((ratio, lowest(per_group(&noise, ratio, modes)?)?)))
             .collect::<Result<_>>()?;
-        let global = lowest(&Step::new(Arc::clone(&noise)))?;
-        Ok(Curve { name, noise, at, global })
+        let step = Step::new(Arc::clone(&noise));
+        let global = lowest(TuningProblem { modes, step, time: TIME })?;
+        Ok(RatioCurve { name, noise, at, global })
+    }
+
+    /// The mean of runs at the point nearest to a ratio.
+    fn simulate(&self, ratio: f64, modes: &Modes, ensemble: &Ensemble) -> Result<(f64, Simulated)> {
+        let (ratio, at) = self.near(ratio)?;
+        let name = format!("c₂/c₁ = {} ({})", digits(ratio), self.name);
+        let problem = per_group(&self.noise, ratio, modes)?;
+        Ok((ratio, Simulated::new(name, at, &problem, sgd, ensemble)?))
     }
 
     /// The ratio that ends lowest.
@@ -79,11 +93,11 @@ impl Curve {
 
 /// The largest relative difference of R between one threshold for each group, all equal, and one
 /// for the whole gradient.
-fn off_global(modes: &Modes, curve: &Curve) -> Result<f64> {
-    let times = toclip::dynamics::linear_times(TIME, 21)?;
-    let policy = curve.global.policy()?;
+fn off_global(modes: &Modes, curve: &RatioCurve) -> Result<f64> {
+    let (times, policy) = (linear_times(TIME, 21)?, curve.global.policy()?);
     let whole = Ode::new(modes, Step::new(Arc::clone(&curve.noise)), &*policy).solve(&times)?;
-    let each = Ode::new(modes, per_group(&curve.noise, 1.0)?, &*policy).solve(&times)?;
+    let per_group = per_group(&curve.noise, 1.0, modes)?.step;
+    let each = Ode::new(modes, per_group, &*policy).solve(&times)?;
     let off = whole.risk.iter().zip(&each.risk).map(|(a, b)| (b / a - 1.0).abs());
     Ok(off.fold(0.0, f64::max))
 }
@@ -97,7 +111,7 @@ struct Ends {
 }
 
 impl Ends {
-    fn new(curve: &Curve) -> Result<Self> {
+    fn new(curve: &RatioCurve) -> Result<Self> {
         let (ratio, at) = curve.best()?;
         let open = curve.near(RATIOS.1)?.1.risk;
         Ok(Ends { global: curve.global.risk, ratio, best: at.risk, open })
@@ -140,22 +154,14 @@ pub fn global_or_per_group(sizes: &RunSizes) -> Result<FigureSection> {
     let dims = modes.group_dims();
     let same = (dims[0] / dims[1]).sqrt();
     let curves = [
-        Curve::new("Gaussian noise, σ = 0.5", Arc::new(Gaussian::new(0.5)?), &modes)?,
-        Curve::new("90% σ = 0.3, 10% σ = 3", contaminated()?, &modes)?,
+        RatioCurve::new("Gaussian noise, σ = 0.5", Arc::new(Gaussian::new(0.5)?), &modes)?,
+        RatioCurve::new("90% σ = 0.3, 10% σ = 3", contaminated()?, &modes)?,
     ];
-    let runs = fewer_runs(sizes);
-    let ensemble = Ensemble::new(runs, sizes.seed);
+    let ensemble = small_ensemble(sizes);
     let mut simulated: Vec<Vec<(f64, Simulated)>> = Vec::new();
     for curve in &curves {
-        let run = |ratio: f64| {
-            let (ratio, at) = curve.near(ratio)?;
-            let simulator = |policy| -> toclip::Result<Box<dyn Simulator>> {
-                Ok(Box::new(Sgd::new(&modes, per_group(&curve.noise, ratio)?, policy)?))
-            };
-            let name = format!("c₂/c₁ = {} ({})", digits(ratio), curve.name);
-            Ok((ratio, Simulated::new(name, (&modes, TIME), at, &simulator, &ensemble)?))
-        };
-        simulated.push([0.25, 1.0, 4.0].into_iter().map(run).collect::<Result<_>>()?);
+        let runs = [0.25, 1.0, 4.0].map(|ratio| curve.simulate(ratio, &modes, &ensemble));
+        simulated.push(runs.into_iter().collect::<Result<_>>()?);
     }
     let mut chart = Chart::new("One threshold for each group of coordinates")
         .subtitle("λ = 1 at c₁, λ = 0.1 at c₂; theory (lines), C-SGD (points)")
@@ -177,19 +183,20 @@ pub fn global_or_per_group(sizes: &RunSizes) -> Result<FigureSection> {
             .numbers(format!("{name}_ode"), curve.at.iter().map(|(_, at)| at.risk))
             .numbers(format!("{name}_sgd"), curve.at.iter().map(|(ratio, _)| mean(*ratio)));
     }
-    let mut part = FigureSection::new("beyond-groups", "clip globally or per group?").table(table);
-    part.section.settings = format!(
-        "300 dimensions with λ = 1 (d₁ = {}) and 500 with λ = 0.1 (d₂ = {}), clipped at c₁√d₁ and \
-         c₂√d₂; the best constant c₁ and η for each ratio; T = {TIME}; {runs} runs for each point, \
-         seed {}",
-        dims[0], dims[1], sizes.seed
-    );
     let off = off_global(&modes, &curves[1])?;
-    part.section.claims = claims(off, &Ends::new(&curves[0])?, &Ends::new(&curves[1])?);
-    let all: Vec<Simulated> = simulated.into_iter().flatten().map(|(_, run)| run).collect();
-    part.section.claims.push(agreement_claim("groups_follow_their_ode", &all, runs));
-    part.section.figures = vec![chart.into()];
-    Ok(part)
+    let Ensemble { runs, seed, .. } = ensemble;
+    let simulated = simulated.iter().flatten().map(|(_, run)| run);
+    Ok(FigureSection::new("beyond-groups", "clip globally or per group?")
+        .settings(format!(
+            "300 dimensions with λ = 1 (d₁ = {}) and 500 with λ = 0.1 (d₂ = {}), clipped at c₁√d₁ and \
+             c₂√d₂; the best constant c₁ and η for each ratio; T = {TIME}; {runs} runs for each point, \
+             seed {seed}",
+            dims[0], dims[1]
+        ))
+        .claims(claims(off, &Ends::new(&curves[0])?, &Ends::new(&curves[1])?))
+        .claims([agreement_claim("groups_follow_their_ode", simulated, runs)])
+        .figure(chart)
+        .table(table))
 }
 
 #[cfg(test)]

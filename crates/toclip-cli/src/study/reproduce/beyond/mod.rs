@@ -13,11 +13,14 @@ mod tuned_rate;
 use std::sync::Arc;
 
 use anyhow::Result;
+use toclip::ensemble::Ensemble;
 use toclip::noise::{Component, Mixture, Noise};
 use toclip::spectrum::{Block, Spectrum};
 
-use super::FigureEntry;
-use super::run_sizes::RunSizes;
+use super::agreement::{Agreement, ERRORS, add_path};
+use super::paper_experiment::last;
+use super::{FigureEntry, FigureSection, RunSizes, check};
+use crate::output::numbers::significant;
 
 /// In the order of the report.
 pub const FIGURES: [FigureEntry; 8] = [
@@ -51,6 +54,11 @@ fn two_scales() -> Result<Spectrum> {
 }
 
 /// Where many points are simulated, fewer runs of each.
-fn fewer_runs(sizes: &RunSizes) -> u64 {
-    sizes.runs.div_ceil(4)
+fn small_ensemble(sizes: &RunSizes) -> Ensemble {
+    Ensemble::new(sizes.runs.div_ceil(4), sizes.seed)
+}
+
+/// A number as a claim has it.
+fn digits(x: f64) -> String {
+    significant(x, 3)
 }

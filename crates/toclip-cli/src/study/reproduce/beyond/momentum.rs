@@ -11,16 +11,12 @@ use toclip::schedule::OpenLoop;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Memory, Momentum};
 
-use super::super::agreement::{Agreement, ERRORS};
-use super::super::claims::check;
-use super::super::figure_section::FigureSection;
-use super::super::paper_experiment::last;
-use super::super::run_sizes::RunSizes;
-use super::fewer_runs;
-use super::tuned_rate::digits;
+use super::{
+    Agreement, ERRORS, FigureSection, RunSizes, add_path, check, digits, last, small_ensemble,
+};
 use crate::output::Table;
 use crate::output::numbers::percent;
-use crate::plot::{Axis, Chart, Figure, Series};
+use crate::plot::{Axis, Chart, Figure};
 use crate::report::Claim;
 
 const DELTAS: [f64; 3] = [10.0, 2.0, 0.5];
@@ -72,7 +68,8 @@ impl Rescaled {
             let end = |sgd: &Sgd| last(&sgd.run(sizes.seed, index, &[at]));
             (end(&ball), end(&sgd))
         };
-        let runs: Vec<(f64, f64)> = (0..fewer_runs(sizes)).into_par_iter().map(run).collect();
+        let runs: Vec<(f64, f64)> =
+            (0..small_ensemble(sizes).runs).into_par_iter().map(run).collect();
         let (sgd, standard_error) = paired(&runs);
         Ok(Rescaled { beta, at, ode, sgd, standard_error })
     }
@@ -154,8 +151,7 @@ pub fn with_or_without(sizes: &RunSizes) -> Result<FigureSection> {
         .x(Axis::linear("time t = k/d"))
         .y(Axis::log("risk R"));
     let mut table = Table::default().numbers("t", times.iter().copied());
-    let mut part = FigureSection::new("beyond-momentum", "what momentum changes");
-    let (mut plain, mut memories) = (f64::NAN, Vec::new());
+    let (mut plain, mut memories, mut agreement) = (f64::NAN, Vec::new(), Vec::new());
     let ensemble = Ensemble::new(sizes.runs, sizes.seed);
     for (slot, delta) in std::iter::once(None).chain(DELTAS.map(Some)).enumerate() {
         let mut ode = Ode::new(&modes, &*noise, &policy);
@@ -173,21 +169,13 @@ pub fn with_or_without(sizes: &RunSizes) -> Result<FigureSection> {
         }
         let risk = &theory.risk[..times.len()];
         let band = ensemble.run(&sgd, &times, None)?;
-        let agreement = Agreement::new(risk, &band, modes.risk() / modes.dim());
-        let claim = agreement.gap_claim("momentum_follows_its_ode", &name, sizes.runs);
-        part.section.claims.push(claim);
-        let every_fifth = |v: &[f64]| v.iter().step_by(5).copied().collect::<Vec<_>>();
-        chart = chart.series(Series::line(&name, &times, risk).slot(slot)).series(
-            Series::points("", &every_fifth(&times), &every_fifth(&band.risk.mean)).slot(slot),
-        );
+        let compared = Agreement::new(risk, &band, modes.risk() / modes.dim());
+        agreement.push(compared.gap_claim("momentum_follows_its_ode", &name, sizes.runs));
         let key = delta.map_or("plain".into(), |delta| format!("delta_{delta}"));
-        table = table
-            .numbers(format!("{key}_ode"), risk.iter().copied())
-            .numbers(format!("{key}_sgd"), band.risk.mean.iter().copied());
+        (chart, table) = add_path((chart, table), (slot, &key, &name), risk, &band);
     }
     let all =
         BETAS.map(|beta| Rescaled::new(beta, sizes)).into_iter().collect::<Result<Vec<_>>>()?;
-    part.section.claims.extend(claims(&all, plain, &memories));
     let column = |of: fn(&Rescaled) -> f64| all.iter().map(of).collect::<Vec<_>>();
     let steps = column(|one| 1.0 / (1.0 - one.beta));
     let rescaled = Chart::new("Fixed β: difference from SGD at lr/(1−β)")
@@ -197,14 +185,17 @@ pub fn with_or_without(sizes: &RunSizes) -> Result<FigureSection> {
         .line("ODE", &steps, &column(|one| one.ode.abs()))
         .points("C-SGD", &steps, &column(|one| one.sgd.abs()))
         .dashed("½β/((1−β)d)", &steps, &column(Rescaled::expected));
-    part.section.settings = format!(
-        "isotropic, d = {DIM}; Gaussian noise, σ = {SIGMA}; clipped at c = {CLIP}; η = {ETA} of plain SGD; \
-         {} runs each, seed {}",
-        sizes.runs, sizes.seed
-    );
     let figure = Figure::new("What momentum changes").columns(2).chart(chart).chart(rescaled);
-    part.section.figures = vec![figure];
-    part.tables.push((
+    let mut section = FigureSection::new("beyond-momentum", "what momentum changes")
+        .settings(format!(
+            "isotropic, d = {DIM}; Gaussian noise, σ = {SIGMA}; clipped at c = {CLIP}; η = {ETA} of plain SGD; \
+             {} runs each, seed {}",
+            sizes.runs, sizes.seed
+        ))
+        .claims(agreement)
+        .claims(claims(&all, plain, &memories))
+        .figure(figure);
+    section.tables.push((
         "beyond-momentum-beta".into(),
         Table::default()
             .numbers("beta", column(|one| one.beta))
@@ -213,7 +204,7 @@ pub fn with_or_without(sizes: &RunSizes) -> Result<FigureSection> {
             .numbers("sgd", column(|one| one.sgd))
             .numbers("sgd_standard_error", column(|one| one.standard_error)),
     ));
-    Ok(part.table(table))
+    Ok(section.table(table))
 }
 
 #[cfg(test)]

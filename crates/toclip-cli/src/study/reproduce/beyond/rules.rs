@@ -6,11 +6,8 @@ use toclip::criteria::fisher_limit;
 use toclip::noise::{Family, Gaussian, Laplace, Rademacher, StudentT, Uniform};
 use toclip::{Factors, Rule, Smooth, Step};
 
-use super::super::claims::check;
-use super::super::figure_section::FigureSection;
-use super::super::run_sizes::RunSizes;
-use super::outliers;
 use super::tuned_rate::log_spaced;
+use super::{FigureSection, RunSizes, check, outliers};
 use crate::output::Table;
 use crate::plot::{Axis, Chart, Figure};
 use crate::report::Claim;
@@ -181,14 +178,12 @@ fn table(all: &[Compared]) -> Table {
 pub fn criteria(sizes: &RunSizes) -> Result<FigureSection> {
     let noises = noises()?.into_par_iter();
     let all = noises.map(|noise| Compared::new(noise, sizes.points)).collect::<Result<Vec<_>>>()?;
-    let mut part =
-        FigureSection::new("beyond-rules", "clip, skip, normalise or smooth?").table(table(&all));
-    part.section.settings =
-        format!("single samples, noise of variance 1, R = {RISK}; c from 0.02 to 10");
-    part.section.claims = claims(&all);
     let figure = Figure::new("What each rule gains, against its threshold").columns(2);
-    part.section.figures = vec![all.iter().fold(figure, |figure, one| figure.chart(one.chart()))];
-    Ok(part)
+    Ok(FigureSection::new("beyond-rules", "clip, skip, normalise or smooth?")
+        .settings(format!("single samples, noise of variance 1, R = {RISK}; c from 0.02 to 10"))
+        .claims(claims(&all))
+        .figure(all.iter().fold(figure, |figure, one| figure.chart(one.chart())))
+        .table(table(&all)))
 }
 
 #[cfg(test)]
