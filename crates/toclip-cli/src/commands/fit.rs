@@ -13,7 +13,6 @@ use crate::output::numbers::exact;
 use crate::output::{ReportFolder, interrupt, json, progress_bar, say, tell};
 use crate::study::figure_section::shell_quoted;
 use crate::study::fit::input::{Input, PaperDataSet};
-use crate::study::fit::report::Contents;
 use crate::study::fit::{Fit, FitSettings, check, wording};
 use crate::study::logistic_fit::{self, LogisticFit};
 
@@ -213,18 +212,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
     drop(input);
     bar.set_message("passes ");
     let tick = || bar.inc(1);
-    let (contents, text) = if logistic {
-        let fit = LogisticFit::new(design, &settings, &tick)?;
-        (logistic_fit::wording::contents(&fit), logistic_fit::wording::text(&fit))
+    let report = if logistic {
+        logistic_fit::wording::report(&LogisticFit::new(design, &settings, &tick)?)
     } else {
-        let fit = Fit::new(design, &settings, &tick)?;
-        (Contents::new(&fit), wording::text(&fit))
+        wording::report(&Fit::new(design, &settings, &tick)?)
     };
     bar.finish_and_clear();
     let seconds = begin.elapsed().as_secs_f64();
-    let mut value = contents.json.clone();
+    let (mut value, text) = (report.json.clone(), report.text());
     if let Some(out) = &args.out {
-        contents.write(out, args.command(&settings), seconds)?;
+        report.write(out, args.command(&settings), seconds)?;
     }
     if args.json {
         value["seconds"] = seconds.into();

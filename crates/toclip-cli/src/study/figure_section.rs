@@ -42,6 +42,12 @@ impl FigureSection {
         self
     }
 
+    /// The experiment file that it was made from.
+    pub fn experiment(mut self, text: &'static str) -> Self {
+        self.experiment = Some(text);
+        self
+    }
+
     /// Adds claims.
     pub fn claims(mut self, claims: impl IntoIterator<Item = Claim>) -> Self {
         self.section.claims.extend(claims);

@@ -26,14 +26,15 @@ use toclip_data::{
 };
 
 use crate::experiment::run::all_runs;
-pub use data::FittedData;
+use crate::output::numbers::short;
+pub use data::{FittedData, statistics_columns};
 use input::PaperDataSet;
 pub use prediction_gap::PredictionGap;
 
 /// Residuals below this share of what was fitted are rounding, or the target in disguise.
 const PERFECT: f64 = 1e-8;
 
-/// What is run on the data.
+/// The settings of a fit and of the runs on the data.
 #[derive(Debug, Clone)]
 pub struct FitSettings {
     pub features: Features,
@@ -82,6 +83,14 @@ impl FitSettings {
         }
     }
 
+    /// "θ0 = 0", or how far it is from θ*.
+    pub fn describe_start(&self) -> String {
+        match self.start_noise {
+            Some(spread) => format!("θ0 = θ* + {} N(0, I)", short(spread)),
+            None => "θ0 = 0".into(),
+        }
+    }
+
     /// θ0.
     pub fn start(&self, optimum: &[f64]) -> Vec<f64> {
         match self.start_noise {
@@ -93,7 +102,7 @@ impl FitSettings {
 
 /// A predicted risk.
 #[derive(Debug, Clone)]
-pub struct Curve {
+pub struct RiskPrediction {
     pub key: &'static str,
     pub label: String,
     pub times: Vec<f64>,
@@ -102,7 +111,7 @@ pub struct Curve {
     pub gap: Option<PredictionGap>,
 }
 
-/// All that was found.
+/// A fit by least squares, the predictions and the runs.
 #[derive(Debug, Clone)]
 pub struct Fit {
     pub data: FittedData,
@@ -125,7 +134,7 @@ pub struct Fit {
     /// The same were it chance alone.
     pub chance: ChanceBias,
     /// With the fitted distribution, with the residuals, corrected, and corrected but with replacement.
-    pub curves: Vec<Curve>,
+    pub curves: Vec<RiskPrediction>,
     /// μ, m2, η, c along the curve with the residuals, and 2R + σ².
     pub path: Vec<(PathPoint, f64)>,
     pub band: Summary,
@@ -170,9 +179,12 @@ impl Fit {
         // The runs themselves: how well the mean over time is known depends on how each goes on.
         let runs = all_runs(&ensemble, &stream, &times, &AtomicBool::new(false), tick)?;
         let band = Summary::of(&times, &runs, &ensemble.probabilities)?;
-        let curve = |(key, label, (times, risk)): (&'static str, String, Path)| {
-            let gap = PredictionGap::second_half(&band, &runs, &risk);
-            Curve { key, label, times, risk, gap }
+        let risks: Vec<Vec<f64>> = runs.into_values().map(|run| run.risk).collect();
+        let finished = band.diverged.is_empty();
+        let curve = |(key, label, (times, risk)): (&'static str, String, RiskCurve)| {
+            let gap = || PredictionGap::new(&band.times, &band.risk, &risks, 0.0, &risk);
+            let gap = if finished { gap() } else { None };
+            RiskPrediction { key, label, times, risk, gap }
         };
         Ok(Fit {
             target_mean,
@@ -210,7 +222,7 @@ impl Fit {
         self.path.iter().map(|(at, second)| of(at.mu, at.m2 / second)).collect()
     }
 
-    pub fn curve(&self, key: &str) -> Option<&Curve> {
+    pub fn curve(&self, key: &str) -> Option<&RiskPrediction> {
         self.curves.iter().find(|curve| curve.key == key)
     }
 }
@@ -232,9 +244,10 @@ fn noise_fits(residuals: &[f64], settings: &FitSettings) -> Result<(Comparison, 
     Ok((all, chosen))
 }
 
-type Path = (Vec<f64>, Vec<f64>);
+/// Times and risks.
+type RiskCurve = (Vec<f64>, Vec<f64>);
 
-/// What the predictions have in common.
+/// The problem that all predictions share.
 struct Theory<'a> {
     design: &'a Design,
     least: &'a LeastSquares,
@@ -261,7 +274,7 @@ impl<'a> Theory<'a> {
         Ok(Theory { design, least, start, eta: settings.eta, policy, modes, gap_risk, times })
     }
 
-    fn ode(&self, noise: &dyn Noise) -> Result<(Path, Vec<(PathPoint, f64)>)> {
+    fn ode(&self, noise: &dyn Noise) -> Result<(RiskCurve, Vec<(PathPoint, f64)>)> {
         let path = Ode::new(&self.modes, noise, &self.policy).keep_path(true).solve(&self.times)?;
         let second = |r: &f64| 2.0 * r + noise.second_moment();
         let seconds: Vec<f64> = path.risk.iter().map(second).collect();
@@ -269,7 +282,7 @@ impl<'a> Theory<'a> {
         Ok(((path.times, path.risk), points))
     }
 
-    fn corrected(&self, destination: &ClippedOptimum) -> Result<[Path; 2]> {
+    fn corrected(&self, destination: &ClippedOptimum) -> Result<[RiskCurve; 2]> {
         let one =
             OnePass::new(self.design, self.least, destination, self.start, self.eta, &self.times)?;
         Ok([(one.times.clone(), one.risk), (one.times, one.with_replacement)])

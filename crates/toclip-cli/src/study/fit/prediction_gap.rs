@@ -1,11 +1,8 @@
 //! How far measured and predicted risk are apart.
 
-use std::collections::BTreeMap;
+use toclip::ensemble::Statistics;
 
-use toclip::dynamics::Trajectory;
-use toclip::ensemble::Summary;
-
-use crate::experiment::{band_edges, share_between};
+use crate::experiment::share_between;
 use crate::output::numbers::{percent, signed_percent};
 
 /// (mean of the runs)/(prediction) − 1, over the second half of the pass.
@@ -21,39 +18,33 @@ pub struct PredictionGap {
 }
 
 impl PredictionGap {
-    /// `None` where runs or prediction did not reach the end.
-    pub fn second_half(
-        band: &Summary,
-        runs: &BTreeMap<u64, Trajectory>,
-        risk: &[f64],
-    ) -> Option<Self> {
-        let whole = band.times.len() == risk.len() && band.diverged.is_empty();
-        let runs: Vec<&[f64]> = runs.values().map(|run| &run.risk[..]).collect();
-        let (mean, edges) = (&band.risk.mean, band_edges(band));
-        if whole { PredictionGap::between(&band.times, mean, edges, &runs, risk) } else { None }
-    }
-
-    /// Of runs with this mean and band from a prediction; all have a number for each time.
-    pub fn between(
+    /// Of runs that all finished, above `least`; `None` where the prediction did not reach the end.
+    pub fn new(
         times: &[f64],
-        mean: &[f64],
-        edges: [&[f64]; 2],
-        runs: &[&[f64]],
+        statistics: &Statistics,
+        runs: &[Vec<f64>],
+        least: f64,
         predicted: &[f64],
     ) -> Option<Self> {
+        if times.len() != predicted.len() {
+            return None;
+        }
         let half = 0.5 * times.last()?;
         let late: Vec<usize> = (0..times.len()).filter(|&k| times[k] >= half).collect();
-        let gaps: Vec<f64> = late.iter().map(|&k| mean[k] / predicted[k] - 1.0).collect();
-        let own = |run: &&[f64]| {
-            late.iter().map(|&k| run[k] / predicted[k] - 1.0).sum::<f64>() / late.len() as f64
+        let gaps = |values: &[f64]| -> Vec<f64> {
+            late.iter().map(|&k| (values[k] - least) / predicted[k] - 1.0).collect()
         };
-        let means: Vec<f64> = runs.iter().map(own).collect();
+        let mean = |gaps: &[f64]| gaps.iter().sum::<f64>() / late.len() as f64;
+        let (of_mean, edges) = (gaps(&statistics.mean), &statistics.quantiles);
+        let over = |values: &[f64]| values.iter().map(|x| x - least).collect::<Vec<f64>>();
+        let [low, high] = [over(edges.first()?), over(edges.last()?)];
+        let own: Vec<f64> = runs.iter().map(|run| mean(&gaps(run))).collect();
         Some(PredictionGap {
-            least: gaps.iter().copied().fold(f64::INFINITY, f64::min),
-            most: gaps.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            mean: gaps.iter().sum::<f64>() / gaps.len() as f64,
-            standard_error: standard_error(&means),
-            inside: share_between(predicted, edges)?,
+            least: of_mean.iter().copied().fold(f64::INFINITY, f64::min),
+            most: of_mean.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            mean: mean(&of_mean),
+            standard_error: standard_error(&own),
+            inside: share_between(predicted, [&low, &high])?,
         })
     }
 
@@ -93,57 +84,33 @@ fn standard_error(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toclip::dynamics::{Counts, Stop};
-    use toclip::ensemble::Statistics;
 
-    fn band(mean: &[f64]) -> Summary {
-        let risk = Statistics {
+    /// The gap of runs that are these multiples of `mean` all along, in a band of 10% around it.
+    fn gap(mean: &[f64], shares: &[f64], predicted: &[f64]) -> Option<PredictionGap> {
+        let times: Vec<f64> = (0..mean.len()).map(|k| k as f64).collect();
+        let times_mean = |share: &f64| mean.iter().map(|m| share * m).collect::<Vec<f64>>();
+        let statistics = Statistics {
             mean: mean.to_vec(),
             standard_error: vec![0.01; mean.len()],
-            quantiles: vec![
-                mean.iter().map(|m| 0.9 * m).collect(),
-                mean.iter().map(|m| 1.1 * m).collect(),
-            ],
+            quantiles: [0.9, 1.1].iter().map(times_mean).collect(),
             ..Statistics::default()
         };
-        Summary {
-            times: (0..mean.len()).map(|k| k as f64).collect(),
-            runs: 5,
-            alive: vec![5; mean.len()],
-            diverged: Default::default(),
-            probabilities: vec![0.1, 0.9],
-            risk: risk.clone(),
-            distance: risk,
-        }
-    }
-
-    /// Runs that are these multiples of `mean` all along.
-    fn runs(mean: &[f64], shares: &[f64]) -> BTreeMap<u64, Trajectory> {
-        let run = |share: &f64| Trajectory {
-            times: (0..mean.len()).map(|k| k as f64).collect(),
-            risk: mean.iter().map(|m| share * m).collect(),
-            distance: vec![],
-            path: None,
-            stop: Stop::Finished,
-            counts: Counts::default(),
-        };
-        (0..).zip(shares.iter().map(run)).collect()
+        let runs: Vec<Vec<f64>> = shares.iter().map(times_mean).collect();
+        PredictionGap::new(&times, &statistics, &runs, 0.0, predicted)
     }
 
     #[test]
     fn only_the_second_half_counts() {
         let mean = [9.0, 9.0, 1.1, 1.0, 0.9];
-        let two = runs(&mean, &[0.9, 1.1]);
-        let gap = PredictionGap::second_half(&band(&mean), &two, &[1.0; 5]).unwrap();
-        assert!((gap.most - 0.1).abs() < 1e-12 && (gap.least + 0.1).abs() < 1e-12);
+        let two = gap(&mean, &[0.9, 1.1], &[1.0; 5]).unwrap();
+        assert!((two.most - 0.1).abs() < 1e-12 && (two.least + 0.1).abs() < 1e-12);
         // Means of the runs: -0.1 and 0.1.
-        assert!(gap.mean.abs() < 1e-12 && (gap.standard_error.unwrap() - 0.1).abs() < 1e-12);
-        assert!(gap.mean_words().ends_with(" ± 10%"), "{}", gap.mean_words());
-        assert_eq!(gap.inside, 0.4);
-        assert_eq!(gap.words(), "10% below to 10% above");
-        assert!(PredictionGap::second_half(&band(&[1.0; 5]), &two, &[1.0; 4]).is_none());
-        let one =
-            PredictionGap::second_half(&band(&mean), &runs(&mean, &[1.0]), &[0.5; 5]).unwrap();
+        assert!(two.mean.abs() < 1e-12 && (two.standard_error.unwrap() - 0.1).abs() < 1e-12);
+        assert!(two.mean_words().ends_with(" ± 10%"), "{}", two.mean_words());
+        assert_eq!(two.inside, 0.4);
+        assert_eq!(two.words(), "10% below to 10% above");
+        assert!(gap(&[1.0; 5], &[0.9, 1.1], &[1.0; 4]).is_none());
+        let one = gap(&mean, &[1.0], &[0.5; 5]).unwrap();
         assert!(one.standard_error.is_none() && !one.is_off());
         assert_eq!(one.mean_words(), "mean +100%");
     }

@@ -5,21 +5,22 @@ use toclip::ensemble::Statistics;
 use toclip::glm::{Measures, Quantity, TunedClip};
 use toclip_data::RidgeReason;
 
-use super::{Ensemble, LogisticFit, figures};
+use super::{LogisticFit, MeasuredEnsemble, figures};
 use crate::output::Table;
 use crate::output::numbers::{percent, short, significant};
 use crate::output::terminal::columns;
 use crate::study::fit::figures::clip;
-use crate::study::fit::report::Contents;
+use crate::study::fit::report::FitReport;
+use crate::study::fit::statistics_columns;
 
 /// A share of one class this far from a half is worth saying that there is no intercept.
 const UNBALANCED: f64 = 0.1;
 
-/// Everything that the report shows.
-pub fn contents(fit: &LogisticFit) -> Contents {
-    Contents {
+/// The whole report.
+pub fn report(fit: &LogisticFit) -> FitReport {
+    let verdict = verdict(fit);
+    FitReport {
         name: fit.data.name.clone(),
-        verdict: verdict(fit),
         settings: format!(
             "logistic regression, {} samples, d = {}, variance of the logits {}; {} passes",
             fit.data.rows,
@@ -27,16 +28,23 @@ pub fn contents(fit: &LogisticFit) -> Contents {
             short(fit.variance),
             fit.data.settings.runs
         ),
+        facts: facts(fit),
+        ends: Some(ends(fit)),
+        gaps: (
+            "Cross-entropy over that of θ*, mean of the runs relative to the ODE over the second half of \
+             the pass; every line adds one cause:",
+            fit.ensembles.iter().map(gap).collect(),
+        ),
+        notes: Vec::new(),
         figures: figures::all(fit),
         tables: tables(fit),
-        notes: std::iter::once(GAPS.to_owned()).chain(gaps(fit)).collect(),
-        facts: facts(fit),
-        json: json(fit),
+        json: json(fit, &verdict),
+        verdict,
     }
 }
 
 /// Whether to clip, and what clipping does to the point SGD converges to.
-pub fn verdict(fit: &LogisticFit) -> Vec<String> {
+fn verdict(fit: &LogisticFit) -> Vec<String> {
     if let Some(why) = lost(fit) {
         return vec![why];
     }
@@ -130,32 +138,15 @@ fn lost(fit: &LogisticFit) -> Option<String> {
     })
 }
 
-/// What was found, name and value.
-pub fn facts(fit: &LogisticFit) -> Vec<(String, String)> {
-    let settings = &fit.data.settings;
-    let mut facts = fit.data.facts();
-    facts.insert(1, ("label 1".into(), format!("{} of the samples", percent(fit.ones))));
-    let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
-    fact("logistic fit θ*", judged(&fit.best));
-    if let Some(train) = &fit.train {
-        fact("  on its own half", judged(train));
-    }
-    if let Some(ridge) = &fit.ridge {
-        fact("  with", ridge.to_string());
-    }
-    fact("  by the model", judged(&fit.best_of_model));
-    fact("variance of ⟨x, θ*⟩", short(fit.variance));
-    let ([end, eta], c) = ([fit.data.end(), settings.eta].map(short), clip(settings.clip));
-    let start = settings
-        .start_noise
-        .map_or("θ0 = 0".into(), |s| format!("θ0 = θ* + {} N(0, I)", short(s)));
-    fact(
-        "one pass",
-        format!(
-            "T = n/d = {end}, η = {eta}, c = {c}, {start}, {} runs, seed {}",
-            settings.runs, settings.seed
-        ),
-    );
+fn facts(fit: &LogisticFit) -> Vec<[String; 2]> {
+    let more = vec![
+        ("  by the model", judged(&fit.best_of_model)),
+        ("variance of ⟨x, θ*⟩", short(fit.variance)),
+    ];
+    let train = fit.train.as_ref().map(judged);
+    let ridge = fit.ridge.map(|ridge| ridge.to_string());
+    let mut facts = fit.data.facts("logistic fit θ*", judged(&fit.best), train, ridge, more);
+    facts.insert(1, ["label 1".into(), format!("{} of the samples", percent(fit.ones))]);
     facts
 }
 
@@ -171,42 +162,15 @@ fn nats(loss: f64) -> String {
     significant(loss, 4)
 }
 
-/// What the gaps are.
-const GAPS: &str = "Cross-entropy over that of θ*, mean of the runs relative to the ODE over the second half \
-                    of the pass; every line adds one cause:";
-
-/// The ensembles, a sentence each.
-fn gaps(fit: &LogisticFit) -> Vec<String> {
-    let said = |e: &Ensemble| {
-        let gap = e.gap.map_or("not compared".into(), |gap| gap.mean_words());
-        format!("{} (adds: {}): {gap}.", e.label, e.cause)
-    };
-    fit.ensembles.iter().map(said).collect()
+/// An ensemble, how far it is from the ODE, and the cause that it adds.
+fn gap(e: &MeasuredEnsemble) -> [String; 3] {
+    let gap = e.gap.map(|gap| gap.mean_words());
+    let gap = gap.unwrap_or("not compared: a run or the ODE diverged".into());
+    [e.label.into(), gap, format!("adds: {}", e.cause)]
 }
 
-/// The lines for the terminal.
-pub fn text(fit: &LogisticFit) -> String {
-    let mut out = format!("{}\n\n", fit.data.name);
-    for (name, value) in facts(fit) {
-        out += &format!("  {name:<21}{value}\n");
-    }
-    out += "\nAt the end of the pass:\n";
-    out += &table(fit);
-    out += &format!("\n{GAPS}\n");
-    let widths = fit.ensembles.iter().map(|e| e.label.chars().count()).max().unwrap_or(0);
-    for e in &fit.ensembles {
-        let gap =
-            e.gap.map_or("not compared: a run or the ODE diverged".into(), |g| g.mean_words());
-        out += &format!("  {:<widths$}  {gap:<22}  adds: {}\n", e.label, e.cause);
-    }
-    out += "\n";
-    for said in verdict(fit) {
-        out += &format!("{said}\n");
-    }
-    out
-}
-
-fn table(fit: &LogisticFit) -> String {
+/// What the ODE and the runs reached at the end of the pass.
+fn ends(fit: &LogisticFit) -> String {
     let header = ["", "cross-entropy", "error rate", "calibration"];
     let path = |name: &str, measures: &[Measures]| {
         let end = measures.last().filter(|_| measures.len() == fit.data.times.len());
@@ -242,13 +206,13 @@ fn table(fit: &LogisticFit) -> String {
 }
 
 /// For programs.
-pub fn json(fit: &LogisticFit) -> Value {
+fn json(fit: &LogisticFit, verdict: &[String]) -> Value {
     let finite = |x: f64| x.is_finite().then_some(x);
     let tuned = |(t, end): &(TunedClip, Measures)| json!({ "eta": t.eta, "clip": finite(t.c), "loss": t.loss, "end": end });
     let last = |s: Option<&Statistics>| {
         s.map(|s| json!({ "mean": s.mean.last(), "standard_error": s.standard_error.last() }))
     };
-    let ensemble = |e: &Ensemble| {
+    let ensemble = |e: &MeasuredEnsemble| {
         json!({
             "key": e.key, "label": e.label, "adds": e.cause, "optimum": e.best,
             "loss": last(Some(&e.band.loss)), "error_rate": last(e.band.error_rate.as_ref()),
@@ -256,15 +220,8 @@ pub fn json(fit: &LogisticFit) -> Value {
             "diverged": e.band.diverged.len(), "excess_gap": e.gap,
         })
     };
-    json!({
-        "name": fit.data.name,
+    fit.data.add_to(json!({
         "model": "logistic",
-        "settings": fit.data.settings_json(),
-        "samples": fit.data.rows,
-        "features": fit.data.cols,
-        "dim": fit.data.dim,
-        "norm": fit.data.norm,
-        "norm_spread": fit.data.norm_spread,
         "label_1": fit.ones,
         "ridge": fit.ridge.map(|r| json!({ "value": r.value, "reason": r.to_string() })),
         "logit_variance": fit.variance,
@@ -281,8 +238,8 @@ pub fn json(fit: &LogisticFit) -> Value {
             "best_at_end": fit.advice.best_at_end.map(|b| json!({ "clip": finite(b.c), "ccc": b.ccc })),
             "tuned": tuned(&fit.advice.tuned), "tuned_unclipped": tuned(&fit.advice.unclipped),
         },
-        "verdict": verdict(fit),
-    })
+        "verdict": verdict,
+    }))
 }
 
 /// What the tables have; the angle to θ* is not among them.
@@ -299,17 +256,9 @@ fn tables(fit: &LogisticFit) -> Vec<(String, Table)> {
     }
     for e in &fit.ensembles {
         for quantity in TABLED {
-            let (kind, Some(s)) = (quantity.key(), e.band.get(quantity)) else { continue };
-            let number = |x: &f64| Some(*x).filter(|x| !x.is_nan());
-            curves = curves
-                .numbers(format!("{}_{kind}_mean", e.key), s.mean.iter().map(number))
-                .numbers(
-                    format!("{}_{kind}_standard_error", e.key),
-                    s.standard_error.iter().map(number),
-                );
-            for (p, q) in e.band.probabilities.iter().zip(&s.quantiles) {
-                let name = format!("{}_{kind}_q{}", e.key, short(100.0 * p));
-                curves = curves.numbers(name, q.iter().map(number));
+            let name = format!("{}_{}", e.key, quantity.key());
+            if let Some(statistics) = e.band.get(quantity) {
+                curves = statistics_columns(curves, &name, statistics, &e.band.probabilities);
             }
         }
     }

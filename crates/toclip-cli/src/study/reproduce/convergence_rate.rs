@@ -45,24 +45,24 @@ pub fn theorem_1(text: &'static str, sizes: &RunSizes) -> Result<FigureSection> 
         .y(Axis::log("E sup |R − R_ODE| over t ≤ T"))
         .points(&format!("mean of {} runs", sizes.rate_runs), &dims, &means)
         .dashed("slope −1/2", &dims, &line(-0.5));
-    let mut part = FigureSection::new("theorem1", "clipped SGD approaches its ODE").table(
-        Table::default()
-            .numbers("d", dims.clone())
-            .numbers("mean_sup_gap", means)
-            .numbers("standard_error", column(|g| g.standard_error)),
-    );
-    part.experiment = Some(text);
     let (first, last, noise) = (dims[0], dims[dims.len() - 1], problem.step.describe());
     let RunSizes { rate_runs: runs, seed, .. } = sizes;
-    part.section.settings = format!(
-        "isotropic data, d from {first} to {last}; {noise}; η = 0.7, c = 0.9; T = {}; {runs} runs for each \
-         d, seed {seed}; the largest difference over all steps",
-        setup.experiment.time
-    );
-    part.section.claims = claims(&all, &large);
-    part.section.figures = vec![chart.into()];
-    part.section.notes = vec![note(&all, &large)];
-    Ok(part)
+    let mut section = FigureSection::new("theorem1", "clipped SGD approaches its ODE")
+        .settings(format!(
+            "isotropic data, d from {first} to {last}; {noise}; η = 0.7, c = 0.9; T = {}; {runs} runs for each \
+             d, seed {seed}; the largest difference over all steps",
+            setup.experiment.time
+        ))
+        .claims(claims(&all, &large))
+        .figure(chart)
+        .experiment(text);
+    section.section.notes.push(note(&all, &large));
+    Ok(section.table(
+        Table::default()
+            .numbers("d", dims)
+            .numbers("mean_sup_gap", means)
+            .numbers("standard_error", column(|g| g.standard_error)),
+    ))
 }
 
 fn slope(rate: &Rate) -> String {

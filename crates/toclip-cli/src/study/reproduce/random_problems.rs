@@ -153,16 +153,16 @@ pub fn theorem_4(sizes: &RunSizes) -> Result<FigureSection> {
         .points("one problem each", &ccc, &ratio)
         .hline(1.0, "unclipped");
     let table = Table::default().numbers("largest_ccc", ccc).numbers("ratio", ratio);
-    let mut part = FigureSection::new("theorem4", "max-CCC never underperforms").table(table);
-    part.section.settings = format!(
-        "{} random problems, seed {}: isotropic, power-law and random spectra, 5 to 300 dimensions; \
-         Gaussian, Rademacher-like, uniform, Laplace and Student-t noise, σ from 0.1 to 4; constant and \
-         cosine rates, η from 0.05 to 1.2; T from 1 to 20; solved by the ODE",
-        sizes.problems, sizes.seed
-    );
-    part.section.claims = claims(&trials);
-    part.section.figures = vec![chart.into()];
-    Ok(part)
+    Ok(FigureSection::new("theorem4", "max-CCC never underperforms")
+        .settings(format!(
+            "{} random problems, seed {}: isotropic, power-law and random spectra, 5 to 300 dimensions; \
+             Gaussian, Rademacher-like, uniform, Laplace and Student-t noise, σ from 0.1 to 4; constant and \
+             cosine rates, η from 0.05 to 1.2; T from 1 to 20; solved by the ODE",
+            sizes.problems, sizes.seed
+        ))
+        .claims(claims(&trials))
+        .figure(chart)
+        .table(table))
 }
 
 #[cfg(test)]

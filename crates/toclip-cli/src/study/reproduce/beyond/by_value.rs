@@ -6,7 +6,7 @@ use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Rule, Step};
 
 use super::tuned_rate::{
-    TunedCurve, TuningProblem, agreement_claim, change, log_spaced, point_columns, rows, sgd,
+    TunedCurve, TuningProblem, agreement_claim, change, log_spaced, point_columns, rows,
 };
 use super::{FigureSection, RunSizes, check, contaminated, digits, small_ensemble, two_scales};
 use crate::output::Table;
@@ -33,10 +33,11 @@ impl Compared {
         let modes = Modes::new(spectrum, &Start::Uniform { norm: 1.0 })?;
         let curve = |(rule, name): &(Rule, &str)| -> Result<TunedCurve> {
             let step = Step::new(contaminated()?).with_rule(rule.clone())?;
-            let problem = TuningProblem { modes: &modes, step, time: TIME };
+            let problem =
+                TuningProblem { modes: &modes, step, time: TIME, collapsed: false, ensemble };
             let mut curve = TunedCurve::new(&problem, &log_spaced(THRESHOLDS, POINTS))?;
             let (points, name) = ((1..POINTS).step_by(4), format!("{title}, {name}"));
-            curve.simulate(points, &name, &problem, sgd, ensemble)?;
+            curve.simulate(points, &name, &problem)?;
             Ok(curve)
         };
         Ok(Compared { title, dim: modes.dim(), curves: [curve(&RULES[0])?, curve(&RULES[1])?] })

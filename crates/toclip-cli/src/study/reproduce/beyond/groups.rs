@@ -12,7 +12,7 @@ use toclip::{Group, Groups, Rule, Step};
 
 use super::tuned_rate::{
     Simulated, Tuned, TunedCurve, TuningProblem, agreement_claim, change, line_and_points,
-    log_spaced, sgd,
+    log_spaced,
 };
 use super::{
     FigureSection, RunSizes, SCALES, check, contaminated, digits, small_ensemble, two_scales,
@@ -46,26 +46,29 @@ fn modes() -> Result<Modes> {
     Ok(Modes::grouped(&two_scales()?, &Start::Uniform { norm: 1.0 }, &groups(1.0)?.sizes())?)
 }
 
-/// A problem in which each group is clipped at its own threshold.
-fn per_group<'a>(
-    noise: &Arc<dyn Noise>,
-    ratio: f64,
-    modes: &'a Modes,
-) -> Result<TuningProblem<'a>> {
-    let step = Step::new(Arc::clone(noise)).with_rule(Rule::PerGroup(groups(ratio)?))?;
-    Ok(TuningProblem { modes, step, time: TIME })
+/// A step that clips each group at its own threshold.
+fn per_group(noise: &Arc<dyn Noise>, ratio: f64) -> toclip::Result<Step<'static>> {
+    Step::new(Arc::clone(noise)).with_rule(Rule::PerGroup(groups(ratio)?))
+}
+
+fn problem<'a>(modes: &'a Modes, step: Step<'static>, ensemble: &'a Ensemble) -> TuningProblem<'a> {
+    TuningProblem { modes, step, time: TIME, collapsed: false, ensemble }
 }
 
 impl RatioCurve {
-    fn new(name: &'static str, noise: Arc<dyn Noise>, modes: &Modes) -> Result<Self> {
+    fn new(
+        name: &'static str,
+        noise: Arc<dyn Noise>,
+        modes: &Modes,
+        ensemble: &Ensemble,
+    ) -> Result<Self> {
         let c = log_spaced(THRESHOLDS, POINTS);
-        let lowest = |problem: TuningProblem| TunedCurve::new(&problem, &c)?.best();
+        let lowest = |step| TunedCurve::new(&problem(modes, step, ensemble), &c)?.best();
         let at = log_spaced(RATIOS, RATIO_POINTS)
             .into_par_iter()
-            .map(|ratio| Ok((ratio, lowest(per_group(&noise, ratio, modes)?)?)))
+            .map(|ratio| Ok((ratio, lowest(per_group(&noise, ratio)?)?)))
             .collect::<Result<_>>()?;
-        let step = Step::new(Arc::clone(&noise));
-        let global = lowest(TuningProblem { modes, step, time: TIME })?;
+        let global = lowest(Step::new(Arc::clone(&noise)))?;
         Ok(RatioCurve { name, noise, at, global })
     }
 
@@ -73,8 +76,8 @@ impl RatioCurve {
     fn simulate(&self, ratio: f64, modes: &Modes, ensemble: &Ensemble) -> Result<(f64, Simulated)> {
         let (ratio, at) = self.near(ratio)?;
         let name = format!("c₂/c₁ = {} ({})", digits(ratio), self.name);
-        let problem = per_group(&self.noise, ratio, modes)?;
-        Ok((ratio, Simulated::new(name, at, &problem, sgd, ensemble)?))
+        let problem = problem(modes, per_group(&self.noise, ratio)?, ensemble);
+        Ok((ratio, Simulated::new(name, at, &problem)?))
     }
 
     /// The ratio that ends lowest.
@@ -96,8 +99,7 @@ impl RatioCurve {
 fn off_global(modes: &Modes, curve: &RatioCurve) -> Result<f64> {
     let (times, policy) = (linear_times(TIME, 21)?, curve.global.policy()?);
     let whole = Ode::new(modes, Step::new(Arc::clone(&curve.noise)), &*policy).solve(&times)?;
-    let per_group = per_group(&curve.noise, 1.0, modes)?.step;
-    let each = Ode::new(modes, per_group, &*policy).solve(&times)?;
+    let each = Ode::new(modes, per_group(&curve.noise, 1.0)?, &*policy).solve(&times)?;
     let off = whole.risk.iter().zip(&each.risk).map(|(a, b)| (b / a - 1.0).abs());
     Ok(off.fold(0.0, f64::max))
 }
@@ -153,11 +155,12 @@ pub fn global_or_per_group(sizes: &RunSizes) -> Result<FigureSection> {
     let modes = modes()?;
     let dims = modes.group_dims();
     let same = (dims[0] / dims[1]).sqrt();
-    let curves = [
-        RatioCurve::new("Gaussian noise, σ = 0.5", Arc::new(Gaussian::new(0.5)?), &modes)?,
-        RatioCurve::new("90% σ = 0.3, 10% σ = 3", contaminated()?, &modes)?,
-    ];
     let ensemble = small_ensemble(sizes);
+    let curve = |name, noise| RatioCurve::new(name, noise, &modes, &ensemble);
+    let curves = [
+        curve("Gaussian noise, σ = 0.5", Arc::new(Gaussian::new(0.5)?))?,
+        curve("90% σ = 0.3, 10% σ = 3", contaminated()?)?,
+    ];
     let mut simulated: Vec<Vec<(f64, Simulated)>> = Vec::new();
     for curve in &curves {
         let runs = [0.25, 1.0, 4.0].map(|ratio| curve.simulate(ratio, &modes, &ensemble));

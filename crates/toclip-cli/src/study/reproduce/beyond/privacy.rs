@@ -9,8 +9,7 @@ use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Batch, Step};
 
 use super::tuned_rate::{
-    Tuned, TunedCurve, TuningProblem, agreement_claim, change, collapsed, log_spaced,
-    point_columns, rows,
+    Tuned, TunedCurve, TuningProblem, agreement_claim, change, log_spaced, point_columns, rows,
 };
 use super::{FigureSection, RunSizes, check, contaminated, digits, last, small_ensemble};
 use crate::output::Table;
@@ -45,7 +44,8 @@ impl Pass {
         let sigma = epsilon.map_or(Ok(0.0), |epsilon| noise_multiplier(epsilon, DELTA))?;
         let step = Step::new(contaminated()?).with_batch(Batch::per_sample(BATCH)?)?;
         let step = step.with_privacy(Privacy::new(sigma)?)?;
-        let problem = TuningProblem { modes, step: step.clone(), time: TIME };
+        let problem =
+            TuningProblem { modes, step: step.clone(), time: TIME, collapsed: true, ensemble };
         let curve = TunedCurve::new(&problem, &log_spaced(THRESHOLDS, POINTS))?;
         let mut pass = Pass { epsilon, noise_multiplier: sigma, curve, schedule: f64::NAN };
         if sigma > 0.0 {
@@ -55,7 +55,7 @@ impl Pass {
         }
         if epsilon.is_none_or(|epsilon| DRAWN.contains(&epsilon)) {
             let name = pass.name();
-            pass.curve.simulate(SIMULATED, &name, &problem, collapsed, ensemble)?;
+            pass.curve.simulate(SIMULATED, &name, &problem)?;
         }
         Ok(pass)
     }

@@ -12,9 +12,7 @@ use toclip::schedule::OpenLoop;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Rule, Step};
 
-use super::tuned_rate::{
-    Simulated, Tuned, TunedCurve, TuningProblem, agreement_claim, collapsed, log_spaced,
-};
+use super::tuned_rate::{Simulated, Tuned, TunedCurve, TuningProblem, agreement_claim, log_spaced};
 use super::{ERRORS, FigureSection, RunSizes, check, digits, last, small_ensemble};
 use crate::output::Table;
 use crate::output::numbers::percent;
@@ -97,9 +95,9 @@ impl Ends {
         };
         let points = c.par_iter().map(end).collect::<Result<Vec<_>>>()?;
         let mut curve = TunedCurve { points, runs: Vec::new() };
-        let problem = TuningProblem { modes, step, time: TIME };
+        let problem = TuningProblem { modes, step, time: TIME, collapsed: true, ensemble };
         let points = (0..c.len()).step_by(20);
-        curve.simulate(points, rule.name(), &problem, collapsed, ensemble)?;
+        curve.simulate(points, rule.name(), &problem)?;
         Ok(Ends { rule, curve })
     }
 

@@ -21,11 +21,24 @@ use crate::report::Claim;
 /// on two scales ends 1.4% lower than its ODE at d = 350.
 const ALLOWED: f64 = 5.0;
 
-/// A problem on which the rate is tuned for the risk at the end.
+/// A problem on which the rate is tuned for the risk at the end, and how C-SGD is simulated on it.
 pub struct TuningProblem<'a> {
     pub modes: &'a Modes,
     pub step: Step<'static>,
     pub time: f64,
+    /// In one variable for each eigenvalue instead of all coordinates.
+    pub collapsed: bool,
+    pub ensemble: &'a Ensemble,
+}
+
+impl TuningProblem<'_> {
+    fn simulator(&self, policy: Arc<dyn Policy>) -> toclip::Result<Box<dyn Simulator>> {
+        let (modes, step) = (self.modes, self.step.clone());
+        Ok(match self.collapsed {
+            true => Box::new(Collapsed::new(modes, step, policy)?),
+            false => Box::new(Sgd::new(modes, step, policy)?),
+        })
+    }
 }
 
 /// A threshold, the rate that ends lowest with it, and where it ends: R(T), or the loss in
@@ -90,13 +103,10 @@ impl TunedCurve {
         points: impl IntoIterator<Item = usize>,
         name: &str,
         problem: &TuningProblem,
-        simulator: NewSimulator,
-        ensemble: &Ensemble,
     ) -> Result<()> {
         for index in points {
             let at = *self.points.get(index).context("no such threshold")?;
-            let name = format!("{name} at c = {}", digits(at.c));
-            self.runs.push(Simulated::new(name, at, problem, simulator, ensemble)?);
+            self.runs.push(Simulated::new(format!("{name} at c = {}", digits(at.c)), at, problem)?);
         }
         Ok(())
     }
@@ -155,31 +165,10 @@ pub fn point_columns<S>(table: Table, rows: &[Row<'_, S>]) -> Table {
         .numbers("sgd_standard_error", run(|run| run.standard_error))
 }
 
-/// A way to simulate C-SGD under a policy.
-pub type NewSimulator = fn(&TuningProblem, Arc<dyn Policy>) -> toclip::Result<Box<dyn Simulator>>;
-
-/// In all coordinates.
-pub fn sgd(problem: &TuningProblem, policy: Arc<dyn Policy>) -> toclip::Result<Box<dyn Simulator>> {
-    Ok(Box::new(Sgd::new(problem.modes, problem.step.clone(), policy)?))
-}
-
-/// In one variable for each eigenvalue.
-pub fn collapsed(
-    problem: &TuningProblem,
-    policy: Arc<dyn Policy>,
-) -> toclip::Result<Box<dyn Simulator>> {
-    Ok(Box::new(Collapsed::new(problem.modes, problem.step.clone(), policy)?))
-}
-
 impl Simulated {
-    pub fn new(
-        name: String,
-        at: Tuned,
-        problem: &TuningProblem,
-        simulator: NewSimulator,
-        ensemble: &Ensemble,
-    ) -> Result<Self> {
-        let band = ensemble.run(&*simulator(problem, at.policy()?)?, &[problem.time], None)?;
+    pub fn new(name: String, at: Tuned, problem: &TuningProblem) -> Result<Self> {
+        let simulator = problem.simulator(at.policy()?)?;
+        let band = problem.ensemble.run(&*simulator, &[problem.time], None)?;
         let finished = band.diverged.is_empty();
         Ok(Self::of(name, at, &band.risk, finished, (ALLOWED, problem.modes.dim())))
     }
@@ -246,14 +235,12 @@ mod tests {
         let noise = Arc::new(Gaussian::new(0.5).unwrap());
         let step = Step::new(noise);
         let c = log_spaced((0.1, 10.0), 5);
-        let problem = TuningProblem { modes: &modes, step, time: 2.0 };
+        let ensemble = &Ensemble::new(40, 3);
+        let problem = TuningProblem { modes: &modes, step, time: 2.0, collapsed: true, ensemble };
         let right = TunedCurve::new(&problem, &c).unwrap().best().unwrap();
         // Under Gaussian noise not clipping is best.
         assert_eq!((right.c, c.len()), (10.0, 5));
-        let run = |at| {
-            let ensemble = Ensemble::new(40, 3);
-            Simulated::new("clip".into(), at, &problem, collapsed, &ensemble).unwrap()
-        };
+        let run = |at| Simulated::new("clip".into(), at, &problem).unwrap();
         let wrong = Tuned { risk: 1.2 * right.risk, ..right };
         let verdict = |all: &[Simulated]| agreement_claim("p", all.iter(), 40).verdict;
         assert_eq!(verdict(&[run(right)]), Verdict::Holds);
