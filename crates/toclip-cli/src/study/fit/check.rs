@@ -1,4 +1,4 @@
-//! Whether a data set gives the numbers that it gave before, and that the paper had.
+//! Compares the numbers of a data set with those of earlier runs and of the paper.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use crate::study::claims::near;
 /// Draws of the features.
 const DRAWS: u64 = 3;
 
-/// What least squares gave.
+/// The results of least squares.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Numbers {
     pub dim: f64,

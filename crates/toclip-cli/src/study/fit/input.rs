@@ -23,7 +23,7 @@ pub struct Input {
     centre: Option<Vec<f64>>,
     /// Its name, if not that of the source.
     name: Option<String>,
-    /// What a reader should know of the files.
+    /// Notes on the files for the user.
     pub notes: Vec<String>,
 }
 

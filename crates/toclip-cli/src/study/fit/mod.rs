@@ -31,7 +31,7 @@ pub use data::{FittedData, statistics_columns};
 use input::PaperDataSet;
 pub use prediction_gap::PredictionGap;
 
-/// Residuals below this share of what was fitted are rounding, or the target in disguise.
+/// Residuals below this share of the fitted values are rounding, or the target is among the features.
 const PERFECT: f64 = 1e-8;
 
 /// The settings of a fit and of the runs on the data.
@@ -121,9 +121,9 @@ pub struct Fit {
     /// Root of the mean square of the centred targets.
     pub target_spread: f64,
     pub ridge: Option<Ridge>,
-    /// What least squares leaves on the samples it was fitted on, where those are others.
+    /// Residuals on the samples of the fit, if SGD sees others.
     pub train: Option<Residuals>,
-    /// What it leaves on the samples that SGD sees.
+    /// Residuals on the samples that SGD sees.
     pub residuals: Residuals,
     pub noise: Comparison,
     /// The distribution of the first prediction.

@@ -116,7 +116,7 @@ fn bias(fit: &Fit) -> String {
     }
 }
 
-/// Why there is no verdict, if runs diverged.
+/// The verdict if runs diverged.
 fn lost(fit: &Fit) -> Option<String> {
     let (diverged, runs) = (fit.band.diverged.len() as u64, fit.band.runs);
     let first = fit.band.diverged.values().copied().reduce(f64::min)?;
@@ -125,7 +125,7 @@ fn lost(fit: &Fit) -> Option<String> {
     let [eta, first] = [fit.data.settings.eta, first].map(short);
     Some(format!(
         "Use a smaller --eta: at η = {eta} {who} diverged, the first at t = {first}. Predictions were not \
-         compared, and there is no advice on clipping."
+         compared. No advice on clipping."
     ))
 }
 

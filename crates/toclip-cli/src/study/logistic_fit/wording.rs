@@ -13,7 +13,7 @@ use crate::study::fit::figures::clip;
 use crate::study::fit::report::FitReport;
 use crate::study::fit::statistics_columns;
 
-/// A share of one class this far from a half is worth saying that there is no intercept.
+/// With a share of one class this far from a half, the missing intercept is mentioned.
 const UNBALANCED: f64 = 0.1;
 
 /// The whole report.
@@ -52,42 +52,38 @@ fn verdict(fit: &LogisticFit) -> Vec<String> {
     let tuned = |(tuned, end): &(TunedClip, Measures)| {
         format!("{} (η = {})", judged(end), short(tuned.eta))
     };
-    let mut verdict = Vec::new();
-    verdict.push(match advice.is_worth_clipping() {
-        true => format!(
-            "Clip at c = {}: with the best constant learning rates the ODE ends at {}, and without \
-             clipping at {}. The excess cross-entropy over θ* is {} lower, the cross-entropy itself {}.{}",
-            short(advice.tuned.0.c),
-            tuned(&advice.tuned),
-            tuned(&advice.unclipped),
-            percent(advice.gain()),
-            percent(advice.share_of_loss()),
-            match advice.gains_in_norm_only() {
-                true => " The gain is in the length of θ, not in its direction: the error rate is not lower.",
-                false => "",
+    let (best, unclipped) = (tuned(&advice.tuned), tuned(&advice.unclipped));
+    let mut verdict = vec![if advice.is_worth_clipping() {
+        let threshold = short(advice.tuned.0.c);
+        let [gain, share] = [advice.gain(), advice.share_of_loss()].map(percent);
+        let in_norm_only = match advice.gains_in_norm_only() {
+            true => {
+                " The gain is in the length of θ, not in its direction: the error rate is not lower."
             }
-        ),
-        false => format!(
+            false => "",
+        };
+        format!(
+            "Clip at c = {threshold}: with the best constant learning rates the ODE ends at {best}, and \
+             without clipping at {unclipped}. The excess cross-entropy over θ* is {gain} lower, the \
+             cross-entropy itself {share}.{in_norm_only}"
+        )
+    } else {
+        format!(
             "Do not clip: with the best constant learning rate of each threshold, no threshold lowers the \
-             excess cross-entropy of the ODE by 1% or more. Without clipping it ends at {}.",
-            tuned(&advice.unclipped)
-        ),
-    });
+             excess cross-entropy of the ODE by 1% or more. Without clipping it ends at {unclipped}."
+        )
+    }];
     if let (Some(end), Some(open), true) =
         (fit.predicted.last(), fit.unclipped.last(), c.is_finite())
     {
         let ccc = advice.ccc.map_or(String::new(), |ccc| {
-            format!(
-                " CCC = {ccc:.3} there: clipping {} the noise in the direction at equal speed.",
-                { if ccc > 1.0 { "lowers" } else { "raises" } }
-            )
+            let change = if ccc > 1.0 { "lowers" } else { "raises" };
+            format!(" CCC = {ccc:.3} there: clipping {change} the noise in the direction at equal speed.")
         });
+        let (eta, c) = (short(fit.data.settings.eta), clip(c));
+        let [end, open] = [end, open].map(|end| nats(end.loss));
         verdict.push(format!(
-            "At η = {} and c = {} the ODE ends at {}, without clipping at {}.{ccc}",
-            short(fit.data.settings.eta),
-            clip(c),
-            nats(end.loss),
-            nats(open.loss)
+            "At η = {eta} and c = {c} the ODE ends at {end}, without clipping at {open}.{ccc}"
         ));
         verdict.push(bias(fit));
     }
@@ -100,42 +96,37 @@ fn verdict(fit: &LogisticFit) -> Vec<String> {
     }
     if fit.ridge.is_some_and(|ridge| ridge.reason == RidgeReason::Separable) {
         verdict.push(
-            "The classes are separable, so that θ* and the error rates are those of the ridge: the labels \
-             do not follow the model at θ*."
+            "The classes are separable: θ* and the error rates depend on the ridge, and the labels do not \
+             follow the model at θ*."
                 .into(),
         );
     }
     verdict
 }
 
-/// Where clipped SGD converges to, by the theory.
+/// The point to which clipped SGD converges, by the theory.
 fn bias(fit: &LogisticFit) -> String {
     let (advice, c) = (&fit.advice, clip(fit.data.settings.clip));
-    let off = advice.fixed_point.loss - advice.least;
     if (advice.kappa - 1.0).abs() < 5e-4 {
         return format!("Clipping at c = {c} does not move the point to which SGD converges.");
     }
-    let calibration = advice
-        .fixed_point
-        .calibration
-        .map_or(String::new(), |slope| format!(", calibration slope {slope:.3}"));
+    let (kappa, off) = (advice.kappa, short(advice.fixed_point.loss - advice.least));
+    let slope = advice.fixed_point.calibration;
+    let slope = slope.map_or(String::new(), |slope| format!(", calibration slope {slope:.3}"));
     format!(
-        "Clipping is biased: at c = {c} and small learning rates SGD converges to {:.3} θ* and not to θ* \
-         (cross-entropy +{} nats{calibration}), if the features were Gaussian. The direction and the error \
-         rate stay those of θ*.",
-        advice.kappa,
-        short(off)
+        "Clipping is biased: for Gaussian features, at c = {c} and small learning rates, SGD converges to \
+         {kappa:.3} θ* and not to θ* (cross-entropy +{off} nats{slope}). The direction and the error rate \
+         stay those of θ*."
     )
 }
 
-/// Why there is no verdict, if runs diverged.
+/// The verdict if runs or the ODE diverged.
 fn lost(fit: &LogisticFit) -> Option<String> {
-    fit.diverged().then(|| {
-        format!(
-            "Use a smaller --eta: at η = {} runs or the ODE diverged. There is no advice on clipping.",
-            short(fit.data.settings.eta)
-        )
-    })
+    let eta = short(fit.data.settings.eta);
+    let lost = format!(
+        "Use a smaller --eta: at η = {eta} runs or the ODE diverged. No advice on clipping."
+    );
+    fit.diverged().then_some(lost)
 }
 
 fn facts(fit: &LogisticFit) -> Vec<[String; 2]> {
@@ -169,7 +160,7 @@ fn gap(e: &MeasuredEnsemble) -> [String; 3] {
     [e.label.into(), gap, format!("adds: {}", e.cause)]
 }
 
-/// What the ODE and the runs reached at the end of the pass.
+/// The ODE and the runs at the end of the pass.
 fn ends(fit: &LogisticFit) -> String {
     let header = ["", "cross-entropy", "error rate", "calibration"];
     let path = |name: &str, measures: &[Measures]| {
@@ -242,7 +233,7 @@ fn json(fit: &LogisticFit, verdict: &[String]) -> Value {
     }))
 }
 
-/// What the tables have; the angle to θ* is not among them.
+/// The quantities in the tables; the angle to θ* is not among them.
 const TABLED: [Quantity; 3] = [Quantity::Loss, Quantity::ErrorRate, Quantity::Calibration];
 
 /// The tables, by name.

@@ -1,4 +1,4 @@
-//! Figure 6: what clipping keeps in networks along training, by three estimators.
+//! Figure 6: μ, ν and CCC of networks along training, by three estimators.
 
 use super::chart;
 use super::record::{ESTIMATORS, Estimate, FACTOR_COLUMNS, Record};
@@ -57,7 +57,7 @@ fn mu_chart(title: &str, lines: &[&Record]) -> Chart {
     draw(Chart::new(title).y(y), lines, "mu", |line| line.estimate("nu"))
 }
 
-/// What is nearer to 1 than this cannot be seen.
+/// Values nearer to 1 than this cannot be told from 1.
 const VISIBLE: f64 = 0.005;
 
 /// The axis of CCC: from the lowest to the highest interval of the estimators that are right for

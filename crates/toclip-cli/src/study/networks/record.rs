@@ -124,7 +124,7 @@ fn is_allowed(key: &str, value: &Value) -> (bool, &'static str) {
     }
 }
 
-/// Python writes what is not finite as NaN, Infinity and -Infinity, which is not JSON: null instead.
+/// Null in place of NaN, Infinity and -Infinity, which Python writes although they are not JSON.
 fn without_nan(line: &str) -> String {
     let null = |part: &str| {
         let words = ["-Infinity", "Infinity", "NaN"];

@@ -69,7 +69,7 @@ pub struct Networks {
     pub runs: Vec<NetworkRun>,
     /// The folder, if they are not the compiled-in ones.
     pub folder: Option<String>,
-    /// What was left out of the files.
+    /// Notes about lines of the files that were skipped.
     pub notes: Vec<String>,
 }
 

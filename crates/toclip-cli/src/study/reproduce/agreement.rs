@@ -1,4 +1,4 @@
-//! How well the theory meets an ensemble.
+//! How well the theory agrees with an ensemble.
 
 use toclip::ensemble::{Statistics, Summary};
 
@@ -11,7 +11,7 @@ use crate::report::Claim;
 
 /// The share of times demanded. The ODE is the mean up to order 1/d and a band is as wide as
 /// 2.56 standard deviations of order d^(-1/2), so it is expected inside at practically every time;
-/// what is left is for the sampling error of the band's edges.
+/// the rest is for the sampling error of the band's edges.
 const INSIDE: f64 = 0.95;
 /// Standard errors that the mean of the runs may be off, beside the 1/d of the theory. At the
 /// largest of some twenty independent gaps, a false alarm happens about once in a thousand.
@@ -35,7 +35,7 @@ impl Agreement {
         Self::of(theory, &band.times, &band.risk, band.diverged.is_empty(), allowance)
     }
 
-    /// The same for any quantity; a run that diverged is no agreement, however well the others do.
+    /// The same for any quantity; if a run diverged, there is no agreement.
     pub fn of(
         theory: &[f64],
         times: &[f64],

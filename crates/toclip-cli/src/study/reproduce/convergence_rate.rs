@@ -100,13 +100,12 @@ fn note(all: &Rate, large: &Rate) -> String {
         true => "contains −1/2",
         false => "does not contain −1/2",
     };
+    let [from_100, from_large] = [all, large].map(contains);
     format!(
         "At d = 100 the slope has not reached its limit: with many runs it is −0.494 ± 0.003 from there \
-         and −0.497 ± 0.005 from 10³ on, a finite-size effect. In this run the interval from d = 100 {}, \
-         the one from d = {LARGE} (other runs) {}. The claim holds if both slopes are −1/2 within \
-         {SLOPE} and four standard errors.",
-        contains(all),
-        contains(large)
+         and −0.497 ± 0.005 from 10³ on, a finite-size effect. In this run the interval from d = 100 \
+         {from_100}, the one from d = {LARGE} (other runs) {from_large}. The claim holds if both slopes are \
+         −1/2 within {SLOPE} and four standard errors."
     )
 }
 

@@ -30,7 +30,7 @@ use real_data::RealData;
 use report_text::ReportText;
 pub use run_sizes::RunSizes;
 
-/// What to reproduce, and where to write it.
+/// The figures to reproduce, and where to write the report.
 pub struct Request<'a> {
     /// Figures and theorems as a user writes them; all if there are none.
     pub figures: &'a [String],
@@ -55,7 +55,7 @@ impl Request<'_> {
     }
 }
 
-/// What the figures are made from.
+/// The inputs of the figures.
 struct Inputs {
     sizes: RunSizes,
     real: RealData,
@@ -93,7 +93,7 @@ const FIGURES: [FigureEntry; 15] = [
 /// All items beyond the paper.
 const BEYOND: &str = "beyond";
 
-/// "figure 1a", "Theorem 4"; what is beyond the paper has a name of its own.
+/// "figure 1a", "Theorem 4"; a section beyond the paper keeps its name.
 fn title(name: &str) -> String {
     match name.strip_prefix("theorem") {
         Some(number) => format!("Theorem {number}"),
@@ -204,7 +204,7 @@ fn write(
         sections,
         remarks: text.remarks(),
         command: request.command(),
-        corrections: text.corrections(),
+        corrections: text.corrections,
         facts: vec![
             ("toclip".into(), env!("CARGO_PKG_VERSION").into()),
             ("effort".into(), sizes.name.into()),

@@ -57,7 +57,7 @@ impl ScheduleComparison {
             .columns(2)
     }
 
-    /// Clipped against unclipped, and what is to be seen.
+    /// Clipped against unclipped, with a caption.
     fn opening(&self, when: f64) -> (Figure, String) {
         let [unclipped, best, ..] = &self.schedules;
         let relabelled = |run: &ScheduleRun, label: &str| ScheduleRun {

@@ -61,12 +61,8 @@ impl Compared {
 /// On isotropic data, on the power law and on two scales.
 fn claims(ends: [[f64; 2]; 3]) -> Vec<Claim> {
     let measured = |[norm, value]: [f64; 2]| {
-        format!(
-            "lowest R(T): {} by norm, {} by value ({})",
-            digits(norm),
-            digits(value),
-            change(norm, value)
-        )
+        let ([by_norm, by_value], change) = ([norm, value].map(digits), change(norm, value));
+        format!("lowest R(T): {by_norm} by norm, {by_value} by value ({change})")
     };
     let ratio = |[norm, value]: [f64; 2]| value / norm - 1.0;
     let [isotropic, power_law, scales] = ends;

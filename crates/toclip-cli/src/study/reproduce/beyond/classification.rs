@@ -140,7 +140,7 @@ fn threshold_chart(
     Ok(chart.hline(1.0, ""))
 }
 
-/// What the claims are about.
+/// The numbers that the claims are about.
 struct Facts {
     /// (L(best c)/L(no clipping), L(smallest c)/L(no clipping)), at the constant rate and at the cosine.
     constant: Vec<(f64, f64)>,

@@ -122,14 +122,11 @@ impl Ends {
 
 fn claims(off: f64, gaussian: &Ends, outliers: &Ends) -> Vec<Claim> {
     let measured = |ends: &Ends| {
-        format!(
-            "R(T) {} globally, {} at c₂/c₁ = {} ({})",
-            digits(ends.global),
-            digits(ends.best),
-            digits(ends.ratio),
-            change(ends.global, ends.best)
-        )
+        let [global, best, ratio] = [ends.global, ends.best, ends.ratio].map(digits);
+        let change = change(ends.global, ends.best);
+        format!("R(T) {global} globally, {best} at c₂/c₁ = {ratio} ({change})")
     };
+    let (open, change) = (digits(outliers.open), change(outliers.global, outliers.open));
     let gains = |ends: &Ends| ends.best < 0.95 * ends.global && ends.ratio > 1.0;
     vec![
         check(
@@ -141,11 +138,7 @@ fn claims(off: f64, gaussian: &Ends, outliers: &Ends) -> Vec<Claim> {
         check("groups_gain_with_outliers", measured(outliers), gains(outliers)),
         check(
             "an_open_group_lets_outliers_in",
-            format!(
-                "R(T) with the second group at 100 c₁: {} ({} from global)",
-                digits(outliers.open),
-                change(outliers.global, outliers.open)
-            ),
+            format!("R(T) with the second group at 100 c₁: {open} ({change} from global)"),
             outliers.open > outliers.global,
         ),
     ]

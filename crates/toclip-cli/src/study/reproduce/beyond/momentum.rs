@@ -90,7 +90,7 @@ fn paired(runs: &[(f64, f64)]) -> (f64, f64) {
     (mean / plain, (squares / (n - 1.0) / n).sqrt() / plain)
 }
 
-/// One memory: its name, risk at the end, and risk after a long time.
+/// One memory, and the risk after a long time.
 struct Memorised {
     delta: f64,
     stationary: f64,
@@ -102,19 +102,16 @@ fn claims(all: &[Rescaled], plain: f64, memories: &[Memorised]) -> Vec<Claim> {
         let open = one.expected() / 3.0 + 0.5 / DIM as f64;
         (gap - one.expected()).abs() <= open + ERRORS * errors
     };
-    let shown: Vec<String> = all
-        .iter()
-        .map(|one| {
-            format!(
-                "β = {}: {} in C-SGD (± {}), {} in the ODE, ½β/((1−β)d) = {}",
-                one.beta,
-                percent(one.sgd),
-                percent(one.standard_error),
-                percent(one.ode),
-                percent(one.expected())
-            )
-        })
-        .collect();
+    let describe = |one: &Rescaled| {
+        let [sgd, error, ode, expected] =
+            [one.sgd, one.standard_error, one.ode, one.expected()].map(percent);
+        let beta = one.beta;
+        format!(
+            "β = {beta}: {sgd} in C-SGD (± {error}), {ode} in the ODE, ½β/((1−β)d) = {expected}"
+        )
+    };
+    let shown: Vec<String> = all.iter().map(describe).collect();
+    let deltas: Vec<String> = memories.iter().map(|one| digits(one.delta)).collect();
     let off = memories.iter().map(|one| (one.stationary / plain - 1.0).abs());
     let off = off.fold(f64::NAN, f64::max);
     vec![
@@ -134,7 +131,7 @@ fn claims(all: &[Rescaled], plain: f64, memories: &[Memorised]) -> Vec<Claim> {
             format!(
                 "R({LONG}) without momentum {}; δ = {}: largest difference {off:.0e}",
                 digits(plain),
-                memories.iter().map(|one| digits(one.delta)).collect::<Vec<_>>().join(", ")
+                deltas.join(", ")
             ),
             off < 1e-3,
         ),

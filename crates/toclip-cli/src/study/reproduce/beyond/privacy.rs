@@ -94,7 +94,7 @@ fn against_epsilon(private: &[Pass], none: &Pass) -> Result<Chart> {
         .hline(none.curve.best()?.risk, "constants, no privacy"))
 }
 
-/// What the claims are about, of one pass.
+/// The numbers of one pass that the claims are about.
 struct Ends {
     name: String,
     best: Tuned,
@@ -131,6 +131,9 @@ fn claims(all: &[Ends]) -> Vec<Claim> {
     };
     let (small, large) = (spread(|one| one.small), spread(|one| one.large));
     let gains = spread(|one| one.schedule / one.best.risk);
+    let ((smallest, largest), small_cost) = (THRESHOLDS, change(1.0, small.1));
+    let [from, to] = [large.0, large.1].map(digits);
+    let [least, most] = [gains.0, gains.1].map(|gain| change(1.0, gain));
     vec![
         check(
             "best_threshold_falls_with_privacy",
@@ -142,12 +145,8 @@ fn claims(all: &[Ends]) -> Vec<Claim> {
         check(
             "small_thresholds_are_safe",
             format!(
-                "R(T) over its lowest, each at the best rate: at c = {} at most {}; at c = {} from {} to {}",
-                THRESHOLDS.0,
-                change(1.0, small.1),
-                THRESHOLDS.1,
-                digits(large.0),
-                digits(large.1)
+                "R(T) over its lowest, each at the best rate: at c = {smallest} at most {small_cost}; at \
+                 c = {largest} from {from} to {to}"
             ),
             small.1 < 1.1 && large.0 > 1.25,
         ),
@@ -162,11 +161,7 @@ fn claims(all: &[Ends]) -> Vec<Claim> {
         ),
         check(
             "schedules_gain_in_private",
-            format!(
-                "R(T) of the best schedule relative to the best constants: {} to {}",
-                change(1.0, gains.0),
-                change(1.0, gains.1)
-            ),
+            format!("R(T) of the best schedule relative to the best constants: {least} to {most}"),
             gains.1 < 1.0,
         ),
     ]

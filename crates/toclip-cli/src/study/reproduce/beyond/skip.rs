@@ -120,6 +120,8 @@ fn claims(gains: &[Gain], [clip, skip]: [Tuned; 2], start: f64) -> Vec<Claim> {
             gain.crossing().map_or("never".into(), |size| format!("from {} times", digits(size)));
         format!("{} of samples: {from}, at most {} as much", percent(gain.share), digits(largest))
     };
+    let [from, skipped, at_skip, clipped, at_clip] =
+        [start, skip.risk, skip.c, clip.risk, clip.c].map(digits);
     vec![
         check(
             "skip_beats_clip_from_some_size_on",
@@ -130,12 +132,8 @@ fn claims(gains: &[Gain], [clip, skip]: [Tuned; 2], start: f64) -> Vec<Claim> {
         check(
             "skip_fails_among_outliers",
             format!(
-                "from R(0) = {}: highest R({TIME}) {} skipping (at c = {}), {} clipping (at c = {})",
-                digits(start),
-                digits(skip.risk),
-                digits(skip.c),
-                digits(clip.risk),
-                digits(clip.c)
+                "from R(0) = {from}: highest R({TIME}) {skipped} skipping (at c = {at_skip}), {clipped} \
+                 clipping (at c = {at_clip})"
             ),
             skip.risk > 1.5 * clip.risk && skip.risk > start,
         ),
@@ -144,21 +142,14 @@ fn claims(gains: &[Gain], [clip, skip]: [Tuned; 2], start: f64) -> Vec<Claim> {
 
 /// In d dimensions and in four times as many.
 fn slow_claim(small: &Simulated, large: &Simulated) -> Claim {
-    check(
-        "skip_follows_slowly_among_outliers",
-        format!(
-            "skip at c = {}: C-SGD ends at {} in d = {DIM} and {} in d = {}, the ODE at {}; differences \
-             {} and {}",
-            digits(small.at.c),
-            digits(small.mean),
-            digits(large.mean),
-            4 * DIM,
-            digits(small.at.risk),
-            percent(small.gap),
-            percent(large.gap)
-        ),
-        large.gap <= small.gap / 2.5 + ERRORS * (large.standard_error / large.at.risk),
-    )
+    let [c, ode, first, second] = [small.at.c, small.at.risk, small.mean, large.mean].map(digits);
+    let ([near, far], dim) = ([small.gap, large.gap].map(percent), 4 * DIM);
+    let measured = format!(
+        "skip at c = {c}: C-SGD ends at {first} in d = {DIM} and {second} in d = {dim}, the ODE at {ode}; \
+         differences {near} and {far}"
+    );
+    let open = ERRORS * (large.standard_error / large.at.risk);
+    check("skip_follows_slowly_among_outliers", measured, large.gap <= small.gap / 2.5 + open)
 }
 
 fn chart_of_gains(gains: &[Gain]) -> Chart {
@@ -216,7 +207,7 @@ pub fn skip_or_clip(sizes: &RunSizes) -> Result<FigureSection> {
     let title = "where skipping beats clipping, and where it fails";
     let mut section = FigureSection::new("beyond-skip", title)
         .settings(format!(
-            "left: 1 − p of the samples with σ = {USUAL}, p with more; right: Rademacher-like noise of \
+            "left: a share p of the samples has larger noise, the others σ = {USUAL}; right: Rademacher-like noise of \
              variance 1, p = {OUTLIERS}, isotropic, d = {DIM}, η = {ETA}, T = {TIME}; {} runs for \
              each point, seed {}",
             ensemble.runs, ensemble.seed

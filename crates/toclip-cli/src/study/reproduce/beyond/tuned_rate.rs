@@ -200,16 +200,12 @@ pub fn agreement_claim<'a>(
     let Some(worst) = all.clone().max_by(|a, b| a.errors.total_cmp(&b.errors)) else {
         return check(name, "nothing was simulated", false);
     };
-    let largest = all.clone().map(|one| one.gap).fold(0.0, f64::max);
+    let largest = percent(all.clone().map(|one| one.gap).fold(0.0, f64::max));
+    let Simulated { name: point, gap, errors, allowed, .. } = worst;
+    let (gap, points) = (percent(*gap), all.count());
     let measured = format!(
-        "mean of {runs} runs at each of {} points: largest difference from the ODE {}; worst {} \
-         ({}), {:.1} standard errors beyond {}/d (allowed: {ERRORS})",
-        all.count(),
-        percent(largest),
-        worst.name,
-        percent(worst.gap),
-        worst.errors,
-        worst.allowed
+        "mean of {runs} runs at each of {points} points: largest difference from the ODE {largest}; worst \
+         {point} ({gap}), {errors:.1} standard errors beyond {allowed}/d (allowed: {ERRORS})"
     );
     check(name, measured, worst.errors <= ERRORS)
 }
