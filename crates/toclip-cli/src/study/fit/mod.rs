@@ -152,29 +152,45 @@ impl Fit {
         let residuals = least.residuals(&design)?;
         let (noise, fitted) = noise_fits(&residuals.values, settings)?;
         let start = settings.start(&least.optimum);
-        let theory = Theory::new(&design, &least, &start, settings)?;
+        let gap: Vec<f64> = start.iter().zip(&least.optimum).map(|(a, b)| a - b).collect();
+        let modes = design.modes(&gap)?;
+        let times = times(design.rows() as f64 / design.dim(), design.dim(), 81)?;
+        let policy = Arc::new(OpenLoop::constant(settings.eta, settings.clip)?);
+        let ode =
+            |noise: &dyn Noise| Ode::new(&modes, noise, &*policy).keep_path(true).solve(&times);
         let empirical = Empirical::new(&residuals.values)?;
-        let (fitted_curve, _) = theory.ode(&*fitted.noise())?;
-        let (plain, path) = theory.ode(&empirical)?;
+        let (by_fit, by_residuals) = (ode(&*fitted.noise())?, ode(&empirical)?);
+        let second = |r: &f64| 2.0 * r + empirical.second_moment();
+        let seconds = by_residuals.risk.iter().map(second);
+        let path = by_residuals.path.iter().flatten().copied().zip(seconds).collect();
         let destination = ClippedOptimum::new(&design, &least, settings.clip)?;
-        let [one_pass, replaced] = theory.corrected(&destination)?;
+        let one_pass = OnePass::new(&design, &least, &destination, &start, settings.eta, &times)?;
         let chance = ChanceBias::new(&design, &least, &residuals, settings.clip, elsewhere);
-        let last = plain.1.last().copied().unwrap_or(0.0);
-        let first = theory.gap_risk;
-        let best = [best_threshold(&empirical, first)?, best_threshold(&empirical, last)?];
-        let labels = [
-            ("ode_fitted", format!("ODE, {}", fitted.describe()), fitted_curve),
-            ("ode_residuals", "ODE, measured residuals".into(), plain),
-            ("one_pass", "corrected for bias and one pass".into(), one_pass),
-            ("with_replacement", "corrected for bias only".into(), replaced),
+        let last = by_residuals.risk.last().copied().unwrap_or(0.0);
+        let best = [best_threshold(&empirical, modes.risk())?, best_threshold(&empirical, last)?];
+        let label = format!("ODE, {}", fitted.describe());
+        let predictions = [
+            ("ode_fitted", label, (by_fit.times, by_fit.risk)),
+            (
+                "ode_residuals",
+                "ODE, measured residuals".into(),
+                (by_residuals.times, by_residuals.risk),
+            ),
+            (
+                "one_pass",
+                "corrected for bias and one pass".into(),
+                (one_pass.times.clone(), one_pass.risk),
+            ),
+            (
+                "with_replacement",
+                "corrected for bias only".into(),
+                (one_pass.times, one_pass.with_replacement),
+            ),
         ];
-        let times = theory.times;
         let data = FittedData::new(&design, settings, &least.optimum, &times);
         let (target_mean, two_classes) = (design.target_mean(), design.labels().is_ok());
         let squares: f64 = design.targets().iter().map(|b| b * b).sum();
-        let stream = design.into_data(start, least.optimum);
-        let stream =
-            Stream::new(stream, Arc::new(OpenLoop::constant(settings.eta, settings.clip)?))?;
+        let stream = Stream::new(design.into_data(start, least.optimum), policy)?;
         let ensemble = Ensemble::new(settings.runs, settings.seed);
         // The runs themselves: how well the mean over time is known depends on how each goes on.
         let runs = all_runs(&ensemble, &stream, &times, &AtomicBool::new(false), tick)?;
@@ -199,7 +215,7 @@ impl Fit {
             bias: destination.bias,
             chance,
             unclipped: destination.unclipped,
-            curves: labels.map(curve).into(),
+            curves: predictions.map(curve).into(),
             path,
             band,
             best,
@@ -246,48 +262,6 @@ fn noise_fits(residuals: &[f64], settings: &FitSettings) -> Result<(Comparison, 
 
 /// Times and risks.
 type RiskCurve = (Vec<f64>, Vec<f64>);
-
-/// The problem that all predictions share.
-struct Theory<'a> {
-    design: &'a Design,
-    least: &'a LeastSquares,
-    start: &'a [f64],
-    eta: f64,
-    policy: OpenLoop,
-    modes: toclip::spectrum::Modes,
-    gap_risk: f64,
-    times: Vec<f64>,
-}
-
-impl<'a> Theory<'a> {
-    fn new(
-        design: &'a Design,
-        least: &'a LeastSquares,
-        start: &'a [f64],
-        settings: &FitSettings,
-    ) -> Result<Self> {
-        let gap: Vec<f64> = start.iter().zip(&least.optimum).map(|(a, b)| a - b).collect();
-        let modes = design.modes(&gap)?;
-        let times = times(design.rows() as f64 / design.dim(), design.dim(), 81)?;
-        let policy = OpenLoop::constant(settings.eta, settings.clip)?;
-        let gap_risk = modes.risk();
-        Ok(Theory { design, least, start, eta: settings.eta, policy, modes, gap_risk, times })
-    }
-
-    fn ode(&self, noise: &dyn Noise) -> Result<(RiskCurve, Vec<(PathPoint, f64)>)> {
-        let path = Ode::new(&self.modes, noise, &self.policy).keep_path(true).solve(&self.times)?;
-        let second = |r: &f64| 2.0 * r + noise.second_moment();
-        let seconds: Vec<f64> = path.risk.iter().map(second).collect();
-        let points = path.path.unwrap_or_default().into_iter().zip(seconds).collect();
-        Ok(((path.times, path.risk), points))
-    }
-
-    fn corrected(&self, destination: &ClippedOptimum) -> Result<[RiskCurve; 2]> {
-        let one =
-            OnePass::new(self.design, self.least, destination, self.start, self.eta, &self.times)?;
-        Ok([(one.times.clone(), one.risk), (one.times, one.with_replacement)])
-    }
-}
 
 /// So many at equal ratios from the first step on for the picture, equal distances over the second half for
 /// the comparison.

@@ -143,23 +143,23 @@ pub fn reproduce(request: &Request) -> Result<Report> {
     drop(ReportFolder::new(request.out)?);
     let real = RealData::new(!request.figures.is_empty());
     let mut inputs = Inputs { sizes: request.sizes.clone(), real, networks };
-    let (mut parts, mut timings) = (Vec::new(), Vec::new());
+    let (mut figures, mut timings) = (Vec::new(), Vec::new());
     for (name, make) in items {
         let start = Instant::now();
-        let part = make(&mut inputs).with_context(|| title(name))?;
+        let figure = make(&mut inputs).with_context(|| title(name))?;
         let took = start.elapsed();
-        tell!("{}", progress(name, &part, took));
+        tell!("{}", progress(name, &figure, took));
         timings.push((title(name), took.as_secs_f64()));
-        parts.push(part);
+        figures.push(figure);
     }
-    write(request, parts, timings)
+    write(request, figures, timings)
 }
 
-fn progress(name: &str, part: &FigureSection, took: Duration) -> String {
-    let marks: Vec<&str> = part.section.claims.iter().map(|c| c.verdict.mark()).collect();
-    let outcome = match part.section.notes.first() {
+fn progress(name: &str, figure: &FigureSection, took: Duration) -> String {
+    let marks: Vec<&str> = figure.section.claims.iter().map(|c| c.verdict.mark()).collect();
+    let outcome = match figure.section.notes.first() {
         // Without its data a figure has nothing but the way to get it.
-        Some(why) if part.section.figures.is_empty() => format!("skipped: {why}"),
+        Some(why) if figure.section.figures.is_empty() => format!("skipped: {why}"),
         _ => marks.join(" "),
     };
     format!("{:<15} {:>6.2} s  {outcome}", title(name), took.as_secs_f64())
@@ -168,7 +168,7 @@ fn progress(name: &str, part: &FigureSection, took: Duration) -> String {
 /// Writes the folder.
 fn write(
     request: &Request,
-    parts: Vec<FigureSection>,
+    figures: Vec<FigureSection>,
     mut timings: Vec<(String, f64)>,
 ) -> Result<Report> {
     interrupt::start_writing();
@@ -177,12 +177,12 @@ fn write(
     let start = Instant::now();
     let mut sections = Vec::new();
     // Rendering takes longer than everything else in writing.
-    let files = parts.par_iter().map(FigureSection::files).collect::<Result<Vec<_>>>()?;
+    let files = figures.par_iter().map(FigureSection::files).collect::<Result<Vec<_>>>()?;
     let text = ReportText::read()?;
     let mut opening = None;
-    for (part, files) in parts.into_iter().zip(files) {
-        let FigureSection { mut section, experiment, .. } = part;
-        opening = opening.or(part.opening);
+    for (figure, files) in figures.into_iter().zip(files) {
+        let FigureSection { mut section, experiment, .. } = figure;
+        opening = opening.or(figure.opening);
         section.explore =
             experiment.and_then(explorer::link).or_else(|| explorer::link_to_problem(&section.id));
         for claim in &mut section.claims {

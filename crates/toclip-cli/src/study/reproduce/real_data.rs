@@ -49,19 +49,19 @@ fn fit(known: PaperDataSet, sizes: &RunSizes) -> Result<Fit> {
 }
 
 /// A section that says how to get what it needs; an error if the figure was asked for by name.
-fn absent(mut part: FigureSection, why: String, asked: bool) -> Result<FigureSection> {
+fn absent(mut result: FigureSection, why: String, asked: bool) -> Result<FigureSection> {
     if asked {
         bail!("{why}");
     }
-    part.section.settings = "not drawn: the data is missing".into();
-    part.section.notes = vec![why];
-    Ok(part)
+    result.section.settings = "not drawn: the data is missing".into();
+    result.section.notes = vec![why];
+    Ok(result)
 }
 
 pub fn figure_1c(real: &mut RealData, sizes: &RunSizes) -> Result<FigureSection> {
-    let part = FigureSection::new("1c", "clipped SGD on CIFAR-10");
+    let result = FigureSection::new("1c", "clipped SGD on CIFAR-10");
     // Shown with the samples of CIFAR-10 only (docs/real-data.md).
-    with_fit(part, real, PaperDataSet::Cifar10, sizes, |section, fit| {
+    with_fit(result, real, PaperDataSet::Cifar10, sizes, |section, fit| {
         section.claims.insert(0, numbers(fit));
         section.notes.push(format!(
             "The norms of the samples, by which thresholds differ, are not the reason: ‖x‖²/d is 1 ± {}, \
@@ -72,8 +72,8 @@ pub fn figure_1c(real: &mut RealData, sizes: &RunSizes) -> Result<FigureSection>
 }
 
 pub fn figure_1d(real: &mut RealData, sizes: &RunSizes) -> Result<FigureSection> {
-    let part = FigureSection::new("1d", "clipped SGD on WikiText-2");
-    with_fit(part, real, PaperDataSet::Wikitext2, sizes, |section, fit| {
+    let result = FigureSection::new("1d", "clipped SGD on WikiText-2");
+    with_fit(result, real, PaperDataSet::Wikitext2, sizes, |section, fit| {
         section.notes.push(format!(
             "The paper embeds with GPT-2 and finds d = 3.33 and MSE = 0.459. The embedding used here has \
              d = {} and MSE = {}.",
@@ -85,7 +85,7 @@ pub fn figure_1d(real: &mut RealData, sizes: &RunSizes) -> Result<FigureSection>
 
 /// The figure of a fit if there is one, with what only its data set shows.
 fn with_fit(
-    part: FigureSection,
+    result: FigureSection,
     real: &mut RealData,
     known: PaperDataSet,
     sizes: &RunSizes,
@@ -93,18 +93,18 @@ fn with_fit(
 ) -> Result<FigureSection> {
     let asked = real.asked;
     match real.fit(known, sizes) {
-        Err(why) => absent(part, why.clone(), asked),
+        Err(why) => absent(result, why.clone(), asked),
         Ok(fit) => {
-            let mut part = one_pass(part, fit);
-            add(&mut part.section, fit);
-            Ok(part)
+            let mut result = one_pass(result, fit);
+            add(&mut result.section, fit);
+            Ok(result)
         }
     }
 }
 
 pub fn figure_8(real: &mut RealData, sizes: &RunSizes) -> Result<FigureSection> {
-    let mut part = FigureSection::new("8", "the noise of figures 1c and 1d");
-    part.section.settings = "residuals of least squares without intercept".into();
+    let mut result = FigureSection::new("8", "the noise of figures 1c and 1d");
+    result.section.settings = "residuals of least squares without intercept".into();
     let asked = real.asked;
     let mut missing = Vec::new();
     for known in [PaperDataSet::Cifar10, PaperDataSet::Wikitext2] {
@@ -127,43 +127,43 @@ pub fn figure_8(real: &mut RealData, sizes: &RunSizes) -> Result<FigureSection> 
             fit.data.name
         );
         fit.noise.notes.iter().for_each(|more| note += &format!(" Note: {more}."));
-        part.section.figures.push(figure);
-        part.section.notes.push(note);
+        result.section.figures.push(figure);
+        result.section.notes.push(note);
         if known == PaperDataSet::Cifar10 {
-            part.section.claims.push(check(
+            result.section.claims.push(check(
                 "residuals_are_gaussian",
                 format!("σ = {}", short(fit.residuals.sigma)),
                 near(fit.residuals.sigma, 0.754, 0.005),
             ));
         }
     }
-    if part.section.figures.is_empty() {
-        return absent(part, missing.join("; "), asked);
+    if result.section.figures.is_empty() {
+        return absent(result, missing.join("; "), asked);
     }
-    part.section.notes.extend(missing);
-    Ok(part)
+    result.section.notes.extend(missing);
+    Ok(result)
 }
 
 /// The settings, claims, figures and tables of a fit.
-fn one_pass(mut part: FigureSection, fit: &Fit) -> FigureSection {
+fn one_pass(mut result: FigureSection, fit: &Fit) -> FigureSection {
     let (claims, undecided) = Gaps::judge(Gaps::of(fit));
     let FittedData { name, rows, settings, .. } = &fit.data;
     let FitSettings { features, eta, clip, runs, seed, .. } = settings;
     let start_noise = settings.start_noise.unwrap_or(0.0);
     let ([dim, end], noise) = ([fit.data.dim, fit.data.end()].map(short), fit.fitted.describe());
-    part.section.settings = format!(
+    result.section.settings = format!(
         "{name}: {rows} samples, features {features}, d = {dim}; {noise}; η = {eta}, c = {clip}; \
          θ0 = θ* + {start_noise}·N(0, I); one pass, T = {end}; {runs} runs, seed {seed}"
     );
     let figures = figures::all(fit).into_iter().filter(|(name, _)| *name != "noise");
-    part.section.figures = figures.map(|(_, figure)| figure).collect();
-    part.section.claims = claims;
-    part.section.notes = notes(fit).into_iter().chain(undecided).collect();
-    let stem = stem(&part.section.id);
+    result.section.figures = figures.map(|(_, figure)| figure).collect();
+    result.section.claims = claims;
+    result.section.notes = notes(fit).into_iter().chain(undecided).collect();
+    let stem = stem(&result.section.id);
     let tables = wording::tables(fit).into_iter();
     let tables = tables.filter(|(name, _)| name == "risk" || name == "spectrum");
-    part.tables = tables.map(|(name, table)| (format!("{stem}-{name}"), table)).collect();
-    part
+    result.tables = tables.map(|(name, table)| (format!("{stem}-{name}"), table)).collect();
+    result
 }
 
 fn numbers(fit: &Fit) -> Claim {

@@ -90,13 +90,8 @@ fn paired(runs: &[(f64, f64)]) -> (f64, f64) {
     (mean / plain, (squares / (n - 1.0) / n).sqrt() / plain)
 }
 
-/// One memory, and the risk after a long time.
-struct Memorised {
-    delta: f64,
-    stationary: f64,
-}
-
-fn claims(all: &[Rescaled], plain: f64, memories: &[Memorised]) -> Vec<Claim> {
+/// `memories` are δ and the risk after a long time, which is `plain` without momentum.
+fn claims(all: &[Rescaled], plain: f64, memories: &[(f64, f64)]) -> Vec<Claim> {
     // Half of β/((1−β)d), within a third of it, four standard errors and the 1/d that an ODE is off.
     let near = |one: &Rescaled, gap: f64, errors: f64| {
         let open = one.expected() / 3.0 + 0.5 / DIM as f64;
@@ -111,8 +106,8 @@ fn claims(all: &[Rescaled], plain: f64, memories: &[Memorised]) -> Vec<Claim> {
         )
     };
     let shown: Vec<String> = all.iter().map(describe).collect();
-    let deltas: Vec<String> = memories.iter().map(|one| digits(one.delta)).collect();
-    let off = memories.iter().map(|one| (one.stationary / plain - 1.0).abs());
+    let deltas: Vec<String> = memories.iter().map(|(delta, _)| digits(*delta)).collect();
+    let off = memories.iter().map(|(_, stationary)| (stationary / plain - 1.0).abs());
     let off = off.fold(f64::NAN, f64::max);
     vec![
         check(
@@ -161,7 +156,7 @@ pub fn with_or_without(sizes: &RunSizes) -> Result<FigureSection> {
         let theory = ode.solve(&saved)?;
         let stationary = last(&theory);
         match delta {
-            Some(delta) => memories.push(Memorised { delta, stationary }),
+            Some(delta) => memories.push((delta, stationary)),
             None => plain = stationary,
         }
         let risk = &theory.risk[..times.len()];
@@ -213,7 +208,7 @@ mod tests {
     fn claims_can_fail() {
         let one = |ode, sgd| Rescaled { beta: 0.9, at: 1.0, ode, sgd, standard_error: 5e-4 };
         let verdicts = |one: Rescaled, end| {
-            let memories = [Memorised { delta: 2.0, stationary: end }];
+            let memories = [(2.0, end)];
             claims(&[one], 0.1, &memories).iter().map(|c| c.verdict).collect::<Vec<_>>()
         };
         // ½β/((1−β)d) = 0.9% at d = 500.
