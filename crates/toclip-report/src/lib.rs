@@ -18,7 +18,7 @@ pub use report_json::render as json;
 pub use terminal::{render as terminal, wrap};
 pub use toclip_plot::escape;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toclip_plot::Figure;
 
 /// All that was reproduced in one run. Texts may contain formulas, as LaTeX between dollar signs.
@@ -95,7 +95,7 @@ pub enum Verdict {
 }
 
 /// A printed formula that is wrong, and the right one.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Correction {
     /// Where in the paper.
     pub place: String,

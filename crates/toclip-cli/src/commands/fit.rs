@@ -11,11 +11,10 @@ use toclip_data::noise_fit::NoiseModel;
 use crate::arguments;
 use crate::output::numbers::exact;
 use crate::output::{ReportFolder, interrupt, json, progress_bar, say, tell};
-use crate::study::fit::input::{Input, Known};
-use crate::study::fit::report::Contents;
-use crate::study::fit::{Fit, Settings, check, wording};
+use crate::study::figure_section::shell_quoted;
+use crate::study::fit::input::{Input, PaperDataSet};
+use crate::study::fit::{Fit, FitSettings, check, wording};
 use crate::study::logistic_fit::{self, LogisticFit};
-use crate::study::part::shell_quoted;
 
 /// Fit your data, predict the risk of clipped SGD on it, and measure it
 ///
@@ -42,7 +41,7 @@ pub struct Args {
     target: Option<String>,
     /// A data set of the paper instead of a file
     #[arg(long, value_name = "NAME")]
-    dataset: Option<Known>,
+    dataset: Option<PaperDataSet>,
     /// Location of the data set, if not in the cache
     #[arg(long, value_name = "PATH", requires = "dataset")]
     from: Option<PathBuf>,
@@ -117,13 +116,13 @@ fn first_noise(text: &str) -> Result<FirstNoise, String> {
 }
 
 impl Args {
-    fn settings(&self) -> Settings {
-        let defaults = Settings::of(self.dataset);
+    fn settings(&self) -> FitSettings {
+        let defaults = FitSettings::of(self.dataset);
         let start_noise = match self.model {
             FitModel::LeastSquares => defaults.start_noise,
             FitModel::Logistic => None,
         };
-        Settings {
+        FitSettings {
             features: self.features.unwrap_or(defaults.features),
             eta: self.eta.unwrap_or(defaults.eta),
             clip: self.clip.unwrap_or(defaults.clip),
@@ -151,14 +150,16 @@ impl Args {
     }
 
     /// The command that reproduces the result.
-    fn command(&self, settings: &Settings) -> String {
+    fn command(&self, settings: &FitSettings) -> String {
         let mut words = vec!["toclip".to_owned(), "fit".into()];
         let path = |path: &PathBuf| path.display().to_string();
         words.extend(self.file.as_ref().map(path));
         let mut flag = |name: &str, value: Option<String>| {
             words.extend(value.map(|value| [format!("--{name}"), value]).into_iter().flatten());
         };
-        let name = |known: Known| if known == Known::Cifar10 { "cifar10" } else { "wikitext2" };
+        let name = |known: PaperDataSet| {
+            if known == PaperDataSet::Cifar10 { "cifar10" } else { "wikitext2" }
+        };
         flag("dataset", self.dataset.map(|known| name(known).into()));
         flag("from", self.from.as_ref().map(path));
         flag("target", self.target.clone());
@@ -211,18 +212,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
     drop(input);
     bar.set_message("passes ");
     let tick = || bar.inc(1);
-    let (contents, text) = if logistic {
-        let fit = LogisticFit::new(design, &settings, &tick)?;
-        (logistic_fit::wording::contents(&fit), logistic_fit::wording::text(&fit))
+    let report = if logistic {
+        logistic_fit::wording::report(&LogisticFit::new(design, &settings, &tick)?)
     } else {
-        let fit = Fit::new(design, &settings, &tick)?;
-        (Contents::new(&fit), wording::text(&fit))
+        wording::report(&Fit::new(design, &settings, &tick)?)
     };
     bar.finish_and_clear();
     let seconds = begin.elapsed().as_secs_f64();
-    let mut value = contents.json.clone();
+    let (mut value, text) = (report.json.clone(), report.text());
     if let Some(out) = &args.out {
-        contents.write(out, args.command(&settings), seconds)?;
+        report.write(out, args.command(&settings), seconds)?;
     }
     if args.json {
         value["seconds"] = seconds.into();

@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::arguments;
 use crate::output::{json, say};
 use crate::report::{self, Verdict};
-use crate::study::reproduce::{Effort, Request, reproduce};
+use crate::study::reproduce::{Request, RunSizes, reproduce};
 
 /// Reproduce the paper: its figures, a check of each claim, and a report
 ///
@@ -50,10 +50,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let report = reproduce(&Request {
         figures: &args.figures,
         networks: args.networks.as_deref(),
-        effort: match (args.quick, args.full) {
-            (true, _) => Effort::quick(args.seed),
-            (_, true) => Effort::full(args.seed),
-            _ => Effort::default(args.seed),
+        sizes: match (args.quick, args.full) {
+            (true, _) => RunSizes::quick(args.seed),
+            (_, true) => RunSizes::full(args.seed),
+            _ => RunSizes::default(args.seed),
         },
         out: &args.out,
     })?;

@@ -8,8 +8,8 @@ pub fn check(name: &str, measured: impl Into<String>, holds: bool) -> Claim {
     Claim { paper: name.into(), measured: measured.into(), verdict }
 }
 
-/// A claim of which it is known that the print is wrong: it differs if what was measured is what
-/// the correction says, and fails if it is not even that.
+/// A claim that is known to be printed wrong: it differs if the measurement is as corrected, and fails
+/// otherwise.
 pub fn differs(name: &str, measured: impl Into<String>, as_corrected: bool) -> Claim {
     let verdict = if as_corrected { Verdict::Differs } else { Verdict::Fails };
     Claim { paper: name.into(), measured: measured.into(), verdict }

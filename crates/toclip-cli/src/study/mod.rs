@@ -2,10 +2,10 @@
 
 pub mod claims;
 pub mod explorer;
+pub mod figure_section;
 pub mod fit;
 pub mod logistic_fit;
 pub mod networks;
 pub mod noise_fit_figure;
-pub mod part;
 pub mod reproduce;
 pub mod schedule_run;

@@ -46,7 +46,7 @@ impl ScheduleRun {
         self.path.risk.last().copied().filter(|_| finished)
     }
 
-    /// What acts along the path.
+    /// A function of η, c and the factors along the path.
     pub fn along(&self, of: impl Fn(&PathPoint) -> f64) -> Vec<f64> {
         self.path.path.iter().flatten().map(of).collect()
     }

@@ -1,4 +1,4 @@
-//! Whether a data set gives the numbers that it gave before, and that the paper had.
+//! Compares the numbers of a data set with those of earlier runs and of the paper.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use serde_json::json;
 use toclip_data::{Features, LeastSquares, Residuals};
 
-use super::input::{Input, Known};
+use super::input::{Input, PaperDataSet};
 use crate::output::numbers::percent;
 use crate::output::{json, say};
 use crate::study::claims::near;
@@ -14,7 +14,7 @@ use crate::study::claims::near;
 /// Draws of the features.
 const DRAWS: u64 = 3;
 
-/// What least squares gave.
+/// The results of least squares.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Numbers {
     pub dim: f64,
@@ -67,12 +67,12 @@ impl Numbers {
 
 pub fn run(
     input: &Input,
-    known: Option<Known>,
+    known: Option<PaperDataSet>,
     features: Features,
     seed: u64,
     as_json: bool,
 ) -> Result<ExitCode> {
-    if known != Some(Known::Cifar10) {
+    if known != Some(PaperDataSet::Cifar10) {
         bail!("--check works with --dataset cifar10 only");
     }
     let mut right = true;

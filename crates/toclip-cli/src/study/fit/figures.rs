@@ -3,7 +3,7 @@
 use crate::output::numbers::short;
 use crate::plot::{Axis, Chart, Figure, Series, SeriesKind};
 
-use super::{Fit, FittedData};
+use super::{Fit, FittedData, RiskPrediction};
 use crate::study::noise_fit_figure;
 
 /// The band of the runs and the predictions, as the paper draws figures 1c and 1d.
@@ -18,16 +18,17 @@ pub fn risk(fit: &Fit) -> Chart {
         let series = Series::band("C-SGD, 80% band and mean", &band.times, low, high);
         chart = chart.series(series.middle(&band.risk.mean).slot(0));
     }
-    for (slot, curve) in fit.curves.iter().enumerate() {
-        let (label, x, y) = (&curve.label, &curve.times, &curve.risk);
-        match curve.key {
-            // In the table only: four curves on top of each other cannot be told apart.
-            "with_replacement" => {}
-            "one_pass" => chart = chart.series(Series::line(label, x, y).slot(slot + 1)),
-            _ => chart = chart.series(Series::dashed(label, x, y).slot(slot + 1)),
-        }
+    for (slot, curve) in drawn(fit) {
+        let series = if curve.key == "one_pass" { Series::line } else { Series::dashed };
+        chart = chart.series(series(&curve.label, &curve.times, &curve.risk).slot(slot));
     }
     chart
+}
+
+/// The predictions with their colours, without "with_replacement", which is in the table only: four curves
+/// on top of each other cannot be told apart.
+fn drawn(fit: &Fit) -> impl Iterator<Item = (usize, &RiskPrediction)> {
+    (1..).zip(&fit.curves).filter(|(_, curve)| curve.key != "with_replacement")
 }
 
 /// Measured over predicted, which a log axis does not show.
@@ -38,7 +39,7 @@ pub fn ratio(fit: &Fit) -> Chart {
         .x(Axis::log("time t = k/d"))
         .y(Axis::linear("mean of the runs / prediction"))
         .hline(1.0, "");
-    for (slot, curve) in fit.curves.iter().enumerate() {
+    for (slot, curve) in drawn(fit) {
         let n = curve.risk.len().min(band.risk.mean.len());
         let over =
             |y: &dyn Fn(usize) -> f64| (0..n).map(|k| y(k) / curve.risk[k]).collect::<Vec<f64>>();
@@ -49,9 +50,9 @@ pub fn ratio(fit: &Fit) -> Chart {
             let low = over(&|k| mean[k] - 2.0 * error[k]);
             let high = over(&|k| mean[k] + 2.0 * error[k]);
             let series = Series::band(&curve.label, times, &low, &high);
-            chart = chart.series(series.middle(&middle).slot(slot + 1));
-        } else if curve.key != "with_replacement" {
-            chart = chart.series(Series::dashed(&curve.label, times, &middle).slot(slot + 1));
+            chart = chart.series(series.middle(&middle).slot(slot));
+        } else {
+            chart = chart.series(Series::dashed(&curve.label, times, &middle).slot(slot));
         }
     }
     chart
@@ -97,7 +98,7 @@ pub fn noise(fit: &Fit) -> Figure {
     Figure::new("Residuals of least squares").chart(whole).chart(tails)
 }
 
-/// Where to end the axis so that a few repeated values do not press all other bars flat.
+/// The end of the axis, if a few repeated values would press all other bars flat.
 fn below_atoms(bars: &Series) -> Option<f64> {
     let SeriesKind::Band { high, .. } = &bars.kind else { return None };
     // Two points to a bar.
@@ -116,7 +117,7 @@ pub fn all(fit: &Fit) -> Vec<(&'static str, Figure)> {
     ]
 }
 
-/// What the curves are of, for a subtitle.
+/// The pass that the curves show, for a subtitle.
 pub fn one_pass(data: &FittedData) -> String {
     let FittedData { rows, settings, .. } = data;
     let [dim, eta] = [data.dim, settings.eta].map(short);

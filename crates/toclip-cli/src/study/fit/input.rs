@@ -6,11 +6,11 @@ use anyhow::{Context, Result, bail};
 use toclip_data::cifar10::Cifar10;
 use toclip_data::{DataSet, Design, Features, SampleSource, Target, cache_folder, open_samples};
 
-use crate::study::part::shell_quoted;
+use crate::study::figure_section::shell_quoted;
 
 /// A data set of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Known {
+pub enum PaperDataSet {
     /// CIFAR-10, animals against vehicles (figure 1c)
     Cifar10,
     /// WikiText-2, embedded by `toclip embed` (figure 1d)
@@ -23,20 +23,20 @@ pub struct Input {
     centre: Option<Vec<f64>>,
     /// Its name, if not that of the source.
     name: Option<String>,
-    /// What a reader should know of the files.
+    /// Notes on the files for the user.
     pub notes: Vec<String>,
 }
 
 impl Input {
     pub fn open(
-        known: Option<Known>,
+        known: Option<PaperDataSet>,
         file: Option<&PathBuf>,
         target: Option<&str>,
         from: Option<&PathBuf>,
     ) -> Result<Self> {
         match (known, file) {
-            (Some(Known::Cifar10), None) => Self::cifar10(from),
-            (Some(Known::Wikitext2), None) => Self::wikitext2(from, target),
+            (Some(PaperDataSet::Cifar10), None) => Self::cifar10(from),
+            (Some(PaperDataSet::Wikitext2), None) => Self::wikitext2(from, target),
             (None, Some(file)) => Self::file(file, &target.map_or(Target::Last, Target::from_word)),
             _ => bail!(
                 "no samples given; expected a file (toclip fit data.csv --target y) or a data set \

@@ -3,8 +3,8 @@
 pub mod check;
 mod data;
 pub mod figures;
-mod gap;
 pub mod input;
+mod prediction_gap;
 pub mod report;
 pub mod wording;
 
@@ -26,16 +26,17 @@ use toclip_data::{
 };
 
 use crate::experiment::run::all_runs;
-pub use data::FittedData;
-pub use gap::Gap;
-use input::Known;
+use crate::output::numbers::short;
+pub use data::{FittedData, statistics_columns};
+use input::PaperDataSet;
+pub use prediction_gap::PredictionGap;
 
-/// Residuals below this share of what was fitted are rounding, or the target in disguise.
+/// Residuals below this share of the fitted values are rounding, or the target is among the features.
 const PERFECT: f64 = 1e-8;
 
-/// What is run on the data.
+/// The settings of a fit and of the runs on the data.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct FitSettings {
     pub features: Features,
     pub eta: f64,
     /// Infinite for no clipping.
@@ -51,12 +52,12 @@ pub struct Settings {
     pub ridge: Option<f64>,
 }
 
-impl Settings {
+impl FitSettings {
     /// The settings of the paper for its data sets; for data of the user's own those of CIFAR-10, with
     /// the distribution that fits best.
-    pub fn of(known: Option<Known>) -> Self {
+    pub fn of(known: Option<PaperDataSet>) -> Self {
         let tanh = |count| Features::Random { activation: Activation::Tanh, count };
-        let cifar = Settings {
+        let cifar = FitSettings {
             features: tanh(500),
             eta: 0.1,
             clip: 0.5,
@@ -69,8 +70,8 @@ impl Settings {
             ridge: None,
         };
         match known {
-            Some(Known::Cifar10) => cifar,
-            Some(Known::Wikitext2) => Settings {
+            Some(PaperDataSet::Cifar10) => cifar,
+            Some(PaperDataSet::Wikitext2) => FitSettings {
                 features: tanh(1000),
                 eta: 0.4,
                 start_noise: Some(0.6),
@@ -78,7 +79,15 @@ impl Settings {
                 components: Some(3),
                 ..cifar
             },
-            None => Settings { noise: None, ..cifar },
+            None => FitSettings { noise: None, ..cifar },
+        }
+    }
+
+    /// "θ0 = 0", or how far it is from θ*.
+    pub fn describe_start(&self) -> String {
+        match self.start_noise {
+            Some(spread) => format!("θ0 = θ* + {} N(0, I)", short(spread)),
+            None => "θ0 = 0".into(),
         }
     }
 
@@ -93,16 +102,16 @@ impl Settings {
 
 /// A predicted risk.
 #[derive(Debug, Clone)]
-pub struct Curve {
+pub struct RiskPrediction {
     pub key: &'static str,
     pub label: String,
     pub times: Vec<f64>,
     pub risk: Vec<f64>,
     /// How far the mean of the runs is above it over the second half of the pass.
-    pub gap: Option<Gap>,
+    pub gap: Option<PredictionGap>,
 }
 
-/// All that was found.
+/// A fit by least squares, the predictions and the runs.
 #[derive(Debug, Clone)]
 pub struct Fit {
     pub data: FittedData,
@@ -112,9 +121,9 @@ pub struct Fit {
     /// Root of the mean square of the centred targets.
     pub target_spread: f64,
     pub ridge: Option<Ridge>,
-    /// What least squares leaves on the samples it was fitted on, where those are others.
+    /// Residuals on the samples of the fit, if SGD sees others.
     pub train: Option<Residuals>,
-    /// What it leaves on the samples that SGD sees.
+    /// Residuals on the samples that SGD sees.
     pub residuals: Residuals,
     pub noise: NoiseComparison,
     /// The distribution of the first prediction.
@@ -125,7 +134,7 @@ pub struct Fit {
     /// The same were it chance alone.
     pub chance: ChanceBias,
     /// With the fitted distribution, with the residuals, corrected, and corrected but with replacement.
-    pub curves: Vec<Curve>,
+    pub curves: Vec<RiskPrediction>,
     /// μ, m2, η, c along the curve with the residuals, and 2R + σ².
     pub path: Vec<(PathPoint, f64)>,
     pub band: Summary,
@@ -135,7 +144,7 @@ pub struct Fit {
 
 impl Fit {
     /// Everything; the design is used up because its features become those of SGD.
-    pub fn new(design: Design, settings: &Settings, tick: &(dyn Fn() + Sync)) -> Result<Self> {
+    pub fn new(design: Design, settings: &FitSettings, tick: &(dyn Fn() + Sync)) -> Result<Self> {
         let (train, design) = design.split(settings.held_out, settings.seed)?;
         let elsewhere = train.as_ref().map(Design::rows);
         let least = LeastSquares::new(train.as_ref().unwrap_or(&design), settings.ridge)?;
@@ -143,36 +152,55 @@ impl Fit {
         let residuals = least.residuals(&design)?;
         let (noise, fitted) = noise_fits(&residuals.values, settings)?;
         let start = settings.start(&least.optimum);
-        let theory = Theory::new(&design, &least, &start, settings)?;
+        let gap: Vec<f64> = start.iter().zip(&least.optimum).map(|(a, b)| a - b).collect();
+        let modes = design.modes(&gap)?;
+        let times = times(design.rows() as f64 / design.dim(), design.dim(), 81)?;
+        let policy = Arc::new(OpenLoop::constant(settings.eta, settings.clip)?);
+        let ode =
+            |noise: &dyn Noise| Ode::new(&modes, noise, &*policy).keep_path(true).solve(&times);
         let empirical = Empirical::new(&residuals.values)?;
-        let (fitted_curve, _) = theory.ode(&*fitted.noise())?;
-        let (plain, path) = theory.ode(&empirical)?;
+        let (by_fit, by_residuals) = (ode(&*fitted.noise())?, ode(&empirical)?);
+        let second = |r: &f64| 2.0 * r + empirical.second_moment();
+        let seconds = by_residuals.risk.iter().map(second);
+        let path = by_residuals.path.iter().flatten().copied().zip(seconds).collect();
         let destination = ClippedOptimum::new(&design, &least, settings.clip)?;
-        let [one_pass, replaced] = theory.corrected(&destination)?;
+        let one_pass = OnePass::new(&design, &least, &destination, &start, settings.eta, &times)?;
         let chance = ChanceBias::new(&design, &least, &residuals, settings.clip, elsewhere);
-        let last = plain.1.last().copied().unwrap_or(0.0);
-        let first = theory.gap_risk;
-        let best = [best_threshold(&empirical, first)?, best_threshold(&empirical, last)?];
-        let labels = [
-            ("ode_fitted", format!("ODE, {}", fitted.describe()), fitted_curve),
-            ("ode_residuals", "ODE, measured residuals".into(), plain),
-            ("one_pass", "corrected for bias and one pass".into(), one_pass),
-            ("with_replacement", "corrected for bias only".into(), replaced),
+        let last = by_residuals.risk.last().copied().unwrap_or(0.0);
+        let best = [best_threshold(&empirical, modes.risk())?, best_threshold(&empirical, last)?];
+        let label = format!("ODE, {}", fitted.describe());
+        let predictions = [
+            ("ode_fitted", label, (by_fit.times, by_fit.risk)),
+            (
+                "ode_residuals",
+                "ODE, measured residuals".into(),
+                (by_residuals.times, by_residuals.risk),
+            ),
+            (
+                "one_pass",
+                "corrected for bias and one pass".into(),
+                (one_pass.times.clone(), one_pass.risk),
+            ),
+            (
+                "with_replacement",
+                "corrected for bias only".into(),
+                (one_pass.times, one_pass.with_replacement),
+            ),
         ];
-        let times = theory.times;
         let data = FittedData::new(&design, settings, &least.optimum, &times);
         let (target_mean, two_classes) = (design.target_mean(), design.labels().is_ok());
         let squares: f64 = design.targets().iter().map(|b| b * b).sum();
-        let stream = design.into_data(start, least.optimum);
-        let stream =
-            Stream::new(stream, Arc::new(OpenLoop::constant(settings.eta, settings.clip)?))?;
+        let stream = Stream::new(design.into_data(start, least.optimum), policy)?;
         let ensemble = Ensemble::new(settings.runs, settings.seed);
         // The runs themselves: how well the mean over time is known depends on how each goes on.
         let runs = all_runs(&ensemble, &stream, &times, &AtomicBool::new(false), tick)?;
         let band = Summary::of(&times, &runs, &ensemble.probabilities)?;
-        let curve = |(key, label, (times, risk)): (&'static str, String, Path)| {
-            let gap = Gap::second_half(&band, &runs, &risk);
-            Curve { key, label, times, risk, gap }
+        let risks: Vec<Vec<f64>> = runs.into_values().map(|run| run.risk).collect();
+        let finished = band.diverged.is_empty();
+        let curve = |(key, label, (times, risk)): (&'static str, String, RiskCurve)| {
+            let gap = || PredictionGap::new(&band.times, &band.risk, &risks, 0.0, &risk);
+            let gap = if finished { gap() } else { None };
+            RiskPrediction { key, label, times, risk, gap }
         };
         Ok(Fit {
             target_mean,
@@ -187,7 +215,7 @@ impl Fit {
             bias: destination.bias,
             chance,
             unclipped: destination.unclipped,
-            curves: labels.map(curve).into(),
+            curves: predictions.map(curve).into(),
             path,
             band,
             best,
@@ -210,13 +238,13 @@ impl Fit {
         self.path.iter().map(|(at, second)| of(at.mu, at.m2 / second)).collect()
     }
 
-    pub fn curve(&self, key: &str) -> Option<&Curve> {
+    pub fn curve(&self, key: &str) -> Option<&RiskPrediction> {
         self.curves.iter().find(|curve| curve.key == key)
     }
 }
 
 /// All distributions compared, and the one of the first prediction.
-fn noise_fits(residuals: &[f64], settings: &Settings) -> Result<(NoiseComparison, NoiseFit)> {
+fn noise_fits(residuals: &[f64], settings: &FitSettings) -> Result<(NoiseComparison, NoiseFit)> {
     let defaults = NoiseFitOptions::default();
     let components = settings.components.map_or(defaults.components, Components::Exactly);
     let options = NoiseFitOptions { components, seed: settings.seed, ..defaults };
@@ -232,49 +260,8 @@ fn noise_fits(residuals: &[f64], settings: &Settings) -> Result<(NoiseComparison
     Ok((all, chosen))
 }
 
-type Path = (Vec<f64>, Vec<f64>);
-
-/// What the predictions have in common.
-struct Theory<'a> {
-    design: &'a Design,
-    least: &'a LeastSquares,
-    start: &'a [f64],
-    eta: f64,
-    policy: OpenLoop,
-    modes: toclip::spectrum::Modes,
-    gap_risk: f64,
-    times: Vec<f64>,
-}
-
-impl<'a> Theory<'a> {
-    fn new(
-        design: &'a Design,
-        least: &'a LeastSquares,
-        start: &'a [f64],
-        settings: &Settings,
-    ) -> Result<Self> {
-        let gap: Vec<f64> = start.iter().zip(&least.optimum).map(|(a, b)| a - b).collect();
-        let modes = design.modes(&gap)?;
-        let times = times(design.rows() as f64 / design.dim(), design.dim(), 81)?;
-        let policy = OpenLoop::constant(settings.eta, settings.clip)?;
-        let gap_risk = modes.risk();
-        Ok(Theory { design, least, start, eta: settings.eta, policy, modes, gap_risk, times })
-    }
-
-    fn ode(&self, noise: &dyn Noise) -> Result<(Path, Vec<(PathPoint, f64)>)> {
-        let path = Ode::new(&self.modes, noise, &self.policy).keep_path(true).solve(&self.times)?;
-        let second = |r: &f64| 2.0 * r + noise.second_moment();
-        let seconds: Vec<f64> = path.risk.iter().map(second).collect();
-        let points = path.path.unwrap_or_default().into_iter().zip(seconds).collect();
-        Ok(((path.times, path.risk), points))
-    }
-
-    fn corrected(&self, destination: &ClippedOptimum) -> Result<[Path; 2]> {
-        let one =
-            OnePass::new(self.design, self.least, destination, self.start, self.eta, &self.times)?;
-        Ok([(one.times.clone(), one.risk), (one.times, one.with_replacement)])
-    }
-}
+/// Times and risks.
+type RiskCurve = (Vec<f64>, Vec<f64>);
 
 /// So many at equal ratios from the first step on for the picture, equal distances over the second half for
 /// the comparison.

@@ -1,55 +1,46 @@
-//! The report of a fit: one folder with the page, the plots and the tables.
+//! The report of a fit: on the terminal, or one folder with the page, the plots and the tables.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::{Fit, figures, wording};
-use crate::output::numbers::short;
+use crate::output::terminal::columns;
 use crate::output::{ReportFolder, Table, interrupt};
 use crate::plot::Figure;
 use crate::report::{Report, Section};
-use crate::study::part;
+use crate::study::figure_section;
 
-/// What a report of a fit shows, whatever was fitted.
-pub struct Contents {
+/// The result of a fit of any model, in words, plots, tables and JSON.
+pub struct FitReport {
     /// The name of the samples.
     pub name: String,
     pub verdict: Vec<String>,
     /// Samples, features and runs in one line.
     pub settings: String,
+    /// Names and values.
+    pub facts: Vec<[String; 2]>,
+    /// The end of the pass as lines for the terminal, where there is more than one number.
+    pub ends: Option<String>,
+    /// How far the runs are from the predictions: a heading, and three columns.
+    pub gaps: (&'static str, Vec<[String; 3]>),
+    pub notes: Vec<String>,
     /// With the names of their files.
     pub figures: Vec<(&'static str, Figure)>,
     pub tables: Vec<(String, Table)>,
-    pub notes: Vec<String>,
-    pub facts: Vec<(String, String)>,
     pub json: Value,
 }
 
-impl Contents {
-    pub fn new(fit: &Fit) -> Self {
-        let gaps = wording::gaps(fit);
-        let gaps = gaps.iter().map(|[label, end, said]| format!("{label}: R = {end}; {said}."));
-        Contents {
-            name: fit.data.name.clone(),
-            verdict: wording::verdict(fit),
-            settings: format!(
-                "{} samples, d = {}, MSE = {}; {} passes",
-                fit.data.rows,
-                short(fit.data.dim),
-                short(fit.residuals.mse),
-                fit.band.runs
-            ),
-            figures: figures::all(fit),
-            tables: wording::tables(fit),
-            notes: std::iter::once(wording::GAPS.to_owned())
-                .chain(gaps)
-                .chain(fit.noise.notes.iter().map(|note| format!("Noise: {note}.")))
-                .collect(),
-            facts: wording::facts(fit),
-            json: wording::json(fit),
-        }
+impl FitReport {
+    /// The lines for the terminal.
+    pub fn text(&self) -> String {
+        let (heading, gaps) = &self.gaps;
+        let facts = columns("ll", [""; 2], self.facts.clone());
+        let ends = self.ends.as_ref();
+        let ends = ends.map_or(String::new(), |ends| format!("\nAt the end of the pass:\n{ends}"));
+        let gaps = columns("lll", [""; 3], gaps.clone());
+        let verdict = self.verdict.join("\n");
+        format!("{}\n\n{facts}{ends}\n{heading}\n{gaps}\n{verdict}\n", self.name)
     }
 
     /// Writes the folder, whole or not at all.
@@ -59,26 +50,25 @@ impl Contents {
         let (names, figures): (Vec<&str>, Vec<Figure>) = self.figures.into_iter().unzip();
         let named: Vec<(String, &Figure)> =
             names.into_iter().map(String::from).zip(&figures).collect();
-        let files = part::write(part::files(&named, &self.tables)?, &mut folder)?;
+        let files = figure_section::files(&named, &self.tables)?;
+        let gaps =
+            self.gaps.1.iter().map(|[name, first, second]| format!("{name}: {first}; {second}."));
         let section = Section {
             id: "fit".into(),
             title: "What the fit shows".into(),
             settings: self.settings,
             figures,
-            notes: self.notes,
-            files,
+            notes: std::iter::once(self.gaps.0.into()).chain(gaps).chain(self.notes).collect(),
+            files: figure_section::write(files, &mut folder)?,
             command,
             ..Section::default()
         };
+        let version = ["toclip", env!("CARGO_PKG_VERSION")].map(String::from);
         let report = Report {
             title: format!("To clip or not to clip: {}", self.name),
             takeaway: self.verdict,
             sections: vec![section],
-            facts: self
-                .facts
-                .into_iter()
-                .chain([("toclip".into(), env!("CARGO_PKG_VERSION").into())])
-                .collect(),
+            facts: self.facts.into_iter().chain([version]).map(|[a, b]| (a, b)).collect(),
             timings: vec![("fit".into(), seconds)],
             ..Report::default()
         };

@@ -1,11 +1,12 @@
-//! The result of a fit for people, for programs and as tables.
+//! The result of a least-squares fit for people, for programs and as tables.
 
 use serde_json::{Value, json};
 use toclip::criteria::BestThreshold;
 use toclip_data::Residuals;
 
-use super::Fit;
-use super::figures::clip;
+use super::figures::{self, clip};
+use super::report::FitReport;
+use super::{Fit, RiskPrediction, statistics_columns};
 use crate::output::Table;
 use crate::output::numbers::{percent, short};
 use crate::study::noise_fit_figure;
@@ -13,8 +14,34 @@ use crate::study::noise_fit_figure;
 /// A gain of CCC below this is within what the residuals themselves are known to.
 const WORTH: f64 = 1.01;
 
+/// The whole report.
+pub fn report(fit: &Fit) -> FitReport {
+    let verdict = verdict(fit);
+    FitReport {
+        name: fit.data.name.clone(),
+        settings: format!(
+            "{} samples, d = {}, MSE = {}; {} passes",
+            fit.data.rows,
+            short(fit.data.dim),
+            short(fit.residuals.mse),
+            fit.band.runs
+        ),
+        facts: facts(fit),
+        ends: None,
+        gaps: (
+            "Mean of the runs over the second half of the pass, relative to each prediction:",
+            gaps(fit),
+        ),
+        notes: fit.noise.notes.iter().map(|note| format!("Noise: {note}.")).collect(),
+        figures: figures::all(fit),
+        tables: tables(fit),
+        json: json(fit, &verdict),
+        verdict,
+    }
+}
+
 /// Whether to clip, where, and what the corrections say.
-pub fn verdict(fit: &Fit) -> Vec<String> {
+fn verdict(fit: &Fit) -> Vec<String> {
     if let Some(why) = lost(fit) {
         return vec![why];
     }
@@ -89,7 +116,7 @@ fn bias(fit: &Fit) -> String {
     }
 }
 
-/// Why there is no verdict, if runs diverged.
+/// The verdict if runs diverged.
 fn lost(fit: &Fit) -> Option<String> {
     let (diverged, runs) = (fit.band.diverged.len() as u64, fit.band.runs);
     let first = fit.band.diverged.values().copied().reduce(f64::min)?;
@@ -98,7 +125,7 @@ fn lost(fit: &Fit) -> Option<String> {
     let [eta, first] = [fit.data.settings.eta, first].map(short);
     Some(format!(
         "Use a smaller --eta: at η = {eta} {who} diverged, the first at t = {first}. Predictions were not \
-         compared, and there is no advice on clipping."
+         compared. No advice on clipping."
     ))
 }
 
@@ -108,80 +135,46 @@ fn end(fit: &Fit) -> f64 {
     fit.band.risk.mean.last().copied().filter(|_| whole).unwrap_or(f64::NAN)
 }
 
-/// What was found, name and value.
-pub fn facts(fit: &Fit) -> Vec<(String, String)> {
-    let settings = &fit.data.settings;
-    let mut facts = fit.data.facts();
-    let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
-    fact("least squares", left(&fit.residuals));
-    if let Some(train) = &fit.train {
-        fact("  on its own half", left(train));
-    }
-    if let Some(ridge) = &fit.ridge {
-        fact("  with", ridge.to_string());
-    }
+fn facts(fit: &Fit) -> Vec<[String; 2]> {
+    let mut more = Vec::new();
     if fit.target_mean != 0.0 {
-        fact("mean of the target", short(fit.target_mean));
+        more.push(("mean of the target", short(fit.target_mean)));
     }
-    fact("noise", fit.fitted.describe());
+    more.push(("noise", fit.fitted.describe()));
     if fit.noise.best().model != fit.fitted.model {
-        fact("  best fit", fit.noise.best().describe());
+        more.push(("  best fit", fit.noise.best().describe()));
     }
-    for note in &fit.noise.notes {
-        fact("  note", note.clone());
-    }
-    let ([end, eta], c) = ([fit.data.end(), settings.eta].map(short), clip(settings.clip));
-    let (runs, seed) = (fit.band.runs, settings.seed);
-    fact("one pass", format!("T = n/d = {end}, η = {eta}, c = {c}, {runs} runs, seed {seed}"));
-    let stats = &fit.band.risk;
+    more.extend(fit.noise.notes.iter().map(|note| ("  note", note.clone())));
+    let (train, ridge) = (fit.train.as_ref().map(left), fit.ridge.map(|ridge| ridge.to_string()));
+    let mut facts = fit.data.facts("least squares", left(&fit.residuals), train, ridge, more);
+    let (stats, runs) = (&fit.band.risk, fit.band.runs);
     let last = |values: &Vec<f64>| short(values.last().copied().unwrap_or(f64::NAN));
     let [mean, error] = [&stats.mean, &stats.standard_error].map(last);
-    match (fit.band.diverged.len(), runs, &stats.quantiles[..]) {
+    let (name, value) = match (fit.band.diverged.len(), runs, &stats.quantiles[..]) {
         (0, 2.., [low, .., high]) => {
             let [low, high] = [low, high].map(last);
             let band = format!("80% of the runs between {low} and {high}");
-            fact("R at the end", format!("{mean}, standard error {error}; {band}"));
+            ("R at the end", format!("{mean}, standard error {error}; {band}"))
         }
-        (0, ..) => fact("R at the end", mean),
-        (diverged, ..) => fact("diverged", format!("{diverged} of {runs} runs")),
-    }
+        (0, ..) => ("R at the end", mean),
+        (diverged, ..) => ("diverged", format!("{diverged} of {runs} runs")),
+    };
+    facts.push([name.into(), value]);
     facts
 }
 
 /// How far the runs are from each prediction: its name, its end, and the gap.
-pub fn gaps(fit: &Fit) -> Vec<[String; 3]> {
-    let said = |curve: &super::Curve| match &curve.gap {
+fn gaps(fit: &Fit) -> Vec<[String; 3]> {
+    let describe = |curve: &RiskPrediction| match &curve.gap {
         Some(gap) => {
             let (range, mean, inside) = (gap.words(), gap.mean_words(), percent(gap.inside));
             format!("{range} ({mean}); prediction inside the band at {inside} of the times")
         }
         None => "not compared: a run or the prediction diverged".into(),
     };
-    let end = |curve: &super::Curve| short(curve.risk.last().copied().unwrap_or(f64::NAN));
-    fit.curves.iter().map(|c| [c.label.clone(), end(c), said(c)]).collect()
-}
-
-/// What the gaps are.
-pub const GAPS: &str =
-    "Mean of the runs over the second half of the pass, relative to each prediction:";
-
-/// The lines for the terminal.
-pub fn text(fit: &Fit) -> String {
-    let mut out = format!("{}\n\n", fit.data.name);
-    for (name, value) in facts(fit) {
-        out += &format!("  {name:<19}{value}\n");
-    }
-    out += &format!("\n{GAPS}\n");
-    let gaps = gaps(fit);
-    let width = gaps.iter().map(|[label, ..]| label.chars().count()).max().unwrap_or(0);
-    for [label, end, said] in gaps {
-        out += &format!("  {label:<width$}  R = {end:<9} {said}\n");
-    }
-    out += "\n";
-    for said in verdict(fit) {
-        out += &format!("{said}\n");
-    }
-    out
+    let end = |curve: &RiskPrediction| short(curve.risk.last().copied().unwrap_or(f64::NAN));
+    let row = |c: &RiskPrediction| [c.label.clone(), format!("R = {}", end(c)), describe(c)];
+    fit.curves.iter().map(row).collect()
 }
 
 /// MSE, σ and accuracy in a line.
@@ -191,21 +184,14 @@ fn left(residuals: &Residuals) -> String {
 }
 
 /// For programs.
-pub fn json(fit: &Fit) -> Value {
+fn json(fit: &Fit, verdict: &[String]) -> Value {
     let residual =
         |r: &Residuals| json!({ "mse": r.mse, "sigma": r.sigma, "accuracy": r.accuracy });
     let finite = |x: f64| x.is_finite().then_some(x);
-    let curve = |c: &super::Curve| json!({ "key": c.key, "label": c.label, "end": c.risk.last(), "gap": c.gap });
+    let curve = |c: &RiskPrediction| json!({ "key": c.key, "label": c.label, "end": c.risk.last(), "gap": c.gap });
     let best = |b: &BestThreshold| json!({ "clip": finite(b.c), "ccc": finite(b.ccc), "mu": b.mu });
-    json!({
-        "name": fit.data.name,
-        "settings": fit.data.settings_json(),
-        "samples": fit.data.rows,
-        "features": fit.data.cols,
-        "dim": fit.data.dim,
-        "norm": fit.data.norm,
+    fit.data.add_to(json!({
         "target_mean": fit.target_mean,
-        "norm_spread": fit.data.norm_spread,
         "least_squares": residual(&fit.residuals),
         "perfect_fit": fit.is_perfect(),
         "train": fit.train.as_ref().map(residual),
@@ -226,20 +212,15 @@ pub fn json(fit: &Fit) -> Value {
             "chance_limit": fit.chance.limit, "unclipped": fit.unclipped,
         },
         "best_threshold": { "start": best(&fit.best[0]), "end": best(&fit.best[1]) },
-        "verdict": verdict(fit),
-    })
+        "verdict": verdict,
+    }))
 }
 
 /// The tables, by name.
 pub fn tables(fit: &Fit) -> Vec<(String, Table)> {
     let (times, band) = (&fit.data.times, &fit.band);
-    let mut risk = Table::default()
-        .numbers("t", times.iter().copied())
-        .numbers("measured_mean", band.risk.mean.iter().copied())
-        .numbers("measured_standard_error", band.risk.standard_error.iter().copied());
-    for (p, q) in band.probabilities.iter().zip(&band.risk.quantiles) {
-        risk = risk.numbers(format!("measured_q{}", short(100.0 * p)), q.iter().copied());
-    }
+    let risk = Table::default().numbers("t", times.iter().copied());
+    let mut risk = statistics_columns(risk, "measured", &band.risk, &band.probabilities);
     for curve in &fit.curves {
         risk = risk.numbers(curve.key, curve.risk.iter().copied());
     }

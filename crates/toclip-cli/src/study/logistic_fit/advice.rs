@@ -11,7 +11,7 @@ use super::solve;
 /// A gain in excess cross-entropy below this share is not worth a threshold.
 const WORTH: f64 = 0.01;
 
-/// What clipping does here, and what would be best.
+/// The effect of clipping here, and the best threshold.
 #[derive(Debug, Clone)]
 pub struct ClassificationAdvice {
     /// κ: with this threshold SGD converges to κθ*.

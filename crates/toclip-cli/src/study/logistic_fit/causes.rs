@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Result;
-use toclip::ensemble::Statistics;
+use toclip::ensemble::Ensemble;
 use toclip::glm::{GlmSgd, GlmStream, GlmSummary, Logistic, MeasuredPath, Measures, TeacherModes};
 use toclip::schedule::OpenLoop;
 
-use crate::study::fit::{Gap, Settings};
+use crate::study::fit::{FitSettings, PredictionGap};
 
 /// Runs of C-SGD, and how far they are from the ODE.
 #[derive(Debug, Clone)]
-pub struct Ensemble {
+pub struct MeasuredEnsemble {
     pub key: &'static str,
     pub label: &'static str,
-    /// What was not there in the ensemble before.
+    /// The cause that the ensemble before it does not have.
     pub cause: &'static str,
     /// θ* on the same samples and labels.
     pub best: Measures,
@@ -23,10 +23,10 @@ pub struct Ensemble {
     /// The mean cross-entropy over that of θ*.
     pub excess: Vec<f64>,
     /// Of the excess over that of the ODE, over the second half of the pass.
-    pub gap: Option<Gap>,
+    pub gap: Option<PredictionGap>,
 }
 
-/// What the theory assumes and predicts.
+/// The problem of the theory, and its prediction.
 pub struct Assumed<'a> {
     pub modes: &'a TeacherModes,
     pub policy: Arc<OpenLoop>,
@@ -41,19 +41,22 @@ pub fn ensembles(
     stream: &GlmStream,
     optimum: &[f64],
     assumed: &Assumed<'_>,
-    settings: &Settings,
+    settings: &FitSettings,
     times: &[f64],
     tick: &(dyn Fn() + Sync),
-) -> Result<Vec<Ensemble>> {
-    let ensemble = toclip::ensemble::Ensemble::new(settings.runs, settings.seed);
+) -> Result<Vec<MeasuredEnsemble>> {
+    let ensemble = Ensemble::new(settings.runs, settings.seed);
     let logistic = Logistic::new(0.0)?;
     let gaussian = GlmSgd::new(assumed.modes, Arc::new(logistic), assumed.policy.clone())?;
     let finish = |key, label, cause, best: Measures, runs: BTreeMap<u64, MeasuredPath>| {
         let band = GlmSummary::of_measured(times, &runs, &ensemble.probabilities)?;
-        let over = |losses: &[f64]| -> Vec<f64> { losses.iter().map(|l| l - best.loss).collect() };
-        let excess = over(&band.loss.mean);
-        let gap = gap(&band, &excess, over, &runs, &assumed.excess);
-        Ok::<_, anyhow::Error>(Ensemble { key, label, cause, best, band, excess, gap })
+        let excess = band.loss.mean.iter().map(|loss| loss - best.loss).collect();
+        let losses = |run: &MeasuredPath| run.measures.iter().map(|m| m.loss).collect();
+        let losses: Vec<Vec<f64>> = runs.values().map(losses).collect();
+        let predicted = &assumed.excess;
+        let gap = || PredictionGap::new(&band.times, &band.loss, &losses, best.loss, predicted);
+        let gap = if band.diverged.is_empty() { gap() } else { None };
+        Ok::<_, anyhow::Error>(MeasuredEnsemble { key, label, cause, best, band, excess, gap })
     };
     let mut all = Vec::with_capacity(4);
     let paths = gaussian.runs(&ensemble, times, tick)?;
@@ -87,21 +90,4 @@ pub fn ensembles(
         all.push(finish(key, label, cause, best, stream.runs(&ensemble, times, tick)?)?);
     }
     Ok(all)
-}
-
-/// `None` where a run or the prediction did not reach the end.
-fn gap(
-    band: &GlmSummary,
-    mean: &[f64],
-    over: impl Fn(&[f64]) -> Vec<f64>,
-    runs: &BTreeMap<u64, MeasuredPath>,
-    predicted: &[f64],
-) -> Option<Gap> {
-    let losses = |run: &MeasuredPath| -> Vec<f64> { run.measures.iter().map(|m| m.loss).collect() };
-    let runs: Vec<Vec<f64>> = runs.values().map(|run| over(&losses(run))).collect();
-    let whole = band.times.len() == predicted.len() && band.diverged.is_empty();
-    let runs: Vec<&[f64]> = runs.iter().map(|run| &run[..]).collect();
-    let Statistics { quantiles, .. } = &band.loss;
-    let [low, high] = [over(quantiles.first()?), over(quantiles.last()?)];
-    if whole { Gap::between(&band.times, mean, [&low, &high], &runs, predicted) } else { None }
 }

@@ -13,9 +13,9 @@ use toclip::glm::{GlmOde, GlmStream, Logistic, Measures, Model, Overlaps, Teache
 use toclip::schedule::OpenLoop;
 use toclip_data::{Design, LogisticRegression, LogisticRidge};
 
-use super::fit::{self, FittedData, Settings};
+use super::fit::{self, FitSettings, FittedData};
 pub use advice::ClassificationAdvice;
-pub use causes::Ensemble;
+pub use causes::MeasuredEnsemble;
 
 /// Times of the picture; every one costs a product with all samples for each run.
 const TIMES: usize = 25;
@@ -24,7 +24,7 @@ const COMPRESSION: f64 = 1e-9;
 /// Bins of the reliability diagram.
 const BINS: usize = 15;
 
-/// All that was found.
+/// A fit of two classes, the prediction and the runs.
 #[derive(Debug, Clone)]
 pub struct LogisticFit {
     pub data: FittedData,
@@ -45,13 +45,13 @@ pub struct LogisticFit {
     pub predicted: Vec<Measures>,
     pub unclipped: Vec<Measures>,
     /// From what the theory assumes to the data, one cause at a time; the last is one pass.
-    pub ensembles: Vec<Ensemble>,
+    pub ensembles: Vec<MeasuredEnsemble>,
     pub advice: ClassificationAdvice,
 }
 
 impl LogisticFit {
     /// Everything; the design is used up because its features become those of SGD.
-    pub fn new(design: Design, settings: &Settings, tick: &(dyn Fn() + Sync)) -> Result<Self> {
+    pub fn new(design: Design, settings: &FitSettings, tick: &(dyn Fn() + Sync)) -> Result<Self> {
         let (train, design) = design.split(settings.held_out, settings.seed)?;
         let labels = design.labels()?;
         let logistic = Logistic::new(0.0)?;
@@ -106,7 +106,7 @@ impl LogisticFit {
     }
 
     /// One pass over the data: the last of the ensembles.
-    pub fn one_pass(&self) -> Option<&Ensemble> {
+    pub fn one_pass(&self) -> Option<&MeasuredEnsemble> {
         self.ensembles.last()
     }
 

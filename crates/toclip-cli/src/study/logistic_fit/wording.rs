@@ -5,21 +5,22 @@ use toclip::ensemble::Statistics;
 use toclip::glm::{Measures, Quantity, TunedClip};
 use toclip_data::RidgeReason;
 
-use super::{Ensemble, LogisticFit, figures};
+use super::{LogisticFit, MeasuredEnsemble, figures};
 use crate::output::Table;
 use crate::output::numbers::{percent, short, significant};
 use crate::output::terminal::columns;
 use crate::study::fit::figures::clip;
-use crate::study::fit::report::Contents;
+use crate::study::fit::report::FitReport;
+use crate::study::fit::statistics_columns;
 
-/// A share of one class this far from a half is worth saying that there is no intercept.
+/// With a share of one class this far from a half, the missing intercept is mentioned.
 const UNBALANCED: f64 = 0.1;
 
-/// Everything that the report shows.
-pub fn contents(fit: &LogisticFit) -> Contents {
-    Contents {
+/// The whole report.
+pub fn report(fit: &LogisticFit) -> FitReport {
+    let verdict = verdict(fit);
+    FitReport {
         name: fit.data.name.clone(),
-        verdict: verdict(fit),
         settings: format!(
             "logistic regression, {} samples, d = {}, variance of the logits {}; {} passes",
             fit.data.rows,
@@ -27,16 +28,23 @@ pub fn contents(fit: &LogisticFit) -> Contents {
             short(fit.variance),
             fit.data.settings.runs
         ),
+        facts: facts(fit),
+        ends: Some(ends(fit)),
+        gaps: (
+            "Cross-entropy over that of θ*, mean of the runs relative to the ODE over the second half of \
+             the pass; every line adds one cause:",
+            fit.ensembles.iter().map(gap).collect(),
+        ),
+        notes: Vec::new(),
         figures: figures::all(fit),
         tables: tables(fit),
-        notes: std::iter::once(GAPS.to_owned()).chain(gaps(fit)).collect(),
-        facts: facts(fit),
-        json: json(fit),
+        json: json(fit, &verdict),
+        verdict,
     }
 }
 
 /// Whether to clip, and what clipping does to the point SGD converges to.
-pub fn verdict(fit: &LogisticFit) -> Vec<String> {
+fn verdict(fit: &LogisticFit) -> Vec<String> {
     if let Some(why) = lost(fit) {
         return vec![why];
     }
@@ -44,42 +52,38 @@ pub fn verdict(fit: &LogisticFit) -> Vec<String> {
     let tuned = |(tuned, end): &(TunedClip, Measures)| {
         format!("{} (η = {})", judged(end), short(tuned.eta))
     };
-    let mut verdict = Vec::new();
-    verdict.push(match advice.is_worth_clipping() {
-        true => format!(
-            "Clip at c = {}: with the best constant learning rates the ODE ends at {}, and without \
-             clipping at {}. The excess cross-entropy over θ* is {} lower, the cross-entropy itself {}.{}",
-            short(advice.tuned.0.c),
-            tuned(&advice.tuned),
-            tuned(&advice.unclipped),
-            percent(advice.gain()),
-            percent(advice.share_of_loss()),
-            match advice.gains_in_norm_only() {
-                true => " The gain is in the length of θ, not in its direction: the error rate is not lower.",
-                false => "",
+    let (best, unclipped) = (tuned(&advice.tuned), tuned(&advice.unclipped));
+    let mut verdict = vec![if advice.is_worth_clipping() {
+        let threshold = short(advice.tuned.0.c);
+        let [gain, share] = [advice.gain(), advice.share_of_loss()].map(percent);
+        let in_norm_only = match advice.gains_in_norm_only() {
+            true => {
+                " The gain is in the length of θ, not in its direction: the error rate is not lower."
             }
-        ),
-        false => format!(
+            false => "",
+        };
+        format!(
+            "Clip at c = {threshold}: with the best constant learning rates the ODE ends at {best}, and \
+             without clipping at {unclipped}. The excess cross-entropy over θ* is {gain} lower, the \
+             cross-entropy itself {share}.{in_norm_only}"
+        )
+    } else {
+        format!(
             "Do not clip: with the best constant learning rate of each threshold, no threshold lowers the \
-             excess cross-entropy of the ODE by 1% or more. Without clipping it ends at {}.",
-            tuned(&advice.unclipped)
-        ),
-    });
+             excess cross-entropy of the ODE by 1% or more. Without clipping it ends at {unclipped}."
+        )
+    }];
     if let (Some(end), Some(open), true) =
         (fit.predicted.last(), fit.unclipped.last(), c.is_finite())
     {
         let ccc = advice.ccc.map_or(String::new(), |ccc| {
-            format!(
-                " CCC = {ccc:.3} there: clipping {} the noise in the direction at equal speed.",
-                { if ccc > 1.0 { "lowers" } else { "raises" } }
-            )
+            let change = if ccc > 1.0 { "lowers" } else { "raises" };
+            format!(" CCC = {ccc:.3} there: clipping {change} the noise in the direction at equal speed.")
         });
+        let (eta, c) = (short(fit.data.settings.eta), clip(c));
+        let [end, open] = [end, open].map(|end| nats(end.loss));
         verdict.push(format!(
-            "At η = {} and c = {} the ODE ends at {}, without clipping at {}.{ccc}",
-            short(fit.data.settings.eta),
-            clip(c),
-            nats(end.loss),
-            nats(open.loss)
+            "At η = {eta} and c = {c} the ODE ends at {end}, without clipping at {open}.{ccc}"
         ));
         verdict.push(bias(fit));
     }
@@ -92,70 +96,48 @@ pub fn verdict(fit: &LogisticFit) -> Vec<String> {
     }
     if fit.ridge.is_some_and(|ridge| ridge.reason == RidgeReason::Separable) {
         verdict.push(
-            "The classes are separable, so that θ* and the error rates are those of the ridge: the labels \
-             do not follow the model at θ*."
+            "The classes are separable: θ* and the error rates depend on the ridge, and the labels do not \
+             follow the model at θ*."
                 .into(),
         );
     }
     verdict
 }
 
-/// Where clipped SGD converges to, by the theory.
+/// The point to which clipped SGD converges, by the theory.
 fn bias(fit: &LogisticFit) -> String {
     let (advice, c) = (&fit.advice, clip(fit.data.settings.clip));
-    let off = advice.fixed_point.loss - advice.least;
     if (advice.kappa - 1.0).abs() < 5e-4 {
         return format!("Clipping at c = {c} does not move the point to which SGD converges.");
     }
-    let calibration = advice
-        .fixed_point
-        .calibration
-        .map_or(String::new(), |slope| format!(", calibration slope {slope:.3}"));
+    let (kappa, off) = (advice.kappa, short(advice.fixed_point.loss - advice.least));
+    let slope = advice.fixed_point.calibration;
+    let slope = slope.map_or(String::new(), |slope| format!(", calibration slope {slope:.3}"));
     format!(
-        "Clipping is biased: at c = {c} and small learning rates SGD converges to {:.3} θ* and not to θ* \
-         (cross-entropy +{} nats{calibration}), if the features were Gaussian. The direction and the error \
-         rate stay those of θ*.",
-        advice.kappa,
-        short(off)
+        "Clipping is biased: for Gaussian features, at c = {c} and small learning rates, SGD converges to \
+         {kappa:.3} θ* and not to θ* (cross-entropy +{off} nats{slope}). The direction and the error rate \
+         stay those of θ*."
     )
 }
 
-/// Why there is no verdict, if runs diverged.
+/// The verdict if runs or the ODE diverged.
 fn lost(fit: &LogisticFit) -> Option<String> {
-    fit.diverged().then(|| {
-        format!(
-            "Use a smaller --eta: at η = {} runs or the ODE diverged. There is no advice on clipping.",
-            short(fit.data.settings.eta)
-        )
-    })
+    let eta = short(fit.data.settings.eta);
+    let lost = format!(
+        "Use a smaller --eta: at η = {eta} runs or the ODE diverged. No advice on clipping."
+    );
+    fit.diverged().then_some(lost)
 }
 
-/// What was found, name and value.
-pub fn facts(fit: &LogisticFit) -> Vec<(String, String)> {
-    let settings = &fit.data.settings;
-    let mut facts = fit.data.facts();
-    facts.insert(1, ("label 1".into(), format!("{} of the samples", percent(fit.ones))));
-    let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
-    fact("logistic fit θ*", judged(&fit.best));
-    if let Some(train) = &fit.train {
-        fact("  on its own half", judged(train));
-    }
-    if let Some(ridge) = &fit.ridge {
-        fact("  with", ridge.to_string());
-    }
-    fact("  by the model", judged(&fit.best_of_model));
-    fact("variance of ⟨x, θ*⟩", short(fit.variance));
-    let ([end, eta], c) = ([fit.data.end(), settings.eta].map(short), clip(settings.clip));
-    let start = settings
-        .start_noise
-        .map_or("θ0 = 0".into(), |s| format!("θ0 = θ* + {} N(0, I)", short(s)));
-    fact(
-        "one pass",
-        format!(
-            "T = n/d = {end}, η = {eta}, c = {c}, {start}, {} runs, seed {}",
-            settings.runs, settings.seed
-        ),
-    );
+fn facts(fit: &LogisticFit) -> Vec<[String; 2]> {
+    let more = vec![
+        ("  by the model", judged(&fit.best_of_model)),
+        ("variance of ⟨x, θ*⟩", short(fit.variance)),
+    ];
+    let train = fit.train.as_ref().map(judged);
+    let ridge = fit.ridge.map(|ridge| ridge.to_string());
+    let mut facts = fit.data.facts("logistic fit θ*", judged(&fit.best), train, ridge, more);
+    facts.insert(1, ["label 1".into(), format!("{} of the samples", percent(fit.ones))]);
     facts
 }
 
@@ -171,42 +153,15 @@ fn nats(loss: f64) -> String {
     significant(loss, 4)
 }
 
-/// What the gaps are.
-const GAPS: &str = "Cross-entropy over that of θ*, mean of the runs relative to the ODE over the second half \
-                    of the pass; every line adds one cause:";
-
-/// The ensembles, a sentence each.
-fn gaps(fit: &LogisticFit) -> Vec<String> {
-    let said = |e: &Ensemble| {
-        let gap = e.gap.map_or("not compared".into(), |gap| gap.mean_words());
-        format!("{} (adds: {}): {gap}.", e.label, e.cause)
-    };
-    fit.ensembles.iter().map(said).collect()
+/// An ensemble, how far it is from the ODE, and the cause that it adds.
+fn gap(e: &MeasuredEnsemble) -> [String; 3] {
+    let gap = e.gap.map(|gap| gap.mean_words());
+    let gap = gap.unwrap_or("not compared: a run or the ODE diverged".into());
+    [e.label.into(), gap, format!("adds: {}", e.cause)]
 }
 
-/// The lines for the terminal.
-pub fn text(fit: &LogisticFit) -> String {
-    let mut out = format!("{}\n\n", fit.data.name);
-    for (name, value) in facts(fit) {
-        out += &format!("  {name:<21}{value}\n");
-    }
-    out += "\nAt the end of the pass:\n";
-    out += &table(fit);
-    out += &format!("\n{GAPS}\n");
-    let widths = fit.ensembles.iter().map(|e| e.label.chars().count()).max().unwrap_or(0);
-    for e in &fit.ensembles {
-        let gap =
-            e.gap.map_or("not compared: a run or the ODE diverged".into(), |g| g.mean_words());
-        out += &format!("  {:<widths$}  {gap:<22}  adds: {}\n", e.label, e.cause);
-    }
-    out += "\n";
-    for said in verdict(fit) {
-        out += &format!("{said}\n");
-    }
-    out
-}
-
-fn table(fit: &LogisticFit) -> String {
+/// The ODE and the runs at the end of the pass.
+fn ends(fit: &LogisticFit) -> String {
     let header = ["", "cross-entropy", "error rate", "calibration"];
     let path = |name: &str, measures: &[Measures]| {
         let end = measures.last().filter(|_| measures.len() == fit.data.times.len());
@@ -242,13 +197,13 @@ fn table(fit: &LogisticFit) -> String {
 }
 
 /// For programs.
-pub fn json(fit: &LogisticFit) -> Value {
+fn json(fit: &LogisticFit, verdict: &[String]) -> Value {
     let finite = |x: f64| x.is_finite().then_some(x);
     let tuned = |(t, end): &(TunedClip, Measures)| json!({ "eta": t.eta, "clip": finite(t.c), "loss": t.loss, "end": end });
     let last = |s: Option<&Statistics>| {
         s.map(|s| json!({ "mean": s.mean.last(), "standard_error": s.standard_error.last() }))
     };
-    let ensemble = |e: &Ensemble| {
+    let ensemble = |e: &MeasuredEnsemble| {
         json!({
             "key": e.key, "label": e.label, "adds": e.cause, "optimum": e.best,
             "loss": last(Some(&e.band.loss)), "error_rate": last(e.band.error_rate.as_ref()),
@@ -256,15 +211,8 @@ pub fn json(fit: &LogisticFit) -> Value {
             "diverged": e.band.diverged.len(), "excess_gap": e.gap,
         })
     };
-    json!({
-        "name": fit.data.name,
+    fit.data.add_to(json!({
         "model": "logistic",
-        "settings": fit.data.settings_json(),
-        "samples": fit.data.rows,
-        "features": fit.data.cols,
-        "dim": fit.data.dim,
-        "norm": fit.data.norm,
-        "norm_spread": fit.data.norm_spread,
         "label_1": fit.ones,
         "ridge": fit.ridge.map(|r| json!({ "value": r.value, "reason": r.to_string() })),
         "logit_variance": fit.variance,
@@ -281,11 +229,11 @@ pub fn json(fit: &LogisticFit) -> Value {
             "best_at_end": fit.advice.best_at_end.map(|b| json!({ "clip": finite(b.c), "ccc": b.ccc })),
             "tuned": tuned(&fit.advice.tuned), "tuned_unclipped": tuned(&fit.advice.unclipped),
         },
-        "verdict": verdict(fit),
-    })
+        "verdict": verdict,
+    }))
 }
 
-/// What the tables have; the angle to θ* is not among them.
+/// The quantities in the tables; the angle to θ* is not among them.
 const TABLED: [Quantity; 3] = [Quantity::Loss, Quantity::ErrorRate, Quantity::Calibration];
 
 /// The tables, by name.
@@ -299,17 +247,9 @@ fn tables(fit: &LogisticFit) -> Vec<(String, Table)> {
     }
     for e in &fit.ensembles {
         for quantity in TABLED {
-            let (kind, Some(s)) = (quantity.key(), e.band.get(quantity)) else { continue };
-            let number = |x: &f64| Some(*x).filter(|x| !x.is_nan());
-            curves = curves
-                .numbers(format!("{}_{kind}_mean", e.key), s.mean.iter().map(number))
-                .numbers(
-                    format!("{}_{kind}_standard_error", e.key),
-                    s.standard_error.iter().map(number),
-                );
-            for (p, q) in e.band.probabilities.iter().zip(&s.quantiles) {
-                let name = format!("{}_{kind}_q{}", e.key, short(100.0 * p));
-                curves = curves.numbers(name, q.iter().map(number));
+            let name = format!("{}_{}", e.key, quantity.key());
+            if let Some(statistics) = e.band.get(quantity) {
+                curves = statistics_columns(curves, &name, statistics, &e.band.probabilities);
             }
         }
     }

@@ -1,30 +1,27 @@
-//! Charts along training: curves with 95% bands over the epoch, and what was measured before it.
+//! Charts along training: curves with 95% bands over the epoch, and the values before training.
 
-use super::measurements::Estimate;
+use super::record::Estimate;
 use crate::plot::{Axis, Chart, Series};
 
-/// An estimate at an epoch; NaN where there is none.
-pub type Point = (f64, Estimate);
+/// A label, and estimates by epoch; NaN where there is none.
+pub type EpochCurve = (String, Vec<(f64, Estimate)>);
 
-/// Where to draw what was measured before training: a log axis has no zero.
-pub fn start(epochs: impl Iterator<Item = f64>) -> f64 {
-    let first = epochs.filter(|epoch| *epoch > 0.0).fold(f64::INFINITY, f64::min);
-    if first.is_finite() { first / 3.0 } else { 1.0 }
-}
-
-/// Draws curves with their bands in the colours of their order, and marks with error bars at `start`
-/// for what was measured before training. The first curve has its mark on top.
-pub fn draw(mut chart: Chart, start: f64, curves: &[(String, Vec<Point>)]) -> Chart {
-    let is_before = |point: &Point| point.0 == 0.0;
+/// Draws curves with their bands in the colours of their order. Values from before training are marks
+/// with error bars at the left, since a log axis has no zero. The first curve has its mark on top.
+pub fn draw(mut chart: Chart, curves: &[EpochCurve]) -> Chart {
+    let epochs = || curves.iter().flat_map(|(_, points)| points.iter().map(|point| point.0));
+    let first = epochs().filter(|epoch| *epoch > 0.0).reduce(f64::min);
+    let start = first.map_or(1.0, |first| first / 3.0);
     let epoch = Axis::log("epoch");
-    chart = match curves.iter().any(|(_, points)| points.iter().any(is_before)) {
+    chart = match epochs().any(|epoch| epoch == 0.0) {
         true => chart.x(epoch.range(0.8 * start, f64::NAN)).vline(start, "before training"),
         false => chart.x(epoch),
     };
     let mut marks = Vec::new();
     for (slot, (label, points)) in curves.iter().enumerate() {
-        let (before, along): (Vec<Point>, Vec<Point>) = points.iter().copied().partition(is_before);
-        let column = |of: fn(&Point) -> f64| along.iter().map(of).collect::<Vec<f64>>();
+        let (before, along): (Vec<_>, Vec<_>) =
+            points.iter().copied().partition(|point| point.0 == 0.0);
+        let column = |of: fn(&(f64, Estimate)) -> f64| along.iter().map(of).collect::<Vec<f64>>();
         if !along.is_empty() {
             let (low, high) = (column(|p| p.1.low()), column(|p| p.1.high()));
             let band = Series::band(label, &column(|p| p.0), &low, &high);

@@ -1,14 +1,14 @@
 //! Figure 7: the intrinsic dimension d = Tr G/‖G‖ of the Gauss–Newton matrix along training.
 
-use super::measurements::{Dimension, Estimate};
-use super::runs::{Networks, Run};
-use super::{chart, least, most, of_paper, when};
+use super::record::{CURVATURE_COLUMNS, Estimate, Record};
+use super::runs::{NetworkRun, Networks};
+use super::{chart, of_paper, when};
 use crate::output::Table;
 use crate::plot::{Axis, Chart, Figure};
 use crate::report::Claim;
 use crate::study::claims::{check, check_or_differs, near};
 
-/// What the paper reads off its own runs.
+/// The values that the paper reads off its own runs.
 const PAPER_START: f64 = 100.0;
 const PAPER_END: f64 = 1000.0;
 const PAPER_VIT: f64 = 300.0;
@@ -27,17 +27,24 @@ const MODES: [[&str; 3]; 2] = [
     ["eval", "evaluation mode", "running statistics"],
 ];
 
-/// What can be judged of a run in one mode, in order of time.
-fn of<'a>(run: &'a Run, mode: &str) -> Vec<&'a Dimension> {
-    run.dimensions.iter().filter(|d| d.mode == mode && d.is_usable()).collect()
+fn in_mode<'a>(run: &'a NetworkRun, mode: &str) -> Vec<&'a Record> {
+    run.dimensions.iter().filter(|d| d.words["mode"] == mode).collect()
+}
+
+fn is_usable(d: &Record) -> bool {
+    d["converged"] == 1.0 && d["dimension"] > 0.0 && d["dimension"].is_finite()
+}
+
+/// The measurements of a run in one mode that can be judged, in order of time.
+fn usable<'a>(run: &'a NetworkRun, mode: &str) -> Vec<&'a Record> {
+    in_mode(run, mode).into_iter().filter(|d| is_usable(d)).collect()
 }
 
 /// One chart for each mode of batch norm, with the values of the paper as lines.
 pub fn figure(networks: &Networks) -> Figure {
     let all = &networks.runs;
     let dimensions = || all.iter().flat_map(|run| &run.dimensions);
-    let start = chart::start(dimensions().map(|d| d.epoch));
-    let known = || dimensions().filter(|d| d.is_usable()).map(Dimension::d);
+    let known = || dimensions().filter(|d| is_usable(d)).map(|d| d.estimate("dimension"));
     let paper =
         || PAPER_LINES.into_iter().filter(|(model, ..)| !of_paper(networks, model).is_empty());
     let top = paper().map(|(_, at, _)| at).fold(0.0, f64::max);
@@ -45,17 +52,17 @@ pub fn figure(networks: &Networks) -> Figure {
     let high = 1.5 * known().map(Estimate::high).fold(top, f64::max);
     let mut figure = Figure::new("Intrinsic dimension d = Tr G/‖G‖ along training; 95% intervals");
     for [mode, name, statistics] in MODES {
-        if !dimensions().any(|d| d.mode == mode) {
+        if !dimensions().any(|d| d.words["mode"] == mode) {
             continue;
         }
         let chart = Chart::new(&format!("Batch norm in {name}"))
             .subtitle(statistics)
             .y(Axis::log("d = Tr G/‖G‖").range(0.9 * low, high));
-        let curve = |run: &Run| {
-            (run.name(all), of(run, mode).into_iter().map(|d| (d.epoch, d.d())).collect())
+        let points = |run| {
+            usable(run, mode).into_iter().map(|d| (d["epoch"], d.estimate("dimension"))).collect()
         };
-        let curves: Vec<(String, Vec<chart::Point>)> = all.iter().map(curve).collect();
-        let chart = chart::draw(chart, start, &curves);
+        let curves: Vec<_> = all.iter().map(|run| (run.name(all), points(run))).collect();
+        let chart = chart::draw(chart, &curves);
         figure = figure.chart(paper().fold(chart, |chart, (_, at, name)| chart.hline(at, name)));
     }
     figure
@@ -63,84 +70,74 @@ pub fn figure(networks: &Networks) -> Figure {
 
 /// The numbers behind the figure, a table for each network and mode.
 pub fn tables(networks: &Networks) -> Vec<(String, Table)> {
-    let table = |run: &Run, mode: &str| {
-        let lines: Vec<&Dimension> = run.dimensions.iter().filter(|d| d.mode == mode).collect();
-        let column = |of: fn(&&Dimension) -> f64| lines.iter().map(of).collect::<Vec<f64>>();
-        let table = Table::default()
-            .numbers("step", column(|d| d.step as f64))
-            .numbers("epoch", column(|d| d.epoch))
-            .numbers("samples", column(|d| d.samples as f64))
-            .numbers("dimension", column(|d| d.dimension))
-            .numbers("dimension_stderr", column(|d| d.dimension_stderr))
-            .numbers("converged", column(|d| f64::from(u8::from(d.converged))));
-        (!lines.is_empty()).then(|| (format!("figure-7-{}-{mode}", run.file_name()), table))
+    let table = |run: &NetworkRun, mode: &str| {
+        let lines = in_mode(run, mode);
+        let name = format!("figure-7-{}-{mode}", run.file_name());
+        (!lines.is_empty()).then(|| (name, Record::table(&lines, CURVATURE_COLUMNS)))
     };
     let modes = |run| MODES.into_iter().filter_map(move |[mode, ..]| table(run, mode));
     networks.runs.iter().flat_map(modes).collect()
 }
 
 pub fn claims(networks: &Networks) -> Vec<Claim> {
-    let resnet = of_paper(networks, "resnet18").into_iter().flat_map(|run| [start(run), rise(run)]);
-    let vit = of_paper(networks, "vit_s16").into_iter().map(steady);
-    resnet.chain(vit).collect()
+    let resnets = of_paper(networks, "resnet18").into_iter();
+    let resnets = resnets.flat_map(|run| [starts_at_100(run), rises_tenfold(run)]);
+    resnets.chain(of_paper(networks, "vit_s16").into_iter().map(is_steady)).collect()
 }
 
 /// The measurements in the mode in which the network is trained, or in evaluation mode.
-fn main_mode(run: &Run) -> Vec<&Dimension> {
-    let train = of(run, "train");
-    if train.is_empty() { of(run, "eval") } else { train }
+fn main_mode(run: &NetworkRun) -> Vec<&Record> {
+    let train = usable(run, "train");
+    if train.is_empty() { usable(run, "eval") } else { train }
 }
 
-/// "114 (95% CI 112–116) before training".
-fn at(d: &Dimension) -> String {
-    format!("{} {}", d.d(), when(d.epoch))
-}
-
-/// The course of d: the first and last value, and the range.
-fn course(found: &[&Dimension]) -> Option<String> {
-    let (first, last) = (at(found.first()?), at(found.last()?));
-    let low = at(least(found.iter().copied(), |d| d.dimension)?);
-    let high = at(most(found.iter().copied(), |d| d.dimension)?);
-    let count = found.len();
+/// The first and last value of d, and the range.
+fn course(found: &[&Record]) -> Option<String> {
+    let (first, last, count) = (at(found.first()?), at(found.last()?), found.len());
+    let mut sorted = found.to_vec();
+    sorted.sort_by(|a, b| a["dimension"].total_cmp(&b["dimension"]));
+    let (low, high) = (at(sorted.first()?), at(sorted.last()?));
     Some(format!("d = {first}, {last}; smallest {low}, largest {high} in {count} measurements"))
 }
 
-fn start(run: &Run) -> Claim {
-    let first =
-        |[mode, name, _]: [&str; 3]| Some(format!("{} in {name}", at(of(run, mode).first()?)));
-    let measured: Vec<String> = MODES.into_iter().filter_map(first).collect();
-    let holds = main_mode(run).first().is_some_and(|d| near(d.dimension, PAPER_START, ABOUT));
-    check("dimension_starts_at_100", format!("d = {}", measured.join(", ")), holds)
+/// "114 (95% CI 112–116) before training".
+fn at(d: &Record) -> String {
+    format!("{} {}", d.estimate("dimension").describe(), when(d["epoch"]))
 }
 
-fn rise(run: &Run) -> Claim {
-    let paper = "dimension_rises_tenfold";
-    let in_mode =
-        |[mode, name, _]: [&str; 3]| Some(format!("in {name} {}", course(&of(run, mode))?));
-    let measured: Vec<String> = MODES.into_iter().filter_map(in_mode).collect();
+/// A description of the measurements in each mode of batch norm.
+fn by_mode(run: &NetworkRun, describe: fn(&[&Record]) -> Option<String>) -> String {
+    let mode =
+        |[mode, name, _]: [&str; 3]| Some(format!("in {name} {}", describe(&usable(run, mode))?));
+    let modes: Vec<String> = MODES.into_iter().filter_map(mode).collect();
+    if modes.is_empty() { "d was not measured".into() } else { modes.join("; ") }
+}
+
+fn starts_at_100(run: &NetworkRun) -> Claim {
+    let holds = main_mode(run).first().is_some_and(|d| near(d["dimension"], PAPER_START, ABOUT));
+    let start = |found: &[&Record]| Some(format!("d = {}", at(found.first()?)));
+    check("dimension_starts_at_100", by_mode(run, start), holds)
+}
+
+fn rises_tenfold(run: &NetworkRun) -> Claim {
     let found = main_mode(run);
-    let (Some(first), Some(last)) = (found.first(), found.last()) else {
-        return not_measured(paper);
-    };
-    let factor = last.dimension / first.dimension;
-    let rises =
-        near(last.dimension, PAPER_END, ABOUT) && near(factor, PAPER_END / PAPER_START, ABOUT);
-    // Decided against the paper only if the interval is clear of what would be called about 1000.
-    let clear = last.d().high() < PAPER_END * (1.0 - ABOUT);
-    check_or_differs(paper, measured.join("; "), rises, clear)
+    let (first, last) = (found.first(), found.last());
+    let rises = first.zip(last).is_some_and(|(first, last)| {
+        near(last["dimension"], PAPER_END, ABOUT)
+            && near(last["dimension"] / first["dimension"], PAPER_END / PAPER_START, ABOUT)
+    });
+    // Decided against the paper only if the interval is clear of "about 1000".
+    let clear =
+        last.is_some_and(|last| last.estimate("dimension").high() < PAPER_END * (1.0 - ABOUT));
+    check_or_differs("dimension_rises_tenfold", by_mode(run, course), rises, clear)
 }
 
-fn steady(run: &Run) -> Claim {
-    let paper = "dimension_of_vit_is_steady";
+fn is_steady(run: &NetworkRun) -> Claim {
     let found = main_mode(run);
-    let Some(measured) = course(&found) else { return not_measured(paper) };
-    let holds = found.iter().all(|d| near(d.dimension, PAPER_VIT, ABOUT));
-    let clear = found.iter().all(|d| d.d().high() < PAPER_VIT * (1.0 - ABOUT));
-    check_or_differs(paper, measured, holds, clear)
-}
-
-fn not_measured(paper: &str) -> Claim {
-    check(paper, "d was not measured", false)
+    let all = |is: fn(&Record) -> bool| !found.is_empty() && found.iter().all(|d| is(d));
+    let holds = all(|d| near(d["dimension"], PAPER_VIT, ABOUT));
+    let clear = all(|d| d.estimate("dimension").high() < PAPER_VIT * (1.0 - ABOUT));
+    check_or_differs("dimension_of_vit_is_steady", by_mode(run, course), holds, clear)
 }
 
 #[cfg(test)]
@@ -155,7 +152,7 @@ mod tests {
         // As the tables would be had one mode been measured at the start only.
         let mut networks = Networks::load(None).unwrap();
         for run in &mut networks.runs {
-            run.dimensions.retain(|d| d.mode == "eval" || d.step == 0);
+            run.dimensions.retain(|d| d.words["mode"] == "eval" || d["step"] == 0.0);
         }
         let bands = |figure: &Figure, chart: usize| {
             let named =
@@ -174,7 +171,7 @@ mod tests {
     fn the_paper_is_drawn_beside_its_own_networks_only() {
         let mut networks = Networks::load(None).unwrap();
         assert_eq!(figure(&networks).charts[0].lines.len(), 4, "three, and the start");
-        networks.runs.retain(|run| run.settings.model == "vit_s4");
+        networks.runs.retain(|run| run.settings.words["model"] == "vit_s4");
         let alone = figure(&networks);
         assert!(alone.charts[0].lines.iter().all(|line| !line.label.contains("paper")));
     }
@@ -182,19 +179,22 @@ mod tests {
     #[test]
     fn what_did_not_converge_is_not_drawn() {
         let mut networks = Networks::load(None).unwrap();
-        let count = of(&networks.runs[0], "eval").len();
-        networks.runs[0].dimensions.iter_mut().find(|d| d.mode == "eval").unwrap().converged =
-            false;
-        assert_eq!(of(&networks.runs[0], "eval").len(), count - 1);
+        let count = usable(&networks.runs[0], "eval").len();
+        let eval = |d: &&mut Record| d.words["mode"] == "eval";
+        let first = networks.runs[0].dimensions.iter_mut().find(eval).unwrap();
+        first.numbers.insert("converged".into(), 0.0);
+        assert_eq!(usable(&networks.runs[0], "eval").len(), count - 1);
     }
 
     /// The run of one model, with d = `of(epoch)` in training mode and nothing else.
     fn with(model: &str, of: impl Fn(f64) -> (f64, f64)) -> Vec<Verdict> {
         let mut networks = Networks::load(None).unwrap();
-        networks.runs.retain(|run| run.settings.model == model);
+        networks.runs.retain(|run| run.settings.words["model"] == model);
         for d in networks.runs.iter_mut().flat_map(|run| &mut run.dimensions) {
-            d.mode = "train".into();
-            (d.dimension, d.dimension_stderr) = of(d.epoch);
+            d.words.insert("mode".into(), "train".into());
+            let (value, error) = of(d["epoch"]);
+            d.numbers.insert("dimension".into(), value);
+            d.numbers.insert("dimension_stderr".into(), error);
         }
         claims(&networks).iter().map(|c| c.verdict).collect()
     }

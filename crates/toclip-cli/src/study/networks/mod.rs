@@ -7,35 +7,36 @@ mod chart;
 mod dimension;
 mod factor_claims;
 mod factors;
-mod json_lines;
-mod measurements;
+mod record;
 mod runs;
 
-use measurements::Settings;
+use runs::NetworkRun;
 pub use runs::Networks;
-use runs::Run;
 
-use super::part::{Part, shell_quoted};
-use crate::plot::Figure;
-use crate::report::{Claim, Verdict};
+use super::figure_section::{FigureSection, shell_quoted};
+use crate::report::Verdict;
 
-pub fn figure_6(networks: &Networks) -> Part {
-    let part =
-        Part { tables: factors::tables(networks), ..Part::new("6", "μ, ν and CCC in networks") };
-    with(part, networks, factor_claims::claims(networks), factors::figures(networks))
+pub fn figure_6(networks: &Networks) -> FigureSection {
+    let mut figure = FigureSection::new("6", "μ, ν and CCC in networks")
+        .settings(settings(networks))
+        .claims(factor_claims::claims(networks));
+    figure.section.figures = factors::figures(networks);
+    figure.tables = factors::tables(networks);
+    with_source(figure, networks)
 }
 
-pub fn figure_7(networks: &Networks) -> Part {
-    let part = Part::new("7", "intrinsic dimension of networks");
-    let part = Part { tables: dimension::tables(networks), ..part };
-    with(part, networks, dimension::claims(networks), vec![dimension::figure(networks)])
+pub fn figure_7(networks: &Networks) -> FigureSection {
+    let mut figure = FigureSection::new("7", "intrinsic dimension of networks")
+        .settings(settings(networks))
+        .claims(dimension::claims(networks))
+        .figure(dimension::figure(networks));
+    figure.tables = dimension::tables(networks);
+    with_source(figure, networks)
 }
 
-/// Adds the claims and figures, and which networks they are of.
-fn with(mut part: Part, networks: &Networks, claims: Vec<Claim>, figures: Vec<Figure>) -> Part {
-    let section = &mut part.section;
-    (section.claims, section.figures) = (claims, figures);
-    section.settings = settings(networks);
+/// Says where the networks come from, if they are not the project's.
+fn with_source(mut figure: FigureSection, networks: &Networks) -> FigureSection {
+    let section = &mut figure.section;
     if let Some(folder) = &networks.folder {
         section.command += &format!(" --networks {}", shell_quoted(folder));
         section.notes.push(format!(
@@ -47,19 +48,22 @@ fn with(mut part: Part, networks: &Networks, claims: Vec<Claim>, figures: Vec<Fi
         }
     }
     section.notes.extend(networks.notes.iter().map(|note| format!("{note}.")));
-    part
+    figure
 }
 
 /// The runs in a line.
 fn settings(networks: &Networks) -> String {
     let all = &networks.runs;
-    let describe = |run: &Run| {
-        let Settings { epochs, batch, rate, momentum, seed, .. } = &run.settings;
-        let (name, done) = (run.name(all), run.epochs_done());
+    let describe = |run: &NetworkRun| {
+        let [epochs, batch, rate, momentum, seed] =
+            ["epochs", "batch", "rate", "momentum", "seed"].map(|key| run.settings[key]);
+        let records = run.factors.iter().chain(&run.dimensions);
+        let done = records.map(|record| record["epoch"]).fold(0.0, f64::max);
         let part =
             if done < 0.999 * epochs { format!("{} of ", epoch(done)) } else { String::new() };
         format!(
-            "{name}: {part}{epochs} epochs, batch {batch}, η = {rate}, momentum {momentum}, seed {seed}"
+            "{}: {part}{epochs} epochs, batch {batch}, η = {rate}, momentum {momentum}, seed {seed}",
+            run.name(all)
         )
     };
     let runs: Vec<String> = all.iter().map(describe).collect();
@@ -67,24 +71,11 @@ fn settings(networks: &Networks) -> String {
 }
 
 /// Runs of one network of the paper, with its loss.
-fn of_paper<'a>(networks: &'a Networks, model: &str) -> Vec<&'a Run> {
-    let same = |run: &&Run| run.settings.model == model && run.settings.loss == "mse";
+fn of_paper<'a>(networks: &'a Networks, model: &str) -> Vec<&'a NetworkRun> {
+    let same = |run: &&NetworkRun| {
+        run.settings.words["model"] == model && run.settings.words["loss"] == "mse"
+    };
     networks.runs.iter().filter(same).collect()
-}
-
-/// The item with the largest value; the last of equals.
-fn most<T>(items: impl Iterator<Item = T>, of: impl Fn(&T) -> f64) -> Option<T> {
-    items.max_by(|a, b| of(a).total_cmp(&of(b)))
-}
-
-/// The item with the smallest value; the first of equals.
-fn least<T>(items: impl Iterator<Item = T>, of: impl Fn(&T) -> f64) -> Option<T> {
-    items.min_by(|a, b| of(a).total_cmp(&of(b)))
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), x| (sum + x, count + 1.0));
-    sum / count
 }
 
 fn epoch(epoch: f64) -> String {
@@ -105,7 +96,10 @@ mod tests {
     fn the_runs_of_a_user_are_no_failure() {
         let mut networks = Networks::load(None).unwrap();
         let all = networks.runs.iter_mut().flat_map(|run| &mut run.dimensions);
-        all.for_each(|d| (d.dimension, d.dimension_stderr) = (300.0, 1.0));
+        for d in all {
+            d.numbers.insert("dimension".into(), 300.0);
+            d.numbers.insert("dimension_stderr".into(), 1.0);
+        }
         let verdicts = |networks: &Networks| -> Vec<Verdict> {
             figure_7(networks).section.claims.iter().map(|c| c.verdict).collect()
         };
@@ -114,8 +108,8 @@ mod tests {
         assert_eq!(verdicts(&networks)[0], Verdict::Differs);
         let part = figure_6(&networks);
         assert_eq!(part.section.command, "toclip reproduce 6 --networks 'my runs'");
-        networks.runs[0].factors.retain(|line| line.epoch < 20.0);
-        networks.runs[0].dimensions.retain(|d| d.epoch < 20.0);
+        networks.runs[0].factors.retain(|line| line["epoch"] < 20.0);
+        networks.runs[0].dimensions.retain(|d| d["epoch"] < 20.0);
         insta::assert_snapshot!(settings(&networks));
     }
 }

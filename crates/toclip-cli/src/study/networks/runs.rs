@@ -4,32 +4,51 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::json_lines;
-use super::measurements::{Dimension, FactorLine, Settings};
+use super::record::{CURVATURE_COLUMNS, FACTOR_COLUMNS, Record};
 
 /// The files of a run.
 const FILES: [&str; 3] = ["run.json", "factors.jsonl", "curvature.jsonl"];
 
 /// One trained and measured network.
 #[derive(Debug, Clone)]
-pub struct Run {
+pub struct NetworkRun {
     /// The name of its folder.
     pub folder: String,
-    pub settings: Settings,
+    pub settings: Record,
     /// By step, batch and threshold; the whole model only.
-    pub factors: Vec<FactorLine>,
+    pub factors: Vec<Record>,
     /// By step; all modes together.
-    pub dimensions: Vec<Dimension>,
+    pub dimensions: Vec<Record>,
 }
 
-impl Run {
+impl NetworkRun {
+    /// The name that people know the network by, and its loss if it is not the paper's.
+    fn network(&self) -> String {
+        let model = match &*self.settings.words["model"] {
+            "resnet18" => "ResNet-18",
+            "vit_s16" => "ViT-S/16",
+            "vit_s4" => "ViT-S/4",
+            "small_cnn" => "small CNN",
+            other => other,
+        };
+        match &*self.settings.words["loss"] {
+            "mse" => model.into(),
+            loss => format!("{model}, {}", loss.replace('_', " ")),
+        }
+    }
+
     /// A name that no other run has.
-    pub fn name(&self, all: &[Run]) -> String {
-        let name = self.settings.name();
-        match all.iter().filter(|run| run.settings.name() == name).count() {
+    pub fn name(&self, all: &[NetworkRun]) -> String {
+        let name = self.network();
+        match all.iter().filter(|run| run.network() == name).count() {
             0 | 1 => name,
             _ => format!("{name} ({})", self.folder),
         }
+    }
+
+    /// The batch size of the training.
+    pub fn batch(&self) -> f64 {
+        self.settings["batch"]
     }
 
     /// The name of its folder, as a part of the name of a file.
@@ -39,36 +58,28 @@ impl Run {
     }
 
     /// The lines at one batch size, in order of time.
-    pub fn at_batch(&self, batch: u64) -> impl Iterator<Item = &FactorLine> {
-        self.factors.iter().filter(move |line| line.batch == batch)
-    }
-
-    /// Where it stopped, in epochs.
-    pub fn epochs_done(&self) -> f64 {
-        let factors = self.factors.iter().map(|line| line.epoch);
-        factors.chain(self.dimensions.iter().map(|d| d.epoch)).fold(0.0, f64::max)
+    pub fn at_batch(&self, batch: f64) -> impl Iterator<Item = &Record> {
+        self.factors.iter().filter(move |line| line["batch"] == batch)
     }
 }
 
 /// All the runs to draw.
 #[derive(Debug, Clone, Default)]
 pub struct Networks {
-    pub runs: Vec<Run>,
+    pub runs: Vec<NetworkRun>,
     /// The folder, if they are not the compiled-in ones.
     pub folder: Option<String>,
-    /// What was left out of the files.
+    /// Notes about lines of the files that were skipped.
     pub notes: Vec<String>,
 }
 
 /// The project's run of one network: its folder and the contents of its files.
 macro_rules! measured {
     ($run:literal) => {
-        measured!($run, "run.json", "factors.jsonl", "curvature.jsonl")
+        measured!($run, "/run.json", "/factors.jsonl", "/curvature.jsonl")
     };
     ($run:literal, $($file:literal),*) => {
-        ($run, [$(include_str!(
-            concat!(env!("CARGO_MANIFEST_DIR"), "/results/networks/", $run, "/", $file)
-        )),*])
+        ($run, [$(include_str!(concat!("../../../results/networks/", $run, $file))),*])
     };
 }
 
@@ -125,19 +136,21 @@ impl Networks {
     /// Adds the run in `path` from the contents of its files.
     fn add(&mut self, path: &str, folder: &str, texts: [&str; 3]) -> Result<()> {
         let [run, factors, curvature] = FILES.map(|file| format!("{path}/{file}"));
-        let settings: Settings = json_lines::read_one(texts[0], &run)?;
-        let (mut lines, cut) = json_lines::read::<FactorLine>(texts[1], &factors)?;
-        let (mut dimensions, also_cut) = json_lines::read::<Dimension>(texts[2], &curvature)?;
+        let keys = "model loss batch steps seed epochs rate momentum";
+        let settings = Record::parse(texts[0], &run, keys)?;
+        let keys = format!("{FACTOR_COLUMNS} gradient_norm");
+        let (mut lines, cut) = Record::parse_lines(texts[1], &factors, &keys)?;
+        let keys = format!("{CURVATURE_COLUMNS} mode");
+        let (mut dimensions, also_cut) = Record::parse_lines(texts[2], &curvature, &keys)?;
         self.notes.extend(cut.into_iter().chain(also_cut));
-        lines.retain(|line| line.group.as_deref().is_none_or(|group| group == "all"));
+        lines.retain(|line| line.words.get("group").is_none_or(|group| group == "all"));
         if lines.is_empty() {
             bail!("{factors} has no line with the group \"all\", the whole model");
         }
-        lines.sort_by(|a, b| {
-            (a.step, a.batch).cmp(&(b.step, b.batch)).then(a.threshold.total_cmp(&b.threshold))
-        });
-        dimensions.sort_by_key(|d| d.step);
-        self.runs.push(Run { folder: folder.into(), settings, factors: lines, dimensions });
+        // Numbers that are not negative are in the order of their bits.
+        lines.sort_by_key(|line| ["step", "batch", "threshold"].map(|key| line[key].to_bits()));
+        dimensions.sort_by_key(|line| line["step"].to_bits());
+        self.runs.push(NetworkRun { folder: folder.into(), settings, factors: lines, dimensions });
         Ok(())
     }
 }
@@ -173,8 +186,8 @@ mod tests {
         let found = Networks::load(Some(root.path())).unwrap();
         assert_eq!((found.runs.len(), found.runs[0].factors.len()), (1, 18));
         assert_eq!(found.runs[0].name(&found.runs), "ResNet-18");
-        assert!(found.notes.is_empty() && found.runs[0].dimensions[0].dimension.is_nan());
-        assert!((found.runs[0].epochs_done() - 2.0).abs() < 1e-12);
+        assert!(found.notes.is_empty() && found.runs[0].dimensions[0]["dimension"].is_nan());
+        assert_eq!(found.runs[0].dimensions[0]["epoch"], 2.0);
         let one = Networks::load(Some(&root.path().join("mine"))).unwrap();
         let twice = [found.runs[0].clone(), one.runs[0].clone()];
         assert_eq!(twice[0].name(&twice), "ResNet-18 (mine)");

@@ -1,15 +1,17 @@
-//! How well the theory meets an ensemble.
+//! How well the theory agrees with an ensemble.
 
-use toclip::ensemble::Summary;
+use toclip::ensemble::{Statistics, Summary};
 
-use super::claims::check;
-use crate::experiment;
+use super::check;
+use crate::experiment::share_between;
+use crate::output::Table;
 use crate::output::numbers::percent;
+use crate::plot::{Chart, Series};
 use crate::report::Claim;
 
 /// The share of times demanded. The ODE is the mean up to order 1/d and a band is as wide as
 /// 2.56 standard deviations of order d^(-1/2), so it is expected inside at practically every time;
-/// what is left is for the sampling error of the band's edges.
+/// the rest is for the sampling error of the band's edges.
 const INSIDE: f64 = 0.95;
 /// Standard errors that the mean of the runs may be off, beside the 1/d of the theory. At the
 /// largest of some twenty independent gaps, a false alarm happens about once in a thousand.
@@ -28,26 +30,37 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    /// `allowance` is what the theory itself leaves open, of order 1/d.
+    /// `allowance` is the error of the theory itself, of order 1/d.
     pub fn new(theory: &[f64], band: &Summary, allowance: f64) -> Self {
-        let compared = theory.len().min(band.times.len());
+        Self::of(theory, &band.times, &band.risk, band.diverged.is_empty(), allowance)
+    }
+
+    /// The same for any quantity; if a run diverged, there is no agreement.
+    pub fn of(
+        theory: &[f64],
+        times: &[f64],
+        runs: &Statistics,
+        all_finished: bool,
+        allowance: f64,
+    ) -> Self {
+        let compared = theory.len().min(times.len());
         let (mut gap, mut gap_at, mut errors) = (0.0, 0.0, 0.0_f64);
         for (k, &r) in theory.iter().enumerate().take(compared) {
-            let off = (band.risk.mean[k] - r).abs();
+            let off = (runs.mean[k] - r).abs();
             if off / r > gap {
-                (gap, gap_at) = (off / r, band.times[k]);
+                (gap, gap_at) = (off / r, times[k]);
             }
-            // What is not a number is no agreement.
+            // NaN is no agreement.
             if !(off <= allowance) {
-                let beyond = (off - allowance) / band.risk.standard_error[k];
+                let beyond = (off - allowance) / runs.standard_error[k];
                 errors = if beyond.is_nan() { f64::INFINITY } else { errors.max(beyond) };
             }
         }
-        // Runs that diverged are no agreement, however well the others do.
-        let complete = band.diverged.is_empty() && compared == theory.len();
-        let inside = experiment::theory_in_band(theory, band).filter(|_| complete).unwrap_or(0.0);
-        let errors = if complete { errors } else { f64::INFINITY };
-        Agreement { inside, gap, gap_at, errors }
+        let edges = [0, runs.quantiles.len() - 1].map(|k| &runs.quantiles[k][..]);
+        match (all_finished && compared == theory.len(), share_between(theory, edges)) {
+            (true, inside) => Agreement { inside: inside.unwrap_or(0.0), gap, gap_at, errors },
+            (false, _) => Agreement { inside: 0.0, gap, gap_at, errors: f64::INFINITY },
+        }
     }
 
     pub fn inside_claim(&self, paper: &str, method: &str, confidence: f64) -> Claim {
@@ -67,6 +80,23 @@ impl Agreement {
         );
         check(paper, measured, self.errors <= ERRORS)
     }
+}
+
+/// Adds the ODE and the mean of C-SGD along the path: a line and points of one colour, and two columns.
+pub fn add_path(
+    (chart, table): (Chart, Table),
+    (slot, key, name): (usize, &str, &str),
+    theory: &[f64],
+    band: &Summary,
+) -> (Chart, Table) {
+    // Few enough points to see the line behind them.
+    let every_fifth = |values: &[f64]| values.iter().step_by(5).copied().collect::<Vec<f64>>();
+    let (times, mean) = (&band.times, &band.risk.mean);
+    let points = Series::points("", &every_fifth(times), &every_fifth(mean)).slot(slot);
+    let table = table
+        .numbers(format!("{key}_ode"), theory.iter().copied())
+        .numbers(format!("{key}_sgd"), mean.iter().copied());
+    (chart.series(Series::line(name, times, theory).slot(slot)).series(points), table)
 }
 
 #[cfg(test)]

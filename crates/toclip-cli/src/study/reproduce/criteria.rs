@@ -4,8 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::claims::{check, differs, near};
-use super::part::{Part, stem};
+use super::{FigureSection, check, differs, near, stem};
 use crate::experiment::{
     self, CriteriaCurves, Criterion, Point, criteria_chart, criteria_table, extremes,
 };
@@ -20,54 +19,53 @@ fn figure(
     points: usize,
     subtitle: &str,
     claims: fn(&CriteriaCurves) -> Vec<Claim>,
-) -> Result<Part> {
+) -> Result<FigureSection> {
     let path = format!("experiments/{}.toml", stem(id));
     let (file, origin) = experiment::parse_file(text, Path::new(&path))?;
     let mut criteria = file.criteria.context("the file asks for no criteria")?;
     criteria.points = points;
     let curves = criteria.curves(&origin)?;
-    let mut part = Part::new(id, &file.name);
-    part.experiment = Some(text);
+    let noises: Vec<String> = criteria.noises.iter().map(|n| n.noise.describe()).collect();
+    let place = if id == "5" { "appendix, Student-t noise" } else { "main paper" };
+    let settings = experiment::settings(&criteria);
+    let section = FigureSection::new(id, &file.name)
+        .settings(format!("{settings}; {} ({place})", noises.join("; ")))
+        .claims(claims(&curves))
+        .experiment(text);
     let chart =
         |criterion, title: &str| criteria_chart(&curves, criterion, title).subtitle(subtitle);
-    let (figure, tables): (Figure, _) = match criteria.curves[..] {
-        [only] => (chart(only, &file.name).into(), vec![(stem(id), criteria_table(&curves))]),
-        _ => {
-            let figure = Figure::new(&file.name)
-                .chart(chart(Criterion::Csc, "Stability, CSC = μ/ν"))
-                .chart(chart(Criterion::Ccc, "Comparison, CCC = μ²/ν"))
-                .columns(2);
-            let both = [("csc", Criterion::Csc), ("ccc", Criterion::Ccc)];
-            let table = |(key, of)| (format!("{}-{key}", stem(id)), criteria_table(&curves.of(of)));
-            (figure, both.map(table).into())
-        }
-    };
-    part.section.figures = vec![figure];
-    part.tables = tables;
-    part.section.claims = claims(&curves);
-    let place = if id == "5" { "appendix, Student-t noise" } else { "main paper" };
-    let noises: Vec<String> = criteria.noises.iter().map(|n| n.noise.describe()).collect();
-    part.section.settings =
-        format!("{}; {} ({place})", experiment::settings(&criteria), noises.join("; "));
-    Ok(part)
+    if let [only] = criteria.curves[..] {
+        return Ok(section.figure(chart(only, &file.name)).table(criteria_table(&curves)));
+    }
+    let mut section = section.figure(
+        Figure::new(&file.name)
+            .chart(chart(Criterion::Csc, "Stability, CSC = μ/ν"))
+            .chart(chart(Criterion::Ccc, "Comparison, CCC = μ²/ν"))
+            .columns(2),
+    );
+    for (key, criterion) in [("csc", Criterion::Csc), ("ccc", Criterion::Ccc)] {
+        let table = criteria_table(&curves.of(criterion));
+        section.tables.push((format!("{}-{key}", stem(id)), table));
+    }
+    Ok(section)
 }
 
-pub fn figure_2a(text: &'static str, points: usize) -> Result<Part> {
+pub fn figure_2a(text: &'static str, points: usize) -> Result<FigureSection> {
     figure("2a", text, points, "R = 3, σ = 9; Rademacher-like p = 0.7", claims_2a)
 }
 
-pub fn figure_2b(text: &'static str, points: usize) -> Result<Part> {
+pub fn figure_2b(text: &'static str, points: usize) -> Result<FigureSection> {
     figure("2b", text, points, "R = 3, σ = 5; Rademacher-like p = 0.2", claims_2b)
 }
 
-pub fn figure_3(text: &'static str, points: usize) -> Result<Part> {
+pub fn figure_3(text: &'static str, points: usize) -> Result<FigureSection> {
     figure("3", text, points, "σ = 7; Rademacher-like p = 0.5", claims_3)
 }
 
-pub fn figure_5(text: &'static str, points: usize) -> Result<Part> {
-    let claims =
-        |curves: &CriteriaCurves| claims_5(&curves.of(Criterion::Csc), &curves.of(Criterion::Ccc));
-    figure("5", text, points, "R = 3, σ = 5", claims)
+pub fn figure_5(text: &'static str, points: usize) -> Result<FigureSection> {
+    figure("5", text, points, "R = 3, σ = 5", |curves| {
+        claims_5(&curves.of(Criterion::Csc), &curves.of(Criterion::Ccc))
+    })
 }
 
 /// Where a curve first falls below a level, by straight lines.

@@ -2,16 +2,17 @@
 
 mod agreement;
 mod beyond;
+mod convergence_rate;
 mod criteria;
-mod effort;
+
 mod one_pass_claims;
-mod paths;
-mod random;
-mod rate;
-mod real;
+mod paper_experiment;
+mod random_problems;
+mod real_data;
 mod report_text;
+mod run_sizes;
 mod schedules;
-mod setup;
+mod sgd_and_ode;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -19,22 +20,23 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 
+use super::claims::{check, differs, near};
+use super::figure_section::{self, FigureSection, shell_quoted, stem};
 use super::networks::{self, Networks};
-use super::part::{self, Part, shell_quoted};
-use super::{claims, explorer, fit};
+use super::{explorer, fit};
 use crate::output::{ReportFolder, interrupt, tell};
 use crate::report::{self, Report};
-pub use effort::Effort;
-use real::Real;
+use real_data::RealData;
 use report_text::ReportText;
+pub use run_sizes::RunSizes;
 
-/// What to reproduce, and where to write it.
+/// The figures to reproduce, and where to write the report.
 pub struct Request<'a> {
     /// Figures and theorems as a user writes them; all if there are none.
     pub figures: &'a [String],
     /// Runs of networks other than those of the project.
     pub networks: Option<&'a Path>,
-    pub effort: Effort,
+    pub sizes: RunSizes,
     /// The folder of the report.
     pub out: &'a Path,
 }
@@ -49,14 +51,14 @@ impl Request<'_> {
         if let Some(folder) = self.networks {
             command += &format!(" --networks {}", shell_quoted(&folder.display().to_string()));
         }
-        command + &self.effort.flags()
+        command + &self.sizes.flags()
     }
 }
 
-/// What the figures are made from.
+/// The inputs of the figures.
 struct Inputs {
-    effort: Effort,
-    real: Real,
+    sizes: RunSizes,
+    real: RealData,
     networks: Networks,
 }
 
@@ -67,31 +69,31 @@ macro_rules! embedded {
 }
 
 /// A figure or theorem: its name, and how it is made.
-type Item = (&'static str, fn(&mut Inputs) -> Result<Part>);
+type FigureEntry = (&'static str, fn(&mut Inputs) -> Result<FigureSection>);
 
 /// In the order of the paper.
-const ITEMS: [Item; 15] = [
-    ("1a", |i| paths::figure_1a(embedded!("figure-1a.toml"), &i.effort)),
-    ("1b", |i| paths::figure_1b(embedded!("figure-1b.toml"), &i.effort)),
-    ("1c", |i| real::figure_1c(&mut i.real, &i.effort)),
-    ("1d", |i| real::figure_1d(&mut i.real, &i.effort)),
-    ("theorem1", |i| rate::theorem_1(embedded!("theorem-1.toml"), &i.effort)),
-    ("2a", |i| criteria::figure_2a(embedded!("figure-2a.toml"), i.effort.points)),
-    ("2b", |i| criteria::figure_2b(embedded!("figure-2b.toml"), i.effort.points)),
-    ("3", |i| criteria::figure_3(embedded!("figure-3.toml"), i.effort.points)),
-    ("4a", |i| schedules::figure_4a(embedded!("figure-4a.toml"), &i.effort)),
-    ("4b", |i| schedules::figure_4b(embedded!("figure-4b.toml"), &i.effort)),
-    ("theorem4", |i| random::theorem_4(&i.effort)),
-    ("5", |i| criteria::figure_5(embedded!("figure-5.toml"), i.effort.points)),
+const FIGURES: [FigureEntry; 15] = [
+    ("1a", |i| sgd_and_ode::figure_1a(embedded!("figure-1a.toml"), &i.sizes)),
+    ("1b", |i| sgd_and_ode::figure_1b(embedded!("figure-1b.toml"), &i.sizes)),
+    ("1c", |i| real_data::figure_1c(&mut i.real, &i.sizes)),
+    ("1d", |i| real_data::figure_1d(&mut i.real, &i.sizes)),
+    ("theorem1", |i| convergence_rate::theorem_1(embedded!("theorem-1.toml"), &i.sizes)),
+    ("2a", |i| criteria::figure_2a(embedded!("figure-2a.toml"), i.sizes.points)),
+    ("2b", |i| criteria::figure_2b(embedded!("figure-2b.toml"), i.sizes.points)),
+    ("3", |i| criteria::figure_3(embedded!("figure-3.toml"), i.sizes.points)),
+    ("4a", |i| schedules::figure_4a(embedded!("figure-4a.toml"), &i.sizes)),
+    ("4b", |i| schedules::figure_4b(embedded!("figure-4b.toml"), &i.sizes)),
+    ("theorem4", |i| random_problems::theorem_4(&i.sizes)),
+    ("5", |i| criteria::figure_5(embedded!("figure-5.toml"), i.sizes.points)),
     ("6", |i| Ok(networks::figure_6(&i.networks))),
     ("7", |i| Ok(networks::figure_7(&i.networks))),
-    ("8", |i| real::figure_8(&mut i.real, &i.effort)),
+    ("8", |i| real_data::figure_8(&mut i.real, &i.sizes)),
 ];
 
 /// All items beyond the paper.
 const BEYOND: &str = "beyond";
 
-/// "figure 1a", "Theorem 4"; what is beyond the paper has a name of its own.
+/// "figure 1a", "Theorem 4"; a section beyond the paper keeps its name.
 fn title(name: &str) -> String {
     match name.strip_prefix("theorem") {
         Some(number) => format!("Theorem {number}"),
@@ -101,15 +103,15 @@ fn title(name: &str) -> String {
 }
 
 /// The items asked for, each once and in the order of the paper; the paper itself if none are.
-fn chosen(names: &[String]) -> Result<Vec<Item>> {
+fn chosen(names: &[String]) -> Result<Vec<FigureEntry>> {
     if names.is_empty() {
-        return Ok(ITEMS.to_vec());
+        return Ok(FIGURES.to_vec());
     }
     let wanted = names.iter().map(|name| known(name)).collect::<Result<Vec<&str>>>()?;
     let all_beyond = wanted.contains(&BEYOND);
     let is_wanted =
-        |(name, _): &Item| wanted.contains(name) || all_beyond && name.starts_with(BEYOND);
-    Ok(ITEMS.into_iter().chain(beyond::ITEMS).filter(is_wanted).collect())
+        |(name, _): &FigureEntry| wanted.contains(name) || all_beyond && name.starts_with(BEYOND);
+    Ok(FIGURES.into_iter().chain(beyond::FIGURES).filter(is_wanted).collect())
 }
 
 /// The name of a figure that a user may have written in another way.
@@ -117,8 +119,8 @@ fn known(name: &str) -> Result<&'static str> {
     let plain = |name: &str| name.to_ascii_lowercase().replace([' ', '-', '_'], "");
     let short = plain(name);
     let short = short.trim_start_matches("figure").trim_start_matches("fig");
-    let paper = ITEMS.into_iter().map(|(name, _)| name);
-    let beyond = beyond::ITEMS.into_iter().map(|(name, _)| name);
+    let paper = FIGURES.into_iter().map(|(name, _)| name);
+    let beyond = beyond::FIGURES.into_iter().map(|(name, _)| name);
     let names: Vec<&'static str> = paper.chain([BEYOND]).chain(beyond).collect();
     match names.iter().find(|known| plain(known) == short) {
         Some(known) => Ok(*known),
@@ -139,44 +141,48 @@ pub fn reproduce(request: &Request) -> Result<Report> {
     interrupt::exit_unless_writing()?;
     // Before anything is computed: a folder that cannot be written should not cost the run.
     drop(ReportFolder::new(request.out)?);
-    let real = Real::new(!request.figures.is_empty());
-    let mut inputs = Inputs { effort: request.effort.clone(), real, networks };
-    let (mut parts, mut timings) = (Vec::new(), Vec::new());
+    let real = RealData::new(!request.figures.is_empty());
+    let mut inputs = Inputs { sizes: request.sizes.clone(), real, networks };
+    let (mut figures, mut timings) = (Vec::new(), Vec::new());
     for (name, make) in items {
         let start = Instant::now();
-        let part = make(&mut inputs).with_context(|| title(name))?;
+        let figure = make(&mut inputs).with_context(|| title(name))?;
         let took = start.elapsed();
-        tell!("{}", progress(name, &part, took));
+        tell!("{}", progress(name, &figure, took));
         timings.push((title(name), took.as_secs_f64()));
-        parts.push(part);
+        figures.push(figure);
     }
-    write(request, parts, timings)
+    write(request, figures, timings)
 }
 
-fn progress(name: &str, part: &Part, took: Duration) -> String {
-    let marks: Vec<&str> = part.section.claims.iter().map(|c| c.verdict.mark()).collect();
-    let outcome = match part.section.notes.first() {
+fn progress(name: &str, figure: &FigureSection, took: Duration) -> String {
+    let marks: Vec<&str> = figure.section.claims.iter().map(|c| c.verdict.mark()).collect();
+    let outcome = match figure.section.notes.first() {
         // Without its data a figure has nothing but the way to get it.
-        Some(why) if part.section.figures.is_empty() => format!("skipped: {why}"),
+        Some(why) if figure.section.figures.is_empty() => format!("skipped: {why}"),
         _ => marks.join(" "),
     };
     format!("{:<15} {:>6.2} s  {outcome}", title(name), took.as_secs_f64())
 }
 
 /// Writes the folder.
-fn write(request: &Request, parts: Vec<Part>, mut timings: Vec<(String, f64)>) -> Result<Report> {
+fn write(
+    request: &Request,
+    figures: Vec<FigureSection>,
+    mut timings: Vec<(String, f64)>,
+) -> Result<Report> {
     interrupt::start_writing();
-    let effort = &request.effort;
+    let sizes = &request.sizes;
     let mut folder = ReportFolder::new(request.out)?;
     let start = Instant::now();
     let mut sections = Vec::new();
     // Rendering takes longer than everything else in writing.
-    let files = parts.par_iter().map(Part::files).collect::<Result<Vec<_>>>()?;
+    let files = figures.par_iter().map(FigureSection::files).collect::<Result<Vec<_>>>()?;
     let text = ReportText::read()?;
     let mut opening = None;
-    for (part, files) in parts.into_iter().zip(files) {
-        let Part { mut section, experiment, .. } = part;
-        opening = opening.or(part.opening);
+    for (figure, files) in figures.into_iter().zip(files) {
+        let FigureSection { mut section, experiment, .. } = figure;
+        opening = opening.or(figure.opening);
         section.explore =
             experiment.and_then(explorer::link).or_else(|| explorer::link_to_problem(&section.id));
         for claim in &mut section.claims {
@@ -184,8 +190,8 @@ fn write(request: &Request, parts: Vec<Part>, mut timings: Vec<(String, f64)>) -
             claim.paper = text.claims.get(&claim.paper).with_context(missing)?.clone();
         }
         section.notes.extend(text.notes.get(&section.id).into_iter().flatten().cloned());
-        section.files = part::write(files, &mut folder)?;
-        section.command += &effort.flags();
+        section.files = figure_section::write(files, &mut folder)?;
+        section.command += &sizes.flags();
         sections.push(section);
     }
     timings.push(("plots and tables".into(), start.elapsed().as_secs_f64()));
@@ -198,12 +204,12 @@ fn write(request: &Request, parts: Vec<Part>, mut timings: Vec<(String, f64)>) -
         sections,
         remarks: text.remarks(),
         command: request.command(),
-        corrections: text.corrections(),
+        corrections: text.corrections,
         facts: vec![
             ("toclip".into(), env!("CARGO_PKG_VERSION").into()),
-            ("effort".into(), effort.name.into()),
-            ("seed".into(), effort.seed.to_string()),
-            ("runs per ensemble".into(), effort.runs.to_string()),
+            ("effort".into(), sizes.name.into()),
+            ("seed".into(), sizes.seed.to_string()),
+            ("runs per ensemble".into(), sizes.runs.to_string()),
             ("relative tolerance of the ODE".into(), "1e-8".into()),
         ],
         timings,
@@ -224,7 +230,7 @@ mod tests {
 
     #[test]
     fn names_are_accepted_in_several_spellings() {
-        for (name, _) in ITEMS {
+        for (name, _) in FIGURES {
             assert_eq!(known(name).unwrap(), name);
             assert_eq!(known(&title(name)).unwrap(), name);
         }
@@ -242,6 +248,6 @@ mod tests {
         let names = ["3", "1a", "3"].map(String::from);
         let chosen_names: Vec<&str> = chosen(&names).unwrap().iter().map(|item| item.0).collect();
         assert_eq!(chosen_names, ["1a", "3"]);
-        assert_eq!(chosen(&[]).unwrap().len(), ITEMS.len());
+        assert_eq!(chosen(&[]).unwrap().len(), FIGURES.len());
     }
 }

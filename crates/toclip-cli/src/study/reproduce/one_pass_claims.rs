@@ -1,19 +1,19 @@
 //! Claims about one pass over real data.
 
-use super::claims::{check, differs};
-use super::fit::{Fit, Gap};
+use super::fit::{Fit, PredictionGap};
+use super::{check, differs};
 use crate::report::Claim;
 
 /// How far the runs are from each prediction.
 pub struct Gaps {
     /// The ODE with the fitted distribution.
-    fitted: Gap,
+    fitted: PredictionGap,
     /// The ODE with the residuals themselves.
-    own: Gap,
+    own: PredictionGap,
     /// Corrected for the bias of clipping alone.
-    replaced: Gap,
+    replaced: PredictionGap,
     /// Corrected for both.
-    corrected: Gap,
+    corrected: PredictionGap,
 }
 
 impl Gaps {
@@ -42,14 +42,14 @@ impl Gaps {
     /// The ODE is close if the runs cannot tell it from their mean. Where they can, that is known
     /// to be so if the corrected curve is nearer.
     fn close(&self) -> Claim {
-        let [fitted, own] = [&self.fitted, &self.own].map(Gap::words);
-        let [fitted_mean, own_mean] = [&self.fitted, &self.own].map(Gap::mean_words);
+        let [fitted, own] = [&self.fitted, &self.own].map(PredictionGap::words);
+        let [fitted_mean, own_mean] = [&self.fitted, &self.own].map(PredictionGap::mean_words);
         let measured = format!(
             "over the second half of the pass the mean of the runs is {fitted} the ODE with the fitted \
              distribution ({fitted_mean}), and {own} the ODE with the measured residuals ({own_mean}); \
              allowed: three standard errors"
         );
-        let nearer = |gap: &Gap| self.corrected.mean.abs() < gap.mean.abs();
+        let nearer = |gap: &PredictionGap| self.corrected.mean.abs() < gap.mean.abs();
         match [&self.fitted, &self.own].into_iter().filter(|gap| gap.is_off()).collect::<Vec<_>>() {
             apart if apart.is_empty() => check("ode_is_close", measured, true),
             apart => differs("ode_is_close", measured, apart.into_iter().all(nearer)),
@@ -60,7 +60,7 @@ impl Gaps {
     fn ours(&self) -> Option<Claim> {
         let (plain, corrected) = (&self.own, &self.corrected);
         (plain.is_off() || corrected.is_off()).then(|| {
-            let [from_ode, from_curve] = [plain, corrected].map(Gap::mean_words);
+            let [from_ode, from_curve] = [plain, corrected].map(PredictionGap::mean_words);
             let measured = format!(
                 "the mean of the runs differs from the ODE with the measured residuals by {from_ode}, from \
                  the corrected curve by {from_curve}"
@@ -85,7 +85,7 @@ impl Gaps {
             true => ". The difference that remains is significant, and we cannot explain it",
             false => "",
         };
-        let [own, one, both] = [&self.own, one, both].map(Gap::mean_words);
+        let [own, one, both] = [&self.own, one, both].map(PredictionGap::mean_words);
         format!(
             "The runs differ from the ODE with the measured residuals by {own}, corrected for the bias of \
              clipping by {one}, with both corrections by {both}: {second}{left}."
@@ -100,7 +100,7 @@ mod tests {
 
     /// Gaps with these means, in standard errors.
     fn gaps(fitted: f64, own: f64, replaced: f64, corrected: f64) -> Gaps {
-        let gap = |mean: f64| Gap {
+        let gap = |mean: f64| PredictionGap {
             least: mean,
             most: mean,
             mean: 0.01 * mean,

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::report::Correction;
 
-/// What `report_text.toml` contains.
+/// The contents of `report_text.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReportText {
@@ -19,18 +19,11 @@ pub struct ReportText {
     /// Notes at the end, under this heading.
     numerics_title: String,
     numerics: Vec<String>,
-    /// What the paper says, by the name of the claim.
+    /// The statements of the paper, by the name of the claim.
     pub claims: BTreeMap<String, String>,
     /// By figure.
     pub notes: BTreeMap<String, Vec<String>>,
-    corrections: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    place: String,
-    printed: String,
-    right: String,
+    pub corrections: Vec<Correction>,
 }
 
 impl ReportText {
@@ -40,11 +33,6 @@ impl ReportText {
 
     pub fn remarks(&self) -> Vec<(String, Vec<String>)> {
         vec![(self.numerics_title.clone(), self.numerics.clone())]
-    }
-
-    pub fn corrections(self) -> Vec<Correction> {
-        let correction = |Entry { place, printed, right }| Correction { place, printed, right };
-        self.corrections.into_iter().map(correction).collect()
     }
 }
 

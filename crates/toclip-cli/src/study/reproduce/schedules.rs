@@ -6,10 +6,8 @@ use toclip::ensemble::Statistics;
 use toclip::schedule::{Compensation, OpenLoop};
 
 use super::agreement::Agreement;
-use super::claims::{check, differs, near};
-use super::effort::Effort;
-use super::part::Part;
-use super::setup::{Setup, last};
+use super::paper_experiment::{PaperExperiment, last};
+use super::{FigureSection, RunSizes, check, differs, near};
 use crate::experiment::{Clip, Experiment, Problem, Runs};
 use crate::output::Table;
 use crate::plot::{Axis, Figure};
@@ -18,14 +16,14 @@ use crate::study::schedule_run::{ScheduleRun, risk_chart, threshold_chart};
 use crate::words::short;
 
 /// The schedules of a figure: unclipped, max-CCC, and the heuristic with each compensation.
-struct Comparison {
+struct ScheduleComparison {
     kappa: f64,
     problem: Problem,
     schedules: [ScheduleRun; 4],
 }
 
-impl Comparison {
-    fn new(setup: &Setup) -> Result<Self> {
+impl ScheduleComparison {
+    fn new(setup: &PaperExperiment) -> Result<Self> {
         let Clip::Proportional { kappa, .. } = setup.experiment.clip else {
             bail!("{}: the clip must be proportional", setup.experiment.name);
         };
@@ -41,7 +39,7 @@ impl Comparison {
             with("proportional_exact", exact, heuristic(Compensation::Exact))?,
             with("proportional_printed", printed, heuristic(Compensation::Printed))?,
         ];
-        Ok(Comparison { kappa, problem: setup.problem()?, schedules })
+        Ok(ScheduleComparison { kappa, problem: setup.problem()?, schedules })
     }
 
     /// R(T) of each.
@@ -59,7 +57,7 @@ impl Comparison {
             .columns(2)
     }
 
-    /// Clipped against unclipped, and what is to be seen.
+    /// Clipped against unclipped, with a caption.
     fn opening(&self, when: f64) -> (Figure, String) {
         let [unclipped, best, ..] = &self.schedules;
         let relabelled = |run: &ScheduleRun, label: &str| ScheduleRun {
@@ -103,19 +101,20 @@ impl Comparison {
     }
 
     /// All of the figure but its notes.
-    fn part(&self, id: &str, setup: &Setup, claims: Vec<Claim>) -> Part {
-        let mut part = Part::new(id, &setup.experiment.name).table(self.table());
-        part.experiment = Some(setup.text);
+    fn section(&self, id: &str, setup: &PaperExperiment, claims: Vec<Claim>) -> FigureSection {
         let Experiment { name, time, ensemble: Runs { runs, seed, .. }, .. } = &setup.experiment;
         let (dim, noise) = (self.problem.modes.dim(), self.problem.step.describe());
-        part.section.settings = format!(
-            "500 dimensions, $\\lambda_j = j^{{-1/6}}$, $d = {dim:.2}$; {noise}; $\\eta = 0.4$ unclipped; $\\kappa = {}$; $T = {time}$; \
-             {runs} runs, seed {seed}",
-            self.kappa
-        );
-        part.section.figures = vec![self.figure(name, *runs)];
-        part.section.claims = claims.into_iter().chain(self.agreement()).collect();
-        part
+        FigureSection::new(id, name)
+            .settings(format!(
+                "500 dimensions, $\\lambda_j = j^{{-1/6}}$, $d = {dim:.2}$; {noise}; $\\eta = 0.4$ unclipped; \
+                 $\\kappa = {}$; $T = {time}$; {runs} runs, seed {seed}",
+                self.kappa
+            ))
+            .claims(claims)
+            .claims(self.agreement())
+            .figure(self.figure(name, *runs))
+            .table(self.table())
+            .experiment(setup.text)
     }
 
     /// The theory against the runs, for the schedule that does worst.
@@ -138,15 +137,15 @@ impl Comparison {
     }
 }
 
-pub fn figure_4a(text: &'static str, effort: &Effort) -> Result<Part> {
-    let setup = Setup::new("4a", text, effort)?;
-    let found = Comparison::new(&setup)?;
+pub fn figure_4a(text: &'static str, sizes: &RunSizes) -> Result<FigureSection> {
+    let setup = PaperExperiment::new("4a", text, sizes)?;
+    let found = ScheduleComparison::new(&setup)?;
     let ends = found.ends();
     let equal = found.at_equal_rate(&found.schedules[3])?;
-    let mut part = found.part("4a", &setup, claims_4a(ends, equal));
+    let mut section = found.section("4a", &setup, claims_4a(ends, equal));
     let ([unclipped, _, exact, printed], equal) = (ends.map(short), short(equal));
     let kappa = found.kappa;
-    part.section.notes = vec![
+    section.section.notes = vec![
         format!(
             "The heuristic curve of the paper ends below the unclipped one, and so does ours with the \
              printed rule: R(15) = {printed} against {unclipped}. Clipping is not the reason. The rule \
@@ -159,7 +158,7 @@ pub fn figure_4a(text: &'static str, effort: &Effort) -> Result<Part> {
              says."
         ),
     ];
-    Ok(part)
+    Ok(section)
 }
 
 /// From R(T) unclipped, max-CCC, heuristic with η/μ, heuristic as printed, and of unclipped SGD at
@@ -195,26 +194,26 @@ fn claims_4a(ends: [f64; 4], equal: f64) -> Vec<Claim> {
     ]
 }
 
-pub fn figure_4b(text: &'static str, effort: &Effort) -> Result<Part> {
-    let setup = Setup::new("4b", text, effort)?;
-    let found = Comparison::new(&setup)?;
+pub fn figure_4b(text: &'static str, sizes: &RunSizes) -> Result<FigureSection> {
+    let setup = PaperExperiment::new("4b", text, sizes)?;
+    let found = ScheduleComparison::new(&setup)?;
     let ends = found.ends();
     let best = &found.schedules[1].path;
     let reached = best.times.iter().zip(&best.risk).find(|(_, r)| **r <= ends[0]);
     let (&when, _) = reached.context("max-CCC never reaches the risk of unclipped SGD")?;
-    let mut part = found.part("4b", &setup, claims_4b(ends, when));
-    part.opening = Some(found.opening(when));
+    let mut section = found.section("4b", &setup, claims_4b(ends, when));
+    section.opening = Some(found.opening(when));
     let (kappa, printed, above) = (found.kappa, short(ends[3]), 100.0 * (ends[3] / ends[1] - 1.0));
-    part.section.notes = vec![format!(
+    section.section.notes = vec![format!(
         "The notebook behind the figure compensated by η/μ exactly, not by the printed η·max(1, 1/κ). \
          With the printed rule κ = {kappa} ends at {printed} (its own best κ ≈ 0.4 gives 0.0173), \
          {above:.0}% above max-CCC: far below unclipped SGD, but not “essentially identical” to the \
          optimum. The plot shows both."
     )];
-    Ok(part)
+    Ok(section)
 }
 
-/// From R(T) in the order of [`Comparison::schedules`], and when max-CCC reaches the last risk of
+/// From R(T) in the order of [`ScheduleComparison::schedules`], and when max-CCC reaches the last risk of
 /// unclipped SGD.
 fn claims_4b(ends: [f64; 4], when: f64) -> Vec<Claim> {
     let ([free, max_ccc, heuristic, as_printed], reached) = (ends, short(when));

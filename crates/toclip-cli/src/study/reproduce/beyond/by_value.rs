@@ -1,18 +1,14 @@
 //! Clip by value or by norm?
 
 use anyhow::Result;
-use toclip::dynamics::{Sgd, Simulator};
 use toclip::ensemble::Ensemble;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Rule, Step};
 
-use super::super::claims::check;
-use super::super::effort::Effort;
-use super::super::part::Part;
-use super::tuned::{
-    Simulated, Tuned, TunedCurve, agreement_claim, change, digits, log_spaced, point_columns, rows,
+use super::tuned_rate::{
+    TunedCurve, TuningProblem, agreement_claim, change, log_spaced, point_columns, rows,
 };
-use super::{contaminated, fewer_runs, two_scales};
+use super::{FigureSection, RunSizes, check, contaminated, digits, small_ensemble, two_scales};
 use crate::output::Table;
 use crate::plot::{Axis, Chart, Figure};
 use crate::report::Claim;
@@ -33,24 +29,18 @@ struct Compared {
 }
 
 impl Compared {
-    fn new(title: &'static str, spectrum: &Spectrum, effort: &Effort) -> Result<Self> {
+    fn new(title: &'static str, spectrum: &Spectrum, ensemble: &Ensemble) -> Result<Self> {
         let modes = Modes::new(spectrum, &Start::Uniform { norm: 1.0 })?;
-        let step = |rule: &Rule| Step::new(contaminated()?).with_rule(rule.clone());
-        let c = log_spaced(THRESHOLDS, POINTS);
-        let curve = |rule| TunedCurve::new(&modes, &step(rule)?, &c, TIME);
-        let mut curves = [curve(&RULES[0].0)?, curve(&RULES[1].0)?];
-        let ensemble = Ensemble::new(fewer_runs(effort), effort.seed);
-        for ((rule, name), curve) in RULES.iter().zip(&mut curves) {
-            let simulator = |policy| -> toclip::Result<Box<dyn Simulator>> {
-                Ok(Box::new(Sgd::new(&modes, step(rule)?, policy)?))
-            };
-            let run = |at: &Tuned| {
-                let name = format!("{name} at c = {} ({title})", digits(at.c));
-                Simulated::new(name, (&modes, TIME), *at, &simulator, &ensemble)
-            };
-            curve.runs = curve.points.iter().skip(1).step_by(4).map(run).collect::<Result<_>>()?;
-        }
-        Ok(Compared { title, dim: modes.dim(), curves })
+        let curve = |(rule, name): &(Rule, &str)| -> Result<TunedCurve> {
+            let step = Step::new(contaminated()?).with_rule(rule.clone())?;
+            let problem =
+                TuningProblem { modes: &modes, step, time: TIME, collapsed: false, ensemble };
+            let mut curve = TunedCurve::new(&problem, &log_spaced(THRESHOLDS, POINTS))?;
+            let (points, name) = ((1..POINTS).step_by(4), format!("{title}, {name}"));
+            curve.simulate(points, &name, &problem)?;
+            Ok(curve)
+        };
+        Ok(Compared { title, dim: modes.dim(), curves: [curve(&RULES[0])?, curve(&RULES[1])?] })
     }
 
     /// The lowest R(T) by norm and by value.
@@ -71,12 +61,8 @@ impl Compared {
 /// On isotropic data, on the power law and on two scales.
 fn claims(ends: [[f64; 2]; 3]) -> Vec<Claim> {
     let measured = |[norm, value]: [f64; 2]| {
-        format!(
-            "lowest R(T): {} by norm, {} by value ({})",
-            digits(norm),
-            digits(value),
-            change(norm, value)
-        )
+        let ([by_norm, by_value], change) = ([norm, value].map(digits), change(norm, value));
+        format!("lowest R(T): {by_norm} by norm, {by_value} by value ({change})")
     };
     let ratio = |[norm, value]: [f64; 2]| value / norm - 1.0;
     let [isotropic, power_law, scales] = ends;
@@ -99,30 +85,29 @@ fn table(all: &[Compared]) -> Table {
     point_columns(table, &rows)
 }
 
-pub fn by_value_or_norm(effort: &Effort) -> Result<Part> {
+pub fn by_value_or_norm(sizes: &RunSizes) -> Result<FigureSection> {
     let spectra = [
         ("isotropic", Spectrum::isotropic(300)?),
         ("power law, λ_j = j^(-1/2)", Spectrum::power_law(500, 0.5)?),
         ("two scales, λ = 1 and 0.1", two_scales()?),
     ];
+    let ensemble = small_ensemble(sizes);
     let all = spectra
         .iter()
-        .map(|(title, spectrum)| Compared::new(title, spectrum, effort))
+        .map(|(title, spectrum)| Compared::new(title, spectrum, &ensemble))
         .collect::<Result<Vec<_>>>()?;
-    let mut part = Part::new("beyond-by-value", "clip by value or by norm?").table(table(&all));
-    let runs = fewer_runs(effort);
-    part.section.settings = format!(
-        "300, 500 and 800 dimensions; noise 90% σ = 0.3, 10% σ = 3; constant c and the constant η \
-         that ends lowest with it; T = {TIME}; {runs} runs for each point, seed {}",
-        effort.seed
-    );
-    part.section.claims = claims([all[0].ends()?, all[1].ends()?, all[2].ends()?]);
-    let curves = all.iter().flat_map(|one| &one.curves);
-    let simulated: Vec<Simulated> = curves.flat_map(|curve| curve.runs.clone()).collect();
-    part.section.claims.push(agreement_claim("best_rates_follow_the_ode", &simulated, runs));
+    let Ensemble { runs, seed, .. } = ensemble;
+    let simulated = all.iter().flat_map(|one| &one.curves).flat_map(|curve| &curve.runs);
     let figure = Figure::new("Clip by value or by norm? Theory (lines), C-SGD (points)").columns(2);
-    part.section.figures = vec![all.iter().fold(figure, |figure, one| figure.chart(one.chart()))];
-    Ok(part)
+    Ok(FigureSection::new("beyond-by-value", "clip by value or by norm?")
+        .settings(format!(
+            "300, 500 and 800 dimensions; noise 90% σ = 0.3, 10% σ = 3; constant c and the constant η \
+             that ends lowest with it; T = {TIME}; {runs} runs for each point, seed {seed}"
+        ))
+        .claims(claims([all[0].ends()?, all[1].ends()?, all[2].ends()?]))
+        .claims([agreement_claim("best_rates_follow_the_ode", simulated, runs)])
+        .figure(all.iter().fold(figure, |figure, one| figure.chart(one.chart())))
+        .table(table(&all)))
 }
 
 #[cfg(test)]

@@ -13,14 +13,11 @@ use toclip::glm::{
 use toclip::schedule::{OpenLoop, Schedule};
 use toclip::spectrum::{Spectrum, Start};
 
-use super::super::agreement::ERRORS;
-use super::super::claims::check;
-use super::super::effort::Effort;
-use super::super::part::Part;
-use super::fewer_runs;
-use super::tuned::{
-    Simulated, Tuned, TunedCurve, change, digits, line_and_points, log_spaced, point_columns, rows,
+use super::tuned_rate::{
+    Simulated, Tuned, TunedCurve, agreement_claim, change, line_and_points, log_spaced,
+    point_columns, rows,
 };
+use super::{FigureSection, RunSizes, check, digits, small_ensemble};
 use crate::output::Table;
 use crate::output::numbers::percent;
 use crate::plot::{Axis, Chart, Figure, Series};
@@ -37,8 +34,8 @@ const THRESHOLDS: (f64, f64) = (0.05, 1.0);
 const POINTS: usize = 14;
 /// The points of a curve that are simulated.
 const SIMULATED: [usize; 3] = [3, 8, 13];
-/// What the theory leaves open, as a share of the loss and in units of 1/d.
-const OPEN: f64 = 1.0;
+/// The error allowed to the theory, as a share of the loss and in units of 1/d.
+const ALLOWED: f64 = 1.0;
 
 /// One share of flipped labels and one shape of the rate.
 struct LossCurve {
@@ -48,13 +45,6 @@ struct LossCurve {
     curve: TunedCurve,
     /// The losses at the end of all runs, at the points that were simulated.
     losses: Vec<Vec<f64>>,
-}
-
-/// The mean loss of C-SGD at one point.
-fn simulated(at: Tuned, mean: f64, standard_error: f64, dim: f64) -> Simulated {
-    let beyond = (mean - at.risk).abs() - OPEN * at.risk / dim;
-    let (gap, errors) = ((mean / at.risk - 1.0).abs(), beyond.max(0.0) / standard_error);
-    Simulated { name: format!("c = {}", digits(at.c)), at, mean, standard_error, gap, errors }
 }
 
 /// The change of the mean of runs from that of others with the same seeds, as a share, and its standard
@@ -88,10 +78,10 @@ impl LossCurve {
             let paths = sgd.runs(ensemble, &[TIME], &|| ())?;
             let band = GlmSummary::of(&sgd, &[TIME], &paths, &ensemble.probabilities)?;
             let end = |path: &GlmPath| Some(path.measures(sgd.model()).last()?.loss);
-            let first = |values: &[f64]| values.first().copied().unwrap_or(f64::NAN);
-            let (mean, error) = (first(&band.loss.mean), first(&band.loss.standard_error));
             losses.push(paths.values().filter_map(end).collect());
-            runs.push(simulated(*at, mean, error, modes.dim()));
+            let name = format!("{} at the best {name}, c = {}", labels(flips), digits(at.c));
+            let (finished, allowed) = (band.diverged.is_empty(), (ALLOWED, modes.dim()));
+            runs.push(Simulated::of(name, *at, &band.loss, finished, allowed));
         }
         Ok(LossCurve { flips, shape: name, curve: TunedCurve { points, runs }, losses })
     }
@@ -101,7 +91,7 @@ impl LossCurve {
     }
 }
 
-fn name(flips: f64) -> String {
+fn labels(flips: f64) -> String {
     match flips {
         0.0 => "clean labels".into(),
         flips => format!("{} flipped", percent(flips)),
@@ -125,7 +115,7 @@ fn loss_chart(all: &[&LossCurve]) -> Result<Chart> {
         let changes: Vec<(f64, f64)> = clipped.iter().map(change).collect();
         let at = one.curve.runs.iter().map(|run| run.at.c);
         let means = at.clone().zip(changes.iter().map(|change| 100.0 * change.0));
-        chart = line_and_points(chart, (&name(one.flips), slot), theory, means);
+        chart = line_and_points(chart, (&labels(one.flips), slot), theory, means);
         for (c, (change, error)) in at.zip(&changes) {
             let ends = [change - 2.0 * error, change + 2.0 * error].map(|x| 100.0 * x);
             chart = chart.series(Series::line("", &[c, c], &ends).slot(slot));
@@ -145,12 +135,12 @@ fn threshold_chart(
     for (slot, flips) in FLIPS.into_iter().enumerate() {
         let model = Logistic::new(flips)?;
         let values: Vec<f64> = c.iter().map(|&c| of(&model, c)).collect::<toclip::Result<_>>()?;
-        chart = chart.series(Series::line(&name(flips), &c, &values).slot(slot));
+        chart = chart.series(Series::line(&labels(flips), &c, &values).slot(slot));
     }
     Ok(chart.hline(1.0, ""))
 }
 
-/// What the claims are about.
+/// The numbers that the claims are about.
 struct Facts {
     /// (L(best c)/L(no clipping), L(smallest c)/L(no clipping)), at the constant rate and at the cosine.
     constant: Vec<(f64, f64)>,
@@ -207,19 +197,6 @@ fn claims(facts: &Facts) -> Vec<Claim> {
     ]
 }
 
-fn agreement(all: &[LossCurve], runs: u64) -> Claim {
-    let points: Vec<&Simulated> = all.iter().flat_map(|one| &one.curve.runs).collect();
-    let worst = points.iter().map(|run| run.errors).fold(0.0, f64::max);
-    let largest = points.iter().map(|run| run.gap).fold(0.0, f64::max);
-    let measured = format!(
-        "mean of {runs} runs at each of {} points: largest difference from the ODE {}; at most \
-         {worst:.1} standard errors beyond {OPEN}/d (allowed: {ERRORS})",
-        points.len(),
-        percent(largest)
-    );
-    check("classification_follows_its_ode", measured, !points.is_empty() && worst <= ERRORS)
-}
-
 fn table(all: &[LossCurve]) -> Table {
     let rows = rows(all.iter().map(|one| (one, &one.curve)));
     let table = Table::default()
@@ -241,11 +218,10 @@ fn without_threshold(modes: &TeacherModes, one: &LossCurve, shape: RateShape) ->
     Ok((end(&clipped)? / end(&policy)? - 1.0).abs())
 }
 
-pub fn clip_or_not(effort: &Effort) -> Result<Part> {
+pub fn clip_or_not(sizes: &RunSizes) -> Result<FigureSection> {
     let modes = TeacherModes::new(&Spectrum::isotropic(DIM)?, &Start::Uniform { norm: NORM })?;
     let v = modes.overlaps().v;
-    let runs = fewer_runs(effort);
-    let ensemble = Ensemble::new(runs, effort.seed);
+    let ensemble = small_ensemble(sizes);
     let mut all = Vec::new();
     let mut at_one = 0.0f64;
     for shape in SHAPES {
@@ -274,14 +250,6 @@ pub fn clip_or_not(effort: &Effort) -> Result<Part> {
         free: FLIPS.map(|flips| kappa(flips, f64::INFINITY)).into_iter().collect::<Result<_>>()?,
         at_one,
     };
-    let mut part = Part::new("beyond-classification", "clip in classification?").table(table(&all));
-    part.section.settings = format!(
-        "logistic regression, isotropic, d = {DIM}, ‖θ*‖ = {NORM}, start at zero, T = {TIME}; constant c and \
-         the rate that ends lowest with it; {runs} runs for each point, seed {}",
-        effort.seed
-    );
-    part.section.claims = claims(&facts);
-    part.section.claims.push(agreement(&all, runs));
     let of = |shape: &str| all.iter().filter(|one| one.shape == shape).collect::<Vec<_>>();
     // Halfway to the teacher.
     let halfway = Overlaps::new(0.5 * v, 0.6 * v, v)?;
@@ -297,8 +265,17 @@ pub fn clip_or_not(effort: &Effort) -> Result<Part> {
             Axis::linear("CCC"),
             |model, c| ccc(model, &halfway, c),
         )?);
-    part.section.figures = vec![figure];
-    Ok(part)
+    let Ensemble { runs, seed, .. } = ensemble;
+    let simulated = all.iter().flat_map(|one| &one.curve.runs);
+    Ok(FigureSection::new("beyond-classification", "clip in classification?")
+        .settings(format!(
+            "logistic regression, isotropic, d = {DIM}, ‖θ*‖ = {NORM}, start at zero, T = {TIME}; constant c and \
+             the rate that ends lowest with it; {runs} runs for each point, seed {seed}"
+        ))
+        .claims(claims(&facts))
+        .claims([agreement_claim("classification_follows_its_ode", simulated, runs)])
+        .figure(figure)
+        .table(table(&all)))
 }
 
 #[cfg(test)]

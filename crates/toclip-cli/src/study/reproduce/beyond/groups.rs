@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use rayon::prelude::*;
-use toclip::dynamics::{Ode, Sgd, Simulator};
+use toclip::dynamics::{Ode, linear_times};
 use toclip::ensemble::Ensemble;
 use toclip::noise::{Gaussian, Noise};
 use toclip::spectrum::{Modes, Start};
 use toclip::{Group, Groups, Rule, Step};
 
-use super::super::claims::check;
-use super::super::effort::Effort;
-use super::super::part::Part;
-use super::tuned::{
-    Simulated, Tuned, TunedCurve, agreement_claim, change, digits, line_and_points, log_spaced,
+use super::tuned_rate::{
+    Simulated, Tuned, TunedCurve, TuningProblem, agreement_claim, change, line_and_points,
+    log_spaced,
 };
-use super::{SCALES, contaminated, fewer_runs, two_scales};
+use super::{
+    FigureSection, RunSizes, SCALES, check, contaminated, digits, small_ensemble, two_scales,
+};
 use crate::output::Table;
 use crate::plot::{Axis, Chart};
 use crate::report::Claim;
@@ -29,7 +29,7 @@ const RATIO_POINTS: usize = 13;
 const TIME: f64 = 20.0;
 
 /// The lowest R(T) at every ratio of the two thresholds, under one noise.
-struct Curve {
+struct RatioCurve {
     name: &'static str,
     noise: Arc<dyn Noise>,
     at: Vec<(f64, Tuned)>,
@@ -46,21 +46,38 @@ fn modes() -> Result<Modes> {
     Ok(Modes::grouped(&two_scales()?, &Start::Uniform { norm: 1.0 }, &groups(1.0)?.sizes())?)
 }
 
-/// A step that clips each group, and the same that clips all of the gradient.
+/// A step that clips each group at its own threshold.
 fn per_group(noise: &Arc<dyn Noise>, ratio: f64) -> toclip::Result<Step<'static>> {
     Step::new(Arc::clone(noise)).with_rule(Rule::PerGroup(groups(ratio)?))
 }
 
-impl Curve {
-    fn new(name: &'static str, noise: Arc<dyn Noise>, modes: &Modes) -> Result<Self> {
+fn problem<'a>(modes: &'a Modes, step: Step<'static>, ensemble: &'a Ensemble) -> TuningProblem<'a> {
+    TuningProblem { modes, step, time: TIME, collapsed: false, ensemble }
+}
+
+impl RatioCurve {
+    fn new(
+        name: &'static str,
+        noise: Arc<dyn Noise>,
+        modes: &Modes,
+        ensemble: &Ensemble,
+    ) -> Result<Self> {
         let c = log_spaced(THRESHOLDS, POINTS);
-        let lowest = |step: &Step<'_>| TunedCurve::new(modes, step, &c, TIME)?.best();
+        let lowest = |step| TunedCurve::new(&problem(modes, step, ensemble), &c)?.best();
         let at = log_spaced(RATIOS, RATIO_POINTS)
             .into_par_iter()
-            .map(|ratio| Ok((ratio, lowest(&per_group(&noise, ratio)?)?)))
+            .map(|ratio| Ok((ratio, lowest(per_group(&noise, ratio)?)?)))
             .collect::<Result<_>>()?;
-        let global = lowest(&Step::new(Arc::clone(&noise)))?;
-        Ok(Curve { name, noise, at, global })
+        let global = lowest(Step::new(Arc::clone(&noise)))?;
+        Ok(RatioCurve { name, noise, at, global })
+    }
+
+    /// The mean of runs at the point nearest to a ratio.
+    fn simulate(&self, ratio: f64, modes: &Modes, ensemble: &Ensemble) -> Result<(f64, Simulated)> {
+        let (ratio, at) = self.near(ratio)?;
+        let name = format!("c₂/c₁ = {} ({})", digits(ratio), self.name);
+        let problem = problem(modes, per_group(&self.noise, ratio)?, ensemble);
+        Ok((ratio, Simulated::new(name, at, &problem)?))
     }
 
     /// The ratio that ends lowest.
@@ -79,9 +96,8 @@ impl Curve {
 
 /// The largest relative difference of R between one threshold for each group, all equal, and one
 /// for the whole gradient.
-fn off_global(modes: &Modes, curve: &Curve) -> Result<f64> {
-    let times = toclip::dynamics::linear_times(TIME, 21)?;
-    let policy = curve.global.policy()?;
+fn off_global(modes: &Modes, curve: &RatioCurve) -> Result<f64> {
+    let (times, policy) = (linear_times(TIME, 21)?, curve.global.policy()?);
     let whole = Ode::new(modes, Step::new(Arc::clone(&curve.noise)), &*policy).solve(&times)?;
     let each = Ode::new(modes, per_group(&curve.noise, 1.0)?, &*policy).solve(&times)?;
     let off = whole.risk.iter().zip(&each.risk).map(|(a, b)| (b / a - 1.0).abs());
@@ -97,7 +113,7 @@ struct Ends {
 }
 
 impl Ends {
-    fn new(curve: &Curve) -> Result<Self> {
+    fn new(curve: &RatioCurve) -> Result<Self> {
         let (ratio, at) = curve.best()?;
         let open = curve.near(RATIOS.1)?.1.risk;
         Ok(Ends { global: curve.global.risk, ratio, best: at.risk, open })
@@ -106,14 +122,11 @@ impl Ends {
 
 fn claims(off: f64, gaussian: &Ends, outliers: &Ends) -> Vec<Claim> {
     let measured = |ends: &Ends| {
-        format!(
-            "R(T) {} globally, {} at c₂/c₁ = {} ({})",
-            digits(ends.global),
-            digits(ends.best),
-            digits(ends.ratio),
-            change(ends.global, ends.best)
-        )
+        let [global, best, ratio] = [ends.global, ends.best, ends.ratio].map(digits);
+        let change = change(ends.global, ends.best);
+        format!("R(T) {global} globally, {best} at c₂/c₁ = {ratio} ({change})")
     };
+    let (open, change) = (digits(outliers.open), change(outliers.global, outliers.open));
     let gains = |ends: &Ends| ends.best < 0.95 * ends.global && ends.ratio > 1.0;
     vec![
         check(
@@ -125,37 +138,26 @@ fn claims(off: f64, gaussian: &Ends, outliers: &Ends) -> Vec<Claim> {
         check("groups_gain_with_outliers", measured(outliers), gains(outliers)),
         check(
             "an_open_group_lets_outliers_in",
-            format!(
-                "R(T) with the second group at 100 c₁: {} ({} from global)",
-                digits(outliers.open),
-                change(outliers.global, outliers.open)
-            ),
+            format!("R(T) with the second group at 100 c₁: {open} ({change} from global)"),
             outliers.open > outliers.global,
         ),
     ]
 }
 
-pub fn global_or_per_group(effort: &Effort) -> Result<Part> {
+pub fn global_or_per_group(sizes: &RunSizes) -> Result<FigureSection> {
     let modes = modes()?;
     let dims = modes.group_dims();
     let same = (dims[0] / dims[1]).sqrt();
+    let ensemble = small_ensemble(sizes);
+    let curve = |name, noise| RatioCurve::new(name, noise, &modes, &ensemble);
     let curves = [
-        Curve::new("Gaussian noise, σ = 0.5", Arc::new(Gaussian::new(0.5)?), &modes)?,
-        Curve::new("90% σ = 0.3, 10% σ = 3", contaminated()?, &modes)?,
+        curve("Gaussian noise, σ = 0.5", Arc::new(Gaussian::new(0.5)?))?,
+        curve("90% σ = 0.3, 10% σ = 3", contaminated()?)?,
     ];
-    let runs = fewer_runs(effort);
-    let ensemble = Ensemble::new(runs, effort.seed);
     let mut simulated: Vec<Vec<(f64, Simulated)>> = Vec::new();
     for curve in &curves {
-        let run = |ratio: f64| {
-            let (ratio, at) = curve.near(ratio)?;
-            let simulator = |policy| -> toclip::Result<Box<dyn Simulator>> {
-                Ok(Box::new(Sgd::new(&modes, per_group(&curve.noise, ratio)?, policy)?))
-            };
-            let name = format!("c₂/c₁ = {} ({})", digits(ratio), curve.name);
-            Ok((ratio, Simulated::new(name, (&modes, TIME), at, &simulator, &ensemble)?))
-        };
-        simulated.push([0.25, 1.0, 4.0].into_iter().map(run).collect::<Result<_>>()?);
+        let runs = [0.25, 1.0, 4.0].map(|ratio| curve.simulate(ratio, &modes, &ensemble));
+        simulated.push(runs.into_iter().collect::<Result<_>>()?);
     }
     let mut chart = Chart::new("One threshold for each group of coordinates")
         .subtitle("λ = 1 at c₁, λ = 0.1 at c₂; theory (lines), C-SGD (points)")
@@ -177,19 +179,20 @@ pub fn global_or_per_group(effort: &Effort) -> Result<Part> {
             .numbers(format!("{name}_ode"), curve.at.iter().map(|(_, at)| at.risk))
             .numbers(format!("{name}_sgd"), curve.at.iter().map(|(ratio, _)| mean(*ratio)));
     }
-    let mut part = Part::new("beyond-groups", "clip globally or per group?").table(table);
-    part.section.settings = format!(
-        "300 dimensions with λ = 1 (d₁ = {}) and 500 with λ = 0.1 (d₂ = {}), clipped at c₁√d₁ and \
-         c₂√d₂; the best constant c₁ and η for each ratio; T = {TIME}; {runs} runs for each point, \
-         seed {}",
-        dims[0], dims[1], effort.seed
-    );
     let off = off_global(&modes, &curves[1])?;
-    part.section.claims = claims(off, &Ends::new(&curves[0])?, &Ends::new(&curves[1])?);
-    let all: Vec<Simulated> = simulated.into_iter().flatten().map(|(_, run)| run).collect();
-    part.section.claims.push(agreement_claim("groups_follow_their_ode", &all, runs));
-    part.section.figures = vec![chart.into()];
-    Ok(part)
+    let Ensemble { runs, seed, .. } = ensemble;
+    let simulated = simulated.iter().flatten().map(|(_, run)| run);
+    Ok(FigureSection::new("beyond-groups", "clip globally or per group?")
+        .settings(format!(
+            "300 dimensions with λ = 1 (d₁ = {}) and 500 with λ = 0.1 (d₂ = {}), clipped at c₁√d₁ and \
+             c₂√d₂; the best constant c₁ and η for each ratio; T = {TIME}; {runs} runs for each point, \
+             seed {seed}",
+            dims[0], dims[1]
+        ))
+        .claims(claims(off, &Ends::new(&curves[0])?, &Ends::new(&curves[1])?))
+        .claims([agreement_claim("groups_follow_their_ode", simulated, runs)])
+        .figure(chart)
+        .table(table))
 }
 
 #[cfg(test)]

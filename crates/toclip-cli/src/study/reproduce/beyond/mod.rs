@@ -4,31 +4,34 @@ mod by_value;
 mod classification;
 mod groups;
 mod momentum;
-mod paths;
 mod privacy;
+mod risk_under_rules;
 mod rules;
 mod skip;
-mod tuned;
+mod tuned_rate;
 
 use std::sync::Arc;
 
 use anyhow::Result;
+use toclip::ensemble::Ensemble;
 use toclip::noise::{Component, Mixture, Noise};
 use toclip::spectrum::{Block, Spectrum};
 
-use super::Item;
-use super::effort::Effort;
+use super::agreement::{Agreement, ERRORS, add_path};
+use super::paper_experiment::last;
+use super::{FigureEntry, FigureSection, RunSizes, check};
+use crate::output::numbers::significant;
 
 /// In the order of the report.
-pub const ITEMS: [Item; 8] = [
-    ("beyond-rules", |i| rules::criteria(&i.effort)),
-    ("beyond-skip", |i| skip::skip_or_clip(&i.effort)),
-    ("beyond-paths", |i| paths::theory_and_simulation(&i.effort)),
-    ("beyond-by-value", |i| by_value::by_value_or_norm(&i.effort)),
-    ("beyond-groups", |i| groups::global_or_per_group(&i.effort)),
-    ("beyond-momentum", |i| momentum::with_or_without(&i.effort)),
-    ("beyond-privacy", |i| privacy::what_it_costs(&i.effort)),
-    ("beyond-classification", |i| classification::clip_or_not(&i.effort)),
+pub const FIGURES: [FigureEntry; 8] = [
+    ("beyond-rules", |i| rules::criteria(&i.sizes)),
+    ("beyond-skip", |i| skip::skip_or_clip(&i.sizes)),
+    ("beyond-paths", |i| risk_under_rules::theory_and_simulation(&i.sizes)),
+    ("beyond-by-value", |i| by_value::by_value_or_norm(&i.sizes)),
+    ("beyond-groups", |i| groups::global_or_per_group(&i.sizes)),
+    ("beyond-momentum", |i| momentum::with_or_without(&i.sizes)),
+    ("beyond-privacy", |i| privacy::what_it_costs(&i.sizes)),
+    ("beyond-classification", |i| classification::clip_or_not(&i.sizes)),
 ];
 
 /// Noise with outliers, of variance one: nine in ten have σ = 0.3, the others about 3.
@@ -51,6 +54,11 @@ fn two_scales() -> Result<Spectrum> {
 }
 
 /// Where many points are simulated, fewer runs of each.
-fn fewer_runs(effort: &Effort) -> u64 {
-    effort.runs.div_ceil(4)
+fn small_ensemble(sizes: &RunSizes) -> Ensemble {
+    Ensemble::new(sizes.runs.div_ceil(4), sizes.seed)
+}
+
+/// A number as a claim has it.
+fn digits(x: f64) -> String {
+    significant(x, 3)
 }

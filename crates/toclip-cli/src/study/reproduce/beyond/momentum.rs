@@ -11,16 +11,12 @@ use toclip::schedule::OpenLoop;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Memory, Momentum};
 
-use super::super::agreement::{Agreement, ERRORS};
-use super::super::claims::check;
-use super::super::effort::Effort;
-use super::super::part::Part;
-use super::super::setup::last;
-use super::fewer_runs;
-use super::tuned::digits;
+use super::{
+    Agreement, ERRORS, FigureSection, RunSizes, add_path, check, digits, last, small_ensemble,
+};
 use crate::output::Table;
 use crate::output::numbers::percent;
-use crate::plot::{Axis, Chart, Figure, Series};
+use crate::plot::{Axis, Chart, Figure};
 use crate::report::Claim;
 
 const DELTAS: [f64; 3] = [10.0, 2.0, 0.5];
@@ -56,7 +52,7 @@ struct Rescaled {
 }
 
 impl Rescaled {
-    fn new(beta: f64, effort: &Effort) -> Result<Self> {
+    fn new(beta: f64, sizes: &RunSizes) -> Result<Self> {
         let (modes, noise) = problem()?;
         let (slow, fast) = (policy(ETA * (1.0 - beta))?, policy(ETA)?);
         let heavy_ball = Momentum::heavy_ball(Memory::Beta(beta))?;
@@ -69,10 +65,11 @@ impl Rescaled {
         let sgd = Sgd::new(&modes, Arc::clone(&noise), Arc::new(fast))?;
         let ball = Sgd::new(&modes, noise, Arc::new(slow))?.with_momentum(heavy_ball)?;
         let run = |index: u64| {
-            let end = |sgd: &Sgd| last(&sgd.run(effort.seed, index, &[at]));
+            let end = |sgd: &Sgd| last(&sgd.run(sizes.seed, index, &[at]));
             (end(&ball), end(&sgd))
         };
-        let runs: Vec<(f64, f64)> = (0..fewer_runs(effort)).into_par_iter().map(run).collect();
+        let runs: Vec<(f64, f64)> =
+            (0..small_ensemble(sizes).runs).into_par_iter().map(run).collect();
         let (sgd, standard_error) = paired(&runs);
         Ok(Rescaled { beta, at, ode, sgd, standard_error })
     }
@@ -93,32 +90,24 @@ fn paired(runs: &[(f64, f64)]) -> (f64, f64) {
     (mean / plain, (squares / (n - 1.0) / n).sqrt() / plain)
 }
 
-/// One memory: its name, risk at the end, and risk after a long time.
-struct Memorised {
-    delta: f64,
-    stationary: f64,
-}
-
-fn claims(all: &[Rescaled], plain: f64, memories: &[Memorised]) -> Vec<Claim> {
+/// `memories` are δ and the risk after a long time, which is `plain` without momentum.
+fn claims(all: &[Rescaled], plain: f64, memories: &[(f64, f64)]) -> Vec<Claim> {
     // Half of β/((1−β)d), within a third of it, four standard errors and the 1/d that an ODE is off.
     let near = |one: &Rescaled, gap: f64, errors: f64| {
         let open = one.expected() / 3.0 + 0.5 / DIM as f64;
         (gap - one.expected()).abs() <= open + ERRORS * errors
     };
-    let shown: Vec<String> = all
-        .iter()
-        .map(|one| {
-            format!(
-                "β = {}: {} in C-SGD (± {}), {} in the ODE, ½β/((1−β)d) = {}",
-                one.beta,
-                percent(one.sgd),
-                percent(one.standard_error),
-                percent(one.ode),
-                percent(one.expected())
-            )
-        })
-        .collect();
-    let off = memories.iter().map(|one| (one.stationary / plain - 1.0).abs());
+    let describe = |one: &Rescaled| {
+        let [sgd, error, ode, expected] =
+            [one.sgd, one.standard_error, one.ode, one.expected()].map(percent);
+        let beta = one.beta;
+        format!(
+            "β = {beta}: {sgd} in C-SGD (± {error}), {ode} in the ODE, ½β/((1−β)d) = {expected}"
+        )
+    };
+    let shown: Vec<String> = all.iter().map(describe).collect();
+    let deltas: Vec<String> = memories.iter().map(|(delta, _)| digits(*delta)).collect();
+    let off = memories.iter().map(|(_, stationary)| (stationary / plain - 1.0).abs());
     let off = off.fold(f64::NAN, f64::max);
     vec![
         check(
@@ -137,14 +126,14 @@ fn claims(all: &[Rescaled], plain: f64, memories: &[Memorised]) -> Vec<Claim> {
             format!(
                 "R({LONG}) without momentum {}; δ = {}: largest difference {off:.0e}",
                 digits(plain),
-                memories.iter().map(|one| digits(one.delta)).collect::<Vec<_>>().join(", ")
+                deltas.join(", ")
             ),
             off < 1e-3,
         ),
     ]
 }
 
-pub fn with_or_without(effort: &Effort) -> Result<Part> {
+pub fn with_or_without(sizes: &RunSizes) -> Result<FigureSection> {
     let (modes, noise) = problem()?;
     let policy = policy(ETA)?;
     let times = linear_times(TIME, 61)?;
@@ -154,9 +143,8 @@ pub fn with_or_without(effort: &Effort) -> Result<Part> {
         .x(Axis::linear("time t = k/d"))
         .y(Axis::log("risk R"));
     let mut table = Table::default().numbers("t", times.iter().copied());
-    let mut part = Part::new("beyond-momentum", "what momentum changes");
-    let (mut plain, mut memories) = (f64::NAN, Vec::new());
-    let ensemble = Ensemble::new(effort.runs, effort.seed);
+    let (mut plain, mut memories, mut agreement) = (f64::NAN, Vec::new(), Vec::new());
+    let ensemble = Ensemble::new(sizes.runs, sizes.seed);
     for (slot, delta) in std::iter::once(None).chain(DELTAS.map(Some)).enumerate() {
         let mut ode = Ode::new(&modes, &*noise, &policy);
         let mut sgd = Sgd::new(&modes, Arc::clone(&noise), Arc::new(policy.clone()))?;
@@ -168,26 +156,18 @@ pub fn with_or_without(effort: &Effort) -> Result<Part> {
         let theory = ode.solve(&saved)?;
         let stationary = last(&theory);
         match delta {
-            Some(delta) => memories.push(Memorised { delta, stationary }),
+            Some(delta) => memories.push((delta, stationary)),
             None => plain = stationary,
         }
         let risk = &theory.risk[..times.len()];
         let band = ensemble.run(&sgd, &times, None)?;
-        let agreement = Agreement::new(risk, &band, modes.risk() / modes.dim());
-        let claim = agreement.gap_claim("momentum_follows_its_ode", &name, effort.runs);
-        part.section.claims.push(claim);
-        let every_fifth = |v: &[f64]| v.iter().step_by(5).copied().collect::<Vec<_>>();
-        chart = chart.series(Series::line(&name, &times, risk).slot(slot)).series(
-            Series::points("", &every_fifth(&times), &every_fifth(&band.risk.mean)).slot(slot),
-        );
+        let compared = Agreement::new(risk, &band, modes.risk() / modes.dim());
+        agreement.push(compared.gap_claim("momentum_follows_its_ode", &name, sizes.runs));
         let key = delta.map_or("plain".into(), |delta| format!("delta_{delta}"));
-        table = table
-            .numbers(format!("{key}_ode"), risk.iter().copied())
-            .numbers(format!("{key}_sgd"), band.risk.mean.iter().copied());
+        (chart, table) = add_path((chart, table), (slot, &key, &name), risk, &band);
     }
     let all =
-        BETAS.map(|beta| Rescaled::new(beta, effort)).into_iter().collect::<Result<Vec<_>>>()?;
-    part.section.claims.extend(claims(&all, plain, &memories));
+        BETAS.map(|beta| Rescaled::new(beta, sizes)).into_iter().collect::<Result<Vec<_>>>()?;
     let column = |of: fn(&Rescaled) -> f64| all.iter().map(of).collect::<Vec<_>>();
     let steps = column(|one| 1.0 / (1.0 - one.beta));
     let rescaled = Chart::new("Fixed β: difference from SGD at lr/(1−β)")
@@ -197,14 +177,17 @@ pub fn with_or_without(effort: &Effort) -> Result<Part> {
         .line("ODE", &steps, &column(|one| one.ode.abs()))
         .points("C-SGD", &steps, &column(|one| one.sgd.abs()))
         .dashed("½β/((1−β)d)", &steps, &column(Rescaled::expected));
-    part.section.settings = format!(
-        "isotropic, d = {DIM}; Gaussian noise, σ = {SIGMA}; clipped at c = {CLIP}; η = {ETA} of plain SGD; \
-         {} runs each, seed {}",
-        effort.runs, effort.seed
-    );
     let figure = Figure::new("What momentum changes").columns(2).chart(chart).chart(rescaled);
-    part.section.figures = vec![figure];
-    part.tables.push((
+    let mut section = FigureSection::new("beyond-momentum", "what momentum changes")
+        .settings(format!(
+            "isotropic, d = {DIM}; Gaussian noise, σ = {SIGMA}; clipped at c = {CLIP}; η = {ETA} of plain SGD; \
+             {} runs each, seed {}",
+            sizes.runs, sizes.seed
+        ))
+        .claims(agreement)
+        .claims(claims(&all, plain, &memories))
+        .figure(figure);
+    section.tables.push((
         "beyond-momentum-beta".into(),
         Table::default()
             .numbers("beta", column(|one| one.beta))
@@ -213,7 +196,7 @@ pub fn with_or_without(effort: &Effort) -> Result<Part> {
             .numbers("sgd", column(|one| one.sgd))
             .numbers("sgd_standard_error", column(|one| one.standard_error)),
     ));
-    Ok(part.table(table))
+    Ok(section.table(table))
 }
 
 #[cfg(test)]
@@ -225,7 +208,7 @@ mod tests {
     fn claims_can_fail() {
         let one = |ode, sgd| Rescaled { beta: 0.9, at: 1.0, ode, sgd, standard_error: 5e-4 };
         let verdicts = |one: Rescaled, end| {
-            let memories = [Memorised { delta: 2.0, stationary: end }];
+            let memories = [(2.0, end)];
             claims(&[one], 0.1, &memories).iter().map(|c| c.verdict).collect::<Vec<_>>()
         };
         // ½β/((1−β)d) = 0.9% at d = 500.

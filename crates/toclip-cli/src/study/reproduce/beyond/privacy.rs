@@ -1,21 +1,17 @@
 //! What privacy costs: the risk of one pass of private SGD, against the threshold and against ε.
 
 use anyhow::{Context, Result};
-use toclip::dynamics::{Collapsed, Ode, Simulator};
+use toclip::dynamics::Ode;
 use toclip::ensemble::Ensemble;
 use toclip::privacy::{Privacy, noise_multiplier};
 use toclip::schedule::PrivateGreedy;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Batch, Step};
 
-use super::super::claims::check;
-use super::super::effort::Effort;
-use super::super::part::Part;
-use super::super::setup::last;
-use super::tuned::{
-    Simulated, Tuned, TunedCurve, agreement_claim, change, digits, log_spaced, point_columns, rows,
+use super::tuned_rate::{
+    Tuned, TunedCurve, TuningProblem, agreement_claim, change, log_spaced, point_columns, rows,
 };
-use super::{contaminated, fewer_runs};
+use super::{FigureSection, RunSizes, check, contaminated, digits, last, small_ensemble};
 use crate::output::Table;
 use crate::plot::{Axis, Chart, Figure, Series};
 use crate::report::Claim;
@@ -46,28 +42,20 @@ struct Pass {
 impl Pass {
     fn new(modes: &Modes, epsilon: Option<f64>, ensemble: &Ensemble) -> Result<Self> {
         let sigma = epsilon.map_or(Ok(0.0), |epsilon| noise_multiplier(epsilon, DELTA))?;
-        let step = || {
-            let step = Step::new(contaminated()?).with_batch(Batch::per_sample(BATCH)?)?;
-            step.with_privacy(Privacy::new(sigma)?)
-        };
-        let curve = TunedCurve::new(modes, &step()?, &log_spaced(THRESHOLDS, POINTS), TIME)?;
-        let schedule = match sigma > 0.0 {
-            true => {
-                let greedy = PrivateGreedy::new(step()?, DIM)?;
-                last(&Ode::new(modes, &step()?, &greedy).tolerance(1e-6, 0.0).solve(&[TIME])?)
-            }
-            false => f64::NAN,
-        };
-        let simulator = |policy| -> toclip::Result<Box<dyn Simulator>> {
-            Ok(Box::new(Collapsed::new(modes, step()?, policy)?))
-        };
-        let mut pass = Pass { epsilon, noise_multiplier: sigma, curve, schedule };
-        let drawn = epsilon.is_none_or(|epsilon| DRAWN.contains(&epsilon));
-        for index in SIMULATED.into_iter().filter(|_| drawn) {
-            let at = pass.curve.points.get(index).context("no such threshold")?;
-            let name = format!("{} at c = {}", pass.name(), digits(at.c));
-            let run = Simulated::new(name, (modes, TIME), *at, &simulator, ensemble)?;
-            pass.curve.runs.push(run);
+        let step = Step::new(contaminated()?).with_batch(Batch::per_sample(BATCH)?)?;
+        let step = step.with_privacy(Privacy::new(sigma)?)?;
+        let problem =
+            TuningProblem { modes, step: step.clone(), time: TIME, collapsed: true, ensemble };
+        let curve = TunedCurve::new(&problem, &log_spaced(THRESHOLDS, POINTS))?;
+        let mut pass = Pass { epsilon, noise_multiplier: sigma, curve, schedule: f64::NAN };
+        if sigma > 0.0 {
+            let greedy = PrivateGreedy::new(step.clone(), DIM)?;
+            let ode = Ode::new(modes, &step, &greedy).tolerance(1e-6, 0.0);
+            pass.schedule = last(&ode.solve(&[TIME])?);
+        }
+        if epsilon.is_none_or(|epsilon| DRAWN.contains(&epsilon)) {
+            let name = pass.name();
+            pass.curve.simulate(SIMULATED, &name, &problem)?;
         }
         Ok(pass)
     }
@@ -93,7 +81,7 @@ fn against_threshold(drawn: &[&Pass]) -> Result<Chart> {
     Ok(chart.series(Series::points("best threshold", &c, &risk).slot(drawn.len())))
 }
 
-fn against_epsilon(private: &[&Pass], none: &Pass) -> Result<Chart> {
+fn against_epsilon(private: &[Pass], none: &Pass) -> Result<Chart> {
     let epsilon: Vec<f64> = private.iter().filter_map(|pass| pass.epsilon).collect();
     let constants =
         private.iter().map(|pass| Ok(pass.curve.best()?.risk)).collect::<Result<Vec<f64>>>()?;
@@ -106,7 +94,7 @@ fn against_epsilon(private: &[&Pass], none: &Pass) -> Result<Chart> {
         .hline(none.curve.best()?.risk, "constants, no privacy"))
 }
 
-/// What the claims are about, of one pass.
+/// The numbers of one pass that the claims are about.
 struct Ends {
     name: String,
     best: Tuned,
@@ -143,6 +131,9 @@ fn claims(all: &[Ends]) -> Vec<Claim> {
     };
     let (small, large) = (spread(|one| one.small), spread(|one| one.large));
     let gains = spread(|one| one.schedule / one.best.risk);
+    let ((smallest, largest), small_cost) = (THRESHOLDS, change(1.0, small.1));
+    let [from, to] = [large.0, large.1].map(digits);
+    let [least, most] = [gains.0, gains.1].map(|gain| change(1.0, gain));
     vec![
         check(
             "best_threshold_falls_with_privacy",
@@ -154,12 +145,8 @@ fn claims(all: &[Ends]) -> Vec<Claim> {
         check(
             "small_thresholds_are_safe",
             format!(
-                "R(T) over its lowest, each at the best rate: at c = {} at most {}; at c = {} from {} to {}",
-                THRESHOLDS.0,
-                change(1.0, small.1),
-                THRESHOLDS.1,
-                digits(large.0),
-                digits(large.1)
+                "R(T) over its lowest, each at the best rate: at c = {smallest} at most {small_cost}; at \
+                 c = {largest} from {from} to {to}"
             ),
             small.1 < 1.1 && large.0 > 1.25,
         ),
@@ -174,11 +161,7 @@ fn claims(all: &[Ends]) -> Vec<Claim> {
         ),
         check(
             "schedules_gain_in_private",
-            format!(
-                "R(T) of the best schedule relative to the best constants: {} to {}",
-                change(1.0, gains.0),
-                change(1.0, gains.1)
-            ),
+            format!("R(T) of the best schedule relative to the best constants: {least} to {most}"),
             gains.1 < 1.0,
         ),
     ]
@@ -192,39 +175,35 @@ fn table(all: &[Pass]) -> Table {
     point_columns(table, &rows).numbers("best_schedule", rows.iter().map(|row| row.0.schedule))
 }
 
-pub fn what_it_costs(effort: &Effort) -> Result<Part> {
+pub fn what_it_costs(sizes: &RunSizes) -> Result<FigureSection> {
     let modes = Modes::new(&Spectrum::isotropic(DIM)?, &Start::Uniform { norm: 1.0 })?;
-    let ensemble = Ensemble::new(fewer_runs(effort), effort.seed);
+    let ensemble = small_ensemble(sizes);
     let epsilons = std::iter::once(None).chain(EPSILONS.map(Some));
     let all = epsilons
         .map(|epsilon| Pass::new(&modes, epsilon, &ensemble))
         .collect::<Result<Vec<_>>>()?;
-    let mut part = Part::new("beyond-privacy", "what privacy costs").table(table(&all));
     let samples = (TIME * modes.dim()).round() * BATCH as f64;
-    part.section.settings = format!(
-        "isotropic, d = {DIM}; noise 90% σ = 0.3, 10% σ = 3; batches of {BATCH}, T = {TIME}: one pass over \
-         {samples} samples; δ = {DELTA:e}; noise multipliers {}; constant c and the constant η that \
-         ends lowest with it; {} runs for each point, seed {}",
-        all.iter().skip(1).map(|pass| digits(pass.noise_multiplier)).collect::<Vec<_>>().join(", "),
-        fewer_runs(effort),
-        effort.seed
-    );
-    part.section.claims = claims(&all.iter().map(Ends::new).collect::<Result<Vec<_>>>()?);
-    let simulated: Vec<Simulated> = all.iter().flat_map(|pass| pass.curve.runs.clone()).collect();
-    part.section.claims.push(agreement_claim(
-        "private_follows_its_ode",
-        &simulated,
-        fewer_runs(effort),
-    ));
+    let Ensemble { runs, seed, .. } = ensemble;
     let (none, private) = all.split_first().context("nothing was computed")?;
-    let private: Vec<&Pass> = private.iter().collect();
+    let multipliers: Vec<String> =
+        private.iter().map(|pass| digits(pass.noise_multiplier)).collect();
     let drawn: Vec<&Pass> = all.iter().filter(|pass| !pass.curve.runs.is_empty()).collect();
     let figure = Figure::new("What privacy costs: one pass of private SGD")
         .columns(2)
         .chart(against_threshold(&drawn)?)
-        .chart(against_epsilon(&private, none)?);
-    part.section.figures = vec![figure];
-    Ok(part)
+        .chart(against_epsilon(private, none)?);
+    let simulated = all.iter().flat_map(|pass| &pass.curve.runs);
+    Ok(FigureSection::new("beyond-privacy", "what privacy costs")
+        .settings(format!(
+            "isotropic, d = {DIM}; noise 90% σ = 0.3, 10% σ = 3; batches of {BATCH}, T = {TIME}: one pass over \
+             {samples} samples; δ = {DELTA:e}; noise multipliers {}; constant c and the constant η that \
+             ends lowest with it; {runs} runs for each point, seed {seed}",
+            multipliers.join(", ")
+        ))
+        .claims(claims(&all.iter().map(Ends::new).collect::<Result<Vec<_>>>()?))
+        .claims([agreement_claim("private_follows_its_ode", simulated, runs)])
+        .figure(figure)
+        .table(table(&all)))
 }
 
 #[cfg(test)]

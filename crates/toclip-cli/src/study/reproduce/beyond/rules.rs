@@ -6,11 +6,8 @@ use toclip::criteria::fisher_limit;
 use toclip::noise::{Family, Gaussian, Laplace, Rademacher, StudentT, Uniform};
 use toclip::{Factors, Rule, Smooth, Step};
 
-use super::super::claims::check;
-use super::super::effort::Effort;
-use super::super::part::Part;
-use super::outliers;
-use super::tuned::log_spaced;
+use super::tuned_rate::log_spaced;
+use super::{FigureSection, RunSizes, check, outliers};
 use crate::output::Table;
 use crate::plot::{Axis, Chart, Figure};
 use crate::report::Claim;
@@ -22,7 +19,7 @@ const THRESHOLDS: (f64, f64) = (0.02, 10.0);
 /// The rules that have a threshold, in the order of the legend.
 const RULES: [Rule; 4] =
     [Rule::Clip, Rule::Skip, Rule::Smooth(Smooth::Tanh), Rule::Smooth(Smooth::Root)];
-/// What rounding may put above a bound.
+/// A number may be above a bound by this much, for rounding.
 const ROUNDING: f64 = 1e-9;
 
 /// A noise of variance one, and what each rule reaches on it.
@@ -34,7 +31,7 @@ struct Compared {
     lowest: Factors,
     /// CCC of normalising, which is the same for every threshold.
     normalise: f64,
-    /// The largest CCC of any rule.
+    /// The largest CCC that a rule can have.
     limit: f64,
 }
 
@@ -65,6 +62,11 @@ impl Compared {
 
     fn best_ccc(&self, rule: usize) -> f64 {
         self.best(rule).and_then(|at| at.ccc().ok()).unwrap_or(f64::NAN)
+    }
+
+    /// The largest CCC of any rule here.
+    fn highest(&self) -> f64 {
+        (0..RULES.len()).map(|rule| self.best_ccc(rule)).fold(self.normalise, f64::max)
     }
 
     fn chart(&self) -> Chart {
@@ -98,18 +100,14 @@ fn noises() -> Result<Vec<(&'static str, Family)>> {
 fn claims(all: &[Compared]) -> Vec<Claim> {
     let [clip, skip, tanh, root] = [0, 1, 2, 3];
     let every = |name: &str| all.iter().find(|one| one.name.starts_with(name));
-    let below = |one: &Compared| {
-        let highest = (0..RULES.len()).map(|rule| one.best_ccc(rule)).fold(one.normalise, f64::max);
-        highest <= one.limit * (1.0 + ROUNDING)
-    };
+    let below = |one: &Compared| one.highest() <= one.limit * (1.0 + ROUNDING);
     let mut claims = vec![check(
         "no_rule_beats_fisher",
         format!("{} of {} noises", all.iter().filter(|one| below(one)).count(), all.len()),
         !all.is_empty() && all.iter().all(below),
     )];
     if let Some(gaussian) = every("Gaussian") {
-        let highest =
-            (0..RULES.len()).map(|rule| gaussian.best_ccc(rule)).fold(gaussian.normalise, f64::max);
+        let highest = gaussian.highest();
         claims.push(check(
             "no_rule_helps_gaussian",
             format!("the largest CCC of any rule is 1 {:+.0e}", highest - 1.0),
@@ -117,17 +115,15 @@ fn claims(all: &[Compared]) -> Vec<Claim> {
         ));
     }
     if let (Some(rare), Some(heavy)) = (every("Rademacher"), every("Student-t")) {
+        let pairs = [rare, heavy].map(|one| [one.best_ccc(skip), one.best_ccc(clip)]);
+        let [[rare_skip, rare_clip], [heavy_skip, heavy_clip]] = pairs.map(|pair| pair.map(short));
         claims.push(check(
             "skip_beats_clip_on_separate_outliers",
             format!(
-                "Rademacher-like: {} skipping, {} clipping; Student-t: {} and {}",
-                short(rare.best_ccc(skip)),
-                short(rare.best_ccc(clip)),
-                short(heavy.best_ccc(skip)),
-                short(heavy.best_ccc(clip))
+                "Rademacher-like: {rare_skip} skipping, {rare_clip} clipping; Student-t: {heavy_skip} and \
+                 {heavy_clip}"
             ),
-            rare.best_ccc(skip) > 1.2 * rare.best_ccc(clip)
-                && heavy.best_ccc(skip) < heavy.best_ccc(clip),
+            pairs[0][0] > 1.2 * pairs[0][1] && pairs[1][0] < pairs[1][1],
         ));
         claims.push(check(
             "skip_can_move_away",
@@ -144,17 +140,12 @@ fn claims(all: &[Compared]) -> Vec<Claim> {
         gains.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), g| (a.min(g), b.max(g)))
     };
     let (tanh, root) = (gain(tanh), gain(root));
-    let share = |x: f64| format!("{:+.1}%", 100.0 * x);
+    let all = [tanh.0, tanh.1, root.0, root.1];
+    let [a, b, c, d] = all.map(|x| format!("{:+.1}%", 100.0 * x));
     claims.push(check(
         "smooth_is_clip",
-        format!(
-            "best CCC relative to clipping: tanh {} to {}, root {} to {}",
-            share(tanh.0),
-            share(tanh.1),
-            share(root.0),
-            share(root.1)
-        ),
-        [tanh.0, tanh.1, root.0, root.1].iter().all(|g| g.abs() < 0.05),
+        format!("best CCC relative to clipping: tanh {a} to {b}, root {c} to {d}"),
+        all.iter().all(|gain| gain.abs() < 0.05),
     ));
     claims
 }
@@ -178,17 +169,15 @@ fn table(all: &[Compared]) -> Table {
         .numbers("share_of_limit", rows.iter().map(|row| row.4))
 }
 
-pub fn criteria(effort: &Effort) -> Result<Part> {
+pub fn criteria(sizes: &RunSizes) -> Result<FigureSection> {
     let noises = noises()?.into_par_iter();
-    let all =
-        noises.map(|noise| Compared::new(noise, effort.points)).collect::<Result<Vec<_>>>()?;
-    let mut part = Part::new("beyond-rules", "clip, skip, normalise or smooth?").table(table(&all));
-    part.section.settings =
-        format!("single samples, noise of variance 1, R = {RISK}; c from 0.02 to 10");
-    part.section.claims = claims(&all);
+    let all = noises.map(|noise| Compared::new(noise, sizes.points)).collect::<Result<Vec<_>>>()?;
     let figure = Figure::new("What each rule gains, against its threshold").columns(2);
-    part.section.figures = vec![all.iter().fold(figure, |figure, one| figure.chart(one.chart()))];
-    Ok(part)
+    Ok(FigureSection::new("beyond-rules", "clip, skip, normalise or smooth?")
+        .settings(format!("single samples, noise of variance 1, R = {RISK}; c from 0.02 to 10"))
+        .claims(claims(&all))
+        .figure(all.iter().fold(figure, |figure, one| figure.chart(one.chart())))
+        .table(table(&all)))
 }
 
 #[cfg(test)]

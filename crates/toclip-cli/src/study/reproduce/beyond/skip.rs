@@ -5,20 +5,15 @@ use std::sync::Arc;
 use anyhow::Result;
 use rayon::prelude::*;
 use toclip::criteria::best_threshold;
-use toclip::dynamics::{Collapsed, Ode, Simulator};
+use toclip::dynamics::Ode;
 use toclip::ensemble::Ensemble;
 use toclip::noise::{Component, Mixture, Rademacher};
 use toclip::schedule::OpenLoop;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Rule, Step};
 
-use super::super::agreement::ERRORS;
-use super::super::claims::check;
-use super::super::effort::Effort;
-use super::super::part::Part;
-use super::super::setup::last;
-use super::fewer_runs;
-use super::tuned::{Simulated, Tuned, TunedCurve, agreement_claim, digits, log_spaced};
+use super::tuned_rate::{Simulated, Tuned, TunedCurve, TuningProblem, agreement_claim, log_spaced};
+use super::{ERRORS, FigureSection, RunSizes, check, digits, last, small_ensemble};
 use crate::output::Table;
 use crate::output::numbers::percent;
 use crate::plot::{Axis, Chart, Figure};
@@ -90,7 +85,7 @@ fn is_among_outliers(c: f64) -> bool {
 }
 
 impl Ends {
-    fn new(rule: Rule, modes: &Modes, c: &[f64], effort: &Effort) -> Result<Self> {
+    fn new(rule: Rule, modes: &Modes, c: &[f64], ensemble: &Ensemble) -> Result<Self> {
         let noise = Arc::new(Rademacher::from_sigma(1.0, OUTLIERS)?);
         let step = Step::new(noise).with_rule(rule.clone())?;
         let end = |&c: &f64| -> Result<Tuned> {
@@ -99,21 +94,16 @@ impl Ends {
             Ok(Tuned { c, eta: ETA, risk })
         };
         let points = c.par_iter().map(end).collect::<Result<Vec<_>>>()?;
-        let simulator = |policy| -> toclip::Result<Box<dyn Simulator>> {
-            Ok(Box::new(Collapsed::new(modes, step.clone(), policy)?))
-        };
-        let ensemble = Ensemble::new(fewer_runs(effort), effort.seed);
-        let run = |at: &Tuned| {
-            let name = format!("{} at c = {}", rule.name(), digits(at.c));
-            Simulated::new(name, (modes, TIME), *at, &simulator, &ensemble)
-        };
-        let runs = points.iter().step_by(20).map(run).collect::<Result<_>>()?;
-        Ok(Ends { rule, curve: TunedCurve { points, runs } })
+        let mut curve = TunedCurve { points, runs: Vec::new() };
+        let problem = TuningProblem { modes, step, time: TIME, collapsed: true, ensemble };
+        let points = (0..c.len()).step_by(20);
+        curve.simulate(points, rule.name(), &problem)?;
+        Ok(Ends { rule, curve })
     }
 
-    /// Points away from the outliers, and among them.
-    fn simulated(&self) -> (Vec<Simulated>, Vec<Simulated>) {
-        self.curve.runs.iter().cloned().partition(|run| !is_among_outliers(run.at.c))
+    /// Runs away from the outliers, or among them.
+    fn simulated(&self, among: bool) -> impl Iterator<Item = &Simulated> + Clone {
+        self.curve.runs.iter().filter(move |run| is_among_outliers(run.at.c) == among)
     }
 
     fn worst(&self) -> Tuned {
@@ -130,6 +120,8 @@ fn claims(gains: &[Gain], [clip, skip]: [Tuned; 2], start: f64) -> Vec<Claim> {
             gain.crossing().map_or("never".into(), |size| format!("from {} times", digits(size)));
         format!("{} of samples: {from}, at most {} as much", percent(gain.share), digits(largest))
     };
+    let [from, skipped, at_skip, clipped, at_clip] =
+        [start, skip.risk, skip.c, clip.risk, clip.c].map(digits);
     vec![
         check(
             "skip_beats_clip_from_some_size_on",
@@ -140,12 +132,8 @@ fn claims(gains: &[Gain], [clip, skip]: [Tuned; 2], start: f64) -> Vec<Claim> {
         check(
             "skip_fails_among_outliers",
             format!(
-                "from R(0) = {}: highest R({TIME}) {} skipping (at c = {}), {} clipping (at c = {})",
-                digits(start),
-                digits(skip.risk),
-                digits(skip.c),
-                digits(clip.risk),
-                digits(clip.c)
+                "from R(0) = {from}: highest R({TIME}) {skipped} skipping (at c = {at_skip}), {clipped} \
+                 clipping (at c = {at_clip})"
             ),
             skip.risk > 1.5 * clip.risk && skip.risk > start,
         ),
@@ -154,21 +142,14 @@ fn claims(gains: &[Gain], [clip, skip]: [Tuned; 2], start: f64) -> Vec<Claim> {
 
 /// In d dimensions and in four times as many.
 fn slow_claim(small: &Simulated, large: &Simulated) -> Claim {
-    check(
-        "skip_follows_slowly_among_outliers",
-        format!(
-            "skip at c = {}: C-SGD ends at {} in d = {DIM} and {} in d = {}, the ODE at {}; differences \
-             {} and {}",
-            digits(small.at.c),
-            digits(small.mean),
-            digits(large.mean),
-            4 * DIM,
-            digits(small.at.risk),
-            percent(small.gap),
-            percent(large.gap)
-        ),
-        large.gap <= small.gap / 2.5 + ERRORS * (large.standard_error / large.at.risk),
-    )
+    let [c, ode, first, second] = [small.at.c, small.at.risk, small.mean, large.mean].map(digits);
+    let ([near, far], dim) = ([small.gap, large.gap].map(percent), 4 * DIM);
+    let measured = format!(
+        "skip at c = {c}: C-SGD ends at {first} in d = {DIM} and {second} in d = {dim}, the ODE at {ode}; \
+         differences {near} and {far}"
+    );
+    let open = ERRORS * (large.standard_error / large.at.risk);
+    check("skip_follows_slowly_among_outliers", measured, large.gap <= small.gap / 2.5 + open)
 }
 
 fn chart_of_gains(gains: &[Gain]) -> Chart {
@@ -196,46 +177,45 @@ fn chart_of_ends(ends: &[Ends], start: f64) -> Chart {
     chart
 }
 
-pub fn skip_or_clip(effort: &Effort) -> Result<Part> {
+pub fn skip_or_clip(sizes: &RunSizes) -> Result<FigureSection> {
     let (start, c) = (modes(DIM)?, log_spaced(THRESHOLDS, POINTS));
-    let gains = SHARES.map(|share| Gain::new(share, effort.points.min(120)));
+    let gains = SHARES.map(|share| Gain::new(share, sizes.points.min(120)));
     let gains = gains.into_iter().collect::<Result<Vec<_>>>()?;
-    let ends = RULES.map(|rule| Ends::new(rule, &start, &c, effort));
+    let ensemble = small_ensemble(sizes);
+    let ends = RULES.map(|rule| Ends::new(rule, &start, &c, &ensemble));
     let ends = ends.into_iter().collect::<Result<Vec<_>>>()?;
-    let runs = fewer_runs(effort);
-    let mut part = Part::new("beyond-skip", "where skipping beats clipping, and where it fails");
-    part.section.settings = format!(
-        "left: 1 − p of the samples with σ = {USUAL}, p with more; right: Rademacher-like noise of \
-         variance 1, p = {OUTLIERS}, isotropic, d = {DIM}, η = {ETA}, T = {TIME}; {runs} runs for \
-         each point, seed {}",
-        effort.seed
-    );
-    part.section.claims = claims(&gains, [ends[0].worst(), ends[1].worst()], start.risk());
-    let away: Vec<Simulated> = ends.iter().flat_map(|one| one.simulated().0).collect();
-    part.section.claims.push(agreement_claim("skip_follows_its_ode", &away, runs));
-    if let Some(among) = ends[1].simulated().1.first() {
-        let larger = Ends::new(Rule::Skip, &modes(4 * DIM)?, &[among.at.c], effort)?;
-        part.section
-            .claims
-            .extend(larger.curve.runs.first().map(|larger| slow_claim(among, larger)));
+    let away = ends.iter().flat_map(|one| one.simulated(false));
+    let mut claims = claims(&gains, [ends[0].worst(), ends[1].worst()], start.risk());
+    claims.push(agreement_claim("skip_follows_its_ode", away, ensemble.runs));
+    if let Some(among) = ends[1].simulated(true).next() {
+        let larger = Ends::new(Rule::Skip, &modes(4 * DIM)?, &[among.at.c], &ensemble)?;
+        claims.extend(larger.curve.runs.first().map(|larger| slow_claim(among, larger)));
     }
-    let figure = Figure::new("Skip or clip?").columns(2);
-    let figure = figure.chart(chart_of_gains(&gains)).chart(chart_of_ends(&ends, start.risk()));
-    part.section.figures = vec![figure];
     let mut table = Table::default().numbers("outlier_size", gains[0].sizes.iter().copied());
     for gain in &gains {
         table = table.numbers(format!("gain_at_{}", gain.share), gain.gain.iter().copied());
     }
     let mut failure = Table::default().numbers("c", ends[0].curve.points.iter().map(|at| at.c));
-    for one in &ends {
-        let Ends { rule, curve } = one;
+    for Ends { rule, curve } in &ends {
         let mean = |at: &Tuned| curve.run_at(at).map_or(f64::NAN, |run| run.mean);
         failure = failure
             .numbers(format!("{}_ode", rule.name()), curve.points.iter().map(|at| at.risk))
             .numbers(format!("{}_sgd", rule.name()), curve.points.iter().map(mean));
     }
-    part.tables.push(("beyond-skip-failure".into(), failure));
-    Ok(part.table(table))
+    let figure = Figure::new("Skip or clip?").columns(2);
+    let figure = figure.chart(chart_of_gains(&gains)).chart(chart_of_ends(&ends, start.risk()));
+    let title = "where skipping beats clipping, and where it fails";
+    let mut section = FigureSection::new("beyond-skip", title)
+        .settings(format!(
+            "left: a share p of the samples has larger noise, the others σ = {USUAL}; right: Rademacher-like noise of \
+             variance 1, p = {OUTLIERS}, isotropic, d = {DIM}, η = {ETA}, T = {TIME}; {} runs for \
+             each point, seed {}",
+            ensemble.runs, ensemble.seed
+        ))
+        .claims(claims)
+        .figure(figure);
+    section.tables.push(("beyond-skip-failure".into(), failure));
+    Ok(section.table(table))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 /// The sizes of everything that can be run smaller or larger.
 #[derive(Debug, Clone)]
-pub struct Effort {
+pub struct RunSizes {
     pub name: &'static str,
     /// Points of a curve of a criterion.
     pub points: usize,
@@ -18,20 +18,20 @@ pub struct Effort {
 
 const DIMS: [u64; 8] = [100, 316, 1000, 3162, 10_000, 31_623, 100_000, 316_228];
 
-impl Effort {
+impl RunSizes {
     pub fn quick(seed: u64) -> Self {
         let (name, dims) = ("quick", &DIMS[..4]);
-        Effort { name, seed, points: 120, runs: 40, problems: 40, dims, rate_runs: 100 }
+        RunSizes { name, seed, points: 120, runs: 40, problems: 40, dims, rate_runs: 100 }
     }
 
     pub fn default(seed: u64) -> Self {
         let (name, dims) = ("default", &DIMS[..5]);
-        Effort { name, seed, points: 400, runs: 100, problems: 200, dims, rate_runs: 400 }
+        RunSizes { name, seed, points: 400, runs: 100, problems: 200, dims, rate_runs: 400 }
     }
 
     pub fn full(seed: u64) -> Self {
         let (name, dims) = ("full", &DIMS[..]);
-        Effort { name, seed, points: 1000, runs: 1000, problems: 2000, dims, rate_runs: 500 }
+        RunSizes { name, seed, points: 1000, runs: 1000, problems: 2000, dims, rate_runs: 500 }
     }
 
     /// The flags that give the same numbers again.

@@ -10,11 +10,9 @@ use toclip::schedule::OpenLoop;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Rule, Smooth, Step};
 
-use super::super::agreement::Agreement;
-use super::super::effort::Effort;
-use super::super::part::Part;
+use super::{Agreement, FigureSection, RunSizes, add_path};
 use crate::output::Table;
-use crate::plot::{Axis, Chart, Series};
+use crate::plot::{Axis, Chart};
 
 /// The rules, each with its threshold.
 const RULES: [(Rule, f64); 6] = [
@@ -29,12 +27,12 @@ const RULES: [(Rule, f64); 6] = [
 const TIME: f64 = 8.0;
 const ETA: f64 = 0.5;
 
-pub fn theory_and_simulation(effort: &Effort) -> Result<Part> {
+pub fn theory_and_simulation(sizes: &RunSizes) -> Result<FigureSection> {
     let modes = Modes::new(&Spectrum::power_law(500, 0.2)?, &Start::Uniform { norm: 1.0 })?;
     let noise = Arc::new(StudentT::new(3.0, 0.4)?);
     let times = linear_times(TIME, 41)?;
     let allowance = modes.risk() / modes.dim();
-    let mut part = Part::new("beyond-paths", "the risk under each rule");
+    let mut claims = Vec::new();
     let mut chart = Chart::new("Theory (lines) and the mean of C-SGD (points)")
         .x(Axis::linear("time t = k/d"))
         .y(Axis::log("risk R"));
@@ -45,28 +43,20 @@ pub fn theory_and_simulation(effort: &Effort) -> Result<Part> {
         let policy = OpenLoop::constant(ETA, c)?;
         let theory = Ode::new(&modes, &step, &policy).solve(&times)?;
         let sgd = Sgd::new(&modes, step, Arc::new(policy))?;
-        let band = Ensemble::new(effort.runs, effort.seed).run(&sgd, &times, None)?;
+        let band = Ensemble::new(sizes.runs, sizes.seed).run(&sgd, &times, None)?;
         let agreement = Agreement::new(&theory.risk, &band, allowance);
-        part.section.claims.push(agreement.gap_claim("rules_follow_their_ode", name, effort.runs));
-        chart = chart.series(Series::line(name, &times, &theory.risk).slot(slot)).series(
-            Series::points("", &every_fifth(&times), &every_fifth(&band.risk.mean)).slot(slot),
-        );
-        table = table
-            .numbers(format!("{name}_ode"), theory.risk.iter().copied())
-            .numbers(format!("{name}_sgd"), band.risk.mean.iter().copied());
+        claims.push(agreement.gap_claim("rules_follow_their_ode", name, sizes.runs));
+        (chart, table) = add_path((chart, table), (slot, name, name), &theory.risk, &band);
     }
-    part.section.settings = format!(
-        "500 dimensions, $\\lambda_j = j^{{-1/5}}$, $d = {:.2}$; Student-t noise (3 degrees of freedom, scale 0.4); \
-         η = {ETA}; T = {TIME}; {} runs each, seed {}",
-        modes.dim(),
-        effort.runs,
-        effort.seed
-    );
-    part.section.figures = vec![chart.into()];
-    Ok(part.table(table))
-}
-
-/// Few enough points to see the lines behind them.
-fn every_fifth(values: &[f64]) -> Vec<f64> {
-    values.iter().step_by(5).copied().collect()
+    Ok(FigureSection::new("beyond-paths", "the risk under each rule")
+        .settings(format!(
+            "500 dimensions, $\\lambda_j = j^{{-1/5}}$, $d = {:.2}$; Student-t noise (3 degrees of freedom, scale 0.4); \
+             η = {ETA}; T = {TIME}; {} runs each, seed {}",
+            modes.dim(),
+            sizes.runs,
+            sizes.seed
+        ))
+        .claims(claims)
+        .figure(chart)
+        .table(table))
 }

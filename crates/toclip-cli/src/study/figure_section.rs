@@ -1,15 +1,16 @@
-//! What a study gives for one figure: its section of the report, and the files beside it.
+//! One figure of the report: its section, and the files beside it.
 
 use anyhow::Result;
 use rayon::prelude::*;
 
 use crate::output::{ReportFolder, Table, plots};
 use crate::plot::Figure;
-use crate::report::Section;
+use crate::report::{Claim, Section};
 
-/// One reproduced figure.
+/// A reproduced figure or theorem.
 #[derive(Debug, Clone, Default)]
-pub struct Part {
+#[must_use]
+pub struct FigureSection {
     pub section: Section,
     /// Names without ending, and the tables.
     pub tables: Vec<(String, Table)>,
@@ -20,9 +21,9 @@ pub struct Part {
 }
 
 /// A name in the report's folder and the contents.
-pub type File = (String, Vec<u8>);
+pub type NamedFile = (String, Vec<u8>);
 
-impl Part {
+impl FigureSection {
     /// `id` as on the command line: a figure, or a theorem by its number.
     pub fn new(id: &str, title: &str) -> Self {
         let title = match id.strip_prefix("theorem") {
@@ -32,18 +33,41 @@ impl Part {
         };
         let command = format!("toclip reproduce {id}");
         let section = Section { id: id.into(), title, command, ..Section::default() };
-        Part { section, ..Part::default() }
+        FigureSection { section, ..FigureSection::default() }
+    }
+
+    /// The problem, noise, rates and runs in one line.
+    pub fn settings(mut self, settings: String) -> Self {
+        self.section.settings = settings;
+        self
+    }
+
+    /// The experiment file that it was made from.
+    pub fn experiment(mut self, text: &'static str) -> Self {
+        self.experiment = Some(text);
+        self
+    }
+
+    /// Adds claims.
+    pub fn claims(mut self, claims: impl IntoIterator<Item = Claim>) -> Self {
+        self.section.claims.extend(claims);
+        self
+    }
+
+    /// Adds a picture.
+    pub fn figure(mut self, figure: impl Into<Figure>) -> Self {
+        self.section.figures.push(figure.into());
+        self
     }
 
     /// Adds a table under the name of the figure.
-    #[must_use]
     pub fn table(mut self, table: Table) -> Self {
         self.tables.push((stem(&self.section.id), table));
         self
     }
 
     /// The plots, tables and the experiment file.
-    pub fn files(&self) -> Result<Vec<File>> {
+    pub fn files(&self) -> Result<Vec<NamedFile>> {
         let (name, figures) = (stem(&self.section.id), &self.section.figures);
         let name = |i: usize| match figures.len() {
             1 => name.clone(),
@@ -60,13 +84,13 @@ impl Part {
 }
 
 /// Plots in every format of this build, and tables as CSV.
-pub fn files(figures: &[(String, &Figure)], tables: &[(String, Table)]) -> Result<Vec<File>> {
-    let draw = |(name, figure): &(String, &Figure)| -> Result<Vec<File>> {
+pub fn files(figures: &[(String, &Figure)], tables: &[(String, Table)]) -> Result<Vec<NamedFile>> {
+    let draw = |(name, figure): &(String, &Figure)| -> Result<Vec<NamedFile>> {
         let formats = plots::render(figure)?.into_iter();
         Ok(formats.map(|(extension, bytes)| (format!("{name}.{extension}"), bytes)).collect())
     };
     let plots = figures.par_iter().map(draw).collect::<Result<Vec<_>>>()?;
-    let mut files: Vec<File> = plots.into_iter().flatten().collect();
+    let mut files: Vec<NamedFile> = plots.into_iter().flatten().collect();
     for (name, table) in tables {
         files.push((format!("{name}.csv"), table.csv()?));
     }
@@ -74,8 +98,8 @@ pub fn files(figures: &[(String, &Figure)], tables: &[(String, Table)]) -> Resul
 }
 
 /// Writes files into the folder, and returns their names.
-pub fn write(files: Vec<File>, folder: &mut ReportFolder) -> Result<Vec<String>> {
-    let write = |(name, bytes): File| folder.write(&name, &bytes).map(|()| name);
+pub fn write(files: Vec<NamedFile>, folder: &mut ReportFolder) -> Result<Vec<String>> {
+    let write = |(name, bytes): NamedFile| folder.write(&name, &bytes).map(|()| name);
     files.into_iter().map(write).collect()
 }
 

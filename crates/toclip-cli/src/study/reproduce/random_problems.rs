@@ -9,10 +9,8 @@ use toclip::noise::{Family, Gaussian, Laplace, Noise, Rademacher, StudentT, Unif
 use toclip::schedule::{MaxCcc, OpenLoop, Policy, Schedule, Shape};
 use toclip::spectrum::{Modes, Spectrum, Start};
 
-use super::claims::check;
-use super::effort::Effort;
-use super::part::Part;
-use super::setup::last;
+use super::paper_experiment::last;
+use super::{FigureSection, RunSizes, check};
 use crate::output::Table;
 use crate::plot::{Axis, Chart};
 use crate::report::Claim;
@@ -143,10 +141,10 @@ fn claims(trials: &[Trial]) -> Vec<Claim> {
     ]
 }
 
-pub fn theorem_4(effort: &Effort) -> Result<Part> {
-    let indices = (0..effort.problems).into_par_iter();
+pub fn theorem_4(sizes: &RunSizes) -> Result<FigureSection> {
+    let indices = (0..sizes.problems).into_par_iter();
     let trials: Vec<Trial> =
-        indices.map(|index| trial(effort.seed, index)).collect::<Result<_>>()?;
+        indices.map(|index| trial(sizes.seed, index)).collect::<Result<_>>()?;
     let ccc: Vec<f64> = trials.iter().map(|t| t.ccc).collect();
     let ratio: Vec<f64> = trials.iter().map(|t| t.ratio).collect();
     let chart = Chart::new("Max-CCC against unclipped SGD on random problems")
@@ -155,16 +153,16 @@ pub fn theorem_4(effort: &Effort) -> Result<Part> {
         .points("one problem each", &ccc, &ratio)
         .hline(1.0, "unclipped");
     let table = Table::default().numbers("largest_ccc", ccc).numbers("ratio", ratio);
-    let mut part = Part::new("theorem4", "max-CCC never underperforms").table(table);
-    part.section.settings = format!(
-        "{} random problems, seed {}: isotropic, power-law and random spectra, 5 to 300 dimensions; \
-         Gaussian, Rademacher-like, uniform, Laplace and Student-t noise, σ from 0.1 to 4; constant and \
-         cosine rates, η from 0.05 to 1.2; T from 1 to 20; solved by the ODE",
-        effort.problems, effort.seed
-    );
-    part.section.claims = claims(&trials);
-    part.section.figures = vec![chart.into()];
-    Ok(part)
+    Ok(FigureSection::new("theorem4", "max-CCC never underperforms")
+        .settings(format!(
+            "{} random problems, seed {}: isotropic, power-law and random spectra, 5 to 300 dimensions; \
+             Gaussian, Rademacher-like, uniform, Laplace and Student-t noise, σ from 0.1 to 4; constant and \
+             cosine rates, η from 0.05 to 1.2; T from 1 to 20; solved by the ODE",
+            sizes.problems, sizes.seed
+        ))
+        .claims(claims(&trials))
+        .figure(chart)
+        .table(table))
 }
 
 #[cfg(test)]

@@ -5,37 +5,35 @@ use toclip::dynamics::{Ode, Stop};
 use toclip::schedule::OpenLoop;
 
 use super::agreement::Agreement;
-use super::claims::{check, near};
-use super::effort::Effort;
-use super::part::Part;
-use super::setup::{Setup, band, last, path};
+use super::paper_experiment::{PaperExperiment, band, last, path};
+use super::{FigureSection, RunSizes, check, near};
 use crate::experiment::run::run_all;
 use crate::experiment::{self, Clip, Method, Problem, Runs, trajectory_table};
 use crate::report::Claim;
 use crate::words::short;
 
-pub fn figure_1a(text: &'static str, effort: &Effort) -> Result<Part> {
-    let (mut part, setup, problem) = compare("1a", text, effort)?;
+pub fn figure_1a(text: &'static str, sizes: &RunSizes) -> Result<FigureSection> {
+    let (mut section, setup, problem) = compare("1a", text, sizes)?;
     let clip = setup.experiment.clip.clone();
     let curves = setup.curves_with(clip, &[Method::Ode, Method::Unclipped])?;
     let [clipped, unclipped] =
         [path(&curves, Method::Ode)?, path(&curves, Method::Unclipped)?].map(last);
-    part.section.claims.push(check(
+    section.section.claims.push(check(
         "both_converge",
         format!("R(15) = {} clipped, {} unclipped", short(clipped), short(unclipped)),
         clipped < problem.modes.risk() && unclipped < problem.modes.risk(),
     ));
-    Ok(part)
+    Ok(section)
 }
 
-pub fn figure_1b(text: &'static str, effort: &Effort) -> Result<Part> {
-    let (mut part, setup, problem) = compare("1b", text, effort)?;
+pub fn figure_1b(text: &'static str, sizes: &RunSizes) -> Result<FigureSection> {
+    let (mut section, setup, problem) = compare("1b", text, sizes)?;
     let clip = setup.experiment.clip.clone();
     let ode = setup.curves_with(clip, &[Method::Ode, Method::Unclipped])?;
     let end = last(path(&ode, Method::Ode)?);
     let free = setup.curves_with(Clip::None, &[Method::Sgd])?;
     let free = band(&free, Method::Sgd)?;
-    part.section.claims.extend([
+    section.section.claims.extend([
         check("end_of_1b", format!("R(15) = {}", short(end)), near(end, 0.070, 0.02)),
         unclipped_claim(
             path(&ode, Method::Unclipped)?.stop,
@@ -44,13 +42,13 @@ pub fn figure_1b(text: &'static str, effort: &Effort) -> Result<Part> {
             free.diverged.len(),
         ),
     ]);
-    part.section.notes.push(format!(
+    section.section.notes.push(format!(
         "The paper gives c = 0.9 and η = 0.7 for this figure; the authors' notebook, which drew it, uses \
          c = 0.4 and η = 0.6 (scale 0.5), and so do we. With the printed settings the ODE ends at \
          R(15) = {}.",
         short(other_settings(&problem, 0.7, 0.9)?)
     ));
-    Ok(part)
+    Ok(section)
 }
 
 fn other_settings(problem: &Problem, eta: f64, c: f64) -> Result<f64> {
@@ -75,35 +73,39 @@ fn unclipped_claim(stop: Stop, start: f64, median: f64, diverged: usize) -> Clai
     )
 }
 
-/// The part that both figures share.
-fn compare(id: &str, text: &'static str, effort: &Effort) -> Result<(Part, Setup, Problem)> {
-    let setup = Setup::new(id, text, effort)?;
+/// The section that both figures share.
+fn compare(
+    id: &str,
+    text: &'static str,
+    sizes: &RunSizes,
+) -> Result<(FigureSection, PaperExperiment, Problem)> {
+    let setup = PaperExperiment::new(id, text, sizes)?;
     let problem = setup.problem()?;
     let curves = run_all(&setup.experiment, &problem)?;
-    let (spec, dim) = (setup.experiment.ensemble, problem.modes.dim());
+    let dim = problem.modes.dim();
+    let Runs { runs, seed, confidence } = setup.experiment.ensemble;
     let theory = path(&curves, Method::Ode)?;
     let allowance = problem.modes.risk() / dim;
     let sgd = Agreement::new(&theory.risk, band(&curves, Method::Sgd)?, allowance);
     let hsgd = Agreement::new(&theory.risk, band(&curves, Method::Hsgd)?, allowance);
-    let at = problem.control_at_start();
-    let mut part = Part::new(id, &setup.experiment.name).table(trajectory_table(&curves));
-    part.experiment = Some(text);
-    let Runs { runs, seed, confidence } = spec;
-    part.section.settings = format!(
-        "500 dimensions, $\\lambda_j = j^{{-1/5}}$, $d = {dim:.2}$; {}; $\\eta = {}$, $c = {}$; $T = {}$; {runs} runs, seed {seed}",
-        problem.step.describe(),
-        at.eta,
-        at.c,
-        setup.experiment.time
-    );
-    part.section.claims = vec![
-        sgd.inside_claim("ode_is_close", "C-SGD", confidence),
-        sgd.gap_claim("ode_is_close", "C-SGD", runs),
-        hsgd.inside_claim("hsgd_is_close", "C-HSGD", confidence),
-        hsgd.gap_claim("ode_is_equivalent", "C-HSGD", runs),
-    ];
-    part.section.figures = vec![experiment::figure::figure(&setup.experiment, &problem, &curves)];
-    Ok((part, setup, problem))
+    let (at, noise, time) =
+        (problem.control_at_start(), problem.step.describe(), setup.experiment.time);
+    let section = FigureSection::new(id, &setup.experiment.name)
+        .settings(format!(
+            "500 dimensions, $\\lambda_j = j^{{-1/5}}$, $d = {dim:.2}$; {noise}; $\\eta = {}$, $c = {}$; \
+             $T = {time}$; {runs} runs, seed {seed}",
+            at.eta, at.c
+        ))
+        .claims([
+            sgd.inside_claim("ode_is_close", "C-SGD", confidence),
+            sgd.gap_claim("ode_is_close", "C-SGD", runs),
+            hsgd.inside_claim("hsgd_is_close", "C-HSGD", confidence),
+            hsgd.gap_claim("ode_is_equivalent", "C-HSGD", runs),
+        ])
+        .figure(experiment::figure::figure(&setup.experiment, &problem, &curves))
+        .table(trajectory_table(&curves))
+        .experiment(text);
+    Ok((section, setup, problem))
 }
 
 #[cfg(test)]

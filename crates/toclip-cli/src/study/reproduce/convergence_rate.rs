@@ -6,10 +6,8 @@ use anyhow::Result;
 use toclip::convergence::{Convergence, ConvergenceRate, DimensionGap};
 use toclip::spectrum::{Modes, Spectrum};
 
-use super::claims::check;
-use super::effort::Effort;
-use super::part::Part;
-use super::setup::Setup;
+use super::paper_experiment::PaperExperiment;
+use super::{FigureSection, RunSizes, check};
 use crate::output::Table;
 use crate::output::numbers::interval;
 use crate::plot::{Axis, Chart};
@@ -20,21 +18,21 @@ const LARGE: u64 = 1000;
 /// How far from −1/2 a slope may be, beside four standard errors: the finite-size effect.
 const SLOPE: f64 = 0.02;
 
-pub fn theorem_1(text: &'static str, effort: &Effort) -> Result<Part> {
-    let setup = Setup::new("theorem1", text, effort)?;
+pub fn theorem_1(text: &'static str, sizes: &RunSizes) -> Result<FigureSection> {
+    let setup = PaperExperiment::new("theorem1", text, sizes)?;
     let problem = setup.problem()?;
     let start = setup.experiment.start.clone();
     let family = |d| Modes::new(&Spectrum::isotropic(d)?, &start);
     let measure = |dims: &[u64], seed: u64| {
-        let (time, runs) = (setup.experiment.time, effort.rate_runs);
+        let (time, runs) = (setup.experiment.time, sizes.rate_runs);
         let experiment =
             Convergence { time, runs, seed, confidence: 0.95, threads: None, momentum: None };
         let (step, policy) = (problem.step.clone(), Arc::clone(&problem.policy));
         experiment.measure(dims, &family, step, policy, None)
     };
-    let all = measure(effort.dims, effort.seed)?;
-    let large: Vec<u64> = effort.dims.iter().copied().filter(|d| *d >= LARGE).collect();
-    let large = measure(&large, effort.seed.wrapping_add(1))?;
+    let all = measure(sizes.dims, sizes.seed)?;
+    let large: Vec<u64> = sizes.dims.iter().copied().filter(|d| *d >= LARGE).collect();
+    let large = measure(&large, sizes.seed.wrapping_add(1))?;
     let column = |of: fn(&DimensionGap) -> f64| -> Vec<f64> { all.gaps.iter().map(of).collect() };
     let (dims, means) = (column(|g| g.dim), column(|g| g.mean));
     let line = |slope: f64| -> Vec<f64> {
@@ -45,26 +43,26 @@ pub fn theorem_1(text: &'static str, effort: &Effort) -> Result<Part> {
         .subtitle("isotropic data, Gaussian noise σ = 0.5, η = 0.7, c = 0.9, T = 10")
         .x(Axis::log("dimension d"))
         .y(Axis::log("E sup |R − R_ODE| over t ≤ T"))
-        .points(&format!("mean of {} runs", effort.rate_runs), &dims, &means)
+        .points(&format!("mean of {} runs", sizes.rate_runs), &dims, &means)
         .dashed("slope −1/2", &dims, &line(-0.5));
-    let mut part = Part::new("theorem1", "clipped SGD approaches its ODE").table(
+    let (first, last, noise) = (dims[0], dims[dims.len() - 1], problem.step.describe());
+    let RunSizes { rate_runs: runs, seed, .. } = sizes;
+    let mut section = FigureSection::new("theorem1", "clipped SGD approaches its ODE")
+        .settings(format!(
+            "isotropic data, d from {first} to {last}; {noise}; η = 0.7, c = 0.9; T = {}; {runs} runs for each \
+             d, seed {seed}; the largest difference over all steps",
+            setup.experiment.time
+        ))
+        .claims(claims(&all, &large))
+        .figure(chart)
+        .experiment(text);
+    section.section.notes.push(note(&all, &large));
+    Ok(section.table(
         Table::default()
-            .numbers("d", dims.clone())
+            .numbers("d", dims)
             .numbers("mean_sup_gap", means)
             .numbers("standard_error", column(|g| g.standard_error)),
-    );
-    part.experiment = Some(text);
-    let (first, last, noise) = (dims[0], dims[dims.len() - 1], problem.step.describe());
-    let Effort { rate_runs: runs, seed, .. } = effort;
-    part.section.settings = format!(
-        "isotropic data, d from {first} to {last}; {noise}; η = 0.7, c = 0.9; T = {}; {runs} runs for each \
-         d, seed {seed}; the largest difference over all steps",
-        setup.experiment.time
-    );
-    part.section.claims = claims(&all, &large);
-    part.section.figures = vec![chart.into()];
-    part.section.notes = vec![note(&all, &large)];
-    Ok(part)
+    ))
 }
 
 fn slope(rate: &ConvergenceRate) -> String {
@@ -102,13 +100,12 @@ fn note(all: &ConvergenceRate, large: &ConvergenceRate) -> String {
         true => "contains −1/2",
         false => "does not contain −1/2",
     };
+    let [from_100, from_large] = [all, large].map(contains);
     format!(
         "At d = 100 the slope has not reached its limit: with many runs it is −0.494 ± 0.003 from there \
-         and −0.497 ± 0.005 from 10³ on, a finite-size effect. In this run the interval from d = 100 {}, \
-         the one from d = {LARGE} (other runs) {}. The claim holds if both slopes are −1/2 within \
-         {SLOPE} and four standard errors.",
-        contains(all),
-        contains(large)
+         and −0.497 ± 0.005 from 10³ on, a finite-size effect. In this run the interval from d = 100 \
+         {from_100}, the one from d = {LARGE} (other runs) {from_large}. The claim holds if both slopes are \
+         −1/2 within {SLOPE} and four standard errors."
     )
 }
 

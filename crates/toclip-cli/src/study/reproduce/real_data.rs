@@ -2,13 +2,11 @@
 
 use anyhow::{Result, bail};
 
-use super::claims::{check, near};
-use super::effort::Effort;
 use super::fit::check::{Numbers, PAPER};
-use super::fit::input::{Input, Known};
-use super::fit::{Fit, FittedData, Settings, figures, wording};
+use super::fit::input::{Input, PaperDataSet};
+use super::fit::{Fit, FitSettings, FittedData, figures, wording};
 use super::one_pass_claims::Gaps;
-use super::part::{Part, stem};
+use super::{FigureSection, RunSizes, check, near, stem};
 use crate::report::{Claim, Section};
 use crate::words::short;
 
@@ -16,54 +14,54 @@ use crate::words::short;
 const RUNS: u64 = 50;
 
 /// The fits, each made once however many figures show it.
-pub struct Real {
+pub struct RealData {
     /// Whether the figures were asked for by name: then missing data is an error.
     asked: bool,
     /// By data set; the reason where there is none.
     fits: [Option<Result<Fit, String>>; 2],
 }
 
-impl Real {
+impl RealData {
     pub fn new(asked: bool) -> Self {
-        Real { asked, fits: [None, None] }
+        RealData { asked, fits: [None, None] }
     }
 
     /// The fit, or why there is none.
-    fn fit(&mut self, known: Known, effort: &Effort) -> &Result<Fit, String> {
+    fn fit(&mut self, known: PaperDataSet, sizes: &RunSizes) -> &Result<Fit, String> {
         let slot = &mut self.fits[known as usize];
-        slot.get_or_insert_with(|| fit(known, effort).map_err(|e| format!("{e:#}")))
+        slot.get_or_insert_with(|| fit(known, sizes).map_err(|e| format!("{e:#}")))
     }
 }
 
-fn fit(known: Known, effort: &Effort) -> Result<Fit> {
+fn fit(known: PaperDataSet, sizes: &RunSizes) -> Result<Fit> {
     let input = match known {
-        Known::Cifar10 => Input::cifar10(None)?,
-        Known::Wikitext2 => Input::wikitext2(None, None)?,
+        PaperDataSet::Cifar10 => Input::cifar10(None)?,
+        PaperDataSet::Wikitext2 => Input::wikitext2(None, None)?,
     };
-    let settings = Settings {
-        runs: if effort.runs > 200 { 4 * RUNS } else { RUNS.min(effort.runs) },
-        seed: effort.seed,
-        ..Settings::of(Some(known))
+    let settings = FitSettings {
+        runs: if sizes.runs > 200 { 4 * RUNS } else { RUNS.min(sizes.runs) },
+        seed: sizes.seed,
+        ..FitSettings::of(Some(known))
     };
-    let design = input.design(settings.features, effort.seed)?;
+    let design = input.design(settings.features, sizes.seed)?;
     drop(input);
     Fit::new(design, &settings, &|| {})
 }
 
 /// A section that says how to get what it needs; an error if the figure was asked for by name.
-fn absent(mut part: Part, why: String, asked: bool) -> Result<Part> {
+fn absent(mut result: FigureSection, why: String, asked: bool) -> Result<FigureSection> {
     if asked {
         bail!("{why}");
     }
-    part.section.settings = "not drawn: the data is missing".into();
-    part.section.notes = vec![why];
-    Ok(part)
+    result.section.settings = "not drawn: the data is missing".into();
+    result.section.notes = vec![why];
+    Ok(result)
 }
 
-pub fn figure_1c(real: &mut Real, effort: &Effort) -> Result<Part> {
-    let part = Part::new("1c", "clipped SGD on CIFAR-10");
+pub fn figure_1c(real: &mut RealData, sizes: &RunSizes) -> Result<FigureSection> {
+    let result = FigureSection::new("1c", "clipped SGD on CIFAR-10");
     // Shown with the samples of CIFAR-10 only (docs/real-data.md).
-    with_fit(part, real, Known::Cifar10, effort, |section, fit| {
+    with_fit(result, real, PaperDataSet::Cifar10, sizes, |section, fit| {
         section.claims.insert(0, numbers(fit));
         section.notes.push(format!(
             "The norms of the samples, by which thresholds differ, are not the reason: ‖x‖²/d is 1 ± {}, \
@@ -73,9 +71,9 @@ pub fn figure_1c(real: &mut Real, effort: &Effort) -> Result<Part> {
     })
 }
 
-pub fn figure_1d(real: &mut Real, effort: &Effort) -> Result<Part> {
-    let part = Part::new("1d", "clipped SGD on WikiText-2");
-    with_fit(part, real, Known::Wikitext2, effort, |section, fit| {
+pub fn figure_1d(real: &mut RealData, sizes: &RunSizes) -> Result<FigureSection> {
+    let result = FigureSection::new("1d", "clipped SGD on WikiText-2");
+    with_fit(result, real, PaperDataSet::Wikitext2, sizes, |section, fit| {
         section.notes.push(format!(
             "The paper embeds with GPT-2 and finds d = 3.33 and MSE = 0.459. The embedding used here has \
              d = {} and MSE = {}.",
@@ -87,30 +85,30 @@ pub fn figure_1d(real: &mut Real, effort: &Effort) -> Result<Part> {
 
 /// The figure of a fit if there is one, with what only its data set shows.
 fn with_fit(
-    part: Part,
-    real: &mut Real,
-    known: Known,
-    effort: &Effort,
+    result: FigureSection,
+    real: &mut RealData,
+    known: PaperDataSet,
+    sizes: &RunSizes,
     add: impl Fn(&mut Section, &Fit),
-) -> Result<Part> {
+) -> Result<FigureSection> {
     let asked = real.asked;
-    match real.fit(known, effort) {
-        Err(why) => absent(part, why.clone(), asked),
+    match real.fit(known, sizes) {
+        Err(why) => absent(result, why.clone(), asked),
         Ok(fit) => {
-            let mut part = one_pass(part, fit);
-            add(&mut part.section, fit);
-            Ok(part)
+            let mut result = one_pass(result, fit);
+            add(&mut result.section, fit);
+            Ok(result)
         }
     }
 }
 
-pub fn figure_8(real: &mut Real, effort: &Effort) -> Result<Part> {
-    let mut part = Part::new("8", "the noise of figures 1c and 1d");
-    part.section.settings = "residuals of least squares without intercept".into();
+pub fn figure_8(real: &mut RealData, sizes: &RunSizes) -> Result<FigureSection> {
+    let mut result = FigureSection::new("8", "the noise of figures 1c and 1d");
+    result.section.settings = "residuals of least squares without intercept".into();
     let asked = real.asked;
     let mut missing = Vec::new();
-    for known in [Known::Cifar10, Known::Wikitext2] {
-        let fit = match real.fit(known, effort) {
+    for known in [PaperDataSet::Cifar10, PaperDataSet::Wikitext2] {
+        let fit = match real.fit(known, sizes) {
             Err(why) => {
                 missing.push(why.clone());
                 continue;
@@ -129,43 +127,43 @@ pub fn figure_8(real: &mut Real, effort: &Effort) -> Result<Part> {
             fit.data.name
         );
         fit.noise.notes.iter().for_each(|more| note += &format!(" Note: {more}."));
-        part.section.figures.push(figure);
-        part.section.notes.push(note);
-        if known == Known::Cifar10 {
-            part.section.claims.push(check(
+        result.section.figures.push(figure);
+        result.section.notes.push(note);
+        if known == PaperDataSet::Cifar10 {
+            result.section.claims.push(check(
                 "residuals_are_gaussian",
                 format!("σ = {}", short(fit.residuals.sigma)),
                 near(fit.residuals.sigma, 0.754, 0.005),
             ));
         }
     }
-    if part.section.figures.is_empty() {
-        return absent(part, missing.join("; "), asked);
+    if result.section.figures.is_empty() {
+        return absent(result, missing.join("; "), asked);
     }
-    part.section.notes.extend(missing);
-    Ok(part)
+    result.section.notes.extend(missing);
+    Ok(result)
 }
 
 /// The settings, claims, figures and tables of a fit.
-fn one_pass(mut part: Part, fit: &Fit) -> Part {
+fn one_pass(mut result: FigureSection, fit: &Fit) -> FigureSection {
     let (claims, undecided) = Gaps::judge(Gaps::of(fit));
     let FittedData { name, rows, settings, .. } = &fit.data;
-    let Settings { features, eta, clip, runs, seed, .. } = settings;
+    let FitSettings { features, eta, clip, runs, seed, .. } = settings;
     let start_noise = settings.start_noise.unwrap_or(0.0);
     let ([dim, end], noise) = ([fit.data.dim, fit.data.end()].map(short), fit.fitted.describe());
-    part.section.settings = format!(
+    result.section.settings = format!(
         "{name}: {rows} samples, features {features}, d = {dim}; {noise}; η = {eta}, c = {clip}; \
          θ0 = θ* + {start_noise}·N(0, I); one pass, T = {end}; {runs} runs, seed {seed}"
     );
     let figures = figures::all(fit).into_iter().filter(|(name, _)| *name != "noise");
-    part.section.figures = figures.map(|(_, figure)| figure).collect();
-    part.section.claims = claims;
-    part.section.notes = notes(fit).into_iter().chain(undecided).collect();
-    let stem = stem(&part.section.id);
+    result.section.figures = figures.map(|(_, figure)| figure).collect();
+    result.section.claims = claims;
+    result.section.notes = notes(fit).into_iter().chain(undecided).collect();
+    let stem = stem(&result.section.id);
     let tables = wording::tables(fit).into_iter();
     let tables = tables.filter(|(name, _)| name == "risk" || name == "spectrum");
-    part.tables = tables.map(|(name, table)| (format!("{stem}-{name}"), table)).collect();
-    part
+    result.tables = tables.map(|(name, table)| (format!("{stem}-{name}"), table)).collect();
+    result
 }
 
 fn numbers(fit: &Fit) -> Claim {
@@ -213,7 +211,7 @@ mod tests {
 
     #[test]
     fn missing_data_is_a_note_or_an_error() {
-        let part = |asked| absent(Part::new("1c", "x"), "get it".into(), asked);
+        let part = |asked| absent(FigureSection::new("1c", "x"), "get it".into(), asked);
         assert_eq!(part(false).unwrap().section.notes, ["get it"]);
         assert_eq!(part(true).unwrap_err().to_string(), "get it");
     }

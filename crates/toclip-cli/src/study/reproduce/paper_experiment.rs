@@ -6,27 +6,26 @@ use anyhow::{Context, Result};
 use toclip::dynamics::{Stop, Trajectory};
 use toclip::ensemble::Summary;
 
-use super::effort::Effort;
-use super::part::stem;
+use super::{RunSizes, stem};
 use crate::experiment::run::{MethodCurve, run_all};
 use crate::experiment::{self, Clip, Experiment, Method, Origin, Problem};
 
 /// An experiment of the paper.
-pub struct Setup {
+pub struct PaperExperiment {
     pub experiment: Experiment,
     pub origin: Origin,
     /// Its file.
     pub text: &'static str,
 }
 
-impl Setup {
+impl PaperExperiment {
     /// The experiment of a figure or theorem.
-    pub fn new(id: &str, text: &'static str, effort: &Effort) -> Result<Self> {
+    pub fn new(id: &str, text: &'static str, sizes: &RunSizes) -> Result<Self> {
         let path = format!("experiments/{}.toml", stem(id));
         let (mut experiment, origin) = experiment::parse(text, Path::new(&path))?;
-        experiment.ensemble.runs = effort.runs;
-        experiment.ensemble.seed = effort.seed;
-        Ok(Setup { experiment, origin, text })
+        experiment.ensemble.runs = sizes.runs;
+        experiment.ensemble.seed = sizes.seed;
+        Ok(PaperExperiment { experiment, origin, text })
     }
 
     pub fn problem(&self) -> Result<Problem> {
