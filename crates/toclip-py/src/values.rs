@@ -24,6 +24,14 @@ pub fn from_python<T: DeserializeOwned>(name: &str, value: &Bound<'_, PyAny>) ->
         .map_err(|said| refuse(words::about(name, &said)))
 }
 
+/// The same for an argument that may be left out.
+pub fn optional<T: DeserializeOwned>(
+    name: &str,
+    value: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<T>> {
+    value.map(|value| from_python(name, value)).transpose()
+}
+
 /// The same for what only a dictionary describes, or an object made from one.
 pub fn from_dict<T: DeserializeOwned>(
     name: &str,
