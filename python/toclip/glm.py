@@ -57,8 +57,7 @@ def best_threshold(
     model: Model, q: float, p: float, v: float, *, noise: Noise | None = None
 ) -> GlmThreshold:
     """The threshold with the largest CCC at a state; infinite where not clipping is best."""
-    c, ccc = _toclip.glm_best_threshold(model, q, p, v, noise)
-    return GlmThreshold(c=c, ccc=ccc)
+    return GlmThreshold(*_toclip.glm_best_threshold(model, q, p, v, noise))
 
 
 def fixed_point(
@@ -91,8 +90,7 @@ def best_clip(
     inf
     """
     parts = as_spectrum(spectrum), as_start(teacher, "teacher")
-    eta, c, loss = _toclip.glm_best_clip(*parts, model, time, shape, noise)
-    return BestClip(learning_rate=eta, c=c, loss=loss)
+    return BestClip(*_toclip.glm_best_clip(*parts, model, time, None, shape, noise))
 
 
 def best_rate(
@@ -114,5 +112,5 @@ def best_rate(
     True
     """
     parts = as_spectrum(spectrum), as_start(teacher, "teacher")
-    eta, loss = _toclip.glm_best_rate(*parts, model, time, c, shape, noise)
-    return BestClip(learning_rate=eta, c=_toclip.as_threshold("c", c), loss=loss)
+    threshold = _toclip.as_threshold("c", c)
+    return BestClip(*_toclip.glm_best_clip(*parts, model, time, threshold, shape, noise))

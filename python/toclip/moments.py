@@ -33,7 +33,19 @@ SINGULAR = 1e-10
 Partition = Any
 
 
-class Moments:
+class _Sum:
+    """Adds up, by ``sum`` too, which starts from 0; and compares by value."""
+
+    def __radd__(self, other: Any) -> Any:
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        return same(vars(self), vars(other)) if type(self) is type(other) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Moments(_Sum):
     """Count, means and covariances of features and target: all that least squares needs.
 
     Two of them add up to that of all samples, the same to rounding for any partition of the data.
@@ -71,17 +83,6 @@ class Moments:
             self.comoments + other.comoments + np.outer(shift, shift) * (self.count * share)
         )
         return total
-
-    def __radd__(self, other: Any) -> Moments:
-        # So that sum() works, which starts from 0.
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Moments):
-            return NotImplemented
-        return same(vars(self), vars(other))
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"<toclip.Moments: {self.count} samples of {len(self.mean) - 1} features>"
@@ -178,7 +179,7 @@ class LinearFit(Table):
         return Problem(self.spectrum, offset, noise, learning_rate=learning_rate, clip=clip, **more)
 
 
-class Residuals:
+class Residuals(_Sum):
     """A sketch of residuals: how many fall into bins of 0.2% in size.
 
     Sketches add up. The result is the same, bit for bit, for any partition of the residuals.
@@ -216,16 +217,6 @@ class Residuals:
         total._counts = np.zeros(len(total._bins), dtype=self._counts.dtype)
         np.add.at(total._counts, where, np.concatenate([self._counts, other._counts]))
         return total
-
-    def __radd__(self, other: Any) -> Residuals:
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Residuals):
-            return NotImplemented
-        return same(vars(self), vars(other))
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"<toclip.Residuals: {self.count} in {len(self._bins)} bins, mean square {self.mean_square:.4g}>"

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
 
-use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
+use numpy::{PyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use toclip_logs::{
 };
 
 use crate::args::{Argument, Threshold, arg};
-use crate::convert::{refuse, shown, to_python};
+use crate::convert::{refuse, to_python};
 
 /// A training log in the order of its steps.
 #[pyclass(frozen, module = "toclip._toclip")]
@@ -71,41 +71,19 @@ impl Log {
         Ok(Log { inner })
     }
 
-    /// A log of numbers in memory, one of each for every step.
+    /// A log of numbers in memory: `(argument, column, numbers)` for each array, the norms first.
     #[staticmethod]
     fn from_arrays(
         py: Python<'_>,
-        norms: &Bound<'_, PyAny>,
-        steps: Option<&Bound<'_, PyAny>>,
-        losses: Option<&Bound<'_, PyAny>>,
-        learning_rates: Option<&Bound<'_, PyAny>>,
-        layers: Option<&Bound<'_, PyAny>>,
+        arrays: Vec<(String, String, Bound<'_, PyAny>)>,
     ) -> PyResult<Self> {
-        let mut columns = vec![("grad_norm".to_owned(), numbers_of("norms", norms)?)];
-        let count = columns[0].1.len();
-        if count == 0 {
-            return Err(refuse("norms is empty; expected one number for each step"));
-        }
-        let mut others: Vec<(String, String, Bound<'_, PyAny>)> = Vec::new();
-        for (argument, name, array) in [
-            ("steps", "step", steps),
-            ("losses", "loss", losses),
-            ("learning_rates", "learning_rate", learning_rates),
-        ] {
-            others.extend(array.map(|array| (argument.into(), name.into(), array.clone())));
-        }
-        if let Some(layers) = layers {
-            let Ok(layers) = layers.cast::<PyDict>() else {
-                let what = shown(layers);
-                return Err(refuse(format!("layers must be a dictionary of arrays, not {what}")));
-            };
-            for (name, array) in layers {
-                let name = String::read("the name of a layer", &name)?;
-                others.push((format!("layers[{name:?}]"), format!("grad_norm/{name}"), array));
-            }
-        }
-        for (argument, name, array) in others {
+        let mut columns: Vec<(String, Vec<Option<f64>>)> = Vec::new();
+        for (argument, name, array) in arrays {
             let numbers = numbers_of(&argument, &array)?;
+            let count = columns.first().map_or(numbers.len(), |(_, norms)| norms.len());
+            if count == 0 {
+                return Err(refuse("norms is empty; expected one number for each step"));
+            }
             if numbers.len() != count {
                 return Err(refuse(format!(
                     "norms has {count} numbers but {argument} has {}; expected one for each step",
@@ -186,21 +164,20 @@ fn numbers(log: &toclip_logs::Log, advice: &Advice, verdict: &Verdict) -> Value 
         "analysis": advice.analysis,
         "details": advice.details(),
         "hints": advice.hints(),
-        "framework": verdict.code.as_ref().map(|code| code.framework.name()),
+        "_framework": verdict.code.as_ref().map(|code| code.framework.name()),
     })
 }
 
 /// The numbers of an array; `None` for those that a masked array leaves out.
 fn numbers_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<Option<f64>>> {
-    let numbers = PyReadonlyArray1::<f64>::read(name, value)?;
-    let masked = value.py().import("numpy")?.getattr("ma")?.getattr("MaskedArray")?;
-    if !value.is_instance(&masked)? {
-        return Ok(numbers.as_slice()?.iter().copied().map(Some).collect());
+    let numbers = Vec::<f64>::read(name, value)?.into_iter();
+    let masked = value.py().import("numpy")?.getattr("ma")?;
+    if !value.is_instance(&masked.getattr("MaskedArray")?)? {
+        return Ok(numbers.map(Some).collect());
     }
-    let mask = value.py().import("numpy")?.getattr("ma")?.call_method1("getmaskarray", (value,))?;
+    let mask = masked.call_method1("getmaskarray", (value,))?;
     let mask: Vec<bool> = mask.call_method0("ravel")?.call_method0("tolist")?.extract()?;
-    let kept = numbers.as_slice()?.iter().zip(mask);
-    Ok(kept.map(|(number, masked)| (!masked).then_some(*number)).collect())
+    Ok(numbers.zip(mask).map(|(number, masked)| (!masked).then_some(number)).collect())
 }
 
 /// One object a line, with NaN and Infinity as Python writes them.

@@ -9,8 +9,8 @@ use crate::convert::{refuse, shown, to_python};
 use crate::values::{from_python, is_dict, optional};
 
 /// A number that changes with time.
-#[pyclass(frozen, module = "toclip._toclip")]
-#[derive(Debug)]
+#[pyclass(frozen, eq, module = "toclip._toclip")]
+#[derive(Debug, PartialEq)]
 pub struct Schedule {
     pub inner: toclip::schedule::Schedule,
 }
@@ -49,10 +49,6 @@ impl Schedule {
 
     fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<String> {
         Ok(format!("toclip.Schedule({})", shown(&self.to_dict(py)?)))
-    }
-
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Schedule>().is_ok_and(|other| self.inner.shape() == other.get().inner.shape())
     }
 
     /// Its specification as a number or a dictionary.

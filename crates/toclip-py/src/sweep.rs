@@ -44,7 +44,7 @@ impl Sweep {
         self.0.to_toml()
     }
 
-    /// Where the files that it names are.
+    /// The folder of the files that it names.
     #[getter]
     fn folder(&self) -> &Path {
         self.0.folder()
@@ -101,7 +101,12 @@ impl Sweep {
     }
 
     /// The columns of the keys for these cells, as `toclip sweep` writes them.
-    fn key_columns<'py>(&self, py: Python<'py>, cells: Vec<u64>) -> PyResult<Bound<'py, PyDict>> {
+    fn key_columns<'py>(
+        &self,
+        py: Python<'py>,
+        cells: Vec<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let cells = self.all_known(&cells)?;
         let dict = PyDict::new(py);
         let keys = self.0.axes().iter().flat_map(|axis| &axis.keys);
         for (at, key) in keys.enumerate() {
@@ -126,9 +131,10 @@ impl Sweep {
     fn run_cells<'py>(
         &self,
         py: Python<'py>,
-        cells: Vec<u64>,
+        cells: Vec<Bound<'py, PyAny>>,
         parallel: bool,
     ) -> PyResult<Bound<'py, PyList>> {
+        let cells = self.all_known(&cells)?;
         if !parallel {
             // A worker of an executor: nobody watches, and it has one thread.
             let cancel = AtomicBool::new(false);
@@ -150,6 +156,10 @@ impl Sweep {
 }
 
 impl Sweep {
+    fn all_known(&self, cells: &[Bound<'_, PyAny>]) -> PyResult<Vec<u64>> {
+        cells.iter().map(|cell| self.known(cell)).collect()
+    }
+
     /// The number of a cell, if there is such a cell.
     fn known(&self, cell: &Bound<'_, PyAny>) -> PyResult<u64> {
         let number = cell.extract().ok().filter(|number| *number < self.0.cells());

@@ -398,10 +398,13 @@ class Monitor:
     def core(self) -> CoreMonitor:
         """The estimates from everything observed so far, at the present ``max_norm``."""
         self.flush()
-        watched = self._max_norm if self._max_norm is not None and self._max_norm < math.inf else None
-        made = _toclip.Monitor(watched=watched, **self._settings)
+        made = self._empty_core()
         made.observe(self._series.norms)
-        return CoreMonitor._of(made)
+        return made
+
+    def _empty_core(self) -> CoreMonitor:
+        watched = None if self._max_norm == math.inf else self._max_norm
+        return CoreMonitor(watched=watched, **self._settings)
 
     @property
     def steps(self) -> int:
@@ -505,10 +508,9 @@ class Monitor:
                 "then, or call before_micro_batch, or compare_ranks with DDP (successive steps do not serve, "
                 "because the weights move)"
             )
-        watched = self._max_norm if self._max_norm is not None and self._max_norm < math.inf else None
-        made = _toclip.Monitor(watched=watched, **self._settings)
+        made = self._empty_core()
         made.observe_aligned(pairs[:, 0], pairs[:, 1])
-        return CoreMonitor._of(made)
+        return made
 
     def merged(self, group: Any = None) -> CoreMonitor:
         """The monitors of all ranks combined; every rank must call it.
