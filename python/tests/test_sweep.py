@@ -256,7 +256,7 @@ def test_bad_executors_and_files() -> None:
     sweep = toclip.Sweep(SPEC)
     for cell in (60, -1, 10**30, 1.5, True):
         for ask in (sweep.settings, sweep.experiment):
-            with pytest.raises(ValueError, match=r"cell .* is not there; expected a number from 0 to 59"):
+            with pytest.raises(ValueError, match=r"unknown cell .*; expected a number from 0 to 59"):
                 ask(cell)
     assert sweep.settings(np.int64(3)) == sweep.settings(3)
 

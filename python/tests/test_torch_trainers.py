@@ -1,6 +1,5 @@
 """The monitor in the Trainers of Hugging Face and Lightning: real runs on a tiny model."""
 
-import copy
 import importlib.util
 import json
 import math
@@ -50,8 +49,10 @@ def transformers(tmp_path):
         {"x": torch.randn(6, generator=g), "labels": torch.randn(1, generator=g)} for _ in range(240)
     ]
 
-    def train(callback, steps, resume=None, folder="out", limit=0.5, scaler=None, report_to=(), **settings):
-        args = TrainingArguments(
+    def train(
+        callback, steps, resume=None, folder="out", limit=0.5, scaler=None, report_to=(), args=None, **settings
+    ):
+        args = args or TrainingArguments(
             output_dir=str(tmp_path / folder),
             per_device_train_batch_size=4,
             gradient_accumulation_steps=2,
@@ -67,7 +68,7 @@ def transformers(tmp_path):
             **settings,
         )
         callbacks = callback if isinstance(callback, list) else [] if callback is None else [callback]
-        trainer = Trainer(Net(), args, train_dataset=rows, callbacks=callbacks)
+        trainer = train.last = Trainer(Net(), args, train_dataset=rows, callbacks=callbacks)
         if scaler is not None:
             trainer.accelerator.scaler, trainer.accelerator.native_amp = scaler, True
         trainer.train(resume_from_checkpoint=resume)
@@ -148,26 +149,34 @@ def test_steps_that_a_scaler_skips_are_counted(transformers, optim):
     assert "step" not in scaler.__dict__  # given back
 
 
-def test_a_run_that_broke_off_does_not_lose_its_threshold(transformers):
-    from toclip.torch.huggingface import MonitorCallback
+@pytest.mark.parametrize("kind", ["MonitorCallback", "GuardCallback"])
+def test_arguments_survive_an_interrupted_run(transformers, kind):
+    """After Ctrl-C the same arguments train as before, with a callback and without, as in a notebook."""
+    from toclip.torch import huggingface
 
-    class Breaking(MonitorCallback):
+    class Interrupting(getattr(huggingface, kind)):
         def on_step_end(self, args, state, control, **kwargs):
-            self.args = args
             raise KeyboardInterrupt
 
-    callback = Breaking(flush=4)
+    callback = Interrupting()
     with pytest.raises(KeyboardInterrupt):
-        transformers(callback, 10)
-    assert callback.args.max_grad_norm == math.inf
-    # The same arguments again, as in a notebook.
-    state = type("State", (), {"global_step": 0})()
-    for again in (callback, MonitorCallback(flush=4)):
-        args = copy.copy(callback.args)
-        again.on_train_begin(args, state, None)
-        assert again._max_norm == 0.5
-        again.on_train_end(args, state, None)
-        assert args.max_grad_norm == 0.5
+        transformers(callback, 10, limit=0.05)
+    trainer = transformers.last
+    args = trainer.args
+    assert args.max_grad_norm == 0.05
+    plain = transformers(None, 10, limit=0.05, folder="plain")
+    assert same_training(transformers(None, 10, limit=0.05, args=args), plain)
+    assert same_training(transformers(huggingface.MonitorCallback(), 10, limit=0.05, args=args), plain)
+    guarded = huggingface.GuardCallback()
+    transformers(guarded, 10, limit=0.05, args=args)
+    assert guarded.guard.counts["clipped"] == 10
+    # Without the callback the interrupted Trainer clips too.
+    trainer.remove_callback(callback)
+    for p in trainer.model.parameters():
+        p.grad = torch.ones_like(p)
+    clip = getattr(trainer, "_clip_grad_norm", None) or trainer.accelerator.clip_grad_norm_
+    clip(*([trainer.model] if hasattr(trainer, "_clip_grad_norm") else [trainer.model.parameters(), 0.05]))
+    assert math.isclose(toclip.torch._norms.total_norm(trainer.model), 0.05, rel_tol=1e-3)
 
 
 @pytest.mark.parametrize("guard_first", [False, True])

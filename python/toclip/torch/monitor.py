@@ -633,22 +633,6 @@ def _summary(report: LogAdvice) -> dict[str, float]:
     return found
 
 
-def monitor_from(monitor: Monitor | None, settings: dict[str, Any]) -> Monitor:
-    """The monitor of a callback: the one given, or a new one with these settings."""
-    if monitor is None:
-        return Monitor(**settings)
-    if not isinstance(monitor, Monitor):
-        raise ValueError(
-            "monitor must be a toclip.torch.Monitor, not a "
-            f"{type(monitor).__module__}.{type(monitor).__name__}"
-        )
-    if settings:
-        raise ValueError(
-            f"both a monitor and {', '.join(settings)} were given; expected a monitor or its arguments"
-        )
-    return monitor
-
-
 def _euclidean(norm_type: Any) -> None:
     try:
         given = float(norm_type)
