@@ -1,4 +1,4 @@
-"""Classification and other generalised linear models: what clipping does when the loss is not a square.
+"""Classification and other generalised linear models: clipping when the loss is not squared.
 
 A model is a name or a dictionary, as in experiment files: ``"logistic"``, ``{"kind": "logistic",
 "flips": 0.1}``, ``"probit"``, ``"poisson"``, ``{"kind": "huber", "delta": 1.0}``. A state is the
@@ -41,13 +41,13 @@ def at(
     *,
     noise: Noise | None = None,
 ) -> GlmState:
-    """What clipping at ``c`` leaves of the gradient at a state, and how good the model is there.
+    """The effect of clipping at ``c`` on the gradient at a state, and the quality of the model there.
 
     With the clipped residual ψ: ``a`` = E ∂ψ/∂u, the pull towards zero; ``b`` = E ∂ψ/∂v, the pull
     towards the teacher, negative; ``m2`` = E ψ², the noise. ``loss`` is the cross-entropy over labels as
     drawn, ``error_rate`` counts against labels before flips, ``angle`` is that to the teacher,
     ``calibration`` the slope of a logistic fit of the labels on the logits. ``ccc`` above 1: clipping
-    leaves less noise at equal speed. NaN where there is no such number. ``noise`` is that of the targets
+    leaves less noise at equal speed. A number that does not exist is NaN. ``noise`` is that of the targets
     of Huber regression.
     """
     return GlmState(c=_toclip.as_threshold("c", c), **_toclip.glm_at(model, q, p, v, c, noise))

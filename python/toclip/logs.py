@@ -18,7 +18,7 @@ __all__ = ["Log", "LogAdvice", "advise", "read_log"]
 
 _WIDTH = 96
 _TAGS = {"act": "DO THIS", "leave": "LEAVE IT", "unknown": "CANNOT TELL"}
-# The arguments that supply what would improve the advice.
+# The arguments for the values that would improve the advice.
 _ARGUMENTS = {
     "norm_column": "norm",
     "unscale": "unscale=True",
@@ -108,7 +108,7 @@ class Log(Table):
     __hash__ = None
 
     def columns(self) -> dict[str, np.ndarray]:
-        """The steps with a finite norm; without loss and learning rate where there are none."""
+        """The steps with a finite norm; loss and learning rate only if the log has them."""
         found = {"step": self.steps, "norm": self.norms}
         others = {"loss": self.losses, "learning_rate": self.learning_rates}
         return found | {name: x for name, x in others.items() if not np.isnan(x).all()}
@@ -116,10 +116,10 @@ class Log(Table):
 
 @dataclass(frozen=True, repr=False)
 class LogAdvice:
-    """What a log shows and what to do about it. ``print`` gives the answer in words.
+    """Findings about a log and a recommendation. ``print`` gives the answer in words.
 
     ``findings``
-        what the log shows, the most important first: dictionaries with a ``code``, a ``sentence``,
+        the most important first: dictionaries with a ``code``, a ``sentence``,
         and the evidence, such as ``steps``.
     ``recommendation``
         what to do: ``action``, ``threshold``, ``fires``, ``rate_factor``, ``confidence``, …
@@ -263,7 +263,7 @@ def advise(
     confidence: float = 0.95,
     **options: Any,
 ) -> LogAdvice:
-    """What went wrong in a logged run, whether to clip, and where.
+    """Diagnoses a logged run and advises whether to clip, and at which threshold.
 
     ``clip`` is the threshold in force (``"none"`` if the run does not clip) and ``batch_size`` the
     number of samples per gradient, for a language model the tokens whose loss is averaged; by default

@@ -167,7 +167,7 @@ class StateFactors(Table):
     A rule that keeps the direction of the gradient has the same ``mu`` for all, and an ``m2`` in
     proportion to the eigenvalue. Clipping by value and per group do not; for these ``effective`` is
     the pair that stands for mu and m2 in the drift of the risk. ``group`` is counted from 0;
-    ``eigenvalue`` is ``None`` where there are groups, and ``group`` where there are none.
+    ``eigenvalue`` is ``None`` with groups, ``group`` without them.
     """
 
     multiplicity: np.ndarray

@@ -152,7 +152,7 @@ class Sweep(_toclip.Sweep):
 
 
 class SweepResult(Table):
-    """The table of a sweep: a row for each cell, in order, with the keys that vary and what was kept.
+    """The table of a sweep: a row for each cell, in order, with the keys that vary and the numbers that are kept.
 
     The columns are those of the Parquet file of ``toclip sweep``. ``curves`` has the curves, if they
     are kept.
@@ -280,8 +280,8 @@ def _as_completed(
 ) -> Iterator[tuple[int, tuple[Any, ...], Any, float]]:
     """Number, arguments, result and seconds of each call, as they finish.
 
-    Only ``submit``, ``done`` and ``result`` are used, so that every kind of executor will do. Of the calls
-    ``allowed`` are submitted at first.
+    Uses only ``submit``, ``done`` and ``result``, which every kind of executor has. At first ``allowed``
+    calls are submitted.
     """
     waiting: dict[int, Any] = {}
     begun: dict[int, tuple[tuple[Any, ...], float]] = {}
@@ -309,7 +309,7 @@ def _as_completed(
                 pause, patience, since = 0.001, GROUP_SECONDS, now
                 continue
             if now - since > patience:
-                # There may be more workers than calls that are submitted.
+                # There may be more workers than submitted calls.
                 allowed, patience, since = min(2 * allowed, MOST), 2 * patience, now
             pause = min(2 * pause, 0.05)
             time.sleep(pause)
@@ -319,7 +319,7 @@ def _as_completed(
 
 
 def _with_tables(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys with dots as tables, which is what TOML makes of them."""
+    """Keys with dots as nested tables, as TOML reads them."""
     spec = dict(spec)
     for section in ("vary", "together", "exclude"):
         value = spec.get(section)
@@ -357,7 +357,7 @@ def _known(text: str, folder: str) -> Any:
 
 
 def _run_group(text: str, folder: str, start: int, stop: int) -> tuple[list[Any], float]:
-    """The rows of some cells and the seconds they took: what a worker does."""
+    """Runs some cells in a worker: their rows and the seconds they took."""
     sweep = _known(text, folder)
     begin = time.perf_counter()
     rows = sweep.run_cells(list(range(start, stop)), parallel=False)

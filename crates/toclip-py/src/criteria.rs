@@ -27,12 +27,13 @@ pub fn factors<'py>(
     let all = py.detach(|| in_pool(|| Factors::at_points(step, &points)))?.map_err(refuse)?;
     let dict = columns!(py, all, mu m2)?;
     if step.noise().second_moment().is_finite() {
-        let criteria: [(&str, fn(&Factors) -> toclip::Result<f64>); 3] =
-            [("nu", Factors::nu), ("csc", Factors::csc), ("ccc", Factors::ccc)];
-        for (name, of) in criteria {
+        let add = |name: &str, of: fn(&Factors) -> toclip::Result<f64>| {
             let values = all.iter().map(of).collect::<toclip::Result<Vec<f64>>>();
-            dict.set_item(name, values.map_err(refuse)?.into_pyarray(py))?;
-        }
+            dict.set_item(name, values.map_err(refuse)?.into_pyarray(py))
+        };
+        add("nu", Factors::nu)?;
+        add("csc", Factors::csc)?;
+        add("ccc", Factors::ccc)?;
     }
     Ok(dict)
 }

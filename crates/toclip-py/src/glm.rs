@@ -131,8 +131,8 @@ pub fn glm_fixed_point(
     Ok(found.map_err(refuse)?.kappa)
 }
 
-/// The learning rate with the lowest loss at the end at the threshold `c`, or the best threshold too
-/// if there is none: η, c and that loss.
+/// η, c and the final loss: the best learning rate at the threshold `c`, or the best pair of both if
+/// `c` is `None`.
 #[pyfunction]
 pub fn glm_best_clip(
     py: Python<'_>,

@@ -142,7 +142,7 @@ impl Log {
         let options = AdviceOptions { clip, batch_size, outputs, optimizer, confidence };
         let advice = py.detach(|| advise(&self.inner, &options)).map_err(refuse)?;
         let verdict = advice.verdict(framework.unwrap_or_else(|| Framework::of(&self.inner)));
-        // By way of JSON, so that NaN and infinity are what they are there.
+        // By way of JSON, so that NaN and infinity are written as in the output of the command.
         let numbers = to_python(py, &numbers(&self.inner, &advice, &verdict))?;
         Ok((numbers, to_python(py, &advice.analysis.curve)?))
     }

@@ -92,7 +92,7 @@ impl Noise {
         Noise::with(self.family.clone(), self.inner.batch(), rule.0).map_err(refuse)
     }
 
-    /// What is done to the gradient.
+    /// The rule that changes the gradient.
     #[getter]
     fn rule(&self) -> &'static str {
         self.inner.rule().name()

@@ -1,11 +1,11 @@
 //! Sweeps, read and run by the same crate as `toclip sweep`.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use numpy::ToPyArray;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyList, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyList};
 use rayon::prelude::*;
 use toclip_sweep::{Error, KeyKind, Row, number, text};
 
@@ -127,21 +127,14 @@ impl Sweep {
         Ok(dict)
     }
 
-    /// Runs cells: for each `(cell, values, error, curves)`. On all cores, or on this thread alone.
+    /// Runs cells, on all cores or one after the other.
     fn run_cells<'py>(
         &self,
         py: Python<'py>,
         cells: Vec<Bound<'py, PyAny>>,
         parallel: bool,
-    ) -> PyResult<Bound<'py, PyList>> {
+    ) -> PyResult<Vec<CellRow<'py>>> {
         let cells = self.all_known(&cells)?;
-        if !parallel {
-            // A worker of an executor: nobody watches, and it has one thread.
-            let cancel = AtomicBool::new(false);
-            let run = || cells.iter().filter_map(|cell| self.0.run(*cell, &cancel)).collect();
-            let rows: Vec<Row> = py.detach(|| in_pool(run))?;
-            return to_list(py, &rows);
-        }
         let rows: Option<Vec<Row>> = in_background(py, None, cells.len() as u64, |shared| {
             let run = |cell: &u64| {
                 if shared.cancel.load(Ordering::Relaxed) {
@@ -149,9 +142,13 @@ impl Sweep {
                 }
                 self.0.run(*cell, &shared.cancel)
             };
-            cells.par_iter().map(run).collect()
+            if parallel {
+                cells.par_iter().map(run).collect()
+            } else {
+                cells.iter().map(run).collect()
+            }
         })?;
-        to_list(py, &rows.unwrap_or_default())
+        rows.unwrap_or_default().into_iter().map(|row| to_python_row(py, row)).collect()
     }
 }
 
@@ -170,11 +167,10 @@ impl Sweep {
     }
 }
 
-fn to_list<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyList>> {
-    PyList::new(py, rows.iter().map(|row| to_tuple(py, row)).collect::<PyResult<Vec<_>>>()?)
-}
+/// The number of a cell, its values, why it failed, and its curves.
+type CellRow<'py> = (u64, Vec<f64>, Option<String>, Vec<Bound<'py, PyDict>>);
 
-fn to_tuple<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyTuple>> {
+fn to_python_row<'py>(py: Python<'py>, row: Row) -> PyResult<CellRow<'py>> {
     let curves = row.curves.iter().map(|curve| {
         let dict = PyDict::new(py);
         dict.set_item("method", curve.method.key())?;
@@ -184,8 +180,8 @@ fn to_tuple<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyTuple>> {
         dict.set_item("high", curve.high.to_pyarray(py))?;
         Ok(dict)
     });
-    let curves = PyList::new(py, curves.collect::<PyResult<Vec<_>>>()?)?;
-    (row.cell, row.values.clone(), row.error.clone(), curves).into_pyobject(py)
+    let curves = curves.collect::<PyResult<Vec<_>>>()?;
+    Ok((row.cell, row.values, row.error, curves))
 }
 
 fn python_error(error: Error) -> PyErr {

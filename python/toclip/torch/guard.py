@@ -81,7 +81,7 @@ class Guard:
         scaler: Any = None,
         optimizer: Any = None,
     ) -> GuardStep:
-        """Clips the gradients in place, if they are to be clipped, and says what to do.
+        """Clips the gradients in place if they are too large, and returns the decision.
 
         If the result is ``skipped``, do not call ``optimizer.step()``. ``loss`` is for the monitor.
         With AMP, gradients must be unscaled first: call ``scaler.unscale_(optimizer)``, or pass both.
@@ -133,7 +133,7 @@ class Guard:
         return self._last if wait else None, result
 
     def _settle(self) -> None:
-        """Waits for the norm of the last step, if it is still on its way."""
+        """Waits for the norm of the last step, if it has not arrived yet."""
         if self._sent is not None:
             sent, self._sent = self._sent, None
             self._last = self._rule.step(sent.received())
@@ -174,8 +174,8 @@ class Guard:
         closure is called once, before the guard looks at its gradients. With a ``GradScaler``, pass it
         as ``scaler`` and call ``scaler.step(optimizer)`` as usual. The scaler itself skips steps that
         overflow; the guard counts them as ``non_finite``. The scaler of Accelerate is found without
-        being given. With DeepSpeed pass the engine; its ``gradient_clipping`` remains a fixed threshold
-        besides.
+        being given. With DeepSpeed pass the engine; its ``gradient_clipping`` remains an additional
+        fixed threshold.
         """
         if self._detach is not None:
             raise ValueError("the guard is attached already; detach() it first")
@@ -273,7 +273,7 @@ class Guard:
 
     @property
     def last(self) -> GuardStep | None:
-        """What the guard did with the last step."""
+        """The decision about the last step."""
         self._settle()
         return self._last
 

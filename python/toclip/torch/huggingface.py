@@ -94,7 +94,7 @@ class _Callback(TrainerCallback):
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any
     ) -> None:
-        """Adds the metrics to what is logged, and to ``log_history``."""
+        """Adds the metrics to the Trainer's log and to ``log_history``."""
         if logs is None or "loss" not in logs:
             return
         found = {name: x for name, x in self._observer().metrics().items() if math.isfinite(x)}
@@ -212,7 +212,7 @@ class GuardCallback(_Callback):
 
     A skipped step does not call the optimizer; the learning rate schedule goes on, except with DeepSpeed,
     which treats such a step as one that overflowed. The callback clips in place of the Trainer:
-    ``args.max_grad_norm`` remains a fixed threshold besides the guard's (0 for none). The guard's metrics are
+    ``args.max_grad_norm`` remains an additional fixed threshold (0 for none). The guard's metrics are
     logged with the Trainer's own. It is saved with every checkpoint and restored from it.
 
     Takes a :class:`toclip.torch.Guard`, or its arguments. For a monitor as well, give the guard one:
@@ -303,7 +303,7 @@ def _caller(kind: type) -> Any:
 
 
 def _move_to_the_front(callback: TrainerCallback) -> None:
-    """Makes the callback the first, so that those that report to W&B and others see what it logs."""
+    """Makes the callback the first, so that those that report to W&B and others see its metrics."""
     handler = _caller(CallbackHandler)
     if handler is not None and callback in handler.callbacks:
         # A new list: the caller is going through the old one.

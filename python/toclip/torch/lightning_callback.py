@@ -116,7 +116,7 @@ class GuardCallback(_Callback):
         print(callback.guard)
 
     A skipped step does not call the optimizer. Do not set ``gradient_clip_val``: Lightning would clip
-    before the guard sees the gradient; ``GuardCallback(max_norm=1.0)`` is a fixed threshold besides. The
+    before the guard sees the gradient; ``GuardCallback(max_norm=1.0)`` adds a fixed threshold. The
     guard's metrics go to the Trainer's loggers. The guard is part of Lightning's checkpoints.
 
     Takes a :class:`toclip.torch.Guard`, or its arguments.

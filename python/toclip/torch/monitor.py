@@ -306,7 +306,7 @@ class Monitor:
             self._kind, self._optimizer = kind_of(optimizer), optimizer
 
     def _set_guard(self, guard: Any) -> None:
-        """Says in reports what this guard did."""
+        """The guard that reports mention."""
         if self.apply:
             raise ValueError(
                 "a monitor with apply = True cannot be combined with a guard, which clips itself; create the "
@@ -412,7 +412,7 @@ class Monitor:
         return self._series.seen + len(self._pending)
 
     def report(self, framework: str | None = None) -> LogAdvice:
-        """What happened and what to do about it, as :func:`toclip.advise` says of a log of this run."""
+        """Findings and advice, the same as :func:`toclip.advise` gives for a log of this run."""
         self.flush()
         if not len(self._series):
             raise ValueError("nothing was observed yet; call clip_ or watch at every step")
@@ -435,7 +435,7 @@ class Monitor:
         return replace(self._last[1], _note=self._guard_note())
 
     def _guard_note(self) -> str | None:
-        """What the guard did, because the analysis of the norms does not know of it."""
+        """The actions of the guard, which the analysis of the norms does not see."""
         counts = {} if self._guard is None else self._guard.counts
         if not counts.get("steps"):
             return None
@@ -486,11 +486,11 @@ class Monitor:
         return {prefix + name: value for name, value in found.items()}
 
     def curve(self) -> Estimates:
-        """What clipping would do at 64 thresholds."""
+        """The effect of clipping at 64 thresholds."""
         return self.core.curve()
 
     def watched(self) -> dict[str, Any] | None:
-        """What clipping does at the ``max_norm`` in force."""
+        """The effect of clipping at the ``max_norm`` in force."""
         return self.core.watched()
 
     def direct(self) -> CoreMonitor:
@@ -624,7 +624,7 @@ def _groups(given: Any) -> dict[str, list[Tensor]]:
 
 
 def _summary(report: LogAdvice) -> dict[str, float]:
-    """What ``metrics`` takes from a report."""
+    """The numbers of ``metrics`` from a report."""
     steps = [f["steps"] for f in report.findings if f["code"] == "spikes"]
     found = {"spikes": float(sum(map(len, steps)))}
     if best := report.analysis["best"]:
