@@ -270,19 +270,18 @@ def _only_measure(trainer: Any) -> Callable[[], None]:
     def ours() -> bool:
         return any(isinstance(c, _Callback) for c in trainer.callback_handler.callbacks)
 
-    def measure(parameters: Any, max_norm: Any, *rest: Any, **named: Any) -> Any:
-        return clip(parameters, math.inf if ours() else max_norm, *rest, **named)
-
-    def measure_model(model: Any) -> Any:
+    def measure(what: Any, *rest: Any, **named: Any) -> Any:
+        if not ours():
+            return clip(what, *rest, **named)
         # For None the Trainer computes the norm itself.
-        return None if ours() else clip(model)
+        return None if owner is trainer else clip(what, math.inf)
 
-    owner, name, instead = trainer, "_clip_grad_norm", measure_model
+    owner, name = trainer, "_clip_grad_norm"
     if not hasattr(trainer, name):  # before transformers 5
-        owner, name, instead = trainer.accelerator, "clip_grad_norm_", measure
+        owner, name = trainer.accelerator, "clip_grad_norm_"
     clip = getattr(owner, name)
     # Another callback may have done so already.
-    return (lambda: None) if clip.__module__ == __name__ else replaced(owner, **{name: instead})
+    return (lambda: None) if clip.__module__ == __name__ else replaced(owner, **{name: measure})
 
 
 def _callers(kind: type) -> Iterator[dict[str, Any]]:
