@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What a sweep costs besides its cells: use of the cores, time a cell, memory by the number of cells.
+"""Measures the overhead of a sweep: use of the cores, time per cell, memory by the number of cells.
 
     cargo build --release && scripts/measure-sweep.py
-    scripts/measure-sweep.py --python      executors of Python too; needs toclip, and Dask or Ray where wanted
+    scripts/measure-sweep.py --python      also Python executors; needs toclip, and optionally Dask and Ray
 
-Run it on a machine that does nothing else. Figures are printed, nothing is asserted.
+Run it on an idle machine. It prints numbers and asserts nothing.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def run(toclip: Path, folder: Path, text: str, *more: str) -> tuple[float, float
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--toclip", type=Path, default=ROOT / "target" / "release" / "toclip")
-    parser.add_argument("--python", action="store_true", help="measure executors of Python too")
+    parser.add_argument("--python", action="store_true", help="also measure Python executors")
     args = parser.parse_args()
     if not args.toclip.exists():
-        parser.error(f"{args.toclip} is not there; run cargo build --release")
+        parser.error(f"{args.toclip} does not exist; run cargo build --release")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -63,7 +63,7 @@ def main() -> None:
         one, _, _ = run(args.toclip, folder, grid, "--threads", "1")
         print(f"2,000 cells: {seconds:.2f} s on {cores} cores, which were busy {busy / seconds / cores:.0%} of it; "
               f"{one:.2f} s on one core: {one / seconds / cores:.0%} of {cores} times as fast")
-        # Cells of hardly any work: what is left is the sweep itself.
+        # Cells with hardly any work, to measure the sweep itself.
         for cells in (1_000, 10_000, 100_000):
             tiny = SWEEP.format(
                 noise='{ family = "laplace", sigma = 0.5 }', fixed="",

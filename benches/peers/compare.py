@@ -3,7 +3,7 @@
     python3 benches/peers/compare.py [ROUNDS]
 
 The best of all rounds counts, and the ratio to toclip with its best instructions: machines are
-noisy, ratios measured side by side less so. A peer that is not installed is left out, and said so.
+noisy, ratios measured side by side less so. A peer that is not installed is skipped with a message.
 """
 
 import pathlib

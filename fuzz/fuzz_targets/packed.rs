@@ -1,4 +1,4 @@
-//! Compressed logs and UTF-16. Half of the inputs are what a decoder gets, the others what it gave.
+//! Compressed logs and UTF-16. Half of the inputs are given to the decoder; the others are compressed first.
 #![no_main]
 
 use std::io::Write;

@@ -20,10 +20,10 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 fn seal(mut rest: &mut [u8]) {
     while let Some((head, body)) = rest.split_at_mut_checked(12) {
         let Some(room) = body.len().checked_sub(4) else { return };
-        let said = u64::from_le_bytes([
+        let claimed = u64::from_le_bytes([
             head[0], head[1], head[2], head[3], head[4], head[5], head[6], head[7],
         ]);
-        let length = usize::try_from(said).unwrap_or(room).min(room);
+        let length = usize::try_from(claimed).unwrap_or(room).min(room);
         let (length_bytes, crc) = head.split_at_mut(8);
         length_bytes.copy_from_slice(&(length as u64).to_le_bytes());
         crc.copy_from_slice(&masked(length_bytes));

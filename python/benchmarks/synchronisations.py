@@ -22,7 +22,7 @@ import toclip.torch
 
 STEPS, WARMUP = 120, 20
 WAITING = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize")
-# What the variant does besides a plain step: a monitor or a guard, and a scaler.
+# The additions of each variant to a plain step: a monitor or a guard, and a scaler.
 VARIANTS: dict[str, Callable[[], tuple[Any, bool]]] = {
     "no clipping": lambda: (None, False),
     "Monitor": lambda: (toclip.torch.Monitor(), False),
@@ -67,10 +67,10 @@ def reported(training: Training) -> list[int]:
     found = []
     torch.cuda.set_sync_debug_mode("warn")
     for index in range(WARMUP, WARMUP + STEPS):
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("always")
             training.step(index)
-        found.append(sum("synchroniz" in str(warning.message) for warning in said))
+        found.append(sum("synchroniz" in str(warning.message) for warning in raised))
     torch.cuda.set_sync_debug_mode("default")
     return found
 

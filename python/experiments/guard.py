@@ -34,7 +34,7 @@ import toclip
 
 Run = dict[str, Any]
 RATES = {"adamw": (1e-3, 4e-3, 1.2e-2), "sgd": (0.1, 0.2, 0.4, 1.0)}
-# For unclipped runs, besides the rates above.
+# For unclipped runs, in addition to the rates above.
 LOWER = {"adamw": (2.5e-4, 5e-4, 2e-3), "sgd": (0.025, 0.05)}
 CORRUPT, LARGER = 0.02, 30.0
 SHAPE = Shape()

@@ -15,7 +15,7 @@ large s has a residual near 1; a few percent, and less at a cosine rate than at 
     python python/experiments/heavy_features.py --quick    # one row, a minute
 
 Simulated exactly and cheaply: in isotropic features θ matters only through P = ⟨θ, θ*⟩ and Q = ‖θ‖², and
-a step needs three random numbers: z along the teacher, along the rest of θ, and the length of what is left.
+a step needs three random numbers: z along the teacher, z along the rest of θ, and the length of the remainder.
 """
 
 from __future__ import annotations

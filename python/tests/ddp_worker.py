@@ -60,7 +60,7 @@ def train(rank=0, world=1, how="ddp"):
 
 
 def refused():
-    """What is said to one who gives shards for parameters."""
+    """The error message for parameters that are shards."""
     model = sharded_first(torch.nn.Linear(20, 1), by_parameter=True)
     model(problem(0)[0].float()).sum().backward()
     try:

@@ -51,7 +51,7 @@ def test_the_same_bits_as_the_command(noise):
             )
 
 
-def test_few_nodes_stand_for_many_eigenvalues():
+def test_a_compressed_spectrum_gives_the_same_path():
     problem = toclip.Problem(
         toclip.power_law(3000, 0.5), 1.0, toclip.noise.laplace(sigma=0.5), learning_rate=0.5, clip=1.0
     )
@@ -89,7 +89,7 @@ def test_batch_factors_agree_with_the_reference_values():
         assert math.isclose(at.nu, float(row["nu"]), rel_tol=1e-6)
 
 
-def test_many_points_are_the_points_one_by_one():
+def test_many_points_equal_single_points():
     noise = toclip.noise.student_t(3.0, scale=0.5)
     r, c = np.geomspace(1e-3, 10, 40)[:, None], np.geomspace(0.1, 10, 30)
     grid = toclip.factors(noise, r, c)

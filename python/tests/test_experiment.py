@@ -186,7 +186,7 @@ def test_progress_is_told_over_all_methods_and_may_stop_the_work():
         toclip.experiment(long, progress=enough)
 
 
-# (a line of TOML, the same as Python, what is said of it)
+# (a line of TOML, the same in Python, the error message)
 MISTAKES = [
     "time = 1e18",
     "noise = { family = 'gaussian', sigma = nan }",

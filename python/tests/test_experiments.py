@@ -268,7 +268,7 @@ def group(data, folder, steps=7):
     return advice_runs.Group(data, setting, jobs(), folder)
 
 
-def test_a_group_goes_on_to_the_same_result(data, tmp_path):
+def test_a_resumed_group_has_the_same_result(data, tmp_path):
     stop = SimpleNamespace(now=lambda: False)
     whole = group(data, tmp_path).run(stop, None)
     assert len(whole) == 10
@@ -278,14 +278,14 @@ def test_a_group_goes_on_to_the_same_result(data, tmp_path):
     assert first.done == 3 and first.checkpoint.exists()
     again = group(data, tmp_path).run(stop, None)
     assert json.dumps(again) == json.dumps(whole)
-    # On the same data from the same start, what never clips is what is not clipped.
+    # On the same data from the same start, a rule that never clips equals no clipping.
     by_rule = {(r["rule"], r["seed"]): r for r in whole}
     assert by_rule["monitor", 1]["loss"] == by_rule["unclipped", 1]["loss"]
     assert by_rule["autoclip 10", 1]["clip_fraction"] > 0.5
     assert by_rule["unclipped", 1]["loss"] != by_rule["unclipped", 2]["loss"]
 
 
-def test_wrong_labels_are_as_many_as_said():
+def test_the_share_of_wrong_labels_is_as_given():
     labels = torch.zeros(20_000, dtype=torch.long)
     wrong = float((advice_runs.with_noise(labels, 0.4, 3) != 0).float().mean())
     # A tenth of the draws hit the right class; six standard errors either way.

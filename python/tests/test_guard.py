@@ -76,7 +76,7 @@ def test_skipping_ends_if_the_norms_have_changed_for_good():
     assert not guard.step(1.0).clipped and guard.step(10.0).skipped
 
 
-def test_a_fixed_threshold_besides():
+def test_an_additional_fixed_threshold():
     guard = GuardRule(action="skip", multiple=2.0, max_norm=1.5)
     assert guard.step(3.0).factor == 0.5  # during the warm-up
     for _ in range(50):
@@ -85,7 +85,7 @@ def test_a_fixed_threshold_besides():
     assert guard.step(1.8).factor == 1.5 / 1.8 and guard.step(2.5).skipped
 
 
-def test_a_gradient_of_zero_is_no_scale():
+def test_a_zero_gradient_does_not_change_the_scale():
     guard = GuardRule(warmup=2)
     for norm in (1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0):
         assert guard.step(norm).factor == 1.0
@@ -155,7 +155,7 @@ def optax():
 
 
 @pytest.mark.parametrize("action", ["clip", "skip"])
-def test_optax_does_what_the_rule_does(optax, action):
+def test_optax_agrees_with_the_rule(optax, action):
     import jax
     import jax.numpy as jnp
 

@@ -67,7 +67,7 @@ def test_side_by_side_is_one_by_one(kind):
             assert torch.allclose(one[0], other[k], rtol=1e-6, atol=1e-9)
 
 
-def test_a_run_that_is_lost_does_not_reach_the_others():
+def test_a_diverged_run_does_not_affect_the_others():
     many = guard_gpt.SideBySide(TINY, 2, seed=5, device=torch.device("cpu"))
     with torch.no_grad():
         many.weights["0.up"][0].fill_(math.nan)

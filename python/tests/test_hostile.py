@@ -44,7 +44,7 @@ def stream(**change):
     return toclip.Stream(**given)
 
 
-# name: (what is called, arguments that are right)
+# name: (function, valid arguments)
 CALLS = {
     "gaussian": (toclip.noise.gaussian, {"sigma": 1.0}),
     "rademacher": (toclip.noise.rademacher, {"p": 0.2, "lam": 1.0}),
@@ -221,7 +221,7 @@ SIMULATED = ("simulate", "run", "convergence", "Stream.simulate", "Stream.run")
 CASES = [(name, key) for name, (_, given) in CALLS.items() for key in given]
 
 
-def test_what_is_called_rightly_works():
+def test_valid_calls_work():
     for name, (call, given) in CALLS.items():
         refused = pytest.raises(ValueError) if name in ("read_log", "advise") else None
         with refused or contextlib.nullcontext():
@@ -264,7 +264,7 @@ def work():
 before = work()
 child = os.fork()
 if child == 0:
-    signal.alarm(300)  # what is never done ends here
+    signal.alarm(300)  # ends a call that hangs
     os._exit(0 if work() == before else 1)
 raise SystemExit(os.waitpid(child, 0)[1])
 """

@@ -93,7 +93,7 @@ def test_a_problem_starts_at_the_risk_of_the_data() -> None:
 def test_the_command_finds_the_same(tmp_path: Path) -> None:
     command = shutil.which("toclip") or str(Path(__file__).parents[2] / "target" / "release" / "toclip")
     if not Path(command).exists():
-        pytest.skip("the command toclip is not there")
+        pytest.skip("the command toclip is not built")
     x, y = data()
     np.savetxt(tmp_path / "data.csv", np.column_stack([x, y]), delimiter=",", fmt="%.17g",
                header=",".join([*(f"x{k}" for k in range(12)), "y"]), comments="")
@@ -170,7 +170,7 @@ def test_dask_partitions() -> None:
     assert others.mean_square == pytest.approx(residuals.mean_square, rel=1e-6)
 
 
-def test_what_cannot_be_fitted_is_said() -> None:
+def test_data_that_cannot_be_fitted_are_refused() -> None:
     x, y = data(50, 3)
     for arguments, message in [
         ((x, y[:-1]), r"features has shape \(50, 3\) and targets \(49,\); expected"),
@@ -188,7 +188,7 @@ def test_what_cannot_be_fitted_is_said() -> None:
         toclip.Moments(np.ones((5, 2)), y[:5]).fit()
     with pytest.raises(ValueError, match="ridge must be a number, at least 0, not -1"):
         toclip.Moments(x, y).fit(-1)
-    with pytest.raises(ValueError, match="there are no partitions"):
+    with pytest.raises(ValueError, match="partitions is empty"):
         toclip.fit([])
     with pytest.raises(ValueError, match="a partition must be a pair of features and targets"):
         toclip.fit([3])
@@ -206,7 +206,7 @@ def test_empty_partitions_are_left_out() -> None:
         toclip.Moments(np.ma.masked_array(x, mask=x > 101), y)
 
 
-def test_they_travel() -> None:
+def test_moments_and_residuals_survive_pickles() -> None:
     x, y = data(50, 3)
     moments = toclip.Moments(x, y)
     assert pickle.loads(pickle.dumps(moments)) == moments

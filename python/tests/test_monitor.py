@@ -26,7 +26,7 @@ def test_one_by_one_is_all_at_once():
     assert one.advice().kind == "clip" and "clip at" in str(one.advice())
 
 
-def test_a_monitor_goes_on_where_it_stopped():
+def test_a_monitor_resumes_from_its_state():
     seen = norms(4000)
     whole, first = toclip.Monitor(watched=2.0), toclip.Monitor(watched=2.0)
     whole.observe(seen)
@@ -55,7 +55,7 @@ def test_workers_are_merged():
     assert parts[0].steps == 2 * whole.steps
 
 
-def test_estimates_are_what_they_say():
+def test_estimates_agree_with_their_definitions():
     seen = norms(5000)
     monitor = toclip.Monitor(components=1, fixed_scale=1.0)
     monitor.observe(seen)
@@ -78,7 +78,7 @@ def test_inner_products_give_the_direct_form():
     assert math.isclose(monitor.watched()["direct"]["mu"]["value"], 1.6, rel_tol=1e-12)
 
 
-def test_what_is_no_norm_is_counted_apart():
+def test_invalid_norms_are_counted_separately():
     monitor = toclip.Monitor()
     monitor.observe([1.0, 0.0, math.nan, math.inf, -1.0, 2.0])
     assert monitor.left_out == {"zero": 1, "not_finite": 3}

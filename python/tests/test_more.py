@@ -39,7 +39,7 @@ def test_the_tuned_kappa_is_a_minimum_of_the_predicted_risk():
         small().tune_kappa(1.0, compensation="much")
 
 
-def test_what_is_tuned_does_not_depend_on_units():
+def test_tuning_does_not_depend_on_units():
     one = toclip.Problem(toclip.isotropic(40), 2.0, toclip.noise.laplace(sigma=2.0), learning_rate=0.8)
     four = toclip.Problem(
         toclip.blocks([4.0], [40]), 1.0, toclip.noise.laplace(sigma=2.0), learning_rate=0.2

@@ -156,7 +156,7 @@ OBJECTS = {
 
 
 @pytest.mark.parametrize("name", OBJECTS)
-def test_what_results_are_made_from_survives_pickles(name):
+def test_inputs_of_results_survive_pickles(name):
     it = OBJECTS[name]
     assert pickle.loads(pickle.dumps(it)) == it == copy.deepcopy(it) and it != 3
     assert name in repr(it) and " at 0x" not in repr(it) and len(repr(it)) < 400, repr(it)

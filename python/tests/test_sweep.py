@@ -68,7 +68,7 @@ def test_the_command_writes_the_same_table(expected: toclip.SweepResult, tmp_pat
         Path(__file__).parents[2] / "target" / "release" / "toclip"
     )
     if not Path(toclip_command).exists():
-        pytest.skip("the command toclip is not there")
+        pytest.skip("the command toclip is not built")
     (tmp_path / "tails.toml").write_text(toclip.Sweep(SPEC)._sweep.toml)
     run = lambda *args: subprocess.run([toclip_command, *args], cwd=tmp_path, check=True)  # noqa: E731
     run("sweep", "tails.toml", "--quiet")
@@ -256,7 +256,7 @@ def test_bad_executors_and_files() -> None:
     sweep = toclip.Sweep(SPEC)
     for cell in (60, -1, 10**30, 1.5, True):
         for ask in (sweep.settings, sweep.experiment):
-            with pytest.raises(ValueError, match=r"cell .* is not there; expected a number from 0 to 59"):
+            with pytest.raises(ValueError, match=r"unknown cell .*; expected a number from 0 to 59"):
                 ask(cell)
     assert sweep.settings(np.int64(3)) == sweep.settings(3)
 

@@ -213,7 +213,7 @@ def test_a_measurement_that_fails_leaves_no_trace_either(measure):
 
 
 @pytest.mark.parametrize("measure", [factors, dimension])
-def test_what_is_unusual_but_right_is_measured(measure):
+def test_unusual_but_valid_models_are_measured(measure):
     plain = measure(mlp())
     assert measure(mlp(), loader=[(x.numpy(), y.numpy()) for x, y in data()]) == plain
     assert measure(torch.compile(mlp())) == plain

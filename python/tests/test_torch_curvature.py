@@ -77,7 +77,7 @@ def test_it_agrees_with_the_dense_matrix(norm, mode, loss, classes):
     assert found.batch_norm == {"eval": "running", "train": "batch"}[mode] if norm else "none"
 
 
-def test_the_mode_and_the_size_of_the_batches_matter_and_are_said():
+def test_mode_and_batch_size_matter_and_are_reported():
     model, ((x, y),) = mlp(norm=True), data(batches=1, size=32)
 
     def measured(mode, size):
@@ -114,7 +114,7 @@ def test_repeated_seeds_agree_within_their_standard_errors():
     assert len({f.dimension for f in found}) == len(found)
 
 
-def test_knowing_the_largest_eigenvalues_saves_probes_and_costs_no_truth():
+def test_known_eigenvalues_reduce_the_variance_without_bias():
     from toclip.torch.curvature import hutchinson_trace, lanczos
 
     model, pairs = mlp(), data()

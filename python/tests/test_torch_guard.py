@@ -157,7 +157,7 @@ def test_with_a_scaler(kind):
 
 
 @pytest.mark.parametrize("kind", OPTIMIZERS)
-def test_what_a_scaler_skips_is_counted_once(kind):
+def test_steps_skipped_by_a_scaler_are_counted_once(kind):
     """By the guard and by its monitor, whether attached or asked; and by a monitor alone."""
     for how in ("attached", "unscaled", "asked", "monitor"):
         net = model()
@@ -254,7 +254,7 @@ def test_a_parameter_without_moments_is_waited_for():
 
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("kind", OPTIMIZERS)
-def test_the_monitor_of_a_guard_knows_what_the_guard_knows(kind, scaled):
+def test_the_monitor_of_a_guard_has_the_same_norms(kind, scaled):
     """The optimizer, its learning rate, and the norms of groups before clipping."""
     net = model()
     parts = {"first": list(net[0].parameters()), "last": list(net[2].parameters())}
@@ -453,7 +453,7 @@ def test_killed_and_resumed_it_ends_with_the_same_weights(action, kind, tmp_path
     assert guard.counts[f"{action}ped"] >= 4
 
 
-def test_looking_changes_nothing():
+def test_reading_changes_nothing():
     guard = Guard(warmup=3)
     weight = torch.nn.Parameter(torch.zeros(1))
     for size in np.exp(np.random.default_rng(0).normal(size=50)):
@@ -468,7 +468,7 @@ def test_looking_changes_nothing():
     assert guard.rule == Guard(warmup=3).rule
 
 
-def test_copies_are_attached_to_nothing():
+def test_copies_are_not_attached():
     net = model()
     optimizer = torch.optim.SGD(net.parameters(), 0.05)
     guard = Guard(multiple=10.0)
@@ -491,7 +491,7 @@ def test_copies_are_attached_to_nothing():
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="no torch.distributed")
-def test_two_processes_do_what_one_does(tmp_path):
+def test_two_processes_agree_with_one(tmp_path):
     """DDP, both versions of FSDP and tensor parallelism, clipped and skipped alike."""
     first, second = two_ranks.run(guard_worker, tmp_path)
     assert first == second and set(first) == set(guard_worker.KINDS)

@@ -144,7 +144,7 @@ def one_pass(model, loss, pairs, levels, blocks):
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_two_passes_find_what_one_finds(shuffled):
+def test_two_passes_agree_with_one(shuffled):
     """Thresholds cost no memory, and the numbers stay the same."""
     model, levels = mlp(), [0.05, 0.2, 1.0, 1e9]
     pairs = data(32)

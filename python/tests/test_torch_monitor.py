@@ -40,7 +40,7 @@ def estimates(**settings):
 
 
 @pytest.mark.parametrize("limit", [0.5, None, 1e9])
-def test_it_does_what_clip_grad_norm_does(limit):
+def test_it_agrees_with_clip_grad_norm_(limit):
     net, monitor = model(), Monitor(batch_size=4)
     other = copy.deepcopy(net)
     for step in range(20):
@@ -138,7 +138,7 @@ def test_compensation_respects_the_ceiling():
 
 
 @pytest.mark.parametrize("apply", [False, True])
-def test_a_checkpoint_goes_on_as_if_nothing_had_happened(apply, tmp_path):
+def test_a_resumed_run_equals_an_uninterrupted_one(apply, tmp_path):
     def steps(monitor, net, some):
         for step in some:
             backward(net, step)
@@ -156,7 +156,7 @@ def test_a_checkpoint_goes_on_as_if_nothing_had_happened(apply, tmp_path):
     assert resumed.watched() == whole.watched()
 
 
-def test_looking_and_saving_change_nothing():
+def test_reading_and_saving_change_nothing():
     """A run that clips by itself is the same run, however often it is looked at, saved or resumed."""
     weight = torch.nn.Parameter(torch.zeros(1))
     rng = np.random.default_rng(7)
@@ -230,7 +230,7 @@ def test_accumulated_gradients_are_one_step():
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="no torch.distributed")
-def test_two_processes_find_what_one_does(tmp_path):
+def test_two_processes_find_the_same_as_one(tmp_path):
     first, second = two_ranks.run(ddp_worker, tmp_path)
     # Each rank compares its own gradient with that of the other.
     for between in (first.pop("ranks"), second.pop("ranks")):
@@ -303,7 +303,7 @@ def test_the_report_is_that_of_the_log(tmp_path):
     assert metrics["clip/clipped_share"] == 0.0 and metrics["clip/step_factor"] == 1.0
 
 
-def test_looking_in_any_way_changes_nothing():
+def test_reading_results_changes_nothing():
     norms, losses = heavy(600)
     plain, looked = Monitor(optimizer="sgd", flush=50), Monitor(optimizer="sgd", flush=50)
     for norm, loss in zip(norms, losses):
@@ -316,7 +316,7 @@ def test_looking_in_any_way_changes_nothing():
 
 
 @pytest.mark.parametrize("optimizer", ["adam", None])
-def test_no_learning_rate_is_derived_but_for_sgd(optimizer):
+def test_a_learning_rate_is_derived_for_sgd_only(optimizer):
     """Heavy tails, for which a larger rate used to be advised under Adam."""
     rng = np.random.default_rng(2)
     monitor = Monitor(batch_size=1, optimizer=optimizer)
@@ -327,7 +327,7 @@ def test_no_learning_rate_is_derived_but_for_sgd(optimizer):
     assert monitor.rate_factor == 1.0 and report.action in ("guard", "keep")
 
 
-def test_without_a_batch_size_gaussian_data_gain_nothing():
+def test_without_a_batch_size_gaussian_data_show_no_gain():
     """A CCC of 14.5 was invented there."""
     rng = np.random.default_rng(2)
     monitor, clipping = Monitor(optimizer="sgd"), Monitor(optimizer="sgd", apply=True)
@@ -350,7 +350,7 @@ def test_a_forgotten_unscale_is_recognised():
     assert report.recommendation["rate_factor"] is None
 
 
-def test_nan_steps_are_said_to_be_nan_steps():
+def test_nan_steps_are_reported_as_such():
     monitor = Monitor(optimizer="adam", flush=3)
     for step in range(1000):
         monitor.observe(1.0 + 0.1 * math.sin(step) if step < 500 else math.nan, loss=2.0)
@@ -576,7 +576,7 @@ def test_names_of_optimizers_mean_what_they_mean_in_advice(name):
     assert toclip.advise(log, optimizer=name).analysis["optimizer"] == Monitor(optimizer=name)._kind
 
 
-def test_it_takes_what_clip_grad_norm_takes():
+def test_it_takes_the_arguments_of_clip_grad_norm_():
     for foreach in (None, False, True):
         net, monitor = model(), Monitor(batch_size=4)
         other = copy.deepcopy(net)

@@ -1,6 +1,5 @@
 """The monitor in the Trainers of Hugging Face and Lightning: real runs on a tiny model."""
 
-import copy
 import importlib.util
 import json
 import math
@@ -50,8 +49,10 @@ def transformers(tmp_path):
         {"x": torch.randn(6, generator=g), "labels": torch.randn(1, generator=g)} for _ in range(240)
     ]
 
-    def train(callback, steps, resume=None, folder="out", limit=0.5, scaler=None, report_to=(), **settings):
-        args = TrainingArguments(
+    def train(
+        callback, steps, resume=None, folder="out", limit=0.5, scaler=None, report_to=(), args=None, **settings
+    ):
+        args = args or TrainingArguments(
             output_dir=str(tmp_path / folder),
             per_device_train_batch_size=4,
             gradient_accumulation_steps=2,
@@ -67,7 +68,7 @@ def transformers(tmp_path):
             **settings,
         )
         callbacks = callback if isinstance(callback, list) else [] if callback is None else [callback]
-        trainer = Trainer(Net(), args, train_dataset=rows, callbacks=callbacks)
+        trainer = train.last = Trainer(Net(), args, train_dataset=rows, callbacks=callbacks)
         if scaler is not None:
             trainer.accelerator.scaler, trainer.accelerator.native_amp = scaler, True
         trainer.train(resume_from_checkpoint=resume)
@@ -92,7 +93,7 @@ def test_the_trainer_of_transformers(transformers, tmp_path):
     watched = transformers(whole, 60)
     assert whole.monitor.steps == 60 and whole.monitor.core.settings["components"] == 8.0
     assert whole.monitor.watched() is not None
-    # Training is what it is without the callback.
+    # Training is the same as without the callback.
     plain = transformers(None, 60, folder="plain")
     assert np.allclose(norms(watched), norms(plain), rtol=1e-6) and same_training(watched, plain)
     resumed = MonitorCallback(flush=4)
@@ -122,7 +123,7 @@ def test_transformers_with_a_scaler(transformers):
     callback, unscaled = MonitorCallback(flush=4), MonitorCallback(flush=4)
     watched, plain = run(callback, "out", 1024.0), run(None, "plain", 1024.0)
     assert norms(watched) == norms(plain) and same_training(watched, plain)
-    # What is seen does not depend on the scale, but for the rounding of half precision.
+    # The norms do not depend on the scale, except for the rounding of half precision.
     assert np.allclose(norms(run(unscaled, "unscaled", 1.0)), norms(watched), rtol=0.02)
     assert unscaled.monitor.steps == callback.monitor.steps == 40
     assert math.isclose(unscaled.monitor.core.scale, callback.monitor.core.scale, rel_tol=0.02)
@@ -148,26 +149,34 @@ def test_steps_that_a_scaler_skips_are_counted(transformers, optim):
     assert "step" not in scaler.__dict__  # given back
 
 
-def test_a_run_that_broke_off_does_not_lose_its_threshold(transformers):
-    from toclip.torch.huggingface import MonitorCallback
+@pytest.mark.parametrize("kind", ["MonitorCallback", "GuardCallback"])
+def test_arguments_survive_an_interrupted_run(transformers, kind):
+    """After Ctrl-C the same arguments train as before, with a callback and without, as in a notebook."""
+    from toclip.torch import huggingface
 
-    class Breaking(MonitorCallback):
+    class Interrupting(getattr(huggingface, kind)):
         def on_step_end(self, args, state, control, **kwargs):
-            self.args = args
             raise KeyboardInterrupt
 
-    callback = Breaking(flush=4)
+    callback = Interrupting()
     with pytest.raises(KeyboardInterrupt):
-        transformers(callback, 10)
-    assert callback.args.max_grad_norm == math.inf
-    # The same arguments again, as in a notebook.
-    state = type("State", (), {"global_step": 0})()
-    for again in (callback, MonitorCallback(flush=4)):
-        args = copy.copy(callback.args)
-        again.on_train_begin(args, state, None)
-        assert again._max_norm == 0.5
-        again.on_train_end(args, state, None)
-        assert args.max_grad_norm == 0.5
+        transformers(callback, 10, limit=0.05)
+    trainer = transformers.last
+    args = trainer.args
+    assert args.max_grad_norm == 0.05
+    plain = transformers(None, 10, limit=0.05, folder="plain")
+    assert same_training(transformers(None, 10, limit=0.05, args=args), plain)
+    assert same_training(transformers(huggingface.MonitorCallback(), 10, limit=0.05, args=args), plain)
+    guarded = huggingface.GuardCallback()
+    transformers(guarded, 10, limit=0.05, args=args)
+    assert guarded.guard.counts["clipped"] == 10
+    # Without the callback the interrupted Trainer clips too.
+    trainer.remove_callback(callback)
+    for p in trainer.model.parameters():
+        p.grad = torch.ones_like(p)
+    clip = getattr(trainer, "_clip_grad_norm", None) or trainer.accelerator.clip_grad_norm_
+    clip(*([trainer.model] if hasattr(trainer, "_clip_grad_norm") else [trainer.model.parameters(), 0.05]))
+    assert math.isclose(toclip.torch._norms.total_norm(trainer.model), 0.05, rel_tol=1e-3)
 
 
 @pytest.mark.parametrize("guard_first", [False, True])
@@ -260,7 +269,7 @@ def test_a_fixed_threshold_remains_beside_the_guard(transformers):
     assert callback.guard.counts["clipped"] > 10 and callback.guard.rule.max_norm == math.inf
 
 
-def test_what_is_logged_reaches_those_that_report(transformers):
+def test_logged_metrics_reach_the_reporting_callbacks(transformers):
     """Reporters come before the callbacks of users; they see the metrics all the same."""
     from toclip.torch.huggingface import MonitorCallback
     from transformers import TrainerCallback
@@ -381,7 +390,7 @@ def lightning(tmp_path):
             self.automatic_optimization = optimizers == 1
 
         def training_step(self, batch, index):
-            # By the step: a resumed run begins its loader anew, which is not what is compared here.
+            # By step number, because a resumed run starts its loader from the beginning.
             x, y = (part[self.global_step % 20 :: 20] for part in data.tensors)
             if hash_of(self.global_step) < self.outliers:
                 y = y + 30.0
@@ -440,7 +449,7 @@ def test_the_trainer_of_lightning(lightning, tmp_path):
     assert whole.monitor.watched() is not None
     plain, _ = lightning(None, 80)
     assert plain.norms == net.norms and torch.equal(weights(plain), weights(net))
-    # What goes on from a checkpoint is the run that never stopped.
+    # A run that resumes from a checkpoint equals the run that never stopped.
     resumed = MonitorCallback(batch_size=4, flush=7)
     after, _ = lightning(resumed, 80, resume=tmp_path / "epoch=1-step=40.ckpt")
     assert after.norms == net.norms[40:] and torch.equal(weights(after), weights(net))
@@ -458,7 +467,7 @@ def test_lightning_clips_where_the_monitor_says(lightning, tmp_path):
 
     net, whole = run()
     assert whole.threshold < math.inf
-    # The module's hook comes after the callback's, so what it sees is clipped.
+    # The module's hook runs after the callback's, so it sees clipped gradients.
     assert max(net.norms[-100:]) < 1.5 * whole.threshold and max(net.norms[:100]) > 5 * whole.threshold
     after, resumed = run(tmp_path / "epoch=24-step=500.ckpt")
     assert resumed.core == whole.core and resumed.threshold == whole.threshold
@@ -538,7 +547,7 @@ def test_lightning_in_half_precision(lightning):
     assert callback.monitor.steps == 40
 
 
-def test_lightning_counts_what_a_scaler_skips(lightning):
+def test_lightning_counts_steps_skipped_by_a_scaler(lightning):
     from lightning.pytorch.plugins import MixedPrecision
     from toclip.torch.lightning_callback import GuardCallback
 

@@ -89,7 +89,7 @@ def test_measuring_does_not_change_the_run(run, tmp_path):
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
 
 
-def test_a_run_that_was_killed_goes_on_as_if_nothing_had_happened(run, tmp_path):
+def test_a_killed_run_resumes_to_the_same_result(run, tmp_path):
     run("whole")
     with pytest.raises(KeyboardInterrupt):
         run("killed", kill_at=0)

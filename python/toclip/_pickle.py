@@ -5,14 +5,16 @@ from __future__ import annotations
 import copyreg
 from typing import Any
 
-from ._toclip import Halves, Monitor, Noise, Schedule, Spectrum, ThresholdRule
+from . import _toclip
+from ._toclip import Halves, Noise, Schedule, Spectrum, ThresholdRule
+from .monitor import Monitor
 
 __all__ = ["register"]
 
 
 def register() -> None:
     """Tells pickle and copy how to make each class again."""
-    for stateful in (Halves, Monitor, ThresholdRule):
+    for stateful in (Halves, Monitor, ThresholdRule, _toclip.Monitor):
         copyreg.pickle(stateful, _from_json)
     for described in (Schedule, Spectrum):
         copyreg.pickle(described, _from_dict)

@@ -6,41 +6,7 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-__all__ = [
-    "INFINITE_VARIANCE",
-    "Halves",
-    "Log",
-    "Monitor",
-    "Noise",
-    "Problem",
-    "Schedule",
-    "Spectrum",
-    "Stream",
-    "Sweep",
-    "ThresholdRule",
-    "__version__",
-    "as_array",
-    "as_integer",
-    "as_number",
-    "as_threshold",
-    "best_threshold",
-    "convergence",
-    "experiment",
-    "factors",
-    "fisher_limit",
-    "glm_at",
-    "glm_best_clip",
-    "glm_best_rate",
-    "glm_best_threshold",
-    "glm_fixed_point",
-    "kappa_bounds",
-    "linear_times",
-    "log_times",
-    "privacy_delta",
-    "privacy_epsilon",
-    "privacy_noise_multiplier",
-]
+from typing_extensions import Self
 
 __version__: str
 INFINITE_VARIANCE: str
@@ -109,12 +75,11 @@ class Problem:
         noise: Noise,
         learning_rate: Any,
         clip: Any,
-        margin: Any = None,
-        *,
-        rule: Any = None,
-        groups: Any = None,
-        momentum: Any = None,
-        privacy: Any = None,
+        margin: Any,
+        rule: Any,
+        groups: Any,
+        momentum: Any,
+        privacy: Any,
     ) -> Problem: ...
     @property
     def dim(self) -> float: ...
@@ -165,9 +130,8 @@ class Stream:
         learning_rate: Any,
         clip: Any,
         in_order: bool,
-        *,
-        rule: Any = None,
-        groups: Any = None,
+        rule: Any,
+        groups: Any,
     ) -> Stream: ...
     @property
     def end(self) -> float: ...
@@ -198,41 +162,16 @@ class Log:
         unscale: bool = False,
     ) -> Log: ...
     @staticmethod
-    def from_arrays(
-        norms: ArrayLike,
-        *,
-        steps: ArrayLike | None = None,
-        losses: ArrayLike | None = None,
-        learning_rates: ArrayLike | None = None,
-        layers: dict[str, ArrayLike] | None = None,
-    ) -> Log: ...
-    @property
-    def steps(self) -> _Floats: ...
-    @property
-    def norms(self) -> _Floats: ...
-    @property
-    def losses(self) -> _Floats: ...
-    @property
-    def learning_rates(self) -> _Floats: ...
-    @property
-    def non_finite(self) -> dict[str, _Floats]: ...
-    @property
-    def layers(self) -> dict[str, _Floats]: ...
-    @property
-    def layer_steps(self) -> _Floats: ...
-    @property
-    def findings(self) -> list[str]: ...
-    @property
-    def reading(self) -> dict[str, Any]: ...
+    def from_arrays(arrays: list[tuple[str, str, ArrayLike]]) -> Log: ...
+    def contents(self) -> dict[str, Any]: ...
     def advise(
         self,
-        *,
-        clip: float | str | None = None,
-        batch_size: float | None = None,
-        outputs: float | None = None,
-        optimizer: str | None = None,
-        framework: str | None = None,
-        confidence: float = 0.95,
+        clip: float | str | None,
+        batch_size: float | None,
+        outputs: float | None,
+        optimizer: str | None,
+        framework: str | None,
+        confidence: float,
     ) -> tuple[dict[str, Any], list[dict[str, Any]]]: ...
 
 @final
@@ -245,7 +184,6 @@ class Halves:
     @staticmethod
     def from_json(state: str) -> Halves: ...
 
-@final
 class Monitor:
     def __new__(
         cls,
@@ -277,8 +215,8 @@ class Monitor:
     def tail(self) -> dict[str, Any] | None: ...
     def drift(self) -> dict[str, Any] | None: ...
     def to_json(self) -> str: ...
-    @staticmethod
-    def from_json(state: str) -> Monitor: ...
+    @classmethod
+    def from_json(cls, state: str) -> Self: ...
 
 @final
 class ThresholdRule:
@@ -321,9 +259,7 @@ class ThresholdRule:
     @staticmethod
     def from_json(state: str) -> ThresholdRule: ...
 
-def factors(
-    noise: Noise, r: ArrayLike, c: ArrayLike
-) -> tuple[_Floats, _Floats, tuple[_Floats, _Floats, _Floats] | None]: ...
+def factors(noise: Noise, r: ArrayLike, c: ArrayLike) -> dict[str, _Floats]: ...
 def best_threshold(noise: Noise, r: ArrayLike) -> dict[str, _Floats]: ...
 def fisher_limit(noise: Noise, r: ArrayLike) -> dict[str, _Floats]: ...
 def kappa_bounds(
@@ -344,9 +280,8 @@ def convergence(
 ) -> dict[str, Any]: ...
 def experiment(
     what: Mapping[str, Any] | str | os.PathLike[str],
-    *,
-    threads: int | None = None,
-    progress: Callable[[int, int], object] | None = None,
+    threads: int | None,
+    progress: Callable[[int, int], object] | None,
 ) -> dict[str, dict[str, Any]]: ...
 def as_array(name: str, value: ArrayLike) -> _Floats: ...
 def as_integer(name: str, value: int) -> int: ...
@@ -355,45 +290,31 @@ def as_threshold(name: str, value: float | str | None) -> float: ...
 def linear_times(end: float, count: int) -> _Floats: ...
 def log_times(first: float, end: float, count: int) -> _Floats: ...
 def glm_at(
-    model: str | Mapping[str, Any],
-    q: float,
-    p: float,
-    v: float,
-    c: float | str | None,
-    noise: Noise | None = None,
+    model: Any, q: float, p: float, v: float, c: float | str | None, noise: Noise | None
 ) -> dict[str, float]: ...
 def glm_best_threshold(
-    model: str | Mapping[str, Any], q: float, p: float, v: float, noise: Noise | None = None
+    model: Any, q: float, p: float, v: float, noise: Noise | None
 ) -> tuple[float, float]: ...
 def glm_fixed_point(
-    model: str | Mapping[str, Any], v: float, c: float | str | None, noise: Noise | None = None
+    model: Any, v: float, c: float | str | None, noise: Noise | None
 ) -> float: ...
 def glm_best_clip(
     spectrum: Spectrum,
     teacher: Any,
-    model: str | Mapping[str, Any],
+    model: Any,
     time: float,
+    c: float | None,
     shape: str,
-    noise: Noise | None = None,
+    noise: Noise | None,
 ) -> tuple[float, float, float]: ...
-def glm_best_rate(
-    spectrum: Spectrum,
-    teacher: Any,
-    model: str | Mapping[str, Any],
-    time: float,
-    c: float | str | None,
-    shape: str,
-    noise: Noise | None = None,
-) -> tuple[float, float]: ...
 def privacy_delta(noise_multiplier: float, epsilon: float) -> float: ...
 def privacy_epsilon(noise_multiplier: float, delta: float) -> float: ...
 def privacy_noise_multiplier(epsilon: float, delta: float) -> float: ...
 
-@final
 class Sweep:
-    def __new__(cls, spec: Mapping[str, Any] | str | os.PathLike[str]) -> Sweep: ...
-    @staticmethod
-    def from_toml(toml: str, folder: str) -> Sweep: ...
+    def __new__(
+        cls, spec: Mapping[str, Any] | str | os.PathLike[str], folder: str | None = None
+    ) -> Self: ...
     @property
     def toml(self) -> str: ...
     @property
@@ -412,6 +333,4 @@ class Sweep:
     def settings(self, cell: int) -> dict[str, Any]: ...
     def experiment(self, cell: int) -> dict[str, Any]: ...
     def key_columns(self, cells: list[int]) -> dict[str, Any]: ...
-    def run(
-        self, cells: list[int], *, parallel: bool = True, progress: Callable[[int, int], object] | None = None
-    ) -> list[Any]: ...
+    def run_cells(self, cells: list[int], parallel: bool) -> list[Any]: ...

@@ -63,16 +63,7 @@ def convergence(
         threads=threads,
         progress=progress_function(progress),
     )
+    names = {"mean": "gap", "standard_error": "gap_error"}
     gaps = found.pop("gaps")
-
-    def column(key: str) -> np.ndarray:
-        return np.array([gap[key] for gap in gaps])
-
-    return Rate(
-        dim=column("dim"),
-        gap=column("mean"),
-        gap_error=column("standard_error"),
-        runs=column("runs"),
-        diverged=column("diverged"),
-        **found,
-    )
+    columns: dict[str, Any] = {names.get(key, key): np.array([gap[key] for gap in gaps]) for key in gaps[0]}
+    return Rate(**columns, **found)

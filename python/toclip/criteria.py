@@ -24,6 +24,13 @@ def _shaped(values: np.ndarray, shape: tuple[int, ...]) -> Any:
     return values.reshape(shape) if shape else float(values[0])
 
 
+def _at_risks(function: Any, noise: Noise | dict[str, Any], r: ArrayLike) -> dict[str, Any]:
+    """The risks and what the function finds at each of them."""
+    risks = as_array("r", r)
+    found = {"r": risks.ravel()} | function(as_noise(noise), risks.ravel())
+    return {name: _shaped(values, risks.shape) for name, values in found.items()}
+
+
 def factors(noise: Noise | dict[str, Any], r: ArrayLike, c: ArrayLike) -> Factors:
     """The reduction factors at risks ``r`` and thresholds ``c``, broadcast against each other.
 
@@ -53,15 +60,11 @@ def factors(noise: Noise | dict[str, Any], r: ArrayLike, c: ArrayLike) -> Factor
     except ValueError:
         shapes = f"{given[0].shape} and {given[1].shape}"
         raise ValueError(f"r and c have the shapes {shapes}, which cannot be broadcast") from None
-    shape = risks.shape
-    mu, m2, variance = _toclip.factors(as_noise(noise), risks.ravel(), thresholds.ravel())
-    return Factors(
-        r=_shaped(risks.ravel(), shape),
-        c=_shaped(thresholds.ravel(), shape),
-        mu=_shaped(mu, shape),
-        m2=_shaped(m2, shape),
-        _variance=None if variance is None else tuple(_shaped(x, shape) for x in variance),
-    )
+    found = _toclip.factors(as_noise(noise), risks.ravel(), thresholds.ravel())
+    shaped = {name: _shaped(values, risks.shape) for name, values in found.items()}
+    variance = tuple(shaped.pop(name) for name in ("nu", "csc", "ccc") if name in shaped)
+    r, c = (_shaped(given.ravel(), risks.shape) for given in (risks, thresholds))
+    return Factors(r=r, c=c, **shaped, _variance=variance or None)
 
 
 def best_threshold(noise: Noise | dict[str, Any], r: ArrayLike) -> BestThreshold:
@@ -73,10 +76,7 @@ def best_threshold(noise: Noise | dict[str, Any], r: ArrayLike) -> BestThreshold
     >>> bool((best.ccc > 2).all())
     True
     """
-    risks = as_array("r", r)
-    found = _toclip.best_threshold(as_noise(noise), risks.ravel())
-    shaped = {name: _shaped(values, risks.shape) for name, values in found.items()}
-    return BestThreshold(r=_shaped(risks.ravel(), risks.shape), **shaped)
+    return BestThreshold(**_at_risks(_toclip.best_threshold, noise, r))
 
 
 def fisher_limit(noise: Noise | dict[str, Any], r: ArrayLike) -> FisherLimit:
@@ -87,10 +87,7 @@ def fisher_limit(noise: Noise | dict[str, Any], r: ArrayLike) -> FisherLimit:
     >>> 0.9 < limit.reached <= 1.0
     True
     """
-    risks = as_array("r", r)
-    found = _toclip.fisher_limit(as_noise(noise), risks.ravel())
-    shaped = {name: _shaped(values, risks.shape) for name, values in found.items()}
-    return FisherLimit(r=_shaped(risks.ravel(), risks.shape), **shaped)
+    return FisherLimit(**_at_risks(_toclip.fisher_limit, noise, r))
 
 
 def kappa_bounds(
@@ -105,5 +102,4 @@ def kappa_bounds(
     >>> round(bounds.mu[0], 6)                       # P(|z| <= 1)
     0.682689
     """
-    found = _toclip.kappa_bounds(as_noise(noise), risks, thresholds)
-    return KappaBounds(mu=found["mu"], nu=found["nu"])
+    return KappaBounds(**_toclip.kappa_bounds(as_noise(noise), risks, thresholds))

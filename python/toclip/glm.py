@@ -1,4 +1,4 @@
-"""Classification and other generalised linear models: what clipping does when the loss is not a square.
+"""Classification and other generalised linear models: clipping when the loss is not squared.
 
 A model is a name or a dictionary, as in experiment files: ``"logistic"``, ``{"kind": "logistic",
 "flips": 0.1}``, ``"probit"``, ``"poisson"``, ``{"kind": "huber", "delta": 1.0}``. A state is the
@@ -41,13 +41,13 @@ def at(
     *,
     noise: Noise | None = None,
 ) -> GlmState:
-    """What clipping at ``c`` leaves of the gradient at a state, and how good the model is there.
+    """The effect of clipping at ``c`` on the gradient at a state, and the quality of the model there.
 
     With the clipped residual ψ: ``a`` = E ∂ψ/∂u, the pull towards zero; ``b`` = E ∂ψ/∂v, the pull
     towards the teacher, negative; ``m2`` = E ψ², the noise. ``loss`` is the cross-entropy over labels as
     drawn, ``error_rate`` counts against labels before flips, ``angle`` is that to the teacher,
     ``calibration`` the slope of a logistic fit of the labels on the logits. ``ccc`` above 1: clipping
-    leaves less noise at equal speed. NaN where there is no such number. ``noise`` is that of the targets
+    leaves less noise at equal speed. A number that does not exist is NaN. ``noise`` is that of the targets
     of Huber regression.
     """
     return GlmState(c=_toclip.as_threshold("c", c), **_toclip.glm_at(model, q, p, v, c, noise))
@@ -57,8 +57,7 @@ def best_threshold(
     model: Model, q: float, p: float, v: float, *, noise: Noise | None = None
 ) -> GlmThreshold:
     """The threshold with the largest CCC at a state; infinite where not clipping is best."""
-    c, ccc = _toclip.glm_best_threshold(model, q, p, v, noise)
-    return GlmThreshold(c=c, ccc=ccc)
+    return GlmThreshold(*_toclip.glm_best_threshold(model, q, p, v, noise))
 
 
 def fixed_point(
@@ -91,8 +90,7 @@ def best_clip(
     inf
     """
     parts = as_spectrum(spectrum), as_start(teacher, "teacher")
-    eta, c, loss = _toclip.glm_best_clip(*parts, model, time, shape, noise)
-    return BestClip(learning_rate=eta, c=c, loss=loss)
+    return BestClip(*_toclip.glm_best_clip(*parts, model, time, None, shape, noise))
 
 
 def best_rate(
@@ -114,5 +112,5 @@ def best_rate(
     True
     """
     parts = as_spectrum(spectrum), as_start(teacher, "teacher")
-    eta, loss = _toclip.glm_best_rate(*parts, model, time, c, shape, noise)
-    return BestClip(learning_rate=eta, c=_toclip.as_threshold("c", c), loss=loss)
+    threshold = _toclip.as_threshold("c", c)
+    return BestClip(*_toclip.glm_best_clip(*parts, model, time, threshold, shape, noise))

@@ -1,4 +1,4 @@
-"""A guard against rare large gradients: what to do with a step, given the norm of its gradient."""
+"""A guard against rare large gradients, which clips or skips a step by the norm of its gradient."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MULTIPLES = {"clip": 2.0, "skip": 4.0}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GuardStep(Table):
-    """What a guard did with a step.
+    """The decision of a guard about a step.
 
     ``norm`` is the norm of the gradient before clipping, ``threshold`` the threshold of the guard
-    (infinite during the warm-up), and ``factor`` what the gradient is multiplied by: 0 for a step that
-    is skipped.
+    (infinite during the warm-up), and ``factor`` the factor of the gradient: 0 for a step that is
+    skipped.
     """
 
     norm: float
@@ -32,7 +32,7 @@ class GuardStep(Table):
 
     @property
     def skipped(self) -> bool:
-        """Whether the step is left out: the optimizer must not be called."""
+        """Whether the step is skipped: the optimizer must not be called."""
         return self.factor == 0.0
 
     @property
@@ -71,7 +71,7 @@ class GuardRule:
         the number of norms that must be known before the guard acts. It is small, because SGD does not
         recover from a bad batch among the first steps.
     ``max_norm``
-        a fixed threshold besides: longer gradients are clipped to it, also during the warm-up.
+        an additional fixed threshold: longer gradients are clipped to it, also during the warm-up.
     ``max_skips``
         after this many skipped steps in a row, large gradients are clipped instead until one is
         ordinary again; otherwise a lasting change of the norms would stop training.
@@ -127,7 +127,7 @@ class GuardRule:
 
     @property
     def anchor(self) -> float | None:
-        """What the threshold is a multiple of; ``None`` before the first norm."""
+        """The norm of which the threshold is a multiple; ``None`` before the first norm."""
         return self._anchor
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import os
 import textwrap
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ __all__ = ["Log", "LogAdvice", "advise", "read_log"]
 
 _WIDTH = 96
 _TAGS = {"act": "DO THIS", "leave": "LEAVE IT", "unknown": "CANNOT TELL"}
-# The arguments that supply what would improve the advice.
+# The arguments for the values that would improve the advice.
 _ARGUMENTS = {
     "norm_column": "norm",
     "unscale": "unscale=True",
@@ -36,18 +36,27 @@ class Log(Table):
     ``non_finite``
         the steps whose norm or loss is NaN or infinite: arrays of ``step``, ``norm`` and ``loss``.
     ``layers``, ``layer_steps``
-        the norms of every layer, and the steps that have them.
+        the norms of every layer, NaN where one is missing, and the steps that have them, at most 4096.
     ``findings``
-        what is noticed about the log as a file, in sentences.
+        findings about the log as a file, in sentences.
     ``reading``
         how it was read: format, columns, rows.
 
     A pickle holds the arrays of a log made from arrays, and the path of one that was read.
     """
 
+    steps: np.ndarray
+    norms: np.ndarray
+    losses: np.ndarray
+    learning_rates: np.ndarray
+    non_finite: dict[str, np.ndarray]
+    layers: dict[str, np.ndarray]
+    layer_steps: np.ndarray
+    findings: list[str]
+    reading: dict[str, Any]
+
     def __init__(self, path: str | os.PathLike[str], **options: Any) -> None:
-        self._inner = _toclip.Log(path, **options)
-        self._made: tuple[bool, Any, dict[str, Any]] = (False, path, options)
+        self.__setstate__((False, path, options))
 
     @classmethod
     def from_arrays(
@@ -65,13 +74,21 @@ class Log(Table):
         >>> toclip.Log.from_arrays([1.0, 2.0, float("nan")])
         <toclip.Log: 2 rows of step, norm>
         """
-        arrays = {"steps": steps, "losses": losses, "learning_rates": learning_rates}
-        given: dict[str, Any] = {k: v for k, v in arrays.items() if v is not None}
-        if layers is not None:
-            given["layers"] = layers
+        if layers is not None and not isinstance(layers, dict):
+            raise ValueError(f"layers must be a dictionary of arrays, not {layers!r:.60}")
+        arrays: list[tuple[str, str, Any]] = [
+            ("norms", "grad_norm", norms),
+            ("steps", "step", steps),
+            ("losses", "loss", losses),
+            ("learning_rates", "learning_rate", learning_rates),
+        ]
+        for name, values in (layers or {}).items():
+            if not isinstance(name, str):
+                raise ValueError(f"the name of a layer must be a string, not {name!r}")
+            arrays.append((f'layers["{name}"]', f"grad_norm/{name}", values))
         made = cls.__new__(cls)
-        made._inner = _toclip.Log.from_arrays(norms, **given)
-        made._made = (True, norms, given)
+        given = [array for array in arrays if array[0] == "norms" or array[2] is not None]
+        made.__setstate__((True, given, {}))
         return made
 
     def __getstate__(self) -> tuple[bool, Any, dict[str, Any]]:
@@ -80,6 +97,7 @@ class Log(Table):
     def __setstate__(self, made: tuple[bool, Any, dict[str, Any]]) -> None:
         from_arrays, what, options = self._made = made
         self._inner = (_toclip.Log.from_arrays if from_arrays else _toclip.Log)(what, **options)
+        vars(self).update(self._inner.contents())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Log):
@@ -89,53 +107,8 @@ class Log(Table):
 
     __hash__ = None
 
-    @property
-    def steps(self) -> np.ndarray:
-        """The steps with a finite norm."""
-        return self._inner.steps
-
-    @property
-    def norms(self) -> np.ndarray:
-        """The norms."""
-        return self._inner.norms
-
-    @property
-    def losses(self) -> np.ndarray:
-        """The losses; NaN where the log has none."""
-        return self._inner.losses
-
-    @property
-    def learning_rates(self) -> np.ndarray:
-        """The learning rates; NaN where the log has none."""
-        return self._inner.learning_rates
-
-    @property
-    def non_finite(self) -> dict[str, np.ndarray]:
-        """The steps whose norm or loss is NaN or infinite: arrays of ``step``, ``norm``, ``loss``."""
-        return dict(self._inner.non_finite)
-
-    @property
-    def layers(self) -> dict[str, np.ndarray]:
-        """The norms of every layer at the steps of ``layer_steps``; NaN where one is missing."""
-        return dict(self._inner.layers)
-
-    @property
-    def layer_steps(self) -> np.ndarray:
-        """The steps at which the log has norms of layers, at most 4096 of them."""
-        return self._inner.layer_steps
-
-    @property
-    def findings(self) -> list[str]:
-        """Findings about the log as a file, in sentences."""
-        return self._inner.findings
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """How it was read: format, columns, rows."""
-        return self._inner.reading
-
     def columns(self) -> dict[str, np.ndarray]:
-        """The steps with a finite norm; without loss and learning rate where there are none."""
+        """The steps with a finite norm; loss and learning rate only if the log has them."""
         found = {"step": self.steps, "norm": self.norms}
         others = {"loss": self.losses, "learning_rate": self.learning_rates}
         return found | {name: x for name, x in others.items() if not np.isnan(x).all()}
@@ -143,10 +116,10 @@ class Log(Table):
 
 @dataclass(frozen=True, repr=False)
 class LogAdvice:
-    """What a log shows and what to do about it. ``print`` gives the answer in words.
+    """Findings about a log and a recommendation. ``print`` gives the answer in words.
 
     ``findings``
-        what the log shows, the most important first: dictionaries with a ``code``, a ``sentence``,
+        the most important first: dictionaries with a ``code``, a ``sentence``,
         and the evidence, such as ``steps``.
     ``recommendation``
         what to do: ``action``, ``threshold``, ``fires``, ``rate_factor``, ``confidence``, …
@@ -171,9 +144,10 @@ class LogAdvice:
     hints: list[str]
     format: str
     columns: list[dict[str, Any]]
-    _framework: str | None = field(default=None)
+    # The framework of the code in the verdict, as people call it.
+    _framework: str | None = None
     # What the analysis does not know.
-    _note: str | None = field(default=None)
+    _note: str | None = None
 
     @property
     def action(self) -> str:
@@ -210,9 +184,7 @@ class LogAdvice:
         return polars.DataFrame(self._rows())
 
     def _rows(self) -> dict[str, list[str]]:
-        return {
-            name: [finding[name] for finding in self.findings] for name in ("code", "sentence")
-        }
+        return {name: [finding[name] for finding in self.findings] for name in ("code", "sentence")}
 
     def plot(self, axes: Any = None, **style: Any) -> Any:
         """CCC with its interval at each threshold; needs matplotlib."""
@@ -291,7 +263,7 @@ def advise(
     confidence: float = 0.95,
     **options: Any,
 ) -> LogAdvice:
-    """What went wrong in a logged run, whether to clip, and where.
+    """Diagnoses a logged run and advises whether to clip, and at which threshold.
 
     ``clip`` is the threshold in force (``"none"`` if the run does not clip) and ``batch_size`` the
     number of samples per gradient, for a language model the tokens whose loss is averaged; by default
@@ -322,15 +294,5 @@ def advise(
         framework=framework,
         confidence=confidence,
     )
-    return LogAdvice(
-        findings=found["findings"],
-        recommendation=found["recommendation"],
-        verdict=found["verdict"],
-        analysis=found["analysis"],
-        details=found["details"],
-        curve=Estimates(curve),
-        hints=[_ARGUMENTS.get(hint, hint) for hint in found["hints"]],
-        format=found["format"],
-        columns=found["columns"],
-        _framework=found["framework"],
-    )
+    hints = [_ARGUMENTS.get(hint, hint) for hint in found.pop("hints")]
+    return LogAdvice(**found, hints=hints, curve=Estimates(curve))

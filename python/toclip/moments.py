@@ -1,8 +1,7 @@
 """Least squares on data that outgrow memory or one machine: two passes over partitions.
 
 The first pass sums :class:`Moments`, the second :class:`Residuals`. Both are small, add up, and travel
-between processes, so that anything that maps and reduces will do: Dask, Spark, an executor, or a loop over
-Parquet files.
+between processes, so any map-reduce works: Dask, Spark, an executor, or a loop over Parquet files.
 """
 
 from __future__ import annotations
@@ -33,7 +32,19 @@ SINGULAR = 1e-10
 Partition = Any
 
 
-class Moments:
+class _Sum:
+    """Adds up, by ``sum`` too, which starts from 0; and compares by value."""
+
+    def __radd__(self, other: Any) -> Any:
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        return same(vars(self), vars(other)) if type(self) is type(other) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Moments(_Sum):
     """Count, means and covariances of features and target: all that least squares needs.
 
     Two of them add up to that of all samples, the same to rounding for any partition of the data.
@@ -72,17 +83,6 @@ class Moments:
         )
         return total
 
-    def __radd__(self, other: Any) -> Moments:
-        # So that sum() works, which starts from 0.
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Moments):
-            return NotImplemented
-        return same(vars(self), vars(other))
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"<toclip.Moments: {self.count} samples of {len(self.mean) - 1} features>"
 
@@ -110,13 +110,13 @@ class Moments:
         values, vectors = np.linalg.eigh(self.covariance)
         values, vectors = values[::-1].clip(min=0.0), vectors[:, ::-1]
         if values[0] == 0.0:
-            raise ValueError("every feature is constant; there is nothing to fit")
+            raise ValueError("every feature is constant; expected features that vary")
         if ridge == 0.0 and values[-1] <= SINGULAR * values[0]:
             raise ValueError(
                 f"the covariance is singular: {np.sum(values <= SINGULAR * values[0])} of {len(values)} "
                 "eigenvalues are 0 up to rounding; give a ridge such as 1e-6, or more samples"
             )
-        # A direction and its opposite are the same; so that partitions agree, the largest is positive.
+        # The sign of an eigenvector is arbitrary; its largest entry is made positive, so that partitions agree.
         largest = np.abs(vectors).argmax(axis=0)
         vectors = vectors * np.sign(vectors[largest, np.arange(len(values))])
         theta = vectors @ ((vectors.T @ self.cross) / (values + ridge * values[0]))
@@ -178,7 +178,7 @@ class LinearFit(Table):
         return Problem(self.spectrum, offset, noise, learning_rate=learning_rate, clip=clip, **more)
 
 
-class Residuals:
+class Residuals(_Sum):
     """A sketch of residuals: how many fall into bins of 0.2% in size.
 
     Sketches add up. The result is the same, bit for bit, for any partition of the residuals.
@@ -195,11 +195,11 @@ class Residuals:
     def __init__(self, values: Any) -> None:
         values = np.asarray(values, dtype=float).ravel()
         if len(values) == 0:
-            raise ValueError("there are no residuals; expected at least one")
+            raise ValueError("residuals is empty; expected at least one")
         if not np.all(np.isfinite(values)):
             raise ValueError(f"residual {int(np.argmin(np.isfinite(values)))} is not a finite number")
         self.count = len(values)
-        # Sign and size: bins that grow like their place. Zero, and what is as good as zero, has its own.
+        # A bin for each sign and size, in geometric steps; zero and sizes up to 1e-200 have their own.
         size = np.abs(values)
         place = np.where(size > 1e-200, np.ceil(np.log(np.maximum(size, 1e-200)) / np.log1p(BIN)), -(2.0**31))
         bins = np.sign(values) * (place + 2.0**32)
@@ -216,16 +216,6 @@ class Residuals:
         total._counts = np.zeros(len(total._bins), dtype=self._counts.dtype)
         np.add.at(total._counts, where, np.concatenate([self._counts, other._counts]))
         return total
-
-    def __radd__(self, other: Any) -> Residuals:
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Residuals):
-            return NotImplemented
-        return same(vars(self), vars(other))
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"<toclip.Residuals: {self.count} in {len(self._bins)} bins, mean square {self.mean_square:.4g}>"
@@ -252,8 +242,8 @@ class Residuals:
     def noise(self) -> Noise:
         """The distribution of the residuals: :func:`toclip.noise.empirical` of at most 100,000 values.
 
-        Each stands for an equal share of the residuals, as the root of their mean square, so that the
-        variance is kept whatever the tails.
+        Each is the root mean square of an equal share of the residuals, which preserves the variance for
+        any tails.
         """
         values, counts = self._values, self._counts
         if self.count <= POINTS:
@@ -275,8 +265,7 @@ def fit(
     """Least squares over partitions, without any process holding all the data: the fit and its residuals.
 
     A partition is a pair of features and targets, a function without arguments that returns such a pair,
-    or the path of a Parquet file, of which ``target`` names the column to predict (the last unless
-    given). ``executor`` is that of :func:`toclip.sweep`. There are two passes over the partitions.
+    or the path of a Parquet file. ``target`` is the column to predict, by default the last. ``executor`` is that of :func:`toclip.sweep`. There are two passes over the partitions.
 
     >>> import numpy as np, toclip
     >>> rng = np.random.default_rng(1)
@@ -294,7 +283,7 @@ def fit(
         raise ValueError("partitions must be a list; for one file give a list of one path")
     parts = list(partitions)
     if not parts:
-        raise ValueError("there are no partitions; expected at least one")
+        raise ValueError("partitions is empty; expected at least one")
     names = _column_names(parts, target)
     moments = map_on(executor, _moments_of, [(part, names) for part in parts])
     found = _tree_sum(moments).fit(ridge)
@@ -303,7 +292,7 @@ def fit(
 
 
 def _tree_sum(items: Sequence[Any]) -> Any:
-    """Neighbours first: the same order whatever finished first, and little rounding."""
+    """Adds neighbours first: the order does not depend on which finished first, and rounding stays small."""
     items = [item for item in items if item is not None]
     if not items:
         raise ValueError("every partition is empty; expected at least one sample")

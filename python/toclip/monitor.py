@@ -57,7 +57,7 @@ class Advice(Table):
         return f"<pre>{html.escape(self.sentence)}</pre>"
 
 
-class Monitor:
+class Monitor(_toclip.Monitor):
     """Running estimates from the gradient norms before clipping, one norm per step.
 
     ``components``
@@ -85,45 +85,6 @@ class Monitor:
     True
     """
 
-    def __init__(
-        self,
-        *,
-        components: float | None = None,
-        memory: int | None = None,
-        scale_memory: float = 200.0,
-        fixed_scale: float | None = None,
-        watched: float | str | None = None,
-        confidence: float = 0.95,
-        margin: float = 0.1,
-    ) -> None:
-        self._inner = _toclip.Monitor(
-            components=components,
-            memory=memory,
-            scale_memory=scale_memory,
-            fixed_scale=fixed_scale,
-            watched=watched,
-            confidence=confidence,
-            margin=margin,
-        )
-
-    @classmethod
-    def _of(cls, inner: _toclip.Monitor) -> Monitor:
-        made = cls.__new__(cls)
-        made._inner = inner
-        return made
-
-    def observe(self, norms: ArrayLike) -> None:
-        """Adds the norm of a step, or the norms of several steps in their order.
-
-        Zeros and norms that are not finite are only counted (``left_out``).
-        """
-        self._inner.observe(norms)
-
-    def observe_aligned(self, norms: ArrayLike, inners: ArrayLike) -> None:
-        """Adds norms, and the inner product of each gradient with an independent estimate of the mean
-        gradient, from which mu is measured directly."""
-        self._inner.observe_aligned(norms, inners)
-
     def observe_vector(self, halves: Halves, gradient: ArrayLike) -> float:
         """Adds a whole gradient, as a flat vector, and returns its norm.
 
@@ -140,69 +101,18 @@ class Monitor:
         """
         if not isinstance(halves, Halves):
             raise ValueError(f"halves must be a toclip.Halves, not {halves!r}")
-        return self._inner.observe_vector(halves, gradient)
+        return super().observe_vector(halves, gradient)
 
-    def merge(self, other: Monitor) -> None:
+    def merge(self, other: Monitor) -> None:  # type: ignore[override]
         """Adds everything that another monitor with the same settings has observed."""
         if not isinstance(other, Monitor):
             raise ValueError(f"other must be a toclip.Monitor, not {other!r}")
-        self._inner.merge(other._inner)
+        super().merge(other)
 
-    @property
-    def steps(self) -> int:
-        """Steps that count at present."""
-        return self._inner.steps
-
-    @property
-    def scale(self) -> float | None:
-        """The present scale of the norms; ``None`` before the first."""
-        return self._inner.scale
-
-    @property
-    def left_out(self) -> dict[str, int]:
-        """How many norms were ``zero`` and ``not_finite``."""
-        return self._inner.left_out
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings."""
-        return self._inner.settings
-
-    def threshold(self) -> float:
-        """The advised threshold, else the one in force, else infinite."""
-        return self._inner.threshold()
-
-    def advice(self) -> Advice:
+    def advice(self) -> Advice:  # type: ignore[override]
         """What to do about the threshold."""
-        return Advice._of(*self._inner.advice())
+        return Advice._of(*super().advice())
 
-    def curve(self) -> Estimates:
+    def curve(self) -> Estimates:  # type: ignore[override]
         """The estimates at the 64 candidate thresholds, lowest first."""
-        return Estimates(self._inner.curve())
-
-    def watched(self) -> dict[str, Any] | None:
-        """The estimates at the watched threshold."""
-        return self._inner.watched()
-
-    def tail(self) -> dict[str, Any] | None:
-        """The tail of the norms; ``None`` while it has fewer than 30 norms."""
-        return self._inner.tail()
-
-    def drift(self) -> dict[str, Any] | None:
-        """Whether the distribution of the norms changed; ``None`` before the first steps."""
-        return self._inner.drift()
-
-    def to_json(self) -> str:
-        """The whole state, at most a few hundred kilobytes."""
-        return self._inner.to_json()
-
-    @classmethod
-    def from_json(cls, state: str) -> Monitor:
-        """Reads the state that :meth:`to_json` wrote."""
-        return cls._of(_toclip.Monitor.from_json(state))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Monitor) and self._inner == other._inner
-
-    def __repr__(self) -> str:
-        return repr(self._inner)
+        return Estimates(super().curve())

@@ -41,9 +41,9 @@ def guard(inner: optax.GradientTransformation, **settings: Any) -> optax.Gradien
 
         optimizer = toclip.optax.guard(optax.adamw(1e-3))
 
-    The arguments are those of :class:`toclip.GuardRule`, and so is what it does. It wraps the
-    optimizer, instead of being a link of a chain before it, because a skipped step must leave the
-    optimizer's state and weight decay alone. A gradient with NaN or infinite numbers is always skipped.
+    Arguments and behaviour are those of :class:`toclip.GuardRule`. It wraps the optimizer instead of
+    being chained before it, because a skipped step must not change the optimizer's state or apply
+    weight decay. A gradient with NaN or infinite numbers is always skipped.
 
     Under ``jit`` with sharded arrays the norm is that of the whole gradient; under ``shard_map`` or
     ``pmap`` average the gradients over devices first.

@@ -33,16 +33,20 @@ def path(found: Path, axes: Any = None, **style: Any) -> Any:
     return _time(axes)
 
 
-def _band(t: np.ndarray, of: dict[str, np.ndarray], axes: Any, style: dict[str, Any]) -> Any:
+def _band(x: Any, middle: Any, low: Any, high: Any, axes: Any, style: dict[str, Any]) -> Any:
     axes = _axes(axes)
-    (line,) = axes.plot(t, of["median"], **style)
-    axes.fill_between(t, of["low"], of["high"], color=line.get_color(), alpha=0.25, linewidth=0)
+    (line,) = axes.plot(x, middle, **style)
+    axes.fill_between(x, low, high, color=line.get_color(), alpha=0.25, linewidth=0)
     return axes
+
+
+def _of_runs(t: np.ndarray, of: dict[str, np.ndarray], axes: Any, style: dict[str, Any]) -> Any:
+    return _band(t, of["median"], of["low"], of["high"], axes, style)
 
 
 def band(found: Band, axes: Any = None, **style: Any) -> Any:
     """The median risk over time, and the band of the runs."""
-    return _time(_band(found.t, found.risk, axes, style))
+    return _time(_of_runs(found.t, found.risk, axes, style))
 
 
 def glm_path(found: GlmPath, axes: Any = None, **style: Any) -> Any:
@@ -54,18 +58,14 @@ def glm_path(found: GlmPath, axes: Any = None, **style: Any) -> Any:
 
 def glm_band(found: GlmBand, axes: Any = None, **style: Any) -> Any:
     """The median loss over time, and the band of the runs."""
-    return _time(_band(found.t, found.loss, axes, style), "cross-entropy (nats)", "linear")
+    return _time(_of_runs(found.t, found.loss, axes, style), "cross-entropy (nats)", "linear")
 
 
 def estimates(found: Estimates, axes: Any = None, **style: Any) -> Any:
     """CCC with its interval at the thresholds of a monitor."""
-    axes = _axes(axes)
     columns = found.columns()
-    (line,) = axes.plot(columns["threshold"], columns["ccc"], **style)
-    low, high = (np.asarray(columns[f"ccc_{end}"]) for end in ("low", "high"))
-    axes.fill_between(
-        columns["threshold"], low, high, color=line.get_color(), alpha=0.25, linewidth=0
-    )
+    x, ccc, low, high = (columns[name] for name in ("threshold", "ccc", "ccc_low", "ccc_high"))
+    axes = _band(x, ccc, low, high, axes, style)
     axes.axhline(1.0, color="0.5", linewidth=0.8)
     axes.set_xscale("log")
     axes.set_xlabel("threshold")

@@ -11,14 +11,14 @@ if one has a sample more than the other.
 >>> round(sigma, 3)
 6.305
 
-What the privacy depends on is how often a sample is used and whether chance decides it:
+Privacy depends on how often a sample is used, and on whether that is random:
 
 ``sampling="shuffled"`` (the default)
     every epoch uses each sample once, in batches of any size, as a ``DataLoader`` does. The result is
     that of ``epochs`` Gaussian mechanisms, a closed form. It is exact for a fixed order and an upper
-    bound for a random one: nothing is claimed for the shuffling, because what it adds is not known
-    exactly and can be little (Chua et al. 2024). A sample that is left out of one data set counts
-    as a gradient of zero, so that the other batches stay what they are.
+    bound for a random one: the privacy gained by shuffling is not known exactly and can be small
+    (Chua et al. 2024), so it is not counted. A sample that is missing from one data set counts as a
+    gradient of zero, so the other batches do not change.
 ``sampling="poisson"``
     every step uses each sample with probability ``batch_size/samples``, independently of all others,
     as Opacus's loader does. This gives more privacy for the same noise, and does not hold for a

@@ -41,7 +41,7 @@ class Problem:
         the limit along the predicted path. With the latter, ``learning_rate`` may be infinite; half
         of the limit is then the greedy rate, for any spectrum.
     ``rule``
-        what is done to a gradient above the threshold: ``"clip"`` (the default), ``"skip"``,
+        the rule for gradients above the threshold: ``"clip"`` (the default), ``"skip"``,
         ``"normalise"``, ``"tanh"``, ``"root"``, ``"optimal"`` or ``"by_value"``. By default that of
         the noise (``noise.with_rule("skip")``).
     ``groups``
@@ -54,8 +54,8 @@ class Problem:
         the noise of private SGD, ``{"noise_multiplier": 1.0}``; see :mod:`toclip.privacy`. Batches
         must be clipped per sample: ``noise.batched(32, per_sample=True)``.
 
-    The last four are those of experiment files, with the same error messages. Time is the number of steps divided by the intrinsic dimension ``dim``. The step size is
-    ``learning_rate/dim`` and the gradient is clipped at ``clip·sqrt(dim)``; the mean gradient of a
+    The last four are those of experiment files, with the same error messages. Time is the number of
+    steps divided by the intrinsic dimension ``dim``. The step size is ``learning_rate/dim`` and the gradient is clipped at ``clip·sqrt(dim)``; the mean gradient of a
     batch of ``size`` samples is clipped at ``clip·sqrt(dim·outputs/size)``, because it is shorter by
     that factor. Learning rates, thresholds and distances are in your units, for a spectrum of any
     norm.

@@ -10,29 +10,6 @@ import numpy as np
 
 from ._toclip import INFINITE_VARIANCE
 
-__all__ = [
-    "Band",
-    "BestClip",
-    "BestThreshold",
-    "Estimates",
-    "Factors",
-    "FisherLimit",
-    "GlmBand",
-    "GlmPath",
-    "GlmState",
-    "GlmThreshold",
-    "KappaBounds",
-    "Path",
-    "Rate",
-    "StateFactors",
-    "Table",
-    "Tuned",
-    "TunedPrivate",
-    "flat",
-    "same",
-]
-
-
 def same(one: Any, other: Any) -> bool:
     """Whether two values are equal; NaN equals NaN, and arrays are compared as a whole."""
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
@@ -52,6 +29,9 @@ def _shown(value: Any) -> str:
 
 class Table:
     """Named columns of equal length."""
+
+    # The function of toclip.plot.
+    _drawn_by = "table"
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
@@ -95,10 +75,14 @@ class Table:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def plot(self, axes: Any = None, **style: Any) -> Any:
-        """Every column over the first that varies; needs matplotlib."""
-        from .plot import table
+        """Draws the result on matplotlib axes, which it returns; needs matplotlib.
 
-        return table(self, axes, **style)
+        The risk or the loss over time, with the band of the runs; CCC with its interval at each
+        threshold; else every column over the first that varies.
+        """
+        from . import plot
+
+        return getattr(plot, self._drawn_by)(self, axes, **style)
 
     def to_pandas(self) -> Any:
         """A pandas data frame; needs pandas."""
@@ -183,7 +167,7 @@ class StateFactors(Table):
     A rule that keeps the direction of the gradient has the same ``mu`` for all, and an ``m2`` in
     proportion to the eigenvalue. Clipping by value and per group do not; for these ``effective`` is
     the pair that stands for mu and m2 in the drift of the risk. ``group`` is counted from 0;
-    ``eigenvalue`` is ``None`` where there are groups, and ``group`` where there are none.
+    ``eigenvalue`` is ``None`` with groups, ``group`` without them.
     """
 
     multiplicity: np.ndarray
@@ -292,13 +276,8 @@ class Rate(Table):
 
     def columns(self) -> dict[str, np.ndarray]:
         """The columns, one row per dimension."""
-        return {
-            "dim": self.dim,
-            "gap": self.gap,
-            "gap_error": self.gap_error,
-            "runs": self.runs,
-            "diverged": self.diverged,
-        }
+        names = ("dim", "gap", "gap_error", "runs", "diverged")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -310,6 +289,7 @@ class Path(Table):
     ``flow``, from the integral equation only, is the risk of gradient flow.
     """
 
+    _drawn_by = "path"
     t: np.ndarray
     risk: np.ndarray
     distance: np.ndarray
@@ -321,11 +301,13 @@ class Path(Table):
     stop: dict[str, Any] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
 
-    def plot(self, axes: Any = None, **style: Any) -> Any:
-        """The risk over time on a logarithmic axis; needs matplotlib."""
-        from .plot import path
 
-        return path(self, axes, **style)
+def _of_runs(band: Any, quantities: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """The statistics of each quantity as columns, such as ``risk_median``."""
+    found = {"t": band.t, "alive": band.alive}
+    for name in quantities:
+        found |= {f"{name}_{key}": values for key, values in (getattr(band, name) or {}).items()}
+    return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -336,6 +318,7 @@ class Band(Table):
     number, ``diverged`` has the index and time of each diverged run.
     """
 
+    _drawn_by = "band"
     t: np.ndarray
     risk: dict[str, np.ndarray]
     distance: dict[str, np.ndarray]
@@ -346,16 +329,7 @@ class Band(Table):
 
     def columns(self) -> dict[str, np.ndarray]:
         """The columns, as ``risk_median`` and so on."""
-        found = {"t": self.t, "alive": self.alive}
-        for name, of in (("risk", self.risk), ("distance", self.distance)):
-            found.update({f"{name}_{key}": values for key, values in of.items()})
-        return found
-
-    def plot(self, axes: Any = None, **style: Any) -> Any:
-        """Median and band of the risk over time; needs matplotlib."""
-        from .plot import band
-
-        return band(self, axes, **style)
+        return _of_runs(self, ("risk", "distance"))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -368,6 +342,7 @@ class GlmPath(Table):
     ``v`` is E v². ``stop`` is that of :class:`Path`.
     """
 
+    _drawn_by = "glm_path"
     t: np.ndarray
     loss: np.ndarray
     error_rate: np.ndarray
@@ -384,12 +359,6 @@ class GlmPath(Table):
         del found["v"]
         return found
 
-    def plot(self, axes: Any = None, **style: Any) -> Any:
-        """The loss over time; needs matplotlib."""
-        from .plot import glm_path
-
-        return glm_path(self, axes, **style)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GlmBand(Table):
@@ -399,6 +368,7 @@ class GlmBand(Table):
     model has none. ``alive``, ``runs`` and ``diverged`` are those of :class:`Band`.
     """
 
+    _drawn_by = "glm_band"
     t: np.ndarray
     loss: dict[str, np.ndarray]
     angle: dict[str, np.ndarray]
@@ -413,16 +383,7 @@ class GlmBand(Table):
 
     def columns(self) -> dict[str, np.ndarray]:
         """The columns, as ``loss_median`` and so on."""
-        found = {"t": self.t, "alive": self.alive}
-        for name in ("loss", "error_rate", "angle", "calibration", "q", "p"):
-            found.update({f"{name}_{key}": x for key, x in (getattr(self, name) or {}).items()})
-        return found
-
-    def plot(self, axes: Any = None, **style: Any) -> Any:
-        """Median and band of the loss over time; needs matplotlib."""
-        from .plot import glm_band
-
-        return glm_band(self, axes, **style)
+        return _of_runs(self, ("loss", "error_rate", "angle", "calibration", "q", "p"))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -465,6 +426,7 @@ class Estimates(Table):
     ``mu_low`` and ``mu_high``.
     """
 
+    _drawn_by = "estimates"
     rows: list[dict[str, Any]]
 
     def columns(self) -> dict[str, np.ndarray]:
@@ -477,12 +439,6 @@ class Estimates(Table):
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    def plot(self, axes: Any = None, **style: Any) -> Any:
-        """CCC with its interval at each threshold; needs matplotlib."""
-        from .plot import estimates
-
-        return estimates(self, axes, **style)
 
 
 def flat(row: dict[str, Any], prefix: str = "") -> dict[str, float]:

@@ -119,7 +119,7 @@ class Stream:
     def problem(self) -> Problem:
         """The theory of the same run, for Gaussian features.
 
-        There is none for clipping by value or per group, which depend on the coordinates.
+        Raises a ``ValueError`` for clipping by value or per group, which depend on the coordinates.
         """
         if self._groups is not None or self._rule == "by_value":
             raise ValueError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -52,7 +51,7 @@ class SweepCell(Table):
         return f"<toclip.SweepCell {self.cell}: {', '.join([*pairs, *kept, *failed])[:300]}>"
 
 
-class Sweep:
+class Sweep(_toclip.Sweep):
     """A sweep file of ``toclip sweep``, or the same as a dictionary.
 
     >>> import toclip
@@ -70,53 +69,17 @@ class Sweep:
     {'clip': 'none', 'noise.df': 3.0}
     """
 
-    def __init__(self, spec: Mapping[str, Any] | str | os.PathLike[str]) -> None:
-        self._sweep = _toclip.Sweep(_with_tables(spec) if isinstance(spec, Mapping) else spec)
+    def __new__(cls, spec: Mapping[str, Any] | str | os.PathLike[str]) -> Sweep:
+        return super().__new__(cls, _with_tables(spec) if isinstance(spec, Mapping) else spec)
 
     def __len__(self) -> int:
-        return self._sweep.cells
+        return self.cells
 
     def __repr__(self) -> str:
         return f"<toclip.Sweep {self.name!r}: {len(self)} cells over {', '.join(self.keys)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _from_toml, (self._sweep.toml, os.fspath(self._sweep.folder))
-
-    @property
-    def name(self) -> str:
-        """The title."""
-        return self._sweep.name
-
-    @property
-    def keys(self) -> list[str]:
-        """The keys that vary."""
-        return self._sweep.keys
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of the numbers that are kept of each cell."""
-        return self._sweep.columns
-
-    def settings(self, cell: int) -> dict[str, Any]:
-        """The keys that vary, each with its value in a cell."""
-        return self._sweep.settings(self._number(cell))
-
-    def experiment(self, cell: int) -> dict[str, Any]:
-        """A cell as a dictionary for :func:`toclip.experiment`."""
-        return self._sweep.experiment(self._number(cell))
-
-    def _number(self, cell: Any) -> int:
-        try:
-            number = -1 if isinstance(cell, bool) else operator.index(cell)
-        except TypeError:
-            number = -1
-        if not 0 <= number < len(self):
-            raise ValueError(f"cell {cell} is not there; expected a number from 0 to {len(self) - 1}")
-        return number
-
-    def check(self) -> None:
-        """Raises a ``ValueError`` for cells that cannot be run, without running any."""
-        self._sweep.check()
+        return _from_toml, (self.toml, os.fspath(self.folder))
 
     def run(
         self,
@@ -157,7 +120,7 @@ class Sweep:
         while start < len(self):
             begin = time.perf_counter()
             cells = list(range(start, min(start + size, len(self))))
-            yield from self._sweep.run(cells)
+            yield from self.run_cells(cells, parallel=True)
             start += len(cells)
             # Long enough to keep all cores busy, short enough to show progress.
             seconds = max(time.perf_counter() - begin, 1e-9)
@@ -172,7 +135,7 @@ class Sweep:
             start = 0
             while start < len(self):
                 stop = min(start + size, len(self))
-                yield self._sweep.toml, os.fspath(self._sweep.folder), start, stop
+                yield self.toml, os.fspath(self.folder), start, stop
                 start = stop
 
         # The first groups show how long cells take, unless the size is given.
@@ -189,7 +152,7 @@ class Sweep:
 
 
 class SweepResult(Table):
-    """The table of a sweep: a row for each cell, in order, with the keys that vary and what was kept.
+    """The table of a sweep: a row for each cell, in order, with the keys that vary and the numbers that are kept.
 
     The columns are those of the Parquet file of ``toclip sweep``. ``curves`` has the curves, if they
     are kept.
@@ -198,7 +161,7 @@ class SweepResult(Table):
     def __init__(self, sweep: Sweep, cells: list[SweepCell]) -> None:
         cells = sorted(cells, key=lambda cell: cell.cell)
         numbers = [cell.cell for cell in cells]
-        keys = sweep._sweep.key_columns(numbers)
+        keys = sweep.key_columns(numbers)
         self.name = sweep.name
         self._columns: dict[str, np.ndarray] = {"cell": np.array(numbers, dtype=np.int64)}
         for key, column in keys.items():
@@ -209,7 +172,7 @@ class SweepResult(Table):
         self._columns["error"] = np.array([cell.error or "" for cell in cells], dtype=object)
         self.keys = sweep.keys
         self._curves = [(cell.cell, curve) for cell in cells for curve in cell.curves]
-        self._value = "loss" if sweep._sweep.model else "risk"
+        self._value = "loss" if sweep.model else "risk"
 
     def columns(self) -> dict[str, np.ndarray]:
         """The columns by name."""
@@ -317,8 +280,8 @@ def _as_completed(
 ) -> Iterator[tuple[int, tuple[Any, ...], Any, float]]:
     """Number, arguments, result and seconds of each call, as they finish.
 
-    Only ``submit``, ``done`` and ``result`` are used, so that every kind of executor will do. Of the calls
-    ``allowed`` are submitted at first.
+    Uses only ``submit``, ``done`` and ``result``, which every kind of executor has. At first ``allowed``
+    calls are submitted.
     """
     waiting: dict[int, Any] = {}
     begun: dict[int, tuple[tuple[Any, ...], float]] = {}
@@ -346,7 +309,7 @@ def _as_completed(
                 pause, patience, since = 0.001, GROUP_SECONDS, now
                 continue
             if now - since > patience:
-                # There may be more workers than calls that are submitted.
+                # There may be more workers than submitted calls.
                 allowed, patience, since = min(2 * allowed, MOST), 2 * patience, now
             pause = min(2 * pause, 0.05)
             time.sleep(pause)
@@ -356,7 +319,7 @@ def _as_completed(
 
 
 def _with_tables(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys with dots as tables, which is what TOML makes of them."""
+    """Keys with dots as nested tables, as TOML reads them."""
     spec = dict(spec)
     for section in ("vary", "together", "exclude"):
         value = spec.get(section)
@@ -384,22 +347,20 @@ def _nested(section: str, table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_toml(text: str, folder: str) -> Sweep:
-    made = Sweep.__new__(Sweep)
-    made._sweep = _toclip.Sweep.from_toml(text, folder)
-    return made
+    return _toclip.Sweep.__new__(Sweep, text, folder)
 
 
 @lru_cache(maxsize=4)
 def _known(text: str, folder: str) -> Any:
     """The sweep in a worker, read once."""
-    return _toclip.Sweep.from_toml(text, folder)
+    return _toclip.Sweep(text, folder)
 
 
 def _run_group(text: str, folder: str, start: int, stop: int) -> tuple[list[Any], float]:
-    """The rows of some cells and the seconds they took: what a worker does."""
+    """Runs some cells in a worker: their rows and the seconds they took."""
     sweep = _known(text, folder)
     begin = time.perf_counter()
-    rows = sweep.run(list(range(start, stop)), parallel=False)
+    rows = sweep.run_cells(list(range(start, stop)), parallel=False)
     return rows, time.perf_counter() - begin
 
 

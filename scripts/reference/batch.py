@@ -1,8 +1,8 @@
 """Batch factors by another road: Gil-Pelaez inversion of the characteristic function of S.
 
 The library integrates the Laplace transform along a bent path through a saddle point. Here the
-characteristic function E exp(itX^2) is integrated over the law of the noise with a fine rule, and
-the law of S is read off it on the real line:
+characteristic function E exp(itX^2) is integrated over the distribution of the noise with a fine rule, and
+gives the distribution of S on the real line:
 
     P(S <= u)      = 1/2 - (1/pi) int Im(exp(-itu) chi(t)) / t dt
     E min(S, a)    = a/2 + (1/pi) int Im(chi(t) (1 - exp(-ita)) / (i t^2)) dt
@@ -57,9 +57,9 @@ def parts(family, p, r):
     raise ValueError(family)
 
 
-def transform(law, z):
+def transform(noise, z):
     """E exp(-z X^2) for an array of z."""
-    w, m, v = law
+    w, m, v = noise
     out = np.empty(len(z), dtype=complex)
     for i in range(0, len(z), 512):
         zz = z[i : i + 512, None]
@@ -68,11 +68,11 @@ def transform(law, z):
     return out
 
 
-def by_characteristic(law, n, c):
+def by_characteristic(noise, n, c):
     a = c * c * n
     # Where chi^n has decayed, by doubling.
     top = 1.0 / a
-    while abs(transform(law, np.array([-1j * top]))[0]) ** n > 1e-15:
+    while abs(transform(noise, np.array([-1j * top]))[0]) ** n > 1e-15:
         top *= 1.2
         if top * a > 1e7:
             return None
@@ -85,7 +85,7 @@ def by_characteristic(law, n, c):
         return None
     edges = np.concatenate([np.geomspace(low * 1e-6, knee, 50), np.linspace(knee, top, count)[1:]])
     t, w = panels(edges)
-    chi = np.exp(n * np.log(transform(law, -1j * t)))
+    chi = np.exp(n * np.log(transform(noise, -1j * t)))
 
     inside = 0.5 - (w * (np.exp(-1j * t * a) * chi).imag / t).sum() / np.pi
     # (1 - exp(-iq))/(i t^2) = a q/t * (...): written so that small t do not cancel.
@@ -96,15 +96,15 @@ def by_characteristic(law, n, c):
     g = 2.0 * np.sqrt(a) * np.sqrt(np.pi / (2.0 * q)) * (cosine - 1j * sine)
     lower = (w * (chi * g).real).sum() / np.pi
     z, wz = panels(np.geomspace(1e-30 / a, 1e12 / a, 100))
-    whole = (wz * np.exp(n * np.log(transform(law, z.astype(complex)).real)) / np.sqrt(z)).sum()
+    whole = (wz * np.exp(n * np.log(transform(noise, z.astype(complex)).real)) / np.sqrt(z)).sum()
     whole = whole / np.sqrt(np.pi) + 2.0 * np.sqrt(1e-30 / a / np.pi)
     mu = inside + (1.0 - 1.0 / n) * np.sqrt(a) * (whole - lower)
     return mu, square / (n * n)
 
 
-def by_polar(law, c):
+def by_polar(noise, c):
     """n = 2: int_0^inf rho d rho int d phi f(rho cos phi) f(rho sin phi) h(rho^2)."""
-    w, m, v = law
+    w, m, v = noise
     s = np.sqrt(v)
 
     def density(x):
@@ -142,8 +142,8 @@ def main():
     print("family,params,batch,r,c,mu,m2,nu")
     for family, params in cases:
         for r in [0.02, 3.0]:
-            law = parts(family, params, r)
-            second = (law[0] * (law[1] ** 2 + law[2])).sum()
+            noise = parts(family, params, r)
+            second = (noise[0] * (noise[1] ** 2 + noise[2])).sum()
             if params.get("df", 0.0) > 2.0:
                 # The rule over scales ends where the transform no longer sees it.
                 second = 2.0 * r + params["scale"] ** 2 * params["df"] / (params["df"] - 2.0)
@@ -152,7 +152,7 @@ def main():
                     # The corner of chi at zero costs this route its digits where the mean is infinite.
                     if batch > 2 and params.get("df", 3.0) <= 2.0:
                         continue
-                    found = by_polar(law, c) if batch == 2 else by_characteristic(law, batch, c)
+                    found = by_polar(noise, c) if batch == 2 else by_characteristic(noise, batch, c)
                     if found is None:
                         print("no", family, r, batch, c, file=sys.stderr)
                         continue

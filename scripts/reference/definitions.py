@@ -8,7 +8,7 @@ one of the two variables, after which the conditional probability and moment are
     student_t                                      on the chi-square mixing variable V,
                                                    by the trapezoidal rule in log V
 
-Working precision is far above what is written, so cancellation needs no care.
+The working precision is far above the printed digits, so cancellation does not matter.
 """
 
 import math
@@ -26,7 +26,7 @@ _ctx = gmpy2.get_context()
 _ctx.precision = BITS
 _ctx.emax = gmpy2.get_emax_max()
 _ctx.emin = gmpy2.get_emin_min()
-# MPFR answers a true underflow with zero, which is what is wanted here.
+# MPFR returns zero for a true underflow, as needed here.
 _ctx.trap_underflow = False
 
 ZERO, ONE = mpfr(0), mpfr(1)

@@ -1,6 +1,6 @@
 """Writes glm.csv: a, b and m2 of clipped SGD on logistic, probit and Poisson regression.
 
-    python glm.py            generate what is missing (some minutes)
+    python glm.py            generate the missing rows (some minutes)
     python glm.py --check    recompute the binary rows by a second route
 
 (u, v) is a centred Gaussian pair with covariance (Q, P; P, V), y is drawn given v, r = r(u, y), and
@@ -126,7 +126,7 @@ def residual(model, u):
 
 
 def kink(model, c):
-    """u where r(u, 0) = c; infinite where there is none."""
+    """u where r(u, 0) = c; infinite if there is no such u."""
     if c == mpmath.inf or (model == "logistic" and c >= 1):
         return mpmath.inf
     if model == "logistic":
@@ -290,7 +290,7 @@ def number(c):
 
 
 def known():
-    """The rows of the table that is there, by what they are for."""
+    """The rows of the existing table, by their parameters."""
     try:
         with open(DATA / "glm.csv", newline="") as file:
             return {tuple(row[:6]): row for row in csv.reader(file)}

@@ -95,6 +95,13 @@ impl<'py> Argument<'py> for PyReadonlyArray1<'py, f64> {
     }
 }
 
+/// The same as a copy that needs no interpreter.
+impl Argument<'_> for Vec<f64> {
+    fn read(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(PyReadonlyArray1::read(name, value)?.as_slice()?.to_vec())
+    }
+}
+
 /// Numbers of any shape as a contiguous array of `float64`; an error names them.
 #[pyfunction]
 pub fn as_array<'py>(

@@ -3,6 +3,7 @@
 use std::process;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
@@ -22,6 +23,13 @@ pub struct Shared {
     pub done: AtomicU64,
 }
 
+impl Shared {
+    /// Counts one more finished run.
+    pub fn tick(&self) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// Does the work on another thread while this one reports progress and checks for Ctrl-C.
 pub fn in_background<T: Send>(
     py: Python<'_>,
@@ -37,7 +45,6 @@ pub fn in_background<T: Send>(
     }
     let progress = progress.map(Bound::unbind);
     let shared = &Shared::default();
-    let finished = &AtomicBool::new(false);
     let mut reported = 0;
     let mut report = || -> PyResult<()> {
         Python::attach(|py| {
@@ -54,37 +61,28 @@ pub fn in_background<T: Send>(
     };
     py.detach(|| {
         thread::scope(|scope| {
-            let waiting = thread::current();
-            let worker = scope.spawn(move || {
-                // Also where the work panics: whoever waits for it must not wait for ever.
-                let _wake = Wake { finished, waiting };
-                in_pool(|| work(shared))
-            });
-            while !finished.load(Ordering::Acquire) {
-                thread::park_timeout(BEAT);
-                if let Err(error) = report() {
-                    shared.cancel.store(true, Ordering::Relaxed);
-                    let _ = worker.join();
-                    return Err(error);
+            let (send, receive) = mpsc::channel();
+            let worker = scope.spawn(move || send.send(in_pool(|| work(shared))));
+            let result = loop {
+                match receive.recv_timeout(BEAT) {
+                    Ok(result) => break result.and_then(|found| report().map(|()| found)),
+                    Err(RecvTimeoutError::Timeout) => {
+                        if let Err(error) = report() {
+                            shared.cancel.store(true, Ordering::Relaxed);
+                            break Err(error);
+                        }
+                    }
+                    // The worker has panicked.
+                    Err(RecvTimeoutError::Disconnected) => {
+                        break Err(refuse("a worker thread failed"));
+                    }
                 }
-            }
-            let result = worker.join().map_err(|_| refuse("a worker thread failed"))??;
-            report().map(|()| result)
+            };
+            // Waits for runs that are under way.
+            let _ = worker.join();
+            result
         })
     })
-}
-
-/// Wakes the thread that waits when it is dropped, so that short work is not waited for.
-struct Wake<'a> {
-    finished: &'a AtomicBool,
-    waiting: thread::Thread,
-}
-
-impl Drop for Wake<'_> {
-    fn drop(&mut self) {
-        self.finished.store(true, Ordering::Release);
-        self.waiting.unpark();
-    }
 }
 
 /// The process that loaded the module and owns the pool.

@@ -1,5 +1,7 @@
 //! Errors and results for Python.
 
+use std::io::{self, ErrorKind};
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -7,6 +9,14 @@ use serde::Serialize;
 /// An error as a `ValueError` with the same message.
 pub fn refuse(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
+}
+
+/// An `OSError` for a file that cannot be read; a `ValueError` if its contents are not text.
+pub fn unreadable(error: &io::Error, message: String) -> PyErr {
+    match error.kind() {
+        ErrorKind::InvalidData => refuse(message),
+        kind => io::Error::new(kind, message).into(),
+    }
 }
 
 /// A value as dictionaries, lists and numbers.

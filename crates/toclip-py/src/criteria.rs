@@ -1,6 +1,6 @@
 //! Reduction factors, the best threshold, and limits that no clipping can exceed.
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 use rayon::prelude::*;
@@ -11,34 +11,31 @@ use crate::background::in_pool;
 use crate::convert::{columns, refuse, to_python};
 use crate::noise::Noise;
 
-type Column<'py> = Bound<'py, PyArray1<f64>>;
-
-/// `(mu, m2, (nu, csc, ccc) or None)` at the points `(r[i], c[i])`; `None` if the noise has
+/// Arrays `mu` and `m2` at the points `(r[i], c[i])`, and `nu`, `csc` and `ccc` unless the noise has
 /// infinite variance. Both arrays must have the same length.
 #[pyfunction]
-#[expect(clippy::type_complexity, reason = "the shape that Python sees")]
 pub fn factors<'py>(
     py: Python<'py>,
     noise: &Noise,
-    #[pyo3(from_py_with = arg::r)] r: PyReadonlyArray1<'py, f64>,
-    #[pyo3(from_py_with = arg::c)] c: PyReadonlyArray1<'py, f64>,
-) -> PyResult<(Column<'py>, Column<'py>, Option<(Column<'py>, Column<'py>, Column<'py>)>)> {
-    let (r, c) = (r.as_slice()?, c.as_slice()?);
+    #[pyo3(from_py_with = arg::r)] r: Vec<f64>,
+    #[pyo3(from_py_with = arg::c)] c: Vec<f64>,
+) -> PyResult<Bound<'py, PyDict>> {
     if r.len() != c.len() {
         return Err(refuse(format!("r has {} numbers and c has {}", r.len(), c.len())));
     }
-    let (step, points) =
-        (&noise.inner, r.iter().copied().zip(c.iter().copied()).collect::<Vec<_>>());
+    let (step, points) = (&noise.inner, r.into_iter().zip(c).collect::<Vec<_>>());
     let all = py.detach(|| in_pool(|| Factors::at_points(step, &points)))?.map_err(refuse)?;
-    let column = |of: fn(&Factors) -> toclip::Result<f64>| {
-        let values = all.iter().map(of).collect::<toclip::Result<Vec<f64>>>();
-        values.map(|values| values.into_pyarray(py)).map_err(refuse)
-    };
-    let criteria = match step.noise().second_moment().is_finite() {
-        true => Some((column(Factors::nu)?, column(Factors::csc)?, column(Factors::ccc)?)),
-        false => None,
-    };
-    Ok((column(|at| Ok(at.mu))?, column(|at| Ok(at.m2))?, criteria))
+    let dict = columns!(py, all, mu m2)?;
+    if step.noise().second_moment().is_finite() {
+        let add = |name: &str, of: fn(&Factors) -> toclip::Result<f64>| {
+            let values = all.iter().map(of).collect::<toclip::Result<Vec<f64>>>();
+            dict.set_item(name, values.map_err(refuse)?.into_pyarray(py))
+        };
+        add("nu", Factors::nu)?;
+        add("csc", Factors::csc)?;
+        add("ccc", Factors::ccc)?;
+    }
+    Ok(dict)
 }
 
 /// The threshold with the largest CCC at each risk: arrays `c`, `mu`, `m2`, `ccc`, `efficiency`.
@@ -46,9 +43,9 @@ pub fn factors<'py>(
 pub fn best_threshold<'py>(
     py: Python<'py>,
     noise: &Noise,
-    #[pyo3(from_py_with = arg::r)] r: PyReadonlyArray1<'py, f64>,
+    #[pyo3(from_py_with = arg::r)] r: Vec<f64>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let found = each(py, noise, r.as_slice()?, |step, r| criteria::best_threshold(step, r))?;
+    let found = each(py, noise, &r, |step, r| criteria::best_threshold(step, r))?;
     columns!(py, found, c mu m2 ccc efficiency)
 }
 
@@ -57,9 +54,9 @@ pub fn best_threshold<'py>(
 pub fn fisher_limit<'py>(
     py: Python<'py>,
     noise: &Noise,
-    #[pyo3(from_py_with = arg::r)] r: PyReadonlyArray1<'py, f64>,
+    #[pyo3(from_py_with = arg::r)] r: Vec<f64>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let found = each(py, noise, r.as_slice()?, |step, r| criteria::fisher_limit(step, r))?;
+    let found = each(py, noise, &r, |step, r| criteria::fisher_limit(step, r))?;
     columns!(py, found, information limit reached)
 }
 
@@ -69,8 +66,8 @@ pub fn fisher_limit<'py>(
 pub fn kappa_bounds<'py>(
     py: Python<'py>,
     noise: &Noise,
-    #[pyo3(from_py_with = arg::risks)] risks: PyReadonlyArray1<'py, f64>,
-    #[pyo3(from_py_with = arg::thresholds)] thresholds: PyReadonlyArray1<'py, f64>,
+    #[pyo3(from_py_with = arg::risks)] risks: Vec<f64>,
+    #[pyo3(from_py_with = arg::thresholds)] thresholds: Vec<f64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let range = |name: &str, ends: &[f64]| match ends {
         &[low, high] => Ok((low, high)),
@@ -79,8 +76,8 @@ pub fn kappa_bounds<'py>(
             ends.len()
         ))),
     };
-    let risks = range("risks", risks.as_slice()?)?;
-    let thresholds = range("thresholds", thresholds.as_slice()?)?;
+    let risks = range("risks", &risks)?;
+    let thresholds = range("thresholds", &thresholds)?;
     let step = &noise.inner;
     let found = py.detach(|| criteria::kappa_bounds(step, risks, thresholds)).map_err(refuse)?;
     to_python(py, &found)

@@ -1,8 +1,6 @@
 //! Experiments, read and run by the same crate as `toclip run`.
 
-use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::path::PathBuf;
 
 use numpy::ToPyArray;
 use pyo3::prelude::*;
@@ -12,14 +10,13 @@ use toclip_experiment::{CriteriaCurves, Error, GlmProblem, Problem, of_values, r
 
 use crate::args::{Argument, arg};
 use crate::background::in_background;
-use crate::convert::{refuse, to_python};
+use crate::convert::{refuse, to_python, unreadable};
 use crate::values::{EXPERIMENT, from_python, is_dict};
 use crate::{glm, simulate};
 
 /// The curves of an experiment by method, from a dictionary or the path of a TOML file; curves of
 /// the criteria, if it has any, under `criteria`.
 #[pyfunction]
-#[pyo3(signature = (what, *, threads = None, progress = None))]
 pub fn experiment<'py>(
     py: Python<'py>,
     what: &Bound<'py, PyAny>,
@@ -37,14 +34,9 @@ pub fn experiment<'py>(
         let problem = py.detach(|| Problem::new(experiment, &origin)).map_err(python_error)?;
         let ensembles = experiment.methods.iter().filter(|method| method.is_ensemble()).count();
         let runs = ensembles as u64 * experiment.ensemble.runs;
-        let curves = in_background(py, progress.clone(), runs, |shared| {
-            let tick = |_| {
-                shared.done.fetch_add(1, Ordering::Relaxed);
-            };
-            let plan = Plan { threads, cancel: &shared.cancel, tick: &tick };
-            run(experiment, &problem, &plan, None, &[])
-        })?
-        .map_err(python_error)?;
+        let curves = planned(py, progress.clone(), runs, threads, |plan| {
+            run(experiment, &problem, plan, None, &[])
+        })?;
         for curve in curves.into_iter().flatten() {
             let found = match &curve.outcome {
                 Outcome::Band(band) => simulate::band(py, band)?,
@@ -57,14 +49,9 @@ pub fn experiment<'py>(
         let problem = py.detach(|| GlmProblem::new(experiment, &origin)).map_err(python_error)?;
         let simulated = experiment.methods.iter().any(|method| method.is_ensemble());
         let runs = if simulated { experiment.ensemble.runs } else { 0 };
-        let curves = in_background(py, progress.clone(), runs, |shared| {
-            let tick = |_| {
-                shared.done.fetch_add(1, Ordering::Relaxed);
-            };
-            let plan = Plan { threads, cancel: &shared.cancel, tick: &tick };
-            run_glm(experiment, &problem, &plan, None, &[])
-        })?
-        .map_err(python_error)?;
+        let curves = planned(py, progress, runs, threads, |plan| {
+            run_glm(experiment, &problem, plan, None, &[])
+        })?;
         for curve in curves.into_iter().flatten() {
             dict.set_item(curve.method.key(), glm::curve(py, &curve)?)?;
         }
@@ -74,6 +61,21 @@ pub fn experiment<'py>(
         dict.set_item("criteria", criteria_curves(py, &curves)?)?;
     }
     Ok(dict)
+}
+
+/// The curves of all methods, computed in the background.
+fn planned<T: Send>(
+    py: Python<'_>,
+    progress: Option<Bound<'_, PyAny>>,
+    runs: u64,
+    threads: Option<usize>,
+    work: impl FnOnce(&Plan<'_>) -> Result<Option<Vec<T>>, Error> + Send,
+) -> PyResult<Vec<T>> {
+    let curves = in_background(py, progress, runs, |shared| {
+        let tick = |_| shared.tick();
+        work(&Plan { threads, cancel: &shared.cancel, tick: &tick })
+    })?;
+    Ok(curves.map_err(python_error)?.unwrap_or_default())
 }
 
 /// The values on the horizontal axis under `c` or `R`, and for each criterion a dictionary of curves
@@ -91,13 +93,10 @@ fn criteria_curves<'py>(py: Python<'py>, of: &CriteriaCurves) -> PyResult<Bound<
     Ok(dict)
 }
 
-/// The message of the command; an `OSError` if the file cannot be read.
 fn python_error(error: Error) -> PyErr {
     let message = error.sentence();
     match error {
-        Error::Read { source, .. } if source.kind() != ErrorKind::InvalidData => {
-            io::Error::new(source.kind(), message).into()
-        }
+        Error::Read { source, .. } => unreadable(&source, message),
         _ => refuse(message),
     }
 }

@@ -70,7 +70,6 @@ fn model(what: &Bound<'_, PyAny>, noise: Option<&Noise>) -> PyResult<Arc<dyn Mod
 
 /// a, b and m2 of the clipped residual, and loss, error rate, angle and calibration.
 #[pyfunction]
-#[pyo3(signature = (model, q, p, v, c, noise = None))]
 pub fn glm_at<'py>(
     py: Python<'py>,
     model: &Bound<'py, PyAny>,
@@ -104,7 +103,6 @@ pub fn glm_at<'py>(
 
 /// The threshold with the largest CCC, and that CCC.
 #[pyfunction]
-#[pyo3(signature = (model, q, p, v, noise = None))]
 pub fn glm_best_threshold(
     py: Python<'_>,
     model: &Bound<'_, PyAny>,
@@ -121,7 +119,6 @@ pub fn glm_best_threshold(
 
 /// κ of the fixed point κθ*.
 #[pyfunction]
-#[pyo3(signature = (model, v, c, noise = None))]
 pub fn glm_fixed_point(
     py: Python<'_>,
     model: &Bound<'_, PyAny>,
@@ -134,47 +131,29 @@ pub fn glm_fixed_point(
     Ok(found.map_err(refuse)?.kappa)
 }
 
-/// The best constant threshold and its rate: η, c and the loss at the end.
+/// η, c and the final loss: the best learning rate at the threshold `c`, or the best pair of both if
+/// `c` is `None`.
 #[pyfunction]
-#[pyo3(signature = (spectrum, teacher, model, time, shape, noise = None))]
 pub fn glm_best_clip(
     py: Python<'_>,
     spectrum: &Spectrum,
     teacher: &Bound<'_, PyAny>,
     model: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = arg::time)] time: f64,
+    c: Option<f64>,
     #[pyo3(from_py_with = arg::shape)] shape: String,
     noise: Option<&Noise>,
 ) -> PyResult<(f64, f64, f64)> {
     let model = self::model(model, noise)?;
     let (shape, modes) = (rate_shape(&shape)?, teacher_modes(spectrum, teacher)?);
-    let best = py.detach(|| best_clip(&modes, &*model, Batch::single(), shape, time));
-    let best = best.map_err(refuse)?;
-    let back = spectrum.inner.rescaling().inverse();
-    Ok((back.learning_rate(best.eta), back.threshold(best.c), best.loss))
-}
-
-/// The best rate at a threshold, and the loss at the end.
-#[pyfunction]
-#[pyo3(signature = (spectrum, teacher, model, time, c, shape, noise = None))]
-#[expect(clippy::too_many_arguments, reason = "as in Python")]
-pub fn glm_best_rate(
-    py: Python<'_>,
-    spectrum: &Spectrum,
-    teacher: &Bound<'_, PyAny>,
-    model: &Bound<'_, PyAny>,
-    #[pyo3(from_py_with = arg::time)] time: f64,
-    #[pyo3(from_py_with = arg::c)] c: Threshold,
-    #[pyo3(from_py_with = arg::shape)] shape: String,
-    noise: Option<&Noise>,
-) -> PyResult<(f64, f64)> {
-    let model = self::model(model, noise)?;
-    let (shape, modes) = (rate_shape(&shape)?, teacher_modes(spectrum, teacher)?);
-    let to = spectrum.inner.rescaling();
-    let c = to.threshold(c.0);
-    let best = py.detach(|| best_rate(&modes, &*model, Batch::single(), c, shape, time));
-    let best = best.map_err(refuse)?;
-    Ok((to.inverse().learning_rate(best.eta), best.loss))
+    let (to, batch) = (spectrum.inner.rescaling(), Batch::single());
+    let best = py.detach(|| match c.map(|c| to.threshold(c)) {
+        Some(c) => best_rate(&modes, &*model, batch, c, shape, time).map(|x| (x.eta, c, x.loss)),
+        None => best_clip(&modes, &*model, batch, shape, time).map(|x| (x.eta, x.c, x.loss)),
+    });
+    let (eta, best_c, loss) = best.map_err(refuse)?;
+    let back = to.inverse();
+    Ok((back.learning_rate(eta), c.unwrap_or_else(|| back.threshold(best_c)), loss))
 }
 
 fn rate_shape(name: &str) -> PyResult<RateShape> {

@@ -38,7 +38,7 @@ mod _toclip {
         convergence::convergence,
         criteria::{best_threshold, factors, fisher_limit, kappa_bounds},
         experiment::experiment,
-        glm::{glm_at, glm_best_clip, glm_best_rate, glm_best_threshold, glm_fixed_point},
+        glm::{glm_at, glm_best_clip, glm_best_threshold, glm_fixed_point},
         logs::Log,
         monitor::{Halves, Monitor},
         noise::Noise,

@@ -4,10 +4,9 @@ use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
 
-use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
+use numpy::{PyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
-use serde::Serialize;
 use serde_json::{Value, json};
 use toclip_logs::{
     Advice, AdviceOptions, Error, Format, Framework, LogPoint, ReadOptions, Verdict, advise,
@@ -15,7 +14,7 @@ use toclip_logs::{
 };
 
 use crate::args::{Argument, Threshold, arg};
-use crate::convert::{refuse, shown, to_python};
+use crate::convert::{refuse, to_python};
 
 /// A training log in the order of its steps.
 #[pyclass(frozen, module = "toclip._toclip")]
@@ -24,18 +23,12 @@ pub struct Log {
     inner: toclip_logs::Log,
 }
 
-impl Log {
-    fn column<'py>(&self, py: Python<'py>, of: fn(&LogPoint) -> f64) -> Bound<'py, PyArray1<f64>> {
-        column(py, &self.inner.points, of)
-    }
-}
-
-fn column<'py>(
+fn column<'py, T>(
     py: Python<'py>,
-    points: &[LogPoint],
-    of: fn(&LogPoint) -> f64,
+    rows: &[T],
+    of: impl Fn(&T) -> f64,
 ) -> Bound<'py, PyArray1<f64>> {
-    points.iter().map(of).collect::<Vec<f64>>().to_pyarray(py)
+    rows.iter().map(of).collect::<Vec<f64>>().to_pyarray(py)
 }
 
 /// The loss as it was logged; a point has minus infinity for NaN, and NaN for no loss.
@@ -78,42 +71,19 @@ impl Log {
         Ok(Log { inner })
     }
 
-    /// A log of numbers in memory, one of each for every step.
+    /// A log of numbers in memory: `(argument, column, numbers)` for each array, the norms first.
     #[staticmethod]
-    #[pyo3(signature = (norms, *, steps = None, losses = None, learning_rates = None, layers = None))]
     fn from_arrays(
         py: Python<'_>,
-        norms: &Bound<'_, PyAny>,
-        steps: Option<&Bound<'_, PyAny>>,
-        losses: Option<&Bound<'_, PyAny>>,
-        learning_rates: Option<&Bound<'_, PyAny>>,
-        layers: Option<&Bound<'_, PyAny>>,
+        arrays: Vec<(String, String, Bound<'_, PyAny>)>,
     ) -> PyResult<Self> {
-        let mut columns = vec![("grad_norm".to_owned(), numbers_of("norms", norms)?)];
-        let count = columns[0].1.len();
-        if count == 0 {
-            return Err(refuse("norms is empty; expected one number for each step"));
-        }
-        let mut others: Vec<(String, String, Bound<'_, PyAny>)> = Vec::new();
-        for (argument, name, array) in [
-            ("steps", "step", steps),
-            ("losses", "loss", losses),
-            ("learning_rates", "learning_rate", learning_rates),
-        ] {
-            others.extend(array.map(|array| (argument.into(), name.into(), array.clone())));
-        }
-        if let Some(layers) = layers {
-            let Ok(layers) = layers.cast::<PyDict>() else {
-                let what = shown(layers);
-                return Err(refuse(format!("layers must be a dictionary of arrays, not {what}")));
-            };
-            for (name, array) in layers {
-                let name = String::read("the name of a layer", &name)?;
-                others.push((format!("layers[{name:?}]"), format!("grad_norm/{name}"), array));
-            }
-        }
-        for (argument, name, array) in others {
+        let mut columns: Vec<(String, Vec<Option<f64>>)> = Vec::new();
+        for (argument, name, array) in arrays {
             let numbers = numbers_of(&argument, &array)?;
+            let count = columns.first().map_or(numbers.len(), |(_, norms)| norms.len());
+            if count == 0 {
+                return Err(refuse("norms is empty; expected one number for each step"));
+            }
             if numbers.len() != count {
                 return Err(refuse(format!(
                     "norms has {count} numbers but {argument} has {}; expected one for each step",
@@ -128,75 +98,34 @@ impl Log {
         Ok(Log { inner: inner.map_err(refuse)? })
     }
 
-    /// The steps with a finite norm.
-    #[getter]
-    fn steps<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        self.column(py, |p| p.step)
-    }
-
-    /// The norms.
-    #[getter]
-    fn norms<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        self.column(py, |p| p.norm)
-    }
-
-    /// The losses; NaN where the log has none.
-    #[getter]
-    fn losses<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        self.column(py, loss)
-    }
-
-    /// The learning rates; NaN where the log has none.
-    #[getter]
-    fn learning_rates<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        self.column(py, |p| p.learning_rate)
-    }
-
-    /// The steps whose norm or loss is NaN or infinite: arrays of `step`, `norm` and `loss`.
-    #[getter]
-    fn non_finite<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let points = &self.inner.non_finite;
+    /// Everything in the log, by the names of the attributes of `toclip.Log`.
+    fn contents<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let toclip_logs::Log { points, non_finite, layers, findings, summary, .. } = &self.inner;
         let columns = [
-            ("step", column(py, points, |p| p.step)),
-            ("norm", column(py, points, |p| p.norm)),
-            ("loss", column(py, points, loss)),
+            ("steps", column(py, points, |p| p.step)),
+            ("norms", column(py, points, |p| p.norm)),
+            ("losses", column(py, points, loss)),
+            ("learning_rates", column(py, points, |p| p.learning_rate)),
+            ("layer_steps", column(py, &layers.rows, |(step, _)| *step)),
         ];
-        columns.into_py_dict(py)
-    }
-
-    /// The norms of every layer at the steps of `layer_steps`; NaN where one is missing.
-    #[getter]
-    fn layers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let layers = &self.inner.layers;
-        let columns = layers.names.iter().enumerate().map(|(i, name)| {
-            let norms: Vec<f64> = layers.rows.iter().map(|(_, norms)| norms[i]).collect();
-            (name, norms.to_pyarray(py))
-        });
-        columns.collect::<Vec<_>>().into_py_dict(py)
-    }
-
-    /// The steps at which the log has norms of layers, at most 4096 of them.
-    #[getter]
-    fn layer_steps<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        self.inner.layers.rows.iter().map(|(step, _)| *step).collect::<Vec<f64>>().to_pyarray(py)
-    }
-
-    /// Findings about the log as a file, in sentences.
-    #[getter]
-    fn findings(&self) -> Vec<String> {
-        self.inner.findings.iter().map(|finding| finding.sentence()).collect()
-    }
-
-    /// How it was read: format, columns, rows.
-    #[getter]
-    fn reading<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.inner.summary)
+        let non_finite = [
+            ("step", column(py, non_finite, |p| p.step)),
+            ("norm", column(py, non_finite, |p| p.norm)),
+            ("loss", column(py, non_finite, loss)),
+        ];
+        let names = layers.names.iter().enumerate();
+        let layers = names.map(|(i, name)| (name, column(py, &layers.rows, |(_, norms)| norms[i])));
+        let findings: Vec<String> = findings.iter().map(|finding| finding.sentence()).collect();
+        let dict = columns.into_py_dict(py)?;
+        dict.set_item("non_finite", non_finite.into_py_dict(py)?)?;
+        dict.set_item("layers", layers.into_py_dict(py)?)?;
+        dict.set_item("findings", findings)?;
+        dict.set_item("reading", to_python(py, summary)?)?;
+        Ok(dict)
     }
 
     /// The advice as a dictionary, with the names and values of the command's JSON, and the estimates
     /// at every threshold.
-    #[pyo3(signature = (*, clip = None, batch_size = None, outputs = None, optimizer = None,
-                        framework = None, confidence = 0.95))]
     fn advise<'py>(
         &self,
         py: Python<'py>,
@@ -213,7 +142,7 @@ impl Log {
         let options = AdviceOptions { clip, batch_size, outputs, optimizer, confidence };
         let advice = py.detach(|| advise(&self.inner, &options)).map_err(refuse)?;
         let verdict = advice.verdict(framework.unwrap_or_else(|| Framework::of(&self.inner)));
-        // By way of JSON, so that NaN and infinity are what they are there.
+        // By way of JSON, so that NaN and infinity are written as in the output of the command.
         let numbers = to_python(py, &numbers(&self.inner, &advice, &verdict))?;
         Ok((numbers, to_python(py, &advice.analysis.curve)?))
     }
@@ -222,7 +151,7 @@ impl Log {
 /// Everything that the command writes about a log, and the name of the framework for people.
 fn numbers(log: &toclip_logs::Log, advice: &Advice, verdict: &Verdict) -> Value {
     let findings = advice.findings.iter().map(|finding| {
-        let mut value = value_of(finding);
+        let mut value = serde_json::to_value(finding).unwrap_or_default();
         value["sentence"] = finding.sentence().into();
         value
     });
@@ -235,25 +164,20 @@ fn numbers(log: &toclip_logs::Log, advice: &Advice, verdict: &Verdict) -> Value 
         "analysis": advice.analysis,
         "details": advice.details(),
         "hints": advice.hints(),
-        "framework": verdict.code.as_ref().map(|code| code.framework.name()),
+        "_framework": verdict.code.as_ref().map(|code| code.framework.name()),
     })
-}
-
-fn value_of(value: &impl Serialize) -> Value {
-    serde_json::to_value(value).unwrap_or_default()
 }
 
 /// The numbers of an array; `None` for those that a masked array leaves out.
 fn numbers_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<Option<f64>>> {
-    let numbers = PyReadonlyArray1::<f64>::read(name, value)?;
-    let masked = value.py().import("numpy")?.getattr("ma")?.getattr("MaskedArray")?;
-    if !value.is_instance(&masked)? {
-        return Ok(numbers.as_slice()?.iter().copied().map(Some).collect());
+    let numbers = Vec::<f64>::read(name, value)?.into_iter();
+    let masked = value.py().import("numpy")?.getattr("ma")?;
+    if !value.is_instance(&masked.getattr("MaskedArray")?)? {
+        return Ok(numbers.map(Some).collect());
     }
-    let mask = value.py().import("numpy")?.getattr("ma")?.call_method1("getmaskarray", (value,))?;
+    let mask = masked.call_method1("getmaskarray", (value,))?;
     let mask: Vec<bool> = mask.call_method0("ravel")?.call_method0("tolist")?.extract()?;
-    let kept = numbers.as_slice()?.iter().zip(mask);
-    Ok(kept.map(|(number, masked)| (!masked).then_some(*number)).collect())
+    Ok(numbers.zip(mask).map(|(number, masked)| (!masked).then_some(number)).collect())
 }
 
 /// One object a line, with NaN and Infinity as Python writes them.

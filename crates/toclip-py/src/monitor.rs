@@ -2,6 +2,7 @@
 
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 use toclip::monitor::{MonitorMemory, MonitorSettings, NormScale};
 
 use crate::args::{Threshold, arg};
@@ -9,7 +10,7 @@ use crate::convert::{refuse, to_python};
 use crate::state::State;
 
 /// Running estimates of what clipping does, from the gradient norms of a run before clipping.
-#[pyclass(frozen, eq, module = "toclip._toclip")]
+#[pyclass(frozen, eq, subclass, module = "toclip._toclip")]
 #[derive(Debug, PartialEq)]
 pub struct Monitor(pub State<toclip::monitor::Monitor>);
 
@@ -40,28 +41,24 @@ impl Monitor {
         Ok(Monitor(State::new(monitor)))
     }
 
-    /// Adds the norms of steps, in their order.
-    fn observe(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = arg::norms)] norms: PyReadonlyArray1<'_, f64>,
-    ) -> PyResult<()> {
-        let norms = norms.as_slice()?;
+    /// Adds the norm of a step, or the norms of several steps in their order.
+    ///
+    /// Zeros and norms that are not finite are only counted (`left_out`).
+    fn observe(&self, py: Python<'_>, #[pyo3(from_py_with = arg::norms)] norms: Vec<f64>) {
         py.detach(|| {
             let mut monitor = self.0.lock();
             norms.iter().for_each(|&norm| monitor.observe(norm));
         });
-        Ok(())
     }
 
-    /// Adds norms with the inner products with an independent estimate of the mean gradient.
+    /// Adds norms, and the inner product of each gradient with an independent estimate of the mean
+    /// gradient, from which mu is measured directly.
     fn observe_aligned(
         &self,
         py: Python<'_>,
-        #[pyo3(from_py_with = arg::norms)] norms: PyReadonlyArray1<'_, f64>,
-        #[pyo3(from_py_with = arg::inners)] inners: PyReadonlyArray1<'_, f64>,
+        #[pyo3(from_py_with = arg::norms)] norms: Vec<f64>,
+        #[pyo3(from_py_with = arg::inners)] inners: Vec<f64>,
     ) -> PyResult<()> {
-        let (norms, inners) = (norms.as_slice()?, inners.as_slice()?);
         if norms.len() != inners.len() {
             return Err(refuse(format!(
                 "norms has {} numbers but inners has {}; expected one inner product for each norm",
@@ -71,7 +68,7 @@ impl Monitor {
         }
         py.detach(|| {
             let mut monitor = self.0.lock();
-            norms.iter().zip(inners).for_each(|(&n, &p)| monitor.observe_aligned(n, p));
+            norms.iter().zip(&inners).for_each(|(&n, &p)| monitor.observe_aligned(n, p));
         });
         Ok(())
     }
@@ -106,7 +103,7 @@ impl Monitor {
         self.0.lock().scale()
     }
 
-    /// How many norms were left out: `zero` and `not_finite`.
+    /// How many norms were `zero` and `not_finite`.
     #[getter]
     fn left_out<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.0.lock().left_out())
@@ -149,15 +146,21 @@ impl Monitor {
         to_python(py, &py.detach(|| self.0.lock().drift()))
     }
 
-    /// The whole state as JSON.
+    /// The whole state as JSON, at most a few hundred kilobytes.
     fn to_json(&self) -> PyResult<String> {
         self.0.to_json()
     }
 
     /// Reads the state that `to_json` wrote.
-    #[staticmethod]
-    fn from_json(#[pyo3(from_py_with = arg::state)] state: String) -> PyResult<Self> {
-        State::from_json("a monitor", &state).map(Monitor)
+    #[classmethod]
+    fn from_json<'py>(
+        class: &Bound<'py, PyType>,
+        #[pyo3(from_py_with = arg::state)] state: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let read = State::from_json("a monitor", &state)?;
+        let monitor = class.call0()?;
+        monitor.cast::<Monitor>()?.get().0.replace(read);
+        Ok(monitor)
     }
 
     fn __repr__(&self) -> String {

@@ -9,11 +9,11 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use toclip::noise::{Family, Noise as _};
 use toclip::{Batch, Rule, Step};
-use toclip_experiment::{NoiseChoice, RuleChoice};
+use toclip_experiment::{NoiseChoice, Optimizer, RuleChoice};
 
 use crate::args::arg;
 use crate::convert::{refuse, to_python};
-use crate::values::from_dict;
+use crate::values::{from_dict, optional};
 
 const EXAMPLE: &str = "{\"family\": \"laplace\", \"sigma\": 0.5}";
 
@@ -34,6 +34,20 @@ impl Noise {
     /// The step with the same noise and batch that clips.
     pub fn clipped(&self) -> PyResult<Step<'static>> {
         self.inner.clone().with_rule(Rule::Clip).map_err(refuse)
+    }
+
+    /// The rule and the groups that an argument gives; else the rule of the noise and no groups.
+    pub fn optimizer(
+        &self,
+        rule: Option<&Bound<'_, PyAny>>,
+        groups: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Optimizer> {
+        let own = || RuleChoice(self.inner.rule().clone());
+        Ok(Optimizer {
+            rule: optional("rule", rule)?.unwrap_or_else(own),
+            groups: optional("groups", groups)?.unwrap_or_default(),
+            ..Optimizer::default()
+        })
     }
 
     /// The family, if it is the noise of single samples that are clipped.
@@ -78,7 +92,7 @@ impl Noise {
         Noise::with(self.family.clone(), self.inner.batch(), rule.0).map_err(refuse)
     }
 
-    /// What is done to the gradient.
+    /// The rule that changes the gradient.
     #[getter]
     fn rule(&self) -> &'static str {
         self.inner.rule().name()

@@ -1,11 +1,11 @@
 //! A problem: spectrum, start, noise, learning rate and threshold, and the theory of it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use numpy::{PyReadonlyArray1, ToPyArray};
+use numpy::ToPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
-use serde::de::DeserializeOwned;
 use toclip::criteria::{momentum_limits, stability_limits};
 use toclip::dynamics::{
     Collapsed, Covariates, Hsgd, Ode, Sgd, Simulator, Trajectory, Volterra, effective_moments,
@@ -14,7 +14,7 @@ use toclip::ensemble::Ensemble;
 use toclip::schedule::{Policy, tune_kappa, tune_kappa_with_momentum, tune_private};
 use toclip::spectrum::{Modes, Rescaling, Start};
 use toclip::{Moments, Momentum, Rule};
-use toclip_experiment::{BuiltOptimizer, Optimizer, RuleChoice};
+use toclip_experiment::{BuiltOptimizer, Optimizer};
 
 use crate::args::{Argument, Threshold, arg};
 use crate::convert::{refuse, to_python};
@@ -22,7 +22,7 @@ use crate::noise::Noise;
 use crate::schedule::policy;
 use crate::simulate;
 use crate::spectrum::Spectrum;
-use crate::values::{from_dict, from_python};
+use crate::values::{from_dict, from_python, optional};
 
 /// Clipped SGD on a linear model.
 #[pyclass(frozen, module = "toclip._toclip")]
@@ -41,8 +41,6 @@ pub struct Problem {
 impl Problem {
     /// See `toclip.Problem`.
     #[new]
-    #[pyo3(signature = (spectrum, start, noise, learning_rate, clip, margin = None, *, rule = None,
-                        groups = None, momentum = None, privacy = None))]
     fn new(
         py: Python<'_>,
         spectrum: &Spectrum,
@@ -58,10 +56,9 @@ impl Problem {
     ) -> PyResult<Self> {
         let start: Start = from_python("start", start)?;
         let optimizer = Optimizer {
-            rule: optional("rule", rule)?.unwrap_or_else(|| RuleChoice(noise.inner.rule().clone())),
-            groups: optional("groups", groups)?.unwrap_or_default(),
             momentum: optional("momentum", momentum)?,
             privacy: optional("privacy", privacy)?,
+            ..noise.optimizer(rule, groups)?
         };
         let BuiltOptimizer { modes, step, momentum } =
             optimizer.build(noise.clipped()?, &spectrum.inner, &start).map_err(refuse)?;
@@ -139,11 +136,13 @@ impl Problem {
         let column = |of: fn(&(f64, f64, Moments)) -> f64| {
             found.iter().map(of).collect::<Vec<f64>>().to_pyarray(py)
         };
-        let dict = PyDict::new(py);
-        dict.set_item("at", column(|row| row.0))?;
-        dict.set_item("multiplicity", column(|row| row.1))?;
-        dict.set_item("mu", column(|row| row.2.mu))?;
-        dict.set_item("m2", column(|row| row.2.m2))?;
+        let columns = [
+            ("at", column(|row| row.0)),
+            ("multiplicity", column(|row| row.1)),
+            ("mu", column(|row| row.2.mu)),
+            ("m2", column(|row| row.2.m2)),
+        ];
+        let dict = columns.into_py_dict(py)?;
         dict.set_item("effective", (effective.mu, effective.m2))?;
         Ok(dict)
     }
@@ -154,16 +153,14 @@ impl Problem {
     fn predict<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = arg::times)] times: PyReadonlyArray1<'py, f64>,
+        #[pyo3(from_py_with = arg::times)] times: Vec<f64>,
         #[pyo3(from_py_with = arg::method)] method: String,
         #[pyo3(from_py_with = arg::rtol)] rtol: f64,
         #[pyo3(from_py_with = arg::target)] target: Option<f64>,
         #[pyo3(from_py_with = arg::compress)] compress: Option<f64>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let times = times.as_slice()?;
-        self.check_thresholds(times)?;
-        let fewer = self.fewer(py, compress)?;
-        let modes = fewer.as_ref().unwrap_or(&self.modes);
+        self.check_thresholds(&times)?;
+        let modes = &self.fewer(py, compress)?;
         let (step, policy) = (&self.step, &*self.policy);
         let (path, flow) = match method.as_str() {
             "ode" => py.detach(|| {
@@ -174,7 +171,7 @@ impl Problem {
                 if let Some(momentum) = self.momentum {
                     ode = ode.with_momentum(momentum);
                 }
-                ode.solve(times).map(|path| (path, None))
+                ode.solve(&times).map(|path| (path, None))
             }),
             "volterra" if self.momentum.is_some() => {
                 return Err(refuse("method \"volterra\" does not support momentum; use \"ode\""));
@@ -185,7 +182,7 @@ impl Problem {
                 if let Some(risk) = target {
                     equation = equation.target(risk);
                 }
-                equation.solve(times).map(|found| (found.trajectory, Some(found.flow)))
+                equation.solve(&times).map(|found| (found.trajectory, Some(found.flow)))
             }),
             other => return Err(unknown_method(other, "\"ode\", \"volterra\"")),
         }
@@ -197,7 +194,7 @@ impl Problem {
     fn simulate<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = arg::times)] times: PyReadonlyArray1<'py, f64>,
+        #[pyo3(from_py_with = arg::times)] times: Vec<f64>,
         #[pyo3(from_py_with = arg::runs)] runs: u64,
         #[pyo3(from_py_with = arg::seed)] seed: u64,
         #[pyo3(from_py_with = arg::method)] method: String,
@@ -206,31 +203,29 @@ impl Problem {
         #[pyo3(from_py_with = arg::threads)] threads: Option<usize>,
         progress: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let times = times.as_slice()?;
-        self.check_thresholds(times)?;
+        self.check_thresholds(&times)?;
         let covariates = covariates
             .map(|given| from_dict("covariates", &given, "{\"kind\": \"rademacher\"}"))
             .transpose()?;
-        let mut ensemble = Ensemble::new(runs, seed).confidence(confidence).map_err(refuse)?;
-        ensemble.threads = threads;
-        let simulator = self.simulator(&method, covariates)?;
+        let simulator = &*self.simulator(&method, covariates)?;
+        let ensemble = Ensemble { threads, ..Ensemble::new(runs, seed) };
         let to_user = |path| self.to_user(path);
-        simulate::ensemble(py, &*simulator, &ensemble, times, self.dim(), progress, to_user)
+        let dim = self.dim();
+        simulate::ensemble(py, simulator, ensemble, confidence, &times, dim, progress, to_user)
     }
 
     /// Run number `index` of the ensemble with this seed.
     fn run<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = arg::times)] times: PyReadonlyArray1<'py, f64>,
+        #[pyo3(from_py_with = arg::times)] times: Vec<f64>,
         #[pyo3(from_py_with = arg::seed)] seed: u64,
         #[pyo3(from_py_with = arg::index)] index: u64,
         #[pyo3(from_py_with = arg::method)] method: String,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let times = times.as_slice()?;
-        self.check_thresholds(times)?;
+        self.check_thresholds(&times)?;
         let simulator = self.simulator(&method, None)?;
-        let path = simulate::one(py, &*simulator, times, self.dim(), seed, index)?;
+        let path = simulate::one(py, &*simulator, &times, self.dim(), seed, index)?;
         simulate::path(py, &self.to_user(path), None)
     }
 
@@ -251,8 +246,7 @@ impl Problem {
             ));
         };
         let eta = eta.scaled(self.rescaling.learning_rate(1.0)).map_err(refuse)?;
-        let fewer = self.fewer(py, compress)?;
-        let modes = fewer.as_ref().unwrap_or(&self.modes);
+        let modes = &self.fewer(py, compress)?;
         let step = self.step.clone();
         let tuned = py.detach(|| match self.momentum {
             Some(momentum) => tune_kappa_with_momentum(modes, step, eta, how, time, momentum),
@@ -316,10 +310,11 @@ impl Problem {
         made.map_err(refuse)
     }
 
-    /// The eigenvalues compressed to this accuracy, if one is given.
-    fn fewer(&self, py: Python<'_>, compress: Option<f64>) -> PyResult<Option<Modes>> {
-        let made = compress.map(|tolerance| py.detach(|| self.modes.compress(tolerance)));
-        made.transpose().map_err(|error| refuse(format!("compress: {error}")))
+    /// The eigenvalues, compressed to this accuracy if one is given.
+    fn fewer(&self, py: Python<'_>, compress: Option<f64>) -> PyResult<Cow<'_, Modes>> {
+        let Some(tolerance) = compress else { return Ok(Cow::Borrowed(&self.modes)) };
+        let fewer = py.detach(|| self.modes.compress(tolerance));
+        fewer.map(Cow::Owned).map_err(|error| refuse(format!("compress: {error}")))
     }
 
     /// A path in the units of the user.
@@ -343,14 +338,6 @@ impl Problem {
         }
         Ok(())
     }
-}
-
-/// What an argument describes by the grammar of experiment files, if it is given.
-pub fn optional<T: DeserializeOwned>(
-    name: &str,
-    value: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Option<T>> {
-    value.map(|value| from_python(name, value)).transpose()
 }
 
 fn unknown_method(method: &str, known: &str) -> PyErr {

@@ -1,16 +1,16 @@
 //! Learning rates and thresholds as functions of time.
 
-use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
+use numpy::{PyArray1, ToPyArray};
 use pyo3::prelude::*;
 use toclip_experiment::{Clip, PolicySpec};
 
 use crate::args::arg;
 use crate::convert::{refuse, shown, to_python};
-use crate::values::{from_python, is_dict};
+use crate::values::{from_python, is_dict, optional};
 
 /// A number that changes with time.
-#[pyclass(frozen, module = "toclip._toclip")]
-#[derive(Debug)]
+#[pyclass(frozen, eq, module = "toclip._toclip")]
+#[derive(Debug, PartialEq)]
 pub struct Schedule {
     pub inner: toclip::schedule::Schedule,
 }
@@ -39,9 +39,8 @@ impl Schedule {
     fn at<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = arg::times)] times: PyReadonlyArray1<'py, f64>,
+        #[pyo3(from_py_with = arg::times)] times: Vec<f64>,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let times = times.as_slice()?;
         if let Some(t) = times.iter().find(|t| !(**t >= 0.0 && t.is_finite())) {
             return Err(refuse(format!("times has {t} in it; expected finite times from 0 on")));
         }
@@ -50,10 +49,6 @@ impl Schedule {
 
     fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<String> {
         Ok(format!("toclip.Schedule({})", shown(&self.to_dict(py)?)))
-    }
-
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Schedule>().is_ok_and(|other| self.inner.shape() == other.get().inner.shape())
     }
 
     /// Its specification as a number or a dictionary.
@@ -92,6 +87,6 @@ pub fn policy(
     Ok(PolicySpec {
         learning_rate: from_python("learning_rate", learning_rate)?,
         clip: if clip.is_none() { Clip::None } else { from_python("clip", clip)? },
-        margin: margin.map(|margin| from_python("margin", margin)).transpose()?,
+        margin: optional("margin", margin)?,
     })
 }

@@ -1,7 +1,7 @@
 //! Runs and ensembles of all random methods.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use numpy::ToPyArray;
 use pyo3::prelude::*;
@@ -37,19 +37,18 @@ pub fn one(
 pub fn ensemble<'py>(
     py: Python<'py>,
     simulator: &dyn Simulator,
-    ensemble: &Ensemble,
+    ensemble: Ensemble,
+    confidence: f64,
     times: &[f64],
     dim: f64,
     progress: Option<Bound<'py, PyAny>>,
     to_user: impl Fn(Trajectory) -> Trajectory,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let ensemble = ensemble.confidence(confidence).map_err(refuse)?;
     check_memory(ensemble.runs, times.len()).map_err(refuse)?;
     check_steps(times.last().copied().unwrap_or(0.0), dim).map_err(refuse)?;
     let finished = in_background(py, progress, ensemble.runs, |shared| {
-        let tick = || {
-            shared.done.fetch_add(1, Ordering::Relaxed);
-        };
-        all_runs(ensemble, simulator, times, &shared.cancel, &tick)
+        all_runs(&ensemble, simulator, times, &shared.cancel, &|| shared.tick())
     })?
     .map_err(refuse)?;
     let runs = finished.into_iter().map(|(index, run)| (index, to_user(run))).collect();

@@ -10,8 +10,8 @@ use crate::values::from_dict;
 const EXAMPLE: &str = "{\"kind\": \"power_law\", \"dim\": 500, \"exponent\": 0.2}";
 
 /// The eigenvalues of the features' covariance K.
-#[pyclass(frozen, module = "toclip._toclip")]
-#[derive(Debug)]
+#[pyclass(frozen, eq, module = "toclip._toclip")]
+#[derive(Debug, PartialEq)]
 pub struct Spectrum {
     pub spec: SpectrumSpec,
     pub inner: toclip::spectrum::Spectrum,
@@ -72,10 +72,6 @@ impl Spectrum {
     #[getter]
     fn multiplicities<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
         self.inner.blocks().iter().map(|b| b.multiplicity).collect::<Vec<u64>>().to_pyarray(py)
-    }
-
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Spectrum>().is_ok_and(|other| self.spec == other.get().spec)
     }
 
     fn __repr__(&self) -> String {

@@ -17,6 +17,11 @@ impl<T> State<T> {
         State(Mutex::new(state))
     }
 
+    /// Takes over the state of another.
+    pub fn replace(&self, other: State<T>) {
+        *self.lock() = other.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+    }
+
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

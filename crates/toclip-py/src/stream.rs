@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use toclip::dynamics::StreamData;
 use toclip::ensemble::Ensemble;
 use toclip::schedule::Scaled;
-use toclip_experiment::{Optimizer, RuleChoice};
 
 use crate::args::arg;
 use crate::convert::refuse;
 use crate::noise::Noise;
-use crate::problem::optional;
 use crate::schedule::policy;
 use crate::simulate;
 use crate::spectrum::Spectrum;
@@ -31,14 +28,12 @@ pub struct Stream {
 impl Stream {
     /// See `toclip.Stream`; matrices are flat, row by row, and `spectrum` is that of the covariance.
     #[new]
-    #[pyo3(signature = (features, targets, start, optimum, covariance, spectrum, noise,
-                        learning_rate, clip, in_order, *, rule = None, groups = None))]
     fn new(
-        #[pyo3(from_py_with = arg::features)] features: PyReadonlyArray1<'_, f64>,
-        #[pyo3(from_py_with = arg::targets)] targets: PyReadonlyArray1<'_, f64>,
-        #[pyo3(from_py_with = arg::start)] start: PyReadonlyArray1<'_, f64>,
-        #[pyo3(from_py_with = arg::optimum)] optimum: PyReadonlyArray1<'_, f64>,
-        #[pyo3(from_py_with = arg::covariance)] covariance: PyReadonlyArray1<'_, f64>,
+        #[pyo3(from_py_with = arg::features)] features: Vec<f64>,
+        #[pyo3(from_py_with = arg::targets)] targets: Vec<f64>,
+        #[pyo3(from_py_with = arg::start)] start: Vec<f64>,
+        #[pyo3(from_py_with = arg::optimum)] optimum: Vec<f64>,
+        #[pyo3(from_py_with = arg::covariance)] covariance: Vec<f64>,
         spectrum: &Spectrum,
         noise: &Noise,
         learning_rate: &Bound<'_, PyAny>,
@@ -48,27 +43,14 @@ impl Stream {
         groups: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let dim = spectrum.inner.intrinsic_dim();
-        let data = StreamData {
-            features: features.as_slice()?.to_vec(),
-            targets: targets.as_slice()?.to_vec(),
-            start: start.as_slice()?.to_vec(),
-            optimum: optimum.as_slice()?.to_vec(),
-            covariance: covariance.as_slice()?.to_vec(),
-            dim,
-        };
+        let data = StreamData { features, targets, start, optimum, covariance, dim };
         let spec = policy(learning_rate, clip, None)?;
         // The iteration runs in the units of the user, so only the numbers of the theory are rescaled.
         let back = spectrum.inner.rescaling().inverse();
         let own_rate = spec.learning_rate.schedule().is_some();
         let rate = if own_rate { 1.0 } else { back.learning_rate(1.0) };
         let threshold = if spec.has_own_thresholds() { 1.0 } else { back.threshold(1.0) };
-        let own = || RuleChoice(noise.inner.rule().clone());
-        let optimizer = Optimizer {
-            rule: optional("rule", rule)?.unwrap_or_else(own),
-            groups: optional("groups", groups)?.unwrap_or_default(),
-            ..Optimizer::default()
-        };
-        let rule = optimizer.reshaping().map_err(refuse)?;
+        let rule = noise.optimizer(rule, groups)?.reshaping().map_err(refuse)?;
         let step = noise.inner.clone().with_rule(rule.clone()).map_err(refuse)?;
         let spec = spec.rule(&step).map_err(refuse)?;
         let policy = Arc::new(Scaled::new(spec, rate, threshold));
@@ -88,28 +70,27 @@ impl Stream {
     fn simulate<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = arg::times)] times: PyReadonlyArray1<'py, f64>,
+        #[pyo3(from_py_with = arg::times)] times: Vec<f64>,
         #[pyo3(from_py_with = arg::runs)] runs: u64,
         #[pyo3(from_py_with = arg::seed)] seed: u64,
         #[pyo3(from_py_with = arg::confidence)] confidence: f64,
         #[pyo3(from_py_with = arg::threads)] threads: Option<usize>,
         progress: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let times = times.as_slice()?;
-        let mut ensemble = Ensemble::new(runs, seed).confidence(confidence).map_err(refuse)?;
-        ensemble.threads = threads;
-        simulate::ensemble(py, &self.inner, &ensemble, times, self.dim, progress, |path| path)
+        let (simulator, dim) = (&self.inner, self.dim);
+        let ensemble = Ensemble { threads, ..Ensemble::new(runs, seed) };
+        simulate::ensemble(py, simulator, ensemble, confidence, &times, dim, progress, |path| path)
     }
 
     /// Pass number `index` of those with this seed.
     fn run<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = arg::times)] times: PyReadonlyArray1<'py, f64>,
+        #[pyo3(from_py_with = arg::times)] times: Vec<f64>,
         #[pyo3(from_py_with = arg::seed)] seed: u64,
         #[pyo3(from_py_with = arg::index)] index: u64,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let path = simulate::one(py, &self.inner, times.as_slice()?, self.dim, seed, index)?;
+        let path = simulate::one(py, &self.inner, &times, self.dim, seed, index)?;
         simulate::path(py, &path, None)
     }
 }

@@ -1,30 +1,34 @@
 //! Sweeps, read and run by the same crate as `toclip sweep`.
 
-use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use numpy::ToPyArray;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyList};
 use rayon::prelude::*;
 use toclip_sweep::{Error, KeyKind, Row, number, text};
 
 use crate::args::Argument;
 use crate::background::{in_background, in_pool};
-use crate::convert::{refuse, to_python};
+use crate::convert::{refuse, shown, to_python, unreadable};
 use crate::values::{from_python, is_dict};
 
 /// An experiment for many values of its keys.
-#[pyclass(frozen, module = "toclip._toclip")]
+#[pyclass(frozen, subclass, module = "toclip._toclip")]
 pub struct Sweep(toclip_sweep::Sweep);
 
 #[pymethods]
 impl Sweep {
-    /// From a dictionary or the path of a TOML file.
+    /// From a dictionary or the path of a TOML file; with `folder` from its own [`Sweep::toml`], in
+    /// another process.
     #[new]
-    fn new(spec: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let sweep = if is_dict(spec) {
+    #[pyo3(signature = (spec, folder = None))]
+    fn new(spec: &Bound<'_, PyAny>, folder: Option<PathBuf>) -> PyResult<Self> {
+        let sweep = if let Some(folder) = folder {
+            let values = toml::from_str(&String::read("spec", spec)?);
+            toclip_sweep::Sweep::of_values(values.map_err(|e| refuse(e.message()))?, &folder)
+        } else if is_dict(spec) {
             let folder = std::env::current_dir().unwrap_or_default();
             toclip_sweep::Sweep::of_values(from_python("the sweep", spec)?, &folder)
         } else {
@@ -34,35 +38,25 @@ impl Sweep {
         sweep.map(Sweep).map_err(python_error)
     }
 
-    /// From its own [`Sweep::toml`], in another process.
-    #[staticmethod]
-    fn from_toml(toml: &str, folder: PathBuf) -> PyResult<Self> {
-        let values = toml::from_str(toml).map_err(|error| refuse(error.message()))?;
-        toclip_sweep::Sweep::of_values(values, &folder).map(Sweep).map_err(python_error)
-    }
-
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String, PathBuf))> {
-        let make = py.get_type::<Sweep>().getattr("from_toml")?;
-        Ok((make, (self.toml(), self.folder().into())))
-    }
-
     /// The file as TOML.
     #[getter]
     fn toml(&self) -> String {
         self.0.to_toml()
     }
 
-    /// Where the files that it names are.
+    /// The folder of the files that it names.
     #[getter]
     fn folder(&self) -> &Path {
         self.0.folder()
     }
 
+    /// The title.
     #[getter]
     fn name(&self) -> &str {
         &self.0.name
     }
 
+    /// The number of cells.
     #[getter]
     fn cells(&self) -> u64 {
         self.0.cells()
@@ -86,13 +80,14 @@ impl Sweep {
         self.0.model
     }
 
-    /// Refuses cells that cannot be run, before any is.
+    /// Raises a `ValueError` for cells that cannot be run, without running any.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| in_pool(|| self.0.check(&|| {})))?.map_err(python_error)
     }
 
     /// The keys that vary, each with its value in a cell.
-    fn settings<'py>(&self, py: Python<'py>, cell: u64) -> PyResult<Bound<'py, PyDict>> {
+    fn settings<'py>(&self, cell: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+        let py = cell.py();
         let dict = PyDict::new(py);
         for (key, value) in self.0.settings(self.known(cell)?) {
             dict.set_item(key, to_python(py, value)?)?;
@@ -100,21 +95,22 @@ impl Sweep {
         Ok(dict)
     }
 
-    /// A cell as a dictionary for `experiment`.
-    fn experiment<'py>(&self, py: Python<'py>, cell: u64) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.0.values(self.known(cell)?))
+    /// A cell as a dictionary for `toclip.experiment`.
+    fn experiment<'py>(&self, cell: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(cell.py(), &self.0.values(self.known(cell)?))
     }
 
     /// The columns of the keys for these cells, as `toclip sweep` writes them.
-    fn key_columns<'py>(&self, py: Python<'py>, cells: Vec<u64>) -> PyResult<Bound<'py, PyDict>> {
+    fn key_columns<'py>(
+        &self,
+        py: Python<'py>,
+        cells: Vec<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let cells = self.all_known(&cells)?;
         let dict = PyDict::new(py);
         let keys = self.0.axes().iter().flat_map(|axis| &axis.keys);
         for (at, key) in keys.enumerate() {
-            let values = cells
-                .iter()
-                .map(|cell| Ok(self.0.settings(self.known(*cell)?)[at].1))
-                .collect::<PyResult<Vec<_>>>()?;
-            let values = values.into_iter();
+            let values = cells.iter().map(|cell| self.0.settings(*cell)[at].1);
             let column = match key.kind() {
                 KeyKind::Counts => {
                     let counts = values.map(|v| v.as_integer().unwrap_or_default());
@@ -131,57 +127,50 @@ impl Sweep {
         Ok(dict)
     }
 
-    /// Runs cells: for each `(cell, values, error, curves)`. On all cores, or on this thread alone.
-    #[pyo3(signature = (cells, *, parallel = true, progress = None))]
-    fn run<'py>(
+    /// Runs cells, on all cores or one after the other.
+    fn run_cells<'py>(
         &self,
         py: Python<'py>,
-        cells: Vec<u64>,
+        cells: Vec<Bound<'py, PyAny>>,
         parallel: bool,
-        progress: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyList>> {
-        for cell in &cells {
-            self.known(*cell)?;
-        }
-        if !parallel {
-            // A worker of an executor: nobody watches, and it has one thread.
-            let cancel = AtomicBool::new(false);
-            let run = || cells.iter().filter_map(|cell| self.0.run(*cell, &cancel)).collect();
-            let rows: Vec<Row> = py.detach(|| in_pool(run))?;
-            return to_list(py, &rows);
-        }
-        let rows: Option<Vec<Row>> = in_background(py, progress, cells.len() as u64, |shared| {
+    ) -> PyResult<Vec<CellRow<'py>>> {
+        let cells = self.all_known(&cells)?;
+        let rows: Option<Vec<Row>> = in_background(py, None, cells.len() as u64, |shared| {
             let run = |cell: &u64| {
                 if shared.cancel.load(Ordering::Relaxed) {
                     return None;
                 }
-                let row = self.0.run(*cell, &shared.cancel);
-                shared.done.fetch_add(1, Ordering::Relaxed);
-                row
+                self.0.run(*cell, &shared.cancel)
             };
-            cells.par_iter().map(run).collect()
+            if parallel {
+                cells.par_iter().map(run).collect()
+            } else {
+                cells.iter().map(run).collect()
+            }
         })?;
-        to_list(py, &rows.unwrap_or_default())
+        rows.unwrap_or_default().into_iter().map(|row| to_python_row(py, row)).collect()
     }
 }
 
 impl Sweep {
-    fn known(&self, cell: u64) -> PyResult<u64> {
-        let last = self.0.cells() - 1;
-        match cell <= last {
-            true => Ok(cell),
-            false => {
-                Err(refuse(format!("cell {cell} is not there; expected a number from 0 to {last}")))
-            }
-        }
+    fn all_known(&self, cells: &[Bound<'_, PyAny>]) -> PyResult<Vec<u64>> {
+        cells.iter().map(|cell| self.known(cell)).collect()
+    }
+
+    /// The number of a cell, if there is such a cell.
+    fn known(&self, cell: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let number = cell.extract().ok().filter(|number| *number < self.0.cells());
+        number.filter(|_| !cell.is_instance_of::<PyBool>()).ok_or_else(|| {
+            let last = self.0.cells() - 1;
+            refuse(format!("unknown cell {}; expected a number from 0 to {last}", shown(cell)))
+        })
     }
 }
 
-fn to_list<'py>(py: Python<'py>, rows: &[Row]) -> PyResult<Bound<'py, PyList>> {
-    PyList::new(py, rows.iter().map(|row| to_tuple(py, row)).collect::<PyResult<Vec<_>>>()?)
-}
+/// The number of a cell, its values, why it failed, and its curves.
+type CellRow<'py> = (u64, Vec<f64>, Option<String>, Vec<Bound<'py, PyDict>>);
 
-fn to_tuple<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyTuple>> {
+fn to_python_row<'py>(py: Python<'py>, row: Row) -> PyResult<CellRow<'py>> {
     let curves = row.curves.iter().map(|curve| {
         let dict = PyDict::new(py);
         dict.set_item("method", curve.method.key())?;
@@ -191,17 +180,13 @@ fn to_tuple<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyTuple>> {
         dict.set_item("high", curve.high.to_pyarray(py))?;
         Ok(dict)
     });
-    let curves = PyList::new(py, curves.collect::<PyResult<Vec<_>>>()?)?;
-    (row.cell, row.values.clone(), row.error.clone(), curves).into_pyobject(py)
+    let curves = curves.collect::<PyResult<Vec<_>>>()?;
+    Ok((row.cell, row.values, row.error, curves))
 }
 
-/// The message of the command; an `OSError` if the file cannot be read.
 fn python_error(error: Error) -> PyErr {
-    match error {
-        Error::Read { ref source, .. } if source.kind() != io::ErrorKind::InvalidData => {
-            io::Error::new(source.kind(), format!("{error}: {source}")).into()
-        }
-        Error::Read { ref source, .. } => refuse(format!("{error}: {source}")),
-        _ => refuse(error.to_string()),
+    match &error {
+        Error::Read { source, .. } => unreadable(source, format!("{error}: {source}")),
+        _ => refuse(error),
     }
 }

@@ -1,6 +1,6 @@
 //! Threshold rules, fed norm by norm.
 
-use numpy::{PyArray1, PyReadonlyArray1, ToPyArray};
+use numpy::{PyArray1, ToPyArray};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::{Deserialize, Serialize};
@@ -145,14 +145,13 @@ impl ThresholdRule {
     fn thresholds<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = arg::norms)] norms: PyReadonlyArray1<'py, f64>,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let norms = norms.as_slice()?;
+        #[pyo3(from_py_with = arg::norms)] norms: Vec<f64>,
+    ) -> Bound<'py, PyArray1<f64>> {
         let thresholds: Vec<f64> = py.detach(|| {
             let mut rule = self.0.lock();
             norms.iter().map(|&norm| rule.get().threshold(norm)).collect()
         });
-        Ok(thresholds.to_pyarray(py))
+        thresholds.to_pyarray(py)
     }
 
     /// The threshold of the next step and the factor for its learning rate; the rule does not change.

@@ -18,13 +18,21 @@ const DEEPEST: usize = 16;
 /// The name under which a whole experiment is read.
 pub const EXPERIMENT: &str = "the experiment";
 
-/// What a dictionary, list, string or number describes; errors call it `name`.
+/// Reads a dictionary, list, string or number; errors call it `name`.
 pub fn from_python<T: DeserializeOwned>(name: &str, value: &Bound<'_, PyAny>) -> PyResult<T> {
     words::deserialize(read(name, value, DEEPEST)?, T::deserialize)
-        .map_err(|said| refuse(words::about(name, &said)))
+        .map_err(|message| refuse(words::about(name, &message)))
 }
 
-/// The same for what only a dictionary describes, or an object made from one.
+/// The same for an argument that may be left out.
+pub fn optional<T: DeserializeOwned>(
+    name: &str,
+    value: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<T>> {
+    value.map(|value| from_python(name, value)).transpose()
+}
+
+/// The same for an argument that must be a dictionary, or an object made from one.
 pub fn from_dict<T: DeserializeOwned>(
     name: &str,
     value: &Bound<'_, PyAny>,

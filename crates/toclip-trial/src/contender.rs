@@ -1,7 +1,7 @@
 //! The rules that take part.
 
 use crate::Problem;
-use crate::walk::Walk;
+use crate::sgd_run::SgdRun;
 use serde::{Deserialize, Serialize};
 use toclip::Result;
 use toclip::monitor::{Halves, Settings};
@@ -9,7 +9,7 @@ use toclip::threshold_rules::{
     AutoClip, EmpiricalCcc, Fixed, HuberThreshold, Monitored, ThresholdRule, ZClip,
 };
 
-/// A way to clip, as people use it.
+/// A clipping rule with its usual settings.
 ///
 /// | rule | threshold |
 /// |---|---|
@@ -59,7 +59,7 @@ const EVERY: u64 = 100;
 const HALVES: f64 = 100.0;
 
 impl Contender {
-    /// All, in the order of tables; what they are compared with first.
+    /// All, in the order of tables; the first is the one that the others are compared with.
     pub const ALL: [Contender; 11] = [
         Contender::Unclipped,
         Contender::Fixed,
@@ -121,25 +121,25 @@ impl Contender {
     }
 }
 
-/// What a rule does with a gradient.
+/// The decision of a rule about a gradient.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Action {
     /// The threshold.
     pub threshold: f64,
-    /// What the learning rate is multiplied by.
+    /// The factor of the learning rate.
     pub rate_factor: f64,
 }
 
-/// A rule inside a training loop, where gradients can be looked at.
+/// A rule inside a training loop, with access to the gradients.
 pub(crate) trait Clipper {
-    fn act(&mut self, norm: f64, walk: &Walk<'_>) -> Action;
+    fn act(&mut self, norm: f64, run: &SgdRun<'_>) -> Action;
 }
 
 /// A rule that needs nothing but norms.
 struct Norms<R>(R);
 
 impl<R: ThresholdRule> Clipper for Norms<R> {
-    fn act(&mut self, norm: f64, _walk: &Walk<'_>) -> Action {
+    fn act(&mut self, norm: f64, _run: &SgdRun<'_>) -> Action {
         let threshold = self.0.threshold(norm);
         Action { threshold, rate_factor: self.0.rate_factor() }
     }
@@ -152,9 +152,9 @@ struct Compared {
 }
 
 impl Clipper for Compared {
-    fn act(&mut self, norm: f64, walk: &Walk<'_>) -> Action {
+    fn act(&mut self, norm: f64, run: &SgdRun<'_>) -> Action {
         // Only the first gradient has nothing to be compared with.
-        let threshold = match self.halves.inner(walk.gradient()) {
+        let threshold = match self.halves.inner(run.gradient()) {
             Ok(Some(inner)) => self.rule.threshold_aligned(norm, inner),
             _ => f64::INFINITY,
         };
@@ -166,8 +166,8 @@ impl Clipper for Compared {
 struct Informed(Monitored);
 
 impl Clipper for Informed {
-    fn act(&mut self, norm: f64, walk: &Walk<'_>) -> Action {
-        let threshold = self.0.threshold_aligned(norm, walk.descent());
+    fn act(&mut self, norm: f64, run: &SgdRun<'_>) -> Action {
+        let threshold = self.0.threshold_aligned(norm, run.descent());
         Action { threshold, rate_factor: self.0.rate_factor() }
     }
 }

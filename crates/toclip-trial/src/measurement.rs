@@ -78,12 +78,12 @@ pub struct Measurement {
     pub acted: f64,
     /// The mean over those of the first step that was clipped.
     pub began: Option<f64>,
-    /// The mean of what steps were multiplied by, the rule's rate factor included.
+    /// The mean factor of the steps: the clip factor times the rate factor of the rule.
     pub shrunk: f64,
 }
 
 impl Measurement {
-    /// Tunes and measures. The result depends on nothing else than the arguments.
+    /// Tunes and measures. The result depends on the arguments only.
     ///
     /// # Errors
     /// [`Error::Parameter`] for no steps, no tuning runs or fewer than two runs.
@@ -101,7 +101,7 @@ impl Measurement {
     pub fn measure(problem: &Problem, contender: Contender, effort: &Effort) -> Result<Self> {
         effort.check()?;
         let name = problem.name();
-        // Tuning and measuring never share a run, nor do two problems.
+        // Tuning and measuring use different runs, and so do different problems.
         let seed = |tag: &str| effort.seed ^ digest(&[name.as_bytes(), tag.as_bytes()]);
         let best = tune(problem, contender, effort.steps, effort.tuning, seed(" tuning"))?;
         let mut measured = Measurement {

@@ -201,7 +201,7 @@ fn shares_by_margin(at: &Overlaps, label: &impl Fn(f64) -> f64) -> Vec<f64> {
     let mut shares = vec![0.0; BINS];
     let along = if at.q > 0.0 { at.p / at.q } else { 0.0 };
     let across = (at.v - along * at.p).max(0.0).sqrt();
-    // The trapezoidal rule, exact to rounding for what is smooth and falls as a normal density.
+    // The trapezoidal rule, exact to rounding for smooth functions that fall as a normal density.
     let nodes = |step: f64, count: i32| {
         (-count..=count).map(move |k| {
             let z = step * f64::from(k);

@@ -1,4 +1,4 @@
-//! Problems whose truth is known.
+//! Problems whose solution is known.
 
 use crate::logistic::Logistic;
 use toclip::noise::{
@@ -38,7 +38,7 @@ pub struct Problem {
     start_risk: f64,
 }
 
-/// What makes a residual.
+/// The model of the labels.
 #[derive(Debug, Clone)]
 pub(crate) enum Labels {
     Linear(Family),
@@ -193,7 +193,7 @@ impl Problem {
         format!("{}/{}", self.group, self.batch)
     }
 
-    /// What it has in common with the same problem at other batch sizes.
+    /// The name without the batch size.
     pub fn group(&self) -> &'static str {
         self.group
     }

@@ -1,9 +1,9 @@
-//! The harness against what is known otherwise.
+//! The comparison against values from elsewhere.
 
 use super::*;
 use crate::contender::{Action, Clipper};
+use crate::sgd_run::SgdRun;
 use crate::train::{train, tune};
-use crate::walk::Walk;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use toclip::dynamics::{Ode, Sgd, Simulator};
@@ -18,7 +18,7 @@ const STEPS: u32 = 800;
 struct At(f64);
 
 impl Clipper for At {
-    fn act(&mut self, _norm: f64, _walk: &Walk<'_>) -> Action {
+    fn act(&mut self, _norm: f64, _run: &SgdRun<'_>) -> Action {
         Action { threshold: self.0, rate_factor: 1.0 }
     }
 }
@@ -190,12 +190,12 @@ fn where_large_gradients_carry_the_signal_norms_mislead_and_inner_products_do_no
     let settings = MonitorSettings { components: Some(1.0), memory, ..MonitorSettings::default() };
     let mut norms = Monitor::new(settings).unwrap();
     let mut exact = norms.clone();
-    let mut walk = Walk::new(problem, 1, 0);
+    let mut run = SgdRun::new(problem, 1, 0);
     for k in 0..2900 {
-        let norm = walk.draw();
+        let norm = run.draw();
         norms.observe(norm);
-        exact.observe_aligned(norm, walk.descent());
-        walk.step(4.0 * (1.0 - f64::from(k) / 3000.0) / problem.dim());
+        exact.observe_aligned(norm, run.descent());
+        run.step(4.0 * (1.0 - f64::from(k) / 3000.0) / problem.dim());
     }
     let MonitorAdvice::Clip(choice) = norms.advice() else { panic!("{}", norms.advice()) };
     assert!(choice.ccc.low > 2.0, "{choice}");

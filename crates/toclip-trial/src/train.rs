@@ -2,14 +2,14 @@
 
 use crate::Problem;
 use crate::contender::{Clipper, Contender};
-use crate::walk::Walk;
+use crate::sgd_run::SgdRun;
 use toclip::Result;
 use toclip::threshold_rules::clip_factor;
 
-/// A risk this much below the start counts as this much: the problem is solved, and the rest would
-/// be a comparison of numbers that nobody needs.
+/// Risks below this share of the start count as this share: the problem is solved, and smaller
+/// differences do not matter.
 const SOLVED: f64 = 1e-12;
-/// A run that diverged, or ended higher, counts as this much over the start.
+/// A run that diverged, or ended higher, counts as this multiple of the start.
 const LOST: f64 = 1e6;
 /// The coarse grid of $\eta$ is $4^j$ for these $j$; it spans all that was ever best.
 const COARSE: std::ops::RangeInclusive<i32> = -5..=5;
@@ -18,7 +18,7 @@ const FINER: [f64; 2] = [2.0, std::f64::consts::SQRT_2];
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct End {
+pub(crate) struct RunEnd {
     /// $\log R$, between [`SOLVED`] and [`LOST`] times the start.
     pub log_risk: f64,
     pub diverged: bool,
@@ -26,7 +26,7 @@ pub(crate) struct End {
     pub clipped: f64,
     /// The first step that was clipped.
     pub began: Option<u32>,
-    /// The mean of what steps were multiplied by: the clip factor and the rule's rate factor.
+    /// The mean factor of the steps: the clip factor times the rate factor of the rule.
     pub shrunk: f64,
 }
 
@@ -38,31 +38,37 @@ pub(crate) fn train(
     eta: f64,
     steps: u32,
     (seed, index): (u64, u64),
-) -> End {
-    let mut walk = Walk::new(problem, seed, index);
+) -> RunEnd {
+    let mut run = SgdRun::new(problem, seed, index);
     let (mut clipped, mut shrunk, mut began) = (0.0, 0.0, None);
     let steps_f = f64::from(steps);
     let log_start = problem.start_risk().ln();
     for k in 0..steps {
-        let norm = walk.draw();
-        if !walk.is_bounded() || !norm.is_finite() {
+        let norm = run.draw();
+        if !run.is_bounded() || !norm.is_finite() {
             let done = f64::from(k).max(1.0);
             let (clipped, shrunk) = (clipped / done, shrunk / done);
-            return End { log_risk: log_start + LOST.ln(), diverged: true, clipped, began, shrunk };
+            return RunEnd {
+                log_risk: log_start + LOST.ln(),
+                diverged: true,
+                clipped,
+                began,
+                shrunk,
+            };
         }
-        let action = clipper.act(norm, &walk);
+        let action = clipper.act(norm, &run);
         let factor = clip_factor(norm, action.threshold);
         let eta = eta * (1.0 - f64::from(k) / steps_f);
-        walk.step(eta / problem.dim() * action.rate_factor * factor);
+        run.step(eta / problem.dim() * action.rate_factor * factor);
         if factor < 1.0 {
             clipped += 1.0;
             began.get_or_insert(k);
         }
         shrunk += factor * action.rate_factor;
     }
-    let log_risk = (walk.risk().ln() - log_start).clamp(SOLVED.ln(), LOST.ln());
+    let log_risk = (run.risk().ln() - log_start).clamp(SOLVED.ln(), LOST.ln());
     let log_risk = if log_risk.is_nan() { LOST.ln() } else { log_risk };
-    End {
+    RunEnd {
         log_risk: log_start + log_risk,
         diverged: false,
         clipped: clipped / steps_f,
@@ -81,7 +87,7 @@ pub(crate) struct Tuned {
 }
 
 /// The best of the coarse grid, then of its neighbours at the finer ratios: fifteen learning rates
-/// for every rule, of which only the four last depend on the rule.
+/// for every rule; only the last four depend on the rule.
 ///
 /// Runs `0..runs` of `seed` are used for each.
 pub(crate) fn tune(
@@ -99,7 +105,7 @@ pub(crate) fn tune(
         }
         Ok(Tuned { eta, score: sum / f64::from(runs), at_edge: false })
     };
-    // Of equals the smaller: where nothing is gained by a larger step.
+    // The smaller of equals.
     let better = |a: Tuned, b: Tuned| if b.score < a.score { b } else { a };
     let mut best = score(4.0_f64.powi(*COARSE.start()))?;
     for j in COARSE.skip(1) {

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from ._replace import replaced
+
 # The method of each kind of ZeRO optimizer that computes the norm, and one that is there if an infinite norm
 # makes it leave out the step, which older versions do not do.
 _NORMS = {
@@ -88,17 +90,11 @@ def attach(guard: Any, engine: Any) -> Callable[[], None]:
             guard._observed(math.inf)
         return result
 
-    replaced = {name: guarded_norm, "_update_scale": scale_after, "step": guarded_step}
-    before = {key: zero.__dict__.get(key) for key in replaced}
-    for key, method in replaced.items():
-        setattr(zero, key, method)
+    methods = {name: guarded_norm, "_update_scale": scale_after, "step": guarded_step}
+    restore = replaced(zero, **methods)
 
     def detach() -> None:
-        for key, method in before.items():
-            if method is None:
-                zero.__dict__.pop(key, None)
-            else:
-                setattr(zero, key, method)
+        restore()
         zero.clip_grad, guard.rule.max_norm = clip_grad, max_norm
 
     return detach

@@ -71,7 +71,7 @@ def decided_on_device(optimizer: Any, norm: Tensor, rule: GuardRule) -> Iterator
 
 
 class Sent:
-    """A number on its way from the device to the host."""
+    """A number that is being copied from the device to the host."""
 
     def __init__(self, value: Tensor) -> None:
         self._arrived: Any = None

@@ -43,8 +43,8 @@ def _with_gradients(parameters: Parameters) -> list[Tensor]:
     found = parameters if type(parameters) is list else listed(parameters)
     if not found:
         raise ValueError(
-            "there are no parameters; call model.parameters() anew for each step (a generator can be used "
-            "only once)"
+            "parameters is empty; call model.parameters() again for each step (a generator can be used only "
+            "once)"
         )
     alone = not (torch.distributed.is_available() and torch.distributed.is_initialized())
     if not alone and any(_sharded(p) for p in found):

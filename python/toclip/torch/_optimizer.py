@@ -1,4 +1,4 @@
-"""What kind of optimizer it is, and its learning rate."""
+"""The kind of an optimizer, and its learning rate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-# What is in the names of classes that divide by a running scale of the gradient, or normalise it.
+# Parts of the names of classes that divide by a running scale of the gradient, or normalise it.
 _NORMALISING = (
     "adam", "rmsprop", "adagrad", "adadelta", "adafactor", "lamb", "lars", "lion", "muon", "novograd",
     "rprop", "shampoo", "soap", "sophia", "prodigy", "galore",
@@ -49,7 +49,7 @@ def inner_of(optimizer: Any) -> Any:
 
 
 def rate_of(optimizer: Any) -> float:
-    """The learning rate of the first group; NaN if there is none."""
+    """The learning rate of the first group; NaN if it is unknown."""
     groups = getattr(optimizer, "param_groups", None)
     rate = groups[0].get("lr") if groups else None
     # A tensor may be on a device, and reading it would synchronise with it.

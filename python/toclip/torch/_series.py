@@ -15,7 +15,7 @@ __all__ = ["Series"]
 COLUMNS = ("step", "norm", "loss", "learning_rate", "missing_loss", "compared_norm", "inner")
 # A longer series is thinned: every second step is dropped.
 CAPACITY = 1 << 18
-# The last steps, of which none is dropped.
+# The number of last steps that are always kept.
 RECENT = 100
 
 

@@ -180,8 +180,8 @@ def intrinsic_dimension(
     The data is read once and kept, and the probes are seeded: the same call returns the same numbers.
 
     ``mode`` is that of batch norm, and part of the result: "eval" (running statistics, so that
-    samples do not see each other) or "train" (statistics of the batch, so that the size of the
-    loader's batches is part of what is measured). Dropout is off in both. Weights, gradients and
+    samples do not affect each other) or "train" (statistics of the batch, so the result depends on
+    the size of the loader's batches). Dropout is off in both. Weights, gradients and
     running statistics do not change.
 
     >>> import torch

@@ -152,8 +152,8 @@ def reduction_factors(
     clipping.
 
     The loader is read twice and must return the same batches; a shuffling ``DataLoader`` does, because
-    the state of PyTorch's random numbers is restored in between. What can be read only once, such as
-    a generator, is kept in memory.
+    the state of PyTorch's random numbers is restored in between. A loader that can be read only once, such as a
+    generator, is kept in memory.
 
     >>> import torch
     >>> from toclip.torch import reduction_factors
@@ -253,12 +253,12 @@ def _random_state(device: torch.device, loader: Any) -> Callable[[], None]:
     own = own if isinstance(own, torch.Generator) else None
     kept = None if own is None else own.get_state()
     host = torch.get_rng_state()
-    there = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+    on_device = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
 
     def rewind() -> None:
         torch.set_rng_state(host)
-        if there is not None:
-            torch.cuda.set_rng_state(there, device)
+        if on_device is not None:
+            torch.cuda.set_rng_state(on_device, device)
         if own is not None and kept is not None:
             own.set_state(kept)
 

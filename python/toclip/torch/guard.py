@@ -6,7 +6,7 @@ import functools
 import math
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,9 +16,12 @@ from ._deepspeed import attach as attach_to_engine
 from ._deepspeed import is_engine, plain_optimizer
 from ._fused import Sent, can_leave_out, decided_on_device, has_state
 from ._norms import Parameters, divide_by, gradients_of, listed, total_norm, unscale
+from ._replace import replaced
 from .monitor import Monitor
 
 __all__ = ["Guard"]
+
+T = TypeVar("T")
 
 
 class Guard:
@@ -78,7 +81,7 @@ class Guard:
         scaler: Any = None,
         optimizer: Any = None,
     ) -> GuardStep:
-        """Clips the gradients in place, if they are to be clipped, and says what to do.
+        """Clips the gradients in place if they are too large, and returns the decision.
 
         If the result is ``skipped``, do not call ``optimizer.step()``. ``loss`` is for the monitor.
         With AMP, gradients must be unscaled first: call ``scaler.unscale_(optimizer)``, or pass both.
@@ -130,7 +133,7 @@ class Guard:
         return self._last if wait else None, result
 
     def _settle(self) -> None:
-        """Waits for the norm of the last step, if it is still on its way."""
+        """Waits for the norm of the last step, if it has not arrived yet."""
         if self._sent is not None:
             sent, self._sent = self._sent, None
             self._last = self._rule.step(sent.received())
@@ -171,8 +174,8 @@ class Guard:
         closure is called once, before the guard looks at its gradients. With a ``GradScaler``, pass it
         as ``scaler`` and call ``scaler.step(optimizer)`` as usual. The scaler itself skips steps that
         overflow; the guard counts them as ``non_finite``. The scaler of Accelerate is found without
-        being given. With DeepSpeed pass the engine; its ``gradient_clipping`` remains a fixed threshold
-        besides.
+        being given. With DeepSpeed pass the engine; its ``gradient_clipping`` remains an additional
+        fixed threshold.
         """
         if self._detach is not None:
             raise ValueError("the guard is attached already; detach() it first")
@@ -199,7 +202,6 @@ class Guard:
         if parameters is not None and not isinstance(parameters, nn.Module):
             chosen = listed(parameters)
         original: Any = inner.step
-        before = inner.__dict__.get("step")
 
         @functools.wraps(original)
         def step(this: Any, closure: Callable[[], Any] | None = None, **options: Any) -> Any:
@@ -230,17 +232,12 @@ class Guard:
             return result
 
         # On the instance, where a learning rate scheduler replaces it too.
-        setattr(inner, "step", types.MethodType(step, inner))  # noqa: B010
-        restore = _patch_accelerate(optimizer, inner)
-        forget = self._count_overflows(scaler, inner)
+        undo = [replaced(inner, step=types.MethodType(step, inner))]
+        undo += [_patch_accelerate(optimizer, inner), self._count_overflows(scaler, inner)]
 
         def detach() -> None:
-            if before is None:
-                inner.__dict__.pop("step", None)
-            else:
-                setattr(inner, "step", before)  # noqa: B010
-            restore()
-            forget()
+            for restore in undo:
+                restore()
 
         self._detach = detach
 
@@ -248,7 +245,7 @@ class Guard:
         """A scaler that found an overflow does not call the optimizer, and so not the guard."""
         if scaler is None:
             return lambda: None
-        original, before = scaler.step, scaler.__dict__.get("step")
+        original = scaler.step
 
         @functools.wraps(original)
         def step(stepped: Any, *args: Any, **kwargs: Any) -> Any:
@@ -258,15 +255,7 @@ class Guard:
                 self._observed(math.inf)
             return result
 
-        scaler.step = step
-
-        def forget() -> None:
-            if before is None:
-                scaler.__dict__.pop("step", None)
-            else:
-                scaler.step = before
-
-        return forget
+        return replaced(scaler, step=step)
 
     def detach(self) -> None:
         """Gives the optimizer its own step back."""
@@ -284,7 +273,7 @@ class Guard:
 
     @property
     def last(self) -> GuardStep | None:
-        """What the guard did with the last step."""
+        """The decision about the last step."""
         self._settle()
         return self._last
 
@@ -357,32 +346,25 @@ def _patch_accelerate(wrapper: Any, inner: Any) -> Callable[[], None]:
     names = ("_optimizer_original_step_method", "_optimizer_patched_step_method")
     if wrapper is inner or not all(hasattr(wrapper, name) for name in names):
         return lambda: None
-    before = {name: getattr(wrapper, name) for name in names}
 
     def patched(*args: Any, **kwargs: Any) -> Any:
         wrapper._accelerate_step_called = True
         return guarded(*args, **kwargs)
 
     guarded = inner.step
-    for name, method in zip(names, (guarded, patched), strict=True):
-        setattr(wrapper, name, method)
-
-    def restore() -> None:
-        for name, method in before.items():
-            setattr(wrapper, name, method)
-
-    return restore
+    return replaced(wrapper, **dict(zip(names, (guarded, patched), strict=True)))
 
 
-def guard_from(guard: Guard | None, settings: dict[str, Any]) -> Guard:
-    """The guard of a callback: the one given, or a new one with these settings."""
-    if guard is None:
-        return Guard(**settings)
-    if not isinstance(guard, Guard):
-        kind = f"{type(guard).__module__}.{type(guard).__name__}"
-        raise ValueError(f"guard must be a toclip.torch.Guard, not a {kind}")
+def given_or_new(kind: type[T], given: T | None, settings: dict[str, Any]) -> T:
+    """The monitor or guard of a callback: the one given, or a new one with these settings."""
+    name = kind.__name__.lower()
+    if given is None:
+        return kind(**settings)
+    if not isinstance(given, kind):
+        found = f"{type(given).__module__}.{type(given).__name__}"
+        raise ValueError(f"{name} must be a toclip.torch.{kind.__name__}, not a {found}")
     if settings:
         raise ValueError(
-            f"both a guard and {', '.join(settings)} were given; expected a guard or its arguments"
+            f"both a {name} and {', '.join(settings)} were given; expected a {name} or its arguments"
         )
-    return guard
+    return given

@@ -7,6 +7,7 @@ import json
 import logging
 import math
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,13 @@ import torch
 from transformers import Trainer, TrainerCallback
 from transformers.trainer_callback import CallbackHandler
 
-from .guard import Guard, guard_from
-from .monitor import Monitor, monitor_from
+from ._replace import replaced
+from .guard import Guard, given_or_new
+from .monitor import Monitor
 
 __all__ = ["GuardCallback", "MonitorCallback"]
 
 log = logging.getLogger(__name__)
-
-# The attribute of the arguments that has the original max_grad_norm while it is infinite.
-_REMEMBERED = "_toclip_max_grad_norm"
-
 
 class _Callback(TrainerCallback):
     """What both callbacks do: take over clipping, record losses, save and resume, and log."""
@@ -32,32 +30,26 @@ class _Callback(TrainerCallback):
 
     def __init__(self) -> None:
         self._max_norm: float | None = None
-        self._original: float | None = None
+        self._deepspeed = False
         self._losses: list[torch.Tensor] = []
         self._summed = False
-        self._hook: Any = None
+        self._undo: list[Callable[[], None]] = []
 
-    # The Trainer clips before it calls callbacks. While it trains, its threshold is infinite: it then
-    # unscales gradients and logs their norm without clipping.
+    # The Trainer clips before it calls callbacks, so while it trains it only measures the norm. The arguments
+    # stay as they are: after Ctrl-C, which ends training without on_train_end, they can be used again.
     def _take_over(self, args: Any, model: Any) -> None:
-        # After an interrupted run, or beside another callback, max_grad_norm is already infinite. What it
-        # was is remembered with the arguments, because they outlive the callback.
-        if args.max_grad_norm == math.inf:
-            self._original = getattr(args, _REMEMBERED, math.inf)
-        else:
-            self._original = args.max_grad_norm
-        setattr(args, _REMEMBERED, self._original)
-        self._max_norm = self._original if self._original and self._original > 0 else None
-        args.max_grad_norm = math.inf
-        if self._hook is None and model is not None:
-            self._hook = model.register_forward_hook(self._keep_loss, with_kwargs=True)
+        self._give_back()  # from an interrupted run
+        self._max_norm = args.max_grad_norm if args.max_grad_norm and args.max_grad_norm > 0 else None
+        trainer = _caller(Trainer)
+        # DeepSpeed clips by itself, at the threshold that it has in its configuration.
+        if trainer is not None and not self._deepspeed:
+            self._undo.append(_only_measure(trainer))
+        if model is not None:
+            self._undo.append(model.register_forward_hook(self._keep_loss, with_kwargs=True).remove)
 
-    def _give_back(self, args: Any) -> None:
-        args.max_grad_norm = self._original
-        args.__dict__.pop(_REMEMBERED, None)
-        if self._hook is not None:
-            self._hook.remove()
-            self._hook = None
+    def _give_back(self) -> None:
+        while self._undo:
+            self._undo.pop()()
 
     def _keep_loss(self, model: Any, given: Any, kwargs: dict[str, Any], output: Any) -> None:
         if not (model.training and torch.is_grad_enabled()):
@@ -80,7 +72,8 @@ class _Callback(TrainerCallback):
 
     def _resume(self, args: Any, state: Any) -> None:
         # The folder that the Trainer resumes from, whatever is in output_dir.
-        folder = _local(Trainer, "resume_from_checkpoint")
+        name = "resume_from_checkpoint"
+        folder = next((found[name] for found in _callers(Trainer) if name in found), None)
         if not isinstance(folder, (str, os.PathLike)):
             folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
         file = Path(folder) / self.state_file
@@ -101,7 +94,7 @@ class _Callback(TrainerCallback):
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any
     ) -> None:
-        """Adds the metrics to what is logged, and to ``log_history``."""
+        """Adds the metrics to the Trainer's log and to ``log_history``."""
         if logs is None or "loss" not in logs:
             return
         found = {name: x for name, x in self._observer().metrics().items() if math.isfinite(x)}
@@ -128,8 +121,7 @@ class MonitorCallback(_Callback):
         print(callback.monitor.report())
 
     The Trainer calls callbacks only after it has clipped the gradients. The callback therefore clips
-    in place of the Trainer: during training ``args.max_grad_norm`` is infinite, and the callback clips
-    at the original value. The loss is that of the model's output. The metrics of the monitor are
+    in place of the Trainer, at ``args.max_grad_norm``. The loss is that of the model's output. The metrics of the monitor are
     logged with the Trainer's own, so they reach W&B, TensorBoard, MLflow and ``log_history``. The
     monitor is saved with every checkpoint and restored from it. With DeepSpeed (ZeRO stage 1 or
     higher), which clips inside its own step, and beside a :class:`GuardCallback` it only observes.
@@ -144,9 +136,8 @@ class MonitorCallback(_Callback):
     def __init__(self, monitor: Monitor | None = None, **settings: Any) -> None:
         super().__init__()
         # Checks the settings now rather than when training begins.
-        checked = monitor_from(monitor, settings)
+        checked = given_or_new(Monitor, monitor, settings)
         self._settings, self._monitor = settings, None if monitor is None else checked
-        self._deepspeed = False
         self._guard: Guard | None = None
 
     @property
@@ -176,8 +167,6 @@ class MonitorCallback(_Callback):
         if state.global_step > 0:
             self._resume(args, state)
         self._take_over(args, kwargs.get("model"))
-        if self._deepspeed:
-            args.max_grad_norm = self._original
         _move_to_the_front(self)
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -209,8 +198,8 @@ class MonitorCallback(_Callback):
             self.monitor.watch(kwargs["model"], self._guard._limit(self._guard.threshold), **given)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Restores the arguments."""
-        self._give_back(args)
+        """Lets the Trainer clip again."""
+        self._give_back()
         self.monitor.flush()
 
 
@@ -223,7 +212,7 @@ class GuardCallback(_Callback):
 
     A skipped step does not call the optimizer; the learning rate schedule goes on, except with DeepSpeed,
     which treats such a step as one that overflowed. The callback clips in place of the Trainer:
-    ``args.max_grad_norm`` remains a fixed threshold besides the guard's (0 for none). The guard's metrics are
+    ``args.max_grad_norm`` remains an additional fixed threshold (0 for none). The guard's metrics are
     logged with the Trainer's own. It is saved with every checkpoint and restored from it.
 
     Takes a :class:`toclip.torch.Guard`, or its arguments. For a monitor as well, give the guard one:
@@ -234,9 +223,8 @@ class GuardCallback(_Callback):
 
     def __init__(self, guard: Guard | None = None, **settings: Any) -> None:
         super().__init__()
-        self.guard = guard_from(guard, settings)
+        self.guard = given_or_new(Guard, guard, settings)
         self._own_limit = self.guard.rule.max_norm
-        self._deepspeed = False
 
     def _observer(self) -> Guard:
         return self.guard
@@ -253,8 +241,6 @@ class GuardCallback(_Callback):
             self._resume(args, state)
         _move_to_the_front(self)
         if self._deepspeed:
-            # Which clips by itself, at the threshold that it has in its configuration.
-            args.max_grad_norm = self._original
             self.guard.attach(_caller(Trainer).model_wrapped)
             return
         whole = model if hasattr(model, "clip_grad_norm_") else None
@@ -272,38 +258,51 @@ class GuardCallback(_Callback):
             self.guard.loss = self._mean_loss()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Restores the optimizer and the arguments."""
+        """Restores the optimizer, and lets the Trainer clip again."""
         self.guard.detach()
-        self._give_back(args)
+        self._give_back()
         self.guard.rule.max_norm = self._own_limit
 
 
-def _caller(kind: type) -> Any:
-    """The first object of this kind whose method is being called.
+def _only_measure(trainer: Any) -> Callable[[], None]:
+    """Makes the Trainer measure the norm without clipping, as long as one of these callbacks is in its list."""
+
+    def ours() -> bool:
+        return any(isinstance(c, _Callback) for c in trainer.callback_handler.callbacks)
+
+    def measure(what: Any, *rest: Any, **named: Any) -> Any:
+        if not ours():
+            return clip(what, *rest, **named)
+        # For None the Trainer computes the norm itself.
+        return None if owner is trainer else clip(what, math.inf)
+
+    owner, name = trainer, "_clip_grad_norm"
+    if not hasattr(trainer, name):  # before transformers 5
+        owner, name = trainer.accelerator, "clip_grad_norm_"
+    clip = getattr(owner, name)
+    # Another callback may have done so already.
+    return (lambda: None) if clip.__module__ == __name__ else replaced(owner, **{name: measure})
+
+
+def _callers(kind: type) -> Iterator[dict[str, Any]]:
+    """The local variables of the methods being called of objects of this kind, the innermost first.
 
     The Trainer gives callbacks neither itself nor its list of them.
     """
     frame = inspect.currentframe()
     while frame is not None:
-        found = frame.f_locals.get("self")
-        if isinstance(found, kind):
-            return found
+        if isinstance(frame.f_locals.get("self"), kind):
+            yield frame.f_locals
         frame = frame.f_back
-    return None
 
 
-def _local(kind: type, name: str) -> Any:
-    """The local variable of this name in a method that is being called of an object of this kind."""
-    frame = inspect.currentframe()
-    while frame is not None:
-        if isinstance(frame.f_locals.get("self"), kind) and name in frame.f_locals:
-            return frame.f_locals[name]
-        frame = frame.f_back
-    return None
+def _caller(kind: type) -> Any:
+    """The first object of this kind whose method is being called."""
+    return next((found["self"] for found in _callers(kind)), None)
 
 
 def _move_to_the_front(callback: TrainerCallback) -> None:
-    """Makes the callback the first, so that those that report to W&B and others see what it logs."""
+    """Makes the callback the first, so that those that report to W&B and others see its metrics."""
     handler = _caller(CallbackHandler)
     if handler is not None and callback in handler.callbacks:
         # A new list: the caller is going through the old one.

@@ -10,30 +10,52 @@ try:
 except ImportError:
     from pytorch_lightning import Callback  # type: ignore[assignment]
 
-from .guard import Guard, guard_from
-from .monitor import Monitor, monitor_from
+from .guard import Guard, given_or_new
+from .monitor import Monitor
 
 __all__ = ["GuardCallback", "MonitorCallback"]
 
 
-def _one_optimizer(trainer: Any, what: str) -> None:
-    if len(trainer.optimizers) > 1:
-        raise ValueError(
-            f"the model has {len(trainer.optimizers)} optimizers, but the callback supports only one; "
-            f"call one toclip.torch.{what} per optimizer in training_step"
-        )
+class _Callback(Callback):
+    """What both callbacks do: add up losses, log, and save and resume."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._loss: Any = None
+
+    def _observer(self) -> Any:
+        raise NotImplementedError
+
+    def _check_one_optimizer(self, trainer: Any) -> None:
+        if len(trainer.optimizers) > 1:
+            raise ValueError(
+                f"the model has {len(trainer.optimizers)} optimizers, but the callback supports only one; "
+                f"call one toclip.torch.{type(self._observer()).__name__} per optimizer in training_step"
+            )
+
+    def _log(self, trainer: Any) -> None:
+        """Logs the metrics, as often as the Trainer logs."""
+        often = trainer.log_every_n_steps
+        if trainer.loggers and often and (trainer.global_step + 1) % often == 0:
+            found = {name: x for name, x in self._observer().metrics().items() if math.isfinite(x)}
+            for logger in trainer.loggers:
+                logger.log_metrics(found, step=trainer.global_step)
+
+    def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
+        """Adds the losses of micro-batches, which Lightning has divided by their number."""
+        self._loss = loss.detach() if self._loss is None else self._loss + loss.detach()
+
+    def state_dict(self) -> dict[str, Any]:
+        """For Lightning's checkpoints."""
+        state: dict[str, Any] = self._observer().state_dict()
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """From Lightning's checkpoints."""
+        self._observer().load_state_dict(state_dict)
 
 
-def _log(trainer: Any, observer: Monitor | Guard) -> None:
-    """Logs the metrics, as often as the Trainer logs."""
-    often = trainer.log_every_n_steps
-    if trainer.loggers and often and (trainer.global_step + 1) % often == 0:
-        found = {name: x for name, x in observer.metrics().items() if math.isfinite(x)}
-        for logger in trainer.loggers:
-            logger.log_metrics(found, step=trainer.global_step)
-
-
-class MonitorCallback(Callback):
+class MonitorCallback(_Callback):
     """Monitors gradients in Lightning and, with ``apply``, clips them::
 
         callback = MonitorCallback(batch_size=32, outputs=10)
@@ -49,21 +71,19 @@ class MonitorCallback(Callback):
 
     def __init__(self, monitor: Monitor | None = None, **settings: Any) -> None:
         super().__init__()
-        self.monitor = monitor_from(monitor, settings)
-        self._loss: Any = None
+        self.monitor = given_or_new(Monitor, monitor, settings)
         self._guard: Guard | None = None
+
+    def _observer(self) -> Monitor:
+        return self.monitor
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Checks that there is one optimizer."""
-        _one_optimizer(trainer, "Monitor")
+        self._check_one_optimizer(trainer)
         guards = [c.guard for c in trainer.callbacks if isinstance(c, GuardCallback)]
         self._guard = guards[0] if guards else None
         if self._guard is not None:
             self.monitor._set_guard(self._guard)
-
-    def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
-        """Adds the losses of micro-batches, which Lightning has divided by their number."""
-        self._loss = loss.detach() if self._loss is None else self._loss + loss.detach()
 
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         """Each step, after backward and unscaling, before clipping."""
@@ -81,22 +101,14 @@ class MonitorCallback(Callback):
         loss, self._loss = self._loss, None
         observe = self.monitor.clip_ if self.monitor.apply else self.monitor.watch
         observe(parameters, limit, loss=loss, optimizer=optimizer)
-        _log(trainer, self.monitor)
+        self._log(trainer)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Adds the last norms."""
         self.monitor.flush()
 
-    def state_dict(self) -> dict[str, Any]:
-        """For Lightning's checkpoints."""
-        return self.monitor.state_dict()
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """From Lightning's checkpoints."""
-        self.monitor.load_state_dict(state_dict)
-
-
-class GuardCallback(Callback):
+class GuardCallback(_Callback):
     """Guards the steps of Lightning's Trainer against rare large gradients::
 
         callback = GuardCallback()
@@ -104,7 +116,7 @@ class GuardCallback(Callback):
         print(callback.guard)
 
     A skipped step does not call the optimizer. Do not set ``gradient_clip_val``: Lightning would clip
-    before the guard sees the gradient; ``GuardCallback(max_norm=1.0)`` is a fixed threshold besides. The
+    before the guard sees the gradient; ``GuardCallback(max_norm=1.0)`` adds a fixed threshold. The
     guard's metrics go to the Trainer's loggers. The guard is part of Lightning's checkpoints.
 
     Takes a :class:`toclip.torch.Guard`, or its arguments.
@@ -112,13 +124,15 @@ class GuardCallback(Callback):
 
     def __init__(self, guard: Guard | None = None, **settings: Any) -> None:
         super().__init__()
-        self.guard = guard_from(guard, settings)
-        self._loss: Any = None
+        self.guard = given_or_new(Guard, guard, settings)
         self._logged = -1
+
+    def _observer(self) -> Guard:
+        return self.guard
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Attaches the guard to the optimizer."""
-        _one_optimizer(trainer, "Guard")
+        self._check_one_optimizer(trainer)
         if trainer.gradient_clip_val:
             raise ValueError(
                 "gradient_clip_val is set, so Lightning would clip before the guard sees the gradient; use "
@@ -130,10 +144,6 @@ class GuardCallback(Callback):
         scaler = getattr(trainer.precision_plugin, "scaler", None)
         self.guard.attach(trainer.optimizers[0], whole, scaler=scaler)
 
-    def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
-        """Adds the losses of micro-batches, which Lightning has divided by their number."""
-        self._loss = loss.detach() if self._loss is None else self._loss + loss.detach()
-
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         """Hands the loss of the step to the monitor."""
         self.guard.loss, self._loss = self._loss, None
@@ -142,16 +152,8 @@ class GuardCallback(Callback):
         """Logs the metrics of the guard, once a step: with accumulation a step has several batches."""
         if trainer.global_step != self._logged:
             self._logged = trainer.global_step
-            _log(trainer, self.guard)
+            self._log(trainer)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Gives the optimizer its own step back."""
         self.guard.detach()
-
-    def state_dict(self) -> dict[str, Any]:
-        """For Lightning's checkpoints."""
-        return self.guard.state_dict()
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """From Lightning's checkpoints."""
-        self.guard.load_state_dict(state_dict)

@@ -306,7 +306,7 @@ class Monitor:
             self._kind, self._optimizer = kind_of(optimizer), optimizer
 
     def _set_guard(self, guard: Any) -> None:
-        """Says in reports what this guard did."""
+        """The guard that reports mention."""
         if self.apply:
             raise ValueError(
                 "a monitor with apply = True cannot be combined with a guard, which clips itself; create the "
@@ -398,10 +398,13 @@ class Monitor:
     def core(self) -> CoreMonitor:
         """The estimates from everything observed so far, at the present ``max_norm``."""
         self.flush()
-        watched = self._max_norm if self._max_norm is not None and self._max_norm < math.inf else None
-        made = _toclip.Monitor(watched=watched, **self._settings)
+        made = self._empty_core()
         made.observe(self._series.norms)
-        return CoreMonitor._of(made)
+        return made
+
+    def _empty_core(self) -> CoreMonitor:
+        watched = None if self._max_norm == math.inf else self._max_norm
+        return CoreMonitor(watched=watched, **self._settings)
 
     @property
     def steps(self) -> int:
@@ -409,7 +412,7 @@ class Monitor:
         return self._series.seen + len(self._pending)
 
     def report(self, framework: str | None = None) -> LogAdvice:
-        """What happened and what to do about it, as :func:`toclip.advise` says of a log of this run."""
+        """Findings and advice, the same as :func:`toclip.advise` gives for a log of this run."""
         self.flush()
         if not len(self._series):
             raise ValueError("nothing was observed yet; call clip_ or watch at every step")
@@ -432,7 +435,7 @@ class Monitor:
         return replace(self._last[1], _note=self._guard_note())
 
     def _guard_note(self) -> str | None:
-        """What the guard did, because the analysis of the norms does not know of it."""
+        """The actions of the guard, which the analysis of the norms does not see."""
         counts = {} if self._guard is None else self._guard.counts
         if not counts.get("steps"):
             return None
@@ -483,11 +486,11 @@ class Monitor:
         return {prefix + name: value for name, value in found.items()}
 
     def curve(self) -> Estimates:
-        """What clipping would do at 64 thresholds."""
+        """The effect of clipping at 64 thresholds."""
         return self.core.curve()
 
     def watched(self) -> dict[str, Any] | None:
-        """What clipping does at the ``max_norm`` in force."""
+        """The effect of clipping at the ``max_norm`` in force."""
         return self.core.watched()
 
     def direct(self) -> CoreMonitor:
@@ -505,10 +508,9 @@ class Monitor:
                 "then, or call before_micro_batch, or compare_ranks with DDP (successive steps do not serve, "
                 "because the weights move)"
             )
-        watched = self._max_norm if self._max_norm is not None and self._max_norm < math.inf else None
-        made = _toclip.Monitor(watched=watched, **self._settings)
+        made = self._empty_core()
         made.observe_aligned(pairs[:, 0], pairs[:, 1])
-        return CoreMonitor._of(made)
+        return made
 
     def merged(self, group: Any = None) -> CoreMonitor:
         """The monitors of all ranks combined; every rank must call it.
@@ -622,29 +624,13 @@ def _groups(given: Any) -> dict[str, list[Tensor]]:
 
 
 def _summary(report: LogAdvice) -> dict[str, float]:
-    """What ``metrics`` takes from a report."""
+    """The numbers of ``metrics`` from a report."""
     steps = [f["steps"] for f in report.findings if f["code"] == "spikes"]
     found = {"spikes": float(sum(map(len, steps)))}
     if best := report.analysis["best"]:
         parts = {"ccc": "value", "ccc_low": "low", "ccc_high": "high"}
         found |= {name: best["ccc"][part] for name, part in parts.items() if best["ccc"][part] is not None}
     return found
-
-
-def monitor_from(monitor: Monitor | None, settings: dict[str, Any]) -> Monitor:
-    """The monitor of a callback: the one given, or a new one with these settings."""
-    if monitor is None:
-        return Monitor(**settings)
-    if not isinstance(monitor, Monitor):
-        raise ValueError(
-            "monitor must be a toclip.torch.Monitor, not a "
-            f"{type(monitor).__module__}.{type(monitor).__name__}"
-        )
-    if settings:
-        raise ValueError(
-            f"both a monitor and {', '.join(settings)} were given; expected a monitor or its arguments"
-        )
-    return monitor
 
 
 def _euclidean(norm_type: Any) -> None:

@@ -88,7 +88,7 @@ struct Args {
     /// Continue an interrupted trial
     #[arg(long)]
     resume: bool,
-    /// Also print what the theory predicts for logistic regression, beside what was measured
+    /// Also print the prediction of the theory for logistic regression beside the measurement
     #[arg(long, conflicts_with = "json")]
     predict: bool,
     /// Print the table as Markdown, with every interval
@@ -180,7 +180,7 @@ fn measure(
     let keep = |cell: Measurement| {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = state.0.add(&cell) {
-            // Without a place to save to there is no use in going on.
+            // A run that cannot be saved would be lost.
             INTERRUPTED.store(true, Ordering::Relaxed);
             state.2.get_or_insert(error);
         }

@@ -8,7 +8,7 @@ use toclip_trial::{Problem, predicted_risk};
 
 use crate::results::{Entry, Results};
 
-/// A rule on a problem, with what the theory says of both it and unclipped SGD.
+/// A rule on a problem, with the predicted risks of the rule and of unclipped SGD.
 pub struct Prediction<'a> {
     problem: &'a str,
     entry: &'a Entry,
@@ -17,7 +17,7 @@ pub struct Prediction<'a> {
     ratio: f64,
 }
 
-/// Of all entries for which the theory has one, each at the learning rate that was measured.
+/// The predictions for all entries that the theory covers, each at its measured learning rate.
 pub fn all<'a>(problems: &[Problem], results: &'a Results) -> Result<Vec<Prediction<'a>>> {
     let steps = results.effort.steps;
     let of_problem = |(problem, row): (&Problem, &'a crate::results::Row)| {

@@ -1,10 +1,10 @@
-//! The cells of a trial put side by side.
+//! The cells of a trial, by problem and rule.
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 use toclip_trial::{Contender, Effort, MeanInterval, Measurement, Problem};
 
-/// A trial that is done.
+/// The results of a finished trial.
 #[derive(Debug, Serialize)]
 pub struct Results {
     pub effort: Effort,
@@ -12,7 +12,7 @@ pub struct Results {
     pub rows: Vec<Row>,
 }
 
-/// A problem and what the rules reached on it.
+/// A problem with the results of all rules.
 #[derive(Debug, Serialize)]
 pub struct Row {
     pub problem: String,
@@ -34,23 +34,23 @@ pub struct Entry {
     pub ratio: MeanInterval,
 }
 
-/// What an interval says of a ratio.
+/// Whether a rule differs from unclipped SGD, by the interval of the ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Difference {
     Better,
     Same,
     Worse,
 }
 
 impl Entry {
-    /// Whether the interval of the ratio leaves one out.
-    pub fn verdict(&self) -> Verdict {
+    /// `Same` if the interval of the ratio contains one.
+    pub fn difference(&self) -> Difference {
         if self.ratio.high < 1.0 {
-            Verdict::Better
+            Difference::Better
         } else if self.ratio.low > 1.0 {
-            Verdict::Worse
+            Difference::Worse
         } else {
-            Verdict::Same
+            Difference::Same
         }
     }
 }
@@ -108,7 +108,7 @@ impl Results {
         let mut counts = [0; 3];
         let (mut sum, mut n) = (0.0, 0.0);
         for (_, entry) in self.of(rule) {
-            counts[entry.verdict() as usize] += 1;
+            counts[entry.difference() as usize] += 1;
             sum += entry.ratio.mean.ln();
             n += 1.0;
         }

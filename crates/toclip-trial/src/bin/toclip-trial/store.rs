@@ -77,14 +77,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_continued_is_refused_in_words() {
+    fn a_trial_that_cannot_be_continued_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("p");
         let effort = Effort::quick(1);
         let says = |effort: &Effort, resume| {
             Store::open(&path, effort, resume).map(|_| ()).unwrap_err().to_string()
         };
-        // Nothing in it: begun anew.
+        // An empty file is overwritten.
         drop(Store::open(&path, &Effort::full(2), false).unwrap());
         let (mut store, _) = Store::open(&path, &effort, false).unwrap();
         store.add(&cell("a/1")).unwrap();

@@ -6,7 +6,7 @@ use toclip::short;
 use toclip_cli::output::Table;
 use toclip_trial::Contender;
 
-use crate::results::{Entry, Results, Row, Verdict};
+use crate::results::{Difference, Entry, Results, Row};
 
 /// A ratio in two or three digits, and in more near one, where they tell better from worse.
 fn ratio(x: f64) -> String {
@@ -20,14 +20,14 @@ fn ratio(x: f64) -> String {
 }
 
 fn mark(entry: &Entry) -> char {
-    match entry.verdict() {
-        Verdict::Better => '+',
-        Verdict::Worse => '-',
-        Verdict::Same => ' ',
+    match entry.difference() {
+        Difference::Better => '+',
+        Difference::Worse => '-',
+        Difference::Same => ' ',
     }
 }
 
-/// What the numbers are, in words.
+/// Explains the numbers.
 fn caption(results: &Results) -> String {
     let effort = &results.effort;
     format!(
@@ -121,10 +121,10 @@ pub fn markdown(results: &Results) -> String {
         let _ = write!(text, "| {} | {} | {} |", row.group, row.batch, risk.unwrap_or_default());
         for entry in row.entries.iter().skip(1) {
             let r = entry.ratio;
-            let around = match entry.verdict() {
-                Verdict::Better => "**",
-                Verdict::Worse => "*",
-                Verdict::Same => "",
+            let around = match entry.difference() {
+                Difference::Better => "**",
+                Difference::Worse => "*",
+                Difference::Same => "",
             };
             let mean = ratio(r.mean);
             // A rule that never acted did the same to the last bit.

@@ -1,4 +1,4 @@
-//! Parameters on their way: gradients of whole batches, exact in distribution, for the price of one
+//! A run of SGD: gradients of whole batches, exact in distribution, at the cost of one
 //! sample.
 
 use crate::logistic::sigmoid;
@@ -20,7 +20,7 @@ use toclip::noise::Noise;
 /// \thinspace + \sqrt{\textstyle\sum_i \rho_i^2}\thinspace (1 - P)\zeta \Bigr), $$
 /// with $P$ the projection on the directions and $\zeta$ standard normal. A batch costs $d + B$
 /// random numbers instead of $dB$.
-pub(crate) struct Walk<'a> {
+pub(crate) struct SgdRun<'a> {
     problem: &'a Problem,
     isa: Isa,
     covariates: Normals,
@@ -42,8 +42,8 @@ pub(crate) struct Walk<'a> {
 /// start, from which none comes back.
 const BOUND: f64 = 1e5;
 
-/// What is left of a batch once the directions are taken out.
-struct Sums {
+/// The sums of a batch that its gradient depends on.
+struct BatchSums {
     /// $\sum_i \rho_i z_{ij}$ along the direction that moves and, for logistic regression, along
     /// the truth.
     along: [f64; 2],
@@ -51,7 +51,7 @@ struct Sums {
     squares: f64,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> SgdRun<'a> {
     /// Run `index` of `seed`. Its random numbers do not depend on the steps taken, so rules can be
     /// compared run by run.
     pub fn new(problem: &'a Problem, seed: u64, index: u64) -> Self {
@@ -172,8 +172,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn sums_of(residuals: impl Iterator<Item = (f64, [f64; 2])>) -> Sums {
-    let mut sums = Sums { along: [0.0; 2], squares: 0.0 };
+fn sums_of(residuals: impl Iterator<Item = (f64, [f64; 2])>) -> BatchSums {
+    let mut sums = BatchSums { along: [0.0; 2], squares: 0.0 };
     for (rho, z) in residuals {
         sums.along[0] += rho * z[0];
         sums.along[1] += rho * z[1];
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_have_the_law_of_samples_drawn_one_by_one() {
+    fn batches_have_the_distribution_of_samples_drawn_one_by_one() {
         // 2 problems × 3 sizes × 7 means of 20 000 draws each: 42 two-sample z-scores, none beyond
         // 5: false alarm 2.4e-5.
         let n = 20_000;
@@ -251,13 +251,13 @@ mod tests {
             for problem in problems(batch) {
                 let state = state(problem.root.len());
                 let mut sums = [[[0.0; 2]; 7]; 2];
-                let mut walk = Walk::new(&problem, 1, 0);
+                let mut run = SgdRun::new(&problem, 1, 0);
                 let mut x = Normals::new(2, 0, Purpose::Covariates);
                 let mut u = scalar_rng(2, 0, Purpose::Noise);
                 for _ in 0..n {
-                    walk.state.clone_from(&state);
-                    let norm = walk.draw();
-                    let fast = looks(&problem, &state, walk.gradient());
+                    run.state.clone_from(&state);
+                    let norm = run.draw();
+                    let fast = looks(&problem, &state, run.gradient());
                     assert!((norm - fast[0]).abs() < 1e-12 * norm);
                     let slow = looks(&problem, &state, &plainly(&problem, &state, &mut x, &mut u));
                     for (sums, values) in sums.iter_mut().zip([fast, slow]) {
@@ -283,23 +283,23 @@ mod tests {
         // problems, 5 standard errors: false alarm 3.4e-6.
         for problem in problems(16) {
             let n = problem.root.len();
-            let mut walk = Walk::new(&problem, 3, 0);
+            let mut run = SgdRun::new(&problem, 3, 0);
             let base = state(n);
             let runs = 20_000;
             let (mut mean, mut square) = (vec![0.0; n], vec![0.0; n]);
             for _ in 0..runs {
-                walk.state.clone_from(&base);
-                walk.draw();
-                for (i, g) in walk.gradient().iter().enumerate() {
+                run.state.clone_from(&base);
+                run.draw();
+                for (i, g) in run.gradient().iter().enumerate() {
                     mean[i] += g / f64::from(runs);
                     square[i] += g * g / f64::from(runs);
                 }
             }
             for i in [0, 5, 11] {
                 let mut risk_at = |h: f64| {
-                    walk.state.clone_from(&base);
-                    walk.state[i] += h;
-                    walk.risk()
+                    run.state.clone_from(&base);
+                    run.state[i] += h;
+                    run.risk()
                 };
                 let slope = (risk_at(1e-4) - risk_at(-1e-4)) / 2e-4;
                 let error = ((square[i] - mean[i] * mean[i]) / f64::from(runs)).sqrt();
@@ -312,33 +312,33 @@ mod tests {
     fn descent_is_the_inner_product_with_the_slope_of_the_risk() {
         for problem in problems(3) {
             let n = problem.root.len();
-            let mut walk = Walk::new(&problem, 4, 0);
+            let mut run = SgdRun::new(&problem, 4, 0);
             let base = state(n);
             let slope: Vec<f64> = (0..n)
                 .map(|i| {
                     let mut risk_at = |h: f64| {
-                        walk.state.clone_from(&base);
-                        walk.state[i] += h;
-                        walk.risk()
+                        run.state.clone_from(&base);
+                        run.state[i] += h;
+                        run.risk()
                     };
                     (risk_at(1e-4) - risk_at(-1e-4)) / 2e-4
                 })
                 .collect();
-            walk.state.clone_from(&base);
-            let norm = walk.draw();
-            let expected: f64 = walk.gradient().iter().zip(&slope).map(|(g, s)| g * s).sum();
-            assert!((walk.descent() - expected).abs() < 1e-7 * norm, "{}", problem.name());
+            run.state.clone_from(&base);
+            let norm = run.draw();
+            let expected: f64 = run.gradient().iter().zip(&slope).map(|(g, s)| g * s).sum();
+            assert!((run.descent() - expected).abs() < 1e-7 * norm, "{}", problem.name());
         }
     }
 
     #[test]
     fn from_zero_there_is_no_second_direction() {
         let [_, problem] = problems(4);
-        let mut walk = Walk::new(&problem, 1, 0);
-        assert!(walk.draw().is_finite() && walk.is_bounded());
-        assert!((walk.risk() - problem.start_risk()).abs() < 1e-15);
-        walk.step(f64::INFINITY);
-        walk.draw();
-        assert!(!walk.is_bounded());
+        let mut run = SgdRun::new(&problem, 1, 0);
+        assert!(run.draw().is_finite() && run.is_bounded());
+        assert!((run.risk() - problem.start_risk()).abs() < 1e-15);
+        run.step(f64::INFINITY);
+        run.draw();
+        assert!(!run.is_bounded());
     }
 }
