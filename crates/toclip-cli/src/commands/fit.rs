@@ -9,8 +9,8 @@ use toclip_data::Features;
 use toclip_data::noise_fit::NoiseModel;
 
 use crate::arguments;
-use crate::output::numbers::exact;
-use crate::output::{ReportFolder, interrupt, json, progress_bar, say, tell};
+use crate::output::numbers::{duration, exact};
+use crate::output::{ReportFolder, interrupt, progress_bar, result, tell};
 use crate::study::fit::input::{Input, Known};
 use crate::study::fit::report::Contents;
 use crate::study::fit::{Fit, Settings, check, wording};
@@ -219,21 +219,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
         (Contents::new(&fit), wording::text(&fit))
     };
     bar.finish_and_clear();
-    let seconds = begin.elapsed().as_secs_f64();
+    let took = begin.elapsed();
     let mut value = contents.json.clone();
+    value["seconds"] = took.as_secs_f64().into();
+    let mut written = Vec::new();
     if let Some(out) = &args.out {
-        contents.write(out, args.command(&settings), seconds)?;
+        contents.write(out, args.command(&settings), took.as_secs_f64())?;
+        written.push(out.join("report.html"));
     }
-    if args.json {
-        value["seconds"] = seconds.into();
-        json::print(&value)?;
-    } else {
-        say!("{}", text.trim_end());
-        say!("\nTime: {seconds:.1} s");
-        if let Some(out) = &args.out {
-            say!("Report: {}", out.join("report.html").display());
-        }
-    }
+    let text = format!("{}\n\nTime: {}\n", text.trim_end(), duration(took));
+    result::show(args.json, value, &text, &written)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -8,7 +8,7 @@ use toclip_data::noise_fit::{Comparison, Components, NoiseFit, NoiseModel, Optio
 
 use crate::arguments;
 use crate::output::numbers::short;
-use crate::output::{files, json, plots, say, terminal};
+use crate::output::{plots, result, terminal};
 use crate::plot::Figure;
 use crate::study::noise_fit_figure;
 
@@ -57,12 +57,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
         let [whole, tails] = noise_fit_figure::charts(&residuals, &comparison);
         plots::save(&Figure::new(&title).chart(whole).chart(tails), path)?;
     }
-    if args.json {
-        json::print(&noise_fit_figure::json(&comparison))?;
-    } else {
-        terminal::print(format_args!("{}", text(&comparison)));
-        args.plot.iter().for_each(|path| say!("{}", files::wrote(path)));
-    }
+    let written: Vec<PathBuf> = args.plot.into_iter().collect();
+    let value = noise_fit_figure::json(&comparison);
+    result::show(args.json, value, &text(&comparison), &written)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -71,7 +68,7 @@ fn name(path: &Path) -> String {
 }
 
 /// The comparison as a table, the recommended distribution and notes.
-pub fn text(comparison: &Comparison) -> String {
+fn text(comparison: &Comparison) -> String {
     let Comparison { count, mean, std, .. } = comparison;
     let label = |fit: &NoiseFit| match fit.model {
         NoiseModel::Empirical => "residuals, smoothed".to_owned(),

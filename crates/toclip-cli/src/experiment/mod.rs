@@ -17,6 +17,6 @@ pub use criteria::{
 };
 pub use glm::{GlmReport, glm_figure, glm_table};
 pub use report::{ExperimentReport, band_edges, share_between, theory_in_band};
-pub use run_log::{LoggedRun, RunLog};
+pub use run_log::{LoggedRun, open_run_log};
 pub use toclip_experiment::*;
 pub use trajectory_table::trajectory_table;

@@ -21,6 +21,29 @@ pub fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<()> {
     write(path, (serde_json::to_string_pretty(value)? + "\n").as_bytes())
 }
 
+/// Writes a result in several formats, each as `STEM.extension`; the files.
+pub fn write_formats(stem: &Path, formats: Vec<(&str, Vec<u8>)>) -> Result<Vec<PathBuf>> {
+    let write = |(extension, bytes): (&str, Vec<u8>)| {
+        let path = with_ending(stem, extension);
+        write(&path, &bytes)?;
+        Ok(path)
+    };
+    formats.into_iter().map(write).collect()
+}
+
+/// `STEM.ending`, where the stem may contain dots.
+pub fn with_ending(stem: &Path, ending: &str) -> PathBuf {
+    let mut path = stem.as_os_str().to_owned();
+    path.push(".");
+    path.push(ending);
+    path.into()
+}
+
+/// The files of a result are `FOLDER/NAME.…`, after the file `NAME.toml` that asked for it.
+pub fn result_stem(folder: &Path, input: &Path) -> PathBuf {
+    folder.join(input.file_stem().unwrap_or_default())
+}
+
 /// A file that is written piece by piece and appears under its name when it is finished. Dropped
 /// before that, it leaves nothing behind.
 #[derive(Debug)]
@@ -131,7 +154,7 @@ impl Write for Destination {
     }
 }
 
-/// What is said of a file that was written.
+/// The line that tells the user which file was written.
 pub fn wrote(path: impl AsRef<Path>) -> String {
     format!("Wrote {}", path.as_ref().display())
 }

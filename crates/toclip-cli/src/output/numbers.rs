@@ -34,7 +34,7 @@ pub fn signed_percent(share: f64) -> String {
 }
 
 /// A count and its noun: "1 row", "2 rows".
-pub fn counted(count: usize, noun: &str) -> String {
+pub fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 

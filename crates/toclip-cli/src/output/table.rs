@@ -5,9 +5,11 @@
 
 use std::borrow::Cow;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use super::files;
 use super::numbers::exact;
 
 /// Columns side by side.
@@ -84,16 +86,17 @@ impl Table {
         Ok(bytes)
     }
 
-    /// The table in every format of this build, each with its extension: CSV, and Parquet with these
-    /// pairs of metadata where the feature `parquet` is on.
-    pub fn render(&self, metadata: &[(&str, String)]) -> Result<Vec<(&'static str, Vec<u8>)>> {
+    /// Writes the table in every format of this build: `STEM.csv`, and with the feature `parquet` also
+    /// `STEM.parquet` with these pairs of metadata. Returns the files.
+    pub fn write(&self, stem: &Path, metadata: &[(&str, String)]) -> Result<Vec<PathBuf>> {
         #[cfg(not(feature = "parquet"))]
         let _ = metadata;
-        Ok(vec![
+        let formats = vec![
             ("csv", self.csv()?),
             #[cfg(feature = "parquet")]
             ("parquet", self.parquet(metadata)?),
-        ])
+        ];
+        files::write_formats(stem, formats)
     }
 
     /// Writes rows as CSV, after the header if `header` says so: a long table is written block by

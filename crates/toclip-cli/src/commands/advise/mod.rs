@@ -19,8 +19,7 @@ use toclip_logs::{
 
 use crate::arguments;
 use crate::output::terminal::{Screen, progress_bar};
-use crate::output::{files, plots};
-use crate::output::{say, tell};
+use crate::output::{files, plots, result, tell};
 
 /// Read training logs: what went wrong, whether to clip, and where
 ///
@@ -137,13 +136,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
         "logs": reports.iter().map(numbers).collect::<Vec<Value>>(),
         "failed": errors,
     });
-    match args.json {
-        true => say!("{}", serde_json::to_string_pretty(&numbers)?),
-        false => say!("{}", text::of(&reports, args.verbose, &Screen::of_stdout())),
-    }
-    if let Some(folder) = &args.out {
-        write(folder, &reports, &numbers, args.json)?;
-    }
+    let written = match &args.out {
+        Some(folder) => write(folder, &reports, &numbers)?,
+        None => Vec::new(),
+    };
+    let text = text::of(&reports, args.verbose, &Screen::of_stdout()) + "\n";
+    result::show(args.json, numbers, &text, &written)?;
     Ok(if errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -225,22 +223,18 @@ impl Args {
     }
 }
 
-fn write(folder: &Path, reports: &[LogReport], numbers: &Value, quiet: bool) -> Result<()> {
+/// Writes the page, its numbers and each plot; the page and the numbers are what a user opens.
+fn write(folder: &Path, reports: &[LogReport], numbers: &Value) -> Result<Vec<PathBuf>> {
     let (html, json) = (folder.join("advise.html"), folder.join("advise.json"));
     files::write(&html, page::of(reports).as_bytes())?;
     files::write_json(&json, numbers)?;
     for (i, report) in reports.iter().enumerate() {
         let log = if reports.len() > 1 { format!("log-{}-", i + 1) } else { String::new() };
         for (name, figure) in figures::NAMES.iter().zip(figures::of(report)) {
-            for (extension, bytes) in plots::render(&figure)? {
-                files::write(&folder.join(format!("{log}{name}.{extension}")), &bytes)?;
-            }
+            plots::write(&figure, &folder.join(format!("{log}{name}")))?;
         }
     }
-    if !quiet {
-        [html, json].iter().for_each(|path| say!("{}", files::wrote(path)));
-    }
-    Ok(())
+    Ok(vec![html, json])
 }
 
 /// The option that supplies what is missing.

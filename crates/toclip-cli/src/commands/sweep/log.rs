@@ -8,19 +8,19 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use toclip_sweep::{Row, Shard, Sweep};
 
-use crate::output::{Identity, ProgressLog, SavedLog, fnv1a};
+use crate::output::{Identity, ProgressLog, SavedLog, files, fnv1a};
 
 const COMMAND: &str = "toclip sweep";
 /// The extension of a log.
 pub const EXTENSION: &str = "sweep";
 
-/// The log of a sweep or a shard of it: `NAME.sweep`, `NAME.3-of-64.sweep`.
-pub fn path(folder: &Path, stem: &str, shard: Shard) -> PathBuf {
+/// The log of a sweep or a shard of it: `STEM.sweep`, `STEM.3-of-64.sweep`.
+pub fn path(stem: &Path, shard: Shard) -> PathBuf {
     let shard = match shard.is_whole() {
         true => String::new(),
-        false => format!(".{}-of-{}", shard.index(), shard.of()),
+        false => format!("{}-of-{}.", shard.index(), shard.of()),
     };
-    folder.join(format!("{stem}{shard}.{EXTENSION}"))
+    files::with_ending(stem, &format!("{shard}{EXTENSION}"))
 }
 
 /// Opens a log to append to, with the cells that it has.
