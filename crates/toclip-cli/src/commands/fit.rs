@@ -93,7 +93,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What is fitted.
+/// The model to fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum FitModel {
     /// A linear model of the target
@@ -288,7 +288,7 @@ mod tests {
             "toclip fit a.csv --model logistic --features tanh:500 --eta 0.1 --clip 0.5 --ridge 0.5 \
              --runs 50 --seed 1"
         );
-        // Said twice it is the same.
+        // The printed command prints itself.
         let words: Vec<&str> = said.split(' ').skip(1).collect();
         assert_eq!(again(&words), said);
     }

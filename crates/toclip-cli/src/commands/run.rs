@@ -133,7 +133,7 @@ fn is_sweep(path: &Path) -> bool {
     values.is_some_and(|values| values.contains_key("vary") || values.contains_key("together"))
 }
 
-/// The names of the methods, each with what it is.
+/// The names of the methods, each with a description.
 fn method_parser() -> impl TypedValueParser<Value = Method> {
     let named = |method: Method| {
         PossibleValue::new(method.key()).help(match method {
@@ -150,8 +150,8 @@ fn method_parser() -> impl TypedValueParser<Value = Method> {
     })
 }
 
-/// The methods to run, and what their runs depend on.
-struct Work<'a> {
+/// The methods to run, and everything that their runs depend on.
+struct MethodRuns<'a> {
     methods: &'a [Method],
     runs: u64,
     inputs: Value,
@@ -188,7 +188,7 @@ impl Args {
         stem: &Path,
     ) -> Result<Option<TrajectoryResults>> {
         let problem = Problem::new(experiment, origin)?;
-        let work = Work {
+        let work = MethodRuns {
             methods: &experiment.methods,
             runs: experiment.ensemble.runs,
             inputs: identity::of(experiment, &problem)?,
@@ -220,7 +220,7 @@ impl Args {
     ) -> Result<Option<TrajectoryResults>> {
         experiment.check(origin)?;
         let problem = GlmProblem::new(experiment, origin)?;
-        let work = Work {
+        let work = MethodRuns {
             methods: &experiment.methods,
             runs: experiment.ensemble.runs,
             inputs: identity::of_glm(experiment, &problem)?,
@@ -246,7 +246,7 @@ impl Args {
     /// `None` where Ctrl-C ended them early. The log of the runs is returned with the result.
     fn kept<R: LoggedRun, T>(
         &self,
-        work: &Work<'_>,
+        work: &MethodRuns<'_>,
         stem: &Path,
         run: impl FnOnce(
             &Plan<'_>,

@@ -17,7 +17,7 @@ use crate::output::terminal::columns;
 use crate::plot::{Axis, Chart, Figure, Series};
 use crate::words::short;
 
-/// What charts multiply a quantity by.
+/// The factor from a quantity to its unit in charts.
 fn unit(quantity: Quantity) -> f64 {
     if quantity == Quantity::Angle { 180.0 / std::f64::consts::PI } else { 1.0 }
 }

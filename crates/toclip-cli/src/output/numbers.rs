@@ -9,8 +9,8 @@ pub fn exact(x: f64) -> String {
     format!("{x:?}")
 }
 
-/// So many significant digits, without zeros at the end; very large and very small numbers as in
-/// "1.5e-9".
+/// Rounded to so many significant digits, without trailing zeros; very large and very small numbers
+/// as in "1.5e-9".
 pub fn significant(x: f64, digits: usize) -> String {
     let exponent = match x.abs() {
         size if size > 0.0 && size.is_finite() => size.log10().floor() as i32,

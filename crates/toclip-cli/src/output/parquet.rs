@@ -11,7 +11,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-use super::table::{Column, Table, Values};
+use super::table::{ColumnValues, Table, TableColumn};
 
 impl Table {
     /// The bytes of a Parquet file with these pairs of metadata.
@@ -43,16 +43,16 @@ impl<W: Write + Send> ParquetWriter<W> {
         for column in &table.columns {
             let mut to = group.next_column()?.context("fewer columns than the schema has")?;
             match &column.values {
-                Values::Text(values) => {
+                ColumnValues::Text(values) => {
                     let values: Vec<ByteArray> =
                         values.iter().map(|v| ByteArray::from(v.as_ref())).collect();
                     to.typed::<ByteArrayType>().write_batch(&values, None, None)?;
                 }
-                Values::Numbers(values) => {
+                ColumnValues::Numbers(values) => {
                     let present: Vec<f64> = values.iter().flatten().copied().collect();
                     to.typed::<DoubleType>().write_batch(&present, Some(&levels(values)), None)?;
                 }
-                Values::Counts(values) => {
+                ColumnValues::Counts(values) => {
                     let present: Vec<i64> = values.iter().flatten().map(|v| *v as i64).collect();
                     to.typed::<Int64Type>().write_batch(&present, Some(&levels(values)), None)?;
                 }
@@ -69,11 +69,13 @@ impl<W: Write + Send> ParquetWriter<W> {
     }
 }
 
-fn field(column: &Column) -> Result<Type> {
+fn field(column: &TableColumn) -> Result<Type> {
     let (physical, repetition, logical) = match column.values {
-        Values::Text(_) => (Physical::BYTE_ARRAY, Repetition::REQUIRED, Some(LogicalType::String)),
-        Values::Numbers(_) => (Physical::DOUBLE, Repetition::OPTIONAL, None),
-        Values::Counts(_) => (Physical::INT64, Repetition::OPTIONAL, None),
+        ColumnValues::Text(_) => {
+            (Physical::BYTE_ARRAY, Repetition::REQUIRED, Some(LogicalType::String))
+        }
+        ColumnValues::Numbers(_) => (Physical::DOUBLE, Repetition::OPTIONAL, None),
+        ColumnValues::Counts(_) => (Physical::INT64, Repetition::OPTIONAL, None),
     };
     let builder = Type::primitive_type_builder(&column.name, physical);
     Ok(builder.with_repetition(repetition).with_logical_type(logical).build()?)

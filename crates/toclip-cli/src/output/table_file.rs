@@ -12,12 +12,12 @@ use super::files::NewFile;
 use super::parquet::ParquetWriter;
 
 /// The file appears under its name when it is finished. The same blocks give the same bytes.
-pub struct TableFile(Format);
+pub struct TableFile(TableFormat);
 
 #[cfg(feature = "parquet")]
 const CANNOT: &str = "cannot write the Parquet table";
 
-enum Format {
+enum TableFormat {
     Csv(NewFile),
     #[cfg(feature = "parquet")]
     Parquet(Box<ParquetWriter<NewFile>>),
@@ -51,29 +51,29 @@ impl TableFile {
         #[cfg(feature = "parquet")]
         if path.extension().is_some_and(|extension| extension == "parquet") {
             let writer = ParquetWriter::new(file, table, metadata).context(CANNOT)?;
-            return Ok(TableFile(Format::Parquet(Box::new(writer))));
+            return Ok(TableFile(TableFormat::Parquet(Box::new(writer))));
         }
         #[cfg(not(feature = "parquet"))]
         let _ = metadata;
         table.write_csv(&mut file, true)?;
-        Ok(TableFile(Format::Csv(file)))
+        Ok(TableFile(TableFormat::Csv(file)))
     }
 
     /// Appends rows; every block has the same columns.
     pub fn block(&mut self, table: &Table) -> Result<()> {
         match &mut self.0 {
-            Format::Csv(file) => table.write_csv(file, false),
+            TableFormat::Csv(file) => table.write_csv(file, false),
             #[cfg(feature = "parquet")]
-            Format::Parquet(writer) => writer.block(table).context(CANNOT),
+            TableFormat::Parquet(writer) => writer.block(table).context(CANNOT),
         }
     }
 
     /// Puts the file in its place.
     pub fn finish(self) -> Result<()> {
         match self.0 {
-            Format::Csv(file) => file.finish(),
+            TableFormat::Csv(file) => file.finish(),
             #[cfg(feature = "parquet")]
-            Format::Parquet(writer) => writer.finish().context(CANNOT)?.finish(),
+            TableFormat::Parquet(writer) => writer.finish().context(CANNOT)?.finish(),
         }
     }
 }

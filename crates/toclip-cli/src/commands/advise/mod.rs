@@ -146,44 +146,44 @@ pub fn run(args: Args) -> Result<ExitCode> {
 }
 
 /// Where a log comes from.
-enum Source {
+enum LogSource {
     StandardInput,
     Files(LogFiles),
 }
 
-impl Source {
+impl LogSource {
     fn name(&self) -> String {
         match self {
-            Source::StandardInput => "standard input".into(),
-            Source::Files(files) => files.name.clone(),
+            LogSource::StandardInput => "standard input".into(),
+            LogSource::Files(files) => files.name.clone(),
         }
     }
 }
 
-/// The logs that the paths mean, and the paths that mean none.
-fn sources(args: &Args) -> (Vec<Source>, Vec<(String, anyhow::Error)>) {
+/// The logs at the given paths, and the paths without one.
+fn sources(args: &Args) -> (Vec<LogSource>, Vec<(String, anyhow::Error)>) {
     let (mut files, mut sources, mut missing) = (Vec::new(), Vec::new(), Vec::new());
     for path in &args.logs {
         if path == Path::new("-") {
-            sources.push(Source::StandardInput);
+            sources.push(LogSource::StandardInput);
             continue;
         }
         match find_logs(path, &args.read_options()) {
             Ok(found) => files.extend(found),
-            // Its text has the cause in it.
+            // The message already includes the cause.
             Err(error) => missing.push((path.display().to_string(), anyhow!("{error}"))),
         }
     }
-    sources.extend(join_event_files(files).into_iter().map(Source::Files));
+    sources.extend(join_event_files(files).into_iter().map(LogSource::Files));
     (sources, missing)
 }
 
 /// Reads a log and gives advice about it.
-fn report(source: &Source, args: &Args) -> Result<LogReport> {
+fn report(source: &LogSource, args: &Args) -> Result<LogReport> {
     let options = args.read_options();
     let log = match source {
-        Source::StandardInput => load(stdin().lock(), &options),
-        Source::Files(files) => {
+        LogSource::StandardInput => load(stdin().lock(), &options),
+        LogSource::Files(files) => {
             let size = files.size();
             let bar = progress_bar(size, "bytes", args.quiet || size < 50_000_000);
             let log = load_files(files, &options, &mut |bytes| bar.inc(bytes));
@@ -237,7 +237,7 @@ fn write(folder: &Path, reports: &[LogReport], numbers: &Value) -> Result<Vec<Pa
     Ok(vec![html, json])
 }
 
-/// The option that supplies what is missing.
+/// The option that supplies the missing information.
 fn option(hint: Hint) -> &'static str {
     match hint {
         Hint::NormColumn => "--norm NAME",

@@ -82,8 +82,8 @@ struct Row {
     record: Result<StringRecord, csv::Error>,
 }
 
-/// The next rows, at most [`BLOCK`]. A line that is not UTF-8 is one bad row; a disk that fails is
-/// the end.
+/// The next rows, at most [`BLOCK`]. A line that is not UTF-8 is one bad row; a read error ends
+/// the command.
 fn read_block(reader: &mut csv::Reader<impl Read>) -> Result<Vec<Row>> {
     let mut block = Vec::new();
     while block.len() < BLOCK {

@@ -84,8 +84,7 @@ impl<'a> Candidates<'a> {
         self.problem.step.noise().second_moment().is_finite()
     }
 
-    /// The schedule of the file and, where it is slower than unclipped SGD, what that does at the
-    /// same effective rate.
+    /// The schedule of the file, and unclipped SGD at the same effective rate where that is lower.
     fn add_own(&mut self) -> Result<()> {
         let Some((label, same_rate)) = own_label(self.experiment) else {
             if self.experiment.clip == Clip::None {

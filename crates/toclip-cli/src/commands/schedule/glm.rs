@@ -5,7 +5,7 @@ use serde_json::json;
 use toclip::glm::{GlmPath, Measures, RateShape, best_clip, best_rate};
 use toclip::schedule::{Control, OpenLoop, Policy, Schedule, Shape};
 
-use super::Comparison;
+use super::ScheduleComparison;
 use crate::experiment::{Clip, GlmExperiment, GlmProblem, Method, Origin};
 use crate::output::Table;
 use crate::output::numbers::percent;
@@ -13,13 +13,13 @@ use crate::output::terminal::columns;
 use crate::plot::{Axis, Chart, Figure};
 use crate::words::short;
 
-/// Losses nearer to each other than this share are the same for all that a user sees.
+/// Losses that differ by less than this share count as equal.
 const SAME: f64 = 1e-3;
 
 /// Gains below this are smaller than the gap between theory and real features (docs/real-data.md).
 const SMALL: f64 = 0.02;
 
-/// A schedule and what it is predicted to do.
+/// A schedule and the path that it leads to.
 struct Row {
     key: &'static str,
     label: String,
@@ -38,7 +38,7 @@ impl Row {
 }
 
 /// Compares the schedule of the file with the best constant and cosine rates, clipped and not.
-pub fn comparison(experiment: &GlmExperiment, origin: &Origin) -> Result<Comparison> {
+pub fn comparison(experiment: &GlmExperiment, origin: &Origin) -> Result<ScheduleComparison> {
     let mut experiment = experiment.clone();
     // A method that is not checked: whether the batch has an ODE is checked below, with another message.
     experiment.methods = vec![Method::Unclipped];
@@ -83,7 +83,7 @@ pub fn comparison(experiment: &GlmExperiment, origin: &Origin) -> Result<Compari
     let header = ["schedule", "η", "c", "final loss", "error rate", "angle"];
     let finished = rows.iter().filter(|row| row.end().is_some());
     let description = format!("{}, d = {}", problem.model.describe(), short(problem.modes.dim()));
-    Ok(Comparison {
+    Ok(ScheduleComparison {
         lines: columns("llllll", header, rows.iter().map(line)),
         notes: Vec::new(),
         recommendation: match unknown {

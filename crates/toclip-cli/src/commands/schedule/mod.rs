@@ -55,7 +55,7 @@ pub struct Args {
 }
 
 /// Schedules compared on one problem, whatever its model.
-struct Comparison {
+struct ScheduleComparison {
     name: String,
     /// The noise or the model, and d.
     problem: String,
@@ -88,7 +88,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         written.push(path);
     }
     written.extend(plots::write(&found.figure, &files::with_ending(&stem, "schedule"))?);
-    let Comparison { name, problem, lines, notes, recommendation, schedules, .. } = found;
+    let ScheduleComparison { name, problem, lines, notes, recommendation, schedules, .. } = found;
     let note_lines: String = notes.iter().map(|note| format!("{note}\n")).collect();
     let text = format!("{name}: {problem}\n\n{lines}{note_lines}\n{recommendation}\n\n");
     let value = json!({
@@ -102,7 +102,7 @@ fn comparison(
     mut experiment: Experiment,
     origin: &Origin,
     runs: Option<u64>,
-) -> Result<Comparison> {
+) -> Result<ScheduleComparison> {
     experiment.ensemble.runs = runs.unwrap_or(experiment.ensemble.runs);
     let problem = Problem::new(&experiment, origin)?;
     let found = Candidates::compare(&experiment, origin, &problem, runs.is_some())?;
@@ -113,7 +113,7 @@ fn comparison(
         let columns = [run.path.times.clone(), run.along(|p| p.eta), run.along(|p| p.c)];
         table(columns, dim).numbers("risk", run.path.risk.iter().copied())
     };
-    Ok(Comparison {
+    Ok(ScheduleComparison {
         problem: format!("{}, d = {dim:.2}", problem.step.describe()),
         lines: lines(schedules),
         notes,

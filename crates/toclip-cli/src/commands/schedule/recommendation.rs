@@ -91,7 +91,7 @@ fn advice(free: &ScheduleRun, others: &[ScheduleRun], time: f64) -> String {
         format!(" reaches at t = {t:.1} the risk that unclipped SGD has at t = {time}, and")
     });
     let (name, ends) = (name(run), [end, free_end].map(short));
-    // Labels of other rules than clipping say what is done.
+    // Labels of rules other than clipping name the rule.
     let verb = if run.label.contains(" at ") { "Use" } else { "Clip at" };
     let mut text = format!("{verb} {name}: it{sooner} ends at {} instead of {}.", ends[0], ends[1]);
     if let Some(tuned) = others.iter().find(|other| other.key == "proportional_tuned")

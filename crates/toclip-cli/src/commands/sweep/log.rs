@@ -1,7 +1,6 @@
 //! The finished cells of a sweep, on disk as they come.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -100,7 +99,7 @@ pub struct SavedCells {
     /// The finished cells in order, each with the place of its record.
     cells: Vec<(u64, u64)>,
     /// `None` while it is closed.
-    log: Option<SavedLog<File>>,
+    log: Option<SavedLog>,
 }
 
 impl SavedCells {
@@ -118,10 +117,10 @@ impl SavedCells {
         let folder = log.folder().filter(|folder| folder.is_dir()).unwrap_or_else(beside);
         let sweep = Sweep::of_values(values, &folder)?;
         let mut cells = Vec::new();
-        let mut start = log.records.end;
-        while let Some(cell) = log.records.read_next()?.and_then(Row::cell_of) {
+        let mut start = log.end;
+        while let Some(cell) = log.read_next()?.and_then(Row::cell_of) {
             cells.push((cell, start));
-            start = log.records.end;
+            start = log.end;
         }
         cells.sort_unstable();
         cells.dedup_by_key(|(cell, _)| *cell);
@@ -157,7 +156,7 @@ impl SavedCells {
             Some(log) => log,
             closed => closed.insert(SavedLog::open(&self.path, COMMAND)?),
         };
-        let row = log.records.at(self.cells[at].1)?.and_then(Row::decode);
+        let row = log.read_at(self.cells[at].1)?.and_then(Row::decode);
         row.map(Some).with_context(|| format!("cell {cell} in {} is damaged", self.path.display()))
     }
 }

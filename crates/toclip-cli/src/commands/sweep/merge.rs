@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
         parts.push(part);
     }
-    // What came from one process is no shard, such as the result of an earlier merge.
+    // The log of a whole sweep, such as the result of an earlier merge, is not a shard.
     parts.retain(|part| !part.shard.is_whole());
     let stem = same_sweep(&parts)?;
     no_duplicates(&parts)?;

@@ -50,12 +50,12 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let sweep = Sweep::read(&args.sweep)?;
     let shard = args.shard.unwrap_or(Shard::WHOLE);
     if shard.cells_of(sweep.cells()) == 0 {
-        // An array may have more tasks than the sweep has cells.
+        // A job array may have more tasks than the sweep has cells.
         tell!("shard {shard} has no cells: the sweep has {}", sweep.cells());
         return Ok(ExitCode::SUCCESS);
     }
     let path = log::path(&files::result_stem(&args.out, &args.sweep), shard);
-    // To a finished sweep there is nothing to add, so it needs no check and no permission to continue.
+    // A finished sweep needs no check and no --resume.
     let complete = path.exists()
         && log::SavedCells::open(&path).is_ok_and(|saved| saved.finished() == saved.wanted());
     if args.check || !complete {
