@@ -11,6 +11,7 @@ use crate::output::{TableFile, result};
 
 /// Write the finished cells of a sweep as a table, even while it runs
 #[derive(clap::Args)]
+#[command(after_help = include_str!("../../help/sweep-export.txt"))]
 pub struct Args {
     /// The log of the sweep, such as results/NAME.sweep
     log: PathBuf,

@@ -19,6 +19,7 @@ const MOST_OPEN: usize = 200;
 ///
 /// The table and the log have the same bytes as those of one process that ran the cells in order.
 #[derive(clap::Args)]
+#[command(after_help = include_str!("../../help/sweep-merge.txt"))]
 pub struct Args {
     /// Folders with the logs of shards, or the logs themselves
     #[arg(required = true, value_name = "DIR")]
