@@ -5,7 +5,7 @@ mod support;
 use std::path::Path;
 use support::run;
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 23] = [
     "advise",
     "explore",
     "factors",
@@ -22,7 +22,10 @@ const COMMANDS: [&str; 20] = [
     "sweep cell",
     "convergence",
     "data",
+    "data list",
     "data get",
+    "data path",
+    "data remove",
     "embed",
     "completions",
     "man",
@@ -37,6 +40,7 @@ fn help_of_every_command() {
         let args: Vec<&str> = command.split(' ').chain(["--help"]).collect();
         let (code, text, _) = run(Path::new("."), &args);
         assert_eq!(code, 0, "{command}");
+        assert!(text.contains("Examples:"), "{command}");
         insta::assert_snapshot!(command.replace(' ', "-"), text);
     }
 }

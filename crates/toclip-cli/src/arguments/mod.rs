@@ -1,5 +1,4 @@
-//! Values on the command line that several commands take: read in one way, refused in the same
-//! words.
+//! Values on the command line that several commands take, with one parser and one message each.
 
 mod noise;
 mod range;

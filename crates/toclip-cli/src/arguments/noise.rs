@@ -94,7 +94,7 @@ impl NoiseArgs {
         let own = |(name, keys): (&String, &&[&str])| {
             let mut own = given.clone();
             own.retain(|key, _| keys.contains(&key.as_str()));
-            // The unit of everything else, where nothing was given.
+            // The default: σ is the unit of R and c.
             if own.is_empty() && matches!(name.as_str(), "gaussian" | "uniform" | "laplace") {
                 own.insert("sigma".into(), 1.0.into());
             }
@@ -120,7 +120,7 @@ fn parameters(name: &str) -> Result<&'static [&'static str]> {
     found.with_context(|| unknown("noise family", name, &Family::NAMES))
 }
 
-/// Parameters as a JSON object; nothing is no parameters.
+/// Parameters as a JSON object; an empty string has none.
 pub fn object(text: &str) -> Result<Map<String, Value>> {
     if text.trim().is_empty() {
         return Ok(Map::new());
@@ -150,7 +150,7 @@ pub fn family(name: &str, mut params: Map<String, Value>) -> Result<Family> {
     }
     params.insert("family".into(), name.into());
     serde_json::from_value(Value::Object(params)).map_err(|error| {
-        // Only a missing parameter and a value outside its domain are left to be found here.
+        // The remaining errors are a missing parameter and a value outside its domain.
         let message = words::plain(&error.to_string());
         anyhow::anyhow!("{name} noise: {}", message.strip_prefix("the key ").unwrap_or(&message))
     })

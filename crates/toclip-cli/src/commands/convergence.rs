@@ -15,7 +15,7 @@ use toclip::{Memory, Momentum, Rule, Step};
 
 use crate::arguments::{self, NoiseArgs, NumberOrRange};
 use crate::output::numbers::{duration, interval_at, short};
-use crate::output::{Table, files, json, plots, progress_bar, say, terminal};
+use crate::output::{Table, files, plots, progress_bar, result, terminal};
 use crate::plot::{Axis, Chart, Figure, Series};
 
 /// Measure the rate of Theorem 1: how fast SGD approaches its ODE as the dimension grows
@@ -48,7 +48,7 @@ pub struct Args {
     /// c, the threshold, or none for no clipping
     #[arg(long, value_name = "C", default_value_t = 0.9, value_parser = arguments::threshold, allow_negative_numbers = true)]
     clip: f64,
-    /// What is done to the gradient: clip, skip, normalise, tanh, root, optimal or by_value
+    /// The rule for the gradient: clip, skip, normalise, tanh, root, optimal or by_value
     #[arg(long, value_name = "RULE", default_value = "clip")]
     rule: String,
     /// β of heavy-ball momentum as in PyTorch: the effective learning rate is η/(1 − β)
@@ -159,14 +159,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if let Some(path) = &args.plot {
         plots::save(&figure(&rate, &subtitle), path)?;
     }
-    if args.json {
-        let seconds = begin.elapsed().as_secs_f64();
-        json::print(&json!({ "of": subtitle, "rate": rate, "seconds": seconds }))?;
-    } else {
-        terminal::print(format_args!("{}", text(&rate, &subtitle)));
-        say!("Time: {}", duration(begin.elapsed()));
-        args.out.iter().chain(&args.plot).for_each(|path| say!("{}", files::wrote(path)));
-    }
+    let took = begin.elapsed();
+    let value = json!({ "of": subtitle, "rate": rate, "seconds": took.as_secs_f64() });
+    let text = format!("{}Time: {}\n", text(&rate, &subtitle), duration(took));
+    let written: Vec<PathBuf> = args.out.into_iter().chain(args.plot).collect();
+    result::show(args.json, value, &text, &written)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,8 +9,8 @@ use toclip_data::Features;
 use toclip_data::noise_fit::NoiseModel;
 
 use crate::arguments;
-use crate::output::numbers::exact;
-use crate::output::{ReportFolder, interrupt, json, progress_bar, say, tell};
+use crate::output::numbers::{duration, exact};
+use crate::output::{ReportFolder, interrupt, progress_bar, result, tell};
 use crate::study::figure_section::shell_quoted;
 use crate::study::fit::input::{Input, PaperDataSet};
 use crate::study::fit::{Fit, FitSettings, check, wording};
@@ -92,7 +92,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What is fitted.
+/// The model to fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum FitModel {
     /// A linear model of the target
@@ -218,21 +218,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
         wording::report(&Fit::new(design, &settings, &tick)?)
     };
     bar.finish_and_clear();
-    let seconds = begin.elapsed().as_secs_f64();
+    let took = begin.elapsed();
     let (mut value, text) = (report.json.clone(), report.text());
+    value["seconds"] = took.as_secs_f64().into();
+    let mut written = Vec::new();
     if let Some(out) = &args.out {
-        report.write(out, args.command(&settings), seconds)?;
+        report.write(out, args.command(&settings), took.as_secs_f64())?;
+        written.push(out.join("report.html"));
     }
-    if args.json {
-        value["seconds"] = seconds.into();
-        json::print(&value)?;
-    } else {
-        say!("{}", text.trim_end());
-        say!("\nTime: {seconds:.1} s");
-        if let Some(out) = &args.out {
-            say!("Report: {}", out.join("report.html").display());
-        }
-    }
+    let text = format!("{}\n\nTime: {}\n", text.trim_end(), duration(took));
+    result::show(args.json, value, &text, &written)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -292,7 +287,7 @@ mod tests {
             "toclip fit a.csv --model logistic --features tanh:500 --eta 0.1 --clip 0.5 --ridge 0.5 \
              --runs 50 --seed 1"
         );
-        // Said twice it is the same.
+        // The printed command prints itself.
         let words: Vec<&str> = said.split(' ').skip(1).collect();
         assert_eq!(again(&words), said);
     }

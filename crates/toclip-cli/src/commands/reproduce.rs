@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use crate::arguments;
-use crate::output::{json, say};
+use crate::output::result;
 use crate::report::{self, Verdict};
 use crate::study::reproduce::{Request, RunSizes, reproduce};
 
@@ -57,12 +57,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
         },
         out: &args.out,
     })?;
-    if args.json {
-        json::print(&report::json(&report))?;
-    } else {
-        say!("{}", report::terminal(&report).trim_end());
-        say!("\nreport: {}", args.out.join("report.html").display());
-    }
+    let text = format!("{}\n\n", report::terminal(&report).trim_end());
+    result::show(args.json, report::json(&report), &text, &[args.out.join("report.html")])?;
     let failed = report.count(Verdict::Fails) > 0;
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

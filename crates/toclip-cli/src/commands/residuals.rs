@@ -10,7 +10,7 @@ use toclip_data::noise_fit::{
 
 use crate::arguments;
 use crate::output::numbers::short;
-use crate::output::{files, json, plots, say, terminal};
+use crate::output::{plots, result, terminal};
 use crate::plot::Figure;
 use crate::study::noise_fit_figure;
 
@@ -59,12 +59,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
         let [whole, tails] = noise_fit_figure::charts(&residuals, &comparison);
         plots::save(&Figure::new(&title).chart(whole).chart(tails), path)?;
     }
-    if args.json {
-        json::print(&noise_fit_figure::json(&comparison))?;
-    } else {
-        terminal::print(format_args!("{}", text(&comparison)));
-        args.plot.iter().for_each(|path| say!("{}", files::wrote(path)));
-    }
+    let written: Vec<PathBuf> = args.plot.into_iter().collect();
+    let value = noise_fit_figure::json(&comparison);
+    result::show(args.json, value, &text(&comparison), &written)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -73,7 +70,7 @@ fn name(path: &Path) -> String {
 }
 
 /// The comparison as a table, the recommended distribution and notes.
-pub fn text(comparison: &NoiseComparison) -> String {
+fn text(comparison: &NoiseComparison) -> String {
     let NoiseComparison { count, mean, std, .. } = comparison;
     let label = |fit: &NoiseFit| match fit.model {
         NoiseModel::Empirical => "residuals, smoothed".to_owned(),

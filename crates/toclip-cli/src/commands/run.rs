@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::arguments;
 use crate::experiment::run::Plan;
 use crate::experiment::{
     self, CriteriaReport, Experiment, ExperimentFile, ExperimentReport, FinishedRun, GlmExperiment,
-    GlmProblem, GlmReport, LoggedRun, Method, Origin, Problem, RunLog, RunSink, criteria_figure,
-    criteria_table, glm_figure, glm_table, identity, trajectory_table,
+    GlmProblem, GlmReport, LoggedRun, Method, Origin, Problem, RunSink, criteria_figure,
+    criteria_table, glm_figure, glm_table, identity, open_run_log, trajectory_table,
 };
 use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
 use crate::output::numbers::duration;
-use crate::output::{Table, files, json, plots, say, tell, terminal};
+use crate::output::{ProgressLog, Table, files, plots, result, tell, terminal};
 use crate::plot::Figure;
 
 /// Run an experiment: theory and simulation of clipped SGD side by side, or curves of the criteria
@@ -60,8 +60,14 @@ pub struct Args {
     json: bool,
 }
 
-/// What the methods of an experiment gave, whatever its model.
-struct Trajectories {
+/// The result of a file: trajectories, curves of the criteria, or both.
+struct Results {
+    trajectories: Option<TrajectoryResults>,
+    criteria: Option<CriteriaResults>,
+}
+
+/// The result of the methods of an experiment, whatever its model.
+struct TrajectoryResults {
     table: Table,
     figure: Figure,
     /// The summary for programs, and for the terminal.
@@ -70,16 +76,11 @@ struct Trajectories {
     took: Vec<(Method, Duration)>,
     /// The form in which each ensemble was simulated.
     forms: Vec<String>,
+    /// The runs of the ensembles, deleted once the results are written.
+    log: Option<ProgressLog>,
 }
 
-/// What a file asked for.
-struct Results {
-    trajectories: Option<Trajectories>,
-    criteria: Option<Criteria>,
-}
-
-/// Curves of the criteria.
-struct Criteria {
+struct CriteriaResults {
     table: Table,
     figure: Figure,
     report: CriteriaReport,
@@ -96,29 +97,32 @@ pub fn run(args: Args) -> Result<ExitCode> {
             ),
             false => error.into(),
         })?;
-    args.change(&mut file)?;
-    let files = Files::new(&args.out, &args.experiment);
-    let mut results = Results { trajectories: None, criteria: None };
-    if let Some(experiment) = &file.trajectories {
-        results.trajectories = args.trajectories(experiment, &origin, &files)?;
-    } else if let Some(experiment) = &file.glm {
-        results.trajectories = args.glm(experiment, &origin, &files)?;
-    }
-    if results.trajectories.is_none() && (file.trajectories.is_some() || file.glm.is_some()) {
+    args.override_file(&mut file)?;
+    let stem = files::result_stem(&args.out, &args.experiment);
+    let trajectories = match (&file.trajectories, &file.glm) {
+        (Some(experiment), _) => Some(args.trajectories(experiment, &origin, &stem)?),
+        (None, Some(experiment)) => Some(args.glm(experiment, &origin, &stem)?),
+        (None, None) => None,
+    };
+    if matches!(trajectories, Some(None)) {
         return Ok(ExitCode::from(EXIT_INTERRUPTED));
     }
-    if let Some(criteria) = &file.criteria {
+    let criteria = file.criteria.as_ref().map(|criteria| -> Result<_> {
         let curves = criteria.curves(&origin)?;
         let report = CriteriaReport::new(&file.name, criteria, &curves);
         let figure = criteria_figure(&file.name, criteria, &curves);
-        results.criteria = Some(Criteria { table: criteria_table(&curves), figure, report });
+        Ok(CriteriaResults { table: criteria_table(&curves), figure, report })
+    });
+    let mut results =
+        Results { trajectories: trajectories.flatten(), criteria: criteria.transpose()? };
+    let written = results.write(&file, &stem)?;
+    if let Some(log) = results.trajectories.as_mut().and_then(|found| found.log.take()) {
+        log.remove()?;
     }
-    let written = files.write(&file, &results)?;
-    let took = results.trajectories.as_ref().map_or(&[][..], |t| &t.took);
-    if took.iter().any(|(method, _)| method.is_ensemble()) {
-        files.remove_progress()?;
+    if args.json || !args.quiet {
+        let total = begin.elapsed();
+        result::show(args.json, results.timed_json(total)?, &results.text(total), &written)?;
     }
-    args.print(&results, &written, begin.elapsed())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -129,7 +133,7 @@ fn is_sweep(path: &Path) -> bool {
     values.is_some_and(|values| values.contains_key("vary") || values.contains_key("together"))
 }
 
-/// The names of the methods, each with what it is.
+/// The names of the methods, each with a description.
 fn method_parser() -> impl TypedValueParser<Value = Method> {
     let named = |method: Method| {
         PossibleValue::new(method.key()).help(match method {
@@ -146,8 +150,8 @@ fn method_parser() -> impl TypedValueParser<Value = Method> {
     })
 }
 
-/// The methods to run, and what their runs depend on.
-struct Work<'a> {
+/// The methods to run, and everything that their runs depend on.
+struct MethodRuns<'a> {
     methods: &'a [Method],
     runs: u64,
     inputs: Value,
@@ -156,7 +160,7 @@ struct Work<'a> {
 
 impl Args {
     /// Options override the file.
-    fn change(&self, file: &mut ExperimentFile) -> Result<()> {
+    fn override_file(&self, file: &mut ExperimentFile) -> Result<()> {
         let (ensemble, own_methods) = match (&mut file.trajectories, &mut file.glm) {
             (Some(experiment), _) => (&mut experiment.ensemble, &mut experiment.methods),
             (None, Some(experiment)) => (&mut experiment.ensemble, &mut experiment.methods),
@@ -182,28 +186,29 @@ impl Args {
         &self,
         experiment: &Experiment,
         origin: &Origin,
-        files: &Files,
-    ) -> Result<Option<Trajectories>> {
+        stem: &Path,
+    ) -> Result<Option<TrajectoryResults>> {
         let problem = Problem::new(experiment, origin)?;
-        let work = Work {
+        let work = MethodRuns {
             methods: &experiment.methods,
             runs: experiment.ensemble.runs,
             inputs: identity::of(experiment, &problem)?,
             times: &problem.times,
         };
-        let curves = self.kept(&work, files, |plan, sink, finished| {
+        let curves = self.kept(&work, stem, |plan, sink, finished| {
             experiment::run::run(experiment, &problem, plan, sink, &finished)
         })?;
-        let Some(curves) = curves else { return Ok(None) };
+        let Some((curves, log)) = curves else { return Ok(None) };
         let report = ExperimentReport::new(experiment, &problem, &curves);
         let ensembles = curves.iter().filter(|c| c.method.is_ensemble());
-        Ok(Some(Trajectories {
+        Ok(Some(TrajectoryResults {
             table: trajectory_table(&curves),
             figure: experiment::figure::figure(experiment, &problem, &curves),
             summary: report.to_string(),
             report: serde_json::to_value(report)?,
             took: curves.iter().map(|c| (c.method, c.took)).collect(),
             forms: ensembles.map(|c| format!("{} {}", c.method.key(), c.form)).collect(),
+            log,
         }))
     }
 
@@ -212,47 +217,48 @@ impl Args {
         &self,
         experiment: &GlmExperiment,
         origin: &Origin,
-        files: &Files,
-    ) -> Result<Option<Trajectories>> {
+        stem: &Path,
+    ) -> Result<Option<TrajectoryResults>> {
         let problem = GlmProblem::new(experiment, origin)?;
-        let work = Work {
+        let work = MethodRuns {
             methods: &experiment.methods,
             runs: experiment.ensemble.runs,
             inputs: identity::of_glm(experiment, &problem)?,
             times: &problem.times,
         };
-        let curves = self.kept(&work, files, |plan, sink, finished| {
+        let curves = self.kept(&work, stem, |plan, sink, finished| {
             experiment::run_glm(experiment, &problem, plan, sink, &finished)
         })?;
-        let Some(curves) = curves else { return Ok(None) };
+        let Some((curves, log)) = curves else { return Ok(None) };
         let report = GlmReport::new(experiment, &problem, &curves);
-        Ok(Some(Trajectories {
+        Ok(Some(TrajectoryResults {
             table: glm_table(&curves),
             figure: glm_figure(experiment, &problem, &curves),
             summary: report.to_string(),
             report: serde_json::to_value(report)?,
             took: curves.iter().map(|c| (c.method, c.took)).collect(),
             forms: Vec::new(),
+            log,
         }))
     }
 
     /// Runs the methods with a progress bar, and keeps the runs of ensembles on disk as they finish;
-    /// `None` where Ctrl-C ended them early.
+    /// `None` where Ctrl-C ended them early. The log of the runs is returned with the result.
     fn kept<R: LoggedRun, T>(
         &self,
-        work: &Work<'_>,
-        files: &Files,
+        work: &MethodRuns<'_>,
+        stem: &Path,
         run: impl FnOnce(
             &Plan<'_>,
             Option<&mut dyn RunSink<R>>,
             Vec<FinishedRun<R>>,
         ) -> experiment::Result<Option<T>>,
-    ) -> Result<Option<T>> {
+    ) -> Result<Option<(T, Option<ProgressLog>)>> {
         let ensembles = work.methods.iter().filter(|m| m.is_ensemble()).count() as u64;
         let (mut log, finished) = if ensembles > 0 {
-            let path = files.path("progress");
+            let path = files::with_ending(stem, "progress");
             let (log, finished) =
-                RunLog::open(&path, work.inputs.clone(), self.resume, work.times)?;
+                open_run_log(&path, work.inputs.clone(), self.resume, work.times)?;
             (Some(log), finished)
         } else {
             (None, Vec::new())
@@ -284,7 +290,7 @@ impl Args {
                     .collect::<String>(),
             );
         }
-        Ok(result)
+        Ok(result.map(|result| (result, log)))
     }
 
     /// The options that override the file; a continuation needs them too.
@@ -298,116 +304,85 @@ impl Args {
         ];
         all.into_iter().filter_map(|(flag, value)| Some((flag, value?))).collect()
     }
-
-    fn print(&self, results: &Results, written: &[PathBuf], total: Duration) -> Result<()> {
-        let trajectories = results.trajectories.as_ref();
-        let took = trajectories.map_or(&[][..], |t| &t.took);
-        if self.json {
-            let seconds: Map<_, _> = took
-                .iter()
-                .map(|(method, took)| (method.key().into(), took.as_secs_f64().into()))
-                .collect();
-            let mut value = results.json()?;
-            value.insert("seconds".into(), seconds.into());
-            value.insert("seconds_in_all".into(), total.as_secs_f64().into());
-            value.insert("files".into(), json!(written));
-            return json::print(&value);
-        }
-        if self.quiet {
-            return Ok(());
-        }
-        if let Some(Trajectories { summary, .. }) = trajectories {
-            terminal::print(format_args!("{summary}\n"));
-        }
-        if let Some(Criteria { report, .. }) = &results.criteria {
-            terminal::print(format_args!("{report}\n"));
-        }
-        let times: Vec<String> = took
-            .iter()
-            .map(|(method, took)| format!("{} {}", method.key(), duration(*took)))
-            .collect();
-        match &times[..] {
-            [] => say!("Time: {}", duration(total)),
-            times => say!("Time: {} ({})", duration(total), times.join(", ")),
-        }
-        let forms = trajectories.map_or(&[][..], |t| &t.forms);
-        if !forms.is_empty() {
-            say!("Simulated with: {}", forms.join("; "));
-        }
-        written.iter().for_each(|path| say!("{}", files::wrote(path)));
-        Ok(())
-    }
 }
 
 impl Results {
-    /// The reports of what was asked for.
-    fn json(&self) -> Result<Map<String, Value>> {
-        let mut value = Map::new();
-        if let Some(trajectories) = &self.trajectories {
-            value.insert("report".into(), trajectories.report.clone());
+    /// How long each method took.
+    fn took(&self) -> &[(Method, Duration)] {
+        self.trajectories.as_ref().map_or(&[], |found| &found.took)
+    }
+
+    fn text(&self, total: Duration) -> String {
+        let mut text = String::new();
+        if let Some(TrajectoryResults { summary, .. }) = &self.trajectories {
+            text += &format!("{summary}\n");
         }
-        if let Some(Criteria { report, .. }) = &self.criteria {
-            value.insert("criteria".into(), serde_json::to_value(report)?);
+        if let Some(CriteriaResults { report, .. }) = &self.criteria {
+            text += &format!("{report}\n");
+        }
+        let each =
+            |(method, took): &(Method, Duration)| format!("{} {}", method.key(), duration(*took));
+        let methods = match &self.took().iter().map(each).collect::<Vec<_>>()[..] {
+            [] => String::new(),
+            times => format!(" ({})", times.join(", ")),
+        };
+        text += &format!("Time: {}{methods}\n", duration(total));
+        let forms = self.trajectories.as_ref().map_or(&[][..], |found| &found.forms);
+        if !forms.is_empty() {
+            text += &format!("Simulated with: {}\n", forms.join("; "));
+        }
+        text
+    }
+
+    fn json(&self) -> Result<Value> {
+        let mut value = json!({});
+        if let Some(TrajectoryResults { report, .. }) = &self.trajectories {
+            value["report"] = report.clone();
+        }
+        if let Some(CriteriaResults { report, .. }) = &self.criteria {
+            value["criteria"] = serde_json::to_value(report)?;
         }
         Ok(value)
     }
-}
 
-/// The names of the files.
-struct Files {
-    folder: PathBuf,
-    stem: String,
-}
-
-impl Files {
-    fn new(folder: &Path, experiment: &Path) -> Self {
-        let stem = experiment.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        Files { folder: folder.into(), stem }
+    /// With the times, which are not part of the files: the same experiment gives the same files.
+    fn timed_json(&self, total: Duration) -> Result<Value> {
+        let mut value = self.json()?;
+        value["seconds"] = json!({});
+        for (method, took) in self.took() {
+            value["seconds"][method.key()] = took.as_secs_f64().into();
+        }
+        value["seconds_in_all"] = total.as_secs_f64().into();
+        Ok(value)
     }
 
-    fn path(&self, extension: &str) -> PathBuf {
-        self.folder.join(format!("{}.{extension}", self.stem))
-    }
-
-    fn remove_progress(&self) -> Result<()> {
-        let path = self.path("progress");
-        std::fs::remove_file(&path).with_context(|| format!("cannot delete {}", path.display()))
-    }
-
-    fn write(&self, file: &ExperimentFile, results: &Results) -> Result<Vec<PathBuf>> {
+    /// Writes tables, reports and plots as `STEM.…`; the files.
+    fn write(&self, file: &ExperimentFile, stem: &Path) -> Result<Vec<PathBuf>> {
+        let named = |ending: &str| files::with_ending(stem, ending);
         let version = env!("CARGO_PKG_VERSION");
         let config = toml::to_string(file).context("cannot write the experiment as TOML")?;
         let metadata =
             [("toclip.experiment", config.clone()), ("toclip.version", version.to_owned())];
-        let mut about = results.json()?;
-        about.insert("toclip".into(), version.into());
-        about.insert("experiment".into(), serde_json::to_value(file)?);
-        about.insert("toml".into(), config.into());
         let mut written = Vec::new();
-        let mut write = |extension: &str, bytes: &[u8]| {
-            written.push(self.path(extension));
-            files::write(&self.path(extension), bytes)
-        };
-        let mut tables: Vec<(&str, &Table)> = Vec::new();
-        let mut plots: Vec<(&str, &Figure)> = Vec::new();
-        if let Some(Trajectories { table, figure, .. }) = &results.trajectories {
-            tables.push(("trajectory.", table));
-            plots.push(("", figure));
+        if let Some(TrajectoryResults { table, .. }) = &self.trajectories {
+            written.extend(table.write(&named("trajectory"), &metadata)?);
         }
-        if let Some(Criteria { table, figure, .. }) = &results.criteria {
-            tables.push(("criteria.", table));
-            plots.push((if plots.is_empty() { "" } else { "criteria." }, figure));
+        if let Some(CriteriaResults { table, .. }) = &self.criteria {
+            written.extend(table.write(&named("criteria"), &metadata)?);
         }
-        for (name, table) in tables {
-            for (extension, bytes) in table.render(&metadata)? {
-                write(&format!("{name}{extension}"), &bytes)?;
-            }
+        let mut about = self.json()?;
+        about["toclip"] = version.into();
+        about["experiment"] = serde_json::to_value(file)?;
+        about["toml"] = config.into();
+        files::write_json(&named("json"), &about)?;
+        written.push(named("json"));
+        if let Some(TrajectoryResults { figure, .. }) = &self.trajectories {
+            written.extend(plots::write(figure, stem)?);
         }
-        write("json", (serde_json::to_string_pretty(&about)? + "\n").as_bytes())?;
-        for (name, figure) in plots {
-            for (extension, bytes) in plots::render(figure)? {
-                write(&format!("{name}{extension}"), &bytes)?;
-            }
+        if let Some(CriteriaResults { figure, .. }) = &self.criteria {
+            let alone = self.trajectories.is_none();
+            let stem = if alone { stem.to_owned() } else { named("criteria") };
+            written.extend(plots::write(figure, &stem)?);
         }
         Ok(written)
     }

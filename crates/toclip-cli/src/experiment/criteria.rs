@@ -64,13 +64,13 @@ pub struct CriteriaReport {
 struct CurveReport {
     criterion: Criterion,
     noise: String,
-    lowest: Point,
-    highest: Point,
+    lowest: Extremum,
+    highest: Extremum,
 }
 
 /// A point of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Point {
+pub struct Extremum {
     /// R or c.
     pub at: f64,
     /// The criterion.
@@ -78,9 +78,9 @@ pub struct Point {
 }
 
 /// The lowest and the highest point of a curve; NaN where it has none.
-pub fn extremes(x: &[f64], y: &[f64]) -> [Point; 2] {
-    let all = || x.iter().zip(y).map(|(&at, &value)| Point { at, value });
-    let none = Point { at: f64::NAN, value: f64::NAN };
+pub fn extremes(x: &[f64], y: &[f64]) -> [Extremum; 2] {
+    let all = || x.iter().zip(y).map(|(&at, &value)| Extremum { at, value });
+    let none = Extremum { at: f64::NAN, value: f64::NAN };
     [
         all().min_by(|a, b| a.value.total_cmp(&b.value)).unwrap_or(none),
         all().max_by(|a, b| a.value.total_cmp(&b.value)).unwrap_or(none),
@@ -108,8 +108,8 @@ impl fmt::Display for CriteriaReport {
         writeln!(f, "{}\n  {}\n", self.name, self.settings)?;
         let at = format!("at {}", self.against);
         let rows = self.curves.iter().map(|curve| {
-            let Point { at: low, value: lowest } = curve.lowest;
-            let Point { at: high, value: highest } = curve.highest;
+            let Extremum { at: low, value: lowest } = curve.lowest;
+            let Extremum { at: high, value: highest } = curve.highest;
             let name = format!("{} {}", curve.criterion.title(), curve.noise);
             [name, short(lowest), short(low), short(highest), short(high)]
         });

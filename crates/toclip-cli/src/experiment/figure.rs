@@ -4,7 +4,7 @@ use toclip::dynamics::Stop;
 
 use super::report::{band_edges, diverged};
 use super::run::{MethodCurve, Outcome};
-use super::{Experiment, Method, Problem, Spacing};
+use super::{Experiment, Method, Problem, Runs, Spacing};
 use crate::plot::{Axis, Chart, Figure, Series};
 use crate::words::short;
 
@@ -24,30 +24,18 @@ pub fn figure(experiment: &Experiment, problem: &Problem, curves: &[MethodCurve]
     if cut {
         y = y.range(if logarithmic { f64::NAN } else { 0.0 }, high);
     }
-    let x = match experiment.points.spacing {
-        Spacing::Linear => Axis::linear("time t = k/d"),
-        Spacing::Log => Axis::log("time t = k/d"),
-    };
+    let x = time_axis(experiment.points.spacing);
     let mut chart = Chart::new(&experiment.name).subtitle(&subtitle).x(x).y(y);
     // Bands are drawn below all lines. The theory comes first: the first line is the solid one.
     for curve in curves.iter().filter(|c| !c.method.is_ensemble() && c.times().len() > 1) {
         let title = curve.method.title(clipped);
-        let make = match curve.method {
-            Method::Ode => Series::line,
-            _ => Series::dashed,
-        };
-        let series = make(title, curve.times(), curve.risk());
-        chart = chart.series(series.slot(slot(curve.method)));
+        chart = chart.series(path_series(curve.method, title, curve.times(), curve.risk()));
     }
-    for curve in curves.iter().filter(|c| c.method.is_ensemble()) {
-        if let Some(band) = curve.band() {
-            let (title, share) =
-                (curve.method.title(clipped), 100.0 * experiment.ensemble.confidence);
-            let label = format!("{title}, median and {share:.0}% of {} runs", band.runs);
-            let [low, high] = band_edges(band);
-            let series = Series::band(&label, &band.times, low, high).middle(&band.risk.median);
-            chart = chart.series(series.slot(slot(curve.method)));
-        }
+    for (curve, band) in curves.iter().filter_map(|curve| Some((curve, curve.band()?))) {
+        let label = band_label(curve.method.title(clipped), experiment.ensemble, band.runs);
+        let [low, high] = band_edges(band);
+        let series = Series::band(&label, &band.times, low, high).middle(&band.risk.median);
+        chart = chart.series(series.slot(slot(curve.method)));
     }
     let notes: Vec<String> = curves.iter().filter_map(|c| note(c, clipped)).collect();
     if !notes.is_empty() {
@@ -56,8 +44,27 @@ pub fn figure(experiment: &Experiment, problem: &Problem, curves: &[MethodCurve]
     chart.into()
 }
 
+/// The axis of the time, which is spaced like the saved points.
+pub(super) fn time_axis(spacing: Spacing) -> Axis {
+    match spacing {
+        Spacing::Linear => Axis::linear("time t = k/d"),
+        Spacing::Log => Axis::log("time t = k/d"),
+    }
+}
+
+/// The line of a deterministic method, solid for the ODE.
+pub(super) fn path_series(method: Method, title: &str, x: &[f64], y: &[f64]) -> Series {
+    let series = if method == Method::Ode { Series::line } else { Series::dashed };
+    series(title, x, y).slot(slot(method))
+}
+
+/// "C-SGD, median and 80% of 100 runs".
+pub(super) fn band_label(title: &str, ensemble: Runs, runs: u64) -> String {
+    format!("{title}, median and {:.0}% of {runs} runs", 100.0 * ensemble.confidence)
+}
+
 /// The same method has the same colour in every plot.
-fn slot(method: Method) -> usize {
+pub(super) fn slot(method: Method) -> usize {
     match method {
         Method::Sgd => 0,
         Method::Hsgd => 1,

@@ -8,15 +8,16 @@ use toclip::ensemble::Statistics;
 use toclip::glm::{GlmSummary, Quantity};
 use toclip::schedule::Policy;
 
+use super::figure::{band_label, path_series, slot, time_axis};
 use super::report::diverged;
-use super::{GlmCurve, GlmExperiment, GlmOutcome, GlmProblem, Method, Spacing};
+use super::{GlmCurve, GlmExperiment, GlmOutcome, GlmProblem, Method, Runs};
 use crate::output::Table;
 use crate::output::numbers::percent;
 use crate::output::terminal::columns;
 use crate::plot::{Axis, Chart, Figure, Series};
 use crate::words::short;
 
-/// What charts multiply a quantity by.
+/// The factor from a quantity to its unit in charts.
 fn unit(quantity: Quantity) -> f64 {
     if quantity == Quantity::Angle { 180.0 / std::f64::consts::PI } else { 1.0 }
 }
@@ -75,17 +76,14 @@ pub fn glm_figure(experiment: &GlmExperiment, problem: &GlmProblem, curves: &[Gl
     let has = |quantity: &Quantity| curves.iter().any(|curve| curve.has(*quantity));
     for quantity in Quantity::ALL.into_iter().filter(has) {
         let axis = axis(quantity, has(&Quantity::ErrorRate));
-        let x = match experiment.points.spacing {
-            Spacing::Linear => Axis::linear("time t = k/d"),
-            Spacing::Log => Axis::log("time t = k/d"),
-        };
+        let x = time_axis(experiment.points.spacing);
         let mut chart = Chart::new(axis).x(x).y(Axis::linear(axis));
         if quantity == Quantity::Loss {
             let d = short(problem.spectrum.intrinsic_dim());
             chart = chart.subtitle(&format!("{}, d = {d}", problem.model.describe()));
         }
         for curve in curves {
-            chart = draw(chart, quantity, curve, clipped, experiment.ensemble.confidence);
+            chart = draw(chart, quantity, curve, clipped, experiment.ensemble);
         }
         if quantity == Quantity::Calibration {
             chart = chart.hline(1.0, "calibrated");
@@ -95,7 +93,13 @@ pub fn glm_figure(experiment: &GlmExperiment, problem: &GlmProblem, curves: &[Gl
     figure
 }
 
-fn draw(chart: Chart, quantity: Quantity, curve: &GlmCurve, clipped: bool, share: f64) -> Chart {
+fn draw(
+    chart: Chart,
+    quantity: Quantity,
+    curve: &GlmCurve,
+    clipped: bool,
+    ensemble: Runs,
+) -> Chart {
     let title = curve.method.title(clipped);
     // A start at zero has no calibration.
     let kept = |values: Vec<Option<f64>>| -> (Vec<f64>, Vec<f64>) {
@@ -105,22 +109,21 @@ fn draw(chart: Chart, quantity: Quantity, curve: &GlmCurve, clipped: bool, share
     match &curve.outcome {
         GlmOutcome::Path(_, measures) => {
             let (t, y) = kept(measures.iter().map(|m| m.get(quantity)).collect());
-            let make = if curve.method == Method::Ode { Series::line } else { Series::dashed };
-            let slot = if curve.method == Method::Ode { 2 } else { 3 };
-            chart.series(make(title, &t, &y).slot(slot))
+            chart.series(path_series(curve.method, title, &t, &y))
         }
         GlmOutcome::Band(band) => {
             let Some(statistics) = band.get(quantity) else { return chart };
             let column = |x: &[f64]| kept(x.iter().copied().map(Some).collect());
             let (t, low) = column(&statistics.quantiles[0]);
             let (high, median) = (column(&statistics.quantiles[1]).1, column(&statistics.median).1);
-            let label = format!("{title}, median and {:.0}% of {} runs", 100.0 * share, band.runs);
-            chart.series(Series::band(&label, &t, &low, &high).middle(&median).slot(0))
+            let label = band_label(title, ensemble, band.runs);
+            let series = Series::band(&label, &t, &low, &high).middle(&median);
+            chart.series(series.slot(slot(curve.method)))
         }
     }
 }
 
-/// What an experiment showed.
+/// The results of an experiment in numbers, for JSON and for the terminal.
 #[derive(Debug, Clone, Serialize)]
 pub struct GlmReport {
     pub name: String,

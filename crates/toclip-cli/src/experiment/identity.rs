@@ -1,4 +1,4 @@
-//! What makes two runs of an experiment the same, so that one may continue the other.
+//! The identity of an experiment: a run may continue an interrupted one with the same identity.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -7,11 +7,11 @@ use toclip::glm::Overlaps;
 use super::{Experiment, GlmExperiment, GlmProblem, Problem};
 use crate::output::fnv1a;
 
-/// What the runs depend on: the version, the experiment, and the bits of spectrum and start, which
+/// Everything that the runs depend on: the version, the experiment, and the bits of spectrum and start, which
 /// may come from a file that changes.
 pub fn of(experiment: &Experiment, problem: &Problem) -> anyhow::Result<Value> {
     let modes = problem.modes.modes().iter().flat_map(|m| [m.lambda, m.count, m.energy]);
-    // Residuals from a file show in these: whatever they are, two risks and thresholds tell.
+    // Residuals from a file change these numbers.
     let noise = [(0.1, 0.5), (1.0, 2.0), (0.0, 1.0)].into_iter().flat_map(|(r, c)| {
         let x = problem.step.noise().clipped(r, c);
         [x.mu, x.m2]

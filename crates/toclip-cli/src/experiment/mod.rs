@@ -13,10 +13,10 @@ pub mod identity;
 pub mod report;
 
 pub use criteria::{
-    CriteriaReport, Point, criteria_chart, criteria_figure, criteria_table, extremes, settings,
+    CriteriaReport, Extremum, criteria_chart, criteria_figure, criteria_table, extremes, settings,
 };
 pub use glm::{GlmReport, glm_figure, glm_table};
-pub use report::{ExperimentReport, band_edges, share_between};
-pub use run_log::{LoggedRun, RunLog};
+pub use report::{ExperimentReport, band_edges, share_between, theory_in_band};
+pub use run_log::{LoggedRun, open_run_log};
 pub use toclip_experiment::*;
 pub use trajectory_table::trajectory_table;

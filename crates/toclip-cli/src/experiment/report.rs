@@ -1,4 +1,4 @@
-//! What the curves of an experiment show, in numbers and in words.
+//! The results of an experiment, in numbers and in words.
 
 use std::fmt;
 
@@ -16,8 +16,8 @@ use crate::words::short;
 /// A band has no width where all runs start: rounding must not put the theory outside.
 const ROUNDING: f64 = 1e-9;
 
-/// What an experiment showed. It holds no time of day and no duration: the same experiment gives
-/// the same report.
+/// The results of an experiment. It contains no time of day and no duration: the same experiment
+/// gives the same report.
 #[derive(Debug, Clone, Serialize)]
 pub struct ExperimentReport {
     pub name: String,
@@ -28,11 +28,11 @@ pub struct ExperimentReport {
     pub risk: f64,
     /// D(0), in the coordinates of the file.
     pub distance: f64,
-    pub at_start: AtStart,
+    pub at_start: StartReport,
     pub notes: Vec<String>,
     pub methods: Vec<MethodReport>,
     /// The largest gap between the theory and an ensemble.
-    pub largest_gap: Option<Gap>,
+    pub largest_gap: Option<RiskGap>,
     #[serde(skip)]
     noise: String,
     #[serde(skip)]
@@ -41,9 +41,10 @@ pub struct ExperimentReport {
     clipped: bool,
 }
 
-/// What acts at the start. CSC and CCC are missing where the noise has no variance.
+/// Learning rate, threshold and factors at the start. CSC and CCC are missing where the noise has no
+/// variance.
 #[derive(Debug, Clone, Serialize)]
-pub struct AtStart {
+pub struct StartReport {
     pub eta: f64,
     /// Missing where nothing is clipped.
     pub c: Option<f64>,
@@ -61,7 +62,7 @@ pub struct MethodReport {
     pub method: Method,
     pub form: String,
     /// The last time reached, and R there; of an ensemble the median.
-    pub end: Option<End>,
+    pub end: Option<CurveEnd>,
     /// When the curve diverged, or the first run of the ensemble did.
     pub diverged_at: Option<f64>,
     #[serde(skip)]
@@ -69,14 +70,14 @@ pub struct MethodReport {
     pub runs: Option<u64>,
     pub diverged_runs: Option<u64>,
     /// Against the theory: the largest relative gap of the median and of the mean.
-    pub median_gap: Option<Gap>,
-    pub mean_gap: Option<Gap>,
+    pub median_gap: Option<RiskGap>,
+    pub mean_gap: Option<RiskGap>,
     /// The share of the saved times at which the theory lies in the band.
     pub theory_in_band: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct End {
+pub struct CurveEnd {
     pub t: f64,
     pub risk: f64,
     /// The band there.
@@ -85,7 +86,7 @@ pub struct End {
 
 /// |R − R_theory| / R_theory, where it is largest.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Gap {
+pub struct RiskGap {
     pub method: Method,
     pub relative: f64,
     pub t: f64,
@@ -106,7 +107,7 @@ impl ExperimentReport {
             distinct_eigenvalues: problem.modes.modes().len(),
             risk: problem.modes.risk(),
             distance: problem.distance(),
-            at_start: AtStart::new(problem),
+            at_start: StartReport::new(problem),
             notes: [
                 problem.source.map(|source| format!("the spectrum file has {source}")),
                 problem.momentum.map(|momentum| {
@@ -136,13 +137,13 @@ impl ExperimentReport {
     }
 }
 
-impl AtStart {
+impl StartReport {
     fn new(problem: &Problem) -> Self {
         let control = problem.control_at_start();
         let (step, c) = (&problem.step, problem.threshold_at_start());
         let factors = Factors::new(step, problem.modes.risk(), c).ok();
         let effective = || effective_moments(&problem.modes, step, c).map_or(f64::NAN, |at| at.mu);
-        AtStart {
+        StartReport {
             eta: control.eta,
             c: control.c.is_finite().then_some(control.c),
             mu: factors.map_or_else(effective, |f| f.mu),
@@ -167,7 +168,7 @@ impl MethodReport {
         MethodReport {
             method,
             form: curve.form.clone(),
-            end: last.map(|(&t, &risk)| End { t, risk, band: edges }),
+            end: last.map(|(&t, &risk)| CurveEnd { t, risk, band: edges }),
             diverged_at: stop.and_then(|stop| stop.diverged_at()).or_else(|| first_run(band?)),
             stop,
             runs: band.map(|band| band.runs),
@@ -185,10 +186,10 @@ pub fn band_edges(band: &Summary) -> [&[f64]; 2] {
     [&quantiles[0], &quantiles[quantiles.len() - 1]]
 }
 
-fn gap(method: Method, risk: &[f64], theory: &MethodCurve) -> Option<Gap> {
+fn gap(method: Method, risk: &[f64], theory: &MethodCurve) -> Option<RiskGap> {
     let all = risk.iter().zip(theory.risk()).zip(theory.times());
     all.filter(|((_, theory), _)| **theory > 0.0)
-        .map(|((r, theory), &t)| Gap { method, relative: (r / theory - 1.0).abs(), t })
+        .map(|((r, theory), &t)| RiskGap { method, relative: (r / theory - 1.0).abs(), t })
         .max_by(|a, b| a.relative.total_cmp(&b.relative))
 }
 

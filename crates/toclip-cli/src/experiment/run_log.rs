@@ -18,9 +18,8 @@ pub trait LoggedRun: Sized {
     /// The numbers, column by column.
     fn columns(&self) -> Vec<Vec<f64>>;
 
-    fn stop(&self) -> Stop;
-
-    fn counts(&self) -> Counts;
+    /// Why it stopped and what it cost.
+    fn end(&self) -> (Stop, Counts);
 
     /// The run again; the columns are as many as [`Self::COLUMNS`], each as long as `times`.
     fn from_columns(times: &[f64], columns: &[&[f64]], stop: Stop, counts: Counts) -> Self;
@@ -33,12 +32,8 @@ impl LoggedRun for Trajectory {
         vec![self.risk.clone(), self.distance.clone()]
     }
 
-    fn stop(&self) -> Stop {
-        self.stop
-    }
-
-    fn counts(&self) -> Counts {
-        self.counts
+    fn end(&self) -> (Stop, Counts) {
+        (self.stop, self.counts)
     }
 
     fn from_columns(times: &[f64], columns: &[&[f64]], stop: Stop, counts: Counts) -> Self {
@@ -55,12 +50,8 @@ impl LoggedRun for GlmPath {
         vec![of(|at| at.q), of(|at| at.p), of(|at| at.v), self.distance.clone()]
     }
 
-    fn stop(&self) -> Stop {
-        self.stop
-    }
-
-    fn counts(&self) -> Counts {
-        self.counts
+    fn end(&self) -> (Stop, Counts) {
+        (self.stop, self.counts)
     }
 
     fn from_columns(times: &[f64], columns: &[&[f64]], stop: Stop, counts: Counts) -> Self {
@@ -70,59 +61,38 @@ impl LoggedRun for GlmPath {
     }
 }
 
-/// A file of finished runs, open for more.
-#[derive(Debug)]
-pub struct RunLog(ProgressLog);
-
-impl RunLog {
-    /// Opens the file at `path`, new or with the runs in it. `resume` says whether there may be any.
-    pub fn open<R: LoggedRun>(
-        path: &Path,
-        inputs: Value,
-        resume: bool,
-        times: &[f64],
-    ) -> Result<(Self, Vec<FinishedRun<R>>)> {
-        let identity = Identity { command: "toclip run", pieces: "runs", inputs };
-        let (log, finished) =
-            ProgressLog::open(path, &identity, resume, |record| decode(record, times))?;
-        Ok((RunLog(log), finished))
-    }
-
-    /// Appends a finished run.
-    pub fn add(&mut self, method: Method, index: u64, run: &impl LoggedRun) -> Result<()> {
-        self.0.add(&encode(method, index, run))
-    }
-
-    /// Makes sure that what was added survives a power failure.
-    pub fn sync(&self) -> Result<()> {
-        self.0.sync()
-    }
-
-    pub fn path(&self) -> &Path {
-        self.0.path()
-    }
+/// Opens the progress log of an experiment at `path`, new or with the runs in it. `resume` says whether
+/// there may be any.
+pub fn open_run_log<R: LoggedRun>(
+    path: &Path,
+    inputs: Value,
+    resume: bool,
+    times: &[f64],
+) -> Result<(ProgressLog, Vec<FinishedRun<R>>)> {
+    let identity = Identity { command: "toclip run", pieces: "runs", inputs };
+    ProgressLog::open(path, &identity, resume, |record| decode(record, times))
 }
 
-impl<R: LoggedRun> RunSink<R> for RunLog {
+impl<R: LoggedRun> RunSink<R> for ProgressLog {
     fn keep(
         &mut self,
         method: Method,
         index: u64,
         run: &R,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        Ok(self.add(method, index, run)?)
+        Ok(self.add(&encode(method, index, run))?)
     }
 }
 
 fn encode(method: Method, index: u64, run: &impl LoggedRun) -> Vec<u8> {
     let place = Method::ALL.iter().position(|m| *m == method).unwrap_or_default() as u64;
-    let (kind, t) = match run.stop() {
+    let (stop, Counts { steps, rejected, evaluations, .. }) = run.end();
+    let (kind, t) = match stop {
         Stop::Diverged { t } => (1, t),
         Stop::TargetReached { t } => (2, t),
         Stop::InfiniteVariance { t } => (3, t),
         _ => (0, 0.0),
     };
-    let Counts { steps, rejected, evaluations, .. } = run.counts();
     let whole = [place, index, kind, t.to_bits(), steps, rejected, evaluations];
     let numbers = run.columns().into_iter().flatten().map(f64::to_bits);
     whole.into_iter().chain(numbers).flat_map(u64::to_le_bytes).collect()
@@ -175,11 +145,11 @@ mod tests {
     fn runs_read_back_bit_for_bit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("p");
-        let open = || RunLog::open(&path, json!({ "seed": 1 }), true, &TIMES).unwrap();
+        let open = || open_run_log(&path, json!({ "seed": 1 }), true, &TIMES).unwrap();
         let (mut store, none): (_, Vec<FinishedRun>) = open();
         assert!(none.is_empty());
-        store.add(Method::Sgd, 7, &run(1.5, 3)).unwrap();
-        store.add(Method::Hsgd, 2, &run(0.1, 2)).unwrap();
+        store.keep(Method::Sgd, 7, &run(1.5, 3)).unwrap();
+        store.keep(Method::Hsgd, 2, &run(0.1, 2)).unwrap();
         drop(store);
         let expected = [
             FinishedRun { method: Method::Sgd, index: 7, run: run(1.5, 3) },

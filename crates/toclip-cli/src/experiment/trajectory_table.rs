@@ -14,7 +14,7 @@ use crate::output::Table;
 /// | `risk_mean`, `risk_low`, `risk_high`, `distance_…` | of an ensemble: mean and band |
 /// | `risk_flow` | of the integral equation: the part that is gradient flow |
 /// | `runs` | of an ensemble: runs that had not diverged by then |
-/// | `mu`, `m2`, `eta`, `c` | what acts on the curve; not for ensembles |
+/// | `mu`, `m2`, `eta`, `c` | factors, learning rate and threshold along the curve; not for ensembles |
 ///
 /// A curve that diverged has rows only for the times that it reached.
 pub fn trajectory_table(curves: &[MethodCurve]) -> Table {

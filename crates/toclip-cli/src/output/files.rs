@@ -21,6 +21,29 @@ pub fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<()> {
     write(path, (serde_json::to_string_pretty(value)? + "\n").as_bytes())
 }
 
+/// Writes a result in several formats, each as `STEM.extension`; the files.
+pub fn write_formats(stem: &Path, formats: Vec<(&str, Vec<u8>)>) -> Result<Vec<PathBuf>> {
+    let write = |(extension, bytes): (&str, Vec<u8>)| {
+        let path = with_ending(stem, extension);
+        write(&path, &bytes)?;
+        Ok(path)
+    };
+    formats.into_iter().map(write).collect()
+}
+
+/// `STEM.ending`, where the stem may contain dots.
+pub fn with_ending(stem: &Path, ending: &str) -> PathBuf {
+    let mut path = stem.as_os_str().to_owned();
+    path.push(".");
+    path.push(ending);
+    path.into()
+}
+
+/// The files of a result are `FOLDER/NAME.…`, after the file `NAME.toml` that asked for it.
+pub fn result_stem(folder: &Path, input: &Path) -> PathBuf {
+    folder.join(input.file_stem().unwrap_or_default())
+}
+
 /// A file that is written piece by piece and appears under its name when it is finished. Dropped
 /// before that, it leaves nothing behind.
 #[derive(Debug)]
@@ -43,51 +66,37 @@ impl NewFile {
         // A temporary file is private by default; a result is as readable as any new file.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        // The error of `tempfile` names the temporary file, which means nothing to a person.
-        let file = builder
-            .tempfile_in(folder)
-            .map_err(|error| plain(&error))
-            .with_context(|| cannot_write(path))?;
+        let file =
+            builder.tempfile_in(folder).map_err(plain).with_context(|| cannot_write(path))?;
         Ok(NewFile { path: path.into(), file: BufWriter::new(file) })
     }
 
     /// Puts the file in its place.
     pub fn finish(self) -> Result<()> {
-        self.replace(|_| ()).map(drop)
+        self.persist(true, |_| ()).map(drop)
     }
 
-    /// Puts the file in its place and keeps it open; `before` sees it while others do not.
-    pub fn replace(self, before: impl FnOnce(&File)) -> Result<File> {
-        let write = || -> std::io::Result<File> {
-            let file = complete(self.file)?;
+    /// Puts the file in its place and keeps it open; `before` sees it while others do not. Without
+    /// `replace`, a file that is there already stays, and the result is `None`.
+    pub fn persist(self, replace: bool, before: impl FnOnce(&File)) -> Result<Option<File>> {
+        let persist = || -> std::io::Result<Option<File>> {
+            let file = self.file.into_inner().map_err(|failure| failure.into_error())?;
+            file.as_file().sync_all()?;
             before(file.as_file());
+            let file = match replace {
+                true => file,
+                false => match file.persist_noclobber(&self.path) {
+                    Ok(file) => return Ok(Some(file)),
+                    Err(_) if self.path.exists() => return Ok(None),
+                    // A file system without hard links: all that is left is to look first.
+                    Err(failure) => failure.file,
+                },
+            };
             // The error of `persist` holds the temporary file, and would keep it as long as it lives.
-            file.persist(&self.path).map_err(|failure| failure.error)
+            file.persist(&self.path).map(Some).map_err(|failure| failure.error)
         };
-        write().map_err(|error| plain(&error)).with_context(|| cannot_write(&self.path))
+        persist().map_err(plain).with_context(|| cannot_write(&self.path))
     }
-
-    /// [`NewFile::replace`] unless there is a file in its place, then `None`.
-    pub fn persist_new(self, before: impl FnOnce(&File)) -> Result<Option<File>> {
-        let write = || -> std::io::Result<Option<File>> {
-            let file = complete(self.file)?;
-            before(file.as_file());
-            match file.persist_noclobber(&self.path) {
-                Ok(file) => Ok(Some(file)),
-                Err(_) if self.path.exists() => Ok(None),
-                // A file system without hard links: what is left is to look first.
-                Err(failure) => failure.file.persist(&self.path).map(Some).map_err(|f| f.error),
-            }
-        };
-        write().map_err(|error| plain(&error)).with_context(|| cannot_write(&self.path))
-    }
-}
-
-/// Everything that was written, on disk.
-fn complete(file: BufWriter<NamedTempFile>) -> std::io::Result<NamedTempFile> {
-    let file = file.into_inner().map_err(|failure| failure.into_error())?;
-    file.as_file().sync_all()?;
-    Ok(file)
 }
 
 impl Write for NewFile {
@@ -131,7 +140,7 @@ impl Write for Destination {
     }
 }
 
-/// What is said of a file that was written.
+/// The line that tells the user which file was written.
 pub fn wrote(path: impl AsRef<Path>) -> String {
     format!("Wrote {}", path.as_ref().display())
 }
@@ -140,17 +149,10 @@ fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
 
-/// The error as the system words it, without the path that a wrapper adds.
-fn plain(error: &std::io::Error) -> std::io::Error {
-    match error.raw_os_error().or_else(|| inner_code(error)) {
-        Some(code) => std::io::Error::from_raw_os_error(code),
-        None => std::io::Error::from(error.kind()),
-    }
-}
-
-fn inner_code(error: &std::io::Error) -> Option<i32> {
-    let inner = std::error::Error::source(error.get_ref()?)?;
-    inner.downcast_ref::<std::io::Error>()?.raw_os_error()
+/// The error without the name of the temporary file, which `tempfile` adds and a person never sees.
+fn plain(error: std::io::Error) -> anyhow::Error {
+    let text = error.to_string();
+    anyhow::anyhow!("{}", text.split_once(" at path ").map_or(&*text, |(cause, _)| cause))
 }
 
 #[cfg(test)]
@@ -205,6 +207,6 @@ mod tests {
         // A folder that exists and takes no files, whoever runs the test.
         let error = format!("{:#}", write(Path::new("/proc/toclip.csv"), b"x").unwrap_err());
         assert!(error.starts_with("cannot write /proc/toclip.csv: "), "{error}");
-        assert!(!error.contains(".toclip-"), "{error}");
+        assert!(!error.contains(".toclip-") && !error.contains("entity"), "{error}");
     }
 }

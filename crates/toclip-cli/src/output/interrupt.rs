@@ -7,11 +7,11 @@ use anyhow::{Context, Result};
 
 /// Set by Ctrl-C.
 pub static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// What a shell reports for a process that Ctrl-C ended.
+/// The exit status of a process that Ctrl-C ended, by the convention of shells.
 pub const EXIT_INTERRUPTED: u8 = 130;
 
-/// From now on the first Ctrl-C asks to stop, after the `parts` under way where work has such, and
-/// the second stops at once; what is finished is kept either way.
+/// From now on the first Ctrl-C asks to stop after the `parts` in progress, if the work has parts, and
+/// the second stops at once. Finished work is kept either way.
 pub fn listen(parts: Option<&'static str>) -> Result<()> {
     let handler = move || {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {

@@ -3,10 +3,10 @@
 //! | to | use |
 //! |---|---|
 //! | write a file whole or not at all | [`files::write`], [`files::NewFile`] for a stream |
-//! | tell the user which file was written | [`files::wrote`] |
+//! | print a result, as text or JSON, and the files that were written | [`result::show`] |
 //! | write to a file if one is given, else to standard output | [`files::Destination`] |
 //! | write a folder of files that a later run may replace | [`ReportFolder`] |
-//! | save a plot as SVG or PNG | [`plots::save`], [`plots::render`] for both |
+//! | save a plot as SVG or PNG | [`plots::save`], [`plots::write`] for both |
 //! | write columns as CSV or Parquet | [`Table`], [`TableFile`] block by block |
 //! | write a number into CSV or JSON | [`numbers::exact`], [`json::number`] |
 //! | show a number, interval, percentage or duration to a person | [`numbers`] |
@@ -20,6 +20,7 @@ pub mod interrupt;
 pub mod json;
 pub mod numbers;
 pub mod plots;
+pub mod result;
 pub mod terminal;
 
 #[cfg(feature = "parquet")]

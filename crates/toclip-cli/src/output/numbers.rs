@@ -9,8 +9,8 @@ pub fn exact(x: f64) -> String {
     format!("{x:?}")
 }
 
-/// So many significant digits, without zeros at the end; very large and very small numbers as in
-/// "1.5e-9".
+/// Rounded to so many significant digits, without trailing zeros; very large and very small numbers
+/// as in "1.5e-9".
 pub fn significant(x: f64, digits: usize) -> String {
     let exponent = match x.abs() {
         size if size > 0.0 && size.is_finite() => size.log10().floor() as i32,
@@ -34,7 +34,7 @@ pub fn signed_percent(share: f64) -> String {
 }
 
 /// A count and its noun: "1 row", "2 rows".
-pub fn counted(count: usize, noun: &str) -> String {
+pub fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 

@@ -11,7 +11,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-use super::table::{Column, Table, Values};
+use super::table::{ColumnValues, Table, TableColumn};
 
 impl Table {
     /// The bytes of a Parquet file with these pairs of metadata.
@@ -28,64 +28,54 @@ pub(super) struct ParquetWriter<W: Write + Send>(SerializedFileWriter<W>);
 impl<W: Write + Send> ParquetWriter<W> {
     /// Starts a file with the columns of this table and these pairs of metadata.
     pub(super) fn new(to: W, table: &Table, metadata: &[(&str, String)]) -> Result<Self> {
-        start(to, table, metadata).map(ParquetWriter).context(CANNOT)
+        let fields = table.columns.iter().map(|c| field(c).map(Arc::new)).collect::<Result<_>>()?;
+        let schema = Type::group_type_builder("trajectory").with_fields(fields).build()?;
+        let pairs = metadata.iter().map(|(k, v)| KeyValue::new((*k).to_owned(), v.clone()));
+        let properties =
+            WriterProperties::builder().set_key_value_metadata(Some(pairs.collect())).build();
+        let writer = SerializedFileWriter::new(to, Arc::new(schema), Arc::new(properties));
+        Ok(ParquetWriter(writer?))
     }
 
     /// Appends rows.
     pub(super) fn block(&mut self, table: &Table) -> Result<()> {
-        append(&mut self.0, table).context(CANNOT)
+        let mut group = self.0.next_row_group()?;
+        for column in &table.columns {
+            let mut to = group.next_column()?.context("fewer columns than the schema has")?;
+            match &column.values {
+                ColumnValues::Text(values) => {
+                    let values: Vec<ByteArray> =
+                        values.iter().map(|v| ByteArray::from(v.as_ref())).collect();
+                    to.typed::<ByteArrayType>().write_batch(&values, None, None)?;
+                }
+                ColumnValues::Numbers(values) => {
+                    let present: Vec<f64> = values.iter().flatten().copied().collect();
+                    to.typed::<DoubleType>().write_batch(&present, Some(&levels(values)), None)?;
+                }
+                ColumnValues::Counts(values) => {
+                    let present: Vec<i64> = values.iter().flatten().map(|v| *v as i64).collect();
+                    to.typed::<Int64Type>().write_batch(&present, Some(&levels(values)), None)?;
+                }
+            }
+            to.close()?;
+        }
+        group.close()?;
+        Ok(())
     }
 
     /// Ends the file and gives back where it was written to.
     pub(super) fn finish(self) -> Result<W> {
-        self.0.into_inner().context(CANNOT)
+        Ok(self.0.into_inner()?)
     }
 }
 
-const CANNOT: &str = "cannot write the Parquet table";
-
-fn start<W: Write + Send>(
-    to: W,
-    table: &Table,
-    metadata: &[(&str, String)],
-) -> Result<SerializedFileWriter<W>> {
-    let fields = table.columns.iter().map(|c| field(c).map(Arc::new)).collect::<Result<_>>()?;
-    let schema = Type::group_type_builder("trajectory").with_fields(fields).build()?;
-    let pairs = metadata.iter().map(|(k, v)| KeyValue::new((*k).to_owned(), v.clone())).collect();
-    let properties = WriterProperties::builder().set_key_value_metadata(Some(pairs)).build();
-    Ok(SerializedFileWriter::new(to, Arc::new(schema), Arc::new(properties))?)
-}
-
-fn append<W: Write + Send>(writer: &mut SerializedFileWriter<W>, table: &Table) -> Result<()> {
-    let mut group = writer.next_row_group()?;
-    for column in &table.columns {
-        let mut to = group.next_column()?.context("fewer columns than the schema has")?;
-        match &column.values {
-            Values::Text(values) => {
-                let values: Vec<ByteArray> =
-                    values.iter().map(|v| ByteArray::from(v.as_ref())).collect();
-                to.typed::<ByteArrayType>().write_batch(&values, None, None)?;
-            }
-            Values::Numbers(values) => {
-                let present: Vec<f64> = values.iter().flatten().copied().collect();
-                to.typed::<DoubleType>().write_batch(&present, Some(&levels(values)), None)?;
-            }
-            Values::Counts(values) => {
-                let present: Vec<i64> = values.iter().flatten().map(|v| *v as i64).collect();
-                to.typed::<Int64Type>().write_batch(&present, Some(&levels(values)), None)?;
-            }
-        }
-        to.close()?;
-    }
-    group.close()?;
-    Ok(())
-}
-
-fn field(column: &Column) -> Result<Type> {
+fn field(column: &TableColumn) -> Result<Type> {
     let (physical, repetition, logical) = match column.values {
-        Values::Text(_) => (Physical::BYTE_ARRAY, Repetition::REQUIRED, Some(LogicalType::String)),
-        Values::Numbers(_) => (Physical::DOUBLE, Repetition::OPTIONAL, None),
-        Values::Counts(_) => (Physical::INT64, Repetition::OPTIONAL, None),
+        ColumnValues::Text(_) => {
+            (Physical::BYTE_ARRAY, Repetition::REQUIRED, Some(LogicalType::String))
+        }
+        ColumnValues::Numbers(_) => (Physical::DOUBLE, Repetition::OPTIONAL, None),
+        ColumnValues::Counts(_) => (Physical::INT64, Repetition::OPTIONAL, None),
     };
     let builder = Type::primitive_type_builder(&column.name, physical);
     Ok(builder.with_repetition(repetition).with_logical_type(logical).build()?)

@@ -1,6 +1,6 @@
 //! Plots as files: SVG, and PNG where the feature `png` is on.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
@@ -31,6 +31,11 @@ pub fn save_as(figure: &Figure, path: &Path, theme: Theme) -> Result<()> {
         _ => bail!("cannot write the plot {}: its name must end in .svg or .png", path.display()),
     };
     files::write(path, &bytes)
+}
+
+/// Writes the figure in every format of this build, as `STEM.svg` and `STEM.png`; the files.
+pub fn write(figure: &Figure, stem: &Path) -> Result<Vec<PathBuf>> {
+    files::write_formats(stem, render(figure)?)
 }
 
 /// The figure in every format of this build, each with its extension.

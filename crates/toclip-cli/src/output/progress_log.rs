@@ -15,16 +15,16 @@ use serde_json::Value;
 use super::files;
 
 const MAGIC: &[u8] = b"toclip progress 2\n";
-/// How long finished records may be in the hands of the operating system only: a power failure, not
-/// the end of the process, could take them.
+/// How often finished records are flushed to the disk. Until then a power failure, but not the end of
+/// the process, could lose them.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
 
-/// What the records depend on: only a run with the same identity may continue them.
+/// Everything the records depend on: only a run with the same identity may continue them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Identity {
     /// The command as a person types it, such as `toclip run`.
     pub command: &'static str,
-    /// What one record holds, in the plural, such as `runs`.
+    /// The content of a record, in the plural, such as `runs`.
     pub pieces: &'static str,
     /// Everything the records depend on.
     pub inputs: Value,
@@ -41,7 +41,7 @@ pub struct ProgressLog {
 }
 
 impl ProgressLog {
-    /// Opens the file at `path`, new or with what is in it, and decodes its records up to the first
+    /// Opens the file at `path`, new or with earlier records, and decodes its records up to the first
     /// that `decode` does not accept. With `resume` false, a file that holds records is an error.
     pub fn open<T>(
         path: &Path,
@@ -93,19 +93,20 @@ impl ProgressLog {
                 );
             }
             // Before the lock was taken, another process may have removed or replaced the file.
-            // A file system that numbers its files anew cannot tell: go on.
+            // Some file systems number their files again each time and cannot tell: go on.
             if is_at(&file, path) || tries.next().is_none() {
                 break file;
             }
         };
-        let mut saved = SavedLog::new(&file, path, command)
+        let same = file.try_clone().with_context(|| format!("cannot open {name}"))?;
+        let mut saved = SavedLog::read_header(same, path, command)
             .map_err(|error| anyhow::anyhow!("{error}; move it or choose another --out"))?;
         let mut finished = Vec::new();
-        let start = saved.records.end;
+        let start = saved.end;
         let mut end = start;
-        while let Some(piece) = saved.records.read_next()?.and_then(&decode) {
+        while let Some(piece) = saved.read_next()?.and_then(&decode) {
             finished.push(piece);
-            end = saved.records.end;
+            end = saved.end;
         }
         let saved = saved.header;
         if !resume && !finished.is_empty() {
@@ -124,7 +125,7 @@ impl ProgressLog {
                     difference(&saved, &inputs)
                 );
             }
-            // Nothing is lost: begin anew. The lock on the old file ends after the new one is in its place.
+            // Nothing is lost: start over. The lock on the old file ends after the new one is in its place.
             let Some(file) = create(path, &header, true)? else { bail!("cannot replace {name}") };
             return Ok(new(file));
         }
@@ -165,7 +166,7 @@ impl ProgressLog {
 
     /// Deletes the file, once its records are in the results.
     pub fn remove(self) -> Result<()> {
-        // The lock ends after that: nobody may add to a file that is about to go.
+        // The lock is held until then: nobody may add to a file that is about to be deleted.
         let path = &self.path;
         std::fs::remove_file(path).with_context(|| format!("cannot delete {}", path.display()))
     }
@@ -178,40 +179,39 @@ impl ProgressLog {
 
 /// A log that is read and not continued.
 #[derive(Debug)]
-pub struct SavedLog<R> {
+pub struct SavedLog {
     /// Command and inputs.
     header: Value,
-    /// The records.
-    pub records: Records<R>,
+    reader: BufReader<File>,
+    /// The place after the last record that was whole.
+    pub end: u64,
+    bytes: Vec<u8>,
 }
 
-impl SavedLog<File> {
+impl SavedLog {
     /// Opens the log of a command, even while another process writes to it.
     pub fn open(path: &Path, command: &str) -> Result<Self> {
         let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-        let saved = SavedLog::new(file, path, command)?;
+        let saved = SavedLog::read_header(file, path, command)?;
         if saved.header.get("command").and_then(Value::as_str) != Some(command) {
             bail!("{} is not a progress file of {command}", path.display());
         }
         Ok(saved)
     }
-}
 
-impl<R: Read> SavedLog<R> {
-    fn new(file: R, path: &Path, command: &str) -> Result<Self> {
+    fn read_header(file: File, path: &Path, command: &str) -> Result<Self> {
         let name = path.display();
         let mut reader = BufReader::new(file);
         let mut magic = vec![0; MAGIC.len()];
         if reader.read_exact(&mut magic).is_err() || magic != MAGIC {
             bail!("{name} is not a progress file of {command}");
         }
-        let mut records = Records { reader, end: MAGIC.len() as u64, bytes: Vec::new() };
-        let header =
-            records.read_next()?.and_then(|header| serde_json::from_slice::<Value>(header).ok());
-        let Some(header) = header else {
-            bail!("the header of {name} is damaged; delete the file")
-        };
-        Ok(SavedLog { header, records })
+        let (header, end) = (Value::Null, MAGIC.len() as u64);
+        let mut log = SavedLog { header, reader, end, bytes: Vec::new() };
+        let header = log.read_next()?.and_then(|header| serde_json::from_slice(header).ok());
+        log.header =
+            header.with_context(|| format!("the header of {name} is damaged; delete the file"))?;
+        Ok(log)
     }
 
     /// Everything the records depend on.
@@ -223,18 +223,7 @@ impl<R: Read> SavedLog<R> {
     pub fn folder(&self) -> Option<PathBuf> {
         self.header.get("folder").and_then(Value::as_str).map(PathBuf::from)
     }
-}
 
-/// The records of a log, one after the other.
-#[derive(Debug)]
-pub struct Records<R> {
-    reader: BufReader<R>,
-    /// The place after the last record that was whole.
-    pub end: u64,
-    bytes: Vec<u8>,
-}
-
-impl<R: Read> Records<R> {
     /// The bytes of the next record; `None` at the end, or where the rest is torn or damaged.
     pub fn read_next(&mut self) -> Result<Option<&[u8]>> {
         match self.read() {
@@ -243,6 +232,13 @@ impl<R: Read> Records<R> {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
             Err(error) => Err(error).context("cannot read the progress file"),
         }
+    }
+
+    /// The bytes of the record that begins at this place.
+    pub fn read_at(&mut self, start: u64) -> Result<Option<&[u8]>> {
+        self.reader.seek(SeekFrom::Start(start)).context("cannot read the progress file")?;
+        self.end = start;
+        self.read_next()
     }
 
     fn read(&mut self) -> io::Result<bool> {
@@ -262,15 +258,6 @@ impl<R: Read> Records<R> {
     }
 }
 
-impl<R: Read + Seek> Records<R> {
-    /// The bytes of the record that begins at this place.
-    pub fn at(&mut self, start: u64) -> Result<Option<&[u8]>> {
-        self.reader.seek(SeekFrom::Start(start)).context("cannot read the progress file")?;
-        self.end = start;
-        self.read_next()
-    }
-}
-
 /// A length, the bytes and their checksum.
 fn append(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend((bytes.len() as u64).to_le_bytes());
@@ -286,7 +273,7 @@ fn create(path: &Path, header: &[u8], replace: bool) -> Result<Option<File>> {
     let lock = |file: &File| {
         let _ = file.try_lock();
     };
-    if replace { new.replace(lock).map(Some) } else { new.persist_new(lock) }
+    new.persist(replace, lock)
 }
 
 /// Whether the file is still the one at this path.
@@ -407,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn one_writer_the_same_inputs_and_a_word_before_going_on() {
+    fn one_writer_the_same_inputs_and_no_resuming_unasked() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("p");
         let (mut log, _) = open(&path, json!({ "learning_rate": 0.5 }), false).unwrap();
@@ -455,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn without_records_other_inputs_begin_anew() {
+    fn without_records_other_inputs_start_over() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("p");
         drop(open(&path, json!({ "seed": 1 }), false).unwrap());

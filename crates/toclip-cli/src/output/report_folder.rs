@@ -11,7 +11,7 @@ use super::files;
 /// The list of files in the folder, by which a later run knows what it may replace.
 const LIST: &str = "files.txt";
 
-/// A folder to be: files go to a hidden one beside it, which takes its place at the end.
+/// A folder whose files are first written to a hidden one beside it, which takes its place at the end.
 pub struct ReportFolder {
     target: PathBuf,
     staging: TempDir,
@@ -19,7 +19,7 @@ pub struct ReportFolder {
 }
 
 impl ReportFolder {
-    /// Refuses what could not be written or would lose what is not ours.
+    /// Refuses a folder that cannot be written, or that contains files of others.
     pub fn new(target: &Path) -> Result<Self> {
         let target = std::path::absolute(target)
             .with_context(|| format!("invalid folder name: {}", target.display()))?;
@@ -54,7 +54,7 @@ impl ReportFolder {
         Ok(())
     }
 
-    /// Puts the folder in its place; what was there is gone only once the new one stands.
+    /// Puts the folder in its place, then deletes the earlier report.
     pub fn finish(mut self) -> Result<PathBuf> {
         self.files.insert(LIST.into());
         let list: String = self.files.iter().map(|name| format!("{name}\n")).collect();
@@ -66,7 +66,7 @@ impl ReportFolder {
             let open = std::fs::Permissions::from_mode(0o755);
             std::fs::set_permissions(self.staging.path(), open)?;
         }
-        // Once more: someone may have put something there while we computed.
+        // Check again: a file may have appeared there in the meantime.
         replaceable(&self.target)?;
         let failed = || format!("cannot put the report in place at {}", self.target.display());
         let old = self.staging.path().with_extension("old");
@@ -80,17 +80,17 @@ impl ReportFolder {
             }
             return Err(error).with_context(failed);
         }
-        // It has moved: there is nothing left to clean up.
+        // It was renamed, so there is nothing to clean up.
         let _ = self.staging.keep();
         if replaces {
             std::fs::remove_dir_all(&old)
-                .with_context(|| format!("cannot delete the former report {}", old.display()))?;
+                .with_context(|| format!("cannot delete the earlier report {}", old.display()))?;
         }
         Ok(self.target)
     }
 }
 
-/// Whether a folder is absent, empty, or holds nothing but a former report.
+/// Whether a folder is absent, empty, or contains nothing but an earlier report.
 fn replaceable(target: &Path) -> Result<()> {
     let shown = target.display();
     match std::fs::symlink_metadata(target) {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_replaces_a_former_one_and_nothing_else() {
+    fn a_report_replaces_an_earlier_one_and_nothing_else() {
         let root = tempfile::tempdir().unwrap();
         let target = root.path().join("deep/out");
         let make = |file: &str| -> Result<PathBuf> {

@@ -5,28 +5,30 @@
 
 use std::borrow::Cow;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use super::files;
 use super::numbers::exact;
 
 /// Columns side by side.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Table {
-    pub(super) columns: Vec<Column>,
+    pub(super) columns: Vec<TableColumn>,
 }
 
 /// A column with its name.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Column {
+pub(super) struct TableColumn {
     pub name: Cow<'static, str>,
-    pub values: Values,
+    pub values: ColumnValues,
 }
 
 /// The values of a column.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Values {
+pub enum ColumnValues {
     /// Strings.
     Text(Vec<Cow<'static, str>>),
     /// Numbers; `None` is missing.
@@ -43,7 +45,7 @@ impl Table {
         name: impl Into<Cow<'static, str>>,
         values: impl IntoIterator<Item = T>,
     ) -> Self {
-        self.with(name, Values::Text(values.into_iter().map(Into::into).collect()))
+        self.with(name, ColumnValues::Text(values.into_iter().map(Into::into).collect()))
     }
 
     /// Adds a column of numbers, plain or optional; NaN is missing.
@@ -54,7 +56,7 @@ impl Table {
         values: impl IntoIterator<Item = T>,
     ) -> Self {
         let values = values.into_iter().map(|v| v.into().filter(|v| !v.is_nan())).collect();
-        self.with(name, Values::Numbers(values))
+        self.with(name, ColumnValues::Numbers(values))
     }
 
     /// Adds a column of counts, plain or optional.
@@ -64,11 +66,11 @@ impl Table {
         name: impl Into<Cow<'static, str>>,
         values: impl IntoIterator<Item = T>,
     ) -> Self {
-        self.with(name, Values::Counts(values.into_iter().map(Into::into).collect()))
+        self.with(name, ColumnValues::Counts(values.into_iter().map(Into::into).collect()))
     }
 
-    fn with(mut self, name: impl Into<Cow<'static, str>>, values: Values) -> Self {
-        self.columns.push(Column { name: name.into(), values });
+    fn with(mut self, name: impl Into<Cow<'static, str>>, values: ColumnValues) -> Self {
+        self.columns.push(TableColumn { name: name.into(), values });
         self
     }
 
@@ -84,16 +86,17 @@ impl Table {
         Ok(bytes)
     }
 
-    /// The table in every format of this build, each with its extension: CSV, and Parquet with these
-    /// pairs of metadata where the feature `parquet` is on.
-    pub fn render(&self, metadata: &[(&str, String)]) -> Result<Vec<(&'static str, Vec<u8>)>> {
+    /// Writes the table in every format of this build: `STEM.csv`, and with the feature `parquet` also
+    /// `STEM.parquet` with these pairs of metadata. Returns the files.
+    pub fn write(&self, stem: &Path, metadata: &[(&str, String)]) -> Result<Vec<PathBuf>> {
         #[cfg(not(feature = "parquet"))]
         let _ = metadata;
-        Ok(vec![
+        let formats = vec![
             ("csv", self.csv()?),
             #[cfg(feature = "parquet")]
             ("parquet", self.parquet(metadata)?),
-        ])
+        ];
+        files::write_formats(stem, formats)
     }
 
     /// Writes rows as CSV, after the header if `header` says so: a long table is written block by
@@ -126,22 +129,24 @@ impl<N: Into<Cow<'static, str>>, V: AsRef<[f64]>> FromIterator<(N, V)> for Table
     }
 }
 
-impl Values {
+impl ColumnValues {
     fn len(&self) -> usize {
         match self {
-            Values::Text(values) => values.len(),
-            Values::Numbers(values) => values.len(),
-            Values::Counts(values) => values.len(),
+            ColumnValues::Text(values) => values.len(),
+            ColumnValues::Numbers(values) => values.len(),
+            ColumnValues::Counts(values) => values.len(),
         }
     }
 
     fn cell(&self, row: usize) -> Cow<'_, str> {
         let cell = match self {
-            Values::Text(values) => {
+            ColumnValues::Text(values) => {
                 return values.get(row).map(|v| (**v).into()).unwrap_or_default();
             }
-            Values::Numbers(values) => values.get(row).copied().flatten().map(exact),
-            Values::Counts(values) => values.get(row).copied().flatten().map(|v| v.to_string()),
+            ColumnValues::Numbers(values) => values.get(row).copied().flatten().map(exact),
+            ColumnValues::Counts(values) => {
+                values.get(row).copied().flatten().map(|v| v.to_string())
+            }
         };
         cell.unwrap_or_default().into()
     }

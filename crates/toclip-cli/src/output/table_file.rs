@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+#[cfg(feature = "parquet")]
+use anyhow::Context;
 use anyhow::{Result, bail};
 
 use super::Table;
@@ -10,24 +12,22 @@ use super::files::NewFile;
 use super::parquet::ParquetWriter;
 
 /// The file appears under its name when it is finished. The same blocks give the same bytes.
-pub struct TableFile {
-    format: Format,
-    #[cfg(feature = "parquet")]
-    metadata: Vec<(&'static str, String)>,
-}
+pub struct TableFile(TableFormat);
 
-enum Format {
-    Csv {
-        file: NewFile,
-        header: bool,
-    },
-    /// The schema is that of the first block.
+#[cfg(feature = "parquet")]
+const CANNOT: &str = "cannot write the Parquet table";
+
+enum TableFormat {
+    Csv(NewFile),
     #[cfg(feature = "parquet")]
-    Parquet(Option<NewFile>, Option<Box<ParquetWriter<NewFile>>>),
+    Parquet(Box<ParquetWriter<NewFile>>),
 }
 
 impl TableFile {
-    /// Whether the name of a file says what a table can be written as, and this build can write it.
+    /// The extension of the best format that this build can write.
+    pub const EXTENSION: &str = if cfg!(feature = "parquet") { "parquet" } else { "csv" };
+
+    /// Refuses a file name whose extension is not that of a table, or not one that this build can write.
     pub fn check_name(path: &Path) -> Result<()> {
         match path.extension().and_then(|e| e.to_str()) {
             Some("csv") => Ok(()),
@@ -43,54 +43,37 @@ impl TableFile {
         }
     }
 
-    /// Starts a file that will be at `path`, in the format of its extension; Parquet gets these pairs of
-    /// metadata.
-    pub fn create(path: &Path, metadata: Vec<(&'static str, String)>) -> Result<Self> {
+    /// Starts a file at `path`, in the format of its extension, with the columns of `table`, which has no
+    /// rows. A Parquet file gets these pairs of metadata.
+    pub fn create(path: &Path, table: &Table, metadata: &[(&str, String)]) -> Result<Self> {
         TableFile::check_name(path)?;
+        let mut file = NewFile::create(path)?;
+        #[cfg(feature = "parquet")]
+        if path.extension().is_some_and(|extension| extension == "parquet") {
+            let writer = ParquetWriter::new(file, table, metadata).context(CANNOT)?;
+            return Ok(TableFile(TableFormat::Parquet(Box::new(writer))));
+        }
         #[cfg(not(feature = "parquet"))]
         let _ = metadata;
-        let file = NewFile::create(path)?;
-        let format = match path.extension().and_then(|e| e.to_str()) {
-            #[cfg(feature = "parquet")]
-            Some("parquet") => Format::Parquet(Some(file), None),
-            _ => Format::Csv { file, header: true },
-        };
-        Ok(TableFile {
-            format,
-            #[cfg(feature = "parquet")]
-            metadata,
-        })
+        table.write_csv(&mut file, true)?;
+        Ok(TableFile(TableFormat::Csv(file)))
     }
 
     /// Appends rows; every block has the same columns.
     pub fn block(&mut self, table: &Table) -> Result<()> {
-        match &mut self.format {
-            Format::Csv { file, header } => {
-                table.write_csv(file, *header)?;
-                *header = false;
-            }
+        match &mut self.0 {
+            TableFormat::Csv(file) => table.write_csv(file, false),
             #[cfg(feature = "parquet")]
-            Format::Parquet(file, writer) => {
-                if let Some(file) = file.take() {
-                    *writer = Some(Box::new(ParquetWriter::new(file, table, &self.metadata)?));
-                }
-                if let Some(writer) = writer {
-                    writer.block(table)?;
-                }
-            }
+            TableFormat::Parquet(writer) => writer.block(table).context(CANNOT),
         }
-        Ok(())
     }
 
     /// Puts the file in its place.
     pub fn finish(self) -> Result<()> {
-        match self.format {
-            Format::Csv { file, .. } => file.finish(),
+        match self.0 {
+            TableFormat::Csv(file) => file.finish(),
             #[cfg(feature = "parquet")]
-            Format::Parquet(file, writer) => match writer {
-                Some(writer) => writer.finish()?.finish(),
-                None => file.map_or(Ok(()), NewFile::finish),
-            },
+            TableFormat::Parquet(writer) => writer.finish().context(CANNOT)?.finish(),
         }
     }
 }
@@ -104,10 +87,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let block =
             |k: u64| Table::default().counts("cell", [k, k + 1]).numbers("x", [0.5, f64::NAN]);
+        let empty = Table::default().counts("cell", [0; 0]).numbers("x", [0.0; 0]);
         let mut written = Vec::new();
         for name in ["a.parquet", "b.parquet", "a.csv"] {
             let path = folder.path().join(name);
-            let mut file = TableFile::create(&path, vec![("k", "v".into())]).unwrap();
+            let mut file = TableFile::create(&path, &empty, &[("k", "v".into())]).unwrap();
             file.block(&block(0)).unwrap();
             file.block(&block(2)).unwrap();
             assert!(!path.exists(), "only the whole file is seen");

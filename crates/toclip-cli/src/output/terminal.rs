@@ -5,7 +5,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Prints a line to standard error, like `eprintln!`, without its panic: what nobody reads is lost.
+/// Prints a line to standard error, like `eprintln!`, without its panic if standard error is closed.
 #[macro_export]
 macro_rules! tell {
     ($($part:tt)*) => {{
@@ -15,8 +15,8 @@ macro_rules! tell {
 }
 pub use tell;
 
-/// Prints, and ends the program if nobody can read on: quietly when a pipe was closed, as `head`
-/// does, with a message and a failure when the text could not be written.
+/// Prints. If standard output fails, ends the program: quietly when a pipe was closed, as by `head`,
+/// otherwise with a message and a failure.
 pub fn print(text: Arguments<'_>) {
     print_bytes(text.to_string().as_bytes());
 }
@@ -41,7 +41,7 @@ macro_rules! say {
 }
 pub use say;
 
-/// What the terminal can show.
+/// The width and the colours of the terminal.
 #[derive(Debug, Clone, Copy)]
 pub struct Screen {
     /// Characters in a line.

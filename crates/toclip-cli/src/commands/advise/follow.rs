@@ -14,14 +14,14 @@ use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use toclip_logs::{Action, Finding};
 
-use super::{Args, LogReport, Source, report, sources};
+use super::{Args, LogReport, LogSource, report, sources};
 use crate::output::interrupt::{INTERRUPTED, listen};
 use crate::output::numbers::short;
 use crate::output::{say, tell};
 
 /// The pause between two looks, at least.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Of the time, at most one part in this many is spent on reading.
+/// At most one part in this many of the time is spent on reading.
 const SHARE: u32 = 10;
 
 /// Watches until Ctrl-C.
@@ -30,15 +30,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if let Some((name, error)) = missing.pop() {
         return Err(error.context(name));
     }
-    if found.iter().any(|source| matches!(source, Source::StandardInput)) {
+    if found.iter().any(|source| matches!(source, LogSource::StandardInput)) {
         bail!("standard input cannot be followed; give a file");
     }
     listen(None)?;
     if !args.quiet {
-        let names: Vec<String> = found.iter().map(Source::name).collect();
+        let names: Vec<String> = found.iter().map(LogSource::name).collect();
         tell!("following {}; Ctrl-C ends it", names.join(", "));
     }
-    let mut watched: BTreeMap<String, Watched> = BTreeMap::new();
+    let mut watched: BTreeMap<String, WatchedLog> = BTreeMap::new();
     loop {
         let start = Instant::now();
         // A folder may have another run by now, or a run another file.
@@ -56,9 +56,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-/// What was said about a log.
+/// A log, and the findings already printed for it.
 #[derive(Default)]
-struct Watched {
+struct WatchedLog {
     state: FileState,
     said: BTreeSet<String>,
     /// The last recommendation that was printed.
@@ -66,9 +66,9 @@ struct Watched {
     error: String,
 }
 
-impl Watched {
-    /// Reads the log if it changed, and says what is new.
-    fn look(&mut self, source: &Source, args: &Args) {
+impl WatchedLog {
+    /// Reads the log if it changed, and prints new findings.
+    fn look(&mut self, source: &LogSource, args: &Args) {
         let state = file_state(source);
         if state == self.state {
             return;
@@ -79,7 +79,7 @@ impl Watched {
                 self.error.clear();
                 self.tell(&report, args.json);
             }
-            // A log may be empty for a while, or have no norm yet; it is said once.
+            // A log may be empty for a while, or have no norm yet; that is printed once.
             Err(error) => {
                 let error = format!("{error:#}");
                 if error != self.error {
@@ -97,7 +97,7 @@ impl Watched {
             self.said.insert(identity(finding));
             line(report, finding.sentence(), json!({ "finding": finding }), as_json);
         }
-        // What is no longer found may be found again.
+        // A finding that has gone may come back.
         let now: BTreeSet<String> = report.advice.findings.iter().map(identity).collect();
         self.said.retain(|said| now.contains(said));
         let recommendation = &report.advice.recommendation;
@@ -122,7 +122,7 @@ fn line(report: &LogReport, text: String, mut value: Value, as_json: bool) {
     }
 }
 
-/// Whether a recommendation is another one: a threshold that is estimated anew changes a little.
+/// Whether a recommendation has changed; a threshold changes a little with every estimate.
 fn differs(before: (Action, Option<f64>), now: (Action, Option<f64>)) -> bool {
     let moved = match (before.1, now.1) {
         (Some(a), Some(b)) => !(0.7..1.4).contains(&(a / b)),
@@ -134,8 +134,8 @@ fn differs(before: (Action, Option<f64>), now: (Action, Option<f64>)) -> bool {
 /// Size and time of the last change of each file.
 type FileState = Vec<Option<(u64, Option<SystemTime>)>>;
 
-fn file_state(source: &Source) -> FileState {
-    let Source::Files(files) = source else { return Vec::new() };
+fn file_state(source: &LogSource) -> FileState {
+    let LogSource::Files(files) = source else { return Vec::new() };
     let state = |data: std::fs::Metadata| (data.len(), data.modified().ok());
     files.files.iter().map(|file| metadata(file).ok().map(state)).collect()
 }
@@ -145,8 +145,8 @@ fn is_news(finding: &Finding) -> bool {
     !matches!(finding, Finding::Truncated | Finding::Subsampled { .. } | Finding::Healthy { .. })
 }
 
-/// What makes a finding the same as one that was said: for spikes and non-finite steps how many there
-/// are, for the others their kind.
+/// The key by which a finding counts as already printed: its kind, and for spikes and non-finite steps
+/// also their number.
 fn identity(finding: &Finding) -> String {
     let value = serde_json::to_value(finding).unwrap_or_default();
     let code = value["code"].as_str().unwrap_or_default();

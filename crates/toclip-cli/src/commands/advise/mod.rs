@@ -19,8 +19,7 @@ use toclip_logs::{
 
 use crate::arguments;
 use crate::output::terminal::{Screen, progress_bar};
-use crate::output::{files, plots};
-use crate::output::{say, tell};
+use crate::output::{files, plots, result, tell};
 
 /// Read training logs: what went wrong, whether to clip, and where
 ///
@@ -137,55 +136,54 @@ pub fn run(args: Args) -> Result<ExitCode> {
         "logs": reports.iter().map(numbers).collect::<Vec<Value>>(),
         "failed": errors,
     });
-    match args.json {
-        true => say!("{}", serde_json::to_string_pretty(&numbers)?),
-        false => say!("{}", text::of(&reports, args.verbose, &Screen::of_stdout())),
-    }
-    if let Some(folder) = &args.out {
-        write(folder, &reports, &numbers, args.json)?;
-    }
+    let written = match &args.out {
+        Some(folder) => write(folder, &reports, &numbers)?,
+        None => Vec::new(),
+    };
+    let text = text::of(&reports, args.verbose, &Screen::of_stdout()) + "\n";
+    result::show(args.json, numbers, &text, &written)?;
     Ok(if errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Where a log comes from.
-enum Source {
+enum LogSource {
     StandardInput,
     Files(LogFiles),
 }
 
-impl Source {
+impl LogSource {
     fn name(&self) -> String {
         match self {
-            Source::StandardInput => "standard input".into(),
-            Source::Files(files) => files.name.clone(),
+            LogSource::StandardInput => "standard input".into(),
+            LogSource::Files(files) => files.name.clone(),
         }
     }
 }
 
-/// The logs that the paths mean, and the paths that mean none.
-fn sources(args: &Args) -> (Vec<Source>, Vec<(String, anyhow::Error)>) {
+/// The logs at the given paths, and the paths without one.
+fn sources(args: &Args) -> (Vec<LogSource>, Vec<(String, anyhow::Error)>) {
     let (mut files, mut sources, mut missing) = (Vec::new(), Vec::new(), Vec::new());
     for path in &args.logs {
         if path == Path::new("-") {
-            sources.push(Source::StandardInput);
+            sources.push(LogSource::StandardInput);
             continue;
         }
         match find_logs(path, &args.read_options()) {
             Ok(found) => files.extend(found),
-            // Its text has the cause in it.
+            // The message already includes the cause.
             Err(error) => missing.push((path.display().to_string(), anyhow!("{error}"))),
         }
     }
-    sources.extend(join_event_files(files).into_iter().map(Source::Files));
+    sources.extend(join_event_files(files).into_iter().map(LogSource::Files));
     (sources, missing)
 }
 
 /// Reads a log and gives advice about it.
-fn report(source: &Source, args: &Args) -> Result<LogReport> {
+fn report(source: &LogSource, args: &Args) -> Result<LogReport> {
     let options = args.read_options();
     let log = match source {
-        Source::StandardInput => load(stdin().lock(), &options),
-        Source::Files(files) => {
+        LogSource::StandardInput => load(stdin().lock(), &options),
+        LogSource::Files(files) => {
             let size = files.size();
             let bar = progress_bar(size, "bytes", args.quiet || size < 50_000_000);
             let log = load_files(files, &options, &mut |bytes| bar.inc(bytes));
@@ -225,25 +223,21 @@ impl Args {
     }
 }
 
-fn write(folder: &Path, reports: &[LogReport], numbers: &Value, quiet: bool) -> Result<()> {
+/// Writes the page, its numbers and each plot; the page and the numbers are what a user opens.
+fn write(folder: &Path, reports: &[LogReport], numbers: &Value) -> Result<Vec<PathBuf>> {
     let (html, json) = (folder.join("advise.html"), folder.join("advise.json"));
     files::write(&html, page::of(reports).as_bytes())?;
     files::write_json(&json, numbers)?;
     for (i, report) in reports.iter().enumerate() {
         let log = if reports.len() > 1 { format!("log-{}-", i + 1) } else { String::new() };
         for (name, figure) in figures::NAMES.iter().zip(figures::of(report)) {
-            for (extension, bytes) in plots::render(&figure)? {
-                files::write(&folder.join(format!("{log}{name}.{extension}")), &bytes)?;
-            }
+            plots::write(&figure, &folder.join(format!("{log}{name}")))?;
         }
     }
-    if !quiet {
-        [html, json].iter().for_each(|path| say!("{}", files::wrote(path)));
-    }
-    Ok(())
+    Ok(vec![html, json])
 }
 
-/// The option that supplies what is missing.
+/// The option that supplies the missing information.
 fn option(hint: Hint) -> &'static str {
     match hint {
         Hint::NormColumn => "--norm NAME",

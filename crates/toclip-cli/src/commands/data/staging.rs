@@ -41,7 +41,7 @@ impl StagingFolder {
         Ok(Self { partial, target: cache.join(set.key()), _lock: lock })
     }
 
-    /// Where a download of this name goes; what an earlier process has of it is still there.
+    /// The file of a download of this name; it may contain the start from an earlier process.
     pub fn download(&self, name: &str) -> Result<PathBuf> {
         make(&self.partial)?;
         Ok(self.partial.join(name))
@@ -70,7 +70,7 @@ impl StagingFolder {
         Ok(self.target)
     }
 
-    /// Deletes what a failed try leaves, save downloads that can be continued.
+    /// Deletes the leftovers of a failed try, except downloads that can be resumed.
     pub fn tidy(&self) -> Result<()> {
         delete(&self.partial.join(NEW))?;
         delete(&self.partial.join("npm"))?;
@@ -79,8 +79,8 @@ impl StagingFolder {
         Ok(())
     }
 
-    /// Deletes the data set and what was left of fetching it; out of sight first, so that nobody
-    /// finds half of it.
+    /// Deletes the data set and unfinished downloads of it. The folder is renamed first, so nobody finds
+    /// half of it.
     pub fn remove_all(self) -> Result<()> {
         make(&self.partial)?;
         let old = self.partial.join("old");
@@ -110,7 +110,7 @@ pub fn delete(path: &Path) -> Result<()> {
     }
 }
 
-/// The bytes of a file, or of all the files in a folder; what is not there has none.
+/// The bytes of a file, or of all the files in a folder; 0 if there is none.
 pub fn size(path: &Path) -> u64 {
     match std::fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => std::fs::read_dir(path)

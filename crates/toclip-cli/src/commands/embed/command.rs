@@ -12,7 +12,8 @@ use super::fetch::{self, MINILM};
 use super::work::{EmbeddingJob, Embeddings, FinishedBatch, cores};
 use super::{Args, TargetRule, npy, text};
 use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
-use crate::output::{Identity, ProgressLog, files, fnv1a, progress_bar, say, tell};
+use crate::output::numbers::duration;
+use crate::output::{Identity, ProgressLog, files, fnv1a, progress_bar, result, tell};
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
@@ -37,8 +38,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
     interrupt::listen(Some("batches"))?;
     let resumed = done.len();
     let mut embeddings = Embeddings::new(rows, embedder.width());
+    let tokens: u64 = (0..batches.len()).map(|b| batches.tokens(b) as u64).sum();
     let computed = {
-        let tokens = (0..batches.len()).map(|b| batches.tokens(b) as u64).sum();
         let bar = progress_bar(tokens, "tokens", args.quiet);
         let tick = |batch: usize| bar.inc(batches.tokens(batch) as u64);
         let threads = args.threads.unwrap_or_else(cores);
@@ -64,28 +65,50 @@ pub fn run(args: Args) -> Result<ExitCode> {
     files::write(&args.out, &npy::rows(&embeddings.values, embeddings.width))?;
     let targets = args.write_targets(&lines, rows)?;
     progress.remove()?;
-    let summary = json!({
+    if args.quiet && !args.json {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let took = begin.elapsed();
+    let (all, different, most) = (lines.len(), batches.distinct(), embedder.max_tokens());
+    let (width, rule) = (embeddings.width, embedder.describe());
+    let value = json!({
         "model": folder,
-        "rule": embedder.describe(),
+        "rule": rule,
         "text": args.text,
         "lines": rows,
-        "lines_in_text": lines.len(),
-        "different_lines": batches.distinct(),
+        "lines_in_text": all,
+        "different_lines": different,
         "cut_lines": cut,
-        "max_tokens": embedder.max_tokens(),
-        "tokens": (0..batches.len()).map(|b| batches.tokens(b)).sum::<usize>(),
-        "width": embeddings.width,
+        "max_tokens": most,
+        "tokens": tokens,
+        "width": width,
         "embeddings": args.out,
         "targets": targets,
         "batches": batches.len(),
         "batches_from_before": resumed,
-        "seconds": begin.elapsed().as_secs_f64(),
+        "seconds": took.as_secs_f64(),
     });
-    args.print(&summary);
+    let subset = match rows < all {
+        true => format!("the first {rows} of {all}: a subset, as --lines asks"),
+        false => format!("all {rows}, {different} different"),
+    };
+    let from_before = match resumed {
+        0 => String::new(),
+        n => format!(", {n} of {} batches from an earlier run", batches.len()),
+    };
+    let text = format!(
+        "Lines    {subset}\nVectors  {width} numbers each: {rule}\n\
+         Tokens   {tokens}, at most {most} a line ({cut} lines reach that)\n\
+         Time     {}, {:.0} lines/s{from_before}\n",
+        duration(took),
+        rows as f64 / took.as_secs_f64()
+    );
+    let written: Vec<PathBuf> = std::iter::once(args.out).chain(targets).collect();
+    result::show(args.json, value, &text, &written)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the vectors depend on.
+/// Everything that the vectors depend on.
 fn inputs(folder: &Path, embedder: &Embedder, ids: &[Vec<u32>]) -> Result<Value> {
     let mut tokens = Vec::new();
     for line in ids {
@@ -122,37 +145,5 @@ impl Args {
         let path = self.targets.clone().unwrap_or_else(|| self.out.with_file_name("targets.npy"));
         files::write(&path, &npy::list(&targets))?;
         Ok(Some(path))
-    }
-
-    fn print(&self, summary: &Value) {
-        if self.json {
-            say!("{summary:#}");
-            return;
-        }
-        if self.quiet {
-            return;
-        }
-        let number = |key: &str| summary[key].as_u64().unwrap_or_default();
-        let (lines, all) = (number("lines"), number("lines_in_text"));
-        if lines < all {
-            say!("Lines    the first {lines} of {all}: a subset, as --lines asks");
-        } else {
-            say!("Lines    all {lines}, {} different", number("different_lines"));
-        }
-        say!(
-            "Vectors  {} numbers each: {}",
-            number("width"),
-            summary["rule"].as_str().unwrap_or_default()
-        );
-        let (most, cut) = (number("max_tokens"), number("cut_lines"));
-        say!("Tokens   {}, at most {most} a line ({cut} lines reach that)", number("tokens"));
-        let seconds = summary["seconds"].as_f64().unwrap_or_default();
-        let from_before = match number("batches_from_before") {
-            0 => String::new(),
-            n => format!(", {n} of {} batches from an earlier run", number("batches")),
-        };
-        say!("Time     {seconds:.1} s, {:.0} lines/s{from_before}", lines as f64 / seconds);
-        let written = ["embeddings", "targets"].into_iter().filter_map(|key| summary[key].as_str());
-        written.for_each(|path| say!("{}", files::wrote(path)));
     }
 }

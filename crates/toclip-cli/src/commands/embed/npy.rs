@@ -13,7 +13,7 @@ pub fn list(values: &[f64]) -> Vec<u8> {
 
 fn file(kind: &str, shape: &str, data: impl Iterator<Item = u8>) -> Vec<u8> {
     let mut header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
-    // What follows begins at a multiple of 64.
+    // The data begins at a multiple of 64.
     let before = b"\x93NUMPY\x01\x00".len() + 2;
     let filled = (before + header.len() + 1).next_multiple_of(64) - before - 1;
     header = format!("{header:filled$}\n");

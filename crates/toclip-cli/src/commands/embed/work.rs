@@ -69,12 +69,12 @@ pub struct EmbeddingJob<'a> {
     pub batches: &'a Batches,
     pub threads: usize,
     pub cancel: &'a AtomicBool,
-    /// Told of every finished batch.
+    /// Called after every finished batch.
     pub tick: &'a (dyn Fn(usize) + Sync),
 }
 
 impl EmbeddingJob<'_> {
-    /// Computes what is not done yet. Where it was cancelled: the number of finished batches.
+    /// Computes the missing batches. If it is cancelled, returns the number of finished ones.
     pub fn run(
         &self,
         embeddings: &mut Embeddings,

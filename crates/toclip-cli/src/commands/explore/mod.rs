@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
-use toclip::noise::Family;
 use toclip::spectrum::SpectrumSpec;
 use toml::{Table, Value};
 
@@ -69,7 +68,7 @@ fn self_contained(file: &Path) -> Result<String> {
     table.remove("criteria");
     if let Some(noise @ NoiseChoice::File(_)) = &noise {
         let family = noise.family(origin.folder()).map_err(anyhow::Error::msg)?;
-        table.insert("noise".into(), noise_table(&family)?);
+        table.insert("noise".into(), Value::try_from(&family)?);
     }
     if let SpectrumSpec::File { .. } = named {
         let norm = spectrum.norm();
@@ -81,10 +80,6 @@ fn self_contained(file: &Path) -> Result<String> {
         table.insert("spectrum".into(), Value::try_from(spectrum)?);
     }
     Ok(toml::to_string(&table)?)
-}
-
-fn noise_table(family: &Family) -> Result<Value> {
-    Ok(Value::try_from(family)?)
 }
 
 /// Opens a file with the program of the system for it.

@@ -7,8 +7,8 @@ use serde_json::json;
 use toclip::criteria::best_threshold;
 use toclip::{Factors, Rule};
 
-use super::part::{self, Part};
-use super::treatment::{self, Treatment};
+use super::batch_and_rule::{self, BatchAndRule};
+use super::gradient_part::{self, GradientPart};
 use super::{Args, NoiseSpec, json_point, with_factors};
 use crate::output::files::{self, Destination};
 use crate::output::numbers::short;
@@ -18,7 +18,7 @@ use crate::plot::{Axis, Chart, Figure, Theme};
 /// One curve for each noise, over risks or over thresholds.
 struct Curves<'a> {
     curves: Vec<(&'a NoiseSpec, Vec<Factors>)>,
-    /// What does not change along the curves.
+    /// The risk or the threshold that all points share.
     fixed: String,
     over_risk: bool,
     log_x: bool,
@@ -67,7 +67,7 @@ impl Curves<'_> {
     /// The best threshold, where one noise is drawn over thresholds that contain it.
     fn best(&self) -> Option<f64> {
         let [(spec, factors)] = &self.curves[..] else { return None };
-        if spec.part != Part::Whole {
+        if spec.part != GradientPart::Whole {
             return None;
         }
         let (first, last) = (factors.first()?, factors.last()?);
@@ -76,7 +76,7 @@ impl Curves<'_> {
     }
 
     fn title(&self) -> &'static str {
-        match self.curves.iter().all(|(spec, _)| spec.treatment.rule == Rule::Clip) {
+        match self.curves.iter().all(|(spec, _)| spec.batch_and_rule.rule == Rule::Clip) {
             true => "Reduction factors of gradient clipping",
             false => "Reduction factors of rules for gradients",
         }
@@ -116,20 +116,17 @@ impl Curves<'_> {
             .columns(2)
     }
 
-    /// The columns beside family, params, r and c that some curve needs, so that all have them.
-    fn columns(&self) -> (Vec<&'static str>, Vec<&'static str>) {
-        let used = |name: &&'static str| {
-            self.curves.iter().any(|(spec, _)| {
-                spec.treatment.cells().iter().any(|cell| cell.0 == *name)
-                    || spec.part.cell().is_some_and(|cell| cell.0 == *name)
-            })
+    /// The columns beside family, params, r and c that some curve needs; all curves have them.
+    fn columns(&self) -> Vec<&'static str> {
+        let needed = |name: &&str| {
+            self.curves.iter().any(|(spec, _)| spec.cells().iter().any(|cell| cell.0 == *name))
         };
-        let treatment = treatment::COLUMNS.into_iter().filter(used).collect();
-        (treatment, part::COLUMNS.into_iter().filter(used).collect())
+        let all = batch_and_rule::COLUMNS.into_iter().chain(gradient_part::COLUMNS);
+        all.filter(needed).collect()
     }
 
     fn write_csv(&self, out: &mut Destination) -> Result<()> {
-        let (of_treatment, of_part) = self.columns();
+        let columns = self.columns();
         for (i, (spec, factors)) in self.curves.iter().enumerate() {
             let mut params = serde_json::to_value(&spec.family)?;
             let family = params["family"].as_str().unwrap_or_default().to_owned();
@@ -142,12 +139,8 @@ impl Curves<'_> {
                 .text("params", repeated(params.to_string()))
                 .numbers("r", factors.iter().map(|at| at.r))
                 .numbers("c", factors.iter().map(|at| at.c));
-            for &name in &of_treatment {
-                table = table.text(name, repeated(spec.treatment.cell(name)));
-            }
-            for &name in &of_part {
-                let own = spec.part.cell().filter(|cell| cell.0 == name).map(|cell| cell.1);
-                table = table.numbers(name, std::iter::repeat_n(own, factors.len()));
+            for &name in &columns {
+                table = table.text(name, repeated(spec.cell(name)));
             }
             with_factors(table, factors).write_csv(&mut *out, i == 0)?;
         }
@@ -157,7 +150,7 @@ impl Curves<'_> {
     fn json(&self) -> serde_json::Value {
         let curve = |(spec, factors): &(&NoiseSpec, Vec<Factors>)| {
             let points: Vec<_> = factors.iter().map(json_point).collect();
-            let Treatment { batch, rule, .. } = &spec.treatment;
+            let BatchAndRule { batch, rule, .. } = &spec.batch_and_rule;
             let mut curve = json!({ "noise": spec.family, "batch": batch, "rule": rule.name(), "points": points });
             if let Some((name, value)) = spec.part.cell() {
                 curve[name] = value.into();

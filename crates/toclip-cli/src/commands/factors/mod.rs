@@ -1,10 +1,10 @@
 //! `toclip factors`: the reduction factors at a point, along a curve, or for a whole table.
 
+mod batch_and_rule;
 mod curve;
-mod part;
+mod gradient_part;
 mod point;
 mod table;
-mod treatment;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,9 +16,10 @@ use toclip::noise::Family;
 use toclip::{Factors, Step};
 
 use crate::arguments::{NoiseArgs, NumberOrRange, count};
+use crate::output::numbers::exact;
 use crate::output::{Table, json};
-use part::Part;
-use treatment::Treatment;
+use batch_and_rule::BatchAndRule;
+use gradient_part::GradientPart;
 
 /// Compute the reduction factors μ and ν and the criteria CSC and CCC
 ///
@@ -38,7 +39,7 @@ pub struct Args {
     #[arg(long, short, value_name = "C", default_value = "1", allow_hyphen_values = true)]
     clip: NumberOrRange,
 
-    /// What is done to the gradient, or several rules to compare: clip, skip, normalise, tanh, root,
+    /// The rule for the gradient, or several to compare: clip, skip, normalise, tanh, root,
     /// optimal, by_value, per_group
     #[arg(long, value_name = "RULE", value_delimiter = ',', default_value = "clip")]
     rule: Vec<String>,
@@ -92,23 +93,38 @@ pub struct Args {
     json: bool,
 }
 
-/// A noise and what is done to its gradients.
+/// A noise with the batch and the rule for its gradients.
 struct NoiseSpec {
     family: Family,
     step: Step<'static>,
-    treatment: Treatment,
-    part: Part,
+    batch_and_rule: BatchAndRule,
+    part: GradientPart,
 }
 
 impl NoiseSpec {
-    fn new(family: Family, treatment: Treatment, part: Part) -> Result<Self> {
-        let step = treatment.step(Arc::new(family.clone()))?;
-        Ok(NoiseSpec { family, step, treatment, part })
+    fn new(family: Family, batch_and_rule: BatchAndRule, part: GradientPart) -> Result<Self> {
+        let step = batch_and_rule.step(Arc::new(family.clone()))?;
+        Ok(NoiseSpec { family, step, batch_and_rule, part })
+    }
+
+    /// The columns of tables that describe it beside the family, and their cells.
+    fn cells(&self) -> Vec<(&'static str, String)> {
+        let part = self.part.cell().map(|(name, value)| (name, exact(value)));
+        self.batch_and_rule.cells().into_iter().chain(part).collect()
+    }
+
+    /// The cell of a column that some noise of a table needs.
+    fn cell(&self, column: &str) -> String {
+        match self.part.cell() {
+            Some((name, value)) if name == column => exact(value),
+            _ if batch_and_rule::COLUMNS.contains(&column) => self.batch_and_rule.cell(column),
+            _ => String::new(),
+        }
     }
 
     fn factors(&self, points: &[(f64, f64)]) -> toclip::Result<Vec<Factors>> {
         match self.part {
-            Part::Whole => Factors::at_points(&self.step, points),
+            GradientPart::Whole => Factors::at_points(&self.step, points),
             part => points.iter().map(|&(r, c)| part.factors(&self.step, r, c)).collect(),
         }
     }
@@ -128,13 +144,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
         return table::run(table, args.out.as_deref(), args.json);
     }
     let Args { batch, per_sample, outputs, .. } = args;
-    let rules =
-        part::rules_and_parts(&args.rule, args.eigenvalues.as_deref(), args.ratios.as_deref())?;
+    let rules = gradient_part::rules_and_parts(
+        &args.rule,
+        args.eigenvalues.as_deref(),
+        args.ratios.as_deref(),
+    )?;
     let mut noises = Vec::new();
     for family in args.noise.families()? {
         for (rule, part) in &rules {
-            let treatment = Treatment { batch, per_sample, outputs, rule: rule.clone() };
-            noises.push(NoiseSpec::new(family.clone(), treatment, *part)?);
+            let batch_and_rule = BatchAndRule { batch, per_sample, outputs, rule: rule.clone() };
+            noises.push(NoiseSpec::new(family.clone(), batch_and_rule, *part)?);
         }
     }
     match (&args.risk, &args.clip) {
@@ -154,29 +173,24 @@ pub fn run(args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The names of the factors in tables and in JSON.
+const FACTORS: [&str; 5] = ["mu", "m2", "nu", "csc", "ccc"];
+
+/// The factors in the order of their names; `None` where a criterion is not defined.
+fn values(at: &Factors) -> [Option<f64>; 5] {
+    [Some(at.mu), Some(at.m2), at.nu().ok(), at.csc().ok(), at.ccc().ok()]
+}
+
 /// The factors at a point as JSON; null where a criterion is not defined.
 fn json_point(at: &Factors) -> Map<String, Value> {
-    let defined = |x: toclip::Result<f64>| x.map_or(Value::Null, json::number);
-    let fields = [
-        ("r", at.r.into()),
-        ("c", json::number(at.c)),
-        ("mu", json::number(at.mu)),
-        ("m2", json::number(at.m2)),
-        ("nu", defined(at.nu())),
-        ("csc", defined(at.csc())),
-        ("ccc", defined(at.ccc())),
-    ];
-    fields.map(|(key, value)| (key.to_string(), value)).into_iter().collect()
+    let point = [("r", Some(at.r)), ("c", Some(at.c))];
+    let fields = point.into_iter().chain(FACTORS.into_iter().zip(values(at)));
+    fields.map(|(key, x)| (key.to_owned(), x.map_or(Value::Null, json::number))).collect()
 }
 
 /// Adds the factors to a table, a row for each; empty where a criterion is not defined.
 fn with_factors(table: Table, factors: &[Factors]) -> Table {
-    let defined =
-        |of: fn(&Factors) -> toclip::Result<f64>| factors.iter().map(move |at| of(at).ok());
-    table
-        .numbers("mu", factors.iter().map(|at| at.mu))
-        .numbers("m2", factors.iter().map(|at| at.m2))
-        .numbers("nu", defined(Factors::nu))
-        .numbers("csc", defined(Factors::csc))
-        .numbers("ccc", defined(Factors::ccc))
+    let rows: Vec<_> = factors.iter().map(values).collect();
+    let add = |table: Table, (i, name)| table.numbers(name, rows.iter().map(|row| row[i]));
+    FACTORS.into_iter().enumerate().fold(table, add)
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toclip::criteria::{BestThreshold, FisherLimit, best_threshold, fisher_limit};
 use toclip::{Error, Factors, Rule};
 
-use super::part::Part;
+use super::gradient_part::GradientPart;
 use super::{NoiseSpec, json_point};
 use crate::output::json::{self, number};
 use crate::output::numbers::{short, significant};
@@ -38,7 +38,7 @@ impl<'a> Point<'a> {
     fn new(spec: &'a NoiseSpec, r: f64, c: f64) -> Result<Self> {
         let step = &spec.step;
         let at = spec.part.factors(step, r, c)?;
-        if spec.part != Part::Whole {
+        if spec.part != GradientPart::Whole {
             return Ok(Point { spec, at, best: None, limit: None });
         }
         let limit = match fisher_limit(step, r) {
@@ -52,13 +52,10 @@ impl<'a> Point<'a> {
     fn json(&self) -> Value {
         let mut map = json_point(&self.at);
         map.insert("noise".into(), json!(self.spec.family));
-        for (name, cell) in self.spec.treatment.cells() {
-            // Counts and truth values are not strings in JSON.
+        for (name, cell) in self.spec.cells() {
+            // Numbers and truth values are not strings in JSON.
             let value = serde_json::from_str(&cell).unwrap_or_else(|_| cell.into());
             map.insert(name.into(), value);
-        }
-        if let Some((name, value)) = self.spec.part.cell() {
-            map.insert(name.into(), value.into());
         }
         let best = self
             .best
@@ -85,30 +82,28 @@ impl<'a> Point<'a> {
             (false, _) => "descent, relative to unclipped SGD",
         };
         let square = match clips {
-            _ if matches!(self.spec.part, Part::Eigenvalue(_)) => {
+            _ if matches!(self.spec.part, GradientPart::Eigenvalue(_)) => {
                 "mean square of the clipped gradient, over the eigenvalue"
             }
             true => "mean square of the clipped residual",
-            false => "mean square of what the rule leaves of the residual",
+            false => "mean square of the residual after the rule",
         };
-        let mut lines = vec![("μ", at.mu, kept), ("m2", at.m2, square)];
+        let variance = match clips {
+            true => "share of the variance that clipping keeps",
+            false => "variance, relative to unclipped SGD",
+        };
+        let mut lines = vec![("μ", at.mu, kept.to_owned()), ("m2", at.m2, square.into())];
         let mut undefined = None;
-        let part = self.spec.part != Part::Whole;
         match (at.nu(), at.csc(), at.ccc()) {
-            (Ok(nu), Ok(csc), Ok(ccc)) if clips => lines.extend([
-                ("ν", nu, "share of the variance that clipping keeps"),
-                ("CSC", csc, stability(csc)),
-                ("CCC", ccc, comparison(ccc)),
-            ]),
             (Ok(nu), Ok(csc), Ok(ccc)) => lines.extend([
-                ("ν", nu, "variance, relative to unclipped SGD"),
-                ("CSC", csc, rule_stability(csc, part)),
-                ("CCC", ccc, rule_comparison(at.mu, ccc, part)),
+                ("ν", nu, variance.into()),
+                ("CSC", csc, self.stability(csc)),
+                ("CCC", ccc, self.comparison(ccc)),
             ]),
             (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => undefined = Some(error),
         }
-        let cells = |(name, value, meaning): (&str, f64, &str)| {
-            [name.to_owned(), significant(value, 4), meaning.to_owned()]
+        let cells = |(name, value, meaning): (&str, f64, String)| {
+            [name.to_owned(), significant(value, 4), meaning]
         };
         let spec = self.spec.describe();
         let mut text = format!("{spec} at R = {}, c = {}\n", short(at.r), short(at.c));
@@ -118,6 +113,43 @@ impl<'a> Point<'a> {
         self.best.iter().for_each(|best| line(format!("best: {}", self.best_words(best))));
         self.limit.iter().for_each(|limit| line(format!("limit: {}", limit_words(limit))));
         text
+    }
+
+    /// "clipping here", or "the rule here".
+    fn subject(&self) -> &'static str {
+        if *self.spec.step.rule() == Rule::Clip { "clipping here" } else { "the rule here" }
+    }
+
+    /// What CSC means. For a part of the gradient it says nothing about the whole.
+    fn stability(&self, csc: f64) -> String {
+        let subject = self.subject();
+        if csc <= 0.0 {
+            "not positive: no learning rate is stable".into()
+        } else if self.spec.part != GradientPart::Whole {
+            "descent over variance, relative to unclipped SGD, in these directions".into()
+        } else if csc > 1.0 + 1e-12 {
+            format!("above 1: {subject} allows larger learning rates")
+        } else if csc < 1.0 - 1e-12 {
+            format!("below 1: {subject} makes SGD less stable")
+        } else {
+            format!("{subject} does not change which learning rates are stable")
+        }
+    }
+
+    /// What CCC means. For a part of the gradient it says nothing about the whole.
+    fn comparison(&self, ccc: f64) -> String {
+        let subject = self.subject();
+        if self.at.mu <= 0.0 {
+            "0: no learning rate helps where μ is not positive".into()
+        } else if self.spec.part != GradientPart::Whole {
+            "squared descent over variance, relative to unclipped SGD, in these directions".into()
+        } else if ccc > 1.0 + 1e-12 {
+            format!("above 1: {subject} beats unclipped SGD at any learning rate")
+        } else if ccc < 1.0 - 1e-12 {
+            format!("below 1: at equal descent, {subject} adds noise")
+        } else {
+            format!("{subject} is as good as unclipped SGD")
+        }
     }
 
     fn best_words(&self, best: &BestThreshold) -> String {
@@ -142,55 +174,6 @@ impl<'a> Point<'a> {
         } else {
             format!("{}, CCC = {}", at(), significant(best.ccc, 4))
         }
-    }
-}
-
-/// Of a `part` of the gradient the criteria say nothing about the whole.
-fn rule_stability(csc: f64, part: bool) -> &'static str {
-    if csc <= 0.0 {
-        "not positive: no learning rate is stable"
-    } else if part {
-        "descent over variance, relative to unclipped SGD, in these directions"
-    } else if (csc - 1.0).abs() <= 1e-12 {
-        "the rule here does not change which learning rates are stable"
-    } else if csc > 1.0 {
-        "above 1: larger learning rates are stable than without the rule"
-    } else {
-        "below 1: smaller learning rates are stable than without the rule"
-    }
-}
-
-fn rule_comparison(mu: f64, ccc: f64, part: bool) -> &'static str {
-    if mu <= 0.0 {
-        "0: no learning rate helps where μ is not positive"
-    } else if part {
-        "squared descent over variance, relative to unclipped SGD, in these directions"
-    } else if (ccc - 1.0).abs() <= 1e-12 {
-        "the rule here is as good as unclipped SGD"
-    } else if ccc > 1.0 {
-        "above 1: the rule here beats unclipped SGD at any learning rate"
-    } else {
-        "below 1: at equal descent, the rule here adds noise"
-    }
-}
-
-fn stability(csc: f64) -> &'static str {
-    if csc > 1.0 + 1e-12 {
-        "above 1: clipping here allows larger learning rates"
-    } else if csc < 1.0 - 1e-12 {
-        "below 1: clipping here makes SGD less stable"
-    } else {
-        "clipping here changes nothing"
-    }
-}
-
-fn comparison(ccc: f64) -> &'static str {
-    if ccc > 1.0 + 1e-12 {
-        "above 1: clipping here beats unclipped SGD at any learning rate"
-    } else if ccc < 1.0 - 1e-12 {
-        "below 1: at equal descent, clipping here adds noise"
-    } else {
-        "clipping here changes nothing"
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 use toclip::Factors;
 use toclip::noise::Family;
 
-use super::treatment::{self, Treatment};
+use super::batch_and_rule::{self, BatchAndRule};
 use super::{json_point, with_factors};
 use crate::arguments::{count, family, object};
 use crate::output::files::{Destination, wrote};
@@ -39,7 +39,7 @@ pub fn run(path: &Path, out: Option<&Path>, as_json: bool) -> Result<ExitCode> {
     let columns = Columns::new(reader.headers().with_context(|| format!("cannot read {name}"))?)
         .with_context(|| name.to_string())?;
     let mut writer = Writer { out: Destination::new(out)?, columns: &columns, as_json, rows: 0 };
-    let mut bad = 0usize;
+    let mut bad = 0u64;
     loop {
         let block = read_block(&mut reader).with_context(|| format!("cannot read {name}"))?;
         if block.is_empty() {
@@ -82,8 +82,8 @@ struct Row {
     record: Result<StringRecord, csv::Error>,
 }
 
-/// The next rows, at most [`BLOCK`]. A line that is not UTF-8 is one bad row; a disk that fails is
-/// the end.
+/// The next rows, at most [`BLOCK`]. A line that is not UTF-8 is one bad row; a read error ends
+/// the command.
 fn read_block(reader: &mut csv::Reader<impl Read>) -> Result<Vec<Row>> {
     let mut block = Vec::new();
     while block.len() < BLOCK {
@@ -106,7 +106,7 @@ fn read_block(reader: &mut csv::Reader<impl Read>) -> Result<Vec<Row>> {
 struct Columns {
     required: [usize; 4],
     /// Those that describe batches, if there are any.
-    treatment: [Option<usize>; 4],
+    batch_and_rule: [Option<usize>; 4],
 }
 
 impl Columns {
@@ -118,12 +118,15 @@ impl Columns {
             let found = header.iter().collect::<Vec<_>>().join(",");
             bail!("the first line must name the columns family,params,r,c; it is `{found}`");
         };
-        Ok(Columns { required: [family, params, r, c], treatment: treatment::COLUMNS.map(column) })
+        Ok(Columns {
+            required: [family, params, r, c],
+            batch_and_rule: batch_and_rule::COLUMNS.map(column),
+        })
     }
 
     /// All columns that are read, by their names.
     fn named(&self) -> impl Iterator<Item = (&'static str, usize)> {
-        let optional = treatment::COLUMNS.into_iter().zip(self.treatment);
+        let optional = batch_and_rule::COLUMNS.into_iter().zip(self.batch_and_rule);
         let optional = optional.filter_map(|(name, i)| i.map(|i| (name, i)));
         REQUIRED.into_iter().zip(self.required).chain(optional)
     }
@@ -147,7 +150,8 @@ impl Columns {
             bail!("the row ends before the column `{name}`");
         }
         let [name, params, r, c] = self.required.map(|i| &record[i]);
-        let treatment = Treatment::from_cells(self.treatment.map(|i| i.map(|i| &record[i])))?;
+        let batch_and_rule =
+            BatchAndRule::from_cells(self.batch_and_rule.map(|i| i.map(|i| &record[i])))?;
         let number = |text: &str, name: &str| match text.trim() {
             "none" if name == "c" => Ok(f64::INFINITY),
             text => text.parse().ok().with_context(|| format!("{name} = `{text}` is not a number")),
@@ -158,7 +162,7 @@ impl Columns {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(family(key.0, object(params).context("params")?)?),
         };
-        Ok(Factors::new(treatment.step(&*family)?, r, c)?)
+        Ok(Factors::new(batch_and_rule.step(&*family)?, r, c)?)
     }
 }
 
@@ -167,7 +171,7 @@ struct Writer<'a> {
     out: Destination,
     columns: &'a Columns,
     as_json: bool,
-    rows: usize,
+    rows: u64,
 }
 
 impl Writer<'_> {
@@ -193,7 +197,7 @@ impl Writer<'_> {
         let table = self.columns.named().fold(Table::default(), text);
         let factors: Vec<Factors> = rows.iter().map(|(_, factors)| *factors).collect();
         with_factors(table, &factors).write_csv(&mut self.out, self.rows == 0)?;
-        self.rows += rows.len();
+        self.rows += rows.len() as u64;
         Ok(())
     }
 
@@ -214,7 +218,7 @@ impl Writer<'_> {
     }
 
     /// The number of rows that were written.
-    fn finish(mut self) -> Result<usize> {
+    fn finish(mut self) -> Result<u64> {
         match (self.as_json, self.rows) {
             (true, 0) => writeln!(self.out, "[]")?,
             (true, _) => writeln!(self.out, "\n]")?,

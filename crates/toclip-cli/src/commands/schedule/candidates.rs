@@ -14,42 +14,39 @@ use crate::words::short;
 /// The δ at which the privacy of a pass is stated.
 const DELTA: f64 = 1e-5;
 
-/// All schedules, unclipped SGD first, and what is to be known about them.
-pub struct Comparison {
-    pub schedules: Vec<ScheduleRun>,
-    pub notes: Vec<String>,
-}
-
-/// The schedules of the theory for the problem of an experiment, its own among them.
-pub fn compare(
-    experiment: &Experiment,
-    origin: &Origin,
-    problem: &Problem,
-    simulate: bool,
-) -> Result<Comparison> {
-    let found = Comparison { schedules: Vec::new(), notes: Vec::new() };
-    let mut rows = Rows { experiment, origin, problem, simulate, found };
-    let unclipped = Experiment { clip: Clip::None, ..rows.clipping_by_norm() };
-    let label = if experiment.privacy.is_some() { "unclipped, not private" } else { "unclipped" };
-    rows.add("unclipped", label.into(), unclipped, true)?;
-    if experiment.privacy.is_some() {
-        rows.add_private()?;
-    } else {
-        rows.add_own()?;
-        rows.add_theory()?;
-    }
-    Ok(rows.found)
-}
-
-struct Rows<'a> {
+/// The schedules of the theory for the problem of an experiment, and its own.
+pub struct Candidates<'a> {
     experiment: &'a Experiment,
     origin: &'a Origin,
     problem: &'a Problem,
     simulate: bool,
-    found: Comparison,
+    /// Unclipped SGD first.
+    pub schedules: Vec<ScheduleRun>,
+    pub notes: Vec<String>,
 }
 
-impl Rows<'_> {
+impl<'a> Candidates<'a> {
+    /// Predicts, and with `simulate` also simulates, each schedule.
+    pub fn compare(
+        experiment: &'a Experiment,
+        origin: &'a Origin,
+        problem: &'a Problem,
+        simulate: bool,
+    ) -> Result<Self> {
+        let (schedules, notes) = (Vec::new(), Vec::new());
+        let mut all = Candidates { experiment, origin, problem, simulate, schedules, notes };
+        let unclipped = Experiment { clip: Clip::None, ..all.clipping_by_norm() };
+        if experiment.privacy.is_some() {
+            all.add("unclipped", "unclipped, not private".into(), unclipped, true)?;
+            all.add_private()?;
+        } else {
+            all.add("unclipped", "unclipped".into(), unclipped, true)?;
+            all.add_own()?;
+            all.add_theory()?;
+        }
+        Ok(all)
+    }
+
     /// The experiment without its rule, groups and privacy.
     fn clipping_by_norm(&self) -> Experiment {
         let (rule, groups) = (RuleChoice::default(), GroupsChoice::default());
@@ -63,13 +60,23 @@ impl Rows<'_> {
         experiment: Experiment,
         same_rate: bool,
     ) -> Result<()> {
-        let run = ScheduleRun::new((key, label), experiment, self.origin, self.simulate)?;
-        self.found.schedules.push(ScheduleRun { same_rate, ..run });
+        self.schedules.push(self.run(key, label, experiment, same_rate)?);
         Ok(())
     }
 
+    fn run(
+        &self,
+        key: &'static str,
+        label: String,
+        experiment: Experiment,
+        same_rate: bool,
+    ) -> Result<ScheduleRun> {
+        let run = ScheduleRun::new((key, label), experiment, self.origin, self.simulate)?;
+        Ok(ScheduleRun { same_rate, ..run })
+    }
+
     fn note(&mut self, text: impl Into<String>) {
-        self.found.notes.push(text.into());
+        self.notes.push(text.into());
     }
 
     /// Whether σ is a number.
@@ -77,8 +84,7 @@ impl Rows<'_> {
         self.problem.step.noise().second_moment().is_finite()
     }
 
-    /// The schedule of the file and, where it is slower than unclipped SGD, what that does at the
-    /// same effective rate.
+    /// The schedule of the file, and unclipped SGD at the same effective rate where that is lower.
     fn add_own(&mut self) -> Result<()> {
         let Some((label, same_rate)) = own_label(self.experiment) else {
             if self.experiment.clip == Clip::None {
@@ -86,9 +92,7 @@ impl Rows<'_> {
             }
             return Ok(());
         };
-        let own =
-            ScheduleRun::new(("file", label), self.experiment.clone(), self.origin, self.simulate)?;
-        let own = ScheduleRun { same_rate, ..own };
+        let own = self.run("file", label, self.experiment.clone(), same_rate)?;
         if !same_rate {
             if let (Some(_), true, Ok(rate)) =
                 (own.end(), self.is_finite(), own.effective_rate().map(LearningRate::from))
@@ -107,7 +111,7 @@ impl Rows<'_> {
                  smaller than that of the others, which alone may lower the risk.",
             );
         }
-        self.found.schedules.push(own);
+        self.schedules.push(own);
         Ok(())
     }
 
@@ -144,7 +148,7 @@ impl Rows<'_> {
             let best = Experiment { clip: Clip::MaxCcc, ..base.clone() };
             self.add("max_ccc", format!("{prefix}max-CCC{file}"), best, true)?;
         }
-        let best = self.found.schedules.last().and_then(ScheduleRun::end);
+        let best = self.schedules.last().and_then(ScheduleRun::end);
         if best.is_some_and(|end| end > self.problem.modes.risk()) {
             self.note(
                 "With max-CCC at the compensated rate η/μ the risk grows: the learning rate in the file is \
@@ -270,14 +274,15 @@ mod tests {
     use crate::experiment;
     use std::path::Path;
 
-    fn compared(text: &str) -> Comparison {
+    fn compared(text: &str) -> (Vec<ScheduleRun>, Vec<String>) {
         let (experiment, origin) = experiment::parse(text, Path::new("e.toml")).unwrap();
         let problem = Problem::new(&experiment, &origin).unwrap();
-        compare(&experiment, &origin, &problem, false).unwrap()
+        let found = Candidates::compare(&experiment, &origin, &problem, false).unwrap();
+        (found.schedules, found.notes)
     }
 
-    fn end(found: &Comparison, key: &str) -> f64 {
-        found.schedules.iter().find(|run| run.key == key).and_then(ScheduleRun::end).unwrap()
+    fn end(schedules: &[ScheduleRun], key: &str) -> f64 {
+        schedules.iter().find(|run| run.key == key).and_then(ScheduleRun::end).unwrap()
     }
 
     #[test]
@@ -291,8 +296,8 @@ mod tests {
             )
         };
         let tuned = |text: &str| {
-            let found = compared(text).schedules.into_iter();
-            let run = found.into_iter().find(|run| run.key == "proportional_tuned").unwrap();
+            let run =
+                compared(text).0.into_iter().find(|run| run.key == "proportional_tuned").unwrap();
             (run.end().unwrap(), run.label)
         };
         let unit = tuned(&text("[1.0, 0.5, 0.25]", 1.0, 0.2));
@@ -308,7 +313,7 @@ mod tests {
     fn every_rule_is_compared_with_unclipped_sgd_and_with_clipping() {
         for rule in ["skip", "normalise", "tanh", "root", "optimal", "by_value"] {
             let text = format!("{PROBLEM}learning_rate = 0.2\nclip = 2.5\nrule = '{rule}'\n");
-            let found = compared(&text);
+            let (found, _) = compared(&text);
             // Max-CCC at the same effective rate never ends above unclipped SGD (Theorem 4), and no
             // rule ends below the optimal one.
             if rule == "optimal" {
@@ -318,8 +323,8 @@ mod tests {
                 assert!(end(&found, "clip_max_ccc_slower") <= slower * (1.0 + 1e-6), "{rule}");
             }
             assert!(end(&found, "clip_max_ccc") <= end(&found, "unclipped"), "{rule}");
-            assert!(found.schedules.iter().any(|run| run.key == "file"), "{rule}");
-            let own = found.schedules.iter().any(|run| run.key == "max_ccc");
+            assert!(found.iter().any(|run| run.key == "file"), "{rule}");
+            let own = found.iter().any(|run| run.key == "max_ccc");
             assert_eq!(own, ["skip", "tanh", "root"].contains(&rule), "{rule}");
         }
     }
@@ -330,10 +335,10 @@ mod tests {
             "{PROBLEM}learning_rate = 0.2\nclip = 1.0\nprivacy = {{ noise_multiplier = 0.3 }}\n\
              batch = {{ size = 20, rule = 'per_sample' }}"
         );
-        let found = compared(&text);
+        let (found, notes) = compared(&text);
         assert!(end(&found, "best_constants") <= end(&found, "file"));
         // On this spectrum the schedule is that of the fastest descent of the distance, not the best.
         assert!(end(&found, "fastest_descent") < end(&found, "file"));
-        assert!(found.notes.iter().any(|note| note.contains("-private with ε = ")));
+        assert!(notes.iter().any(|note| note.contains("-private with ε = ")));
     }
 }

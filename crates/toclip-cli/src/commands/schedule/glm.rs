@@ -1,27 +1,25 @@
 //! Rates and thresholds for generalised linear models, tuned on the prediction.
 
-use std::process::ExitCode;
-
 use anyhow::Result;
 use serde_json::json;
 use toclip::glm::{GlmPath, Measures, RateShape, best_clip, best_rate};
 use toclip::schedule::{Control, OpenLoop, Policy, Schedule, Shape};
 
-use super::Args;
+use super::ScheduleComparison;
 use crate::experiment::{Clip, GlmExperiment, GlmProblem, Method, Origin};
+use crate::output::Table;
 use crate::output::numbers::percent;
 use crate::output::terminal::columns;
-use crate::output::{Table, files, json as json_output, say, terminal};
 use crate::plot::{Axis, Chart, Figure};
 use crate::words::short;
 
-/// Losses nearer to each other than this share are the same for all that a user sees.
+/// Losses that differ by less than this share count as equal.
 const SAME: f64 = 1e-3;
 
 /// Gains below this are smaller than the gap between theory and real features (docs/real-data.md).
 const SMALL: f64 = 0.02;
 
-/// A schedule and what it is predicted to do.
+/// A schedule and the path that it leads to.
 struct Row {
     key: &'static str,
     label: String,
@@ -40,14 +38,9 @@ impl Row {
 }
 
 /// Compares the schedule of the file with the best constant and cosine rates, clipped and not.
-pub fn run(args: &Args, experiment: &GlmExperiment, origin: &Origin) -> Result<ExitCode> {
-    if args.runs.is_some() {
-        anyhow::bail!(
-            "--runs is for least squares; schedules of generalised linear models are predicted, not simulated"
-        );
-    }
+pub fn comparison(experiment: &GlmExperiment, origin: &Origin) -> Result<ScheduleComparison> {
     let mut experiment = experiment.clone();
-    // None that is checked: whether the batch has an ODE is said below, in the words of this command.
+    // A method that is not checked: whether the batch has an ODE is checked below, with another message.
     experiment.methods = vec![Method::Unclipped];
     let problem = GlmProblem::new(&experiment, origin)?;
     let unknown = problem.averages_before_clipping();
@@ -61,37 +54,19 @@ pub fn run(args: &Args, experiment: &GlmExperiment, origin: &Origin) -> Result<E
             .into());
     }
     let rows = compare(&experiment, &problem)?;
-    let finished = rows.iter().filter(|row| row.end().is_some());
-    let tables: Vec<_> = finished.map(|row| (row.key, table(row, &problem))).collect();
-    let written = super::write(args, &tables, &figure(&experiment, &problem, &rows))?;
     let back = problem.rescaling.inverse();
     let (rate, threshold) = (|eta| back.learning_rate(eta), |c| back.threshold(c));
-    let verdict = match unknown {
-        false => verdict(&rows, threshold),
-        true => "No thresholds are compared: the ODE does not cover batches whose mean is clipped."
-            .into(),
+    let to_json = |row: &Row| {
+        json!({
+            "schedule": row.key,
+            "label": row.label,
+            "eta": row.start.map(|start| rate(start.eta)),
+            "c": row.start.filter(|start| start.c.is_finite()).map(|start| threshold(start.c)),
+            "final": row.end(),
+            "stop": row.path.stop,
+        })
     };
-    if args.json {
-        let row = |row: &Row| {
-            json!({
-                "schedule": row.key,
-                "label": row.label,
-                "eta": row.start.map(|start| rate(start.eta)),
-                "c": row.start.filter(|start| start.c.is_finite()).map(|start| threshold(start.c)),
-                "final": row.end(),
-                "stop": row.path.stop,
-            })
-        };
-        json_output::print(&json!({
-            "name": experiment.name,
-            "verdict": verdict,
-            "schedules": rows.iter().map(row).collect::<Vec<_>>(),
-            "files": written,
-        }))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    say!("{}: {}, d = {}\n", experiment.name, problem.model.describe(), short(problem.modes.dim()));
-    let lines = rows.iter().map(|row| {
+    let line = |row: &Row| {
         let or = |text: Option<String>| text.unwrap_or("–".into());
         let clip = |start: Control| {
             if start.c.is_finite() { short(threshold(start.c)) } else { "none".into() }
@@ -104,12 +79,26 @@ pub fn run(args: &Args, experiment: &GlmExperiment, origin: &Origin) -> Result<E
             or(row.end().and_then(|m| m.error_rate).map(percent)),
             or(row.end().map(|m| format!("{:.1}°", m.angle.to_degrees()))),
         ]
-    });
+    };
     let header = ["schedule", "η", "c", "final loss", "error rate", "angle"];
-    terminal::print(format_args!("{}", columns("llllll", header, lines)));
-    say!("\n{verdict}\n");
-    written.iter().for_each(|file| say!("{}", files::wrote(file)));
-    Ok(ExitCode::SUCCESS)
+    let finished = rows.iter().filter(|row| row.end().is_some());
+    let description = format!("{}, d = {}", problem.model.describe(), short(problem.modes.dim()));
+    Ok(ScheduleComparison {
+        lines: columns("llllll", header, rows.iter().map(line)),
+        notes: Vec::new(),
+        recommendation: match unknown {
+            false => recommendation(&rows, threshold),
+            true => {
+                "No thresholds are compared: the ODE does not cover batches whose mean is clipped."
+                    .into()
+            }
+        },
+        schedules: rows.iter().map(to_json).collect(),
+        tables: finished.map(|row| (row.key, table(row, &problem))).collect(),
+        figure: figure(&experiment.name, &description, &rows),
+        name: experiment.name,
+        problem: description,
+    })
 }
 
 fn compare(experiment: &GlmExperiment, problem: &GlmProblem) -> Result<Vec<Row>> {
@@ -157,7 +146,7 @@ fn compare(experiment: &GlmExperiment, problem: &GlmProblem) -> Result<Vec<Row>>
 }
 
 /// Whether to clip and where, in words; `threshold` is in the units of the user.
-fn verdict(rows: &[Row], threshold: impl Fn(f64) -> f64) -> String {
+fn recommendation(rows: &[Row], threshold: impl Fn(f64) -> f64) -> String {
     let best = |keys: [&str; 2]| {
         let ended = rows.iter().filter(|row| keys.contains(&row.key));
         let ended = ended.filter_map(|row| Some((row, row.end()?.loss)));
@@ -194,8 +183,7 @@ fn verdict(rows: &[Row], threshold: impl Fn(f64) -> f64) -> String {
     }
 }
 
-fn figure(experiment: &GlmExperiment, problem: &GlmProblem, rows: &[Row]) -> Figure {
-    let subtitle = format!("{}, d = {}", problem.model.describe(), short(problem.modes.dim()));
+fn figure(name: &str, subtitle: &str, rows: &[Row]) -> Figure {
     let chart = |title: &str, of: &dyn Fn(&Measures) -> Option<f64>| {
         let empty = Chart::new(title).x(Axis::linear("time t = k/d")).y(Axis::linear(title));
         rows.iter().enumerate().fold(empty, |chart, (i, row)| {
@@ -206,8 +194,8 @@ fn figure(experiment: &GlmExperiment, problem: &GlmProblem, rows: &[Row]) -> Fig
             draw(chart, &row.label, &t, &y)
         })
     };
-    Figure::new(&experiment.name)
-        .chart(chart("loss", &|m| Some(m.loss)).subtitle(&subtitle))
+    Figure::new(name)
+        .chart(chart("loss", &|m| Some(m.loss)).subtitle(subtitle))
         .chart(chart("angle to the teacher (degrees)", &|m| Some(m.angle.to_degrees())))
         .columns(2)
 }
@@ -215,17 +203,12 @@ fn figure(experiment: &GlmExperiment, problem: &GlmProblem, rows: &[Row]) -> Fig
 /// The table of a schedule.
 fn table(row: &Row, problem: &GlmProblem) -> Table {
     let (dim, back) = (problem.modes.dim(), problem.rescaling.inverse());
-    let along =
-        |of: fn(Control) -> f64| row.path.times.iter().map(move |t| of(row.policy.at(*t, 0.0)));
-    let eta = || along(|control| control.eta).map(|eta| back.learning_rate(eta));
-    let c = || along(|control| control.c).map(|c| back.threshold(c));
-    Table::default()
-        .numbers("t", row.path.times.iter().copied())
-        .numbers("step", row.path.times.iter().map(|t| t * dim))
-        .numbers("eta", eta())
-        .numbers("c", c())
-        .numbers("step_size", eta().map(|eta| eta / dim))
-        .numbers("clip_norm", c().map(|c| c * dim.sqrt()))
+    let along = |of: &dyn Fn(Control) -> f64| -> Vec<f64> {
+        row.path.times.iter().map(|t| of(row.policy.at(*t, 0.0))).collect()
+    };
+    let eta = along(&|control| back.learning_rate(control.eta));
+    let c = along(&|control| back.threshold(control.c));
+    super::table([row.path.times.clone(), eta, c], dim)
         .numbers("loss", row.measures.iter().map(|m| m.loss))
         .numbers("error_rate", row.measures.iter().map(|m| m.error_rate))
         .numbers("angle", row.measures.iter().map(|m| m.angle))

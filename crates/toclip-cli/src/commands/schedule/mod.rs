@@ -2,23 +2,23 @@
 
 mod candidates;
 mod glm;
-mod verdict;
+mod recommendation;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
 
 use crate::arguments;
-use crate::experiment::{self, Experiment, Problem};
+use crate::experiment::{self, Experiment, Origin, Problem};
 use crate::output::terminal::columns;
-use crate::output::{Table, files, json as json_output, plots, say, terminal};
+use crate::output::{Table, files, plots, result};
 use crate::plot::{Axis, Figure};
 use crate::study::schedule_run::{ScheduleRun, risk_chart, threshold_chart};
 use crate::words::short;
-use candidates::compare;
-use verdict::{reaches, verdict};
+use candidates::Candidates;
+use recommendation::{reaches, recommendation};
 
 /// The risk axis is logarithmic from this ratio on.
 const LOG_FROM: f64 = 20.0;
@@ -54,36 +54,75 @@ pub struct Args {
     json: bool,
 }
 
+/// Schedules compared on one problem, whatever its model.
+struct ScheduleComparison {
+    name: String,
+    /// The noise or the model, and d.
+    problem: String,
+    /// The table for the terminal.
+    lines: String,
+    notes: Vec<String>,
+    recommendation: String,
+    /// Each schedule for programs.
+    schedules: Vec<Value>,
+    /// A table for each schedule that reaches the end.
+    tables: Vec<(&'static str, Table)>,
+    figure: Figure,
+}
+
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {
     let (file, origin) = experiment::read(&args.experiment)?;
-    if let Some(experiment) = &file.glm {
-        return glm::run(&args, experiment, &origin);
+    let found = match &file.glm {
+        Some(_) if args.runs.is_some() => bail!(
+            "--runs is for least squares; schedules of generalised linear models are predicted, not simulated"
+        ),
+        Some(experiment) => glm::comparison(experiment, &origin)?,
+        None => comparison(file.into_trajectories(&origin)?, &origin, args.runs)?,
+    };
+    let stem = files::result_stem(&args.out, &args.experiment);
+    let mut written = Vec::new();
+    for (key, table) in &found.tables {
+        let path = files::with_ending(&stem, &format!("schedule.{key}.csv"));
+        files::write(&path, &table.csv()?)?;
+        written.push(path);
     }
-    let mut experiment = file.into_trajectories(&origin)?;
-    experiment.ensemble.runs = args.runs.unwrap_or(experiment.ensemble.runs);
-    let problem = Problem::new(&experiment, &origin)?;
-    let found = compare(&experiment, &origin, &problem, args.runs.is_some())?;
-    let verdict = verdict(&found.schedules, experiment.privacy.is_some(), experiment.time);
-    let finished = found.schedules.iter().filter(|run| run.end().is_some());
-    let tables: Vec<_> = finished.map(|run| (run.key, table(run, problem.modes.dim()))).collect();
-    let written = write(&args, &tables, &figure(&experiment, &problem, &found.schedules))?;
-    if args.json {
-        json_output::print(&json!({
-            "name": experiment.name,
-            "verdict": verdict,
-            "schedules": found.schedules.iter().map(|s| to_json(s, &found.schedules)).collect::<Vec<_>>(),
-            "notes": found.notes,
-            "files": written,
-        }))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    say!("{}: {}, d = {:.2}\n", experiment.name, problem.step.describe(), problem.modes.dim());
-    terminal::print(format_args!("{}", lines(&found.schedules)));
-    found.notes.iter().for_each(|note| say!("{note}"));
-    say!("\n{verdict}\n");
-    written.iter().for_each(|file| say!("{}", files::wrote(file)));
+    written.extend(plots::write(&found.figure, &files::with_ending(&stem, "schedule"))?);
+    let ScheduleComparison { name, problem, lines, notes, recommendation, schedules, .. } = found;
+    let note_lines: String = notes.iter().map(|note| format!("{note}\n")).collect();
+    let text = format!("{name}: {problem}\n\n{lines}{note_lines}\n{recommendation}\n\n");
+    let value = json!({
+        "name": name, "verdict": recommendation, "schedules": schedules, "notes": notes,
+    });
+    result::show(args.json, value, &text, &written)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn comparison(
+    mut experiment: Experiment,
+    origin: &Origin,
+    runs: Option<u64>,
+) -> Result<ScheduleComparison> {
+    experiment.ensemble.runs = runs.unwrap_or(experiment.ensemble.runs);
+    let problem = Problem::new(&experiment, origin)?;
+    let found = Candidates::compare(&experiment, origin, &problem, runs.is_some())?;
+    let (schedules, notes) = (&found.schedules, found.notes);
+    let finished = schedules.iter().filter(|run| run.end().is_some());
+    let dim = problem.modes.dim();
+    let table = |run: &ScheduleRun| {
+        let columns = [run.path.times.clone(), run.along(|p| p.eta), run.along(|p| p.c)];
+        table(columns, dim).numbers("risk", run.path.risk.iter().copied())
+    };
+    Ok(ScheduleComparison {
+        problem: format!("{}, d = {dim:.2}", problem.step.describe()),
+        lines: lines(schedules),
+        notes,
+        recommendation: recommendation(schedules, experiment.privacy.is_some(), experiment.time),
+        schedules: schedules.iter().map(|run| to_json(run, schedules)).collect(),
+        tables: finished.map(|run| (run.key, table(run))).collect(),
+        figure: figure(&experiment, &problem, schedules),
+        name: experiment.name,
+    })
 }
 
 /// When a schedule reaches the final risk of unclipped SGD.
@@ -134,31 +173,13 @@ fn figure(experiment: &Experiment, problem: &Problem, schedules: &[ScheduleRun])
         .columns(2)
 }
 
-fn table(run: &ScheduleRun, dim: f64) -> Table {
+/// The columns of any schedule, from its times, η and c.
+fn table([times, eta, c]: [Vec<f64>; 3], dim: f64) -> Table {
     Table::default()
-        .numbers("t", run.path.times.iter().copied())
-        .numbers("step", run.path.times.iter().map(|t| t * dim))
-        .numbers("eta", run.along(|p| p.eta))
-        .numbers("c", run.along(|p| p.c))
-        .numbers("step_size", run.along(|p| p.eta / dim))
-        .numbers("clip_norm", run.along(|p| p.c * dim.sqrt()))
-        .numbers("risk", run.path.risk.iter().copied())
-}
-
-/// Writes a table for each schedule that reaches the end, and the plot; returns the paths.
-fn write(args: &Args, tables: &[(&str, Table)], figure: &Figure) -> Result<Vec<String>> {
-    let stem = args.experiment.file_stem().unwrap_or_default().to_string_lossy();
-    let mut written = Vec::new();
-    let mut write = |ending: &str, bytes: &[u8]| {
-        let path = args.out.join(format!("{stem}.schedule.{ending}"));
-        written.push(path.display().to_string());
-        files::write(&path, bytes)
-    };
-    for (key, table) in tables {
-        write(&format!("{key}.csv"), &table.csv()?)?;
-    }
-    for (extension, bytes) in plots::render(figure)? {
-        write(extension, &bytes)?;
-    }
-    Ok(written)
+        .numbers("t", times.iter().copied())
+        .numbers("step", times.iter().map(|t| t * dim))
+        .numbers("eta", eta.iter().copied())
+        .numbers("c", c.iter().copied())
+        .numbers("step_size", eta.iter().map(|eta| eta / dim))
+        .numbers("clip_norm", c.iter().map(|c| c * dim.sqrt()))
 }

@@ -12,6 +12,7 @@ use crate::output::files::Destination;
 
 /// Write a cell as an experiment file, for `toclip run` and `toclip explore`
 #[derive(clap::Args)]
+#[command(after_help = include_str!("../../help/sweep-cell.txt"))]
 pub struct Args {
     /// The sweep file, or the log of the sweep
     sweep: PathBuf,

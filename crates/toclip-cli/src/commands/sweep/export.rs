@@ -4,12 +4,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use serde_json::Value;
 
 use super::{log::SavedCells, results};
-use crate::output::{TableFile, say};
+use crate::output::{TableFile, result};
 
 /// Write the finished cells of a sweep as a table, even while it runs
 #[derive(clap::Args)]
+#[command(after_help = include_str!("../../help/sweep-export.txt"))]
 pub struct Args {
     /// The log of the sweep, such as results/NAME.sweep
     log: PathBuf,
@@ -22,15 +24,16 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let extension = if cfg!(feature = "parquet") { "parquet" } else { "csv" };
-    let table = args.out.clone().unwrap_or_else(|| args.log.with_extension(extension));
+    let beside = || args.log.with_extension(TableFile::EXTENSION);
+    let table = args.out.clone().unwrap_or_else(beside);
     TableFile::check_name(&table)?;
     let mut saved = SavedCells::open(&args.log)?;
     let sweep = saved.sweep.clone();
     let written = results::write(&sweep, &mut |cell| saved.row(cell), &table)?;
     if !args.quiet {
-        say!("{} of {} cells written to {}", written.cells, saved.wanted(), table.display());
-        written.say(&sweep);
+        let (cells, wanted, remarks) = (written.cells, saved.wanted(), written.remarks(&sweep));
+        let text = format!("{cells} of {wanted} cells written\n{remarks}");
+        result::show(false, Value::Null, &text, &written.files)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,26 +1,25 @@
 //! The finished cells of a sweep, on disk as they come.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use toclip_sweep::{Row, Shard, Sweep};
 
-use crate::output::{Identity, ProgressLog, SavedLog, fnv1a};
+use crate::output::{Identity, ProgressLog, SavedLog, files, fnv1a};
 
 const COMMAND: &str = "toclip sweep";
 /// The extension of a log.
 pub const EXTENSION: &str = "sweep";
 
-/// The log of a sweep or a shard of it: `NAME.sweep`, `NAME.3-of-64.sweep`.
-pub fn path(folder: &Path, stem: &str, shard: Shard) -> PathBuf {
+/// The log of a sweep or a shard of it: `STEM.sweep`, `STEM.3-of-64.sweep`.
+pub fn path(stem: &Path, shard: Shard) -> PathBuf {
     let shard = match shard.is_whole() {
         true => String::new(),
-        false => format!(".{}-of-{}", shard.index(), shard.of()),
+        false => format!("{}-of-{}.", shard.index(), shard.of()),
     };
-    folder.join(format!("{stem}{shard}.{EXTENSION}"))
+    files::with_ending(stem, &format!("{shard}{EXTENSION}"))
 }
 
 /// Opens a log to append to, with the cells that it has.
@@ -100,7 +99,7 @@ pub struct SavedCells {
     /// The finished cells in order, each with the place of its record.
     cells: Vec<(u64, u64)>,
     /// `None` while it is closed.
-    log: Option<SavedLog<File>>,
+    log: Option<SavedLog>,
 }
 
 impl SavedCells {
@@ -118,10 +117,10 @@ impl SavedCells {
         let folder = log.folder().filter(|folder| folder.is_dir()).unwrap_or_else(beside);
         let sweep = Sweep::of_values(values, &folder)?;
         let mut cells = Vec::new();
-        let mut start = log.records.end;
-        while let Some(cell) = log.records.read_next()?.and_then(Row::cell_of) {
+        let mut start = log.end;
+        while let Some(cell) = log.read_next()?.and_then(Row::cell_of) {
             cells.push((cell, start));
-            start = log.records.end;
+            start = log.end;
         }
         cells.sort_unstable();
         cells.dedup_by_key(|(cell, _)| *cell);
@@ -157,7 +156,7 @@ impl SavedCells {
             Some(log) => log,
             closed => closed.insert(SavedLog::open(&self.path, COMMAND)?),
         };
-        let row = log.records.at(self.cells[at].1)?.and_then(Row::decode);
+        let row = log.read_at(self.cells[at].1)?.and_then(Row::decode);
         row.map(Some).with_context(|| format!("cell {cell} in {} is damaged", self.path.display()))
     }
 }

@@ -10,7 +10,7 @@ use toclip_sweep::Shard;
 
 use super::log::{self, SavedCells};
 use super::results;
-use crate::output::say;
+use crate::output::{TableFile, result};
 
 /// Logs that are kept open while they are read.
 const MOST_OPEN: usize = 200;
@@ -19,6 +19,7 @@ const MOST_OPEN: usize = 200;
 ///
 /// The table and the log have the same bytes as those of one process that ran the cells in order.
 #[derive(clap::Args)]
+#[command(after_help = include_str!("../../help/sweep-merge.txt"))]
 pub struct Args {
     /// Folders with the logs of shards, or the logs themselves
     #[arg(required = true, value_name = "DIR")]
@@ -45,7 +46,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
         parts.push(part);
     }
-    // What came from one process is no shard, such as the result of an earlier merge.
+    // The log of a whole sweep, such as the result of an earlier merge, is not a shard.
     parts.retain(|part| !part.shard.is_whole());
     let stem = same_sweep(&parts)?;
     no_duplicates(&parts)?;
@@ -59,11 +60,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let of = first.shard.of();
     let mut by_index: BTreeMap<u64, SavedCells> =
         parts.into_iter().map(|part| (part.shard.index() - 1, part)).collect();
-    let path = log::path(&args.out, &stem, Shard::WHOLE);
+    let path = log::path(&args.out.join(&stem), Shard::WHOLE);
     let has = |cell: u64| by_index.get(&(cell % of)).is_some_and(|part| part.has(cell));
     let mut merged = log::replace(&path, &inputs, sweep.folder(), has)?;
-    let extension = if cfg!(feature = "parquet") { "parquet" } else { "csv" };
-    let table = path.with_extension(extension);
+    let table = path.with_extension(TableFile::EXTENSION);
     let mut row = |cell: u64| {
         let Some(part) = by_index.get_mut(&(cell % of)) else { return Ok(None) };
         let row = part.row(cell)?;
@@ -82,8 +82,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let written = written?;
     if !args.quiet {
-        say!("{} of {} cells merged into {}", written.cells, sweep.cells(), table.display());
-        written.say(&sweep);
+        let (cells, all, remarks) = (written.cells, sweep.cells(), written.remarks(&sweep));
+        let files = [written.files, vec![path]].concat();
+        result::show(
+            false,
+            Value::Null,
+            &format!("{cells} of {all} cells merged\n{remarks}"),
+            &files,
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }

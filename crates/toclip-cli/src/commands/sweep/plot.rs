@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use serde_json::Value;
 
 use super::log::SavedCells;
-use crate::output::{files, plots, say};
+use crate::output::{plots, result};
 use select::Selection;
 
 /// Draw the results of a sweep as a heat map or as lines
@@ -55,15 +56,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let selection = Selection::new(args, &saved.sweep)?;
     let drawn = selection.values(&mut saved)?;
     let figure = picture::figure(&saved.sweep, &selection, &drawn)?;
-    if let Some(path) = &args.out {
-        plots::save(&figure, path)?;
-        say!("{}", files::wrote(path));
-        return Ok(ExitCode::SUCCESS);
-    }
-    for (extension, bytes) in plots::render(&figure)? {
-        let path = args.log.with_extension(extension);
-        files::write(&path, &bytes)?;
-        say!("{}", files::wrote(&path));
-    }
+    let written = match &args.out {
+        Some(path) => {
+            plots::save(&figure, path)?;
+            vec![path.clone()]
+        }
+        None => plots::write(&figure, &args.log.with_extension(""))?,
+    };
+    result::show(false, Value::Null, "", &written)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,19 +1,22 @@
 //! The tables of a sweep: one row a cell, and the curves where they are kept.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use toclip_sweep::{CellCurve, Keep, KeyKind, KeyValues, Row, Sweep};
 
+use crate::output::numbers::counted;
 use crate::output::{Table, TableFile};
 
 /// Rows of a block, which a Parquet file has as a group.
 const BLOCK: usize = 10_000;
 const CURVE_ROWS: usize = 100_000;
 
-/// What was written.
+/// The files of a sweep and the cells in them.
 #[derive(Debug, Default, Clone)]
-pub struct Written {
+pub struct WrittenCells {
+    /// The table, and that of the curves.
+    pub files: Vec<PathBuf>,
     /// The cells in the table.
     pub cells: u64,
     /// The cells that failed.
@@ -29,20 +32,21 @@ pub fn write(
     sweep: &Sweep,
     row: &mut dyn FnMut(u64) -> Result<Option<Row>>,
     table: &Path,
-) -> Result<Written> {
-    let metadata = || {
-        vec![
-            ("toclip.sweep", sweep.to_toml()),
-            ("toclip.version", env!("CARGO_PKG_VERSION").into()),
-        ]
-    };
-    let mut file = TableFile::create(table, metadata())?;
+) -> Result<WrittenCells> {
+    let metadata = [
+        ("toclip.sweep", sweep.to_toml()),
+        ("toclip.version", env!("CARGO_PKG_VERSION").to_owned()),
+    ];
+    let mut file = TableFile::create(table, &cell_table(sweep, &[]), &metadata)?;
     let mut curve_file = match sweep.keep.contains(&Keep::Curves) {
-        true => Some(TableFile::create(&curves_beside(table), metadata())?),
+        true => {
+            let path = curves_beside(table);
+            Some(TableFile::create(&path, &curve_table(sweep, &[]), &metadata)?)
+        }
         false => None,
     };
     let columns = sweep.columns();
-    let mut written = Written::default();
+    let mut written = WrittenCells::default();
     let (mut rows, mut curves, mut points) = (Vec::new(), Vec::new(), 0);
     for cell in 0..sweep.cells() {
         let Some(mut row) = row(cell)? else { continue };
@@ -66,16 +70,18 @@ pub fn write(
             file.block(&cell_table(sweep, &std::mem::take(&mut rows)))?;
         }
     }
-    if !rows.is_empty() || written.cells == 0 {
+    if !rows.is_empty() {
         file.block(&cell_table(sweep, &rows))?;
     }
     if let Some(mut file) = curve_file {
-        if points > 0 || written.cells == 0 {
+        if points > 0 {
             file.block(&curve_table(sweep, &curves))?;
         }
         file.finish()?;
+        written.files.push(curves_beside(table));
     }
     file.finish()?;
+    written.files.insert(0, table.into());
     Ok(written)
 }
 
@@ -88,13 +94,29 @@ pub fn diverged(columns: &[String], row: &Row) -> bool {
     })
 }
 
+impl WrittenCells {
+    /// Lines about the cells that diverged or failed.
+    pub fn remarks(&self, sweep: &Sweep) -> String {
+        let mut text = String::new();
+        if self.diverged > 0 {
+            text += &format!("Diverged: {}\n", counted(self.diverged, "cell"));
+        }
+        if let Some((cell, why)) = &self.first_failure {
+            let first = if self.failed == 1 { ":" } else { "; the first is" };
+            let (failed, cell) = (counted(self.failed, "cell"), sweep.describe(*cell));
+            text += &format!("Failed: {failed}{first} {cell}: {why}\n");
+        }
+        text
+    }
+}
+
 /// `x.parquet` has its curves in `x.curves.parquet`.
-pub fn curves_beside(table: &Path) -> std::path::PathBuf {
+fn curves_beside(table: &Path) -> PathBuf {
     let extension = table.extension().and_then(|e| e.to_str()).unwrap_or_default();
     table.with_extension(format!("curves.{extension}"))
 }
 
-/// The number of the cell, the keys that vary, what was kept, and why a cell failed.
+/// The number of the cell, the keys that vary, the kept columns, and why a cell failed.
 fn cell_table(sweep: &Sweep, rows: &[Row]) -> Table {
     let mut table = Table::default().counts("cell", rows.iter().map(|row| row.cell));
     for (at, key) in sweep.axes().iter().flat_map(|axis| &axis.keys).enumerate() {

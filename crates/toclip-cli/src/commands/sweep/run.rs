@@ -15,8 +15,8 @@ use toclip_sweep::{Shard, Sweep};
 use super::{log, results};
 use crate::arguments;
 use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
-use crate::output::numbers::duration;
-use crate::output::{ProgressLog, files, json, say, tell, terminal};
+use crate::output::numbers::{counted, duration};
+use crate::output::{ProgressLog, TableFile, files, json, result, say, tell, terminal};
 
 #[derive(clap::Args)]
 pub struct RunArgs {
@@ -49,14 +49,13 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let begin = Instant::now();
     let sweep = Sweep::read(&args.sweep)?;
     let shard = args.shard.unwrap_or(Shard::WHOLE);
-    let stem = args.sweep.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     if shard.cells_of(sweep.cells()) == 0 {
-        // An array may have more tasks than the sweep has cells.
+        // A job array may have more tasks than the sweep has cells.
         tell!("shard {shard} has no cells: the sweep has {}", sweep.cells());
         return Ok(ExitCode::SUCCESS);
     }
-    let path = log::path(&args.out, &stem, shard);
-    // To a finished sweep there is nothing to add, so it needs no check and no permission to continue.
+    let path = log::path(&files::result_stem(&args.out, &args.sweep), shard);
+    // A finished sweep needs no check and no --resume.
     let complete = path.exists()
         && log::SavedCells::open(&path).is_ok_and(|saved| saved.finished() == saved.wanted());
     if args.check || !complete {
@@ -80,19 +79,15 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
         return Ok(ExitCode::from(EXIT_INTERRUPTED));
     }
     if shard.is_whole() {
-        let extension = if cfg!(feature = "parquet") { "parquet" } else { "csv" };
-        let table = args.out.join(format!("{stem}.{extension}"));
-        write_table(&sweep, &path, &table, args, begin)?;
-    } else if args.json {
-        json::print(&json!({ "cells": wanted, "shard": shard.to_string(), "log": path }))?;
-    } else if !args.quiet {
-        say!(
-            "Shard {shard}: {} in {}, saved in {}",
-            counted(wanted),
-            duration(begin.elapsed()),
-            path.display()
+        write_table(&sweep, &path, args, begin)?;
+    } else if args.json || !args.quiet {
+        let value = json!({ "cells": wanted, "shard": shard.to_string(), "log": path });
+        let (cells, took) = (counted(wanted, "cell"), duration(begin.elapsed()));
+        let text = format!(
+            "Shard {shard}: {cells} in {took}\nWhen all shards have finished: toclip sweep merge {}\n",
+            args.out.display()
         );
-        say!("When all shards have finished: toclip sweep merge {}", args.out.display());
+        result::show(args.json, value, &text, &[path])?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -120,7 +115,7 @@ fn print_check(sweep: &Sweep, shard: Shard, args: &RunArgs) -> Result<ExitCode> 
             format!("{} ({})", keys.join(" with "), axis.len())
         })
         .collect();
-    say!("{}: {}", counted(cells), axes.join(" × "));
+    say!("{}: {}", counted(cells, "cell"), axes.join(" × "));
     say!("Columns: {}", sweep.columns().join(", "));
     Ok(ExitCode::SUCCESS)
 }
@@ -179,55 +174,27 @@ fn run_cells(
     Ok(saved)
 }
 
-fn write_table(
-    sweep: &Sweep,
-    log: &Path,
-    table: &Path,
-    args: &RunArgs,
-    begin: Instant,
-) -> Result<()> {
+fn write_table(sweep: &Sweep, log: &Path, args: &RunArgs, begin: Instant) -> Result<()> {
     let mut saved = log::SavedCells::open(log)?;
-    if saved.finished() != sweep.cells() {
-        bail!(
-            "{} has {} of {} cells; another program changed it",
-            log.display(),
-            saved.finished(),
-            sweep.cells()
-        );
+    let (finished, all) = (saved.finished(), sweep.cells());
+    if finished != all {
+        bail!("{} has {finished} of {all} cells; another program changed it", log.display());
     }
-    let written = results::write(sweep, &mut |cell| saved.row(cell), table)?;
-    if args.json {
-        return json::print(&json!({
-            "cells": written.cells, "failed": written.failed, "diverged": written.diverged,
-            "table": table, "log": log, "seconds": begin.elapsed().as_secs_f64(),
-        }));
-    }
-    if args.quiet {
+    let table = log.with_extension(TableFile::EXTENSION);
+    let written = results::write(sweep, &mut |cell| saved.row(cell), &table)?;
+    if args.quiet && !args.json {
         return Ok(());
     }
-    say!("{} in {}", counted(written.cells), duration(begin.elapsed()));
-    written.say(sweep);
-    say!("{}", files::wrote(table));
-    if sweep.keep.contains(&toclip_sweep::Keep::Curves) {
-        say!("{}", files::wrote(results::curves_beside(table)));
-    }
-    say!("{} (log of the cells, for `toclip sweep export` and `plot`)", files::wrote(log));
-    Ok(())
-}
-
-fn counted(cells: u64) -> String {
-    format!("{cells} {}", if cells == 1 { "cell" } else { "cells" })
-}
-
-impl results::Written {
-    /// Says what did not go as in the other cells.
-    pub fn say(&self, sweep: &Sweep) {
-        if self.diverged > 0 {
-            say!("Diverged: {}", counted(self.diverged));
-        }
-        if let Some((cell, why)) = &self.first_failure {
-            let first = if self.failed == 1 { ":" } else { "; the first is" };
-            say!("Failed: {}{first} {}: {why}", counted(self.failed), sweep.describe(*cell));
-        }
-    }
+    let took = begin.elapsed();
+    let value = json!({
+        "cells": written.cells, "failed": written.failed, "diverged": written.diverged,
+        "table": table, "log": log, "seconds": took.as_secs_f64(),
+    });
+    let text = format!(
+        "{} in {}\n{}The log keeps the cells for `toclip sweep export` and `toclip sweep plot`.\n",
+        counted(written.cells, "cell"),
+        duration(took),
+        written.remarks(sweep)
+    );
+    result::show(args.json, value, &text, &[written.files, vec![log.into()]].concat())
 }

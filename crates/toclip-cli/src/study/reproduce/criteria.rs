@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use super::{FigureSection, check, differs, near, stem};
 use crate::experiment::{
-    self, CriteriaCurves, Criterion, Point, criteria_chart, criteria_table, extremes,
+    self, CriteriaCurves, Criterion, Extremum, criteria_chart, criteria_table, extremes,
 };
 use crate::plot::Figure;
 use crate::report::Claim;
@@ -95,7 +95,7 @@ fn claims_2a(curves: &CriteriaCurves) -> Vec<Claim> {
 fn claims_2b(curves: &CriteriaCurves) -> Vec<Claim> {
     let top = |label: &str| extremes(&curves.x, curves.named(label))[1];
     let (rademacher, gaussian, laplace) = (top("Rademacher-like"), top("Gaussian"), top("Laplace"));
-    let peak = |top: Point| format!("peak {} at c = {}", short(top.value), short(top.at));
+    let peak = |top: Extremum| format!("peak {} at c = {}", short(top.value), short(top.at));
     vec![
         check(
             "ccc_peak_for_rademacher",

@@ -3,15 +3,15 @@
 use anyhow::{Result, bail};
 use toclip_sweep::{KeyValues, Sweep};
 
-use super::select::{Drawn, Selection, shown};
+use super::select::{PictureValues, Selection, shown};
 use crate::plot::{Axis, AxisScale, Chart, Figure, HeatMap};
 
 /// A range this many times its start is drawn on a logarithmic scale: of an axis, and of values.
 const WIDE: (f64, f64) = (20.0, 3.0);
 
 /// A heat map, lines, or points.
-pub fn figure(sweep: &Sweep, selection: &Selection, drawn: &Drawn) -> Result<Figure> {
-    let (value, Drawn { values, reasons }) = (value_name(selection), drawn);
+pub fn figure(sweep: &Sweep, selection: &Selection, drawn: &PictureValues) -> Result<Figure> {
+    let (value, PictureValues { values, reasons }) = (value_name(selection), drawn);
     let (x, places) = axis(&selection.x.shown);
     let mut chart = Chart::new(&sweep.name).x(x).subtitle(&subtitle(selection, &value));
     let ratios = selection.relative_to.is_some();

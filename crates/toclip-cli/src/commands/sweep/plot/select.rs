@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-use anyhow::{Result, bail};
-use toclip_sweep::{KeyValues, Row, Sweep, number, text};
+use anyhow::{Context, Result, bail};
+use toclip_sweep::{Axis, KeyValues, Row, Sweep, number, text};
 
 use super::super::log::SavedCells;
 use super::super::results;
@@ -12,7 +12,7 @@ use super::Args;
 use crate::arguments::unknown;
 use crate::output::numbers::short;
 
-/// What a picture shows.
+/// The cells and the column that a picture shows.
 pub struct Selection {
     /// The key on the horizontal axis.
     pub x: DrawnKey,
@@ -27,9 +27,9 @@ pub struct Selection {
     /// The keys that the smallest value is taken over.
     pub minimized: Vec<String>,
     /// The setting that values are divided by.
-    pub relative_to: Option<Setting>,
+    pub relative_to: Option<KeySetting>,
     /// The settings that are fixed.
-    pub fixed: Vec<Setting>,
+    pub fixed: Vec<KeySetting>,
     column: usize,
 }
 
@@ -43,7 +43,7 @@ pub struct DrawnKey {
 }
 
 /// A key that has one of its values.
-pub struct Setting {
+pub struct KeySetting {
     key: String,
     value: toml::Value,
     axis: usize,
@@ -52,7 +52,7 @@ pub struct Setting {
 }
 
 /// The numbers of a picture.
-pub struct Drawn {
+pub struct PictureValues {
     /// A row for each value of the second key; not finite where there is nothing to draw.
     pub values: Vec<Vec<f64>>,
     /// Why there is nothing to draw at some places.
@@ -71,7 +71,7 @@ impl Selection {
                 None => bail!("{flag}: {}", unknown("key", name, &known)),
             }
         };
-        let setting = |flag: &str, given: &str| -> Result<Setting> {
+        let setting = |flag: &str, given: &str| -> Result<KeySetting> {
             let Some((name, wanted)) = given.split_once('=') else {
                 bail!("{flag} is {given:?}; expected a key and a value, such as clip=none");
             };
@@ -80,7 +80,7 @@ impl Selection {
             match key.values.iter().find(|value| says(value, wanted)) {
                 Some(value) => {
                     let holds = key.values.iter().map(|other| other == value).collect();
-                    Ok(Setting { key: key.key.clone(), value: value.clone(), axis, holds })
+                    Ok(KeySetting { key: key.key.clone(), value: value.clone(), axis, holds })
                 }
                 None => {
                     let mut known: Vec<String> = key.values.iter().take(20).map(text).collect();
@@ -116,41 +116,24 @@ impl Selection {
             let known: Vec<&str> = columns.iter().map(String::as_str).collect();
             bail!("--value: {}", unknown("column", &value, &known));
         };
-        let taken = |name: &str| {
-            args.minimize.iter().any(|key| key == name)
-                || fixed.iter().any(|setting| setting.key == name)
-        };
-        // One key of each axis speaks for those that change with it.
-        let mut free = sweep
-            .axes()
-            .iter()
-            .enumerate()
-            .filter(|(_, axis)| axis.len() > 1 && !axis.keys.iter().any(|key| taken(&key.key)))
-            .map(|(at, axis)| (at, &axis.keys[0]));
-        let given = [&args.x, &args.y, &args.lines];
-        let chosen = |name: &str| given.iter().any(|given| given.as_deref() == Some(name));
-        // Keys that change together are on one axis, whichever of them was named.
-        let with_chosen = |name: &str| {
-            let axis = sweep.axes().iter().find(|axis| axis.keys.iter().any(|key| key.key == name));
-            axis.is_some_and(|axis| axis.keys.iter().any(|key| chosen(&key.key)))
-        };
-        let mut next = || free.find(|(_, key)| !with_chosen(&key.key));
+        // The first key of each axis that has no role yet; the others change with it.
+        let free =
+            |axis: &Axis| axis.len() > 1 && !axis.keys.iter().any(|key| roles.contains(&&key.key));
+        let axes = sweep.axes().iter().enumerate().filter(|(_, axis)| free(axis));
+        let mut unused = axes.map(|(at, axis)| (at, &axis.keys[0]));
         let x = match &args.x {
             Some(name) => find("--x", name)?,
-            None => match next() {
-                Some(key) => key,
-                None => bail!("nothing varies that could be drawn; give --x"),
-            },
+            None => unused.next().context("nothing varies that could be drawn; give --x")?,
         };
         let by = match (&args.y, &args.lines) {
             (Some(name), _) => Some(find("--y", name)?),
             (_, Some(name)) => Some(find("--lines", name)?),
-            (None, None) => next(),
+            (None, None) => unused.next(),
         };
         if let Some((_, by)) = by.filter(|(axis, _)| *axis == x.0) {
             bail!("`{}` and `{}` change together; expected keys of two axes", x.1.key, by.key);
         }
-        if let Some(Setting { key, .. }) = &relative_to
+        if let Some(KeySetting { key, .. }) = &relative_to
             && (*key == x.1.key || by.is_some_and(|(_, by)| by.key == *key))
         {
             bail!("--relative-to {key}: it is on an axis of the picture; minimise over it instead");
@@ -177,39 +160,16 @@ impl Selection {
         let unordered = with_x.iter().any(|key| key.random) || x.repeated().is_some();
         let points = !map && with_x.len() > 1 && unordered;
         let minimized = args.minimize.clone();
-        let selection =
-            Selection { x, by, map, points, value, minimized, relative_to, fixed, column };
-        selection.check_free(sweep)?;
-        Ok(selection)
-    }
-
-    /// Refuses a picture in which several cells would share a place.
-    fn check_free(&self, sweep: &Sweep) -> Result<()> {
-        let settled = |name: &str| {
-            name == self.x.shown.key
-                || self.by.as_ref().is_some_and(|by| by.shown.key == name)
-                || self.minimized.iter().any(|key| key == name)
-                || self.fixed.iter().any(|setting| setting.key == name)
-        };
-        let free = sweep
-            .axes()
-            .iter()
-            .find(|axis| axis.len() > 1 && !axis.keys.iter().any(|key| settled(&key.key)));
-        if let Some(axis) = free {
-            let key = &axis.keys[0];
-            bail!(
-                "`{}` varies too; fix it with --where {}={}, or add --minimize {}",
-                key.key,
-                key.key,
-                text(&key.values[0]),
-                key.key
-            );
+        // Several cells would share a place.
+        if let Some((_, KeyValues { key, values, .. })) = unused.next() {
+            let first = text(&values[0]);
+            bail!("`{key}` varies too; fix it with --where {key}={first}, or add --minimize {key}");
         }
-        Ok(())
+        Ok(Selection { x, by, map, points, value, minimized, relative_to, fixed, column })
     }
 
     /// The number at each place: a row for each value of the second key.
-    pub fn values(&self, saved: &mut SavedCells) -> Result<Drawn> {
+    pub fn values(&self, saved: &mut SavedCells) -> Result<PictureValues> {
         let rows = self.by.as_ref().map_or(1, |by| by.shown.values.len());
         let columns = self.x.shown.values.len();
         let names = saved.sweep.columns();
@@ -223,7 +183,7 @@ impl Selection {
             let j = self.by.as_ref().map_or(0, |by| by.places[places[by.axis]]);
             let place = &mut found[j][i];
             let Some(row) = saved.row(cell)? else {
-                place.reasons.insert(Reason::NotFinished);
+                place.reasons.insert("not finished".into());
                 continue;
             };
             let value = row.values[self.column];
@@ -235,8 +195,9 @@ impl Selection {
                 place.reasons.insert(self.reason(&row, results::diverged(&names, &row)));
             }
         }
+        let reference = self.relative_to.as_ref().map(ToString::to_string).unwrap_or_default();
         let mut reasons = BTreeSet::new();
-        let mut shown = |place: Place| {
+        let mut shown = |mut place: Place| {
             let value = match self.relative_to {
                 Some(_) => place.value / place.reference,
                 None => place.value,
@@ -245,58 +206,40 @@ impl Selection {
             if value.is_finite() && !(value == 0.0 && self.relative_to.is_some()) {
                 return value;
             }
-            match (place.value.is_finite(), place.reference.is_nan()) {
-                (true, true) => reasons.extend([Reason::NoReference]),
-                (true, false) => reasons.extend([Reason::ReferenceDiverged]),
-                (false, _) if place.reasons.is_empty() => reasons.extend([Reason::Excluded]),
-                (false, _) => reasons.extend(place.reasons),
+            if place.value.is_finite() {
+                reasons.insert(match place.reference.is_nan() {
+                    true => format!("no finished cell with {reference}"),
+                    false => format!("every cell with {reference} diverges"),
+                });
+            } else if place.reasons.is_empty() {
+                reasons.insert("excluded".into());
+            } else {
+                reasons.append(&mut place.reasons);
             }
             value
         };
         let values =
             found.into_iter().map(|row| row.into_iter().map(&mut shown).collect()).collect();
-        let reasons = reasons.into_iter().map(|reason| self.words(reason)).collect();
-        Ok(Drawn { values, reasons })
+        Ok(PictureValues { values, reasons: reasons.into_iter().collect() })
     }
 
     /// Why a finished cell has no finite number.
-    fn reason(&self, row: &Row, diverged: bool) -> Reason {
+    fn reason(&self, row: &Row, diverged: bool) -> String {
         if row.error.is_some() {
-            Reason::Failed
+            "failed".into()
         } else if self.value.ends_with("_diverged_at") {
-            Reason::DidNotDiverge
+            "did not diverge".into()
         } else if self.value.contains("_time_to_") {
-            Reason::NeverReached
+            format!("never reached {}", self.value.rsplit('_').next().unwrap_or_default())
         } else if diverged {
-            Reason::Diverged
+            "diverged".into()
         } else {
-            Reason::NoValue
-        }
-    }
-
-    fn words(&self, reason: Reason) -> String {
-        let reference = || {
-            let setting = self.relative_to.as_ref();
-            setting.map(|setting| setting.to_string()).unwrap_or_default()
-        };
-        match reason {
-            Reason::ReferenceDiverged => format!("every cell with {} diverges", reference()),
-            Reason::NoReference => format!("no finished cell with {}", reference()),
-            Reason::Excluded => "excluded".into(),
-            Reason::Diverged => "diverged".into(),
-            Reason::NeverReached => {
-                let level = self.value.rsplit('_').next().unwrap_or_default();
-                format!("never reached {level}")
-            }
-            Reason::DidNotDiverge => "did not diverge".into(),
-            Reason::NoValue => "no value".into(),
-            Reason::Failed => "failed".into(),
-            Reason::NotFinished => "not finished".into(),
+            "no value".into()
         }
     }
 }
 
-/// What is found at a place of the picture.
+/// The cells at one place of the picture.
 #[derive(Clone)]
 struct Place {
     /// The smallest value.
@@ -304,7 +247,7 @@ struct Place {
     /// The smallest among the cells that values are divided by.
     reference: f64,
     /// Why cells have no finite value.
-    reasons: BTreeSet<Reason>,
+    reasons: BTreeSet<String>,
 }
 
 impl Default for Place {
@@ -313,27 +256,13 @@ impl Default for Place {
     }
 }
 
-/// Why there is nothing to draw at a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Reason {
-    ReferenceDiverged,
-    NoReference,
-    Excluded,
-    Diverged,
-    NeverReached,
-    DidNotDiverge,
-    NoValue,
-    Failed,
-    NotFinished,
-}
-
-impl Setting {
+impl KeySetting {
     fn holds(&self, places: &[usize]) -> bool {
         self.holds[places[self.axis]]
     }
 }
 
-impl fmt::Display for Setting {
+impl fmt::Display for KeySetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} = {}", self.key, shown(&self.value))
     }
@@ -380,7 +309,7 @@ pub fn shown(value: &toml::Value) -> String {
     value.as_float().map_or_else(|| text(value), short)
 }
 
-/// Whether a value is what a person wrote on the command line.
+/// Whether a value is the one written on the command line.
 fn says(value: &toml::Value, wanted: &str) -> bool {
     match (number(value), wanted) {
         (Some(x), "none" | "inf") => x.is_infinite(),

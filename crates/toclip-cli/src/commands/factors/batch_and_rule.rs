@@ -1,5 +1,4 @@
-//! How many samples a step averages and what is done to their gradient, as flags and as table
-//! columns.
+//! The batch and the rule of a step, as flags and as table columns.
 
 use anyhow::{Result, bail};
 use toclip::{Batch, Rule, Step};
@@ -9,16 +8,16 @@ use crate::arguments::{count, rule};
 /// The columns of a table that describe it, each of which may be missing.
 pub const COLUMNS: [&str; 4] = ["batch", "rule", "outputs", "per_sample"];
 
-/// $B$, $C$, and what is done to the gradient: of each sample, or of their mean.
+/// $B$ samples with $C$ outputs, and the rule for the gradient of each sample or of their mean.
 #[derive(Clone)]
-pub struct Treatment {
+pub struct BatchAndRule {
     pub batch: u64,
     pub per_sample: bool,
     pub outputs: u64,
     pub rule: Rule,
 }
 
-impl Treatment {
+impl BatchAndRule {
     /// From the cells of a row. `rule` may also be `mean` or `per_sample`, for clipping.
     pub fn from_cells([batch, name, outputs, each]: [Option<&str>; 4]) -> Result<Self> {
         let number =
@@ -39,7 +38,7 @@ impl Treatment {
             Some(other) => bail!("per_sample = `{other}`: expected true or false"),
         };
         let (batch, outputs) = (number(batch, "batch")?, number(outputs, "outputs")?);
-        Ok(Treatment { batch, per_sample, outputs, rule })
+        Ok(BatchAndRule { batch, per_sample, outputs, rule })
     }
 
     /// The step that it makes of a noise.

@@ -15,9 +15,9 @@ const BY_VALUE: &str = "by_value";
 /// The columns of tables that name a part.
 pub const COLUMNS: [&str; 2] = ["eigenvalue", "ratio"];
 
-/// What the factors are those of.
+/// The part of the gradient that has these factors.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Part {
+pub enum GradientPart {
     /// The whole gradient.
     Whole,
     /// The directions with this eigenvalue.
@@ -31,7 +31,7 @@ pub fn rules_and_parts(
     names: &[String],
     eigenvalues: Option<&[f64]>,
     ratios: Option<&[f64]>,
-) -> Result<Vec<(Rule, Part)>> {
+) -> Result<Vec<(Rule, GradientPart)>> {
     let has = |rule: &str| names.iter().any(|name| name == rule);
     if eigenvalues.is_some() && !has(BY_VALUE) {
         bail!("--eigenvalues is for --rule {BY_VALUE}: other rules treat all directions alike");
@@ -48,12 +48,16 @@ pub fn rules_and_parts(
 }
 
 /// The rule of a name, once for each part that has its own factors.
-fn rule_and_parts(name: &str, eigenvalues: &[f64], ratios: &[f64]) -> Result<Vec<(Rule, Part)>> {
+fn rule_and_parts(
+    name: &str,
+    eigenvalues: &[f64],
+    ratios: &[f64],
+) -> Result<Vec<(Rule, GradientPart)>> {
     if name == PER_GROUP {
         let group = |&ratio: &f64| Group { size: 1, ratio };
         let groups: Vec<Group> = ratios.iter().map(group).collect();
         let rule = Rule::PerGroup(Groups::new(&groups).context("--ratios")?);
-        let part = |(g, &ratio)| (rule.clone(), Part::Group(g, ratio));
+        let part = |(g, &ratio)| (rule.clone(), GradientPart::Group(g, ratio));
         return Ok(ratios.iter().enumerate().map(part).collect());
     }
     let Some(rule) = Rule::named(name) else {
@@ -61,40 +65,41 @@ fn rule_and_parts(name: &str, eigenvalues: &[f64], ratios: &[f64]) -> Result<Vec
         bail!(arguments::unknown("rule", name, &known));
     };
     Ok(match rule {
-        Rule::ByValue => {
-            eigenvalues.iter().map(|&lambda| (rule.clone(), Part::Eigenvalue(lambda))).collect()
-        }
-        _ => vec![(rule, Part::Whole)],
+        Rule::ByValue => eigenvalues
+            .iter()
+            .map(|&lambda| (rule.clone(), GradientPart::Eigenvalue(lambda)))
+            .collect(),
+        _ => vec![(rule, GradientPart::Whole)],
     })
 }
 
-impl Part {
+impl GradientPart {
     /// $\mu$ of the part, and its $m^{(2)}$ in the unit of the residual.
     pub fn factors(self, step: &Step<'_>, r: f64, c: f64) -> toclip::Result<Factors> {
         let (at, unit) = match self {
-            Part::Whole => return Factors::new(step, r, c),
-            Part::Eigenvalue(lambda) => (step.eigenvalue_moments(lambda, r, c)?, lambda),
-            Part::Group(g, _) => (step.group_moments(g, r, c)?, 1.0),
+            GradientPart::Whole => return Factors::new(step, r, c),
+            GradientPart::Eigenvalue(lambda) => (step.eigenvalue_moments(lambda, r, c)?, lambda),
+            GradientPart::Group(g, _) => (step.group_moments(g, r, c)?, 1.0),
         };
         let m2 = if unit > 0.0 { at.m2 / unit } else { step.second_moment(r) };
         Ok(Factors { r, c, mu: at.mu, m2, second_moment: step.second_moment(r) })
     }
 
-    /// What it is called after the noise and the rule.
+    /// Its name, to follow those of the noise and the rule.
     pub fn describe(self) -> String {
         match self {
-            Part::Whole => String::new(),
-            Part::Eigenvalue(lambda) => format!(", eigenvalue {}", short(lambda)),
-            Part::Group(g, ratio) => format!(", group {} at {} c", g + 1, short(ratio)),
+            GradientPart::Whole => String::new(),
+            GradientPart::Eigenvalue(lambda) => format!(", eigenvalue {}", short(lambda)),
+            GradientPart::Group(g, ratio) => format!(", group {} at {} c", g + 1, short(ratio)),
         }
     }
 
     /// The column that holds it in tables, and its cell.
     pub fn cell(self) -> Option<(&'static str, f64)> {
         match self {
-            Part::Whole => None,
-            Part::Eigenvalue(lambda) => Some(("eigenvalue", lambda)),
-            Part::Group(_, ratio) => Some(("ratio", ratio)),
+            GradientPart::Whole => None,
+            GradientPart::Eigenvalue(lambda) => Some(("eigenvalue", lambda)),
+            GradientPart::Group(_, ratio) => Some(("ratio", ratio)),
         }
     }
 }
@@ -117,7 +122,7 @@ mod tests {
             [2.0, 0.5].map(|x| Some(("ratio", x)))
         );
         for (rule, part) in parts {
-            let Part::Group(_, ratio) = part else { panic!("{part:?}") };
+            let GradientPart::Group(_, ratio) = part else { panic!("{part:?}") };
             let own = part.factors(&step(rule), 0.3, 0.8).unwrap();
             let clip = Factors::new(step(Rule::Clip), 0.3, 0.8 * ratio).unwrap();
             assert_eq!((own.mu, own.m2, own.c), (clip.mu, clip.m2, 0.8));
@@ -127,7 +132,7 @@ mod tests {
     #[test]
     fn small_eigenvalues_are_clipped_less() {
         let parts = rule_and_parts("by_value", &[1.0, 0.01, 0.0], &[]).unwrap();
-        let mu = |(rule, part): (Rule, Part)| part.factors(&step(rule), 0.3, 0.5).unwrap();
+        let mu = |(rule, part): (Rule, GradientPart)| part.factors(&step(rule), 0.3, 0.5).unwrap();
         let at: Vec<Factors> = parts.into_iter().map(mu).collect();
         assert!(at[0].mu < 0.7 && at[1].mu > 0.9 && at[2].mu == 1.0, "{at:?}");
         let nu: Vec<f64> = at.iter().map(|at| at.nu().unwrap()).collect();

@@ -1,17 +1,17 @@
-//! The recommendation, in words.
+//! Which schedule to use, in words.
 
 use crate::output::numbers::{percent, signed_percent};
 use crate::study::schedule_run::ScheduleRun;
 use crate::words::short;
 
-/// Below this gain in the final risk it is not worth a sentence.
+/// Smaller gains in the final risk are not worth a sentence.
 const WORTH: f64 = 0.01;
 
-/// The recommendation.
-pub fn verdict(schedules: &[ScheduleRun], private: bool, time: f64) -> String {
+/// The recommendation; the first of the schedules is unclipped SGD.
+pub fn recommendation(schedules: &[ScheduleRun], private: bool, time: f64) -> String {
     let [free, others @ ..] = schedules else { return "Nothing was compared.".into() };
     if private {
-        return private_verdict(free, others);
+        return best_private(free, others);
     }
     advice(free, others, time)
         + &same_rate_sentence(others).unwrap_or_default()
@@ -91,7 +91,7 @@ fn advice(free: &ScheduleRun, others: &[ScheduleRun], time: f64) -> String {
         format!(" reaches at t = {t:.1} the risk that unclipped SGD has at t = {time}, and")
     });
     let (name, ends) = (name(run), [end, free_end].map(short));
-    // Labels of other rules than clipping say what is done.
+    // Labels of rules other than clipping name the rule.
     let verb = if run.label.contains(" at ") { "Use" } else { "Clip at" };
     let mut text = format!("{verb} {name}: it{sooner} ends at {} instead of {}.", ends[0], ends[1]);
     if let Some(tuned) = others.iter().find(|other| other.key == "proportional_tuned")
@@ -103,8 +103,8 @@ fn advice(free: &ScheduleRun, others: &[ScheduleRun], time: f64) -> String {
     text
 }
 
-/// The best of what private SGD can do, beside what privacy costs.
-fn private_verdict(free: &ScheduleRun, others: &[ScheduleRun]) -> String {
+/// The best private schedule, and unclipped SGD without privacy for comparison.
+fn best_private(free: &ScheduleRun, others: &[ScheduleRun]) -> String {
     let ended = others.iter().filter_map(|run| Some((run, run.end()?)));
     let Some((best, end)) = ended.min_by(|a, b| a.1.total_cmp(&b.1)) else {
         return "Use a smaller learning rate: every private schedule diverges.".into();
@@ -158,34 +158,34 @@ mod tests {
     }
 
     #[test]
-    fn the_verdict_follows_the_numbers() {
+    fn the_recommendation_follows_the_numbers() {
         let free = || way("unclipped", "unclipped", &[1.0, 0.6, 0.4], Stop::Finished);
         let best = way("max_ccc", "max-CCC", &[1.0, 0.0625, 0.1], Stop::Finished);
         let kappa = way("proportional_tuned", "κ = 0.3 (tuned)", &[1.0, 0.3, 0.11], Stop::Finished);
-        let said = verdict(&[free(), best, kappa], false, 2.0);
+        let said = recommendation(&[free(), best, kappa], false, 2.0);
         assert!(said.contains("at t = 0.6 the risk that unclipped SGD has at t = 2, and ends at 0.1 instead of 0.4"), "{said}");
         assert!(said.contains("κ = 0.3 (tuned) ends 10% higher"), "{said}");
         let same = way("max_ccc", "max-CCC", &[1.0, 0.6, 0.4], Stop::Finished);
-        assert!(verdict(&[free(), same], false, 2.0).starts_with("Clipping gains nothing"));
+        assert!(recommendation(&[free(), same], false, 2.0).starts_with("Clipping gains nothing"));
         // A constant threshold ends lower by its smaller rate: no reason to clip.
         let same = way("max_ccc", "max-CCC", &[1.0, 0.6, 0.4], Stop::Finished);
         let slow = way("file", "constant c = 1", &[1.0, 0.6, 0.2], Stop::Finished);
-        let said = verdict(&[free(), slow, same], false, 2.0);
+        let said = recommendation(&[free(), slow, same], false, 2.0);
         assert!(said.starts_with("Clipping gains nothing"), "{said}");
         assert!(said.contains("(constant c = 1) ends lower, at 0.2, but at a different"), "{said}");
         // The best of what grows is not recommended.
         let grows = way("unclipped", "unclipped", &[1.0, 9.0, 30.0], Stop::Finished);
         let less = way("max_ccc", "max-CCC", &[1.0, 4.0, 9.0], Stop::Finished);
-        let said = verdict(&[grows, less], false, 2.0);
+        let said = recommendation(&[grows, less], false, 2.0);
         assert!(
             said.starts_with("Use a smaller learning rate") && said.contains("from 1 to 9"),
             "{said}"
         );
         let gone = way("unclipped", "unclipped", &[], Stop::Diverged { t: 0.0 });
         let best = way("max_ccc", "max-CCC", &[1.0, 0.2], Stop::Finished);
-        let said = verdict(&[gone, best], false, 2.0);
+        let said = recommendation(&[gone, best], false, 2.0);
         assert!(said.starts_with("Clip: unclipped SGD diverges at once"), "{said}");
         let worse = way("max_ccc", "max-CCC", &[1.0], Stop::Diverged { t: 1.0 });
-        assert!(verdict(&[free(), worse], false, 2.0).starts_with("Do not clip"));
+        assert!(recommendation(&[free(), worse], false, 2.0).starts_with("Do not clip"));
     }
 }
