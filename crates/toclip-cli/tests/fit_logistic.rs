@@ -130,7 +130,7 @@ fn separable_classes_get_a_ridge() {
     let mut dice = Dice(5);
     let mut text = "a,b,y\n".to_owned();
     for _ in 0..150 {
-        // Mirrored, so that the plane goes through the mean: there is no intercept.
+        // Mirrored: the model has no intercept, so the plane must go through the mean.
         let (a, b) = (dice.normal(), dice.normal());
         for (a, b) in [(a, b), (-a, -b)] {
             text += &format!("{a:.6},{b:.6},{}\n", u8::from(a + b > 0.0));
@@ -139,5 +139,5 @@ fn separable_classes_get_a_ridge() {
     std::fs::write(root.path().join("data.csv"), text).unwrap();
     let out = run(root.path(), &["0.1", "--runs", "2"]);
     assert!(out.contains("(1/n), because the classes are separable"), "{out}");
-    assert!(out.contains("The classes are separable, so that θ*"), "{out}");
+    assert!(out.contains("The classes are separable: θ*"), "{out}");
 }
