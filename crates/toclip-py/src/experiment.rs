@@ -1,6 +1,6 @@
 //! Experiments, read and run by the same crate as `toclip run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use numpy::ToPyArray;
 use pyo3::prelude::*;
@@ -37,7 +37,7 @@ pub fn experiment<'py>(
         let curves = planned(py, progress.clone(), runs, threads, |plan| {
             run(experiment, &problem, plan, None, &[])
         })?;
-        for curve in curves.into_iter().flatten() {
+        for curve in curves {
             let found = match &curve.outcome {
                 Outcome::Band(band) => simulate::band(py, band)?,
                 Outcome::Path { path, flow } => simulate::path(py, path, flow.as_deref())?,
@@ -52,7 +52,7 @@ pub fn experiment<'py>(
         let curves = planned(py, progress, runs, threads, |plan| {
             run_glm(experiment, &problem, plan, None, &[])
         })?;
-        for curve in curves.into_iter().flatten() {
+        for curve in curves {
             dict.set_item(curve.method.key(), glm::curve(py, &curve)?)?;
         }
     }

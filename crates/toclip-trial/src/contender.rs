@@ -4,7 +4,7 @@ use crate::Problem;
 use crate::sgd_run::SgdRun;
 use serde::{Deserialize, Serialize};
 use toclip::Result;
-use toclip::monitor::{Halves, Settings};
+use toclip::monitor::{Halves, MonitorSettings};
 use toclip::threshold_rules::{
     AutoClip, EmpiricalCcc, Fixed, HuberThreshold, Monitored, ThresholdRule, ZClip,
 };
@@ -95,7 +95,7 @@ impl Contender {
     pub(crate) fn start(self, problem: &Problem) -> Result<Box<dyn Clipper>> {
         let samples = problem.batch() as f64;
         let monitored = || {
-            let settings = Settings { components: Some(samples), ..Settings::default() };
+            let settings = MonitorSettings { components: Some(samples), ..MonitorSettings::default() };
             Monitored::new(settings, EVERY)
         };
         Ok(match self {

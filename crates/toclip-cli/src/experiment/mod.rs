@@ -16,7 +16,7 @@ pub use criteria::{
     CriteriaReport, Extremum, criteria_chart, criteria_figure, criteria_table, extremes, settings,
 };
 pub use glm::{GlmReport, glm_figure, glm_table};
-pub use report::{ExperimentReport, band_edges, share_between, theory_in_band};
+pub use report::{ExperimentReport, band_edges, share_between};
 pub use run_log::{LoggedRun, open_run_log};
 pub use toclip_experiment::*;
 pub use trajectory_table::trajectory_table;

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use anyhow::{Context, Result, bail};
-use toclip_sweep::{Axis, KeyValues, Row, Sweep, number, text};
+use toclip_sweep::{SweepAxis, KeyValues, Row, Sweep, number, text};
 
 use super::super::log::SavedCells;
 use super::super::results;
@@ -118,7 +118,7 @@ impl Selection {
         };
         // The first key of each axis that has no role yet; the others change with it.
         let free =
-            |axis: &Axis| axis.len() > 1 && !axis.keys.iter().any(|key| roles.contains(&&key.key));
+            |axis: &SweepAxis| axis.len() > 1 && !axis.keys.iter().any(|key| roles.contains(&&key.key));
         let axes = sweep.axes().iter().enumerate().filter(|(_, axis)| free(axis));
         let mut unused = axes.map(|(at, axis)| (at, &axis.keys[0]));
         let x = match &args.x {
