@@ -196,8 +196,8 @@ impl Selection {
             }
         }
         let reference = self.relative_to.as_ref().map(ToString::to_string).unwrap_or_default();
-        let mut reasons = BTreeSet::new();
-        let mut shown = |mut place: Place| {
+        let mut reasons = Vec::new();
+        let mut shown = |place: Place| {
             let value = match self.relative_to {
                 Some(_) => place.value / place.reference,
                 None => place.value,
@@ -206,21 +206,22 @@ impl Selection {
             if value.is_finite() && !(value == 0.0 && self.relative_to.is_some()) {
                 return value;
             }
-            if place.value.is_finite() {
-                reasons.insert(match place.reference.is_nan() {
-                    true => format!("no finished cell with {reference}"),
-                    false => format!("every cell with {reference} diverges"),
-                });
-            } else if place.reasons.is_empty() {
-                reasons.insert("excluded".into());
-            } else {
-                reasons.append(&mut place.reasons);
+            let why = match (place.value.is_finite(), place.reference.is_nan()) {
+                (true, true) => [format!("no finished cell with {reference}")].into(),
+                (true, false) => [format!("every cell with {reference} diverges")].into(),
+                (false, _) if place.reasons.is_empty() => ["excluded".into()].into(),
+                (false, _) => place.reasons,
+            };
+            for reason in why {
+                if !reasons.contains(&reason) {
+                    reasons.push(reason);
+                }
             }
             value
         };
         let values =
             found.into_iter().map(|row| row.into_iter().map(&mut shown).collect()).collect();
-        Ok(PictureValues { values, reasons: reasons.into_iter().collect() })
+        Ok(PictureValues { values, reasons })
     }
 
     /// Why a finished cell has no finite number.
