@@ -84,16 +84,16 @@ export class Chart {
     const lines = [{}];
     const bands = [];
     const strokeOf = (s) => s.stroke ?? colour(`c${s.slot}`);
-    // Bands lie below all curves.
+    // Bands lie below all curves. Without pxAlign 0, uPlot rounds to pixels and slow curves look like stairs.
     for (const s of series.filter((s) => s.high)) {
       const stroke = strokeOf(s);
-      const edge = { show: !s.hidden, points: { show: false }, stroke: faded(stroke, 0.6), width: 1, dash: s.edge };
+      const edge = { show: !s.hidden, points: { show: false }, pxAlign: 0, stroke: faded(stroke, 0.6), width: 1, dash: s.edge };
       bands.push({ series: [lines.length, lines.length + 1], fill: hatched(stroke, s.hatch ?? 0) });
       lines.push({ ...edge, label: `${s.label}, upper` }, { ...edge, label: `${s.label}, lower` });
     }
     for (const s of series) {
       const stroke = strokeOf(s);
-      const common = { show: !s.hidden, points: { show: false } };
+      const common = { show: !s.hidden, points: { show: false }, pxAlign: 0 };
       const paths = s.mark === undefined ? {} : { paths: () => null };
       lines.push({ ...common, ...paths, label: s.label, stroke, dash: dashOf(s), width: s.width ?? 2.2 });
     }
