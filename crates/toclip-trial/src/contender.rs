@@ -95,7 +95,8 @@ impl Contender {
     pub(crate) fn start(self, problem: &Problem) -> Result<Box<dyn Clipper>> {
         let samples = problem.batch() as f64;
         let monitored = || {
-            let settings = MonitorSettings { components: Some(samples), ..MonitorSettings::default() };
+            let settings =
+                MonitorSettings { components: Some(samples), ..MonitorSettings::default() };
             Monitored::new(settings, EVERY)
         };
         Ok(match self {

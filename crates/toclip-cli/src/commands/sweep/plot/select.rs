@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use anyhow::{Context, Result, bail};
-use toclip_sweep::{SweepAxis, KeyValues, Row, Sweep, number, text};
+use toclip_sweep::{KeyValues, Row, Sweep, SweepAxis, number, text};
 
 use super::super::log::SavedCells;
 use super::super::results;
@@ -117,8 +117,9 @@ impl Selection {
             bail!("--value: {}", unknown("column", &value, &known));
         };
         // The first key of each axis that has no role yet; the others change with it.
-        let free =
-            |axis: &SweepAxis| axis.len() > 1 && !axis.keys.iter().any(|key| roles.contains(&&key.key));
+        let free = |axis: &SweepAxis| {
+            axis.len() > 1 && !axis.keys.iter().any(|key| roles.contains(&&key.key))
+        };
         let axes = sweep.axes().iter().enumerate().filter(|(_, axis)| free(axis));
         let mut unused = axes.map(|(at, axis)| (at, &axis.keys[0]));
         let x = match &args.x {
