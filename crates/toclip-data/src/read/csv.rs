@@ -28,8 +28,8 @@ pub(super) fn open(source: Source<'_>, delimiter: u8) -> Result<Table<'_>> {
 /// What separates the cells of a table that starts with these bytes: a comma where its first line has
 /// one, else a tab or a semicolon, or a blank between numbers.
 pub(super) fn delimiter(start: &[u8]) -> u8 {
-    let lines = start.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
-    let first = lines.filter(|line| !line.is_empty() && line[0] != b'#').next().unwrap_or_default();
+    let mut lines = start.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
+    let first = lines.find(|line| !line.is_empty() && line[0] != b'#').unwrap_or_default();
     let numbers = || first.split(|b| *b == b' ').all(|word| number(word).is_some());
     let found = b",\t;".iter().find(|d| first.contains(d));
     found.copied().unwrap_or(if numbers() { b' ' } else { b',' })

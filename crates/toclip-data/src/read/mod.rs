@@ -51,5 +51,6 @@ pub fn column_of_bytes(name: &str, bytes: &[u8], column: Option<&str>) -> Result
     Table::open(Source::bytes(name, bytes))?.read_column(column)
 }
 
-#[cfg(all(test, feature = "fit"))]
+#[cfg(feature = "fit")]
+#[cfg(test)]
 mod tests;

@@ -41,7 +41,7 @@ pub(super) fn unpack<'a>(reader: impl Read + 'a) -> Result<Unpacked<'a>> {
     };
     // The byte order mark is no part of the text.
     let (mut head, plain) = first_bytes(plain)?;
-    let (mark, unit): (usize, Option<fn([u8; 2]) -> u16>) = match head[..] {
+    let (mark, unit): (usize, Option<ToUnit>) = match head[..] {
         [0xff, 0xfe, ..] => (2, Some(u16::from_le_bytes)),
         [0xfe, 0xff, ..] => (2, Some(u16::from_be_bytes)),
         [0xef, 0xbb, 0xbf, ..] => (3, None),
@@ -143,10 +143,13 @@ impl<R: Read> Read for Zstd<R> {
     }
 }
 
+/// Makes a unit of UTF-16 from two bytes, in either order.
+type ToUnit = fn([u8; 2]) -> u16;
+
 /// UTF-16 as UTF-8. Lone surrogates become U+FFFD; half a character at the end is dropped.
 struct Utf16<R> {
     source: BufReader<R>,
-    unit: fn([u8; 2]) -> u16,
+    unit: ToUnit,
     /// A high surrogate whose other half is in the next buffer.
     surrogate: Option<u16>,
     /// A byte whose other half is in the next buffer.
@@ -156,7 +159,7 @@ struct Utf16<R> {
 }
 
 impl<R: Read> Utf16<R> {
-    fn new(reader: R, unit: fn([u8; 2]) -> u16) -> Self {
+    fn new(reader: R, unit: ToUnit) -> Self {
         let source = BufReader::with_capacity(1 << 16, reader);
         Self { source, unit, surrogate: None, odd: None, text: Vec::new(), at: 0 }
     }
