@@ -69,7 +69,7 @@ def test_the_command_writes_the_same_table(expected: toclip.SweepResult, tmp_pat
     )
     if not Path(toclip_command).exists():
         pytest.skip("the command toclip is not built")
-    (tmp_path / "tails.toml").write_text(toclip.Sweep(SPEC)._sweep.toml)
+    (tmp_path / "tails.toml").write_text(toclip.Sweep(SPEC).toml)
     run = lambda *args: subprocess.run([toclip_command, *args], cwd=tmp_path, check=True)  # noqa: E731
     run("sweep", "tails.toml", "--quiet")
     run("sweep", "export", "results/tails.sweep", "--out", "tails.csv", "--quiet")

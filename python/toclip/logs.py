@@ -265,7 +265,7 @@ def advise(
 ) -> LogAdvice:
     """Diagnoses a logged run and advises whether to clip, and at which threshold.
 
-    ``clip`` is the threshold in force (``"none"`` if the run does not clip) and ``batch_size`` the
+    ``clip`` is the current threshold (``"none"`` if the run does not clip) and ``batch_size`` the
     number of samples per gradient, for a language model the tokens whose loss is averaged; by default
     both are read from the log, if it has them. ``optimizer`` is ``"sgd"``, or ``"adam"`` for all that
     divide by a running scale of the gradient. ``framework`` is the one to write code for:

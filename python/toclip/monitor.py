@@ -67,7 +67,7 @@ class Monitor(_toclip.Monitor):
     ``scale_memory``, ``fixed_scale``
         thresholds are multiples of a running scale over about this many norms, or of a fixed scale.
     ``watched``
-        the threshold in force; ``"none"`` or ``inf`` if the run does not clip.
+        the current threshold; ``"none"`` or ``inf`` if the run does not clip.
     ``confidence``
         the confidence level of all intervals and of the choice.
     ``margin``

@@ -15,7 +15,7 @@ use crate::{Experiment, Method, Problem, Runs};
 /// ([`GlmCurve`](crate::GlmCurve)).
 #[derive(Debug, Clone)]
 pub struct MethodCurve<O = Outcome> {
-    /// Which.
+    /// The method.
     pub method: Method,
     /// In which form it was computed.
     pub form: String,
@@ -82,9 +82,9 @@ impl MethodCurve {
 /// [`GlmPath`](toclip::glm::GlmPath) for generalised linear models.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FinishedRun<R = Trajectory> {
-    /// Of which method.
+    /// The method.
     pub method: Method,
-    /// Its number.
+    /// The index of the run.
     pub index: u64,
     /// The run.
     pub run: R,

@@ -29,7 +29,7 @@ pub enum Hint {
     NormColumn,
     /// To divide the norms by the loss scale.
     Unscale,
-    /// The threshold in force.
+    /// The current threshold.
     Threshold,
     /// The batch size, and the outputs per sample.
     BatchSize,

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 ///
 /// | field | default | meaning |
 /// |---|---|---|
-/// | `clip` | from the log | the threshold in force; infinite for no clipping |
+/// | `clip` | from the log | the current threshold; infinite for no clipping |
 /// | `batch_size` | from the log, else unknown | samples per gradient |
 /// | `outputs` | 1 | outputs of the model per sample, such as tokens |
 /// | `optimizer` | unknown | the optimizer |
@@ -21,7 +21,7 @@ use crate::{Error, Result};
 /// is then recommended only if it would be for a single sample too.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdviceOptions {
-    /// The threshold in force; infinite for no clipping.
+    /// The current threshold; infinite for no clipping.
     pub clip: Option<f64>,
     /// Samples per batch.
     pub batch_size: Option<f64>,

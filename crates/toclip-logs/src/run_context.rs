@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::findings::clipped_norms;
 use crate::{AdviceOptions, Finding, Format, Log, Optimizer};
 
-/// How the threshold in force is known.
+/// How the current threshold is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -61,7 +61,7 @@ impl RunContext {
         }
     }
 
-    /// The threshold in force; `None` without clipping, or if it is unknown.
+    /// The current threshold; `None` without clipping, or if it is unknown.
     pub fn in_force(&self) -> Option<f64> {
         self.threshold.map(|(c, _)| c).filter(|c| c.is_finite())
     }

@@ -47,7 +47,7 @@ function judge({ c, mu, ccc, limit, reached, infinite_variance: infinite }, risk
     const little = c === null ? "unclipped SGD is best" : `the best threshold, c = ${short(c)}, gains only ${percent(Math.max(0, ccc - 1))}`;
     return [
       rule === "clip" ? "Do not clip." : `The rule “${rule}” does not help.`,
-      `At risk ${short(risk)} ${little}: clipping removes as much signal as noise.${bound}`,
+      `At risk ${short(risk)} ${little}: the rule removes as much signal as noise.${bound}`,
     ];
   }
   return [

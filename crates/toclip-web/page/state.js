@@ -3,7 +3,7 @@
 
 import { toToml } from "./toml.js";
 
-/** Figure 4b of the paper: one label in five is an outlier. */
+/** Like figure 4b of the paper, with the spectrum of figure 1: one label in five is an outlier. */
 export const FIRST = {
   spectrum: { kind: "power_law", dim: 500, exponent: 0.2 },
   start: { kind: "uniform", norm: 1 },

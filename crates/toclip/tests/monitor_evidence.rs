@@ -1,5 +1,5 @@
 //! Patterns that the monitor does not count as evidence: changes of the distribution, single spikes, slow
-//! swings, and small gains over the threshold in force.
+//! swings, and small gains over the current threshold.
 //!
 //! Seeds are fixed; each test states how often it would fail by chance with another one.
 

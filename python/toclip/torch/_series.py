@@ -24,7 +24,7 @@ class Series:
 
     ``compared_norm`` and ``inner`` are the norm of a gradient and its inner product with an independent
     one at the same weights, where there was one. ``recent`` has a row for each of the last 100 steps:
-    the threshold in force, the norm and the norms of groups. ``non_finite`` counts norms of all steps.
+    the current threshold, the norm and the norms of groups. ``non_finite`` counts norms of all steps.
     """
 
     def __init__(self, groups: list[str]) -> None:

@@ -23,9 +23,10 @@ use crate::study::logistic_fit::{self, LogisticFit};
 /// predicts the risk of one pass of clipped SGD, runs that pass in many random orders, and says
 /// whether to clip and where.
 ///
-/// There are three predictions: the ODE of the paper with the fitted distribution, the ODE with the
-/// measured residuals, and one that is corrected for two effects of real data: clipping biases the
-/// point to which SGD converges, and one pass draws without replacement (docs/real-data.md).
+/// There are four predictions: the ODE of the paper with the fitted distribution, the ODE with the
+/// measured residuals, and that ODE corrected for effects of real data: clipping biases the point to
+/// which SGD converges (alone, and together with one pass drawing without replacement;
+/// docs/real-data.md).
 ///
 /// With --model logistic the target has two values and θ* is that of logistic regression. Predicts and
 /// measures cross-entropy, error rate and calibration, from θ0 = 0. Four ensembles of runs show how

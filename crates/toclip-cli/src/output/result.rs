@@ -11,7 +11,9 @@ use super::{files, json, say, terminal};
 /// otherwise the text, and a line for each file.
 pub fn show(as_json: bool, mut value: Value, text: &str, written: &[PathBuf]) -> Result<()> {
     if as_json {
-        value["files"] = json!(written);
+        // Not the paths themselves: JSON has no bytes outside UTF-8.
+        let names: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
+        value["files"] = json!(names);
         return json::print(&value);
     }
     terminal::print(format_args!("{text}"));

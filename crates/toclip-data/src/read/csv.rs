@@ -30,6 +30,10 @@ pub(super) fn open(source: Source<'_>, delimiter: u8) -> Result<Table<'_>> {
 pub(super) fn delimiter(start: &[u8]) -> u8 {
     let mut lines = start.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
     let first = lines.find(|line| !line.is_empty() && line[0] != b'#').unwrap_or_default();
+    // The last word of a line that goes on beyond these bytes may be half a number.
+    let cut = lines.next().is_none();
+    let blank = first.iter().rposition(|b| *b == b' ');
+    let first = blank.filter(|_| cut).map_or(first, |blank| &first[..blank]);
     let numbers = || first.split(|b| *b == b' ').all(|word| number(word).is_some());
     let found = b",\t;".iter().find(|d| first.contains(d));
     found.copied().unwrap_or(if numbers() { b' ' } else { b',' })
@@ -44,6 +48,7 @@ struct Lines<'a> {
     first_line: u64,
     cols: usize,
     names: Vec<String>,
+    delimiter: u8,
 }
 
 impl<'a> Lines<'a> {
@@ -57,7 +62,7 @@ impl<'a> Lines<'a> {
             .trim(csv::Trim::All)
             .from_reader(source.open()?);
         let (record, names) = (csv::ByteRecord::new(), Vec::new());
-        Ok(Self { path: &source.path, csv, record, first_line: 0, cols: 0, names })
+        Ok(Self { path: &source.path, csv, record, first_line: 0, cols: 0, names, delimiter })
     }
 
     /// Appends the numbers of the next row, if there is one.
@@ -121,9 +126,9 @@ impl<'a> Lines<'a> {
                 }
                 Some(value) => format!("{value} is not allowed; all numbers must be finite"),
                 None if line == first_line && !cell.is_empty() && !is_value(cell) => {
-                    not_a_number(cell) + "; if the line names the columns, no name may be a number"
+                    not_a_number(cell, self.delimiter) + "; if the line names the columns, no name may be a number"
                 }
-                None => not_a_number(cell),
+                None => not_a_number(cell, self.delimiter),
             };
             bail!(at path, line, i + 1, "{wrong}");
         }
@@ -155,7 +160,7 @@ fn is_value(cell: &[u8]) -> bool {
 }
 
 /// Why a cell is not a number.
-fn not_a_number(cell: &[u8]) -> String {
+fn not_a_number(cell: &[u8], delimiter: u8) -> String {
     let text = String::from_utf8_lossy(cell);
     if cell.is_empty() {
         "the field is empty; give a number".into()
@@ -165,7 +170,14 @@ fn not_a_number(cell: &[u8]) -> String {
         format!("{text:?} is not a number; write classes as numbers: yes as 1 and no as 0")
     } else {
         let shown: String = text.chars().take(40).collect();
-        format!("{shown:?} is not a number; numbers are separated by commas")
+        let separator = match delimiter {
+            _ if delimiter != b',' && text.contains(',') => "write a decimal point, as in 1.5",
+            b'\t' => "numbers are separated by tabs",
+            b';' => "numbers are separated by semicolons",
+            b' ' => "numbers are separated by blanks",
+            _ => "numbers are separated by commas",
+        };
+        format!("{shown:?} is not a number; {separator}")
     }
 }
 

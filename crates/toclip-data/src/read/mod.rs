@@ -31,7 +31,7 @@ use std::path::Path;
 /// ```
 ///
 /// # Errors
-/// Those of [`Matrix::read`], and [`Error::File`](crate::Error::File) for an unknown column, or for
+/// Those of [`Matrix::read`](crate::Matrix::read), and [`Error::File`](crate::Error::File) for an unknown column, or for
 /// none where there are several.
 pub fn read_column(path: impl AsRef<Path>, column: Option<&str>) -> Result<Vec<f64>> {
     Table::open(Source::file(path.as_ref()))?.read_column(column)

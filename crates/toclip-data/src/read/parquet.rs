@@ -25,6 +25,9 @@ struct Columns {
 
 pub(super) fn open(source: Source<'_>) -> Result<Table<'_>> {
     let path = &source.path;
+    if source.in_memory() {
+        bail!(in path, "Parquet is read from files only; expected CSV or NPY");
+    }
     let file = reader(path)?;
     let metadata = file.metadata();
     // The other codecs are not compiled in.

@@ -42,7 +42,7 @@ impl Target {
 /// Samples $(x_k, b_k)$ from a CSV, NPY, NPZ or Parquet file, by its content, not its name. They are
 /// read in blocks: the file may be larger than the memory.
 ///
-/// - CSV: as in [`Matrix::read`]; column names in the first line are optional.
+/// - CSV: as in [`Matrix::read`](crate::Matrix::read); column names in the first line are optional.
 /// - NPY: one or two dimensions, any type of number; booleans are 0 and 1.
 /// - NPZ: the features `X` and the targets `y`, or the array that `target` names; compressed or
 ///   not. The last column is the target only if the file has no other array.

@@ -28,6 +28,12 @@ impl<'a> Source<'a> {
         Self { path: name.into(), bytes: Some(bytes) }
     }
 
+    /// Whether there is no file.
+    #[cfg(feature = "parquet")]
+    pub fn in_memory(&self) -> bool {
+        self.bytes.is_some()
+    }
+
     /// Starts at the first byte.
     pub fn open(&self) -> Result<Box<dyn ReadSeek + 'a>> {
         match self.bytes {

@@ -1,4 +1,4 @@
-//! Estimates from the norms of a log: the effect of the threshold in force, the distribution of the
+//! Estimates from the norms of a log: the effect of the current threshold, the distribution of the
 //! norms, and the criteria of the theory.
 //!
 //! The estimates are those of [`toclip::monitor`].
@@ -23,7 +23,7 @@ pub struct Analysis {
     pub steps: (f64, f64),
     /// Steps in the warm-up, which the estimates leave out.
     pub warm_up: usize,
-    /// The threshold in force; `None` if it is unknown.
+    /// The current threshold; `None` if it is unknown.
     pub current: Option<CurrentThreshold>,
     /// The distribution of the norms; `None` if they were logged after clipping.
     pub distribution: Option<NormDistribution>,

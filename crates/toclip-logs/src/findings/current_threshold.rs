@@ -1,4 +1,4 @@
-//! The effect of the threshold in force.
+//! The effect of the current threshold.
 
 use serde::Serialize;
 use toclip::monitor::{Interval, Monitor, MonitorSettings};
@@ -21,7 +21,7 @@ pub enum ThresholdEffect {
     HiddenRate,
 }
 
-/// The threshold in force and its effect.
+/// The current threshold and its effect.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurrentThreshold {
     /// The threshold; infinite (`"none"` in JSON) without clipping.

@@ -65,7 +65,7 @@ pub enum Finding {
         #[serde(serialize_with = "as_integers")]
         steps: Vec<f64>,
     },
-    /// The threshold in force clips nearly every step.
+    /// The current threshold clips nearly every step.
     AlwaysClipped {
         /// The threshold.
         threshold: f64,
@@ -74,7 +74,7 @@ pub enum Finding {
         /// The median norm over the threshold.
         times: f64,
     },
-    /// The threshold in force is above every norm.
+    /// The current threshold is above every norm.
     NeverClipped {
         /// The threshold.
         threshold: f64,

@@ -31,7 +31,7 @@ const NEAR: f64 = 0.1;
 /// Parts of the log whose spread gives the interval.
 const PARTS: usize = 20;
 
-/// Replays the rules that people use, the threshold in force and the recommended one.
+/// Replays the rules that people use, the current threshold and the recommended one.
 pub(super) fn compare(
     log: &Log,
     in_force: Option<f64>,

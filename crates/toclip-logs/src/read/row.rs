@@ -15,7 +15,7 @@ pub struct LogRow {
     pub loss_scale: Option<f64>,
     /// The epoch.
     pub epoch: Option<f64>,
-    /// The threshold in force, if the log has it.
+    /// The current threshold, if the log has it.
     pub clip: Option<f64>,
     /// The global batch size, if the log has it.
     pub batch_size: Option<f64>,

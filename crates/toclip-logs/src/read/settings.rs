@@ -87,7 +87,7 @@ impl RunSettings {
         self.found.extend_from_slice(&others.found);
     }
 
-    /// The threshold in force; infinite if the run is set not to clip.
+    /// The current threshold; infinite if the run is set not to clip.
     pub fn clip(&self) -> Sourced<f64> {
         let by_value = |s: &Setting| s.key == ALGORITHM && s.value.eq_ignore_ascii_case("value");
         if self.found.iter().any(by_value) {

@@ -11,11 +11,11 @@ use crate::{Finding, Log, NormScaleCause, Optimizer, RunContext, ThresholdOrigin
 
 /// A rate that was too large is multiplied by this.
 const LOWER: f64 = 0.3;
-/// A threshold in force up to this many times the guard is as good as one.
+/// A current threshold up to this many times the guard is as good as one.
 const CLOSE: f64 = 2.0;
 /// Spikes that are many.
 const MANY: usize = 10;
-/// A threshold in force this many times above every norm is no guard.
+/// A current threshold this many times above every norm is no guard.
 const FAR: f64 = 10.0;
 
 /// Decides what to do.
@@ -231,7 +231,7 @@ impl Case<'_> {
                 let confidence = if sure { Confidence::High } else { Confidence::Medium };
                 Some(self.guard(guard, confidence, because))
             }
-            // The threshold in force is unknown; a guard is right unless it already is one.
+            // The current threshold is unknown; a guard is right unless it already is one.
             (Some(guard), None) => Some(self.guard(guard, Confidence::Medium, because)),
             (None, _) if self.now.in_force().is_none() => {
                 Some(self.to(Action::CannotTell, Confidence::Low, because))
@@ -326,7 +326,7 @@ impl Case<'_> {
         }
     }
 
-    /// Whether the batch size is known and the threshold in force leaves steps nearly as long as without.
+    /// Whether the batch size is known and the current threshold leaves steps nearly as long as without.
     fn hardly_shortens(&self) -> bool {
         let step = self.analysis.current.as_ref().and_then(|now| now.step_factor);
         self.now.components.is_some() && step.is_some_and(|step| step.value > 0.7)

@@ -69,14 +69,14 @@ pub enum Because {
         /// How many of them have a peak above the threshold.
         below: usize,
     },
-    /// The threshold in force already clips the spikes.
+    /// The current threshold already clips the spikes.
     GuardWorks,
-    /// The threshold in force clips the spikes, and many other steps.
+    /// The current threshold clips the spikes, and many other steps.
     ClipsMany {
         /// The share of the steps that it clips.
         fires: f64,
     },
-    /// The spikes passed below the threshold in force, or nearly so.
+    /// The spikes passed below the current threshold, or nearly so.
     GuardTooHigh,
     /// A guard costs nothing at a good learning rate and saves runs with bad batches.
     CheapInsurance,
@@ -90,11 +90,11 @@ pub enum Because {
     SkipNonFinite,
     /// CCC at the threshold, with its interval, over no clipping.
     Gain(Interval),
-    /// The threshold in force costs more descent than it saves variance.
+    /// The current threshold costs more descent than it saves variance.
     ThresholdCosts,
     /// Another threshold is unlikely to help.
     NoGainExpected,
-    /// The threshold in force is unknown.
+    /// The current threshold is unknown.
     ThresholdUnknown {
         /// A guard for a run that does not clip.
         guard: Option<f64>,

@@ -20,7 +20,7 @@ impl Advice {
     /// The estimates in words.
     pub fn details(&self) -> Vec<AdviceSection> {
         let sections = [
-            ("The threshold in force", self.current_in_words()),
+            ("The current threshold", self.current_in_words()),
             ("The spikes", self.spikes_in_words()),
             ("The norms", self.norms_in_words()),
             ("The layers", self.layers_in_words()),
@@ -40,7 +40,7 @@ impl Advice {
 
     fn current_in_words(&self) -> Vec<String> {
         let Some(now) = &self.analysis.current else {
-            return vec!["It is neither given nor in the log.".into()];
+            return vec!["The threshold is neither given nor in the log.".into()];
         };
         if now.threshold.is_infinite() {
             return vec!["The run does not clip.".into()];
@@ -86,7 +86,7 @@ impl Advice {
             grouped(self.analysis.warm_up as f64)
         )];
         text.push(match &norms.tail {
-            None => "Too few norms for a tail index: 30 of the largest 5% are needed.".into(),
+            None => "No tail index: it needs at least 30 norms among the largest 5%.".into(),
             Some(tail) => {
                 let Interval { low, high, .. } = tail.index;
                 let meaning = match (low, high) {
@@ -118,7 +118,7 @@ impl Advice {
         let layer = |layer: &LayerSummary| {
             let alone = match layer.fires_alone {
                 0 => String::new(),
-                times => format!("; spikes alone {}", plural(times as u64, "time", "times")),
+                times => format!("; {} without the total", plural(times as u64, "spike", "spikes")),
             };
             format!(
                 "{}: {} of the squared norm, median {}, guard {}{alone}",
@@ -141,7 +141,7 @@ impl Advice {
         let sample = "A sample is what the loss is averaged over: for a language model every predicted \
                       token, so the batch is sequences times tokens per sequence.";
         let Some(n) = self.analysis.components else {
-            return vec![format!("They need the batch size. {sample}")];
+            return vec![format!("CSC and CCC need the batch size. {sample}")];
         };
         let Some(best) = self.analysis.best else {
             return vec!["There are too few norms, or their distribution changed.".into()];
@@ -168,10 +168,11 @@ fn spike(spike: &Spike, threshold: Option<f64>) -> String {
         false => format!("Steps {} to {}", grouped(spike.first), grouped(spike.last)),
     };
     let loss = match (spike.loss_before, spike.loss_peak) {
+        (Some(before), Some(peak)) if peak <= before => "; the loss did not rise".into(),
         (Some(before), Some(peak)) => {
             let back = match spike.recovered_after {
-                Some(after) => format!("back after {}", plural(after as u64, "step", "steps")),
-                None => "not back by the end".into(),
+                Some(after) => format!("recovered after {}", plural(after as u64, "step", "steps")),
+                None => "not recovered by the end".into(),
             };
             format!("; loss {} to {}, {back}", about(before), about(peak))
         }
@@ -179,7 +180,11 @@ fn spike(spike: &Spike, threshold: Option<f64>) -> String {
     };
     let clipped = match threshold.filter(|c| *c < spike.norm) {
         Some(c) => {
-            format!("; {} shortens that step {} times", short(c), about(spike.norm / c))
+            format!(
+                "; a threshold of {} shortens it by a factor of {}",
+                short(c),
+                about(spike.norm / c)
+            )
         }
         None => String::new(),
     };

@@ -64,7 +64,7 @@ impl Finding {
             ),
             Finding::NormsAfterClipping { threshold, share } => format!(
                 "{} of the norms are equal to {}: they were logged after clipping, so larger norms are \
-                 unknown. If nothing was clipped there, give the threshold in force.",
+                 unknown. If the run did not clip there, give the real threshold.",
                 percent(share),
                 short(threshold)
             ),
@@ -81,7 +81,7 @@ impl Finding {
                 short(stride)
             ),
             Finding::Drift { scale_change } => match scale_change > 1.0 {
-                true => format!("The norms grew {} times over the log.", about(scale_change)),
+                true => format!("The norms grew by a factor of {} over the log.", about(scale_change)),
                 false => {
                     format!(
                         "The norms fell to {} of their size over the log.",
@@ -128,12 +128,12 @@ impl Finding {
             ),
             Finding::Reversed => "The rows were in reverse order.".into(),
             Finding::Unordered => {
-                "The rows were in no order and were sorted; of equal steps the last row is used."
+                "The rows were out of order and were sorted; where a step repeats, the last row is used."
                     .into()
             }
             Finding::Truncated => "The last row of the log is incomplete and was left out.".into(),
             Finding::Concatenated { count } => {
-                format!("{count} JSON objects follow another on the same line; each is one row.")
+                format!("{count} JSON objects share a line with another; each is read as one row.")
             }
             Finding::Unreadable { count, first } => format!(
                 "{} unreadable and left out (first at line {first}).",
@@ -169,7 +169,7 @@ fn diverged(steps: &[f64], last_good: Option<f64>, rate: Option<f64>, grew: bool
             about(rate)
         ),
         (true, None) => format!(" They grew from step {} on.", grouped(good + 1.0)),
-        (false, _) => format!(" Up to step {} they were as usual.", grouped(good)),
+        (false, _) => format!(" Both were normal up to step {}.", grouped(good)),
     };
     format!("The run diverged: loss or norm is NaN or infinite from step {since} to the end.{how}")
 }
@@ -185,6 +185,7 @@ fn spikes(steps: &[f64], events: &[Spike]) -> String {
         _ => String::new(),
     };
     let back = match largest.recovered_after {
+        Some(_) if loss.is_empty() => String::new(),
         Some(after) => format!("; it recovered in {}", plural(after as u64, "step", "steps")),
         None if largest.loss_before.is_some() => {
             "; it had not recovered by the end of the log".into()
@@ -212,7 +213,7 @@ fn layers(count: usize, driver: &str, share: f64, alone: &[String], spread: f64)
     let drives =
         format!("Of {count} layers, `{driver}` has {} of the squared norm.", percent(share));
     let alone = match alone {
-        [] => " None spikes while the total does not.".into(),
+        [] => " No layer spikes without the total.".into(),
         [one] => format!(" `{one}` spikes while the total does not."),
         [one, two] => format!(" `{one}` and `{two}` spike while the total does not."),
         [one, rest @ ..] => {
@@ -221,7 +222,8 @@ fn layers(count: usize, driver: &str, share: f64, alone: &[String], spread: f64)
     };
     let thresholds = match spread > 5.0 {
         true => format!(
-            " Thresholds by layer would differ up to {} times: one for all guards the largest only.",
+            " Thresholds by layer would differ by a factor of up to {}: a single threshold protects \
+             only the layers with the largest norms.",
             about(spread)
         ),
         false => " Thresholds by layer would be similar: one for all is enough.".into(),
@@ -260,8 +262,8 @@ fn norm_scale(median: f64, loss: Option<f64>, cause: NormScaleCause) -> String {
             loss.map_or_else(String::new, about)
         ),
         NormScaleCause::Unknown => format!(
-            "The median norm is {norm}, far above that of an averaged loss: a loss scale that was not \
-             removed, gradients summed over accumulation steps, or a summed loss."
+            "The median norm is {norm}, far above that of an averaged loss. Likely causes: a loss scale \
+             that was not removed, gradients summed over accumulation steps, or a summed loss."
         ),
     }
 }

@@ -26,31 +26,31 @@ impl Advice {
                 let place = match r.threshold.is_some_and(|c| c < ordinary) {
                     true => format!("{threshold} is at the upper end of the norms seen"),
                     false => format!(
-                        "{threshold} is above ordinary norms (99.9% are below {})",
+                        "{threshold} is above ordinary norms (outside spikes, 99.9% are below {})",
                         about(ordinary)
                     ),
                 };
-                format!("{place}{spikes}. It would have clipped {fires} of the logged steps.")
+                format!("{place}{spikes}. It would have clipped {fires} of all logged steps.")
             }
             Because::GuardWorks => format!(
-                "The threshold in force, {threshold}, is near the best place for a guard: it already \
+                "The current threshold, {threshold}, is near the best place for a guard: it already \
                  clips these spikes."
             ),
             Because::ClipsMany { fires } => format!(
-                "The threshold in force, {threshold}, clips these spikes, but also {} of the steps.",
+                "The current threshold, {threshold}, clips these spikes, but also {} of the steps.",
                 percent(fires)
             ),
             Because::GuardTooHigh => {
-                "The threshold in force is too high to shorten these spikes much.".into()
+                "The current threshold is too high to shorten these spikes much.".into()
             }
             Because::CheapInsurance => match optimizer {
                 Some(Optimizer::Sgd) => {
-                    "Runs of SGD on a transformer died without clipping when 2% of the batches were \
-                     bad; with a fixed threshold they did not."
+                    "SGD on a transformer diverged without clipping when 2% of the batches were bad; \
+                     with a fixed threshold it did not."
                 }
                 _ => {
                     "A guard is cheap insurance: with AdamW it cost nothing at a good learning rate, \
-                     and recovered nearly all of the loss when 2% of the batches were bad."
+                     and recovered most of the lost loss when 2% of the batches were bad."
                 }
             }
             .into(),
@@ -79,7 +79,7 @@ impl Advice {
                 self.interval(&ccc)
             ),
             Because::ThresholdCosts => {
-                "The threshold in force removes more of the descent than of the gradient noise.".into()
+                "The current threshold removes more of the descent than of the gradient noise.".into()
             }
             Because::NoGainExpected => match optimizer {
                 Some(Optimizer::Sgd) => {
@@ -87,7 +87,8 @@ impl Advice {
                 }
                 _ => {
                     "Another threshold is unlikely to help: with AdamW at a good learning rate, \
-                     thresholds from 0.25 to none ended within the differences between seeds."
+                     the final loss differed no more between thresholds (0.25 to none) than between \
+                     seeds."
                 }
             }
             .into(),
@@ -95,10 +96,10 @@ impl Advice {
                 let guard = guard.map_or_else(String::new, |c| {
                     format!(" If the run does not clip, a guard at {} is cheap insurance.", short(c))
                 });
-                format!("The threshold in force is neither given nor in the log.{guard}")
+                format!("The current threshold is neither given nor in the log.{guard}")
             }
             Because::TooFewSteps { points } => format!(
-                "Only {points} logged steps are ordinary training after the warm-up; {} are needed.",
+                "Only {points} logged steps are usable after the warm-up; {} are needed.",
                 crate::recommendation::FEWEST
             ),
             Because::NoLoss => {

@@ -21,7 +21,7 @@ const ROUNDING: f64 = 1e-9;
 /// Candidates whose lower bounds are this close count as equal, and the highest of them, which
 /// changes the least, is chosen. Where every norm is above, all are the same.
 const AS_GOOD: f64 = 0.02;
-/// Smaller gains over the threshold in force are not worth a change.
+/// Smaller gains over the current threshold are not worth a change.
 const WORTH: f64 = 0.01;
 /// Where less than this share of $\ln$ CCC remains without the heaviest stretches, the CCC of the
 /// others is reported: the whole is not known to within a half.
@@ -37,11 +37,11 @@ struct Case {
     candidate: usize,
     /// CCC.
     ccc: Product,
-    /// CCC over that of the threshold in force.
+    /// CCC over that of the current threshold.
     gain: Product,
 }
 
-/// The advice, compared with a threshold in force or with no clipping.
+/// The advice, compared with a current threshold or with no clipping.
 pub(super) fn choose(
     table: &StretchTable,
     in_force: Option<&ThresholdSums>,
@@ -153,7 +153,7 @@ fn case(
     (ccc.error() > ROUNDING).then_some(Case { candidate, ccc, gain })
 }
 
-/// An upper bound for the threshold in force, where it clips every single sample and $\mu$ cannot be
+/// An upper bound for the current threshold, where it clips every single sample and $\mu$ cannot be
 /// measured; `None` where some samples pass unclipped.
 fn at_most(
     in_force: &ThresholdSums,
@@ -243,7 +243,7 @@ impl ChoiceContext<'_> {
         self.table.mu(at, self.evidence).map_or(1.0, |mu| mu.log.exp())
     }
 
-    /// $\mu$ of the threshold in force at the present scale: the scale may have drifted, and a
+    /// $\mu$ of the current threshold at the present scale: the scale may have drifted, and a
     /// number was then another multiple of it at first.
     fn mu_in_force(&self) -> f64 {
         let Some(in_force) = self.in_force else { return 1.0 };

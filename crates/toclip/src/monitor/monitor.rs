@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 /// | `components` | `None`: very many | $N$, residual components behind one norm: batch size × outputs |
 /// | `memory` | all steps | which steps are remembered |
 /// | `scale` | running, 200 norms | what thresholds are multiples of |
-/// | `watched` | `None` | the threshold in force, as a number |
+/// | `watched` | `None` | the current threshold, as a number |
 /// | `confidence` | 0.95 | of every interval, and of the choice |
 /// | `margin` | 0.10 | the gain that norms alone must show to be evidence |
 ///
@@ -39,12 +39,12 @@ pub struct MonitorSettings {
     pub memory: MonitorMemory,
     /// What thresholds are multiples of.
     pub scale: NormScale,
-    /// The threshold in force.
+    /// The current threshold.
     pub watched: Option<f64>,
     /// The confidence of every interval.
     pub confidence: f64,
     /// The gain, as a share, that norms alone must show to count as evidence, over no clipping and
-    /// over the threshold in force.
+    /// over the current threshold.
     ///
     /// Norms say nothing about how well a batch's gradient points downhill, and in networks large
     /// ones carry more signal: measured at fixed weights, CCC was 0.94 where norms gave 1.07

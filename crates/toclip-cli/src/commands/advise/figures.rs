@@ -107,7 +107,7 @@ pub fn medians(points: &[LogPoint], parts: usize) -> (Vec<f64>, Vec<f64>, Vec<f6
     out
 }
 
-/// Marks the threshold in force and the recommended one.
+/// Marks the current threshold and the recommended one.
 fn thresholds(report: &LogReport, chart: Chart, horizontal: bool) -> Chart {
     let mark = |chart: Chart, at: f64, label: String| match horizontal {
         true => chart.hline(at, &label),
@@ -116,7 +116,7 @@ fn thresholds(report: &LogReport, chart: Chart, horizontal: bool) -> Chart {
     let mut chart = chart;
     let current = report.advice.analysis.current.as_ref();
     if let Some(now) = current.filter(|now| now.threshold.is_finite()) {
-        chart = mark(chart, now.threshold, format!("in force {}", short(now.threshold)));
+        chart = mark(chart, now.threshold, format!("current {}", short(now.threshold)));
     }
     if let Some(c) = report.advice.recommendation.threshold.filter(|_| recommends(report)) {
         chart = mark(chart, c, format!("recommended {}", short(c)));

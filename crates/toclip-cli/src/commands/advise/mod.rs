@@ -25,19 +25,19 @@ use crate::output::{files, plots, result, tell};
 ///
 /// Says first what to do, then why, then what to write in your framework. Looks at loss, gradient norm
 /// and learning rate: divergence, spikes, NaN steps, thresholds that always or never act, norms on the
-/// wrong scale. Never advises raising the learning rate.
+/// wrong scale. Never advises a larger learning rate, except as a short experiment with SGD.
 ///
 /// Reads Hugging Face trainer_state.json, JSON lines, CSV (W&B export, Lightning metrics.csv),
-/// TensorBoard event files, W&B and MLflow runs, the text logs of Megatron, torchtitan, llm.c, nanoGPT
-/// and DeepSpeed, and dictionaries printed by a trainer; also compressed with gzip or zstd. A folder means every run in
-/// it. The format is detected from the content and the columns from their names.
+/// TensorBoard event files, W&B and MLflow runs, the text logs of Megatron, torchtitan, llm.c, nanoGPT,
+/// DeepSpeed and fairseq, and dictionaries printed by a trainer; also compressed with gzip or zstd. A
+/// folder means every run in it. The format is detected from the content and the columns from their names.
 #[derive(clap::Args)]
 #[command(after_help = include_str!("../../help/advise.txt"))]
 pub struct Args {
     /// Log files, or folders with runs in them; - for standard input
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
-    /// Threshold in force: a number, or none (or inf) if the run did not clip [default: from the log]
+    /// Current threshold: a number, or none (or inf) if the run did not clip [default: from the log]
     #[arg(long, value_name = "C", value_parser = arguments::threshold, allow_negative_numbers = true)]
     clip: Option<f64>,
     /// Samples per gradient, over all workers and accumulation steps; for a language model the
@@ -54,7 +54,7 @@ pub struct Args {
     /// [default: from the log, else pytorch]
     #[arg(long, value_name = "NAME")]
     framework: Option<Framework>,
-    /// Show everything: threshold in force, spikes, distribution, criteria, other rules
+    /// Show everything: current threshold, spikes, distribution, criteria, other rules
     #[arg(long, short)]
     verbose: bool,
     /// Confidence of the intervals
@@ -137,11 +137,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
         "failed": errors,
     });
     let written = match &args.out {
-        Some(folder) => write(folder, &reports, &numbers)?,
-        None => Vec::new(),
+        Some(folder) => write(folder, &reports, &numbers),
+        None => Ok(Vec::new()),
     };
     let text = text::of(&reports, args.verbose, &Screen::of_stdout()) + "\n";
-    result::show(args.json, numbers, &text, &written)?;
+    // Advice that cannot be written is still printed.
+    result::show(args.json, numbers, &text, written.as_deref().unwrap_or_default())?;
+    written?;
     Ok(if errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -242,7 +244,7 @@ fn option(hint: Hint) -> &'static str {
     match hint {
         Hint::NormColumn => "--norm NAME",
         Hint::Unscale => "--unscale",
-        Hint::Threshold => "--clip C or none",
+        Hint::Threshold => "--clip C (or --clip none)",
         Hint::BatchSize => "--batch-size B and --outputs N",
         Hint::Optimizer => "--optimizer NAME",
         _ => "--help",
@@ -252,7 +254,7 @@ fn option(hint: Hint) -> &'static str {
 /// The options that would improve the advice, if any, in a sentence.
 fn options_to_add(report: &LogReport) -> Option<String> {
     let options: Vec<&str> = report.advice.hints().into_iter().map(option).collect();
-    (!options.is_empty()).then(|| format!("To improve this answer, add {}.", options.join("; ")))
+    (!options.is_empty()).then(|| format!("To improve this answer, add {}.", options.join(", ")))
 }
 
 /// Everything, for programs.

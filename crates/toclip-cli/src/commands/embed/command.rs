@@ -72,9 +72,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let (all, different, most) = (lines.len(), batches.distinct(), embedder.max_tokens());
     let (width, rule) = (embeddings.width, embedder.describe());
     let value = json!({
-        "model": folder,
+        "model": folder.display().to_string(),
         "rule": rule,
-        "text": args.text,
+        "text": args.text.display().to_string(),
         "lines": rows,
         "lines_in_text": all,
         "different_lines": different,
@@ -82,7 +82,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         "max_tokens": most,
         "tokens": tokens,
         "width": width,
-        "embeddings": args.out,
+        "embeddings": args.out.display().to_string(),
         "targets": targets,
         "batches": batches.len(),
         "batches_from_before": resumed,

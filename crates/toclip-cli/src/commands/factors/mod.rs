@@ -67,7 +67,7 @@ pub struct Args {
     #[arg(long, value_name = "C", default_value = "1", value_parser = count::<1>, allow_negative_numbers = true)]
     outputs: u64,
 
-    /// Space the points of a range evenly in the logarithm
+    /// Space the points of a range logarithmically
     #[arg(long)]
     log_x: bool,
 

@@ -90,7 +90,7 @@ fn inputs(sweep: &Sweep, shard: Shard) -> Result<Value> {
 pub struct SavedCells {
     /// The file.
     pub path: PathBuf,
-    /// The sweep that it is of.
+    /// The sweep this log belongs to.
     pub sweep: Sweep,
     /// Which part of it.
     pub shard: Shard,

@@ -138,7 +138,7 @@ fn same_sweep(parts: &[SavedCells]) -> Result<String> {
     for other in &parts[1..] {
         let (a, b) = (first.path.display(), other.path.display());
         if comparable(other) != comparable(first) {
-            bail!("{a} and {b} are shards of different sweeps; merge them one by one");
+            bail!("{a} and {b} are shards of different sweeps; merge each sweep separately");
         }
         if other.shard.of() != first.shard.of() {
             bail!(

@@ -15,7 +15,7 @@ use select::Selection;
 
 /// Draw the results of a sweep as a heat map or as lines
 ///
-/// Over two keys that vary it draws a heat map, over one key lines. Fix every other key with
+/// Two varying keys give a heat map, one gives lines. Fix every other key with
 /// --where, or minimise over it with --minimize.
 #[derive(clap::Args)]
 #[command(after_help = include_str!("../../help/sweep-plot.txt"))]

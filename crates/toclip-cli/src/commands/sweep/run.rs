@@ -81,7 +81,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     if shard.is_whole() {
         write_table(&sweep, &path, args, begin)?;
     } else if args.json || !args.quiet {
-        let value = json!({ "cells": wanted, "shard": shard.to_string(), "log": path });
+        let value = json!({ "cells": wanted, "shard": shard.to_string(), "log": path.display().to_string() });
         let (cells, took) = (counted(wanted, "cell"), duration(begin.elapsed()));
         let text = format!(
             "Shard {shard}: {cells} in {took}\nWhen all shards have finished: toclip sweep merge {}\n",
@@ -188,7 +188,8 @@ fn write_table(sweep: &Sweep, log: &Path, args: &RunArgs, begin: Instant) -> Res
     let took = begin.elapsed();
     let value = json!({
         "cells": written.cells, "failed": written.failed, "diverged": written.diverged,
-        "table": table, "log": log, "seconds": took.as_secs_f64(),
+        "table": table.display().to_string(), "log": log.display().to_string(),
+        "seconds": took.as_secs_f64(),
     });
     let text = format!(
         "{} in {}\n{}The log keeps the cells for `toclip sweep export` and `toclip sweep plot`.\n",

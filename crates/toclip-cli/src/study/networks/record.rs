@@ -48,6 +48,10 @@ impl Record {
                 bail!("{place}: `{key}` is {value}; expected {expected}");
             }
         }
+        // Only some files have it; another type would be taken for the whole model.
+        if let Some(value) = values.get("group").filter(|value| !value.is_string()) {
+            bail!("{place}: `group` is {value}; expected a string");
+        }
         let mut record = Record::default();
         for (key, value) in values {
             if let Value::String(word) = value {

@@ -158,7 +158,7 @@ impl<'a> Ode<'a> {
     /// clipping under noise of infinite variance with [`Stop::InfiniteVariance`].
     ///
     /// # Errors
-    /// [`Error::Parameter`] or [`Error::Invalid`] for an empty list of times, times that are
+    /// [`Error::Parameter`](crate::Error::Parameter) or [`Error::Invalid`](crate::Error::Invalid) for an empty list of times, times that are
     /// negative, not finite or do not increase, for impossible tolerances or targets, for modes that
     /// do not fit the rule, and if two million steps do not reach the last time.
     pub fn solve(&self, times: &[f64]) -> Result<Trajectory> {
