@@ -36,7 +36,7 @@ pub(super) fn delimiter(start: &[u8]) -> u8 {
     let first = blank.filter(|_| cut).map_or(first, |blank| &first[..blank]);
     let numbers = || first.split(|b| *b == b' ').all(|word| number(word).is_some());
     let found = b",\t;".iter().find(|d| first.contains(d));
-    found.copied().unwrap_or(if numbers() { b' ' } else { b',' })
+    found.copied().unwrap_or(if blank.is_some() && numbers() { b' ' } else { b',' })
 }
 
 /// The lines of a CSV file, one after the other.
@@ -126,7 +126,8 @@ impl<'a> Lines<'a> {
                 }
                 Some(value) => format!("{value} is not allowed; all numbers must be finite"),
                 None if line == first_line && !cell.is_empty() && !is_value(cell) => {
-                    not_a_number(cell, self.delimiter) + "; if the line names the columns, no name may be a number"
+                    not_a_number(cell, self.delimiter)
+                        + "; if the line names the columns, no name may be a number"
                 }
                 None => not_a_number(cell, self.delimiter),
             };
