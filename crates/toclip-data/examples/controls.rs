@@ -11,7 +11,7 @@ use std::sync::Arc;
 use toclip::dynamics::{Ode, Sgd, Simulator, Stream, StreamData, linear_times};
 use toclip::ensemble::{Ensemble, Summary};
 use toclip::noise::{Empirical, Gaussian, Noise};
-use toclip::schedule::{OpenLoop, Schedule};
+use toclip::policy::{OpenLoop, Schedule};
 use toclip_data::cifar10::Cifar10;
 use toclip_data::{DataSet, Design, LeastSquares, normal_start};
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use toclip::dynamics::Stop;
-use toclip::glm::{
+use toclip::model::{
     GlmOde, GlmPath, GlmSgd, GlmSummary, Measures, Model, Quantity, TeacherModes, fixed_point,
 };
 use toclip::noise::Noise;
-use toclip::schedule::{OpenLoop, Policy, Schedule, Shape};
+use toclip::policy::{OpenLoop, Policy, Schedule, Shape};
 use toclip::spectrum::{Rescaling, Spectrum, SpectrumSpec, Start};
 
 use crate::error::{Error, Result};

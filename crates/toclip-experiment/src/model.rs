@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use toclip::glm::{Huber, Logistic, Model, Poisson, Probit};
+use toclip::model::{Huber, Logistic, Model, Poisson, Probit};
 use toclip::noise::Noise;
 use toml::Value;
 

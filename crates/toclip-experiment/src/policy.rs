@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, Serializer};
-use toclip::schedule::{
+use toclip::policy::{
     Compensation, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, PrivateGreedy, Proportional,
     ScaleEstimate, Scaled, Schedule, Shape,
 };

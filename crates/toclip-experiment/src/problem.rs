@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toclip::dynamics::{
     Collapsed, Covariates, Hsgd, Sgd, Simulator, Trajectory, linear_times, log_times,
 };
-use toclip::schedule::{Control, Policy, Schedule};
+use toclip::policy::{Control, Policy, Schedule};
 use toclip::spectrum::{Modes, Rescaling, Spectrum, Start};
 use toclip::{Momentum, Rule, Step};
 

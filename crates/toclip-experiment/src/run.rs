@@ -79,7 +79,7 @@ impl MethodCurve {
 }
 
 /// A finished run of an ensemble, in the coordinates of the theory: R and D for least squares, a
-/// [`GlmPath`](toclip::glm::GlmPath) for generalised linear models.
+/// [`GlmPath`](toclip::model::GlmPath) for generalised linear models.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FinishedRun<R = Trajectory> {
     /// The method.

@@ -6,9 +6,9 @@ use numpy::ToPyArray;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 use toclip::Batch;
-use toclip::glm::{
-    self, GlmPath, GlmSummary, Measures, Model, Overlaps, Quantity, RateShape, TeacherModes,
-    best_clip, best_rate,
+use toclip::model::{
+    GlmPath, GlmSummary, Measures, Model, Overlaps, Quantity, RateShape, TeacherModes, best_clip,
+    best_rate,
 };
 use toclip_experiment::{GlmCurve, GlmOutcome, ModelChoice};
 
@@ -96,7 +96,7 @@ pub fn glm_at<'py>(
         ("angle", measures.angle),
         ("calibration", or_nan(measures.calibration)),
         // No number where one of the two has no variance or nothing is learnt.
-        ("ccc", glm::ccc(&*model, &at, c.0).unwrap_or(f64::NAN)),
+        ("ccc", toclip::model::ccc(&*model, &at, c.0).unwrap_or(f64::NAN)),
     ];
     numbers.into_py_dict(py)
 }
@@ -113,7 +113,7 @@ pub fn glm_best_threshold(
 ) -> PyResult<(f64, f64)> {
     let model = self::model(model, noise)?;
     let at = Overlaps::new(q, p, v).map_err(refuse)?;
-    let best = py.detach(|| glm::best_threshold(&*model, &at)).map_err(refuse)?;
+    let best = py.detach(|| toclip::model::best_threshold(&*model, &at)).map_err(refuse)?;
     Ok((best.c, best.ccc))
 }
 
@@ -127,7 +127,7 @@ pub fn glm_fixed_point(
     noise: Option<&Noise>,
 ) -> PyResult<f64> {
     let model = self::model(model, noise)?;
-    let found = py.detach(|| glm::fixed_point(&*model, v, c.0));
+    let found = py.detach(|| toclip::model::fixed_point(&*model, v, c.0));
     Ok(found.map_err(refuse)?.kappa)
 }
 

@@ -11,7 +11,7 @@ use toclip::dynamics::{
     Collapsed, Covariates, Hsgd, Ode, Sgd, Simulator, Trajectory, Volterra, effective_moments,
 };
 use toclip::ensemble::Ensemble;
-use toclip::schedule::{Policy, tune_kappa, tune_kappa_with_momentum, tune_private};
+use toclip::policy::{Policy, tune_kappa, tune_kappa_with_momentum, tune_private};
 use toclip::spectrum::{Modes, Rescaling, Start};
 use toclip::{Moments, Momentum, Rule};
 use toclip_experiment::{BuiltOptimizer, Optimizer};
@@ -33,7 +33,7 @@ pub struct Problem {
     momentum: Option<Momentum>,
     policy: Arc<dyn Policy>,
     /// The learning rate in the units of the user; `None` if it is greedy.
-    eta: Option<toclip::schedule::Schedule>,
+    eta: Option<toclip::policy::Schedule>,
     rescaling: Rescaling,
 }
 

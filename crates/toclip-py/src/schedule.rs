@@ -12,7 +12,7 @@ use crate::values::{from_python, is_dict, optional};
 #[pyclass(frozen, eq, module = "toclip._toclip")]
 #[derive(Debug, PartialEq)]
 pub struct Schedule {
-    pub inner: toclip::schedule::Schedule,
+    pub inner: toclip::policy::Schedule,
 }
 
 #[pymethods]
@@ -21,9 +21,9 @@ impl Schedule {
     #[new]
     fn new(shape: &Bound<'_, PyAny>) -> PyResult<Self> {
         let inner = if let Ok(value) = shape.extract() {
-            toclip::schedule::Schedule::constant(value)
+            toclip::policy::Schedule::constant(value)
         } else if is_dict(shape) || shape.is_instance_of::<Schedule>() {
-            toclip::schedule::Schedule::new(from_python("schedule", shape)?)
+            toclip::policy::Schedule::new(from_python("schedule", shape)?)
         } else {
             return Err(refuse(format!(
                 "schedule must be a number or a dictionary such as {{\"kind\": \"cosine\", \"from\": \

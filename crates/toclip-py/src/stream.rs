@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use toclip::dynamics::StreamData;
 use toclip::ensemble::Ensemble;
-use toclip::schedule::Scaled;
+use toclip::policy::Scaled;
 
 use crate::args::arg;
 use crate::convert::refuse;

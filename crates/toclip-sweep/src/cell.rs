@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use toclip::criteria::best_threshold;
 use toclip::dynamics::Stop;
 use toclip::ensemble::Statistics;
-use toclip::glm::Quantity;
+use toclip::model::Quantity;
 use toclip_experiment::run::{MethodCurve, Plan};
 use toclip_experiment::{
     Error, Experiment, GlmCurve, GlmExperiment, GlmProblem, Method, Origin, Problem, of_values,

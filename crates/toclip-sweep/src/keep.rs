@@ -1,6 +1,6 @@
 //! The quantities kept of each cell, and their columns.
 
-use toclip::glm::Quantity;
+use toclip::model::Quantity;
 use toclip_experiment::Method;
 use toclip_experiment::words::unknown;
 use toml::Value;

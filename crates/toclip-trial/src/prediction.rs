@@ -3,8 +3,8 @@
 use crate::problem::Labels;
 use crate::{Contender, Problem};
 use toclip::dynamics::{Stop, linear_times, log_times};
-use toclip::glm::{GlmOde, Logistic, Overlaps, TeacherModes};
-use toclip::schedule::{OpenLoop, Schedule, Shape};
+use toclip::model::{GlmOde, Logistic, Overlaps, TeacherModes};
+use toclip::policy::{OpenLoop, Schedule, Shape};
 use toclip::spectrum::{Spectrum, Start};
 use toclip::{Batch, Result};
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use toclip::dynamics::{Ode, Sgd, Simulator};
 use toclip::monitor::{Monitor, MonitorAdvice, MonitorMemory, MonitorSettings};
 use toclip::noise::{Family, Laplace, NoNoise};
-use toclip::schedule::{OpenLoop, Schedule, Shape};
+use toclip::policy::{OpenLoop, Schedule, Shape};
 use toclip::spectrum::{Modes, Spectrum, Start};
 
 const STEPS: u32 = 800;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use toclip::dynamics::Stop;
-use toclip::schedule::{OpenLoop, Schedule};
+use toclip::policy::{OpenLoop, Schedule};
 
 /// The factors at every threshold.
 #[derive(Debug, Serialize)]

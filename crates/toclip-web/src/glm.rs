@@ -5,8 +5,8 @@
 
 use serde_json::{Value, json};
 use toclip::dynamics::Stop;
-use toclip::glm::{GlmOde, GlmPath, Overlaps, best_threshold};
-use toclip::schedule::Policy;
+use toclip::model::{GlmOde, GlmPath, Overlaps, best_threshold};
+use toclip::policy::Policy;
 use toclip_experiment::{GlmExperiment, GlmProblem, Method, Origin};
 
 use crate::answers::{

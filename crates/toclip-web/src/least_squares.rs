@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 use toclip::criteria::{best_threshold, fisher_limit, stability_limits};
 use toclip::dynamics::{Ode, Stop};
-use toclip::schedule::{Policy, Schedule};
+use toclip::policy::{Policy, Schedule};
 use toclip::spectrum::Modes;
 use toclip::{Error, Factors, Step};
 use toclip_experiment::{Clip, Experiment, Method, Origin, Problem};

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use toclip::dynamics::{Collapsed, Ode, Simulator};
 use toclip::noise::{Gaussian, Laplace, Noise, Rademacher, StudentT, Uniform};
-use toclip::schedule::{OpenLoop, Schedule};
+use toclip::policy::{OpenLoop, Schedule};
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Batch, Step};
 

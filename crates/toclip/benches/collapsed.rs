@@ -7,7 +7,7 @@ use std::sync::Arc;
 use toclip::dynamics::{Collapsed, Hsgd, Simulator, linear_times};
 use toclip::ensemble::Ensemble;
 use toclip::noise::{Gaussian, Noise, StudentT};
-use toclip::schedule::{OpenLoop, Policy, Schedule};
+use toclip::policy::{OpenLoop, Policy, Schedule};
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
 
 fn constant(eta: f64, c: f64) -> Arc<dyn Policy> {

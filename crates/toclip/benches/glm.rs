@@ -5,9 +5,9 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
 use toclip::dynamics::{Sgd, Simulator, linear_times};
-use toclip::glm::{GlmOde, GlmSgd, Logistic, Model, Overlaps, Poisson, Probit, TeacherModes};
+use toclip::model::{GlmOde, GlmSgd, Logistic, Model, Overlaps, Poisson, Probit, TeacherModes};
 use toclip::noise::Gaussian;
-use toclip::schedule::{OpenLoop, Schedule, Shape};
+use toclip::policy::{OpenLoop, Schedule, Shape};
 use toclip::spectrum::{Modes, Spectrum, Start};
 
 const DIM: u64 = 500;

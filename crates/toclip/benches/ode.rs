@@ -8,7 +8,7 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use std::sync::Arc;
 use toclip::dynamics::{Ode, Volterra, linear_times, log_times};
 use toclip::noise::{Family, Gaussian, Laplace, Noise, Rademacher, StudentT};
-use toclip::schedule::{MaxCcc, OpenLoop, Policy, Schedule};
+use toclip::policy::{MaxCcc, OpenLoop, Policy, Schedule};
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Batch, Memory, Momentum, Rule, Smooth, Step};
 

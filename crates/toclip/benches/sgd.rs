@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 use toclip::dynamics::{Covariates, InstructionSet, Sgd, Simulator};
 use toclip::noise::{Gaussian, Noise, StudentT};
+use toclip::policy::{OpenLoop, Schedule};
 use toclip::privacy::Privacy;
-use toclip::schedule::{OpenLoop, Schedule};
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Group, Groups, Memory, Momentum, Rule, Smooth, Step};
 

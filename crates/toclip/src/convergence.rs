@@ -3,13 +3,13 @@
 use crate::dynamics::{Collapsed, Ode, Sgd, Simulator, Stop, Trajectory, linear_times};
 use crate::ensemble::{Progress, on_threads};
 use crate::error::{Error, Result};
-use crate::momentum::Momentum;
+use crate::factors::step::Step;
+use crate::numerics::special::upper_tail;
+use crate::numerics::sum::compensated;
+use crate::optimizer::momentum::Momentum;
 use crate::parallel::try_map_long;
-use crate::schedule::Policy;
-use crate::special::upper_tail;
+use crate::policy::Policy;
 use crate::spectrum::Modes;
-use crate::step::Step;
-use crate::sum::compensated;
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,7 +41,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// use std::sync::Arc;
 /// use toclip::convergence::Convergence;
 /// use toclip::noise::Gaussian;
-/// use toclip::schedule::{OpenLoop, Schedule};
+/// use toclip::policy::{OpenLoop, Schedule};
 /// use toclip::spectrum::{Modes, Spectrum, Start};
 ///
 /// let family = |d| Modes::new(&Spectrum::isotropic(d)?, &Start::Uniform { norm: 1.0 });
@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn a_measurement_stops_when_told() {
-        use crate::schedule::{OpenLoop, Schedule};
+        use crate::policy::{OpenLoop, Schedule};
         let experiment = Convergence {
             time: 1.0,
             runs: 50,

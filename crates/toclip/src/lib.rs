@@ -61,12 +61,12 @@
 //! splits the risk into gradient flow and the contribution of finite steps. [`dynamics::Sgd`] is
 //! the iteration itself, [`dynamics::Hsgd`] its diffusion limit; by Theorem 1 all agree up to
 //! $d^{-1/2}$, which [`convergence`] measures. Eigenvalues and start come from [`spectrum`], the
-//! learning rate and the threshold from [`schedule`], bands over many runs from [`ensemble`].
+//! learning rate and the threshold from [`policy`], bands over many runs from [`ensemble`].
 //!
 //! ```
 //! use toclip::dynamics::{Ode, linear_times};
 //! use toclip::noise::StudentT;
-//! use toclip::schedule::{OpenLoop, Schedule};
+//! use toclip::policy::{OpenLoop, Schedule};
 //! use toclip::spectrum::{Modes, Spectrum, Start};
 //!
 //! // Figure 1b of the paper: Cauchy noise, under which unclipped SGD does not converge.
@@ -96,11 +96,11 @@
 //! # Classification
 //!
 //! For losses other than the squared error the same argument gives two numbers per mode, and three
-//! coefficients in place of $\mu$ and $m^{(2)}$: [`glm`] has logistic, probit, Poisson and Huber
+//! coefficients in place of $\mu$ and $m^{(2)}$: [`model`] has logistic, probit, Poisson and Huber
 //! regression, their ODE, their simulation, and the bias that clipping causes.
 //!
 //! ```
-//! use toclip::glm::{Logistic, fixed_point};
+//! use toclip::model::{Logistic, fixed_point};
 //! // A tenth of the labels flipped: SGD ends at half of the teacher's norm, clipped at 0.3 near all of it.
 //! let model = Logistic::new(0.1)?;
 //! assert!((fixed_point(&model, 9.0, f64::INFINITY)?.kappa - 0.5).abs() < 0.05);
@@ -115,52 +115,39 @@
 //! ([`dynamics::Covariates`] measures how good). Finite $d$ adds fluctuations of size $d^{-1/2}$,
 //! which an ensemble shows.
 
-mod batch;
 pub mod convergence;
 pub mod criteria;
 pub mod dynamics;
 pub mod ensemble;
-pub mod glm;
+pub mod model;
 pub mod monitor;
 pub mod noise;
+pub mod policy;
 pub mod privacy;
-pub mod schedule;
 pub mod spectrum;
 pub mod threshold_rules;
 
-mod by_value;
 mod did_you_mean;
 mod error;
-mod factor_table;
 mod factors;
-mod gauss;
-mod groups;
-mod information;
-mod kernel;
-mod momentum;
 mod numbers;
+mod numerics;
+mod optimizer;
 mod parallel;
-mod quad;
-mod radial;
-mod risk_table;
 mod rule;
 mod sim;
-mod special;
-mod step;
-mod student;
-mod sum;
 
-pub use batch::{Batch, SquaredResidual};
 pub use did_you_mean::did_you_mean;
 pub use error::{Error, Result};
 pub use factors::Factors;
-pub use groups::{Group, Groups};
-pub use kernel::{Moments, clipped_normal};
-pub use momentum::{Memory, Momentum, OnSkip};
+pub use factors::batch::{Batch, SquaredResidual};
+pub use factors::kernel::{Moments, clipped_normal};
+pub use factors::step::Step;
 pub use numbers::{bounds, interval, interval_at, percent, percent_interval_at, rounded, short};
+pub use numerics::student::student_critical;
+pub use optimizer::momentum::{Memory, Momentum, OnSkip};
+pub use rule::groups::{Group, Groups};
 pub use rule::{Rule, Smooth};
-pub use step::Step;
-pub use student::student_critical;
 
 /// Parts of the simulations for the unpublished crate `toclip-trial`; they may change in any
 /// version.
@@ -168,9 +155,9 @@ pub use student::student_critical;
 #[doc(hidden)]
 pub mod internals {
     pub use crate::ensemble::on_threads;
-    pub use crate::quad::{half_line, panels_from};
+    pub use crate::numerics::quadrature::{half_line, panels_from};
+    pub use crate::numerics::special::{FRAC_1_SQRT_2PI, phi};
     pub use crate::sim::normal::Normals;
     pub use crate::sim::row::{inner, subtract};
     pub use crate::sim::{Isa, Purpose, scalar_rng};
-    pub use crate::special::{FRAC_1_SQRT_2PI, phi};
 }

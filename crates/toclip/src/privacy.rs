@@ -10,8 +10,8 @@
 //! functions do not cover them.
 
 use crate::error::{Error, Result};
-use crate::quad::{half_line, panels_from};
-use crate::special::{erfc, erfcx, rounding_of_square};
+use crate::numerics::quadrature::{half_line, panels_from};
+use crate::numerics::special::{erfc, erfcx, rounding_of_square};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use toclip::dynamics::{Collapsed, Hsgd, Ode, Sgd, Simulator, Stop, Volterra};
 use toclip::noise::{Gaussian, Laplace, Noise, Rademacher, StudentT, Uniform};
-use toclip::schedule::{Greedy, MaxCcc, OpenLoop, Policy, Schedule};
+use toclip::policy::{Greedy, MaxCcc, OpenLoop, Policy, Schedule};
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
 use toclip::{Batch, Step};
 

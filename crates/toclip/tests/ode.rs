@@ -8,7 +8,7 @@ use common::{cases, constant, power_law, worst};
 use proptest::prelude::*;
 use toclip::dynamics::{Ode, Stop, Trajectory, linear_times, log_times};
 use toclip::noise::{Gaussian, NoNoise, StudentT};
-use toclip::schedule::{Control, OpenLoop, Policy, Schedule, Shape};
+use toclip::policy::{Control, OpenLoop, Policy, Schedule, Shape};
 use toclip::spectrum::{Modes, Spectrum, Start};
 
 #[test]

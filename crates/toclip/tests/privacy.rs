@@ -15,10 +15,10 @@ use serde::Deserialize;
 use std::sync::Arc;
 use toclip::dynamics::{Collapsed, Hsgd, InstructionSet, Ode, Sgd, Simulator, Volterra};
 use toclip::noise::{Gaussian, Laplace, Noise, StudentT};
-use toclip::privacy::{Privacy, delta, epsilon, noise_multiplier};
-use toclip::schedule::{
+use toclip::policy::{
     OpenLoop, Policy, PrivateGreedy, Schedule, Shape, TunedPrivate, tune_private,
 };
+use toclip::privacy::{Privacy, delta, epsilon, noise_multiplier};
 use toclip::spectrum::{Block, Modes, Spectrum};
 use toclip::{Batch, Factors, Rule, Step};
 

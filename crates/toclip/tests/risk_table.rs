@@ -7,7 +7,7 @@ use std::sync::Arc;
 use toclip::criteria::best_threshold;
 use toclip::dynamics::{Ode, linear_times};
 use toclip::noise::{Family, Gaussian, Laplace, Noise, Rademacher, StudentT};
-use toclip::schedule::{Control, MaxCcc, OpenLoop, Policy, Schedule};
+use toclip::policy::{Control, MaxCcc, OpenLoop, Policy, Schedule};
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Batch, Rule, Smooth, Step};
 

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use toclip::dynamics::{Collapsed, Ode, Simulator};
 use toclip::noise::{Family, Gaussian, Laplace, Rademacher, StudentT};
-use toclip::schedule::{OpenLoop, Schedule};
+use toclip::policy::{OpenLoop, Schedule};
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
 use toclip::{Batch, Rule, Smooth, Step};
 

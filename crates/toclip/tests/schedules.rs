@@ -11,7 +11,7 @@ use toclip::dynamics::{Collapsed, Ode, Sgd, Simulator, Stop, Trajectory, linear_
 use toclip::noise::{
     Component, Empirical, Gaussian, Laplace, Mixture, NoNoise, Noise, Rademacher, StudentT, Uniform,
 };
-use toclip::schedule::{
+use toclip::policy::{
     Compensation, Control, Greedy, Margin, MaxCcc, Online, OpenLoop, Policy, Proportional,
     ScaleEstimate, Schedule, Session, Shape, tune_kappa,
 };

@@ -13,7 +13,7 @@ use toclip::convergence::Convergence;
 use toclip::dynamics::{Collapsed, Hsgd, Ode, Simulator};
 use toclip::ensemble::Ensemble;
 use toclip::noise::{Gaussian, Laplace, Noise, Rademacher, StudentT};
-use toclip::schedule::{OpenLoop, Policy, Schedule};
+use toclip::policy::{OpenLoop, Policy, Schedule};
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
 use toclip::{Memory, Momentum, Rule, Step};
 

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use toclip::dynamics::{Ode, Stop, Volterra, linear_times, log_times};
 use toclip::noise::{Gaussian, Laplace, NoNoise, Noise, Rademacher, StudentT, Uniform};
-use toclip::schedule::{Compensation, Control, OpenLoop, Policy, Proportional, Schedule, Shape};
+use toclip::policy::{Compensation, Control, OpenLoop, Policy, Proportional, Schedule, Shape};
 use toclip::spectrum::{Modes, Spectrum, Start};
 
 #[test]

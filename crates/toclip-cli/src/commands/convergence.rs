@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Error, Result, bail};
 use serde_json::json;
 use toclip::convergence::{Convergence, ConvergenceRate, DimensionGap};
-use toclip::schedule::{OpenLoop, Schedule};
+use toclip::policy::{OpenLoop, Schedule};
 use toclip::spectrum::{Block, Modes, Spectrum, Start};
 use toclip::{Memory, Momentum, Rule, Step};
 

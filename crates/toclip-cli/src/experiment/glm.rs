@@ -5,8 +5,8 @@ use std::fmt;
 use serde::Serialize;
 use toclip::dynamics::Stop;
 use toclip::ensemble::Statistics;
-use toclip::glm::{GlmSummary, Quantity};
-use toclip::schedule::Policy;
+use toclip::model::{GlmSummary, Quantity};
+use toclip::policy::Policy;
 
 use super::figure::{band_label, path_series, slot, time_axis};
 use super::report::diverged;
@@ -57,7 +57,8 @@ pub fn glm_table(curves: &[GlmCurve]) -> Table {
             .numbers(format!("{key}_low"), of(|s| &s.quantiles[0]))
             .numbers(format!("{key}_high"), of(|s| &s.quantiles[1]));
     }
-    let overlap = |of: fn(&toclip::glm::Overlaps) -> f64, mean: fn(&GlmSummary) -> &Statistics| {
+    let overlap = |of: fn(&toclip::model::Overlaps) -> f64,
+                   mean: fn(&GlmSummary) -> &Statistics| {
         rows().map(move |(curve, k)| match &curve.outcome {
             GlmOutcome::Path(path, _) => path.overlaps.get(k).map(of),
             GlmOutcome::Band(band) => mean(band).mean.get(k).copied(),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use toclip::glm::Overlaps;
+use toclip::model::Overlaps;
 
 use super::{Experiment, GlmExperiment, GlmProblem, Problem};
 use crate::output::fnv1a;

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::Value;
 use toclip::dynamics::{Counts, Stop, Trajectory};
-use toclip::glm::{GlmPath, Overlaps};
+use toclip::model::{GlmPath, Overlaps};
 
 use super::{FinishedRun, Method, RunSink};
 use crate::output::{Identity, ProgressLog};

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use toclip::dynamics::{PathPoint, Stop, Trajectory};
 use toclip::ensemble::Summary;
-use toclip::schedule::{Schedule, Shape};
+use toclip::policy::{Schedule, Shape};
 
 use crate::experiment::run::run_all;
 use crate::experiment::{Experiment, Method, Origin, Problem, band_edges};

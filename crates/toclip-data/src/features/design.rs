@@ -10,7 +10,7 @@ use faer::{Mat, MatRef, Side};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use toclip::dynamics::StreamData;
-use toclip::glm::TeacherModes;
+use toclip::model::TeacherModes;
 use toclip::short;
 use toclip::spectrum::{Modes, Spectrum, Start};
 

@@ -6,8 +6,8 @@ use rand_distr::{Distribution, StandardNormal};
 use std::sync::Arc;
 use toclip::dynamics::StreamData;
 use toclip::ensemble::Ensemble;
-use toclip::glm::{GlmOde, GlmStream, GlmSummary, Logistic, Measures};
-use toclip::schedule::{OpenLoop, Schedule};
+use toclip::model::{GlmOde, GlmStream, GlmSummary, Logistic, Measures};
+use toclip::policy::{OpenLoop, Schedule};
 
 /// Gaussian features of variance 1 and 1/4 by turns, labels from σ(<x, w>) with w = (size, …).
 fn gaussian(rows: usize, cols: usize, size: f64, seed: u64) -> Design {

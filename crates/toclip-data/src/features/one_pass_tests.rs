@@ -7,7 +7,7 @@ use std::sync::Arc;
 use toclip::dynamics::{Ode, Stream, StreamData};
 use toclip::ensemble::{Ensemble, Summary};
 use toclip::noise::Empirical;
-use toclip::schedule::{OpenLoop, Schedule};
+use toclip::policy::{OpenLoop, Schedule};
 
 const COLS: usize = 60;
 const ETA: f64 = 0.3;

@@ -1,10 +1,10 @@
 //! The best threshold along the risk, where factors take long to compute.
 
 use super::best::{Efficiency, Optimum, best_for_residual, is_as_good, thresholds, without_search};
-use super::maximise::brent;
+use crate::factors::step::Step;
+use crate::numerics::maximise::brent;
+use crate::numerics::risk_table::{EVERYWHERE, Filled, RiskTable, Span};
 use crate::parallel::map_timed;
-use crate::risk_table::{EVERYWHERE, Filled, RiskTable, Span};
-use crate::step::Step;
 
 /// Points on a panel.
 const POINTS: usize = 12;

@@ -1,13 +1,13 @@
 //! The threshold with the largest CCC.
 
-use super::maximise::{log_grid, refined};
 use crate::error::Result;
 use crate::factors::check_risk;
-use crate::information::information;
+use crate::factors::information::information;
+use crate::factors::step::Step;
 use crate::noise::Feature;
+use crate::numerics::maximise::{log_grid, refined};
 use crate::parallel::map_timed;
 use crate::rule::Rule;
-use crate::step::Step;
 use serde::Serialize;
 
 /// The threshold $c^\ast$ that maximises CCC $= \mu^2/\nu$ (paper, equation 14), and its value.

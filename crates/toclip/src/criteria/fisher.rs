@@ -3,8 +3,8 @@
 use super::best::best_for_residual;
 use crate::error::{Error, Result};
 use crate::factors::check_risk;
-use crate::information::information;
-use crate::step::Step;
+use crate::factors::information::information;
+use crate::factors::step::Step;
 use serde::Serialize;
 
 /// The Fisher-information limit on clipping, and how near clipping comes to it.

@@ -1,9 +1,9 @@
 //! How close $\mu$ and $\nu$ are to their simple bounds.
 
-use super::maximise::{log_grid, maximise_on};
 use crate::error::{Error, Result};
+use crate::factors::step::Step;
 use crate::factors::{Factors, check_risk, check_threshold};
-use crate::step::Step;
+use crate::numerics::maximise::{log_grid, maximise_on};
 use serde::Serialize;
 
 /// The smallest $\[\kappa_l, \kappa_u\]$ for which, over a range of risks and thresholds,

@@ -21,7 +21,6 @@ mod along_risk;
 mod best;
 mod fisher;
 mod kappa;
-pub(crate) mod maximise;
 mod momentum;
 mod stability;
 

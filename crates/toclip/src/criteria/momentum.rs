@@ -2,9 +2,9 @@
 
 use crate::error::Result;
 use crate::factors::Factors;
-use crate::momentum::Momentum;
+use crate::factors::step::Step;
+use crate::optimizer::momentum::Momentum;
 use crate::spectrum::Modes;
-use crate::step::Step;
 use serde::Serialize;
 
 /// The learning rates at which a system with momentum changes its behaviour, in the unit of the

@@ -2,9 +2,9 @@
 
 use crate::error::Result;
 use crate::factors::check_threshold;
-use crate::kernel::Moments;
+use crate::factors::kernel::Moments;
+use crate::factors::step::Step;
 use crate::spectrum::Modes;
-use crate::step::Step;
 use serde::Serialize;
 
 /// $\eta^\ast_R$ and $\eta^\ast_D$: the learning rates at which the drift of $R$ and of $D$
@@ -96,8 +96,8 @@ mod tests {
     use super::*;
     use crate::dynamics::{Ode, Trajectory};
     use crate::noise::{Noise, Rademacher, StudentT};
+    use crate::policy::{OpenLoop, Schedule};
     use crate::privacy::Privacy;
-    use crate::schedule::{OpenLoop, Schedule};
     use crate::spectrum::{Spectrum, Start};
     use proptest::prelude::*;
 

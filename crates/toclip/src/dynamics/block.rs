@@ -1,8 +1,8 @@
 //! Directions of equal eigenvalue grouped into blocks, for the collapsed methods.
 
 use crate::error::{Error, Result};
+use crate::numerics::sum::dot;
 use crate::spectrum::{Mode, Modes};
-use crate::sum::dot;
 use rand::Rng;
 use rand_distr::{Distribution, Exp1, Gamma, StandardNormal};
 

@@ -6,11 +6,11 @@ use super::flat::Flat;
 use super::simulator::{Simulator, check_radial, check_simulated, divergence_limit};
 use super::{Counts, Stop, Trajectory};
 use crate::error::Result;
-use crate::schedule::{Controller, Policy};
+use crate::factors::step::Step;
+use crate::policy::{Controller, Policy};
 use crate::sim::normal::Normals;
 use crate::sim::{Purpose, scalar_rng};
 use crate::spectrum::Modes;
-use crate::step::Step;
 use std::sync::Arc;
 
 /// $\theta_{k+1} = \theta_k - \frac{\eta}{d}\operatorname{clip}_{c\sqrt d}(\nabla_k)$: clipped SGD,
@@ -34,7 +34,7 @@ use std::sync::Arc;
 /// use std::sync::Arc;
 /// use toclip::dynamics::{Collapsed, Ode, Simulator, Stop};
 /// use toclip::noise::Gaussian;
-/// use toclip::schedule::{OpenLoop, Schedule};
+/// use toclip::policy::{OpenLoop, Schedule};
 /// use toclip::spectrum::{Modes, Spectrum, Start};
 ///
 /// // A hundred thousand steps in a million dimensions.
@@ -165,7 +165,7 @@ impl Simulator for Collapsed {
 mod tests {
     use super::*;
     use crate::noise::{Gaussian, NoNoise, Noise, StudentT};
-    use crate::schedule::{OpenLoop, Schedule};
+    use crate::policy::{OpenLoop, Schedule};
     use crate::spectrum::{Block, Spectrum, Start};
 
     fn constant(eta: f64, c: f64) -> Arc<dyn Policy> {

@@ -3,7 +3,7 @@
 use super::block::Blocks;
 use super::sgd_batch::bounded;
 use super::{Collapsed, Counts, Stop};
-use crate::schedule::Control;
+use crate::policy::Control;
 use crate::sim::normal::Normals;
 use crate::sim::{Purpose, scalar_rng};
 use rand::rngs::Xoshiro256PlusPlus;

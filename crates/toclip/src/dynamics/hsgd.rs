@@ -7,15 +7,15 @@ use super::flat::Flat;
 use super::mode_factors::ModeFactors;
 use super::simulator::{Simulator, check_private, divergence_limit};
 use crate::error::{Error, Result};
-use crate::factor_table::FactorTable;
-use crate::kernel::Moments;
-use crate::momentum::Momentum;
-use crate::schedule::{Control, Policy};
+use crate::factors::kernel::Moments;
+use crate::factors::step::Step;
+use crate::factors::table::FactorTable;
+use crate::numerics::sum::dot;
+use crate::optimizer::momentum::Momentum;
+use crate::policy::{Control, Policy};
 use crate::sim::normal::Normals;
 use crate::sim::{Purpose, scalar_rng};
 use crate::spectrum::Modes;
-use crate::step::Step;
-use crate::sum::dot;
 use rand::rngs::Xoshiro256PlusPlus;
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ const LARGEST: f64 = 1e8;
 /// use std::sync::Arc;
 /// use toclip::dynamics::{Hsgd, Simulator};
 /// use toclip::noise::StudentT;
-/// use toclip::schedule::{OpenLoop, Schedule};
+/// use toclip::policy::{OpenLoop, Schedule};
 /// use toclip::spectrum::{Modes, Spectrum, Start};
 ///
 /// // Figure 1b of the paper: Cauchy noise.
@@ -182,7 +182,7 @@ impl Hsgd {
     /// use std::sync::Arc;
     /// use toclip::dynamics::{Hsgd, Simulator};
     /// use toclip::noise::StudentT;
-    /// use toclip::schedule::{OpenLoop, Schedule};
+    /// use toclip::policy::{OpenLoop, Schedule};
     /// use toclip::spectrum::{Modes, Spectrum, Start};
     /// use toclip::{Memory, Momentum};
     ///
@@ -444,7 +444,7 @@ mod tests {
     use super::*;
     use crate::dynamics::Stop;
     use crate::noise::{Gaussian, Laplace, NoNoise, Noise};
-    use crate::schedule::{OpenLoop, Schedule, Shape};
+    use crate::policy::{OpenLoop, Schedule, Shape};
     use crate::spectrum::{Spectrum, Start};
 
     fn isotropic(n: u64, noise: impl Noise + 'static, eta: Schedule, c: Schedule) -> Hsgd {

@@ -1,12 +1,12 @@
 //! $\mu$ and $m^{(2)}$ of every mode, for the rules that have no single pair of them.
 
-use crate::by_value::ByValueTable;
 use crate::error::{Error, Result};
 use crate::factors::check_threshold;
-use crate::kernel::Moments;
+use crate::factors::kernel::Moments;
+use crate::factors::step::Step;
 use crate::rule::Rule;
+use crate::rule::by_value::ByValueTable;
 use crate::spectrum::{GroupLabels, Modes};
-use crate::step::Step;
 
 /// $\mu_j$ and $m^{(2)}_j$ of all modes at once, by value or per group.
 #[derive(Debug)]

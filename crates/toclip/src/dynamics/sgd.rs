@@ -8,14 +8,14 @@ use super::simulated_path::{SimulatedPath, steps_until, within};
 use super::simulator::{check_simulated, check_whole, divergence_limit};
 use super::{Covariates, Simulator, Stop, Trajectory};
 use crate::error::{Error, Result};
-use crate::momentum::Momentum;
+use crate::factors::step::Step;
+use crate::optimizer::momentum::Momentum;
+use crate::policy::{Control, Controller, Policy};
 use crate::rule::Rule;
-use crate::schedule::{Control, Controller, Policy};
 use crate::sim::normal::{Block16, Streams};
 use crate::sim::step::{CovariateSource, SgdState};
 use crate::sim::{InstructionSet, Isa, Purpose, scalar_rng};
 use crate::spectrum::Modes;
-use crate::step::Step;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub(crate) const LARGEST: u64 = 100_000_000;
 /// use std::sync::Arc;
 /// use toclip::dynamics::{Sgd, Simulator, Stop};
 /// use toclip::noise::Gaussian;
-/// use toclip::schedule::{OpenLoop, Schedule};
+/// use toclip::policy::{OpenLoop, Schedule};
 /// use toclip::spectrum::{Modes, Spectrum, Start};
 ///
 /// let modes = Modes::new(&Spectrum::power_law(500, 0.2)?, &Start::Uniform { norm: 1.0 })?;
@@ -130,7 +130,7 @@ impl Sgd {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use toclip::{noise::NoNoise, schedule::{OpenLoop, Schedule}};
+    /// # use toclip::{noise::NoNoise, policy::{OpenLoop, Schedule}};
     /// # use toclip::spectrum::{Modes, Spectrum, Start};
     /// use toclip::dynamics::{Covariates, Sgd, Simulator};
     /// # let modes = Modes::new(&Spectrum::isotropic(100)?, &Start::Uniform { norm: 1.0 })?;
@@ -150,7 +150,7 @@ impl Sgd {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use toclip::{noise::NoNoise, schedule::{OpenLoop, Schedule}};
+    /// # use toclip::{noise::NoNoise, policy::{OpenLoop, Schedule}};
     /// # use toclip::spectrum::{Modes, Spectrum, Start};
     /// use toclip::dynamics::{Sgd, Simulator};
     /// use toclip::{Memory, Momentum};
@@ -177,7 +177,7 @@ impl Sgd {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use toclip::{noise::NoNoise, schedule::{OpenLoop, Schedule}};
+    /// # use toclip::{noise::NoNoise, policy::{OpenLoop, Schedule}};
     /// # use toclip::spectrum::{Modes, Spectrum, Start};
     /// use toclip::dynamics::{InstructionSet, Sgd, Simulator};
     /// # let modes = Modes::new(&Spectrum::isotropic(100)?, &Start::Uniform { norm: 1.0 })?;
@@ -323,7 +323,7 @@ impl Draws {
 mod tests {
     use super::*;
     use crate::noise::{Gaussian, NoNoise, Noise, StudentT};
-    use crate::schedule::{Control, OpenLoop, Schedule, Shape};
+    use crate::policy::{Control, OpenLoop, Schedule, Shape};
     use crate::spectrum::{Spectrum, Start};
 
     fn modes(spectrum: &Spectrum) -> Modes {

@@ -2,10 +2,10 @@
 
 use super::mode_factors::group_labels;
 use crate::error::Result;
+use crate::factors::step::Step;
 use crate::rule::Rule;
 use crate::sim::step::SgdState;
 use crate::spectrum::Modes;
-use crate::step::Step;
 use std::ops::Range;
 
 /// A group of coordinates, or all of them.

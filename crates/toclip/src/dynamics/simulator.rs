@@ -2,8 +2,8 @@
 
 use super::Trajectory;
 use crate::error::{Error, Result};
-use crate::schedule::Policy;
-use crate::step::Step;
+use crate::factors::step::Step;
+use crate::policy::Policy;
 
 /// A random path of the risk: C-SGD or C-HSGD, in any of their forms.
 pub trait Simulator: std::fmt::Debug + Send + Sync {

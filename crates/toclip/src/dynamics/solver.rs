@@ -3,10 +3,10 @@
 use super::times::check_times;
 use super::{Counts, PathPoint, Stop, Trajectory};
 use crate::error::{Error, Result};
-use crate::factor_table::FactorTable;
-use crate::kernel::Moments;
-use crate::schedule::{Control, Policy};
-use crate::step::Step;
+use crate::factors::kernel::Moments;
+use crate::factors::step::Step;
+use crate::factors::table::FactorTable;
+use crate::policy::{Control, Policy};
 
 /// Errors of $R$ and $D$ that do not matter: `atol + rtol·value`.
 #[derive(Debug, Clone, Copy)]

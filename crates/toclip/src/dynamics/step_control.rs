@@ -3,7 +3,7 @@
 use super::solver::stretches;
 use super::{Counts, Stop};
 use crate::error::{Error, Result};
-use crate::schedule::Policy;
+use crate::policy::Policy;
 
 /// An equation that is solved step by step.
 pub(crate) trait Stepper {

@@ -3,8 +3,8 @@
 use super::simulated_path::{SimulatedPath, steps_until, within};
 use super::{Simulator, Stop, Trajectory};
 use crate::error::{Error, Result};
+use crate::policy::{Control, Controller, Policy};
 use crate::rule::Rule;
-use crate::schedule::{Control, Controller, Policy};
 use crate::sim::row::{inner, subtract};
 use crate::sim::{Isa, Purpose, scalar_rng};
 use rand::Rng;
@@ -42,7 +42,7 @@ pub struct StreamData {
 /// ```
 /// use std::sync::Arc;
 /// use toclip::dynamics::{StreamData, Simulator, Stop, Stream};
-/// use toclip::schedule::{OpenLoop, Schedule};
+/// use toclip::policy::{OpenLoop, Schedule};
 /// // Two features, noiseless targets b = x1 - x2.
 /// let features: Vec<f64> = (0..400).map(|i| f64::from(i * i % 7) - 3.0).collect();
 /// let targets = features.chunks(2).map(|x| x[0] - x[1]).collect();
@@ -318,8 +318,8 @@ impl Simulator for Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::groups::{Group, Groups};
-    use crate::schedule::{OpenLoop, Schedule};
+    use crate::policy::{OpenLoop, Schedule};
+    use crate::rule::groups::{Group, Groups};
     use crate::sim::normal::Normals;
 
     /// Correlated features with noise: K = A Aᵀ for a fixed A, 5 coordinates.

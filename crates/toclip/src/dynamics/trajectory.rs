@@ -27,7 +27,7 @@ impl Trajectory {
     /// ```
     /// use toclip::dynamics::Ode;
     /// use toclip::noise::NoNoise;
-    /// use toclip::schedule::{OpenLoop, Schedule};
+    /// use toclip::policy::{OpenLoop, Schedule};
     /// use toclip::spectrum::{Modes, Rescaling, Spectrum, Start};
     ///
     /// let modes = Modes::new(&Spectrum::isotropic(10)?, &Start::Uniform { norm: 1.0 })?;

@@ -39,7 +39,7 @@ pub type Progress<'a> = &'a (dyn Fn(u64) + Sync);
 /// use toclip::dynamics::{Collapsed, Simulator};
 /// use toclip::ensemble::Ensemble;
 /// use toclip::noise::Gaussian;
-/// use toclip::schedule::{OpenLoop, Schedule};
+/// use toclip::policy::{OpenLoop, Schedule};
 /// use toclip::spectrum::{Modes, Spectrum, Start};
 ///
 /// let modes = Modes::new(&Spectrum::isotropic(100)?, &Start::Uniform { norm: 1.0 })?;

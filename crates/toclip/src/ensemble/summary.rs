@@ -3,7 +3,7 @@
 use super::{Sketch, check_probabilities};
 use crate::dynamics::Trajectory;
 use crate::error::{Error, Result};
-use crate::sum::compensated;
+use crate::numerics::sum::compensated;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use super::candidates::{CANDIDATES, StretchTable, ThresholdSums, multiple};
 use super::drift::Drift;
 use super::estimates::{Interval, Product, Tail, inflation, single, wilson};
 use super::monitor::MonitorSettings;
-use crate::student::simultaneous;
+use crate::numerics::student::simultaneous;
 
 /// Fewer stretches give no useful intervals.
 pub(super) const LEAST_BLOCKS: usize = 20;

@@ -1,12 +1,12 @@
 //! Noise given by its density: the easiest way to add a distribution of your own.
 
 use super::{Feature, Noise, check_scale, spread};
-use crate::batch::SquaredResidual;
-use crate::batch::squared_residual::TransformShape;
 use crate::error::{Error, Result};
-use crate::kernel::{Moments, clipped_normal};
-use crate::quad::{half_line, panels_from};
-use crate::special::{GAUSS_LEGENDRE_16, phi};
+use crate::factors::batch::SquaredResidual;
+use crate::factors::batch::squared_residual::TransformShape;
+use crate::factors::kernel::{Moments, clipped_normal};
+use crate::numerics::quadrature::{half_line, panels_from};
+use crate::numerics::special::{GAUSS_LEGENDRE_16, phi};
 use rand::{Rng, RngExt};
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
 //! Residuals from data as the distribution of the noise.
 
 use super::{Feature, Noise, mixture::normal_density, spread};
-use crate::batch::SquaredResidual;
-use crate::batch::squared_residual::TransformShape;
 use crate::error::{Error, Result};
-use crate::gauss::gauss_rule;
-use crate::kernel::{Moments, clipped_normal};
+use crate::factors::batch::SquaredResidual;
+use crate::factors::batch::squared_residual::TransformShape;
+use crate::factors::kernel::{Moments, clipped_normal};
+use crate::numerics::gauss_rules::gauss_rule;
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

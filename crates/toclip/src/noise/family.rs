@@ -3,8 +3,8 @@
 use super::{
     Empirical, Feature, Gaussian, Laplace, Mixture, NoNoise, Noise, Rademacher, StudentT, Uniform,
 };
-use crate::batch::SquaredResidual;
-use crate::kernel::Moments;
+use crate::factors::batch::SquaredResidual;
+use crate::factors::kernel::Moments;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,9 @@
 //! Gaussian noise.
 
 use super::{Feature, Noise, check_scale, short};
-use crate::batch::SquaredResidual;
 use crate::error::{Error, Result};
-use crate::kernel::{Moments, clipped_normal};
+use crate::factors::batch::SquaredResidual;
+use crate::factors::kernel::{Moments, clipped_normal};
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};

@@ -1,10 +1,10 @@
 //! Laplace noise (the paper's symmetrised exponential).
 
 use super::{Feature, Noise, check_scale, one_of, short, spread};
-use crate::batch::SquaredResidual;
 use crate::error::{Error, Result};
-use crate::kernel::{Moments, clipped_centred};
-use crate::special::{GAUSS_LEGENDRE_16, SQRT_2_OVER_PI, erf, erfc, erfcx};
+use crate::factors::batch::SquaredResidual;
+use crate::factors::kernel::{Moments, clipped_centred};
+use crate::numerics::special::{GAUSS_LEGENDRE_16, SQRT_2_OVER_PI, erf, erfc, erfcx};
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
@@ -279,7 +279,7 @@ impl Noise for Laplace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::clipped_normal;
+    use crate::factors::kernel::clipped_normal;
     use proptest::prelude::*;
 
     proptest! {

@@ -1,10 +1,10 @@
 //! Gaussian mixtures.
 
 use super::{Feature, Noise};
-use crate::batch::SquaredResidual;
 use crate::error::{Error, Result};
-use crate::kernel::{Moments, clipped_normal};
-use crate::special::phi;
+use crate::factors::batch::SquaredResidual;
+use crate::factors::kernel::{Moments, clipped_normal};
+use crate::numerics::special::phi;
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};

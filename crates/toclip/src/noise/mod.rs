@@ -55,9 +55,9 @@ pub use rademacher::Rademacher;
 pub use student_t::StudentT;
 pub use uniform::Uniform;
 
-use crate::batch::SquaredResidual;
 use crate::error::{Error, Result};
-use crate::kernel::Moments;
+use crate::factors::batch::SquaredResidual;
+use crate::factors::kernel::Moments;
 use rand::Rng;
 
 /// A distribution of the noise $\epsilon$, seen through the residual $X = \sqrt{2R}\thinspace z -

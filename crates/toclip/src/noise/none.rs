@@ -1,8 +1,8 @@
 //! No noise: targets are exact.
 
 use super::{Feature, Noise, spread};
-use crate::batch::SquaredResidual;
-use crate::kernel::{Moments, clipped_normal};
+use crate::factors::batch::SquaredResidual;
+use crate::factors::kernel::{Moments, clipped_normal};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,9 @@
 //! Rademacher-like noise: a few samples are off by a fixed amount.
 
 use super::{Feature, Noise, check_scale, mixture::normal_density, one_of, short, spread};
-use crate::batch::SquaredResidual;
 use crate::error::{Error, Result};
-use crate::kernel::{Moments, clipped_normal};
+use crate::factors::batch::SquaredResidual;
+use crate::factors::kernel::{Moments, clipped_normal};
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 

@@ -1,11 +1,11 @@
 //! Student-t noise, Cauchy included.
 
 use super::{Feature, Noise, check_scale, one_of, short, spread};
-use crate::batch::SquaredResidual;
-use crate::batch::scale_mixture::ScaleMixture;
 use crate::error::{Error, Result};
-use crate::kernel::{Moments, centred_series, centred_textbook, clipped_normal};
-use crate::special::{SQRT_2_OVER_PI, phi};
+use crate::factors::batch::SquaredResidual;
+use crate::factors::batch::scale_mixture::ScaleMixture;
+use crate::factors::kernel::{Moments, centred_series, centred_textbook, clipped_normal};
+use crate::numerics::special::{SQRT_2_OVER_PI, phi};
 use rand::Rng;
 use rand_distr::{Distribution, Gamma, StandardNormal};
 use serde::{Deserialize, Serialize};

@@ -1,10 +1,10 @@
 //! Uniform noise.
 
 use super::{Feature, Noise, check_scale, one_of, short, spread};
-use crate::batch::SquaredResidual;
 use crate::error::{Error, Result};
-use crate::kernel::{Moments, clipped_normal};
-use crate::special::{GAUSS_LEGENDRE_16, normal_mass, phi, upper_tail};
+use crate::factors::batch::SquaredResidual;
+use crate::factors::kernel::{Moments, clipped_normal};
+use crate::numerics::special::{GAUSS_LEGENDRE_16, normal_mass, phi, upper_tail};
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 

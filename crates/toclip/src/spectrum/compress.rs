@@ -2,8 +2,8 @@
 
 use super::{Bound, Mode, Modes};
 use crate::error::{Error, Result};
-use crate::gauss::gauss_rule;
-use crate::sum::{compensated, dot};
+use crate::numerics::gauss_rules::gauss_rule;
+use crate::numerics::sum::{compensated, dot};
 use std::f64::consts::PI;
 
 /// $\rho$: wider bins need fewer nodes in all (up to $\rho \approx 5$, by a tenth) but dearer

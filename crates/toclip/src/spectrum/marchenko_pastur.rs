@@ -93,7 +93,7 @@ mod tests {
     fn distribution_is_the_integral_of_the_density_in_x() {
         // The density as it is written in x, over panels that shrink towards the lower edge: near
         // gamma = 1 it is steep there.
-        let rule = crate::gauss::gauss_legendre(40);
+        let rule = crate::numerics::gauss_rules::gauss_legendre(40);
         for gamma in ASPECTS {
             let a = f64::sqrt(gamma);
             let integrand = |phi: f64| {

@@ -26,7 +26,7 @@ pub use spec::SpectrumSpec;
 pub use start::Start;
 
 use crate::error::{Error, Result};
-use crate::sum::compensated;
+use crate::numerics::sum::compensated;
 
 /// Negative eigenvalues down to this share of the largest are rounding errors of an eigen-solver.
 const ROUNDING: f64 = 1e-12;

@@ -2,7 +2,7 @@
 
 use super::{Block, Bound, Spectrum, Start};
 use crate::error::Result;
-use crate::sum::compensated;
+use crate::numerics::sum::compensated;
 
 /// $(\lambda, n, \sum_i v_i(0))$: the eigendirections that share one eigenvalue.
 ///

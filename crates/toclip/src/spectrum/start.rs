@@ -2,7 +2,7 @@
 
 use super::{LARGEST, Spectrum};
 use crate::error::{Error, Result};
-use crate::sum::compensated;
+use crate::numerics::sum::compensated;
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{ChiSquared, Distribution};

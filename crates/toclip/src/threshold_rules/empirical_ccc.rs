@@ -3,7 +3,7 @@
 use super::sliding::SlidingWindow;
 use super::{NextStep, ThresholdRule};
 use crate::error::{Error, Result};
-use crate::special::upper_tail;
+use crate::numerics::special::upper_tail;
 use serde::{Deserialize, Serialize};
 
 /// $c_k = \arg\max_c \hat\mu_c^2/\hat m^{(2)}_c$ over the last 400 norms, from the first steps on,

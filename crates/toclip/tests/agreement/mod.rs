@@ -7,7 +7,7 @@ use std::sync::Arc;
 use toclip::Step;
 use toclip::dynamics::{Ode, Simulator};
 use toclip::noise::{Gaussian, Laplace, Noise, Rademacher, StudentT};
-use toclip::schedule::{OpenLoop, Policy, Schedule};
+use toclip::policy::{OpenLoop, Policy, Schedule};
 use toclip::spectrum::{Modes, Spectrum, Start};
 
 /// Comparisons are of R and D at two times each, so four a problem; at four standard errors the

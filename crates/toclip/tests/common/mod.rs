@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use std::sync::Arc;
 use toclip::noise::{Gaussian, Noise, Rademacher, StudentT};
-use toclip::schedule::{Compensation, MaxCcc, OpenLoop, Policy, Proportional, Schedule};
+use toclip::policy::{Compensation, MaxCcc, OpenLoop, Policy, Proportional, Schedule};
 use toclip::spectrum::{Modes, Spectrum, Start};
 
 /// A row of a reference curve.

@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 use toclip::ensemble::Ensemble;
-use toclip::glm::{GlmOde, GlmSgd, Huber, Logistic, Model, Poisson, Probit, TeacherModes};
+use toclip::model::{GlmOde, GlmSgd, Huber, Logistic, Model, Poisson, Probit, TeacherModes};
 use toclip::noise::StudentT;
-use toclip::schedule::{OpenLoop, Schedule, Shape};
+use toclip::policy::{OpenLoop, Schedule, Shape};
 use toclip::spectrum::{Spectrum, Start};
 
 const RUNS: u64 = 200;

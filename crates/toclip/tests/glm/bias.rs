@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 use std::sync::Arc;
-use toclip::glm::{
+use toclip::model::{
     GlmOde, Huber, Logistic, Model, Overlaps, Poisson, Probit, TeacherModes, best_threshold, ccc,
     fixed_point, largest_stable_rate, noise_floor,
 };
 use toclip::noise::{Gaussian, Laplace};
-use toclip::schedule::{OpenLoop, Schedule};
+use toclip::policy::{OpenLoop, Schedule};
 use toclip::spectrum::{Spectrum, Start};
 use toclip::{Factors, criteria};
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use rand::{Rng, RngExt, SeedableRng};
 use serde::Deserialize;
-use toclip::glm::{Logistic, Model, Overlaps, Poisson, Probit, calibration_slope};
+use toclip::model::{Logistic, Model, Overlaps, Poisson, Probit, calibration_slope};
 
 #[derive(Deserialize)]
 struct Row {
@@ -133,7 +133,7 @@ impl Model for Plain {
     fn residual_slope(&self, u: f64, y: f64) -> f64 {
         self.0.residual_slope(u, y)
     }
-    fn labels(&self, v: f64) -> Vec<toclip::glm::Label> {
+    fn labels(&self, v: f64) -> Vec<toclip::model::Label> {
         self.0.labels(v)
     }
     fn sample(&self, v: f64, rng: &mut dyn Rng) -> f64 {
@@ -176,7 +176,7 @@ impl Model for PlainCounts {
     fn residual_slope(&self, u: f64, y: f64) -> f64 {
         Poisson.residual_slope(u, y)
     }
-    fn labels(&self, v: f64) -> Vec<toclip::glm::Label> {
+    fn labels(&self, v: f64) -> Vec<toclip::model::Label> {
         Poisson.labels(v)
     }
     fn sample(&self, v: f64, rng: &mut dyn Rng) -> f64 {
@@ -380,7 +380,7 @@ fn impossible_models_and_overlaps_are_refused() {
 #[test]
 fn the_loss_of_huber_regression_is_its_definition() {
     use std::sync::Arc;
-    use toclip::glm::Huber;
+    use toclip::model::Huber;
     use toclip::noise::{Gaussian, StudentT};
     // Gaussian residuals of variance s² = Q - 2P + V + σ², against the integral over their density.
     let at = Overlaps::new(0.5, 0.6, 1.0).unwrap();
@@ -410,7 +410,7 @@ fn at_risk(r: f64) -> Overlaps {
 #[test]
 fn tabulated_losses_of_huber_regression_are_exact_to_ten_digits() {
     use std::sync::Arc;
-    use toclip::glm::Huber;
+    use toclip::model::Huber;
     use toclip::noise::{NoNoise, StudentT};
     // Integrated over the density of the residual, without a table.
     for (df, risks, losses) in [
@@ -438,7 +438,7 @@ fn tabulated_losses_of_huber_regression_are_exact_to_ten_digits() {
 
 #[test]
 fn approximate_coefficients_have_six_digits() {
-    use toclip::glm::Poisson;
+    use toclip::model::Poisson;
     for (q, p, v) in
         [(0.0, 0.0, 1.0), (0.1, 0.1, 1.0), (0.5, 0.6, 1.0), (1.2, 0.9, 1.0), (0.8, 1.0, 4.0)]
     {

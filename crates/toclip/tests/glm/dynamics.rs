@@ -4,11 +4,11 @@ use std::sync::Arc;
 use toclip::Batch;
 use toclip::dynamics::{InstructionSet, Ode, Stop, linear_times};
 use toclip::ensemble::Ensemble;
-use toclip::glm::{
+use toclip::model::{
     GlmOde, GlmSgd, Huber, Logistic, Model, Overlaps, Poisson, Probit, TeacherModes,
 };
 use toclip::noise::{Gaussian, Laplace};
-use toclip::schedule::{MaxCcc, OpenLoop, Policy, Schedule, Shape};
+use toclip::policy::{MaxCcc, OpenLoop, Policy, Schedule, Shape};
 use toclip::spectrum::{Modes, Spectrum, Start};
 
 const OPEN: f64 = f64::INFINITY;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use toclip::Batch;
 use toclip::dynamics::Stop;
 use toclip::ensemble::Ensemble;
-use toclip::glm::{
+use toclip::model::{
     GlmOde, GlmSgd, Huber, Logistic, Model, Poisson, RateShape, TeacherModes, best_clip, best_rate,
 };
 use toclip::noise::StudentT;
-use toclip::schedule::{OpenLoop, Schedule};
+use toclip::policy::{OpenLoop, Schedule};
 use toclip::spectrum::{Spectrum, Start};
 
 const OPEN: f64 = f64::INFINITY;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toclip::criteria::momentum_limits;
 use toclip::dynamics::{Ode, Sgd, Stop, Trajectory, linear_times};
 use toclip::noise::{Gaussian, Laplace, NoNoise, Noise, Rademacher, StudentT};
-use toclip::schedule::{Compensation, OpenLoop, Policy, Proportional, Schedule, Shape};
+use toclip::policy::{Compensation, OpenLoop, Policy, Proportional, Schedule, Shape};
 use toclip::spectrum::Modes;
 use toclip::{Momentum, OnSkip, Rule, Step};
 

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use std::sync::Arc;
 use toclip::dynamics::{Hsgd, Ode, Scheme, Sgd, Simulator, Trajectory, linear_times};
 use toclip::noise::{Gaussian, Laplace, Noise, Rademacher, StudentT};
-use toclip::schedule::Policy;
+use toclip::policy::Policy;
 use toclip::spectrum::Modes;
 use toclip::{Batch, Memory, Momentum, OnSkip, Rule, Step};
 

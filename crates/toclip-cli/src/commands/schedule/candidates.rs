@@ -1,8 +1,8 @@
 //! The schedules that are compared on a problem.
 
 use anyhow::Result;
-use toclip::schedule::{Compensation, Proportional, Schedule, Shape, TunedKappa};
-use toclip::schedule::{tune_kappa, tune_kappa_with_momentum, tune_private};
+use toclip::policy::{Compensation, Proportional, Schedule, Shape, TunedKappa};
+use toclip::policy::{tune_kappa, tune_kappa_with_momentum, tune_private};
 use toclip::{Rule, privacy};
 
 use crate::experiment::{

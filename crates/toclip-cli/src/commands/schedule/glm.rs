@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use serde_json::json;
-use toclip::glm::{GlmPath, Measures, RateShape, best_clip, best_rate};
-use toclip::schedule::{Control, OpenLoop, Policy, Schedule, Shape};
+use toclip::model::{GlmPath, Measures, RateShape, best_clip, best_rate};
+use toclip::policy::{Control, OpenLoop, Policy, Schedule, Shape};
 
 use super::ScheduleComparison;
 use crate::experiment::{Clip, GlmExperiment, GlmProblem, Method, Origin};
@@ -105,7 +105,7 @@ fn compare(experiment: &GlmExperiment, problem: &GlmProblem) -> Result<Vec<Row>>
     let (modes, model, batch, time) =
         (&problem.few_modes, &*problem.model, problem.batch, experiment.time);
     let solve = |key, label: String, policy: OpenLoop, shown: bool| -> Result<Row> {
-        let ode = toclip::glm::GlmOde::new(modes, model, &policy).with_batch(batch);
+        let ode = toclip::model::GlmOde::new(modes, model, &policy).with_batch(batch);
         let path = ode.tolerance(experiment.tolerance, 0.0).solve(&problem.times)?;
         let measures = path.measures(model);
         let start = shown.then(|| policy.at(0.0, 0.0));

@@ -16,7 +16,7 @@ use toclip::criteria::{BestThreshold, best_threshold};
 use toclip::dynamics::{Ode, PathPoint, Stream, linear_times, log_times};
 use toclip::ensemble::{Ensemble, Summary};
 use toclip::noise::{Empirical, Noise};
-use toclip::schedule::OpenLoop;
+use toclip::policy::OpenLoop;
 use toclip_data::noise_fit::{
     self, Components, NoiseComparison, NoiseFit, NoiseFitOptions, NoiseModel, fit_all,
 };

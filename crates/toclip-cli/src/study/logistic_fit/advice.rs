@@ -1,7 +1,7 @@
 //! Whether to clip, by the theory with the spectrum and θ* of the data.
 
 use anyhow::{Context, Result};
-use toclip::glm::{
+use toclip::model::{
     GlmBestThreshold, Measures, Model, Overlaps, RateShape, TeacherModes, TunedClip, best_clip,
     best_rate, best_threshold, ccc, fixed_point,
 };

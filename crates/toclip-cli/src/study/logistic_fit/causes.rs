@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use toclip::ensemble::Ensemble;
-use toclip::glm::{GlmSgd, GlmStream, GlmSummary, Logistic, MeasuredPath, Measures, TeacherModes};
-use toclip::schedule::OpenLoop;
+use toclip::model::{
+    GlmSgd, GlmStream, GlmSummary, Logistic, MeasuredPath, Measures, TeacherModes,
+};
+use toclip::policy::OpenLoop;
 
 use crate::study::fit::{FitSettings, PredictionGap};
 

@@ -1,6 +1,6 @@
 //! The pictures of a logistic fit.
 
-use toclip::glm::{Measures, Quantity};
+use toclip::model::{Measures, Quantity};
 
 use super::LogisticFit;
 use crate::plot::{Axis, Chart, Figure, Series};

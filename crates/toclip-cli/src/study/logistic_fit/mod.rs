@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use toclip::dynamics::StreamData;
-use toclip::glm::{GlmOde, GlmStream, Logistic, Measures, Model, Overlaps, TeacherModes};
-use toclip::schedule::OpenLoop;
+use toclip::model::{GlmOde, GlmStream, Logistic, Measures, Model, Overlaps, TeacherModes};
+use toclip::policy::OpenLoop;
 use toclip_data::{Design, LogisticRegression, LogisticRidge};
 
 use super::fit::{self, FitSettings, FittedData};

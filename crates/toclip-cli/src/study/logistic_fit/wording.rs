@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toclip::ensemble::Statistics;
-use toclip::glm::{Measures, Quantity, TunedClip};
+use toclip::model::{Measures, Quantity, TunedClip};
 use toclip_data::RidgeReason;
 
 use super::{LogisticFit, MeasuredEnsemble, figures};

@@ -6,7 +6,7 @@ use anyhow::Result;
 use rayon::prelude::*;
 use toclip::dynamics::{Ode, Stop, linear_times};
 use toclip::noise::{Family, Gaussian, Laplace, Noise, Rademacher, StudentT, Uniform};
-use toclip::schedule::{MaxCcc, OpenLoop, Policy, Schedule, Shape};
+use toclip::policy::{MaxCcc, OpenLoop, Policy, Schedule, Shape};
 use toclip::spectrum::{Modes, Spectrum, Start};
 
 use super::paper_experiment::last;

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use toclip::dynamics::Ode;
 use toclip::ensemble::Statistics;
-use toclip::schedule::{Compensation, OpenLoop};
+use toclip::policy::{Compensation, OpenLoop};
 
 use super::agreement::Agreement;
 use super::paper_experiment::{PaperExperiment, last};

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use toclip::dynamics::{Ode, Stop};
-use toclip::schedule::OpenLoop;
+use toclip::policy::OpenLoop;
 
 use super::agreement::Agreement;
 use super::paper_experiment::{PaperExperiment, band, last, path};

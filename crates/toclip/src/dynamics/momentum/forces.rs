@@ -1,9 +1,9 @@
 //! The forces on buffer and weights at one time.
 
-use crate::kernel::Moments;
-use crate::momentum::Momentum;
-use crate::schedule::Control;
-use crate::step::Step;
+use crate::factors::kernel::Moments;
+use crate::factors::step::Step;
+use crate::optimizer::momentum::Momentum;
+use crate::policy::Control;
 
 /// The coefficients of the system, common to all modes.
 #[derive(Debug, Clone, Copy, PartialEq)]

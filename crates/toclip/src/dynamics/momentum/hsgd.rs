@@ -5,7 +5,7 @@ use super::transition::Transition;
 use crate::dynamics::block::Blocks;
 use crate::dynamics::diffusion::Diffusion;
 use crate::dynamics::{Hsgd, Scheme};
-use crate::momentum::Momentum;
+use crate::optimizer::momentum::Momentum;
 use crate::sim::Purpose;
 use crate::sim::normal::Normals;
 

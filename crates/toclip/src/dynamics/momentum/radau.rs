@@ -218,7 +218,7 @@ fn inverse(mut a: Vec<Vec<Complex64>>) -> Vec<Vec<Complex64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::special::GAUSS_LEGENDRE_16;
+    use crate::numerics::special::GAUSS_LEGENDRE_16;
 
     /// $A_{jk} = \int_0^{c_j} \ell_k$, the matrix of the method.
     fn matrix(nodes: &[f64; NODES]) -> [[f64; NODES]; NODES] {

@@ -4,12 +4,12 @@ use super::chunk::{Chunk, ErrorWeights, Iterate, Newton};
 use super::forces::{Buffer, Forces};
 use super::radau::{NODES, RADAU};
 use crate::dynamics::solver::Drive;
-use crate::kernel::Moments;
-use crate::momentum::Momentum;
-use crate::schedule::{Control, Policy};
+use crate::factors::kernel::Moments;
+use crate::factors::step::Step;
+use crate::optimizer::momentum::Momentum;
+use crate::policy::{Control, Policy};
 use crate::sim::Isa;
 use crate::spectrum::{Mode, Modes};
-use crate::step::Step;
 
 /// $(R, D/2)$.
 pub(super) type RiskSums = [f64; 2];

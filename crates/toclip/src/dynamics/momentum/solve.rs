@@ -7,10 +7,10 @@ use crate::dynamics::solver::{SolvedPath, Tolerance, Watch, last_saved};
 use crate::dynamics::step_control::{SHORTEN, StepControl, Stepper, TimeStep, solve};
 use crate::dynamics::{Counts, Stop, Trajectory};
 use crate::error::Result;
-use crate::momentum::Momentum;
-use crate::schedule::Policy;
+use crate::factors::step::Step;
+use crate::optimizer::momentum::Momentum;
+use crate::policy::Policy;
 use crate::spectrum::Modes;
-use crate::step::Step;
 
 /// The largest error estimate of a step, as a share of the tolerance of the curve.
 const SHARE: f64 = 0.5;

@@ -11,10 +11,10 @@ use super::solver::{DEFAULT_TOLERANCE, SolvedPath, Tolerance, Watch, last_saved}
 use super::step_control::{SHORTEN, StepControl, Stepper, TimeStep, solve};
 use super::{Counts, Stop, Trajectory};
 use crate::error::Result;
-use crate::momentum::Momentum;
-use crate::schedule::Policy;
+use crate::factors::step::Step;
+use crate::optimizer::momentum::Momentum;
+use crate::policy::Policy;
 use crate::spectrum::Modes;
-use crate::step::Step;
 use stages::{Attempt, OdeSystem};
 use system::{RiskSums, RiskSystem};
 use tableau::combined_error;
@@ -52,7 +52,7 @@ const SHARE: f64 = 0.005;
 /// ```
 /// use toclip::dynamics::{Ode, linear_times};
 /// use toclip::noise::StudentT;
-/// use toclip::schedule::{OpenLoop, Schedule};
+/// use toclip::policy::{OpenLoop, Schedule};
 /// use toclip::spectrum::{Modes, Spectrum, Start};
 ///
 /// // Clipped SGD under Cauchy noise: figure 1b of the paper.
@@ -93,7 +93,7 @@ impl<'a> Ode<'a> {
     /// ```
     /// use toclip::dynamics::{Ode, Stop};
     /// use toclip::noise::NoNoise;
-    /// use toclip::schedule::{OpenLoop, Schedule};
+    /// use toclip::policy::{OpenLoop, Schedule};
     /// use toclip::spectrum::{Modes, Spectrum, Start};
     ///
     /// // Isotropic and noiseless: R = R(0) exp(-(2η - η²) t).
@@ -122,7 +122,7 @@ impl<'a> Ode<'a> {
     /// ```
     /// use toclip::dynamics::Ode;
     /// use toclip::noise::StudentT;
-    /// use toclip::schedule::{OpenLoop, Schedule};
+    /// use toclip::policy::{OpenLoop, Schedule};
     /// use toclip::spectrum::{Modes, Spectrum, Start};
     /// use toclip::{Memory, Momentum};
     ///

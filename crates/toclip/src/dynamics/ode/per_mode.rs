@@ -3,10 +3,10 @@
 use crate::dynamics::mode_factors::{ModeFactors, average};
 use crate::dynamics::simulator::check_private;
 use crate::error::{Error, Result};
-use crate::kernel::Moments;
-use crate::schedule::Policy;
+use crate::factors::kernel::Moments;
+use crate::factors::step::Step;
+use crate::policy::Policy;
 use crate::spectrum::Modes;
-use crate::step::Step;
 
 /// $\mu_j$ and $m_{2,j}$ of the latest evaluation.
 #[derive(Debug)]

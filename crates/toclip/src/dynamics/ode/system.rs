@@ -6,9 +6,9 @@ use super::tableau::{TableauRow, dense_change, dense_coefficients};
 use crate::dynamics::PathPoint;
 use crate::dynamics::solver::{Drive, force};
 use crate::error::Result;
-use crate::schedule::{Control, Policy};
+use crate::factors::step::Step;
+use crate::policy::{Control, Policy};
 use crate::spectrum::Modes;
-use crate::step::Step;
 
 /// $(\sum_i \lambda_i x_i, \sum_i x_i)$ of some vector: of $v$ it is $(R, D/2)$.
 pub(super) type RiskSums = [f64; 2];
@@ -160,7 +160,7 @@ fn weigh(lambda: &[f64], x: &[f64]) -> RiskSums {
 mod tests {
     use super::*;
     use crate::noise::StudentT;
-    use crate::schedule::{OpenLoop, Schedule};
+    use crate::policy::{OpenLoop, Schedule};
     use crate::spectrum::{Spectrum, Start};
 
     /// $(R, D/2)$ after `steps` equal steps to `end`, and in the middle of the last.

@@ -1,6 +1,6 @@
 //! Integrals of the polynomial through the nodes of Gauss.
 
-use crate::gauss::gauss_legendre;
+use crate::numerics::gauss_rules::gauss_legendre;
 
 /// Nodes in a panel: 12 hold $e^{2\lambda\Gamma}$ to 1e-9 over a panel in which it grows
 /// thirtyfold, and cost $12^2$ products per mode.

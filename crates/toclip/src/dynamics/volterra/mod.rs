@@ -8,9 +8,9 @@ use super::solver::{DEFAULT_TOLERANCE, SolvedPath, Tolerance, Watch, last_saved}
 use super::step_control::{SHORTEN, StepControl, Stepper, TimeStep, solve};
 use super::{Counts, Stop, Trajectory};
 use crate::error::{Error, Result};
-use crate::schedule::Policy;
+use crate::factors::step::Step;
+use crate::policy::Policy;
 use crate::spectrum::Modes;
-use crate::step::Step;
 use collocation::NODES;
 use panel::{Panel, PanelPoint};
 use serde::Serialize;
@@ -42,7 +42,7 @@ const SHARE: f64 = 0.5;
 /// ```
 /// use toclip::dynamics::{Ode, Volterra, linear_times};
 /// use toclip::noise::StudentT;
-/// use toclip::schedule::{OpenLoop, Schedule};
+/// use toclip::policy::{OpenLoop, Schedule};
 /// use toclip::spectrum::{Modes, Spectrum, Start};
 ///
 /// let modes = Modes::new(&Spectrum::power_law(500, 0.2)?, &Start::Uniform { norm: 1.0 })?;

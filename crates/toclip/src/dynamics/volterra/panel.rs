@@ -2,10 +2,10 @@
 
 use super::collocation::{Collocation, NODES, Nodal};
 use crate::dynamics::solver::Drive;
-use crate::schedule::Policy;
+use crate::factors::step::Step;
+use crate::numerics::sum::dot;
+use crate::policy::Policy;
 use crate::spectrum::Modes;
-use crate::step::Step;
-use crate::sum::dot;
 
 /// The largest $2\Delta\Gamma$ of a panel: polynomials do not follow $e^{2\Gamma}$ further.
 const REACH: f64 = 12.0;
@@ -222,7 +222,7 @@ fn inner(a: &Nodal, b: &Nodal) -> f64 {
 mod tests {
     use super::*;
     use crate::noise::StudentT;
-    use crate::schedule::{OpenLoop, Schedule};
+    use crate::policy::{OpenLoop, Schedule};
     use crate::spectrum::{Spectrum, Start};
 
     /// $(R, D/2)$ at `t` by panels of length `h`, and what the last panel says of itself.

@@ -6,11 +6,11 @@ use anyhow::{Context, Result};
 use rayon::prelude::*;
 use toclip::Batch;
 use toclip::ensemble::Ensemble;
-use toclip::glm::{
+use toclip::model::{
     GlmOde, GlmPath, GlmSgd, GlmSummary, Logistic, Overlaps, RateShape, TeacherModes, best_rate,
     ccc, fixed_point,
 };
-use toclip::schedule::{OpenLoop, Schedule};
+use toclip::policy::{OpenLoop, Schedule};
 use toclip::spectrum::{Spectrum, Start};
 
 use super::tuned_rate::{

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use toclip::dynamics::{Ode, Sgd, Simulator, linear_times};
 use toclip::ensemble::Ensemble;
 use toclip::noise::Gaussian;
-use toclip::schedule::OpenLoop;
+use toclip::policy::OpenLoop;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Memory, Momentum};
 

@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use toclip::dynamics::Ode;
 use toclip::ensemble::Ensemble;
+use toclip::policy::PrivateGreedy;
 use toclip::privacy::{Privacy, noise_multiplier};
-use toclip::schedule::PrivateGreedy;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Batch, Step};
 

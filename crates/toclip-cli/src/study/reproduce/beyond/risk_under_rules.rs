@@ -6,7 +6,7 @@ use anyhow::Result;
 use toclip::dynamics::{Ode, Sgd, linear_times};
 use toclip::ensemble::Ensemble;
 use toclip::noise::StudentT;
-use toclip::schedule::OpenLoop;
+use toclip::policy::OpenLoop;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Rule, Smooth, Step};
 

@@ -8,7 +8,7 @@ use toclip::criteria::best_threshold;
 use toclip::dynamics::Ode;
 use toclip::ensemble::Ensemble;
 use toclip::noise::{Component, Mixture, Rademacher};
-use toclip::schedule::OpenLoop;
+use toclip::policy::OpenLoop;
 use toclip::spectrum::{Modes, Spectrum, Start};
 use toclip::{Rule, Step};
 

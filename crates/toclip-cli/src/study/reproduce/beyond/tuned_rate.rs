@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use toclip::Step;
 use toclip::dynamics::{Collapsed, Sgd, Simulator};
 use toclip::ensemble::{Ensemble, Statistics};
-use toclip::schedule::{OpenLoop, Policy, TunedRate, tune_rate};
+use toclip::policy::{OpenLoop, Policy, TunedRate, tune_rate};
 use toclip::spectrum::Modes;
 
 use super::{Agreement, ERRORS, check, digits};

@@ -1,0 +1,10 @@
+//! Special functions, quadrature, Gauss rules, sums, maxima, Student quantiles and tables.
+
+pub(crate) mod complex;
+pub(crate) mod gauss_rules;
+pub(crate) mod maximise;
+pub(crate) mod quadrature;
+pub(crate) mod risk_table;
+pub(crate) mod special;
+pub(crate) mod student;
+pub(crate) mod sum;

@@ -1,0 +1,3 @@
+//! What is done with the reshaped gradient.
+
+pub(crate) mod momentum;
