@@ -20,6 +20,9 @@ pub enum Error {
     /// Inputs that contradict each other or have no meaning together.
     #[error("{0}")]
     Invalid(String),
+    /// Parts of a problem that do not go together.
+    #[error(transparent)]
+    Combination(crate::problem::Combination),
     /// $\nu$, CSC or CCC of noise of infinite variance.
     #[error(
         "nu, CSC and CCC divide by E[X^2] = 2R + E[noise^2], which is infinite for this noise; \

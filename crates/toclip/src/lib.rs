@@ -124,6 +124,7 @@ pub mod monitor;
 pub mod noise;
 pub mod policy;
 pub mod privacy;
+pub mod problem;
 pub mod spectrum;
 pub mod threshold_rules;
 
@@ -145,7 +146,9 @@ pub use factors::kernel::{Moments, clipped_normal};
 pub use factors::step::Step;
 pub use numbers::{bounds, interval, interval_at, percent, percent_interval_at, rounded, short};
 pub use numerics::student::student_critical;
+pub use optimizer::Optimizer;
 pub use optimizer::momentum::{Memory, Momentum, OnSkip};
+pub use problem::Problem;
 pub use rule::groups::{Group, Groups};
 pub use rule::{Rule, Smooth};
 

@@ -157,7 +157,7 @@ impl Simulator for Collapsed {
             }
         });
         let times = times[..risk.len()].to_vec();
-        Trajectory { times, risk, distance, path: None, stop, counts }
+        Trajectory { times, risk, distance, path: None, overlaps: None, measures: None, stop, counts }
     }
 }
 

@@ -199,7 +199,6 @@ impl Hsgd {
     /// [`Error::Invalid`] for more than $10^8$ directions, and for rules or noise that momentum does
     /// not support.
     pub fn with_momentum(mut self, momentum: Momentum) -> Result<Self> {
-        momentum.check_step(&self.step)?;
         let directions: f64 = self.blocks.counts.iter().sum();
         if directions > LARGEST {
             return Err(Error::Invalid(format!(

@@ -167,8 +167,6 @@ impl Sgd {
     /// # Errors
     /// [`Error::Invalid`] if $\delta$ is above $d$, where $\beta$ would be negative.
     pub fn with_momentum(self, momentum: Momentum) -> Result<Self> {
-        momentum.check_simulated(self.dim)?;
-        momentum.check_step(&self.step)?;
         Ok(Self { momentum: Some(momentum), ..self })
     }
 

@@ -225,6 +225,8 @@ impl<'a> SolvedPath<'a> {
             risk: Vec::with_capacity(times.len()),
             distance: Vec::with_capacity(times.len()),
             path: keep_path.then(|| Vec::with_capacity(times.len())),
+            overlaps: None,
+            measures: None,
             stop: Stop::Finished,
             counts: Counts::default(),
         };

@@ -1,5 +1,6 @@
 //! The result of every method.
 
+use crate::model::{Measures, Model, Overlaps};
 use crate::spectrum::Rescaling;
 use serde::Serialize;
 
@@ -14,6 +15,12 @@ pub struct Trajectory {
     pub distance: Vec<f64>,
     /// $\mu, m^{(2)}, \eta, c$ at the same times, if requested.
     pub path: Option<Vec<PathPoint>>,
+    /// $(Q, P, V)$ at the same times; `None` for least squares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlaps: Option<Vec<Overlaps>>,
+    /// Loss, error rate, angle and calibration at the same times; `None` for least squares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measures: Option<Vec<Measures>>,
     /// Why it stopped.
     pub stop: Stop,
     /// The number of steps and evaluations.
@@ -21,6 +28,27 @@ pub struct Trajectory {
 }
 
 impl Trajectory {
+    /// An empty path with room for so many times.
+    pub(crate) fn with_capacity(times: usize) -> Self {
+        Trajectory {
+            times: Vec::with_capacity(times),
+            risk: Vec::with_capacity(times),
+            distance: Vec::with_capacity(times),
+            path: None,
+            overlaps: None,
+            measures: None,
+            stop: Stop::Finished,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The same with the loss and the other measures of a model at its [`overlaps`](Self::overlaps).
+    pub fn measured(mut self, model: &dyn Model) -> Self {
+        let overlaps = self.overlaps.as_deref();
+        self.measures = overlaps.map(|all| all.iter().map(|at| Measures::new(model, at)).collect());
+        self
+    }
+
     /// $D^\prime, \eta^\prime, c^\prime$: the same path in other coordinates, where times and risks
     /// are the same.
     ///

@@ -13,7 +13,7 @@ mod sketch;
 mod summary;
 
 pub use sketch::Sketch;
-pub use summary::{Statistics, Summary};
+pub use summary::{MeasureStatistics, Statistics, Summary};
 
 use crate::dynamics::{Simulator, Trajectory};
 use crate::error::{Error, Result};
@@ -336,7 +336,7 @@ mod tests {
                 Stop::Finished
             };
             let times = times[..length].to_vec();
-            Trajectory { times, risk, distance, path: None, stop, counts: Counts::default() }
+            Trajectory { times, risk, distance, path: None, overlaps: None, measures: None, stop, counts: Counts::default() }
         }
     }
 

@@ -3,6 +3,7 @@
 use super::{Sketch, check_probabilities};
 use crate::dynamics::Trajectory;
 use crate::error::{Error, Result};
+use crate::model::Quantity;
 use crate::numerics::sum::compensated;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -28,6 +29,66 @@ pub struct Summary {
     pub risk: Statistics,
     /// $D$.
     pub distance: Statistics,
+    /// Loss, error rate, angle and calibration; `None` for least squares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measures: Option<MeasureStatistics>,
+}
+
+/// The statistics of a generalised linear model.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MeasureStatistics {
+    /// $Q$.
+    pub q: Statistics,
+    /// $P$.
+    pub p: Statistics,
+    /// The loss.
+    pub loss: Statistics,
+    /// The error rate; `None` where labels are not classes.
+    pub error_rate: Option<Statistics>,
+    /// The angle, in radians.
+    pub angle: Statistics,
+    /// The calibration slope; NaN at times at which no run has one, as at a start from zero. `None`
+    /// where labels are not 0 and 1.
+    pub calibration: Option<Statistics>,
+}
+
+impl MeasureStatistics {
+    /// The statistics of one quantity; `None` where the model does not have it.
+    pub fn get(&self, quantity: Quantity) -> Option<&Statistics> {
+        match quantity {
+            Quantity::Loss => Some(&self.loss),
+            Quantity::ErrorRate => self.error_rate.as_ref(),
+            Quantity::Angle => Some(&self.angle),
+            Quantity::Calibration => self.calibration.as_ref(),
+        }
+    }
+
+    /// Those of runs that have measures; `times` of them are reached.
+    fn of(runs: &[&Trajectory], times: usize, probabilities: &[f64]) -> Option<Self> {
+        let measures = |run: &Trajectory, k: usize| run.measures.as_ref()?.get(k).copied();
+        let overlaps = |run: &Trajectory, k: usize| run.overlaps.as_ref()?.get(k).copied();
+        let all = || runs.iter().filter_map(|run| run.measures.as_deref()).flatten();
+        all().next()?;
+        let statistics = |value: &dyn Fn(&Trajectory, usize) -> Option<f64>| {
+            let mut statistics = Statistics::of_quantiles(probabilities.len());
+            for k in 0..times {
+                let column: Vec<f64> = runs.iter().filter_map(|run| value(run, k)).collect();
+                let column = if column.is_empty() { vec![f64::NAN] } else { column };
+                statistics.push(column, probabilities);
+            }
+            statistics
+        };
+        let of = |quantity: Quantity| statistics(&|run, k| measures(run, k)?.get(quantity));
+        let has = |quantity: Quantity| all().any(|m| m.get(quantity).is_some());
+        Some(MeasureStatistics {
+            q: statistics(&|run, k| Some(overlaps(run, k)?.q)),
+            p: statistics(&|run, k| Some(overlaps(run, k)?.p)),
+            loss: of(Quantity::Loss),
+            error_rate: has(Quantity::ErrorRate).then(|| of(Quantity::ErrorRate)),
+            angle: of(Quantity::Angle),
+            calibration: has(Quantity::Calibration).then(|| of(Quantity::Calibration)),
+        })
+    }
 }
 
 /// Statistics of one quantity, one number for each time.
@@ -62,7 +123,8 @@ impl Summary {
     /// use toclip::ensemble::Summary;
     /// let run = |r: f64| Trajectory {
     ///     times: vec![0.0], risk: vec![r], distance: vec![2.0 * r],
-    ///     path: None, stop: Stop::Finished, counts: Counts::default(),
+    ///     path: None, overlaps: None, measures: None,
+    ///     stop: Stop::Finished, counts: Counts::default(),
     /// };
     /// let runs = BTreeMap::from([(0, run(1.0)), (1, run(4.0)), (2, run(2.0))]);
     /// let summary = Summary::of(&[0.0], &runs, &[0.25])?;
@@ -105,7 +167,9 @@ impl Summary {
         }
         let diverged =
             runs.iter().filter_map(|(&index, run)| Some((index, run.stop.diverged_at()?)));
+        let all: Vec<&Trajectory> = runs.values().collect();
         Ok(Summary {
+            measures: MeasureStatistics::of(&all, alive.len(), probabilities),
             times: times[..alive.len()].to_vec(),
             runs: runs.len() as u64,
             alive,
@@ -133,7 +197,7 @@ impl Summary {
         }
         let alive = sketches.iter().map(|(risk, _)| risk.count()).collect();
         let (times, probabilities) = (times[..reached].to_vec(), probabilities.to_vec());
-        Summary { times, runs, alive, diverged, probabilities, risk, distance }
+        Summary { times, runs, alive, diverged, probabilities, risk, distance, measures: None }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{Overlaps, quadrature};
 use rand::Rng;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// A model in which a label $y$ is drawn given the teacher's logit $v = \langle x,
 /// \theta^\ast\rangle$, and the loss $\ell(u, y)$ depends on the student's logit $u = \langle x,
@@ -98,6 +99,42 @@ pub trait Model: std::fmt::Debug + Send + Sync {
     /// the default, for others. The [calibration](super::calibration_slope) needs it.
     fn label_slope(&self, _v: f64) -> Option<f64> {
         None
+    }
+}
+
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn describe(&self) -> String {
+        (**self).describe()
+    }
+    fn loss(&self, u: f64, y: f64) -> f64 {
+        (**self).loss(u, y)
+    }
+    fn residual(&self, u: f64, y: f64) -> f64 {
+        (**self).residual(u, y)
+    }
+    fn residual_slope(&self, u: f64, y: f64) -> f64 {
+        (**self).residual_slope(u, y)
+    }
+    fn labels(&self, v: f64) -> Vec<Label> {
+        (**self).labels(v)
+    }
+    fn sample(&self, v: f64, rng: &mut dyn Rng) -> f64 {
+        (**self).sample(v, rng)
+    }
+    fn coefficients(&self, at: &Overlaps, c: f64) -> Coefficients {
+        (**self).coefficients(at, c)
+    }
+    fn approximate_coefficients(&self, at: &Overlaps, c: f64) -> Coefficients {
+        (**self).approximate_coefficients(at, c)
+    }
+    fn expected_loss(&self, at: &Overlaps) -> f64 {
+        (**self).expected_loss(at)
+    }
+    fn error_rate(&self, at: &Overlaps) -> Option<f64> {
+        (**self).error_rate(at)
+    }
+    fn label_slope(&self, v: f64) -> Option<f64> {
+        (**self).label_slope(v)
     }
 }
 

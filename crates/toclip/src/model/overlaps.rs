@@ -1,6 +1,8 @@
 //! The covariance of the two logits.
 
 use crate::error::{Error, Result};
+use crate::numerics::sum::compensated;
+use crate::spectrum::{Alignment, Modes};
 use serde::Serialize;
 
 /// $(Q, P, V)$: the covariance of the logits $u = \langle x, \theta\rangle$ and $v = \langle x,
@@ -52,6 +54,31 @@ impl Overlaps {
             )));
         }
         Ok(Overlaps::rounded(q, p, v))
+    }
+
+    /// $(Q, P, V)$ at the start; `None` for modes without a teacher.
+    ///
+    /// ```
+    /// use toclip::model::Overlaps;
+    /// use toclip::spectrum::{Modes, Spectrum, Start};
+    /// let (teacher, start) = (Start::Uniform { norm: 3.0 }, Start::Uniform { norm: 0.0 });
+    /// let modes = Modes::with_teacher(&Spectrum::isotropic(1000)?, &teacher, &start)?;
+    /// let at = Overlaps::at_start(&modes).unwrap();
+    /// assert_eq!((at.q, at.p), (0.0, 0.0));
+    /// assert!((at.v - 9.0).abs() < 1e-12);
+    /// # Ok::<(), toclip::Error>(())
+    /// ```
+    pub fn at_start(modes: &Modes) -> Option<Self> {
+        let alignments = modes.alignments()?;
+        let sum = |of: fn(&Alignment) -> f64| {
+            compensated(modes.modes().iter().zip(alignments).map(|(m, a)| m.lambda * of(a)))
+        };
+        Some(Overlaps::rounded(sum(|a| a.q), sum(|a| a.p), sum(|a| a.teacher)))
+    }
+
+    /// $\tfrac12E(u - v)^2$, the risk in the sense of least squares.
+    pub fn risk(&self) -> f64 {
+        (0.5 * (self.q - 2.0 * self.p + self.v)).max(0.0)
     }
 
     /// The nearest covariances that a pair of variables has.

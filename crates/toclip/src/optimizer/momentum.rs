@@ -170,26 +170,11 @@ impl Momentum {
         self.on_skip == OnSkip::NotMade && *step.rule() == Rule::Skip && whole
     }
 
-    /// Refuses steps that momentum does not support.
-    pub(crate) fn check_step(&self, step: &Step<'_>) -> Result<()> {
-        if step.rule().is_radial() && step.privacy().is_none() {
-            return Ok(());
-        }
-        Err(Error::Invalid(
-            "momentum is solved and simulated for rules that keep the direction of the gradient, \
-             without privacy noise: use such a rule, or leave momentum out"
-                .into(),
-        ))
-    }
-
-    /// Refuses a $\delta$ above $d$, where $\beta$ would be negative.
-    pub(crate) fn check_simulated(&self, dim: f64) -> Result<()> {
+    /// $\delta$ where it is above $d$, so that $\beta$ would be negative.
+    pub(crate) fn delta_above(&self, dim: f64) -> Option<f64> {
         match self.memory {
-            Memory::Delta(delta) if delta > dim => Err(Error::Invalid(format!(
-                "delta = {delta} is above the dimension {dim}, so beta = 1 - delta/d would be \
-                 negative: use a smaller delta, or the ODE, which allows any"
-            ))),
-            _ => Ok(()),
+            Memory::Delta(delta) if delta > dim => Some(delta),
+            _ => None,
         }
     }
 }
@@ -256,7 +241,7 @@ mod tests {
         assert!(says(Memory::Delta(0.0)).contains("at least 1e-5"));
         let average = Momentum::average(Memory::Delta(3.0)).unwrap();
         assert!(average.with_dampening(0.5).unwrap_err().to_string().contains("heavy ball"));
-        assert!(average.check_simulated(2.0).unwrap_err().to_string().contains("negative"));
+        assert_eq!((average.delta_above(2.0), average.delta_above(4.0)), (Some(3.0), None));
         let ball = Momentum::heavy_ball(Memory::Beta(0.9)).unwrap();
         assert!(ball.with_dampening(1.0).is_err());
         assert_eq!(

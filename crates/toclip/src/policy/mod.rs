@@ -31,6 +31,8 @@ pub use tune_kappa::{TunedKappa, tune_kappa, tune_kappa_with_momentum};
 pub use tune_private::{TunedPrivate, tune_private};
 pub use tune_rate::{TunedRate, tune_rate};
 
+use std::sync::Arc;
+
 /// $\eta$ and $c$ at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Control {
@@ -75,6 +77,32 @@ pub trait Policy: std::fmt::Debug + Send + Sync {
     /// equation, C-HSGD) follow [`at`](Self::at): what the session tends to in high dimension.
     fn session(&self) -> Option<Box<dyn Session>> {
         None
+    }
+}
+
+impl<P: Policy + ?Sized> Policy for Arc<P> {
+    fn at(&self, t: f64, r: f64) -> Control {
+        (**self).at(t, r)
+    }
+
+    fn uses_risk(&self) -> bool {
+        (**self).uses_risk()
+    }
+
+    fn threshold_at(&self, r: f64) -> Option<f64> {
+        (**self).threshold_at(r)
+    }
+
+    fn threshold_span(&self, r: f64) -> (f64, f64) {
+        (**self).threshold_span(r)
+    }
+
+    fn breakpoints(&self) -> Vec<f64> {
+        (**self).breakpoints()
+    }
+
+    fn session(&self) -> Option<Box<dyn Session>> {
+        (**self).session()
     }
 }
 

@@ -42,6 +42,10 @@ impl Modes {
     /// # Ok::<(), toclip::Error>(())
     /// ```
     ///
+    /// With a [teacher](Self::with_teacher) each sum of an [`Alignment`](super::Alignment) has nodes of its
+    /// own; the tolerance is then that of the rules, errors of $Q$ and $P$ are of its size, and the bound is
+    /// not stated.
+    ///
     /// # Errors
     /// [`Error::Parameter`] for a tolerance outside $[10^{-12}, 1]$; below that rounding dominates.
     ///
@@ -86,6 +90,9 @@ impl Modes {
     /// That is what allows everything below a small $\lambda$ to be one node.
     pub fn compress(&self, tolerance: f64) -> Result<Self> {
         check_tolerance(tolerance)?;
+        if let Some(alignments) = self.alignments() {
+            return Ok(self.compress_aligned(alignments, tolerance));
+        }
         let positive = self.modes.partition_point(|m| m.lambda > 0.0);
         let (positive, zero) = self.modes.split_at(positive);
         let lambda: Vec<f64> = positive.iter().map(|m| m.lambda).collect();
@@ -110,7 +117,8 @@ impl Modes {
             distance: before.distance + start.error,
             distance_kernel: before.distance_kernel + noise.error,
         };
-        Ok(Self { modes, dim: self.dim, ambient: self.ambient, bound, groups: None })
+        let (dim, ambient) = (self.dim, self.ambient);
+        Ok(Self { modes, dim, ambient, bound, groups: None, alignments: None })
     }
 }
 

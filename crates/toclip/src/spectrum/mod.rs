@@ -16,6 +16,7 @@ mod modes;
 mod rescaling;
 mod spec;
 mod start;
+mod teacher;
 
 pub use bound::Bound;
 pub(crate) use compress::{check_tolerance, compressed_measure};
@@ -24,6 +25,7 @@ pub use modes::{Mode, Modes};
 pub use rescaling::Rescaling;
 pub use spec::SpectrumSpec;
 pub use start::Start;
+pub use teacher::Alignment;
 
 use crate::error::{Error, Result};
 use crate::numerics::sum::compensated;

@@ -1,6 +1,6 @@
 //! What the dynamics need of spectrum and start.
 
-use super::{Block, Bound, Spectrum, Start};
+use super::{Alignment, Block, Bound, Spectrum, Start};
 use crate::error::Result;
 use crate::numerics::sum::compensated;
 
@@ -40,6 +40,7 @@ pub struct Modes {
     pub(super) ambient: u64,
     pub(super) bound: Bound,
     pub(super) groups: Option<GroupLabels>,
+    pub(super) alignments: Option<Vec<Alignment>>,
 }
 
 /// The sizes of the groups, and the group of every mode.
@@ -73,7 +74,7 @@ impl Modes {
             }
         }
         let (dim, ambient) = (spectrum.intrinsic_dim(), spectrum.ambient_dim());
-        Ok(Self { modes, dim, ambient, bound: Bound::default(), groups: None })
+        Ok(Self { modes, dim, ambient, bound: Bound::default(), groups: None, alignments: None })
     }
 
     /// The modes of a block-diagonal $K$ whose coordinates form groups of these sizes: directions
@@ -108,7 +109,7 @@ impl Modes {
         let modes = split.blocks().iter().zip(energies).map(mode).collect();
         let (dim, ambient) = (spectrum.intrinsic_dim(), spectrum.ambient_dim());
         let groups = Some(GroupLabels { sizes: sizes.to_vec(), of_mode });
-        Ok(Self { modes, dim, ambient, bound: Bound::default(), groups })
+        Ok(Self { modes, dim, ambient, bound: Bound::default(), groups, alignments: None })
     }
 
     /// $d_g = \mathrm{Tr}\thinspace K_g/\Vert K\Vert$ of every group; one number, $d$, for modes

@@ -165,7 +165,6 @@ impl<'a> Ode<'a> {
         self.tolerance.check()?;
         Watch::check_target(self.target)?;
         if let Some(momentum) = self.momentum {
-            momentum.check_step(&self.step)?;
             return self.problem(momentum).solve(times);
         }
         let mut run = Run {
