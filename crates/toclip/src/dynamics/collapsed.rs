@@ -157,7 +157,16 @@ impl Simulator for Collapsed {
             }
         });
         let times = times[..risk.len()].to_vec();
-        Trajectory { times, risk, distance, path: None, overlaps: None, measures: None, stop, counts }
+        Trajectory {
+            times,
+            risk,
+            distance,
+            path: None,
+            overlaps: None,
+            measures: None,
+            stop,
+            counts,
+        }
     }
 }
 

@@ -84,6 +84,15 @@ impl Hsgd {
             distance.push(path.distance());
         }
         let times = times[..risk.len()].to_vec();
-        Trajectory { times, risk, distance, path: None, overlaps: None, measures: None, stop, counts }
+        Trajectory {
+            times,
+            risk,
+            distance,
+            path: None,
+            overlaps: None,
+            measures: None,
+            stop,
+            counts,
+        }
     }
 }

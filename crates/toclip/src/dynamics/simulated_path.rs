@@ -39,6 +39,15 @@ impl SimulatedPath {
     pub(super) fn finish(self, stop: Stop) -> Trajectory {
         let counts = Counts { steps: self.steps, ..Counts::default() };
         let Self { times, risk, distance, .. } = self;
-        Trajectory { times, risk, distance, path: None, overlaps: None, measures: None, stop, counts }
+        Trajectory {
+            times,
+            risk,
+            distance,
+            path: None,
+            overlaps: None,
+            measures: None,
+            stop,
+            counts,
+        }
     }
 }

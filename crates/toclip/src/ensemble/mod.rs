@@ -336,7 +336,16 @@ mod tests {
                 Stop::Finished
             };
             let times = times[..length].to_vec();
-            Trajectory { times, risk, distance, path: None, overlaps: None, measures: None, stop, counts: Counts::default() }
+            Trajectory {
+                times,
+                risk,
+                distance,
+                path: None,
+                overlaps: None,
+                measures: None,
+                stop,
+                counts: Counts::default(),
+            }
         }
     }
 

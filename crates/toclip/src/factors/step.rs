@@ -487,12 +487,6 @@ impl<'a> From<&'a Arc<dyn Noise>> for Step<'a> {
     }
 }
 
-impl<N: Noise + 'static> From<N> for Step<'_> {
-    fn from(noise: N) -> Self {
-        Step::single(NoiseRef::Shared(Arc::new(noise)))
-    }
-}
-
 impl<N: Noise + 'static> From<Arc<N>> for Step<'_> {
     fn from(noise: Arc<N>) -> Self {
         Step::single(NoiseRef::Shared(noise))

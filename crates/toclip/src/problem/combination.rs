@@ -164,7 +164,9 @@ pub enum Combination {
         method: Method,
     },
     /// A generalised linear model without a teacher.
-    #[error("a generalised linear model needs a teacher: build the modes with `Modes::with_teacher`")]
+    #[error(
+        "a generalised linear model needs a teacher: build the modes with `Modes::with_teacher`"
+    )]
     ModelWithoutTeacher,
     /// The ODE of a generalised linear model where the mean of a batch is clipped.
     #[error(
@@ -243,7 +245,11 @@ fn method_refuses(problem: &Problem, method: Method) -> Option<Combination> {
         return Some(Combination::ModelMethod { method });
     }
     if let Some(possible) = optimizer.instead_of(method) {
-        return Some(Combination::OptimizerMethod { optimizer: optimizer.name(), method, possible });
+        return Some(Combination::OptimizerMethod {
+            optimizer: optimizer.name(),
+            method,
+            possible,
+        });
     }
     let is_simulated = matches!(method, Method::Sgd | Method::Collapsed);
     if matches!(method, Method::Volterra | Method::Collapsed) && !step.rule().is_radial() {
@@ -280,7 +286,12 @@ fn method_refuses(problem: &Problem, method: Method) -> Option<Combination> {
     };
     if every_coordinate && modes.ambient_dim() > MOST_COORDINATES {
         let (dim, gigabytes) = (modes.ambient_dim(), if is_model { 5 } else { 4 });
-        return Some(Combination::TooManyCoordinates { method, dim, gigabytes, most: MOST_COORDINATES });
+        return Some(Combination::TooManyCoordinates {
+            method,
+            dim,
+            gigabytes,
+            most: MOST_COORDINATES,
+        });
     }
     if is_simulated { optimizer.beyond_dimension(modes.dim()) } else { None }
 }
