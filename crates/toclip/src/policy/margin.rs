@@ -147,10 +147,12 @@ impl Margin {
         if !(time > 0.0 && time.is_finite()) {
             return Err(Error::parameter("time", time, "must be positive and finite"));
         }
-        let mut path = Path::new(modes, &*inner, step.into(), margin);
-        path.follow(time)?;
-        let Path { times, values, .. } = path;
-        let cap = Cap::Predicted(Schedule::new(Shape::Table { times, values })?);
+        let followed = {
+            let mut path = Path::new(modes, &*inner, step.into(), margin);
+            path.follow(time)?;
+            Shape::Table { times: path.times, values: path.values }
+        };
+        let cap = Cap::Predicted(Schedule::new(followed)?);
         Ok(Margin { inner, cap })
     }
 }
