@@ -5,8 +5,8 @@ use super::{Counts, PathPoint, Stop, Trajectory};
 use crate::error::{Error, Result};
 use crate::factors::kernel::Moments;
 use crate::factors::step::Step;
-use crate::model::Overlaps;
 use crate::factors::table::FactorTable;
+use crate::model::Overlaps;
 use crate::policy::{Control, Policy};
 
 /// Errors of $R$ and $D$ that do not matter: `atol + rtol·value`.

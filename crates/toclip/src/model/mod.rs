@@ -26,7 +26,6 @@ mod measures;
 mod model;
 mod modes;
 mod objective;
-mod ode;
 mod overlaps;
 mod path;
 mod poisson;
@@ -36,7 +35,6 @@ mod quantity;
 mod sample_measures;
 mod sgd;
 mod stream;
-mod tune;
 
 pub use bias::{Stationary, fixed_point, largest_stable_rate, noise_floor};
 pub use criterion::{GlmBestThreshold, best_threshold, ccc};
@@ -47,7 +45,6 @@ pub use measures::{Measures, calibration_slope};
 pub use model::{Coefficients, Label, Model};
 pub use modes::{TeacherMode, TeacherModes};
 pub use objective::Objective;
-pub use ode::GlmOde;
 pub use overlaps::Overlaps;
 pub use path::{GlmPath, MeasuredPath};
 pub use poisson::Poisson;
@@ -56,7 +53,6 @@ pub use quantity::Quantity;
 pub use sample_measures::sample_calibration_slope;
 pub use sgd::GlmSgd;
 pub use stream::GlmStream;
-pub use tune::{RateShape, TunedClip, best_clip, best_rate};
 
 use crate::error::{Error, Result};
 

@@ -1,9 +1,9 @@
 //! Least squares: one number a mode.
 
 use super::per_mode::{PerMode, half_counts};
+use super::run::Followed;
 use super::stages::{BLOCK, Dense, OdeSystem, Stages, add_slopes, axpy, blocks};
 use super::tableau::{TableauRow, dense_change, dense_coefficients};
-use super::run::Followed;
 use crate::dynamics::solver::{Drive, SolvedPath, Tolerance, Watch, force};
 use crate::dynamics::{PathPoint, Stop};
 use crate::error::Result;
@@ -165,7 +165,13 @@ impl Followed<2> for RiskSystem<'_> {
         (!is_finite).then(|| self.drive.no_slope(t, sums[0]))
     }
 
-    fn save(&mut self, path: &mut SolvedPath<'_>, t: f64, sums: RiskSums, dense: Option<&Dense<2>>) {
+    fn save(
+        &mut self,
+        path: &mut SolvedPath<'_>,
+        t: f64,
+        sums: RiskSums,
+        dense: Option<&Dense<2>>,
+    ) {
         path.save(t, sums, |risk| match dense {
             None => self.point_at_start(t, risk),
             Some(dense) => self.point_inside(dense, t, risk),

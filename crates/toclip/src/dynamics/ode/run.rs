@@ -56,12 +56,7 @@ pub(super) struct Run<'a, S, const N: usize> {
 }
 
 impl<'a, S: Followed<N>, const N: usize> Run<'a, S, N> {
-    pub fn new(
-        system: S,
-        tolerance: Tolerance,
-        times: &'a [f64],
-        keep_path: bool,
-    ) -> Result<Self> {
+    pub fn new(system: S, tolerance: Tolerance, times: &'a [f64], keep_path: bool) -> Result<Self> {
         Ok(Run {
             record: SolvedPath::new(times, keep_path)?,
             watch: system.watch(),
