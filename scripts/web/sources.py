@@ -15,7 +15,7 @@ BUILT = ROOT / "crates/toclip-cli/src/commands/explore/page.html"
 
 # The crates that are compiled into the page.
 CRATES = [
-    "toclip", "toclip-data", "toclip-experiment", "toclip-logs", "toclip-plot", "toclip-web",
+    "toclip", "toclip-data", "toclip-experiment", "toclip-logs", "toclip-plot", "toclip-web", "toclip-words",
 ]
 
 

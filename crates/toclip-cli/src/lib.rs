@@ -13,7 +13,6 @@ mod study;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 use std::sync::LazyLock;
-use toclip_experiment::words;
 use toclip_plot as plot;
 use toclip_report as report;
 

@@ -8,8 +8,8 @@ use toml::Value;
 
 use crate::error::Result;
 use crate::value_forms::deserialize_by_parse;
-use crate::words::short;
 use crate::{BatchChoice, NoiseChoice, Origin, RuleChoice};
+use toclip_words::short;
 
 /// The key `criteria` of a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -186,7 +186,7 @@ impl Method {
     fn parse(value: toml::Value) -> Result<Self, String> {
         let name = value.as_str().ok_or_else(|| format!("is {value}; expected a string"))?;
         let found = Method::ALL.into_iter().find(|method| method.key() == name);
-        found.ok_or_else(|| words::unknown("method", name, &Method::ALL.map(Method::key)))
+        found.ok_or_else(|| toclip_words::unknown("method", name, &Method::ALL.map(Method::key)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Limits checked before the start: simulations too long to end, runs too many for the memory.
 
-use crate::words::short;
+use toclip_words::short;
 
 /// The largest memory for the runs of an ensemble.
 const MOST_BYTES: f64 = 8e9;

@@ -10,8 +10,9 @@ use toml::Value;
 
 use crate::files::residuals;
 use crate::value_forms::deserialize_by_parse;
-use crate::words::{deserialize, unknown};
+use crate::words::deserialize;
 use crate::{BatchChoice, RuleChoice};
+use toclip_words::unknown;
 
 /// The noise of one sample.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -7,8 +7,9 @@ use toclip::{Group, Groups, Memory, Momentum, OnSkip, Rule, Step};
 use toml::Value;
 
 use crate::value_forms::{deserialize_by_parse, serde_by_parse, table_with};
-use crate::words::{deserialize, short};
+use crate::words::deserialize;
 use crate::{KeyError, RuleChoice};
+use toclip_words::short;
 
 /// The parts of a step beside its policy: rule, groups, momentum and private noise.
 #[derive(Debug, Clone, PartialEq, Default)]

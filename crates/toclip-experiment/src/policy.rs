@@ -16,7 +16,8 @@ use crate::KeyError;
 use crate::value_forms::{
     NumberOrKind, deserialize_by_parse, no_parameters, number_or_kind, serde_by_parse,
 };
-use crate::words::{deserialize, short, unknown};
+use crate::words::deserialize;
+use toclip_words::{short, unknown};
 
 /// The kinds of a schedule, as [`Shape`] knows them.
 const SHAPES: [&str; 6] = ["constant", "cosine", "warmup", "step", "polynomial", "table"];

@@ -12,11 +12,11 @@ use toclip::{Momentum, Rule, Step};
 use crate::error::Result;
 use crate::files::{SpectrumSource, resolve_spectrum};
 use crate::limits::{check_memory, check_steps};
-use crate::words::short;
 use crate::{
     BuiltOptimizer, Clip, Experiment, KeyError, Method, NoiseChoice, Origin, PolicySpec,
     RuleChoice, SavedTimes, Spacing,
 };
+use toclip_words::short;
 
 /// Above so many modes the deterministic methods get a compressed spectrum.
 const COMPRESS_ABOVE: usize = 2000;

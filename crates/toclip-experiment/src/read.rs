@@ -11,10 +11,11 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 use crate::error::{Error, Result};
 use crate::glm::METHODS as GLM_METHODS;
 use crate::value_forms::no_parameters;
-use crate::words::{about, deserialize, plain, short, unknown};
+use crate::words::{about, deserialize, plain};
 use crate::{
     Criteria, Experiment, GlmExperiment, KeyError, LabelledNoise, Method, Runs, SavedTimes,
 };
+use toclip_words::{short, unknown};
 
 /// Every key, and what to write for one that is missing; `None` for those that may be missing.
 pub(crate) const KEYS: [(&str, Option<&str>); 21] = [

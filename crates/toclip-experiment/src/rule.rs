@@ -5,7 +5,7 @@ use toclip::Rule;
 use toml::Value;
 
 use crate::value_forms::deserialize_by_parse;
-use crate::words::unknown;
+use toclip_words::unknown;
 
 /// The rule for large gradients; clipping unless given.
 #[derive(Debug, Clone, PartialEq, Default)]

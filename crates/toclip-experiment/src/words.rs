@@ -1,26 +1,7 @@
 //! Sentences about values that cannot be used.
 
-pub use toclip::{did_you_mean, short};
+use toclip_words::unknown;
 use toml::Value;
-
-/// ``unknown `what` `name`; did you mean …?``, or the list of known names.
-///
-/// ```
-/// let said = toclip_experiment::words::unknown("noise family", "cauchy", &["none", "gaussian"]);
-/// assert_eq!(said, "unknown noise family `cauchy`; expected one of: none, gaussian");
-/// ```
-pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
-    format!("unknown {what} `{name}`{}", did_you_mean_or_list(name, known))
-}
-
-/// `; did you mean …?`, or the list of known names.
-pub fn did_you_mean_or_list(name: &str, known: &[&str]) -> String {
-    match (did_you_mean(name, known.iter().copied()), known) {
-        (hint, _) if !hint.is_empty() => hint,
-        (_, []) => "; none is allowed here".into(),
-        _ => format!("; expected one of: {}", known.join(", ")),
-    }
-}
 
 /// A message about a value, with the name of the value: "clip is 0; expected …" where the message lacks
 /// its subject, "clip: …" otherwise.

@@ -5,7 +5,7 @@ use super::layout::TICK;
 use super::series::Plane;
 use super::shapes::{Anchor, Element, Frame, Shape, text};
 use super::theme::{DIVERGING, MISSING, SEQUENTIAL};
-use super::ticks::short;
+use super::ticks::value_label;
 use super::{Axis, AxisScale, Chart, HeatMap};
 
 /// From the frame to the bar of colours, its width, and from there to its labels.
@@ -73,7 +73,7 @@ impl ColourScale {
 
     fn labels(&self) -> Vec<(f64, String)> {
         let share = |k: usize| k as f64 / (LABELS - 1) as f64;
-        (0..LABELS).map(|k| (share(k), short(three_digits(self.value(share(k)))))).collect()
+        (0..LABELS).map(|k| (share(k), value_label(three_digits(self.value(share(k)))))).collect()
     }
 }
 
@@ -101,9 +101,9 @@ pub(super) fn cells(chart: &Chart, map: &HeatMap, plane: &Plane) -> Vec<Shape> {
             };
             let at = |axis: &Axis, k: usize, value: f64| match axis.names.get(k) {
                 Some(name) => name.clone(),
-                None => short(value),
+                None => value_label(value),
             };
-            let shown = if value.is_finite() { short(value) } else { "none".into() };
+            let shown = if value.is_finite() { value_label(value) } else { "none".into() };
             let title = format!(
                 "{}: {}\n{}: {}\n{}: {shown}",
                 chart.x.label,

@@ -5,7 +5,7 @@ use super::hatch::hatch;
 use super::shapes::{Frame, Outline, Shape};
 use super::simplify::{Point, simplify, spread};
 use super::theme::{BANDS, DASHES, LINES, SERIES};
-use super::ticks::short;
+use super::ticks::value_label;
 use super::{AxisScale, Chart, Series, SeriesKind};
 
 /// More marks than this in a chart have no value under the pointer: the file would be large and
@@ -151,7 +151,8 @@ impl Plane {
             return vec![style.shape("dot", "", all)];
         }
         let one = |&(x, y): &Point| {
-            let value = format!("{}, {}", short(self.x.value(x)), short(self.y.value(y)));
+            let value =
+                format!("{}, {}", value_label(self.x.value(x)), value_label(self.y.value(y)));
             let title = format!("{}\n{value}", series.label);
             Shape { title, ..style.shape("dot", "", vec![mark(style.mark, (x, y))]) }
         };

@@ -150,7 +150,7 @@ fn labelled(leads: Vec<(u32, i32, f64)>) -> Vec<Tick> {
 }
 
 /// A value for people, to four significant digits.
-pub(super) fn short(value: f64) -> String {
+pub(super) fn value_label(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return minus(format!("{value}"));
     }
@@ -288,7 +288,7 @@ mod tests {
             (99999.9, "1×10⁵"),
             (f64::INFINITY, "inf"),
         ] {
-            assert_eq!(short(value), expected);
+            assert_eq!(value_label(value), expected);
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::series::Plane;
 use super::shapes::{Frame, Shape};
 use super::simplify::Point;
-use super::ticks::short;
+use super::ticks::value_label;
 use super::{AxisScale, Chart, SeriesKind};
 
 /// Strips over a chart: fine enough to read a curve, few enough for a small file.
@@ -24,7 +24,7 @@ pub(super) fn strips(chart: &Chart, plane: &Plane) -> Vec<Shape> {
         let read = curves.iter().filter_map(|curve| curve.read(at, plane));
         let lines: Vec<String> = read.take(LINES).collect();
         let name = if chart.x.label.is_empty() { "x" } else { &chart.x.label };
-        let title = format!("{name}: {}\n{}", short(plane.x.value(at)), lines.join("\n"));
+        let title = format!("{name}: {}\n{}", value_label(plane.x.value(at)), lines.join("\n"));
         let outlines = vec![Frame { left, right: left + width, ..frame }.outline()];
         (!lines.is_empty()).then(|| Shape { title, ..Shape::new("hit", outlines) })
     };
@@ -68,7 +68,7 @@ impl<'a> ReadableCurve<'a> {
 /// A band that goes below a log axis is drawn down to the axis, where its value is not known.
 fn value(y: f64, plane: &Plane, band: bool) -> String {
     let bounded = band && plane.y.scale == AxisScale::Log && y == plane.y.pixels.0;
-    format!("{}{}", if bounded { "at most " } else { "" }, short(plane.y.value(y)))
+    format!("{}{}", if bounded { "at most " } else { "" }, value_label(plane.y.value(y)))
 }
 
 /// Height of the drawn line at a pixel column.

@@ -7,8 +7,10 @@
 use super::card::{card, figure, outcome, paragraphs, table};
 use super::math::html as typeset;
 use super::script::script;
-use super::{Correction, Report, Section, duration};
+use super::{Correction, Report, Section};
+use std::time::Duration;
 use toclip_plot::escape;
+use toclip_words::duration;
 
 const STYLE: &str =
     concat!(include_str!("../page/vendor/uPlot.min.css"), include_str!("../page/style.css"));
@@ -164,7 +166,9 @@ fn run(report: &Report) -> String {
         let (name, value) = (escape(name), escape(value));
         format!("<tr><th scope=\"row\">{name}</th><td{class}>{value}</td></tr>")
     };
-    let time = |name: &str, seconds| row(name, " class=\"num\"", &duration(seconds));
+    let time = |name: &str, seconds| {
+        row(name, " class=\"num\"", &duration(Duration::from_secs_f64(seconds)))
+    };
     let facts: String =
         report.facts.iter().map(|(name, value)| row(name, "", value) + "\n").collect();
     let times: String =

@@ -156,13 +156,3 @@ impl Report {
         format!("{checked}: {}.", parts.join(", "))
     }
 }
-
-/// A time in seconds for people: "50 µs", "250 ms", "7.2 s" or "2.5 min".
-pub fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s < 1e-3 => format!("{:.0} µs", 1e6 * s),
-        s if s < 1.0 => format!("{:.0} ms", 1e3 * s),
-        s if s < 100.0 => format!("{s:.1} s"),
-        s => format!("{:.1} min", s / 60.0),
-    }
-}

@@ -1,7 +1,9 @@
 //! The report as a table for the terminal.
 
+use super::Report;
 use super::math::plain;
-use super::{Report, duration};
+use std::time::Duration;
+use toclip_words::duration;
 
 /// Wide enough to read, narrow enough for the usual terminal and for a mail.
 const WIDTH: usize = 80;
@@ -17,7 +19,7 @@ pub fn render(report: &Report) -> String {
     out.push_str(&format!("\n{}", report.tally()));
     if !report.timings.is_empty() {
         let total = report.timings.iter().map(|t| t.1).sum();
-        out.push_str(&format!(" Time: {}.", duration(total)));
+        out.push_str(&format!(" Time: {}.", duration(Duration::from_secs_f64(total))));
     }
     out.push('\n');
     out

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
-use toclip_experiment::words::{short, unknown};
+use toclip_words::{short, unknown};
 use toml::{Table, Value};
 
 use crate::dotted_keys;

@@ -2,7 +2,7 @@
 
 use std::slice;
 
-use toclip_experiment::words::did_you_mean_or_list;
+use toclip_words::did_you_mean_or_list;
 use toml::{Table, Value};
 
 use crate::axis::{SweepAxis, number};

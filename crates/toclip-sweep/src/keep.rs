@@ -2,7 +2,7 @@
 
 use toclip::model::Quantity;
 use toclip_experiment::Method;
-use toclip_experiment::words::unknown;
+use toclip_words::unknown;
 use toml::Value;
 
 /// A quantity along a curve.

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use toclip_experiment::words::{plain, short};
+use toclip_experiment::words::plain;
 use toclip_experiment::{ExperimentFile, Method, Origin, of_values};
+use toclip_words::short;
 use toml::{Table, Value};
 
 use crate::axis::{self, SweepAxis};

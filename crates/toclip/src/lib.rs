@@ -129,7 +129,6 @@ pub mod spectrum;
 pub mod threshold_rules;
 pub mod tuning;
 
-mod did_you_mean;
 mod error;
 mod factors;
 mod numbers;
@@ -139,13 +138,11 @@ mod parallel;
 mod rule;
 mod sim;
 
-pub use did_you_mean::did_you_mean;
 pub use error::{Error, Result};
 pub use factors::Factors;
 pub use factors::batch::{Batch, SquaredResidual};
 pub use factors::kernel::{Moments, clipped_normal};
 pub use factors::step::Step;
-pub use numbers::{bounds, interval, interval_at, percent, percent_interval_at, rounded, short};
 pub use numerics::student::student_critical;
 pub use optimizer::Optimizer;
 pub use optimizer::momentum::{Memory, Momentum, OnSkip};

@@ -6,12 +6,12 @@ mod range;
 pub use noise::{NoiseArgs, family, object};
 pub use range::NumberOrRange;
 
-pub use toclip_experiment::words::unknown;
+pub use toclip_words::unknown;
 
 use toclip::Rule;
 use toclip_experiment::RuleChoice;
 
-use crate::output::numbers::short;
+use toclip_words::short;
 
 /// The rule of this name.
 pub fn rule(name: &str) -> anyhow::Result<Rule> {

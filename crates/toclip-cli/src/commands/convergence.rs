@@ -14,9 +14,9 @@ use toclip::spectrum::{Block, Modes, Spectrum, Start};
 use toclip::{Memory, Momentum, Rule, Step};
 
 use crate::arguments::{self, NoiseArgs, NumberOrRange};
-use crate::output::numbers::{duration, interval_at, short};
 use crate::output::{Table, files, plots, progress_bar, result, terminal};
 use crate::plot::{Axis, Chart, Figure, Series};
+use toclip_words::{duration, interval_at, short};
 
 /// Measure the rate of Theorem 1: how fast SGD approaches its ODE as the dimension grows
 ///

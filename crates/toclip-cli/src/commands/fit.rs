@@ -9,12 +9,12 @@ use toclip_data::Features;
 use toclip_data::noise_fit::NoiseModel;
 
 use crate::arguments;
-use crate::output::numbers::{duration, exact};
 use crate::output::{ReportFolder, interrupt, progress_bar, result, tell};
 use crate::study::figure_section::shell_quoted;
 use crate::study::fit::input::{Input, PaperDataSet};
 use crate::study::fit::{Fit, FitSettings, check, wording};
 use crate::study::logistic_fit::{self, LogisticFit};
+use toclip_words::{duration, exact};
 
 /// Fit your data, predict the risk of clipped SGD on it, and measure it
 ///

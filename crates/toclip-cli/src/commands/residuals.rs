@@ -9,10 +9,10 @@ use toclip_data::noise_fit::{
 };
 
 use crate::arguments;
-use crate::output::numbers::short;
 use crate::output::{plots, result, terminal};
 use crate::plot::Figure;
 use crate::study::noise_fit_figure;
+use toclip_words::short;
 
 /// Fit noise distributions to residuals and compare them by cross-validation
 ///

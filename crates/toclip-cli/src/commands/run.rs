@@ -16,9 +16,9 @@ use crate::experiment::{
     criteria_table, glm_figure, glm_table, identity, open_run_log, trajectory_table,
 };
 use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
-use crate::output::numbers::duration;
 use crate::output::{ProgressLog, Table, files, plots, result, tell, terminal};
 use crate::plot::Figure;
+use toclip_words::duration;
 
 /// Run an experiment: theory and simulation of clipped SGD side by side, or curves of the criteria
 ///

@@ -8,7 +8,7 @@ use super::{Criteria, CriteriaCurves, Criterion};
 use crate::output::Table;
 use crate::output::terminal::columns;
 use crate::plot::{Axis, Chart, Figure};
-use crate::words::short;
+use toclip_words::short;
 
 /// The abscissae, and a column such as `CSC Gaussian` for each curve.
 pub fn criteria_table(found: &CriteriaCurves) -> Table {

@@ -6,7 +6,7 @@ use super::report::{band_edges, diverged};
 use super::run::{MethodCurve, Outcome};
 use super::{Experiment, Method, Problem, Runs, Spacing};
 use crate::plot::{Axis, Chart, Figure, Series};
-use crate::words::short;
+use toclip_words::short;
 
 /// From this ratio of the largest to the smallest risk on, the axis is logarithmic.
 const LOG_FROM: f64 = 20.0;

@@ -12,10 +12,10 @@ use super::figure::{band_label, path_series, slot, time_axis};
 use super::report::diverged;
 use super::{GlmCurve, GlmExperiment, GlmOutcome, GlmProblem, Method, Runs};
 use crate::output::Table;
-use crate::output::numbers::percent;
 use crate::output::terminal::columns;
 use crate::plot::{Axis, Chart, Figure, Series};
-use crate::words::short;
+use toclip_words::percent;
+use toclip_words::short;
 
 /// The factor from a quantity to its unit in charts.
 fn unit(quantity: Quantity) -> f64 {

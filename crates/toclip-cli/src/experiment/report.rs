@@ -9,9 +9,9 @@ use toclip::ensemble::Summary;
 
 use super::run::MethodCurve;
 use super::{Experiment, Method, Problem};
-use crate::output::numbers::{bounds, percent};
 use crate::output::terminal::columns;
-use crate::words::short;
+use toclip_words::short;
+use toclip_words::{bounds, percent};
 
 /// A band has no width where all runs start: rounding must not put the theory outside.
 const ROUNDING: f64 = 1e-9;

@@ -8,8 +8,8 @@
 //! | write a folder of files that a later run may replace | [`ReportFolder`] |
 //! | save a plot as SVG or PNG | [`plots::save`], [`plots::write`] for both |
 //! | write columns as CSV or Parquet | [`Table`], [`TableFile`] block by block |
-//! | write a number into CSV or JSON | [`numbers::exact`], [`json::number`] |
-//! | show a number, interval, percentage or duration to a person | [`numbers`] |
+//! | write a number into CSV or JSON | [`toclip_words::exact`], [`json::number`] |
+//! | show a number, interval, percentage or duration to a person | [`toclip_words`] |
 //! | print to the terminal | [`say!`], [`tell!`], [`json::print`], [`terminal::columns`] |
 //! | show progress | [`progress_bar`] |
 //! | keep finished work on disk and resume | [`ProgressLog`] |
@@ -18,7 +18,6 @@
 pub mod files;
 pub mod interrupt;
 pub mod json;
-pub mod numbers;
 pub mod plots;
 pub mod result;
 pub mod terminal;

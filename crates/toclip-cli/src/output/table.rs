@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::files;
-use super::numbers::exact;
+use toclip_words::exact;
 
 /// Columns side by side.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -5,7 +5,7 @@ use toclip::noise::Family;
 use toclip_data::noise_fit::{NoiseComparison, NoiseFit, NoiseModel};
 
 use crate::plot::{Axis, Chart, Series};
-use crate::words::short;
+use toclip_words::short;
 
 /// Points of a density.
 const POINTS: usize = 400;

@@ -11,8 +11,8 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use toclip::dynamics::StreamData;
 use toclip::model::TeacherModes;
-use toclip::short;
 use toclip::spectrum::{Modes, Spectrum, Start};
+use toclip_words::short;
 
 /// $(x_k, b_k)$ with $x_k$ centred and scaled to $\Vert K\Vert = 1$, $b_k$ centred, and the
 /// eigenvectors of $K = \frac1n \sum_k x_k x_k^\top$.

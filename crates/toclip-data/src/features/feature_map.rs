@@ -8,7 +8,7 @@ use faer::Mat;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
-use toclip::short;
+use toclip_words::short;
 
 /// Rows read at once: the features of a block are computed together.
 const BLOCK: usize = 1024;

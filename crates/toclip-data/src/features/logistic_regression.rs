@@ -37,7 +37,7 @@ pub struct LogisticRidge {
 
 impl fmt::Display for LogisticRidge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a ridge of {} ||K||", toclip::short(self.value))?;
+        write!(f, "a ridge of {} ||K||", toclip_words::short(self.value))?;
         match self.reason {
             RidgeReason::Requested => Ok(()),
             RidgeReason::Separable => write!(f, " (1/n), because the classes are separable"),

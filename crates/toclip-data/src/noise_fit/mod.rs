@@ -35,7 +35,7 @@ use sample::Sample;
 use std::fmt;
 use std::sync::Arc;
 use toclip::noise::{Family, Noise};
-use toclip::short;
+use toclip_words::short;
 
 /// A noise model that can be fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -8,7 +8,7 @@ use crate::error::bail;
 use crate::{Error, Matrix, Result};
 use std::io::{BufReader, Read};
 use std::path::Path;
-use toclip::did_you_mean;
+use toclip_words::did_you_mean;
 
 /// Usual names of features and targets; `arr_0` and `arr_1` are NumPy's own.
 const FEATURES: [&str; 7] = ["X", "x", "features", "data", "X_train", "x_train", "arr_0"];

@@ -5,7 +5,7 @@ use super::source::Source;
 use super::{csv, npy};
 use crate::error::bail;
 use crate::{Error, Matrix, Result};
-use toclip::did_you_mean;
+use toclip_words::did_you_mean;
 
 /// Receives one row after the other.
 pub(super) type RowVisitor<'a> = &'a mut dyn FnMut(&[f64]) -> Result<()>;

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use toclip::monitor::{Interval, MonitorSettings};
-use toclip::short;
 use toclip::threshold_rules::{AutoClip, Fixed, SkipAbove, ThresholdRule, ZClip};
+use toclip_words::short;
 
 use super::running_scales;
 use crate::{Log, Result};

@@ -89,7 +89,7 @@ pub(super) fn fires(points: &[LogPoint], threshold: f64) -> f64 {
 
 /// A number with two significant digits: nobody can tell more from a log.
 pub(super) fn two_digits(x: f64) -> f64 {
-    toclip::rounded(x, 2)
+    toclip_words::rounded(x, 2)
 }
 
 /// The largest number with two significant digits that is not above.

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use serde::Serialize;
-use toclip::short;
+use toclip_words::short;
 
 use crate::names::by_name;
 use crate::{Action, Advice, Error, Format, Log, Result};

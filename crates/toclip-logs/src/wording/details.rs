@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use toclip::monitor::Interval;
-use toclip::{interval_at, percent, percent_interval_at, short};
+use toclip_words::{interval_at, percent, percent_interval_at, short};
 
 use super::{about, grouped, plural};
 use crate::{Advice, CurrentThreshold, LayerSummary, Spike, ThresholdEffect, ThresholdOrigin};

@@ -1,6 +1,6 @@
 //! Findings in sentences.
 
-use toclip::{percent, short};
+use toclip_words::{percent, short};
 
 use super::{about, grouped, plural};
 use crate::{Finding, NormScaleCause, Spike};

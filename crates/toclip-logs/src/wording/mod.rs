@@ -10,7 +10,7 @@ pub use code::{CodeBlock, Framework};
 pub use details::AdviceSection;
 pub use verdict::{Tone, Verdict};
 
-use toclip::{rounded, short};
+use toclip_words::{rounded, short};
 
 /// A count with its noun.
 fn plural(count: u64, one: &str, many: &str) -> String {

@@ -1,6 +1,6 @@
 //! Reasons in sentences.
 
-use toclip::{percent, short};
+use toclip_words::{percent, short};
 
 use super::about;
 use crate::{Advice, Because, Optimizer};

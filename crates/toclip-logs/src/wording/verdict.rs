@@ -1,7 +1,7 @@
 //! The verdict: a recommendation in one line, three reasons, one block of code.
 
 use serde::Serialize;
-use toclip::short;
+use toclip_words::short;
 
 use super::code::{self, CodeBlock};
 use super::{Framework, about, grouped, roughly};

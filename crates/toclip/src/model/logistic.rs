@@ -4,7 +4,7 @@ use super::binary::Binary;
 use super::link::{LOGISTIC, error_rate, mean_slope};
 use super::{Coefficients, Label, Model, Overlaps, check_flips};
 use crate::error::Result;
-use crate::numbers::percent;
+use crate::numbers::short;
 use crate::numerics::special::FRAC_1_SQRT_2PI;
 use rand::{Rng, RngExt};
 use serde::Serialize;
@@ -111,7 +111,7 @@ impl Model for Logistic {
 
 pub(super) fn described(name: &str, flips: f64) -> String {
     if flips > 0.0 {
-        format!("{name}, {} of the labels flipped", percent(flips))
+        format!("{name}, {}% of the labels flipped", short(100.0 * flips))
     } else {
         name.into()
     }

@@ -2,7 +2,7 @@
 
 use super::drift::Drift;
 use super::estimates::{Interval, SecondMoment};
-use crate::short;
+use crate::numbers::short;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

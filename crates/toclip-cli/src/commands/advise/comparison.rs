@@ -1,11 +1,11 @@
 //! Several logs side by side.
 
-use toclip::percent;
 use toclip_logs::Action;
+use toclip_words::percent;
 
 use super::LogReport;
-use crate::output::numbers::short;
 use crate::plot::{Axis, Chart, Figure, Series};
+use toclip_words::short;
 
 /// The columns of the table.
 pub const HEAD: [&str; 7] =

@@ -4,8 +4,8 @@ use toclip::monitor::{Estimates, Interval};
 use toclip_logs::{LogPoint, running_scales};
 
 use super::LogReport;
-use crate::output::numbers::short;
 use crate::plot::{Axis, Chart, Figure, Series};
+use toclip_words::short;
 
 /// More points than this are drawn as a band, which does not hide the lines.
 const POINTS: usize = 250;

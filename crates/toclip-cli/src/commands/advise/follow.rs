@@ -16,8 +16,8 @@ use toclip_logs::{Action, Finding};
 
 use super::{Args, LogReport, LogSource, report, sources};
 use crate::output::interrupt::{INTERRUPTED, listen};
-use crate::output::numbers::short;
 use crate::output::{say, tell};
+use toclip_words::short;
 
 /// The pause between two looks, at least.
 const PAUSE: Duration = Duration::from_secs(1);

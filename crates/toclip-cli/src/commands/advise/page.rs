@@ -1,6 +1,6 @@
 //! The advice as one HTML page.
 
-use toclip::percent;
+use toclip_words::percent;
 
 use super::{LogReport, comparison, figures, options_to_add, text};
 use crate::report::{escape, html_figure, html_page};

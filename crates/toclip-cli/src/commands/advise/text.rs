@@ -6,9 +6,9 @@ use anstyle::{AnsiColor, Style};
 use toclip_logs::{Because, Tone};
 
 use super::{LogReport, comparison, options_to_add};
-use crate::output::numbers::{percent, short};
 use crate::output::terminal::{Screen, columns};
 use crate::report::wrap;
+use toclip_words::{percent, short};
 
 /// All logs one after another, and a table that compares them if there are several.
 pub fn of(reports: &[LogReport], verbose: bool, screen: &Screen) -> String {

@@ -12,8 +12,8 @@ use super::fetch::{self, MINILM};
 use super::work::{EmbeddingJob, Embeddings, FinishedBatch, cores};
 use super::{Args, TargetRule, npy, text};
 use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
-use crate::output::numbers::duration;
 use crate::output::{Identity, ProgressLog, files, fnv1a, progress_bar, result, tell};
+use toclip_words::duration;
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<ExitCode> {

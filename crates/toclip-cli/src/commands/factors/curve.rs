@@ -11,9 +11,9 @@ use super::batch_and_rule::{self, BatchAndRule};
 use super::gradient_part::{self, GradientPart};
 use super::{Args, NoiseSpec, json_point, with_factors};
 use crate::output::files::{self, Destination};
-use crate::output::numbers::short;
 use crate::output::{Table, plots, tell};
 use crate::plot::{Axis, Chart, Figure, Theme};
+use toclip_words::short;
 
 /// One curve for each noise, over risks or over thresholds.
 struct Curves<'a> {

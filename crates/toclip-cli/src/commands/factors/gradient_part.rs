@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use toclip::{Factors, Group, Groups, Rule, Step};
 
 use crate::arguments;
-use crate::output::numbers::short;
+use toclip_words::short;
 
 /// The name of clipping per group on the command line.
 const PER_GROUP: &str = "per_group";

@@ -16,10 +16,10 @@ use toclip::noise::Family;
 use toclip::{Factors, Step};
 
 use crate::arguments::{NoiseArgs, NumberOrRange, count};
-use crate::output::numbers::exact;
 use crate::output::{Table, json};
 use batch_and_rule::BatchAndRule;
 use gradient_part::GradientPart;
+use toclip_words::exact;
 
 /// Compute the reduction factors μ and ν and the criteria CSC and CCC
 ///

@@ -8,8 +8,8 @@ use toclip::{Error, Factors, Rule};
 use super::gradient_part::GradientPart;
 use super::{NoiseSpec, json_point};
 use crate::output::json::{self, number};
-use crate::output::numbers::{short, significant};
 use crate::output::terminal;
+use toclip_words::{short, significant};
 
 /// Prints the factors of each noise.
 pub fn run(noises: &[NoiseSpec], r: f64, c: f64, as_json: bool) -> Result<()> {

@@ -19,8 +19,8 @@ use super::{json_point, with_factors};
 use crate::arguments::{count, family, object};
 use crate::output::files::{Destination, wrote};
 use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
-use crate::output::numbers::counted;
 use crate::output::{Table, tell};
+use toclip_words::counted;
 
 /// The columns that a table must have.
 const REQUIRED: [&str; 4] = ["family", "params", "r", "c"];

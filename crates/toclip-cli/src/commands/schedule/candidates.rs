@@ -9,7 +9,7 @@ use crate::experiment::{
     Clip, Experiment, GroupsChoice, LearningRate, Origin, Problem, RuleChoice,
 };
 use crate::study::schedule_run::ScheduleRun;
-use crate::words::short;
+use toclip_words::short;
 
 /// The δ at which the privacy of a pass is stated.
 const DELTA: f64 = 1e-5;

@@ -8,10 +8,10 @@ use toclip::policy::{Control, OpenLoop, Policy, Schedule, Shape};
 use super::ScheduleComparison;
 use crate::experiment::{Clip, GlmExperiment, GlmProblem, Method, Origin};
 use crate::output::Table;
-use crate::output::numbers::percent;
 use crate::output::terminal::columns;
 use crate::plot::{Axis, Chart, Figure};
-use crate::words::short;
+use toclip_words::percent;
+use toclip_words::short;
 
 /// Losses that differ by less than this share count as equal.
 const SAME: f64 = 1e-3;

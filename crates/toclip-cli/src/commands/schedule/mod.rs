@@ -16,9 +16,9 @@ use crate::output::terminal::columns;
 use crate::output::{Table, files, plots, result};
 use crate::plot::{Axis, Figure};
 use crate::study::schedule_run::{ScheduleRun, risk_chart, threshold_chart};
-use crate::words::short;
 use candidates::Candidates;
 use recommendation::{reaches, recommendation};
+use toclip_words::short;
 
 /// The risk axis is logarithmic from this ratio on.
 const LOG_FROM: f64 = 20.0;

@@ -1,8 +1,8 @@
 //! Which schedule to use, in words.
 
-use crate::output::numbers::{percent, signed_percent};
 use crate::study::schedule_run::ScheduleRun;
-use crate::words::short;
+use toclip_words::short;
+use toclip_words::{percent, signed_percent};
 
 /// Smaller gains in the final risk are not worth a sentence.
 const WORTH: f64 = 0.01;

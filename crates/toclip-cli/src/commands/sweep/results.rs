@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use toclip_sweep::{CellCurve, Keep, KeyKind, KeyValues, Row, Sweep};
 
-use crate::output::numbers::counted;
 use crate::output::{Table, TableFile};
+use toclip_words::counted;
 
 /// Rows of a block, which a Parquet file has as a group.
 const BLOCK: usize = 10_000;

@@ -15,8 +15,8 @@ use toclip_sweep::{Shard, Sweep};
 use super::{log, results};
 use crate::arguments;
 use crate::output::interrupt::{self, EXIT_INTERRUPTED, INTERRUPTED};
-use crate::output::numbers::{counted, duration};
 use crate::output::{ProgressLog, TableFile, files, json, result, say, tell, terminal};
+use toclip_words::{counted, duration};
 
 #[derive(clap::Args)]
 pub struct RunArgs {

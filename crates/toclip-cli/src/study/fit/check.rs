@@ -7,9 +7,9 @@ use serde_json::json;
 use toclip_data::{Features, LeastSquares, Residuals};
 
 use super::input::{Input, PaperDataSet};
-use crate::output::numbers::percent;
 use crate::output::{json, say};
 use crate::study::claims::near;
+use toclip_words::percent;
 
 /// Draws of the features.
 const DRAWS: u64 = 3;

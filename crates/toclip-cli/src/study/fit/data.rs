@@ -7,7 +7,7 @@ use toclip_data::Design;
 use super::FitSettings;
 use super::figures::clip;
 use crate::output::Table;
-use crate::output::numbers::short;
+use toclip_words::short;
 
 /// The samples, θ* and the settings.
 #[derive(Debug, Clone)]

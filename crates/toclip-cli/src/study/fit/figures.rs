@@ -1,7 +1,7 @@
 //! The pictures of a fit.
 
-use crate::output::numbers::short;
 use crate::plot::{Axis, Chart, Figure, Series, SeriesKind};
+use toclip_words::short;
 
 use super::{Fit, FittedData, RiskPrediction};
 use crate::study::noise_fit_figure;

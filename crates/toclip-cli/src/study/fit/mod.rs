@@ -26,10 +26,10 @@ use toclip_data::{
 };
 
 use crate::experiment::run::all_runs;
-use crate::output::numbers::short;
 pub use data::{FittedData, statistics_columns};
 use input::PaperDataSet;
 pub use prediction_gap::PredictionGap;
+use toclip_words::short;
 
 /// Residuals below this share of the fitted values are rounding, or the target is among the features.
 const PERFECT: f64 = 1e-8;

@@ -3,7 +3,7 @@
 use toclip::ensemble::Statistics;
 
 use crate::experiment::share_between;
-use crate::output::numbers::{percent, signed_percent};
+use toclip_words::{percent, signed_percent};
 
 /// (mean of the runs)/(prediction) − 1, over the second half of the pass.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]

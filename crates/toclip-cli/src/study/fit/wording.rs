@@ -8,8 +8,8 @@ use super::figures::{self, clip};
 use super::report::FitReport;
 use super::{Fit, RiskPrediction, statistics_columns};
 use crate::output::Table;
-use crate::output::numbers::{percent, short};
 use crate::study::noise_fit_figure;
+use toclip_words::{percent, short};
 
 /// A gain of CCC below this is within what the residuals themselves are known to.
 const WORTH: f64 = 1.01;

@@ -7,11 +7,11 @@ use toclip_data::RidgeReason;
 
 use super::{LogisticFit, MeasuredEnsemble, figures};
 use crate::output::Table;
-use crate::output::numbers::{percent, short, significant};
 use crate::output::terminal::columns;
 use crate::study::fit::figures::clip;
 use crate::study::fit::report::FitReport;
 use crate::study::fit::statistics_columns;
+use toclip_words::{percent, short, significant};
 
 /// With a share of one class this far from a half, the missing intercept is mentioned.
 const UNBALANCED: f64 = 0.1;

@@ -4,9 +4,9 @@ use super::factors::{at, at_median, thresholds};
 use super::record::Record;
 use super::runs::{NetworkRun, Networks};
 use super::{epoch, of_paper};
-use crate::output::numbers::{percent, short, signed_percent};
 use crate::report::{Claim, Verdict};
 use crate::study::claims::check;
+use toclip_words::{percent, short, signed_percent};
 
 /// Standard errors beyond which a difference counts. They are jackknife errors of eight blocks, so
 /// chance follows Student's t with seven degrees of freedom: 5 is exceeded upwards about eight times

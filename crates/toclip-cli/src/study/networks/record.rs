@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::output::Table;
-use crate::output::numbers::interval;
+use toclip_words::interval;
 
 /// The numbers of a line of `factors.jsonl` and of `curvature.jsonl` that the tables have as columns.
 pub const FACTOR_COLUMNS: &str = "step epoch batch threshold median_norm clip_fraction nu nu_stderr \

@@ -5,9 +5,9 @@ use toclip::ensemble::{Statistics, Summary};
 use super::check;
 use crate::experiment::share_between;
 use crate::output::Table;
-use crate::output::numbers::percent;
 use crate::plot::{Chart, Series};
 use crate::report::Claim;
+use toclip_words::percent;
 
 /// The share of times demanded. The ODE is the mean up to order 1/d and a band is as wide as
 /// 2.56 standard deviations of order d^(-1/2), so it is expected inside at practically every time;

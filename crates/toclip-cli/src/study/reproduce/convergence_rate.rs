@@ -9,9 +9,9 @@ use toclip::spectrum::{Modes, Spectrum};
 use super::paper_experiment::PaperExperiment;
 use super::{FigureSection, RunSizes, check};
 use crate::output::Table;
-use crate::output::numbers::interval;
 use crate::plot::{Axis, Chart};
 use crate::report::Claim;
+use toclip_words::interval;
 
 /// From here on the finite-size effect is below the error of the fit.
 const LARGE: u64 = 1000;

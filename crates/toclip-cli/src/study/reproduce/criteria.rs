@@ -10,7 +10,7 @@ use crate::experiment::{
 };
 use crate::plot::Figure;
 use crate::report::Claim;
-use crate::words::short;
+use toclip_words::short;
 
 /// A figure with one chart for each criterion, and the tables behind it.
 fn figure(

@@ -14,7 +14,7 @@ use super::{FigureSection, RunSizes, check};
 use crate::output::Table;
 use crate::plot::{Axis, Chart};
 use crate::report::Claim;
-use crate::words::short;
+use toclip_words::short;
 
 /// Relative tolerance of the ODE, and what two solutions may differ by on that account.
 const RTOL: f64 = 1e-10;

@@ -8,7 +8,7 @@ use super::fit::{Fit, FitSettings, FittedData, figures, wording};
 use super::one_pass_claims::Gaps;
 use super::{FigureSection, RunSizes, check, near, stem};
 use crate::report::{Claim, Section};
-use crate::words::short;
+use toclip_words::short;
 
 /// Runs of the paper; `--full` makes more.
 const RUNS: u64 = 50;

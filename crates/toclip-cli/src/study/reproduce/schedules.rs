@@ -13,7 +13,7 @@ use crate::output::Table;
 use crate::plot::{Axis, Figure};
 use crate::report::Claim;
 use crate::study::schedule_run::{ScheduleRun, risk_chart, threshold_chart};
-use crate::words::short;
+use toclip_words::short;
 
 /// The schedules of a figure: unclipped, max-CCC, and the heuristic with each compensation.
 struct ScheduleComparison {

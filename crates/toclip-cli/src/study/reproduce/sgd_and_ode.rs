@@ -10,7 +10,7 @@ use super::{FigureSection, RunSizes, check, near};
 use crate::experiment::run::run_all;
 use crate::experiment::{self, Clip, Method, Problem, Runs, trajectory_table};
 use crate::report::Claim;
-use crate::words::short;
+use toclip_words::short;
 
 pub fn figure_1a(text: &'static str, sizes: &RunSizes) -> Result<FigureSection> {
     let (mut section, setup, problem) = compare("1a", text, sizes)?;

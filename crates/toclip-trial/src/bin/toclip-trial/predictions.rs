@@ -3,8 +3,8 @@
 use anyhow::Result;
 use rayon::prelude::*;
 use toclip_cli::output::Table;
-use toclip_cli::output::numbers::short;
 use toclip_trial::{Problem, predicted_risk};
+use toclip_words::short;
 
 use crate::results::{Entry, Results};
 

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use toclip::short;
 use toclip_cli::output::Table;
 use toclip_trial::Contender;
+use toclip_words::short;
 
 use crate::results::{Difference, Entry, Results, Row};
 

@@ -10,7 +10,7 @@ use super::super::log::SavedCells;
 use super::super::results;
 use super::Args;
 use crate::arguments::unknown;
-use crate::output::numbers::short;
+use toclip_words::short;
 
 /// The cells and the column that a picture shows.
 pub struct Selection {

@@ -19,9 +19,9 @@ use super::tuned_rate::{
 };
 use super::{FigureSection, RunSizes, check, digits, small_ensemble};
 use crate::output::Table;
-use crate::output::numbers::percent;
 use crate::plot::{Axis, Chart, Figure, Series};
 use crate::report::Claim;
+use toclip_words::percent;
 
 const FLIPS: [f64; 3] = [0.0, 0.1, 0.2];
 const SHAPES: [(RateShape, &str); 2] =

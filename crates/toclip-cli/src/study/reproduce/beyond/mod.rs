@@ -20,7 +20,7 @@ use toclip::spectrum::{Block, Spectrum};
 use super::agreement::{Agreement, ERRORS, add_path};
 use super::paper_experiment::last;
 use super::{FigureEntry, FigureSection, RunSizes, check};
-use crate::output::numbers::significant;
+use toclip_words::significant;
 
 /// In the order of the report.
 pub const FIGURES: [FigureEntry; 8] = [

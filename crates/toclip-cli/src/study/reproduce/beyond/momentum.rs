@@ -15,9 +15,9 @@ use super::{
     Agreement, ERRORS, FigureSection, RunSizes, add_path, check, digits, last, small_ensemble,
 };
 use crate::output::Table;
-use crate::output::numbers::percent;
 use crate::plot::{Axis, Chart, Figure};
 use crate::report::Claim;
+use toclip_words::percent;
 
 const DELTAS: [f64; 3] = [10.0, 2.0, 0.5];
 const BETAS: [f64; 5] = [0.5, 0.8, 0.9, 0.95, 0.98];

@@ -11,7 +11,7 @@ use super::{FigureSection, RunSizes, check, outliers};
 use crate::output::Table;
 use crate::plot::{Axis, Chart, Figure};
 use crate::report::Claim;
-use crate::words::short;
+use toclip_words::short;
 
 /// The risk at which rules are compared, with noise of variance one.
 const RISK: f64 = 0.01;

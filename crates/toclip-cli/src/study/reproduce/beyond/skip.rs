@@ -15,9 +15,9 @@ use toclip::{Rule, Step};
 use super::tuned_rate::{Simulated, Tuned, TunedCurve, TuningProblem, agreement_claim, log_spaced};
 use super::{ERRORS, FigureSection, RunSizes, check, digits, last, small_ensemble};
 use crate::output::Table;
-use crate::output::numbers::percent;
 use crate::plot::{Axis, Chart, Figure};
 use crate::report::Claim;
+use toclip_words::percent;
 
 const RULES: [Rule; 2] = [Rule::Clip, Rule::Skip];
 /// Shares of samples with larger noise, and how many times as large it is.

@@ -13,9 +13,9 @@ use toclip::spectrum::Modes;
 
 use super::{Agreement, ERRORS, check, digits};
 use crate::output::Table;
-use crate::output::numbers::percent;
 use crate::plot::{Chart, Series};
 use crate::report::Claim;
+use toclip_words::percent;
 
 /// The error allowed to the theory, as a share of the risk and in units of 1/d: C-SGD without clipping
 /// on two scales ends 1.4% lower than its ODE at d = 350.
