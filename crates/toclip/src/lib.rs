@@ -148,16 +148,3 @@ pub use numerics::student::student_critical;
 pub use optimizer::momentum::{Memory, Momentum, OnSkip};
 pub use rule::groups::{Group, Groups};
 pub use rule::{Rule, Smooth};
-
-/// Parts of the simulations for the unpublished crate `toclip-trial`; they may change in any
-/// version.
-#[cfg(feature = "internals")]
-#[doc(hidden)]
-pub mod internals {
-    pub use crate::ensemble::on_threads;
-    pub use crate::numerics::quadrature::{half_line, panels_from};
-    pub use crate::numerics::special::{FRAC_1_SQRT_2PI, phi};
-    pub use crate::sim::normal::Normals;
-    pub use crate::sim::row::{inner, subtract};
-    pub use crate::sim::{Isa, Purpose, scalar_rng};
-}
