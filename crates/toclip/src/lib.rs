@@ -96,7 +96,7 @@
 //! # Classification
 //!
 //! For losses other than the squared error the same argument gives two numbers per mode, and three
-//! coefficients in place of $\mu$ and $m^{(2)}$: [`model`] has logistic, probit, Poisson and Huber
+//! coefficients in place of $\mu$ and $m^{(2)}$: [`model`] has logistic and Huber
 //! regression, their ODE, their simulation, and the bias that clipping causes.
 //!
 //! ```

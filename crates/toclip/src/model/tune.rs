@@ -139,7 +139,7 @@ fn search_rate(
     let end = |eta: f64| -> Result<f64> {
         let policy = OpenLoop::new(shape.schedule(eta, time)?, clip.clone());
         let ode = GlmOde::new(modes, model, &policy).tolerance(search.rtol, 0.0).with_batch(batch);
-        let path = ode.approximately().solve(&[time])?;
+        let path = ode.solve(&[time])?;
         Ok(match (path.stop, path.overlaps.last()) {
             (Stop::Finished, Some(at)) => model.expected_loss(at),
             _ => f64::INFINITY,

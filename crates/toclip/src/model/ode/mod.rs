@@ -49,20 +49,12 @@ pub struct GlmOde<'a> {
     policy: &'a dyn Policy,
     batch: Batch,
     tolerance: Tolerance,
-    approximate: bool,
 }
 
 impl<'a> GlmOde<'a> {
     /// The system of these modes, this model and this policy.
     pub fn new(modes: &'a TeacherModes, model: &'a dyn Model, policy: &'a dyn Policy) -> Self {
-        GlmOde {
-            modes,
-            model,
-            policy,
-            batch: Batch::single(),
-            tolerance: DEFAULT_TOLERANCE,
-            approximate: false,
-        }
+        GlmOde { modes, model, policy, batch: Batch::single(), tolerance: DEFAULT_TOLERANCE }
     }
 
     /// Errors of $Q$ up to `atol + rtol·Q` do not matter, nor do errors of $P$ up to `atol +
@@ -95,12 +87,6 @@ impl<'a> GlmOde<'a> {
     /// ```
     pub fn with_batch(mut self, batch: Batch) -> Self {
         self.batch = batch;
-        self
-    }
-
-    /// With [`Model::approximate_coefficients`], for searches.
-    pub(super) fn approximately(mut self) -> Self {
-        self.approximate = true;
         self
     }
 
@@ -139,8 +125,7 @@ impl<'a> GlmOde<'a> {
                 self.model,
                 self.policy,
                 self.batch.size() as f64,
-            )
-            .approximately(self.approximate),
+            ),
             tolerance: self.tolerance.share(SHARE),
             limit: divergence_limit(self.modes, self.policy),
             times,

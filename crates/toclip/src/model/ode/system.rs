@@ -26,7 +26,6 @@ pub(super) struct OverlapSystem<'a> {
     rate: f64,
     m2: f64,
     pub evaluations: u64,
-    approximate: bool,
 }
 
 impl<'a> OverlapSystem<'a> {
@@ -51,13 +50,7 @@ impl<'a> OverlapSystem<'a> {
             rate: 0.0,
             m2: 0.0,
             evaluations: 0,
-            approximate: false,
         }
-    }
-
-    /// With coefficients to six digits.
-    pub fn approximately(self, approximate: bool) -> Self {
-        OverlapSystem { approximate, ..self }
     }
 
     /// $V$ and $\Vert\theta^\ast\Vert ^2$.
@@ -101,11 +94,7 @@ impl OdeSystem<4> for OverlapSystem<'_> {
             Coefficients { a: 0.0, b: 0.0, m2: 0.0 }
         } else {
             self.evaluations += 1;
-            if self.approximate {
-                self.model.approximate_coefficients(&at, control.c)
-            } else {
-                self.model.coefficients(&at, control.c)
-            }
+            self.model.coefficients(&at, control.c)
         };
         rates[number] = 2.0 * eta * a;
         if number == 0 {
