@@ -1,7 +1,7 @@
 """Classification and other generalised linear models: clipping when the loss is not squared.
 
 A model is a name or a dictionary, as in experiment files: ``"logistic"``, ``{"kind": "logistic",
-"flips": 0.1}``, ``"probit"``, ``"poisson"``, ``{"kind": "huber", "delta": 1.0}``. A state is the
+"flips": 0.1}``, ``{"kind": "huber", "delta": 1.0}``. A state is the
 covariance of two logits, that of the model and that of the teacher: ``q`` = E u², ``p`` = E uv and
 ``v`` = E v².
 

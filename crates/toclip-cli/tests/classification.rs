@@ -125,15 +125,6 @@ fn file(model: &str, norm: f64, rest: &str) -> tempfile::TempDir {
 }
 
 #[test]
-fn counts_of_a_long_teacher_are_summed() {
-    // Means up to e^25: this took all memory.
-    let root = file("'poisson'", 3.0, "clip = 0.4");
-    let (code, out, err) = run(root.path(), &["run", "e.toml", "--threads", "1"]);
-    assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    assert!(out.contains("unclipped at 1\n"), "{out}");
-}
-
-#[test]
 fn losses_without_a_mean_are_infinite_and_not_tuned() {
     let cauchy = "noise = { family = 'student_t', df = 1.0, scale = 0.5 }";
     let root = file("{ kind = 'huber', delta = 1.0 }", 1.0, &format!("clip = 'none'\n{cauchy}"));

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use toclip::model::{Huber, Logistic, Model, Poisson, Probit};
+use toclip::model::{Huber, Logistic, Model};
 use toclip::noise::Noise;
 use toml::Value;
 
-use crate::value_forms::{no_parameters, serde_by_parse, table_with};
+use crate::value_forms::{serde_by_parse, table_with};
 use crate::words::deserialize;
 
 /// Why a model takes no noise.
@@ -25,14 +25,6 @@ pub enum ModelChoice {
         #[serde(default)]
         flips: f64,
     },
-    /// Probit regression.
-    Probit {
-        /// The share of the labels that are flipped.
-        #[serde(default)]
-        flips: f64,
-    },
-    /// Poisson regression.
-    Poisson,
     /// Huber regression on targets with noise.
     Huber {
         /// The corner of the loss.
@@ -44,7 +36,6 @@ impl ModelChoice {
     fn parse(value: Value) -> Result<Self, String> {
         const EXPECTED: &str = "a table such as { kind = \"logistic\", flips = 0.1 }";
         let table = table_with("kind", value, Value::is_str, EXPECTED)?;
-        no_parameters(&table, &["poisson"])?;
         let choice = deserialize(table, ModelChoice::deserialize)?;
         // A noise stands in for that of the file, which does not matter here.
         let noise = choice.has_noise().then(|| Arc::new(toclip::noise::NoNoise) as Arc<dyn Noise>);
@@ -56,7 +47,7 @@ impl ModelChoice {
         matches!(self, ModelChoice::Huber { .. })
     }
 
-    /// The model of the theory; Huber regression needs a noise, and the other models have none.
+    /// The model of the theory; Huber regression needs a noise, and logistic regression has none.
     ///
     /// # Errors
     /// A sentence for parameters out of range, for Huber regression without a noise, and for a noise
@@ -68,8 +59,6 @@ impl ModelChoice {
         }
         Ok(match *self {
             ModelChoice::Logistic { flips } => Arc::new(Logistic::new(flips).map_err(says)?),
-            ModelChoice::Probit { flips } => Arc::new(Probit::new(flips).map_err(says)?),
-            ModelChoice::Poisson => Arc::new(Poisson),
             ModelChoice::Huber { delta } => {
                 let noise = noise.ok_or("Huber regression needs the key `noise`")?;
                 Arc::new(Huber::new(noise, delta).map_err(says)?)

@@ -513,8 +513,7 @@ clip          = 0.4
     fn a_model_makes_it_a_generalised_linear_model() {
         for line in [
             "time = 10",
-            "model = 'probit'",
-            "model = { kind = 'poisson' }",
+            "model = 'logistic'",
             "model = { kind = 'huber', delta = 1.5 }\nnoise = { family = 'gaussian', sigma = 0.5 }",
             "start = { kind = 'random', norm = 2.0, seed = 1 }",
             "teacher = { kind = 'power_law', norm = 3.0, exponent = 0.5 }",

@@ -96,7 +96,7 @@
 //! # Classification
 //!
 //! For losses other than the squared error the same argument gives two numbers per mode, and three
-//! coefficients in place of $\mu$ and $m^{(2)}$: [`model`] has logistic, probit, Poisson and Huber
+//! coefficients in place of $\mu$ and $m^{(2)}$: [`model`] has logistic and Huber
 //! regression, their ODE, their simulation, and the bias that clipping causes.
 //!
 //! ```
@@ -149,16 +149,3 @@ pub use optimizer::momentum::{Memory, Momentum, OnSkip};
 pub use problem::Problem;
 pub use rule::groups::{Group, Groups};
 pub use rule::{Rule, Smooth};
-
-/// Parts of the simulations for the unpublished crate `toclip-trial`; they may change in any
-/// version.
-#[cfg(feature = "internals")]
-#[doc(hidden)]
-pub mod internals {
-    pub use crate::ensemble::on_threads;
-    pub use crate::numerics::quadrature::{half_line, panels_from};
-    pub use crate::numerics::special::{FRAC_1_SQRT_2PI, phi};
-    pub use crate::sim::normal::Normals;
-    pub use crate::sim::row::{inner, subtract};
-    pub use crate::sim::{Isa, Purpose, scalar_rng};
-}

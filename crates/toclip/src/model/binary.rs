@@ -1,30 +1,27 @@
-//! Integrals of the models with two classes that mirror each other.
+//! The integrals of logistic regression.
 //!
-//! For $P(y = 1 | v) = \rho + (1-2\rho)F(v)$ with $F(-v) = 1 - F(v)$ and $r(u, 1) = -r(-u, 0)$, the
+//! As $P(y = 1 | v) = \rho + (1-2\rho)\sigma(v)$ with $\sigma(-v) = 1 - \sigma(v)$, and $r(u, 1) = -r(-u, 0)$, the
 //! pair $(-u, -v)$ has the other label, so it is enough to look at label 0. With $\psi$ the residual
 //! of label 0 clipped at $c$, which has one kink,
 //! $$ a = 2E\bigl\[{\psi^\prime}(u)\thinspace P(0 | u)\bigr\], \qquad b = -2(1-2\rho)\thinspace
-//! E\bigl\[\psi(u)\thinspace{F^\prime}(v)\bigr\], \qquad m^{(2)} = 2E\bigl\[\psi(u)^2\thinspace P(0 | u)\bigr\]. $$
+//! E\bigl\[\psi(u)\thinspace{\sigma^\prime}(v)\bigr\], \qquad m^{(2)} = 2E\bigl\[\psi(u)^2\thinspace P(0 | u)\bigr\]. $$
 //! Given $u$ the teacher's logit is normal, and the integral over it is closed
 //! ([`link`](super::link)).
 
-use super::link::{Link, NormalTail, mean_slope};
+use super::link::{LOGISTIC, NormalTail, mean_slope};
+use super::logistic::sigmoid;
 use super::{Coefficients, Overlaps};
 use crate::numerics::special::{FRAC_1_SQRT_2PI, GAUSS_LEGENDRE_8, GAUSS_LEGENDRE_16};
+use std::f64::consts::PI;
 
-/// A model with two classes.
-pub(super) struct Binary<'a, R> {
+/// Labels 0 and 1, a share $\rho$ of which is flipped.
+pub(super) struct Binary {
     /// $\rho$.
     pub flips: f64,
-    /// $F$.
-    pub link: &'a Link,
-    /// $r(u, 0)$ and its derivative.
-    pub residual: R,
-    /// How far from the real line $r(u, 0)$ has its first pole, at an imaginary place or nearly so.
-    pub pole: f64,
-    /// Whether $r(u, 0)$ and $1 - F(v)$ fall as normal densities, not as exponentials.
-    pub has_normal_tails: bool,
 }
+
+/// How far from the real line $\sigma$ has its first pole.
+const POLE: f64 = PI;
 
 /// Sixteen points integrate a function that is analytic in an ellipse around the panel with an error
 /// of the power $-32$ of the sum of the half axes.
@@ -45,22 +42,22 @@ struct Side {
     slope: f64,
 }
 
-impl<R: Fn(f64) -> (f64, f64)> Binary<'_, R> {
+impl Binary {
     /// $a$, $b$, $m^{(2)}$ where the residual is $c$ at $u =$ `kink`.
     pub fn coefficients(&self, at: &Overlaps, c: f64, kink: f64) -> Coefficients {
         let kept = 1.0 - 2.0 * self.flips;
         if at.q == 0.0 {
-            let Side { psi, slope } = self.side(0.0, c, 0.0 <= kink);
-            let b = -2.0 * kept * psi * mean_slope(self.link, at.v);
+            let Side { psi, slope } = side(0.0, c, 0.0 <= kink);
+            let b = -2.0 * kept * psi * mean_slope(&LOGISTIC, at.v);
             return Coefficients { a: slope, b, m2: psi * psi };
         }
         let root = at.q.sqrt();
         let edge = kink.abs() / root;
         let [mut a, mut b, mut m2] = [0.0; 3];
-        self.integrate(at, edge, |g, weight, tail, density, inside| {
+        Self::integrate(at, edge, |g, weight, tail, density, inside| {
             // Beyond the kink the plus side is clipped, before it the minus side.
             let (plus, minus) = if kink >= 0.0 { (inside, true) } else { (false, !inside) };
-            let (plus, minus) = (self.side(root * g, c, plus), self.side(-root * g, c, minus));
+            let (plus, minus) = (side(root * g, c, plus), side(-root * g, c, minus));
             let (above, below) = self.label_zero(tail);
             a += weight * (plus.slope * above + minus.slope * below);
             b += weight * density * (plus.psi + minus.psi);
@@ -69,50 +66,22 @@ impl<R: Fn(f64) -> (f64, f64)> Binary<'_, R> {
         Coefficients { a: 2.0 * a, b: -2.0 * kept * b, m2: 2.0 * m2 }
     }
 
-    /// $E\thinspace\ell(u, y) = 2E\[\ell(u, 0)\thinspace P(0 | u)\]$.
-    pub fn expected_loss(&self, at: &Overlaps, loss: impl Fn(f64) -> f64) -> f64 {
-        if at.q == 0.0 {
-            return loss(0.0);
-        }
-        let (root, mut sum) = (at.q.sqrt(), 0.0);
-        self.integrate(at, f64::INFINITY, |g, weight, tail, _, _| {
-            let (above, below) = self.label_zero(tail);
-            sum += weight * (loss(root * g) * above + loss(-root * g) * below);
-        });
-        2.0 * sum
-    }
-
-    fn side(&self, u: f64, c: f64, inside: bool) -> Side {
-        if inside {
-            let (psi, slope) = (self.residual)(u);
-            Side { psi, slope }
-        } else {
-            Side { psi: c, slope: 0.0 }
-        }
-    }
-
-    /// $P(0 | u)$ and $P(0 | -u)$ from $1 - E\[F(v) | u\]$.
+    /// $P(0 | u)$ and $P(0 | -u)$ from $1 - E\[\sigma(v) | u\]$.
     fn label_zero(&self, tail: f64) -> (f64, f64) {
         let kept = 1.0 - 2.0 * self.flips;
         (self.flips + kept * tail, self.flips + kept * (1.0 - tail))
     }
 
-    /// Calls `f` with $g$, the weight of $g$ and $-g$, $1 - E\[F(v) | u\]$, $E\[{F^\prime}(v) | u\]$
+    /// Calls `f` with $g$, the weight of $g$ and $-g$, $1 - E\[\sigma(v) | u\]$, $E\[{\sigma^\prime}(v) | u\]$
     /// and whether $g$ is below `edge`, for nodes of $u = \sqrt Q\thinspace g$ on the half line.
-    fn integrate(&self, at: &Overlaps, edge: f64, mut f: impl FnMut(f64, f64, f64, f64, bool)) {
+    fn integrate(at: &Overlaps, edge: f64, mut f: impl FnMut(f64, f64, f64, f64, bool)) {
         let (root, given) = (at.q.sqrt(), at.teacher_given_model());
         let shift = at.p / root;
         let link: Vec<(f64, f64)> =
-            self.link.iter().map(|n| (n.weight, (given + n.variance).sqrt().recip())).collect();
-        // F(m) is as smooth as its widest part at least.
-        let smoothness = (given + self.pole * self.pole).sqrt() / shift.abs();
-        let poles = [self.pole / root, smoothness];
-        // The inverse variance of the product of all normal densities from `low` on, r² among them.
-        let label = shift * shift / (given + 1.0);
-        let bells = |low: f64| {
-            let part = |scale: f64| if scale.sqrt() * low < REACH { scale } else { 0.0 };
-            if self.has_normal_tails { 1.0 + 2.0 * part(at.q) + part(label) } else { 1.0 }
-        };
+            LOGISTIC.iter().map(|n| (n.weight, (given + n.variance).sqrt().recip())).collect();
+        // σ(m) is as smooth as its widest part at least.
+        let smoothness = (given + POLE * POLE).sqrt() / shift.abs();
+        let poles = [POLE / root, smoothness];
         let normal = NormalTail::new();
         // Where the kink is far out, the slope contributes next to it only.
         let reach = if edge < FARTHEST_KINK { REACH.max(edge + 3.0) } else { REACH };
@@ -127,14 +96,13 @@ impl<R: Fn(f64) -> (f64, f64)> Binary<'_, R> {
             let (centre, half) = (0.5 * (low + high), 0.5 * (high - low));
             let smooth = poles.map(|y| ellipse(centre / half, y / half));
             let smooth = smooth[0].min(smooth[1]);
-            let width = half * bells(low).sqrt();
-            if width > WIDEST || smooth < ELLIPSE {
+            if half > WIDEST || smooth < ELLIPSE {
                 panels.push((low, centre));
                 panels.push((centre, high));
                 continue;
             }
             let inside = centre < edge;
-            let rule: &[(f64, f64)] = if width < WIDEST_OF_8 && smooth > ELLIPSE_OF_8 {
+            let rule: &[(f64, f64)] = if half < WIDEST_OF_8 && smooth > ELLIPSE_OF_8 {
                 &GAUSS_LEGENDRE_8
             } else {
                 &GAUSS_LEGENDRE_16
@@ -158,6 +126,16 @@ impl<R: Fn(f64) -> (f64, f64)> Binary<'_, R> {
                 }
             }
         }
+    }
+}
+
+/// At $u$, `inside` where the residual is below $c$.
+fn side(u: f64, c: f64, inside: bool) -> Side {
+    if inside {
+        let psi = sigmoid(u);
+        Side { psi, slope: psi * sigmoid(-u) }
+    } else {
+        Side { psi: c, slope: 0.0 }
     }
 }
 

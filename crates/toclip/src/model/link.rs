@@ -4,7 +4,7 @@
 //! Kolmogorov's distribution (Andrews and Mallows 1974): $\sigma(x) = E\thinspace\Phi(x/2K)$. The
 //! trapezoidal rule in $\ln K$ makes this a sum that is exact to $2\times10^{-13}$,
 //! $$ \sigma(x) = \sum_k w_k\thinspace\Phi(x/\tau_k), $$
-//! after which integrals over normal variables are those of the probit model, which are closed:
+//! after which integrals over normal variables over normal distribution functions, which are closed:
 //! $$ E\thinspace\sigma(m + sz) = \sum_k w_k\thinspace\Phi\Bigl(\frac{m}{T_k}\Bigr), \qquad
 //! E\thinspace{\sigma^\prime}(m + sz) = \sum_k \frac{w_k}{T_k}\thinspace\varphi\Bigl(\frac{m}{T_k}\Bigr),
 //! \qquad T_k^2 = s^2 + \tau_k^2. $$
@@ -24,9 +24,6 @@ pub(super) struct Node {
 
 /// $F(v) = \sum_k w_k\thinspace\Phi(v/\tau_k)$.
 pub(super) type Link = [Node];
-
-/// $F = \Phi$.
-pub(super) const PROBIT: [Node; 1] = [Node { variance: 1.0, weight: 1.0 }];
 
 /// $F = \sigma$.
 pub(super) static LOGISTIC: LazyLock<Vec<Node>> = LazyLock::new(|| {

@@ -8,7 +8,7 @@ use crate::numbers::short;
 use crate::numerics::special::FRAC_1_SQRT_2PI;
 use rand::{Rng, RngExt};
 use serde::Serialize;
-use std::f64::consts::{LN_2, PI};
+use std::f64::consts::LN_2;
 
 /// Logistic regression with a share $\rho$ of the labels flipped.
 ///
@@ -44,14 +44,6 @@ impl Logistic {
     pub fn flips(&self) -> f64 {
         self.flips
     }
-
-    fn binary(&self) -> Binary<'static, impl Fn(f64) -> (f64, f64)> {
-        let residual = |u: f64| {
-            let s = sigmoid(u);
-            (s, s * sigmoid(-u))
-        };
-        Binary { flips: self.flips, link: &LOGISTIC, residual, pole: PI, has_normal_tails: false }
-    }
 }
 
 /// $\sigma(x) = 1/(1 + e^{-x})$.
@@ -61,7 +53,11 @@ pub(super) fn sigmoid(x: f64) -> f64 {
 
 impl Model for Logistic {
     fn describe(&self) -> String {
-        described("logistic regression", self.flips)
+        if self.flips > 0.0 {
+            format!("logistic regression, {} of the labels flipped", percent(self.flips))
+        } else {
+            "logistic regression".into()
+        }
     }
 
     fn loss(&self, u: f64, y: f64) -> f64 {
@@ -87,7 +83,7 @@ impl Model for Logistic {
 
     fn coefficients(&self, at: &Overlaps, c: f64) -> Coefficients {
         let kink = if c < 1.0 { (c / (1.0 - c)).ln() } else { f64::INFINITY };
-        self.binary().coefficients(at, c, kink)
+        Binary { flips: self.flips }.coefficients(at, c, kink)
     }
 
     /// In closed form: $\partial_Q E\ln(1 + e^u) = \tfrac12 E\thinspace{\sigma^\prime}(u)$ and $E\thinspace yu = P\thinspace
@@ -106,13 +102,5 @@ impl Model for Logistic {
 
     fn label_slope(&self, v: f64) -> Option<f64> {
         Some((1.0 - 2.0 * self.flips) * mean_slope(&LOGISTIC, v))
-    }
-}
-
-pub(super) fn described(name: &str, flips: f64) -> String {
-    if flips > 0.0 {
-        format!("{name}, {}% of the labels flipped", short(100.0 * flips))
-    } else {
-        name.into()
     }
 }

@@ -10,13 +10,10 @@
 //! | model | labels | residual $r$ |
 //! |---|---|---|
 //! | [`Logistic`] | 0 and 1, $P(1 \mid v) = \sigma(v)$, some flipped | $\sigma(u) - y$ |
-//! | [`Probit`] | 0 and 1, $P(1 \mid v) = \Phi(v)$, some flipped | $\mp\varphi(u)/\Phi(\pm u)$ |
-//! | [`Poisson`] | counts of mean $e^v$ | $e^u - y$ |
 //! | [`Huber`] | $v + \epsilon$ | $u - y$, clipped at $\delta$ |
 
 mod bias;
 mod binary;
-mod counts;
 mod criterion;
 mod ensemble;
 mod huber;
@@ -28,15 +25,13 @@ mod modes;
 mod objective;
 mod overlaps;
 mod path;
-mod poisson;
-mod probit;
 mod quadrature;
 mod quantity;
 mod sample_measures;
 mod sgd;
 mod stream;
 
-pub use bias::{Stationary, fixed_point, largest_stable_rate, noise_floor};
+pub use bias::{Stationary, fixed_point};
 pub use criterion::{GlmBestThreshold, best_threshold, ccc};
 pub use ensemble::GlmSummary;
 pub use huber::Huber;
@@ -47,8 +42,6 @@ pub use modes::{TeacherMode, TeacherModes};
 pub use objective::Objective;
 pub use overlaps::Overlaps;
 pub use path::{GlmPath, MeasuredPath};
-pub use poisson::Poisson;
-pub use probit::Probit;
 pub use quantity::Quantity;
 pub use sample_measures::sample_calibration_slope;
 pub use sgd::GlmSgd;

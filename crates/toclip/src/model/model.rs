@@ -78,12 +78,6 @@ pub trait Model: std::fmt::Debug + Send + Sync {
         quadrature::coefficients(self, at, c)
     }
 
-    /// The same to about six digits, for searches over rates and thresholds, which evaluate it often;
-    /// [`coefficients`](Self::coefficients) unless a model has something faster.
-    fn approximate_coefficients(&self, at: &Overlaps, c: f64) -> Coefficients {
-        self.coefficients(at, c)
-    }
-
     /// $E\thinspace\ell(u, y)$ over labels as drawn: for classification the cross-entropy, in nats.
     fn expected_loss(&self, at: &Overlaps) -> f64 {
         quadrature::expected_loss(self, at)
@@ -123,9 +117,6 @@ impl<M: Model + ?Sized> Model for Arc<M> {
     }
     fn coefficients(&self, at: &Overlaps, c: f64) -> Coefficients {
         (**self).coefficients(at, c)
-    }
-    fn approximate_coefficients(&self, at: &Overlaps, c: f64) -> Coefficients {
-        (**self).approximate_coefficients(at, c)
     }
     fn expected_loss(&self, at: &Overlaps) -> f64 {
         (**self).expected_loss(at)

@@ -120,9 +120,4 @@ impl Overlaps {
     pub(crate) fn teacher_given_model(&self) -> f64 {
         if self.q > 0.0 { (self.v - self.p / self.q * self.p).max(0.0) } else { self.v }
     }
-
-    /// $\operatorname{Var}(u | v) = Q - P^2/V$.
-    pub(crate) fn model_given_teacher(&self) -> f64 {
-        if self.v > 0.0 { (self.q - self.p / self.v * self.p).max(0.0) } else { self.q }
-    }
 }

@@ -220,7 +220,7 @@ impl GlmStream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Logistic, Poisson};
+    use crate::model::{Huber, Logistic};
     use crate::policy::{OpenLoop, Schedule};
     use crate::sim::normal::Normals;
 
@@ -283,8 +283,9 @@ mod tests {
         let two = StreamData { targets: vec![2.0; 10], ..data.clone() };
         let said = GlmStream::new(two, logistic(), policy(1.0, 1.0)).unwrap_err().to_string();
         assert!(said.contains("label 2: labels must be 0 or 1"), "{said}");
-        let counts = GlmStream::new(data.clone(), Arc::new(Poisson), policy(1.0, 1.0));
-        assert!(counts.unwrap_err().to_string().contains("has no classes"));
+        let huber = Huber::new(Arc::new(crate::noise::NoNoise), 1.0).unwrap();
+        let targets = GlmStream::new(data.clone(), Arc::new(huber), policy(1.0, 1.0));
+        assert!(targets.unwrap_err().to_string().contains("has no classes"));
     }
 
     #[test]

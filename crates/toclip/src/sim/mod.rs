@@ -44,9 +44,6 @@ pub enum Purpose {
     Brownian = 4,
     /// $\chi^2$ lengths of the collapsed forms.
     Lengths = 5,
-    /// The components of a batch along the parameters.
-    #[cfg(feature = "internals")]
-    Along = 6,
     /// The noise of private SGD.
     Privacy = 7,
 }

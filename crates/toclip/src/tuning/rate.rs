@@ -64,7 +64,7 @@ struct Search {
 /// Enough to tell two rates apart at a flat minimum of the risk.
 const FINE: Search =
     Search { rtol: 1e-6, precision: 3e-3, first: None, factor: 2.0, most_steps: 24 };
-/// The same for the loss of a model, whose coefficients are searched with to six digits.
+/// The same for the loss of a model, whose coefficients take longer to compute.
 const FINE_LOSS: Search =
     Search { rtol: 1e-5, precision: THRESHOLD_PRECISION, first: None, factor: 2.0, most_steps: 30 };
 /// Enough to tell thresholds of a coarse grid apart.
@@ -131,7 +131,7 @@ fn search_rate(
     let end = |eta: f64| -> Result<f64> {
         let policy = OpenLoop::new(shape.schedule(eta, time)?, clip.clone());
         let ode = Ode::new(&problem.with_policy(policy)?)?.tolerance(search.rtol, 0.0);
-        final_value(&ode.approximately(), problem, time)
+        final_value(&ode, problem, time)
     };
     let factor = problem.optimizer().momentum().map_or(1.0, |m| m.rate_factor(problem.dim()));
     let downhill = RateSearch {

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 use toclip::ensemble::Ensemble;
-use toclip::model::{GlmOde, GlmSgd, Huber, Logistic, Model, Poisson, Probit, TeacherModes};
+use toclip::model::{GlmOde, GlmSgd, Huber, Logistic, Model, TeacherModes};
 use toclip::noise::StudentT;
 use toclip::policy::{OpenLoop, Schedule, Shape};
 use toclip::spectrum::{Spectrum, Start};
@@ -149,19 +149,11 @@ fn the_same_at_all_settings() {
 
 #[test]
 #[ignore = "long: continuous integration runs it in release mode"]
-fn the_other_models_follow_the_ode() {
+fn huber_regression_follows_the_ode() {
     let huber = Huber::new(Arc::new(StudentT::new(2.0, 0.4).unwrap()), 0.8).unwrap();
-    let models: [(Arc<dyn Model>, f64, f64, f64); 5] = [
-        (Arc::new(Probit::new(0.1).unwrap()), 2.0, 0.6, 1.0),
-        (Arc::new(Probit::new(0.0).unwrap()), 1.0, OPEN, 0.7),
-        (Arc::new(Poisson), 0.7, 1.5, 0.5),
-        (Arc::new(Poisson), 0.5, OPEN, 0.2),
-        (Arc::new(huber), 1.0, 0.5, 0.8),
-    ];
-    for (model, norm, c, eta) in models {
-        let name = format!("{}, c = {c}", model.describe());
-        agree(&name, Data::Isotropic, norm, &model, &policy(Rate::Constant(eta), c));
-    }
+    let model: Arc<dyn Model> = Arc::new(huber);
+    let name = format!("{}, c = 0.5", model.describe());
+    agree(&name, Data::Isotropic, 1.0, &model, &policy(Rate::Constant(0.8), 0.5));
 }
 
 /// From a start that is neither zero nor the teacher's direction.

@@ -85,7 +85,6 @@ pub struct Ode {
     tolerance: Tolerance,
     target: Option<f64>,
     keep_path: bool,
-    approximate: bool,
 }
 
 impl Ode {
@@ -100,7 +99,6 @@ impl Ode {
             tolerance: DEFAULT_TOLERANCE,
             target: None,
             keep_path: false,
-            approximate: false,
         })
     }
 
@@ -139,13 +137,6 @@ impl Ode {
         self
     }
 
-    /// With [`Model::approximate_coefficients`](crate::model::Model::approximate_coefficients), for
-    /// searches.
-    pub(crate) fn approximately(mut self) -> Self {
-        self.approximate = true;
-        self
-    }
-
     /// $R$ and $D$ at the given increasing times; the start is at $t = 0$ and need not be among
     /// them.
     ///
@@ -160,9 +151,9 @@ impl Ode {
     pub fn solve(&self, times: &[f64]) -> Result<Trajectory> {
         self.tolerance.check()?;
         Watch::check_target(self.target)?;
-        let Ode { problem, tolerance, target, keep_path, approximate } = self;
+        let Ode { problem, tolerance, target, keep_path } = self;
         if let Objective::Model(model) = problem.objective() {
-            let system = OverlapSystem::new(problem, &**model, *approximate, *target, times)?;
+            let system = OverlapSystem::new(problem, &**model, *target, times)?;
             let path = Run::new(system, *tolerance, times, false)?.solve(problem.policy())?;
             return Ok(path.measured(&**model));
         }

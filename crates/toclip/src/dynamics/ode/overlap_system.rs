@@ -31,8 +31,6 @@ pub(super) struct OverlapSystem<'a> {
     rate: f64,
     m2: f64,
     evaluations: u64,
-    /// With coefficients to six digits.
-    approximate: bool,
     target: Option<f64>,
     /// The largest $Q$.
     limit: f64,
@@ -44,7 +42,6 @@ impl<'a> OverlapSystem<'a> {
     pub fn new(
         problem: &'a Problem,
         model: &'a dyn Model,
-        approximate: bool,
         target: Option<f64>,
         times: &[f64],
     ) -> Result<Self> {
@@ -69,7 +66,6 @@ impl<'a> OverlapSystem<'a> {
             rate: 0.0,
             m2: 0.0,
             evaluations: 0,
-            approximate,
             target,
             limit: largest_q(&start, policy),
         })
@@ -156,11 +152,7 @@ impl OdeSystem<4> for OverlapSystem<'_> {
             Coefficients { a: 0.0, b: 0.0, m2: 0.0 }
         } else {
             self.evaluations += 1;
-            if self.approximate {
-                self.model.approximate_coefficients(&at, control.c)
-            } else {
-                self.model.coefficients(&at, control.c)
-            }
+            self.model.coefficients(&at, control.c)
         };
         rates[number] = 2.0 * eta * a;
         if number == 0 {
